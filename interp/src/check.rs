@@ -1,4 +1,4 @@
-//! Types at run time: whether a value is of a type, and what symbolic dimensions stand for.
+//! Types at run time: tests whether a value has a type, and evaluates symbolic dimensions.
 
 use anfora_ir::{Dim, DimId, DimOp, Dims, Literal, SymbolId, TensorType, Type, TypeId};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -7,7 +7,8 @@ use crate::machine::{Machine, Step};
 use crate::value::{Entry, Ref, Target};
 
 impl Machine<'_> {
-    /// Binds the symbols that stand alone as an extent or an element in a type and have no value yet to those of the value.
+    /// Binds the symbols that stand alone as an extent or an element in a type and have no value
+    /// yet. Their values are the corresponding extents and elements of `value`.
     pub(crate) fn bind_symbols(&mut self, value: Ref, ty: TypeId) -> Step<()> {
         let mut found: Vec<(SymbolId, i64)> = Vec::new();
         self.walk(value, ty, |machine, literal, tensor| {
@@ -30,7 +31,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Whether a value is of a type, whose symbols have been bound.
+    /// Returns true if a value has a type. The symbols of the type must be bound.
     pub(crate) fn is_of(&self, value: Ref, ty: TypeId) -> Step<bool> {
         self.walk(value, ty, |machine, literal, tensor| {
             tensor.shape.as_ref().is_none_or(|shape| shape.len() == literal.rank())
@@ -40,7 +41,9 @@ impl Machine<'_> {
         })
     }
 
-    /// Goes through the parts of a value and a type. False if they are of different kinds, or where `tensor` says so of a tensor.
+    /// Walks over the parts of a value and a type together. Calls `tensor` on each pair of a tensor
+    /// and a tensor type with the same element type. Returns false if a part of the value and its
+    /// type are of different kinds, or if `tensor` returned false.
     fn walk(&self, value: Ref, ty: TypeId, mut tensor: impl FnMut(&Self, &Literal, &TensorType) -> bool) -> Step<bool> {
         let types = &self.cx.types;
         let mut seen = FxHashSet::default();
@@ -54,7 +57,7 @@ impl Machine<'_> {
                     None => false,
                 },
                 Type::Tuple(field_types) => match value.target() {
-                    // Parts may be shared, by the value and by the type.
+                    // The value and the type may share parts.
                     _ if !seen.insert((value, ty)) => true,
                     Target::Value(at) => match self.values.entry(at) {
                         Some(Entry::Tuple(fields)) if fields.len() == field_types.len() => {
@@ -72,7 +75,7 @@ impl Machine<'_> {
         Ok(matches)
     }
 
-    /// Whether a value is a function of a type, as far as the types tell.
+    /// Returns true if a value is a function of the type `ty`, as far as the static types tell.
     fn is_function_of(&self, value: Ref, ty: TypeId) -> bool {
         let types = &self.cx.types;
         let actual = match value.target() {
@@ -87,17 +90,19 @@ impl Machine<'_> {
         };
         let Some(actual) = actual else { return true };
         let count = |t: TypeId| types.as_function(t).map(|f| f.params.len());
-        // Symbols stand for extents that are known by now; what they come to in a function type is not looked into.
+        // The extents of all symbols are known here, but symbols in a function type are not
+        // evaluated.
         types.accepts(ty, actual)
             || ((types.is_symbolic(ty) || types.is_symbolic(actual)) && count(ty) == count(actual))
     }
 
-    /// The value of a dimension; `None` if it is not known, has a symbol without a value, or overflows.
+    /// Returns the value of a dimension. `None` if the value is unknown, overflows, or needs a
+    /// symbol without a value.
     pub(crate) fn extent(&self, dim: DimId) -> Option<i128> {
         evaluate_dim(&self.cx.types.dims, dim, |symbol| self.symbol(symbol))
     }
 
-    /// A type for a message, with what its symbols stand for where it is a tensor's.
+    /// Returns the text of a type for a message, with the values of up to 8 of its symbols.
     pub(crate) fn wanted_text(&self, ty: TypeId) -> String {
         let text = self.cx.type_text(ty);
         let mut known: Vec<String> = Vec::new();
@@ -114,7 +119,7 @@ impl Machine<'_> {
         if known.is_empty() { text } else { format!("{text} with {}", known.join(", ")) }
     }
 
-    /// What a value is, for a message.
+    /// Returns a description of a value for a message.
     pub(crate) fn found_text(&self, value: Ref) -> String {
         match (self.tensor(value), value.target()) {
             (Some(literal), _) => {
@@ -133,7 +138,9 @@ impl Machine<'_> {
     }
 }
 
-/// Calls `f` with each dimension of a type, and the extent or element that it stands for, until it returns false; whether it never did.
+/// Calls `f` with each dimension of a type and the extent or element of the tensor in its place,
+/// until `f` returns false. Returns true if `f` never returned false. If the type lists elements,
+/// the tensor must also have that number of integer elements.
 fn for_each_number(literal: &Literal, tensor: &TensorType, mut f: impl FnMut(DimId, i128) -> bool) -> bool {
     let extents = tensor.shape.iter().flatten().zip(literal.shape());
     for (&dim, &extent) in extents {
@@ -151,7 +158,8 @@ fn operate(op: DimOp, l: i128, r: i128) -> Option<i128> {
     op.evaluate(l, r).map(i128::from)
 }
 
-/// The value of a dimension, with what its symbols stand for; `None` if it is not known, has a symbol without a value, or overflows.
+/// Returns the value of a dimension, where `symbol` returns the value of a symbol. `None` if the
+/// value is unknown, overflows, or needs a symbol without a value.
 pub(crate) fn evaluate_dim(dims: &Dims, dim: DimId, symbol: impl Fn(SymbolId) -> Option<i64>) -> Option<i128> {
     let mut memo: FxHashMap<DimId, Option<i128>> = FxHashMap::default();
     let mut stack = vec![dim];

@@ -1,4 +1,4 @@
-//! Where two results differ.
+//! Comparison of the results of two programs.
 
 use std::fmt;
 
@@ -9,37 +9,39 @@ use rustc_hash::FxHashSet;
 use crate::interpreter::Outcome;
 use crate::value::{Value, ValueId, Values, element_text};
 
-/// How what two programs come to has to agree.
+/// The tolerance of a comparison of the outcomes of two programs.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum Agreement {
     /// Bit for bit.
     Exact,
-    /// Floats within this of each other, relative to the larger, or to 1 where both are smaller; and any two NaNs. Floats of 16 bits also within two
-    /// units in the last place of their significand. Everything else bit for bit.
+    /// Floats agree if they differ by at most this, relative to the larger magnitude, or absolutely
+    /// if both magnitudes are below 1. Any two NaNs agree. Floats of 16 bits also agree within two
+    /// units in the last place of their significand. Everything else must agree bit for bit.
     Within(f64),
 }
 
-/// The first place in which two programs come to something else.
+/// The first difference between the outcomes of two programs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
-    /// In what.
+    /// The part of the outcomes that differs.
     pub part: DifferentPart,
-    /// The fields of tuples that lead to the place.
+    /// The indices of the tuple fields that lead to the difference, from the outermost.
     pub path: Vec<usize>,
-    /// The index of the element, in a tensor.
+    /// The index of the element, if tensors differ in an element.
     pub element: Option<Vec<usize>>,
-    /// What is there before.
+    /// The text of the value before.
     pub before: String,
-    /// What is there after.
+    /// The text of the value after.
     pub after: String,
 }
 
-/// In what two programs come to something else.
+/// The part of two outcomes that differs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum DifferentPart {
     /// The result.
     Result,
-    /// The effect of this number in the trace, counted from 0: which it is, or that there is one.
+    /// The effect with this number in the trace, counted from 0: its operator, its text or its
+    /// number of operands differ, or only one trace has it.
     Effect(usize),
     /// An operand of an effect, both counted from 0.
     Operand(usize, usize),
@@ -67,18 +69,19 @@ impl fmt::Display for Difference {
     }
 }
 
-/// More fields than this are not shown.
+/// The most fields of a path that are shown.
 const SHOWN_FIELDS: usize = 16;
-/// How long a shown value is.
+/// The most characters of a value that are shown.
 const SHOWN: usize = 120;
 
 impl Agreement {
-    /// Whether two programs came to the same, with the same effects. Functions in results are not looked into.
+    /// Returns true if the results and the effects of two programs agree. Any two functions agree.
     pub fn holds(self, before: &Outcome, after: &Outcome) -> bool {
         self.first_difference(before, after).is_none()
     }
 
-    /// Where they came to something else first: effects in their order, then the result, its fields in order.
+    /// Returns the first difference between two outcomes. Effects come first, in order, then the
+    /// result. Fields of tuples are compared in order.
     pub fn first_difference(self, before: &Outcome, after: &Outcome) -> Option<Difference> {
         for (n, effects) in before.trace.iter().zip(&after.trace).enumerate() {
             let (a, b) = effects;
@@ -106,14 +109,16 @@ impl Agreement {
         self.in_values(DifferentPart::Result, (&before.values, before.result), (&after.values, after.result))
     }
 
-    /// Linear in the pairs of different parts, as [`Values::same`].
+    /// Returns the first difference between two values. The time is linear in the number of
+    /// different pairs of parts, as for [`Values::same`].
     fn in_values(
         self,
         part: DifferentPart,
         (before, a): (&Values, ValueId),
         (after, b): (&Values, ValueId),
     ) -> Option<Difference> {
-        // Where each pair comes from, so that paths take no room for pairs that agree.
+        // For each pair on the stack, its parent and its field index. A path is built only when a
+        // difference is found.
         let mut steps: Vec<(usize, usize)> = Vec::new();
         let path_of = |steps: &[(usize, usize)], mut at: Option<usize>| {
             let mut path = Vec::new();
@@ -157,7 +162,8 @@ impl Agreement {
         None
     }
 
-    /// The first element in which tensors differ; no element if they differ as a whole, in type.
+    /// Returns the index of the first element in which tensors differ. `Some(None)` if they differ
+    /// in type or have elements that cannot be compared one by one; `None` if they agree.
     fn in_tensors(self, x: &Literal, y: &Literal) -> Option<Option<usize>> {
         if x == y {
             return None;
@@ -165,7 +171,7 @@ impl Agreement {
         if x.dtype() != y.dtype() || x.shape() != y.shape() {
             return Some(None);
         }
-        // Of two splats, one element says all.
+        // One element stands for all if both are splats.
         let count = if x.as_splat().is_some() && y.as_splat().is_some() { 1 } else { x.element_count() };
         let differs = |n: &usize| match (element_bytes(x, *n), element_bytes(y, *n)) {
             (Some(a), Some(b)) => a != b && !self.is_near(x.dtype(), a, b),
@@ -197,7 +203,7 @@ fn whole(part: DifferentPart, before: String, after: String) -> Difference {
     Difference { part, path: Vec::new(), element: None, before, after }
 }
 
-/// The stored bytes of an element of at least 8 bits.
+/// Returns the stored bytes of element `n`. Elements must have at least 8 bits.
 pub(crate) fn element_bytes(literal: &Literal, n: usize) -> Option<&[u8]> {
     let size = literal.dtype().bits() / 8;
     literal.as_splat().or_else(|| literal.as_dense()?.get(n.checked_mul(size)?..)?.get(..size))
@@ -213,7 +219,7 @@ fn float(dtype: DType, bytes: &[u8]) -> Option<f64> {
     })
 }
 
-/// The index of the n-th element of a shape.
+/// Returns the index in each axis of the n-th element of a shape.
 fn index_of(mut n: usize, shape: &[usize]) -> Vec<usize> {
     let mut index: Vec<usize> = shape
         .iter()

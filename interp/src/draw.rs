@@ -10,27 +10,28 @@ use crate::check::evaluate_dim;
 use crate::interpreter::random_tensor;
 use crate::value::{ValueId, Values};
 
-/// Arguments of a function, in an arena.
+/// Arguments of a function and their arena.
 #[derive(Clone, Debug)]
 pub struct Arguments {
     /// The arena.
     pub values: Values,
-    /// One for each parameter, in order.
+    /// An argument for each parameter, in order.
     pub list: Vec<ValueId>,
 }
 
-/// What numbers are drawn.
+/// The kind of numbers that are drawn.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Numbers {
-    /// Those of [`random_tensor`].
+    /// The numbers of [`random_tensor`].
     #[default]
     Ordinary,
-    /// Those at the ends: infinities, NaNs with payloads, both zeros, the largest and smallest. Booleans are the opposite of what an ordinary tensor of the
-    /// same seed begins with, so that the two together take both sides of a branch.
+    /// Extreme numbers: infinities, NaNs with payloads, both zeros, the largest and the smallest
+    /// number. Booleans are the opposite of the first element of an ordinary tensor with the same
+    /// seed, so that two runs take both sides of a branch.
     Extreme,
 }
 
-/// Why arguments cannot be drawn.
+/// The error for a parameter for which no argument can be drawn.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the parameter `%{parameter}` of type {ty} cannot be drawn{}", why(.found))]
 pub struct CannotDraw {
@@ -38,7 +39,7 @@ pub struct CannotDraw {
     pub parameter: String,
     /// Its type.
     pub ty: String,
-    /// The part of its type that cannot be drawn, if that is not all of it.
+    /// The part of its type that cannot be drawn, if it is not the whole type.
     pub found: Option<String>,
 }
 
@@ -52,10 +53,11 @@ fn why(found: &Option<String>) -> String {
     found.as_ref().map_or_else(String::new, |found| format!(": {found}"))
 }
 
-/// Draws arguments for a function from its parameters' types: tensors, and tuples of them.
+/// Draws arguments for a function from the types of its parameters: tensors, and tuples of them.
 ///
-/// What a parameter is given depends on the seed, the parameter's name and its type alone. A symbolic dimension has the same extent wherever it
-/// occurs; one that is computed has the extent that this comes to.
+/// The argument of a parameter depends only on the seed and on the parameter's name and type. A
+/// symbolic dimension has the same extent wherever it occurs. A computed dimension has the extent
+/// that its expression evaluates to.
 ///
 /// ```
 /// use anfora_ir::{Source, parse_module};
@@ -78,31 +80,33 @@ pub struct Draw {
     most_bytes: Option<usize>,
 }
 
-/// The extent of a symbolic dimension of which nothing is said.
+/// The default extent of a symbolic dimension.
 const EXTENT: usize = 2;
-/// An argument has at most so many parts: a type may share its parts so often that writing them out has no end.
+/// The most parts of an argument. A type may share parts so often that its expansion is
+/// exponential.
 const MOST_PARTS: usize = 1 << 22;
 
 impl Draw {
-    /// Draws ordinary numbers from a seed.
+    /// Returns a generator of ordinary numbers with a seed.
     pub fn new(seed: u64) -> Draw {
         Draw { seed, ..Draw::default() }
     }
 
-    /// Draws other numbers.
+    /// Sets the kind of numbers.
     #[must_use]
     pub fn numbers(self, numbers: Numbers) -> Draw {
         Draw { numbers, ..self }
     }
 
-    /// What symbolic dimensions come to, in the order in which the parameters name them; from the front again for more. All are 2 where
-    /// nothing is said.
+    /// Sets the extents of symbolic dimensions, in the order in which the parameters name them. The
+    /// list repeats if there are more dimensions. Without a list, all extents are 2.
     #[must_use]
     pub fn extents(self, extents: &[usize]) -> Draw {
         Draw { extents: extents.to_vec(), ..self }
     }
 
-    /// What the symbolic dimension of this name comes to, whatever the given tensors say. One that no parameter names is ignored.
+    /// Sets the extent of the symbolic dimension `name`. It overrides the shapes of given tensors.
+    /// A name that no parameter uses is ignored.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -111,24 +115,26 @@ impl Draw {
         self
     }
 
-    /// Gives a parameter, counted from 0, this tensor. The symbols of its type come to what the tensor says.
+    /// Gives a parameter, counted from 0, this tensor. The tensor's shape determines the symbols of
+    /// the parameter's type.
     #[must_use]
     pub fn given(mut self, parameter: usize, tensor: Literal) -> Draw {
         self.given.insert(parameter, tensor);
         self
     }
 
-    /// Draws no more than so many bytes for all parameters together.
+    /// Limits the bytes that are drawn for all parameters together.
     #[must_use]
     pub fn most_bytes(self, bytes: usize) -> Draw {
         Draw { most_bytes: Some(bytes), ..self }
     }
 
-    /// An argument for each parameter.
+    /// Returns an argument for each parameter.
     ///
     /// # Errors
-    /// If a parameter's type is neither that of a tensor of known rank nor of a tuple of such, has an extent that does not come to a number from 0, has element
-    /// types without kernels, or is too large.
+    /// If a parameter's type is neither a tensor type of known rank nor a tuple of such types, has
+    /// an extent that does not evaluate to a number from 0, has element types without kernels, or
+    /// is too large.
     pub fn arguments(&self, cx: &Context, function: &Function) -> Result<Arguments, CannotDraw> {
         let body = &function.body;
         let mut drawing = Drawing {
@@ -152,7 +158,7 @@ impl Draw {
         Ok(Arguments { values: drawing.values, list })
     }
 
-    /// The extents of the symbols that the parameters name.
+    /// Returns the extents of the symbols that the parameters name.
     fn symbols(&self, cx: &Context, function: &Function) -> FxHashMap<SymbolId, i64> {
         let dims = &cx.types.dims;
         let mut symbols: FxHashMap<SymbolId, i64> = FxHashMap::default();
@@ -191,7 +197,7 @@ impl Draw {
     }
 }
 
-/// Arguments that are being drawn.
+/// The state of the drawing of arguments.
 struct Drawing<'a> {
     cx: &'a Context,
     draw: &'a Draw,
@@ -201,7 +207,8 @@ struct Drawing<'a> {
 }
 
 impl Drawing<'_> {
-    /// A value of a type, each of its tensors from a seed of its own; or what in it cannot be drawn, if it is not all of it.
+    /// Returns a value of a type. Each of its tensors has its own seed. The error is the part of
+    /// the type that cannot be drawn, or `None` if it is the whole type.
     fn value(&mut self, ty: TypeId, seed: u64) -> Result<ValueId, Option<String>> {
         enum Pending {
             Type(TypeId),
@@ -249,11 +256,11 @@ impl Drawing<'_> {
         Ok(made.pop().expect("the post-order of one value leaves one"))
     }
 
-    /// A tensor with the elements that its type says.
+    /// Returns the tensor with the elements that its type states.
     fn with_known(&self, ty: TypeId, drawn: Literal) -> Result<Literal, String> {
         let Some(known) = self.cx.types.elements(ty) else { return Ok(drawn) };
         let Some(elements) = drawn.to_i128s() else { return Ok(drawn) };
-        // Of each the lowest bits are taken.
+        // The lowest 64 bits of each are taken.
         let mut elements: Vec<i64> = elements.into_iter().map(|e| e as i64).collect();
         let dims = &self.cx.types.dims;
         for (element, &dim) in elements.iter_mut().zip(known) {
@@ -298,8 +305,9 @@ impl Drawing<'_> {
     }
 }
 
-/// A tensor of the numbers at the ends: floats in turn, beginning where the seed says; of integers and booleans all are one of them, since a
-/// tensor of different ones is seldom what a program expects. `None` as for [`random_tensor`].
+/// Returns a tensor of extreme numbers. Floats go through a list of them, from a position that the
+/// seed determines. Integers and booleans are a splat, since few programs expect a tensor of
+/// different extreme integers. `None` in the cases in which [`random_tensor`] returns `None`.
 fn extreme_tensor(dtype: DType, shape: &[usize], seed: u64) -> Option<Literal> {
     const FLOATS: [u32; 8] =
         [0x7f80_0000, 0x8000_0000, 0x7fc0_1234, 0xff80_0000, 0x7f7f_ffff, 0x0000_0001, 0x3f80_0000, 0xffc0_0001];
@@ -336,7 +344,7 @@ fn extreme_tensor(dtype: DType, shape: &[usize], seed: u64) -> Option<Literal> {
     }
 }
 
-/// FNV-1a, 64 bits.
+/// Returns the 64-bit FNV-1a hash of a text.
 fn hash_of(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3))
 }

@@ -1,4 +1,4 @@
-//! What a program does besides giving a result.
+//! Effects: the impure operators that a program runs.
 
 use crate::value::{ValueId, Values};
 
@@ -7,14 +7,16 @@ use crate::value::{ValueId, Values};
 pub struct Effect {
     /// Name of the operator.
     pub op: String,
-    /// What its attributes say that can be seen: the format of a `print`, the shape and element type of a draw.
+    /// The visible attributes of the operator as text: the format of a `print`, the shape and
+    /// element type of a random draw.
     pub text: String,
     /// Its operands.
     pub operands: Vec<ValueId>,
 }
 
 impl Effect {
-    /// Whether two effects are the same, bit for bit. `values` and `other_values` are the arenas of their operands.
+    /// Returns true if two effects are the same, bit for bit. `values` and `other_values` are the
+    /// arenas of their operands.
     pub fn same(&self, values: &Values, other: &Effect, other_values: &Values) -> bool {
         self.op == other.op
             && self.text == other.text

@@ -1,8 +1,8 @@
-//! Why a program did not come to its end.
+//! The errors of a run.
 
 use anfora_ir::{Diagnostic, Diagnostics, IntoDiagnostics};
 
-/// What went wrong.
+/// The kind of an error.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EvalErrorKind {
@@ -15,27 +15,27 @@ pub enum EvalErrorKind {
     /// A call has the wrong number of arguments.
     #[error("the function takes {wanted} arguments, not {found}")]
     ArgumentCount {
-        /// Parameters.
+        /// The number of parameters.
         wanted: usize,
-        /// Arguments.
+        /// The number of arguments.
         found: usize,
     },
     /// An argument is not of the parameter's type.
     #[error("argument {index} is {found}, but {wanted} is wanted")]
     Argument {
-        /// Counted from 0.
+        /// The index of the argument, counted from 0.
         index: usize,
         /// The parameter's type.
         wanted: String,
-        /// What the argument is.
+        /// A description of the argument.
         found: String,
     },
     /// A `match_cast` does not hold.
     #[error("the value is {found}, not {wanted}")]
     MatchCast {
-        /// The type that it is matched with.
+        /// The type that the value is matched with.
         wanted: String,
-        /// What the value is.
+        /// A description of the value.
         found: String,
     },
     /// An `assert` does not hold.
@@ -49,7 +49,7 @@ pub enum EvalErrorKind {
     Operator {
         /// Name of the operator.
         op: String,
-        /// What its kernel or its type rule says.
+        /// The message of its kernel or its type rule.
         message: String,
     },
     /// More steps than allowed.
@@ -66,17 +66,17 @@ pub enum EvalErrorKind {
     IllFormed(&'static str),
 }
 
-/// What went wrong, and where.
+/// An error of a run, and its place in the program.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{kind}{}", place(.function, .binding))]
 pub struct EvalError {
-    /// What.
+    /// The kind of error.
     pub kind: EvalErrorKind,
     /// The function that was being evaluated, without `@`.
     pub function: Option<String>,
     /// The binding that was being evaluated, without `%`.
     pub binding: Option<String>,
-    /// Byte offset in the source, if there is one.
+    /// The byte offset in the source, if there is one.
     pub span: Option<u32>,
 }
 
@@ -95,7 +95,7 @@ impl From<EvalErrorKind> for EvalError {
 }
 
 impl EvalError {
-    /// As a diagnostic.
+    /// Returns the error as a diagnostic.
     pub fn diagnostic(&self) -> Diagnostic {
         let mut diagnostic = Diagnostic::error(self.kind.to_string());
         diagnostic.function = self.function.clone();

@@ -10,48 +10,52 @@ use crate::error::{EvalError, EvalErrorKind};
 use crate::machine::Machine;
 use crate::value::{ValueId, Values};
 
-/// How much a program may take.
+/// The resources that a program may use.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Expressions evaluated, atoms not counted.
+    /// The number of evaluated expressions, not counting atoms.
     pub steps: u64,
-    /// Steps of kernels, all together: elements that they read, write or compute with, as
-    /// [`KernelCall::steps`](anfora_ir::KernelCall::steps) counts them. A kernel that would take more is not begun.
+    /// The steps of all kernels together: elements that they read, write or compute with, as
+    /// [`KernelCall::steps`](anfora_ir::KernelCall::steps) counts them. A kernel that would exceed
+    /// the limit does not start.
     pub work: u64,
-    /// Bytes of values, variables and pending work, garbage not counted. What is counted is an estimate, the same on every machine.
+    /// The bytes of values, variables and pending work, not counting garbage. The count is an
+    /// estimate, and the same on every machine.
     pub bytes: usize,
 }
 
 impl Default for Limits {
-    /// 2^40 steps, 2^38 steps of kernels, and 8 GiB.
+    /// Returns limits of 2^40 steps, 2^38 steps of kernels, and 8 GiB.
     fn default() -> Limits {
         Limits { steps: 1 << 40, work: 1 << 38, bytes: 8 << 30 }
     }
 }
 
-/// What a program comes to.
+/// The outcome of a run.
 #[derive(Clone)]
 pub struct Outcome {
-    /// The arena of the result and of what the trace shows.
+    /// The arena of the result and of the operands in the trace.
     pub values: Values,
     /// The result.
     pub result: ValueId,
     /// The impure operators that ran, in order.
     pub trace: Vec<Effect>,
-    /// Expressions that were evaluated, atoms not counted.
+    /// The number of expressions that were evaluated, not counting atoms.
     pub steps: u64,
 }
 
-/// How much a run took, of what [`Limits`] allow.
+/// The resources that a run used, out of those that [`Limits`] bounds.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Cost {
-    /// Expressions that were evaluated, atoms not counted.
+    /// The number of expressions that were evaluated, not counting atoms.
     pub steps: u64,
-    /// Steps of the kernels, as [`KernelCall::steps`](anfora_ir::KernelCall::steps) counts them.
+    /// The steps of the kernels, as [`KernelCall::steps`](anfora_ir::KernelCall::steps) counts
+    /// them.
     pub work: u64,
 }
 
-/// In a line: the result and the effects as text, cut short, and the steps.
+/// Prints one line: the result as text, cut short, the names of the effects, and the number of
+/// steps.
 impl fmt::Debug for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 200;
@@ -66,14 +70,15 @@ impl fmt::Debug for Outcome {
 }
 
 impl Outcome {
-    /// Whether two programs came to the same, bit for bit, with the same effects. Functions in results are not looked into.
+    /// Returns true if two runs have the same result and the same effects, bit for bit. Any two
+    /// functions are the same.
     pub fn same(&self, other: &Outcome) -> bool {
         self.values.same(self.result, &other.values, other.result)
             && self.trace.len() == other.trace.len()
             && self.trace.iter().zip(&other.trace).all(|(a, b)| a.same(&self.values, b, &other.values))
     }
 
-    /// The result, if it is a tensor.
+    /// Returns the result if it is a tensor.
     pub fn tensor(&self) -> Option<&Literal> {
         self.values.as_tensor(self.result)
     }
@@ -88,43 +93,48 @@ pub struct Interpreter<'m> {
 }
 
 impl<'m> Interpreter<'m> {
-    /// An interpreter of a module, with the default limits and seed 0.
+    /// Returns an interpreter of a module, with the default limits and seed 0.
     pub fn new(module: &'m Module) -> Interpreter<'m> {
         Interpreter { module, limits: Limits::default(), seed: 0 }
     }
 
-    /// With other limits.
+    /// Sets the limits.
     #[must_use]
     pub fn limits(self, limits: Limits) -> Interpreter<'m> {
         Interpreter { limits, ..self }
     }
 
-    /// With another seed for the random operators. The n-th number that a run draws depends on the seed and n alone.
+    /// Sets the seed of the random operators. The n-th number that a run draws depends only on the
+    /// seed and n.
     #[must_use]
     pub fn seed(self, seed: u64) -> Interpreter<'m> {
         Interpreter { seed, ..self }
     }
 
-    /// Calls the function of a name (without `@`) with tensors.
+    /// Calls the function `function` (without `@`) with tensors.
     ///
     /// # Errors
-    /// If there is no such function, the arguments do not fit it, an operator fails, or a limit is reached.
+    /// If there is no such function, the arguments do not fit it, an operator fails, or a limit is
+    /// reached.
     pub fn run(&self, function: &str, arguments: &[Literal]) -> Result<Outcome, EvalError> {
         let mut values = Values::new();
         let arguments: Vec<ValueId> = arguments.iter().map(|l| values.tensor(l.clone())).collect();
         self.call(function, values, &arguments)
     }
 
-    /// Calls the function of a name (without `@`) with values of an arena. Of the arena, what the result and the trace need is in the
-    /// outcome; other ids are not valid any more.
+    /// Calls the function `function` (without `@`) with values of an arena. The arena of the
+    /// outcome keeps only the values that the result and the trace need. All other ids become
+    /// invalid.
     ///
     /// # Errors
-    /// If there is no such function, the arguments do not fit it, an operator fails, or a limit is reached.
+    /// If there is no such function, the arguments do not fit it, an operator fails, or a limit is
+    /// reached.
     pub fn call(&self, function: &str, values: Values, arguments: &[ValueId]) -> Result<Outcome, EvalError> {
         self.call_counting(function, values, arguments).0
     }
 
-    /// As [`call`](Interpreter::call), with what the run took, also if it failed.
+    /// Calls a function as [`call`](Interpreter::call) does. Also returns the cost of the run, even
+    /// if the run failed.
     pub fn call_counting(
         &self,
         function: &str,
@@ -142,8 +152,9 @@ impl<'m> Interpreter<'m> {
     }
 }
 
-/// A tensor for a test run: floats in [-1, 1), integers in 0..8, booleans. The same for the same seed, on every machine.
-/// `None` for element types without kernels, and for a shape that is too large.
+/// Returns a tensor for a test run: floats in [-1, 1), integers in 0..8, or booleans. The tensor
+/// for a seed is the same on every machine. `None` for element types without kernels, and for a
+/// shape that is too large.
 pub fn random_tensor(dtype: DType, shape: &[usize], seed: u64) -> Option<Literal> {
     let mut stream = RandomStream::new(seed);
     if dtype.is_float() {
@@ -152,7 +163,7 @@ pub fn random_tensor(dtype: DType, shape: &[usize], seed: u64) -> Option<Literal
     if !dtype.is_integer() && dtype != DType::Bool {
         return None;
     }
-    /// So many numbers are drawn before they become elements.
+    /// The number of elements that are drawn at a time.
     const PART: usize = 1 << 16;
     let (count, size) = (element_count(shape)?, dtype.bits() / 8);
     let range = if dtype == DType::Bool { 2.0 } else { 8.0 };
@@ -162,7 +173,7 @@ pub fn random_tensor(dtype: DType, shape: &[usize], seed: u64) -> Option<Literal
         let part = PART.min(count - first);
         let drawn = draw_uniform(&[part], DType::Float32, 0.0, range, &mut stream).ok()?;
         for &number in drawn.elements::<f32>()?.iter() {
-            // The lowest byte comes first, and the others are zero.
+            // The lowest byte comes first, and the other bytes are zero.
             bytes.push(number as u8);
             bytes.resize(bytes.len() + size - 1, 0);
         }

@@ -1,14 +1,19 @@
-//! The reference interpreter of anfora: what a program means.
+//! The reference interpreter of anfora. It defines the meaning of programs.
 //!
-//! [`Interpreter`] calls a function of a module and gives its result and the trace of its effects; [`evaluate_op`] evaluates one
-//! call of an operator on constants, which is what constant folding wants. Results have the same bits on every machine.
+//! [`Interpreter`] calls a function of a module and returns its result and the trace of its
+//! effects. [`evaluate_op`] evaluates one call of an operator on constants, for constant folding.
+//! Results have the same bits on every machine.
 //!
-//! - A program may be in any form that the IR holds. A node that several others refer to is evaluated once an activation.
-//! - Nothing recurses over the program: pending work lies on a stack of its own, values in an arena, and a call in tail position takes
-//!   no room. How much a program may take is limited ([`Limits`]).
-//! - Symbolic dimensions are bound at calls and by `match_cast`, and checked; whatever else the types promise is relied on.
-//! - [`Draw`] draws arguments for test runs, and [`Agreement`] says where what two programs come to differs.
-//! - `print` appends to the trace, `assert` fails, `random.…` draw from a stream that depends on the seed alone.
+//! - A program may be in any form that the IR can represent. A shared node is evaluated once per
+//!   activation.
+//! - Nothing recurses over the program: pending work is on an explicit stack, values are in an
+//!   arena, and a tail call takes no room. [`Limits`] bounds the resources of a program.
+//! - Symbolic dimensions are bound and checked at calls and by `match_cast`. All other statements
+//!   of the types are taken as true.
+//! - [`Draw`] draws arguments for test runs, and [`Agreement`] finds the first difference between
+//!   the outcomes of two programs.
+//! - `print` appends to the trace, `assert` fails, and `random.…` draw from a stream that depends
+//!   only on the seed.
 //!
 //! # Example
 //! ```

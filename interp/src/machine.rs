@@ -1,7 +1,7 @@
-//! The machine: what it evaluates next, what is left to do after that, and where variables live.
+//! The abstract machine: the next step, the pending work, and the storage of variables.
 //!
-//! Nothing here recurses over the program: what a recursive evaluator would keep on the stack of its thread is a [`Frame`], and a call
-//! does not add one, so a tail call takes no room.
+//! Nothing here recurses over the program. Pending work is a stack of [`Frame`]s in place of the
+//! stack of the thread. A call adds no frame, so a tail call takes no room.
 
 use anfora_ir::{
     Body, Context, EntityId, Expr, ExprId, FunctionKey, GlobalId, GlobalTarget, Literal, Module, OpId, SymbolId, Type,
@@ -17,62 +17,62 @@ use crate::operator::Scratch;
 use crate::prepare::Prepared;
 use crate::value::{Entry, Ref, Target, ValueId, Values};
 
-/// What the machine does next.
+/// The next step of the machine.
 #[derive(Copy, Clone)]
 pub(crate) enum State {
-    /// Evaluates an expression.
+    /// Evaluate an expression.
     Eval(ExprId),
-    /// Hands a value to the innermost frame.
+    /// Pass a value to the innermost frame.
     Give(Ref),
 }
 
-/// What is left to do with a value once it is there.
+/// The pending work on a value that is being evaluated.
 #[derive(Copy, Clone)]
 pub(crate) struct Frame {
-    /// Where.
+    /// The activation in which the work continues.
     pub(crate) activation: u32,
     pending: Pending,
 }
 
 #[derive(Copy, Clone)]
 enum Pending {
-    /// Bind it to the variable of this Let, and go on after that.
+    /// Bind the value to the variable of this Let, and continue after it.
     Let(ExprId),
-    /// It is an operand of this node; the next one is that number.
+    /// The value is an operand of this node. The number is the index of the next operand.
     Operand(ExprId, u32),
-    /// It is the condition of this If.
+    /// The value is the condition of this If.
     Condition(ExprId),
-    /// It is the tuple of this projection.
+    /// The value is the tuple of this projection.
     Projection(ExprId),
-    /// It is the value of this node, which others refer to as well.
+    /// The value is the result of this shared node.
     Keep(ExprId),
 }
 
-/// One evaluation of a function's body or of a `fn`'s block: its variables.
+/// One evaluation of a function's body or of a `fn`'s block, with its variables.
 pub(crate) struct Activation {
     pub(crate) code: u32,
-    /// How many `fn`s are around it.
+    /// The number of enclosing `fn`s.
     level: u32,
     /// The activation in which its `fn` was evaluated; itself for a function's body.
     pub(crate) parent: u32,
-    /// An activation further out, such that any is found in a logarithmic number of steps (Myers, "An applicative random-access
-    /// stack", 1983).
+    /// An enclosing activation, chosen such that a search for any enclosing activation takes a
+    /// logarithmic number of steps (Myers, "An applicative random-access stack", 1983).
     pub(crate) jump: u32,
     pub(crate) slots: Vec<Ref>,
-    /// Values of nodes that others refer to as well.
+    /// The values of shared nodes, and of the variables that are bound inside of shared nodes.
     pub(crate) kept: FxHashMap<ExprId, Ref>,
-    /// Extents that symbolic dimensions stand for.
+    /// The extents of symbolic dimensions.
     symbols: FxHashMap<SymbolId, i64>,
 }
 
-/// A function's body.
+/// The body of a function, prepared for evaluation.
 pub(crate) struct Code<'m> {
     pub(crate) key: FunctionKey,
     pub(crate) body: &'m Body,
     pub(crate) prepared: Prepared,
 }
 
-/// The operators that the machine runs itself.
+/// The operators that the machine evaluates itself.
 #[derive(Copy, Clone)]
 pub(crate) struct OwnOps {
     pub(crate) make_closure: Option<OpId>,
@@ -83,7 +83,7 @@ pub(crate) struct OwnOps {
     pub(crate) normal: Option<OpId>,
 }
 
-/// Runs one program.
+/// The state of a run of a program.
 pub(crate) struct Machine<'m> {
     pub(crate) module: &'m Module,
     pub(crate) cx: &'m Context,
@@ -98,7 +98,7 @@ pub(crate) struct Machine<'m> {
     pub(crate) activations: Vec<Option<Activation>>,
     pub(crate) free_activations: Vec<u32>,
     pub(crate) frames: Vec<Frame>,
-    /// Operands of nodes whose last ones are still to come.
+    /// Operands of nodes whose remaining operands are not evaluated yet.
     pub(crate) operands: Vec<Ref>,
     /// The activation that is being evaluated.
     pub(crate) activation: u32,
@@ -106,13 +106,14 @@ pub(crate) struct Machine<'m> {
     level: u32,
     /// The node that is being evaluated, for diagnostics.
     at: ExprId,
-    /// Bytes of values and activations.
+    /// The bytes of values and activations.
     pub(crate) used: usize,
-    /// When to look for garbage.
+    /// The number of bytes at which the next garbage collection starts.
     pub(crate) collect_at: usize,
-    /// Steps of kernels so far.
+    /// The steps of kernels so far.
     pub(crate) work: u64,
-    /// Tables in which types of known extents are made; a copy of the module's, made when it is first needed.
+    /// Tables for types of known extents, a copy of the module's tables. They are created on first
+    /// use.
     pub(crate) scratch: Option<Box<Scratch>>,
 }
 
@@ -158,7 +159,7 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// Evaluates a call of a function from the beginning to the end.
+    /// Evaluates a call of a function to its end.
     pub(crate) fn run(&mut self, function: GlobalId, arguments: &[ValueId]) -> Result<Ref, EvalError> {
         let arguments: Vec<Ref> = arguments.iter().map(|a| a.as_ref()).collect();
         let callee = Ref::global(function).ok_or(EvalErrorKind::IllFormed("too many globals"))?;
@@ -178,7 +179,7 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// An error with the place where the machine is.
+    /// Returns an error with the current place in the program.
     fn error(&self, kind: EvalErrorKind) -> EvalError {
         let Some(code) = self.codes.get(self.code) else { return kind.into() };
         let binding =
@@ -202,7 +203,7 @@ impl<'m> Machine<'m> {
         self.codes[self.code].body
     }
 
-    /// Makes an activation the one that is being evaluated.
+    /// Makes an activation the current one.
     #[inline]
     fn enter(&mut self, activation: u32) {
         if activation != self.activation {
@@ -296,7 +297,7 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// The value of an atom; `None` for what is not one.
+    /// Returns the value of an atom; `None` if the node is not an atom.
     #[inline]
     fn atom(&self, id: ExprId) -> Step<Option<Ref>> {
         let value = match self.body().expr(id) {
@@ -310,7 +311,8 @@ impl<'m> Machine<'m> {
         Ok(Some(value))
     }
 
-    /// Collects the operands of a node from that number on, and computes it once they are all there.
+    /// Collects the operands of a node from index `from` on, and computes the node once all of them
+    /// are evaluated.
     fn gather(&mut self, id: ExprId, from: usize) -> Step<State> {
         let operands = self.body().operands_of(id);
         for (i, &operand) in operands.iter().enumerate().skip(from) {
@@ -322,7 +324,7 @@ impl<'m> Machine<'m> {
                 }
             }
         }
-        // Variables that nothing needs any more are let go of.
+        // Frees the slots of variables that no later node needs.
         let prepared = &self.codes[self.code].prepared;
         for &operand in operands {
             if prepared.is_last_use(operand, id)
@@ -336,7 +338,7 @@ impl<'m> Machine<'m> {
         self.compute(id, base)
     }
 
-    /// Computes a node whose operands are there, from `base` on.
+    /// Computes a node whose operands are on the stack from `base` on.
     fn compute(&mut self, id: ExprId, base: usize) -> Step<State> {
         match self.body().expr(id) {
             Expr::CallOp { op, attrs, .. } => {
@@ -405,7 +407,7 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// The activation around an activation at a level.
+    /// Returns the innermost activation around `activation` whose level is at most `level`.
     fn around(&self, mut activation: u32, level: u32) -> Step<&Activation> {
         loop {
             let Some(Some(a)) = self.activations.get(activation as usize) else {
@@ -433,7 +435,8 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// The value of a variable that is bound inside of a shared node: by the innermost activation that has evaluated the node.
+    /// Returns the value of a variable that is bound inside of a shared node. It is the value in
+    /// the innermost activation that has evaluated the node.
     #[cold]
     fn look_up_floating(&self, var: ExprId) -> Step<Ref> {
         let mut activation = self.activation;
@@ -465,7 +468,8 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// A new activation; `parent` is that of its `fn`.
+    /// Creates an activation and returns its index. `parent` is the activation in which the `fn`
+    /// was evaluated; `None` for a function.
     fn activate(&mut self, code: u32, slots: u32, parent: Option<u32>) -> Step<u32> {
         self.used += size_of::<Activation>() + slots as usize * size_of::<Ref>();
         let index = match self.free_activations.pop() {
@@ -481,7 +485,8 @@ impl<'m> Machine<'m> {
             Some(p) => {
                 let of = |i: u32| self.activations.get(i as usize).and_then(|a| a.as_ref());
                 let Some(a) = of(p) else { return ill_formed("a closure without its activation") };
-                // As far as its parent's jump and the one after that, if they are equally long.
+                // If the jump of the parent and the jump after it have equal lengths, this jump
+                // spans both. Otherwise it goes to the parent.
                 let jump = match of(a.jump) {
                     Some(j) => match of(j.jump) {
                         Some(k) if a.level - j.level == j.level - k.level && a.level != j.level => j.jump,
@@ -504,7 +509,7 @@ impl<'m> Machine<'m> {
         Ok(index)
     }
 
-    /// The extent that a symbolic dimension stands for.
+    /// Returns the extent of a symbolic dimension.
     pub(crate) fn symbol(&self, symbol: SymbolId) -> Option<i64> {
         let level = self.codes.get(self.code)?.prepared.symbol_level(symbol);
         self.around(self.activation, level).ok()?.symbols.get(&symbol).copied()
@@ -513,7 +518,7 @@ impl<'m> Machine<'m> {
     pub(crate) fn bind_symbol(&mut self, symbol: SymbolId, extent: i64) -> Step<()> {
         let level = self.codes[self.code].prepared.symbol_level(symbol);
         if level != self.level {
-            // Bound in an outer activation, which is where it is visible from.
+            // Binds in the outer activation from which the symbol is visible.
             let mut at = self.activation;
             loop {
                 let Some(Some(a)) = self.activations.get_mut(at as usize) else {
@@ -533,7 +538,8 @@ impl<'m> Machine<'m> {
 
     // ---- Calls ----
 
-    /// Begins a call: its value comes to the innermost frame. `entry` has every argument checked, for it comes from outside.
+    /// Starts a call. Its value goes to the innermost frame. If `entry` is true, the call comes
+    /// from outside, and every argument is checked.
     fn call(&mut self, mut callee: Ref, arguments: &[Ref], entry: bool) -> Step<State> {
         let mut all: smallvec::SmallVec<[Ref; 8]> = arguments.into();
         loop {
@@ -598,7 +604,8 @@ impl<'m> Machine<'m> {
         Ok(State::Eval(block))
     }
 
-    /// Binds parameters in a new activation, and checks what the types of the arguments leave open.
+    /// Binds the parameters in a new activation, and checks the parts of the arguments' types that
+    /// the static types do not decide. Checks every argument if `entry` is true.
     fn begin(&mut self, activation: u32, params: &[VarId], arguments: &[Ref], entry: bool) -> Step<()> {
         if params.len() != arguments.len() {
             return Err(EvalErrorKind::ArgumentCount { wanted: params.len(), found: arguments.len() });
@@ -627,7 +634,7 @@ impl<'m> Machine<'m> {
 
     // ---- Values ----
 
-    /// The tensor behind a value.
+    /// Returns the tensor of a value, if it is one.
     #[inline]
     pub(crate) fn tensor(&self, value: Ref) -> Option<&Literal> {
         match value.target() {
@@ -645,7 +652,7 @@ impl<'m> Machine<'m> {
         self.values.insert(entry).ok_or_else(|| self.out_of_memory())
     }
 
-    /// The value of a call of an operator that gave these tensors.
+    /// Returns the value of a call of an operator with these results.
     pub(crate) fn insert_results(&mut self, id: ExprId, results: Vec<Literal>) -> Step<Ref> {
         let is_tuple = matches!(self.cx.types.get(self.body().ty(id)), Type::Tuple(_));
         let mut results = results.into_iter();
@@ -662,7 +669,7 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// The type of a closure.
+    /// Returns the type of a closure.
     pub(crate) fn closure_type(&self, lambda: ExprId, activation: u32) -> Option<anfora_ir::TypeId> {
         let a = self.activations.get(activation as usize)?.as_ref()?;
         Some(self.codes.get(a.code as usize)?.body.ty(lambda))

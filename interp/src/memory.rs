@@ -1,10 +1,10 @@
-//! Memory: what a program has taken, when that is too much, and what of it is garbage.
+//! Memory: the accounting, the limit, and garbage collection.
 
 use crate::error::EvalErrorKind;
 use crate::machine::{Activation, Frame, Machine, State, Step};
 use crate::value::{Entry, Ref, Target};
 
-/// Bytes after which garbage is looked for the first time.
+/// The number of bytes at which the first garbage collection starts.
 pub(crate) const FIRST_COLLECTION: usize = 64 << 20;
 
 impl Machine<'_> {
@@ -12,13 +12,14 @@ impl Machine<'_> {
         EvalErrorKind::Memory(self.limits.bytes)
     }
 
-    /// Bytes of everything.
+    /// Returns the bytes of values, activations, frames and operands.
     #[inline]
     pub(crate) fn total(&self) -> usize {
         self.used + self.frames.len() * size_of::<Frame>() + self.operands.len() * size_of::<Ref>()
     }
 
-    /// Fails if that many bytes more are too many, garbage not counted. All that is alive has to be on one of the machine's stacks.
+    /// Fails if `bytes` more bytes exceed the limit, not counting garbage. All live values must be
+    /// on one of the machine's stacks or in `state`.
     pub(crate) fn reserve(&mut self, bytes: usize, state: State) -> Step<()> {
         if self.total().saturating_add(bytes) > self.limits.bytes {
             self.collect(state)?;
@@ -29,7 +30,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Frees what cannot be reached any more, and fails if too much is left. `state` is what the machine does next.
+    /// Frees all unreachable values and activations, and fails if too much is left. `state` is the
+    /// next step of the machine.
     pub(crate) fn collect(&mut self, state: State) -> Step<()> {
         let mut marks = Marks {
             values: vec![false; self.values.len()],
@@ -58,7 +60,8 @@ impl Machine<'_> {
                 None => {}
             }
         }
-        // Some room has to be left, for a program that lives at its limit would look for garbage at every step.
+        // A sixteenth of the limit must be left, since a program at its limit would collect garbage
+        // at every step.
         let total = self.total();
         if total > self.limits.bytes - self.limits.bytes / 16 {
             return Err(self.out_of_memory());
@@ -67,7 +70,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Keeps only what a result and the trace need, as values that stand for themselves.
+    /// Keeps only the values that the result and the trace need, and makes them independent of the
+    /// module. Returns the new result.
     pub(crate) fn export(&mut self, result: Ref) -> Step<Ref> {
         let result = self.exported(result)?;
         let mut trace = std::mem::take(&mut self.trace);
@@ -77,7 +81,7 @@ impl Machine<'_> {
             }
         }
         self.trace = trace;
-        // Fields of tuples, level after level.
+        // Exports the fields of tuples, level by level.
         let mut seen = vec![false; self.values.len()];
         let mut stack = vec![result];
         stack.extend(self.trace.iter().flat_map(|e| e.operands.iter().map(|o| o.as_ref())));
@@ -109,7 +113,7 @@ impl Machine<'_> {
         Ok(result)
     }
 
-    /// A value that does not refer to the module.
+    /// Returns a value that does not refer to the module.
     fn exported(&mut self, value: Ref) -> Step<Ref> {
         let entry = match value.target() {
             Target::Value(_) => return Ok(value),
@@ -127,7 +131,7 @@ impl Activation {
     }
 }
 
-/// What can be reached, and what is to be gone through.
+/// The marks and the worklists of a garbage collection.
 struct Marks {
     values: Vec<bool>,
     activations: Vec<bool>,

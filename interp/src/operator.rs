@@ -1,4 +1,5 @@
-//! Calls of operators: by their kernels, or, for what is not a function of tensors, by the machine.
+//! Calls of operators: by their kernels, or by the machine for operators that are not functions of
+//! tensors.
 
 use anfora_ir::{
     Attr, AttrKind, AttrReader, AttrsId, Context, DType, Diagnostic, Diagnostics, ExprId, IntoDiagnostics, KernelCall,
@@ -12,54 +13,55 @@ use crate::error::EvalErrorKind;
 use crate::machine::{Machine, State, Step, ill_formed};
 use crate::value::{Entry, Ref, ValueId};
 
-/// The most elements of a constant that type rules are shown.
+/// The most elements of a constant that type rules see.
 const SHOWN_ELEMENTS: usize = 1 << 12;
 
-/// The most that a [`Scratch`] weighs when a call adds to it.
+/// The weight of a [`Scratch`] from which on the next call replaces it.
 const MAX_SCRATCH: usize = 1 << 18;
-/// What an operand weighs besides its elements.
+/// The weight of an operand besides its elements.
 const OPERAND_WEIGHT: usize = 16;
 
-/// Tables in which calls are typed on the operands that there are. They begin as those of the module, and begin anew where a loop has filled them.
+/// Tables for the types of calls on actual operands. They start as a copy of the module's tables,
+/// and are replaced by a new copy when they grow too large, such as in a loop.
 pub(crate) struct Scratch {
     cx: Context,
-    /// Elements and operands that were put in.
+    /// The number of elements and operands that were added.
     weight: usize,
 }
 
-/// Why a call of an operator on constants has no result.
+/// The error for a call of an operator on constants that has no result.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpError {
-    /// It can be observed.
+    /// The operator is impure.
     #[error("the operator is impure")]
     Impure,
-    /// There is nothing that evaluates it.
+    /// The operator has no kernel.
     #[error("the operator has no kernel")]
     NoKernel,
-    /// An attribute is computed from symbolic dimensions, which stand for no numbers yet.
+    /// An attribute is computed from symbolic dimensions, which have no values yet.
     #[error("a symbolic dimension is not known")]
     Symbolic,
-    /// Neither the type nor the operator's row says how large the result is.
+    /// Neither the type nor the operator's row determines the size of the result.
     #[error("the size of the result is not known")]
     UnknownSize,
     /// The result is larger than allowed.
     #[error("the result takes {bytes} bytes, and {allowed} are allowed")]
     TooLarge {
-        /// Bytes of the result; `usize::MAX` if that overflows.
+        /// The bytes of the result; `usize::MAX` if they overflow.
         bytes: usize,
-        /// Bytes allowed.
+        /// The bytes allowed.
         allowed: usize,
     },
     /// The kernel takes more steps than allowed.
     #[error("the kernel takes {steps} steps, and {allowed} are allowed")]
     TooLong {
-        /// Steps, as [`KernelCall::steps`] counts them.
+        /// The steps, as [`KernelCall::steps`] counts them.
         steps: u64,
-        /// Steps allowed.
+        /// The steps allowed.
         allowed: u64,
     },
-    /// It fails on these operands.
+    /// The kernel fails on these operands.
     #[error(transparent)]
     Kernel(#[from] anfora_ir::KernelError),
 }
@@ -70,27 +72,29 @@ impl IntoDiagnostics for OpError {
     }
 }
 
-/// How much the evaluation of one call may take.
+/// The resources that the evaluation of one call may use.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct OpLimits {
-    /// Bytes of the results. A splat takes one element.
+    /// The bytes of the results. A splat takes one element.
     pub bytes: usize,
-    /// Steps of the kernel, as [`KernelCall::steps`] counts them.
+    /// The steps of the kernel, as [`KernelCall::steps`] counts them.
     pub steps: u64,
 }
 
-/// What a call of an operator on constants comes to.
+/// The outcome of a call of an operator on constants.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Evaluated {
-    /// The result, or the fields of the tuple that is the result; an error if the operator cannot be evaluated, the
-    /// call would take too much, it fails, or the kernel is faulty ([`KernelCall::evaluate`]).
+    /// The result, or the fields of the tuple that is the result. An error if the operator cannot
+    /// be evaluated, the call would exceed the limits, the operator fails, or the kernel is faulty
+    /// ([`KernelCall::evaluate`]).
     pub results: Result<Vec<Literal>, OpError>,
-    /// Steps of the kernel, as [`KernelCall::steps`] counts them, also if it failed; 0 if it did not run.
+    /// The steps of the kernel, as [`KernelCall::steps`] counts them, even if it failed; 0 if it
+    /// did not run.
     pub steps: u64,
 }
 
-/// Evaluates one call of a pure operator on constants (`None` for an operand that is left out). `ty` is its type. What would take
-/// more than `limits` allow is not computed.
+/// Evaluates one call of a pure operator on constants. `None` stands for an omitted operand, and
+/// `ty` is the type of the call. The call fails if it would exceed `limits`.
 ///
 /// Cost: that of the kernel.
 pub fn evaluate_op(
@@ -160,7 +164,7 @@ fn has_constant_shapes(cx: &Context, attrs: AttrsId) -> bool {
 }
 
 impl Machine<'_> {
-    /// The value of a call whose operands are on the stack, from `base` on.
+    /// Returns the value of a call whose operands are on the stack from `base` on.
     pub(crate) fn call_op(&mut self, id: ExprId, op: OpId, attrs: AttrsId, base: usize) -> Step<Ref> {
         let row = self.cx.ops.get(op);
         let this = Some(op);
@@ -197,7 +201,8 @@ impl Machine<'_> {
             (row.gives_splat(&operands), row.result_bytes(&call))
         };
         let mut ty = stated;
-        // Where the type that was inferred does not say enough, it is inferred again from what the operands are.
+        // If the static type does not determine the size of the result, the type is inferred again
+        // from the actual operands.
         let concrete = size.is_none() && (!is_splat || self.cx.types.is_symbolic(stated));
         if concrete {
             ty = self.concrete_type(op, attrs, stated, base).map_err(failed)?;
@@ -235,8 +240,8 @@ impl Machine<'_> {
         self.insert_results(id, results.map_err(|e| failed(e.message))?)
     }
 
-    /// Returns attributes in which the extents are the numbers that they come to here. They are in the tables of
-    /// [`Machine::scratch`], which are there afterwards.
+    /// Returns attributes in which the extents are constants, evaluated in the current activation.
+    /// They are in the tables of [`Machine::scratch`], which exist afterwards.
     fn bind_shapes(&mut self, attrs: AttrsId) -> Result<AttrsId, String> {
         let mut scratch = self.scratch.take().unwrap_or_else(|| self.new_scratch());
         let mut list = self.cx.attrs.list(attrs).to_vec();
@@ -262,7 +267,7 @@ impl Machine<'_> {
         Box::new(Scratch { cx: self.cx.clone(), weight: 0 })
     }
 
-    /// The operands from `base` on, as a kernel takes them.
+    /// Returns the operands from `base` on in the form that a kernel takes.
     fn operand_tensors(&self, base: usize) -> Step<SmallVec<[Option<&Literal>; 8]>> {
         self.operands[base..]
             .iter()
@@ -274,7 +279,7 @@ impl Machine<'_> {
             .collect()
     }
 
-    /// The type of a call on the operands that there are.
+    /// Returns the type of a call on the actual operands.
     fn concrete_type(&mut self, op: OpId, attrs: AttrsId, stated: TypeId, base: usize) -> Result<TypeId, String> {
         let mut scratch = self.scratch.take().unwrap_or_else(|| self.new_scratch());
         let result = self.concrete_type_in(&mut scratch, op, attrs, stated, base);
@@ -291,7 +296,7 @@ impl Machine<'_> {
         base: usize,
     ) -> Result<TypeId, String> {
         *weight += OPERAND_WEIGHT;
-        // What symbols stand for may be all that is missing.
+        // The values of symbols may already make the type static.
         let mut symbols: SmallVec<[(anfora_ir::SymbolId, i64); 4]> = SmallVec::new();
         self.cx.types.for_each_symbol(stated, |dim| {
             if let anfora_ir::Dim::Symbol(s) = *self.cx.types.dims.get(dim)
@@ -382,7 +387,7 @@ impl Machine<'_> {
         self.insert(Entry::Tensor(literal))
     }
 
-    /// Notes that an impure operator runs on the operands from `base` on.
+    /// Appends an impure operator to the trace, with the operands from `base` on.
     fn record(&mut self, op: OpId, text: String, base: usize) {
         let operands: Vec<ValueId> = self.operands[base..].iter().map(|&o| ValueId::from_ref(o)).collect();
         let name = self.cx.ops.get(op).name.to_string();

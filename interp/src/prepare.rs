@@ -1,31 +1,30 @@
-//! What the machine wants to know of a body before it runs it: where variables live, and when they
-//! are used for the last time.
+//! Analysis of a body before the machine runs it: the slots of variables and their last uses.
 
 use anfora_ir::{BlockKind, Body, Cursor, EntityId, Expr, ExprId, IdSet, LambdaId, Step, SymbolId, VarId};
 use rustc_hash::FxHashMap;
 
-/// A variable that is used where its last use cannot be told in advance.
+/// Marks a variable whose last use is not known in advance.
 const KEPT: u32 = u32::MAX;
 
-/// A body, looked over once.
+/// The analysis of a body.
 pub(crate) struct Prepared {
-    /// For each variable, its place in the activation that binds it.
+    /// For each variable, its slot in the activation that binds it.
     slots: Vec<u32>,
-    /// For each variable, how many `fn`s are around its binding; empty if there is none in the
-    /// body.
+    /// For each variable, the number of `fn`s around its binding; empty if the body has no binding
+    /// inside of a `fn`.
     levels: Vec<u32>,
-    /// For each variable, the node that uses it last, in program order, in the same activation;
-    /// [`KEPT`] if that is not known.
+    /// For each variable, the index plus 1 of the node that uses it last, in program order, in the
+    /// same activation; [`KEPT`] if it is not known.
     last_uses: Vec<u32>,
-    /// Variables of the function itself.
+    /// The number of variables that the function itself binds.
     pub(crate) slot_count: u32,
     lambdas: FxHashMap<LambdaId, LambdaInfo>,
-    /// How many `fn`s are around the binder of a symbolic dimension; the function's own are not
-    /// listed.
+    /// The number of `fn`s around the binder of a symbolic dimension. The function's own dimensions
+    /// are not listed.
     symbol_levels: FxHashMap<SymbolId, u32>,
-    /// Nodes that several others refer to; `None` if there is none.
+    /// The shared nodes; `None` if there are none.
     shared: Option<IdSet<ExprId>>,
-    /// Variables that are bound inside of such nodes; `None` if there is none.
+    /// The variables that are bound inside of shared nodes; `None` if there are none.
     floating: Option<IdSet<ExprId>>,
 }
 
@@ -34,14 +33,14 @@ struct LambdaInfo {
     slots: u32,
 }
 
-/// The `fn` (or function) that is being walked.
+/// The `fn` or function that is being walked.
 struct Scope {
     lambda: Option<LambdaId>,
     slots: u32,
 }
 
 impl Prepared {
-    /// Walks the body. Linear.
+    /// Walks the body and returns its analysis. Linear.
     pub(crate) fn new(body: &Body) -> Prepared {
         let mut walk = Walk {
             body,
@@ -78,13 +77,13 @@ impl Prepared {
         self.levels.get(var.index()).copied().unwrap_or(0)
     }
 
-    /// Returns true if no later node needs the variable once this one has its operands.
+    /// Returns true if no node after `user` needs the variable.
     #[inline]
     pub(crate) fn is_last_use(&self, var: ExprId, user: ExprId) -> bool {
         self.shared.is_none() && self.last_uses.get(var.index()).is_some_and(|&u| u == user.index() as u32 + 1)
     }
 
-    /// How many variables a `fn` binds.
+    /// Returns the number of variables that a `fn` binds.
     pub(crate) fn lambda_slots(&self, lambda: LambdaId) -> u32 {
         self.lambdas.get(&lambda).map_or(0, |l| l.slots)
     }
@@ -93,20 +92,20 @@ impl Prepared {
         self.symbol_levels.get(&symbol).copied().unwrap_or(0)
     }
 
-    /// Returns true if several nodes refer to this one, so that its value is to be kept.
+    /// Returns true if several nodes refer to this node, so that its value must be kept.
     #[inline]
     pub(crate) fn is_shared(&self, id: ExprId) -> bool {
         self.shared.as_ref().is_some_and(|s| s.contains(id))
     }
 
-    /// Returns true if a variable is bound inside of a shared node, which is evaluated in each
-    /// activation that needs it: it has no place and no level of its own.
+    /// Returns true if a variable is bound inside of a shared node. A shared node is evaluated in
+    /// each activation that needs it, so the variable has no slot and no level.
     #[inline]
     pub(crate) fn is_floating(&self, var: ExprId) -> bool {
         self.floating.as_ref().is_some_and(|f| f.contains(var))
     }
 
-    /// About how much memory it takes.
+    /// Returns an estimate of the memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
         (self.slots.len() + self.levels.len() + self.last_uses.len()) * 4
     }
@@ -116,8 +115,8 @@ struct Walk<'a> {
     body: &'a Body,
     prepared: Prepared,
     scopes: Vec<Scope>,
-    /// For what is entered and not left: whether atoms in it are operands, which are looked at when
-    /// it is left.
+    /// For each entered node and block that is not left yet: whether its atoms are operands.
+    /// Operands are processed when the node is left.
     operands: Vec<bool>,
 }
 
@@ -140,7 +139,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A use by a node that takes the value at once, or by something else.
+    /// Records a use of a variable. `user` is the node if it takes the value at once.
     fn use_var(&mut self, var: ExprId, user: Option<ExprId>) {
         if !matches!(self.body.expr(var), Expr::Var { .. }) {
             return;
@@ -225,7 +224,7 @@ impl Walk<'_> {
     }
 }
 
-/// The variables that are bound inside of some nodes; `None` if there is none.
+/// Returns the variables that are bound inside of `nodes`; `None` if there are none.
 fn bound_within(body: &Body, nodes: &IdSet<ExprId>) -> Option<IdSet<ExprId>> {
     let mut bound: Option<IdSet<ExprId>> = None;
     let mut visited = IdSet::with_capacity(body.len());

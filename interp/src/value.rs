@@ -1,4 +1,5 @@
-//! Values: tensors, tuples and functions, in an arena. Dropping it frees a few vectors, however deep values nest.
+//! Values: tensors, tuples and functions, in an arena. Dropping an arena frees a few vectors,
+//! however deeply values nest.
 
 use std::fmt::{self, Write};
 
@@ -17,7 +18,7 @@ impl fmt::Debug for ValueId {
     }
 }
 
-/// What a value is.
+/// A view of a value.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum Value<'a> {
     /// A tensor.
@@ -30,11 +31,12 @@ pub enum Value<'a> {
     Absent,
 }
 
-/// A value as the machine passes it around: in the arena, or a constant, a global or `none` of the module.
+/// A value in the machine: an entry of the arena, or a constant, a global, an operator or `none` of
+/// the module.
 #[derive(Copy, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Ref(u32);
 
-/// What a [`Ref`] refers to.
+/// The target of a [`Ref`].
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
     Value(usize),
@@ -45,11 +47,11 @@ pub(crate) enum Target {
 }
 
 impl Ref {
-    /// No value: a variable that is not bound.
+    /// No value: the content of the slot of an unbound variable.
     pub(crate) const EMPTY: Ref = Ref(u32::MAX);
     pub(crate) const ABSENT: Ref = Ref(3);
     pub(crate) const OPERATOR: Ref = Ref(7);
-    /// The most entries that a [`Ref`] can tell apart.
+    /// The number of entries that a [`Ref`] can distinguish.
     pub(crate) const LIMIT: usize = (1 << 30) - 2;
 
     fn tagged(index: usize, tag: u32) -> Option<Ref> {
@@ -84,12 +86,13 @@ impl Ref {
 /// An entry of the arena.
 #[derive(Clone)]
 pub(crate) enum Entry {
-    /// Free; the next free one, if any.
+    /// A free entry, and the index of the next free entry, if any.
     Free(Option<u32>),
     Tensor(Literal),
-    /// The fields are [`ValueId`]s so that they can be shown; while the machine runs they may refer to constants and globals.
+    /// The fields are [`ValueId`]s, so that [`Value`] can show them. While the machine runs they
+    /// may refer to constants and globals.
     Tuple(Box<[ValueId]>),
-    /// A `fn` with the activation in which it was evaluated.
+    /// A `fn` and the activation in which it was evaluated.
     Closure {
         lambda: ExprId,
         activation: u32,
@@ -99,9 +102,9 @@ pub(crate) enum Entry {
         function: Ref,
         captures: Box<[Ref]>,
     },
-    /// A global or an operator, as a result.
+    /// A global or an operator in a result.
     Function,
-    /// `none`, as a result.
+    /// `none` in a result.
     Absent,
 }
 
@@ -113,28 +116,28 @@ pub struct Values {
 }
 
 impl Values {
-    /// An empty arena.
+    /// Returns an empty arena.
     pub fn new() -> Values {
         Values::default()
     }
 
-    /// A tensor.
+    /// Adds a tensor and returns its id.
     ///
     /// # Panics
-    /// Past 2^30 values.
+    /// If the arena already holds 2^30 - 2 values.
     pub fn tensor(&mut self, literal: Literal) -> ValueId {
         ValueId(self.insert(Entry::Tensor(literal)).expect("an arena holds fewer than 2^30 values"))
     }
 
-    /// A tuple of values of this arena.
+    /// Adds a tuple of values of this arena and returns its id.
     ///
     /// # Panics
-    /// Past 2^30 values.
+    /// If the arena already holds 2^30 - 2 values.
     pub fn tuple(&mut self, fields: &[ValueId]) -> ValueId {
         ValueId(self.insert(Entry::Tuple(fields.into())).expect("an arena holds fewer than 2^30 values"))
     }
 
-    /// What a value is.
+    /// Returns a view of a value.
     ///
     /// Cost: one entry.
     pub fn get(&self, id: ValueId) -> Value<'_> {
@@ -150,7 +153,7 @@ impl Values {
         }
     }
 
-    /// The tensor, if it is one.
+    /// Returns the tensor if the value is a tensor.
     ///
     /// Cost: one entry.
     pub fn as_tensor(&self, id: ValueId) -> Option<&Literal> {
@@ -160,7 +163,7 @@ impl Values {
         }
     }
 
-    /// The fields, if it is a tuple.
+    /// Returns the fields if the value is a tuple.
     ///
     /// Cost: one entry.
     pub fn as_tuple(&self, id: ValueId) -> Option<&[ValueId]> {
@@ -170,11 +173,13 @@ impl Values {
         }
     }
 
-    /// The tensors in a value, in order: those of a tuple's fields one after the other, however deep. A part that occurs twice is
-    /// listed twice, so of a value that shares its parts there may be very many; no more than `limit` are listed.
+    /// Returns the tensors in a value, in the order of the fields of tuples, at any depth. A part
+    /// that occurs twice is listed twice, so a value with shared parts may have very many tensors.
+    /// The list has at most `limit` entries.
     pub fn tensors(&self, id: ValueId, limit: usize) -> Vec<&Literal> {
         let mut tensors = Vec::new();
-        // Tuples whose rest is still to come; what has no tensors in it could be repeated forever, so steps count too.
+        // The stack holds the values that are not visited yet. Steps are limited too, since a
+        // shared part without tensors may be visited very often.
         let mut steps = 0;
         let mut stack = vec![id];
         while let Some(id) = stack.pop() {
@@ -191,8 +196,8 @@ impl Values {
         tensors
     }
 
-    /// Whether two values, of this and of another arena, are the same bit for bit. Functions are not looked into: any two are the
-    /// same. Linear in the pairs of different parts.
+    /// Returns true if two values, of this and of another arena, are the same bit for bit. Any two
+    /// functions are the same. The time is linear in the number of different pairs of parts.
     pub fn same(&self, id: ValueId, other: &Values, other_id: ValueId) -> bool {
         let mut seen = FxHashSet::default();
         let mut stack = vec![(id, other_id)];
@@ -212,7 +217,8 @@ impl Values {
         true
     }
 
-    /// A value as a text of at most about `limit` characters: tensors by type and first elements.
+    /// Returns the text of a value, cut short after about `limit` bytes. Tensors are shown by type
+    /// and first elements.
     pub fn text(&self, id: ValueId, limit: usize) -> String {
         enum Part {
             Value(ValueId),
@@ -257,7 +263,7 @@ impl Values {
         self.entries.len()
     }
 
-    /// `None` if there are as many as can be told apart.
+    /// Adds an entry. Returns `None` if the arena is full.
     pub(crate) fn insert(&mut self, entry: Entry) -> Option<Ref> {
         if let Some(index) = self.free
             && let Some(slot) = self.entries.get_mut(index as usize)
@@ -273,7 +279,7 @@ impl Values {
         Some(id)
     }
 
-    /// Frees the entries for which `live` says no. Returns the bytes that are left.
+    /// Frees the entries for which `live` returns false. Returns the bytes of the others.
     pub(crate) fn sweep(&mut self, live: impl Fn(usize) -> bool) -> usize {
         let mut bytes = 0;
         self.free = None;
@@ -297,7 +303,7 @@ impl Values {
 }
 
 impl Entry {
-    /// About how much memory it takes.
+    /// Returns an estimate of its memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
         size_of::<Entry>()
             + match self {
@@ -321,10 +327,10 @@ impl ValueId {
     }
 }
 
-/// How many elements a text shows.
+/// The number of elements that a text shows.
 const SHOWN: usize = 16;
 
-/// A tensor by type and first elements.
+/// Returns the text of a tensor: its type and first elements.
 fn tensor_text(literal: &Literal) -> String {
     let mut out = String::new();
     let extents: Vec<String> = literal.shape().iter().map(|e| e.to_string()).collect();
@@ -344,7 +350,7 @@ fn tensor_text(literal: &Literal) -> String {
     out
 }
 
-/// The texts of the first elements; of a splat, of the one that it has.
+/// Returns the texts of the first elements, or of the one stored element of a splat.
 fn first_elements(literal: &Literal) -> Vec<String> {
     if let Some(strings) = literal.as_strings() {
         return strings.iter().take(SHOWN).map(|s| format!("{s:?}")).collect();
@@ -357,7 +363,8 @@ fn first_elements(literal: &Literal) -> Vec<String> {
     bytes.chunks_exact(bits / 8).take(SHOWN).map_while(|b| number_text(literal.dtype(), b)).collect()
 }
 
-/// An element for a message that is about its bits: floats with them, where there are floats that look the same.
+/// Returns the text of an element for a message about its bits. The text of a float includes its
+/// bits, since different floats may have the same decimal text.
 pub(crate) fn element_text(literal: &Literal, n: usize) -> String {
     if let Some(string) = literal.as_strings().and_then(|s| s.get(n)) {
         return format!("{string:?}");
@@ -371,7 +378,7 @@ pub(crate) fn element_text(literal: &Literal, n: usize) -> String {
     }
 }
 
-/// A number by its bytes; `None` for those that no kernel computes with.
+/// Returns the text of a number from its bytes; `None` for element types without kernels.
 fn number_text(dtype: DType, bytes: &[u8]) -> Option<String> {
     use anfora_ir::Element;
     fn read<T: Element + ToString>(bytes: &[u8]) -> String {
@@ -387,7 +394,7 @@ fn number_text(dtype: DType, bytes: &[u8]) -> Option<String> {
         DType::UInt16 => read::<u16>(bytes),
         DType::UInt32 => read::<u32>(bytes),
         DType::UInt64 => read::<u64>(bytes),
-        // The bits of the 16-bit floats as a float32: all of its numbers are.
+        // A bfloat16 is the upper half of a float32.
         DType::BFloat16 => f32::from_bits(u32::from(u16::read(bytes)) << 16).to_string(),
         DType::Float32 => read::<f32>(bytes),
         DType::Float64 => read::<f64>(bytes),
@@ -396,7 +403,7 @@ fn number_text(dtype: DType, bytes: &[u8]) -> Option<String> {
     })
 }
 
-/// A float16, by its bits.
+/// Returns the text of a float16 from its bits.
 fn float16_text(bits: u16) -> String {
     let sign = if bits >> 15 == 1 { -1.0f64 } else { 1.0 };
     let (exponent, mantissa) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));

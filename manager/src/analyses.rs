@@ -1,4 +1,4 @@
-//! What is worked out about functions and modules, kept for as long as it is right.
+//! A cache of analysis results about functions and modules, kept for as long as they are valid.
 
 use std::any::{Any, TypeId, type_name};
 use std::sync::{Arc, Mutex};
@@ -10,13 +10,16 @@ use crate::context::lock;
 use crate::error::PassError;
 use crate::function_edit::FunctionEdit;
 
-/// Results of analyses, from pass to pass of a sequence.
+/// A cache of analysis results, kept from pass to pass of a sequence.
 ///
-/// An analysis is a plain function of a body, of the tables and a body, or of a module. It is run when its result is asked for and is not there, and
-/// known by the type of its result, which has to be one of its own. A result is only seen for exactly what it was worked out for: after an edit the
-/// analysis runs again, and once that edit is taken back the result from before is there again.
+/// An analysis is a plain function of a body, of the tables and a body, or of a module. It runs
+/// when its result is asked for and is not cached. The type of its result identifies it, so each
+/// analysis needs a result type of its own. A result is valid only for the state that it was
+/// computed for: after an edit the analysis runs again, and once that edit is rolled back the
+/// earlier result is valid again.
 ///
-/// A handle: clones share the results. Workers may ask at the same time; an analysis may ask for others.
+/// This is a handle: clones share the results. Workers may ask at the same time; an analysis may
+/// ask for other analyses.
 ///
 /// ```
 /// use anfora_ir::{Body, Module};
@@ -56,9 +59,10 @@ pub struct Analyses {
 
 #[derive(Default)]
 struct Cache {
-    /// By the identity of the body. Of each type there are as many as there are states of the body that rollbacks can bring back, and its present one.
+    /// Results by the identity of the body. For each result type there is one for every state of
+    /// the body that a rollback can restore, and one for its present state.
     functions: FxHashMap<(u64, TypeId), Vec<FunctionResult>>,
-    /// By the identity of the table of globals.
+    /// Results by the identity of the table of globals.
     modules: FxHashMap<(u64, TypeId), Vec<ModuleResult>>,
 }
 
@@ -68,7 +72,7 @@ type ModuleAnalysis = dyn Fn(&Module) -> Shared + Send + Sync;
 
 struct FunctionResult {
     stamp: Stamp,
-    /// The state of the globals, of an analysis that may read them.
+    /// The state of the globals, for an analysis that may read them.
     globals: Option<Stamp>,
     value: Shared,
     again: Arc<BodyAnalysis>,
@@ -76,7 +80,7 @@ struct FunctionResult {
 
 struct ModuleResult {
     stamp: ModuleStamp,
-    /// How many edits had changed something around it.
+    /// The number of open edits, not counting an innermost edit without changes.
     depth: usize,
     value: Shared,
     again: Arc<ModuleAnalysis>,
@@ -96,16 +100,17 @@ mod form {
     impl Sealed for super::OfBodyAndTables {}
 }
 
-/// An analysis of a function: a function of its body ([`OfBody`]), or of the tables and the body ([`OfBodyAndTables`]). The result of the second kind goes
-/// when the signature of any global changes.
+/// An analysis of a function: a function of its body ([`OfBody`]), or of the tables and the body
+/// ([`OfBodyAndTables`]). A result of the second kind becomes invalid when the signature of any
+/// global changes.
 pub trait FunctionAnalysis<Form: form::Sealed>: Send + Sync + 'static {
-    /// What it works out.
+    /// The type of the result.
     type Result: Send + Sync + 'static;
 
-    /// Whether it may read the signatures of globals.
+    /// True if the analysis may read the signatures of globals.
     const READS_TABLES: bool;
 
-    /// Works it out.
+    /// Computes the result.
     ///
     /// Cost: that of the author's code.
     fn run(&self, cx: &Context, body: &Body) -> Self::Result;
@@ -138,12 +143,12 @@ where
 }
 
 impl Analyses {
-    /// Without any result.
+    /// Makes an empty cache.
     pub fn new() -> Analyses {
         Analyses::default()
     }
 
-    /// What an analysis says of a function that a pass is given, as it is now.
+    /// Returns the result of an analysis for the present state of a function that a pass is given.
     pub fn get<Form: form::Sealed, A: FunctionAnalysis<Form>>(
         &self,
         func: &FunctionEdit<'_>,
@@ -152,7 +157,8 @@ impl Analyses {
         self.of_body(func.cx, &func.function.body, analysis)
     }
 
-    /// What an analysis says of a function of a module, as it is now; `None` if the function was removed.
+    /// Returns the result of an analysis for the present state of a function of a module; `None` if
+    /// the function was removed.
     ///
     /// Cost: that of the analysis.
     pub fn of_function<Form: form::Sealed, A: FunctionAnalysis<Form>>(
@@ -164,7 +170,7 @@ impl Analyses {
         Some(self.of_body(&module.cx, &module.get(key)?.body, analysis))
     }
 
-    /// What an analysis says of a body, as it is now.
+    /// Returns the result of an analysis for the present state of a body.
     ///
     /// Cost: that of the analysis.
     pub fn of_body<Form: form::Sealed, A: FunctionAnalysis<Form>>(
@@ -190,8 +196,9 @@ impl Analyses {
         value
     }
 
-    /// What an analysis says of a module, as it is now. Whether a result is right is seen from the state of each function, so to ask takes time linear in their
-    /// number: a result that is needed for one function after the other is asked for once.
+    /// Returns the result of an analysis for the present state of a module. The lookup compares the
+    /// state of each function and so takes time linear in the number of functions: callers that
+    /// need the result for many functions should ask for it once.
     ///
     /// Cost: that of the analysis.
     pub fn of_module<T: Send + Sync + 'static>(
@@ -220,7 +227,7 @@ fn module_slot(module: &Module, id: TypeId) -> (u64, TypeId) {
     (module.cx.globals.stamp().identity(), id)
 }
 
-/// No rollback brings back a state that an edit around this one or inside of it has gone through.
+/// Drops the results whose states no rollback can restore: those inside `depth` edits or more.
 fn forget_states_of(results: &mut Vec<ModuleResult>, depth: usize) {
     results.retain(|r| r.depth < depth);
 }
@@ -229,9 +236,9 @@ fn typed<T: Send + Sync + 'static>(value: &Shared) -> Arc<T> {
     value.clone().downcast().expect("results are kept by their type")
 }
 
-// ---- What is still right after a pass ----
+// ---- Results that stay valid after a pass ----
 
-/// An analysis that a pass leaves right, by the type of its result.
+/// An analysis whose results a pass keeps valid, identified by the type of its result.
 #[derive(Copy, Clone)]
 pub struct PreservedAnalysis {
     id: TypeId,
@@ -240,7 +247,7 @@ pub struct PreservedAnalysis {
 }
 
 impl PreservedAnalysis {
-    /// That of a result type.
+    /// Returns the preserved analysis with the result type `T`.
     pub fn of<T: PartialEq + Send + Sync + 'static>() -> PreservedAnalysis {
         fn same<T: PartialEq + 'static>(a: &dyn Any, b: &dyn Any) -> bool {
             a.downcast_ref::<T>().is_some_and(|a| b.downcast_ref::<T>() == Some(a))
@@ -248,12 +255,13 @@ impl PreservedAnalysis {
         PreservedAnalysis { id: TypeId::of::<T>(), name: type_name::<T>(), same: same::<T> }
     }
 
-    /// The name of the result type.
+    /// Returns the name of the result type.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Under debug assertions, an error if it is not right after all.
+    /// Runs the analysis again under debug assertions, and returns an error if its result differs
+    /// from `kept`.
     fn check(&self, kept: &Shared, again: impl FnOnce() -> Shared) -> Result<(), PassError> {
         if cfg!(debug_assertions) && !(self.same)(&**kept, &*again()) {
             return Err(PassError::new(format!("it says that it preserves {}, and does not", self.name)));
@@ -277,16 +285,17 @@ impl std::fmt::Debug for PreservedAnalysis {
 }
 
 impl Analyses {
-    /// Whether nothing was ever asked for.
+    /// Returns true if the cache has no results.
     pub(crate) fn is_empty(&self) -> bool {
         let cache = lock(&self.cache);
         cache.functions.is_empty() && cache.modules.is_empty()
     }
 
-    /// What was right of the preserved analyses before a pass is right after it, too. Linear in the number of functions.
+    /// Makes the results of preserved analyses that were valid before a pass valid after it, too.
+    /// Linear in the number of functions.
     ///
     /// # Errors
-    /// Under debug assertions, if it is not.
+    /// Under debug assertions, if running a preserved analysis again gives another result.
     pub(crate) fn carry(
         &self,
         module: &Module,
@@ -355,7 +364,7 @@ impl Analyses {
         Ok(())
     }
 
-    /// Lets go of what is not right for the module as it is.
+    /// Drops the results that are not valid for the present state of the module.
     pub(crate) fn sweep(&self, module: &Module) {
         let live: FxHashSet<Stamp> = module.functions().map(|(_, f)| f.body.stamp()).collect();
         let globals = module.cx.globals.stamp();

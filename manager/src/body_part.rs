@@ -1,20 +1,20 @@
-//! A part of a chain as a body of its own, and back.
+//! Copies of a part of a chain into a body of its own, and back.
 
 use anfora_ir::{BlockKind, Body, Cursor, Expr, ExprId, Step, VarFlags, VarId};
 use rustc_hash::FxHashMap;
 
-/// Expressions of one body, and what they are in another.
+/// Expressions of one body, each with the expression that stands for it in another body.
 pub(crate) type Names = FxHashMap<ExprId, ExprId>;
 
-/// A variable that is used in the part and not bound there, and that has no place in the other
+/// A variable that is used in the part, is not bound there, and has no counterpart in the other
 /// body.
 pub(crate) struct Stray(pub(crate) ExprId);
 
 /// Copies the Lets from `first` to `last`, with everything in their values, to the end of another
-/// body. Their links are those of the copies; what comes after the last is left open: the copy of
-/// the last Let goes on with its own value, until it is linked. `names` has the variables that are
-/// something in the other body already, and gets what was copied. `free` makes a variable of what
-/// is used and not bound.
+/// body. The copies are linked to each other. The copy of the last Let has its own value as its
+/// rest, as a placeholder, until the caller links it. `names` holds the variables that have a
+/// counterpart in the other body already, and receives everything that was copied. `free` makes a
+/// variable for each expression that is used and not bound.
 ///
 /// Linear in the part, without recursion.
 pub(crate) fn copy_lets(
@@ -24,7 +24,7 @@ pub(crate) fn copy_lets(
     names: &mut Names,
     mut free: impl FnMut(&mut Body, ExprId) -> Option<VarId>,
 ) -> Result<(), Stray> {
-    // In each block, the last Let that was copied.
+    // For each block, the last Let that was copied.
     let mut blocks: Vec<Option<ExprId>> = Vec::new();
     let mut cursor = Cursor::at(from, first);
     while let Some(step) = cursor.next(from) {
@@ -78,12 +78,12 @@ fn name_of(names: &Names, id: ExprId) -> Result<ExprId, Stray> {
     names.get(&id).copied().ok_or(Stray(id))
 }
 
-/// Makes a variable for one that is bound in the part, unless it is one already.
+/// Makes a variable for a variable that is bound in the part, unless it has one already.
 fn bind(from: &Body, var: VarId, to: &mut Body, names: &mut Names) {
     names.entry(var.expr()).or_insert_with(|| copy_var(from, var, to).expr());
 }
 
-/// A variable of the same name, flags and type.
+/// Returns a new variable with the same name, flags and type.
 pub(crate) fn copy_var(from: &Body, var: VarId, to: &mut Body) -> VarId {
     let id = var.expr();
     let flags = if from.is_dataflow_var(var) { VarFlags::DATAFLOW } else { VarFlags::PLAIN };

@@ -1,4 +1,4 @@
-//! `Debug` in a line, where a type holds closures or what a context keeps.
+//! `Debug` output on one line, for types that hold closures or the contents of a context.
 
 use anfora_ir::brief_debug;
 

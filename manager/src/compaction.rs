@@ -1,4 +1,4 @@
-//! What happens to nodes that passes leave behind.
+//! Compaction of bodies in which passes have left dead nodes.
 
 use anfora_ir::{Body, Context, FunctionKey, Module, compact_body, is_sparse};
 use rustc_hash::FxHashMap;
@@ -6,18 +6,19 @@ use rustc_hash::FxHashMap;
 use crate::context::PassContext;
 use crate::parallel::Job;
 
-/// How much was edited in functions since it was last looked whether they are sparse.
+/// For each function, the size of the edits since its body was last checked for being sparse.
 pub(crate) type Edited = FxHashMap<FunctionKey, usize>;
 
-/// Keeps the edit of a pass, and compacts the bodies of which more than half is dead then. To look
-/// for what is dead is linear in a body, so it waits until a good part of it was edited, by this
-/// pass or, as `sums` remember, by those before it. The threads of the context share that out.
+/// Commits the edit of a pass, and compacts the bodies of which more than half is dead. The check
+/// for dead nodes is linear in a body, so it waits until a good part of the body was edited, by
+/// this pass or by earlier ones, whose edits are in `sums`. The threads of the context share the
+/// work.
 pub(crate) fn keep(module: &mut Module, mut sums: Option<&mut Edited>, cx: &PassContext) {
     const PART: usize = 4;
     let edited: Vec<(FunctionKey, usize)> =
         module.functions().map(|(key, f)| (key, f.body.edit_size())).filter(|&(_, size)| size > 0).collect();
     module.commit();
-    // An edit around this one names expressions by their ids.
+    // An enclosing edit names expressions by their ids.
     if module.has_edit() {
         return;
     }

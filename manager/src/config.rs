@@ -9,7 +9,7 @@ use crate::config_list::{TextList, in_quotes, parse_list, quoted, write_list};
 use crate::names::UnknownName;
 use crate::registry::is_name;
 
-/// What values a setting takes.
+/// The values that a setting takes.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ConfigKind {
     /// A whole number between two others, both included.
@@ -51,7 +51,7 @@ pub enum ConfigKind {
     },
     /// A list of texts (`[a,"b c"]`), or of some of these words.
     TextList {
-        /// The words; absent if any text does.
+        /// The words; absent if any text is allowed.
         words: Option<&'static [&'static str]>,
     },
 }
@@ -77,26 +77,27 @@ pub enum ConfigValue {
     Numbers(Vec<(String, i64)>),
 }
 
-/// A setting that can be made: where it is declared, it has a kind, a default and a line of documentation.
+/// The declaration of a setting: its name, its kind, its default and a line of documentation.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ConfigDef {
-    /// The name: `FoldConstant.max_growth_bytes` in a context, `commutative` for an option of a pass.
+    /// The name, such as `FoldConstant.max_growth_bytes` in a context, or `commutative` for an
+    /// option of a pass.
     pub key: &'static str,
-    /// What values it takes.
+    /// The values that the setting takes.
     pub kind: ConfigKind,
-    /// What it is where nothing is said.
+    /// The value if none is given.
     pub default: ConfigValue,
-    /// A line about it.
+    /// A line of documentation.
     pub doc: &'static str,
 }
 
 /// An option of a pass, written `{key=value}` in pipelines.
 pub type OptionDef = ConfigDef;
 
-/// Why a setting cannot be made or read.
+/// The reason why a setting cannot be set or read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// There is none of that name.
+    /// There is no setting of that name.
     #[error(transparent)]
     Unknown(#[from] UnknownName),
     /// The value does not fit.
@@ -104,45 +105,45 @@ pub enum ConfigError {
     Value {
         /// The setting.
         key: String,
-        /// What values it takes.
+        /// The values that the setting takes.
         expected: String,
-        /// What was given.
+        /// The value that was given.
         found: String,
     },
-    /// It is not of the form `KEY=VALUE`.
+    /// The text is not of the form `KEY=VALUE`.
     #[error("`{0}` is not of the form KEY=VALUE")]
     Form(String),
-    /// It is made more than once.
+    /// The setting is given more than once.
     #[error("`{0}` is given more than once")]
     Twice(String),
-    /// It was read as something that its values cannot be.
+    /// The setting was read as a type that its values do not have.
     #[error("`{key}` takes {kind}, and was read as {wanted}")]
     Read {
         /// The setting.
         key: String,
-        /// What values it takes.
+        /// The values that the setting takes.
         kind: String,
-        /// What it was read as.
+        /// The type that it was read as.
         wanted: &'static str,
     },
 }
 
 impl ConfigDef {
-    /// A whole number between two others.
+    /// Declares a whole number from `min` to `max`.
     ///
     /// Cost: linear in the text.
     pub const fn int(key: &'static str, min: i64, max: i64, default: i64, doc: &'static str) -> ConfigDef {
         ConfigDef { key, kind: ConfigKind::Int { min, max }, default: ConfigValue::Int(default), doc }
     }
 
-    /// A number between two others.
+    /// Declares a number from `min` to `max`.
     ///
     /// Cost: linear in the text.
     pub const fn float(key: &'static str, min: f64, max: f64, default: f64, doc: &'static str) -> ConfigDef {
         ConfigDef { key, kind: ConfigKind::Float { min, max }, default: ConfigValue::Float(default), doc }
     }
 
-    /// A list of whole numbers, each between two others.
+    /// Declares a list of whole numbers, each from `min` to `max`.
     ///
     /// Cost: linear in the text.
     pub const fn int_list(
@@ -156,7 +157,7 @@ impl ConfigDef {
         ConfigDef { key, kind: ConfigKind::IntList { min, max }, default, doc }
     }
 
-    /// A list of any texts.
+    /// Declares a list of any texts.
     ///
     /// Cost: linear in the text.
     pub const fn text_list(key: &'static str, default: &'static [&'static str], doc: &'static str) -> ConfigDef {
@@ -164,7 +165,7 @@ impl ConfigDef {
         ConfigDef { key, kind: ConfigKind::TextList { words: None }, default, doc }
     }
 
-    /// A list of some of these words.
+    /// Declares a list of some of these words.
     ///
     /// Cost: linear in the text.
     ///
@@ -186,33 +187,33 @@ impl ConfigDef {
         ConfigDef { key, kind: ConfigKind::TextList { words: Some(words) }, default, doc }
     }
 
-    /// `true` or `false`; false where nothing is said.
+    /// Declares a flag, `true` or `false`; its default is false.
     ///
     /// Cost: linear in the text.
     pub const fn flag(key: &'static str, doc: &'static str) -> ConfigDef {
         ConfigDef { key, kind: ConfigKind::Bool, default: ConfigValue::Bool(false), doc }
     }
 
-    /// Any text.
+    /// Declares any text.
     ///
     /// Cost: linear in the text.
     pub const fn text(key: &'static str, default: &'static str, doc: &'static str) -> ConfigDef {
         ConfigDef { key, kind: ConfigKind::Str, default: ConfigValue::Str(Cow::Borrowed(default)), doc }
     }
 
-    /// A number of bytes, or `unlimited` (`None`).
+    /// Declares a number of bytes, or `unlimited` (`None`).
     ///
     /// Cost: linear in the text.
     pub const fn bytes(key: &'static str, default: Option<u64>, doc: &'static str) -> ConfigDef {
         ConfigDef { key, kind: ConfigKind::Bytes, default: ConfigValue::Bytes(default), doc }
     }
 
-    /// The value that a text says.
+    /// Parses a value.
     ///
     /// Cost: linear in the text.
     ///
     /// # Errors
-    /// If it is not one that the setting takes.
+    /// If the text is not a value that the setting takes.
     pub fn parse(&self, text: &str) -> Result<ConfigValue, ConfigError> {
         let value = match &self.kind {
             ConfigKind::Int { .. } => parse_int(text).map(ConfigValue::Int),
@@ -238,11 +239,11 @@ impl ConfigDef {
         }
     }
 
-    /// The value itself, if it is one that the setting takes. A whole number does for a number of
-    /// bytes, and for one that need not be whole. Of numbers by name, each has another name.
+    /// Returns the value, converted to the kind of the setting. A whole number is accepted for a
+    /// number of bytes, and for a number that need not be whole.
     ///
     /// # Errors
-    /// If it is not.
+    /// If the setting does not take the value, or a name occurs twice in numbers by name.
     pub fn check(&self, value: ConfigValue) -> Result<ConfigValue, ConfigError> {
         if let ConfigValue::Numbers(numbers) = &value {
             let mut names = FxHashSet::default();
@@ -256,7 +257,7 @@ impl ConfigDef {
             (ConfigKind::OneOf(words), ConfigValue::Str(s)) if words.contains(&&*s) => Ok(ConfigValue::Str(s)),
             (ConfigKind::Bytes, v @ ConfigValue::Bytes(_)) => Ok(v),
             (ConfigKind::Bytes, ConfigValue::Int(n)) if n >= 0 => Ok(ConfigValue::Bytes(Some(n as u64))),
-            // There is one zero, so that what is printed is read as the same.
+            // Negative zero becomes zero, so that the printed text is read as the same value.
             (&ConfigKind::Float { min, max }, ConfigValue::Float(x)) if (min..=max).contains(&x) => {
                 Ok(ConfigValue::Float(x + 0.0))
             }
@@ -367,7 +368,7 @@ impl fmt::Display for ConfigKind {
     }
 }
 
-/// As [`ConfigDef::parse`] reads it.
+/// Writes the value in the form that [`ConfigDef::parse`] reads.
 impl fmt::Display for ConfigValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -418,9 +419,9 @@ value_from! {
 
 /// A type that a setting can be read as.
 pub trait FromConfig: Sized {
-    /// What messages call the type.
+    /// The name of the type in messages.
     const TYPE: &'static str;
-    /// The value as this type, if it can be one.
+    /// Returns the value as this type, if it can be converted.
     fn from_config(value: &ConfigValue) -> Option<Self>;
 }
 
@@ -474,7 +475,7 @@ pub(crate) fn read<T: FromConfig>(def: &ConfigDef, value: &ConfigValue) -> Resul
     })
 }
 
-/// The options of a pass: each that it declares has a value.
+/// The options of a pass: a value for each option that it declares.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
     pass: String,
@@ -483,14 +484,14 @@ pub struct Options {
 }
 
 impl Options {
-    /// The defaults of a pass's options.
+    /// Makes the options of a pass, with their defaults.
     ///
     /// Cost: linear in the text.
     pub fn new(pass: &str, defs: &'static [OptionDef]) -> Options {
         Options { pass: pass.to_string(), defs, values: defs.iter().map(|d| d.default.clone()).collect() }
     }
 
-    /// Gives an option a value.
+    /// Sets an option to a value.
     ///
     /// Cost: linear in the text.
     ///
@@ -502,8 +503,8 @@ impl Options {
         Ok(())
     }
 
-    /// Gives an option the value that a text says. If the pass has no option of this name, but one
-    /// of numbers by name, it is the name of a number.
+    /// Sets an option to the value of a text. If the pass has no option of this name and takes
+    /// numbers by name, adds a number of this name.
     ///
     /// Cost: linear in the text.
     ///
@@ -519,7 +520,7 @@ impl Options {
         }
     }
 
-    /// Adds a number by name, as a text says it, also if an option has this name.
+    /// Adds a number by name, with the value of a text, even if an option has this name.
     ///
     /// # Errors
     /// If the pass takes no numbers by name, the name is taken, or the number does not fit.
@@ -542,7 +543,7 @@ impl Options {
         Ok(())
     }
 
-    /// The value of an option.
+    /// Returns the value of an option.
     ///
     /// Cost: linear in the text.
     ///
@@ -561,13 +562,14 @@ impl Options {
         UnknownName::new(format!("option of {}", self.pass), key, self.defs.iter().map(|d| d.key))
     }
 
-    /// The options that are not at their defaults, as pipelines write them (`{key=value,…}`, or nothing), in the order of declaration.
+    /// Returns the options that are not at their defaults, as pipelines write them
+    /// (`{key=value,…}`, or nothing), in the order of declaration.
     pub fn text(&self) -> String {
         let mut said: Vec<String> = Vec::new();
         for (def, value) in self.defs.iter().zip(&self.values).filter(|(d, v)| d.default != **v) {
             match value {
                 ConfigValue::Numbers(numbers) => said.extend(numbers.iter().map(|(name, number)| {
-                    // The name of another option stands for that one, unless it is in quotes.
+                    // The name of another option would mean that option, unless it is in quotes.
                     let is_option = self.defs.iter().any(|d| d.key == name && d.key != def.key);
                     let name = if is_name(name) && !is_option { name.clone() } else { in_quotes(name) };
                     format!("{name}={number}")

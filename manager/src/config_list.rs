@@ -1,19 +1,19 @@
-//! Lists as the values of settings, and how they are written: `[1,2]`, `[a,"b c"]`.
+//! Lists as the values of settings, and their written form: `[1,2]`, `[a,"b c"]`.
 
 use std::fmt;
 
-/// A list of texts as the value of a setting: a constant one, or one that was given. Equal if they
-/// have the same texts.
+/// A list of texts as the value of a setting: a constant list, or a given one. Two lists are equal
+/// if they have the same texts.
 #[derive(Clone, Debug)]
 pub enum TextList {
-    /// As a declaration has it.
+    /// The list of a declaration.
     Static(&'static [&'static str]),
-    /// As it was given.
+    /// A given list.
     Owned(Vec<String>),
 }
 
 impl TextList {
-    /// The texts, in order.
+    /// Returns the texts, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
         (0..self.len()).map(|i| match self {
             TextList::Static(texts) => texts[i],
@@ -21,7 +21,7 @@ impl TextList {
         })
     }
 
-    /// The number of texts.
+    /// Returns the number of texts.
     pub fn len(&self) -> usize {
         match self {
             TextList::Static(texts) => texts.len(),
@@ -29,7 +29,7 @@ impl TextList {
         }
     }
 
-    /// Returns true if there is none.
+    /// Returns true if the list is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -43,12 +43,12 @@ impl PartialEq for TextList {
 
 impl Eq for TextList {}
 
-/// A word that needs no quotes in a pipeline.
+/// Returns true if a character needs no quotes in a pipeline.
 pub(crate) fn is_bare(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '+' | '@' | '%' | '/' | ':')
 }
 
-/// A value as pipelines write it: in quotes where it is not a word.
+/// Returns a value as pipelines write it: in quotes unless it is a word.
 pub(crate) fn quoted(text: &str) -> String {
     if !text.is_empty() && text.chars().all(is_bare) {
         return text.to_string();
@@ -69,7 +69,7 @@ pub(crate) fn in_quotes(text: &str) -> String {
     out
 }
 
-/// Writes a list.
+/// Writes a list in brackets, with commas between the items.
 pub(crate) fn write_list(f: &mut fmt::Formatter<'_>, items: impl Iterator<Item = String>) -> fmt::Result {
     f.write_str("[")?;
     for (i, item) in items.enumerate() {
@@ -78,8 +78,8 @@ pub(crate) fn write_list(f: &mut fmt::Formatter<'_>, items: impl Iterator<Item =
     f.write_str("]")
 }
 
-/// Returns the items of a written list, quotes taken off; `None` if it is not written as one.
-/// Blanks may stand around items.
+/// Returns the items of a written list, without their quotes; `None` if the text is not a list.
+/// Items may have blanks around them.
 pub(crate) fn parse_list(text: &str) -> Option<Vec<String>> {
     let inside = text.trim().strip_prefix('[')?.strip_suffix(']')?;
     let mut chars = inside.chars().peekable();
@@ -112,7 +112,7 @@ pub(crate) fn parse_list(text: &str) -> Option<Vec<String>> {
     }
 }
 
-/// The text up to the quote that closes it; `None` if there is none.
+/// Returns the text up to the closing quote; `None` if there is no closing quote.
 pub(crate) fn parse_quoted(chars: &mut std::iter::Peekable<impl Iterator<Item = char>>) -> Option<String> {
     let mut text = String::new();
     loop {

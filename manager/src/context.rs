@@ -22,18 +22,18 @@ use crate::sink::Sink;
 use crate::statistics::Statistics;
 use crate::verification::Verification;
 
-/// The settings that passes run under: a level, passes that are required or disabled, settings, instruments, and
-/// a place for remarks and counts.
+/// The settings that passes run under: a level, passes that are required or disabled, settings,
+/// instruments, and a store for remarks and counts.
 ///
-/// A handle: clones share everything, and may be sent to other threads. It does not change after it
-/// is built, except for its instruments, and for what passes leave in it. The handle that a pass is
-/// given also knows which pass it was given to.
+/// This is a handle: clones share everything, and may be sent to other threads. It does not change
+/// after it is built, except for its instruments and for the messages and counts that passes leave
+/// in it. The handle that a pass is given also knows that pass.
 #[derive(Clone)]
 pub struct PassContext {
     shared: Arc<Shared>,
     frame: Option<Arc<Frame>>,
-    /// Where the handle of one function, on a thread of its own, leaves what the context's other
-    /// functions must not see before their turn.
+    /// The log of a handle for one function on a thread of its own. It holds what the other
+    /// functions of the context must not see before their turn.
     log: Option<Arc<Log>>,
 }
 
@@ -44,24 +44,24 @@ struct Shared {
     required: Vec<String>,
     disabled: Vec<String>,
     known: Vec<String>,
-    /// Absent where none was given: then it is the process's default one.
+    /// Absent if none was given: the context then uses the default registry of the process.
     registry: Option<Arc<PassRegistry>>,
-    /// A value for each setting of the registry, in its order; none of a registry that became the
+    /// A value for each setting of the registry, in its order; empty for a registry that became the
     /// default one later.
     config: Vec<ConfigValue>,
-    /// Absent where there are none.
+    /// Absent if there are none.
     instruments: Mutex<Option<Instruments>>,
-    /// True if there are some, so that where there are none nothing is locked.
+    /// True if there are instruments. If not, no lock is taken.
     is_watched: AtomicBool,
     workers: Arc<Workers>,
     worth_sharing: usize,
-    /// Where `PrintIR` prints.
+    /// The output of `PrintIR`.
     output: Arc<Mutex<Sink>>,
     verification: Verification,
     log: Log,
 }
 
-/// What passes have left.
+/// The messages and counts that passes have left.
 #[derive(Default)]
 pub(crate) struct Log {
     remarks: Mutex<Remarks>,
@@ -77,17 +77,17 @@ struct Remarks {
 /// A message that a pass left.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PassRemark {
-    /// The pass; empty for what no pass left.
+    /// The name of the pass; empty for a message that no pass left.
     pub pass: String,
     /// The message.
     pub diagnostic: Diagnostic,
 }
 
-/// How many remarks a context keeps; later ones are only counted.
+/// The maximum number of remarks that a context keeps; later ones are only counted.
 pub const MAX_REMARKS: usize = 100_000;
 
-/// Takes a lock. What it guards is whole after every statement, so a panic of another holder does
-/// not matter.
+/// Takes a lock, even if another holder panicked. The guarded data is consistent after every
+/// statement.
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -100,26 +100,26 @@ impl Default for PassContext {
 
 impl PassContext {
     /// Returns a context of level 2 that knows the passes and settings of the process's default
-    /// registry ([`set_default_registry`](crate::set_default_registry)); as long as there is none,
-    /// it knows no names.
+    /// registry ([`set_default_registry`](crate::set_default_registry)); as long as the process has
+    /// none, it knows no names.
     pub fn new() -> PassContext {
         let config = default_registry().configs().iter().map(|d| d.default.clone()).collect();
         PassContextBuilder::new().assemble(config)
     }
 
-    /// A context of level 2 that knows the passes and settings of a registry.
+    /// Returns a context of level 2 that knows the passes and settings of a registry.
     pub fn with_registry(registry: Arc<PassRegistry>) -> PassContext {
         let config = registry.configs().iter().map(|d| d.default.clone()).collect();
         PassContextBuilder { registry: Some(registry), ..PassContextBuilder::new() }.assemble(config)
     }
 
-    /// Begins a context.
+    /// Returns a builder of a context.
     pub fn builder() -> PassContextBuilder {
         PassContextBuilder::new()
     }
 
-    /// Begins a context that is this one where nothing else is said: level, lists, settings,
-    /// instruments and registry.
+    /// Returns a builder whose level, lists, settings, instruments and registry are those of this
+    /// context until it is given others.
     pub fn derive(&self) -> PassContextBuilder {
         let s = &*self.shared;
         PassContextBuilder {
@@ -144,35 +144,35 @@ impl PassContext {
         }
     }
 
-    /// The context that was entered last on this thread and not left, or else the thread's own
-    /// default one.
+    /// Returns the context that was entered last on this thread and not left, or else the default
+    /// context of the thread.
     pub fn current() -> PassContext {
         scope::current()
     }
 
-    // ---- What was said ----
+    // ---- Settings of the context ----
 
-    /// The level. Passes of a higher one do not run.
+    /// Returns the level. Passes of a higher level do not run.
     pub fn opt_level(&self) -> u8 {
         self.shared.opt_level
     }
 
-    /// How many threads function passes are shared out to.
+    /// Returns the number of threads that function passes are distributed over.
     pub fn threads(&self) -> usize {
         self.shared.workers.threads()
     }
 
-    /// Modules of at least so many nodes are shared out to threads.
+    /// Returns the number of nodes from which on the work on a module is distributed over threads.
     pub fn worth_sharing(&self) -> usize {
         self.shared.worth_sharing
     }
 
-    /// Returns true if it verifies what passes make, besides what its instruments do.
+    /// Returns the setting for verifying the results of passes, besides what the instruments do.
     pub fn verification(&self) -> Verification {
         self.shared.verification
     }
 
-    /// The threads to share out so many jobs of so many nodes to, if that pays.
+    /// Returns the threads to distribute `jobs` jobs with `nodes` nodes over, if that pays.
     pub(crate) fn workers_for(&self, jobs: usize, nodes: usize) -> Option<&Arc<Workers>> {
         (nodes >= self.shared.worth_sharing && self.shared.workers.share(jobs)).then_some(&self.shared.workers)
     }
@@ -191,27 +191,27 @@ impl PassContext {
         self.shared.disabled.iter().any(|p| p == pass)
     }
 
-    /// The passes that run whatever their level is.
+    /// Returns the passes that run whatever their level is.
     pub fn required(&self) -> &[String] {
         &self.shared.required
     }
 
-    /// The passes that do not run.
+    /// Returns the passes that do not run.
     pub fn disabled(&self) -> &[String] {
         &self.shared.disabled
     }
 
-    /// The names that the context knows.
+    /// Returns the registry with the names that the context knows.
     pub fn registry(&self) -> &Arc<PassRegistry> {
         self.shared.registry.as_ref().unwrap_or_else(|| default_registry())
     }
 
-    /// The value of a setting, by its place in the registry.
+    /// Returns the value of a setting, by its index in the registry.
     fn value<'a>(&'a self, index: usize, def: &'a ConfigDef) -> &'a ConfigValue {
         self.shared.config.get(index).unwrap_or(&def.default)
     }
 
-    /// The value of a setting that the registry declares.
+    /// Returns the value of a setting that the registry declares.
     ///
     /// Cost: linear in the text.
     ///
@@ -224,8 +224,8 @@ impl PassContext {
         read(def, self.value(i, def))
     }
 
-    /// The value of a setting: the context's, or its default under a context whose registry does
-    /// not declare it.
+    /// Returns the value of a setting: that of the context, or the default if the registry of the
+    /// context does not declare the setting.
     ///
     /// # Errors
     /// If its values cannot be of the type.
@@ -236,33 +236,34 @@ impl PassContext {
         }
     }
 
-    /// The settings that are not at their defaults, in the order of their declaration.
+    /// Returns the settings that are not at their defaults, in the order of their declaration.
     pub fn changed_config(&self) -> impl Iterator<Item = (&ConfigDef, &ConfigValue)> {
         self.registry().configs().iter().zip(&self.shared.config).filter(|(d, v)| d.default != **v)
     }
 
-    // ---- What passes leave ----
+    // ---- Messages and counts ----
 
     /// Leaves a message: a remark (why something was not done), a note, a warning or an error. A
-    /// pass that has left an error goes on, to find more; when it is over it has failed with all of
-    /// them, and what it did is taken back.
+    /// pass that has left an error continues, to find more. When it ends, it fails with all of its
+    /// errors, and its changes are rolled back.
     ///
-    /// Messages of a pass are among the context's when the pass is over, with a span that
-    /// is one byte long extended to the whole expression that begins there. Of a pass that runs
-    /// others, and of a handle that no pass was given, it is so at once, and an error is a message
-    /// as any.
+    /// Messages of a pass are added to those of the context when the pass ends. A span that is one
+    /// byte long is then extended to the whole expression that begins there. Messages of a pass
+    /// that runs other passes, and of a handle that was given to no pass, are added at once, and an
+    /// error there is a message like any other.
     pub fn remark(&self, diagnostic: Diagnostic) {
         self.leave(diagnostic, None);
     }
 
-    /// Leaves a message about an expression of a function of the module: with the function's name,
-    /// the expression's bytes in the source, and the binding whose value it stands in, as far as
-    /// the message does not say these itself. The expression may be any that the module has now.
+    /// Leaves a message about an expression of a function of the module. Adds the name of the
+    /// function, the bytes of the expression in the source, and the binding whose value contains
+    /// the expression, unless the message has them already. The expression may be any that the
+    /// module has now.
     ///
-    /// The bindings of all that a pass leaves are looked for when it is over, in one walk of each
-    /// function; if the expression is not linked any more then, the function alone is the place.
-    /// Outside of a pass, and for a pass that runs others, this takes a walk of the function each
-    /// time.
+    /// The bindings for all messages of a pass are looked up when it ends, in one walk of each
+    /// function. If the expression is not linked any more then, the message names only the
+    /// function. Outside of a pass, and for a pass that runs other passes, each call walks the
+    /// function.
     pub fn report(&self, module: &Module, function: FunctionKey, expr: ExprId, diagnostic: Diagnostic) {
         let Some(f) = module.get(function) else { return self.remark(diagnostic) };
         let named =
@@ -278,7 +279,8 @@ impl PassContext {
         }
     }
 
-    /// From here on, what is reported is what walks noted, and not said twice.
+    /// Marks the reports that follow as noted by walks: those that repeat an earlier message of the
+    /// pass are dropped.
     pub(crate) fn begin_noted(&self) {
         if let Some(frame) = &self.frame {
             frame.left.begin_noted();
@@ -300,10 +302,10 @@ impl PassContext {
         self.frame.as_deref().is_some_and(|f| f.left.has_errors())
     }
 
-    /// The pass that this handle was given to is over: what it left goes to the context.
+    /// Ends the pass that this handle was given to: moves its messages and counts to the context.
     pub(crate) fn close(mut self) {
         let Some(frame) = &mut self.frame else { return };
-        // Nothing was left, and nobody has a handle through which anything could be.
+        // The pass left nothing, and no other handle exists that could leave something.
         if Arc::get_mut(frame).is_some_and(|frame| frame.left.is_empty()) {
             return;
         }
@@ -314,7 +316,7 @@ impl PassContext {
         }
     }
 
-    /// Counts messages of the running pass that nobody kept.
+    /// Counts messages of the running pass that were not kept.
     pub(crate) fn note_dropped(&self, dropped: &Dropped) {
         if let (Some(frame), true) = (&self.frame, dropped.messages > 0) {
             frame.left.note_dropped(dropped);
@@ -341,7 +343,7 @@ impl PassContext {
         kept
     }
 
-    /// Adds to a counter of the running pass. What a failing pass counted is forgotten.
+    /// Adds to a counter of the running pass. The counts of a pass that fails are dropped.
     ///
     /// Cost: linear in the text.
     pub fn count(&self, counter: &'static str, n: u64) {
@@ -351,7 +353,7 @@ impl PassContext {
         }
     }
 
-    /// What passes have counted under this context.
+    /// Returns the counts that passes have left under this context.
     pub fn statistics(&self) -> Statistics {
         lock(&self.log().statistics).clone()
     }
@@ -362,18 +364,18 @@ impl PassContext {
 
     // ---- The running pass ----
 
-    /// The name of the pass that this handle was given to.
+    /// Returns the name of the pass that this handle was given to.
     pub fn pass(&self) -> Option<&str> {
         self.frame.as_deref().map(Frame::pass)
     }
 
-    /// How many passes are running around whoever has this handle.
+    /// Returns the number of running passes around the holder of this handle.
     pub fn depth(&self) -> usize {
         self.frame.as_deref().map_or(0, Frame::depth)
     }
 
-    /// The results of analyses that are kept while the outermost running pass runs; empty ones
-    /// outside of any pass.
+    /// Returns the results of analyses that are cached while the outermost running pass runs; an
+    /// empty cache outside of any pass.
     pub fn analyses(&self) -> Analyses {
         self.frame.as_deref().map_or_else(Analyses::new, Frame::analyses)
     }
@@ -390,14 +392,14 @@ impl PassContext {
         self.log.as_deref().unwrap_or(&self.shared.log)
     }
 
-    /// A handle for the same pass on another thread. What is left through it goes to the context
-    /// when [`PassContext::merge`] is told of it.
+    /// Returns a handle for the same pass on another thread. Messages and counts that are left
+    /// through it reach the context by [`PassContext::merge`].
     pub(crate) fn fork(&self) -> PassContext {
         let frame = self.frame.as_deref().map(|f| Arc::new(f.fork()));
         PassContext { shared: self.shared.clone(), frame, log: Some(Arc::default()) }
     }
 
-    /// Leaves in this context what was left through a handle made by [`PassContext::fork`].
+    /// Moves to this context what was left through a handle made by [`PassContext::fork`].
     pub(crate) fn merge(&self, other: &PassContext) {
         if let (Some(frame), Some(other)) = (&self.frame, &other.frame) {
             frame.merge(other);
@@ -421,12 +423,13 @@ impl PassContext {
         lock(&self.shared.instruments).as_ref().map_or_else(Vec::new, |all| all.to_vec())
     }
 
-    /// Prints something where the context says.
+    /// Prints to the output of the context.
     pub(crate) fn print(&self, print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), PassError> {
         lock(&self.shared.output).print(print)
     }
 
-    /// Instruments run on the thread that runs the pass: a handle for another one has none.
+    /// Returns the instruments to call, if any. Instruments run on the thread that runs the pass,
+    /// so a handle for another thread has none.
     pub(crate) fn active_instruments(&self) -> Option<Instruments> {
         if self.log.is_some() || !self.shared.is_watched.load(Ordering::Acquire) {
             return None;
@@ -443,8 +446,8 @@ impl PassContext {
         drop(old);
     }
 
-    /// Makes this the current context of the thread, until the guard goes. A context may be entered
-    /// more than once.
+    /// Makes this the current context of the thread, until the guard is dropped. A context may be
+    /// entered more than once.
     ///
     /// # Errors
     /// If an instrument cannot be entered. The context is then not current, those entered before it
@@ -502,7 +505,7 @@ impl PassContext {
         Ok(())
     }
 
-    /// Leaves a failure that nobody can be given among the remarks.
+    /// Leaves a failure that cannot be returned among the remarks.
     pub(crate) fn report_failure(&self, failure: &PassFailure) {
         for diagnostic in failure.to_diagnostics() {
             self.add_remark(diagnostic);
@@ -522,13 +525,13 @@ impl std::fmt::Debug for PassContext {
     }
 }
 
-/// Why a context cannot be built.
+/// The reason why a context cannot be built.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ContextError {
     /// There is no pass of a name that is required or disabled.
     #[error(transparent)]
     Pass(#[from] UnknownName),
-    /// A setting is not there, or does not take the value.
+    /// A setting does not exist, or does not take the value.
     #[error(transparent)]
     Config(#[from] ConfigError),
 }
@@ -540,14 +543,14 @@ enum Given {
     NoValue,
 }
 
-/// Builds a context.
+/// A builder of a [`PassContext`].
 pub struct PassContextBuilder {
     opt_level: u8,
     required: Vec<String>,
     disabled: Vec<String>,
     known: Vec<String>,
     config: Vec<(String, Given)>,
-    /// So many of the settings at the front came from the context that this one derives from.
+    /// The number of settings at the front that came from the context that this one derives from.
     inherited: usize,
     instruments: Vec<Arc<dyn Instrument>>,
     registry: Option<Arc<PassRegistry>>,
@@ -575,58 +578,58 @@ impl PassContextBuilder {
         }
     }
 
-    /// The passes and settings that there are. Where nothing is said, they are those of the
-    /// process's default registry ([`set_default_registry`](crate::set_default_registry)).
+    /// Sets the registry of passes and settings. The default is the default registry of the process
+    /// ([`set_default_registry`](crate::set_default_registry)).
     #[must_use]
     pub fn registry(mut self, registry: Arc<PassRegistry>) -> Self {
         self.registry = Some(registry);
         self
     }
 
-    /// Passes of a higher level than this do not run. It is 2 where nothing is said.
+    /// Sets the level. Passes of a higher level do not run. The default is 2.
     #[must_use]
     pub fn opt_level(mut self, level: u8) -> Self {
         self.opt_level = level;
         self
     }
 
-    /// Function passes are shared out to so many threads; 0 for as many as the machine runs at
-    /// once, and never more than [`MAX_THREADS`](crate::MAX_THREADS). It is 1 where nothing is
-    /// said: then the thread that runs a pass does all of it. The result is the same, to the byte.
-    /// The threads are made when there is work for them, and go with the last of the contexts that
-    /// share them. A pass that runs on a thread of a pool, be it this one or another, is not shared
-    /// out again.
+    /// Sets the number of threads that function passes are distributed over; 0 for as many as the
+    /// machine runs at once, and never more than [`MAX_THREADS`](crate::MAX_THREADS). The default
+    /// is 1: the thread that runs a pass then does all of it. The result does not depend on the
+    /// number of threads, to the byte. The threads are made when there is work for them, and end
+    /// with the last of the contexts that share them. A pass that runs on a thread of a pool, this
+    /// one or another, is not distributed again.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.workers = Arc::new(Workers::new(threads));
         self
     }
 
-    /// Only modules of at least so many nodes are shared out to threads; to wake them does not pay
-    /// for small ones. It is 8192 where nothing is said.
+    /// Sets the number of nodes from which on a module is distributed over threads; for smaller
+    /// modules waking the threads does not pay. The default is 8192.
     #[must_use]
     pub fn worth_sharing(mut self, nodes: usize) -> Self {
         self.worth_sharing = nodes;
         self
     }
 
-    /// Says where the pass `PrintIR` prints. It is standard error where nothing is said.
+    /// Sets the output of the pass `PrintIR`. The default is standard error.
     #[must_use]
     pub fn print_to(mut self, to: impl Write + Send + 'static) -> Self {
         self.output = Arc::new(Mutex::new(Sink::new(to)));
         self
     }
 
-    /// Says after which passes functions are verified. Where nothing is said, they are verified
-    /// after each pass that changed them in builds with debug assertions, and not in others. Turn
-    /// it off to measure passes in such a build.
+    /// Sets after which passes functions are verified. By default, builds with debug assertions
+    /// verify functions after each pass that changed them, and other builds do not. Turn
+    /// verification off to measure passes in a build with debug assertions.
     #[must_use]
     pub fn verification(mut self, verification: Verification) -> Self {
         self.verification = verification;
         self
     }
 
-    /// This pass runs whatever its level is, without instruments being asked. A name that is not in
+    /// Makes this pass run whatever its level is, without asking instruments. A name that is not in
     /// the registry has to be [known](PassContextBuilder::knowing).
     ///
     /// Cost: linear in the text.
@@ -636,7 +639,7 @@ impl PassContextBuilder {
         self
     }
 
-    /// This pass does not run. A name that is not in the registry has to be
+    /// Disables this pass. A name that is not in the registry has to be
     /// [known](PassContextBuilder::knowing).
     ///
     /// Cost: linear in the text.
@@ -646,7 +649,8 @@ impl PassContextBuilder {
         self
     }
 
-    /// There is a pass of this name, though it is not registered: it may be required and disabled.
+    /// Makes the name of a pass that is not registered known: the pass may then be required and
+    /// disabled.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -655,7 +659,7 @@ impl PassContextBuilder {
         self
     }
 
-    /// Gives a setting a value.
+    /// Sets a setting to a value.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -664,7 +668,7 @@ impl PassContextBuilder {
         self
     }
 
-    /// Gives a setting a value, from a text of the form `KEY=VALUE`.
+    /// Sets a setting from a text of the form `KEY=VALUE`.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -678,25 +682,25 @@ impl PassContextBuilder {
         self
     }
 
-    /// Adds an instrument, after those there are.
+    /// Adds an instrument, after the present ones.
     #[must_use]
     pub fn instrument(mut self, instrument: Arc<dyn Instrument>) -> Self {
         self.instruments.push(instrument);
         self
     }
 
-    /// Takes the instruments away, such as those of the context that this one derives from.
+    /// Removes all instruments, for example those of the context that this one derives from.
     #[must_use]
     pub fn without_instruments(mut self) -> Self {
         self.instruments.clear();
         self
     }
 
-    /// The context.
+    /// Builds the context.
     ///
     /// # Errors
-    /// If there is no pass of a name that is required or disabled, no such setting, or a setting
-    /// does not take its value or is made twice.
+    /// If no pass has a name that is required or disabled, a setting does not exist, does not take
+    /// its value, or is given twice.
     pub fn build(self) -> Result<PassContext, ContextError> {
         let registry = self.registry.as_ref().unwrap_or_else(|| default_registry());
         let passes = registry.passes();

@@ -17,18 +17,18 @@ use crate::place::at_stop;
 use crate::regions::{Region, Relink, regions_of};
 use crate::reports::Reports;
 
-/// A pass over each dataflow region, in program order. One that stands in a branch or a function
-/// value inside of another is not given by itself: it is a part of that one. Functions marked
-/// `SkipOptimization` are left alone, as by a [`FunctionPass`], on which it is built.
+/// A pass over each dataflow region, in program order. A region in a branch or a function value
+/// inside of another region is not given separately: it is a part of the outer region. Functions
+/// marked `SkipOptimization` are skipped, as by a [`FunctionPass`], on which this is built.
 ///
-/// The region is given as a body of its own ([`BlockEdit`]), so that there is nothing outside of it
-/// that the pass could touch. When the pass is done with a region that it changed, what it made of
-/// the bindings takes the region's place. It has to bind every output still, once and as a
-/// variable, and none of its inputs; and every symbolic dimension that a `match_cast` of the
-/// region's own bindings cast to, unless the type of a parameter of the function or of an input of
-/// the region names it. Whatever else it binds is visible as its variable says. Where the type of
-/// an output became more specific, its users are typed again. The body itself stays: putting
-/// another in its place is refused.
+/// The region is given as a body of its own ([`BlockEdit`]), so the pass cannot touch anything
+/// outside of it. When the pass is done with a region that it changed, the new bindings replace the
+/// region. The new bindings must still bind every output, once and as a variable, and none of the
+/// inputs. They must also bind every symbolic dimension that a `match_cast` of the region's own
+/// bindings casts to, unless the type of a parameter of the function or of an input of the region
+/// names it. Other variables that they bind are visible as the flags of the variable say. If the
+/// type of an output became more specific, its users are typed again. The body itself must not be
+/// replaced by another one: that is refused.
 ///
 /// ```
 /// use anfora_ir::{Cursor, Module, OpRegistry, Step};
@@ -51,7 +51,7 @@ pub struct DataflowBlockPass {
 }
 
 impl DataflowBlockPass {
-    /// A pass of this name that runs from this level.
+    /// Makes a pass of this name that runs from this level on.
     pub fn new(
         name: impl Into<String>,
         opt_level: u8,
@@ -63,7 +63,7 @@ impl DataflowBlockPass {
         DataflowBlockPass { function_pass: FunctionPass::new(name, opt_level, over_function) }
     }
 
-    /// Adds passes that it depends on.
+    /// Adds passes that this pass depends on.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -72,29 +72,29 @@ impl DataflowBlockPass {
         self
     }
 
-    /// Says by how much floats may differ after it: see [`Pass::tolerance`].
+    /// Sets by how much floats may differ after the pass: see [`Pass::tolerance`].
     #[must_use]
     pub fn with_tolerance(mut self, tolerance: f64) -> DataflowBlockPass {
         self.function_pass = self.function_pass.with_tolerance(tolerance);
         self
     }
 
-    /// Says that a [`Repeat`](crate::Repeat) is to run it on every function each time, also on
-    /// those that have not changed.
+    /// Makes a [`Repeat`](crate::Repeat) run the pass on every function each time, also on
+    /// functions that have not changed.
     #[must_use]
     pub fn visiting_all(mut self) -> DataflowBlockPass {
         self.function_pass = self.function_pass.visiting_all();
         self
     }
 
-    /// Says that it leaves the results of an analysis right; see [`PassInfo::preserving`].
+    /// Declares that the pass keeps the results of an analysis valid; see [`PassInfo::preserving`].
     #[must_use]
     pub fn preserving<T: PartialEq + Send + Sync + 'static>(mut self) -> DataflowBlockPass {
         self.function_pass = self.function_pass.preserving::<T>();
         self
     }
 
-    /// Adds properties that it needs.
+    /// Adds properties that the pass needs.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -103,7 +103,7 @@ impl DataflowBlockPass {
         self
     }
 
-    /// Adds properties that it establishes.
+    /// Adds properties that the pass establishes.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -112,7 +112,7 @@ impl DataflowBlockPass {
         self
     }
 
-    /// Adds properties that it breaks.
+    /// Adds properties that the pass breaks.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -140,12 +140,12 @@ impl Pass for DataflowBlockPass {
     }
 }
 
-/// One dataflow region, for editing, beside the tables of its module.
+/// One dataflow region, for editing, with the tables of its module.
 ///
-/// Its body has the variables that the region uses and does not bind as parameters, the bindings of
-/// the region as its chain, and for a tail a tuple of the region's outputs, in the order of their
-/// bindings. So everything that works on a body works on a region, in time and room of the region.
-/// What the tail is when the pass is done does not matter: the outputs are the variables in
+/// The parameters of its body are the variables that the region uses and does not bind, the chain
+/// is the bindings of the region, and the tail is a tuple of the region's outputs, in the order of
+/// their bindings. So everything that works on a body works on a region, in time and memory linear
+/// in the region. The tail does not matter when the pass is done: the outputs are the variables in
 /// [`BlockEdit::outputs`].
 pub struct BlockEdit<'a> {
     /// The tables of the module. The signatures of all functions are in its globals.
@@ -158,31 +158,32 @@ pub struct BlockEdit<'a> {
 }
 
 impl BlockEdit<'_> {
-    /// An editor of the region.
+    /// Returns an editor of the region.
     pub fn editor(&mut self) -> Editor<'_> {
         Editor::new(self.cx, self.body)
     }
 
-    /// The name of the function that the region is in, without `@`.
+    /// Returns the name of the function that contains the region, without `@`.
     pub fn function_name(&self) -> &str {
         self.function
     }
 
-    /// The variables that the region binds and that are used outside of it, or might be, in the
-    /// order of their bindings.
+    /// Returns the variables that the region binds and that are used outside of it, or might be, in
+    /// the order of their bindings.
     pub fn outputs(&self) -> &[VarId] {
         self.outputs
     }
 
-    /// The name of a variable, without `%`; of a Let, that of the variable that it binds.
+    /// Returns the name of a variable, without `%`; for a Let, the name of the variable that it
+    /// binds.
     ///
     /// Cost: one entry.
     pub fn binding_name(&self, expr: ExprId) -> Option<&str> {
         self.body.binding_name(self.cx, expr)
     }
 
-    /// An error to return, about a variable or a Let. Of another expression it names only its place
-    /// in the source.
+    /// Makes an error about a variable or a Let, for the pass to return. For another expression it
+    /// has only the place in the source.
     ///
     /// Cost: one entry.
     pub fn error_at(&self, expr: ExprId, message: impl Into<String>) -> PassError {
@@ -193,44 +194,44 @@ impl BlockEdit<'_> {
     }
 }
 
-/// Messages about expressions, as those of [`FunctionEdit`].
+/// Messages about expressions, as in [`FunctionEdit`].
 impl BlockEdit<'_> {
-    /// Says why something was not done.
+    /// Reports why something was not done.
     pub fn remark(&mut self, expr: ExprId, message: impl Into<String>) {
         self.report(expr, Diagnostic::remark(message));
     }
 
-    /// Says something to know.
+    /// Reports something to know.
     pub fn note(&mut self, expr: ExprId, message: impl Into<String>) {
         self.report(expr, Diagnostic::note(message));
     }
 
-    /// Says that something is probably wrong.
+    /// Reports something that is probably wrong.
     pub fn warn(&mut self, expr: ExprId, message: impl Into<String>) {
         self.report(expr, Diagnostic::warning(message));
     }
 
-    /// Says that something is wrong. The pass goes on, to find more; when it is over it has failed
-    /// with all that it found.
+    /// Reports an error. The pass continues, to find more. When it ends, it fails with all of its
+    /// errors.
     pub fn error(&mut self, expr: ExprId, message: impl Into<String>) {
         self.report(expr, Diagnostic::error(message));
     }
 
-    /// Leaves any message about an expression of the region, such as one with help or a label.
+    /// Reports any message about an expression of the region, such as one with help or a label.
     pub fn report(&mut self, expr: ExprId, diagnostic: Diagnostic) {
         self.reports.push(self.cx, self.body, self.function, expr, diagnostic);
     }
 }
 
-/// A region that was taken out, to be edited.
+/// A region that was copied out of its function, to be edited.
 struct Part {
     body: Body,
     /// Variables of the function that are parameters of the part or bound in its chain, each with
-    /// what it is there.
+    /// its counterpart in the part.
     vars: Vec<(VarId, VarId)>,
-    /// So many of them, from the first, are parameters.
+    /// The number of them, from the first, that are parameters.
     inputs: usize,
-    /// The outputs, in the function and in the part.
+    /// The outputs, each as a variable of the function and of the part.
     outputs: Vec<(VarId, VarId)>,
 }
 
@@ -287,7 +288,7 @@ fn edit_regions(
     })
 }
 
-/// The region as a body of its own, unless it is ill-formed.
+/// Returns the region as a body of its own; `None` if the region is ill-formed.
 fn take_out(cx: &mut Context, body: &Body, region: &Region) -> Option<Part> {
     let mut part = Body::new(&cx.types);
     let mut names = Names::default();
@@ -322,7 +323,7 @@ fn take_out(cx: &mut Context, body: &Body, region: &Region) -> Option<Part> {
     Some(Part { body: part, vars, inputs, outputs })
 }
 
-/// The Lets of a chain with their variables, up to one of them or to the end.
+/// Returns the Lets of a chain with their variables, up to `last` or to the end.
 fn lets(body: &Body, first: ExprId, last: Option<ExprId>) -> impl Iterator<Item = (ExprId, VarId)> + '_ {
     let mut next = Some(first);
     std::iter::from_fn(move || {
@@ -333,7 +334,7 @@ fn lets(body: &Body, first: ExprId, last: Option<ExprId>) -> impl Iterator<Item 
     })
 }
 
-/// Puts what became of a region in its place.
+/// Replaces a region by its edited part.
 fn put_back(
     func: &mut FunctionEdit<'_>,
     region: &Region,
@@ -381,7 +382,7 @@ fn put_back(
         }
     }
     let bound_here: FxHashSet<SymbolId> = cast_symbols(cx, new).into_iter().collect();
-    // What the types of its inputs name was bound before.
+    // Symbols in the types of the inputs were bound before the region.
     let bound_before = symbols_of(cx, new.params().iter().map(|p| new.ty(p.expr())));
     if let Some(&symbol) = symbols.iter().find(|s| !bound_here.contains(s) && !bound_before.contains(s)) {
         let name = cx.names.get(cx.types.dims.symbol_name(symbol));
@@ -401,7 +402,7 @@ fn put_back(
     let mut writer = RegionWriter::default();
     writer.begin();
     copies.iter().for_each(|&id| writer.write(body, id));
-    // What became of the variables themselves: names, flags and types.
+    // Copies the names, flags and types of the variables themselves.
     for &(var, inside) in vars.iter().filter(|(_, inside)| bound.contains(&inside.expr())) {
         body.set_expr(var.expr(), new.expr(inside.expr()));
         if body.ty(var.expr()) != new.ty(inside.expr()) {
@@ -415,8 +416,8 @@ fn put_back(
     Ok(())
 }
 
-/// The symbolic dimensions that stand alone in what the `match_cast`s of a region's own bindings
-/// cast to, in the order of their names in the program.
+/// Returns the symbolic dimensions that stand alone in the types that the `match_cast`s of a
+/// region's own bindings cast to, in the order of their names in the program.
 fn cast_symbols(cx: &Context, part: &Body) -> Vec<SymbolId> {
     let mut found = Vec::new();
     let Some(cast) = cx.ops.find("match_cast") else { return found };
@@ -425,7 +426,7 @@ fn cast_symbols(cx: &Context, part: &Body) -> Vec<SymbolId> {
         let id = match step {
             Step::Flat(id) => id,
             Step::Enter(id) => {
-                // What branches and function values bind is theirs.
+                // Symbols that branches and function values bind belong to those.
                 if part.expr(id).binds() {
                     cursor.skip();
                     continue;
@@ -445,7 +446,7 @@ fn cast_symbols(cx: &Context, part: &Body) -> Vec<SymbolId> {
     found
 }
 
-/// The symbolic dimensions that types name.
+/// Returns the symbolic dimensions that types name.
 fn symbols_of(cx: &Context, types: impl Iterator<Item = TypeId>) -> FxHashSet<SymbolId> {
     let mut found = FxHashSet::default();
     for ty in types {

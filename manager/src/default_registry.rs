@@ -6,21 +6,21 @@ use crate::registry::PassRegistry;
 
 static DEFAULT: OnceLock<Arc<PassRegistry>> = OnceLock::new();
 
-/// There is another default registry already.
+/// The error that the process has another default registry already.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the process has another default registry already")]
 pub struct DefaultRegistryError;
 
-/// Makes a registry the one that contexts have which were given none: those that
+/// Sets the registry of the contexts that were given none: the contexts that
 /// [`PassContext::new`](crate::PassContext::new) makes, those built without
-/// [`registry`](crate::PassContextBuilder::registry), and the one that each thread begins with. A
-/// process says this once, best at its beginning: until then such contexts know no names. It also
-/// reaches contexts that were made before it, whose settings have their defaults.
+/// [`registry`](crate::PassContextBuilder::registry), and the first context of each thread. A
+/// process should call this once, best at its beginning: until then such contexts know no names.
+/// The call also reaches contexts that were made before it; their settings have their defaults.
 ///
-/// `anfora_passes::install_default_registry` does it with the registry of the reference passes.
+/// `anfora_passes::install_default_registry` sets the registry of the reference passes.
 ///
 /// # Errors
-/// If it was said before, of another registry.
+/// If another registry was set before.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -45,7 +45,7 @@ pub fn set_default_registry(registry: Arc<PassRegistry>) -> Result<(), DefaultRe
     if Arc::ptr_eq(set, &registry) { Ok(()) } else { Err(DefaultRegistryError) }
 }
 
-/// The default registry, or an empty one.
+/// Returns the default registry, or an empty one if none was set.
 pub(crate) fn default_registry() -> &'static Arc<PassRegistry> {
     static EMPTY: OnceLock<Arc<PassRegistry>> = OnceLock::new();
     DEFAULT.get().unwrap_or_else(|| EMPTY.get_or_init(Arc::default))

@@ -35,15 +35,17 @@ pub(crate) const ENTER_PHASE: &str = "EnterPhase";
 /// The option of that pass.
 pub(crate) const PHASE_OPTION: &str = "phase";
 
-/// Makes the module claim a phase, once what holds from it on was seen to hold. A module that claims a later one goes on claiming that.
+/// A pass that makes the module claim a phase, after checking that all properties required from it
+/// on hold. A module that claims a later phase keeps that claim.
 pub(crate) struct EnterPhase {
     info: PassInfo,
-    /// Absent for the greatest phase of which all holds.
+    /// Absent for the greatest phase whose properties all hold.
     phase: Option<Phase>,
 }
 
 impl EnterPhase {
-    /// The pass for a phase of a registry, as text; without one, for the greatest of which all holds.
+    /// Makes the pass for a phase of a registry, given as text; for an empty text, the pass for the
+    /// greatest phase whose properties all hold.
     pub(crate) fn new(text: &str, known: &Properties) -> Result<EnterPhase, UnknownName> {
         let info = PassInfo::new(ENTER_PHASE, 0);
         if text.is_empty() {
@@ -76,7 +78,8 @@ impl Pass for EnterPhase {
                 Some(phase)
             }
             None => {
-                // The later of two phases may take back what the earlier asks for, so each is looked at.
+                // The later of two phases may release a property that the earlier requires, so each
+                // phase is checked.
                 let mut checked: Vec<(&str, bool)> = Vec::new();
                 let mut holds = |name| match checked.iter().find(|c| c.0 == name) {
                     Some(&(_, holds)) => holds,

@@ -1,4 +1,4 @@
-//! Why a pass failed.
+//! Errors and failures of passes.
 
 use std::error::Error;
 use std::fmt;
@@ -14,17 +14,17 @@ use crate::pipeline::PipelineError;
 use crate::registry::{MakeError, RegistryError};
 use crate::sequential::NestingError;
 
-/// How deep pipelines, sequences and causes of errors may nest.
+/// The greatest depth of nested pipelines, sequences and causes of errors.
 pub const MAX_NESTING: usize = 64;
 
-/// Does some work. A panic in it is an error.
+/// Runs `work`, and returns a panic in it as an error.
 pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, PassError>) -> Result<T, PassError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| Err(PassError::panic(payload)))
 }
 
 type Cause = Box<dyn Error + Send + Sync + 'static>;
 
-/// What a pass says is wrong: a message, with a place in the program and a cause.
+/// An error of a pass: a message, with a place in the program and a cause.
 #[derive(Debug)]
 pub struct PassError(Box<ErrorParts>);
 
@@ -34,27 +34,27 @@ struct ErrorParts {
     function: Option<String>,
     binding: Option<String>,
     help: Option<String>,
-    /// Everything that was found, where it is more than the message.
+    /// All diagnostics that were found, if they say more than the message.
     diagnostics: Vec<Diagnostic>,
     cause: Option<Cause>,
-    /// How many causes stand behind this one.
+    /// The length of the chain of causes.
     depth: usize,
     panicked: bool,
-    /// True if it is that of a walk, which noted where it ended.
+    /// True if the error came from a walk, which noted where it ended.
     of_walk: bool,
 }
 
 impl PassError {
-    /// An error without a place.
+    /// Makes an error without a place.
     ///
     /// Cost: linear in the text.
     pub fn new(message: impl Into<String>) -> PassError {
         PassError(Box::new(ErrorParts { message: message.into(), ..ErrorParts::default() }))
     }
 
-    /// Another error in its own words: those of it and of up to [`MAX_NESTING`] causes behind it,
-    /// as one message. Errors of the toolkit, and others that are [`IntoDiagnostics`], need no more
-    /// than `?`, which also keeps the place at which a walk ended.
+    /// Makes an error from another error, with its message and those of up to [`MAX_NESTING`]
+    /// causes as one message. For errors of the toolkit, and others that are [`IntoDiagnostics`],
+    /// `?` is enough; it also keeps the place at which a walk ended.
     ///
     /// ```
     /// use anfora_manager::PassError;
@@ -66,15 +66,15 @@ impl PassError {
         PassError::from(Diagnostic::from_error(&*error.into()))
     }
 
-    /// The error that stands for a panic.
+    /// Makes the error that stands for a panic.
     pub(crate) fn panic(payload: Box<dyn std::any::Any + Send>) -> PassError {
         let mut error = PassError::new(crate::run::panic_text(payload));
         error.0.panicked = true;
         error
     }
 
-    /// The error that stands for those that a pass has reported: `all` of them, as many as were
-    /// kept.
+    /// Makes the error for the errors that a pass has reported: `all` holds those that were kept,
+    /// `count` is their total number.
     pub(crate) fn reported(all: Vec<Diagnostic>, count: usize) -> PassError {
         let several = (count > 1).then(|| {
             let first = all.first().map_or("", |d| d.message.as_str());
@@ -87,7 +87,8 @@ impl PassError {
         }
     }
 
-    /// The first of these that is an error, with all of them.
+    /// Makes an error from the first error in `all`, or from the first diagnostic if none is an
+    /// error. It keeps all of them if they say more than its message.
     fn from_all(all: Vec<Diagnostic>) -> PassError {
         let worst = all.iter().find(|d| d.severity == Severity::Error).or_else(|| all.first());
         let Some(worst) = worst else { return PassError::new("something is wrong, and nothing says what") };
@@ -100,7 +101,7 @@ impl PassError {
         error
     }
 
-    /// In this function (without `@`).
+    /// Sets the function (without `@`).
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -109,7 +110,7 @@ impl PassError {
         self
     }
 
-    /// At this binding (without `%`).
+    /// Sets the binding (without `%`).
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -118,7 +119,7 @@ impl PassError {
         self
     }
 
-    /// With what to do about it.
+    /// Sets the help: what to do about the error.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -127,7 +128,7 @@ impl PassError {
         self
     }
 
-    /// With what to do about it, if anything.
+    /// Sets or clears the help: what to do about the error.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -136,15 +137,15 @@ impl PassError {
         self
     }
 
-    /// With all that was found.
+    /// Sets the diagnostics to all that were found.
     #[must_use]
     pub fn with_diagnostics(mut self, diagnostics: Vec<Diagnostic>) -> PassError {
         self.0.diagnostics = diagnostics;
         self
     }
 
-    /// With the error behind it. Of a chain of more than [`MAX_NESTING`] causes, only the text of
-    /// this one is kept.
+    /// Sets the cause. If the chain of causes is longer than [`MAX_NESTING`], only the text of its
+    /// first error is kept.
     #[must_use]
     pub fn with_cause(mut self, cause: impl Into<Cause>) -> PassError {
         let cause = cause.into();
@@ -158,7 +159,7 @@ impl PassError {
         self
     }
 
-    /// With other words for what is wrong.
+    /// Replaces the message.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -167,44 +168,44 @@ impl PassError {
         self
     }
 
-    /// What is wrong, without its place.
+    /// Returns the message, without its place.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The function that it is in, without `@`.
+    /// Returns the function that the error is in, without `@`.
     pub fn function(&self) -> Option<&str> {
         self.0.function.as_deref()
     }
 
-    /// The binding that it is at, without `%`.
+    /// Returns the binding that the error is at, without `%`.
     pub fn binding(&self) -> Option<&str> {
         self.0.binding.as_deref()
     }
 
-    /// All that was found, where it is more than the message.
+    /// Returns all diagnostics that were found, if they say more than the message.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.0.diagnostics
     }
 
-    /// Returns true if it stands for a panic.
+    /// Returns true if the error stands for a panic.
     pub fn is_panic(&self) -> bool {
         self.0.panicked
     }
 
-    /// Returns true if it is of a kind with which walks of a body end. What a pass says in its own
-    /// words is not, whatever walk failed before it.
+    /// Returns true if the error is of a type that a walk of a body may end with. An error with a
+    /// message of the pass itself is not, even if a walk failed before it.
     pub(crate) fn is_of_walk(&self) -> bool {
         self.0.of_walk
     }
 
-    /// Names the binding, unless the error does.
+    /// Sets the binding, unless the error has one.
     pub(crate) fn or_on_binding(mut self, name: &str) -> PassError {
         self.0.binding.get_or_insert_with(|| name.to_string());
         self
     }
 
-    /// Names the function, unless the pass did.
+    /// Sets the function, unless the error has one.
     pub(crate) fn or_in_function(mut self, name: &str) -> PassError {
         self.0.function.get_or_insert_with(|| name.to_string());
         self
@@ -249,7 +250,8 @@ impl Error for PassError {
     }
 }
 
-/// `?` in a pass: a text, a [`Diagnostic`] or several, and every error of the toolkit.
+/// Converts the operand of `?` in a pass: a text, a [`Diagnostic`] or several, and every error of
+/// the toolkit.
 impl<E: IntoDiagnostics> From<E> for PassError {
     fn from(error: E) -> PassError {
         let mut made = PassError::from_all(error.into_diagnostics().into_vec());
@@ -264,7 +266,7 @@ impl From<ConfigError> for PassError {
     }
 }
 
-/// Errors of the manager that are told in their own words.
+/// Converts errors of the manager with the message that they display.
 macro_rules! in_own_words {
     ($($error:ty),+) => {
         $(impl IntoDiagnostics for $error {
@@ -286,7 +288,7 @@ impl From<PassFailure> for PassError {
     }
 }
 
-/// A pass that failed. The module is as it was before it ran.
+/// The failure of a pass. The module is as it was before the pass ran.
 #[derive(Debug)]
 pub struct PassFailure(Box<FailureParts>);
 
@@ -300,16 +302,16 @@ struct FailureParts {
     reported: Vec<Diagnostic>,
 }
 
-/// In what a pass failed.
+/// The kind of a failure.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FailureKind {
-    /// Its own work, or what it depends on.
+    /// The pass itself failed, or a pass that it depends on.
     Error,
-    /// It panicked.
+    /// The pass panicked.
     Panic,
-    /// It was to run where what it needs does not hold. Nothing was run.
+    /// A property that the pass needs does not hold. Nothing was run.
     Order,
-    /// An instrument said that something is wrong, or panicked.
+    /// An instrument reported an error, or panicked.
     Instrument {
         /// The instrument.
         instrument: String,
@@ -319,8 +321,8 @@ pub enum FailureKind {
 }
 
 impl PassFailure {
-    /// The failure of a pass that had reported errors before. A pass that says that it failed has
-    /// found one more; the words of a panic or of an instrument come first.
+    /// Adds the errors that the pass had reported before. An error that the pass returned is one
+    /// more of them; the message of a panic or of an instrument comes first.
     pub(crate) fn after_reported(mut self, mut errors: Vec<Diagnostic>, count: usize) -> PassFailure {
         if self.0.kind == FailureKind::Error && self.0.pass.is_empty() {
             let own = self.own_diagnostics();
@@ -332,7 +334,7 @@ impl PassFailure {
         self
     }
 
-    /// What a pass that is written by hand returns; the manager adds the name.
+    /// Makes the failure that a hand-written pass returns; the manager adds the name.
     pub(crate) fn new(kind: FailureKind, error: PassError) -> PassFailure {
         PassFailure(Box::new(FailureParts { pass: String::new(), path: Vec::new(), kind, error, reported: Vec::new() }))
     }
@@ -345,45 +347,45 @@ impl PassFailure {
         self
     }
 
-    /// The pass that failed: the innermost one, where it is part of a sequence. Empty for a context
-    /// that could not be entered or left.
+    /// Returns the name of the pass that failed: the innermost one, if it is part of a sequence. It
+    /// is empty for a context that could not be entered or left.
     pub fn pass(&self) -> &str {
         &self.0.pass
     }
 
-    /// The sequences around the pass, outermost first.
+    /// Returns the sequences around the pass, outermost first.
     pub fn path(&self) -> &[String] {
         &self.0.path
     }
 
-    /// In what it failed.
+    /// Returns the kind of the failure.
     pub fn kind(&self) -> &FailureKind {
         &self.0.kind
     }
 
-    /// What was wrong.
+    /// Returns the error.
     pub fn error(&self) -> &PassError {
         &self.0.error
     }
 
-    /// The function that it failed in, without `@`.
+    /// Returns the function that the pass failed in, without `@`.
     pub fn function(&self) -> Option<&str> {
         self.0.error.function()
     }
 
-    /// The binding that it failed at, without `%`.
+    /// Returns the binding that the pass failed at, without `%`.
     pub fn binding(&self) -> Option<&str> {
         self.0.error.binding()
     }
 
-    /// As diagnostics: the failure with its causes, then whatever else the pass found.
+    /// Returns diagnostics: the failure with its causes, then everything else that the pass found.
     pub fn to_diagnostics(&self) -> Vec<Diagnostic> {
         let mut all = self.diagnostics_under(self.headline());
         all.extend(self.0.reported.iter().cloned());
         all
     }
 
-    /// What the pass itself said, without its name.
+    /// Returns the diagnostics of the pass itself, without its name.
     fn own_diagnostics(&self) -> Vec<Diagnostic> {
         self.diagnostics_under(self.0.error.message().to_string())
     }
@@ -402,7 +404,7 @@ impl PassFailure {
         first.binding.clone_from(&parts.binding);
         first.help.clone_from(&parts.help);
         let mut all = vec![first];
-        // One finding is what the message was made of.
+        // A single diagnostic is what the message was made from.
         match &parts.diagnostics[..] {
             [one] => {
                 all[0].span.clone_from(&one.span);

@@ -19,43 +19,45 @@ use crate::rounds::Visits;
 use crate::scope;
 use crate::signatures::{Visited, update_signatures};
 
-/// The attribute of functions that function passes leave alone.
+/// The attribute of functions that function passes skip.
 pub const SKIP_OPTIMIZATION: &str = "SkipOptimization";
 
 type Work = dyn Fn(&mut FunctionEdit<'_>, &ModuleView<'_>, &PassContext) -> Result<(), PassError> + Send + Sync;
 
 /// A pass over each function that has a body, in program order. It cannot add or remove functions,
-/// does not see what it did to other functions, and leaves those with the attribute
-/// `SkipOptimization` alone. With [`seeing_functions`](FunctionPass::seeing_functions) it sees all
+/// does not see its changes to other functions, and skips functions with the attribute
+/// `SkipOptimization`. With [`seeing_functions`](FunctionPass::seeing_functions) it sees all
 /// functions of the module as they were before it.
 ///
-/// With [`threads`](crate::PassContextBuilder::threads) several functions are worked on at a time,
-/// with the same result: tables, functions, messages and counts are what they are if one function
-/// is worked on after the other, and of several that fail the first counts. The closure has to
-/// treat each function by itself: what it notes for a later one comes when it comes, and of the
-/// messages and counts of the context it sees those of its own function. On each thread the context
-/// that it is given is the current one; instruments are not told of passes that it runs itself.
+/// With [`threads`](crate::PassContextBuilder::threads) several functions are worked on at the same
+/// time, with the same result: tables, functions, messages and counts are the same as if the
+/// functions were worked on one after the other, and if several functions fail, the first failure
+/// counts. The closure has to treat each function by itself: it must not depend on data that it
+/// noted for a function before, and sees only the messages and counts of its own function in the
+/// context. On each thread the context that it is given is the current one; instruments are not
+/// told of passes that the closure runs itself.
 ///
-/// Where the result type of a function is not stated and the pass makes it more specific, the
-/// function's signature follows when all are done, and its callers are typed again.
+/// If the result type of a function is not stated and the pass makes it more specific, the
+/// signature of the function is updated when all functions are done, and its callers are typed
+/// again.
 pub struct FunctionPass {
     info: PassInfo,
     tolerance: f64,
     work: Box<Work>,
-    /// Of this pass and of no other.
+    /// A number that is unique to this pass.
     id: u64,
     visits: Visiting,
     sees: Seeing,
 }
 
-/// What a pass sees of functions besides the one that it works on.
+/// The functions that a pass sees besides the one that it works on.
 #[derive(Copy, Clone, PartialEq)]
 enum Seeing {
     Purity,
     Functions,
 }
 
-/// Which functions a repeated pass visits.
+/// The functions that a repeated pass visits.
 #[derive(Copy, Clone, PartialEq)]
 enum Visiting {
     Changed,
@@ -63,7 +65,7 @@ enum Visiting {
 }
 
 impl FunctionPass {
-    /// A pass of this name that runs from this level.
+    /// Makes a pass of this name that runs from this level on.
     pub fn new(
         name: impl Into<String>,
         opt_level: u8,
@@ -80,7 +82,7 @@ impl FunctionPass {
         }
     }
 
-    /// Makes the pass leave primitive functions (those with the attribute `Primitive`) as they are.
+    /// Makes the pass skip primitive functions (those with the attribute `Primitive`).
     #[must_use]
     pub fn sparing_primitive(self) -> FunctionPass {
         let work = self.work;
@@ -90,13 +92,13 @@ impl FunctionPass {
         FunctionPass { work: Box::new(spare), ..self }
     }
 
-    /// Says by how much floats may differ after it: see [`Pass::tolerance`].
+    /// Sets by how much floats may differ after the pass: see [`Pass::tolerance`].
     #[must_use]
     pub fn with_tolerance(self, tolerance: f64) -> FunctionPass {
         FunctionPass { tolerance, ..self }
     }
 
-    /// Adds passes that it depends on.
+    /// Adds passes that this pass depends on.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -105,14 +107,14 @@ impl FunctionPass {
         self
     }
 
-    /// Says that it leaves the results of an analysis right; see [`PassInfo::preserving`].
+    /// Declares that the pass keeps the results of an analysis valid; see [`PassInfo::preserving`].
     #[must_use]
     pub fn preserving<T: PartialEq + Send + Sync + 'static>(mut self) -> FunctionPass {
         self.info = self.info.preserving::<T>();
         self
     }
 
-    /// Adds properties that it needs.
+    /// Adds properties that the pass needs.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -121,7 +123,7 @@ impl FunctionPass {
         self
     }
 
-    /// Adds properties that it establishes.
+    /// Adds properties that the pass establishes.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -130,7 +132,7 @@ impl FunctionPass {
         self
     }
 
-    /// Adds properties that it breaks.
+    /// Adds properties that the pass breaks.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -139,9 +141,9 @@ impl FunctionPass {
         self
     }
 
-    /// Says that a [`Repeat`](crate::Repeat) is to run it on every function each time, also on
-    /// those that have not changed: what it does to a function depends on something besides the
-    /// function and those that this reaches by naming them.
+    /// Makes a [`Repeat`](crate::Repeat) run the pass on every function each time, also on
+    /// functions that have not changed. This is for passes whose effect on a function depends on
+    /// something besides the function and the functions that it reaches by name.
     #[must_use]
     pub fn visiting_all(mut self) -> FunctionPass {
         self.visits = Visiting::All;
@@ -152,11 +154,11 @@ impl FunctionPass {
     /// [`ModuleView::functions`](crate::ModuleView::functions), whatever it has done to some of
     /// them and however many threads there are.
     ///
-    /// The pass then works on a copy of each function, which takes the place of the function when
-    /// the pass has seen them all. The copy of a function that it left as it was is dropped at
-    /// once. So this costs the time to copy each body once, and, until the pass ends, the memory of
-    /// the bodies that it changed. A [`Repeat`](crate::Repeat) runs such a pass on every function
-    /// each time, as if it were [`visiting_all`](FunctionPass::visiting_all).
+    /// The pass then works on a copy of each function, which replaces the function when the pass
+    /// has visited them all. The copy of a function that it did not change is dropped at once. So
+    /// the cost is the time to copy each body once, and, until the pass ends, the memory of the
+    /// bodies that it changed. A [`Repeat`](crate::Repeat) runs such a pass on every function each
+    /// time, as if it were [`visiting_all`](FunctionPass::visiting_all).
     ///
     /// ```
     /// use anfora_manager::FunctionPass;
@@ -178,7 +180,7 @@ impl FunctionPass {
         self
     }
 
-    /// The functions that a repetition around the pass lets it leave out.
+    /// Returns the functions that an enclosing repetition lets the pass skip.
     fn begin_visits(&self, module: &Module, cx: &PassContext) -> Option<Visits> {
         match self.visits {
             Visiting::All => None,
@@ -186,7 +188,7 @@ impl FunctionPass {
         }
     }
 
-    /// Tells the repetition which functions the pass left as they were.
+    /// Tells the repetition which functions the pass did not change.
     fn end_visits(visits: Option<&Visits>, module: &Module, cx: &PassContext) {
         if let (Some(visits), Some(session)) = (visits, cx.frame().and_then(|f| f.session())) {
             session.end_visits(visits, module);
@@ -195,7 +197,7 @@ impl FunctionPass {
 }
 
 impl FunctionPass {
-    /// Works on a function. What it leaves is in the context then.
+    /// Works on a function, and leaves its reports in the context.
     fn work_on(
         &self,
         tables: &mut Context,
@@ -205,7 +207,7 @@ impl FunctionPass {
         cx: &PassContext,
     ) -> Result<Visited, PassError> {
         let mut edit = FunctionEdit::new(tables, function);
-        // The look at the result is guarded too: a pass may have left a body whose root does not
+        // The inspection of the result is guarded too: a pass may leave a body whose root does not
         // exist.
         let work = || (self.work)(&mut edit, view, cx).map(|()| Visited::new(key, edit.function));
         let done = scope::inherit(cx, || caught(work));
@@ -214,7 +216,8 @@ impl FunctionPass {
         done.map_err(|error| at_stop(tables, &function.body, error))
     }
 
-    /// Works on these functions, one after the other, on this thread; those that were edited.
+    /// Works on these functions, one after the other, on this thread. Returns those that were
+    /// edited.
     fn run_sequential(
         &self,
         module: &mut Module,
@@ -239,8 +242,8 @@ impl FunctionPass {
         Ok(edited)
     }
 
-    /// Works on forks of these functions, one after the other, on this thread; those that were
-    /// edited. The functions themselves stay as they are, for all to see, until the last fork is
+    /// Works on forks of these functions, one after the other, on this thread. Returns those that
+    /// were edited. The functions themselves stay unchanged and visible until the last fork is
     /// done.
     fn run_sequential_on_forks(
         &self,
@@ -266,7 +269,7 @@ impl FunctionPass {
                 break;
             }
         }
-        // Also after a failure: what is rolled back then is the forks.
+        // After a failure too: the rollback then undoes the forks.
         join(module, ended);
         match failed {
             Some(error) => Err(error.into()),
@@ -277,10 +280,10 @@ impl FunctionPass {
         }
     }
 
-    /// Works on these functions, which are in program order, on several threads, those that a
-    /// thread takes at a time under an overlay of the tables; those that were edited. Tables,
-    /// bodies, what was left in the context and the error become what they are if one function is
-    /// worked on after the other.
+    /// Works on these functions, which are in program order, on several threads. Each chunk of
+    /// functions that a thread takes is worked on under an overlay of the tables. Returns the
+    /// functions that were edited. Tables, bodies, messages and counts in the context, and the
+    /// error become the same as if the functions were worked on one after the other.
     fn run_parallel(
         &self,
         workers: &Workers,
@@ -290,7 +293,7 @@ impl FunctionPass {
         cx: &PassContext,
     ) -> Result<Vec<Visited>, PassFailure> {
         module.cx.freeze();
-        // Subjects are the functions themselves, or forks of functions that all threads see.
+        // The subjects are the functions themselves, or forks of functions that all threads see.
         let (view, subjects, tables) = match self.sees {
             Seeing::Purity => {
                 let (functions, tables) = module.get_all_mut();
@@ -341,7 +344,7 @@ impl FunctionPass {
                 }
             };
             absorbed.extend(chunk.additions);
-            // What comes after the first failure would not have been done.
+            // Functions after the first failure would not have been visited.
             if failed.is_none() {
                 cx.merge(&chunk.left);
                 failed = chunk.failed;
@@ -357,7 +360,7 @@ impl FunctionPass {
         let translate = |(done, translation): (Vec<Done<'_>>, Translation)| {
             let mut forks = Vec::new();
             for mut done in done {
-                // What is taken back need not be translated, and may have ids that lead nowhere.
+                // Functions that are rolled back need not be translated, and may have invalid ids.
                 if let (Some(function), None) = (done.function_mut(), &failed) {
                     function.translate(&translation);
                 }
@@ -377,8 +380,8 @@ impl FunctionPass {
         }
     }
 
-    /// Works on functions that follow each other, up to the first that fails, under an overlay of
-    /// the tables. What is left through the handle is of one function at a time.
+    /// Works on consecutive functions, up to the first that fails, under an overlay of the tables.
+    /// The handle collects the messages and counts of one function at a time.
     fn work_on_chunk<'a>(
         &self,
         overlay: &mut Context,
@@ -426,7 +429,7 @@ impl FunctionPass {
     }
 }
 
-/// Tables that were frozen. They are thawed when this is dropped, by a panic too.
+/// Frozen tables. Dropping this thaws them, also during a panic.
 struct Frozen<'a>(&'a mut Context);
 
 impl Drop for Frozen<'_> {
@@ -438,7 +441,7 @@ impl Drop for Frozen<'_> {
 /// A function to work on.
 enum Subject<'a> {
     InPlace(&'a mut Function),
-    /// A function that others see: the work is done on a fork.
+    /// A function that others see: the work is done on a fork of it.
     ToFork(&'a Function),
 }
 
@@ -458,7 +461,7 @@ enum Done<'a> {
 }
 
 impl Done<'_> {
-    /// The function, if it may have ids of an overlay.
+    /// Returns the function, if it may have ids of an overlay.
     fn function_mut(&mut self) -> Option<&mut Function> {
         match self {
             Done::InPlace(function) => Some(function),
@@ -474,7 +477,7 @@ impl Done<'_> {
     }
 }
 
-/// Puts forks in the places of the functions that they were made of.
+/// Replaces functions by the forks that were made of them.
 fn join(module: &mut Module, forks: Vec<(FunctionKey, EndedFork)>) {
     for (key, fork) in forks {
         if let Some((function, _)) = module.get_mut(key) {
@@ -483,22 +486,22 @@ fn join(module: &mut Module, forks: Vec<(FunctionKey, EndedFork)>) {
     }
 }
 
-/// Functions that one thread worked on under one overlay of the tables.
+/// Consecutive functions that one thread worked on under one overlay of the tables.
 struct Chunk<'a> {
     done: Vec<Done<'a>>,
     visited: Vec<Visited>,
-    /// The name of the first of them.
+    /// The name of the first function.
     first: Option<GlobalId>,
-    /// How many nodes they have.
+    /// The number of nodes of the functions.
     size: usize,
-    /// What was left of them, in their order.
+    /// The messages and counts of the functions, in their order.
     left: PassContext,
     additions: Option<Additions>,
-    /// What the last of them failed with.
+    /// The error of the last function, if it failed.
     failed: Option<PassError>,
 }
 
-/// What [`Purity::of_module`] says; the bodies are looked at on several threads.
+/// Returns the same as [`Purity::of_module`], and scans the bodies on several threads.
 fn purity_by(workers: &Workers, module: &Module) -> Purity {
     let scan = EffectScan::new(&module.cx);
     let jobs = module.functions().map(|(key, f)| Job { size: f.body.len(), what: (key, f) }).collect();
@@ -543,8 +546,8 @@ impl Pass for FunctionPass {
             (None, Seeing::Purity) => self.run_sequential(module, &keys, &view, cx)?,
             (None, Seeing::Functions) => self.run_sequential_on_forks(module, &keys, &view, cx)?,
         };
-        // What a pass did that has reported errors is taken back, and what it reported it is to
-        // report again.
+        // The changes of a pass that has reported errors are rolled back, and it must be able to
+        // report the errors again.
         if !cx.has_errors() {
             Self::end_visits(visits.as_ref(), module, cx);
             update_signatures(module, &edited)?;

@@ -1,34 +1,41 @@
-//! What is known about a pass without running it, and what came of running it.
+//! The description of a pass, and the outcome of running it.
 
 use std::fmt;
 
 use crate::analyses::PreservedAnalysis;
 
-/// A pass's name, the level from which it runs, the passes that it depends on, and the properties of modules that it is about.
+/// The name of a pass, the level from which it runs, the passes that it depends on, and the
+/// properties of modules that it needs and changes.
 ///
-/// A property that is neither established nor broken is left as it is. What a pass establishes, it establishes in the functions that it works on: those that it leaves
-/// alone, such as a [`FunctionPass`](crate::FunctionPass) those marked `SkipOptimization`, keep their own. What a sequence says of properties comes after what its passes
-/// say.
+/// A property that is neither established nor broken stays as it is. A pass establishes a property
+/// only in the functions that it works on: functions that it skips, as a
+/// [`FunctionPass`](crate::FunctionPass) skips those marked `SkipOptimization`, keep their own
+/// properties. The properties that a sequence establishes and breaks are applied after those of its
+/// passes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PassInfo {
     /// The name, as pipelines write it.
     pub name: String,
-    /// It runs under contexts whose level is at least this.
+    /// The least level of the contexts under which the pass runs.
     pub opt_level: u8,
-    /// Names of passes that have to have finished on the module as it is. They are made by the registry of the context.
+    /// Names of passes that have to have run on the module in its present state. The registry of
+    /// the context makes them.
     pub required: Vec<String>,
-    /// Analyses whose results stay right when the pass changes something. Those of what a pass leaves alone are right anyway.
+    /// Analyses whose results stay valid when the pass changes something. The results for functions
+    /// that the pass does not change stay valid anyway.
     pub preserved: Vec<PreservedAnalysis>,
-    /// Names of properties without which it cannot do its work. An order of passes that cannot provide one is refused before any of them runs.
+    /// Names of properties that have to hold for the pass to work. An order of passes that cannot
+    /// provide one of them is refused before any of them runs.
     pub needs: Vec<String>,
-    /// Names of properties that hold when it is done.
+    /// Names of properties that hold when the pass is done.
     pub establishes: Vec<String>,
-    /// Names of properties that may not hold any more when it is done. What those that it establishes exclude is broken too.
+    /// Names of properties that may not hold any more when the pass is done. Properties that an
+    /// established property excludes are broken too.
     pub breaks: Vec<String>,
 }
 
 impl PassInfo {
-    /// A pass that depends on no other.
+    /// Makes the description of a pass that depends on no other pass.
     ///
     /// Cost: linear in the text.
     pub fn new(name: impl Into<String>, opt_level: u8) -> PassInfo {
@@ -52,15 +59,17 @@ impl PassInfo {
         self
     }
 
-    /// Says that results of an analysis, known by their type, stay right when the pass changes something: neither the functions nor the expressions that they
-    /// speak of are others then. Builds with debug assertions work them out again and fail the pass if they are not the same. Of a sequence it says nothing.
+    /// Declares that results of an analysis, identified by their type, stay valid when the pass
+    /// changes something: the functions and expressions that they refer to stay the same. Builds
+    /// with debug assertions compute the results again and fail the pass if they differ. For a
+    /// sequence the declaration has no effect.
     #[must_use]
     pub fn preserving<T: PartialEq + Send + Sync + 'static>(mut self) -> PassInfo {
         self.preserved.push(PreservedAnalysis::of::<T>());
         self
     }
 
-    /// Adds properties that it needs.
+    /// Adds properties that the pass needs.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -69,7 +78,7 @@ impl PassInfo {
         self
     }
 
-    /// Adds properties that it establishes.
+    /// Adds properties that the pass establishes.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -78,7 +87,7 @@ impl PassInfo {
         self
     }
 
-    /// Adds properties that it breaks.
+    /// Adds properties that the pass breaks.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -87,18 +96,18 @@ impl PassInfo {
         self
     }
 
-    /// The names of the properties that it is about.
+    /// Returns the names of the properties that the pass needs, establishes or breaks.
     pub(crate) fn properties(&self) -> impl Iterator<Item = &str> {
         self.needs.iter().chain(&self.establishes).chain(&self.breaks).map(String::as_str)
     }
 
-    /// Whether it says nothing of any property.
+    /// Returns true if the pass declares no property.
     pub(crate) fn declares_nothing(&self) -> bool {
         self.needs.is_empty() && self.establishes.is_empty() && self.breaks.is_empty()
     }
 }
 
-/// What running a pass did to the module.
+/// The effect of a run of a pass on the module.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// The pass wrote to the module. Edits may have cancelled out.
@@ -110,30 +119,30 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether the pass wrote to the module.
+    /// Returns true if the pass wrote to the module.
     pub fn is_changed(&self) -> bool {
         *self == Outcome::Changed
     }
 
-    /// Whether the context did not let the pass run.
+    /// Returns true if the context did not let the pass run.
     pub fn is_skipped(&self) -> bool {
         matches!(self, Outcome::Skipped(_))
     }
 }
 
-/// Why a context did not let a pass run.
+/// The reason why a context did not let a pass run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SkipReason {
-    /// The context names it among the disabled passes.
+    /// The pass is disabled in the context.
     Disabled,
-    /// The context's level is lower than the pass's.
+    /// The level of the context is lower than that of the pass.
     OptLevel {
         /// The level from which the pass runs.
         pass: u8,
         /// The level of the context.
         context: u8,
     },
-    /// Instruments of these names said no.
+    /// Instruments with these names did not let the pass run.
     Vetoed(Vec<String>),
 }
 

@@ -1,4 +1,4 @@
-//! What watches passes run.
+//! Instruments, which watch passes run.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -10,35 +10,41 @@ use crate::error::{PassError, PassFailure};
 use crate::info::{Outcome, PassInfo};
 use crate::pass::{Pass, PassKind};
 
-/// Something that watches passes run, and may stop them.
+/// An object that watches passes run, and may stop them.
 ///
-/// Instruments are shared, so the hooks take `&self`; what an instrument remembers is in atomics or behind a lock, and the lock is not
-/// held while the instrument runs a pass itself. A hook that panics has failed.
+/// Instruments are shared, so the hooks take `&self`. An instrument keeps its state in atomics or
+/// behind a lock, and must not hold the lock while it runs a pass itself. A hook that panics has
+/// failed.
 ///
-/// For each pass that its context lets run, every instrument is asked [`should_run`](Instrument::should_run); if all agree, every
-/// [`run_before`](Instrument::run_before) is called, then the pass, then every [`run_after`](Instrument::run_after), in the order of the
-/// instruments. If something fails, those whose `run_before` was done and whose `run_after` was not called hear of it in
-/// [`on_error`](Instrument::on_error). Last of all, when no other instrument can reject the result any more, those whose `run_before` was done
-/// hear in [`on_end`](Instrument::on_end) how it ended.
+/// For each pass that the context lets run, every instrument is asked
+/// [`should_run`](Instrument::should_run). If all agree, every
+/// [`run_before`](Instrument::run_before) is called, then the pass, then every
+/// [`run_after`](Instrument::run_after), in the order of the instruments. If something fails,
+/// [`on_error`](Instrument::on_error) is called on the instruments whose `run_before` was done and
+/// whose `run_after` was not called. At the very end, when no other instrument can reject the
+/// result any more, [`on_end`](Instrument::on_end) is called with the result on the instruments
+/// whose `run_before` was done.
 pub trait Instrument: Send + Sync {
-    /// What messages call it.
+    /// Returns the name of the instrument in messages.
     fn name(&self) -> &str;
 
-    /// Whether it verifies the module after each pass itself, so that the context does not.
+    /// Returns true if the instrument verifies the module after each pass itself, so that the
+    /// context does not.
     fn verifies(&self) -> bool {
         false
     }
 
-    /// The context is about to become the current one.
+    /// Called when the context is about to become the current one.
     ///
     /// # Errors
-    /// The context then is not entered; the instruments before this one are exited, last first, and the context loses all of them.
+    /// The context then is not entered; the instruments before this one are exited, last first, and
+    /// the context loses all of them.
     fn enter(&self, cx: &PassContext) -> Result<(), PassError> {
         let _ = cx;
         Ok(())
     }
 
-    /// The context was the current one and is not any more.
+    /// Called when the context is not the current one any more.
     ///
     /// # Errors
     /// The instruments after this one are not exited, and the context loses all of them.
@@ -47,7 +53,7 @@ pub trait Instrument: Send + Sync {
         Ok(())
     }
 
-    /// Whether the pass may run. Not asked about passes that the context requires.
+    /// Returns true if the pass may run. Not called for passes that the context requires.
     ///
     /// # Errors
     /// The pass then fails, and the instruments after this one are not asked.
@@ -56,7 +62,7 @@ pub trait Instrument: Send + Sync {
         Ok(true)
     }
 
-    /// The pass is about to run.
+    /// Called when the pass is about to run.
     ///
     /// # Errors
     /// The pass then fails without having run.
@@ -65,22 +71,23 @@ pub trait Instrument: Send + Sync {
         Ok(())
     }
 
-    /// The pass has run, and this is the module that it made.
+    /// Called with the module that the pass has made.
     ///
     /// # Errors
-    /// The pass then has failed, and what it did is taken back.
+    /// The pass has failed then, and its changes are rolled back.
     fn run_after(&self, module: &Module, run: &PassRun<'_>, outcome: &Outcome) -> Result<(), PassError> {
         let _ = (module, run, outcome);
         Ok(())
     }
 
-    /// The pass has failed, and the module is as it was before. Called if `run_before` was and `run_after` was not.
+    /// Called when the pass has failed and the module is as it was before, if `run_before` was
+    /// called and `run_after` was not.
     fn on_error(&self, module: &Module, run: &PassRun<'_>, failure: &PassFailure) {
         let _ = (module, run, failure);
     }
 
-    /// The run is over: its outcome stands, or it has failed and the module is as it was before. Called last, whatever the other hooks
-    /// did, if `run_before` was done.
+    /// Called last, whatever the other hooks did, if `run_before` was done: the outcome of the run
+    /// is final, or the run has failed and the module is as it was before.
     fn on_end(&self, module: &Module, run: &PassRun<'_>, result: Result<&Outcome, &PassFailure>) {
         let _ = (module, run, result);
     }
@@ -96,7 +103,7 @@ pub struct PassRun<'a> {
     inner: OnceLock<PassContext>,
 }
 
-/// When a pass ran, and for how long.
+/// The beginning of a run and its duration.
 #[derive(Copy, Clone)]
 pub(crate) struct RunTime {
     pub(crate) began: Instant,
@@ -119,76 +126,79 @@ impl<'a> PassRun<'a> {
         let _ = self.time.set(time);
     }
 
-    /// How long the pass took, with the passes that it ran and without what any instrument did around those. Absent while it has not
-    /// ended, and for good if it was not begun, because an instrument failed before. It does not depend on the order of the instruments.
+    /// Returns the duration of the pass, including the passes that it ran, without the time that
+    /// instruments took around those. Absent while the pass has not ended, and for a pass that did
+    /// not begin because an instrument failed before. It does not depend on the order of the
+    /// instruments.
     pub fn time(&self) -> Option<Duration> {
         self.time.get().map(|t| t.own)
     }
 
-    /// When the pass began and how long it took by the clock on the wall, with what instruments did around the passes that it ran.
-    /// Absent when [`time`](PassRun::time) is.
+    /// Returns the beginning of the pass and its wall-clock duration, including the time that
+    /// instruments took around the passes that it ran. Absent whenever [`time`](PassRun::time) is.
     pub fn wall_time(&self) -> Option<(Instant, Duration)> {
         self.time.get().map(|t| (t.began, t.wall))
     }
 
-    /// Notes the handle that the pass is given.
+    /// Records the handle that the pass is given.
     pub(crate) fn begins(&self, inner: &PassContext) {
         // A run begins once.
         let _ = self.inner.set(inner.clone());
     }
 
-    /// What the pass has left so far, oldest first: in `run_after`, `on_error` and `on_end` all of it. The context has it when the run is over. Empty
-    /// for a pass that runs others, whose messages go to the context at once.
+    /// Returns the messages that the pass has left so far, oldest first; in `run_after`, `on_error`
+    /// and `on_end` all of them. The context has them when the run ends. Empty for a pass that runs
+    /// other passes, whose messages go to the context at once.
     pub fn remarks(&self) -> Vec<Diagnostic> {
         self.inner.get().and_then(PassContext::frame).map_or_else(Vec::new, |frame| frame.left.waiting())
     }
 
-    /// Name, level and dependencies of the pass.
+    /// Returns the name, level and dependencies of the pass.
     pub fn info(&self) -> &'a PassInfo {
         self.pass.info()
     }
 
-    /// The name of the pass.
+    /// Returns the name of the pass.
     pub fn name(&self) -> &'a str {
         &self.pass.info().name
     }
 
-    /// What the pass works on.
+    /// Returns the kind of the pass.
     pub fn kind(&self) -> PassKind {
         self.pass.kind()
     }
 
-    /// The pass as a pipeline writes it.
+    /// Returns the pass as a pipeline writes it.
     pub fn pipeline_text(&self) -> String {
         self.pass.pipeline_text()
     }
 
-    /// By how much floats may differ after it: see [`Pass::tolerance`].
+    /// Returns by how much floats may differ after the pass: see [`Pass::tolerance`].
     pub fn tolerance(&self) -> f64 {
         self.pass.tolerance()
     }
 
-    /// The context that it runs under.
+    /// Returns the context that the pass runs under.
     pub fn context(&self) -> &'a PassContext {
         self.context
     }
 
-    /// The names of the passes around it, outermost first.
+    /// Returns the names of the passes around this one, outermost first.
     pub fn path(&self) -> Vec<String> {
         crate::run::path(self.context)
     }
 
-    /// How many passes are around it.
+    /// Returns the number of passes around this one.
     pub fn depth(&self) -> usize {
         self.context.depth()
     }
 
-    /// Whether the context requires it.
+    /// Returns true if the context requires the pass.
     pub fn is_forced(&self) -> bool {
         self.forced
     }
 
-    /// The pass that depends on it, if that is why it runs.
+    /// Returns the pass that depends on this one, if that is the reason why this one runs.
     pub fn dependency_of(&self) -> Option<&'a str> {
         self.dependency_of
     }

@@ -1,4 +1,5 @@
-//! What a running pass has left: its remarks until it is over, with the places of those that have to be looked for.
+//! The messages of a running pass: they wait here until the pass ends, with the places that have to
+//! be looked up.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,10 +13,10 @@ use crate::pass::PassKind;
 use crate::place::{Place, name_bindings};
 use crate::reports::drop_repeated;
 
-/// What a run of a pass has left so far.
+/// The messages that a run of a pass has left so far.
 pub(crate) struct Left {
     state: Mutex<State>,
-    /// Whether anything was left, so that nothing is locked for a pass that leaves nothing.
+    /// True if any message was left. If not, no lock is taken.
     any: AtomicBool,
 }
 
@@ -24,7 +25,8 @@ struct State {
     kept: Vec<Item>,
     dropped: u64,
     errors: usize,
-    /// The first message that walks noted, if any did: what the pass said itself is not said twice.
+    /// The index of the first message that walks noted, if there is one. Noted messages that repeat
+    /// a message of the pass itself are dropped.
     noted_from: Option<usize>,
     stage: Stage,
 }
@@ -36,21 +38,22 @@ struct Item {
 
 #[derive(Copy, Clone, PartialEq, Default)]
 enum Stage {
-    /// The pass is running, and what it leaves waits until it is over.
+    /// The pass is running, and its messages wait until it ends.
     #[default]
     Waiting,
-    /// What is left goes to the context at once: the pass is over, or runs others, among whose remarks its own stand.
+    /// Messages go to the context at once: the pass has ended, or it runs other passes, and its
+    /// messages are in order with theirs.
     Direct,
 }
 
-/// The most of the source that is read to find where an expression ends.
+/// The greatest number of bytes of the source that are read to find the end of an expression.
 const LONGEST: usize = 4096;
 
 /// Messages for which there was no room.
 #[derive(Default)]
 pub(crate) struct Dropped {
     pub(crate) messages: u64,
-    /// So many of them are errors.
+    /// The number of errors among them.
     pub(crate) errors: usize,
 }
 
@@ -66,7 +69,8 @@ impl Dropped {
     }
 }
 
-/// Whether a list of so many messages takes no more like this one. There is room for errors where remarks have used up theirs.
+/// Returns true if a list of `len` messages has no room for `next`. A list that is full for other
+/// messages still takes errors, up to twice its size.
 pub(crate) fn is_full(len: usize, next: &Diagnostic) -> bool {
     len >= if next.severity == Severity::Error { 2 * MAX_REMARKS } else { MAX_REMARKS }
 }
@@ -77,7 +81,7 @@ impl Left {
         Left { state: Mutex::new(State { stage, ..State::default() }), any: AtomicBool::new(false) }
     }
 
-    /// Keeps a message; gives it back if it is not to wait.
+    /// Keeps a message until the pass ends; returns it if messages go to the context at once.
     pub(crate) fn keep(&self, diagnostic: Diagnostic, place: Option<(FunctionKey, Place)>) -> Option<Diagnostic> {
         let state = &mut *lock(&self.state);
         if state.stage == Stage::Direct {
@@ -89,7 +93,7 @@ impl Left {
         None
     }
 
-    /// Adds what waits in another, after what waits here. Nothing is left of the other then.
+    /// Appends the messages that wait in `other`, and clears `other`.
     pub(crate) fn merge(&self, other: &Left) {
         if !other.any.swap(false, Ordering::AcqRel) {
             return;
@@ -102,7 +106,7 @@ impl Left {
         kept.into_iter().for_each(|item| state.push(item));
     }
 
-    /// Counts messages that nobody kept.
+    /// Counts messages that were not kept.
     pub(crate) fn note_dropped(&self, dropped: &Dropped) {
         self.any.fetch_or(dropped.messages > 0, Ordering::Release);
         let state = &mut *lock(&self.state);
@@ -110,30 +114,30 @@ impl Left {
         state.errors += dropped.errors;
     }
 
-    /// From here on, messages are what walks noted.
+    /// Marks the messages that follow as noted by walks.
     pub(crate) fn begin_noted(&self) {
         let state = &mut *lock(&self.state);
         state.noted_from = Some(state.kept.len());
     }
 
-    /// Whether what is left waits until the pass is over.
+    /// Returns true if messages wait until the pass ends.
     pub(crate) fn is_waiting(&self) -> bool {
         lock(&self.state).stage == Stage::Waiting
     }
 
-    /// Whether nothing was left.
+    /// Returns true if nothing was left.
     pub(crate) fn is_empty(&self) -> bool {
         !self.any.load(Ordering::Acquire)
     }
 
-    /// Whether the pass has reported an error, and so has failed.
+    /// Returns true if the pass has reported an error, and so has failed.
     pub(crate) fn has_errors(&self) -> bool {
         lock(&self.state).errors > 0
     }
 
-    /// Finds the places of what was left, while the module is as the pass made it. A pass that has
-    /// reported errors has failed with them. One that has left a body so ill-formed that a walk of it
-    /// panics has failed, too; what was left then stays without the bindings.
+    /// Looks up the places of the messages, while the module is as the pass made it. If the pass
+    /// has reported errors, returns a failure with them. If the pass has left a body so ill-formed
+    /// that a walk of it panics, returns a failure too; the messages then have no bindings.
     pub(crate) fn settle<T>(&self, module: &Module, result: Result<T, PassFailure>) -> Result<T, PassFailure> {
         if self.is_empty() {
             return result;
@@ -159,12 +163,12 @@ impl Left {
         })
     }
 
-    /// The messages that wait, without places in the program that are not found yet.
+    /// Returns the waiting messages, without the places that are not looked up yet.
     pub(crate) fn waiting(&self) -> Vec<Diagnostic> {
         lock(&self.state).kept.iter().map(|i| i.diagnostic.clone()).collect()
     }
 
-    /// The pass is over: takes what waits, and how much was not kept.
+    /// Ends the pass: takes the waiting messages, and the number of those that were not kept.
     pub(crate) fn close(&self) -> (Vec<Diagnostic>, u64) {
         let state = std::mem::replace(&mut *lock(&self.state), State { stage: Stage::Direct, ..State::default() });
         (state.kept.into_iter().map(|i| i.diagnostic).collect(), state.dropped)
@@ -187,7 +191,7 @@ impl State {
                 by_function.entry(key).or_default().push((place, diagnostic));
             }
         }
-        // The order does not show: each message gets a name of its own.
+        // The order of the functions does not matter: each message gets a binding of its own.
         for (key, places) in by_function {
             if let Some(function) = module.get(key) {
                 name_bindings(&module.cx, &function.body, places.into_iter());
@@ -195,7 +199,8 @@ impl State {
         }
     }
 
-    /// Bodies know where expressions begin in the source; the source says where they end.
+    /// Extends spans of one byte to whole expressions. Bodies have only the beginnings of
+    /// expressions; their ends are found in the source.
     fn extend_spans(&mut self, module: &Module) {
         let Some(source) = module.source() else { return };
         for Item { diagnostic, .. } in &mut self.kept {

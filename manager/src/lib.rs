@@ -1,23 +1,37 @@
-//! The pass manager of anfora: what passes are, what they run under, and what happens when one fails.
+//! The pass manager of anfora: the kinds of passes, the context that they run under, and the
+//! handling of their failures.
 //!
-//! - A [`Pass`] transforms a module. Most are made from a closure: a [`ModulePass`] sees all of it, a [`FunctionPass`] one function after the
-//!   other, a [`DataflowBlockPass`] one dataflow region after the other. [`register_pass!`] gives one a name, typed options, and the settings that it reads.
-//!   Passes report remarks, notes, warnings and errors about any expression; [`render_remarks`] shows them in the program. [`Sequential`] and [`Repeat`] run others. [`PassInfo`] names a pass, its level, and the passes that it depends on.
-//! - A [`PassContext`] says what runs: a level, passes that are required or disabled, settings, instruments. Passes leave remarks and counts in it.
-//!   One is current on each thread ([`PassContext::current`]); [`PassContext::scope`] makes another one so for a while.
-//! - [`run_pass`], or [`Pass::apply`], runs a pass under a context, as a transaction: one that fails or panics leaves the module as it was, and one
-//!   that reports [`Outcome::Unchanged`] changed nothing. Its page says what happens in which order. Ids of expressions do not outlive
-//!   a pass: bodies that have become sparse are compacted when it is over.
-//! - [`Analyses`] ([`PassContext::analyses`]) keep what was worked out about functions and the module from pass to pass, for as long as it is right.
-//! - A [`PassRegistry`] holds passes with their options, settings and named pipelines. It is a value, open to the embedder.
-//!   [`parse_pipeline`] makes a [`Sequential`] of a text such as `FoldConstant,fixpoint<4>(Cse{commutative=true},Dce)`.
-//! - A pass says which [properties](Property) of modules it needs, establishes and breaks ([`PassInfo::needing`]), and an order of passes that cannot work is refused
-//!   before any of them runs. A module claims to be in a phase ([`PhaseEntry`]): what breaks a property that holds from there on lowers the claim, and the pass `EnterPhase`, with which the
-//!   pipelines of the phases end ([`PassRegistry::register_megapass`]), raises it.
-//! - An [`Instrument`] watches passes run, and may stop them: [`PassTiming`], [`Memory`], [`VerifyEach`], [`PrintIr`], [`DumpIr`], [`RunLog`], [`Bisect`],
-//!   [`Reproducer`], [`Remarks`], or one of one's own. They are told in their order, before a pass as after it. So what prints and dumps comes before `VerifyEach`, and shows also a result
-//!   that is not well-formed; `PassTiming` and `RunLog` come last, and know of such a pass that it failed. What instruments do is not part of
-//!   the time of a pass, whatever their order is.
+//! - A [`Pass`] transforms a module. Most passes are made from a closure: a [`ModulePass`] sees the
+//!   whole module, a [`FunctionPass`] one function at a time, a [`DataflowBlockPass`] one dataflow
+//!   region at a time. [`register_pass!`] gives a pass a name, typed options, and the settings that
+//!   it reads. Passes report remarks, notes, warnings and errors about any expression;
+//!   [`render_remarks`] shows them in the program. [`Sequential`] and [`Repeat`] run other passes.
+//!   [`PassInfo`] holds the name of a pass, its level, and the passes that it depends on.
+//! - A [`PassContext`] determines which passes run: it has a level, passes that are required or
+//!   disabled, settings and instruments. Passes leave remarks and counts in it. Each thread has a
+//!   current context ([`PassContext::current`]); [`PassContext::scope`] makes another context
+//!   current for a while.
+//! - [`run_pass`], or [`Pass::apply`], runs a pass under a context, as a transaction: a pass that
+//!   fails or panics leaves the module as it was, and a pass that reports [`Outcome::Unchanged`]
+//!   changed nothing. The page of [`run_pass`] lists the steps in order. Ids of expressions are
+//!   valid until the pass ends: then bodies that have become sparse are compacted.
+//! - [`Analyses`] ([`PassContext::analyses`]) cache results about functions and the module from
+//!   pass to pass, for as long as the results are valid.
+//! - A [`PassRegistry`] holds passes with their options, settings and named pipelines. It is a
+//!   value, and embedders can add to it. [`parse_pipeline`] makes a [`Sequential`] from a text such
+//!   as `FoldConstant,fixpoint<4>(Cse{commutative=true},Dce)`.
+//! - A pass declares which [properties](Property) of modules it needs, establishes and breaks
+//!   ([`PassInfo::needing`]). An order of passes that cannot work is refused before any of them
+//!   runs. A module claims to be in a phase ([`PhaseEntry`]). Breaking a property that the phase
+//!   requires lowers the claim. The pass `EnterPhase`, which ends the pipelines of the phases
+//!   ([`PassRegistry::register_megapass`]), raises it.
+//! - An [`Instrument`] watches passes run, and may stop them: [`PassTiming`], [`Memory`],
+//!   [`VerifyEach`], [`PrintIr`], [`DumpIr`], [`RunLog`], [`Bisect`], [`Reproducer`], [`Remarks`],
+//!   or an instrument of the embedder. Instruments are called in their order, both before and after
+//!   a pass. Put instruments that print or dump before `VerifyEach`: they then also show a result
+//!   that is not well-formed. Put `PassTiming` and `RunLog` last: they then record that such a pass
+//!   failed. The time that instruments take is not part of the time of a pass, in whatever order
+//!   they stand.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,38 +1,41 @@
-//! Which lines of a text differ from another one, in a unified diff.
+//! Unified diffs of texts, line by line.
 //!
-//! Patience diff (Bram Cohen): lines that occur once in both texts, as most lines of a program do, are paired as far as that goes in order, and what
-//! is between two pairs is compared by itself. Where that pairs nothing, Myers' algorithm looks for a shortest edit script of bounded length, and if
-//! there is none, all is replaced. So time is linear in the number of lines, but for a logarithmic factor, however much differs. Ranges that
-//! remain to be compared are on a stack of their own.
+//! Patience diff (Bram Cohen): lines that occur once in both texts, as most lines of a program do,
+//! are paired as far as their order allows, and the lines between two pairs are compared
+//! separately. If that gives no pairs, Myers' algorithm looks for a shortest edit script of bounded
+//! length. If there is none, all lines are replaced. So the time is linear in the number of lines,
+//! up to a logarithmic factor, however much differs. Ranges that remain to be compared are on an
+//! explicit stack.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::ops::Range;
 
-/// How often lines between pairs are paired again. Each round is linear.
+/// The number of rounds in which lines between pairs are paired again. Each round is linear.
 const ROUNDS: u32 = 4;
 
-/// The longest edit script that is looked for between two pairs.
+/// The length of the longest edit script that is looked for between two pairs.
 const LONGEST_SCRIPT: usize = 64;
 
-/// So many lines around a difference are shown.
+/// The number of lines that are shown around a difference.
 const CONTEXT: usize = 3;
 
-/// Lines of the old text and the lines of the new one that stand for them. One of the two may be empty.
+/// Lines of the old text, and the lines of the new text that replace them. One of the two ranges
+/// may be empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Change {
     old: Range<usize>,
     new: Range<usize>,
 }
 
-/// Returns how a text became another one, as a unified diff; empty if they are equal.
+/// Returns the difference of two texts as a unified diff; empty if they are equal.
 pub fn unified_diff(names: [&str; 2], old: &str, new: &str) -> String {
     let mut out = Vec::new();
     write_unified_diff(names, old, new, &mut out).expect("writing to a vector succeeds");
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Writes how a text became another one; nothing if they are equal.
+/// Writes the difference of two texts as a unified diff; nothing if they are equal.
 ///
 /// # Errors
 /// Those of `to`.
@@ -50,7 +53,7 @@ pub(crate) fn write_unified_diff(
     writeln!(to, "--- {old_name}\n+++ {new_name}")?;
     let mut rest = &changes[..];
     while let [first, ..] = rest {
-        // Changes whose contexts touch are shown in one.
+        // Changes whose contexts touch share a hunk.
         let count = 1 + rest.windows(2).take_while(|w| w[1].old.start - w[0].old.end <= 2 * CONTEXT).count();
         let (hunk, later) = rest.split_at(count);
         rest = later;
@@ -72,7 +75,8 @@ pub(crate) fn write_unified_diff(
     Ok(())
 }
 
-/// Where lines are, as a hunk says it: counted from 1; before nothing, the line before it.
+/// Returns the position of lines as a hunk states it, counted from 1; for an empty range, the line
+/// before it.
 fn place(lines: &Range<usize>) -> String {
     match lines.len() {
         0 => format!("{},0", lines.start),
@@ -85,7 +89,7 @@ fn lines(to: &mut dyn Write, mark: char, lines: &[&str]) -> io::Result<()> {
     lines.iter().try_for_each(|line| writeln!(to, "{mark}{line}"))
 }
 
-/// What differs, in order. Between two changes is at least one line that is the same.
+/// Returns the changes, in order. Between two changes is at least one line that is the same.
 fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
     let mut numbers: HashMap<&str, u32> = HashMap::new();
     let mut number = |line| {
@@ -114,7 +118,7 @@ fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
             }
             continue;
         }
-        // From the last to the first, so that the first is looked at next.
+        // Pushed from the last to the first, so that the first is popped next.
         let mut end = [range.old.end, range.new.end];
         for &(i, j) in pairs.iter().rev() {
             ranges.push((Change { old: i + 1..end[0], new: j + 1..end[1] }, round + 1));
@@ -125,7 +129,7 @@ fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
     changes
 }
 
-/// Appends a change; one that follows on the last is one with it.
+/// Appends a change. A change that directly follows the last one extends it.
 fn push(changes: &mut Vec<Change>, change: Change) {
     match changes.last_mut() {
         Some(last) if last.old.end == change.old.start && last.new.end == change.new.start => {
@@ -136,7 +140,7 @@ fn push(changes: &mut Vec<Change>, change: Change) {
     }
 }
 
-/// Takes away the lines that are the same at both ends.
+/// Removes the lines that are the same at both ends of a range.
 fn trim(range: &mut Change, old: &[u32], new: &[u32]) {
     let (a, b) = (&old[range.old.clone()], &new[range.new.clone()]);
     let start = a.iter().zip(b).take_while(|(x, y)| x == y).count();
@@ -145,17 +149,18 @@ fn trim(range: &mut Change, old: &[u32], new: &[u32]) {
     range.new = range.new.start + start..range.new.end - end;
 }
 
-/// A change of parts, as one of the whole.
+/// Translates a change of a part to one of the whole texts.
 fn moved(change: Change, to: &Change) -> Change {
     let (i, j) = (to.old.start, to.new.start);
     Change { old: change.old.start + i..change.old.end + i, new: change.new.start + j..change.new.end + j }
 }
 
-/// Finds lines that occur once in both parts.
+/// A search for lines that occur once in both parts.
 struct Pairing<'a> {
     old: &'a [u32],
     new: &'a [u32],
-    /// For each line, how often it occurs in the parts that are looked at. All are zero in between.
+    /// For each line, its number of occurrences in the parts that are compared. All are zero
+    /// between two searches.
     seen: Vec<Seen>,
 }
 
@@ -163,12 +168,12 @@ struct Pairing<'a> {
 struct Seen {
     old: u32,
     new: u32,
-    /// Where it is in the old part.
+    /// The position of the line in the old part.
     at: usize,
 }
 
 impl Pairing<'_> {
-    /// As many pairs of equal lines as there can be in order, of lines that occur once in both parts.
+    /// Returns pairs of equal lines that occur once in both parts, as many as can be in order.
     fn pairs(&mut self, range: &Change) -> Vec<(usize, usize)> {
         for i in range.old.clone() {
             let seen = &mut self.seen[self.old[i] as usize];
@@ -196,9 +201,11 @@ impl Pairing<'_> {
     }
 }
 
-/// The longest subsequence whose first components grow (Fredman's algorithm: piles in the manner of the card game).
+/// Returns the longest subsequence whose first components increase (Fredman's algorithm, as in
+/// patience sorting).
 fn longest_increasing(items: &[(usize, usize)]) -> Vec<(usize, usize)> {
-    // Of each pile, the card on top; and of each card, the one on top of the pile before when it was laid.
+    // For each pile, the top card; for each card, the top card of the pile before at the time it
+    // was placed.
     let mut tops: Vec<usize> = Vec::new();
     let mut below: Vec<Option<usize>> = Vec::with_capacity(items.len());
     for (n, item) in items.iter().enumerate() {
@@ -215,15 +222,16 @@ fn longest_increasing(items: &[(usize, usize)]) -> Vec<(usize, usize)> {
     chosen
 }
 
-/// A shortest script that makes the old lines the new ones, if there is one of at most [`LONGEST_SCRIPT`] insertions and deletions (Myers, "An
-/// O(ND) Difference Algorithm and Its Variations", greedy).
+/// Returns a shortest script that turns the old lines into the new ones, if there is one of at most
+/// [`LONGEST_SCRIPT`] insertions and deletions (Myers, "An O(ND) Difference Algorithm and Its
+/// Variations", greedy).
 fn shortest_script(old: &[u32], new: &[u32]) -> Option<Vec<Change>> {
     let longest = LONGEST_SCRIPT.min(old.len() + new.len());
     if old.len().abs_diff(new.len()) > longest {
         return None;
     }
     let (n, m) = (old.len() as isize, new.len() as isize);
-    // How far each diagonal `x - y` has come, and the same before each step.
+    // The furthest `x` on each diagonal `x - y`, and the same before each step.
     let width = 2 * longest + 3;
     let middle = longest as isize + 1;
     let at = |k: isize| (k + middle) as usize;
@@ -236,7 +244,7 @@ fn shortest_script(old: &[u32], new: &[u32]) -> Option<Vec<Change>> {
         for k in (-d..=d).step_by(2) {
             let mut x = if from_above(&reached, k, d) { reached[at(k + 1)] } else { reached[at(k - 1)] + 1 };
             let mut y = x - k;
-            // Diagonals that have left the rectangle come no further.
+            // Diagonals that have left the rectangle get no further.
             if x > n || y > m {
                 reached[at(k)] = x;
                 continue;
@@ -282,7 +290,7 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// Puts the new lines in the place of the old ones.
+    /// Replaces the old lines by the new ones.
     fn patched<'a>(old: &[&'a str], new: &[&'a str], changes: &[Change]) -> Vec<&'a str> {
         let (mut out, mut at) = (Vec::new(), 0);
         for c in changes {

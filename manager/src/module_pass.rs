@@ -19,7 +19,7 @@ pub struct ModulePass {
 }
 
 impl ModulePass {
-    /// A pass of this name that runs from this level.
+    /// Makes a pass of this name that runs from this level on.
     pub fn new(
         name: impl Into<String>,
         opt_level: u8,
@@ -28,16 +28,19 @@ impl ModulePass {
         ModulePass { info: PassInfo::new(name, opt_level), tolerance: 0.0, work: Box::new(work) }
     }
 
-    /// Makes a pass of this name, which runs from this level, and whose closure returns the module that takes the place of the one
-    /// that it was given, however it made it: from a copy, from nothing, or from text.
+    /// Makes a pass of this name that runs from this level on. Its closure returns a module that
+    /// replaces the module that it was given. The closure may make it in any way: from a copy, from
+    /// nothing, or from text.
     ///
-    /// The returned module is verified. Then the functions in which it differs, their order, signatures and the attributes of the module
-    /// become part of the transaction ([`Module::replace_with`]): functions of the same names keep their keys, what instruments see is the
-    /// module that they saw before, and a failure later on is taken back. A module that says the same as the one that was given leaves it
-    /// [`Unchanged`](crate::Outcome::Unchanged). The phase that the returned module claims counts as if the pass had set it.
+    /// The returned module is verified. Then the functions in which it differs, their order,
+    /// signatures and the attributes of the module become part of the transaction
+    /// ([`Module::replace_with`]): functions of the same names keep their keys, instruments see the
+    /// same module as before, and a later failure rolls the change back. If the returned module
+    /// equals the given one, the outcome is [`Unchanged`](crate::Outcome::Unchanged). The phase
+    /// that the returned module claims counts as if the pass had set it.
     ///
-    /// Costs a verification and a comparison of the modules, which are linear. A pass that changes the module where it stands
-    /// ([`ModulePass::new`]) costs neither.
+    /// The cost is a verification and a comparison of the modules, both linear. A pass that changes
+    /// the module in place ([`ModulePass::new`]) has neither cost.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -70,13 +73,13 @@ impl ModulePass {
         })
     }
 
-    /// Says by how much floats may differ after it: see [`Pass::tolerance`].
+    /// Sets by how much floats may differ after the pass: see [`Pass::tolerance`].
     #[must_use]
     pub fn with_tolerance(self, tolerance: f64) -> ModulePass {
         ModulePass { tolerance, ..self }
     }
 
-    /// Adds passes that it depends on.
+    /// Adds passes that this pass depends on.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -85,14 +88,14 @@ impl ModulePass {
         self
     }
 
-    /// Says that it leaves the results of an analysis right; see [`PassInfo::preserving`].
+    /// Declares that the pass keeps the results of an analysis valid; see [`PassInfo::preserving`].
     #[must_use]
     pub fn preserving<T: PartialEq + Send + Sync + 'static>(mut self) -> ModulePass {
         self.info = self.info.preserving::<T>();
         self
     }
 
-    /// Adds properties that it needs.
+    /// Adds properties that the pass needs.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -101,7 +104,7 @@ impl ModulePass {
         self
     }
 
-    /// Adds properties that it establishes.
+    /// Adds properties that the pass establishes.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -110,7 +113,7 @@ impl ModulePass {
         self
     }
 
-    /// Adds properties that it breaks.
+    /// Adds properties that the pass breaks.
     ///
     /// Cost: linear in the text.
     #[must_use]

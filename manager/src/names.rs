@@ -1,22 +1,23 @@
-//! Names that nothing answers to.
+//! The error for unknown names.
 
 use std::fmt;
 
-/// A name that is not known, with the nearest that is, and all that are.
+/// A name that is not known, with the nearest known name and all known names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownName {
-    /// What it should name: `pass`, `config key`, `option of FoldConstant`.
+    /// The kind of the thing that the name should name: `pass`, `config key`,
+    /// `option of FoldConstant`.
     pub what: String,
     /// The name.
     pub name: String,
-    /// The one that was probably meant.
+    /// The known name that was probably meant.
     pub suggestion: Option<String>,
-    /// All that would do, sorted.
+    /// All known names, sorted.
     pub known: Vec<String>,
 }
 
 impl UnknownName {
-    /// A name that is not among those that are known.
+    /// Makes the error for a name that is not among the known names.
     ///
     /// Cost: linear in the text.
     pub fn new<'a>(what: impl Into<String>, name: &str, known: impl IntoIterator<Item = &'a str>) -> UnknownName {

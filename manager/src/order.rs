@@ -1,7 +1,8 @@
-//! Whether the order of passes can work: looked at before any of them runs.
+//! The check of the order of passes, before any of them runs.
 //!
-//! Each sequence is summed up by what has to hold before it and what it leaves, so that one in another, or in a fixpoint, is looked at once. Linear in the
-//! passes, their dependencies included.
+//! Each sequence is summarized by the properties that have to hold before it and its effects, so
+//! that a sequence in another one, or in a fixpoint, is visited once. Linear in the passes,
+//! including their dependencies.
 
 use std::sync::Arc;
 
@@ -20,22 +21,23 @@ struct Need {
     by: Needing,
 }
 
-/// The pass that needs it.
+/// The pass that needs a property.
 struct Needing {
     pass: String,
-    /// The sequences around it, outermost first.
+    /// The sequences around the pass, outermost first.
     path: Vec<String>,
 }
 
-/// What becomes of a property.
+/// The effect of passes on a property.
 #[derive(Clone)]
 enum Effect {
     Holds,
-    /// By the pass, as pipelines write it, which breaks it or establishes what excludes it.
+    /// The property is broken by this pass, given as pipelines write it: the pass breaks the
+    /// property, or establishes one that excludes it.
     Broken(Arc<str>),
 }
 
-/// What is known of the passes of a sequence.
+/// The needs and effects of the passes of a sequence.
 #[derive(Default)]
 struct Summary {
     needs: Vec<Need>,
@@ -47,7 +49,7 @@ impl Summary {
         self.effects.iter().find(|e| e.0 == property).map(|e| &e.1)
     }
 
-    /// Notes what a pass does. Who breaks what is broken already does not matter.
+    /// Records an effect of a pass. Breaking an already broken property keeps the first breaker.
     fn set(&mut self, property: &str, effect: Effect) {
         match self.effects.iter_mut().find(|e| e.0 == property) {
             Some((_, Effect::Broken(_))) if matches!(effect, Effect::Broken(_)) => {}
@@ -71,7 +73,7 @@ impl Summary {
         }
     }
 
-    /// Goes on with the passes of another sequence.
+    /// Appends the summary of another sequence.
     fn then(&mut self, next: Summary) -> Result<(), Conflict> {
         for Need { property, by } in next.needs {
             self.need(&property, || by)?;
@@ -80,7 +82,7 @@ impl Summary {
         Ok(())
     }
 
-    /// Goes on with the same passes once more.
+    /// Appends the same passes once more.
     fn again(&mut self) -> Result<(), Conflict> {
         let Summary { needs, effects } = self;
         let broken = needs.iter().position(|n| {
@@ -96,7 +98,7 @@ impl Summary {
     }
 }
 
-/// An order that cannot work.
+/// An order of passes that cannot work.
 struct Conflict {
     property: String,
     breaker: Breaker,
@@ -105,13 +107,14 @@ struct Conflict {
 
 enum Breaker {
     Pass(Arc<str>),
-    /// What the module claims, because of which this holds.
+    /// The phase that the module claims, and the property that holds because of it.
     Claim(anfora_ir::Phase, String),
 }
 
-/// What is left to look at, last first.
+/// The work that is left, last first.
 enum Work {
-    /// A pass; a dependency is looked at whatever its level is, and its own dependencies stand before it.
+    /// A pass. A dependency is visited whatever its level is, and its own dependencies come before
+    /// it.
     Pass(Arc<dyn Pass>, Reached),
     /// The end of a sequence.
     Close(Arc<dyn Pass>),
@@ -123,10 +126,11 @@ enum Reached {
     AsDependency,
 }
 
-/// Looks whether passes that are about to run need what others before them break, or what the claim of the module rules out.
+/// Checks whether passes that are about to run need properties that passes before them break, or
+/// that the claim of the module excludes.
 ///
 /// # Errors
-/// If so, naming both, or if there is no property of a name.
+/// If they do, naming the need and its breaker, or if a declared property does not exist.
 pub(crate) fn check_order(pass: &dyn Pass, module: &Module, cx: &PassContext) -> Result<(), PassFailure> {
     let info = pass.info();
     if info.declares_nothing() && info.required.is_empty() && pass.passes().is_empty() {
@@ -161,10 +165,10 @@ pub(crate) fn check_order(pass: &dyn Pass, module: &Module, cx: &PassContext) ->
 struct Order<'a> {
     known: &'a Properties,
     cx: &'a PassContext,
-    /// The names of the sequences that are open.
+    /// The names of the open sequences.
     around: Vec<String>,
     work: Vec<Work>,
-    /// The summaries of the sequences that are open.
+    /// The summaries of the open sequences.
     open: Vec<Summary>,
 }
 
@@ -193,7 +197,8 @@ impl Order<'_> {
         Ok(())
     }
 
-    /// What has to run before a pass. That it cannot be made is said when its turn comes.
+    /// Returns the dependencies of a pass. If they cannot be made, returns none; the error is
+    /// reported when the pass runs.
     fn dependencies(&self, info: &PassInfo) -> Vec<Arc<dyn Pass>> {
         if info.required.is_empty() {
             return Vec::new();

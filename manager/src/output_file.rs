@@ -1,9 +1,8 @@
-//! Files that appear whole or not at all.
+//! Files that are written completely or not at all.
 //!
-//! A file is written under a temporary name in the folder where it is to be, and renamed when all
-//! of it is there. So a failure, or the end of the process, leaves the file that was there before.
-//! The process keeps a list of its temporary files, for whoever ends it on a signal:
-//! [`remove_unfinished_files`].
+//! A file is written under a temporary name in its target folder, and renamed when it is complete.
+//! So a failure, or the end of the process, leaves the old file. The process keeps a list of its
+//! temporary files, for a signal handler that ends the process: [`remove_unfinished_files`].
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -17,15 +16,15 @@ static UNFINISHED: Mutex<TemporaryFiles> = Mutex::new(TemporaryFiles { paths: Ve
 
 struct TemporaryFiles {
     paths: Vec<PathBuf>,
-    /// The number in the name of the next one.
+    /// The number in the name of the next temporary file.
     count: u64,
 }
 
-/// A link to a link, and so on, is followed so often, as Linux does.
+/// The greatest number of links to links that are followed, as on Linux.
 const MOST_LINKS: usize = 40;
 
-/// A file that is written, and that has another name until [`finish`](UnfinishedFile::finish).
-/// Dropping it removes it.
+/// A file that is written under a temporary name until [`finish`](UnfinishedFile::finish). Dropping
+/// it removes the file.
 #[derive(Debug)]
 pub struct UnfinishedFile {
     temporary: PathBuf,
@@ -33,20 +32,20 @@ pub struct UnfinishedFile {
 }
 
 impl UnfinishedFile {
-    /// Writes all of a file. If `path` is a symbolic link, the file that it leads to is meant,
-    /// whether that is there or not.
+    /// Writes a whole file. If `path` is a symbolic link, writes the file that it leads to, whether
+    /// that exists or not.
     ///
-    /// A file that is there hands on its mode and, where the process may do so, its owner and
-    /// group.
+    /// The new file takes over the mode of an existing file and, if the process is allowed to set
+    /// them, its owner and group.
     ///
     /// # Errors
-    /// If `path` is a folder or a device, the file that is there may not be written, or no file can
-    /// be created beside it, and the errors of `write`.
+    /// If `path` is a folder or a device, the existing file may not be written, or no file can be
+    /// created in its folder, and the errors of `write`.
     pub fn write(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<UnfinishedFile> {
         let target = follow_links(path)?;
         let old = match fs::metadata(&target) {
             Ok(old) if old.is_file() => {
-                // A file that may not be written is not replaced either.
+                // A file that may not be written may not be replaced either.
                 OpenOptions::new().write(true).open(&target)?;
                 Some(old)
             }
@@ -66,30 +65,30 @@ impl UnfinishedFile {
         Ok(unfinished)
     }
 
-    /// Gives the file its name.
+    /// Renames the file to its final name.
     ///
     /// # Errors
-    /// If it cannot have it.
+    /// If it cannot be renamed.
     pub fn finish(self) -> io::Result<()> {
         UnfinishedFile::finish_all([self])
     }
 
-    /// Gives files that belong together their names, all or none. No signal that is answered with
-    /// [`remove_unfinished_files`] comes in between.
+    /// Renames files that belong together to their final names, all or none. No signal whose
+    /// handler calls [`remove_unfinished_files`] interrupts the renaming.
     ///
-    /// The files that were there are moved aside first. So whatever ends the process in between,
-    /// no old file is left beside a new one. If a signal that cannot be caught, such as SIGKILL,
-    /// ends it there, the old files exist only under the names that they were moved to,
-    /// `.anfora.PID.N.part` in the folders of the new ones.
+    /// The old files are moved aside first. So if the process ends in between, no old file is left
+    /// next to a new one. If it is ended there by a signal that cannot be caught, such as SIGKILL,
+    /// the old files exist only under the names that they were moved to, `.anfora.PID.N.part` in
+    /// the folders of the new files.
     ///
     /// # Errors
-    /// If one cannot have its name. The files that were there are back then. Of several files the
-    /// error names the one.
+    /// If a file cannot be renamed. The old files are back in place then. If there are several
+    /// files, the error names the one that failed.
     pub fn finish_all(files: impl IntoIterator<Item = UnfinishedFile>) -> io::Result<()> {
         let files: Vec<UnfinishedFile> = files.into_iter().collect();
         let mut unfinished = lock(&UNFINISHED);
         let finished = match files.as_slice() {
-            // Nothing can be between one file and itself.
+            // A single file cannot be out of step with others.
             [file] => unfinished.name(file),
             files => unfinished.name_all(files),
         };
@@ -100,14 +99,14 @@ impl UnfinishedFile {
 }
 
 impl TemporaryFiles {
-    /// Gives a file its name, in place of the file that has it.
+    /// Renames a file to its final name, replacing the old file.
     fn name(&mut self, file: &UnfinishedFile) -> io::Result<()> {
         fs::rename(&file.temporary, &file.target)?;
         self.paths.retain(|path| *path != file.temporary);
         Ok(())
     }
 
-    /// Gives all files their names, or leaves everything as it was.
+    /// Renames all files to their final names, or leaves everything as it was.
     fn name_all(&mut self, files: &[UnfinishedFile]) -> io::Result<()> {
         let mut aside = Vec::with_capacity(files.len());
         let mut named = 0;
@@ -125,12 +124,12 @@ impl TemporaryFiles {
             })
         });
         let Err(e) = renamed else {
-            // Where the old file cannot be removed, it stays.
+            // If the old file cannot be removed, it stays.
             aside.iter().flatten().for_each(|old| drop(fs::remove_file(old)));
             return Ok(());
         };
         for file in &files[..named] {
-            // What cannot be removed is replaced below, or stays.
+            // A file that cannot be removed is replaced below, or stays.
             let _ = fs::remove_file(&file.target);
         }
         let mut lost = String::new();
@@ -147,7 +146,7 @@ impl TemporaryFiles {
         }
     }
 
-    /// Gives the file at a path a new name, and returns that; nothing if there is none.
+    /// Moves the file at a path to a new name, and returns that name; `None` if there is no file.
     fn move_aside(&mut self, path: &Path) -> io::Result<Option<PathBuf>> {
         match fs::symlink_metadata(path) {
             Ok(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
@@ -157,14 +156,14 @@ impl TemporaryFiles {
         }
         let (aside, _) = self.create_new(folder_of(path), OpenOptions::new().write(true))?;
         if let Err(e) = fs::rename(path, &aside) {
-            // Where the empty file cannot be removed, it stays.
+            // If the empty file cannot be removed, it stays.
             let _ = fs::remove_file(&aside);
             return Err(e);
         }
         Ok(Some(aside))
     }
 
-    /// Creates a file of a name that no other has in a folder.
+    /// Creates a file with an unused name in a folder.
     fn create_new(&mut self, folder: &Path, options: &mut OpenOptions) -> io::Result<(PathBuf, File)> {
         options.create_new(true);
         loop {
@@ -172,7 +171,7 @@ impl TemporaryFiles {
             self.count += 1;
             match options.open(&path) {
                 Ok(file) => return Ok((path, file)),
-                // A process of the same number may have left it.
+                // A process with the same id may have left the file.
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => {
                     let message = format!("no file can be created in the folder {}: {e}", folder.display());
@@ -186,20 +185,20 @@ impl TemporaryFiles {
 impl Drop for UnfinishedFile {
     fn drop(&mut self) {
         let mut unfinished = lock(&UNFINISHED);
-        // A file that has its name is not in the list any more.
+        // A file that has its final name is not in the list any more.
         if let Some(i) = unfinished.paths.iter().position(|path| *path == self.temporary) {
             unfinished.paths.swap_remove(i);
-            // Where the file cannot be removed, it stays.
+            // If the file cannot be removed, it stays.
             let _ = fs::remove_file(&self.temporary);
         }
     }
 }
 
-/// Writes a file that appears only when all of it is written; see [`UnfinishedFile::write`]. A
-/// device or a pipe is written as it is.
+/// Writes a file that appears only when it is complete; see [`UnfinishedFile::write`]. A device or
+/// a pipe is written directly.
 ///
 /// # Errors
-/// If it cannot be written, and the errors of `write`. A file that was there is as it was then.
+/// If the file cannot be written, and the errors of `write`. An existing file is as it was then.
 pub fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
         let mut out = BufWriter::with_capacity(1 << 16, OpenOptions::new().write(true).open(path)?);
@@ -209,32 +208,32 @@ pub fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<
     UnfinishedFile::write(path, write)?.finish()
 }
 
-/// Removes the temporary files of this process, which is about to end: whatever creates or finishes
-/// a file after that waits for ever.
+/// Removes the temporary files of this process, which is about to end: calls that create or finish
+/// a file after that wait for ever.
 pub fn remove_unfinished_files() {
     let unfinished = lock(&UNFINISHED);
     for path in &unfinished.paths {
-        // Where the file cannot be removed, it stays.
+        // If the file cannot be removed, it stays.
         let _ = fs::remove_file(path);
     }
     std::mem::forget(unfinished);
 }
 
-/// Returns the path of the file that is meant by a path that may be a symbolic link, or a link to
-/// one, whether the file is there or not. Links of folders in the path stay.
+/// Returns the path of the file that a path leads to if it is a symbolic link, or a link to one;
+/// the file need not exist. Links to folders within the path are kept.
 ///
 /// # Errors
-/// If a link cannot be read, or more than 40 follow each other.
+/// If a link cannot be read, or more than 40 links follow each other.
 pub fn follow_links(path: &Path) -> io::Result<PathBuf> {
     let mut target = path.to_path_buf();
     for _ in 0..MOST_LINKS {
         match fs::symlink_metadata(&target) {
             Ok(there) if there.file_type().is_symlink() => {
                 let next = fs::read_link(&target)?;
-                // A link that is not absolute begins in the folder that it is in.
+                // A relative link starts in the folder that contains it.
                 target = folder_of(&target).join(next);
             }
-            // What is wrong with it is seen when it is used.
+            // Errors of the file itself show when it is used.
             _ => return Ok(target),
         }
     }
@@ -248,8 +247,8 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Creates a file of a new name beside `target`. Nobody else may open a file that is to have the
-/// mode of another one, until it has it.
+/// Creates a file with a new name in the folder of `target`. If the file is to get the mode of
+/// another file, nobody else may open it until it has that mode.
 fn create_temporary(target: &Path, private: bool) -> io::Result<(PathBuf, File)> {
     let Some(name) = target.file_name() else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path does not end in the name of a file"));
@@ -271,7 +270,7 @@ fn create_temporary(target: &Path, private: bool) -> io::Result<(PathBuf, File)>
     Ok((temporary, file))
 }
 
-/// Gives a new file the mode of an old one, and its owner and group where that is allowed.
+/// Gives a new file the mode of an old one, and its owner and group if that is allowed.
 #[cfg(unix)]
 fn inherit(file: &File, old: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
@@ -279,7 +278,7 @@ fn inherit(file: &File, old: &Metadata) -> io::Result<()> {
     let new = file.metadata()?;
     let mut mode = old.mode() & 0o7777;
     if (new.uid(), new.gid()) != (old.uid(), old.gid()) && fchown(file, Some(old.uid()), Some(old.gid())).is_err() {
-        // The rights of the old owner and group are not for others.
+        // The rights of the old owner and group must not go to others.
         mode &= 0o777;
         if new.gid() != old.gid() && fchown(file, None, Some(old.gid())).is_err() {
             mode &= 0o707 | (mode & 0o7) << 3;
@@ -300,7 +299,7 @@ fn inherit(file: &File, old: &Metadata) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Returns an empty folder; no two tests may give it one name.
+    /// Returns an empty folder. Each test needs a name of its own.
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("anfora-output-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
@@ -308,7 +307,8 @@ mod tests {
         folder
     }
 
-    /// Returns the files of a folder with what they hold, sorted; a folder holds nothing.
+    /// Returns the entries of a folder with their contents, sorted; the contents of a folder are
+    /// `None`.
     fn contents(folder: &Path) -> Vec<(String, Option<String>)> {
         let entries = fs::read_dir(folder).expect("a folder").map(|e| e.expect("an entry"));
         let mut contents: Vec<_> = entries
@@ -341,7 +341,7 @@ mod tests {
                 }
             }
             let old = pair(old_data, old_model);
-            // Each of the two cannot have its name: what was to have it is gone.
+            // Make each of the two fail to get its name in turn, by removing its temporary file.
             for gone in 0..2 {
                 let files = [unfinished(&data), unfinished(&model)];
                 fs::remove_file(&files[gone].temporary).expect("it was written");

@@ -1,4 +1,4 @@
-//! The threads of a context, and work on many things that they share out.
+//! The threads of a context, and the distribution of work over them.
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -10,22 +10,23 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::context::lock;
 
-/// The most threads that a context uses.
+/// The maximum number of threads that a context uses.
 pub const MAX_THREADS: usize = 256;
 
-/// How large a module has to be for its functions to be shared out where nothing is said: to wake threads takes about as long as a cheap pass takes over so
-/// many nodes.
+/// The default number of nodes from which on the functions of a module are distributed over
+/// threads: waking threads takes about as long as a cheap pass takes for that many nodes.
 pub(crate) const WORTH_SHARING: usize = 8192;
 
-/// The threads that contexts share: one, and those derived from it.
+/// The threads that a context and those derived from it share.
 pub(crate) struct Workers {
     threads: usize,
-    /// One thread less, since the one that has work to share out takes part. Made when there is work for it; absent if the system has no more threads to give.
+    /// One thread fewer than `threads`, since the thread that distributes the work takes part. Made
+    /// when there is work for it; absent if the system cannot make the threads.
     pool: OnceLock<Option<ThreadPool>>,
 }
 
 impl Workers {
-    /// So many threads; 0 for as many as the machine runs at once.
+    /// Makes a set of `threads` threads; 0 for as many as the machine runs at once.
     pub(crate) fn new(threads: usize) -> Workers {
         let threads = match threads {
             0 => std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
@@ -38,8 +39,9 @@ impl Workers {
         self.threads
     }
 
-    /// The pool; none where work is not shared out: with one thread, and on a thread of any pool. There a pass runs inside of work that is shared out already,
-    /// and a thread that waited would take up more of that in the meantime, in the middle of the pass.
+    /// Returns the pool; `None` where work is not distributed: with one thread, and on a thread of
+    /// any pool. On a thread of a pool, a pass runs inside of distributed work, and a waiting
+    /// thread would take up more of that work in the middle of the pass.
     fn pool(&self) -> Option<&ThreadPool> {
         if self.threads < 2 || rayon::current_thread_index().is_some() || SHARING.get() {
             return None;
@@ -49,13 +51,14 @@ impl Workers {
         self.pool.get_or_init(make).as_ref()
     }
 
-    /// Whether [`Workers::map`] would use more than one thread for so many jobs.
+    /// Returns true if [`Workers::map`] would use more than one thread for `jobs` jobs.
     pub(crate) fn share(&self, jobs: usize) -> bool {
         jobs > 1 && self.pool().is_some()
     }
 
-    /// Puts jobs that follow each other together, so that a thread takes them as one: not so many that others wait for the last one, and not so few that they
-    /// queue. What is large by itself stays by itself.
+    /// Groups consecutive jobs into chunks that a thread takes at once: small enough that other
+    /// threads do not wait long for the last chunk, and large enough that threads do not wait for
+    /// the queue. A large job is a chunk of its own.
     pub(crate) fn chunks<J>(&self, jobs: Vec<Job<J>>) -> Vec<Job<Vec<J>>> {
         let share = total(&jobs) / (self.threads * SHARES);
         let mut chunks: Vec<Job<Vec<J>>> = Vec::new();
@@ -71,15 +74,16 @@ impl Workers {
         chunks
     }
 
-    /// Drops things on a thread of the pool, while this one goes on.
+    /// Drops things on a thread of the pool, while this thread continues.
     pub(crate) fn drop_in_background<T: Send + 'static>(&self, things: Vec<T>) {
         if let (false, Some(pool)) = (things.is_empty(), self.pool()) {
             pool.spawn(move || drop(things));
         }
     }
 
-    /// The results of some work on each job, in the order of the jobs. The threads take them in that order, one at a time, except that those which are much larger
-    /// than others come first; each thread has a state of its own.
+    /// Returns the results of `work` for each job, in the order of the jobs. The threads take the
+    /// jobs in that order, one at a time, except that jobs which are much larger than others come
+    /// first. Each thread has a state of its own.
     pub(crate) fn map<J: Send, S, R: Send>(
         &self,
         jobs: Vec<Job<J>>,
@@ -121,7 +125,7 @@ impl Workers {
     }
 }
 
-/// For each thread, so many chunks of jobs.
+/// The number of chunks of jobs for each thread.
 const SHARES: usize = 32;
 
 fn total<J>(jobs: &[Job<J>]) -> usize {
@@ -129,7 +133,7 @@ fn total<J>(jobs: &[Job<J>]) -> usize {
 }
 
 thread_local! {
-    /// Whether this thread works on jobs that it has shared out.
+    /// True while this thread works on jobs that it distributes.
     static SHARING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -148,13 +152,14 @@ impl Drop for Sharing {
     }
 }
 
-/// A thing to work on, and how large it is beside others.
+/// A job, with its size relative to other jobs.
 pub(crate) struct Job<J> {
     pub(crate) size: usize,
     pub(crate) what: J,
 }
 
-/// The first of several numbered jobs that failed, as far as is known. Those after it need not be done, those before it do.
+/// The lowest number of a job that is known to have failed. Jobs after it need not be done, jobs
+/// before it must be.
 pub(crate) struct FirstFailure(AtomicUsize);
 
 impl FirstFailure {

@@ -1,4 +1,4 @@
-//! What a pass is.
+//! The trait of passes.
 
 use std::sync::Arc;
 
@@ -11,48 +11,52 @@ use crate::run::run_pass;
 
 /// A transformation of modules.
 ///
-/// Most passes are made from a closure, with [`ModulePass`](crate::ModulePass) or [`FunctionPass`](crate::FunctionPass).
+/// Most passes are made from a closure, with [`ModulePass`](crate::ModulePass) or
+/// [`FunctionPass`](crate::FunctionPass).
 pub trait Pass: Send + Sync {
-    /// Name, level, dependencies and properties.
+    /// Returns the name, level, dependencies and properties of the pass.
     fn info(&self) -> &PassInfo;
 
-    /// The work itself. It is not called directly: [`Pass::apply`] and [`run_pass`] call it, after asking the context, inside a transaction,
-    /// with the instruments around it. Whether the module was changed is seen from its journals; of a [`PassKind::Sequence`], what this
-    /// returns is taken.
+    /// Does the work of the pass. Do not call this directly: [`Pass::apply`] and [`run_pass`] call
+    /// it, after asking the context, inside a transaction, with the instruments around it. The
+    /// journals of the module determine whether it was changed; for a [`PassKind::Sequence`], the
+    /// returned outcome counts.
     ///
     /// Cost: that of the author's code.
     ///
     /// # Errors
-    /// If the pass cannot do its work. The module is then put back as it was.
+    /// If the pass cannot do its work. The module is then restored.
     fn run(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure>;
 
-    /// The pass as a pipeline writes it, with the options that are not at their defaults.
+    /// Returns the pass as a pipeline writes it, with the options that are not at their defaults.
     fn pipeline_text(&self) -> String {
         self.info().name.clone()
     }
 
-    /// What the pass works on.
+    /// Returns the kind of the pass.
     fn kind(&self) -> PassKind {
         PassKind::Module
     }
 
-    /// How deep sequences nest in it: 0 for a pass that holds no others.
+    /// Returns the depth to which sequences nest in the pass: 0 for a pass that holds no others.
     fn nesting(&self) -> usize {
         0
     }
 
-    /// The passes that it runs, in order; none for a pass that holds no others. Their order is looked at before any of them runs.
+    /// Returns the passes that this one runs, in order; none for a pass that holds no others. Their
+    /// order is checked before any of them runs.
     fn passes(&self) -> &[Arc<dyn Pass>] {
         &[]
     }
 
-    /// How often it runs its passes at most.
+    /// Returns the maximum number of times that the pass runs its passes.
     fn max_rounds(&self) -> u32 {
         1
     }
 
-    /// By how much floats may differ after the pass, relative to the larger, or to 1 where both are smaller: what it may round otherwise. 0
-    /// for a pass that keeps every bit, as most do.
+    /// Returns by how much floats may differ after the pass because of rounding, relative to the
+    /// larger value, or to 1 if both are smaller. It is 0 for a pass that keeps every bit, as most
+    /// passes do.
     fn tolerance(&self) -> f64 {
         0.0
     }
@@ -60,13 +64,14 @@ pub trait Pass: Send + Sync {
     /// Runs the pass under a context: the same as [`run_pass`].
     ///
     /// # Errors
-    /// If the pass fails, or an instrument of the context does. The module is then as it was; see [`run_pass`].
+    /// If the pass fails, or an instrument of the context does. The module is then as it was; see
+    /// [`run_pass`].
     fn apply(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
         run_pass(&Borrowed(self), module, cx)
     }
 }
 
-/// Any pass as one whose type has a size, and so as a `&dyn Pass`.
+/// A sized wrapper of any pass, which can be made a `&dyn Pass`.
 struct Borrowed<'a, P: ?Sized>(&'a P);
 
 impl<P: Pass + ?Sized> Pass for Borrowed<'_, P> {
@@ -107,7 +112,7 @@ impl<P: Pass + ?Sized> Pass for Borrowed<'_, P> {
     }
 }
 
-/// What a pass works on.
+/// The unit that a pass works on.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum PassKind {
     /// The module as a whole, in one transaction.
@@ -116,6 +121,7 @@ pub enum PassKind {
     Function,
     /// One dataflow region after the other, in one transaction.
     DataflowBlock,
-    /// It runs other passes, each of which is a transaction of its own, and does nothing else.
+    /// The pass runs other passes, each of which is a transaction of its own, and does nothing
+    /// else.
     Sequence,
 }

@@ -1,4 +1,4 @@
-//! Phases: what holds from each on, and what becomes of the claim of a module to be in one.
+//! Phases: the properties that hold from each phase on, and the claim of a module to be in one.
 
 use anfora_ir::{Diagnostic, Module, Phase, STANDARD_PHASES, Severity};
 
@@ -8,27 +8,27 @@ use crate::info::PassInfo;
 use crate::properties::Properties;
 use crate::registry::PassRegistry;
 
-/// A phase: its number, what it is for, and the properties that hold from it on. What holds from earlier phases on holds too, unless one of these
-/// excludes it.
+/// A phase: its number, its purpose, and the properties that hold from it on. The properties of
+/// earlier phases hold too, unless one of these excludes them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PhaseEntry {
     /// The number.
     pub phase: Phase,
-    /// What it is for, in a line.
+    /// The purpose of the phase, in a line.
     pub doc: String,
-    /// The names of the properties that hold from it on.
+    /// The names of the properties that hold from the phase on.
     pub properties: Vec<String>,
 }
 
 impl PhaseEntry {
-    /// A phase from which on nothing more holds than before.
+    /// Makes a phase that adds no properties.
     ///
     /// Cost: linear in the text.
     pub fn new(phase: Phase, doc: impl Into<String>) -> PhaseEntry {
         PhaseEntry { phase, doc: doc.into(), properties: Vec::new() }
     }
 
-    /// With properties that hold from it on.
+    /// Adds properties that hold from the phase on.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -37,7 +37,7 @@ impl PhaseEntry {
         self
     }
 
-    /// Those that the verifier knows, earliest first.
+    /// Returns the phases that the verifier knows, earliest first.
     pub(crate) fn standard() -> Vec<PhaseEntry> {
         STANDARD_PHASES
             .iter()
@@ -45,14 +45,15 @@ impl PhaseEntry {
             .collect()
     }
 
-    /// The name of the pipeline that leads to the phase: `phase2.1`.
+    /// Returns the name of the pipeline that leads to the phase: `phase2.1`.
     pub fn pipeline_name(&self) -> String {
         format!("phase{}", self.phase)
     }
 }
 
 impl Properties {
-    /// What holds of a module that claims a phase, in the order of the phases.
+    /// Returns the properties that hold for a module that claims a phase, in the order of the
+    /// phases.
     pub(crate) fn holding_from(&self, phase: Phase) -> Vec<&str> {
         let mut holding: Vec<&str> = Vec::new();
         for entry in self.phases.iter().take_while(|e| e.phase <= phase) {
@@ -64,7 +65,8 @@ impl Properties {
         holding
     }
 
-    /// The phase that a module may claim after a pass changed it, and the property that was broken; `None` if it may claim what it claims.
+    /// Returns the phase that a module may claim after a pass changed it, and the property that was
+    /// broken; `None` if it may keep its claim.
     fn claim_after(&self, claimed: Phase, info: &PassInfo) -> Option<(Option<Phase>, String)> {
         let establishes = |property: &str| info.establishes.iter().any(|e| e == property);
         let breaks = |property: &str| {
@@ -81,7 +83,8 @@ impl Properties {
     }
 }
 
-/// Makes the module claim no more than a pass that changed it has left whole. A remark says so.
+/// Lowers the claim of a module to a phase whose properties the pass that changed it has not
+/// broken, and leaves a remark about it.
 pub(crate) fn lower_claim(module: &mut Module, info: &PassInfo, cx: &PassContext) {
     if info.breaks.is_empty() && info.establishes.is_empty() {
         return;
@@ -94,7 +97,7 @@ pub(crate) fn lower_claim(module: &mut Module, info: &PassInfo, cx: &PassContext
     cx.remark(Diagnostic::new(Severity::Remark, message));
 }
 
-/// Fails if a property that holds from a phase on does not hold of a module.
+/// Fails if a property that is required from a phase on does not hold for a module.
 pub(crate) fn check_property(
     module: &Module,
     registry: &PassRegistry,
@@ -107,7 +110,8 @@ pub(crate) fn check_property(
     Err(error.with_message(message))
 }
 
-/// Fails if one of the properties of the phase that a module claims does not hold, of those that the verifier does not know or would not ask for there.
+/// Checks the properties of the phase that a module claims, except for those that the verifier
+/// checks for that phase. Fails if one of them does not hold.
 pub(crate) fn check_claim(module: &Module, registry: &PassRegistry) -> Result<(), PassError> {
     let Some(claimed) = module.phase() else { return Ok(()) };
     let begun = STANDARD_PHASES.iter().take_while(|p| p.phase <= claimed);

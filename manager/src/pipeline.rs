@@ -8,9 +8,9 @@
 //! value    = text | "[" [ text { "," text } ] "]"
 //! text     = word | '"' { character | '\"' | '\\' } '"'
 //! ```
-//! A name is that of a registered pass, or of a pipeline, which stands for its passes. Blanks and line ends may stand between any two parts.
-//! A key in quotes is the name of a number, for passes that take numbers by name, and never that of
-//! an option.
+//! A name is that of a registered pass, or of a pipeline, which stands for its passes. Blanks and
+//! line ends are allowed between any two parts. A key in quotes is the name of a number, for passes
+//! that take numbers by name, and never the name of an option.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,14 +24,14 @@ use crate::pass::Pass;
 use crate::registry::{FIXPOINT, MakeError, Named, PassRegistry, RegisteredPass, is_name_char};
 use crate::sequential::{Repeat, Sequential};
 
-/// What is wrong with a pipeline, and where.
+/// An error in a pipeline, with its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PipelineError {
     /// The text.
     pub text: String,
-    /// Which character of the text it is about, counted from 1.
+    /// The character of the text that the error is about, counted from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The message.
     pub message: String,
     /// The name that was probably meant.
     pub suggestion: Option<String>,
@@ -51,7 +51,8 @@ impl fmt::Display for PipelineError {
 impl std::error::Error for PipelineError {}
 
 impl PipelineError {
-    /// The text with a mark under the place, in two lines; of a long text, what is around the place.
+    /// Returns the text with a mark under the place, in two lines; for a long text, only the part
+    /// around the place.
     pub fn marked(&self) -> String {
         const BEFORE: usize = 50;
         let skipped = self.column.saturating_sub(BEFORE + 1);
@@ -61,12 +62,14 @@ impl PipelineError {
     }
 }
 
-/// Reads a pipeline. What it names is looked up in the registry.
+/// Parses a pipeline. Its names are looked up in the registry.
 ///
 /// # Errors
-/// If it is not of the form above, nests more than [`MAX_NESTING`] deep, or names a pass, an option or a value that there is not.
+/// If the text is not of the form above, nests more than [`MAX_NESTING`] deep, or names a pass, an
+/// option or a value that does not exist.
 pub fn parse_pipeline(registry: &PassRegistry, text: &str) -> Result<Sequential, PipelineError> {
-    // A text that is the name of a pipeline is that pipeline, and not a sequence of it alone.
+    // A text that is the name of a pipeline stands for that pipeline, and not for a sequence that
+    // holds it.
     let whole = match registry.find(text.trim()) {
         Ok(Named::Pipeline(p)) => Text::new(Some(&p.name), &p.text),
         _ => Text::new(None, text),
@@ -74,7 +77,7 @@ pub fn parse_pipeline(registry: &PassRegistry, text: &str) -> Result<Sequential,
     Parser { registry, texts: vec![whole], groups: vec![Group::new(Closing::End, 1)] }.run()
 }
 
-/// A text that is being read: the given one, or that of a named pipeline.
+/// A text that is being parsed: the given text, or that of a named pipeline.
 struct Text {
     name: Option<String>,
     chars: Vec<char>,
@@ -96,7 +99,7 @@ impl Text {
         }
     }
 
-    /// Takes a character, after blanks, if it is this one.
+    /// Takes a character, after blanks, if it is `c`.
     fn take(&mut self, c: char) -> bool {
         self.skip_blanks();
         let found = self.peek() == Some(c);
@@ -114,18 +117,18 @@ impl Text {
     }
 }
 
-/// Passes that are collected until the group closes.
+/// The passes of an open group.
 struct Group {
     closing: Closing,
     passes: Vec<Arc<dyn Pass>>,
-    /// The column where it opened.
+    /// The column where the group opened.
     column: usize,
 }
 
 enum Closing {
     /// The end of the text.
     End,
-    /// A parenthesis; then it is repeated.
+    /// A parenthesis; the group is repeated.
     Fixpoint(u32),
 }
 
@@ -141,14 +144,14 @@ struct Parser<'a> {
     groups: Vec<Group>,
 }
 
-/// What may come next.
+/// The next thing that is expected.
 #[derive(Copy, Clone, PartialEq)]
 enum Expect {
     /// An item, or the end of an empty group.
     First,
-    /// An item: a comma came before.
+    /// An item, after a comma.
     Item,
-    /// A comma or the end of the group: an item came before.
+    /// A comma or the end of the group, after an item.
     Rest,
 }
 
@@ -202,7 +205,7 @@ impl<'a> Parser<'a> {
         self.texts.last_mut().expect("the given text is on the stack until the end")
     }
 
-    /// Reads an item; a group that it opens is read by the loop.
+    /// Reads an item. If it opens a group, the loop reads the group.
     fn item(&mut self, column: usize) -> Result<Expect, PipelineError> {
         let name = self.text().take_while(is_name_char);
         if name == FIXPOINT {
@@ -257,7 +260,8 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Closes the innermost group; the whole, if it was that of the given text.
+    /// Closes the innermost group. Returns the whole sequence if the group is that of the given
+    /// text.
     fn close(&mut self) -> Result<Option<Sequential>, PipelineError> {
         let Group { closing, passes, column } = self.groups.pop().expect("it was just looked at");
         let nested = |_| format!("passes nest more than {MAX_NESTING} deep");
@@ -280,7 +284,7 @@ impl<'a> Parser<'a> {
         Ok(None)
     }
 
-    /// Reads `{key=value,…}`, if it is there.
+    /// Reads `{key=value,…}`, if it is present.
     fn options(&mut self, pass: &RegisteredPass) -> Result<Options, PipelineError> {
         let mut options = Options::new(pass.name(), pass.options());
         if !self.text().take('{') {
@@ -311,7 +315,8 @@ impl<'a> Parser<'a> {
             let kind = pass.options().iter().find(|o| o.key == key).map(|o| &o.kind);
             let takes_list = matches!(kind, Some(ConfigKind::IntList { .. } | ConfigKind::TextList { .. }));
             let value = match self.text().peek() {
-                // A list for another option is told as an error of its kind; a text that looks like one stands in quotes.
+                // A list for an option of another kind is reported as an error of its kind. A text
+                // that looks like a list needs quotes.
                 Some('[') if takes_list || kind.is_none() => self.list()?,
                 Some('[') => {
                     let (list, kind) = (self.list()?, kind.map_or(String::new(), ToString::to_string));
@@ -333,7 +338,7 @@ impl<'a> Parser<'a> {
                 ConfigError::Unknown(unknown) => self.unknown(value_at, &unknown),
                 other => self.error(value_at, other.to_string()),
             })?;
-            // A name in quotes is that of a number, and not of an option that is called so.
+            // A name in quotes is that of a number, even if an option has this name.
             if !is_quoted {
                 given.push(key);
             }
@@ -341,7 +346,7 @@ impl<'a> Parser<'a> {
         Ok(options)
     }
 
-    /// Reads a list, and gives it back as it is written without blanks.
+    /// Reads a list, and returns it as it is written without blanks.
     fn list(&mut self) -> Result<String, PipelineError> {
         self.expect('[', "`[`")?;
         let mut items: Vec<String> = Vec::new();

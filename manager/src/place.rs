@@ -1,19 +1,20 @@
-//! Where expressions stand, in words that outlive them.
+//! The places of expressions, and their names for messages.
 
 use anfora_ir::{Body, Context, Cursor, Diagnostic, EntityId, Expr, ExprId, Module, Step};
 use rustc_hash::FxHashMap;
 
 use crate::error::{PassError, caught};
 
-/// An expression of a body as it was numbered at some time.
+/// An expression of a body, with the generation of its numbering.
 #[derive(Copy, Clone)]
 pub(crate) struct Place {
     expr: ExprId,
     generation: u32,
 }
 
-/// Names what can be told of an expression at once: its bytes in the source, and the binding of a
-/// Let or variable. The place is of what has to be looked for.
+/// Adds what is known about an expression at once: its bytes in the source, and, for a Let or
+/// variable, its binding. Returns a place for an expression whose binding has to be looked up
+/// later.
 pub(crate) fn name_place(
     cx: &Context,
     body: &Body,
@@ -40,8 +41,9 @@ pub(crate) fn name_place(
     }
 }
 
-/// Names the bindings of places that were left over, in one walk of the body. What is not linked
-/// any more, or stands in no named binding, stays without. Linear in the body and the places.
+/// Adds the bindings of places that [`name_place`] returned, in one walk of the body. Expressions
+/// that are not linked any more, or that no named binding contains, get none. Linear in the body
+/// and the places.
 pub(crate) fn name_bindings<'d>(cx: &Context, body: &Body, places: impl Iterator<Item = (Place, &'d mut Diagnostic)>) {
     let mut wanted: FxHashMap<ExprId, Vec<&mut Diagnostic>> = FxHashMap::default();
     let mut atoms = false;
@@ -62,7 +64,7 @@ pub(crate) fn name_bindings<'d>(cx: &Context, body: &Body, places: impl Iterator
         }
         wanted.is_empty()
     };
-    // The Lets whose values the walk is in.
+    // The Lets whose values contain the current node of the walk.
     let mut lets: Vec<ExprId> = Vec::new();
     let mut cursor = Cursor::new(body);
     while let Some(step) = cursor.next(body) {
@@ -95,8 +97,8 @@ pub(crate) fn at_stop(cx: &Context, body: &Body, error: PassError) -> PassError 
     let Some(stop) = body.stop().filter(|at| is_open && at.index() < body.len()) else {
         return error;
     };
-    // The pass may have left a body that is so ill-formed that a walk of it panics. The error says
-    // enough then.
+    // The pass may have left a body so ill-formed that a walk of it panics. The error is returned
+    // as it is then.
     let found = caught(|| {
         let (mut found, place) = name_place(cx, body, stop, Diagnostic::error(""));
         if let Some(place) = place {
@@ -111,8 +113,8 @@ pub(crate) fn at_stop(cx: &Context, body: &Body, error: PassError) -> PassError 
 }
 
 /// Returns the error of a pass over a module, with the function and binding at which a walk ended,
-/// if the error may be that of a walk and does not name them. Where walks of several functions
-/// ended so, and the error does not say which, it stays without a place.
+/// if the error may be that of a walk and does not name them. If walks of several functions ended
+/// with errors, and the error does not name one of them, it gets no place.
 pub(crate) fn at_stop_in_module(module: &Module, error: PassError) -> PassError {
     if !error.is_of_walk() {
         return error;

@@ -15,8 +15,9 @@
 //!                                                       }
 //! ```
 //!
-//! The text goes to standard error, or where the context says (`PassContextBuilder::print_to`). To print around passes without adding to the
-//! pipeline, use the instrument [`PrintIr`](crate::PrintIr).
+//! The text goes to standard error, or to the output of the context
+//! (`PassContextBuilder::print_to`). To print around passes without adding to the pipeline, use the
+//! instrument [`PrintIr`](crate::PrintIr).
 
 use anfora_ir::{Module, ModuleText, PrintOptions};
 

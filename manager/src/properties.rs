@@ -1,4 +1,4 @@
-//! What passes say of the modules that they take and leave: properties by name.
+//! Properties of modules, which passes declare by name.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,8 +10,9 @@ use crate::phases::PhaseEntry;
 
 type Check = dyn Fn(&Module) -> Result<(), Diagnostics> + Send + Sync;
 
-/// Something that holds of a module or does not, such as `anf`. Passes name the properties that they need, establish and break
-/// ([`PassInfo::needing`](crate::PassInfo::needing)); phases, those that hold from them on.
+/// A condition that holds for a module or does not, such as `anf`. Passes name the properties that
+/// they need, establish and break ([`PassInfo::needing`](crate::PassInfo::needing)); phases name
+/// those that hold from them on.
 ///
 /// ```
 /// use anfora_ir::Diagnostic;
@@ -35,15 +36,15 @@ pub struct Property {
 }
 
 impl Property {
-    /// A property that cannot be checked: passes are taken at their word.
+    /// Makes a property that cannot be checked: the declarations of passes are trusted.
     ///
     /// Cost: linear in the text.
     pub fn new(name: impl Into<String>, doc: impl Into<String>) -> Property {
         Property { name: name.into(), doc: doc.into(), excludes: Vec::new(), check: None, invariant: None }
     }
 
-    /// With others that do not hold of a module that was made to have this one, nor this one of a module that was made to have them. It is enough that
-    /// one of two says so.
+    /// Adds properties that exclude this one: establishing one of the two breaks the other. It is
+    /// enough to declare this for one of the two.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -52,7 +53,8 @@ impl Property {
         self
     }
 
-    /// With how to see whether it holds of a well-formed module: an error for each place where it does not, with function and binding, in program order.
+    /// Sets the check for well-formed modules. It returns an error for each place where the
+    /// property does not hold, with function and binding, in program order.
     #[must_use]
     pub fn checked_by<E: IntoDiagnostics>(
         mut self,
@@ -62,7 +64,7 @@ impl Property {
         self
     }
 
-    /// A property that the verifier knows too.
+    /// Makes the property of an invariant of the verifier.
     fn of(invariant: Invariant) -> Property {
         let check = move |module: &Module| {
             Diagnostics::in_source(invariant.violations(module), module.source().cloned()).into_result()
@@ -70,35 +72,36 @@ impl Property {
         Property { invariant: Some(invariant), ..Property::new(invariant.name(), invariant.doc()).checked_by(check) }
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What holds, in a line.
+    /// Returns a line of documentation.
     pub fn doc(&self) -> &str {
         &self.doc
     }
 
-    /// The properties that it says it excludes.
+    /// Returns the properties that this one declares to exclude.
     pub fn excludes(&self) -> &[String] {
         &self.excludes
     }
 
-    /// Whether [`Property::check`] can tell.
+    /// Returns true if [`Property::check`] can check the property.
     pub fn is_checkable(&self) -> bool {
         self.check.is_some()
     }
 
-    /// Looks whether it holds of a module. One that cannot be checked is taken to hold.
+    /// Checks that the property holds for a module. A property that cannot be checked is assumed to
+    /// hold.
     ///
     /// # Errors
-    /// If it does not: where, and what to do about it.
+    /// If the property does not hold: with places, and help.
     pub fn check(&self, module: &Module) -> Result<(), Diagnostics> {
         self.check.as_ref().map_or(Ok(()), |check| check(module))
     }
 
-    /// The invariant of the verifier that it is.
+    /// Returns the invariant of the verifier that the property stands for, if any.
     pub(crate) fn invariant(&self) -> Option<Invariant> {
         self.invariant
     }
@@ -114,11 +117,11 @@ impl fmt::Debug for Property {
     }
 }
 
-/// The properties and phases of a registry. The standard ones are always there.
+/// The properties and phases of a registry, including the standard ones.
 #[derive(Clone)]
 pub(crate) struct Properties {
     pub(crate) list: Vec<Property>,
-    /// Earliest first.
+    /// The phases, earliest first.
     pub(crate) phases: Vec<PhaseEntry>,
 }
 
@@ -139,13 +142,13 @@ impl Properties {
             .ok_or_else(|| UnknownName::new("property", name, self.list.iter().map(Property::name)))
     }
 
-    /// Whether one of two properties says that it excludes the other.
+    /// Returns true if one of two properties declares to exclude the other.
     pub(crate) fn exclude(&self, one: &str, other: &str) -> bool {
         let says = |a: &str, b: &str| self.list.iter().any(|p| p.name == a && p.excludes.iter().any(|e| e == b));
         says(one, other) || says(other, one)
     }
 
-    /// The properties that one excludes, or that exclude it.
+    /// Returns the properties that exclude a property or are excluded by it.
     pub(crate) fn excluded_by<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.list.iter().map(Property::name).filter(move |other| self.exclude(name, other))
     }

@@ -1,13 +1,13 @@
-//! The dataflow regions of a body, and putting others in their places.
+//! The dataflow regions of a body, and their replacement.
 
 use anfora_ir::{BlockKind, Body, Cursor, Expr, ExprId, PerBlock, Step};
 use rustc_hash::FxHashMap;
 
-/// A dataflow region: Lets of one chain.
+/// A dataflow region: consecutive Lets of one chain.
 #[derive(Copy, Clone)]
 pub(crate) struct Region {
-    /// What links to the first Let: the Let before it, or the node that has the block. The body
-    /// itself, if it is absent.
+    /// The parent of the first Let: the Let before it, or the node that has the block; absent for
+    /// the body itself.
     parent: Option<ExprId>,
     pub(crate) first: ExprId,
     pub(crate) last: ExprId,
@@ -15,14 +15,14 @@ pub(crate) struct Region {
 
 #[derive(Default)]
 struct Block {
-    /// What links to the next Let.
+    /// The parent of the next Let.
     parent: Option<ExprId>,
-    /// What links to the first Let of the open region, and that Let.
+    /// The parent of the first Let of the open region, and that Let.
     open: Option<(Option<ExprId>, ExprId)>,
 }
 
-/// The regions of a body in program order. One that stands in a branch or a function value inside
-/// of another is a part of that, and no other. Linear.
+/// Returns the regions of a body in program order. A region in a branch or a function value inside
+/// of another region is a part of the outer one, and not listed. Linear.
 pub(crate) fn regions_of(body: &Body) -> Vec<Region> {
     let mut regions = Vec::new();
     let mut blocks: PerBlock<Block> = PerBlock::default();
@@ -62,18 +62,18 @@ fn owner(kind: BlockKind) -> Option<ExprId> {
     }
 }
 
-/// Puts Lets in the places of regions, which are given in the order of [`regions_of`].
+/// A replacement of regions by Lets, given in the order of [`regions_of`].
 #[derive(Default)]
 pub(crate) struct Relink {
-    /// What comes in the place of the last Let of a region as that which links to what comes after.
+    /// For the last Let of a replaced region, the node that is now the parent of what follows.
     moved: FxHashMap<ExprId, Option<ExprId>>,
-    /// Up to where the operands of a node were looked through.
+    /// For each node, the number of its operands that were searched.
     looked: FxHashMap<ExprId, usize>,
 }
 
 impl Relink {
-    /// Puts the chain of Lets from the first of `new` to the last of it, or nothing, in the place
-    /// of a region.
+    /// Replaces a region by the chain of Lets from the first of `new` to the last of it, or by
+    /// nothing.
     pub(crate) fn replace(&mut self, body: &mut Body, region: &Region, new: Option<[ExprId; 2]>) {
         let Expr::Let { body: rest, .. } = body.expr(region.last) else { return };
         let parent = match region.parent {
@@ -105,7 +105,7 @@ impl Relink {
             Expr::Lambda { lambda, body: block } => Expr::Lambda { lambda, body: at(block) },
             Expr::Proj { tuple, index } => Expr::Proj { tuple: at(tuple), index },
             other => {
-                // Regions come in the order of the operands, so that each is looked at once.
+                // Regions come in the order of the operands, so each operand is visited once.
                 let from = self.looked.entry(parent).or_default();
                 let found = body.operands_of(parent)[*from..].iter().position(|&o| o == old);
                 if let (Some(list), Some(i)) = (other.operand_list(), found) {

@@ -1,8 +1,10 @@
-//! Declaring a pass under its name, with its options and settings.
+//! The macro that declares a pass with its name, options and settings.
 
-/// Declares a pass under the name that pipelines use, with typed options, the settings that it reads, and a line of documentation.
+/// Declares a pass under the name that pipelines use, with typed options, the settings that it
+/// reads, and a line of documentation.
 ///
-/// It makes a constant [`PassEntry`](crate::PassEntry), which [`PassRegistry::register`](crate::PassRegistry::register) takes:
+/// The macro makes a constant [`PassEntry`](crate::PassEntry), which
+/// [`PassRegistry::register`](crate::PassRegistry::register) takes:
 ///
 /// ```
 /// use std::fmt;
@@ -63,31 +65,38 @@
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// - The first line of the doc comment is what lists show.
-/// - `FunctionPass("CountNodes", 1)` says what is made: [`FunctionPass`](crate::FunctionPass), [`DataflowBlockPass`](crate::DataflowBlockPass) or
-///   [`ModulePass`](crate::ModulePass), its name and its level. Methods of it may follow, such as `.requiring(["ToANormalForm"])`.
-/// - `options { … }` may be left out. Each has a doc comment, a type, and a default:
+/// - The first line of the doc comment is the line that lists show.
+/// - `FunctionPass("CountNodes", 1)` names the kind of the pass
+///   ([`FunctionPass`](crate::FunctionPass), [`DataflowBlockPass`](crate::DataflowBlockPass) or
+///   [`ModulePass`](crate::ModulePass)), its name and its level. Calls of its methods may follow,
+///   such as `.requiring(["ToANormalForm"])`.
+/// - `options { … }` is optional. Each option has a doc comment, a type, and a default:
 ///
 ///   | option | its values |
 ///   |---|---|
 ///   | `strict: bool = false` | `true`, `false` |
-///   | `rounds: u32 [1..=100] = 4` | whole numbers in a range; also `u64`, `usize`, `i64`; without a range, all of the type up to `i64::MAX` |
+///   | `rounds: u32 [1..=100] = 4` | whole numbers in a range |
 ///   | `share: f64 [0.0..=1.0] = 0.5` | numbers in a range; without a range, all finite ones |
 ///   | `target: String = "cpu"` | any text |
 ///   | `axes: Vec<i64> [0..=7] = &[0, 1]` | lists of whole numbers (`[0,1]`), each in a range |
 ///   | `names: Vec<String> = &[]` | lists of texts (`[a,"b c"]`) |
 ///   | `limit: Option<u64> = Some(16 << 10)` | a number of bytes (`16KiB`), `unlimited` (`None`) |
-///   | `sizes: Vec<(String, i64)> [0..=9] = []` | numbers by name, each an option of its own: `{a=1,b=2}` |
-///   | `order: Order ["exact", "any"] = "exact"` | one of the words; the type reads them by [`FromStr`](std::str::FromStr) |
+///   | `sizes: Vec<(String, i64)> [0..=9] = []` | numbers by name, each as an option: `{a=1,b=2}` |
+///   | `order: Order ["exact", "any"] = "exact"` | one of the words |
 ///
-///   A default that its option does not take is a compile error. An option that is called as a word of the language, `r#type`, is `type` in pipelines.
-/// - `configs { … }` may be left out. It names the constants of the settings ([`ConfigDef`](crate::ConfigDef)) that the pass reads, which are registered with
-///   it. Several passes may name the same one.
-/// - After `run` comes the closure, or an expression that makes it; it sees the options under their names, as values of their types, and may end by `?` or
-///   `return Err(…)`: then the pass is not made.
+///   Whole numbers may also be `u64`, `usize` or `i64`. Without a range, they take all values of
+///   the type up to `i64::MAX`. The type of an option of words reads them by
+///   [`FromStr`](std::str::FromStr). A default that its option does not take is a compile error.
+///   An option whose name is a keyword, `r#type`, is `type` in pipelines.
+/// - `configs { … }` is optional. It names the constants of the settings
+///   ([`ConfigDef`](crate::ConfigDef)) that the pass reads, which are registered with it. Several
+///   passes may name the same setting.
+/// - After `run` comes the closure, or an expression that makes it. The expression sees the options
+///   under their names, as values of their types. It may end with `?` or `return Err(…)`: the pass
+///   is not made then.
 ///
-/// In a function, `register_pass!(in registry; …)` registers the pass at once, without making a constant; what it returns is that of
-/// [`PassRegistry::register`](crate::PassRegistry::register):
+/// In a function, `register_pass!(in registry; …)` registers the pass at once, without making a
+/// constant. It returns the result of [`PassRegistry::register`](crate::PassRegistry::register):
 ///
 /// ```
 /// # use anfora_manager::{PassRegistry, register_pass};
@@ -102,7 +111,7 @@
 /// # Ok::<(), anfora_manager::RegistryError>(())
 /// ```
 ///
-/// What is wrong in it does not compile:
+/// Errors in the declaration do not compile:
 ///
 /// ```compile_fail
 /// # use anfora_manager::register_pass;

@@ -15,21 +15,21 @@ use crate::pass::{Pass, PassKind};
 use crate::phases::PhaseEntry;
 use crate::properties::{Properties, Property};
 
-/// A pass that can be made by name. [`register_pass!`](crate::register_pass) writes one.
+/// A pass that can be made by name. [`register_pass!`](crate::register_pass) makes such entries.
 #[derive(Clone)]
 pub struct PassEntry {
-    /// The name, as pipelines write it; that of the passes made.
+    /// The name, as pipelines write it; also the name of the passes that are made.
     pub name: &'static str,
-    /// A line about it.
+    /// A line of documentation.
     pub doc: &'static str,
-    /// It runs under contexts whose level is at least this.
+    /// The least level of the contexts under which the pass runs.
     pub opt_level: u8,
-    /// What can be set.
+    /// The options of the pass.
     pub options: &'static [OptionDef],
-    /// The settings of contexts that it reads, which are registered with it. Several passes may
-    /// declare the same one.
+    /// The settings of contexts that the pass reads, which are registered with it. Several passes
+    /// may declare the same setting.
     pub configs: &'static [ConfigDef],
-    /// Makes it. Each declared option has a value that it takes.
+    /// Makes the pass. Each declared option has a value that it takes.
     pub make: fn(&Options) -> Result<Arc<dyn Pass>, PassError>,
 }
 
@@ -38,13 +38,13 @@ pub struct PassEntry {
 pub struct PipelineEntry {
     /// The name.
     pub name: String,
-    /// What it stands for.
+    /// The text that the name stands for.
     pub text: String,
-    /// A line about it.
+    /// A line of documentation.
     pub doc: String,
 }
 
-/// What a name in a pipeline stands for.
+/// The meaning of a name in a pipeline.
 pub(crate) enum Named<'a> {
     Pass(&'a RegisteredPass),
     Pipeline(&'a PipelineEntry),
@@ -68,42 +68,42 @@ enum Maker {
 }
 
 impl RegisteredPass {
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// A line about it.
+    /// Returns a line of documentation.
     pub fn doc(&self) -> &str {
         &self.doc
     }
 
-    /// It runs under contexts whose level is at least this.
+    /// Returns the least level of the contexts under which the pass runs.
     pub fn opt_level(&self) -> u8 {
         self.opt_level
     }
 
-    /// What can be set.
+    /// Returns the options of the pass.
     pub fn options(&self) -> &'static [OptionDef] {
         self.options
     }
 }
 
-/// Passes, pipelines and settings by name. A value: each embedder has its own, and adds to it.
-/// It knows the standard properties and phases from the beginning.
+/// Passes, pipelines and settings by name. It is a value: each embedder has its own, and adds to
+/// it. A new registry has the standard properties and phases.
 #[derive(Clone)]
 pub struct PassRegistry {
     passes: Vec<RegisteredPass>,
     pipelines: Vec<PipelineEntry>,
     configs: Vec<ConfigDef>,
-    /// Passes and pipelines share their names.
+    /// The names of passes and pipelines, which share one namespace.
     by_name: HashMap<String, Slot>,
     config_by_key: HashMap<&'static str, usize>,
-    /// The standard ones, as long as there are no others.
+    /// Shared with all registries that have only the standard properties and phases.
     properties: Arc<Properties>,
 }
 
-/// The word that pipelines begin a repetition with.
+/// The word with which repetitions begin in pipelines.
 pub(crate) const FIXPOINT: &str = "fixpoint";
 
 static STANDARD_PROPERTIES: LazyLock<Arc<Properties>> = LazyLock::new(|| Arc::new(Properties::standard()));
@@ -114,41 +114,41 @@ enum Slot {
     Pipeline(usize),
 }
 
-/// Why something cannot be registered.
+/// The reason why something cannot be registered.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RegistryError {
-    /// There is something of that name.
+    /// The name is taken.
     #[error("there is a {what} `{name}` already")]
     Duplicate {
-        /// What there is.
+        /// The kind of the thing that has the name.
         what: &'static str,
         /// Its name.
         name: String,
     },
-    /// A pipeline cannot write the name: it begins with a letter and goes on with letters, digits,
-    /// `_`, `.` and `-`, and is not `fixpoint`.
+    /// Pipelines cannot contain the name: a name begins with a letter, continues with letters,
+    /// digits, `_`, `.` and `-`, and is not `fixpoint`.
     #[error("`{0}` cannot be the name of a pass, pipeline, property, option or config key")]
     Name(String),
-    /// It names what there is not.
+    /// It refers to a name that does not exist.
     #[error(transparent)]
     Unknown(#[from] UnknownName),
-    /// The default of a setting does not fit it.
+    /// The default of a setting is not a value that the setting takes.
     #[error("the default of `{0}` is not a value that it takes")]
     Default(&'static str),
 }
 
-/// Why a pass of the registry was not made.
+/// The reason why a pass of the registry was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum MakeError {
-    /// There is none of that name.
+    /// There is no pass of that name.
     #[error(transparent)]
     Unknown(#[from] UnknownName),
-    /// Its maker failed.
+    /// The maker of the pass failed.
     #[error("pass `{name}` cannot be made: {error}")]
     Failed {
         /// The pass.
         name: String,
-        /// Why.
+        /// The error of the maker.
         error: PassError,
     },
 }
@@ -167,16 +167,17 @@ impl Default for PassRegistry {
 }
 
 impl PassRegistry {
-    /// A registry without passes, pipelines and settings.
+    /// Makes a registry without passes, pipelines and settings.
     pub fn new() -> PassRegistry {
         PassRegistry::default()
     }
 
-    /// Registers a pass with the settings that it reads, or nothing.
+    /// Registers a pass and the settings that it reads, or neither.
     ///
     /// # Errors
-    /// If the name is taken, or a pipeline could not write it or its options, or if one of its
-    /// settings cannot be registered, unless the very same is there already.
+    /// If the name is taken, or a pipeline could not contain it or the name of an option, or if one
+    /// of the settings cannot be registered. A setting that is registered already with the same
+    /// declaration is no error.
     pub fn register(&mut self, entry: PassEntry) -> Result<(), RegistryError> {
         let PassEntry { name, doc, opt_level, options, configs, make } = entry;
         for (i, option) in options.iter().enumerate() {
@@ -198,7 +199,7 @@ impl PassRegistry {
         added
     }
 
-    /// Registers settings, except for those that are there already.
+    /// Registers settings, except for those that are registered already.
     fn add_configs(&mut self, configs: &[ConfigDef]) -> Result<(), RegistryError> {
         for config in configs {
             if self.find_config(config.key).map(|i| &self.configs[i]) != Some(config) {
@@ -213,7 +214,7 @@ impl PassRegistry {
     /// Cost: linear in the text.
     ///
     /// # Errors
-    /// If the name is taken, or a pipeline could not write it.
+    /// If the name is taken, or a pipeline could not contain it.
     pub fn register_pass(&mut self, pass: impl Pass + 'static, doc: impl Into<String>) -> Result<(), RegistryError> {
         let PassInfo { name, opt_level, .. } = pass.info().clone();
         let maker = Maker::Instance(Arc::new(pass));
@@ -226,13 +227,13 @@ impl PassRegistry {
         Ok(())
     }
 
-    /// Gives a pipeline a name. What it names is looked up where it is used, so it may name what is
-    /// registered later.
+    /// Registers a pipeline under a name. The names in its text are looked up when it is used, so
+    /// it may name things that are registered later.
     ///
     /// Cost: linear in the text.
     ///
     /// # Errors
-    /// If the name is taken, or a pipeline could not write it.
+    /// If the name is taken, or a pipeline could not contain it.
     pub fn register_pipeline(
         &mut self,
         name: impl Into<String>,
@@ -267,7 +268,7 @@ impl PassRegistry {
     /// Declares a property that passes may need, establish or break.
     ///
     /// # Errors
-    /// If the name is taken or not one, or it excludes what there is not.
+    /// If the name is taken or not allowed, or the property excludes one that does not exist.
     pub fn register_property(&mut self, property: Property) -> Result<(), RegistryError> {
         let name = property.name();
         if !is_name(name) {
@@ -283,11 +284,11 @@ impl PassRegistry {
         Ok(())
     }
 
-    /// Declares a phase, at its place among the others. Claims of it, and of later ones, are taken
-    /// to promise what holds from it on.
+    /// Declares a phase, and inserts it in the order of its number. Modules that claim this phase
+    /// or a later one promise the properties that hold from it on.
     ///
     /// # Errors
-    /// If there is one of its number, or what holds from it on is no property.
+    /// If a phase with this number exists, or one of its properties does not.
     pub fn register_phase(&mut self, entry: PhaseEntry) -> Result<(), RegistryError> {
         for property in &entry.properties {
             self.properties.find(property)?;
@@ -301,9 +302,10 @@ impl PassRegistry {
         }
     }
 
-    /// Registers, or nothing, the pipeline that leads to a phase, `phase` and its number: these
-    /// passes, and then `EnterPhase{phase=…}`, which looks whether all holds that has to, and makes
-    /// the module claim the phase. That pass is registered too, if it is not there.
+    /// Registers the pipeline that leads to a phase, or nothing. Its name is `phase` and the
+    /// number. It runs these passes, and then `EnterPhase{phase=…}`, which checks that all required
+    /// properties hold, and makes the module claim the phase. The pass `EnterPhase` is registered
+    /// too, if it is not yet.
     ///
     /// Cost: linear in the text.
     ///
@@ -340,34 +342,34 @@ impl PassRegistry {
         self.register_pipeline(name, format!("{passes}{comma}{ENTER_PHASE}{{{PHASE_OPTION}={phase}}}"), doc)
     }
 
-    /// The properties, the standard ones first, in the order of registration.
+    /// Returns the properties, the standard ones first, in the order of registration.
     pub fn properties(&self) -> &[Property] {
         &self.properties.list
     }
 
-    /// The property of a name.
+    /// Returns the property of a name.
     ///
     /// Cost: linear in the text.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no such property.
     pub fn property(&self, name: &str) -> Result<&Property, UnknownName> {
         self.properties.find(name)
     }
 
-    /// The phases, earliest first.
+    /// Returns the phases, earliest first.
     pub fn phases(&self) -> &[PhaseEntry] {
         &self.properties.phases
     }
 
-    /// The names of the properties that hold of a module that claims a phase: those of it and of
-    /// earlier ones, unless later ones exclude them.
+    /// Returns the names of the properties that hold for a module that claims a phase: those of the
+    /// phase and of earlier phases, except for those that later ones exclude.
     pub fn holding_from(&self, phase: Phase) -> Vec<&str> {
         self.properties.holding_from(phase)
     }
 
-    /// The names of the passes that establish a property with their options at their defaults, in
-    /// the order of registration.
+    /// Returns the names of the passes that establish a property with their options at their
+    /// defaults, in the order of registration.
     ///
     /// Cost: linear in the text.
     pub fn establishing(&self, property: &str) -> Vec<&str> {
@@ -384,7 +386,7 @@ impl PassRegistry {
     /// Declares a setting of contexts.
     ///
     /// # Errors
-    /// If the key is taken, or the default does not fit.
+    /// If the key is taken, or the default is not a value that the setting takes.
     pub fn register_config(&mut self, def: ConfigDef) -> Result<(), RegistryError> {
         check_def(&def)?;
         if self.config_by_key.contains_key(def.key) {
@@ -395,34 +397,34 @@ impl PassRegistry {
         Ok(())
     }
 
-    /// The passes, in the order of registration.
+    /// Returns the passes, in the order of registration.
     pub fn passes(&self) -> &[RegisteredPass] {
         &self.passes
     }
 
-    /// The named pipelines, in the order of registration.
+    /// Returns the named pipelines, in the order of registration.
     pub fn pipelines(&self) -> &[PipelineEntry] {
         &self.pipelines
     }
 
-    /// The settings of contexts, in the order of registration.
+    /// Returns the settings of contexts, in the order of registration.
     pub fn configs(&self) -> &[ConfigDef] {
         &self.configs
     }
 
-    /// Returns true if there is a pass or pipeline of the name.
+    /// Returns true if a pass or pipeline has the name.
     ///
     /// Cost: linear in the text.
     pub fn contains(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
     }
 
-    /// The setting of a key.
+    /// Returns the setting of a key.
     ///
     /// Cost: linear in the text.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no such setting.
     pub fn config(&self, key: &str) -> Result<&ConfigDef, UnknownName> {
         self.config_index(key).map(|i| &self.configs[i])
     }
@@ -431,7 +433,7 @@ impl PassRegistry {
         self.find_config(key).ok_or_else(|| UnknownName::new("config key", key, self.configs.iter().map(|d| d.key)))
     }
 
-    /// Returns the index of a setting, if it is declared. Looks for no similar names.
+    /// Returns the index of a setting, if it is declared. Does not look for similar names.
     ///
     /// Cost: linear in the text.
     pub(crate) fn find_config(&self, key: &str) -> Option<usize> {
@@ -443,7 +445,7 @@ impl PassRegistry {
     /// Cost: linear in the text.
     ///
     /// # Errors
-    /// If there is none of the name, or its maker fails.
+    /// If no pass has the name, or its maker fails.
     pub fn make(&self, name: &str) -> Result<Arc<dyn Pass>, MakeError> {
         match self.by_name.get(name) {
             Some(&Slot::Pass(i)) => {
@@ -525,7 +527,7 @@ fn check_def(def: &ConfigDef) -> Result<(), RegistryError> {
     }
 }
 
-/// A pass that says with which options it was made.
+/// A pass with the text of the options that it was made with.
 struct WithOptions {
     pass: Arc<dyn Pass>,
     text: String,

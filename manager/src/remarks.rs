@@ -1,12 +1,13 @@
-//! What passes left, as its reader sees it.
+//! Text and JSON output of the messages that passes left.
 
 use anfora_ir::{Diagnostic, Module, RenderOptions, diagnostics_json_with, render_module_diagnostics};
 
 use crate::context::PassRemark;
 
-/// Renders what passes left, one after the other, each after the name of its pass: with the place underlined in the source that the module was read
-/// from, if it is kept and the place is known there, or else at the line of the printed module that binds what it is about. Linear in the source, the
-/// messages, and the functions that they name.
+/// Renders the messages that passes left, one after the other, each after the name of its pass. A
+/// message is shown with its place underlined in the source that the module was read from, if the
+/// source is kept and has the place, or else at the line of the printed module that binds what the
+/// message is about. Linear in the source, the messages, and the functions that they name.
 pub fn render_remarks(remarks: &[PassRemark], module: &Module, options: &RenderOptions) -> String {
     let named: Vec<Diagnostic> = remarks
         .iter()
@@ -21,8 +22,9 @@ pub fn render_remarks(remarks: &[PassRemark], module: &Module, options: &RenderO
     render_module_diagnostics(&named, module, options)
 }
 
-/// What passes left as JSON objects, one a line: those of [`diagnostics_json`](anfora_ir::diagnostics_json), with the name of the `pass` first (empty for
-/// what no pass left). Linear in the source and the messages.
+/// Returns the messages that passes left as JSON objects, one a line: those of
+/// [`diagnostics_json`](anfora_ir::diagnostics_json), with the name of the `pass` first (empty for
+/// a message that no pass left). Linear in the source and the messages.
 pub fn remarks_json(remarks: &[PassRemark], module: &Module) -> String {
     let items = remarks.iter().map(|r| (Some(("pass", r.pass.as_str())), &r.diagnostic));
     diagnostics_json_with(items, module.source().map(|s| &**s))

@@ -1,4 +1,4 @@
-//! Messages about expressions of a body that a pass holds in its hands.
+//! Messages about expressions of a body that a pass is editing.
 
 use anfora_ir::{Body, Context, Diagnostic, ExprId, FunctionKey, Module};
 use rustc_hash::FxHashSet;
@@ -7,22 +7,22 @@ use crate::context::PassContext;
 use crate::left::{Dropped, is_full};
 use crate::place::{Place, name_bindings, name_place};
 
-/// What was reported of one body, in order.
+/// The messages about one body, in order.
 #[derive(Default)]
 pub(crate) struct Reports {
     items: Vec<Report>,
-    /// What is not kept is counted.
+    /// The counts of the messages that were not kept.
     dropped: Dropped,
 }
 
-/// A message about an expression of the body, with what is left to be found.
+/// A message about an expression of the body, with the place that is still to be looked up.
 struct Report {
     diagnostic: Diagnostic,
     place: Option<Place>,
 }
 
 impl Reports {
-    /// Notes a message about an expression of the body of a function.
+    /// Adds a message about an expression of the body of a function.
     pub(crate) fn push(&mut self, cx: &Context, body: &Body, function: &str, expr: ExprId, mut diagnostic: Diagnostic) {
         if is_full(self.items.len(), &diagnostic) {
             self.dropped.add(&diagnostic);
@@ -33,8 +33,8 @@ impl Reports {
         self.items.push(Report { diagnostic, place });
     }
 
-    /// Notes what walks noted in the body of a function for the author of the pass, and the author did
-    /// not report.
+    /// Adds the messages that walks noted in the body of a function for the author of the pass,
+    /// except for those that the author reported.
     pub(crate) fn take_noted(&mut self, cx: &Context, body: &mut Body, function: &str) {
         let noted = body.take_remarks();
         if noted.is_empty() {
@@ -46,12 +46,12 @@ impl Reports {
         drop_repeated(&mut self.items, from, |report| &report.diagnostic);
     }
 
-    /// Finds the bindings of what was reported, while the body is there.
+    /// Looks up the bindings of the messages, while the body exists.
     pub(crate) fn name_bindings(&mut self, cx: &Context, body: &Body) {
         name_bindings(cx, body, self.items.iter_mut().filter_map(|r| Some((r.place.take()?, &mut r.diagnostic))));
     }
 
-    /// Adds what was reported of a part of the body, and has its bindings.
+    /// Appends messages about a part of the body; their bindings are looked up already.
     pub(crate) fn append(&mut self, part: Reports) {
         self.dropped.add_all(&part.dropped);
         for report in part.items {
@@ -63,7 +63,7 @@ impl Reports {
         }
     }
 
-    /// Leaves everything in the context.
+    /// Moves all messages to the context.
     pub(crate) fn leave(&mut self, context: &PassContext) {
         self.items.drain(..).for_each(|r| context.remark(r.diagnostic));
         context.note_dropped(&std::mem::take(&mut self.dropped));
@@ -74,7 +74,7 @@ impl Reports {
     }
 }
 
-/// Leaves what walks noted in bodies for the author of a pass that is about to be over.
+/// Reports the messages that walks noted in bodies for the author of a pass that is about to end.
 pub(crate) fn report_noted(module: &mut Module, cx: &PassContext) {
     let has_remarks = |&key: &FunctionKey| module.get(key).is_some_and(|f| f.body.has_remarks());
     let noted: Vec<FunctionKey> = module.order().iter().copied().filter(has_remarks).collect();
@@ -88,7 +88,8 @@ pub(crate) fn report_noted(module: &mut Module, cx: &PassContext) {
     }
 }
 
-/// Drops messages, from this one on, that say the same of the same place as one before.
+/// Drops messages from index `from` on that have the same text, function and binding as an earlier
+/// message.
 pub(crate) fn drop_repeated<T>(items: &mut Vec<T>, from: usize, message: impl Fn(&T) -> &Diagnostic) {
     let mut said = FxHashSet::default();
     let mut at = 0;

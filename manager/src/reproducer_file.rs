@@ -1,4 +1,4 @@
-//! Reproducers: what it takes to run a pass again, in a file.
+//! Reproducers: files with everything that is needed to run a pass again.
 //!
 //! ```text
 //! // anfora reproducer 1
@@ -16,8 +16,9 @@
 //! // ----
 //! def @main …
 //! ```
-//! In a value, `\\` is a backslash, `\n` the end of a line and `\r` a carriage return. The pass, the failure and its place are not there where they are
-//! not known; the pipeline and the level always are.
+//! In a value, `\\` is a backslash, `\n` the end of a line and `\r` a carriage return. The pass,
+//! the failure and its place are absent if they are not known; the pipeline and the level are
+//! always present.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,13 +36,13 @@ use crate::pipeline::{PipelineError, parse_pipeline};
 use crate::registry::PassRegistry;
 use crate::sequential::Sequential;
 
-/// The first line, up to the version.
+/// The beginning of the first line, up to the version.
 pub(crate) const MAGIC: &str = "// anfora reproducer ";
 const VERSION: &str = "1";
 /// The last line before the program.
 const END: &str = "// ----";
 
-/// The values, as they are called and in their order; whether there may be many.
+/// The keys of the values, in their order, with the number of times that each may occur.
 const KEYS: [(&str, Count); 11] = [
     ("pass", Count::AtMostOne),
     ("within", Count::Any),
@@ -65,7 +66,7 @@ enum Count {
 
 // ---- Writing ----
 
-/// The lines before the program, for a run of a pass that may have failed.
+/// Returns the lines before the program, for a run of a pass that may have failed.
 pub(crate) fn header(run: &PassRun<'_>, failure: Option<&PassFailure>) -> String {
     let cx = run.context();
     let mut out = format!("{MAGIC}{VERSION}\n");
@@ -99,14 +100,16 @@ pub(crate) fn header(run: &PassRun<'_>, failure: Option<&PassFailure>) -> String
     out
 }
 
-/// What is compared of failures: not the place, since variables without a name get one when a program is printed.
+/// Returns the part of a failure that is compared. The place is not part of it, since variables
+/// without a name get one when a program is printed.
 fn message_of(failure: &PassFailure) -> String {
     failure.to_diagnostics().swap_remove(0).message
 }
 
 // ---- Reading ----
 
-/// A reproducer: a pass, the context that it runs under, and a program. [`Reproducer`](crate::Reproducer) writes them.
+/// A reproducer: a pass, the context that it runs under, and a program.
+/// [`Reproducer`](crate::Reproducer) writes them.
 #[derive(Clone, Debug)]
 pub struct ReproducerFile {
     source: Arc<Source>,
@@ -119,15 +122,16 @@ pub struct ReproducerFile {
 struct Value {
     key: &'static str,
     text: String,
-    /// Where it stands in the source.
+    /// The place in the source.
     span: Range<usize>,
 }
 
 impl ReproducerFile {
-    /// Reads what stands before the program.
+    /// Reads the values before the program.
     ///
     /// # Errors
-    /// If it is not a reproducer, or one of another version; with places in the source.
+    /// If the source is not a reproducer, or one of another version. The errors have places in the
+    /// source.
     pub fn parse(source: impl Into<Arc<Source>>) -> Result<ReproducerFile, Diagnostics> {
         let source: Arc<Source> = source.into();
         let mut values: Vec<Value> = Vec::new();
@@ -193,47 +197,47 @@ impl ReproducerFile {
         Ok(ReproducerFile { source, values, opt_level, threads })
     }
 
-    /// The whole file.
+    /// Returns the whole file.
     pub fn source(&self) -> &Arc<Source> {
         &self.source
     }
 
-    /// The pass that was about to run. Empty where the file does not say.
+    /// Returns the name of the pass that was about to run; empty if the file has none.
     pub fn pass(&self) -> &str {
         self.first("pass").unwrap_or_default()
     }
 
-    /// The sequences that it was part of, outermost first.
+    /// Returns the sequences that the pass was part of, outermost first.
     pub fn within(&self) -> impl Iterator<Item = &str> {
         self.all("within").map(|v| v.text.as_str())
     }
 
-    /// The pass with its options, as a pipeline.
+    /// Returns the pass with its options, as a pipeline.
     pub fn pipeline_text(&self) -> &str {
         self.first("pipeline").unwrap_or_default()
     }
 
-    /// The level of the context.
+    /// Returns the level of the context.
     pub fn opt_level(&self) -> u8 {
         self.opt_level
     }
 
-    /// How many threads the context shares function passes out to.
+    /// Returns the number of threads that the context distributes function passes over.
     pub fn threads(&self) -> usize {
         self.threads
     }
 
-    /// The instruments of the context, by name.
+    /// Returns the names of the instruments of the context.
     pub fn instruments(&self) -> impl Iterator<Item = &str> {
         self.all("instrument").map(|v| v.text.as_str())
     }
 
-    /// The failure that was recorded. There is none where the process ended in the pass.
+    /// Returns the recorded failure; `None` if the process ended in the pass.
     pub fn failure(&self) -> Option<&str> {
         self.first("failure")
     }
 
-    /// Where it failed: `@function, %binding`, or one of them.
+    /// Returns the place of the failure: `@function, %binding`, or one of them.
     pub fn place(&self) -> Option<&str> {
         self.first("place")
     }
@@ -246,32 +250,33 @@ impl ReproducerFile {
         self.all(key).next().map(|v| v.text.as_str())
     }
 
-    /// Diagnostics about the file.
+    /// Returns diagnostics about the file.
     fn refused(&self, found: Vec<Diagnostic>) -> Diagnostics {
         Diagnostics::in_source(found, Some(Arc::clone(&self.source)))
     }
 
-    /// The program.
+    /// Parses the program.
     ///
     /// # Errors
-    /// If it is none.
+    /// If the program cannot be parsed.
     pub fn module(&self, ops: Arc<OpRegistry>) -> Result<Module, Diagnostics> {
         parse_module(Arc::clone(&self.source), ops)
     }
 
-    /// The pass, as the sequence of its pipeline.
+    /// Makes the pass, as the sequence of its pipeline.
     ///
     /// # Errors
-    /// If it names what is not in the registry.
+    /// If the pipeline names something that is not in the registry.
     pub fn pipeline(&self, registry: &PassRegistry) -> Result<Sequential, Diagnostics> {
         let value = self.all("pipeline").next().expect("a reproducer that was read has a pipeline");
         parse_pipeline(registry, &value.text).map_err(|error| self.refused(vec![value.pipeline_error(&error)]))
     }
 
-    /// Begins the context that the pass ran under, without instruments.
+    /// Returns a builder of the context that the pass ran under, without instruments.
     ///
     /// # Errors
-    /// If it names what is not in the registry, or a setting does not take its value.
+    /// If the file names something that is not in the registry, or a setting does not take its
+    /// value.
     pub fn context(&self, registry: &Arc<PassRegistry>) -> Result<PassContextBuilder, Diagnostics> {
         let begin = || PassContext::builder().registry(Arc::clone(registry)).opt_level(self.opt_level);
         let mut builder = begin().threads(self.threads);
@@ -283,7 +288,7 @@ impl ReproducerFile {
                 "config" => builder.config_text(value.text.clone()),
                 _ => builder,
             };
-            // Each is tried by itself, so that the error is at its line.
+            // Each value is tried separately, so that the error is at its line.
             if let Err(error) = add(begin()).build() {
                 found.push(context_error(&error, value.span.clone()));
             }
@@ -292,13 +297,15 @@ impl ReproducerFile {
         if found.is_empty() { Ok(builder) } else { Err(self.refused(found)) }
     }
 
-    /// Runs the pass again, under the context that it ran under, with these instruments, and [`VerifyEach`] before them.
+    /// Runs the pass again, under the context that it ran under, with these instruments, and
+    /// [`VerifyEach`] before them.
     ///
-    /// A pass that ends the process does so again; see the option `--child` of `anfora replay`.
+    /// If the pass ends the process, this call does so too; see the option `--child` of
+    /// `anfora replay`.
     ///
     /// # Errors
-    /// If the file is not about passes, settings and operators that there are, or the program is none. That the pass fails is no error, but in the
-    /// result.
+    /// If the file names passes, settings or operators that do not exist, or the program cannot be
+    /// parsed. A failure of the pass is not an error, but part of the result.
     pub fn run(
         &self,
         registry: &Arc<PassRegistry>,
@@ -310,12 +317,13 @@ impl ReproducerFile {
         for instrument in instruments {
             builder = builder.instrument(Arc::clone(instrument));
         }
-        // It may have run because another one depends on it, which lets it run at any level.
+        // The pass may have run because another pass depends on it, and dependencies run at any
+        // level.
         for pass in passes.passes().iter().filter(|p| p.info().opt_level > self.opt_level) {
             builder = builder.require(pass.info().name.clone());
         }
         let cx = builder.build().map_err(|error| {
-            // Each setting by itself was right, so one is made twice.
+            // Each setting on its own was valid, so a setting is given twice.
             self.refused(vec![context_error(&error, self.all("config").last().map_or(0..0, |v| v.span.clone()))])
         })?;
         let mut module = self.module(ops)?;
@@ -330,7 +338,8 @@ impl ReproducerFile {
     }
 }
 
-/// The number that is the value of a key, if it is given; an error where it is none from `least` to `most`.
+/// Returns the number that is the value of a key, if it is given; adds an error if it is not a
+/// number from `least` to `most`.
 fn number(values: &[Value], key: &str, least: usize, most: usize, found: &mut Vec<Diagnostic>) -> Option<usize> {
     let value = values.iter().find(|v| v.key == key)?;
     let number = value.text.parse().ok().filter(|n| (least..=most).contains(n));
@@ -341,33 +350,33 @@ fn number(values: &[Value], key: &str, least: usize, most: usize, found: &mut Ve
     number
 }
 
-/// What came of running a reproducer.
+/// The result of running a reproducer.
 #[derive(Debug)]
 pub struct Replay {
-    /// What the pass made of the program; as it was, if the pass failed.
+    /// The program after the pass; unchanged if the pass failed.
     pub module: Module,
     /// The context, with remarks and counts.
     pub context: PassContext,
-    /// What the pass says.
+    /// The result of the pass.
     pub result: Result<Outcome, PassFailure>,
-    /// The two failures, held against each other.
+    /// The comparison of the failure with the recorded one.
     pub verdict: Verdict,
 }
 
-/// How a pass ended when it was run again.
+/// The outcome of a replay compared with the recorded failure.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It did not fail.
+    /// The pass did not fail.
     Passed,
-    /// It failed with the message that was recorded.
+    /// The pass failed with the recorded message.
     FailedAsRecorded,
-    /// It failed with another message than was recorded.
+    /// The pass failed with another message than the recorded one.
     FailedOtherwise,
-    /// It failed, and no failure was recorded.
+    /// The pass failed, and no failure was recorded.
     Failed,
 }
 
-/// The lines of a text, as places in it, without their ends.
+/// Returns the lines of a text, as ranges in it, without their line ends.
 fn lines_of(text: &str) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
     text.split_inclusive('\n').map(move |line| {
@@ -418,12 +427,12 @@ fn read_line(text: &str, at: &Range<usize>) -> Result<Value, Box<Diagnostic>> {
 
 impl Value {
     fn pipeline_error(&self, error: &PipelineError) -> Diagnostic {
-        // Columns are those of the text; it stands in the file as it is where nothing in it is escaped.
+        // Columns refer to the value. It stands in the file unchanged if nothing in it is escaped.
         let is_plain = error.through.is_empty() && self.span.len() == self.text.len();
         let start = self.text.char_indices().nth(error.column - 1).map_or(self.text.len(), |(i, _)| i);
         let span = if is_plain { self.span.start + start..self.span.end } else { self.span.clone() };
         let message = if is_plain { error.message.clone() } else { error.to_string() };
-        // What it suggests is part of the message.
+        // A suggestion is part of the message.
         Diagnostic::error(message).at(span)
     }
 }

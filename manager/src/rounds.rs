@@ -1,21 +1,25 @@
-//! Which functions a pass may leave out, because it has left them as they are.
+//! The functions that a repeated pass may skip, because it left them unchanged.
 //!
-//! A function pass that is repeated does the same to a function as before if the function and everything that it reaches by naming globals are as they
-//! were. All of that is numbered by looks at the module: each look notes which functions are others than at the look before it.
+//! A repeated function pass does the same to a function as before if neither the function nor
+//! anything that it reaches through the globals that it names has changed. The module is scanned
+//! before each run of a pass; the scans ("looks") are numbered, and each records the functions that
+//! have changed since the look before it.
 
 use anfora_ir::{Attr, EntityId, Function, FunctionKey, FunctionStamp, Global, GlobalId, Module, Stamp};
 use rustc_hash::FxHashMap;
 
-/// What is known of a module that passes are repeated on.
+/// The state of a module that passes are repeated on.
 #[derive(Default)]
 pub(crate) struct Rounds {
     /// The number of the last look.
     look: u64,
     /// By global.
     seen: Vec<Seen>,
-    /// Globals that were found changed, oldest first. Of those that are in it more than once the last counts.
+    /// Globals that were found changed, oldest first. If a global occurs more than once, its last
+    /// occurrence counts.
     changes: Vec<GlobalId>,
-    /// By pass, and then by global: the look after which the pass left the function as it was, or 0.
+    /// By pass, and then by global: the look after which the pass left the function unchanged, or
+    /// 0.
     left: FxHashMap<u64, Vec<u64>>,
 }
 
@@ -23,13 +27,14 @@ pub(crate) struct Rounds {
 struct Seen {
     global: Global,
     function: Option<FunctionStamp>,
-    /// The state of the body with what a pass appended and did not link. It is the same function.
+    /// The state of the body including nodes that a pass appended and did not link. The function is
+    /// the same.
     appended: Option<Stamp>,
     changed: u64,
     mentions: Vec<GlobalId>,
 }
 
-/// Functions that a pass is about to be run on, or not.
+/// The functions that a pass is about to run on, and those that it skips.
 pub(crate) struct Visits {
     pass: u64,
     look: u64,
@@ -38,7 +43,7 @@ pub(crate) struct Visits {
 }
 
 impl Visits {
-    /// Whether the pass would do nothing to a function.
+    /// Returns true if the pass would not change the function.
     pub(crate) fn skips(&self, module: &Module, key: FunctionKey) -> bool {
         let global = module.get(key).and_then(|f| f.global());
         global.is_some_and(|g| self.skipped.get(g.index()).is_some_and(|&s| s))
@@ -46,7 +51,8 @@ impl Visits {
 }
 
 impl Rounds {
-    /// Looks at the module before a pass. Linear in the number of functions and globals, in the mentions of globals, and in the bodies that changed.
+    /// Looks at the module before a pass, and returns the functions to skip. Linear in the number
+    /// of functions and globals, in the mentions of globals, and in the bodies that changed.
     pub(crate) fn begin(&mut self, pass: u64, module: &Module) -> Visits {
         self.look(module);
         let left = self.left.entry(pass).or_default();
@@ -62,7 +68,7 @@ impl Rounds {
         visits
     }
 
-    /// Notes which functions the pass left as they were, before anything else changes them.
+    /// Records the functions that the pass left unchanged, before anything else changes them.
     pub(crate) fn end(&mut self, visits: &Visits, module: &Module) {
         let left = self.left.entry(visits.pass).or_default();
         for (key, f) in module.functions() {
@@ -112,7 +118,7 @@ impl Rounds {
         }
     }
 
-    /// Keeps of each global its last change.
+    /// Keeps only the last change of each global.
     fn forget_old_changes(&mut self) {
         let mut kept = vec![false; self.seen.len()];
         let mut last: Vec<GlobalId> = self.changes.drain(..).rev().collect();
@@ -121,7 +127,8 @@ impl Rounds {
         self.changes = last;
     }
 
-    /// For each global the last look that found it, or something that it reaches, changed; 0 for looks up to `oldest`.
+    /// Returns for each global the last look that found the global, or anything that it reaches,
+    /// changed; 0 for looks up to `oldest`.
     fn newest_changes(&self, module: &Module, oldest: u64) -> Vec<u64> {
         let callers = self.callers(module);
         let mut newest = vec![0; self.seen.len() + 1];
@@ -142,7 +149,8 @@ impl Rounds {
         newest
     }
 
-    /// Who names whom. Functions in attributes and globals in attributes are one vertex, after those of the globals, that everybody names.
+    /// Returns the graph from globals to the functions that name them. All functions and globals in
+    /// attributes are one vertex, after those of the globals, which every function names.
     fn callers(&self, module: &Module) -> Callers {
         let attrs = self.seen.len();
         let mut edges: Vec<(usize, usize)> = Vec::new();
@@ -165,12 +173,12 @@ impl Rounds {
     }
 }
 
-/// The globals that a function names, each once.
+/// Returns the globals that a function names, each once.
 fn mentions(function: &Function) -> Vec<GlobalId> {
     function.body.global_leaves().into_iter().map(|(_, g)| g).collect()
 }
 
-/// For each vertex those that name it.
+/// For each vertex, the vertices that name it.
 struct Callers {
     starts: Vec<usize>,
     callers: Vec<usize>,

@@ -1,4 +1,5 @@
-//! Running a pass: the context is asked, the instruments are told, and a failure is taken back.
+//! The execution of a pass: the context decides whether it runs, the instruments are called, and a
+//! failure is rolled back.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -24,19 +25,19 @@ use crate::scope;
 use crate::session::Session;
 use crate::verification::{Verification, check_changed, report_shared_edits};
 
-/// A pass that is running, as the handle of the context that it was given knows it.
+/// The state of a running pass, which the handle that the pass is given refers to.
 pub(crate) struct Frame {
     pass: String,
     parent: Option<Arc<Frame>>,
     depth: usize,
     counts: Mutex<Vec<(&'static str, u64)>>,
-    /// Whether anything was counted, so that nothing is locked for a pass that counts nothing.
+    /// True if anything was counted. If not, no lock is taken.
     has_counts: AtomicBool,
     session: Option<Arc<Session>>,
     /// Nanoseconds that instruments took around the passes inside of this one.
     instruments: AtomicU64,
     pub(crate) left: Left,
-    /// Of the outermost pass: what analyses found.
+    /// The results of analyses; only in the frame of the outermost pass.
     analyses: OnceLock<Analyses>,
 }
 
@@ -61,7 +62,8 @@ impl Frame {
         std::iter::successors(Some(self), |f| f.parent.as_deref()).last().expect("there is this one")
     }
 
-    /// What the sequence remembers which this pass is, or is in; `None` for a pass that is in none.
+    /// Returns the state of the sequence that this pass is, or is part of; `None` if it is part of
+    /// none.
     pub(crate) fn session(&self) -> Option<&Arc<Session>> {
         self.session.as_ref().or_else(|| self.parent.as_ref()?.session.as_ref())
     }
@@ -70,12 +72,12 @@ impl Frame {
         self.outermost().analyses.get_or_init(Analyses::new).clone()
     }
 
-    /// What analyses found, if any was asked.
+    /// Returns the results of analyses, if any analysis was run.
     fn analysed(&self) -> Option<&Analyses> {
         self.outermost().analyses.get().filter(|a| !a.is_empty())
     }
 
-    /// That of the same run of the pass, of which nothing is left yet.
+    /// Returns a frame for the same run of the pass, without messages and counts.
     pub(crate) fn fork(&self) -> Frame {
         Frame {
             pass: self.pass.clone(),
@@ -90,7 +92,7 @@ impl Frame {
         }
     }
 
-    /// Adds what was left in one that was made by [`Frame::fork`].
+    /// Adds the messages and counts of a frame that was made by [`Frame::fork`].
     pub(crate) fn merge(&self, other: &Frame) {
         self.left.merge(&other.left);
         if other.has_counts.swap(false, Ordering::AcqRel) {
@@ -110,24 +112,30 @@ impl Frame {
 
 /// Runs a pass under a context.
 ///
-/// 1. It does not run if the context disables it. Unless the context requires it, it does not run either if its level is higher than
-///    the context's, or an instrument says no. Then the outcome says why, and a remark is left.
-/// 2. Unless it is run by a sequence, the order of all that it will run is looked at: a pass that needs a property which one before it breaks, or
-///    which the phase that the module claims rules out, is refused before anything runs.
-/// 3. What it depends on is run, unless that has finished, with the same options, in the sequence that is running, and nothing was changed
-///    since. Dependencies run whatever their level is.
-/// 4. The instruments' `run_before` are called, the pass runs, what it made is verified if the context [says so](Verification), and their
-///    `run_after` are called. The phase that the module claims is lowered
-///    before those, if the pass changed the module and breaks what holds from that phase on.
+/// 1. If the context disables the pass, it does not run. If the level of the pass is higher than
+///    that of the context, or an instrument does not agree, it does not run either, unless the
+///    context requires it. The outcome then has the reason, and a remark is left.
+/// 2. Unless a sequence runs the pass, the order of everything that it will run is checked. If a
+///    pass needs a property that a pass before it breaks, or that the claimed phase of the module
+///    excludes, the call fails before anything runs.
+/// 3. The dependencies of the pass are run. A dependency is not run again if it has run with the
+///    same options in the running sequence, and nothing has changed since. Dependencies run
+///    whatever their level is.
+/// 4. The hooks `run_before` of the instruments are called, the pass runs, its result is verified
+///    if the context [asks for it](Verification), and the hooks `run_after` are called. If the pass
+///    changed the module and breaks a property of the phase that the module claims, the claim is
+///    lowered before the verification.
 ///
-/// What is left of these steps is skipped as soon as something fails or panics. A pass that failed has left the module as it was before step 4; a
-/// sequence that failed has left it as it was before that one of its passes that failed.
+/// If a step fails or panics, the remaining steps are skipped. If a pass failed, the module is as
+/// it was before step 4; if a sequence failed, the module is as it was before the pass of it that
+/// failed.
 ///
-/// Passes that run others nest at most [`MAX_NESTING`] deep under a context, and twice as deep on a thread, whatever contexts they make and whatever
-/// instruments run; more is an error.
+/// Passes that run other passes nest at most [`MAX_NESTING`] deep under a context, and twice as
+/// deep on a thread, whatever contexts they make and whatever instruments run. Deeper nesting is an
+/// error.
 ///
 /// # Errors
-/// If the pass, something that it depends on, or an instrument fails.
+/// If the pass, one of its dependencies, or an instrument fails.
 pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
     let info = pass.info();
     let fail = |error: PassError| PassFailure::from(error).at(&info.name, || path(cx));
@@ -159,7 +167,8 @@ pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Resul
     }
 }
 
-/// Whether the context forces the pass, or why it does not let it run.
+/// Returns true if the context forces the pass to run, false if it allows it to run, and the reason
+/// as an error if it does not.
 pub(crate) fn enabled(info: &PassInfo, cx: &PassContext) -> Result<bool, SkipReason> {
     if cx.is_disabled(&info.name) {
         Err(SkipReason::Disabled)
@@ -177,7 +186,7 @@ fn skip(info: &PassInfo, cx: &PassContext, reason: SkipReason) -> Outcome {
     Outcome::Skipped(reason)
 }
 
-/// Asks every instrument; the names of those that said no.
+/// Asks every instrument, and returns the names of those that did not agree.
 fn ask(instruments: &Instruments, module: &Module, run: &PassRun<'_>) -> Result<Vec<String>, PassFailure> {
     let began = Instant::now();
     let ask_all = || {
@@ -198,23 +207,23 @@ fn ask(instruments: &Instruments, module: &Module, run: &PassRun<'_>) -> Result<
     vetoes
 }
 
-/// A pass that another one depends on.
+/// A pass that another pass depends on.
 pub(crate) struct Dependency {
     pub(crate) pass: Arc<dyn Pass>,
-    /// The name of the other.
+    /// The name of the dependent pass.
     by: String,
 }
 
-/// The passes that a pass depends on, each after those that it depends on itself.
+/// Returns the passes that a pass depends on, each after its own dependencies.
 pub(crate) fn dependencies(info: &PassInfo, cx: &PassContext) -> Result<Vec<Dependency>, PassError> {
     struct Open {
         info: PassInfo,
-        /// Absent for the pass that is asked about.
+        /// Absent for the pass whose dependencies are returned.
         made: Option<Dependency>,
         next: usize,
     }
     let mut order = Vec::new();
-    // Whether a name is done; it is open otherwise.
+    // True for names that are done; false for names that are open.
     let mut seen: HashMap<String, bool> = HashMap::from([(info.name.clone(), false)]);
     let mut open = vec![Open { info: info.clone(), made: None, next: 0 }];
     while let Some(top) = open.last_mut() {
@@ -251,7 +260,7 @@ pub(crate) fn dependencies(info: &PassInfo, cx: &PassContext) -> Result<Vec<Depe
     Ok(order)
 }
 
-/// Runs a pass because `by` depends on it; whether it changed the module.
+/// Runs a pass because `by` depends on it. Returns true if it changed the module.
 fn run_dependency(pass: &dyn Pass, by: &str, module: &mut Module, cx: &PassContext) -> Result<bool, PassFailure> {
     let name = &pass.info().name;
     let fail = |why: String| {
@@ -277,7 +286,7 @@ fn run_dependency(pass: &dyn Pass, by: &str, module: &mut Module, cx: &PassConte
     Ok(execute(module, &run, instruments.as_ref())?.is_changed())
 }
 
-/// Runs a pass that may run.
+/// Runs a pass that is allowed to run.
 fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instruments>) -> Result<Outcome, PassFailure> {
     let (pass, cx) = (run.pass, run.context);
     let leaf = pass.kind() != PassKind::Sequence;
@@ -286,7 +295,7 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
         let error = PassError::new(format!("passes nest more than {MAX_NESTING} deep"));
         return Err(PassFailure::from(error).at(run.name(), || path(cx)));
     }
-    // A sequence inside of a leaf may be about another module, and so remembers for itself.
+    // A sequence inside of a leaf may run on another module, so it has a state of its own.
     let outer_session = outer.and_then(|f| f.session.as_ref());
     let frame = Frame {
         pass: run.name().to_string(),
@@ -306,11 +315,11 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
         run.begins(&inner);
     }
 
-    // Time is taken only where somebody may ask for it.
+    // Time is measured only if an instrument may ask for it.
     let now = || (!instruments.is_empty()).then(Instant::now);
     let since = |from: Option<Instant>| from.map_or(Duration::ZERO, |from| from.elapsed());
 
-    // Instruments in this range have begun, and their `run_after` was not called.
+    // The instruments in this range have begun, and their `run_after` was not called.
     let mut begun = 0..0;
     let hooks = now();
     let mut result = Ok(Outcome::Unchanged);
@@ -323,11 +332,11 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
         begun.end += 1;
     }
     let mut in_hooks = since(hooks);
-    // How many edits of others are open, and whether that of this pass is.
+    // The number of open edits of other passes, and whether the edit of this pass is open.
     let edits = module.edit_depth();
     let mut has_edit = false;
     if result.is_ok() {
-        // What a pass preserves is told by comparing with this.
+        // Preserved analyses are found by comparing with this.
         let mut before = None;
         if leaf {
             let preserves = !pass.info().preserved.is_empty();
@@ -346,7 +355,7 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
         }
         let verifies = leaf && cx.verification() == Verification::AfterEachPass;
         if leaf && result.is_ok() {
-            // In an ill-formed body, a walk that looks for the bindings of messages may panic.
+            // A walk that looks for the bindings of messages may panic on an ill-formed body.
             let told = caught(|| {
                 if verifies {
                     report_shared_edits(module, &inner);
@@ -409,11 +418,11 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
                     }
                     keep(module, outer_session.map(|s| s.edited()).as_deref_mut(), cx);
                 }
-                // What was appended and not linked goes too.
+                // Nodes that were appended and not linked are removed too.
                 _ if has_edit => module.rollback(),
                 _ => {}
             }
-            // A pass around this one may be rolled back to what was right before.
+            // An enclosing pass may be rolled back to a state for which earlier results are valid.
             let outermost = std::iter::successors(outer, |f| f.parent.as_ref()).all(|f| f.session.is_some());
             if let (true, Some(analyses)) = (outermost, running.analysed()) {
                 analyses.sweep(module);
@@ -447,7 +456,8 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
 
 const LOST_EDIT: &str = "it put another module in the place of its own, or ended an edit that it had not begun: what it did cannot be taken back";
 
-/// Ends the edits that a pass has begun and not ended, so that this many are left: they are kept or taken back with the pass.
+/// Ends the edits that a pass has begun and not ended, down to this depth: commits them if `keep`,
+/// and rolls them back otherwise.
 fn end_edits_inside(module: &mut Module, depth: usize, keep: bool) {
     for _ in depth..module.edit_depth() {
         if keep {
@@ -458,7 +468,7 @@ fn end_edits_inside(module: &mut Module, depth: usize, keep: bool) {
     }
 }
 
-/// Calls a hook of some instruments that cannot fail; what panics there is left among the remarks.
+/// Calls a hook that cannot fail on some instruments. A panic in it is left among the remarks.
 fn tell(instruments: &[Arc<dyn Instrument>], hook: &'static str, cx: &PassContext, call: impl Fn(&dyn Instrument)) {
     for instrument in instruments {
         let told = guarded(&**instrument, hook, || {
@@ -471,7 +481,7 @@ fn tell(instruments: &[Arc<dyn Instrument>], hook: &'static str, cx: &PassContex
     }
 }
 
-/// Keeps what a pass counted, and notes that it is done with the module as it is.
+/// Keeps the counts of a pass, and records that it has run on the module in its present state.
 fn finish(pass: &dyn Pass, inner: &PassContext, frame: &Frame, session: Option<&Arc<Session>>, module: &Module) {
     if frame.has_counts.load(Ordering::Acquire) {
         let counts = std::mem::take(&mut *lock(&frame.counts));
@@ -482,7 +492,7 @@ fn finish(pass: &dyn Pass, inner: &PassContext, frame: &Frame, session: Option<&
     }
 }
 
-/// Calls a hook; an error or a panic of it is a failure of the instrument.
+/// Calls a hook. Returns an error or a panic of it as a failure of the instrument.
 pub(crate) fn guarded<T>(
     instrument: &dyn Instrument,
     hook: &'static str,
@@ -493,20 +503,20 @@ pub(crate) fn guarded<T>(
     })
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
     let text = match payload.downcast_ref::<&str>() {
         Some(text) => Some((*text).to_string()),
         None => payload.downcast_ref::<String>().cloned(),
     };
-    // A payload may panic again when it is dropped, and what that panics with may, too.
+    // Dropping the payload may panic again, and so may dropping the payload of that panic.
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(second);
     }
     text.unwrap_or_else(|| "it panicked with something that is not a text".to_string())
 }
 
-/// The passes around whoever has a handle, outermost first.
+/// Returns the names of the passes around the holder of a handle, outermost first.
 pub(crate) fn path(cx: &PassContext) -> Vec<String> {
     let mut names: Vec<String> =
         std::iter::successors(cx.frame(), |f| f.parent.as_ref()).map(|f| f.pass.clone()).collect();

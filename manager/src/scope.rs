@@ -1,4 +1,4 @@
-//! Which context is the current one of a thread, and how many passes run on it.
+//! The current context of each thread, and the number of passes that run on it.
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -7,27 +7,29 @@ use crate::context::PassContext;
 use crate::error::{MAX_NESTING, PassError, PassFailure};
 
 struct Scopes {
-    /// What is current outside all scopes.
+    /// The context that is current outside of all scopes.
     default: Option<PassContext>,
     entered: Vec<(u64, PassContext)>,
     next: u64,
 }
 
 thread_local! {
-    // Borrowed only for as long as it takes to push, pop or clone a handle: no code of others runs meanwhile.
+    // Borrowed only while a handle is pushed, popped or cloned: no foreign code runs during that
+    // time.
     static SCOPES: RefCell<Scopes> = const { RefCell::new(Scopes { default: None, entered: Vec::new(), next: 0 }) };
     static RUNS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// How deep passes nest on a thread, in each other and in the hooks of instruments, under whatever contexts.
+/// The maximum nesting of passes on a thread, in each other and in the hooks of instruments, under
+/// whatever contexts.
 const MOST_RUNS: usize = 2 * MAX_NESTING;
 
-/// A run of a pass is open on this thread as long as it is there.
+/// Keeps a run of a pass open on this thread until it is dropped.
 pub(crate) struct OpenRun {
     thread: PhantomData<*const ()>,
 }
 
-/// A run of a pass begins on this thread.
+/// Begins a run of a pass on this thread.
 pub(crate) fn open_run() -> Result<OpenRun, PassError> {
     let open = RUNS.get();
     if open == MOST_RUNS {
@@ -70,7 +72,8 @@ fn push_entry(cx: PassContext) -> Option<u64> {
     id.ok()
 }
 
-/// Runs a closure with a context as the current one of the thread. Its instruments are not told. Contexts that the closure enters and does not leave are left.
+/// Runs a closure with a context as the current one of the thread, without entering its
+/// instruments. Contexts that the closure enters and does not leave are left.
 pub(crate) fn inherit<T>(cx: &PassContext, f: impl FnOnce() -> T) -> T {
     let guard = InheritGuard(push_entry(cx.clone()));
     let value = f();
@@ -93,7 +96,7 @@ impl Drop for InheritGuard {
     }
 }
 
-/// Takes off the context that was entered last, if that of `id` is among those entered.
+/// Pops the context that was entered last, if the context `id` is still entered.
 fn pop(id: u64) -> Option<(u64, PassContext)> {
     SCOPES
         .try_with(|scopes| {
@@ -104,13 +107,14 @@ fn pop(id: u64) -> Option<(u64, PassContext)> {
         .flatten()
 }
 
-/// Keeps a context current on the thread that entered it. When it goes, the context is not current any more, and its instruments are
-/// exited; contexts that were entered since and not left go first.
+/// Keeps a context current on the thread that entered it. When the guard is dropped, the context is
+/// not current any more, and its instruments are exited. Contexts that were entered later and not
+/// left are left first.
 #[must_use = "the context is current only until the guard goes"]
 pub struct ScopeGuard {
     id: Option<u64>,
     cx: PassContext,
-    /// Not to be sent to another thread.
+    /// Prevents sending the guard to another thread.
     thread: PhantomData<*const ()>,
 }
 
@@ -118,7 +122,8 @@ impl ScopeGuard {
     /// Leaves the context.
     ///
     /// # Errors
-    /// If one of its instruments fails in its `exit`. The context is not current any more in any case.
+    /// If one of its instruments fails in its `exit`. The context is not current any more even
+    /// then.
     pub fn exit(mut self) -> Result<(), PassFailure> {
         self.leave()
     }
@@ -140,7 +145,7 @@ impl ScopeGuard {
 
 impl Drop for ScopeGuard {
     fn drop(&mut self) {
-        // An exit that fails is left among the remarks of the context.
+        // A failure of an exit is left among the remarks of the context.
         if let Err(failure) = self.leave() {
             self.cx.report_failure(&failure);
         }

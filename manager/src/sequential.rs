@@ -1,4 +1,4 @@
-//! Passes in a row, once or until nothing changes.
+//! Sequences of passes, run once or until nothing changes.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::info::{Outcome, PassInfo};
 use crate::pass::{Pass, PassKind};
 use crate::run::run_pass;
 
-/// Sequences nest more than [`MAX_NESTING`] deep.
+/// The error that sequences nest more than [`MAX_NESTING`] deep.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("passes nest more than {MAX_NESTING} deep")]
 pub struct NestingError;
 
-/// Runs passes one after the other. Each is a transaction of its own: if one fails, it is taken back, those before it stay done, and the
-/// failure names it.
+/// A pass that runs passes one after the other. Each is a transaction of its own: if a pass fails,
+/// it is rolled back, the changes of the passes before it stay, and the failure names it.
 pub struct Sequential {
     info: PassInfo,
     passes: Vec<Arc<dyn Pass>>,
@@ -24,7 +24,8 @@ pub struct Sequential {
 }
 
 impl Sequential {
-    /// The passes in this order, as a pass of level 0 called `sequential`.
+    /// Makes a sequence of the passes in this order, as a pass of level 0 with the name
+    /// `sequential`.
     ///
     /// # Errors
     /// If sequences nest too deep in it.
@@ -32,7 +33,7 @@ impl Sequential {
         Sequential::named(PassInfo::new("sequential", 0), passes)
     }
 
-    /// The passes in this order, as a pass of its own name and level.
+    /// Makes a sequence of the passes in this order, as a pass with a name and level of its own.
     ///
     /// # Errors
     /// If sequences nest too deep in it.
@@ -41,7 +42,7 @@ impl Sequential {
         Ok(Sequential { info, passes, nesting })
     }
 
-    /// The passes, in order.
+    /// Returns the passes, in order.
     pub fn passes(&self) -> &[Arc<dyn Pass>] {
         &self.passes
     }
@@ -52,7 +53,7 @@ fn nesting_around(passes: &[Arc<dyn Pass>]) -> Result<usize, NestingError> {
     if nesting > MAX_NESTING { Err(NestingError) } else { Ok(nesting) }
 }
 
-/// The passes as a pipeline writes them. A sequence in a sequence is written as its passes.
+/// Returns the passes as a pipeline writes them. A sequence in a sequence is written as its passes.
 fn pipeline_text_of(passes: &[Arc<dyn Pass>]) -> String {
     let texts: Vec<String> = passes.iter().map(|p| p.pipeline_text()).filter(|t| !t.is_empty()).collect();
     texts.join(",")
@@ -88,7 +89,7 @@ impl Pass for Sequential {
     }
 }
 
-/// As a pipeline writes it.
+/// Writes the sequence as a pipeline writes it.
 impl std::fmt::Display for Sequential {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.pipeline_text())
@@ -101,11 +102,13 @@ impl std::fmt::Debug for Sequential {
     }
 }
 
-/// Runs passes one after the other, again and again, until each of them has seen the module and left it as it is, or a number of rounds is
-/// over. A pipeline writes it `fixpoint<n>(…)`.
+/// A pass that runs passes one after the other, repeatedly, until each of them has left the present
+/// module unchanged, or the maximum number of rounds is reached. A pipeline writes it
+/// `fixpoint<n>(…)`.
 ///
-/// A [`FunctionPass`](crate::FunctionPass) does not visit a function again that it has left as it was, unless since then that function changed, or one that it
-/// names, or one that this names, and so on. The result is the same; what the pass counts and remarks there is counted and remarked once. See
+/// A [`FunctionPass`](crate::FunctionPass) does not visit a function again that it has left
+/// unchanged, unless that function has changed since, or a function that it reaches by name. The
+/// result is the same, but counts and remarks of the skipped visits are not repeated. See
 /// [`FunctionPass::visiting_all`](crate::FunctionPass::visiting_all).
 pub struct Repeat {
     info: PassInfo,
@@ -115,7 +118,7 @@ pub struct Repeat {
 }
 
 impl Repeat {
-    /// At most so many rounds of the passes.
+    /// Makes a repetition of the passes with at most `max_rounds` rounds.
     ///
     /// # Errors
     /// If sequences nest too deep in it.
@@ -124,12 +127,12 @@ impl Repeat {
         Ok(Repeat { info: PassInfo::new(format!("fixpoint<{max_rounds}>"), 0), passes, max_rounds, nesting })
     }
 
-    /// The passes, in order.
+    /// Returns the passes, in order.
     pub fn passes(&self) -> &[Arc<dyn Pass>] {
         &self.passes
     }
 
-    /// How many rounds there are at most.
+    /// Returns the maximum number of rounds.
     pub fn max_rounds(&self) -> u32 {
         self.max_rounds
     }
@@ -144,9 +147,9 @@ impl Pass for Repeat {
         let session = cx.frame().and_then(|f| f.session());
         let _guard = session.map(|session| session.repeat());
         let mut changed = false;
-        // So many passes in a row have left the module as it is now.
+        // The number of consecutive passes that have left the present module unchanged.
         let mut quiet = 0;
-        // How many changes there were before the last round.
+        // The number of changes before the last round.
         let mut changes = 0;
         for _ in 0..self.max_rounds {
             changes = session.map_or(0, |session| session.changes());

@@ -1,4 +1,4 @@
-//! What is remembered while a sequence runs.
+//! The state that is kept while a sequence runs.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -10,7 +10,7 @@ use crate::context::lock;
 use crate::pass::Pass;
 use crate::rounds::{Rounds, Visits};
 
-/// What is known of the module that a sequence works on, from one of its passes to the next.
+/// The state of the module that a sequence works on, from one of its passes to the next.
 #[derive(Default)]
 pub(crate) struct Session {
     finished: Mutex<Finished>,
@@ -30,7 +30,7 @@ struct Changes {
 /// The passes that finished on a module, as pipelines write them.
 #[derive(Default)]
 struct Finished {
-    /// The module, by the identity of its globals, and how many edits of it had been kept.
+    /// The module, as the identity of its globals and the number of its committed edits.
     state: (u64, u64),
     passes: FxHashSet<String>,
 }
@@ -40,17 +40,18 @@ fn state_of(module: &Module) -> (u64, u64) {
 }
 
 impl Session {
-    /// Whether a pass finished, with the same options, on the module as it is now.
+    /// Returns true if a pass finished, with the same options, on the module in its present state.
     pub(crate) fn has_finished(&self, pass: &dyn Pass, module: &Module) -> bool {
         let finished = lock(&self.finished);
         finished.state == state_of(module) && finished.passes.contains(&pass.pipeline_text())
     }
 
-    /// Notes that a pass is done with the module as it is.
+    /// Records that a pass has run on the module in its present state.
     pub(crate) fn note_finished(&self, pass: &dyn Pass, module: &Module) {
         let mut finished = lock(&self.finished);
         let state = state_of(module);
-        // Whoever changed the module since: a pass of the sequence, or one that ran under a context of its own.
+        // A pass of the sequence, or one that ran under a context of its own, has changed the
+        // module since.
         if finished.state != state {
             finished.passes.clear();
             finished.state = state;
@@ -58,7 +59,8 @@ impl Session {
         finished.passes.insert(pass.pipeline_text());
     }
 
-    /// Remembers, for as long as the guard is there, which functions passes left as they were. Inside of another repetition it is remembered anyway.
+    /// Records the functions that passes leave unchanged, until the guard is dropped. Inside of
+    /// another repetition they are recorded already.
     pub(crate) fn repeat(&self) -> RepeatGuard<'_> {
         let mut rounds = lock(&self.rounds);
         let outermost = rounds.is_none();
@@ -66,19 +68,19 @@ impl Session {
         RepeatGuard { session: self, outermost }
     }
 
-    /// The functions that a pass may leave out; `None` where passes are not repeated.
+    /// Returns the functions that a pass may skip; `None` if passes are not repeated.
     pub(crate) fn begin_visits(&self, pass: u64, module: &Module) -> Option<Visits> {
         lock(&self.rounds).as_mut().map(|rounds| rounds.begin(pass, module))
     }
 
-    /// Notes which functions the pass left as they were, before anything else changes them.
+    /// Records the functions that the pass left unchanged, before anything else changes them.
     pub(crate) fn end_visits(&self, visits: &Visits, module: &Module) {
         if let Some(rounds) = lock(&self.rounds).as_mut() {
             rounds.end(visits, module);
         }
     }
 
-    /// Notes that a pass which is no sequence changed the module.
+    /// Records that a pass which is not a sequence changed the module.
     pub(crate) fn note_changed(&self, pass: &str) {
         let mut changes = lock(&self.changes);
         changes.count += 1;
@@ -89,12 +91,13 @@ impl Session {
         }
     }
 
-    /// Returns how many changes there were.
+    /// Returns the number of changes.
     pub(crate) fn changes(&self) -> u64 {
         lock(&self.changes).count
     }
 
-    /// Returns the names of the passes that changed the module after so many changes, in the order of their last ones.
+    /// Returns the names of the passes that changed the module after the first `count` changes, in
+    /// the order of their last changes.
     pub(crate) fn changed_since(&self, count: u64) -> Vec<String> {
         let changes = lock(&self.changes);
         let mut since: Vec<(u64, &String)> =
@@ -103,13 +106,13 @@ impl Session {
         since.into_iter().map(|(_, name)| name.clone()).collect()
     }
 
-    /// How much was edited since it was last looked for dead nodes.
+    /// Returns the sizes of the edits since bodies were last checked for dead nodes.
     pub(crate) fn edited(&self) -> MutexGuard<'_, Edited> {
         lock(&self.edited)
     }
 }
 
-/// Passes are repeated as long as it is there.
+/// Keeps the record of a repetition until it is dropped.
 pub(crate) struct RepeatGuard<'a> {
     session: &'a Session,
     outermost: bool,

@@ -1,4 +1,4 @@
-//! What callers see of functions that a pass worked on.
+//! The signatures of functions that a pass worked on.
 
 use anfora_ir::{Function, FunctionKey, Module, TypeId};
 
@@ -7,24 +7,25 @@ use crate::error::PassError;
 /// A function that a pass worked on.
 pub(crate) struct Visited {
     pub(crate) key: FunctionKey,
-    /// The type of its block, if that is its result type and somebody has looked: to find the tail is
-    /// linear in the block, and best done by the thread that was there last.
+    /// The type of its block, if that is its result type and was looked up. Finding the tail is
+    /// linear in the block, so the thread that has just worked on the function does it.
     pub(crate) result: Option<TypeId>,
 }
 
 impl Visited {
-    /// To be asked after the work, and on its thread.
+    /// Makes the record of a function, after the work on it and on the same thread.
     pub(crate) fn new(key: FunctionKey, function: &Function) -> Visited {
         let looks = function.ret.is_none() && function.is_definition() && function.body.is_edited();
         Visited { key, result: looks.then(|| function.body.type_of(function.body.root())) }
     }
 }
 
-/// Gives the names of edited functions the signatures that their blocks have now, where the result is not stated, and types their callers
-/// again, and so on. Linear in the bodies that are edited, and in the module if a signature changed.
+/// Updates the signatures of edited functions whose result is not stated to the types of their
+/// blocks, types their callers again, and so on. Linear in the edited bodies, and in the module if
+/// a signature changed.
 ///
 /// # Errors
-/// If a caller cannot be typed any more.
+/// If a caller is ill-typed with the new signatures.
 pub(crate) fn update_signatures(module: &mut Module, edited: &[Visited]) -> Result<(), PassError> {
     let changed: Vec<FunctionKey> = edited.iter().filter(|f| has_changed(module, f)).map(|f| f.key).collect();
     if !changed.is_empty() {
@@ -33,9 +34,9 @@ pub(crate) fn update_signatures(module: &mut Module, edited: &[Visited]) -> Resu
     Ok(())
 }
 
-/// Returns true if the signature that a function's block gives it is another than its name has. An
-/// external function, which others may call, keeps a result type that does not accept that of its
-/// block: the verifier refuses it.
+/// Returns true if the signature according to the block of a function differs from the one that its
+/// name has. An external function, which others may call, keeps a result type that does not accept
+/// that of its block: the verifier refuses it.
 fn has_changed(module: &mut Module, visited: &Visited) -> bool {
     let Some((f, cx)) = module.get_mut(visited.key) else { return false };
     let Some(global) = f.global().filter(|_| f.ret.is_none() && f.is_definition()) else { return false };

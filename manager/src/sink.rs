@@ -1,10 +1,10 @@
-//! Where text goes that is printed for people.
+//! The output for text that people read.
 
 use std::io::{self, Write};
 
 use crate::error::PassError;
 
-/// A writer that nothing more is written to once nobody reads it any more (a broken pipe).
+/// A writer that stops writing when nobody reads its output any more (a broken pipe).
 pub(crate) struct Sink(Option<Box<dyn Write + Send>>);
 
 impl Sink {
@@ -12,15 +12,15 @@ impl Sink {
         Sink(Some(Box::new(to)))
     }
 
-    /// Prints something.
+    /// Prints to the writer.
     ///
     /// # Errors
-    /// If it cannot be written, except where nobody reads it.
+    /// If the output cannot be written, except for a broken pipe.
     pub(crate) fn print(&mut self, print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), PassError> {
         let Some(to) = &mut self.0 else { return Ok(()) };
         let mut to = io::BufWriter::new(to);
         let printed = print(&mut to).and_then(|()| to.flush());
-        // What could not be written is not tried again.
+        // Output that could not be written is not written again.
         let _ = to.into_parts();
         match printed {
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {

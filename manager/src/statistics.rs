@@ -1,10 +1,11 @@
-//! What passes count.
+//! The counts of passes.
 
 use std::fmt;
 
 use crate::instruments::table::{clipped, count};
 
-/// Sums of what passes counted with [`PassContext::count`](crate::PassContext::count), in the order in which they were first counted.
+/// Sums of the counts that passes left with [`PassContext::count`](crate::PassContext::count), in
+/// the order in which the counters first occurred.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Statistics {
     rows: Vec<Counter>,
@@ -13,41 +14,41 @@ pub struct Statistics {
 /// One counter of one pass.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Counter {
-    /// The pass; empty for what was counted outside of any.
+    /// The name of the pass; empty for a counter outside of any pass.
     pub pass: String,
-    /// What is counted.
+    /// The name of the counter.
     pub counter: &'static str,
-    /// How many.
+    /// The sum of the counts.
     pub value: u64,
 }
 
 impl Statistics {
     pub(crate) fn add(&mut self, pass: &str, counter: &'static str, n: u64) {
-        // There are a handful of counters.
+        // There are only a few counters.
         match self.rows.iter_mut().find(|r| r.counter == counter && r.pass == pass) {
             Some(row) => row.value = row.value.saturating_add(n),
             None => self.rows.push(Counter { pass: pass.to_string(), counter, value: n }),
         }
     }
 
-    /// The counters.
+    /// Returns the counters.
     pub fn rows(&self) -> &[Counter] {
         &self.rows
     }
 
-    /// What a pass counted; 0 if it counted no such thing.
+    /// Returns the value of a counter of a pass; 0 if the pass has no such counter.
     ///
     /// Cost: linear in the text.
     pub fn get(&self, pass: &str, counter: &str) -> u64 {
         self.rows.iter().find(|r| r.pass == pass && r.counter == counter).map_or(0, |r| r.value)
     }
 
-    /// Whether nothing was counted.
+    /// Returns true if nothing was counted.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// As JSON: a list of `{"pass", "counter", "value"}`.
+    /// Returns JSON: a list of `{"pass", "counter", "value"}`.
     pub fn to_json(&self) -> serde_json::Value {
         self.rows
             .iter()
@@ -56,7 +57,7 @@ impl Statistics {
     }
 }
 
-/// A table of at most 80 columns, a counter a line, those of a pass together.
+/// Writes a table of at most 80 columns, one counter per line, those of a pass together.
 impl fmt::Display for Statistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const VALUE: usize = 10;
@@ -65,7 +66,7 @@ impl fmt::Display for Statistics {
         if self.rows.is_empty() {
             return writeln!(f, "nothing was counted");
         }
-        // Passes in the order in which they first counted something.
+        // The passes, in the order in which they first counted something.
         let mut passes: Vec<&str> = Vec::new();
         for row in &self.rows {
             if !passes.contains(&&*row.pass) {

@@ -9,7 +9,8 @@ use std::str::FromStr;
 use crate::config::{ConfigDef, ConfigError, ConfigKind, ConfigValue, FromConfig, OptionDef, Options};
 use crate::error::PassError;
 
-/// Declares options that are read as `T`. What does not fit is a compile error where the option is a constant.
+/// Declares options that are read as `T`. A default that does not fit is a compile error if the
+/// option is a constant.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Typed<T>(PhantomData<T>);
@@ -17,12 +18,12 @@ pub struct Typed<T>(PhantomData<T>);
 macro_rules! whole_numbers {
     ($($ty:ty, $min:expr, $max:expr;)*) => {
         $(impl Typed<$ty> {
-            /// An option of any value of the type that an option can hold.
+            /// Declares an option with any value of the type that an option can hold.
             pub const fn option(key: &'static str, default: $ty, doc: &'static str) -> OptionDef {
                 Typed::<$ty>::option_in(key, $min..=$max, default, doc)
             }
 
-            /// An option of the values in a range.
+            /// Declares an option with the values in a range.
             pub const fn option_in(
                 key: &'static str,
                 range: RangeInclusive<$ty>,
@@ -46,14 +47,14 @@ whole_numbers! {
 }
 
 impl Typed<f64> {
-    /// An option of any finite number.
+    /// Declares an option that is any finite number.
     ///
     /// Cost: linear in the text.
     pub const fn option(key: &'static str, default: f64, doc: &'static str) -> OptionDef {
         Typed::<f64>::option_in(key, f64::MIN..=f64::MAX, default, doc)
     }
 
-    /// An option of the numbers in a range.
+    /// Declares an option that is a number in a range.
     ///
     /// Cost: linear in the text.
     pub const fn option_in(
@@ -69,14 +70,14 @@ impl Typed<f64> {
 }
 
 impl Typed<Vec<i64>> {
-    /// An option that is a list of any whole numbers.
+    /// Declares an option that is a list of any whole numbers.
     ///
     /// Cost: linear in the text.
     pub const fn option(key: &'static str, default: &'static [i64], doc: &'static str) -> OptionDef {
         Typed::<Vec<i64>>::option_in(key, i64::MIN..=i64::MAX, default, doc)
     }
 
-    /// An option that is a list of whole numbers in a range.
+    /// Declares an option that is a list of whole numbers in a range.
     ///
     /// Cost: linear in the text.
     pub const fn option_in(
@@ -96,7 +97,7 @@ impl Typed<Vec<i64>> {
 }
 
 impl Typed<Vec<String>> {
-    /// An option that is a list of any texts.
+    /// Declares an option that is a list of any texts.
     ///
     /// Cost: linear in the text.
     pub const fn option(key: &'static str, default: &'static [&'static str], doc: &'static str) -> OptionDef {
@@ -105,7 +106,7 @@ impl Typed<Vec<String>> {
 }
 
 impl Typed<bool> {
-    /// An option that is `true` or `false`.
+    /// Declares an option that is `true` or `false`.
     ///
     /// Cost: linear in the text.
     pub const fn option(key: &'static str, default: bool, doc: &'static str) -> OptionDef {
@@ -114,7 +115,7 @@ impl Typed<bool> {
 }
 
 impl Typed<String> {
-    /// An option that is any text.
+    /// Declares an option that is any text.
     ///
     /// Cost: linear in the text.
     pub const fn option(key: &'static str, default: &'static str, doc: &'static str) -> OptionDef {
@@ -123,7 +124,7 @@ impl Typed<String> {
 }
 
 impl Typed<Option<u64>> {
-    /// An option that is a number of bytes; `None` is unlimited.
+    /// Declares an option that is a number of bytes; `None` is unlimited.
     ///
     /// Cost: linear in the text.
     pub const fn option(key: &'static str, default: Option<u64>, doc: &'static str) -> OptionDef {
@@ -132,14 +133,14 @@ impl Typed<Option<u64>> {
 }
 
 impl Typed<Vec<(String, i64)>> {
-    /// Whole numbers by name, none where nothing is said.
+    /// Declares an option of whole numbers by name, without numbers by default.
     ///
     /// Cost: linear in the text.
     pub const fn option(key: &'static str, default: [(String, i64); 0], doc: &'static str) -> OptionDef {
         Typed::<Vec<(String, i64)>>::option_in(key, i64::MIN..=i64::MAX, default, doc)
     }
 
-    /// Whole numbers in a range by name, none where nothing is said.
+    /// Declares an option of whole numbers in a range by name, without numbers by default.
     ///
     /// Cost: linear in the text.
     pub const fn option_in(
@@ -181,7 +182,7 @@ const fn equal(a: &[u8], b: &[u8]) -> bool {
     i == a.len() && i == b.len()
 }
 
-/// The name of an option, as pipelines write it.
+/// Returns the name of an option, as pipelines write it.
 ///
 /// Cost: linear in the text.
 #[doc(hidden)]
@@ -192,7 +193,7 @@ pub const fn option_key(identifier: &'static str) -> &'static str {
     }
 }
 
-/// The line that a doc comment says, for lists.
+/// Returns the line of a doc comment, for lists.
 ///
 /// Cost: linear in the text.
 #[doc(hidden)]
@@ -208,12 +209,12 @@ pub fn read_option<T: FromConfig>(options: &Options, key: &str) -> Result<T, Pas
     Ok(options.get(key)?)
 }
 
-/// Reads an option that is one of several words as the type that these are written forms of.
+/// Reads an option that is one of several words as a type that parses these words.
 ///
 /// Cost: linear in the text.
 ///
 /// # Errors
-/// If the type does not know a word that the option takes.
+/// If the type cannot parse a word that the option takes.
 #[doc(hidden)]
 pub fn read_word<T: FromStr<Err: Display>>(options: &Options, key: &str) -> Result<T, PassError> {
     let word: String = options.get(key)?;

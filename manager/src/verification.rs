@@ -1,5 +1,5 @@
-//! Checks that passes make well-formed modules, which the context does itself, and
-//! [`VerifyEach`](crate::VerifyEach).
+//! Checks that passes make well-formed modules, which the context and
+//! [`VerifyEach`](crate::VerifyEach) run.
 
 use anfora_ir::{Diagnostic, Diagnostics, FunctionKey, Module, verify_functions, verify_module};
 
@@ -8,17 +8,16 @@ use crate::error::PassError;
 use crate::phases::check_claim;
 use crate::registry::PassRegistry;
 
-/// The verification that a context does of what its passes make, besides what its instruments do.
+/// The verification of the results of passes by the context, besides what its instruments do.
 ///
-/// A context of which nothing is said verifies in builds with debug assertions, and does not in
-/// others.
+/// By default, a context verifies in builds with debug assertions, and does not in others.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Verification {
-    /// After each pass that changed something: the functions that it changed, and all of them if it
-    /// changed a signature, a name or what the module claims. A pass that made an ill-formed module
-    /// has failed, and what it did is taken back. A pass that overwrote a node that hangs at
-    /// several places leaves a remark (in builds with debug assertions), unless it
-    /// [said](anfora_ir::SharedEdits) that it means all.
+    /// After each pass that changed something, the functions that it changed are verified, and all
+    /// functions if it changed a signature, a name or the claim of the module. A pass that made an
+    /// ill-formed module has failed, and its changes are rolled back. A pass that overwrote a node
+    /// with several uses leaves a remark (in builds with debug assertions), unless it
+    /// [declared](anfora_ir::SharedEdits) that it means all of them.
     AfterEachPass,
     /// No verification, for measuring passes.
     Off,
@@ -30,13 +29,13 @@ impl Default for Verification {
     }
 }
 
-/// Checks what a pass made of a module whose edit is open.
+/// Checks the changed parts of a module whose edit is open.
 pub(crate) fn check_changed(module: &Module, registry: &PassRegistry) -> Result<(), PassError> {
     let changed: Vec<FunctionKey> = module.affected_functions();
     check_made(verify_functions(module, &changed).map(drop), module, registry)
 }
 
-/// Checks all of what a pass made.
+/// Checks a whole module that a pass made.
 pub(crate) fn check_all(module: &Module, registry: &PassRegistry) -> Result<(), PassError> {
     check_made(verify_module(module).map(drop), module, registry)
 }
@@ -51,15 +50,15 @@ fn check_made(verified: Result<(), Diagnostics>, module: &Module, registry: &Pas
     })
 }
 
-/// Returns the error of what the verifier found, under a headline.
+/// Makes the error for the findings of the verifier, under a headline.
 pub(crate) fn ill_formed(found: Diagnostics, headline: &str) -> PassError {
     let first = PassError::from(found);
     let message = format!("{headline}: {}", first.message());
     first.with_message(message)
 }
 
-/// Leaves a remark about each node that a pass, which is about to be over, overwrote while it hangs
-/// at several places.
+/// Leaves a remark about each node with several uses that the pass, which is about to end,
+/// overwrote.
 pub(crate) fn report_shared_edits(module: &mut Module, cx: &PassContext) {
     for key in module.order().to_vec() {
         let edited = module.get_mut(key).map_or_else(Vec::new, |(f, _)| f.body.take_edited_shared());

@@ -3,7 +3,7 @@
 use anfora_ir::{Arity, AttrDef, AttrKind, Context, Dim, DimId, OpDef, SymbolId, Type, TypeCall, TypeError, TypeId};
 use rustc_hash::FxHashSet;
 
-/// The rows of this family. They have no kernel: the interpreter does what they do.
+/// Returns the rows of this family. They have no kernel; the interpreter evaluates them.
 pub(crate) fn rows() -> Vec<OpDef> {
     vec![
         OpDef::new(
@@ -23,7 +23,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
     ]
 }
 
-/// The function type that is left when the captured parameters are taken away.
+/// Returns the function type without the captured parameters.
 fn make_closure(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let callee = call.as_they_are[0].ty;
     let captures: Vec<TypeId> = call.as_they_are[1..].iter().map(|o| o.ty).collect();
@@ -36,7 +36,8 @@ fn make_closure(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
         let (taken, given) = (function.params.len(), captures.len());
         return Err(TypeError::new(format!("the function takes {taken} arguments, fewer than the {given} captured")));
     };
-    // What the function's symbols stand for: extents of captures where those have them, else fresh symbols that the result binds.
+    // The values of the function's symbols: extents of captures where captures have them, otherwise
+    // fresh symbols that the result binds.
     let mut bound: Vec<Option<DimId>> = vec![None; function.symbols as usize];
     for (&p, &c) in function.params[left..].iter().zip(&captures) {
         bind(cx, p, c, &mut bound);
@@ -67,28 +68,15 @@ fn make_closure(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     Ok(cx.types.function(&params[..left], ret, &own))
 }
 
-/// Finds the symbols of a function type that stand alone as a dimension of a parameter.
+/// Binds the symbols of a function type that stand alone as a dimension of a parameter.
 fn bind(cx: &Context, param: TypeId, capture: TypeId, bound: &mut [Option<DimId>]) {
-    let mut stack = vec![(param, capture)];
-    let mut seen = FxHashSet::default();
-    while let Some((p, c)) = stack.pop() {
-        if !cx.types.is_symbolic(p) || !seen.insert((p, c)) {
-            continue;
+    cx.types.for_each_dim_beside(param, capture, &mut FxHashSet::default(), |d, e| {
+        if let Dim::Bound { depth: 0, index } = *cx.types.dims.get(d)
+            && let Some(slot @ None) = bound.get_mut(index as usize)
+        {
+            *slot = Some(e);
         }
-        match (cx.types.get(p), cx.types.get(c)) {
-            (Type::Tensor(p), Type::Tensor(c)) => {
-                for (&d, &e) in p.dims_beside(c) {
-                    if let Dim::Bound { depth: 0, index } = *cx.types.dims.get(d)
-                        && let Some(slot @ None) = bound.get_mut(index as usize)
-                    {
-                        *slot = Some(e);
-                    }
-                }
-            }
-            (Type::Tuple(p), Type::Tuple(c)) => stack.extend(p.iter().copied().zip(c.iter().copied()).rev()),
-            _ => {}
-        }
-    }
+    });
 }
 
 fn match_cast(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
@@ -101,7 +89,8 @@ fn match_cast(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     Ok(to)
 }
 
-/// Why no value of one type is one of the other; `None` if there may be one.
+/// Returns the reason why no value of type `from` can have type `to`; `None` if there may be such a
+/// value.
 fn never(cx: &mut Context, from: TypeId, to: TypeId) -> Option<String> {
     let mut stack = vec![(from, to)];
     let mut seen = FxHashSet::default();

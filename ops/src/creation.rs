@@ -1,4 +1,4 @@
-//! Operators that make tensors from attributes and scalars.
+//! Operators that create tensors from attributes and scalars.
 
 use anfora_ir::FusionPattern::ElemWise;
 use anfora_ir::{
@@ -13,7 +13,7 @@ use crate::row::row;
 use crate::shape::plain_shape;
 use crate::typing::{Elements, extent, given, one, result, same_elements, tensor};
 
-/// The rows of this family.
+/// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     vec![
         row("zeros", "all elements 0", Arity::exactly(0), shaped, |c| {
@@ -53,11 +53,11 @@ pub(crate) fn rows() -> Vec<OpDef> {
 
 /// The attribute for a shape.
 pub(crate) const SHAPE: AttrDef = AttrDef::required("shape", AttrKind::Shape, "the extents");
-/// The attribute for an element type that is float32 if left out.
+/// The attribute for an element type, which defaults to float32.
 pub(crate) const DTYPE: AttrDef =
     AttrDef::new("dtype", AttrKind::DType, AttrDefault::DType(DType::Float32), "the element type");
 
-/// The dimensions in the attribute `shape`.
+/// Returns the dimensions in the attribute `shape`.
 pub(crate) fn shape_dims<'a>(attrs: &AttrReader<'a>) -> Option<&'a [DimId]> {
     match attrs.raw("shape")? {
         Attr::Shape(dims) => Some(dims),
@@ -65,7 +65,7 @@ pub(crate) fn shape_dims<'a>(attrs: &AttrReader<'a>) -> Option<&'a [DimId]> {
     }
 }
 
-/// How many numbers `arange` counts whose bounds are known in part.
+/// Returns the number of elements of `arange` for bounds that are known in part.
 fn computed_count(call: &mut TypeCall<'_>) -> DimId {
     let [start, end, step] = [0, 1, 2].map(|i| call.elements(i).and_then(|e| e.first().copied()));
     let dims = &mut call.cx.types.dims;
@@ -83,7 +83,7 @@ fn computed_count(call: &mut TypeCall<'_>) -> DimId {
     dims.op(DimOp::Max, count, zero)
 }
 
-/// Returns the numbers in the attribute `shape`, which holds no symbols by the time that a kernel runs.
+/// Returns the numbers in the attribute `shape`, which contains no symbols when a kernel runs.
 pub(crate) fn given_dims(attrs: &AttrReader<'_>) -> Result<Vec<i64>, Failure> {
     let dims = given(shape_dims(attrs), "shape")?;
     let number = |&d: &DimId| attrs.cx.types.dims.as_constant(d);
@@ -91,12 +91,12 @@ pub(crate) fn given_dims(attrs: &AttrReader<'_>) -> Result<Vec<i64>, Failure> {
     numbers.ok_or_else(|| Failure::Mismatch("an extent in attribute `shape` is not known".into()))
 }
 
-/// The attribute `dtype`, or its default.
+/// Returns the attribute `dtype`, or its default.
 pub(crate) fn dtype_attr(attrs: &AttrReader<'_>) -> DType {
     attrs.dtype("dtype").unwrap_or(DType::Float32)
 }
 
-/// A tensor of the attributes `shape` and `dtype`.
+/// Returns the type of a tensor with the attributes `shape` and `dtype`.
 fn shaped(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let attrs = call.attrs();
     let dims = given(shape_dims(&attrs), "shape")?.to_vec();
@@ -109,7 +109,7 @@ fn shaped(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     Ok(result(call.cx, dtype, Some(&dims)))
 }
 
-/// Likewise, of floats.
+/// Returns the type of a tensor of floats with the attributes `shape` and `dtype`.
 pub(crate) fn shaped_float(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let dtype = dtype_attr(&call.attrs());
     if !Elements::Float.accepts(dtype) {

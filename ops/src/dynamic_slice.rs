@@ -1,4 +1,4 @@
-//! Slices of which operands say where they begin and end.
+//! Slices whose beginnings and ends are operands.
 
 use anfora_ir::FusionPattern::Injective;
 use anfora_ir::{Arity, KernelCall, Literal, OpDef, Splat, TypeCall, TypeError, TypeId};
@@ -12,10 +12,10 @@ use crate::row::row;
 use crate::shape::Slice;
 use crate::typing::{Elements, as_extent, expect_rank, one, optional, result, tensor};
 
-/// Numbers of the operands that are lists.
+/// The indices of the operands that are lists.
 const LISTS: std::ops::RangeInclusive<usize> = 1..=4;
 
-/// The row of this family.
+/// Returns the row of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     let doc = "a range of each axis, as operands say: begin, end, axes, strides";
     let row = row("dynamic_strided_slice", doc, Arity::between(3, 5), infer, |c| {

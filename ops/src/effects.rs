@@ -1,4 +1,4 @@
-//! Operators whose evaluation can be observed. They have no kernel: the interpreter runs them, in order.
+//! Operators with observable effects. They have no kernel; the interpreter runs them in order.
 
 use anfora_ir::{
     Arity, AttrDef, AttrDefault, AttrKind, DType, KernelError, Literal, OpDef, TypeCall, TypeError, TypeId,
@@ -8,7 +8,7 @@ use crate::creation::{DTYPE, SHAPE, shaped_float};
 use crate::kernels::random::{self, RandomStream};
 use crate::typing::{Elements, expect_rank, tensor};
 
-/// The rows of this family.
+/// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     vec![
         OpDef::new("print", "shows its operands", Arity::at_least(0), unit)
@@ -54,7 +54,8 @@ fn assert(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     Ok(call.cx.types.unit())
 }
 
-/// What `random.uniform` draws: floats in `[low, high)`. Takes one number of the stream an element.
+/// Draws floats in `[low, high)` as `random.uniform` does. Takes one number of the stream for each
+/// element.
 ///
 /// # Errors
 /// If `dtype` is not a float with kernels, or the tensor is too large.
@@ -68,7 +69,8 @@ pub fn draw_uniform(
     Ok(random::uniform(shape, dtype, low, high, stream)?)
 }
 
-/// What `random.normal` draws: floats of a normal distribution. Takes two numbers of the stream an element.
+/// Draws floats of a normal distribution as `random.normal` does. Takes two numbers of the stream
+/// for each element.
 ///
 /// # Errors
 /// If `dtype` is not a float with kernels, or the tensor is too large.

@@ -10,7 +10,7 @@ use crate::typing::{
     Elements, Extents, broadcast, broadcast_dims, differ, given, one, result, same_elements, tensor, unify,
 };
 
-/// The rows of this family.
+/// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     vec![
         row("einsum", "the sum of products that the subscripts say", Arity::at_least(1), einsum_type, |c| {
@@ -56,7 +56,7 @@ fn einsum_type(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
                 rest.push(dim);
                 continue;
             }
-            // The axes of a diagonal are equal; those of different operands broadcast.
+            // The axes of a diagonal are equal; the axes of different operands broadcast.
             match own.iter_mut().find(|(l, _)| *l == label) {
                 None => own.push((label, dim)),
                 Some((_, before)) => match unify(call.cx, *before, dim) {

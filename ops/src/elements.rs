@@ -1,8 +1,10 @@
-//! What is known of the elements of results where operands are known in part: how shapes that are computed reach the types of tensors.
+//! Known elements of results whose operands are known in part. They carry computed shapes into the
+//! types of tensors.
 //!
-//! An element is a dimension: a number, a symbol, what is computed from them, or `?`. Symbols stand for extents, so they are not negative, which
-//! is what [`bounds`] goes by. Integers wrap and dimensions do not, but a dimension that overflows is `?`, and so is what a type of fewer bits than `int64`
-//! may not hold.
+//! An element is a dimension: a number, a symbol, an expression of them, or `?`. Symbols represent
+//! extents, so they are not negative, and [`bounds`] relies on this. Integers wrap and dimensions
+//! do not, but a dimension that overflows is `?`, and so is a value that may not fit in an element
+//! type with fewer bits than `int64`.
 
 use anfora_ir::{Context, DType, Dim, DimId, DimOp, Dims, KernelCall, Literal, MAX_KNOWN_ELEMENTS, TypeCall, TypeId};
 use rustc_hash::FxHashSet;
@@ -11,29 +13,32 @@ use smallvec::SmallVec;
 /// The elements of each result.
 type Known = Option<Vec<Vec<DimId>>>;
 
-/// Dimensions are not looked into beyond so many parts.
+/// The most parts of a dimension that an analysis visits.
 const MOST_PARTS: usize = 64;
 
 // ---- Elements that stay what they are ----
 
-/// The elements of operand 0, in the same order.
+/// Returns the elements of operand 0, in the same order.
 pub(crate) fn kept(call: &mut TypeCall<'_>, _: TypeId) -> Known {
     Some(vec![call.elements(0)?.to_vec()])
 }
 
-/// Elements of operand 0, at places that the other operands, which have to be known, and the attributes say: where they go, the kernel tells
-/// on their positions.
+/// Returns elements of operand 0, at positions that the other operands and the attributes
+/// determine. The other operands must be known. The kernel computes the positions: it runs on the
+/// numbers of the elements.
 pub(crate) fn moved(call: &mut TypeCall<'_>, ty: TypeId) -> Known {
     moved_from(call, ty, 1)
 }
 
-/// Elements of all operands, likewise.
+/// Returns elements of all operands, at positions that the attributes determine. The kernel
+/// computes the positions.
 pub(crate) fn joined(call: &mut TypeCall<'_>, ty: TypeId) -> Known {
     let count = call.operands.len();
     moved_from(call, ty, count)
 }
 
-/// Elements of the first `count` operands.
+/// Returns elements of the first `count` operands, at positions that the other operands and the
+/// attributes determine.
 fn moved_from(call: &mut TypeCall<'_>, ty: TypeId, count: usize) -> Known {
     if (0..count).all(|i| call.elements(i).is_none()) {
         return None;
@@ -64,13 +69,14 @@ fn moved_from(call: &mut TypeCall<'_>, ty: TypeId, count: usize) -> Known {
     results.iter().map(place).collect()
 }
 
-/// What the kernel gives.
+/// Returns the results of the kernel.
 fn run(call: &TypeCall<'_>, operands: &[Option<&Literal>], ty: TypeId) -> Option<Vec<Literal>> {
     let kernel = call.cx.ops.get(call.op).kernel?;
     kernel(&KernelCall { operands, attrs: call.attrs(), ty }).ok()
 }
 
-/// The elements of an operand, all of them `?` if none is known; `None` if it may not say them.
+/// Returns the elements of an operand, all of them `?` if none is known; `None` if their number is
+/// not known.
 fn elements_or_unknown(call: &mut TypeCall<'_>, i: usize) -> Option<SmallVec<[DimId; 8]>> {
     if let Some(elements) = call.elements(i) {
         return Some(elements);
@@ -79,7 +85,7 @@ fn elements_or_unknown(call: &mut TypeCall<'_>, i: usize) -> Option<SmallVec<[Di
     Some(smallvec::smallvec![call.cx.types.dims.unknown(); count])
 }
 
-/// Converted to another element type.
+/// Returns the elements of operand 0, converted to another element type.
 pub(crate) fn converted(call: &mut TypeCall<'_>, ty: TypeId) -> Known {
     let mut elements = call.elements(0)?.to_vec();
     let dtype = call.cx.types.as_tensor(ty)?.dtype;
@@ -96,7 +102,7 @@ pub(crate) fn converted(call: &mut TypeCall<'_>, ty: TypeId) -> Known {
 
 // ---- Elements that are computed ----
 
-/// Of operands that are all known to the last element: what the kernel gives.
+/// Returns the results of the kernel if all elements of all operands are known.
 pub(crate) fn computed(call: &mut TypeCall<'_>, ty: TypeId) -> Known {
     let small = |o: &anfora_ir::Operand| o.absent || call.cx.types.element_count(o.ty).is_some() && o.literal.is_some();
     if !call.operands.iter().all(small) {
@@ -116,7 +122,7 @@ pub(crate) fn computed(call: &mut TypeCall<'_>, ty: TypeId) -> Known {
     Some(known)
 }
 
-/// Element by element, of operands that broadcast.
+/// Computes each element of the result from elements of the operands, which broadcast.
 fn each(call: &mut TypeCall<'_>, ty: TypeId, f: impl Fn(&mut Dims, &[DimId]) -> DimId) -> Known {
     let count = call.operands.len();
     if (0..count).all(|i| call.elements(i).is_none()) {
@@ -140,7 +146,8 @@ fn each(call: &mut TypeCall<'_>, ty: TypeId, f: impl Fn(&mut Dims, &[DimId]) -> 
     Some(vec![known])
 }
 
-/// Where the element at a row-major position of a shape comes from, in an operand of the shape `from` that broadcasts to it.
+/// Returns the position in an operand of shape `from`, which broadcasts to `shape`, of the element
+/// at a row-major position of `shape`.
 fn broadcast_position(position: usize, shape: &[usize], from: &[usize]) -> usize {
     let (mut rest, mut at, mut stride) = (position, 0, 1);
     for (i, &extent) in shape.iter().rev().enumerate() {
@@ -166,47 +173,49 @@ macro_rules! elementwise {
 }
 
 elementwise! {
-    /// The sum of all operands.
+    /// Returns the sum of all operands.
     sum = |dims, parts| fold(parts, |a, b| dims.add(a, b));
-    /// The first without the second.
+    /// Returns the first operand minus the second.
     difference = |dims, parts| dims.sub(parts[0], parts[1]);
-    /// The product of two.
+    /// Returns the product of two operands.
     product = |dims, parts| dims.mul(parts[0], parts[1]);
-    /// With the other sign.
+    /// Returns the operand with the opposite sign.
     negated = |dims, parts| { let zero = dims.constant(0); dims.sub(zero, parts[0]) };
-    /// Without its sign.
+    /// Returns the absolute value of the operand.
     magnitude = |dims, parts| match bounds(dims, parts[0]) {
         (Some(0..), _) => parts[0],
         (_, Some(..=0)) => { let zero = dims.constant(0); dims.sub(zero, parts[0]) }
         _ => dims.unknown(),
     };
-    /// The quotient truncated toward zero.
+    /// Returns the quotient, truncated toward zero.
     quotient = |dims, parts| truncated(dims, DimOp::FloorDiv, parts);
-    /// The remainder of that.
+    /// Returns the remainder of the truncated quotient.
     remainder = |dims, parts| truncated(dims, DimOp::Mod, parts);
-    /// The quotient rounded down.
+    /// Returns the quotient, rounded down.
     floor_quotient = |dims, parts| dims.op(DimOp::FloorDiv, parts[0], parts[1]);
-    /// The remainder of that.
+    /// Returns the remainder of the quotient that is rounded down.
     floor_remainder = |dims, parts| dims.op(DimOp::Mod, parts[0], parts[1]);
-    /// The largest.
+    /// Returns the largest operand.
     maximum = |dims, parts| fold(parts, |a, b| extreme(dims, DimOp::Max, a, b));
-    /// The smallest.
+    /// Returns the smallest operand.
     minimum = |dims, parts| fold(parts, |a, b| extreme(dims, DimOp::Min, a, b));
-    /// Whether two are equal.
+    /// Returns 1 where two operands are equal, and 0 where they differ.
     equal = |dims, parts| compared(dims, parts[0], parts[1], Comparison::Equal);
-    /// Whether two differ.
+    /// Returns 1 where two operands differ, and 0 where they are equal.
     not_equal = |dims, parts| { let equal = compared(dims, parts[0], parts[1], Comparison::Equal); opposite(dims, equal) };
-    /// Whether the first is less.
+    /// Returns 1 where the first operand is less than the second, and 0 where it is not.
     less = |dims, parts| compared(dims, parts[0], parts[1], Comparison::Less);
-    /// Whether the first is less or equal.
+    /// Returns 1 where the first operand is less than or equal to the second, and 0 where it is
+    /// not.
     less_equal = |dims, parts| { let less = compared(dims, parts[1], parts[0], Comparison::Less); opposite(dims, less) };
-    /// Whether the first is greater.
+    /// Returns 1 where the first operand is greater than the second, and 0 where it is not.
     greater = |dims, parts| compared(dims, parts[1], parts[0], Comparison::Less);
-    /// Whether the first is greater or equal.
+    /// Returns 1 where the first operand is greater than or equal to the second, and 0 where it is
+    /// not.
     greater_equal = |dims, parts| { let less = compared(dims, parts[0], parts[1], Comparison::Less); opposite(dims, less) };
-    /// Whether it does not hold.
+    /// Returns 1 where the operand is 0, and 0 elsewhere.
     negation = |dims, parts| opposite(dims, parts[0]);
-    /// The second where the first holds, else the third.
+    /// Returns the second operand where the first is not 0, and the third operand elsewhere.
     chosen = |dims, parts| match dims.as_constant(parts[0]) {
         Some(0) => parts[2],
         Some(_) => parts[1],
@@ -219,7 +228,8 @@ fn fold(parts: &[DimId], mut f: impl FnMut(DimId, DimId) -> DimId) -> DimId {
     parts[1..].iter().fold(parts[0], |a, &b| f(a, b))
 }
 
-/// A division that truncates: of what is not negative, it rounds down.
+/// Returns a division that truncates. It is symbolic only for operands that are not negative, where
+/// truncating is rounding down.
 fn truncated(dims: &mut Dims, op: DimOp, parts: &[DimId]) -> DimId {
     if let (Some(a), Some(b)) = (dims.as_constant(parts[0]), dims.as_constant(parts[1])) {
         let number = if op == DimOp::Mod { a.checked_rem(b) } else { a.checked_div(b) };
@@ -231,7 +241,8 @@ fn truncated(dims: &mut Dims, op: DimOp, parts: &[DimId]) -> DimId {
     }
 }
 
-/// The larger or smaller one; one of them where it is known which that is.
+/// Returns the larger or the smaller dimension. If it is known which of the two it is, returns that
+/// one.
 fn extreme(dims: &mut Dims, op: DimOp, a: DimId, b: DimId) -> DimId {
     let difference = dims.sub(a, b);
     let (first, second) = if op == DimOp::Max { (a, b) } else { (b, a) };
@@ -248,7 +259,8 @@ enum Comparison {
     Less,
 }
 
-/// 1 if it is known to hold, 0 if it is known not to.
+/// Returns 1 if the comparison is known to be true, 0 if it is known to be false, and `?`
+/// otherwise.
 fn compared(dims: &mut Dims, a: DimId, b: DimId, comparison: Comparison) -> DimId {
     let difference = dims.sub(a, b);
     let holds = match (comparison, bounds(dims, difference)) {
@@ -268,7 +280,7 @@ fn opposite(dims: &mut Dims, holds: DimId) -> DimId {
     }
 }
 
-/// What a dimension is not below, and not above, as far as that is known.
+/// Returns a lower and an upper bound of a dimension, as far as they are known.
 pub(crate) fn bounds(dims: &Dims, dim: DimId) -> (Option<i64>, Option<i64>) {
     match dims.get(dim) {
         Dim::Unknown => (None, None),
@@ -330,17 +342,18 @@ macro_rules! reductions {
 }
 
 reductions! {
-    /// The sum of the elements.
+    /// Returns the sum of the elements.
     reduced_sum = |dims, a, b| dims.add(a, b);
-    /// The product of the elements.
+    /// Returns the product of the elements.
     reduced_product = |dims, a, b| dims.mul(a, b);
-    /// The largest element.
+    /// Returns the largest element.
     reduced_maximum = |dims, a, b| extreme(dims, DimOp::Max, a, b);
-    /// The smallest element.
+    /// Returns the smallest element.
     reduced_minimum = |dims, a, b| extreme(dims, DimOp::Min, a, b);
 }
 
-/// Of all elements to one; of some, where all are known.
+/// Reduces all elements to one with `f`. A reduction of some axes is computed only if all elements
+/// are known.
 fn reduced(call: &mut TypeCall<'_>, ty: TypeId, f: impl Fn(&mut Dims, DimId, DimId) -> DimId) -> Known {
     if let known @ Some(_) = computed(call, ty) {
         return known;
@@ -357,13 +370,14 @@ fn reduced(call: &mut TypeCall<'_>, ty: TypeId, f: impl Fn(&mut Dims, DimId, Dim
 
 // ---- Elements that are made ----
 
-/// All elements one number.
+/// Returns elements that are all the same number.
 pub(crate) fn all(cx: &mut Context, ty: TypeId, number: i64) -> Known {
     let count = cx.types.element_count(ty)?;
     Some(vec![vec![cx.types.dims.constant(number); count]])
 }
 
-/// The first operand and as many as the result has, each by the third more than the one before.
+/// Returns as many elements as the result has. The first is operand 0, and each following element
+/// is greater by operand 2.
 pub(crate) fn counted(call: &mut TypeCall<'_>, ty: TypeId) -> Known {
     let count = call.cx.types.element_count(ty)?;
     let (start, step) = (call.elements(0)?[0], call.elements(2)?[0]);

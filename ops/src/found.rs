@@ -1,4 +1,5 @@
-//! Operators that look for elements. Their type does not say how large the result is; the row bounds it.
+//! Operators that search for elements. Their type does not determine the size of the result; the
+//! row bounds it.
 
 use anfora_ir::{
     Arity, AttrDef, AttrDefault, AttrKind, DType, KernelCall, OpDef, TypeCall, TypeError, TypeId, element_count,
@@ -9,7 +10,7 @@ use crate::kernels::strides::resolve_axis;
 use crate::row::row;
 use crate::typing::{Elements, Given, axis_of, expect_rank, extent, one, result, tensor};
 
-/// The rows of this family.
+/// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     vec![
         row("nonzero", "the indices of the elements that are not zero, a row for each axis", Arity::exactly(1), nonzero, |c| {
@@ -108,7 +109,7 @@ fn unique(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 fn unique_bound(c: &KernelCall<'_>) -> usize {
     let Some(x) = c.optional(0) else { return 0 };
     if x.as_splat().is_some() {
-        // One slice, which is a splat, and numbers that are one each.
+        // One slice, which is a splat, and one element in each of the other results.
         return 4 * size_of::<u64>();
     }
     let slices = match c.attrs.int("axis") {

@@ -1,4 +1,4 @@
-//! Operators that choose elements by indices in an operand.
+//! Operators that select elements by indices in an operand.
 
 use anfora_ir::FusionPattern::Injective;
 use anfora_ir::{Arity, AttrDef, AttrDefault, AttrKind, OpDef, Splat, TypeCall, TypeError, TypeId};
@@ -14,7 +14,7 @@ use crate::typing::{
 
 const AXIS: AttrDef = AttrDef::new("axis", AttrKind::Int, AttrDefault::Int(0), "the axis that the indices are of");
 
-/// The rows of this family.
+/// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     vec![
         row("gather_elements", "for each index, the element that is there along the axis, at the index's own place along the others", Arity::exactly(2), gather_elements, |c| {
@@ -66,7 +66,8 @@ fn gather_elements(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     Ok(result(call.cx, x.dtype, indices.shape.as_deref()))
 }
 
-/// That operand `i` goes with `x`, of which it has elements along an axis: as many axes, and nowhere else more.
+/// Checks that operand `i` has the rank of `x`, and that its extents are not larger except along
+/// the axis.
 pub(crate) fn along(
     call: &mut TypeCall<'_>,
     x: &anfora_ir::TensorType,
@@ -92,7 +93,8 @@ pub(crate) fn along(
     Ok(())
 }
 
-/// The shape of the slices of operand 0 that the lists of indices in operand 1 name, and how many axes of each the two have in common.
+/// Returns the shape of the slices of operand 0 that the lists of indices in operand 1 select.
+/// `batch` is the number of leading axes that both operands have in common.
 pub(crate) fn slices(call: &mut TypeCall<'_>, batch: i64) -> Result<Option<Extents>, TypeError> {
     let x = tensor(call, 0, Elements::Any)?;
     let indices = tensor(call, 1, Elements::Integer)?;

@@ -16,7 +16,7 @@ use crate::row::row;
 use crate::steps;
 use crate::typing::{Elements, Extents, Given, as_extent, expect_rank, extent, given, one, result, tensor};
 
-/// The rows of this family.
+/// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     vec![
         row(
@@ -94,7 +94,8 @@ pub(crate) fn rows() -> Vec<OpDef> {
     ]
 }
 
-/// Each element of the result is an element of the operand where the nearest one is taken, and else a sum of several.
+/// Returns the fusion pattern. With the nearest method, each element of the result is an element of
+/// the operand; with other methods, it is a sum of several elements.
 fn by_method(attrs: &AttrReader<'_>) -> FusionPattern {
     match attrs.str("method") {
         Some("nearest") => Injective,
@@ -127,7 +128,7 @@ const ASPECT_RATIO: AttrDef = AttrDef::new(
     "how extents are meant: `stretch`, or, with one ratio for all axes, `not_larger` or `not_smaller`",
 );
 
-/// The value of a string attribute.
+/// Returns the value for a string attribute.
 fn choice<T: Copy>(attrs: &AttrReader<'_>, name: &str, values: &[(&str, T)]) -> Result<T, Failure> {
     let value = given(attrs.str(name), name)?;
     let found = values.iter().find(|(v, _)| *v == value);
@@ -174,7 +175,7 @@ fn aspect_ratio(attrs: &AttrReader<'_>) -> Result<AspectRatio, Failure> {
     choice(attrs, "keep_aspect_ratio_policy", &values)
 }
 
-/// The axes that are resized, counted from the start.
+/// Returns the resized axes, counted from the start.
 fn named_axes(attrs: &AttrReader<'_>, rank: usize) -> Result<SmallVec<[usize; 6]>, Failure> {
     match attrs.ints("axes") {
         None => Ok((0..rank).collect()),
@@ -185,7 +186,8 @@ fn named_axes(attrs: &AttrReader<'_>, rank: usize) -> Result<SmallVec<[usize; 6]
     }
 }
 
-/// How each axis is resized; `coordinates` says it of an axis by its number among the number of axes.
+/// Returns the parameters of each resized axis. The arguments of `coordinates` are the index of an
+/// axis in the list of resized axes and the length of the list.
 fn axes(c: &KernelCall<'_>, coordinates: impl Fn(usize, usize) -> Coordinates) -> Result<Vec<Axis>, KernelError> {
     let (x, size) = (c.operand(0)?, Size::read(c.operand(1)?)?);
     let named = named_axes(&c.attrs, x.rank())?;
@@ -198,7 +200,7 @@ fn axes(c: &KernelCall<'_>, coordinates: impl Fn(usize, usize) -> Coordinates) -
     Ok(named.iter().zip(outputs).enumerate().map(axis).collect())
 }
 
-/// Starts and ends of the region, one of each for every axis.
+/// Returns the starts and then the ends of the region, one of each for every axis.
 fn region(roi: &Literal) -> Result<Vec<f64>, KernelError> {
     let wide = cast(roi, DType::Float64)?;
     Ok(wide.elements::<f64>().map(|e| e.into_owned()).unwrap_or_default())
@@ -226,7 +228,7 @@ fn cropped(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     }
 }
 
-/// The type of the result, and the number of axes that are resized if it is known.
+/// Returns the type of the result, and the number of resized axes if it is known.
 fn resize_type(call: &mut TypeCall<'_>, sizes: &[DType]) -> Result<(TypeId, Option<usize>), TypeError> {
     let filter = filter(&call.attrs())?;
     let aspect = aspect_ratio(&call.attrs())?;

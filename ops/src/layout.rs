@@ -1,4 +1,4 @@
-//! Operators that lay elements out anew: tiles, triangles, blocks.
+//! Operators that rearrange elements: tiles, triangles, blocks.
 
 use anfora_ir::FusionPattern::{ElemWise, Injective};
 use anfora_ir::{
@@ -16,7 +16,7 @@ use crate::kernels::strides::resolve_axis;
 use crate::row::{row, with_kernel};
 use crate::typing::{Elements, Extents, Given, as_extent, expect_one, expect_rank, one, ranked, result, tensor};
 
-/// The rows of this family.
+/// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     vec![
         row(
@@ -173,7 +173,7 @@ fn tile(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     Ok(result(call.cx, x.dtype, Some(&shape)))
 }
 
-/// The operand that says which diagonal.
+/// Returns the number of the diagonal in operand 1; 0 if it is omitted.
 fn diagonal(c: &KernelCall<'_>) -> Result<i64, Failure> {
     let Some(k) = c.optional(1) else { return Ok(0) };
     one_integer(k, "diagonal")
@@ -212,7 +212,7 @@ fn order(mode: Option<&str>) -> Result<BlockOrder, Failure> {
     }
 }
 
-/// The image and the extent of a block.
+/// Returns the type of the image, its shape and the extent of a block.
 fn blocks(call: &mut TypeCall<'_>) -> Result<(TensorType, Extents, i64), TypeError> {
     let x = tensor(call, 0, Elements::Any)?;
     order(call.attrs().str("mode"))?;
@@ -224,7 +224,8 @@ fn blocks(call: &mut TypeCall<'_>) -> Result<(TensorType, Extents, i64), TypeErr
     Ok((x, shape, block))
 }
 
-/// A dimension divided by a constant that divides it; `?` where that is not known.
+/// Divides a dimension by a constant that must divide it. Returns `?` if it is not known whether it
+/// does.
 fn divided(cx: &mut Context, dim: DimId, by: i64, what: &str) -> Result<DimId, TypeError> {
     let dims = &mut cx.types.dims;
     let by = dims.constant(by);

@@ -1,18 +1,21 @@
-//! The standard operators of anfora: one row each.
+//! The standard operators of anfora, with a row for each operator.
 //!
-//! A row ([`OpDef`]) says all that passes need to know of an operator: arity, attributes with types and defaults, type rule, purity,
-//! fusion pattern and kernel. Rows stand in one file a family; `OPS.md`, beside the sources, lists them. What an operator does with an
-//! element is in the row; how elements are walked through is one of five shapes of loop that the kernels share.
+//! A row ([`OpDef`]) has all that passes need to know of an operator: arity, attributes with types
+//! and defaults, type rule, purity, fusion pattern and kernel. Each family of rows has a file;
+//! `OPS.md`, beside the sources, lists the rows. The row contains the computation on an element.
+//! The iteration over elements is one of five kinds of loops that the kernels share.
 //!
-//! # Operators of one's own
-//! An embedder's operator is a row too, registered by one call ([`OpRegistry::register`]) in a registry that has the standard ones or not
-//! ([`register`]). [`typing`] has what type rules need, [`loops`] what kernels need.
+//! # Custom operators
+//! An embedder's operator is a row too. One call ([`OpRegistry::register`]) adds it to a registry,
+//! with or without the standard operators ([`register`]). [`typing`] has functions for type rules,
+//! and [`loops`] has loops for kernels.
 //!
 //! # Numbers
-//! Results have the same bits on every machine. Integers wrap around; float16 and bfloat16 are computed in float32 and rounded
-//! once an operator; sums add in ascending index order; nothing is fused; a NaN that an operator computes is the canonical one, while operators
-//! that only move elements keep their bits. A splat stays a splat wherever all elements of the result are equal by construction, and is
-//! never written out on the way.
+//! Results have the same bits on every machine. Integers wrap around. float16 and bfloat16 are
+//! computed in float32 and rounded once per operator. Sums add in ascending index order, and
+//! operations are not fused. A NaN that an operator computes is the canonical NaN, while operators
+//! that only move elements keep their bits. A splat stays a splat wherever all elements of the
+//! result are equal by construction, and is never expanded on the way.
 //!
 //! # Example
 //! ```
@@ -68,7 +71,7 @@ pub use effects::{draw_normal, draw_uniform};
 pub use kernels::Failure;
 pub use kernels::random::RandomStream;
 
-/// The standard rows.
+/// Returns the standard rows.
 fn rows() -> impl Iterator<Item = OpDef> {
     [
         elementwise::rows(),
@@ -99,15 +102,15 @@ fn rows() -> impl Iterator<Item = OpDef> {
     .flatten()
 }
 
-/// Adds the standard operators to a registry, which may have others.
+/// Adds the standard operators to a registry, which may contain others.
 ///
 /// # Errors
-/// If one of the names is taken; the rows before it have been added then.
+/// If one of the names is taken. The rows before it have been added then.
 pub fn register(registry: &mut OpRegistry) -> Result<(), RegisterError> {
     rows().try_for_each(|row| registry.register(row).map(|_| ()))
 }
 
-/// The registry of the standard operators, made once.
+/// Returns the registry of the standard operators. It is created once.
 pub fn standard() -> Arc<OpRegistry> {
     static STANDARD: OnceLock<Arc<OpRegistry>> = OnceLock::new();
     let registry = STANDARD.get_or_init(|| {

@@ -1,8 +1,9 @@
-//! The elementwise loops, for kernels of operators of one's own.
+//! The elementwise loops, for kernels of custom operators.
 //!
-//! They broadcast as the standard operators do, keep splats as splats, refuse results that are too large to be stored, and
-//! make every NaN that they store the canonical one. For results of the same bits on every machine, take functions from `libm` and not
-//! from the standard library, and do not fuse multiplications and additions.
+//! The loops broadcast as the standard operators do, keep splats as splats, reject results that are
+//! too large to be stored, and replace every NaN that they store by the canonical NaN. For results
+//! with the same bits on every machine, take functions from `libm` instead of the standard library,
+//! and do not fuse multiplications and additions.
 //!
 //! ```
 //! use anfora_ir::Literal;
@@ -32,7 +33,7 @@ fn expect_elements<T: Scalar>(x: &Literal) -> Result<(), Failure> {
     }
 }
 
-/// `f` of every element.
+/// Applies `f` to every element.
 ///
 /// # Errors
 /// If `x` does not have elements of `T`, or the result is too large.
@@ -41,10 +42,11 @@ pub fn map<T: Scalar, R: Scalar>(x: &Literal, f: impl Fn(T) -> R) -> Result<Lite
     Ok(elementwise::map(x, |e: T| f(e).canonical())?)
 }
 
-/// `f` of every pair of elements, broadcast.
+/// Applies `f` to every pair of elements, with broadcasting.
 ///
 /// # Errors
-/// If the operands do not have elements of `A` and `B`, or do not broadcast, or the result is too large.
+/// If the operands do not have elements of `A` and `B`, or do not broadcast, or the result is too
+/// large.
 pub fn zip<A: Scalar, B: Scalar, R: Scalar>(
     a: &Literal,
     b: &Literal,
@@ -55,8 +57,8 @@ pub fn zip<A: Scalar, B: Scalar, R: Scalar>(
     Ok(elementwise::zip(a, b, |x: A, y: B| f(x, y).canonical())?)
 }
 
-/// A function of floating-point numbers of every element: of `float32` by `single`, of `float64` by `double`; `float16` and `bfloat16` are
-/// computed by `single` and rounded once.
+/// Applies a function to every float: `single` to `float32`, and `double` to `float64`. `float16`
+/// and `bfloat16` are computed by `single` and rounded once.
 ///
 /// # Errors
 /// If the elements are not floating-point numbers, or the result is too large.
@@ -71,10 +73,13 @@ pub fn map_float(
     )
 }
 
-/// Likewise of every pair of elements of two operands, broadcast.
+/// Applies a function to every pair of floats of two operands, with broadcasting: `single` to
+/// `float32`, and `double` to `float64`. `float16` and `bfloat16` are computed by `single` and
+/// rounded once.
 ///
 /// # Errors
-/// If the elements are not floating-point numbers of one type, the operands do not broadcast, or the result is too large.
+/// If the elements are not floating-point numbers of one type, the operands do not broadcast, or
+/// the result is too large.
 pub fn zip_float(
     a: &Literal,
     b: &Literal,
@@ -88,10 +93,12 @@ pub fn zip_float(
     })?)
 }
 
-/// Whether something holds for every pair of elements of two operands, broadcast: a tensor of `bool`.
+/// Compares every pair of floats of two operands, with broadcasting. Returns a tensor of `bool`.
+/// The comparison is `single` or `double`, as for [`zip_float`].
 ///
 /// # Errors
-/// As [`zip_float`].
+/// If the elements are not floating-point numbers of one type, the operands do not broadcast, or
+/// the result is too large.
 pub fn compare_float(
     a: &Literal,
     b: &Literal,
@@ -105,7 +112,7 @@ pub fn compare_float(
     })?)
 }
 
-/// The one of two functions that computes in this type.
+/// Selects the one of two functions that computes in this type.
 trait Chosen: Sized {
     fn apply1(f: &(impl Fn(f32) -> f32, impl Fn(f64) -> f64), x: Self) -> Self;
     fn apply2(f: &(impl Fn(f32, f32) -> f32, impl Fn(f64, f64) -> f64), x: Self, y: Self) -> Self;

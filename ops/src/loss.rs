@@ -18,7 +18,7 @@ const ATTRS: &[AttrDef] = &[
     AttrDef::optional("ignore_index", AttrKind::Int, "samples of this class do not count"),
 ];
 
-/// The rows of this family.
+/// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     vec![
         row(
@@ -55,7 +55,7 @@ fn of<'a>(c: &KernelCall<'a>) -> Result<Loss<'a>, KernelError> {
     })
 }
 
-/// The types of the loss and of operand 0.
+/// Returns the types of the loss and of operand 0.
 fn infer(call: &mut TypeCall<'_>) -> Result<(TypeId, TypeId), TypeError> {
     let x = tensor(call, 0, Elements::Float)?;
     let targets = tensor(call, 1, Elements::Integer)?;

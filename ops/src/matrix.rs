@@ -11,7 +11,7 @@ use crate::typing::{
     Elements, Extents, Given, broadcast, differ, one, optional, ranked, result, same_elements, tensor, unify,
 };
 
-/// The rows of this family.
+/// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     vec![
         row(
@@ -87,7 +87,7 @@ fn matmul_type(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     product_type(call, 0, 1, &a, &b, a.dtype)
 }
 
-/// The type of a product of the operands `i` and `j`, with elements of `dtype`.
+/// Returns the type of a product of the operands `i` and `j`, with elements of `dtype`.
 pub(crate) fn product_type(
     call: &mut TypeCall<'_>,
     i: usize,

@@ -27,14 +27,14 @@ const CHANNELS: AttrDef = AttrDef::new("axis", AttrKind::Int, AttrDefault::Int(1
 const LAST_AXES: AttrDef =
     AttrDef::new("axes", AttrKind::Ints, AttrDefault::Ints(&[-1]), "the axes normalised over: the last, in order");
 
-/// The rows of this family.
+/// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     let mut rows = by_given_statistics();
     rows.extend(by_own_statistics());
     rows
 }
 
-/// Rows whose statistics are operands, or that need none.
+/// Returns the rows whose statistics are operands, or that need none.
 fn by_given_statistics() -> Vec<OpDef> {
     vec![
         row(
@@ -104,7 +104,7 @@ fn by_given_statistics() -> Vec<OpDef> {
     ]
 }
 
-/// Rows that normalise by what their operand comes to.
+/// Returns the rows that normalise by statistics of their operand.
 fn by_own_statistics() -> Vec<OpDef> {
     vec![
         row(
@@ -268,7 +268,7 @@ fn norm_of_order(p: i64) -> Result<Statistic, Failure> {
     }
 }
 
-/// The extent of the channels of operand 0; `?` if it is not known.
+/// Returns the extent of the channels of operand 0; `?` if it is not known.
 fn channels(call: &TypeCall<'_>, x: &TensorType) -> Result<DimId, TypeError> {
     match x.shape.as_deref() {
         None => Ok(call.cx.types.dims.unknown()),
@@ -277,7 +277,7 @@ fn channels(call: &TypeCall<'_>, x: &TensorType) -> Result<DimId, TypeError> {
     }
 }
 
-/// Checks operands that have one element a channel.
+/// Checks operands that have an element for each channel.
 fn by_channel(call: &mut TypeCall<'_>, x: &TensorType, channels: DimId, last: usize) -> Result<(), TypeError> {
     for i in 1..=last {
         let p = tensor(call, i, Elements::Float)?;
@@ -295,7 +295,7 @@ fn batch_norm(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     Ok(call.operands[0].ty)
 }
 
-/// The extent of the channels, which all but the first operand of a batch norm have.
+/// Returns the extent of the channels, which all operands of a batch norm but the first have.
 fn batch_channels(call: &mut TypeCall<'_>) -> Result<DimId, TypeError> {
     let x = tensor(call, 0, Elements::Float)?;
     let axis = axis_of(call.attrs().given_int("axis")?, &x)?;
@@ -314,7 +314,7 @@ fn batch_norm_training(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     Ok(call.cx.types.tuple(&[call.operands[0].ty, running, running]))
 }
 
-/// The first of the axes that are normalised over.
+/// Returns the first of the normalised axes.
 fn first_axis(axes: &[i64], rank: usize) -> Result<usize, Failure> {
     let first = rank.checked_sub(axes.len());
     let in_order = |first: usize| {
@@ -326,7 +326,7 @@ fn first_axis(axes: &[i64], rank: usize) -> Result<usize, Failure> {
     }
 }
 
-/// Checks that an operand broadcasts to the first, which stays as it is.
+/// Checks that an operand broadcasts to the shape of operand 0.
 fn broadcasts(cx: &mut Context, x: &TensorType, p: &TensorType, i: usize) -> Result<(), TypeError> {
     same_elements(x, p, i)?;
     let (Some(shape), Some(whole)) = (&p.shape, &x.shape) else { return Ok(()) };
@@ -342,7 +342,8 @@ fn broadcasts(cx: &mut Context, x: &TensorType, p: &TensorType, i: usize) -> Res
     Ok(())
 }
 
-/// The shape of what is computed once for all elements that are normalised together; `None` if it is not known.
+/// Returns the type of operand 0, and the shape of the statistics, which have one element for each
+/// group of elements that are normalised together. The shape is `None` if it is not known.
 fn statistics_shape(call: &mut TypeCall<'_>, last_operand: usize) -> Result<(TensorType, Option<Extents>), TypeError> {
     let x = tensor(call, 0, Elements::Float)?;
     let axes = call.attrs().given_ints("axes")?;

@@ -9,7 +9,7 @@ use crate::kernels::reduction::Extreme;
 use crate::row::row;
 use crate::typing::{Elements, Given, as_extent, axis_of, expect_one, extent, result, tensor};
 
-/// The rows of this family.
+/// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     vec![
         row(

@@ -12,7 +12,7 @@ use crate::kernels::strides::{resolve_axes, resolve_axis};
 use crate::row::row;
 use crate::typing::{Elements, Extents, as_extent, expect_rank, one, result, same_elements, tensor};
 
-/// The rows of this family.
+/// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     vec![
         row("nn.pad", "with axes cut and extended", Arity::between(2, 4), padded, |c| {
@@ -76,7 +76,7 @@ fn zero(x: &Literal) -> Literal {
     Literal::splat_bytes(x.dtype(), &[], &[0; 8])
 }
 
-/// What is put beyond the ends.
+/// Returns the value beyond the ends.
 fn value(c: &KernelCall<'_>, x: &Literal) -> Result<Literal, Failure> {
     match c.optional(2) {
         None => Ok(zero(x)),
@@ -85,7 +85,7 @@ fn value(c: &KernelCall<'_>, x: &Literal) -> Result<Literal, Failure> {
     }
 }
 
-/// The axes that numbers are of, counted from the start.
+/// Returns the axes to which a list of `count` numbers refers, counted from the start.
 fn chosen(axes: Option<&[i64]>, rank: usize, count: usize) -> Result<Vec<usize>, Failure> {
     let axes = match axes {
         None => (0..rank).collect(),
@@ -100,7 +100,7 @@ fn chosen(axes: Option<&[i64]>, rank: usize, count: usize) -> Result<Vec<usize>,
     Ok(axes)
 }
 
-/// How each axis is cut and extended: `numbers` are all begins, then all ends.
+/// Returns the padding of each axis: `numbers` has all beginnings, then all ends.
 fn paddings(rank: usize, numbers: &[i64], axes: Option<&[i64]>) -> Result<Vec<Padding>, Failure> {
     if numbers.len() % 2 == 1 {
         return Err(Failure::Mismatch(format!("{} numbers are not a begin and an end for each axis", numbers.len())));
@@ -113,7 +113,7 @@ fn paddings(rank: usize, numbers: &[i64], axes: Option<&[i64]>) -> Result<Vec<Pa
     Ok(paddings)
 }
 
-/// A list of integers in an operand, if it is known.
+/// Returns the list of integers in an operand, if it is known.
 fn list(call: &TypeCall<'_>, i: usize) -> Result<Option<Vec<i64>>, TypeError> {
     let operand = tensor(call, i, Elements::Integer)?;
     expect_rank(&operand, i, 1)?;

@@ -1,4 +1,5 @@
-//! Pools besides those of the largest and the mean, and what undoes windows: transposed convolutions, unpooling, images of patches.
+//! Pools other than those of the largest element and the mean, and the inverses of windows:
+//! transposed convolutions, unpooling, images of patches.
 
 use anfora_ir::FusionPattern::{Opaque, OutEWiseFusable};
 use anfora_ir::{
@@ -18,7 +19,7 @@ use crate::typing::{
 };
 use crate::window::{CEIL_MODE, GROUPS, Lists, POOL_SIZE, dilation, global_type, padding, pool_dims, strides};
 
-/// The rows of this family.
+/// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     let mut rows = Vec::new();
     rows.extend(by_axes::<1>(
@@ -103,7 +104,8 @@ const fn per_axis(name: &'static str, doc: &'static str) -> AttrDef {
     AttrDef::optional(name, AttrKind::Ints, doc)
 }
 
-/// `pool` are the attributes of pools: size, strides, padding, dilation and ceil_mode, then `p`, then `column_major`.
+/// Returns the rows for a number of spatial axes. `pool` lists the attributes of pools: size,
+/// strides, padding, dilation and ceil_mode, then `p`, then `column_major`.
 fn by_axes<const N: usize>(
     [lp, with_indices, global_max, global_lp, unpool, transpose]: [&'static str; 6],
     pool: &'static [AttrDef; 7],
@@ -218,7 +220,7 @@ fn norm(call: &TypeCall<'_>) -> Result<(), TypeError> {
     if p < 1 { Err(TypeError::new(format!("there is no {p}-norm"))) } else { Ok(()) }
 }
 
-/// The extents that a list of integers names.
+/// Returns the extents in a list of integers.
 fn extents_of(list: &Literal, least: i64) -> Result<Vec<usize>, Failure> {
     let extents = if list.rank() == 1 && list.element_count() <= 64 { list.to_i64s() } else { None };
     let extents = extents.ok_or_else(|| Failure::Mismatch("a shape is a list of at most 64 integers".into()))?;
@@ -229,7 +231,7 @@ fn extents_of(list: &Literal, least: i64) -> Result<Vec<usize>, Failure> {
         .ok_or_else(|| Failure::Mismatch("an extent is negative, or zero".into()))
 }
 
-/// The shape of which windows that do not overlap give `shape`.
+/// Returns the shape from which windows without overlap produce `shape`.
 fn unpooled(shape: &[usize], lists: &Lists) -> Result<Vec<usize>, Failure> {
     let mut unpooled = shape.to_vec();
     let spatial = shape.len().saturating_sub(2);
@@ -244,7 +246,7 @@ fn unpooled(shape: &[usize], lists: &Lists) -> Result<Vec<usize>, Failure> {
     Ok(unpooled)
 }
 
-/// The extent of the result of what undoes windows along an axis.
+/// Returns the extent of the result of an inverse of windows along an axis.
 fn undone(
     cx: &mut Context,
     input: DimId,
@@ -261,7 +263,7 @@ fn undone(
         let undone = transposed::transposed_extent(known, kernel, stride, dilation, padding, more)?;
         return Ok(extent(cx, undone));
     }
-    // The lists are in range if they are for an extent that is large enough.
+    // A large extent is used to check whether the lists are in range.
     transposed::transposed_extent(1 << 40, kernel, stride, dilation, padding, more)?;
     let dims = &mut cx.types.dims;
     let reach = (kernel - 1) * dilation + 1;
@@ -355,7 +357,7 @@ fn unpool_type(call: &mut TypeCall<'_>, spatial: usize) -> Result<TypeId, TypeEr
     Ok(result(call.cx, x.dtype, Some(&dims)))
 }
 
-/// The lists of windows over an image, with the values of those that are left out.
+/// The lists of windows over an image, with the defaults of omitted lists.
 struct ImageLists(Lists);
 
 impl ImageLists {

@@ -46,7 +46,7 @@ const DEQUANTIZE_ATTRS: &[AttrDef] = &[
     AttrDef::optional(DTYPE, AttrKind::DType, "the element type of the result; that of the scale if left out"),
 ];
 
-/// The rows of this family.
+/// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     let mut rows = vec![
         row(
@@ -206,7 +206,7 @@ fn scaled<'a>(c: &'a KernelCall<'_>, i: usize) -> Result<Scaled<'a>, KernelError
     Ok(Scaled { scale: c.operand(i)?, zero: c.operand(i + 1)? })
 }
 
-/// An operand of 8-bit integers.
+/// Returns the type of an operand, which must have 8-bit integers.
 fn eight_bits(call: &TypeCall<'_>, i: usize) -> Result<TensorType, TypeError> {
     let x = tensor(call, i, Elements::Integer)?;
     if matches!(x.dtype, DType::Int8 | DType::UInt8) {
@@ -216,7 +216,7 @@ fn eight_bits(call: &TypeCall<'_>, i: usize) -> Result<TensorType, TypeError> {
     Err(TypeError::operand(i, format!("operand {i} has elements of {found}, but int8 or uint8 is wanted")))
 }
 
-/// A zero point, if there is one, has the element type of what it is the zero point of.
+/// Returns the type of a zero point, if there is one. It must have the element type of `x`.
 fn zero_point(call: &TypeCall<'_>, x: &TensorType, i: usize) -> Result<Option<TensorType>, TypeError> {
     let zero = optional(call, i, Elements::Any)?;
     if let Some(zero) = zero.as_ref().filter(|z| z.dtype != x.dtype) {
@@ -226,7 +226,8 @@ fn zero_point(call: &TypeCall<'_>, x: &TensorType, i: usize) -> Result<Option<Te
     Ok(zero)
 }
 
-/// Looks at scales and zero points of a product of two quantized tensors; the element type of the result.
+/// Checks the scales and zero points of a product of two quantized tensors. Returns the element
+/// type of the result.
 fn scaled_operands(call: &TypeCall<'_>, a: &TensorType, b: &TensorType) -> Result<DType, TypeError> {
     let scale = tensor(call, 1, Elements::Float)?;
     for i in [4, 6] {
@@ -244,7 +245,7 @@ fn scaled_operands(call: &TypeCall<'_>, a: &TensorType, b: &TensorType) -> Resul
     Ok(eight_bits(call, 7)?.dtype)
 }
 
-/// Fails if scales or zero points are known not to belong to the elements.
+/// Fails if the shape of scales or zero points is known not to fit the elements.
 fn belongs(call: &mut TypeCall<'_>, x: &TensorType, i: usize) -> Result<(), TypeError> {
     let attrs = call.attrs();
     let (axis, block) = (attrs.given_int("axis")?, attrs.given_int("block_size")?);
@@ -282,7 +283,7 @@ fn quantize_type(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
         (Some(zero), _) => zero.dtype,
         (None, wanted) => wanted.unwrap_or(DType::UInt8),
     };
-    // Small floats quantize too, though nothing computes with them.
+    // Quantization to small floats is accepted too, though no kernel computes with them.
     let is_stored_number = Elements::Number.accepts(to) && !to.has_kernels();
     if !Elements::Integer.accepts(to) && !is_stored_number {
         return Err(TypeError::new(format!("the result has elements of {to}, but integers are wanted")));

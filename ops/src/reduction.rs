@@ -25,7 +25,7 @@ const AXIS: &[AttrDef] = &[
     AttrDef::flag("select_last_index", "whether the last of several is meant, not the first"),
 ];
 
-/// The rows of this family.
+/// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     with_kernel! {
         fn reduce(name: &'static str, doc: &'static str, infer: TypeRule; kernel) -> OpDef {
@@ -89,7 +89,7 @@ fn fold(c: &KernelCall<'_>, op: Reduce) -> Result<Vec<Literal>, KernelError> {
     one(reduction::reduce(op, x, &axes))
 }
 
-/// The axes that an operand lists; `None` if that means all.
+/// Returns the axes that an operand lists; `None` if the list stands for all axes.
 fn listed(axes: Vec<i64>, attrs: AttrReader<'_>) -> Result<Option<Vec<i64>>, Failure> {
     let none_means_none = attrs.given_bool("noop_with_empty_axes")?;
     Ok(if axes.is_empty() && !none_means_none { None } else { Some(axes) })
@@ -118,7 +118,7 @@ fn reduce_to_index(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     reduce(call, Elements::Number, axes, Some(DType::Int64))
 }
 
-/// The axes are an attribute or an operand.
+/// Returns the type of a reduction whose axes are an attribute or an operand.
 fn reduce_listed(call: &mut TypeCall<'_>, elements: Elements) -> Result<TypeId, TypeError> {
     let axes = call.attrs().ints("axis");
     let Some(operand) = optional(call, 1, Elements::Integer)? else { return reduce(call, elements, axes, None) };
@@ -137,7 +137,8 @@ fn reduce_listed(call: &mut TypeCall<'_>, elements: Elements) -> Result<TypeId, 
     let x = tensor(call, 0, elements)?;
     let keepdims = call.attrs().given_bool("keepdims")?;
     let Some(shape) = &x.shape else { return Ok(call.cx.types.unranked(x.dtype)) };
-    // Axes are not listed twice, so as many as there are means all.
+    // Axes are not listed twice, so a list with as many entries as there are axes names all of
+    // them.
     match count {
         Some(count) if count > shape.len() => {
             Err(TypeError::operand(1, format!("operand 1 lists {count} axes, but there are {}", shape.len())))

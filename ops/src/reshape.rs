@@ -1,4 +1,5 @@
-//! What is known of the extents of a reshape: by the numbers in the shape, and by what is left of the number of elements.
+//! Inference of the extents of a reshape, from the numbers in the shape and from the number of
+//! elements.
 
 use anfora_ir::{Context, Dim, DimId, DimOp, Dims, Term, TypeCall, TypeError, TypeId};
 use smallvec::SmallVec;
@@ -7,7 +8,7 @@ use crate::elements;
 use crate::shape::listed_extents;
 use crate::typing::{Elements, Extents, Given, result, tensor};
 
-/// The type of a reshape.
+/// Returns the type of a reshape.
 pub(crate) fn infer(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Any)?;
     let Some(target) = listed_extents(call, 1)? else { return Ok(call.cx.types.unranked(x.dtype)) };
@@ -40,7 +41,8 @@ pub(crate) fn infer(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     Ok(result(call.cx, x.dtype, Some(&dims)))
 }
 
-/// The one extent that is not known and follows from the others, none of which is 0, and the number of elements.
+/// Returns the axis of an unknown extent that follows from the number of elements and the other
+/// extents. All other extents must be known to be at least 1.
 fn left_over(cx: &mut Context, dims: &[DimId]) -> Option<usize> {
     let unknown = cx.types.dims.unknown();
     let axis = dims.iter().position(|&d| d == unknown)?;
@@ -50,8 +52,9 @@ fn left_over(cx: &mut Context, dims: &[DimId]) -> Option<usize> {
     (elements::bounds(&cx.types.dims, rest).0 >= Some(1)).then_some(axis)
 }
 
-/// Whether a number in the shape of a reshape that is known by symbols only is the extent that the result has there: whether it
-/// cannot be -1, and, where 0 copies an extent of the operand, is not 0 unless that is.
+/// Returns true if a symbolic number in the target shape of a reshape is the extent of the result.
+/// It must not be possible that the number is -1. If 0 copies an extent of the operand, the number
+/// must not be 0 unless that extent is 0.
 fn extent_is_said(cx: &mut Context, dim: DimId, from: Option<&[DimId]>, axis: usize, allow_zero: bool) -> bool {
     let dims = &mut cx.types.dims;
     match elements::bounds(dims, dim).0 {
@@ -61,7 +64,7 @@ fn extent_is_said(cx: &mut Context, dim: DimId, from: Option<&[DimId]>, axis: us
         _ => return false,
     }
     let Some(from) = from else { return false };
-    // Without an extent to copy, 0 fails.
+    // Without an extent to copy, a 0 makes the call fail.
     let Some(&copied) = from.get(axis) else { return true };
     let multiple = match dims.get(dim) {
         Dim::Sum(terms) if terms.len() == 1 => terms[0].coefficient,
@@ -71,10 +74,11 @@ fn extent_is_said(cx: &mut Context, dim: DimId, from: Option<&[DimId]>, axis: us
     copied != dims.unknown() && dims.mul(copied, by) == dim
 }
 
-/// Finds the inferred extent of a reshape, and fails if the numbers of elements are known to differ.
+/// Computes the inferred extent of a reshape, and fails if the numbers of elements are known to
+/// differ.
 fn fit(cx: &mut Context, from: &[DimId], to: &mut Extents, inferred: Option<usize>) -> Result<(), TypeError> {
     let unknown = cx.types.dims.unknown();
-    // Extents that are on both sides say nothing, unless they are 0.
+    // Extents on both sides cancel out, unless they are 0.
     let mut left: SmallVec<[DimId; 4]> = from.into();
     let mut right: SmallVec<[DimId; 4]> = SmallVec::new();
     for (axis, &dim) in to.iter().enumerate() {
@@ -103,22 +107,24 @@ fn fit(cx: &mut Context, from: &[DimId], to: &mut Extents, inferred: Option<usiz
         (Some(axis), _, Some(r)) if r != 0 => {
             let remainder = dims.op(DimOp::Mod, have, rest);
             let quotient = dims.op(DimOp::FloorDiv, have, rest);
-            // A remainder that is not known to be 0 makes the call fail unless it is 0, and then the quotient is right too.
+            // The call fails unless the remainder is 0. If it is not known to be 0, the extent
+            // stays unknown.
             to[axis] = if dims.as_constant(remainder) == Some(0) { quotient } else { unknown };
             Ok(())
         }
-        // 0 of the others makes the call fail.
+        // If one of the other extents is 0, the call fails.
         (Some(axis), ..) => {
             to[axis] = quotient(dims, have, rest).unwrap_or(unknown);
             Ok(())
         }
-        // An extent that is on both sides and not known may be 0, and then they fit.
+        // An extent on both sides that is not known may be 0, and then the shapes fit.
         (None, Some(h), Some(r)) if h != r && from.iter().all(|&d| dims.as_constant(d).is_some()) => Err(misfit(cx)),
         (None, ..) => Ok(()),
     }
 }
 
-/// What times a product of symbols is a dimension; `None` if that is not known, or the divisor is no such product.
+/// Returns the quotient of a dimension and a product of symbols; `None` if it is not known, or the
+/// divisor is not such a product.
 fn quotient(dims: &mut Dims, dim: DimId, by: DimId) -> Option<DimId> {
     let terms_of = |dims: &Dims, d: DimId| match dims.get(d) {
         Dim::Sum(terms) => Some(terms.to_vec()),

@@ -1,9 +1,10 @@
-//! A row with a kernel, as most are.
+//! Rows with a kernel.
 
 use anfora_ir::{Arity, OpDef, TypeRule};
 
-/// Defines functions that make rows of a kernel, their last parameter. Without the feature `kernels` the kernel is not even made a
-/// function pointer, so that none is compiled.
+/// Defines functions that make rows with a kernel, which is their last parameter. Without the
+/// feature `kernels`, the kernel is not converted to a function pointer, so that no kernel is
+/// compiled.
 macro_rules! with_kernel {
     ($(#[$doc:meta])* $vis:vis fn $name:ident($($part:ident: $ty:ty),+; $kernel:ident) -> OpDef $row:block) => {
         $(#[$doc])*
@@ -24,7 +25,7 @@ macro_rules! with_kernel {
 pub(crate) use with_kernel;
 
 with_kernel! {
-    /// An operator that a kernel evaluates; see [`OpDef::new`].
+    /// Returns the row of an operator that a kernel evaluates; see [`OpDef::new`].
     pub(crate) fn row(name: &'static str, doc: &'static str, arity: Arity, infer: TypeRule; kernel) -> OpDef {
         let row = OpDef::new(name, doc, arity, infer);
         #[cfg(feature = "kernels")]

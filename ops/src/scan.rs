@@ -19,7 +19,7 @@ const ATTRS: &[AttrDef] = &[
     AttrDef::flag("exclusive", "whether the element itself is left out"),
 ];
 
-/// The rows of this family.
+/// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     vec![
         scan_row("cumsum", "the sum of the elements up to each along an axis; integers wrap", |c| run(c, Scan::Sum)),

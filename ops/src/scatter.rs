@@ -1,4 +1,4 @@
-//! Operators that write elements at places that an operand says.
+//! Operators that write elements at positions that an operand specifies.
 
 use anfora_ir::{Arity, AttrDef, AttrDefault, AttrKind, OpDef, TypeCall, TypeError, TypeId};
 
@@ -8,7 +8,7 @@ use crate::kernels::scatter::{self, Write};
 use crate::row::row;
 use crate::typing::{Elements, Given, differ, expect_rank, one, result, same_elements, tensor, unify};
 
-/// The rows of this family.
+/// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     vec![
         row(

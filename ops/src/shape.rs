@@ -1,4 +1,4 @@
-//! Operators that change the shape of a tensor or choose some of its elements.
+//! Operators that change the shape of a tensor or select some of its elements.
 
 use anfora_ir::FusionPattern::{Broadcast, Injective};
 use anfora_ir::{
@@ -23,10 +23,10 @@ use crate::typing::{
     same_elements, tensor, unify,
 };
 
-/// The most parts that `split` makes.
+/// The most parts that `split` returns.
 const MAX_PARTS: usize = 1 << 16;
 
-/// The rows of this family.
+/// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     let mut rows = shape_rows();
     rows.extend(selection_rows());
@@ -216,7 +216,8 @@ fn selection_rows() -> Vec<OpDef> {
     ]
 }
 
-/// The extents that operand `i` lists, `?` where one is not known; `None` if not even their number is.
+/// Returns the extents that operand `i` lists, with `?` for extents that are not known; `None` if
+/// their number is not known.
 pub(crate) fn listed_extents(call: &mut TypeCall<'_>, i: usize) -> Result<Option<Extents>, TypeError> {
     let shape = tensor(call, i, Elements::Integer)?;
     if shape.dtype != DType::Int64 {
@@ -239,7 +240,7 @@ pub(crate) fn listed_extents(call: &mut TypeCall<'_>, i: usize) -> Result<Option
     Ok(rank.map(|r| smallvec::smallvec![unknown; r]))
 }
 
-/// The type of a tensor of which operand `i` is just the shape.
+/// Returns the type of a tensor whose shape is operand `i`.
 pub(crate) fn plain_shape(call: &mut TypeCall<'_>, i: usize, dtype: DType) -> Result<TypeId, TypeError> {
     let dims = listed_extents(call, i)?;
     let numbers = dims.iter().flatten().filter_map(|&d| call.cx.types.dims.as_constant(d));
@@ -296,7 +297,7 @@ fn no_axes() -> Failure {
     Failure::Mismatch("`expand_dims` wants axes, in an attribute or an operand".into())
 }
 
-/// The axes that an attribute or an operand lists.
+/// Returns the axes that an attribute or an operand lists.
 fn listed_axes(attrs: AttrReader<'_>, operand: Option<&Literal>) -> Result<Option<Vec<i64>>, Failure> {
     match (attrs.ints("axis"), operand) {
         (axes, None) => Ok(axes),
@@ -309,11 +310,11 @@ fn twice() -> Failure {
     Failure::Mismatch("the axes are an operand as well as an attribute".into())
 }
 
-/// What a type rule knows of axes in an attribute or an operand.
+/// The static knowledge of the axes in an attribute or an operand.
 enum Axes {
-    /// All there is to know; `None` where they are nowhere.
+    /// The axes are known; `None` if neither lists any.
     Known(Option<Vec<i64>>),
-    /// At most how many there are.
+    /// Only the number of axes is known, or not even that.
     Count(Option<usize>),
 }
 
@@ -339,7 +340,7 @@ fn expand_dims(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
         Axes::Known(axes) => axes.ok_or_else(no_axes)?,
         Axes::Count(count) => {
             let rank = x.shape.as_ref().zip(count).and_then(|(s, c)| s.len().checked_add(c)).filter(|&r| r <= MAX_RANK);
-            // With nothing else, all extents are put in.
+            // If `x` has rank 0, all extents of the result are inserted.
             let dim = match x.shape.as_ref().is_some_and(|s| s.is_empty()) {
                 true => call.cx.types.dims.constant(1),
                 false => call.cx.types.dims.unknown(),
@@ -379,7 +380,7 @@ fn squeeze(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
                 match call.cx.types.dims.as_constant(d) {
                     Some(1) => {}
                     Some(_) => dims.push(d),
-                    // It may be 1 or not.
+                    // The extent may or may not be 1.
                     None => return Ok(call.cx.types.unranked(x.dtype)),
                 }
             }
@@ -408,7 +409,7 @@ fn shape_of(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     Ok(result(call.cx, DType::Int64, Some(&[count])))
 }
 
-/// The axes from attribute `start` to before `end`.
+/// Returns the axes from attribute `start` to before `end`.
 fn chosen_axes(attrs: &AttrReader<'_>, rank: usize) -> std::ops::Range<usize> {
     let place = |axis: i64| {
         let from_start = if axis < 0 { axis.saturating_add_unsigned(rank as u64) } else { axis };
@@ -423,7 +424,7 @@ fn size(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     Ok(call.cx.types.scalar(DType::Int64))
 }
 
-/// The type of as many integers as the attribute lists.
+/// Returns the type of a tensor with as many integers as the attribute lists.
 fn shape_to_tensor(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let dims = given(shape_dims(&call.attrs()), "shape")?;
     if let Some(at) = dims.iter().position(|&d| *call.cx.types.dims.get(d) == Dim::Unknown) {
@@ -435,14 +436,14 @@ fn shape_to_tensor(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     Ok(result(call.cx, DType::Int64, Some(&[count])))
 }
 
-/// The chosen extents of the operand, as elements.
+/// Returns the selected extents of the operand as elements.
 fn extents_of(call: &mut TypeCall<'_>, _: TypeId) -> Option<Vec<Vec<DimId>>> {
     let x = call.cx.types.as_tensor(call.operand(0)?)?;
     let shape = x.shape.as_ref()?;
     Some(vec![shape[chosen_axes(&call.attrs(), shape.len())].to_vec()])
 }
 
-/// The number of elements of the operand, as an element.
+/// Returns the number of elements of the operand as an element.
 fn size_of(call: &mut TypeCall<'_>, _: TypeId) -> Option<Vec<Vec<DimId>>> {
     let shape = call.cx.types.as_tensor(call.operand(0)?)?.shape.clone()?;
     let dims = &mut call.cx.types.dims;
@@ -450,7 +451,7 @@ fn size_of(call: &mut TypeCall<'_>, _: TypeId) -> Option<Vec<Vec<DimId>>> {
     Some(vec![vec![shape.iter().fold(one, |n, &d| dims.mul(n, d))]])
 }
 
-/// The chosen extents of the operand, if they are known.
+/// Returns the selected extents of the operand, if they are known.
 fn extents_known(call: &mut TypeCall<'_>) -> Option<Vec<Literal>> {
     let x = call.cx.types.as_tensor(call.operand(0)?)?;
     let shape = x.shape.as_ref()?;
@@ -459,7 +460,7 @@ fn extents_known(call: &mut TypeCall<'_>) -> Option<Vec<Literal>> {
     creation::shape_of(&extents).ok().map(|l| vec![l])
 }
 
-/// The number of elements of the operand, if it is known.
+/// Returns the number of elements of the operand, if it is known.
 fn size_known(call: &mut TypeCall<'_>) -> Option<Vec<Literal>> {
     let shape = call.cx.types.static_shape(call.operand(0)?)?;
     creation::size(&shape).ok().map(|l| vec![l])
@@ -510,7 +511,7 @@ fn one_of_two() -> Failure {
     Failure::Mismatch("`split` wants `sections`, `indices` or an operand of sizes, and but one of them".into())
 }
 
-/// The cuts that make parts of these sizes, which are all of the axis.
+/// Returns the cuts between parts of these sizes, which must add up to the whole axis.
 fn sizes_of(sizes: &[i64], sections: Option<i64>, extent: Option<usize>) -> Result<Vec<usize>, Failure> {
     if sizes.is_empty() || sections.is_some_and(|s| usize::try_from(s) != Ok(sizes.len())) {
         let wanted = sections.map_or("some".to_owned(), |s| s.to_string());
@@ -534,7 +535,7 @@ fn sizes_of(sizes: &[i64], sections: Option<i64>, extent: Option<usize>) -> Resu
     }
 }
 
-/// The cuts of that many equal parts.
+/// Returns the cuts between `sections` equal parts.
 fn sections_of(extent: usize, sections: i64) -> Result<Vec<usize>, Failure> {
     let sections = part_count(sections)?;
     let part = extent.div_ceil(sections);
@@ -640,7 +641,7 @@ fn split(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     Ok(call.cx.types.tuple(&fields))
 }
 
-/// What `strided_slice` cuts from which axes.
+/// The axes and ranges of a `strided_slice`.
 pub(crate) struct Slice {
     pub(crate) axes: Option<Vec<i64>>,
     pub(crate) begin: Vec<i64>,
@@ -659,6 +660,8 @@ impl Slice {
         slice.checked()
     }
 
+    /// Checks the lists and returns the slice.
+    ///
     /// # Errors
     /// If the lists differ in length, or a stride is 0.
     pub(crate) fn checked(self) -> Result<Slice, Failure> {
@@ -673,7 +676,7 @@ impl Slice {
         Ok(self)
     }
 
-    /// What is cut from each axis of a shape.
+    /// Returns the range of each axis of a shape.
     pub(crate) fn ranges(&self, shape: &[usize]) -> Result<SmallVec<[Range; 6]>, Failure> {
         let places = self.places(shape.len())?;
         let range = |(&count, place): (&usize, Option<usize>)| match place {
@@ -683,7 +686,7 @@ impl Slice {
         shape.iter().zip(places).map(range).collect()
     }
 
-    /// The extents of what is cut from axes of these extents.
+    /// Replaces the extents of a shape by those of the slice.
     pub(crate) fn extents(&self, cx: &mut Context, shape: &mut [DimId]) -> Result<(), Failure> {
         let places = self.places(shape.len())?;
         for (dim, place) in shape.iter_mut().zip(places) {
@@ -694,7 +697,7 @@ impl Slice {
                     let count = Range::resolve(begin, end, stride, e)?.count;
                     extent(cx, count)
                 }
-                // The whole axis.
+                // The range is the whole axis.
                 None if begin == 0 && stride == 1 && end == i64::MAX => *dim,
                 None => cx.types.dims.unknown(),
             };
@@ -706,7 +709,7 @@ impl Slice {
         self.strides.as_ref().map_or(1, |s| s[i])
     }
 
-    /// For each axis, which entry of the lists is its.
+    /// Returns for each axis the index of its entry in the lists.
     fn places(&self, rank: usize) -> Result<Vec<Option<usize>>, Failure> {
         let first: Vec<i64> = (0..self.begin.len() as i64).collect();
         let axes = self.axes.as_ref().unwrap_or(&first);

@@ -1,4 +1,4 @@
-//! Softmax and what is like it.
+//! Softmax and similar operators.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ const ATTRS: &[AttrDef] = &[
     AttrDef::optional("axes", AttrKind::Ints, "instead of `axis`: neighbouring axes, in order, which count as one"),
 ];
 
-/// The rows of this family.
+/// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     vec![
         row("nn.softmax", "the exponentials, divided by their sum along an axis", Arity::exactly(1), infer, |c| {
@@ -51,7 +51,7 @@ fn axes(c: &KernelCall<'_>, rank: usize) -> Result<Range<usize>, Failure> {
     neighbours(c.attrs.given_int("axis")?, c.attrs.ints("axes").as_deref(), rank)
 }
 
-/// The axes that count as one.
+/// Returns the axes that are treated as one.
 fn neighbours(axis: i64, axes: Option<&[i64]>, rank: usize) -> Result<Range<usize>, Failure> {
     let Some(axes) = axes else {
         let axis = resolve_axis(axis, rank)?;

@@ -1,5 +1,5 @@
-//! What type rules have in common: looking at operands and attributes, and shapes that broadcast or have to agree. What is public is
-//! for the rows of operators of one's own.
+//! Common parts of type rules: checks of operands and attributes, and shapes that broadcast or must
+//! agree. The public items serve the rows of custom operators.
 //!
 //! ```
 //! use anfora_ir::{Arity, DType, OpDef};
@@ -12,8 +12,9 @@
 //! });
 //! ```
 //!
-//! Two dimensions are known to be equal if they are one id other than `?`, and known to differ if their difference is a constant
-//! other than 0. Whatever is not known is left to the run.
+//! Two dimensions are known to be equal if they have the same id other than `?`, and known to
+//! differ if their difference is a constant other than 0. Conditions that are not known statically
+//! are checked at run time.
 
 use anfora_ir::{
     AttrReader, Context, DType, DTypeClass, DimId, KernelError, Literal, Operand, TensorType, TypeCall, TypeError,
@@ -39,10 +40,11 @@ impl From<Failure> for KernelError {
     }
 }
 
-/// Which element types an operand may have. Those that are only stored count as what they stand for.
+/// A set of element types that an operand may have. Types that no kernel computes with are
+/// classified by the numbers that they represent.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Elements {
-    /// All.
+    /// All types.
     Any,
     /// Integers and floats.
     Number,
@@ -55,7 +57,7 @@ pub enum Elements {
 }
 
 impl Elements {
-    /// Whether elements of a type are among them.
+    /// Returns true if the set contains the element type.
     pub fn accepts(self, dtype: DType) -> bool {
         let opaque = dtype.class() == DTypeClass::Opaque && dtype != DType::String;
         let small_integer = matches!(dtype, DType::Int4 | DType::UInt4);
@@ -79,10 +81,11 @@ impl Elements {
     }
 }
 
-/// The tensor type of an operand that has to be there and be a tensor of such elements.
+/// Returns the tensor type of operand `i`. The operand must be present and be a tensor with an
+/// element type in `elements`.
 ///
 /// # Errors
-/// If it is left out, no tensor, or has other elements.
+/// If it is omitted, is not a tensor, or has other elements.
 pub fn tensor(call: &TypeCall<'_>, i: usize, elements: Elements) -> Result<TensorType, TypeError> {
     let ty = call.operand(i).ok_or_else(|| TypeError::operand(i, format!("operand {i} is missing")))?;
     let Some(t) = call.cx.types.as_tensor(ty) else {
@@ -101,16 +104,16 @@ pub fn tensor(call: &TypeCall<'_>, i: usize, elements: Elements) -> Result<Tenso
     Ok(t.clone())
 }
 
-/// Whether an operand is there and is a tensor of such elements.
+/// Returns true if operand `i` is present and is a tensor with an element type in `elements`.
 pub(crate) fn is_tensor(call: &TypeCall<'_>, i: usize, elements: Elements) -> bool {
     let tensor = call.operand(i).and_then(|ty| call.cx.types.as_tensor(ty));
     tensor.is_some_and(|t| elements.accepts(t.dtype))
 }
 
-/// The tensor type of an operand that may be left out.
+/// Returns the tensor type of operand `i`, or `None` if it is omitted.
 ///
 /// # Errors
-/// If it is there and no tensor of such elements.
+/// If it is present and is not a tensor with an element type in `elements`.
 pub fn optional(call: &TypeCall<'_>, i: usize, elements: Elements) -> Result<Option<TensorType>, TypeError> {
     match call.operand(i) {
         Some(_) => tensor(call, i, elements).map(Some),
@@ -118,10 +121,10 @@ pub fn optional(call: &TypeCall<'_>, i: usize, elements: Elements) -> Result<Opt
     }
 }
 
-/// Fails unless operand `i` has the element type of operand 0.
+/// Checks that operand `i` has the element type of operand 0.
 ///
 /// # Errors
-/// If it has not.
+/// If the element types differ.
 pub fn same_elements(first: &TensorType, other: &TensorType, i: usize) -> Result<(), TypeError> {
     if first.dtype == other.dtype {
         return Ok(());
@@ -131,7 +134,7 @@ pub fn same_elements(first: &TensorType, other: &TensorType, i: usize) -> Result
         .with_help(format!("convert one: `astype(…, dtype={a})`")))
 }
 
-/// A tensor type of known or unknown rank.
+/// Returns a tensor type of known or unknown rank.
 pub fn result(cx: &mut Context, dtype: DType, shape: Option<&[DimId]>) -> TypeId {
     match shape {
         Some(shape) => cx.types.tensor(dtype, shape),
@@ -139,7 +142,8 @@ pub fn result(cx: &mut Context, dtype: DType, shape: Option<&[DimId]>) -> TypeId
     }
 }
 
-/// The common value of two dimensions that have to be equal; `None` if they are known to differ.
+/// Returns the common value of two dimensions that must be equal; `None` if they are known to
+/// differ.
 pub fn unify(cx: &mut Context, a: DimId, b: DimId) -> Option<DimId> {
     let dims = &mut cx.types.dims;
     let unknown = dims.unknown();
@@ -152,12 +156,13 @@ pub fn unify(cx: &mut Context, a: DimId, b: DimId) -> Option<DimId> {
     let difference = dims.sub(a, b);
     match dims.as_constant(difference) {
         Some(c) if c != 0 => None,
-        // Both hold; the constant says more.
+        // Both are valid; a constant is more precise.
         _ => Some(if dims.as_constant(b).is_some() { b } else { a }),
     }
 }
 
-/// The dimension that two broadcast to; `None` if they are known not to.
+/// Returns the dimension that two dimensions broadcast to; `None` if they are known not to
+/// broadcast.
 pub(crate) fn broadcast_dims(cx: &mut Context, a: DimId, b: DimId) -> Option<DimId> {
     let dims = &cx.types.dims;
     if a == b {
@@ -167,14 +172,15 @@ pub(crate) fn broadcast_dims(cx: &mut Context, a: DimId, b: DimId) -> Option<Dim
         (Some(1), _) => Some(b),
         (_, Some(1)) => Some(a),
         (Some(_), Some(_)) => None,
-        // The other one is 1 or the same, or the call fails.
+        // The other dimension is 1 or equal, or the call fails.
         (Some(_), None) => Some(a),
         (None, Some(_)) => Some(b),
         (None, None) => Some(dims.unknown()),
     }
 }
 
-/// The shape that the operands (numbered) broadcast to; `None` if the rank of one is not known.
+/// Returns the shape that the operands, given with their indices, broadcast to; `None` if the rank
+/// of an operand is not known.
 ///
 /// # Errors
 /// If two extents are known not to broadcast.
@@ -208,11 +214,11 @@ pub fn broadcast(cx: &mut Context, operands: &[(usize, &TensorType)]) -> Result<
     Ok(result)
 }
 
-/// The type of an operator that works element by element: all operands (those that are left out apart) have one element type and
-/// broadcast, and the result has that type too.
+/// Returns the type of an elementwise operator. All operands that are present must have one element
+/// type and broadcast, and the result has that type too.
 ///
 /// # Errors
-/// If they have not, do not, or the elements are not such.
+/// If the element types differ or are not in `elements`, or the operands do not broadcast.
 pub fn elementwise(call: &mut TypeCall<'_>, elements: Elements) -> Result<TypeId, TypeError> {
     let first = call.operand(0);
     let is_same = |(i, o): (usize, &Operand)| o.absent || (Some(o.ty) == first && is_tensor(call, i, elements));
@@ -225,16 +231,17 @@ pub fn elementwise(call: &mut TypeCall<'_>, elements: Elements) -> Result<TypeId
     Ok(result(call.cx, dtype, shape.as_deref()))
 }
 
-/// Likewise, with a result of another element type.
+/// Returns the type of an elementwise operator whose result has the element type `dtype`. The
+/// operands must satisfy the conditions of [`elementwise`].
 ///
 /// # Errors
-/// As [`elementwise`].
+/// In the cases in which [`elementwise`] fails.
 pub fn elementwise_to(call: &mut TypeCall<'_>, elements: Elements, dtype: DType) -> Result<TypeId, TypeError> {
     let (_, shape) = broadcast_all(call, elements)?;
     Ok(result(call.cx, dtype, shape.as_deref()))
 }
 
-/// The element type of all operands, and the shape that they broadcast to.
+/// Returns the element type of all operands, and the shape that they broadcast to.
 fn broadcast_all(call: &mut TypeCall<'_>, elements: Elements) -> Result<(DType, Option<Extents>), TypeError> {
     let first = tensor(call, 0, elements)?;
     let mut others: SmallVec<[(usize, TensorType); 3]> = SmallVec::new();
@@ -250,7 +257,7 @@ fn broadcast_all(call: &mut TypeCall<'_>, elements: Elements) -> Result<(DType, 
     Ok((first.dtype, shape))
 }
 
-/// An error about two dimensions that differ.
+/// Returns an error about two dimensions that differ.
 pub(crate) fn differ(cx: &Context, operand: usize, what: &str, found: DimId, wanted: DimId) -> TypeError {
     let (found, wanted) = (cx.dim_text(found), cx.dim_text(wanted));
     TypeError::operand(operand, format!("{what} of operand {operand} is {found}, but {wanted} is wanted"))
@@ -259,7 +266,7 @@ pub(crate) fn differ(cx: &Context, operand: usize, what: &str, found: DimId, wan
 /// Fails if an operand is known to have another rank.
 ///
 /// # Errors
-/// If it has.
+/// If the rank is known and is not `rank`.
 pub fn expect_rank(tensor: &TensorType, operand: usize, rank: usize) -> Result<(), TypeError> {
     match &tensor.shape {
         Some(shape) if shape.len() != rank => Err(TypeError::operand(
@@ -270,7 +277,7 @@ pub fn expect_rank(tensor: &TensorType, operand: usize, rank: usize) -> Result<(
     }
 }
 
-/// Fails if an operand is known not to have just one element.
+/// Fails if an operand is known not to have exactly one element.
 pub(crate) fn expect_one(cx: &Context, tensor: &TensorType, operand: usize) -> Result<(), TypeError> {
     let is_other = |&dim: &DimId| as_extent(cx, dim).is_some_and(|extent| extent != 1);
     match &tensor.shape {
@@ -282,18 +289,18 @@ pub(crate) fn expect_one(cx: &Context, tensor: &TensorType, operand: usize) -> R
     }
 }
 
-/// The extents of an operand of known rank, `?` each where the rank is not known.
+/// Returns the extents of an operand of rank `rank`, all `?` if the operand's rank is not known.
 pub(crate) fn ranked(cx: &Context, tensor: &TensorType, operand: usize, rank: usize) -> Result<Extents, TypeError> {
     expect_rank(tensor, operand, rank)?;
     Ok(tensor.shape.clone().unwrap_or_else(|| smallvec::smallvec![cx.types.dims.unknown(); rank]))
 }
 
-/// A dimension as an extent, if it is a constant that is not negative.
+/// Returns a dimension as an extent, if it is a constant that is not negative.
 pub(crate) fn as_extent(cx: &Context, dim: DimId) -> Option<usize> {
     cx.types.dims.as_constant(dim).and_then(|c| usize::try_from(c).ok())
 }
 
-/// A constant dimension; `?` if it is too large to be one.
+/// Returns a constant dimension; `?` if the extent is too large for one.
 pub(crate) fn extent(cx: &mut Context, extent: usize) -> DimId {
     match i64::try_from(extent) {
         Ok(e) => cx.types.dims.constant(e),
@@ -301,37 +308,37 @@ pub(crate) fn extent(cx: &mut Context, extent: usize) -> DimId {
     }
 }
 
-/// An axis of an operand, counted from the start; `None` if its rank is not known.
+/// Returns an axis of an operand, counted from the start; `None` if the rank is not known.
 pub(crate) fn axis_of(axis: i64, x: &TensorType) -> Result<Option<usize>, Failure> {
     x.shape.as_ref().map(|s| resolve_axis(axis, s.len())).transpose()
 }
 
-/// An attribute that the row gives a default or requires.
+/// Returns the value of an attribute that the row requires or gives a default.
 pub(crate) fn given<T>(value: Option<T>, name: &str) -> Result<T, Failure> {
     value.ok_or_else(|| Failure::Mismatch(format!("attribute `{name}` has no value")))
 }
 
-/// Typed access to attributes that the row gives a default or requires, in type rules and kernels.
+/// Typed access to attributes that the row requires or gives a default, in type rules and kernels.
 pub trait Given {
-    /// An integer.
+    /// Returns the integer in the attribute `name`.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the attribute has no value of this kind.
     fn given_int(&self, name: &str) -> Result<i64, Failure>;
-    /// A list of integers.
+    /// Returns the list of integers in the attribute `name`.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the attribute has no value of this kind.
     fn given_ints(&self, name: &str) -> Result<Vec<i64>, Failure>;
-    /// A float64.
+    /// Returns the float64 in the attribute `name`.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the attribute has no value of this kind.
     fn given_float(&self, name: &str) -> Result<f64, Failure>;
-    /// A boolean.
+    /// Returns the boolean in the attribute `name`.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the attribute has no value of this kind.
     fn given_bool(&self, name: &str) -> Result<bool, Failure>;
 }
 
@@ -350,10 +357,10 @@ impl Given for AttrReader<'_> {
     }
 }
 
-/// What a kernel with one result returns.
+/// Returns the results of a kernel that has one result.
 ///
 /// # Errors
-/// As the result says.
+/// If `result` is an error.
 pub fn one<E: Into<KernelError>>(result: Result<Literal, E>) -> Result<Vec<Literal>, KernelError> {
     Ok(vec![result.map_err(Into::into)?])
 }

@@ -19,7 +19,7 @@ use crate::typing::{
 
 macro_rules! windows {
     ($($n:literal $ones:tt $zeros:tt $conv:literal $max:literal $avg:literal $global:literal;)*) => {
-        /// The rows of this family.
+        /// Returns the rows of this family.
         pub(crate) fn rows() -> Vec<OpDef> {
             vec![$(
                 row(
@@ -68,7 +68,7 @@ windows! {
     3 [1, 1, 1] [0, 0, 0, 0, 0, 0] "nn.conv3d" "nn.max_pool3d" "nn.avg_pool3d" "nn.global_avg_pool3d";
 }
 
-/// The attributes of a convolution of so many spatial axes.
+/// Returns the attributes of a convolution with `spatial` spatial axes.
 pub(crate) fn convolution_attrs(spatial: usize) -> &'static [AttrDef] {
     match spatial {
         1 => const { &[strides(&[1]), padding(&[0; 2]), dilation(&[1]), GROUPS] },
@@ -114,7 +114,7 @@ pub(crate) const CEIL_MODE: AttrDef = AttrDef::flag(
 const COUNT_INCLUDE_PAD: AttrDef =
     AttrDef::flag("count_include_pad", "whether the mean divides by the taps in the padding too");
 
-/// The lists among the attributes.
+/// The attributes that are lists.
 pub(crate) struct Lists {
     /// Empty for a convolution.
     pub(crate) kernel: Vec<i64>,
@@ -146,10 +146,11 @@ impl Lists {
         }
     }
 
-    /// The spatial extents of the result.
+    /// Returns the spatial extents of the result.
     fn output(&self, cx: &mut Context, input: &[DimId], kernel: &[Option<i64>]) -> Result<Extents, TypeError> {
         let spatial = input.len();
-        // Extents that are not known must not hide a mistake in the lists: 1 stands for them, padded to fit.
+        // Unknown extents must not hide an error in the lists. Unknown kernel extents are replaced
+        // by 1, and unknown input extents by extents in which the window fits.
         let stand_in: Vec<i64> = kernel.iter().map(|k| k.unwrap_or(1)).collect();
         let fits = |i: usize| {
             let reach = (stand_in[i] as u128).saturating_mul(self.dilation.get(i).map_or(1, |&d| d.max(1) as u128));
@@ -171,7 +172,7 @@ impl Lists {
         Ok(dims)
     }
 
-    /// `floordiv(input + padding - reach, stride) + 1`; the lists have been looked at.
+    /// Returns `floordiv(input + padding - reach, stride) + 1`. The lists must have been checked.
     fn symbolic(&self, cx: &mut Context, input: DimId, kernel: i64, i: usize, spatial: usize) -> DimId {
         let reach = (kernel - 1).saturating_mul(self.dilation[i]).saturating_add(1);
         let slack = self.padding[i].saturating_add(self.padding[spatial + i]).saturating_sub(reach);
@@ -199,7 +200,8 @@ fn conv_type<const N: usize>(call: &mut TypeCall<'_>) -> Result<TypeId, TypeErro
     convolution_type::<N>(call, [(0, &x), (1, &w)], bias.as_ref().map(|b| (2, b)), x.dtype)
 }
 
-/// The type of a convolution of two operands, which are numbered, with elements of `dtype`.
+/// Returns the type of a convolution of two operands, given with their indices, with elements of
+/// `dtype`.
 pub(crate) fn convolution_type<const N: usize>(
     call: &mut TypeCall<'_>,
     [(i, x), (j, w)]: [(usize, &TensorType); 2],
@@ -233,7 +235,7 @@ pub(crate) fn convolution_type<const N: usize>(
     Ok(result(call.cx, dtype, Some(&dims)))
 }
 
-/// The extents of the result of a pool.
+/// Returns the extents of the result of a pool.
 pub(crate) fn pool_dims(call: &mut TypeCall<'_>, x: &TensorType, spatial: usize) -> Result<Extents, TypeError> {
     let lists = Lists::read(&call.attrs())?;
     let xs = ranked(call.cx, x, 0, spatial + 2)?;
@@ -263,7 +265,7 @@ fn global_pool_type<const N: usize>(call: &mut TypeCall<'_>) -> Result<TypeId, T
     global_type(call, &x, N)
 }
 
-/// The type of `x` with spatial extents of 1.
+/// Returns the type of `x` with spatial extents of 1.
 pub(crate) fn global_type(call: &mut TypeCall<'_>, x: &TensorType, spatial: usize) -> Result<TypeId, TypeError> {
     let mut dims = ranked(call.cx, x, 0, spatial + 2)?;
     let one = call.cx.types.dims.constant(1);

@@ -281,20 +281,11 @@ fn has_negative_extent(cx: &Context, ty: TypeId, seen: &mut FxHashSet<TypeId>) -
         if !seen.insert(ty) {
             continue;
         }
-        match cx.types.get(ty) {
-            Type::Tensor(tensor) => {
-                let mut extents = tensor.shape.iter().flatten();
-                if extents.any(|&d| cx.types.dims.as_constant(d).is_some_and(|c| c < 0)) {
-                    return true;
-                }
-            }
-            Type::Tuple(fields) => stack.extend(fields.iter()),
-            Type::Function(function) => {
-                stack.extend(function.params.iter());
-                stack.push(function.ret);
-            }
-            Type::Any | Type::Error => {}
+        let mut extents = cx.types.as_tensor(ty).and_then(|tensor| tensor.shape.as_ref()).into_iter().flatten();
+        if extents.any(|&d| cx.types.dims.as_constant(d).is_some_and(|c| c < 0)) {
+            return true;
         }
+        stack.extend(cx.types.get(ty).parts());
     }
     false
 }

@@ -167,6 +167,7 @@ pub(super) const ROWS: &[Row] = &[
             "ir::Types::for_each_symbol",
             "ir::Types::for_each_new_symbol",
             "ir::Types::for_each_binding_symbol",
+            "ir::Types::for_each_dim_beside",
             "ir::Types::is_symbolic",
             "ir::Types::static_bytes",
             "ir::Types::static_shape",
@@ -578,6 +579,7 @@ fn types(mut module: Module) -> Done {
         types.for_each_new_symbol(ty, &mut seen, |_| again += 1);
         ensure(again == 0, "a part that was seen is not looked at again")?;
         types.for_each_binding_symbol(pair, |_| symbols += 1);
+        types.for_each_dim_beside(pair, pair, &mut Default::default(), |a, b| symbols += usize::from(a == b));
         ensure((symbols > 0) == types.is_symbolic(pair), "a type with symbols is symbolic")?;
         let _ = (types.static_shape(ty), types.static_bytes(ty));
         let (count, seven) = (types.scalar(DType::Int64), types.dims.constant(7));

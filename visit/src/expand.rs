@@ -211,18 +211,13 @@ pub fn expand_every_chain<C: HoldsBody, T, B: From<RewriteError>>(
         match step {
             Step::EnterBlock(start, kind) => {
                 let link = match kind {
-                    BlockKind::Root => at,
-                    BlockKind::Then(id) => Link::Then(id),
-                    BlockKind::Else(id) => Link::Else(id),
-                    BlockKind::Lambda(id) => Link::Lambda(id),
-                    BlockKind::Value(id) => Link::Value(id),
+                    BlockKind::Root => Some(at),
                     BlockKind::Operand(id) => {
-                        match nodes.last_mut().and_then(|from| operand_link(context.body(), id, start, from)) {
-                            Some(link) => link,
-                            None => return moved(),
-                        }
+                        nodes.last_mut().and_then(|from| operand_link(context.body(), id, start, from))
                     }
+                    _ => Link::of_block(kind),
                 };
+                let Some(link) = link else { return moved() };
                 blocks.push(OpenBlock { mark: open.len(), link, passing: false });
             }
             Step::Let(id) => {

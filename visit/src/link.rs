@@ -1,6 +1,6 @@
 //! Where an expression hangs, and what a link of a chain says.
 
-use anfora_ir::{Body, Expr, ExprId, LetFlags, VarId};
+use anfora_ir::{BlockKind, Body, Expr, ExprId, LetFlags, VarId};
 
 /// A place that holds an expression: the one parent link of a Let, a branch or a lambda's block, or any operand.
 ///
@@ -26,36 +26,42 @@ pub enum Link {
 }
 
 impl Link {
+    /// Returns where a block hangs; `None` for one that is an operand, whose number its kind does
+    /// not say.
+    ///
+    /// Cost: one entry.
+    #[inline]
+    pub fn of_block(kind: BlockKind) -> Option<Link> {
+        match kind {
+            BlockKind::Root => Some(Link::Root),
+            BlockKind::Then(id) => Some(Link::Then(id)),
+            BlockKind::Else(id) => Some(Link::Else(id)),
+            BlockKind::Lambda(id) => Some(Link::Lambda(id)),
+            BlockKind::Value(id) => Some(Link::Value(id)),
+            BlockKind::Operand(_) => None,
+        }
+    }
+
     /// What hangs here.
     ///
     /// # Panics
     /// If the node is not of the kind that has such a link.
     #[inline]
     pub fn target(self, body: &Body) -> ExprId {
-        match self {
-            Link::Root => body.root(),
-            Link::Rest(id) | Link::Value(id) => match body.expr(id) {
-                Expr::Let { value, .. } if matches!(self, Link::Value(_)) => value,
-                Expr::Let { body: rest, .. } => rest,
-                other => self.mismatch(other),
+        let Some(id) = self.holder() else { return body.root() };
+        match (self, body.expr(id)) {
+            (Link::Rest(_), Expr::Let { body: rest, .. }) => rest,
+            (Link::Value(_), Expr::Let { value, .. }) => value,
+            (Link::Cond(_), Expr::If { cond, .. }) => cond,
+            (Link::Then(_), Expr::If { then_block, .. }) => then_block,
+            (Link::Else(_), Expr::If { else_block, .. }) => else_block,
+            (Link::Lambda(_), Expr::Lambda { body: block, .. }) => block,
+            (Link::Operand(_, 0), Expr::Proj { tuple, .. }) => tuple,
+            (Link::Operand(_, i), holder) => match holder.operand_list() {
+                Some(list) => body.operand(list, i as usize),
+                None => self.mismatch(holder),
             },
-            Link::Cond(id) | Link::Then(id) | Link::Else(id) => match (body.expr(id), self) {
-                (Expr::If { cond, .. }, Link::Cond(_)) => cond,
-                (Expr::If { then_block, .. }, Link::Then(_)) => then_block,
-                (Expr::If { else_block, .. }, _) => else_block,
-                (other, _) => self.mismatch(other),
-            },
-            Link::Lambda(id) => match body.expr(id) {
-                Expr::Lambda { body: block, .. } => block,
-                other => self.mismatch(other),
-            },
-            Link::Operand(id, i) => match body.expr(id) {
-                Expr::Proj { tuple, .. } if i == 0 => tuple,
-                other => match other.operand_list() {
-                    Some(list) => body.operand(list, i as usize),
-                    None => self.mismatch(other),
-                },
-            },
+            (_, holder) => self.mismatch(holder),
         }
     }
 
@@ -65,38 +71,24 @@ impl Link {
     /// If the node is not of the kind that has such a link.
     #[inline]
     pub fn set(self, body: &mut Body, target: ExprId) {
-        match self {
-            Link::Root => body.set_root(target),
-            Link::Rest(id) => body.set_let_body(id, target),
-            Link::Value(id) => match body.expr(id) {
-                Expr::Let { var, body: rest, flags, .. } => {
-                    body.set_expr(id, Expr::Let { var, value: target, body: rest, flags });
-                }
-                other => self.mismatch(other),
+        let Some(id) = self.holder() else { return body.set_root(target) };
+        let holder = match (self, body.expr(id)) {
+            (Link::Rest(_), _) => return body.set_let_body(id, target),
+            (Link::Value(_), Expr::Let { var, body, flags, .. }) => Expr::Let { var, value: target, body, flags },
+            (Link::Cond(_), Expr::If { then_block, else_block, .. }) => {
+                Expr::If { cond: target, then_block, else_block }
+            }
+            (Link::Then(_), Expr::If { cond, else_block, .. }) => Expr::If { cond, then_block: target, else_block },
+            (Link::Else(_), Expr::If { cond, then_block, .. }) => Expr::If { cond, then_block, else_block: target },
+            (Link::Lambda(_), Expr::Lambda { lambda, .. }) => Expr::Lambda { lambda, body: target },
+            (Link::Operand(_, 0), Expr::Proj { index, .. }) => Expr::Proj { tuple: target, index },
+            (Link::Operand(_, i), holder) => match holder.operand_list() {
+                Some(list) => return body.set_operand(list, i as usize, target),
+                None => self.mismatch(holder),
             },
-            Link::Cond(id) | Link::Then(id) | Link::Else(id) => match body.expr(id) {
-                Expr::If { mut cond, mut then_block, mut else_block } => {
-                    match self {
-                        Link::Cond(_) => cond = target,
-                        Link::Then(_) => then_block = target,
-                        _ => else_block = target,
-                    }
-                    body.set_expr(id, Expr::If { cond, then_block, else_block });
-                }
-                other => self.mismatch(other),
-            },
-            Link::Lambda(id) => match body.expr(id) {
-                Expr::Lambda { lambda, .. } => body.set_expr(id, Expr::Lambda { lambda, body: target }),
-                other => self.mismatch(other),
-            },
-            Link::Operand(id, i) => match body.expr(id) {
-                Expr::Proj { index, .. } if i == 0 => body.set_expr(id, Expr::Proj { tuple: target, index }),
-                other => match other.operand_list() {
-                    Some(list) => body.set_operand(list, i as usize, target),
-                    None => self.mismatch(other),
-                },
-            },
-        }
+            (_, holder) => self.mismatch(holder),
+        };
+        body.set_expr(id, holder);
     }
 
     /// The node that holds what hangs here; `None` for the block of the function.

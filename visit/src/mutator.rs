@@ -274,7 +274,7 @@ pub fn mutate<M: Mutator>(editor: &mut Editor<'_>, mutator: &mut M) -> Result<()
 /// As [`mutate`].
 pub fn mutate_at<M: Mutator>(editor: &mut Editor<'_>, at: Link, mutator: &mut M) -> Result<(), M::Error> {
     let start = at.target(editor.body);
-    let scratch = editor.cx.scratch();
+    let scratch = Site::scratch::<M>(editor.cx, editor.body, start);
     let mut site = Site::new(Editor::new(editor.cx, editor.body), start, &scratch);
     rewrite_at(&mut site, at, mutator)
 }
@@ -298,7 +298,7 @@ pub(crate) fn rewrite_at<M: Mutator>(site: &mut Site<'_>, at: Link, mutator: &mu
 /// As [`mutate`].
 pub fn mutate_function<M: Mutator>(cx: &mut Context, function: &mut Function, mutator: &mut M) -> Result<(), M::Error> {
     let start = function.body.root();
-    let scratch = cx.scratch();
+    let scratch = Site::scratch::<M>(cx, &function.body, start);
     let mut site = Site::new(Editor::new(cx, &mut function.body), start, &scratch);
     let result = run(&mut site, mutator, start, function.ret)?;
     let (changes, before) = (site.retypes, site.result_before);

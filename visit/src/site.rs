@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use anfora_ir::bumpalo::Bump;
 use anfora_ir::{
-    BlockKind, Body, Editor, EntityId, Expr, ExprId, IdSet, LetFlags, LinkWatch, LiteralId, NameId, OperandList,
-    ScratchVec, SideTable, TypeId, VarId,
+    BlockKind, Body, Context, Editor, EntityId, Expr, ExprId, IdSet, LetFlags, LinkWatch, LiteralId, NameId,
+    OperandList, Scratch, ScratchVec, SideTable, TypeId, VarId,
 };
 use rustc_hash::FxHashMap;
 
@@ -146,6 +146,13 @@ impl<'e> Site<'e> {
             met_dropped: false,
             uses_dropped: false,
         }
+    }
+
+    /// Returns the scratch arena for a walk from `start`, with room for the tables of one of the
+    /// whole body: what has become of each node, values of variables, and regions.
+    pub(crate) fn scratch<M: Mutator>(cx: &Context, body: &Body, start: ExprId) -> Scratch {
+        let tables = if start == body.root() { 2 + usize::from(M::VALUES) } else { 0 };
+        cx.scratch_with_room(body.len() * tables * size_of::<ExprId>())
     }
 
     // ---- What an author asks and does ----
@@ -352,11 +359,17 @@ impl<'e> Site<'e> {
 
     #[inline(always)]
     pub(crate) fn set_current(&mut self, id: ExprId, by: ExprId) {
+        *self.entry(id) = Some(by);
+    }
+
+    /// Returns what has become of a node, to be overwritten.
+    #[inline(always)]
+    fn entry(&mut self, id: ExprId) -> &mut Option<ExprId> {
         let i = id.index();
         if i >= self.current.len() {
             self.make_room(i);
         }
-        self.current[i] = Some(by);
+        &mut self.current[i]
     }
 
     #[cold]
@@ -369,14 +382,7 @@ impl<'e> Site<'e> {
     /// A variable stands for itself, unless it was said to stand for something else.
     #[inline(always)]
     pub(crate) fn bind_itself(&mut self, var: ExprId) {
-        let i = var.index();
-        if i >= self.current.len() {
-            self.make_room(i);
-        }
-        let entry = &mut self.current[i];
-        if entry.is_none() {
-            *entry = Some(var);
-        }
+        self.entry(var).get_or_insert(var);
     }
 
     /// Returns the result of a node that was walked before, unless it was forgotten.

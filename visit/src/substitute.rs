@@ -53,7 +53,7 @@ pub fn substitute(editor: &mut Editor<'_>, at: Link, replacements: &[(VarId, Exp
         check_atom(editor, var, atom)?;
     }
     let start = at.target(editor.body);
-    let scratch = editor.cx.scratch();
+    let scratch = Site::scratch::<Nothing>(editor.cx, editor.body, start);
     let mut site = Site::new(Editor::new(editor.cx, editor.body), start, &scratch);
     for &(var, atom) in replacements {
         pass_on_output(site.editor.body, var, atom);

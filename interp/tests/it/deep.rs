@@ -8,7 +8,7 @@ fn levels() -> usize {
     depth(100_000)
 }
 
-/// A function of one int32.
+/// Builds `@main`, a function of one int32.
 fn build(module: &mut Module, tail: impl FnOnce(&mut FunctionBuilder<'_>, ExprId) -> ExprId) {
     let ty = module.cx.types.scalar(anfora_ir::DType::Int32);
     let mut f = FunctionBuilder::new(module, "main");
@@ -108,7 +108,8 @@ fn nested_blocks_as_values() {
     });
 }
 
-/// Each `fn` defines the next and calls it; all use the parameter of the function, so variables are looked for far out.
+/// Each `fn` defines the next and calls it. All use the parameter of the function, so look-ups go
+/// through many levels.
 #[test]
 fn nested_closures() {
     on_small_stack(|| {
@@ -139,7 +140,7 @@ fn nested_closures() {
 fn nested_tuples() {
     on_small_stack(|| {
         let mut m = module();
-        // A type so deep takes the time of its depth at every step, so the value has type Any.
+        // The time of each step grows with the depth of a type, so the value has type Any.
         let any = m.cx.types.any();
         let mut f = FunctionBuilder::new(&mut m, "main");
         let x = f.param("x", any);
@@ -183,7 +184,7 @@ fn deep_recursion_and_long_loops() {
     });
 }
 
-/// Functions, each made of the one before by giving its last parameter a value.
+/// Functions, each of which is made from the previous one by giving its last parameter a value.
 #[test]
 fn closures_of_closures() {
     on_small_stack(|| {

@@ -1,4 +1,4 @@
-//! Arguments for test runs, and where results differ.
+//! Arguments for test runs, and differences between results.
 
 use anfora_interp::{Agreement, Draw, Interpreter, Numbers, Outcome};
 use anfora_ir::{Literal, Module, Source, parse_module};
@@ -7,7 +7,7 @@ fn parse(text: &str) -> Module {
     parse_module(Source::new("test", text), anfora_ops::standard()).unwrap()
 }
 
-/// The arguments of `@main`, as texts.
+/// Returns the arguments of `@main` as texts.
 fn drawn(text: &str, draw: &Draw) -> Result<Vec<String>, String> {
     let module = parse(text);
     let main = module.get(module.find("main").unwrap()).unwrap();
@@ -74,7 +74,7 @@ fn what_cannot_be_drawn_says_why() {
     );
     assert!(why("Tensor[(1048576,), float32]").ends_with("it is too large"));
     assert!(why("Tensor[(2,), string]").ends_with("string has no kernels"));
-    // Without a limit, what no memory holds.
+    // Without a limit, tensors that no memory can hold are rejected.
     for dtype in ["int8", "bool", "int64", "float16", "float64"] {
         let text = format!("def @main(%p: Tensor[(1152921504606846975,), {dtype}]) {{ 1 }}");
         assert!(drawn(&text, &Draw::new(0)).unwrap_err().ends_with("it is too large"));

@@ -1,4 +1,4 @@
-//! Single calls on constants, as constant folding makes them.
+//! Single calls on constants, as in constant folding.
 
 use anfora_interp::{Evaluated, OpError, OpLimits, evaluate_op, random_tensor};
 use anfora_ir::{Attr, Context, DType, Literal, infer_op};
@@ -40,7 +40,7 @@ fn results_and_reasons_for_none() {
     assert_eq!(evaluate("print", &[], &[], 100), Err(OpError::Impure));
     let dims = Attr::Type(Context::new(anfora_ops::standard()).types.any());
     assert_eq!(evaluate("match_cast", &[Some(zero.clone())], &[("to", dims)], 100), Err(OpError::NoKernel));
-    // A float32 for each.
+    // One float32 per element.
     let dropout = evaluate("nn.dropout", &[random_tensor(DType::Float32, &[8], 1)], &[], 40).unwrap();
     assert_eq!(dropout[1], Literal::splat(&[8], true));
 }
@@ -78,17 +78,17 @@ fn what_takes_too_many_steps_is_not_begun() {
         assert_eq!(within(op, operands, attrs, limits), Err(OpError::TooLong { steps, allowed: steps - 1 }), "{op}");
     };
     let huge = 1 << 40;
-    // The result is small, and the way to it is not.
+    // The result is small, but the work is not.
     long("nn.gemm", &[splat(&[1, huge]), splat(&[huge, 1])], &[], 1 << 40);
     let plane = splat(&[1, 1, 1 << 20, 1 << 20]);
     long("nn.conv2d", &[plane.clone(), plane], &[], 1 << 40);
     long("topk", &[splat(&[huge]), Some(Literal::from_elements(&[1], &[1i64]).unwrap())], &[], (1 << 40) + 3);
-    // A row for each element of a column that is no splat.
+    // The kernel copies a row for each element of a column that is not a splat.
     let column = Some(random_tensor(DType::Float32, &[2, 1], 1).unwrap());
     long("matmul", &[column, splat(&[1, huge])], &[], 1 << 41);
     long("add", &[splat(&[1 << 20, 1 << 20]), random_tensor(DType::Float32, &[1, 1 << 20], 1)], &[], 1 << 41);
     long("cumsum", &[splat(&[huge]), Some(Literal::scalar(0i64))], &[], (1 << 41) + 1);
-    // What is a splat again takes no time.
+    // Kernels whose result is a splat take no time.
     let limits = OpLimits { bytes: 64, steps: 8 };
     assert!(within("add", &[splat(&[huge]), splat(&[huge])], &[], limits).is_ok());
     assert!(within("sum", &[splat(&[huge, huge])], &[], limits).is_ok());

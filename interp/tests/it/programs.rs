@@ -1,4 +1,4 @@
-//! Programs of every construct of the language, and what they come to.
+//! Programs of every construct of the language, and their results.
 
 use anfora_interp::{EvalError, EvalErrorKind, Interpreter, Limits, Outcome, Values};
 use anfora_ir::{Literal, Module, Source, parse_module};
@@ -13,7 +13,7 @@ fn try_run(text: &str, inputs: &[Literal]) -> Result<Outcome, EvalError> {
     Interpreter::new(&parse(text)).seed(1).run("main", inputs)
 }
 
-/// The result of `@main` as a text, then the trace.
+/// Checks the result of `@main` as text, followed by the trace.
 #[track_caller]
 fn check(text: &str, inputs: &[Literal], expected: &str) {
     let outcome = try_run(text, inputs).unwrap_or_else(|e| panic!("{e}"));
@@ -154,7 +154,7 @@ fn shared_nodes_run_once() {
         &[i(5)],
         "(Tensor[(), int32][25], Tensor[(), int32][51], Tensor[(), int32][25])",
     );
-    // Without memory of what was evaluated, this takes 2^64 steps.
+    // If shared nodes were evaluated again at each use, this would take 2^64 steps.
     let mut text = String::from("def @main(%x: int32) { %v0 = add(%x, %x);");
     for n in 1..64 {
         text += &format!("%v{n} = subtract(%v{}, %v{});", n - 1, n - 1);
@@ -327,14 +327,14 @@ fn limits() {
     let run = |limits, name: &str, input| {
         Interpreter::new(&module).limits(limits).run(name, &[input]).map(|_| ()).unwrap_err().kind
     };
-    // A loop takes steps, but no memory.
+    // A loop takes steps but no memory.
     assert_eq!(run(limits, "main", i(0)), EvalErrorKind::Steps(100_000));
     let many = Limits { steps: u64::MAX, ..limits };
     assert_eq!(run(many, "grow", i(0)), EvalErrorKind::Memory(1 << 20));
     assert_eq!(run(many, "list", i(0)), EvalErrorKind::Memory(1 << 20));
     let x = anfora_interp::random_tensor(anfora_ir::DType::Float32, &[1024], 1).unwrap();
     assert_eq!(run(many, "big", x), EvalErrorKind::Memory(1 << 20));
-    // A kernel on a splat may take no memory, and have no end. It is not begun.
+    // A kernel on a splat may take no memory but practically endless time. It does not start.
     let module = parse(
         "def @product() {
              let %row = zeros(shape=shape(1, 1099511627776));
@@ -347,7 +347,7 @@ fn limits() {
     );
     let error = Interpreter::new(&module).run("product", &[]).map(|_| ()).unwrap_err();
     assert_eq!(error.to_string(), "the operators of the program take more than 274877906944 steps (in @product)");
-    // The steps of all calls count together: 64 for each product, and 2 for the numbers.
+    // The steps of all calls count together: 64 for each product, and 2 for the integers.
     let x = anfora_interp::random_tensor(anfora_ir::DType::Float32, &[4, 4], 1).unwrap();
     let total = |work| Interpreter::new(&module).limits(Limits { work, ..many }).run("total", &[i(10), x.clone()]);
     assert!(total(1000).is_ok());
@@ -356,7 +356,8 @@ fn limits() {
 
 #[test]
 fn garbage_is_collected() {
-    // Each round makes a tensor of 4 KiB, a closure and a tuple, and lets go of those of the round before.
+    // Each iteration makes a tensor of 4 KiB, a closure and a tuple, and drops those of the
+    // previous iteration.
     let module = parse(
         "def @main(%n: int32, %x: Tensor[(1024,), float32]) -> Tensor[(1024,), float32] {
              let %f = fn (%t: Tensor[(1024,), float32]) { add(%t, %x) };
@@ -391,7 +392,8 @@ fn values_go_in_and_come_out() {
 
 #[test]
 fn a_shared_node_with_blocks_in_it_runs_in_a_closure_and_outside() {
-    // Walked first in the closure, where its variables would have other places than outside.
+    // The shared node is walked first in the closure, where its variables would have other slots
+    // than outside.
     check(
         "def @main(%x: float32) {
             %s = add(if (less(%x, 1f)) { let %t = tanh(%x); let %u = add(%t, 1f); multiply(%u, %t) } else { %x }, %x);
@@ -403,7 +405,7 @@ fn a_shared_node_with_blocks_in_it_runs_in_a_closure_and_outside() {
             (%q, add(%a, %s), %again, %r)
         }",
     );
-    // A closure inside of the shared node, that is called in both.
+    // A closure inside of the shared node, called in both places.
     check(
         "def @main(%x: float32) {
             %s = add({ let %g = fn (%z: float32) { let %w = add(%z, %x); %w }; %g(%x) }, %x);
@@ -415,7 +417,8 @@ fn a_shared_node_with_blocks_in_it_runs_in_a_closure_and_outside() {
         }",
     );
 
-    /// Compares the program with one in which each use of the shared node is a copy of its text, so that nothing is shared.
+    /// Compares the program with a program in which each use of the shared node is a copy of its
+    /// text, so that nothing is shared.
     fn check(text: &str) {
         let (binding, rest) = text.split_once("%s = ").expect("the shared node");
         let (value, rest) = rest.split_once(";\n            let %a").expect("the end of the shared node");

@@ -2,12 +2,14 @@
 
 use rustc_hash::FxHashMap;
 
+use super::MetaPolicy;
 use super::tables::Tables;
 use crate::core::body::Body;
 use crate::core::context::Context;
 use crate::core::entity::{AttrId, AttrsId, EntityId, ExprId, NameId, TypeId};
 use crate::core::expr::Expr;
 use crate::tables::attrs::Attr;
+use crate::tables::entry::Entry;
 use crate::walk::part_set::PartSet;
 
 /// The nodes of the left body that were compared, each with the node of the right one.
@@ -38,13 +40,6 @@ impl Pairs {
     }
 }
 
-/// True if tools' metadata counts.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Meta {
-    Ignored,
-    Compared,
-}
-
 /// Where two expressions differ: the Lets that the place is in, outermost first, and what differs
 /// there.
 pub(super) struct Mismatch {
@@ -53,7 +48,12 @@ pub(super) struct Mismatch {
 }
 
 /// Compares two functions' blocks, and their parameters, which correspond.
-pub(super) fn compare_bodies(tables: &mut Tables<'_>, left: &Body, right: &Body, meta: Meta) -> Result<(), Mismatch> {
+pub(super) fn compare_bodies(
+    tables: &mut Tables<'_>,
+    left: &Body,
+    right: &Body,
+    meta: MetaPolicy,
+) -> Result<(), Mismatch> {
     let mut pairs = Pairs::Whole(vec![None; left.len()]);
     left.params().iter().zip(right.params()).for_each(|(p, q)| pairs.set(p.expr(), q.expr()));
     let visited = PartSet::of_whole(right.len());
@@ -68,7 +68,8 @@ pub(super) fn equal_within(cx: &Context, body: &Body, a: ExprId, b: ExprId) -> b
     let mut tables = Tables::within(cx);
     let (pairs, visited) = (Pairs::Part(FxHashMap::default()), PartSet::of_part(body.len()));
     let (tasks, path) = (Vec::new(), Vec::new());
-    let walk = Walk { tables: &mut tables, left: body, right: body, pairs, visited, meta: Meta::Ignored, tasks, path };
+    let walk =
+        Walk { tables: &mut tables, left: body, right: body, pairs, visited, meta: MetaPolicy::Ignore, tasks, path };
     walk.compare(a, b).is_ok() && tables.settle().is_none()
 }
 
@@ -79,7 +80,7 @@ struct Walk<'w, 'a> {
     pairs: Pairs,
     /// The nodes of the right body that were compared.
     visited: PartSet<ExprId>,
-    meta: Meta,
+    meta: MetaPolicy,
     /// Expressions to be compared, and how many Lets they are in.
     tasks: Vec<(ExprId, ExprId, usize)>,
     path: Vec<(ExprId, ExprId)>,
@@ -140,7 +141,7 @@ impl Walk<'_, '_> {
     }
 
     fn meta(&mut self, l: ExprId, r: ExprId) -> Result<(), String> {
-        if self.meta == Meta::Ignored {
+        if self.meta == MetaPolicy::Ignore {
             return Ok(());
         }
         let (a, b) = (self.left.meta(l), self.right.meta(r));
@@ -316,7 +317,7 @@ impl Walk<'_, '_> {
                 }
                 false
             }
-            (Expr::Literal(a), Expr::Literal(b)) => self.tables.literals(a, b),
+            (Expr::Literal(a), Expr::Literal(b)) => self.tables.entries(Entry::Literal(a), Entry::Literal(b)),
             (Expr::Global(a), Expr::Global(b)) => self.tables.globals(a, b),
             (Expr::Op(a), Expr::Op(b)) => self.tables.ops(a, b),
             (Expr::None, Expr::None) => true,
@@ -332,23 +333,6 @@ impl Walk<'_, '_> {
     fn different(&self, l: ExprId, r: ExprId) -> String {
         let (left, right) = (describe(self.tables.left, self.left, l), describe(self.tables.right, self.right, r));
         format!("{left} on the left, {right} on the right")
-    }
-}
-
-fn kind(expr: &Expr) -> &'static str {
-    match expr {
-        Expr::Var { .. } => "a variable",
-        Expr::Literal(_) => "a constant",
-        Expr::Global(_) => "a global",
-        Expr::Op(_) => "an operator",
-        Expr::None => "`none`",
-        Expr::CallOp { .. } => "a call of an operator",
-        Expr::Call { .. } => "a call of a function",
-        Expr::Tuple(_) => "a tuple",
-        Expr::Proj { .. } => "a projection",
-        Expr::Let { .. } => "a block",
-        Expr::If { .. } => "an `if`",
-        Expr::Lambda { .. } => "a `fn`",
     }
 }
 
@@ -372,7 +356,9 @@ fn describe(cx: &Context, body: &Body, id: ExprId) -> String {
                 None => format!("a {} constant of shape {:?}", l.dtype(), l.shape()),
             }
         }
-        other => kind(&other).to_string(),
+        Expr::Call { .. } => "a call of a function".to_string(),
+        Expr::Let { .. } => "a block".to_string(),
+        other => other.kind().to_string(),
     }
 }
 

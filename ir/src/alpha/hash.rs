@@ -10,12 +10,11 @@ use crate::core::entity::{AttrsId, DimId, EntityId, ExprId, GlobalId, SymbolId};
 use crate::core::expr::Expr;
 use crate::core::function::{Function, FunctionKind, Visibility};
 use crate::core::module::Module;
-use crate::tables::attrs::Attr;
 use crate::tables::dim::{Dim, DimOp};
-use crate::tables::entry::Entry;
+use crate::tables::entry::{Entry, Head};
 use crate::tables::literal::Literal;
-use crate::tables::types::Type;
 use crate::walk::cursor::{BlockKind, Cursor, Step};
+use crate::walk::parts_first::PartsFirst;
 
 /// A hash of a module: alpha-equal modules (see [`alpha_equal`](super::alpha_equal)) have the same
 /// one, on every machine; others hardly ever do.
@@ -55,8 +54,8 @@ struct ModuleHasher<'a> {
     cx: &'a Context,
     /// The hashes of entries that are found by id once they were hashed.
     entries: FxHashMap<Entry, u64>,
-    /// Room for the entries to be hashed, and for the parts of one. Empty between questions.
-    work: (Vec<Entry>, Vec<Entry>),
+    /// The entries to be hashed. Empty between questions.
+    work: PartsFirst<Entry>,
     /// Hashes of the functions in attributes, by id: each mentions only earlier ones.
     function_attrs: Vec<u64>,
     /// The number of each symbol of the function at hand.
@@ -71,7 +70,7 @@ impl<'a> ModuleHasher<'a> {
             module,
             cx: &module.cx,
             entries: FxHashMap::default(),
-            work: Default::default(),
+            work: PartsFirst::default(),
             function_attrs: Vec::new(),
             symbols: FxHashMap::default(),
             next_symbol: 0,
@@ -206,28 +205,18 @@ impl<'a> ModuleHasher<'a> {
             return h;
         }
         let cx = self.cx;
-        let (mut stack, mut parts) = std::mem::take(&mut self.work);
-        stack.push(entry);
-        while let Some(&top) = stack.last() {
-            if self.entries.contains_key(&top) {
-                stack.pop();
-                continue;
-            }
-            parts.clear();
-            top.for_each_part(cx, |part| {
-                if is_found_by_id(cx, part) && !self.entries.contains_key(&part) {
-                    parts.push(part);
-                }
-            });
-            if !parts.is_empty() {
-                stack.extend(parts.iter().rev());
-                continue;
-            }
-            let h = self.combine(top);
-            self.entries.insert(top, h);
-            stack.pop();
+        let mut work = std::mem::take(&mut self.work);
+        work.add(entry);
+        let push_parts = |whole: Entry, stack: &mut Vec<Entry>| {
+            let start = stack.len();
+            whole.for_each_part(cx, |part| stack.extend(is_found_by_id(cx, part).then_some(part)));
+            stack[start..].reverse();
+        };
+        while let Some(next) = work.next(|entry| self.entries.contains_key(&entry), push_parts) {
+            let h = self.combine(next);
+            self.entries.insert(next, h);
         }
-        self.work = (stack, parts);
+        self.work = work;
         self.entries[&entry]
     }
 
@@ -235,79 +224,48 @@ impl<'a> ModuleHasher<'a> {
     fn combine(&mut self, entry: Entry) -> u64 {
         let cx = self.cx;
         match entry {
-            Entry::Type(t) => match cx.types.get(t) {
-                Type::Any => 100,
-                Type::Error => 101,
-                Type::Tensor(t) => {
-                    let mut h = mix_bytes(102, t.dtype.name().as_bytes());
-                    match &t.shape {
-                        None => h = mix(h, 1),
-                        Some(shape) => {
-                            h = mix(mix(h, 2), shape.len() as u64);
-                            for &d in shape {
-                                h = mix(h, self.standalone(d));
-                            }
-                        }
-                    }
-                    for &d in t.elements.iter().flatten() {
-                        h = mix(h, self.standalone(d));
-                    }
-                    h
-                }
-                Type::Tuple(fields) => {
-                    fields.iter().fold(mix(103, fields.len() as u64), |h, &f| mix(h, self.entries[&Entry::Type(f)]))
-                }
-                Type::Function(f) => {
-                    let head = mix(mix(104, f.params.len() as u64), u64::from(f.symbols));
-                    f.params.iter().chain([&f.ret]).fold(head, |h, &p| mix(h, self.entries[&Entry::Type(p)]))
-                }
-            },
+            Entry::Literal(l) => return hash_literal(cx.literals.get(l)),
             Entry::Dim(d) => match cx.types.dims.get(d) {
                 // Sums and the commutative operations come in an order that depends on when symbols
                 // were made.
-                Dim::Sum(terms) => terms.iter().fold(110, |sum: u64, t| {
-                    let product = t.factors.iter().fold(0u64, |p, &f| p.wrapping_add(mix(1, self.inner(f))));
-                    sum.wrapping_add(mix(t.coefficient as u64, product))
-                }),
+                Dim::Sum(terms) => {
+                    return terms.iter().fold(110, |sum: u64, t| {
+                        let product = t.factors.iter().fold(0u64, |p, &f| p.wrapping_add(mix(1, self.inner(f))));
+                        sum.wrapping_add(mix(t.coefficient as u64, product))
+                    });
+                }
                 Dim::Op { op, lhs, rhs } => {
                     let (l, r) = (self.inner(*lhs), self.inner(*rhs));
                     let operands = match op {
                         DimOp::Min | DimOp::Max => mix(2, l).wrapping_add(mix(2, r)),
                         _ => mix(mix(3, l), r),
                     };
-                    mix(mix(111, *op as u64), operands)
+                    return mix(mix(111, *op as u64), operands);
                 }
-                _ => self.inner(d),
+                _ => {}
             },
-            Entry::Attr(a) => match cx.attrs.get(a) {
-                Attr::None => 120,
-                Attr::Bool(b) => mix(121, u64::from(*b)),
-                Attr::Int(i) => mix(122, *i as u64),
-                Attr::Float(f) => mix(123, *f),
-                Attr::Str(s) => mix_bytes(124, cx.names.get(*s).as_bytes()),
-                Attr::List(items) => {
-                    items.iter().fold(mix(125, items.len() as u64), |h, &i| mix(h, self.entries[&Entry::Attr(i)]))
-                }
-                Attr::Shape(shape) => {
-                    let mut h = mix(126, shape.len() as u64);
-                    for &d in shape {
-                        h = mix(h, self.standalone(d));
-                    }
-                    h
-                }
-                Attr::Literal(l) => mix(127, self.entries[&Entry::Literal(*l)]),
-                Attr::DType(d) => mix_bytes(128, d.name().as_bytes()),
-                Attr::Type(t) => mix(129, self.entries[&Entry::Type(*t)]),
-                Attr::Function(f) => mix(130, self.function_attrs.get(f.index()).copied().unwrap_or(0)),
-                Attr::Global(g) => mix(131, self.global(*g)),
-                Attr::Op(op) => mix(132, self.entries[&Entry::Op(*op)]),
-            },
-            Entry::Attrs(list) => cx.attrs.list(list).iter().fold(10, |h, &(name, value)| {
-                mix(mix_bytes(h, cx.names.get(name).as_bytes()), self.entries[&Entry::Attr(value)])
-            }),
-            Entry::Literal(l) => hash_literal(cx.literals.get(l)),
-            Entry::Op(op) => mix_bytes(8, cx.ops.get(op).name.as_bytes()),
-            Entry::Name(_) | Entry::Symbol(_) | Entry::Global(_) | Entry::Function(_) => 0,
+            _ => {}
+        }
+        let (mut h, mut count) = (self.head_of(entry), 0);
+        entry.for_each_part(cx, |part| {
+            count += 1;
+            h = mix(h, self.part(part));
+        });
+        mix(h, count)
+    }
+
+    fn head_of(&self, entry: Entry) -> u64 {
+        let Head { kind, numbers, text } = entry.head(self.cx);
+        numbers.into_iter().fold(mix_bytes(kind, text.as_bytes()), mix)
+    }
+
+    fn part(&mut self, part: Entry) -> u64 {
+        match part {
+            Entry::Dim(d) => self.standalone(d),
+            Entry::Name(_) => self.head_of(part),
+            Entry::Global(g) => self.global(g),
+            Entry::Function(f) => self.function_attrs.get(f.index()).copied().unwrap_or(0),
+            _ => self.entries[&part],
         }
     }
 
@@ -324,11 +282,9 @@ impl<'a> ModuleHasher<'a> {
 
     fn inner(&self, d: DimId) -> u64 {
         match self.cx.types.dims.get(d) {
-            Dim::Unknown => 140,
-            Dim::Const(c) => mix(141, *c as u64),
             Dim::Symbol(s) => mix(142, self.symbols.get(s).copied().unwrap_or(0)),
-            Dim::Bound { depth, index } => mix(mix(143, u64::from(*depth)), u64::from(*index)),
             Dim::Sum(_) | Dim::Op { .. } => self.entries.get(&Entry::Dim(d)).copied().unwrap_or(144),
+            Dim::Unknown | Dim::Const(_) | Dim::Bound { .. } => self.head_of(Entry::Dim(d)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::bodies::{Meta, Mismatch, clip, compare_bodies};
+use super::bodies::{Mismatch, clip, compare_bodies};
 use super::tables::{Tables, is_private};
 use crate::core::body::Body;
 use crate::core::context::Context;
@@ -83,18 +83,14 @@ pub fn first_difference(left: &Module, right: &Module) -> Option<Difference> {
 
 /// The first difference of two modules under options. Linear in their size.
 pub fn first_difference_with(left: &Module, right: &Module, options: AlphaOptions) -> Option<Difference> {
-    let meta = match options.meta {
-        MetaPolicy::Ignore => Meta::Ignored,
-        MetaPolicy::Compare => Meta::Compared,
-    };
-    Modules { left, right, tables: Tables::between(left, right), meta }.compare().err().map(|d| *d)
+    Modules { left, right, tables: Tables::between(left, right), meta: options.meta }.compare().err().map(|d| *d)
 }
 
 struct Modules<'a> {
     left: &'a Module,
     right: &'a Module,
     tables: Tables<'a>,
-    meta: Meta,
+    meta: MetaPolicy,
 }
 
 type Compared = Result<(), Box<Difference>>;
@@ -228,7 +224,7 @@ impl<'a> Modules<'a> {
                 let (l, r) = (self.left.cx.type_text(l), self.right.cx.type_text(r));
                 return Err(flat(format!("parameter {i} has different types: {l} and {r}")));
             }
-            if self.meta == Meta::Compared && !self.same_meta((f.body.meta(p.expr()), g.body.meta(q.expr()))) {
+            if self.meta == MetaPolicy::Compare && !self.same_meta((f.body.meta(p.expr()), g.body.meta(q.expr()))) {
                 return Err(flat(format!("the `#[…]` of parameter {i} differs")));
             }
         }
@@ -243,7 +239,7 @@ impl<'a> Modules<'a> {
         if !self.tables.attrs(f.attrs, g.attrs) {
             return Err(flat("the attributes of the functions differ".to_string()));
         }
-        if self.meta == Meta::Compared && !self.tables.attrs(f.meta, g.meta) {
+        if self.meta == MetaPolicy::Compare && !self.tables.attrs(f.meta, g.meta) {
             return Err(flat("the `#[…]` of the functions differ".to_string()));
         }
         Ok(())

@@ -2,16 +2,18 @@
 //! another.
 
 use std::hash::Hash;
+use std::mem::discriminant;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use crate::core::context::{Context, GlobalTarget};
-use crate::core::entity::{AttrId, AttrsId, DimId, FunctionAttrId, GlobalId, LiteralId, OpId, SymbolId, TypeId};
+use crate::core::entity::{AttrsId, DimId, FunctionAttrId, GlobalId, OpId, SymbolId, TypeId};
 use crate::core::function::Visibility;
 use crate::core::module::Module;
-use crate::tables::attrs::Attr;
 use crate::tables::dim::{Dim, Dims};
-use crate::tables::types::{TensorType, Type};
+use crate::tables::entry::Entry;
+use crate::walk::parts_first::PartsFirst;
 
 /// A correspondence between the tables of two programs. It is built up while they are compared and
 /// only ever grows: the comparison ends at the first difference, so whatever two things were
@@ -20,34 +22,50 @@ pub(super) struct Tables<'a> {
     pub(super) left: &'a Context,
     pub(super) right: &'a Context,
     modules: Option<(&'a Module, &'a Module)>,
-    types: FxHashMap<TypeId, TypeId>,
-    dims: FxHashMap<DimId, DimId>,
-    attrs: FxHashSet<(AttrId, AttrId)>,
-    lists: FxHashSet<(AttrsId, AttrsId)>,
-    literals: FxHashMap<LiteralId, LiteralId>,
+    /// The entries that were compared and have no special rule.
+    equal: FxHashSet<(Entry, Entry)>,
+    /// Operators, which most bindings have, are found faster.
     ops: FxHashMap<OpId, OpId>,
-    symbols: FxHashMap<SymbolId, SymbolId>,
-    symbols_back: FxHashMap<SymbolId, SymbolId>,
+    dims: FxHashMap<DimId, DimId>,
+    symbols: Bijection<SymbolId>,
     /// In one program: the symbols that belong to a `fn` under comparison. Others stand for
     /// themselves. Between programs, every symbol may stand for another.
     own: FxHashSet<SymbolId>,
-    globals: FxHashMap<GlobalId, GlobalId>,
-    globals_back: FxHashMap<GlobalId, GlobalId>,
+    globals: Bijection<GlobalId>,
     /// Private functions that correspond and are still to be compared.
     pub(super) pending_globals: Vec<(GlobalId, GlobalId)>,
     /// Functions in attributes that are still to be compared.
     pub(super) pending_functions: Vec<(FunctionAttrId, FunctionAttrId)>,
-    seen_functions: FxHashSet<(FunctionAttrId, FunctionAttrId)>,
     /// Computed dimensions: their terms are in the order of their own program's symbols, so they
     /// are compared when all symbols are known.
     computed: Vec<(DimId, DimId)>,
-    work: Vec<Pair>,
+    work: Vec<(Entry, Entry)>,
 }
 
-enum Pair {
-    Type(TypeId, TypeId),
-    Dim(DimId, DimId),
-    Attr(AttrId, AttrId),
+/// The things of two programs that stand for each other, each for one.
+struct Bijection<K> {
+    there: FxHashMap<K, K>,
+    back: FxHashMap<K, K>,
+}
+
+impl<K: Copy + Eq + Hash> Bijection<K> {
+    fn new() -> Bijection<K> {
+        Bijection { there: FxHashMap::default(), back: FxHashMap::default() }
+    }
+
+    /// Returns true if one stands for the other, false if one stands for something else, and
+    /// nothing if neither stands for anything yet.
+    fn relates(&self, l: K, r: K) -> Option<bool> {
+        match self.there.get(&l) {
+            Some(&known) => Some(known == r),
+            None => self.back.contains_key(&r).then_some(false),
+        }
+    }
+
+    fn relate(&mut self, l: K, r: K) {
+        self.there.insert(l, r);
+        self.back.insert(r, l);
+    }
 }
 
 impl<'a> Tables<'a> {
@@ -64,20 +82,14 @@ impl<'a> Tables<'a> {
             left,
             right,
             modules,
-            types: FxHashMap::default(),
-            dims: FxHashMap::default(),
-            attrs: FxHashSet::default(),
-            lists: FxHashSet::default(),
-            literals: FxHashMap::default(),
+            equal: FxHashSet::default(),
             ops: FxHashMap::default(),
-            symbols: FxHashMap::default(),
-            symbols_back: FxHashMap::default(),
+            dims: FxHashMap::default(),
+            symbols: Bijection::new(),
             own: FxHashSet::default(),
-            globals: FxHashMap::default(),
-            globals_back: FxHashMap::default(),
+            globals: Bijection::new(),
             pending_globals: Vec::new(),
             pending_functions: Vec::new(),
-            seen_functions: FxHashSet::default(),
             computed: Vec::new(),
             work: Vec::new(),
         }
@@ -101,11 +113,7 @@ impl<'a> Tables<'a> {
         if self.is_within() && l == r && (self.own.is_empty() || !self.left.types.is_symbolic(l)) {
             return true;
         }
-        if let Some(&known) = self.types.get(&l) {
-            return known == r;
-        }
-        self.work.push(Pair::Type(l, r));
-        self.finish()
+        self.entries(Entry::Type(l), Entry::Type(r))
     }
 
     #[inline]
@@ -113,28 +121,8 @@ impl<'a> Tables<'a> {
         if self.is_within() && l == r && self.own.is_empty() {
             return true;
         }
-        if !self.lists.insert((l, r)) {
-            return true;
-        }
-        let (a, b) = (self.left.attrs.list(l), self.right.attrs.list(r));
-        if a.len() != b.len() {
-            return false;
-        }
-        for (&(key, value), &(other_key, other)) in a.iter().zip(b) {
-            if self.left.names.get(key) != self.right.names.get(other_key) {
-                return false;
-            }
-            self.work.push(Pair::Attr(value, other));
-        }
-        self.finish()
-    }
-
-    pub(super) fn literals(&mut self, l: LiteralId, r: LiteralId) -> bool {
-        if self.is_within() {
-            return l == r;
-        }
-        let Tables { left, right, .. } = *self;
-        stands_for(&mut self.literals, l, r, || left.literals.get(l) == right.literals.get(r))
+        let are_empty = l == self.left.attrs.empty() && r == self.right.attrs.empty();
+        are_empty || self.entries(Entry::Attrs(l), Entry::Attrs(r))
     }
 
     #[inline]
@@ -142,156 +130,118 @@ impl<'a> Tables<'a> {
         if self.is_within() {
             return l == r;
         }
-        let Tables { left, right, .. } = *self;
-        stands_for(&mut self.ops, l, r, || left.ops.get(l).name == right.ops.get(r).name)
+        if let Some(&known) = self.ops.get(&l) {
+            return known == r;
+        }
+        let equal = self.entries(Entry::Op(l), Entry::Op(r));
+        if equal {
+            self.ops.insert(l, r);
+        }
+        equal
+    }
+
+    /// Returns true if two entries say the same, as far as is known before all symbols and private
+    /// functions are.
+    pub(super) fn entries(&mut self, l: Entry, r: Entry) -> bool {
+        let mut pair = Some((l, r));
+        while let Some((l, r)) = pair {
+            if !self.pair(l, r) {
+                self.work.clear();
+                return false;
+            }
+            pair = self.work.pop();
+        }
+        true
+    }
+
+    /// Compares two entries, and leaves those that they name as work.
+    fn pair(&mut self, l: Entry, r: Entry) -> bool {
+        let (left, right) = (self.left, self.right);
+        match (l, r) {
+            (Entry::Symbol(l), Entry::Symbol(r)) => return self.symbols(l, r),
+            (Entry::Global(l), Entry::Global(r)) => return self.globals(l, r),
+            (Entry::Dim(a), Entry::Dim(b)) => match (left.types.dims.get(a), right.types.dims.get(b)) {
+                (Dim::Sum(_), Dim::Sum(_)) | (Dim::Op { .. }, Dim::Op { .. }) => return self.computed(a, b),
+                _ => return self.heads_and_parts(l, r),
+            },
+            (Entry::Name(_), Entry::Name(_)) => return self.heads_and_parts(l, r),
+            (Entry::Literal(_) | Entry::Op(_) | Entry::Function(_), _) if self.is_within() => return l == r,
+            _ if self.equal.contains(&(l, r)) => return true,
+            _ => {}
+        }
+        let is_equal = match (l, r) {
+            (Entry::Literal(l), Entry::Literal(r)) => left.literals.get(l) == right.literals.get(r),
+            (Entry::Function(l), Entry::Function(r)) => {
+                self.pending_functions.push((l, r));
+                true
+            }
+            _ => discriminant(&l) == discriminant(&r) && self.heads_and_parts(l, r),
+        };
+        if is_equal {
+            self.equal.insert((l, r));
+        }
+        is_equal
+    }
+
+    /// Returns true if two entries of one kind say the same, provided that the entries that they
+    /// name do, which are left as work.
+    fn heads_and_parts(&mut self, l: Entry, r: Entry) -> bool {
+        if l.head(self.left) != r.head(self.right) {
+            return false;
+        }
+        let (mut parts, mut others): (SmallVec<[Entry; 8]>, SmallVec<[Entry; 8]>) = Default::default();
+        l.for_each_part(self.left, |part| parts.push(part));
+        r.for_each_part(self.right, |part| others.push(part));
+        let fit = parts.len() == others.len();
+        self.work.extend(parts.into_iter().zip(others));
+        fit
     }
 
     /// Returns true if two globals stand for each other. Private functions that nothing stood for
     /// yet do from here on, and are compared later.
     pub(super) fn globals(&mut self, l: GlobalId, r: GlobalId) -> bool {
         let Some((left, right)) = self.modules else { return l == r };
-        if let Some(&known) = self.globals.get(&l) {
-            return known == r;
-        }
-        if self.globals_back.contains_key(&r) {
-            return false;
+        if let Some(known) = self.globals.relates(l, r) {
+            return known;
         }
         match (is_private(left, l), is_private(right, r)) {
             (true, true) => self.pending_globals.push((l, r)),
             (false, false) if self.left.global_name(l) == self.right.global_name(r) => {}
             _ => return false,
         }
-        self.globals.insert(l, r);
-        self.globals_back.insert(r, l);
+        self.globals.relate(l, r);
         true
     }
 
     /// Returns the global of the right side that one of the left stands for.
     pub(super) fn global_of_left(&self, l: GlobalId) -> Option<GlobalId> {
-        self.globals.get(&l).copied()
+        self.globals.there.get(&l).copied()
     }
 
     /// Returns true if something stands for a global of the right side.
     pub(super) fn has_right_global(&self, r: GlobalId) -> bool {
-        self.globals_back.contains_key(&r)
+        self.globals.back.contains_key(&r)
     }
 
-    fn finish(&mut self) -> bool {
-        while let Some(pair) = self.work.pop() {
-            let equal = match pair {
-                Pair::Type(l, r) => self.type_pair(l, r),
-                Pair::Dim(l, r) => self.dim_pair(l, r),
-                Pair::Attr(l, r) => self.attr_pair(l, r),
-            };
-            if !equal {
-                self.work.clear();
-                return false;
-            }
+    /// Leaves two dimensions that are computed from others to be compared when all symbols are
+    /// known.
+    fn computed(&mut self, l: DimId, r: DimId) -> bool {
+        if let Some(&known) = self.dims.get(&l) {
+            return known == r;
         }
+        self.dims.insert(l, r);
+        self.computed.push((l, r));
         true
     }
 
-    fn type_pair(&mut self, l: TypeId, r: TypeId) -> bool {
-        if let Some(&known) = self.types.get(&l) {
-            return known == r;
-        }
-        self.types.insert(l, r);
-        match (self.left.types.get(l), self.right.types.get(r)) {
-            (Type::Any, Type::Any) | (Type::Error, Type::Error) => true,
-            (Type::Tensor(a), Type::Tensor(b)) => {
-                if a.dtype != b.dtype {
-                    return false;
-                }
-                let length = |t: &TensorType| [t.shape.as_ref().map(|s| s.len()), t.elements.as_ref().map(|e| e.len())];
-                if length(a) != length(b) {
-                    return false;
-                }
-                self.work.extend(a.dims().zip(b.dims()).map(|(&d, &e)| Pair::Dim(d, e)));
-                true
+    fn symbols(&mut self, l: SymbolId, r: SymbolId) -> bool {
+        self.symbols.relates(l, r).unwrap_or_else(|| {
+            let may_stand = !self.is_within() || l == r || (self.own.contains(&l) && self.own.contains(&r));
+            if may_stand {
+                self.symbols.relate(l, r);
             }
-            (Type::Tuple(a), Type::Tuple(b)) if a.len() == b.len() => {
-                self.work.extend(a.iter().zip(b).map(|(&a, &b)| Pair::Type(a, b)));
-                true
-            }
-            (Type::Function(f), Type::Function(g)) if f.params.len() == g.params.len() && f.symbols == g.symbols => {
-                self.work.push(Pair::Type(f.ret, g.ret));
-                self.work.extend(f.params.iter().zip(&g.params).map(|(&a, &b)| Pair::Type(a, b)));
-                true
-            }
-            _ => false,
-        }
-    }
-
-    fn dim_pair(&mut self, l: DimId, r: DimId) -> bool {
-        match (self.left.types.dims.get(l), self.right.types.dims.get(r)) {
-            (Dim::Unknown, Dim::Unknown) => true,
-            (Dim::Const(a), Dim::Const(b)) => a == b,
-            (Dim::Bound { depth: d, index: i }, Dim::Bound { depth: e, index: j }) => (d, i) == (e, j),
-            (Dim::Symbol(a), Dim::Symbol(b)) => self.symbol_pair(*a, *b),
-            (Dim::Sum(_), Dim::Sum(_)) | (Dim::Op { .. }, Dim::Op { .. }) => {
-                if let Some(&known) = self.dims.get(&l) {
-                    return known == r;
-                }
-                self.dims.insert(l, r);
-                self.computed.push((l, r));
-                true
-            }
-            _ => false,
-        }
-    }
-
-    fn symbol_pair(&mut self, l: SymbolId, r: SymbolId) -> bool {
-        match (self.symbols.get(&l), self.symbols_back.get(&r)) {
-            (Some(&known), _) => known == r,
-            (None, Some(_)) => false,
-            (None, None) => {
-                if self.is_within() && l != r && !(self.own.contains(&l) && self.own.contains(&r)) {
-                    return false;
-                }
-                self.symbols.insert(l, r);
-                self.symbols_back.insert(r, l);
-                true
-            }
-        }
-    }
-
-    fn attr_pair(&mut self, l: AttrId, r: AttrId) -> bool {
-        if !self.attrs.insert((l, r)) {
-            return true;
-        }
-        match (self.left.attrs.get(l), self.right.attrs.get(r)) {
-            (Attr::None, Attr::None) => true,
-            (Attr::Bool(a), Attr::Bool(b)) => a == b,
-            (Attr::Int(a), Attr::Int(b)) => a == b,
-            (Attr::Float(a), Attr::Float(b)) => a == b,
-            (Attr::Str(a), Attr::Str(b)) => self.left.names.get(*a) == self.right.names.get(*b),
-            (Attr::DType(a), Attr::DType(b)) => a == b,
-            (Attr::List(a), Attr::List(b)) if a.len() == b.len() => {
-                self.work.extend(a.iter().zip(b).map(|(&a, &b)| Pair::Attr(a, b)));
-                true
-            }
-            (Attr::Shape(a), Attr::Shape(b)) if a.len() == b.len() => {
-                self.work.extend(a.iter().zip(b).map(|(&a, &b)| Pair::Dim(a, b)));
-                true
-            }
-            (Attr::Type(a), Attr::Type(b)) => {
-                self.work.push(Pair::Type(*a, *b));
-                true
-            }
-            (Attr::Literal(a), Attr::Literal(b)) => self.literals(*a, *b),
-            (Attr::Op(a), Attr::Op(b)) => self.ops(*a, *b),
-            (Attr::Global(a), Attr::Global(b)) => self.globals(*a, *b),
-            (Attr::Function(a), Attr::Function(b)) => {
-                if self.is_within() {
-                    return a == b;
-                }
-                if self.seen_functions.insert((*a, *b)) {
-                    self.pending_functions.push((*a, *b));
-                }
-                true
-            }
-            _ => false,
-        }
+            may_stand
+        })
     }
 
     /// Compares the computed dimensions that were met, now that all symbols are known to
@@ -315,40 +265,17 @@ impl<'a> Tables<'a> {
     /// A dimension of the right side over the symbols of the left, so that it gets the form that it
     /// has there. `None` if a symbol in it stands for none.
     fn rebuild_on_left(&self, dims: &mut Dims, memo: &mut FxHashMap<DimId, DimId>, right: DimId) -> Option<DimId> {
-        let mut stack = vec![right];
-        while let Some(&top) = stack.last() {
-            if memo.contains_key(&top) {
-                stack.pop();
-                continue;
-            }
-            let height = stack.len();
-            let dim = self.right.types.dims.get(top);
-            stack.extend(dim.parts().filter(|d| !memo.contains_key(d)));
-            if stack.len() > height {
-                continue;
-            }
-            let new = match dim {
-                Dim::Symbol(s) => dims.symbol(*self.symbols_back.get(s)?),
+        let mut work = PartsFirst::to(right);
+        let table = &self.right.types.dims;
+        while let Some(top) = work.next(|d| memo.contains_key(&d), |d, stack| stack.extend(table.get(d).parts())) {
+            let new = match table.get(top) {
+                Dim::Symbol(s) => dims.symbol(*self.symbols.back.get(s)?),
                 dim => dims.rebuild(dim, |part| memo[&part]),
             };
             memo.insert(top, new);
-            stack.pop();
         }
         memo.get(&right).copied()
     }
-}
-
-/// Returns true if one entry stands for another, as is known, or as they are equal.
-#[inline]
-fn stands_for<K: Copy + Eq + Hash>(known: &mut FxHashMap<K, K>, l: K, r: K, are_equal: impl FnOnce() -> bool) -> bool {
-    if let Some(&known) = known.get(&l) {
-        return known == r;
-    }
-    let equal = are_equal();
-    if equal {
-        known.insert(l, r);
-    }
-    equal
 }
 
 /// Returns true if a global is a private function, whose name is nobody else's business.

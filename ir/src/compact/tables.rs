@@ -4,9 +4,10 @@ use super::{Remap, live, remap};
 use crate::core::context::{Context, Global};
 use crate::core::entity::{EntityId, SymbolId};
 use crate::core::module::{FunctionKey, Module};
-use crate::core::translate::Translate;
+use crate::core::translate::IdMap;
 use crate::edit::take_over::{TableMap, TakeOverError};
 use crate::edit::transplant::rebuild_function;
+use crate::tables::entry::Entry;
 use crate::walk::symbols::SymbolWalk;
 
 pub(super) fn compact_module(module: &mut Module) -> Vec<(FunctionKey, Remap)> {
@@ -20,13 +21,13 @@ fn refill(module: &mut Module, old: &Context) -> Result<Vec<(FunctionKey, Remap)
     let mut tables = TableMap::of_all(old);
     // In the order in which they were made, on which the form of sums depends.
     for symbol in used_symbols(module, old) {
-        tables.take_symbol(&mut module.cx, symbol);
+        tables.take(&mut module.cx, Entry::Symbol(symbol))?;
     }
     let mut remaps = Vec::with_capacity(module.order().len());
     for key in module.order().to_vec() {
         let (function, cx) = module.get_mut(key).expect("the order names functions that are there");
         tables.parts_of(cx, function)?;
-        let (mut new, copied) = rebuild_function(function, &mut tables);
+        let (mut new, copied) = rebuild_function(function, &mut &tables.ids);
         remaps.push((key, remap(&function.body, &mut new.body, copied)));
         *function = new;
     }
@@ -34,9 +35,12 @@ fn refill(module: &mut Module, old: &Context) -> Result<Vec<(FunctionKey, Remap)
     let attrs = tables.take_list(&mut module.cx, attrs)?;
     module.set_attrs(attrs);
     for (id, &Global { signature, target, .. }) in old.globals.iter() {
-        if tables.globals.get(id).is_some() {
+        if tables.ids.globals.get(id).is_some() {
             let signature = signature.map(|ty| tables.take_type(&mut module.cx, ty)).transpose()?;
-            module.cx.globals.update(tables.global(id), |g| (g.signature, g.target) = (signature, target));
+            module
+                .cx
+                .globals
+                .update(tables.ids.globals.translated(id), |g| (g.signature, g.target) = (signature, target));
         }
     }
     Ok(remaps)

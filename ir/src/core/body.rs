@@ -573,6 +573,21 @@ impl Body {
         self.leaf_in_place(node, Leaf::Global(global), Expr::Global(global), ty);
     }
 
+    /// Takes the node of a global that nothing uses any more out of the body. Does nothing if the
+    /// body has none.
+    ///
+    /// Cost: one node.
+    pub fn remove_global(&mut self, global: GlobalId) {
+        let leaf = Leaf::Global(global);
+        let Some(node) = self.find_leaf(leaf) else { return };
+        let before = self.shared_edits(SharedEdits::Meant);
+        self.set_expr(node, Expr::Tuple(OperandList::EMPTY));
+        self.shared_edits(before);
+        if let Some(leaves) = &mut self.leaves {
+            leaves.remove(&leaf);
+        }
+    }
+
     fn leaf_in_place(&mut self, node: ExprId, leaf: Leaf, expr: Expr, ty: TypeId) {
         let before = self.shared_edits(SharedEdits::Meant);
         self.set_expr(node, expr);

@@ -15,7 +15,7 @@ use crate::tables::attrs::AttrTable;
 use crate::tables::intern::Interner;
 use crate::tables::literal::Literal;
 use crate::tables::names::Names;
-use crate::tables::parallel::layers::{Freeze, LayeredArena};
+use crate::tables::parallel::layers::{Freeze, LayeredArena, Layers};
 use crate::tables::scratch::{Scratch, ScratchStock};
 use crate::tables::types::Types;
 
@@ -76,7 +76,16 @@ impl Context {
     ///
     /// Cost: one entry.
     pub fn scratch(&self) -> Scratch {
-        self.scratch.take()
+        self.scratch_with_room(0)
+    }
+
+    /// Lends a scratch arena, as [`Context::scratch`] does, in which so many bytes lie in one piece.
+    /// An arena that grows asks for twice as much each time, so a walk that knows how long the
+    /// tables of a large function are needs less memory with this.
+    ///
+    /// Cost: one entry.
+    pub fn scratch_with_room(&self, bytes: usize) -> Scratch {
+        self.scratch.take(bytes)
     }
 
     /// The type of a constant. It says the elements of a small one of integers or `bool`.
@@ -160,18 +169,13 @@ fn type_of_literal(types: &mut Types, literal: &Literal) -> TypeId {
 /// The constant tensors of a module.
 #[derive(Clone, Default)]
 pub struct LiteralTable {
-    literals: Interner<LiteralId, Literal>,
+    pub(crate) literals: Interner<LiteralId, Literal>,
 }
 
 impl LiteralTable {
     /// The id of a constant. Takes time linear in its stored bytes.
     pub fn intern(&mut self, literal: Literal) -> LiteralId {
         self.literals.intern(literal)
-    }
-
-    /// The id of a constant of another table.
-    pub(crate) fn intern_ref(&mut self, literal: &Literal) -> LiteralId {
-        self.literals.intern_ref(literal)
     }
 
     /// The constant behind an id.
@@ -194,30 +198,6 @@ impl LiteralTable {
     /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.literals.len() == 0
-    }
-
-    /// So many constants are frozen.
-    pub(crate) fn frozen_len(&self) -> usize {
-        self.literals.frozen_len()
-    }
-
-    /// Ids and constants of the layer over what is frozen.
-    pub(crate) fn own(&self) -> impl Iterator<Item = (LiteralId, &Literal)> {
-        self.literals.own()
-    }
-}
-
-impl Freeze for LiteralTable {
-    fn freeze(&mut self) {
-        self.literals.freeze();
-    }
-
-    fn thaw(&mut self) {
-        self.literals.thaw();
-    }
-
-    fn take_own(&mut self) -> LiteralTable {
-        LiteralTable { literals: self.literals.take_own() }
     }
 }
 
@@ -256,10 +236,8 @@ impl GlobalTarget {
 /// The global names of a module.
 #[derive(Clone, Default)]
 pub struct GlobalTable {
-    globals: LayeredArena<GlobalId, Global>,
-    /// The names of those that are frozen.
-    frozen_names: Option<Arc<FxHashMap<NameId, GlobalId>>>,
-    by_name: FxHashMap<NameId, GlobalId>,
+    pub(crate) globals: LayeredArena<GlobalId, Global>,
+    pub(crate) by_name: Layers<FxHashMap<NameId, GlobalId>>,
     /// What entries were before they were changed, while an edit of the module is open.
     journal: Vec<(GlobalId, Global)>,
     /// The length of the journal and the state of the table when each open edit began,
@@ -273,19 +251,20 @@ pub struct GlobalTable {
 impl GlobalTable {
     /// The global of a name, made where it is not there.
     pub fn intern(&mut self, name: NameId) -> GlobalId {
-        if let Some(&id) = self.frozen_names.as_ref().and_then(|names| names.get(&name)) {
+        if let Some(&id) = self.by_name.frozen.as_ref().and_then(|names| names.get(&name)) {
             return id;
         }
         *self
             .by_name
+            .own
             .entry(name)
             .or_insert_with(|| self.globals.push(Global { name, signature: None, target: GlobalTarget::Missing }))
     }
 
     /// The global of a name, if there is one.
     pub fn find(&self, name: NameId) -> Option<GlobalId> {
-        let frozen = self.frozen_names.as_ref().and_then(|names| names.get(&name));
-        frozen.or_else(|| self.by_name.get(&name)).copied()
+        let frozen = self.by_name.frozen.as_ref().and_then(|names| names.get(&name));
+        frozen.or_else(|| self.by_name.own.get(&name)).copied()
     }
 
     /// The global behind an id.
@@ -300,7 +279,7 @@ impl GlobalTable {
     }
 
     fn capacity_bytes(&self) -> usize {
-        self.globals.capacity_bytes() + self.by_name.capacity() * size_of::<(NameId, GlobalId)>()
+        self.globals.capacity_bytes() + self.by_name.own.capacity() * size_of::<(NameId, GlobalId)>()
     }
 
     /// Returns true if there is none.
@@ -313,20 +292,21 @@ impl GlobalTable {
         self.globals.iter()
     }
 
-    /// So many globals are frozen.
-    pub(crate) fn frozen_len(&self) -> usize {
-        self.globals.frozen_len()
-    }
-
-    /// Ids and globals of the layer over what is frozen.
-    pub(crate) fn own(&self) -> impl Iterator<Item = (GlobalId, &Global)> {
-        self.globals.own()
-    }
-
     /// The state that the table is in, names that were only added left out: another one after a
     /// signature, a target or a name was changed, and this one again once that is rolled back.
     pub fn stamp(&self) -> Stamp {
         self.revisions.stamp()
+    }
+
+    /// Takes the layers over what is frozen.
+    pub(crate) fn take_own(&mut self) -> GlobalTable {
+        let (globals, by_name) = (self.globals.take_own(), self.by_name.take_own());
+        GlobalTable { globals, by_name, ..GlobalTable::default() }
+    }
+
+    fn thaw(&mut self) {
+        self.globals.layers.thaw();
+        self.by_name.thaw();
     }
 
     /// One over what is frozen.
@@ -350,10 +330,10 @@ impl GlobalTable {
             return;
         }
         if old.name != new.name {
-            if self.by_name.get(&old.name) == Some(&id) {
-                self.by_name.remove(&old.name);
+            if self.by_name.own.get(&old.name) == Some(&id) {
+                self.by_name.own.remove(&old.name);
             }
-            self.by_name.insert(new.name, id);
+            self.by_name.own.insert(new.name, id);
         }
         let old = std::mem::replace(old, new);
         if std::mem::take(&mut self.overlay) {
@@ -393,28 +373,5 @@ impl GlobalTable {
         }
         self.edits = edits;
         self.revisions.back_to(revision);
-    }
-}
-
-impl Freeze for GlobalTable {
-    fn freeze(&mut self) {
-        if self.frozen_names.is_some() && self.by_name.is_empty() {
-            return;
-        }
-        self.thaw();
-        self.globals.freeze();
-        self.frozen_names = Some(Arc::new(std::mem::take(&mut self.by_name)));
-    }
-
-    fn thaw(&mut self) {
-        let Some(names) = self.frozen_names.take() else { return };
-        self.globals.thaw();
-        let new = std::mem::replace(&mut self.by_name, Arc::unwrap_or_clone(names));
-        self.by_name.extend(new);
-    }
-
-    fn take_own(&mut self) -> GlobalTable {
-        let (globals, by_name) = (self.globals.take_own(), std::mem::take(&mut self.by_name));
-        GlobalTable { globals, by_name, ..GlobalTable::default() }
     }
 }

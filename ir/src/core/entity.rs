@@ -100,6 +100,16 @@ impl OpId {
     }
 }
 
+impl EntityId for OpId {
+    fn from_index(index: usize) -> OpId {
+        OpId::new(index).expect("a table of operators holds at most 2^16 of them")
+    }
+    #[inline(always)]
+    fn index(self) -> usize {
+        OpId::index(self)
+    }
+}
+
 impl std::fmt::Debug for OpId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "op{}", self.0)

@@ -196,6 +196,24 @@ pub struct LambdaData {
 }
 
 impl Expr {
+    /// Returns what messages call it.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Expr::Var { .. } => "a variable",
+            Expr::Literal(_) => "a constant",
+            Expr::Global(_) => "the name of a global",
+            Expr::Op(_) => "the name of an operator",
+            Expr::None => "`none`",
+            Expr::CallOp { .. } => "a call of an operator",
+            Expr::Call { .. } => "a call",
+            Expr::Tuple(_) => "a tuple",
+            Expr::Proj { .. } => "a projection",
+            Expr::Let { .. } => "a `let`",
+            Expr::If { .. } => "an `if`",
+            Expr::Lambda { .. } => "a `fn`",
+        }
+    }
+
     /// Whether it is an atom: a variable, literal, global, operator or `none`.
     ///
     /// Cost: one entry.

@@ -1,10 +1,14 @@
-//! Giving a function other ids into the tables of a module: the one list of the places where it has
-//! some.
+//! Giving functions, types and attributes other ids into the tables of a module: the one list of
+//! the places where they have some.
 
 use crate::core::body::Span;
-use crate::core::entity::{AttrsId, GlobalId, LiteralId, NameId, OpId, SymbolId, TypeId};
+use crate::core::entity::{
+    AttrId, AttrsId, DimId, EntityId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, SymbolId, TypeId,
+};
 use crate::core::expr::{Expr, LambdaData};
 use crate::core::function::Function;
+use crate::tables::attrs::Attr;
+use crate::tables::types::Type;
 
 /// What the ids of the shared tables become. An id of which nothing is said stays.
 pub(crate) trait Translate {
@@ -44,6 +48,94 @@ pub(crate) trait Translate {
     /// Comes to a `fn` that owns these symbols, before anything that names them.
     #[inline(always)]
     fn enter_lambda(&mut self, _symbols: &[SymbolId]) {}
+}
+
+/// A map from ids of one kind to those that take their places.
+pub(crate) trait IdMap<K> {
+    /// Returns a map that knows nothing yet, for what is in a table. `len` says how far the table
+    /// reaches, in the way of the map.
+    fn with_len(len: usize) -> Self;
+
+    /// Returns what an id becomes, which is known.
+    fn translated(&self, id: K) -> K;
+}
+
+/// A kind of maps.
+pub(crate) trait IdMaps {
+    /// A map of ids of a kind.
+    type Map<K: EntityId>: IdMap<K>;
+}
+
+/// What the ids of each kind become.
+pub(crate) struct EntryIds<M: IdMaps> {
+    pub(crate) names: M::Map<NameId>,
+    pub(crate) symbols: M::Map<SymbolId>,
+    pub(crate) dims: M::Map<DimId>,
+    pub(crate) types: M::Map<TypeId>,
+    pub(crate) literals: M::Map<LiteralId>,
+    pub(crate) ops: M::Map<OpId>,
+    pub(crate) globals: M::Map<GlobalId>,
+    pub(crate) values: M::Map<AttrId>,
+    pub(crate) lists: M::Map<AttrsId>,
+    pub(crate) functions: M::Map<FunctionAttrId>,
+}
+
+impl<M: IdMaps> EntryIds<M> {
+    /// Returns a type, translated.
+    pub(crate) fn translate_type(&self, ty: &Type) -> Type {
+        ty.with_parts(|dim| self.dims.translated(dim), |part| self.types.translated(part))
+    }
+
+    /// Returns the value of an attribute, translated.
+    pub(crate) fn translate_attr(&self, attr: &Attr) -> Attr {
+        match attr {
+            Attr::None | Attr::Bool(_) | Attr::Int(_) | Attr::Float(_) | Attr::DType(_) => attr.clone(),
+            Attr::Str(text) => Attr::Str(self.names.translated(*text)),
+            Attr::List(items) => Attr::List(items.iter().map(|&item| self.values.translated(item)).collect()),
+            Attr::Shape(shape) => Attr::Shape(shape.iter().map(|&dim| self.dims.translated(dim)).collect()),
+            Attr::Literal(literal) => Attr::Literal(self.literals.translated(*literal)),
+            Attr::Type(ty) => Attr::Type(self.types.translated(*ty)),
+            Attr::Function(function) => Attr::Function(self.functions.translated(*function)),
+            Attr::Global(global) => Attr::Global(self.globals.translated(*global)),
+            Attr::Op(op) => Attr::Op(self.ops.translated(*op)),
+        }
+    }
+
+    /// Returns a list of named attributes, translated.
+    pub(crate) fn translate_list(&self, list: &[(NameId, AttrId)]) -> Box<[(NameId, AttrId)]> {
+        list.iter().map(|&(name, value)| (self.names.translated(name), self.values.translated(value))).collect()
+    }
+}
+
+impl<M: IdMaps> Translate for &EntryIds<M> {
+    #[inline(always)]
+    fn name(&mut self, id: NameId) -> NameId {
+        self.names.translated(id)
+    }
+    #[inline(always)]
+    fn ty(&mut self, id: TypeId) -> TypeId {
+        self.types.translated(id)
+    }
+    #[inline(always)]
+    fn attrs(&mut self, id: AttrsId) -> AttrsId {
+        self.lists.translated(id)
+    }
+    #[inline(always)]
+    fn literal(&mut self, id: LiteralId) -> LiteralId {
+        self.literals.translated(id)
+    }
+    #[inline(always)]
+    fn global(&mut self, id: GlobalId) -> GlobalId {
+        self.globals.translated(id)
+    }
+    #[inline(always)]
+    fn op(&mut self, id: OpId) -> OpId {
+        self.ops.translated(id)
+    }
+    #[inline(always)]
+    fn symbol(&mut self, id: SymbolId) -> SymbolId {
+        self.symbols.translated(id)
+    }
 }
 
 /// The tables stay.

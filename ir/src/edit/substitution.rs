@@ -14,6 +14,7 @@ use crate::tables::attrs::Attr;
 use crate::tables::dim::Dim;
 use crate::tables::types::SubstitutedParts;
 use crate::walk::cursor::{BlockKind, Step};
+use crate::walk::parts_first::PartsFirst;
 use crate::walk::symbols::SymbolWalk;
 
 /// Dimensions that symbols stand for, to be put in their place in types, attributes, bodies and
@@ -172,19 +173,12 @@ impl SymbolSubstitution {
 
     /// One value; lists nest on an explicit stack.
     fn attr(&mut self, cx: &mut Context, value: AttrId) -> AttrId {
-        let mut stack = vec![value];
-        while let Some(&top) = stack.last() {
-            if self.values.contains_key(&top) {
-                stack.pop();
-                continue;
-            }
+        let mut work = PartsFirst::to(value);
+        while let Some(top) = work
+            .next(|value| self.values.contains_key(&value), |value, stack| stack.extend(cx.attrs.get(value).items()))
+        {
             let new = match cx.attrs.get(top) {
                 Attr::List(items) => {
-                    let height = stack.len();
-                    stack.extend(items.iter().filter(|i| !self.values.contains_key(i)));
-                    if stack.len() > height {
-                        continue;
-                    }
                     let items: Vec<AttrId> = items.iter().map(|i| self.values[i]).collect();
                     cx.attr(Attr::List(items.into()))
                 }
@@ -210,7 +204,6 @@ impl SymbolSubstitution {
                 _ => top,
             };
             self.values.insert(top, new);
-            stack.pop();
         }
         self.values[&value]
     }

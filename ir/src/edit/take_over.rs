@@ -17,12 +17,12 @@ use crate::core::context::GlobalTarget;
 use crate::core::entity::{GlobalId, TypeId};
 use crate::core::function::{Function, FunctionKind};
 use crate::core::module::{FunctionKey, Head, Module};
-use crate::core::translate::{SameTables, Translate};
+use crate::core::translate::{IdMap, SameTables};
 use crate::edit::transplant::rebuild;
 use crate::ops::op::TypeError;
 use crate::report::diagnostic::Diagnostic;
 use crate::report::diagnostics::{Diagnostics, IntoDiagnostics};
-pub(crate) use tables::TableMap;
+pub(crate) use tables::{TableMap, TakenOver};
 
 /// Why a function was not taken over from another module. Nothing was changed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -106,7 +106,7 @@ impl Module {
         let mut take_over = TableMap::new(&from.cx);
         take_over.keeps_spans = self.has_source_of(from);
         if let Some(own) = source.global() {
-            take_over.globals.set(own, global);
+            take_over.ids.globals.set(own, global);
         }
         let function = take_over.function(&mut self.cx, source)?;
         let signatures = std::mem::take(&mut take_over.signatures);
@@ -177,7 +177,7 @@ impl Module {
             if let (Some(signature), true) = (global.signature, global.target.function().is_some()) {
                 take_over.take_global(&mut self.cx, id);
                 let signature = take_over.take_type(&mut self.cx, signature)?;
-                let id = take_over.global(id);
+                let id = take_over.ids.globals.translated(id);
                 take_over.signatures.push((id, signature));
             }
         }

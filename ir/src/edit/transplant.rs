@@ -15,10 +15,10 @@ use crate::core::entity::{AttrsId, ExprId, GlobalId, LambdaId, LiteralId, NameId
 use crate::core::expr::{Expr, LambdaData, LetFlags, OperandList, VarFlags, VarId};
 use crate::core::function::Function;
 use crate::core::module::{FunctionKey, Module};
-use crate::core::translate::{Translate, translate_expr, translate_head, translate_lambda};
+use crate::core::translate::{EntryIds, IdMap, Translate, translate_expr, translate_head, translate_lambda};
 use crate::edit::editor::Editor;
 use crate::edit::substitution::SymbolSubstitution;
-use crate::edit::take_over::{TableMap, TakeOverError};
+use crate::edit::take_over::{TableMap, TakeOverError, TakenOver};
 use crate::tables::dim::Dim;
 
 /// The expressions of the target that stand for those of the source.
@@ -274,9 +274,12 @@ impl<'m> Transplant<'m> {
         function
     }
 
-    fn mapping<'a>(&'a mut self, cx: &'a mut Context) -> (&'a mut Copied, Mapping<'a, 'm>) {
+    fn mapping<'a>(&'a mut self, cx: &'a mut Context) -> (&'a mut Copied, Mapping<'a>) {
         let Transplant { copied, symbols, renames_own, foreign } = self;
-        (copied, Mapping { cx, symbols, renames_own: *renames_own, foreign: foreign.as_mut() })
+        (
+            copied,
+            Mapping { cx, symbols, renames_own: *renames_own, foreign: foreign.as_ref().map(|tables| &tables.ids) },
+        )
     }
 
     fn graft<R>(
@@ -284,7 +287,7 @@ impl<'m> Transplant<'m> {
         cx: &mut Context,
         source: Option<&Body>,
         target: &mut Body,
-        run: impl FnOnce(&mut Graft<'_, Mapping<'_, 'm>>) -> R,
+        run: impl FnOnce(&mut Graft<'_, Mapping<'_>>) -> R,
     ) -> R {
         let (copied, mut tables) = self.mapping(cx);
         copied.begin_copy();
@@ -306,41 +309,41 @@ impl Default for Transplant<'_> {
 }
 
 /// The ids of a [`Transplant`]'s target for those of its source.
-struct Mapping<'a, 'm> {
+struct Mapping<'a> {
     cx: &'a mut Context,
     symbols: &'a mut SymbolSubstitution,
     renames_own: bool,
-    foreign: Option<&'a mut TableMap<'m>>,
+    foreign: Option<&'a EntryIds<TakenOver>>,
 }
 
-impl Translate for Mapping<'_, '_> {
+impl Translate for Mapping<'_> {
     fn name(&mut self, id: NameId) -> NameId {
-        self.foreign.as_mut().map_or(id, |tables| tables.name(id))
+        self.foreign.map_or(id, |ids| ids.names.translated(id))
     }
     fn ty(&mut self, id: TypeId) -> TypeId {
-        match &mut self.foreign {
-            Some(tables) => tables.ty(id),
+        match self.foreign {
+            Some(ids) => ids.types.translated(id),
             None => self.symbols.ty(self.cx, id),
         }
     }
     fn attrs(&mut self, id: AttrsId) -> AttrsId {
-        match &mut self.foreign {
-            Some(tables) => tables.attrs(id),
+        match self.foreign {
+            Some(ids) => ids.lists.translated(id),
             None => self.symbols.attrs(self.cx, id),
         }
     }
     fn literal(&mut self, id: LiteralId) -> LiteralId {
-        self.foreign.as_mut().map_or(id, |tables| tables.literal(id))
+        self.foreign.map_or(id, |ids| ids.literals.translated(id))
     }
     fn global(&mut self, id: GlobalId) -> GlobalId {
-        self.foreign.as_mut().map_or(id, |tables| tables.global(id))
+        self.foreign.map_or(id, |ids| ids.globals.translated(id))
     }
     fn op(&mut self, id: OpId) -> OpId {
-        self.foreign.as_mut().map_or(id, |tables| tables.op(id))
+        self.foreign.map_or(id, |ids| ids.ops.translated(id))
     }
     fn symbol(&mut self, id: SymbolId) -> SymbolId {
-        if let Some(tables) = &mut self.foreign {
-            return tables.symbol(id);
+        if let Some(ids) = self.foreign {
+            return ids.symbols.translated(id);
         }
         match self.symbols.get(id).map(|dim| self.cx.types.dims.get(dim)) {
             Some(&Dim::Symbol(symbol)) => symbol,

@@ -237,28 +237,13 @@ pub fn infer_call(cx: &mut Context, callee: TypeId, arguments: &[TypeId]) -> Res
 /// Finds what the symbols of a function type stand for where a parameter's type has one alone as a
 /// dimension.
 fn bind_symbols(cx: &Context, param: TypeId, argument: TypeId, bound: &mut [Option<DimId>]) {
-    let mut stack = vec![(param, argument)];
-    let mut seen = rustc_hash::FxHashSet::default();
-    while let Some((p, a)) = stack.pop() {
-        if !cx.types.is_symbolic(p) || !seen.insert((p, a)) {
-            continue;
+    cx.types.for_each_dim_beside(param, argument, &mut Default::default(), |d, e| {
+        if let Dim::Bound { depth: 0, index } = *cx.types.dims.get(d)
+            && let Some(slot @ None) = bound.get_mut(index as usize)
+        {
+            *slot = Some(e);
         }
-        match (cx.types.get(p), cx.types.get(a)) {
-            (Type::Tensor(p), Type::Tensor(a)) => {
-                for (&d, &e) in p.dims_beside(a) {
-                    if let Dim::Bound { depth: 0, index } = *cx.types.dims.get(d)
-                        && let Some(slot @ None) = bound.get_mut(index as usize)
-                    {
-                        *slot = Some(e);
-                    }
-                }
-            }
-            (Type::Tuple(p), Type::Tuple(a)) => {
-                stack.extend(p.iter().copied().zip(a.iter().copied()).rev());
-            }
-            _ => {}
-        }
-    }
+    });
 }
 
 /// The type of a `fn` with parameters and result of these types. It binds the symbols that are the

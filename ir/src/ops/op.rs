@@ -16,7 +16,7 @@ use crate::report::suggest::did_you_mean;
 use crate::tables::attrs::Attr;
 use crate::tables::dtype::DType;
 use crate::tables::literal::Literal;
-use crate::tables::parallel::layers::Freeze;
+use crate::tables::parallel::layers::{Layer, Layers};
 
 /// The type of a call's result, from the types (and constant values) of its operands.
 pub type TypeRule = fn(&mut TypeCall<'_>) -> Result<TypeId, TypeError>;
@@ -440,16 +440,13 @@ impl OpRegistry {
 #[derive(Clone)]
 pub struct OpTable {
     registry: Arc<OpRegistry>,
-    /// Copied where it is shared: new opaque operators are few.
-    opaque: Arc<Opaque>,
-    frozen: Option<Arc<Opaque>>,
-    /// So many opaque operators are frozen.
-    start: usize,
+    pub(crate) opaque: Layers<Opaque>,
 }
 
+/// The opaque operators that a module uses.
 #[derive(Clone, Default)]
-struct Opaque {
-    rows: Vec<OpDef>,
+pub(crate) struct Opaque {
+    pub(crate) rows: Vec<OpDef>,
     by_name: FxHashMap<String, OpId>,
 }
 
@@ -460,7 +457,7 @@ fn opaque_rule(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 impl OpTable {
     /// The operators of a registry.
     pub fn new(registry: Arc<OpRegistry>) -> OpTable {
-        OpTable { registry, opaque: Arc::default(), frozen: None, start: 0 }
+        OpTable { registry, opaque: Layers::default() }
     }
 
     /// The registry.
@@ -474,7 +471,7 @@ impl OpTable {
         let i = op.index();
         match self.registry.rows.get(i) {
             Some(row) => row,
-            None => &self.opaque.rows[i - self.registry.rows.len()],
+            None => self.opaque.entry(i - self.registry.rows.len(), |opaque| &opaque.rows),
         }
     }
 
@@ -494,7 +491,7 @@ impl OpTable {
 
     /// The number of operators: rows of the registry, then opaque ones.
     pub fn len(&self) -> usize {
-        self.registry.rows.len() + self.opaque.rows.len()
+        self.registry.rows.len() + self.opaque.len()
     }
 
     /// Returns true if there is none.
@@ -537,7 +534,11 @@ impl OpTable {
     ///
     /// Cost: linear in the text.
     pub fn find(&self, name: &str) -> Option<OpId> {
-        self.registry.find(name).or_else(|| self.opaque.by_name.get(name).copied())
+        self.registry.find(name).or_else(|| {
+            let Layers { frozen, own, .. } = &self.opaque;
+            let frozen = frozen.as_ref().and_then(|opaque| opaque.by_name.get(name));
+            frozen.or_else(|| own.by_name.get(name)).copied()
+        })
     }
 
     /// An opaque operator, made where it is not there yet.
@@ -551,7 +552,7 @@ impl OpTable {
             return Ok(id);
         }
         let id = OpId::new(self.len()).ok_or_else(|| TypeError::new(RegisterError::TooMany.to_string()))?;
-        let opaque = Arc::make_mut(&mut self.opaque);
+        let opaque = &mut self.opaque.own;
         let row = OpDef::new(name.to_string(), "kept as it is", Arity::at_least(0), opaque_rule);
         opaque.rows.push(OpDef { purity, may_fail: true, ..row });
         opaque.by_name.insert(name.to_string(), id);
@@ -560,30 +561,23 @@ impl OpTable {
 
     /// So many operators are frozen.
     pub(crate) fn frozen_len(&self) -> usize {
-        self.registry.rows.len() + self.start
+        self.registry.rows.len() + self.opaque.start
     }
 
-    /// The operators that were added since the table was frozen.
-    pub(crate) fn own(&self) -> impl Iterator<Item = &OpDef> {
-        self.opaque.rows[self.start..].iter()
+    /// Takes the operators that were added since the table was frozen.
+    pub(crate) fn take_own(&mut self) -> OpTable {
+        OpTable { registry: self.registry.clone(), opaque: self.opaque.take_own() }
     }
 }
 
-impl Freeze for OpTable {
-    fn freeze(&mut self) {
-        self.frozen = Some(self.opaque.clone());
-        self.start = self.opaque.rows.len();
+impl Layer for Opaque {
+    fn count(&self) -> usize {
+        self.rows.len()
     }
 
-    fn thaw(&mut self) {
-        self.frozen = None;
-        self.start = 0;
-    }
-
-    fn take_own(&mut self) -> OpTable {
-        let frozen = self.frozen.clone().unwrap_or_default();
-        let opaque = std::mem::replace(&mut self.opaque, frozen);
-        OpTable { registry: self.registry.clone(), opaque, frozen: None, start: self.start }
+    fn push_all(&mut self, over: Opaque) {
+        self.rows.extend(over.rows);
+        self.by_name.extend(over.by_name);
     }
 }
 

@@ -331,9 +331,7 @@ impl<'a> LazyBodyPurity<'a> {
     #[inline]
     pub fn is_impure(&mut self, cx: &Context, body: &Body, id: ExprId) -> bool {
         match body.expr(id) {
-            Expr::CallOp { op, attrs, .. } => {
-                cx.ops.facts(op).is_impure() || (attrs != cx.attrs.empty() && !self.purity.attrs_are_pure(cx, attrs))
-            }
+            Expr::CallOp { .. } => self.purity.call_is_impure(cx, body, id),
             Expr::Call { .. } | Expr::If { .. } | Expr::Let { .. } => self.is_impure_block(cx, body, id),
             _ => false,
         }

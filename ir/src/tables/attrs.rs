@@ -5,7 +5,6 @@ use crate::core::entity::{AttrId, AttrsId, DimId, FunctionAttrId, GlobalId, Lite
 use crate::core::invariant::PRIMITIVE;
 use crate::tables::dtype::DType;
 use crate::tables::intern::Interner;
-use crate::tables::parallel::layers::Freeze;
 
 /// An attribute value.
 ///
@@ -42,12 +41,23 @@ pub enum Attr {
     Op(OpId),
 }
 
+impl Attr {
+    /// Returns the items of a list.
+    pub(crate) fn items(&self) -> &[AttrId] {
+        match self {
+            Attr::List(items) => items,
+            _ => &[],
+        }
+    }
+}
+
 /// The attribute values of a module.
 #[derive(Clone)]
 pub struct AttrTable {
-    values: Interner<AttrId, Attr>,
+    /// Values that have their one form.
+    pub(crate) values: Interner<AttrId, Attr>,
     /// Named attributes, sorted by name, each name once.
-    lists: Interner<AttrsId, Box<[(NameId, AttrId)]>>,
+    pub(crate) lists: Interner<AttrsId, Box<[(NameId, AttrId)]>>,
     empty: AttrsId,
 }
 
@@ -114,49 +124,10 @@ impl AttrTable {
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (AttrId, &Attr)> + ExactSizeIterator {
         self.values.iter()
     }
-}
 
-impl AttrTable {
-    /// The id of a value that has its one form.
-    pub(crate) fn intern(&mut self, attr: Attr) -> AttrId {
-        self.values.intern(attr)
-    }
-
-    /// The id of a list that is sorted by name.
-    pub(crate) fn intern_list(&mut self, list: Box<[(NameId, AttrId)]>) -> AttrsId {
-        self.lists.intern(list)
-    }
-
-    /// Ids and values of the layer over what is frozen.
-    pub(crate) fn own(&self) -> impl Iterator<Item = (AttrId, &Attr)> {
-        self.values.own()
-    }
-
-    /// Ids and lists of the layer over what is frozen.
-    pub(crate) fn own_lists(&self) -> impl Iterator<Item = (AttrsId, &[(NameId, AttrId)])> {
-        self.lists.own().map(|(id, list)| (id, &**list))
-    }
-
-    /// So many values, and so many lists, are frozen.
-    pub(crate) fn frozen_lens(&self) -> (usize, usize) {
-        (self.values.frozen_len(), self.lists.frozen_len())
-    }
-}
-
-impl Freeze for AttrTable {
-    fn freeze(&mut self) {
-        self.values.freeze();
-        self.lists.freeze();
-    }
-
-    fn thaw(&mut self) {
-        self.values.thaw();
-        self.lists.thaw();
-    }
-
-    fn take_own(&mut self) -> AttrTable {
-        let AttrTable { values, lists, empty } = self;
-        AttrTable { values: values.take_own(), lists: lists.take_own(), empty: *empty }
+    /// Takes the layers over what is frozen.
+    pub(crate) fn take_own(&mut self) -> AttrTable {
+        AttrTable { values: self.values.take_own(), lists: self.lists.take_own(), empty: self.empty }
     }
 }
 
@@ -176,7 +147,7 @@ impl Context {
             }
             other => other,
         };
-        self.attrs.intern(attr)
+        self.attrs.values.intern(attr)
     }
 
     /// An integer attribute.
@@ -219,7 +190,7 @@ impl Context {
         sorted.reverse();
         sorted.dedup_by_key(|e| e.0);
         sorted.reverse();
-        self.attrs.intern_list(sorted.into())
+        self.attrs.lists.intern(sorted.into())
     }
 
     /// The id of a list of attributes named by strings.

@@ -12,8 +12,8 @@ use smallvec::SmallVec;
 
 use crate::core::entity::{DimId, EntityId, NameId, SymbolId};
 use crate::tables::intern::Interner;
-use crate::tables::names::Names;
-use crate::tables::parallel::layers::{Freeze, LayeredArena};
+use crate::tables::parallel::layers::LayeredArena;
+use crate::walk::parts_first::PartsFirst;
 
 /// The most terms that a sum keeps.
 pub const MAX_TERMS: usize = 64;
@@ -67,6 +67,66 @@ pub struct Term {
     pub coefficient: i64,
     /// Sorted; symbols, bound symbols and operations.
     pub factors: SmallVec<[DimId; 2]>,
+}
+
+impl Term {
+    /// Products of more factors first, constants last.
+    pub(crate) fn compare_factors(&self, other: &Term, compare: impl Fn(DimId, DimId) -> Ordering) -> Ordering {
+        other.factors.len().cmp(&self.factors.len()).then_with(|| {
+            let mut factors = self.factors.iter().zip(&other.factors).map(|(&x, &y)| compare(x, y));
+            factors.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        })
+    }
+}
+
+/// Compares dimensions by structure, with symbols in the order that is given. Different ids differ
+/// in structure, so the walk follows the first difference only: a loop.
+pub(crate) fn compare_dims<'d>(
+    mut a: DimId,
+    mut b: DimId,
+    get: impl Fn(DimId) -> &'d Dim,
+    symbols: impl Fn(SymbolId, SymbolId) -> Ordering,
+) -> Ordering {
+    let rank = |dim: &Dim| match dim {
+        Dim::Symbol(_) => 0,
+        Dim::Bound { .. } => 1,
+        Dim::Op { .. } => 2,
+        Dim::Sum(_) => 3,
+        Dim::Const(_) => 4,
+        Dim::Unknown => 5,
+    };
+    while a != b {
+        (a, b) = match (get(a), get(b)) {
+            (Dim::Const(x), Dim::Const(y)) => return x.cmp(y),
+            (Dim::Symbol(x), Dim::Symbol(y)) => return symbols(*x, *y),
+            (Dim::Bound { depth: d, index: i }, Dim::Bound { depth: e, index: j }) => return (d, i).cmp(&(e, j)),
+            (Dim::Op { op: p, lhs: l, rhs: r }, Dim::Op { op: q, lhs: m, rhs: s }) => {
+                if p != q {
+                    return p.cmp(q);
+                }
+                if l == m { (*r, *s) } else { (*l, *m) }
+            }
+            (Dim::Sum(x), Dim::Sum(y)) => {
+                let mut differing = None;
+                for (t, u) in x.iter().zip(y) {
+                    let shape = u.factors.len().cmp(&t.factors.len()).then(t.coefficient.cmp(&u.coefficient));
+                    if shape != Ordering::Equal {
+                        return shape;
+                    }
+                    differing = t.factors.iter().zip(&u.factors).find(|(f, g)| f != g);
+                    if differing.is_some() {
+                        break;
+                    }
+                }
+                match differing {
+                    Some((&f, &g)) => (f, g),
+                    None => return x.len().cmp(&y.len()),
+                }
+            }
+            (x, y) => return rank(x).cmp(&rank(y)),
+        };
+    }
+    Ordering::Equal
 }
 
 /// The operations on dimensions that are not sums and products.
@@ -134,9 +194,9 @@ impl Symbols {
 /// The dimensions and symbols of a module.
 #[derive(Clone)]
 pub struct Dims {
-    dims: Interner<DimId, Dim, Symbols>,
+    pub(crate) dims: Interner<DimId, Dim, Symbols>,
     /// The name that each symbol prints with where no other does.
-    symbols: LayeredArena<SymbolId, NameId>,
+    pub(crate) symbols: LayeredArena<SymbolId, NameId>,
     unknown: DimId,
 }
 
@@ -343,7 +403,7 @@ impl Dims {
             _ => {}
         }
         // The commutative ones have their operands in one order.
-        let swap = matches!(op, DimOp::Min | DimOp::Max) && self.compare(lhs, rhs, None) == Ordering::Greater;
+        let swap = matches!(op, DimOp::Min | DimOp::Max) && self.compare(lhs, rhs) == Ordering::Greater;
         let (lhs, rhs) = if swap { (rhs, lhs) } else { (lhs, rhs) };
         self.intern(Dim::Op { op, lhs, rhs })
     }
@@ -363,9 +423,9 @@ impl Dims {
 
     fn sum(&mut self, mut terms: Terms) -> DimId {
         for t in &mut terms {
-            t.factors.sort_by(|&a, &b| self.compare(a, b, None));
+            t.factors.sort_by(|&a, &b| self.compare(a, b));
         }
-        terms.sort_by(|a, b| self.compare_factors(a, b));
+        terms.sort_by(|a, b| a.compare_factors(b, |x, y| self.compare(x, y)));
         let mut out = Terms::new();
         for t in terms {
             match out.last_mut() {
@@ -390,72 +450,10 @@ impl Dims {
         }
     }
 
-    /// Products of more factors first, constants last.
-    fn compare_factors(&self, a: &Term, b: &Term) -> Ordering {
-        b.factors.len().cmp(&a.factors.len()).then_with(|| {
-            for (&x, &y) in a.factors.iter().zip(&b.factors) {
-                let o = self.compare(x, y, None);
-                if o != Ordering::Equal {
-                    return o;
-                }
-            }
-            Ordering::Equal
-        })
-    }
-
     /// The order of dimensions: by structure, symbols by when they were made (which follows the
-    /// program). With `names`, symbols go by their names first. Different ids differ in structure,
-    /// so the walk follows the first difference only: a loop.
-    pub(crate) fn compare(&self, mut a: DimId, mut b: DimId, names: Option<&Names>) -> Ordering {
-        fn rank(d: &Dim) -> u8 {
-            match d {
-                Dim::Symbol(_) => 0,
-                Dim::Bound { .. } => 1,
-                Dim::Op { .. } => 2,
-                Dim::Sum(_) => 3,
-                Dim::Const(_) => 4,
-                Dim::Unknown => 5,
-            }
-        }
-        loop {
-            if a == b {
-                return Ordering::Equal;
-            }
-            let next = match (self.get(a), self.get(b)) {
-                (Dim::Const(x), Dim::Const(y)) => return x.cmp(y),
-                (Dim::Symbol(x), Dim::Symbol(y)) => {
-                    let by_name =
-                        names.map_or(Ordering::Equal, |n| n.get(self.symbol_name(*x)).cmp(n.get(self.symbol_name(*y))));
-                    return by_name.then(x.index().cmp(&y.index()));
-                }
-                (Dim::Bound { depth: d, index: i }, Dim::Bound { depth: e, index: j }) => return (d, i).cmp(&(e, j)),
-                (Dim::Op { op: p, lhs: l, rhs: r }, Dim::Op { op: q, lhs: m, rhs: s }) => {
-                    if p != q {
-                        return p.cmp(q);
-                    }
-                    if l == m { (*r, *s) } else { (*l, *m) }
-                }
-                (Dim::Sum(x), Dim::Sum(y)) => {
-                    let mut differing = None;
-                    for (t, u) in x.iter().zip(y) {
-                        let shape = u.factors.len().cmp(&t.factors.len()).then(t.coefficient.cmp(&u.coefficient));
-                        if shape != Ordering::Equal {
-                            return shape;
-                        }
-                        differing = t.factors.iter().zip(&u.factors).find(|(f, g)| f != g);
-                        if differing.is_some() {
-                            break;
-                        }
-                    }
-                    match differing {
-                        Some((&f, &g)) => (f, g),
-                        None => return x.len().cmp(&y.len()),
-                    }
-                }
-                (x, y) => return rank(x).cmp(&rank(y)),
-            };
-            (a, b) = next;
-        }
+    /// program).
+    fn compare(&self, a: DimId, b: DimId) -> Ordering {
+        compare_dims(a, b, |id| self.get(id), |x, y| x.index().cmp(&y.index()))
     }
 
     /// The dimension with every symbol replaced by what `leaf` gives (`None` keeps it). `leaf` is
@@ -477,24 +475,16 @@ impl Dims {
         if !self.is_symbolic(id) {
             return id;
         }
-        let mut stack = vec![id];
-        while let Some(&top) = stack.last() {
-            if done.contains_key(&(top, depth)) {
-                stack.pop();
-                continue;
-            }
+        let mut work = PartsFirst::to(id);
+        while let Some(top) =
+            work.next(|d| done.contains_key(&(d, depth)), |d, stack| stack.extend(self.get(d).parts()))
+        {
             let dim = self.get(top).clone();
-            let height = stack.len();
-            stack.extend(dim.parts().filter(|&d| !done.contains_key(&(d, depth))));
-            if stack.len() > height {
-                continue;
-            }
             let new = match dim {
                 Dim::Symbol(_) | Dim::Bound { .. } => leaf(self, top).unwrap_or(top),
                 dim => self.rebuild(&dim, |d| done[&(d, depth)]),
             };
             done.insert((top, depth), new);
-            stack.pop();
         }
         done[&(id, depth)]
     }
@@ -522,26 +512,16 @@ impl Dims {
         }
     }
 
-    /// Ids and dimensions of the layer over what is frozen.
-    pub(crate) fn own(&self) -> impl Iterator<Item = (DimId, &Dim)> {
-        self.dims.own()
-    }
-
-    /// Symbols and their names of the layer over what is frozen.
-    pub(crate) fn own_symbols(&self) -> impl Iterator<Item = (SymbolId, NameId)> {
-        self.symbols.own().map(|(id, &name)| (id, name))
-    }
-
-    /// So many dimensions, and so many symbols, are frozen.
-    pub(crate) fn frozen_lens(&self) -> (usize, usize) {
-        (self.dims.frozen_len(), self.symbols.frozen_len())
-    }
-
     /// The number of dimensions.
     ///
     /// Cost: one entry.
     pub fn len(&self) -> usize {
         self.dims.len()
+    }
+
+    /// Takes the layers over what is frozen.
+    pub(crate) fn take_own(&mut self) -> Dims {
+        Dims { dims: self.dims.take_own(), symbols: self.symbols.take_own(), unknown: self.unknown }
     }
 
     pub(crate) fn capacity_bytes(&self) -> usize {
@@ -556,26 +536,10 @@ impl Dims {
     }
 }
 
-impl Freeze for Dims {
-    fn freeze(&mut self) {
-        self.dims.freeze();
-        self.symbols.freeze();
-    }
-
-    fn thaw(&mut self) {
-        self.dims.thaw();
-        self.symbols.thaw();
-    }
-
-    fn take_own(&mut self) -> Dims {
-        let Dims { dims, symbols, unknown } = self;
-        Dims { dims: dims.take_own(), symbols: symbols.take_own(), unknown: *unknown }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tables::names::Names;
 
     fn setup() -> (Dims, DimId, DimId) {
         let (mut dims, mut names) = (Dims::default(), Names::default());

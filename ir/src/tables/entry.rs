@@ -5,12 +5,15 @@
 //! [`Entry::for_each_part`]; what makes them anew over other ids, by a
 //! [`Translate`](crate::core::translate::Translate).
 
+use crate::core::body::Body;
 use crate::core::context::Context;
 use crate::core::entity::{
-    AttrId, AttrsId, DimId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, SymbolId, TypeId,
+    AttrId, AttrsId, DimId, ExprId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, SymbolId, TypeId,
 };
+use crate::core::expr::Expr;
 use crate::tables::attrs::Attr;
 use crate::tables::dim::Dim;
+use crate::tables::types::{TensorType, Type};
 
 /// An entry of one of the tables of a module.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
@@ -29,7 +32,66 @@ pub(crate) enum Entry {
     Function(FunctionAttrId),
 }
 
+/// What an entry says besides the entries that it names.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Head<'a> {
+    /// A number for what it is, among entries whose parts are alike.
+    pub(crate) kind: u64,
+    /// The numbers in it, the same on every machine.
+    pub(crate) numbers: [u64; 3],
+    pub(crate) text: &'a str,
+}
+
 impl Entry {
+    /// Returns what the entry says besides the entries that it names, which say the rest. The
+    /// contents of constants, and how a dimension is computed from others, are not in it.
+    pub(crate) fn head(self, cx: &Context) -> Head<'_> {
+        let mut text = "";
+        let (kind, numbers) = match self {
+            Entry::Name(name) => {
+                text = cx.names.get(name);
+                (0, [0; 3])
+            }
+            Entry::Op(op) => {
+                text = &cx.ops.get(op).name;
+                (1, [0; 3])
+            }
+            Entry::Symbol(_) | Entry::Literal(_) | Entry::Global(_) | Entry::Function(_) | Entry::Attrs(_) => {
+                (2, [0; 3])
+            }
+            Entry::Dim(dim) => match *cx.types.dims.get(dim) {
+                Dim::Unknown => (10, [0; 3]),
+                Dim::Const(value) => (11, [value as u64, 0, 0]),
+                Dim::Bound { depth, index } => (12, [u64::from(depth), u64::from(index), 0]),
+                Dim::Symbol(_) | Dim::Sum(_) | Dim::Op { .. } => (13, [0; 3]),
+            },
+            Entry::Type(ty) => match cx.types.get(ty) {
+                Type::Any => (20, [0; 3]),
+                Type::Error => (21, [0; 3]),
+                Type::Tensor(TensorType { dtype, shape, elements }) => {
+                    let rank = shape.as_ref().map_or(0, |shape| shape.len() as u64 + 1);
+                    let known = elements.as_ref().map_or(0, |elements| elements.len() as u64 + 1);
+                    (22, [*dtype as u64, rank, known])
+                }
+                Type::Tuple(_) => (23, [0; 3]),
+                Type::Function(f) => (24, [u64::from(f.symbols), 0, 0]),
+            },
+            Entry::Attr(attr) => match *cx.attrs.get(attr) {
+                Attr::None => (30, [0; 3]),
+                Attr::Bool(value) => (31, [u64::from(value), 0, 0]),
+                Attr::Int(value) => (32, [value as u64, 0, 0]),
+                Attr::Float(bits) => (33, [bits, 0, 0]),
+                Attr::DType(dtype) => (34, [dtype as u64, 0, 0]),
+                Attr::List(_) => (35, [0; 3]),
+                Attr::Shape(_) => (36, [0; 3]),
+                // What it is made of tells them apart.
+                Attr::Str(_) | Attr::Literal(_) | Attr::Type(_) => (37, [0; 3]),
+                Attr::Function(_) | Attr::Global(_) | Attr::Op(_) => (38, [0; 3]),
+            },
+        };
+        Head { kind, numbers, text }
+    }
+
     /// Calls `each` with the entries that this one names, in order of appearance. A function names
     /// entries through its body, at which callers look themselves.
     pub(crate) fn for_each_part(self, cx: &Context, mut each: impl FnMut(Entry)) {
@@ -67,6 +129,32 @@ impl Entry {
                 Attr::Global(global) => each(Entry::Global(*global)),
                 Attr::Op(op) => each(Entry::Op(*op)),
             },
+        }
+    }
+}
+
+impl Body {
+    /// Calls `each` with the entries that a node itself names, besides its type and its metadata, in
+    /// order of appearance.
+    #[inline]
+    pub(crate) fn for_each_entry(&self, id: ExprId, mut each: impl FnMut(Entry)) {
+        match self.expr(id) {
+            Expr::Var { name, .. } => name.into_iter().for_each(|name| each(Entry::Name(name))),
+            Expr::Literal(literal) => each(Entry::Literal(literal)),
+            Expr::Global(global) => each(Entry::Global(global)),
+            Expr::Op(op) => each(Entry::Op(op)),
+            Expr::CallOp { op, attrs, .. } => {
+                each(Entry::Op(op));
+                each(Entry::Attrs(attrs));
+            }
+            Expr::Call { attrs, .. } => each(Entry::Attrs(attrs)),
+            Expr::Lambda { lambda, .. } => {
+                let data = self.lambda(lambda);
+                self.lambda_symbols(lambda).iter().for_each(|&symbol| each(Entry::Symbol(symbol)));
+                data.ret.into_iter().for_each(|ty| each(Entry::Type(ty)));
+                each(Entry::Attrs(data.attrs));
+            }
+            Expr::Tuple(_) | Expr::Proj { .. } | Expr::Let { .. } | Expr::If { .. } | Expr::None => {}
         }
     }
 }

@@ -1,43 +1,30 @@
 //! Hash-consing: a table in which equal values have equal ids.
 
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 
 use crate::core::entity::EntityId;
-use crate::tables::parallel::layers::{Freeze, in_frozen};
+use crate::tables::parallel::layers::{Layer, Layers};
 use crate::work;
 
 /// Values stored once each, found by content, each with a note that follows from it. Children of an
 /// interned value are ids of values interned before it, so a child's index is always smaller than
 /// its parent's: algorithms over nested values go up the ids instead of recursing.
-#[derive(Clone)]
-pub(crate) struct Interner<K: EntityId, V, N = ()> {
-    frozen: Option<Arc<Layer<K, V, N>>>,
-    /// So many values are frozen; those in `own` follow them.
-    start: usize,
-    own: Layer<K, V, N>,
-}
+pub(crate) type Interner<K, V, N = ()> = Layers<Interned<K, V, N>>;
 
 #[derive(Clone)]
-struct Layer<K, V, N> {
+pub(crate) struct Interned<K, V, N> {
     items: Vec<V>,
     notes: Vec<N>,
     /// Ids beside a part of the hash of their value, so that a probe seldom reads the value.
     table: HashTable<(u32, K)>,
 }
 
-impl<K: EntityId, V, N> Default for Layer<K, V, N> {
+impl<K, V, N> Default for Interned<K, V, N> {
     fn default() -> Self {
-        Layer { items: Vec::new(), notes: Vec::new(), table: HashTable::new() }
-    }
-}
-
-impl<K: EntityId, V, N> Default for Interner<K, V, N> {
-    fn default() -> Self {
-        Interner { frozen: None, start: 0, own: Layer::default() }
+        Interned { items: Vec::new(), notes: Vec::new(), table: HashTable::new() }
     }
 }
 
@@ -47,7 +34,7 @@ fn hash_of<V: Hash>(v: &V) -> u64 {
     h.finish()
 }
 
-impl<K, V, N> Layer<K, V, N> {
+impl<K, V, N> Interned<K, V, N> {
     fn capacity_bytes(&self) -> usize {
         self.items.capacity() * size_of::<V>()
             + self.notes.capacity() * size_of::<N>()
@@ -55,7 +42,7 @@ impl<K, V, N> Layer<K, V, N> {
     }
 }
 
-impl<K: EntityId, V: Eq + Hash, N> Layer<K, V, N> {
+impl<K: EntityId, V: Eq + Hash, N> Interned<K, V, N> {
     /// `start` is the index of the first value of the layer.
     #[inline]
     fn find(&self, start: usize, hash: u64, is: impl Fn(&V) -> bool) -> Option<K> {
@@ -81,7 +68,7 @@ impl<K: EntityId, V: Eq + Hash, N> Layer<K, V, N> {
     }
 }
 
-impl<K: EntityId, V: Eq + Hash, N> Interner<K, V, N> {
+impl<K: EntityId, V: Clone + Eq + Hash, N: Clone> Interner<K, V, N> {
     /// The id of a value; `note` is asked for what is to be noted beside one that is new.
     #[inline]
     pub(crate) fn intern_with(&mut self, value: V, note: impl FnOnce(&Self, &V) -> N) -> K {
@@ -108,22 +95,10 @@ impl<K: EntityId, V: Eq + Hash, N> Interner<K, V, N> {
         frozen.or_else(|| self.own.find(self.start, hash, &is))
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.start + self.own.items.len()
-    }
-
-    /// So many values are frozen.
-    pub(crate) fn frozen_len(&self) -> usize {
-        self.start
-    }
-
     /// The note beside a value.
     #[inline(always)]
     pub(crate) fn note(&self, id: K) -> &N {
-        match self.own.notes.get(id.index().wrapping_sub(self.start)) {
-            Some(note) => note,
-            None => in_frozen(self.frozen.as_deref().map(|f| &f.notes), id.index()),
-        }
+        self.entry(id.index(), |layer| &layer.notes)
     }
 
     /// Bytes held, frozen ones included, without what values hold themselves.
@@ -149,9 +124,7 @@ impl<K: EntityId, V: Clone + Eq + Hash> Interner<K, V> {
         let found = self.find_hashed(hash, |v| v == value);
         found.unwrap_or_else(|| self.own.push(self.start, hash, value.clone(), ()))
     }
-}
 
-impl<K: EntityId, V: Eq + Hash> Interner<K, V> {
     /// The id of a value.
     #[inline]
     pub(crate) fn intern(&mut self, value: V) -> K {
@@ -164,34 +137,19 @@ impl<K: EntityId, V, N> std::ops::Index<K> for Interner<K, V, N> {
     #[inline(always)]
     fn index(&self, id: K) -> &V {
         work::tick();
-        match self.own.items.get(id.index().wrapping_sub(self.start)) {
-            Some(value) => value,
-            None => in_frozen(self.frozen.as_deref().map(|f| &f.items), id.index()),
-        }
+        self.entry(id.index(), |layer| &layer.items)
     }
 }
 
-impl<K: EntityId, V: Clone + Eq + Hash, N: Clone> Freeze for Interner<K, V, N> {
-    fn freeze(&mut self) {
-        if self.frozen.is_some() && self.own.items.is_empty() {
-            return;
-        }
-        self.thaw();
-        self.start = self.own.items.len();
-        self.frozen = Some(Arc::new(std::mem::take(&mut self.own)));
+impl<K: EntityId, V: Clone + Eq + Hash, N: Clone> Layer for Interned<K, V, N> {
+    fn count(&self) -> usize {
+        self.items.len()
     }
 
-    fn thaw(&mut self) {
-        let Some(frozen) = self.frozen.take() else { return };
-        let new = std::mem::replace(&mut self.own, Arc::unwrap_or_clone(frozen));
-        self.start = 0;
-        for (value, note) in new.items.into_iter().zip(new.notes) {
-            self.own.push(0, hash_of(&value), value, note);
+    fn push_all(&mut self, over: Self) {
+        for (value, note) in over.items.into_iter().zip(over.notes) {
+            self.push(0, hash_of(&value), value, note);
         }
-    }
-
-    fn take_own(&mut self) -> Self {
-        Interner { frozen: None, start: self.start, own: std::mem::take(&mut self.own) }
     }
 }
 
@@ -199,6 +157,7 @@ impl<K: EntityId, V: Clone + Eq + Hash, N: Clone> Freeze for Interner<K, V, N> {
 mod tests {
     use super::*;
     use crate::core::entity::AttrId;
+    use crate::tables::parallel::layers::Freeze;
 
     #[test]
     fn an_overlay_finds_what_is_frozen_and_numbers_on() {

@@ -1,27 +1,24 @@
 //! Interned strings.
 
 use std::hash::Hasher;
-use std::sync::Arc;
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use rustc_hash::FxHasher;
 
 use crate::core::entity::{EntityId, NameId};
-use crate::tables::parallel::layers::Freeze;
+use crate::tables::parallel::layers::{Layer, Layers};
 use crate::work;
 
 /// The strings of a module, each stored once. Two names are equal just if their ids are.
 #[derive(Clone, Default)]
 pub struct Names {
-    frozen: Option<Arc<Layer>>,
-    /// So many strings are frozen; those in `own` follow them.
-    start: usize,
-    own: Layer,
+    pub(crate) layers: Layers<Strings>,
 }
 
+/// Strings one behind the other, found by content.
 #[derive(Clone, Default)]
-struct Layer {
+pub(crate) struct Strings {
     text: String,
     /// Where each string ends in `text`; it starts where the one before it ends.
     ends: Vec<u32>,
@@ -37,7 +34,7 @@ fn hash(s: &str) -> u64 {
     h.finish()
 }
 
-impl Layer {
+impl Strings {
     fn capacity_bytes(&self) -> usize {
         self.text.capacity() + self.ends.capacity() * size_of::<u32>() + self.table.capacity() * size_of::<NameId>()
     }
@@ -52,7 +49,7 @@ impl Layer {
     /// The id of a string, which is appended if the layer does not have it.
     #[inline]
     fn intern(&mut self, start: usize, h: u64, s: &str) -> NameId {
-        let Layer { text, ends, table } = self;
+        let Strings { text, ends, table } = self;
         let entry = table.entry(
             h,
             |id| slice(text, ends, id.index() - start) == s,
@@ -79,12 +76,12 @@ impl Names {
     pub fn intern(&mut self, s: &str) -> NameId {
         work::tick();
         let h = hash(s);
-        if let Some(frozen) = &self.frozen
+        if let Some(frozen) = &self.layers.frozen
             && let Some(id) = frozen.find(0, h, s)
         {
             return id;
         }
-        self.own.intern(self.start, h, s)
+        self.layers.own.intern(self.layers.start, h, s)
     }
 
     /// The id of a string, if it was interned before.
@@ -93,37 +90,41 @@ impl Names {
     pub fn find(&self, s: &str) -> Option<NameId> {
         work::tick();
         let h = hash(s);
-        let frozen = self.frozen.as_ref().and_then(|frozen| frozen.find(0, h, s));
-        frozen.or_else(|| self.own.find(self.start, h, s))
+        let frozen = self.layers.frozen.as_ref().and_then(|frozen| frozen.find(0, h, s));
+        frozen.or_else(|| self.layers.own.find(self.layers.start, h, s))
     }
 
     /// The string.
     #[inline]
     pub fn get(&self, id: NameId) -> &str {
         work::tick();
-        let i = id.index().wrapping_sub(self.start);
-        if i < self.own.ends.len() { slice(&self.own.text, &self.own.ends, i) } else { self.get_frozen(id) }
+        let i = id.index().wrapping_sub(self.layers.start);
+        if i < self.layers.own.ends.len() {
+            slice(&self.layers.own.text, &self.layers.own.ends, i)
+        } else {
+            self.get_frozen(id)
+        }
     }
 
     #[inline(never)]
     fn get_frozen(&self, id: NameId) -> &str {
-        match &self.frozen {
-            Some(frozen) if id.index() < self.start => slice(&frozen.text, &frozen.ends, id.index()),
+        match &self.layers.frozen {
+            Some(frozen) if id.index() < self.layers.start => slice(&frozen.text, &frozen.ends, id.index()),
             _ => panic!("the table has no {id:?}"),
         }
     }
 
     /// Makes room for so many strings.
     pub(crate) fn reserve(&mut self, strings: usize) {
-        let start = self.start;
-        self.own.ends.reserve(strings);
-        let (text, ends) = (&self.own.text, &self.own.ends);
-        self.own.table.reserve(strings, |id| hash(slice(text, ends, id.index() - start)));
+        let start = self.layers.start;
+        self.layers.own.ends.reserve(strings);
+        let (text, ends) = (&self.layers.own.text, &self.layers.own.ends);
+        self.layers.own.table.reserve(strings, |id| hash(slice(text, ends, id.index() - start)));
     }
 
     /// Gives up room that appending did not need, but for a little.
     pub(crate) fn shrink(&mut self) {
-        let Layer { text, ends, .. } = &mut self.own;
+        let Strings { text, ends, .. } = &mut self.layers.own;
         if text.len() + text.len() / 8 < text.capacity() {
             text.shrink_to(text.len() + text.len() / 64);
         }
@@ -134,12 +135,12 @@ impl Names {
 
     /// The number of strings.
     pub fn len(&self) -> usize {
-        self.start + self.own.ends.len()
+        self.layers.start + self.layers.own.ends.len()
     }
 
     /// Bytes held, frozen ones included.
     pub(crate) fn capacity_bytes(&self) -> usize {
-        self.own.capacity_bytes() + self.frozen.as_ref().map_or(0, |frozen| frozen.capacity_bytes())
+        self.layers.own.capacity_bytes() + self.layers.frozen.as_ref().map_or(0, |frozen| frozen.capacity_bytes())
     }
 
     /// Returns true if there is none.
@@ -147,15 +148,10 @@ impl Names {
         self.len() == 0
     }
 
-    /// So many strings are frozen.
-    pub(crate) fn frozen_len(&self) -> usize {
-        self.start
-    }
-
     /// Ids and strings of the layer over what is frozen.
     pub(crate) fn own(&self) -> impl Iterator<Item = (NameId, &str)> {
-        let Layer { text, ends, .. } = &self.own;
-        (0..ends.len()).map(move |i| (NameId::from_index(self.start + i), slice(text, ends, i)))
+        let Strings { text, ends, .. } = &self.layers.own;
+        (0..ends.len()).map(move |i| (NameId::from_index(self.layers.start + i), slice(text, ends, i)))
     }
 }
 
@@ -165,46 +161,35 @@ fn slice<'a>(text: &'a str, ends: &[u32], i: usize) -> &'a str {
     &text[start as usize..ends[i] as usize]
 }
 
-impl Freeze for Names {
-    fn freeze(&mut self) {
-        if self.frozen.is_some() && self.own.ends.is_empty() {
-            return;
-        }
-        self.thaw();
-        self.start = self.own.ends.len();
-        self.frozen = Some(Arc::new(std::mem::take(&mut self.own)));
+impl Layer for Strings {
+    fn count(&self) -> usize {
+        self.ends.len()
     }
 
-    fn thaw(&mut self) {
-        let Some(frozen) = self.frozen.take() else { return };
-        let new = std::mem::replace(&mut self.own, Arc::unwrap_or_clone(frozen));
-        self.start = 0;
-        for i in 0..new.ends.len() {
-            let s = slice(&new.text, &new.ends, i);
-            self.own.intern(0, hash(s), s);
+    fn push_all(&mut self, over: Strings) {
+        for i in 0..over.ends.len() {
+            let s = slice(&over.text, &over.ends, i);
+            self.intern(0, hash(s), s);
         }
-    }
-
-    fn take_own(&mut self) -> Names {
-        Names { frozen: None, start: self.start, own: std::mem::take(&mut self.own) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tables::parallel::layers::Freeze;
 
     #[test]
     fn an_overlay_finds_what_is_frozen_and_numbers_on() {
         let mut names = Names::default();
         let a = names.intern("a");
-        names.freeze();
+        names.layers.freeze();
         let mut overlay = names.clone();
         let b = overlay.intern("b");
         assert_eq!((overlay.intern("a"), b.index(), overlay.find("b")), (a, 1, Some(b)));
         assert_eq!((names.len(), names.find("b"), overlay.get(a), overlay.get(b)), (1, None, "a", "b"));
-        for step in [Names::thaw, Names::freeze, Names::freeze, Names::thaw] {
-            step(&mut overlay);
+        for step in [Layers::thaw, Layers::freeze, Layers::freeze, Layers::thaw] {
+            step(&mut overlay.layers);
             assert_eq!((overlay.intern("a"), overlay.intern("b"), overlay.len()), (a, b, 2));
             assert_eq!((overlay.get(a), overlay.get(b)), ("a", "b"));
         }

@@ -26,9 +26,12 @@ impl Clone for ScratchStock {
 }
 
 impl ScratchStock {
-    pub(crate) fn take(&self) -> Scratch {
-        let waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        Scratch { bump: waiting.unwrap_or_else(|| Bump::with_capacity(ROOM)), stock: self.0.clone() }
+    /// Takes an arena that has room for so many bytes.
+    pub(crate) fn take(&self, bytes: usize) -> Scratch {
+        let mut stock = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = if bytes <= ROOM { stock.pop() } else { None };
+        drop(stock);
+        Scratch { bump: waiting.unwrap_or_else(|| Bump::with_capacity(bytes.max(ROOM))), stock: self.0.clone() }
     }
 }
 

@@ -8,7 +8,6 @@ use crate::core::entity::{DimId, SymbolId, TypeId};
 use crate::tables::dim::{Dim, Dims, Symbols};
 use crate::tables::dtype::DType;
 use crate::tables::intern::Interner;
-use crate::tables::parallel::layers::Freeze;
 
 mod elements;
 mod symbols;
@@ -74,7 +73,9 @@ impl Signature<'_> {
 
 impl Type {
     /// Returns the fields of a tuple type, or the parameters and the result of a function type.
-    pub(crate) fn parts(&self) -> impl DoubleEndedIterator<Item = &TypeId> + Clone {
+    ///
+    /// Cost: one entry.
+    pub fn parts(&self) -> impl DoubleEndedIterator<Item = &TypeId> + Clone {
         let (parts, ret): (&[TypeId], _) = match self {
             Type::Tuple(fields) => (fields, None),
             Type::Function(f) => (&f.params, Some(&f.ret)),
@@ -158,7 +159,7 @@ pub struct FunctionType {
 
 /// What is noted beside a type.
 #[derive(Copy, Clone, Default, Debug)]
-struct Note {
+pub(crate) struct Note {
     /// The symbols that occur in it.
     symbols: Symbols,
     /// True if it says elements of a tensor, in the fields of tuples too.
@@ -170,7 +171,7 @@ struct Note {
 pub struct Types {
     /// Dimensions and symbols.
     pub dims: Dims,
-    types: Interner<TypeId, Type, Note>,
+    pub(crate) types: Interner<TypeId, Type, Note>,
     any: TypeId,
     error: TypeId,
     unit: TypeId,
@@ -501,21 +502,16 @@ impl Types {
         general == specific || general == self.any || specific == self.error
     }
 
-    /// Ids and types of the layer over what is frozen.
-    pub(crate) fn own(&self) -> impl Iterator<Item = (TypeId, &Type)> {
-        self.types.own()
-    }
-
-    /// So many types are frozen.
-    pub(crate) fn frozen_len(&self) -> usize {
-        self.types.frozen_len()
-    }
-
     /// The number of types.
     ///
     /// Cost: one entry.
     pub fn len(&self) -> usize {
         self.types.len()
+    }
+
+    /// Takes the layers over what is frozen.
+    pub(crate) fn take_own(&mut self) -> Types {
+        Types { dims: self.dims.take_own(), types: self.types.take_own(), ..*self }
     }
 
     pub(crate) fn capacity_bytes(&self) -> usize {
@@ -534,23 +530,6 @@ impl Types {
     /// Cost: one loop.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (TypeId, &Type)> + ExactSizeIterator {
         self.types.iter()
-    }
-}
-
-impl Freeze for Types {
-    fn freeze(&mut self) {
-        self.dims.freeze();
-        self.types.freeze();
-    }
-
-    fn thaw(&mut self) {
-        self.dims.thaw();
-        self.types.thaw();
-    }
-
-    fn take_own(&mut self) -> Types {
-        let Types { dims, types, any, error, unit } = self;
-        Types { dims: dims.take_own(), types: types.take_own(), any: *any, error: *error, unit: *unit }
     }
 }
 

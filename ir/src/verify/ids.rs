@@ -34,25 +34,8 @@ pub(super) fn find_dangling(cx: &Context, function: &Function) -> Option<Danglin
         Expr::Let { var, value, .. } if link == id || value == id || var.expr() == id => Some(var),
         _ => None,
     };
-    let message = format!("{what}, in {}", describe(body.expr(id)));
+    let message = format!("{what}, in {}", body.expr(id).kind());
     Some(Dangling { message, var: body.exprs().find_map(bound) })
-}
-
-fn describe(expr: Expr) -> &'static str {
-    match expr {
-        Expr::Var { .. } => "a variable",
-        Expr::Literal(_) => "a constant",
-        Expr::Global(_) => "the name of a global",
-        Expr::Op(_) => "the name of an operator",
-        Expr::None => "`none`",
-        Expr::CallOp { .. } => "a call of an operator",
-        Expr::Call { .. } => "a call",
-        Expr::Tuple(_) => "a tuple",
-        Expr::Proj { .. } => "a projection",
-        Expr::Let { .. } => "a `let`",
-        Expr::If { .. } => "an `if`",
-        Expr::Lambda { .. } => "a `fn`",
-    }
 }
 
 fn is_var(body: &Body, id: ExprId) -> bool {

@@ -6,6 +6,7 @@ use crate::core::context::Context;
 use crate::core::entity::{AttrsId, EntityId, SymbolId, TypeId};
 use crate::tables::dim::Dim;
 use crate::tables::entry::Entry;
+use crate::walk::parts_first::PartsFirst;
 
 /// Which symbols are bound at the place that is being looked at.
 pub(super) struct Symbols {
@@ -177,28 +178,19 @@ impl Symbols {
     /// Looks at those parts of a part of which nothing is known, parts before wholes.
     #[cold]
     fn find_out(&mut self, cx: &Context, part: Entry) -> Named {
-        let mut stack = vec![part];
-        while let Some(&top) = stack.last() {
-            if self.known(top).is_some() {
-                stack.pop();
-                continue;
-            }
-            let height = stack.len();
+        let mut work = PartsFirst::to(part);
+        let push_parts = |whole: Entry, stack: &mut Vec<Entry>| {
+            whole.for_each_part(cx, |part| stack.extend(may_name_symbols(cx, part).then_some(part)));
+        };
+        while let Some(next) = work.next(|part| self.known(part).is_some(), push_parts) {
             let mut named = Named::NOTHING;
-            if let Entry::Dim(dim) = top
+            if let Entry::Dim(dim) = next
                 && let Dim::Symbol(symbol) = *cx.types.dims.get(dim)
             {
                 named = Named { symbol: Some(symbol), binding: self.binding(symbol) };
             }
-            top.for_each_part(cx, |part| match self.known(part) {
-                _ if !may_name_symbols(cx, part) => {}
-                Some(next) => named = named.and(next),
-                None => stack.push(part),
-            });
-            if stack.len() == height {
-                self.parts.insert(top, named);
-                stack.pop();
-            }
+            next.for_each_part(cx, |part| named = self.known(part).map_or(named, |next| named.and(next)));
+            self.parts.insert(next, named);
         }
         self.known(part).unwrap_or(Named::NOTHING)
     }

@@ -140,13 +140,7 @@ impl Walk<'_> {
 
     fn params(&mut self) {
         let body = self.body;
-        for &p in body.params() {
-            if body.is_dataflow_var(p) {
-                let name = self.name(p.expr());
-                self.problem(p.expr(), format!("the parameter {name} is visible only in a dataflow region"));
-            }
-            self.bind(p.expr());
-        }
+        body.params().iter().for_each(|&p| self.bind_param(p));
         for &p in body.params() {
             self.bind_symbols(p.expr(), body.ty(p.expr()), |_| true);
         }
@@ -216,11 +210,7 @@ impl Walk<'_> {
         let Expr::Lambda { lambda, .. } = body.expr(id) else { return };
         let own: FxHashSet<SymbolId> = body.lambda_symbols(lambda).iter().copied().collect();
         for p in body.lambda_params(lambda) {
-            if body.is_dataflow_var(p) {
-                let name = self.name(p.expr());
-                self.problem(p.expr(), format!("the parameter {name} is visible only in a dataflow region"));
-            }
-            self.bind(p.expr());
+            self.bind_param(p);
             self.bind_symbols(p.expr(), body.ty(p.expr()), |s| own.contains(&s));
         }
         for p in body.lambda_params(lambda) {
@@ -303,6 +293,14 @@ impl Walk<'_> {
     }
 
     // ---- Variables and leaves ----
+
+    fn bind_param(&mut self, param: VarId) {
+        if self.body.is_dataflow_var(param) {
+            let name = self.name(param.expr());
+            self.problem(param.expr(), format!("the parameter {name} is visible only in a dataflow region"));
+        }
+        self.bind(param.expr());
+    }
 
     #[inline]
     fn bind(&mut self, var: ExprId) {

@@ -37,9 +37,7 @@ impl AttrWalk {
                 continue;
             }
             let attr = table.get(value);
-            if let Attr::List(items) = attr {
-                self.stack.extend(items.iter().rev());
-            }
+            self.stack.extend(attr.items().iter().rev());
             return Some((value, attr));
         }
         None

@@ -3,6 +3,7 @@
 pub(crate) mod ancestors;
 pub(crate) mod cursor;
 pub(crate) mod part_set;
+pub(crate) mod parts_first;
 pub(crate) mod per_block;
 pub(crate) mod link_watch;
 pub(crate) mod components;

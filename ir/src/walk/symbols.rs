@@ -10,8 +10,10 @@ use crate::core::entity::{AttrsId, DimId, ExprId, SymbolId, TypeId};
 use crate::core::expr::Expr;
 use crate::tables::attrs::Attr;
 use crate::tables::dim::Dim;
+use crate::tables::entry::Entry;
 use crate::tables::types::{SeenParts, Type, Types};
 use crate::walk::attr_walk::AttrWalk;
+use crate::walk::parts_first::PartsFirst;
 
 /// A walk over the free symbols of types and attributes that looks at each part once.
 ///
@@ -73,16 +75,14 @@ impl SymbolWalk {
     /// parameters and stated result of a lambda.
     pub fn in_node(&mut self, cx: &Context, body: &Body, id: ExprId, mut each: impl FnMut(SymbolId)) {
         self.in_type(cx, body.ty(id), &mut each);
-        match body.expr(id) {
-            Expr::CallOp { attrs, .. } | Expr::Call { attrs, .. } => self.in_attrs(cx, attrs, each),
-            Expr::Lambda { lambda, .. } => {
-                let data = body.lambda(lambda);
-                let params = body.lambda_params(lambda).map(|p| body.ty(p.expr()));
-                params.chain(data.ret).for_each(|ty| self.in_type(cx, ty, &mut each));
-                self.in_attrs(cx, data.attrs, each);
-            }
-            _ => {}
+        if let Expr::Lambda { lambda, .. } = body.expr(id) {
+            body.lambda_params(lambda).for_each(|p| self.in_type(cx, body.ty(p.expr()), &mut each));
         }
+        body.for_each_entry(id, |entry| match entry {
+            Entry::Type(ty) => self.in_type(cx, ty, &mut each),
+            Entry::Attrs(attrs) => self.in_attrs(cx, attrs, &mut each),
+            _ => {}
+        });
     }
 }
 
@@ -114,25 +114,17 @@ impl FreeSymbols {
         if !types.is_symbolic(ty) {
             return Rc::default();
         }
-        let mut stack = vec![ty];
-        while let Some(&top) = stack.last() {
-            if self.types.contains_key(&top) {
-                stack.pop();
-                continue;
-            }
-            let (height, parts) = (stack.len(), types.get(top).parts());
-            let is_open = |part: &&TypeId| types.is_symbolic(**part) && !self.types.contains_key(*part);
-            stack.extend(parts.clone().filter(is_open));
-            if stack.len() > height {
-                continue;
-            }
-            stack.pop();
+        let mut work = PartsFirst::to(ty);
+        let push_parts = |ty: TypeId, stack: &mut Vec<TypeId>| {
+            stack.extend(types.get(ty).parts().filter(|part| types.is_symbolic(**part)));
+        };
+        while let Some(top) = work.next(|ty| self.types.contains_key(&ty), push_parts) {
             let found = match types.get(top) {
                 Type::Tensor(tensor) => {
                     let dims: Vec<Rc<[SymbolId]>> = tensor.dims().map(|&d| self.of_dim(types, d)).collect();
                     union(dims.iter())
                 }
-                _ => union(parts.filter_map(|part| self.types.get(part))),
+                ty => union(ty.parts().filter_map(|part| self.types.get(part))),
             };
             self.types.insert(top, found);
         }

@@ -1,4 +1,4 @@
-//! Which run of a pass breaks a program.
+//! The search for the run of a pass that breaks a program.
 
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
@@ -10,23 +10,25 @@ use crate::error::PassError;
 use crate::instrument::{Instrument, PassRun};
 use crate::pass::PassKind;
 
-/// Numbers the runs of passes, from 1, and lets only some of them run, so that the first run after which a program is wrong can be found by halving.
+/// An instrument that numbers the runs of passes, from 1, and lets only some of them run, so that
+/// bisection finds the first run after which a program is wrong.
 ///
-/// Sequences are not counted, only their passes. A pass that another one depends on belongs to the run of that one and is not counted
-/// either. A pass that the context requires is counted, and runs whatever its number is.
+/// Sequences are not counted, only their passes. A dependency belongs to the run of the pass that
+/// depends on it and is not counted either. A pass that the context requires is counted, and runs
+/// whatever its number is.
 pub struct Bisect {
     runs: RangeInclusive<u64>,
     seen: Mutex<Vec<BisectRun>>,
 }
 
-/// A run of a pass that was let or not.
+/// A run of a pass that was allowed or not.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BisectRun {
-    /// Its number.
+    /// The number of the run.
     pub number: u64,
     /// The pass, as a pipeline writes it.
     pub pass: String,
-    /// Whether it was let.
+    /// True if the pass was allowed to run.
     pub ran: bool,
 }
 
@@ -36,17 +38,17 @@ impl Bisect {
         Bisect::interval(1..=limit)
     }
 
-    /// Lets the runs of these numbers run.
+    /// Lets the runs with these numbers run.
     pub fn interval(runs: RangeInclusive<u64>) -> Bisect {
         Bisect { runs, seen: Mutex::default() }
     }
 
-    /// The runs so far, in order.
+    /// Returns the runs so far, in order.
     pub fn runs(&self) -> Vec<BisectRun> {
         lock(&self.seen).clone()
     }
 
-    /// Counts a run; whether it is let.
+    /// Counts a run, and returns true if it is allowed.
     fn count(&self, run: &PassRun<'_>) -> bool {
         let mut seen = lock(&self.seen);
         let number = seen.len() as u64 + 1;
@@ -69,7 +71,7 @@ impl Instrument for Bisect {
     }
 
     fn run_before(&self, _: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
-        // Nobody is asked about a pass that is required.
+        // Instruments are not asked about a pass that is required.
         if run.is_forced() && run.kind() != PassKind::Sequence && run.dependency_of().is_none() {
             self.count(run);
         }

@@ -12,28 +12,29 @@ use crate::instrument::{Instrument, PassRun};
 use crate::output_file::write_file;
 use crate::pass::PassKind;
 
-/// Writes the module that a pipeline is given and the one that each pass made into a folder, as numbered files: `000_input.anf`,
-/// `001_FoldConstant.anf` and so on. Of a pass that fails, the message is written (`002_FuseOps.error.txt`). Sequences have no files, only their
-/// passes.
+/// An instrument that writes the module that a pipeline is given and the module after each pass
+/// into a folder, as numbered files: `000_input.anf`, `001_FoldConstant.anf` and so on. For a pass
+/// that fails, the message is written (`002_FuseOps.error.txt`). Sequences have no files, only
+/// their passes.
 pub struct DumpIr {
     folder: PathBuf,
     unchanged: Unchanged,
     earlier: Earlier,
-    /// How many files there are.
+    /// The number of files.
     files: Mutex<usize>,
 }
 
-/// Whether a pass that left the module as it was has a file.
+/// The treatment of passes that left the module unchanged.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Unchanged {
-    /// It has one.
+    /// The pass has a file.
     #[default]
     Dumped,
-    /// It has none, and no number.
+    /// The pass has no file, and no number.
     LeftOut,
 }
 
-/// What becomes of the files of an earlier run.
+/// The treatment of the files of an earlier run.
 #[derive(Copy, Clone, PartialEq)]
 enum Earlier {
     Kept,
@@ -41,19 +42,20 @@ enum Earlier {
 }
 
 impl DumpIr {
-    /// Writes into a folder, which is made when the first file is written.
+    /// Writes into a folder, which is created when the first file is written.
     pub fn new(folder: impl Into<PathBuf>, unchanged: Unchanged) -> DumpIr {
         DumpIr { folder: folder.into(), unchanged, earlier: Earlier::Kept, files: Mutex::new(0) }
     }
 
-    /// Removes the files of an earlier run from the folder before it writes the first one: those that are named as it names files. Without this, files
-    /// of the same name are overwritten and others stay.
+    /// Removes the files of an earlier run from the folder before the first file is written: those
+    /// whose names have the form that this instrument gives. Without this, files of the same name
+    /// are overwritten and others stay.
     #[must_use]
     pub fn replacing_earlier(self) -> DumpIr {
         DumpIr { earlier: Earlier::Replaced, ..self }
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -82,17 +84,18 @@ impl DumpIr {
     }
 }
 
-/// Whether a name is one that is given to files: a number of three digits or more, `_`, and an ending of ours.
+/// Returns true if a name has the form of those that this instrument gives: a number of three
+/// digits or more, `_`, and one of its endings.
 fn is_ours(name: &str) -> bool {
     let Some((number, rest)) = name.split_once('_') else { return false };
     let is_number = number.len() >= 3 && number.bytes().all(|b| b.is_ascii_digit());
     is_number && (rest.ends_with(".anf") || rest.ends_with(".error.txt"))
 }
 
-/// Of the name of a pass, so many characters are in the name of a file.
+/// The maximum number of characters of the name of a pass in the name of a file.
 const LONGEST_NAME: usize = 100;
 
-/// A name with nothing in it that a file system minds.
+/// Returns a name in which each character that might not be allowed in file names is `_`.
 fn file_name(name: &str) -> String {
     name.chars()
         .take(LONGEST_NAME)

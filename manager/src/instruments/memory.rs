@@ -1,4 +1,4 @@
-//! How much memory passes take.
+//! The memory that passes use.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -13,11 +13,14 @@ use crate::instrument::{Instrument, PassRun};
 use super::open_runs::OpenRuns;
 use super::table::{count, nested_name};
 
-/// Notes for each run of a pass how many bytes the module's arenas and tables hold before and after it
-/// ([`Module::capacity_bytes`]), and, given a probe of the allocator, what the process allocates meanwhile.
+/// An instrument that records for each run of a pass how many bytes the module's arenas and tables
+/// hold before and after it ([`Module::capacity_bytes`]), and, given a probe of the allocator, what
+/// the process allocates during the run.
 ///
-/// What a pass leaves is noted when it is done, before its edit is kept and bodies that have become sparse are compacted; what it finds, after
-/// that. Of a pass that failed, `after` is what there is once it is taken back. A probe also sees what other instruments and other threads do.
+/// The size after a pass is recorded when the pass is done, before its edit is committed and sparse
+/// bodies are compacted; the size before a pass is recorded after that. For a pass that failed,
+/// `after` is the size after the rollback. A probe also counts what other instruments and other
+/// threads allocate.
 #[derive(Default)]
 pub struct Memory {
     probe: Option<Box<Probe>>,
@@ -26,16 +29,17 @@ pub struct Memory {
 
 type Probe = dyn Fn() -> AllocationCounts + Send + Sync;
 
-/// What an allocator that counts says at some time. Parts that it does not count are absent.
+/// The figures of a counting allocator at some time. Figures that it does not count are absent.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct AllocationCounts {
-    /// How often memory was allocated since the process began.
+    /// The number of allocations since the process began.
     pub allocations: Option<u64>,
-    /// The most bytes that were in use at once since the probe was called last: the probe starts counting anew.
+    /// The greatest number of bytes that were in use at once since the last call of the probe,
+    /// which restarts this figure.
     pub peak_bytes: Option<u64>,
 }
 
-/// How many runs a [`Memory`] keeps. Later ones are only counted.
+/// The maximum number of runs that a [`Memory`] keeps. Later ones are only counted.
 pub const MAX_MEMORY_RUNS: usize = 100_000;
 
 #[derive(Default)]
@@ -46,7 +50,7 @@ struct State {
 }
 
 struct Open {
-    /// The place among the runs, if there is one.
+    /// The index among the runs, if the run is kept.
     run: Option<usize>,
     allocations: Option<u64>,
     peak: Option<u64>,
@@ -55,29 +59,31 @@ struct Open {
 /// One run of a pass.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MemoryRun {
-    /// The pass.
+    /// The name of the pass.
     pub name: String,
-    /// How many passes were around it.
+    /// The number of passes around it.
     pub depth: usize,
-    /// Bytes of the module before it.
+    /// Bytes of the module before the pass.
     pub before: usize,
-    /// Bytes of the module after it; absent while it runs.
+    /// Bytes of the module after the pass; absent while it runs.
     pub after: Option<usize>,
-    /// Whether it failed.
+    /// True if the pass failed.
     pub failed: bool,
-    /// How often memory was allocated while it ran, if the probe counts that.
+    /// The number of allocations during the run, if the probe counts them.
     pub allocations: Option<u64>,
-    /// The most bytes that the process had in use at once while it ran, if the probe counts that.
+    /// The greatest number of bytes that the process had in use at once during the run, if the
+    /// probe counts them.
     pub peak_bytes: Option<u64>,
 }
 
 impl Memory {
-    /// Looks at the module only.
+    /// Makes an instrument that measures the module only.
     pub fn new() -> Memory {
         Memory::default()
     }
 
-    /// Also asks an allocator: before and after each run, on the thread that runs it.
+    /// Makes an instrument that also asks an allocator, before and after each run, on the thread
+    /// that runs the pass.
     ///
     /// ```
     /// use anfora_manager::{AllocationCounts, Memory};
@@ -97,13 +103,13 @@ impl Memory {
         Memory { probe: Some(Box::new(probe)), state: Mutex::default() }
     }
 
-    /// The runs, in the order in which they began.
+    /// Returns the runs, in the order in which they began.
     pub fn runs(&self) -> Vec<MemoryRun> {
         lock(&self.state).runs.clone()
     }
 
-    /// As JSON: `{"runs": [{"name", "depth", "before_bytes", "after_bytes", "failed", "allocations", "peak_bytes"}], "runs_left_out"}`; `null` for what
-    /// was not counted.
+    /// Returns JSON: `{"runs": [{"name", "depth", "before_bytes", "after_bytes", "failed",
+    /// "allocations", "peak_bytes"}], "runs_left_out"}`; `null` for figures that were not counted.
     pub fn to_json(&self) -> serde_json::Value {
         let state = lock(&self.state);
         let runs: serde_json::Value = state
@@ -128,7 +134,7 @@ impl Memory {
         let state = &mut *lock(&self.state);
         let Some(open) = state.open.end() else { return };
         let peak = open.peak.max(counts.peak_bytes);
-        // What was in use at once inside of a pass was so in the pass around it.
+        // The peak inside of a pass is also reached in the pass around it.
         if let Some(outer) = state.open.last_mut() {
             outer.peak = outer.peak.max(peak);
         }
@@ -181,7 +187,8 @@ impl Instrument for Memory {
     }
 }
 
-/// A table of at most 80 columns, a run a line. Columns that were not counted are left out.
+/// Writes a table of at most 80 columns, one run per line. Columns that were not counted are left
+/// out.
 impl fmt::Display for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = lock(&self.state);
@@ -227,11 +234,11 @@ fn change(run: &MemoryRun) -> String {
     }
 }
 
-/// A number of bytes in at most 10 characters.
+/// Returns a number of bytes in at most 10 characters.
 fn bytes(n: u64) -> String {
     let mut value = n as f64;
     for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
-        // As it will be rounded.
+        // Compared as it will be rounded.
         if value < 1023.95 {
             return if unit == "B" { format!("{n} B") } else { format!("{value:.1} {unit}") };
         }

@@ -1,9 +1,9 @@
-//! The passes that are running, as an instrument keeps them.
+//! The running passes, for an instrument.
 
 use std::thread::ThreadId;
 
-/// Something for each pass that is running, by thread, outermost first. A context may run passes on several threads at once, each on a module of
-/// its own.
+/// A value for each running pass, by thread, outermost first. A context may run passes on several
+/// threads at once, each on a module of its own.
 pub(super) struct OpenRuns<T> {
     threads: Vec<(ThreadId, Vec<T>)>,
 }
@@ -15,19 +15,19 @@ impl<T> Default for OpenRuns<T> {
 }
 
 impl<T> OpenRuns<T> {
-    /// The passes that are running on this thread.
+    /// Returns the values of the passes that are running on this thread.
     pub(super) fn here(&self) -> &[T] {
         let thread = std::thread::current().id();
         self.threads.iter().find(|(t, _)| *t == thread).map_or(&[], |(_, open)| open)
     }
 
-    /// The innermost pass that is running on this thread.
+    /// Returns the value of the innermost pass that is running on this thread.
     pub(super) fn last_mut(&mut self) -> Option<&mut T> {
         let thread = std::thread::current().id();
         self.threads.iter_mut().find(|(t, _)| *t == thread)?.1.last_mut()
     }
 
-    /// A pass begins on this thread.
+    /// Begins a pass on this thread.
     pub(super) fn begin(&mut self, run: T) {
         let thread = std::thread::current().id();
         match self.threads.iter_mut().find(|(t, _)| *t == thread) {
@@ -36,8 +36,8 @@ impl<T> OpenRuns<T> {
         }
     }
 
-    /// The pass that began last on this thread has ended, well or not: the runner tells an instrument of the end of each run of whose beginning
-    /// it was told.
+    /// Ends the pass that began last on this thread, and returns its value. The runner reports the
+    /// end of each run whose beginning it reported, with or without success.
     pub(super) fn end(&mut self) -> Option<T> {
         let thread = std::thread::current().id();
         let i = self.threads.iter().position(|(t, _)| *t == thread)?;

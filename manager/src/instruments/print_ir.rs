@@ -1,4 +1,4 @@
-//! Modules as text, between passes.
+//! Printing of modules between passes.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -16,8 +16,8 @@ use crate::sink::Sink;
 
 use super::open_runs::OpenRuns;
 
-/// Prints the module before or after passes, under a heading in a comment: all of it, some of its functions, or what a pass did to it as a unified
-/// diff.
+/// An instrument that prints the module before or after passes, under a heading in a comment: the
+/// whole module, some of its functions, or the changes of a pass as a unified diff.
 ///
 /// ```
 /// use anfora_ir::{PrintLiterals, PrintOptions};
@@ -33,44 +33,46 @@ use super::open_runs::OpenRuns;
 /// # let _ = print;
 /// ```
 ///
-/// A diff, and functions that are printed only where they changed, take the text of the module before each pass as well: the time of one more
-/// print, and the memory of the text. Both are linear, whatever the passes do. Where nobody reads what is printed any more (a broken pipe), nothing
-/// more is printed.
+/// A diff, and printing only the functions that changed, also need the text of the module before
+/// each pass: this takes the time of one more print, and the memory of the text. Both are linear,
+/// whatever the passes do. If nobody reads the output any more (a broken pipe), nothing more is
+/// printed.
 pub struct PrintIr {
     before: PrintWhen,
     after: PrintWhen,
     form: Form,
-    /// Without `@`. All, if absent.
+    /// The names without `@`; absent for all functions.
     functions: Option<Vec<String>>,
     options: PrintOptions,
     state: Mutex<State>,
 }
 
-/// What is printed after a pass.
+/// The form of the output after a pass.
 #[derive(Copy, Clone, PartialEq)]
 enum Form {
     /// The text, after each pass.
     Always,
-    /// The text, where it changed.
+    /// The text, after passes that changed it.
     Changed,
-    /// What changed of it.
+    /// The changes of the text.
     Diff,
 }
 
 struct State {
     to: Sink,
-    /// What the module was before each pass that is running, where that is needed.
+    /// The module before each running pass, if it is needed.
     open: OpenRuns<Option<Snapshot>>,
 }
 
-/// Which passes the module is printed around. Of a sequence, it is printed around its passes, unless the sequence itself is named.
+/// The passes around which the module is printed. For a sequence, it is printed around the passes
+/// of the sequence, unless the sequence itself is named.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PrintWhen {
-    /// None.
+    /// No pass.
     Never,
-    /// Each.
+    /// Each pass.
     Always,
-    /// Those of these names.
+    /// The passes with these names.
     Named(Vec<String>),
 }
 
@@ -85,7 +87,7 @@ impl PrintWhen {
 }
 
 impl PrintIr {
-    /// Prints before and after passes.
+    /// Makes an instrument that prints before and after passes.
     pub fn new(before: PrintWhen, after: PrintWhen, to: impl Write + Send + 'static) -> PrintIr {
         PrintIr {
             before,
@@ -97,29 +99,32 @@ impl PrintIr {
         }
     }
 
-    /// Prints after each pass that changed the module.
+    /// Makes an instrument that prints after each pass that changed the module.
     pub fn changed(to: impl Write + Send + 'static) -> PrintIr {
         PrintIr::new(PrintWhen::Never, PrintWhen::Always, to).only_changed()
     }
 
-    /// Prints what each pass changed, as a unified diff, each function by itself.
+    /// Makes an instrument that prints the changes of each pass as a unified diff, each function
+    /// separately.
     pub fn diff(to: impl Write + Send + 'static) -> PrintIr {
         PrintIr::new(PrintWhen::Never, PrintWhen::Always, to).as_diff()
     }
 
-    /// Prints only after passes that changed the module; with [`functions`](PrintIr::functions), those of them whose text changed.
+    /// Prints only after passes that changed the module; with [`functions`](PrintIr::functions),
+    /// only the functions whose text changed.
     #[must_use]
     pub fn only_changed(self) -> PrintIr {
         PrintIr { form: Form::Changed, ..self }
     }
 
-    /// After passes, prints what they changed as a unified diff, each function by itself.
+    /// Prints the changes after passes as a unified diff, each function separately.
     #[must_use]
     pub fn as_diff(self) -> PrintIr {
         PrintIr { form: Form::Diff, ..self }
     }
 
-    /// Prints only the functions of these names (without `@`), and nothing of the module around them.
+    /// Prints only the functions with these names (without `@`), and nothing of the module around
+    /// them.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -127,7 +132,7 @@ impl PrintIr {
         PrintIr { functions: Some(names.into_iter().map(Into::into).collect()), ..self }
     }
 
-    /// How modules are printed.
+    /// Sets the options for printing modules.
     #[must_use]
     pub fn options(self, options: PrintOptions) -> PrintIr {
         PrintIr { options, ..self }
@@ -137,12 +142,12 @@ impl PrintIr {
         self.functions.as_ref().is_none_or(|names| names.iter().any(|n| n == name))
     }
 
-    /// Prints something under a heading.
+    /// Prints to the output.
     fn print(&self, print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), PassError> {
         lock(&self.state).to.print(print)
     }
 
-    /// The module, or those of its functions that are shown and of which `which` says that they are to be printed.
+    /// Prints the module, or those of the selected functions for which `which` returns true.
     fn print_text(
         &self,
         module: &Module,
@@ -166,7 +171,7 @@ impl PrintIr {
         })
     }
 
-    /// What became of each function that is shown.
+    /// Prints the changes of each selected function.
     fn print_diff(&self, old: &Snapshot, module: &Module, pass: &str) -> Result<(), PassError> {
         let new = Snapshot::new(module, &self.options);
         let (before, after) = (old.texts(), new.texts());
@@ -212,7 +217,7 @@ impl PrintIr {
     }
 }
 
-/// What a module was before a pass.
+/// The text of a module before a pass.
 struct Snapshot {
     text: ModuleText,
     names: HashMap<FunctionKey, String>,
@@ -274,7 +279,7 @@ impl Instrument for PrintIr {
         let state = &mut *lock(&self.state);
         state.open.end();
         if self.after.is_now(run) {
-            // The failure is told elsewhere, also if this cannot be written.
+            // The failure is reported elsewhere, even if this cannot be written.
             let _ = state.to.print(|to| writeln!(to, "// {} failed, and what it did was taken back\n", run.name()));
         }
     }

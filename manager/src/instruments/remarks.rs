@@ -1,4 +1,4 @@
-//! What passes say, as they end.
+//! Messages of passes, written as the passes end.
 
 use std::io::Write;
 use std::sync::Mutex;
@@ -11,10 +11,12 @@ use crate::info::Outcome;
 use crate::instrument::{Instrument, PassRun};
 use crate::remarks::{remarks_json, render_remarks};
 
-/// Writes what each pass left, as it ends: remarks (why something was not done), notes, warnings and errors, with the pass's name, each
-/// with its place underlined in the source, or else in the module as it is then. The context keeps them all the same.
+/// An instrument that writes the messages that each pass left, when the pass ends: remarks (why
+/// something was not done), notes, warnings and errors, with the name of the pass, each with its
+/// place underlined in the source, or else in the module as it is then. The context keeps the
+/// messages nevertheless.
 ///
-/// That a pass was skipped is no message of it, and not written.
+/// A remark that a pass was skipped is not a message of the pass, and is not written.
 pub struct Remarks {
     form: Form,
     passes: Option<Vec<String>>,
@@ -29,17 +31,17 @@ enum Form {
 }
 
 impl Remarks {
-    /// Writes as text, for people.
+    /// Writes text, for people.
     pub fn new(to: impl Write + Send + 'static) -> Remarks {
         Remarks { form: Form::Text, passes: None, color: Color::Never, to: Mutex::new(Box::new(to)) }
     }
 
-    /// Writes as JSON, for machines: an object a line, as [`remarks_json`] says.
+    /// Writes JSON, for machines: an object per line, as in [`remarks_json`].
     pub fn json(to: impl Write + Send + 'static) -> Remarks {
         Remarks { form: Form::Json, ..Remarks::new(to) }
     }
 
-    /// Writes only what passes of these names left.
+    /// Writes only the messages of passes with these names.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -48,7 +50,7 @@ impl Remarks {
         self
     }
 
-    /// Colours the text, or not; not where nothing is said.
+    /// Sets the colours of the text. By default there are none.
     #[must_use]
     pub fn colored(mut self, color: Color) -> Remarks {
         self.color = color;
@@ -86,7 +88,7 @@ impl Instrument for Remarks {
     }
 
     fn on_error(&self, module: &Module, run: &PassRun<'_>, _: &PassFailure) {
-        // The pass has failed already, in something else.
+        // The pass has failed already, for another reason.
         let _ = self.write(module, run);
     }
 }

@@ -1,4 +1,4 @@
-//! A file from which a failing pass can be run again, even if it took the process with it.
+//! A file from which a failing pass can be run again, even if the pass ended the process.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -15,21 +15,25 @@ use crate::open_runs::{OpenRuns, RunRole};
 use crate::output_file::{follow_links, write_file};
 use crate::reproducer_file::{MAGIC, header};
 
-/// Before each pass, writes what it takes to run that pass again into a file: the module as it is then, the pass with its options, and the
-/// context. If the pass ends the process, the file is there. If it fails, or an instrument rejects what it made, the failure is added to the
-/// file. When the outermost pass or sequence has finished well, the file is removed.
+/// An instrument that writes, before each pass, everything that is needed to run that pass again
+/// into a file: the module as it is then, the pass with its options, and the context. If the pass
+/// ends the process, the file stays. If the pass fails, or an instrument rejects its result, the
+/// failure is added to the file. When the outermost pass or sequence has succeeded, the file is
+/// removed.
 ///
-/// [`ReproducerFile`](crate::ReproducerFile) reads the file. It is a program in the text format with the rest in comments before it, so whatever
-/// reads programs reads it as well.
+/// [`ReproducerFile`](crate::ReproducerFile) reads the file. It is a program in the text format
+/// with everything else in comments before it, so any reader of programs can read it.
 ///
-/// A pass that is run by another one that is no sequence belongs to that one. A sequence that fails for another reason than one of its
-/// passes is written as a whole, with the module as it was then. One instrument keeps one file: that of the last pass, also where a context is used on
-/// several threads or for several modules.
+/// A pass that is run by another pass that is not a sequence belongs to that pass. If a sequence
+/// fails for another reason than one of its passes, it is written as a whole, with the module at
+/// that time. One instrument keeps one file, which is that of the last pass, even if a context is
+/// used on several threads or for several modules.
 ///
-/// The file is written beside its place and then renamed ([`write_file`](crate::write_file)), so it
-/// is whole at any time: a process that ends while it is written leaves that of the pass before,
-/// and what there is of it, which ends in `.part`. It survives the process, but is not forced to the
-/// disk, so not the machine. Cost: the module is printed once for each pass that runs.
+/// The file is written under another name and then renamed ([`write_file`](crate::write_file)), so
+/// it is complete at any time: a process that ends while it is written leaves the file of the pass
+/// before, and the incomplete file, which ends in `.part`. The file survives the end of the
+/// process, but is not forced to the disk, so it may not survive a crash of the machine. Cost: the
+/// module is printed once for each pass that runs.
 pub struct Reproducer {
     path: PathBuf,
     state: Mutex<State>,
@@ -37,30 +41,32 @@ pub struct Reproducer {
 
 #[derive(Default)]
 struct State {
-    /// With whether the file has the failure that the runs are ending with.
+    /// For each run, true if the file has the failure with which the runs are ending.
     runs: OpenRuns<bool>,
-    /// Whether the file is one of this instrument.
+    /// True if the file was written by this instrument.
     written: bool,
 }
 
 impl Reproducer {
-    /// Writes to this file. The folder has to be there. A reproducer that is there, or an empty file, is replaced; anything else is left as it is, and
-    /// the first pass fails.
+    /// Writes to this file. Its folder must exist. If the file exists and is a reproducer or empty,
+    /// it is replaced; any other file is kept, and the first pass fails.
     pub fn new(path: impl Into<PathBuf>) -> Reproducer {
         Reproducer { path: path.into(), state: Mutex::default() }
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether the file is there: that of a pass that runs, or of the last one that failed.
+    /// Returns true if the file is written: that of a running pass, or of the last pass that
+    /// failed.
     pub fn is_written(&self) -> bool {
         lock(&self.state).written
     }
 
-    /// Writes the file. One that this instrument did not write is replaced only if that loses nothing.
+    /// Writes the file. A file that this instrument did not write is replaced only if nothing is
+    /// lost by that.
     fn write(
         &self,
         is_ours: bool,
@@ -83,7 +89,8 @@ impl Reproducer {
     }
 }
 
-/// Whether a reproducer may be renamed to this place: the file there, if there is one, must be a reproducer or empty. Devices and pipes are none.
+/// Checks that a reproducer may be renamed to this path: a file there must be a reproducer or
+/// empty. Devices and pipes are refused.
 fn check_place(path: &Path) -> io::Result<()> {
     let is_lost = match fs::metadata(path) {
         Ok(there) if there.is_file() => {
@@ -127,7 +134,7 @@ impl Instrument for Reproducer {
         }
         let is_outermost = state.runs.end().is_some();
         if is_outermost && result.is_ok() && state.runs.is_empty() && std::mem::take(&mut state.written) {
-            // Who took it away has seen it.
+            // If the file was removed in the meantime, nothing is to be done.
             let _ = follow_links(&self.path).and_then(fs::remove_file);
         }
     }

@@ -1,4 +1,4 @@
-//! What ran, in order.
+//! A log of the passes that ran.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -11,9 +11,11 @@ use crate::info::Outcome;
 use crate::instrument::{Instrument, PassRun};
 use crate::pass::PassKind;
 
-/// Remembers which passes ran, in the order in which they ended, and what came of it. Sequences are not among them, only their passes.
+/// An instrument that records which passes ran, in the order in which they ended, with their
+/// results. Sequences are not recorded, only their passes.
 ///
-/// As the last of the instruments it also knows of the passes whose result another instrument did not let pass that they failed.
+/// As the last of the instruments it also records that passes failed whose result another
+/// instrument rejected.
 #[derive(Default)]
 pub struct RunLog {
     records: Mutex<Vec<RunRecord>>,
@@ -24,21 +26,22 @@ pub struct RunLog {
 pub struct RunRecord {
     /// The pass, as a pipeline writes it.
     pub pass: String,
-    /// How many passes were around it.
+    /// The number of passes around it.
     pub depth: usize,
-    /// Whether it changed the module; absent if it failed.
+    /// True if the pass changed the module; absent if it failed.
     pub changed: Option<bool>,
-    /// How long it took, without what instruments did; zero if it was not begun, because an instrument failed before it.
+    /// The duration, without the time that instruments took; zero if the pass did not begin because
+    /// an instrument failed before it.
     pub time: Duration,
 }
 
 impl RunLog {
-    /// A log of nothing.
+    /// Makes an empty log.
     pub fn new() -> RunLog {
         RunLog::default()
     }
 
-    /// What ran so far.
+    /// Returns the runs so far.
     pub fn records(&self) -> Vec<RunRecord> {
         lock(&self.records).clone()
     }

@@ -1,4 +1,4 @@
-//! How long passes take.
+//! The time that passes take.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,23 +15,27 @@ use crate::instrument::{Instrument, PassRun};
 use super::open_runs::OpenRuns;
 use super::table::nested_name;
 
-/// Times passes, as a tree: a pass stands under the one that runs it, and runs of the same pass under the same one are added up. A pass that
-/// fails is timed up to its failure. What instruments do is not part of the time of any pass, whatever their order is.
+/// An instrument that times passes, as a tree: a pass is the child of the pass that runs it, and
+/// runs of the same pass under the same parent are added up. A pass that fails is timed up to its
+/// failure. The time that instruments take is not part of the time of any pass, in whatever order
+/// they stand.
 ///
-/// Prints as a table, and gives the same as JSON ([`to_json`](PassTiming::to_json)), or each run by itself for a viewer of traces
-/// ([`to_chrome_trace`](PassTiming::to_chrome_trace)). It keeps what it timed until [`clear`](PassTiming::clear), also when its context is left.
+/// It displays as a table, and returns the same as JSON ([`to_json`](PassTiming::to_json)), or each
+/// run separately for a viewer of traces ([`to_chrome_trace`](PassTiming::to_chrome_trace)). It
+/// keeps its times until [`clear`](PassTiming::clear), also after its context is left.
 #[derive(Default)]
 pub struct PassTiming {
     state: Mutex<State>,
 }
 
-/// How many runs a [`PassTiming`] keeps one by one, for a trace. Later ones are only added up.
+/// The maximum number of single runs that a [`PassTiming`] keeps for a trace. Later ones are only
+/// added up.
 pub const MAX_TIMED_RUNS: usize = 100_000;
 
 #[derive(Default)]
 struct State {
     rows: Vec<Row>,
-    /// Rows of passes that no other runs.
+    /// Rows of passes without a parent.
     roots: HashMap<String, usize>,
     open: OpenRuns<usize>,
     runs: Vec<TimedRun>,
@@ -47,7 +51,7 @@ struct Row {
     total: Duration,
 }
 
-/// One run of a pass, on the clock on the wall.
+/// One run of a pass, in wall-clock time.
 struct TimedRun {
     row: usize,
     began: Instant,
@@ -61,29 +65,30 @@ struct TimedRun {
 /// A line of the tree.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TimingRow {
-    /// The pass.
+    /// The name of the pass.
     pub name: String,
-    /// How many passes stand above it.
+    /// The number of passes above it in the tree.
     pub depth: usize,
-    /// How often it ran.
+    /// The number of runs.
     pub runs: u64,
-    /// How often it failed.
+    /// The number of runs that failed.
     pub failed: u64,
-    /// The time of all its runs, with that of the passes that it ran.
+    /// The time of all its runs, including the passes that it ran.
     pub total: Duration,
-    /// The time of all its runs, without that of the passes that it ran.
+    /// The time of all its runs, without the passes that it ran.
     pub own: Duration,
-    /// The total as a percentage of that of the pass above it; of the time of everything, if there is none above it.
+    /// The total as a percentage of the total of the parent, or of the whole time if there is no
+    /// parent.
     pub percent_of_parent: f64,
 }
 
 impl PassTiming {
-    /// An instrument that has timed nothing yet.
+    /// Makes an instrument without times.
     pub fn new() -> PassTiming {
         PassTiming::default()
     }
 
-    /// Forgets what was timed. Does nothing while a pass is running.
+    /// Drops all times. Does nothing while a pass is running.
     pub fn clear(&self) {
         let state = &mut *lock(&self.state);
         if state.open.is_empty() {
@@ -91,7 +96,8 @@ impl PassTiming {
         }
     }
 
-    /// The tree, each pass before the passes that it ran, these in the order in which they first ran.
+    /// Returns the tree, each pass before the passes that it ran, these in the order in which they
+    /// first ran.
     pub fn rows(&self) -> Vec<TimingRow> {
         let state = &*lock(&self.state);
         let all = state.total();
@@ -125,13 +131,14 @@ impl PassTiming {
         rows
     }
 
-    /// The time of all passes that no other ran.
+    /// Returns the time of all passes without a parent.
     pub fn total(&self) -> Duration {
         lock(&self.state).total()
     }
 
-    /// As JSON: `{"total_us", "passes": [{"name", "depth", "runs", "failed", "total_us", "self_us", "percent", "percent_of_parent"}]}`, the passes as
-    /// in [`rows`](PassTiming::rows).
+    /// Returns JSON: `{"total_us", "passes": [{"name", "depth", "runs", "failed", "total_us",
+    /// "self_us", "percent", "percent_of_parent"}]}`, with the passes as in
+    /// [`rows`](PassTiming::rows).
     pub fn to_json(&self) -> serde_json::Value {
         let all = self.total();
         let passes: serde_json::Value = self
@@ -148,16 +155,19 @@ impl PassTiming {
         serde_json::json!({ "total_us": micros(all), "passes": passes })
     }
 
-    /// The runs one by one, in the JSON that viewers of traces load (`chrome://tracing`, Perfetto): a complete event each, with times in
-    /// microseconds since the first run began. By the clock on the wall, so that they nest: what instruments do is the space between, and
-    /// `args.time_us` is the time without it. `args` also has the outcome and the number of functions after the run.
+    /// Returns the single runs, in the JSON that viewers of traces load (`chrome://tracing`,
+    /// Perfetto): one complete event for each, with times in microseconds since the first run
+    /// began. The times are wall-clock times, so that the events nest: the time of instruments is
+    /// the space between them, and `args.time_us` is the time of the run without it. `args` also
+    /// has the outcome and the number of functions after the run.
     ///
-    /// Of more than [`MAX_TIMED_RUNS`] the first are there; `otherData.runs_left_out` says how many are not.
+    /// If there are more than [`MAX_TIMED_RUNS`], the first ones are included;
+    /// `otherData.runs_left_out` is the number of the others.
     pub fn to_chrome_trace(&self) -> serde_json::Value {
         let state = &*lock(&self.state);
         let first = state.runs.iter().map(|r| r.began).min();
         let mut threads = Vec::new();
-        // By beginning; a run ends after those inside of it, and so stands behind them.
+        // By beginning. A run ends after those inside of it, and so comes after them in `runs`.
         let mut order: Vec<(usize, &TimedRun)> = state.runs.iter().enumerate().collect();
         order.sort_by_key(|&(i, r)| (r.began, std::cmp::Reverse(i)));
         let mut events = vec![serde_json::json!({
@@ -188,7 +198,7 @@ impl PassTiming {
         let row = &mut state.rows[i];
         row.runs += 1;
         row.failed += u64::from(outcome == FAILED);
-        // A pass that was not begun, because an instrument failed, took no time.
+        // A pass that did not begin, because an instrument failed, took no time.
         let time = run.time().unwrap_or_default();
         row.total += time;
         let Some((began, wall)) = run.wall_time() else { return };
@@ -262,7 +272,8 @@ impl Instrument for PassTiming {
     }
 }
 
-/// A table of at most 80 columns, a pass a line: `%` is the share of the whole time, `% up` that of the time of the pass above.
+/// Writes a table of at most 80 columns, one pass per line: `%` is the share of the whole time,
+/// `% up` the share of the time of the parent.
 impl fmt::Display for PassTiming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const NAME: usize = 80 - 44;
@@ -293,7 +304,7 @@ impl fmt::Display for PassTiming {
     }
 }
 
-/// Milliseconds in at most 10 characters, below a year.
+/// Returns milliseconds in at most 10 characters, for times below a year.
 fn millis(d: Duration) -> String {
     let ms = d.as_secs_f64() * 1e3;
     if ms < 1e5 { format!("{ms:.3}") } else { format!("{ms:.0}") }

@@ -1,4 +1,4 @@
-//! Whether passes make well-formed modules.
+//! The verification of modules after each pass.
 
 use anfora_ir::{Module, verify_module};
 
@@ -8,7 +8,9 @@ use crate::instrument::{Instrument, PassRun};
 use crate::pass::PassKind;
 use crate::verification::{check_all, ill_formed};
 
-/// Verifies the module after each pass that changed it, and looks whether what holds from the phase on that it claims does. A pass that made an ill-formed module has failed, and what it did is taken back.
+/// An instrument that verifies the module after each pass that changed it, and checks the
+/// properties of the phase that the module claims. A pass that made an ill-formed module has
+/// failed, and its changes are rolled back.
 #[derive(Default)]
 pub struct VerifyEach {
     input: Input,
@@ -22,12 +24,13 @@ enum Input {
 }
 
 impl VerifyEach {
-    /// Takes it that the modules which passes are given from outside are well-formed.
+    /// Makes an instrument that assumes that the modules which passes are given from outside are
+    /// well-formed.
     pub fn new() -> VerifyEach {
         VerifyEach::default()
     }
 
-    /// Verifies also the module that a pipeline is given.
+    /// Makes an instrument that also verifies the module that a pipeline is given.
     pub fn with_input() -> VerifyEach {
         VerifyEach { input: Input::Verified }
     }
@@ -50,7 +53,7 @@ impl Instrument for VerifyEach {
     }
 
     fn run_after(&self, module: &Module, run: &PassRun<'_>, outcome: &Outcome) -> Result<(), PassError> {
-        // What the passes of a sequence made was verified after each.
+        // The results of the passes of a sequence were verified after each pass.
         if outcome.is_changed() && run.kind() != PassKind::Sequence {
             check_all(module, run.context().registry())?;
         }

@@ -1,4 +1,5 @@
-//! What analyses found is seen for exactly what they found it of, and not worked out twice.
+//! Results of analyses are valid for exactly the state that they were computed for, and not
+//! computed twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +9,7 @@ use anfora_manager::{Analyses, FunctionPass, ModulePass, Outcome, Pass, PassErro
 
 use crate::support::{add_function, idle, module, set_bumps, unverified};
 
-/// The nodes of a body, and what they are.
+/// The nodes of a body, and the index of its root.
 #[derive(PartialEq, Debug)]
 struct Shape(Vec<Expr>, usize);
 
@@ -18,7 +19,7 @@ impl Shape {
     }
 }
 
-/// The result types of functions, by what their globals say.
+/// The signatures of all globals.
 #[derive(PartialEq, Debug)]
 struct Signatures(String);
 
@@ -28,7 +29,7 @@ impl Signatures {
     }
 }
 
-/// The names and sizes of functions.
+/// The names, sizes and stated result types of functions, and the attributes of the module.
 #[derive(PartialEq, Debug)]
 struct Census(Vec<(String, usize, String)>, String);
 
@@ -39,12 +40,12 @@ impl Census {
     }
 }
 
-/// Counts how often analyses run.
+/// A counter of the runs of analyses.
 #[derive(Clone, Default)]
 struct Counter(Arc<AtomicUsize>);
 
 impl Counter {
-    /// How often since it was last asked.
+    /// Returns the number of runs since the last call.
     fn take(&self) -> usize {
         self.0.swap(0, Ordering::SeqCst)
     }
@@ -73,7 +74,7 @@ impl Counter {
         }
     }
 
-    /// A pass that asks about each function, and fails if what it hears is not right.
+    /// Makes a pass that asks for the shape of each function, and fails if the result is wrong.
     fn ask(&self) -> FunctionPass {
         let counter = self.clone();
         FunctionPass::new("ask", 0, move |func, _, cx| {
@@ -82,7 +83,7 @@ impl Counter {
         })
     }
 
-    /// A pass that asks about the module, and fails if what it hears is not right.
+    /// Makes a pass that asks for the census of the module, and fails if the result is wrong.
     fn ask_module(&self) -> ModulePass {
         let counter = self.clone();
         ModulePass::new("ask_module", 0, move |module, cx| {
@@ -96,7 +97,7 @@ fn right(it_is: bool) -> Result<(), PassError> {
     if it_is { Ok(()) } else { Err("what was found is of something else".into()) }
 }
 
-/// Makes a body another one, whatever it is; its shape too.
+/// Changes a body, whatever it is, so that its shape changes too.
 fn poke(body: &mut Body) {
     let ty = body.ty(body.root());
     let list = body.push_operands(&[]);
@@ -123,7 +124,7 @@ fn results_last_from_pass_to_pass() {
     let ask: Arc<dyn Pass> = Arc::new(counter.ask());
     run(vec![ask.clone(), Arc::new(idle("idle", 0)), ask.clone(), ask.clone()], &mut module());
     assert_eq!(counter.take(), 3, "each of three functions once");
-    // Nothing outlasts the outermost pass.
+    // No result is kept after the outermost pass.
     run(vec![ask], &mut module());
     assert_eq!(counter.take(), 3);
 }
@@ -190,7 +191,8 @@ fn within_a_pass_every_edit_counts() {
 fn a_rollback_brings_back_what_was_right_before() {
     let counter = Counter::default();
     let inner = counter.clone();
-    // Asks before an edit, after it, and after another edit that gives the body the same length once the first is taken back.
+    // Asks before an edit, after it, and after another edit that gives the body the same length
+    // once the first is rolled back.
     let pass = ModulePass::new("outer", 0, move |module, cx| {
         let first = key(module, "f");
         let ask = |module: &Module| {
@@ -343,15 +345,16 @@ fn functions_of_other_modules_are_others() {
     }
 }
 
-/// How many parameters there are.
+/// The number of parameters of a function.
 #[derive(PartialEq, Debug)]
 struct Params(usize);
 
-/// How many functions there are.
+/// The number of functions of a module.
 #[derive(PartialEq, Debug)]
 struct Functions(usize);
 
-/// Passes that ask, change and ask again; how often the analyses of each function and of the module ran.
+/// Runs passes that ask, change and ask again. Returns the number of runs of the analyses of
+/// functions and of the module.
 fn around(change: impl Pass + 'static) -> Result<(usize, usize), String> {
     let (bodies, modules) = (Counter::default(), Counter::default());
     let (b, m) = (bodies.clone(), modules.clone());
@@ -392,7 +395,7 @@ fn poke_all() -> ModulePass {
 #[test]
 fn what_a_pass_preserves_is_not_worked_out_again() {
     assert_eq!(around(poke_all()), Ok((6, 2)));
-    // Builds with debug assertions look whether it is right.
+    // Builds with debug assertions check preserved results.
     let checks = usize::from(cfg!(debug_assertions));
     assert_eq!(around(poke_all().preserving::<Params>()), Ok((3 + 3 * checks, 2)));
     assert_eq!(around(poke_all().preserving::<Functions>()), Ok((6, 1 + checks)));
@@ -484,7 +487,7 @@ fn results_that_are_preserved_do_not_pile_up() {
         }
         let again = cx.analyses().of_function(module, first, params).unwrap();
         right(Arc::ptr_eq(&again, &of_body) && Arc::ptr_eq(&cx.analyses().of_module(module, functions), &of_module))?;
-        // Those of the states that a rollback may bring back, and those that this pass holds.
+        // The results for the states that a rollback can restore, and those that this pass holds.
         right(Arc::strong_count(&of_body) <= 5 && Arc::strong_count(&of_module) <= 5)
     });
     pass.apply(&mut module(), &unverified().build().unwrap()).unwrap();

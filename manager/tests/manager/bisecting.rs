@@ -1,4 +1,4 @@
-//! Finding the run of a pass that breaks a program, and what is left to read of each.
+//! Finding the run of a pass that breaks a program, and the files that each pass leaves.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ fn a_required_pass_is_counted_and_runs() {
     assert_eq!(ran(&bisect), expected.map(|(n, p, r)| (n, p.to_string(), r)));
 }
 
-/// A folder of its own, which goes with it.
+/// A folder of its own, which is removed when this is dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -117,7 +117,7 @@ fn each_pass_leaves_a_file() {
     assert_eq!(folder.files(), ["000_input.anf", "001_first.anf", "002_odd___name.anf", "003_nothing.anf"]);
     assert_eq!(std::fs::read_to_string(folder.0.join("000_input.anf")).unwrap(), before);
     assert_eq!(std::fs::read_to_string(folder.0.join("003_nothing.anf")).unwrap(), module.to_string());
-    // Longer than the name of a file may be.
+    // The name is longer than that of a file may be.
     bump(&"long".repeat(100)).apply(&mut module, &cx).unwrap();
     assert_eq!(folder.files().last(), Some(&format!("004_{}.anf", "long".repeat(25))));
 }

@@ -129,7 +129,7 @@ fn wrong_values_are_told() {
     let range = "`FuseOps.max_depth` takes a whole number from 1 to 4096, not";
     assert_eq!(message(builder().config("FuseOps.max_depth", 0)), format!("{range} `0`"));
     assert_eq!(message(builder().config("FuseOps.max_depth", 4097)), format!("{range} `4097`"));
-    // Nothing is turned into something else unasked.
+    // No value is converted implicitly.
     assert_eq!(message(builder().config("FuseOps.max_depth", true)), format!("{range} `true`"));
     assert_eq!(message(builder().config("FuseOps.max_depth", "64")), format!("{range} `64`"));
     assert_eq!(message(builder().config_text("FuseOps.max_depth=1.5")), format!("{range} `1.5`"));
@@ -218,11 +218,11 @@ fn numbers_and_lists_are_given_typed_or_as_text() {
         assert_eq!(cx.config::<Vec<String>>("names"), Ok(vec!["main".to_string(), "a b".to_string()]));
         let changed: Vec<String> = cx.changed_config().map(|(d, v)| format!("{}={v}", d.key)).collect();
         assert_eq!(changed, ["share=0.25", "axes=[-1,2]", "names=[main,\"a b\"]", "kinds=[tuple]"]);
-        // What is printed is read as the same.
+        // Printed values are read as the same values.
         let again = changed.iter().fold(builder(), |b, text| b.config_text(text.as_str())).build().unwrap();
         assert!(again.changed_config().eq(cx.changed_config()));
     }
-    // A whole number does where any is wanted, and there is one zero.
+    // A whole number is accepted for any number, and negative zero becomes zero.
     assert_eq!(builder().config("share", 1).build().unwrap().config::<f64>("share"), Ok(1.0));
     let zero = builder().config("share", -0.0).build().unwrap().config::<f64>("share").unwrap();
     assert!(zero == 0.0 && zero.is_sign_positive());
@@ -285,7 +285,7 @@ fn whatever_is_printed_is_read_as_the_same() {
         let texts: Vec<String> = (0..random.usize(..5)).map(|_| text(&mut random)).collect();
         let value = any_texts.check(texts.into()).unwrap();
         assert_eq!(any_texts.parse(&value.to_string()), Ok(value));
-        // Any text is read as a list or refused.
+        // Any text is either read as a list or refused.
         let _ = any_texts.parse(&text(&mut random));
     }
 }

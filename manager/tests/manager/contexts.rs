@@ -1,4 +1,4 @@
-//! Which context is current, and what is in it.
+//! The current context of a thread, and the contents of contexts.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ fn guards_leave_in_order() {
     let (a, b) = (context(&[Recorder::new("a", &log)]), context(&[Recorder::new("b", &log)]));
     let outer = a.enter().unwrap();
     let inner = b.enter().unwrap();
-    // The outer one goes first, and takes the inner one along.
+    // The outer guard is dropped first, and leaves the inner context too.
     outer.exit().unwrap();
     assert_eq!(log.take(), ["a enter", "b enter", "b exit", "a exit"]);
     assert_eq!(current(), 2);
@@ -58,7 +58,7 @@ fn guards_leave_in_order() {
 
 #[test]
 fn guards_stay_on_their_thread() {
-    // Which of the two is meant is clear only as long as a guard is not `Send`.
+    // The call is ambiguous, and does not compile, if a guard is `Send`.
     trait NotSend<Which> {
         fn is_not() {}
     }
@@ -158,7 +158,7 @@ fn passes_that_nobody_registered_are_named_only_where_they_are_said_to_be_known(
     }
     assert_eq!(message(PassContext::builder().require("X")), "unknown pass `X` (there are none)");
     assert!(known().require("Mine").disable("Mine").build().is_ok());
-    // What is known is known where a context derives from it, too.
+    // Known names are also known in derived contexts.
     assert!(known().build().unwrap().derive().disable("Mine").build().is_ok());
 }
 
@@ -176,7 +176,7 @@ fn the_instruments_of_a_context_can_be_read() {
     assert_eq!(names(&PassContext::new()), [""; 0]);
     cx.override_instruments(vec![Recorder::new("second", &log)]).unwrap();
     assert_eq!(names(&cx), ["second"]);
-    // Passes can read them, on other threads too, where they are not run.
+    // Passes can read them, also on other threads, where they do not run.
     let read = anfora_manager::ModulePass::new("read", 0, |_, cx| match cx.instruments().len() {
         1 => Ok(()),
         n => Err(format!("{n} instruments").into()),
@@ -222,7 +222,7 @@ fn passes_that_run_themselves_under_contexts_of_their_own_end() {
         })
     }
     again().apply(&mut module(), &PassContext::new()).unwrap_err();
-    // The thread can go on.
+    // The thread can continue.
     idle("idle", 0).apply(&mut module(), &PassContext::new()).unwrap();
 }
 

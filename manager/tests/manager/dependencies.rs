@@ -1,4 +1,4 @@
-//! Passes that depend on others.
+//! Passes that depend on other passes.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use anfora_testing::on_small_stack;
 
 use crate::support::{Log, Mischief, Recorder, bump, bumps, empty_module, idle};
 
-/// The passes that ran, in order, and what came of it.
+/// Returns the passes that ran, in order, and the outcome.
 fn run(
     pass: impl Pass + 'static,
     passes: Vec<ModulePass>,
@@ -132,7 +132,7 @@ fn what_has_finished_on_the_module_as_it_is_does_not_run_again() {
     ];
     let (ran, _) = run(Sequential::new(passes).unwrap(), vec![idle("d", 0)], &[]);
     assert_eq!(ran, ["sequential", "d", "a", "b", "sequential", "c", "change", "d", "e"]);
-    // A dependency that changes the module has finished on what it made.
+    // A dependency that changes the module counts as run on the changed module.
     let passes: Vec<Arc<dyn Pass>> =
         vec![Arc::new(idle("a", 0).requiring(["d"])), Arc::new(idle("b", 0).requiring(["d"]))];
     let (ran, _) = run(Sequential::new(passes).unwrap(), vec![bump("d")], &[]);

@@ -1,4 +1,4 @@
-//! Messages about expressions, and errors that let a pass go on.
+//! Messages about expressions, and errors after which a pass continues.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use anfora_manager::{
 
 use crate::support::{Log, Recorder, context, idle, module, module_of, snapshot};
 
-/// The program of the tests, in text: operands that are calls, branches, a function value, a tail.
+/// The program of the tests as text: operands that are calls, branches, a function value, a tail.
 const NESTED: &str = "def @main(%x: Tensor[(8,), float32], %c: Tensor[(), bool]) {
   let %a = add(negate(%x), negate(negate(%x)));
   let %b = if (%c) { negate(%a) } else {
@@ -28,7 +28,7 @@ fn nested() -> Module {
     parse_module(Source::new("nested.anf", NESTED), module().cx.ops.registry().clone()).unwrap()
 }
 
-/// The calls of a body, in the order in which the cursor comes to them.
+/// Returns the calls of a body, in the order in which the cursor reaches them.
 fn calls(body: &Body) -> Vec<ExprId> {
     let mut calls = Vec::new();
     let mut cursor = Cursor::new(body);
@@ -42,7 +42,7 @@ fn calls(body: &Body) -> Vec<ExprId> {
     calls
 }
 
-/// The messages of a context, each as severity and message, with its place.
+/// Returns the messages of a context, each with its pass, severity and place.
 fn left(cx: &PassContext) -> Vec<String> {
     cx.take_remarks().into_iter().map(|r| format!("{}: {}", r.pass, r.diagnostic)).collect()
 }
@@ -92,7 +92,7 @@ fn any_expression_has_a_place() {
             "negate(%b)"
         ]
     );
-    // The same of a pass over the module, and outside of any pass.
+    // The same for a pass over the module, and outside of any pass.
     let look = |module: &mut Module, cx: &PassContext| {
         let key = key_of(module, "main");
         for (i, call) in calls(&module.get(key).unwrap().body).into_iter().enumerate() {
@@ -159,7 +159,7 @@ fn what_was_unlinked_has_the_function_for_a_place() {
             cx.report(module, key, calls(&module.get(key).unwrap().body)[0], Diagnostic::remark("it goes"));
         }
         unlink(&mut module.get_mut(f).unwrap().0.body);
-        // Ids of the new body mean other expressions.
+        // The ids name other expressions in the new body.
         let other = module.get(h).unwrap().body.clone();
         module.get_mut(g).unwrap().0.body.replace(other);
         Ok(())
@@ -201,7 +201,7 @@ fn errors_let_a_pass_go_on_and_then_it_has_failed_with_all() {
     let severities: Vec<Severity> = cx.take_remarks().iter().map(|r| r.diagnostic.severity).collect();
     assert_eq!(severities, [Severity::Error, Severity::Note].repeat(3));
     assert!(cx.statistics().is_empty());
-    // The next run begins anew.
+    // The next run begins without the errors of the last one.
     idle("ok", 0).apply(&mut module, &cx).unwrap();
 }
 
@@ -216,7 +216,7 @@ fn one_error_is_what_the_failure_says() {
     let failure = pass.apply(&mut module(), &PassContext::new()).unwrap_err();
     assert_eq!(failure.to_string(), "pass `p` failed: wrong (in @g, at %c); mend it");
     assert_eq!(failure.to_diagnostics().len(), 1);
-    // It stays one in a sequence, which has failed in no other way.
+    // In a sequence the error stays the same, and the sequence adds no error of its own.
     let passes = Sequential::new(vec![Arc::new(pass)]).unwrap();
     let failure = passes.apply(&mut module(), &PassContext::new()).unwrap_err();
     assert_eq!((failure.pass(), failure.path(), failure.binding()), ("p", &["sequential".to_string()][..], Some("c")));
@@ -301,7 +301,7 @@ impl Written {
     }
 }
 
-/// Says something about the second call of each function.
+/// Makes a pass that reports a warning about the second call of each function.
 fn speaker(name: &str) -> FunctionPass {
     FunctionPass::new(name, 0, |func, _, _| {
         let call = calls(&func.function.body)[1];

@@ -1,4 +1,4 @@
-//! In which order instruments hear of what.
+//! The order in which the hooks of instruments are called.
 
 use std::sync::Arc;
 
@@ -195,7 +195,8 @@ fn when_a_pass_fails_what_was_begun_is_ended() {
     }
 }
 
-/// What three instruments hear of a pass, the second of which fails or panics in a hook; the pass does not get through, and the module stays.
+/// Returns the hooks that are called on three instruments for a pass, if the second instrument
+/// fails or panics in a hook. Checks that the pass fails and the module stays unchanged.
 fn heard_until(hook: &'static str, says: FailureKind) -> Vec<String> {
     let hear = |mischief: Mischief| {
         let log = Log::default();
@@ -422,11 +423,11 @@ fn those_that_began_hear_last_how_it_ended() {
     };
     let after = "a after; b after; c after; ";
     assert_eq!(run("fine"), (true, format!("{after}a on_end fine 1 true; b on_end fine 1 true; c on_end fine 1 true")));
-    // Taken back before anybody hears of it.
+    // The pass is rolled back before `on_error` and `on_end` are called.
     let rejected = "a after; b after; c on_error; a on_end b's 1 false; b on_end b's 1 false; c on_end b's 1 false";
     assert_eq!(run("b's"), (false, rejected.to_string()));
     assert_eq!(run("b"), (false, "a on_error; a on_end b 1 false".to_string()));
-    // One that panics is not the end of the others, nor of the pass.
+    // A panic in a hook ends neither the other hooks nor the pass.
     let panics = "a on_end panics 2 true; b on_end panics 2 true; c on_end panics 2 true";
     assert_eq!(run("panics"), (true, format!("{after}{panics}")));
     assert_eq!(cx.take_remarks().len(), 3);

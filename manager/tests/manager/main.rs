@@ -1,4 +1,4 @@
-//! The pass manager, seen from outside.
+//! Tests of the public interface of the pass manager.
 
 mod analyses;
 mod bisecting;

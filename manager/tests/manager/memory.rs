@@ -1,4 +1,4 @@
-//! How much memory passes take.
+//! The memory that passes use.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ fn with(memory: &Arc<Memory>) -> PassContext {
     PassContext::builder().instrument(Arc::clone(memory) as Arc<dyn Instrument>).build().unwrap()
 }
 
-/// Adds functions, and fails if it is said to.
+/// Makes a pass that adds functions, and ends with the result of `end`.
 fn grow(name: &str, end: fn() -> Result<(), anfora_manager::PassError>) -> ModulePass {
     ModulePass::new(name, 0, move |module: &mut Module, _| {
         let from = module.order().len();
@@ -41,7 +41,8 @@ fn each_run_says_what_the_module_held_before_and_after() {
     assert_eq!(runs[0].before, before);
     assert!(runs[1].after.unwrap() > before);
     assert_eq!(Some(runs[2].before), runs[2].after);
-    // The bodies of the functions that a failing pass added are gone; tables only grow.
+    // The bodies of the functions that a failing pass added are gone, but the tables keep their
+    // size.
     let bodies = |module: &Module| -> usize { module.functions().map(|(_, f)| f.body.capacity_bytes()).sum() };
     assert!(runs[3].after.unwrap() < runs[3].before + bodies(&module));
     assert_eq!(runs[0].after, Some(module.capacity_bytes()));
@@ -52,7 +53,8 @@ fn each_run_says_what_the_module_held_before_and_after() {
 
 #[test]
 fn a_probe_says_what_is_allocated_and_what_was_in_use_at_most() {
-    // A process that allocates a block more each time it is asked, and whose peak is high only after the third time.
+    // A process that allocates one block more each time it is asked, and whose peak is high only at
+    // the third time.
     let asked = AtomicU64::new(0);
     let memory = Arc::new(Memory::with_probe(move || {
         let n = asked.fetch_add(1, Ordering::Relaxed);
@@ -69,7 +71,7 @@ fn a_probe_says_what_is_allocated_and_what_was_in_use_at_most() {
         [
             row("sequential", 90, 5_000_000),
             row("sequential", 50, 5_000_000),
-            // The third answer is that at the end of this one.
+            // The third answer is the one at the end of this pass.
             row("a", 10, 5_000_000),
             row("b", 10, 1000),
             row("c", 10, 1000)

@@ -1,4 +1,4 @@
-//! What walks note in a body, and the manager says.
+//! Messages that walks note in a body, and that the manager reports.
 
 use anfora_ir::{Body, BuildError, Diagnostic, Diagnostics, Expr, ExprId, IntoDiagnostics, TypeError};
 use anfora_manager::{FunctionPass, ModulePass, Pass, PassContext, PassError};
@@ -13,7 +13,7 @@ impl IntoDiagnostics for OfAuthor {
     }
 }
 
-/// The failure of a pass in @g after a walk that ended at its first binding.
+/// Returns the failure of a pass in @g after a walk that ended at its first binding.
 fn after_a_walk(error: fn() -> PassError) -> String {
     let pass = FunctionPass::new("P", 0, move |function, _, _| {
         let body = &mut function.function.body;
@@ -41,13 +41,14 @@ fn only_the_error_of_a_walk_is_put_where_a_walk_ended() {
     assert!(unbalanced.ends_with("(in @g)"), "{unbalanced}");
 }
 
-/// A remark about the value of the first binding.
+/// Returns a remark about the value of the first binding.
 fn remark(body: &Body) -> (ExprId, Diagnostic) {
     let Expr::Let { value, .. } = body.expr(body.root()) else { panic!("a function of bindings") };
     (value, Diagnostic::remark("it went round"))
 }
 
-/// Passes that let notes speak for them, or report the same themselves.
+/// Makes passes whose walks note a remark. If `reports`, the passes report the same remark
+/// themselves.
 fn noting(reports: bool) -> [Box<dyn Pass>; 3] {
     let function = move || {
         FunctionPass::new("P", 0, move |function, _, _| {

@@ -1,4 +1,4 @@
-//! Function passes that are shared out to threads do what they do on one.
+//! Function passes have the same effects on several threads as on one thread.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ fn many() -> Module {
     m
 }
 
-/// A context that shares out however small modules are.
+/// Returns a context that distributes work for modules of any size.
 fn context(threads: usize) -> PassContext {
     unverified().threads(threads).worth_sharing(0).build().unwrap()
 }
@@ -62,7 +62,7 @@ fn rewrite(func: &mut FunctionEdit<'_>) -> Result<(), PassError> {
     Ok(())
 }
 
-/// Everything that the ids of the tables stand for.
+/// Returns all entries of the tables.
 fn tables(m: &Module) -> String {
     let cx = &m.cx;
     let types: Vec<_> = cx.types.iter().collect();
@@ -71,8 +71,8 @@ fn tables(m: &Module) -> String {
     format!("{types:?} {attrs:?} {globals:?} {} {} {}", cx.names.len(), cx.literals.len(), cx.attrs.list_count())
 }
 
-/// What a pass leaves of a thousand functions: result, everything in the module, messages and
-/// counts.
+/// Returns the results of a pass over a thousand functions: its result, everything in the module,
+/// messages and counts.
 fn everything(pass: &FunctionPass, threads: usize) -> (String, String, String, Vec<PassRemark>, Statistics) {
     let mut m = many();
     let cx = context(threads);
@@ -135,7 +135,7 @@ fn it_really_is_several_threads() {
     assert_eq!((derived.threads(), derived.worth_sharing()), (3, 0));
     assert_eq!(run(&derived, &mut many()), workers, "and shared with contexts that derive from this one");
     assert_eq!(run(&cx.derive().threads(1).build().unwrap(), &mut many()), here);
-    // What is small, or one function, is not worth the handing over.
+    // Distributing small modules, or a single function, does not pay.
     let small = unverified().threads(2).build().unwrap();
     assert_eq!(run(&small, &mut module()), here);
     assert_eq!(run(&cx, &mut module_of(&["f"])), here);
@@ -152,7 +152,7 @@ fn unchanged_stays_exact() {
         let pass = FunctionPass::new("intern", 0, |func, _, _| {
             let i = number(func);
             func.cx.names.intern(&format!("unused{i}"));
-            // Appended and not linked.
+            // Nodes that are appended and not linked.
             let name = func.cx.names.intern("nobody");
             let any = func.cx.types.any();
             func.function.body.push_var(Some(name), Default::default(), any, None);
@@ -193,7 +193,7 @@ fn the_first_failure_in_program_order_counts_and_all_is_taken_back() {
 
 #[test]
 fn a_failure_that_comes_sooner_and_stands_later_does_not_count() {
-    // @f fails when @h is about to.
+    // @f fails when @h is about to fail.
     let (tell, told) = std::sync::mpsc::channel::<()>();
     let told = Mutex::new(told);
     let pass = FunctionPass::new("fail", 0, move |func, _, cx| {
@@ -229,7 +229,7 @@ fn a_panic_on_a_thread_is_an_error_of_the_pass() {
     assert!(result.contains("three hundred") && result.contains("@f300"), "{result}");
     let before = many();
     assert!(text == before.to_string() + &snapshot(&before));
-    // The threads go on.
+    // The threads continue to work.
     let cx = context(2);
     let mut m = many();
     let panics = FunctionPass::new("panic", 0, |_, _, _| panic!("each time"));
@@ -240,14 +240,14 @@ fn a_panic_on_a_thread_is_an_error_of_the_pass() {
     assert_eq!(rewrites.apply(&mut m, &cx).unwrap(), Outcome::Changed);
 }
 
-/// What a pass reports is named when the pass is done with the function.
-/// Returns a name of other tables, which those of the module do not have.
+/// Returns a name of other tables, which those of the module do not have. The lookup of the
+/// bindings of reports, when the pass is done with the function, panics at such a name.
 fn foreign_name() -> Option<NameId> {
     let mut other = module_of(&[]);
     (0..100_000).map(|i| other.cx.names.intern(&format!("n{i}"))).last()
 }
 
-/// Makes a binding of this name the first of a body, and returns its value.
+/// Makes a binding with this name the first of a body, and returns its value.
 fn bind_foreign_name(body: &mut Body, name: Option<NameId>) -> ExprId {
     let root = body.root();
     let ty = body.type_of(root);
@@ -309,11 +309,11 @@ fn messages_and_counts_are_in_program_order() {
             let root = func.function.body.root();
             func.remark(root, format!("reported {i}"));
             cx.remark(Diagnostic::note(format!("left {i}")));
-            // Through the context that is current on the thread, too.
+            // Messages and counts may also go through the current context of the thread.
             PassContext::current().remark(Diagnostic::note(format!("current {i}")));
             PassContext::current().count("current", 1);
             cx.count(["a", "b", "c", "d"][i % 4], i as u64);
-            // A pass of its own, on another module.
+            // Run a pass on another module inside of this one.
             if i.is_multiple_of(100) {
                 let says = ModulePass::new("inner", 0, move |_, cx| {
                     cx.remark(Diagnostic::note(format!("inner {i}")));
@@ -374,7 +374,7 @@ fn the_context_is_inherited_and_instruments_stay_on_their_thread() {
             let current = PassContext::current();
             assert_eq!((cx.opt_level(), cx.pass(), cx.depth()), (3, Some("look"), 1));
             assert_eq!((current.opt_level(), current.pass(), current.depth()), (3, Some("look"), 1));
-            // A context that is entered and not left is current no longer than the function is
+            // A context that is entered and not left is current only as long as the function is
             // worked on.
             let guard = unverified().opt_level(0).build().unwrap().enter()?;
             assert_eq!(PassContext::current().opt_level(), 0);
@@ -403,7 +403,7 @@ fn instruments_are_not_told_of_passes_that_run_on_other_threads() {
     let cx = context(4).derive().instrument(Recorder::new("I", &log)).build().unwrap();
     let nests = FunctionPass::new("nests", 0, |_, _, cx| {
         idle("inner", 0).apply(&mut module(), cx)?;
-        // It is not shared out again.
+        // This pass is not distributed again.
         FunctionPass::new("innermost", 0, |_, _, _| Ok(())).apply(&mut many(), cx)?;
         Ok(())
     });
@@ -426,7 +426,7 @@ fn deep_bodies_need_no_stack() {
         b.finish(last).unwrap();
     }
     let pass = FunctionPass::new("deep", 0, |func, _, _| {
-        // New types, so that all is translated, and reports, so that all is walked.
+        // New types, so that everything is translated, and reports, so that everything is walked.
         let fields = 1 + usize::from(func.name().as_bytes()[0] - b'a');
         let result = func.function.body.type_of(func.function.body.root());
         let ty = func.cx.types.tuple(&vec![result; fields]);

@@ -66,7 +66,7 @@ fn a_function_pass_leaves_declarations_and_marked_functions_alone() {
 
 #[test]
 fn a_function_pass_sees_the_module_as_it_was() {
-    // @g becomes impure in the first step, and @h still sees it pure.
+    // @g becomes impure first, and @h still sees it as pure.
     let pass = FunctionPass::new("p", 0, |func, module, _| {
         if func.name() == "g" {
             let root = func.function.body.root();
@@ -140,10 +140,10 @@ fn the_level_holds_wherever_a_pass_is_run() {
         nested.apply(&mut module, &level(n)).unwrap();
         assert_eq!(bumps(&module), expected);
     }
-    // On its own, too.
+    // The level also holds for a pass on its own.
     let outcome = passes[1].apply(&mut empty_module(), &level(2)).unwrap();
     assert_eq!(outcome, Outcome::Skipped(SkipReason::OptLevel { pass: 3, context: 2 }));
-    // And for a sequence.
+    // It also holds for a sequence.
     let high = Sequential::named(PassInfo::new("high", 3), passes).unwrap();
     assert!(high.apply(&mut empty_module(), &level(2)).unwrap().is_skipped());
 }
@@ -177,7 +177,7 @@ fn disabled_beats_required_and_required_beats_the_level() {
     );
 }
 
-/// Counts down from what the module says to zero.
+/// Makes a pass that decrements the count of the module until it is zero.
 fn count_down(name: &str) -> ModulePass {
     ModulePass::new(name, 0, |m, _| {
         let n = bumps(m);
@@ -265,7 +265,7 @@ fn a_pass_of_ones_own_type_is_a_transaction_too() {
             set_bumps(module, 9);
             match self.1.fetch_add(1, Ordering::Relaxed) {
                 0 => Err(anfora_manager::PassError::new("not the first time").into()),
-                // It is seen that the module was changed, whatever the pass says.
+                // The change of the module is detected, whatever the pass returns.
                 _ => Ok(Outcome::Unchanged),
             }
         }
@@ -278,7 +278,9 @@ fn a_pass_of_ones_own_type_is_a_transaction_too() {
     assert_eq!(bumps(&module), 9);
 }
 
-/// @callee negates its parameter, and its result type is less specific than it could be; @caller_0 negates what it returns, @caller_1 what that returns, and so on.
+/// Returns a module in which @callee negates its parameter, and has a result type that is less
+/// specific than possible; @caller_0 negates the result of @callee, @caller_1 that of @caller_0,
+/// and so on.
 fn callers(n: usize) -> anfora_ir::Module {
     let mut module = module_of(&[]);
     let ty = module.cx.types.static_tensor(DType::Float32, &[8]);

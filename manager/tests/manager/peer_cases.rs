@@ -1,4 +1,5 @@
-//! Cases that the peer tests its pass manager and instruments on and that no other test here is; `docs/peer-cases/pass-manager.md` says where the others are.
+//! Cases of the tests of the peer's pass manager and instruments that no other test here covers;
+//! `docs/peer-cases/pass-manager.md` lists the tests for the other cases.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use crate::support::{
     Log, Mischief, Recorder, add_function, bump, bumps, context, empty_module, idle, module, unverified, wreck,
 };
 
-/// A pass that notes that it runs.
+/// Makes a pass that logs that it runs.
 fn noting(name: &str, level: u8, log: &Log) -> Arc<dyn Pass> {
     let (text, log) = (name.to_string(), log.clone());
     Arc::new(ModulePass::new(name, level, move |_, _| {
@@ -77,7 +78,7 @@ fn one_instrument_does_not_hear_of_what_another_skipped() {
     assert_eq!(ran, ["a before third", "b before third", "c before third"]);
 }
 
-/// Counts runs while its context is entered.
+/// An instrument that counts runs while its context is entered.
 #[derive(Default)]
 struct Counts {
     before: AtomicUsize,
@@ -224,7 +225,7 @@ fn a_pass_knows_its_name_level_and_dependencies() {
     assert_eq!(of(&named), ("s".to_string(), 2, vec![]));
 }
 
-/// Gives each function an attribute that counts how often it was seen.
+/// Makes a pass that gives each function an attribute that counts the visits.
 fn mark() -> FunctionPass {
     FunctionPass::new("mark", 1, |func, _, _| {
         let now = match func.cx.find_attr(func.function.attrs, "marks").map(|a| func.cx.attrs.get(a).clone()) {
@@ -265,7 +266,8 @@ fn function_passes_see_the_functions_that_module_passes_before_them_added() {
     assert_eq!(run(vec![Arc::new(mark()), add()]), ["f!", "g!", "h!", "added"]);
 }
 
-/// Something that panics or fails, three contexts deep, each with a recorder.
+/// Runs work that panics or fails, three contexts deep, each context with a recorder. Returns the
+/// recorded events.
 fn three_deep(mischief: [Mischief; 3], work: impl FnOnce(&PassContext)) -> Vec<String> {
     let log = Log::default();
     let contexts: Vec<PassContext> = ["1", "2", "3"]

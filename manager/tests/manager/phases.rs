@@ -1,4 +1,5 @@
-//! Properties and phases: orders that cannot work are refused, and a claim never says more than is so.
+//! Properties and phases: orders that cannot work are refused, and a module claims no phase whose
+//! properties do not hold.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use anfora_manager::{
 
 use crate::support::{Log, Recorder, add_function, bumps, empty_module, idle, module, module_of, set_bumps, snapshot};
 
-/// A pass that notes that it ran, and adds one to the module's count.
+/// Makes a pass that logs that it ran, and adds one to the count of the module.
 fn noting(name: &str, log: &Log) -> ModulePass {
     let (own, log) = (name.to_string(), log.clone());
     ModulePass::new(name, 1, move |module, _| {
@@ -21,7 +22,8 @@ fn noting(name: &str, log: &Log) -> ModulePass {
     })
 }
 
-/// `tidy` can be checked: the module has no more than three functions. `messy` excludes it and cannot.
+/// Returns a registry with the property `tidy`, which can be checked: the module has at most three
+/// functions. The property `messy` excludes it and cannot be checked.
 fn registry(log: &Log) -> PassRegistry {
     let mut registry = PassRegistry::new();
     registry
@@ -61,7 +63,8 @@ fn claiming(number: f64) -> Module {
     module
 }
 
-/// What running the pipeline says, or `fine`. If it is refused, nothing has run, and nobody has seen anything begin.
+/// Returns the error of running the pipeline, or `fine`. Checks that a refused pipeline has not run
+/// anything, and that it called no hook but `should_run`.
 fn outcome(text: &str, module: &mut Module) -> String {
     let log = Log::default();
     let registry = Arc::new(registry(&log));
@@ -90,10 +93,10 @@ fn message(needing: &str, breaking: &str, path: &str) -> String {
 fn orders_that_cannot_work_are_refused_before_anything_runs() {
     let told = |text: &str| outcome(text, &mut module());
     assert_eq!(told("Break,Use"), message("Use", "Break", "pipeline"));
-    // What excludes a property breaks it.
+    // Establishing an excluding property breaks a property.
     assert_eq!(told("Tidy,Mess,Plain,Use"), message("Use", "Mess", "pipeline"));
     assert_eq!(told("Break,Mess,Use"), message("Use", "Break", "pipeline"));
-    // In sequences and fixpoints, and out of them.
+    // In sequences and fixpoints, and after them.
     assert_eq!(told("fixpoint<2>(Tidy,Break),Plain,Use"), message("Use", "Break", "pipeline"));
     assert_eq!(told("Break,fixpoint<2>(Plain,Use)"), message("Use", "Break", "pipeline > fixpoint<2>"));
     assert_eq!(
@@ -107,10 +110,10 @@ fn orders_that_cannot_work_are_refused_before_anything_runs() {
         message("Use", "Break", "pipeline > fixpoint<2> > fixpoint<2>")
     );
     assert_eq!(told("fixpoint<1>(Use,Break)"), "fine");
-    // What others depend on is run before them.
+    // Dependencies run before the passes that depend on them.
     assert_eq!(told("Late,Use"), message("Use", "Break", "pipeline"));
     assert_eq!(told("Break,Careful,Use"), "fine");
-    // Nobody establishes `messy` any more, once it is tidy, but `Mess`.
+    // Once `Tidy` has broken `messy`, only `Mess` establishes it again.
     assert_eq!(
         told("Mess,Tidy,UseMess"),
         "pass `UseMess` cannot run there: it needs `messy`, which `Tidy` breaks [pipeline]; run `Mess` between them"
@@ -165,7 +168,7 @@ fn deep_fixpoints_are_looked_at_once() {
         Arc::new(ModulePass::new("Use", 0, |_, _| Ok(())).needing(["anf"])),
         Arc::new(noting("Break", &log).breaking(["anf"])),
     ];
-    // Were each looked at twice by the one around it, this would not end.
+    // If each sequence were visited twice by the one around it, this would not end.
     for _ in 0..60 {
         passes = vec![Arc::new(Repeat::new(passes, 2).unwrap())];
     }
@@ -184,14 +187,14 @@ fn claims_are_raised_where_all_holds() {
     let mut module = module();
     assert_eq!(pipeline.apply(&mut module, &cx).unwrap(), Outcome::Changed);
     assert_eq!(module.phase(), Some(phase(1.5)));
-    // A claim is never lowered by entering an earlier phase.
+    // Entering an earlier phase never lowers a claim.
     let run = |text: &str, module: &mut Module| parse_pipeline(&registry, text).unwrap().apply(module, &cx);
     assert_eq!(run("phase1", &mut module).unwrap(), Outcome::Unchanged);
     assert_eq!(module.phase(), Some(phase(1.5)));
     assert_eq!(run("EnterPhase{phase=2.2}", &mut module).unwrap(), Outcome::Changed);
     assert_eq!(module.phase(), Some(phase(2.2)));
 
-    // A phase is not entered where something does not hold.
+    // A phase is not entered if one of its properties does not hold.
     let mut module = module_of(&["f", "g", "h", "i"]);
     let failure = run("EnterPhase{phase=2.1}", &mut module).unwrap_err();
     assert_eq!(
@@ -199,7 +202,7 @@ fn claims_are_raised_where_all_holds() {
         "pass `EnterPhase` failed: from phase 2.1 on `tidy` holds, but there is a fourth function (in @i, at %a) [pipeline]"
     );
     assert_eq!(module.phase(), None);
-    // Without a phase, it is the greatest of which all holds.
+    // Without a phase, the greatest phase whose properties all hold is entered.
     assert_eq!(run("EnterPhase", &mut module).unwrap(), Outcome::Changed);
     assert_eq!(module.phase(), Some(phase(1.0)));
     let mut module = empty_module();
@@ -235,7 +238,7 @@ fn what_breaks_a_property_lowers_the_claim() {
             said("Break", "the module claimed phase 2.2; `Break` breaks `tidy`, so it claims phase 1 now")
         )
     );
-    // Instruments see the module with the claim that it has then.
+    // Instruments see the module with the lowered claim.
     assert_eq!(seen.take(), ["1", "1"]);
     assert_eq!(run("Break", &mut module), (Some(phase(1.0)), None));
     assert_eq!(
@@ -247,7 +250,8 @@ fn what_breaks_a_property_lowers_the_claim() {
     assert_eq!(run("Plain,Tidy", &mut module), (Some(phase(1.5)), None));
     assert_eq!(run("Mess", &mut module).0, Some(phase(1.0)));
 
-    // A sequence breaks what it says itself, when it is over, if one of its passes changed something.
+    // A sequence that declares to break a property breaks it when it ends, if one of its passes
+    // changed something.
     let sequence = |pass: &str| {
         let passes = vec![registry.make(pass).unwrap()];
         Sequential::named(PassInfo::new("Both", 0).breaking(["tidy"]), passes).unwrap()
@@ -288,7 +292,7 @@ fn claims_come_back_and_stay_with_what_did_not_happen() {
     .breaking(["anf"]);
     assert!(failing.apply(&mut module, &cx).is_err());
     assert_eq!(snapshot(&module), before);
-    // An instrument takes the pass back after its claim was lowered.
+    // An instrument rolls the pass back after its claim was lowered.
     struct Veto;
     impl anfora_manager::Instrument for Veto {
         fn name(&self) -> &str {
@@ -321,7 +325,8 @@ fn a_property_that_later_phases_exclude_holds_until_then() {
         cx.registry().make(name).unwrap().apply(&mut module, &cx).unwrap();
         module.phase().map(Phase::number)
     };
-    // What is broken in one way is not mended in another, unless the pass says so.
+    // A property that is broken in one way is not established in another, unless the pass declares
+    // it.
     assert_eq!(after("Group", 2.2), Some(1.0));
     assert_eq!(after("Spoil", 2.2), Some(0.0));
     assert_eq!(after("Ungroup", 1.0), Some(0.0));
@@ -347,11 +352,11 @@ fn passes_that_break_what_they_do_not_say_are_caught() {
         "pass `Grow` failed in VerifyEach (run_after): the pass made an ill-formed module: from phase 1.5 on `tidy` holds, but there is a fourth function (in @fourth, at %a)"
     );
     assert_eq!(snapshot(&module), before);
-    // The verifier does not know of the property.
+    // The verifier does not know the property.
     assert!(verify_module(&module).is_ok());
     assert_eq!(grow().breaking(["tidy"]).apply(&mut module, &cx).unwrap(), Outcome::Changed);
     assert_eq!(module.phase(), Some(phase(1.0)));
-    // A standard property from an embedder's phase on is not the verifier's either.
+    // The verifier does not check a standard property that holds from a phase of an embedder on.
     let mut registry = PassRegistry::new();
     registry.register_phase(PhaseEntry::new(phase(0.5), "").holding(["global-symbols"])).unwrap();
     let cx = PassContext::builder().registry(Arc::new(registry)).instrument(Arc::new(VerifyEach::new()));
@@ -394,7 +399,8 @@ fn names_that_there_are_not_are_told_with_the_right_ones() {
     assert_eq!((error.column, error.suggestion.as_deref()), (6, Some("1.5")));
     assert!(parse_pipeline(&registry, "EnterPhase{phase=late}").unwrap_err().to_string().contains("unknown phase"));
 
-    // Passes that name such properties are not made; those that nobody registered do not run.
+    // Passes that name unknown properties are not made; such passes that are not registered do not
+    // run.
     registry.register_pass(noting("Typo", &log).needing(["tidz"]), "").unwrap();
     let error = parse_pipeline(&registry, "Plain,Typo").unwrap_err();
     assert_eq!((error.column, error.suggestion.as_deref()), (7, Some("tidy")));
@@ -412,7 +418,7 @@ fn names_that_there_are_not_are_told_with_the_right_ones() {
         assert!(typo(info).starts_with("pass `s` failed: unknown property `amf`; did you mean `anf`?"));
     }
     assert_eq!(log.take(), Vec::<String>::new());
-    // A context without a registry knows the standard ones.
+    // A context without a registry knows the standard properties.
     let any = |pass: ModulePass| pass.apply(&mut module(), &PassContext::new()).map_err(|f| f.to_string());
     for pass in [
         noting("Any", &log).needing(["amf"]),

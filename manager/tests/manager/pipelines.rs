@@ -231,7 +231,7 @@ fn a_maker_of_another_name_is_told() {
     );
 }
 
-/// A pass with options of every kind that are not single words.
+/// Returns a registry with a pass that has options of every kind that are not single words.
 fn with_lists() -> PassRegistry {
     let mut registry = PassRegistry::new();
     anfora_manager::register_pass! {

@@ -1,4 +1,4 @@
-//! Modules as text around passes, and what passes change of them.
+//! Modules as text around passes, and the changes that passes make to the text.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +8,7 @@ use expect_test::{Expect, expect};
 
 use crate::support::{add_function, bump, bumps, empty_module, idle, module, module_of};
 
-/// A place to print to.
+/// A buffer to print to.
 #[derive(Clone, Default)]
 struct Page(Arc<Mutex<Vec<u8>>>);
 
@@ -26,7 +26,7 @@ impl Page {
         String::from_utf8(std::mem::take(&mut *self.0.lock().unwrap())).unwrap()
     }
 
-    /// The headings.
+    /// Returns the headings.
     fn headings(&self) -> Vec<String> {
         self.take().lines().filter(|l| l.starts_with("// ")).map(str::to_string).collect()
     }
@@ -84,13 +84,13 @@ fn a_page_that_cannot_be_written_fails_the_pass() {
         "pass `a` failed in PrintIr (run_after): the module cannot be printed: the disk is full"
     );
     assert_eq!(bumps(&module), 0);
-    // Where nobody reads it, it is no failure.
+    // A broken pipe is not a failure.
     let cx = with(PrintIr::changed(Full(std::io::ErrorKind::BrokenPipe)));
     bump("a").apply(&mut module, &cx).unwrap();
     assert_eq!(bumps(&module), 1);
 }
 
-/// Runs a pass over three functions; what is printed.
+/// Runs a pass over three functions, and returns the printed text.
 fn printed(print: impl Fn(Page) -> PrintIr, pass: &dyn Pass) -> String {
     let page = Page::default();
     let cx = with(print(page.clone()));
@@ -246,7 +246,7 @@ fn a_pass_that_fails_is_said_to_have() {
     let cx = PassContext::builder().instrument(print).build().unwrap();
     let mut module = module();
     passes.apply(&mut module, &cx).unwrap_err();
-    // What comes after is compared with what there is, not with what was taken back.
+    // The next diff compares with the module after the rollback, not with the rolled-back changes.
     bump("b").apply(&mut module, &cx).unwrap();
     expect![[r#"
         // after a
@@ -289,7 +289,7 @@ fn a_pass_prints_the_module_where_the_context_says() {
             "// PrintIR\n{before}\n// PrintIR: before the\n// bump\n{before}\n// PrintIR: after folding\n{after}\n"
         )
     );
-    // A context that derives prints at the same place; the module is left as it is.
+    // A derived context prints to the same output; the module is unchanged.
     let derived = cx.derive().opt_level(0).build().unwrap();
     let print = registry.make("PrintIR").unwrap();
     assert_eq!(print.apply(&mut module, &derived).unwrap(), Outcome::Unchanged);

@@ -79,7 +79,7 @@ fn registry() -> PassRegistry {
     registry
 }
 
-/// What the pass shows when a pipeline runs it.
+/// Returns what the pass shows when a pipeline runs it.
 fn shown(pipeline: &str) -> String {
     let registry = Arc::new(registry());
     let passes = parse_pipeline(&registry, pipeline).unwrap();

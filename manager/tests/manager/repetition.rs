@@ -1,4 +1,4 @@
-//! A repeated pass visits again what changed, and what reaches it.
+//! A repeated pass visits functions again that have changed, and functions that reach those.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +14,7 @@ fn repeat(passes: Vec<Arc<dyn Pass>>) -> Repeat {
     Repeat::new(passes, 8).unwrap()
 }
 
-/// A pass that notes whom it visits and changes nothing.
+/// Makes a pass that logs the functions that it visits and changes nothing.
 fn visit(name: &str, log: &Log) -> Arc<FunctionPass> {
     Arc::new(visiting(name, log))
 }
@@ -27,7 +27,7 @@ fn visiting(name: &str, log: &Log) -> FunctionPass {
     })
 }
 
-/// A pass that does something to the module the first time it runs, and nothing later.
+/// Makes a pass that changes the module the first time it runs, and does nothing later.
 fn once(work: impl Fn(&mut Module) + Send + Sync + 'static) -> Arc<ModulePass> {
     let done = Mutex::new(false);
     Arc::new(ModulePass::new("once", 0, move |module, _| {
@@ -47,7 +47,8 @@ fn poke(module: &mut Module, name: &str) {
     body.set_root(unit);
 }
 
-/// So many functions, `@f0` on: every tenth calls the one that is ten before it.
+/// Returns a module with `n` functions, from `@f0` on. Every tenth function calls the tenth
+/// function before it.
 fn callers(n: usize) -> Module {
     let mut module = empty_module();
     let ty = module.cx.types.static_tensor(DType::Float32, &[8]);
@@ -208,7 +209,7 @@ fn only_in_repetitions_and_only_as_long_as_they_last() {
     assert_eq!(log.take().len(), 6);
     rounds_of_any(&twice(vec![Arc::new(repeat(vec![a.clone(), a.clone()])), a.clone()]));
     assert_eq!(log.take().len(), 3 + 3);
-    // A repetition in a repetition, and a sequence in one, remember as one.
+    // A repetition in a repetition, and a sequence in a repetition, share one record.
     let nested =
         repeat(vec![Arc::new(repeat(vec![a.clone()])), Arc::new(bump_once()), Arc::new(twice(vec![a.clone()]))]);
     rounds_of_any(&nested);
@@ -231,7 +232,8 @@ fn rounds_of_any(pass: &dyn Pass) {
 
 #[test]
 fn the_result_is_the_same() {
-    // Each pass removes something that the others have left it: what the rounds come to depends on each visit that matters.
+    // Each pass removes marks that other passes leave for it, so the result of the rounds depends
+    // on each visit that matters.
     let passes = |all: bool| {
         let make = move |name: &'static str, mark: &'static str, next: &'static str| {
             let pass = FunctionPass::new(name, 0, move |func, _, _| {
@@ -260,7 +262,7 @@ fn the_result_is_the_same() {
     assert_eq!(run(false).0, Outcome::Changed);
 }
 
-/// A sequence that goes on where a pass fails, and notes that.
+/// A sequence that continues after a pass fails, and logs that.
 struct Forgiving(Arc<dyn Pass>, PassInfo, Log);
 
 impl Pass for Forgiving {
@@ -318,7 +320,7 @@ fn a_body_that_was_assigned_is_another() {
     }
 }
 
-/// A module of functions that call each other at random, with marks in their attributes.
+/// Returns a module of functions that call each other at random, with marks in their attributes.
 fn random_module(random: &mut Rng) -> Module {
     let mut module = empty_module();
     let ty = module.cx.types.static_tensor(DType::Float32, &[8]);
@@ -359,7 +361,7 @@ fn random_repetitions_are_the_same_with_skipping_and_threads() {
         let value = func.cx.int_attr(n);
         func.function.attrs = func.cx.with_attr(func.function.attrs, by, Some(value));
     }
-    // What each does follows from the function and from what it reaches.
+    // The effect of each pass follows from the function and from everything that it reaches.
     let function_pass = |kind: usize, all: bool| {
         let pass = FunctionPass::new(format!("p{kind}"), 0, move |func, view, cx| {
             let mut leaves: Vec<_> = func.function.body.global_leaves().into_iter().map(|(_, g)| g).collect();
@@ -372,7 +374,8 @@ fn random_repetitions_are_the_same_with_skipping_and_threads() {
                         func.cx.names.intern(&format!("step {n}"));
                     }
                 }
-                // It becomes more when something that is called may be impure, or its signature says more.
+                // Records in `seen` how many called functions may be impure (counted twice), and
+                // how many have a signature.
                 1 => {
                     let impure = leaves.iter().filter(|&&g| !view.purity().global_is_pure(g)).count() as i64;
                     let known = leaves.iter().filter(|&&g| func.cx.globals.get(g).signature.is_some()).count() as i64;
@@ -481,7 +484,7 @@ fn a_remark_names_each_pass_that_still_changes_once() {
     let inner = named("inner", vec![idle.clone(), Arc::new(bump("b"))]);
     let passes = vec![a.clone(), first, named("outer", vec![inner.clone(), idle]), a.clone()];
     assert_eq!(remarks(passes), ["still changing after 3 rounds: `b`, `a`"]);
-    // A repetition in a repetition names its own.
+    // A repetition in a repetition names its own passes.
     let nested: Arc<dyn Pass> = Arc::new(Repeat::new(vec![inner], 2).unwrap());
     let within = "still changing after 2 rounds: `b`";
     assert_eq!(remarks(vec![a, nested]), [within, within, within, "still changing after 3 rounds: `a`, `b`"]);

@@ -1,4 +1,4 @@
-//! What is on disk while passes run, and running it again.
+//! Reproducers on disk while passes run, and replaying them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use anfora_manager::{
 
 use crate::support::{bump, bumps, empty_module, idle, module, ops, set_bumps};
 
-/// A file of a test, which is not there.
+/// Returns the path of a file of a test. The file does not exist.
 fn file(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("anfora-reproducers-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
@@ -103,7 +103,7 @@ fn a_failing_pass_leaves_what_it_failed_on() {
             "// ----",
         ]
     );
-    // The module before the pass, which any reader of programs reads.
+    // The module before the pass, as any reader of programs reads it.
     assert_eq!(bumps(&module), 2);
     let program = parse_module(Source::new("file", text.clone()), ops()).unwrap();
     assert_eq!(program.to_text(), module.to_text());
@@ -135,13 +135,13 @@ fn what_finishes_well_leaves_nothing() {
         0
     );
 
-    // A file that it did not write is none of its business.
+    // A file that this instrument did not write is kept.
     fs::write(&path, "mine").unwrap();
     run("", &cx, &mut module).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
 }
 
-/// Looks at the file while the pass runs.
+/// Reads the file while the pass runs.
 #[test]
 fn the_file_is_there_before_the_pass_runs() {
     let path = file("before.anf");
@@ -150,7 +150,7 @@ fn the_file_is_there_before_the_pass_runs() {
         let file = read(&seen);
         assert_eq!((file.pass(), file.failure()), ("Look", None));
         assert_eq!(file.module(ops()).unwrap().to_text(), module.to_text());
-        // What a pass runs itself belongs to it.
+        // A pass that a pass runs itself belongs to that pass.
         bump("Inner").apply(module, cx)?;
         bump("Inner").apply(module, &cx.derive().build().unwrap())?;
         assert_eq!(read(&seen).pass(), "Look");
@@ -183,14 +183,14 @@ fn what_a_later_instrument_rejects_stays() {
         assert_eq!(file.pass(), pass);
         assert_eq!(file.failure(), Some(format!("pass `{pass}` failed in Reject (run_after): not this").as_str()));
         assert_eq!(file.instruments().collect::<Vec<_>>(), ["Reproducer", "VerifyEach", "Reject"]);
-        // Without the instrument it passes, with it it fails as it did.
+        // Without the instrument the pass succeeds, and with it the recorded failure occurs again.
         assert_eq!(file.run(&registry(), ops(), &[]).unwrap().verdict, Verdict::Passed);
         if pass == "Bump" {
             let again = file.run(&registry(), ops(), &[Arc::new(Reject)]).unwrap();
             assert_eq!(again.verdict, Verdict::FailedAsRecorded);
         }
     }
-    // By itself, without a sequence around it.
+    // The same for a pass without a sequence around it.
     bump("Bump").apply(&mut module(), &context(&path, &[Arc::new(Reject)])).unwrap_err();
     assert_eq!(read(&path).failure(), Some("pass `Bump` failed in Reject (run_after): not this"));
 }
@@ -267,7 +267,7 @@ fn only_reproducers_are_replaced() {
     }
 }
 
-/// This process, with the variable that makes the test abort.
+/// The variable that makes the test abort in a child process.
 const ABORTS: &str = "ANFORA_TEST_ABORTS";
 
 #[test]
@@ -288,7 +288,7 @@ fn a_process_that_dies_leaves_a_reproducer() {
     assert_eq!((file.pass(), file.failure()), ("Abort", None));
     assert_eq!(file.within().collect::<Vec<_>>(), ["pipeline"]);
     assert_eq!(bumps(&file.module(ops()).unwrap()), 2);
-    // Where the pass is a better one, the file replays.
+    // If the pass is replaced by one that does not abort, the file can be replayed.
     let mut registry = PassRegistry::new();
     registry.register_pass(bump("Bump"), "").unwrap();
     registry.register_pass(idle("Idle", 0), "").unwrap();
@@ -308,7 +308,7 @@ fn a_pass_that_has_changed_fails_otherwise() {
     assert_eq!(file.run(&registry(), ops(), &[]).unwrap().verdict, Verdict::FailedOtherwise);
 }
 
-/// Everything that is wrong with a reproducer: line, message, help.
+/// Returns all errors in a reproducer: line, message, help.
 fn wrong(text: &str) -> Vec<String> {
     let source = Source::new("file", text);
     let errors = ReproducerFile::parse(source).and_then(|file| file.run(&registry(), ops(), &[]).map(|_| ()));
@@ -386,7 +386,7 @@ fn no_prefix_of_a_reproducer_panics() {
         if let Ok(file) = ReproducerFile::parse(Source::new("file", &text[..end])) {
             let _ = file.run(&registry(), ops(), &[]);
         }
-        // Neither does one with a character in a wrong place.
+        // A file with a character in a wrong place does not panic either.
         let broken = format!("{}\u{1F980}{}", &text[..end], &text[end..]);
         let _ = ReproducerFile::parse(Source::new("file", broken));
     }

@@ -11,7 +11,7 @@ fn parsed(text: &str) -> Module {
     parse_module(Source::new("text", text), ops()).unwrap_or_else(|e| panic!("{}", e[0]))
 }
 
-/// A pass that returns what a text says.
+/// Makes a pass that returns the module of a text.
 fn saying(text: &'static str) -> ModulePass {
     ModulePass::returning("Says", 0, move |_, _| Ok(parsed(text)))
 }
@@ -39,7 +39,7 @@ fn the_module_becomes_the_one_that_is_returned() {
         assert_eq!(given.to_string(), wanted.to_string());
         assert!(alpha_equal(&given, &wanted));
         verify_module(&given).unwrap();
-        // A function that is in both keeps its key.
+        // A function that is in both modules keeps its key.
         assert!(main.is_none() || given.find("main") == main);
     }
 }
@@ -51,7 +51,7 @@ fn a_module_that_says_the_same_leaves_it_unchanged() {
         let copy = ModulePass::returning("Copies", 0, |module, _| Ok(module.clone()));
         assert_eq!(copy.apply(&mut given, &PassContext::new()).unwrap(), Outcome::Unchanged);
         assert!(snapshot(&given) == before.0 && given.stamp() == before.1);
-        // From text, all ids are others.
+        // All ids of a parsed module are different.
         let again = ModulePass::returning("Reads", 0, |module, _| {
             parse_module(Source::new("again", module.to_string()), ops()).map_err(PassError::from)
         });

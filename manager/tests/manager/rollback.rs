@@ -11,7 +11,7 @@ use anfora_manager::{
 
 use crate::support::{Log, Recorder, bump, bumps, idle, module, set_bumps, snapshot, unverified, wreck};
 
-/// Runs a pass that fails, and holds the module against what it was.
+/// Runs a pass that fails, and compares the module with its state before.
 fn fails_without_trace(pass: &dyn Pass, cx: &PassContext) -> anfora_manager::PassFailure {
     let mut module = module();
     let before = snapshot(&module);
@@ -63,7 +63,7 @@ fn a_panic_with_payloads_in_payloads_is_taken_back() {
 /// The ways for a pass to end.
 const ENDS: [fn() -> Result<(), PassError>; 3] = [|| Ok(()), || Err("no".into()), || panic!("no")];
 
-/// Runs a pass that ends in some way; whether it left the module as it was.
+/// Runs a pass, and returns true if it changed the module.
 fn leaves_trace(pass: &dyn Pass, succeeds: bool) -> bool {
     let mut module = module();
     let before = snapshot(&module);
@@ -113,7 +113,7 @@ fn journals_that_a_pass_leaves_open_end_with_it() {
             assert_eq!(leaves_trace(&pass, i == 0), i == 0 && (early || late), "{early} {late}");
         }
     }
-    // Inside of another one, that takes all of it back.
+    // If the pass runs inside of another pass, the failure of that pass rolls everything back.
     let pass = ModulePass::new("outer", 0, |module, cx| {
         wreck_a_little(module);
         replace_bodies(module);
@@ -139,7 +139,7 @@ fn a_module_that_is_put_in_the_place_of_that_of_a_pass_is_an_error() {
     let failure = swaps.apply(&mut module(), &unverified().build().unwrap()).unwrap_err();
     assert!(failure.to_string().contains("another module"), "{failure}");
 
-    // One that ends the edit of its own run, but not that of the pass around it.
+    // A pass that ends the edit of its own run, but not that of the pass around it.
     let outer = ModulePass::new("outer", 0, |module, cx| {
         let ends = ModulePass::new("ends", 0, |module, _| {
             wreck_a_little(module);
@@ -151,7 +151,7 @@ fn a_module_that_is_put_in_the_place_of_that_of_a_pass_is_an_error() {
     });
     let failure = fails_without_trace(&outer, &unverified().build().unwrap());
     assert!(failure.to_string().contains("outer"), "{failure}");
-    // A copy of the module knows of the edit, and may be put in its place.
+    // A copy of the module has the edit too, and may replace the module.
     let tries = |end: fn() -> Result<(), PassError>| {
         ModulePass::new("tries", 0, move |module, _| {
             let mut copy = module.clone();
@@ -394,7 +394,7 @@ fn contexts_are_left_in_order_when_a_closure_panics() {
     assert_eq!(PassContext::current().opt_level(), 2);
 }
 
-/// Puts a new body, that returns a tuple, in the place of each function's.
+/// Replaces the body of each function by a new body that returns a tuple.
 fn replace_bodies(module: &mut Module) {
     for key in module.order().to_vec() {
         let (f, cx) = module.get_mut(key).unwrap();

@@ -1,4 +1,4 @@
-//! Function passes that look at other functions see them as they were.
+//! Function passes that look at other functions see them as they were before the pass.
 
 use std::fmt::Write;
 
@@ -7,12 +7,12 @@ use anfora_manager::{FunctionEdit, FunctionPass, Outcome, Pass, PassContext, Pas
 
 use crate::support::{module, module_of, ops, snapshot};
 
-/// A context that shares out however small modules are.
+/// Returns a context that distributes work for modules of any size.
 fn context(threads: usize) -> PassContext {
     PassContext::builder().threads(threads).worth_sharing(0).build().unwrap()
 }
 
-/// Puts one more binding in front of a function.
+/// Adds a binding at the beginning of a function.
 fn prepend(func: &mut FunctionEdit<'_>) {
     let ty = func.cx.types.unit();
     let body = &mut func.function.body;
@@ -34,7 +34,8 @@ fn bindings(body: &Body) -> usize {
     std::iter::successors(Some(body.root()), next).count() - 1
 }
 
-/// Notes in each function how many bindings each function has before the pass, and then adds one.
+/// Makes a pass that records in each function how many bindings each function has before the pass,
+/// and then adds a binding.
 fn census() -> FunctionPass {
     FunctionPass::new("Census", 0, |func, view, _| {
         let mut seen = String::new();
@@ -85,8 +86,8 @@ fn the_function_itself_is_seen_as_it_was_and_found_by_name() {
 fn the_result_is_the_same_on_all_numbers_of_threads() {
     let names: Vec<String> = (0..200).map(|i| format!("f{i}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    // Each function takes over the text of the one before it, as it was, and what is new in the
-    // tables comes from every thread.
+    // Each function takes over the text of the one before it, as it was before the pass. Every
+    // thread adds new entries to the tables.
     let pass = || {
         FunctionPass::new("Chain", 0, |func, view, cx| {
             let functions = view.functions()?;
@@ -136,7 +137,7 @@ fn a_failure_takes_everything_back() {
             assert_eq!(failure.function(), Some("h"));
             assert!(snapshot(&module) == before.0, "{threads} threads");
             assert!(module.stamp() == before.1, "the states are those from before");
-            // Later states are others than those that were taken back.
+            // Later states differ from those that were rolled back.
             census().apply(&mut module, &context(threads)).unwrap();
             assert!(module.stamp() != before.1);
         }
@@ -186,7 +187,7 @@ fn a_pass_that_did_not_say_that_it_looks_is_told() {
     }
 }
 
-/// What @f comes to depends on @last, which @f does not name.
+/// The result for @f depends on @last, which @f does not name.
 #[test]
 fn repetition_visits_functions_whose_surroundings_changed() {
     let pass = FunctionPass::new("Follow", 0, |func, view, _| {
@@ -204,7 +205,7 @@ fn repetition_visits_functions_whose_surroundings_changed() {
     assert!(module.functions().all(|(_, f)| bindings(&f.body) == 6));
 }
 
-/// A pass in an edit that is open around it, on functions that this edit changed before.
+/// A pass runs inside of an open edit, on functions that this edit changed before.
 #[test]
 fn forks_are_made_inside_of_other_edits() {
     for threads in [1, 4] {
@@ -228,7 +229,7 @@ fn forks_are_made_inside_of_other_edits() {
     }
 }
 
-/// Declarations and functions that no pass works on are seen, too.
+/// Declarations and functions that no pass works on are visible, too.
 #[test]
 fn what_no_pass_works_on_is_seen() {
     let text = "declare @far(%x: float32) -> float32;\n\ndef @f(%x: float32) { negate(%x) }";

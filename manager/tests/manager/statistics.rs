@@ -1,4 +1,4 @@
-//! What passes count.
+//! The counts of passes.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use expect_test::expect;
 
 use crate::support::empty_module;
 
-/// A text with its left edge drawn, since it begins with blanks.
+/// Returns a text with a mark at the beginning of each line, since lines begin with blanks.
 fn edged(text: &str) -> String {
     text.lines().map(|l| format!("|{l}\n")).collect()
 }
 
-/// Counts, and ends as it is told.
+/// Makes a pass that counts, and ends with the result of `end`.
 fn counting(name: &str, end: fn() -> Result<(), PassError>) -> ModulePass {
     ModulePass::new(name, 0, move |_, cx| {
         cx.count("folded", 3);

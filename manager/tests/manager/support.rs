@@ -20,22 +20,22 @@ fn row(name: &'static str, arity: usize, purity: OpPurity) -> OpDef {
     OpDef { purity, ..row }
 }
 
-/// Begins a context that does not verify: for what becomes of modules, whatever passes make of them.
+/// Returns a builder of a context that does not verify, for tests whose passes may make any module.
 pub(crate) fn unverified() -> PassContextBuilder {
     PassContext::builder().verification(Verification::Off)
 }
 
-/// A module with the functions @f, @g and @h, each of three bindings.
+/// Returns a module with the functions @f, @g and @h, each with three bindings.
 pub(crate) fn module() -> Module {
     module_of(&["f", "g", "h"])
 }
 
-/// A module without functions.
+/// Returns a module without functions.
 pub(crate) fn empty_module() -> Module {
     module_of(&[])
 }
 
-/// The operators of these modules.
+/// Returns the operators of these modules.
 pub(crate) fn ops() -> Arc<OpRegistry> {
     let mut registry = OpRegistry::new();
     registry.register(row("add", 2, OpPurity::Pure)).unwrap();
@@ -52,7 +52,7 @@ pub(crate) fn module_of(names: &[&str]) -> Module {
     module
 }
 
-/// Adds a function of three bindings.
+/// Adds a function with three bindings.
 pub(crate) fn add_function(module: &mut Module, name: &str) {
     let ty = module.cx.types.static_tensor(DType::Float32, &[8]);
     let mut f = FunctionBuilder::new(module, name);
@@ -66,7 +66,7 @@ pub(crate) fn add_function(module: &mut Module, name: &str) {
     f.finish(c).unwrap();
 }
 
-/// Everything of a module: functions in order, and every node of their arenas.
+/// Returns a text with everything in a module: functions in order, and every node of their arenas.
 pub(crate) fn snapshot(module: &Module) -> String {
     let mut out = format!("attrs {:?}\n", module.attrs());
     for (key, f) in module.functions() {
@@ -93,12 +93,12 @@ pub(crate) fn snapshot(module: &Module) -> String {
     out
 }
 
-/// A pass that does nothing.
+/// Makes a pass that does nothing.
 pub(crate) fn idle(name: &str, level: u8) -> ModulePass {
     ModulePass::new(name, level, |_, _| Ok(()))
 }
 
-/// A pass that changes the module, each time it runs.
+/// Makes a pass that changes the module each time it runs.
 pub(crate) fn bump(name: &str) -> ModulePass {
     ModulePass::new(name, 0, |module, _| {
         let n = match module.cx.find_attr(module.attrs(), "bumps").map(|a| module.cx.attrs.get(a).clone()) {
@@ -116,7 +116,7 @@ pub(crate) fn set_bumps(module: &mut Module, n: i64) {
     module.set_attrs(attrs);
 }
 
-/// How often [`bump`] has run.
+/// Returns the number of times that [`bump`] has run.
 pub(crate) fn bumps(module: &Module) -> i64 {
     match module.cx.find_attr(module.attrs(), "bumps").map(|a| module.cx.attrs.get(a)) {
         Some(anfora_ir::Attr::Int(n)) => *n,
@@ -124,7 +124,7 @@ pub(crate) fn bumps(module: &Module) -> i64 {
     }
 }
 
-/// A pass that changes a good deal and then fails.
+/// Makes a pass that changes much of the module and then ends with the result of `end`.
 pub(crate) fn wreck(name: &str, end: fn() -> Result<(), PassError>) -> ModulePass {
     ModulePass::new(name, 0, move |module, _| {
         set_bumps(module, 1000);
@@ -164,7 +164,7 @@ fn wreck_bodies(module: &mut Module) {
     }
 }
 
-/// What happened, in order.
+/// A log of events, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -178,7 +178,7 @@ impl Log {
     }
 }
 
-/// What a recorder does in one of its hooks besides recording it.
+/// The action of a recorder in one of its hooks, besides recording it.
 #[derive(Copy, Clone, PartialEq)]
 pub(crate) enum Mischief {
     None,
@@ -188,7 +188,7 @@ pub(crate) enum Mischief {
     VetoPass(&'static str),
 }
 
-/// Records every hook.
+/// An instrument that records every hook.
 pub(crate) struct Recorder {
     name: String,
     log: Log,
@@ -254,7 +254,7 @@ fn leak(name: &str) -> &'static str {
     name.to_string().leak()
 }
 
-/// A context with these instruments.
+/// Returns a context with these instruments.
 pub(crate) fn context(instruments: &[Arc<Recorder>]) -> PassContext {
     instruments.iter().fold(unverified(), |b, i| b.instrument(i.clone())).build().unwrap()
 }

@@ -1,4 +1,4 @@
-//! How long passes took, as a tree, a table, JSON and a trace.
+//! The times of passes, as a tree, a table, JSON and a trace.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ fn busy(name: &str) -> ModulePass {
     })
 }
 
-/// Names with their depth, runs and failures.
+/// Returns the names with their depth, runs and failures.
 fn tree(timing: &PassTiming) -> Vec<(String, usize, u64, u64)> {
     timing.rows().into_iter().map(|r| (r.name, r.depth, r.runs, r.failed)).collect()
 }
@@ -36,7 +36,8 @@ fn row(name: &str, depth: usize, runs: u64, failed: u64) -> (String, usize, u64,
     (name.to_string(), depth, runs, failed)
 }
 
-/// The table with the figures that differ from run to run left out, and its left edge drawn, since it begins with blanks.
+/// Returns the table without the figures that differ from run to run, and with a mark at the
+/// beginning of each line, since lines begin with blanks.
 fn masked(timing: &PassTiming) -> String {
     let text = timing.to_string();
     assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
@@ -59,7 +60,7 @@ fn it_is_a_tree() {
         assert_eq!(tree(&timing).len(), 7);
     })
     .unwrap();
-    // Also after the context is left.
+    // The times are kept after the context is left.
     assert_eq!(
         tree(&timing),
         [
@@ -137,14 +138,15 @@ fn it_holds_when_instruments_fail_on_either_side_of_it() {
                 false => with(vec![bad, timing.clone()]),
             };
             bump("pass").apply(&mut empty_module(), &cx).unwrap_err();
-            // A timing that comes first has heard of the end before the other instrument failed; one that comes after one that fails before the
-            // pass has not heard of its beginning.
+            // A timing that comes first sees the end of the pass before the other instrument fails.
+            // A timing that comes after an instrument that fails before the pass does not see its
+            // beginning.
             match (first, before) {
                 (true, true) | (false, false) => assert_eq!(tree(&timing), [row("pass", 0, 1, 1)]),
                 (true, false) => assert_eq!(tree(&timing), [row("pass", 0, 1, 0)]),
                 (false, true) => assert_eq!(tree(&timing), []),
             }
-            // Nothing is left open.
+            // No run is left open.
             cx.override_instruments(vec![timing.clone()]).unwrap();
             idle("next", 0).apply(&mut empty_module(), &cx).unwrap();
             assert_eq!(timing.rows().last().map(|r| (r.name.as_str(), r.depth)), Some(("next", 0)));
@@ -152,7 +154,7 @@ fn it_holds_when_instruments_fail_on_either_side_of_it() {
     }
 }
 
-/// Takes its time around passes.
+/// An instrument whose hooks take time.
 struct Slow;
 
 const SLOW: Duration = Duration::from_millis(5);
@@ -197,7 +199,8 @@ fn what_instruments_do_is_not_counted_wherever_they_stand() {
             .filter(|e| e["ph"] == "X")
             .map(|e| e["dur"].as_f64().unwrap() - e["args"]["time_us"].as_f64().unwrap())
             .collect();
-        // Three hooks of each pass inside: of all four, of two, and of none.
+        // Each pass inside of another has three hooks. The outer sequence has four passes inside,
+        // the inner one two, and the others none.
         let slow = SLOW.as_secs_f64() * 1e6;
         assert!(hooks[0] >= 12.0 * slow && hooks[1] >= 6.0 * slow, "{trace}");
         assert_eq!(hooks[2..], [0.0; 3]);

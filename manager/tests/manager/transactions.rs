@@ -1,4 +1,4 @@
-//! Edits in edits, at random: each is kept or taken back exactly.
+//! Random edits in edits: each is committed or rolled back exactly.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use anfora_ir::{Body, Editor, Expr, LetFlags, Module, ModuleStamp, Stamp, VarFla
 
 use crate::support::{add_function, module, set_bumps, snapshot};
 
-/// A generator of numbers (xorshift).
+/// A random number generator (xorshift).
 struct Random(u64);
 
 impl Random {
@@ -88,7 +88,7 @@ fn edit_function(module: &mut Module, random: &mut Random) {
     }
 }
 
-/// Everything that a body's stamp speaks of.
+/// Returns everything that the stamp of a body covers.
 fn content(body: &Body) -> String {
     let nodes: Vec<_> =
         body.exprs().map(|(id, e)| (e, body.ty(id), body.operands_of(id).to_vec(), body.meta(id))).collect();
@@ -100,7 +100,7 @@ fn edits_in_edits_are_kept_or_taken_back() {
     for seed in 1..=300 {
         let mut random = Random(0x9E37_79B9_7F4A_7C15 ^ seed);
         let mut module = module();
-        // What the module was when each open edit began.
+        // The state of the module at the beginning of each open edit.
         let mut open: Vec<(String, ModuleStamp)> = Vec::new();
         let mut states: HashMap<Stamp, String> = HashMap::new();
         for step in 0..120 {
@@ -147,7 +147,8 @@ fn edits_in_edits_are_kept_or_taken_back() {
     }
 }
 
-/// Whether all lines that were there still are, in order (the lines that count operands left out).
+/// Returns true if all lines of `before` are still present, in order (except for the lines that
+/// count operands).
 fn appended_only(before: &str, now: &str) -> bool {
     let mut lines = now.lines();
     before.lines().filter(|l| !l.contains("operands")).all(|l| lines.any(|n| n == l))

@@ -107,7 +107,7 @@ fn gelu(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     }
 }
 
-/// The second operand broadcasts to the shape of the first.
+/// Returns the type of `prelu`, whose second operand broadcasts to the shape of the first.
 fn prelu(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let (x, slope) = (tensor(call, 0, Elements::Number)?, tensor(call, 1, Elements::Number)?);
     same_elements(&x, &slope, 1)?;
@@ -124,7 +124,7 @@ fn prelu(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     Ok(call.operands[0].ty)
 }
 
-/// Two operands of one shape.
+/// Returns the type of `swiglu`, whose operands have the same shape.
 fn swiglu(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let (a, b) = (tensor(call, 0, Elements::Float)?, tensor(call, 1, Elements::Float)?);
     same_elements(&a, &b, 1)?;

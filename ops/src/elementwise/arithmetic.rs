@@ -108,7 +108,7 @@ fn all_operands<'a>(call: &'a KernelCall<'_>) -> Result<Vec<&'a Literal>, Kernel
     (0..call.operands.len()).map(|i| call.operand(i)).collect()
 }
 
-/// Operands that broadcast; the result has the element type of the first.
+/// Returns the type of operands that broadcast, with the element type of the first.
 fn power(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let (base, exponent) = (tensor(call, 0, Elements::Number)?, tensor(call, 1, Elements::Number)?);
     let shape = broadcast(call.cx, &[(0, &base), (1, &exponent)])?;

@@ -1,4 +1,4 @@
-//! Comparison, logic, tests of floats, and the choice by a condition.
+//! Comparison, logic, tests of floats, and selection by a condition.
 
 use anfora_ir::{Arity, AttrDef, AttrDefault, AttrKind, DType, OpDef, TypeCall, TypeError, TypeId};
 
@@ -95,7 +95,8 @@ fn test_rows() -> Vec<OpDef> {
     ]
 }
 
-/// Two operands of one element type that broadcast, with a result of `bool`.
+/// Returns the type of a comparison: two operands of one element type that broadcast, with a result
+/// of `bool`.
 fn compare(call: &mut TypeCall<'_>, elements: Elements) -> Result<TypeId, TypeError> {
     let (a, b) = (tensor(call, 0, elements)?, tensor(call, 1, elements)?);
     same_elements(&a, &b, 1)?;

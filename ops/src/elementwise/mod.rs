@@ -1,4 +1,5 @@
-//! Elementwise operators: arithmetic, comparison, logic, functions, activations, bits, conversion, choice.
+//! Elementwise operators: arithmetic, comparison, logic, functions, activations, bits, conversion,
+//! selection.
 
 use anfora_ir::FusionPattern::{Broadcast, ElemWise};
 use anfora_ir::{Arity, OpDef, Splat, TypeCall, TypeError, TypeId, TypeRule};
@@ -13,7 +14,7 @@ mod comparison;
 mod conversion;
 mod function;
 
-/// The rows of this family.
+/// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     let mut rows = arithmetic::rows();
     rows.extend(comparison::rows());
@@ -42,7 +43,7 @@ with_kernel! {
     }
 }
 
-/// Operands of one element type that broadcast; the result has it too.
+/// Returns the type of operands of one element type that broadcast, with the same element type.
 fn same(call: &mut TypeCall<'_>, elements: Elements) -> Result<TypeId, TypeError> {
     let ty = call.operands[0].ty;
     if call.operands.iter().all(|o| o.ty == ty && !o.absent) && is_tensor(call, 0, elements) {
@@ -70,7 +71,7 @@ fn same_any(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     same(call, Elements::Any)
 }
 
-/// One operand, whose type is the result's.
+/// Returns the type of the one operand.
 fn keep(call: &mut TypeCall<'_>, elements: Elements) -> Result<TypeId, TypeError> {
     if !is_tensor(call, 0, elements) {
         tensor(call, 0, elements)?;

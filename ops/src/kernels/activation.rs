@@ -27,7 +27,7 @@ pub(crate) enum Activation {
     Shrink { lambd: f64, bias: f64 },
 }
 
-/// An activation function of every element.
+/// Applies an activation function to every element.
 pub(crate) fn activation(op: Activation, x: &Literal) -> Result<Literal, Failure> {
     fn each<T: FloatNumber>(x: &Literal, f: impl Fn(T::Calc) -> T::Calc) -> Result<Literal, Failure> {
         map(x, |e: T| T::narrow(f(e.widen())))
@@ -80,7 +80,8 @@ pub(crate) fn activation(op: Activation, x: &Literal) -> Result<Literal, Failure
     })
 }
 
-/// `x`, or `slope` times it where it is negative; `slope` broadcasts to the shape of `x`.
+/// Returns `x` where it is not negative and `slope * x` elsewhere. `slope` broadcasts to the shape
+/// of `x`.
 pub(crate) fn prelu(x: &Literal, slope: &Literal) -> Result<Literal, Failure> {
     if broadcast_shapes(x.shape(), slope.shape())?.as_slice() != x.shape() {
         let (x, slope) = (shape_text(x.shape()), shape_text(slope.shape()));
@@ -91,7 +92,7 @@ pub(crate) fn prelu(x: &Literal, slope: &Literal) -> Result<Literal, Failure> {
     })
 }
 
-/// `silu(a) * b`, of operands of one shape.
+/// Returns `silu(a) * b`. Both operands have the same shape.
 pub(crate) fn swiglu(a: &Literal, b: &Literal, alpha: f64) -> Result<Literal, Failure> {
     if a.shape() != b.shape() {
         let (a, b) = (shape_text(a.shape()), shape_text(b.shape()));
@@ -103,7 +104,8 @@ pub(crate) fn swiglu(a: &Literal, b: &Literal, alpha: f64) -> Result<Literal, Fa
     })
 }
 
-// These are generic so that a method is one of the traits, not the standard library's, which differs between machines.
+// These functions are generic so that a method call resolves to a trait. The methods of the
+// standard library differ between machines.
 
 fn scaled_below_zero<C: Calc>(x: C, factor: C) -> C {
     if x < C::ZERO { x.mul(factor) } else { x }
@@ -138,7 +140,7 @@ fn hard_sigmoid<C: Real>(x: C, alpha: C, beta: C) -> C {
     C::ZERO.larger(C::ONE.smaller(alpha.mul(x).add(beta)))
 }
 
-/// `ln(1 + exp(x))`, such that the exponential does not overflow.
+/// Returns `ln(1 + exp(x))`, computed such that the exponential does not overflow.
 fn softplus<C: Real>(x: C) -> C {
     x.larger(C::ZERO).add(x.abs().neg().exp().ln_1p())
 }

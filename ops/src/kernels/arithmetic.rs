@@ -1,4 +1,5 @@
-//! What the elementwise ops do with an element, and the choice of the loop by element type.
+//! The computations of the elementwise operators on an element, and the selection of the loop by
+//! element type.
 
 use anfora_ir::DType;
 use anfora_ir::Literal;
@@ -9,7 +10,8 @@ use super::number::{Calc, FloatNumber, Number, Real, Scalar, integer_power};
 use super::view::View;
 use super::{Failure, shape_text};
 
-/// Expands to a `match` on a dtype in which `$T` stands for its Rust type; other dtypes are an error.
+/// Expands to a `match` on a dtype in which `$T` is the Rust type of the dtype. Other dtypes give
+/// an error.
 macro_rules! dispatch {
     (@arms $dtype:expr, $T:ident, $body:expr; $($name:ident $ty:ty),*) => {
         match $dtype {
@@ -38,7 +40,7 @@ macro_rules! dispatch {
         $crate::kernels::arithmetic::dispatch!(@arms $dtype, $T, $body;
             Float16 half::f16, BFloat16 half::bf16, Float32 f32, Float64 f64)
     };
-    // By size alone, for loops that only move elements.
+    // By size only, for loops that move elements.
     (size $dtype:expr, $T:ident => $body:expr) => {
         match $dtype.bits() {
             _ if !$dtype.has_kernels() => Err($crate::kernels::Failure::ElementType($dtype)),
@@ -51,10 +53,10 @@ macro_rules! dispatch {
 }
 pub(crate) use dispatch;
 
-/// Fails unless all operands have one element type.
+/// Returns the element type of all operands.
 ///
 /// # Errors
-/// If they have not.
+/// If there are no operands, or their element types differ.
 pub(crate) fn same_dtype(operands: &[&Literal]) -> Result<DType, Failure> {
     let Some(first) = operands.first() else { return Err(Failure::Mismatch("no operand".into())) };
     for other in operands {
@@ -80,7 +82,7 @@ pub(crate) enum Binary {
     Minimum,
 }
 
-/// Elementwise arithmetic.
+/// Applies an operation to every pair of elements, with broadcasting.
 pub(crate) fn binary(op: Binary, a: &Literal, b: &Literal) -> Result<Literal, Failure> {
     let dtype = same_dtype(&[a, b])?;
     match op {
@@ -102,7 +104,7 @@ fn calc<T: Number>(a: &Literal, b: &Literal, f: impl Fn(T::Calc, T::Calc) -> T::
 
 fn division<T: Number>(a: &Literal, b: &Literal, f: impl Fn(T::Calc, T::Calc) -> T::Calc) -> Result<Literal, Failure> {
     if T::DTYPE.is_integer() {
-        // Every element of the divisor is used, unless the result is empty.
+        // Every element of the divisor is used unless the result is empty.
         let divisor = View::<T>::new(b);
         let zero = divisor.raw.iter().any(|&e| T::load(e).widen() == T::Calc::ZERO);
         if zero && !a.shape().contains(&0) {
@@ -112,8 +114,9 @@ fn division<T: Number>(a: &Literal, b: &Literal, f: impl Fn(T::Calc, T::Calc) ->
     calc::<T>(a, b, f)
 }
 
-/// Elementwise power, of elements of the type of the first. Numbers of one type are computed in it, integers exactly; of other pairs, both are
-/// converted to float64 and the result back, unless both are integers.
+/// Returns the elementwise power, in the element type of `a`. If both operands have one type, the
+/// power is computed in it, and exactly for integers. Pairs of different integer types are also
+/// computed exactly. Other pairs are computed in float64, and the result is converted.
 pub(crate) fn power(a: &Literal, b: &Literal) -> Result<Literal, Failure> {
     let (base, exponent) = (a.dtype(), b.dtype());
     if base == exponent {
@@ -154,7 +157,7 @@ fn power_with<T: Number, U: Scalar>(
     if failed { Err(Failure::DivisionByZero) } else { Ok(result) }
 }
 
-/// What folds the elements of any number of operands.
+/// The elementwise operations on any number of operands.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Nary {
     Add,
@@ -163,7 +166,7 @@ pub(crate) enum Nary {
     Minimum,
 }
 
-/// Elementwise arithmetic on any number of operands.
+/// Combines the elements of any number of operands, with broadcasting.
 pub(crate) fn nary(op: Nary, operands: &[&Literal]) -> Result<Literal, Failure> {
     let dtype = same_dtype(operands)?;
     match op {
@@ -177,7 +180,8 @@ pub(crate) fn nary(op: Nary, operands: &[&Literal]) -> Result<Literal, Failure> 
     }
 }
 
-/// Elements not below the one of `min`, then not above the one of `max`, as far as these are given.
+/// Clamps each element to the single element of `min` from below and then to that of `max` from
+/// above. An absent bound does not apply.
 pub(crate) fn clip(x: &Literal, min: Option<&Literal>, max: Option<&Literal>) -> Result<Literal, Failure> {
     fn bound<T: Number>(x: &Literal, bound: Option<&Literal>) -> Result<Option<T::Calc>, Failure> {
         let Some(bound) = bound else { return Ok(None) };
@@ -209,10 +213,12 @@ pub(crate) enum Compare {
     NotEqual,
 }
 
-/// Elementwise comparison; a NaN differs from everything and is neither less nor greater.
+/// Compares every pair of elements, with broadcasting. A NaN differs from everything and is neither
+/// less nor greater.
 pub(crate) fn compare(op: Compare, a: &Literal, b: &Literal) -> Result<Literal, Failure> {
     let dtype = same_dtype(&[a, b])?;
-    // A transposed comparison is the same loop; only the order of broadcast operands changes, and the result does not show it.
+    // A comparison with swapped operands uses the same loop. Only the order of the operands in
+    // broadcasting changes, which does not affect the result.
     dispatch!(any dtype, T => match op {
         Compare::Less => zip(a, b, |x: T, y: T| x.widen() < y.widen()),
         Compare::Greater => zip(b, a, |x: T, y: T| x.widen() < y.widen()),
@@ -223,7 +229,7 @@ pub(crate) fn compare(op: Compare, a: &Literal, b: &Literal) -> Result<Literal, 
     })
 }
 
-/// Elementwise logic on `bool`.
+/// Applies `f` to every pair of `bool` elements, with broadcasting.
 pub(crate) fn logical(a: &Literal, b: &Literal, f: fn(bool, bool) -> bool) -> Result<Literal, Failure> {
     match same_dtype(&[a, b])? {
         DType::Bool => zip(a, b, f),
@@ -231,7 +237,7 @@ pub(crate) fn logical(a: &Literal, b: &Literal, f: fn(bool, bool) -> bool) -> Re
     }
 }
 
-/// `!x` on `bool`.
+/// Returns `!x`, for `bool`.
 pub(crate) fn logical_not(x: &Literal) -> Result<Literal, Failure> {
     match x.dtype() {
         DType::Bool => map(x, |e: bool| !e),
@@ -253,7 +259,7 @@ pub(crate) enum Unary {
     Relu,
 }
 
-/// Elementwise arithmetic on one operand.
+/// Applies an operation to every element.
 pub(crate) fn unary(op: Unary, x: &Literal) -> Result<Literal, Failure> {
     fn each<T: Number>(x: &Literal, f: impl Fn(T::Calc) -> T::Calc) -> Result<Literal, Failure> {
         map(x, |e: T| T::narrow(f(e.widen())))
@@ -295,7 +301,7 @@ pub(crate) enum Function {
     Atanh,
 }
 
-/// An elementwise function on floats.
+/// Applies a function to every element. The elements must be floats.
 pub(crate) fn function(op: Function, x: &Literal) -> Result<Literal, Failure> {
     fn each<T: FloatNumber>(x: &Literal, f: impl Fn(T::Calc) -> T::Calc) -> Result<Literal, Failure> {
         map(x, |e: T| T::narrow(f(e.widen())))
@@ -323,13 +329,14 @@ pub(crate) fn function(op: Function, x: &Literal) -> Result<Literal, Failure> {
     })
 }
 
-// These are generic so that a method is one of the traits, not the standard library's, which differs between machines.
+// These functions are generic so that a method call resolves to a trait. The methods of the
+// standard library differ between machines.
 
 fn reciprocal_root<C: Real>(x: C) -> C {
     C::ONE.div(x.sqrt())
 }
 
-/// `1 / (1 + exp(-x))`.
+/// Returns `1 / (1 + exp(-x))`.
 pub(crate) fn sigmoid<C: Real>(x: C) -> C {
     C::ONE.div(C::ONE.add(x.neg().exp()))
 }
@@ -346,7 +353,7 @@ pub(crate) enum Classify {
     Finite,
 }
 
-/// An elementwise test on floats.
+/// Applies a test to every element. The elements must be floats.
 pub(crate) fn classify(op: Classify, x: &Literal) -> Result<Literal, Failure> {
     dispatch!(float x.dtype(), T => match op {
         Classify::Nan => map(x, |e: T| e.widen().is_nan()),
@@ -358,7 +365,7 @@ pub(crate) fn classify(op: Classify, x: &Literal) -> Result<Literal, Failure> {
     })
 }
 
-/// Elements of `x` where `condition` holds, else of `y`.
+/// Returns the elements of `x` where `condition` is true, and those of `y` elsewhere.
 pub(crate) fn choose(condition: &Literal, x: &Literal, y: &Literal) -> Result<Literal, Failure> {
     if condition.dtype() != DType::Bool {
         return Err(Failure::ElementType(condition.dtype()));

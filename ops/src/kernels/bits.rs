@@ -1,4 +1,4 @@
-//! What the elementwise ops do with the bits of an element.
+//! The computations of the elementwise operators on the bits of an element.
 
 use anfora_ir::{DType, Literal};
 
@@ -16,8 +16,9 @@ pub(crate) enum Bitwise {
     RightShift,
 }
 
-/// An elementwise operation on the bits of integers. What is shifted out is lost; a right shift fills with the sign. A shift by a negative
-/// number, or by at least as many bits as there are, leaves only what was filled in.
+/// Applies an operation to the bits of every pair of integers, with broadcasting. Bits that are
+/// shifted out are lost, and a right shift fills with the sign. A shift by a negative number, or by
+/// at least the number of bits, leaves only the fill.
 pub(crate) fn bitwise(op: Bitwise, a: &Literal, b: &Literal) -> Result<Literal, Failure> {
     dispatch!(integer same_dtype(&[a, b])?, T => {
         let amount = |y: T| u32::try_from(i128::from(y)).ok().filter(|&n| n < T::BITS);
@@ -31,12 +32,12 @@ pub(crate) fn bitwise(op: Bitwise, a: &Literal, b: &Literal) -> Result<Literal, 
     })
 }
 
-/// All bits the other way.
+/// Inverts all bits.
 pub(crate) fn bitwise_not(x: &Literal) -> Result<Literal, Failure> {
     dispatch!(integer x.dtype(), T => map(x, |e: T| !e))
 }
 
-/// The same bits as elements of another type of as many.
+/// Reinterprets the bits of each element as an element of another type of the same size.
 pub(crate) fn bitcast(x: &Literal, to: DType) -> Result<Literal, Failure> {
     check_bitcast(x.dtype(), to)?;
     if let Some(element) = x.as_splat() {
@@ -46,10 +47,11 @@ pub(crate) fn bitcast(x: &Literal, to: DType) -> Result<Literal, Failure> {
     Literal::from_bytes(to, x.shape(), bytes).map_err(|_| Failure::TooLarge)
 }
 
-/// Fails unless the bits of one element type are those of another.
+/// Checks that every element of one type is an element of another type with the same bits.
 ///
 /// # Errors
-/// If there are more or fewer of them, or not all of them make an element.
+/// If the types have different numbers of bits, one of them is `string`, or `to` is `bool` and
+/// `from` is not.
 pub(crate) fn check_bitcast(from: DType, to: DType) -> Result<(), Failure> {
     let (has, wanted) = (from.bits(), to.bits());
     if from == DType::String || to == DType::String {

@@ -8,7 +8,8 @@ use super::arithmetic::dispatch;
 use super::elementwise::map;
 use super::number::{FloatNumber, Scalar, bf16_from_f64, f16_from_f64, to_odd_f64};
 
-/// Conversion to another element type. To the same type it is the identity, bits included.
+/// Converts to another element type. Conversion to the same type is the identity and keeps all
+/// bits.
 pub(crate) fn cast(x: &Literal, to: DType) -> Result<Literal, Failure> {
     if x.dtype() == to {
         return Ok(x.clone());

@@ -1,7 +1,8 @@
-//! Convolutions of any rank up to three spatial axes, with groups.
+//! Convolutions with up to three spatial axes and with groups.
 //!
-//! An element of the result is `0 + Σ w * x` over the channels of the group and then the taps, in ascending order, plus the bias. Taps in the
-//! padding count as zeros, so that an infinite weight there makes a NaN.
+//! An element of the result is `0 + Σ w * x` over the channels of the group and then the taps, in
+//! ascending order, plus the bias. Taps in the padding count as zeros, so an infinite weight there
+//! produces a NaN.
 
 use anfora_ir::{DType, Literal, Shape, element_count};
 
@@ -12,26 +13,26 @@ use super::view::{Output, View, filled};
 use super::window::{Sliding, Windows};
 use super::{Failure, shape_text};
 
-/// What is convolved.
+/// The extents of a convolution.
 struct Plan {
     windows: Windows,
     batch: usize,
     groups: usize,
-    /// Of a group.
+    /// The number of input channels of a group.
     channels: usize,
-    /// Of a group.
+    /// The number of output channels of a group.
     features: usize,
-    /// Spatial elements of one channel of the operand.
+    /// The number of spatial elements of one channel of the operand.
     plane: usize,
-    /// Spatial elements of one channel of the result.
+    /// The number of spatial elements of one channel of the result.
     positions: usize,
-    /// Taps of one channel.
+    /// The number of taps of one channel.
     taps: usize,
     shape: Shape,
 }
 
-/// Convolves `x` `(n, c, spatial…)` with `w` `(m, c / groups, kernel…)` and adds `bias` `(m)`. `sliding.kernel` is not looked at:
-/// it is the shape of `w`.
+/// Convolves `x` `(n, c, spatial…)` with `w` `(m, c / groups, kernel…)` and adds `bias` `(m)`. The
+/// kernel extents come from the shape of `w`; `sliding.kernel` is ignored.
 pub(crate) fn convolve(
     x: &Literal,
     w: &Literal,
@@ -91,7 +92,7 @@ impl Plan {
             return Ok(Literal::splat(&self.shape, add_bias(dot_of_splats(p, q, terms, 0), bias, 0)));
         }
         let mut out = Output::<T>::new(&self.shape)?;
-        // The features of a splat of weights are equal.
+        // With a splat of weights, all features have the same sums.
         let computed = if w.splat.is_some() { 1 } else { self.features };
         let mut sums = filled(element_count(&[computed, self.positions]).ok_or(Failure::TooLarge)?, T::Calc::ZERO)?;
         let mut targets = out.raw().chunks_exact_mut(self.positions);
@@ -114,7 +115,8 @@ impl Plan {
         out.finish()
     }
 
-    /// The sums of one group as a matrix product: features x (channels and taps) x positions.
+    /// Computes the sums of one group as a matrix product: features x (channels and taps) x
+    /// positions.
     fn sum<T: Number>(
         &self,
         x: &View<'_, T>,
@@ -134,7 +136,8 @@ impl Plan {
         accumulate(extents, &weights, &patches, sums)
     }
 
-    /// The sums of one feature whose weights are all equal. Taps in the padding are only counted.
+    /// Computes the sums of one feature whose weights are all equal. Taps in the padding are only
+    /// counted.
     fn sum_equal_weights<T: Number>(&self, x: &View<'_, T>, weight: T, first_channel: usize, sums: &mut [T::Calc]) {
         let [a, b, c] = &self.windows.axes;
         let terms = self.channels as u128 * self.taps as u128;
@@ -178,7 +181,8 @@ impl Plan {
     }
 }
 
-/// The sum of `inside` products of two numbers, and of `padded` products with zero.
+/// Returns the sum of `inside` products of the two numbers and `padded` products of the weight with
+/// zero.
 fn dot_of_splats<T: Number>(element: T, weight: T, inside: u128, padded: u128) -> T::Calc {
     let sum = weight.widen().mul(element.widen()).repeat_add(inside);
     if padded > 0 { sum.add(weight.widen().mul(T::Calc::ZERO)) } else { sum }
@@ -191,14 +195,15 @@ fn add_bias<T: Number>(sum: T::Calc, bias: Option<View<'_, T>>, feature: usize) 
     }
 }
 
-/// The patches of the operand under the windows: a lane is a window, a term is a channel and a tap.
+/// The patches of the operand under the windows: a lane is a window, and a term is a tap of a
+/// channel.
 struct Patches<'a, T: Scalar> {
     plan: &'a Plan,
     x: &'a View<'a, T>,
     first_channel: usize,
 }
 
-/// How many lanes of a term are read before they are dealt out to tiles.
+/// The number of lanes of a term that are read before they are distributed to tiles.
 const BUFFER: usize = 128;
 
 impl<T: Number> Lanes<T::Calc> for Patches<'_, T> {
@@ -220,7 +225,7 @@ impl<T: Number> Lanes<T::Calc> for Patches<'_, T> {
 }
 
 impl<T: Number> Patches<'_, T> {
-    /// One tap of one channel under neighbouring windows.
+    /// Reads one tap of one channel under consecutive windows.
     fn read(&self, term: usize, first_window: usize, out: &mut [T::Calc]) {
         let [a, b, c] = &self.plan.windows.axes;
         let (channel, tap) = (term / self.plan.taps, term % self.plan.taps);
@@ -228,7 +233,7 @@ impl<T: Number> Patches<'_, T> {
         let (tap_a, tap_b, tap_c) = (tap / (c.kernel * b.kernel), tap / c.kernel % b.kernel, tap % c.kernel);
         let mut done = 0;
         while done < out.len() {
-            // The windows of one row of the result.
+            // The windows of the run are in one row of the result.
             let window = first_window + done;
             let (row, from) = (window / c.output, window % c.output);
             let run = (c.output - from).min(out.len() - done);
@@ -248,7 +253,7 @@ impl<T: Number> Patches<'_, T> {
                 continue;
             }
             let line = &self.x.raw[channel + (p * b.input + q) * c.input..][..c.input];
-            // The windows of the run whose tap is inside: from `low` to before `high`.
+            // Of the windows of the run, those in `low..high` have this tap inside of the operand.
             let at = from * c.stride + tap_c * c.dilation;
             let low = c.begin.saturating_sub(at).div_ceil(c.stride).min(run);
             let high = (c.begin + c.input).saturating_sub(at).div_ceil(c.stride).clamp(low, run);
@@ -286,7 +291,7 @@ mod tests {
         Sliding { kernel: &[], strides, padding, dilation, rounding: Rounding::Floor }
     }
 
-    /// The definition, for two spatial axes.
+    /// Computes a convolution with two spatial axes by its definition.
     fn slow(x: &Literal, w: &Literal, bias: Option<&Literal>, groups: usize, s: Sliding<'_>) -> Literal {
         let (&[n, c, h, v], &[m, gc, kh, kw]) = (x.shape(), w.shape()) else { panic!() };
         let (xs, ws) = (x.elements::<f32>().unwrap(), w.elements::<f32>().unwrap());

@@ -1,4 +1,4 @@
-//! Tensors that are made from a few numbers.
+//! Tensors that are created from a few numbers.
 
 use anfora_ir::{DType, Literal, Shape, element_count};
 
@@ -8,17 +8,17 @@ use super::number::{Calc, FloatNumber, Number, Scalar};
 use super::positions::integer_list;
 use super::view::Output;
 
-/// The numbers in a rank-1 integer tensor that stands for a shape.
+/// Returns the numbers in a rank-1 integer tensor that represents a shape.
 pub(crate) fn shape_operand(shape: &Literal) -> Result<Vec<i64>, Failure> {
     integer_list(shape, "shape")
 }
 
-/// Integers as a rank-1 tensor.
+/// Returns integers as a rank-1 tensor.
 pub(crate) fn integers(numbers: &[i64]) -> Result<Literal, Failure> {
     Literal::from_elements(&[numbers.len()], numbers).map_err(|e| Failure::Mismatch(e.to_string()))
 }
 
-/// Extents that are not negative.
+/// Converts extents, none of which may be negative.
 pub(crate) fn extents(shape: &[i64]) -> Result<Shape, Failure> {
     shape
         .iter()
@@ -26,7 +26,7 @@ pub(crate) fn extents(shape: &[i64]) -> Result<Shape, Failure> {
         .collect()
 }
 
-/// All elements the one element of `value`.
+/// Returns a tensor in which every element is the one element of `value`.
 pub(crate) fn full(shape: &[usize], value: &Literal) -> Result<Literal, Failure> {
     match value.as_splat() {
         Some(element) if value.element_count() == 1 => Ok(Literal::splat_bytes(value.dtype(), shape, element)),
@@ -34,13 +34,13 @@ pub(crate) fn full(shape: &[usize], value: &Literal) -> Result<Literal, Failure>
     }
 }
 
-/// Zeros or ones.
+/// Returns a tensor in which every element is `value`, converted to `dtype`.
 pub(crate) fn constant(shape: &[usize], dtype: DType, value: u8) -> Result<Literal, Failure> {
     let one = Literal::scalar(value);
     full(shape, &super::cast::cast(&one, dtype)?)
 }
 
-/// How many elements `arange` has.
+/// Returns the number of elements of `arange`.
 pub(crate) fn arange_count(start: &Literal, end: &Literal, step: &Literal) -> Result<usize, Failure> {
     let dtype = same_dtype(&[start, end, step])?;
     if [start, end, step].iter().any(|l| l.rank() != 0) {
@@ -69,11 +69,11 @@ pub(crate) fn arange_count(start: &Literal, end: &Literal, step: &Literal) -> Re
     if count <= 0.0 {
         return Ok(0);
     }
-    // False for NaN too.
+    // The condition is false for NaN too.
     if count < 9e15 { Ok(count as usize) } else { Err(Failure::TooLarge) }
 }
 
-/// `start + i * step` as long as that is before `end`.
+/// Returns the numbers `start + i * step` that come before `end`.
 pub(crate) fn arange(start: &Literal, end: &Literal, step: &Literal) -> Result<Literal, Failure> {
     let count = arange_count(start, end, step)?;
     dispatch!(number start.dtype(), T => {
@@ -87,14 +87,14 @@ pub(crate) fn arange(start: &Literal, end: &Literal, step: &Literal) -> Result<L
     })
 }
 
-/// The extents as a rank-1 tensor.
+/// Returns the extents as a rank-1 tensor.
 pub(crate) fn shape_of(shape: &[usize]) -> Result<Literal, Failure> {
     let extents: Vec<i64> =
         shape.iter().map(|&e| i64::try_from(e)).collect::<Result<_, _>>().map_err(|_| Failure::TooLarge)?;
     Literal::from_elements(&[extents.len()], &extents).map_err(|_| Failure::TooLarge)
 }
 
-/// The number of elements of a shape as a rank-0 tensor.
+/// Returns the number of elements of a shape as a rank-0 tensor.
 pub(crate) fn size(shape: &[usize]) -> Result<Literal, Failure> {
     let count = element_count(shape).and_then(|n| i64::try_from(n).ok());
     count.map(Literal::scalar).ok_or(Failure::TooLarge)

@@ -1,4 +1,5 @@
-//! Determinants, by elimination: the pivot of a column is its largest element in absolute value, the first of several.
+//! Determinants, by elimination. The pivot of a column is its element with the largest absolute
+//! value, or the first of several.
 
 use anfora_ir::{Literal, element_count};
 
@@ -7,7 +8,7 @@ use super::number::{Calc, FloatNumber};
 use super::view::{Output, View, filled};
 use super::{Failure, shape_text};
 
-/// The determinant of each matrix of a stack `(…, m, m)`.
+/// Returns the determinant of each matrix of a stack `(…, m, m)`.
 pub(crate) fn determinant(x: &Literal) -> Result<Literal, Failure> {
     let &[ref batch @ .., rows, columns] = x.shape() else {
         return Err(Failure::Mismatch(format!("a matrix is wanted, not the shape {}", shape_text(x.shape()))));
@@ -25,7 +26,7 @@ fn run<T: FloatNumber>(x: &Literal, batch: &[usize], order: usize) -> Result<Lit
         return Ok(Literal::splat(batch, narrow(T::Calc::ONE)));
     }
     if let Some(element) = view.splat {
-        // Equal rows leave zeros, or what is no number, after one step.
+        // With equal rows, one step of the elimination leaves zeros or NaNs.
         let one = element.widen();
         let rest = one.sub(one.mul(one.div(one)));
         let value = match order {

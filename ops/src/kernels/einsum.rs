@@ -1,7 +1,8 @@
 //! Sums of products over named axes.
 //!
-//! Operands are taken from left to right: axes that neither the result nor a later operand names are summed as soon as they can be, each
-//! product of two is one stack of matrix products, and every sum is in ascending index order.
+//! Operands are processed from left to right. Axes that neither the result nor a later operand
+//! names are summed as soon as possible. Each product of two operands is one stack of matrix
+//! products, and every sum is in ascending index order.
 
 use anfora_ir::{DType, Literal, Shape, element_count};
 use smallvec::SmallVec;
@@ -12,13 +13,14 @@ use super::reduction::{Axes, Reduce, reduce};
 use super::strides::{Strides, row_major};
 use super::{Failure, shape_text};
 
-/// The most elements of a product that is not a splat and on the way to the result, beyond a few times those that are stored of the operands.
+/// The minimum of the limit on the elements of an intermediate product that is not a splat. The
+/// limit is larger if the operands have many stored elements.
 const MOST_ELEMENTS: usize = 1 << 20;
 
 /// The name of an axis.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Label {
-    /// One that the ellipsis stands for, counted from the last.
+    /// An axis of the ellipsis, counted from the last.
     Unnamed(usize),
     /// A letter.
     Letter(u8),
@@ -57,23 +59,23 @@ impl Term {
         self.before.iter().chain(&self.after).copied()
     }
 
-    /// Whether the ellipsis may stand for axes.
+    /// Returns true if the term has an ellipsis.
     pub(crate) fn has_ellipsis(&self) -> bool {
         self.ellipsis
     }
 
-    /// How many axes are named.
+    /// Returns the number of named axes.
     pub(crate) fn named(&self) -> usize {
         self.before.len() + self.after.len()
     }
 
-    /// The names of axes of which `unnamed` have none of their own.
+    /// Returns the labels of the axes, of which the ellipsis has `unnamed`.
     pub(crate) fn labels(&self, unnamed: usize) -> Vec<Label> {
         let letters = |list: &[u8]| list.iter().map(|&c| Label::Letter(c)).collect::<Vec<_>>();
         [letters(&self.before), (0..unnamed).rev().map(Label::Unnamed).collect(), letters(&self.after)].concat()
     }
 
-    /// The names of the axes of an operand of that rank.
+    /// Returns the labels of the axes of an operand of rank `rank`.
     pub(crate) fn labels_of(&self, rank: usize) -> Result<Vec<Label>, Failure> {
         match rank.checked_sub(self.named()) {
             Some(unnamed) if unnamed == 0 || self.ellipsis => Ok(self.labels(unnamed)),
@@ -82,7 +84,7 @@ impl Term {
     }
 }
 
-/// What an equation says.
+/// A parsed equation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Equation {
     pub(crate) operands: Vec<Term>,
@@ -90,11 +92,11 @@ pub(crate) struct Equation {
 }
 
 impl Equation {
-    /// Reads `terms,…->result`. Without an arrow the result has what the ellipsis stands for, and then, in the order of the alphabet, the letters
-    /// that occur once.
+    /// Reads `terms,…->result`. Without an arrow, the result has the axes of the ellipsis and then,
+    /// in alphabetical order, the letters that occur once.
     ///
     /// # Errors
-    /// If it is not an equation of that many operands.
+    /// If it is not an equation of that number of operands.
     pub(crate) fn parse(text: &str, operands: usize) -> Result<Equation, Failure> {
         let (left, right) = match text.split_once("->") {
             Some((left, right)) => (left, Some(right)),
@@ -129,14 +131,14 @@ impl Equation {
     }
 }
 
-/// A tensor whose axes have different names.
+/// A tensor whose axes have distinct labels.
 struct Named {
     tensor: Literal,
     labels: Vec<Label>,
 }
 
 impl Named {
-    /// The diagonal of axes of one name.
+    /// Labels the axes of `x`. Axes with the same label become their diagonal.
     fn new(x: &Literal, labels: &[Label]) -> Result<Named, Failure> {
         let mut shape = Shape::new();
         let mut strides = Strides::new();
@@ -158,7 +160,7 @@ impl Named {
         Ok(Named { tensor, labels: kept })
     }
 
-    /// Summed over all axes but those that are kept.
+    /// Sums over all axes except those for which `keep` returns true.
     fn sum_but(self, keep: impl Fn(Label) -> bool) -> Result<Named, Failure> {
         let summed: Vec<i64> = (0..self.labels.len()).filter(|&i| !keep(self.labels[i])).map(|i| i as i64).collect();
         if summed.is_empty() {
@@ -173,7 +175,8 @@ impl Named {
         self.labels.iter().position(|&l| l == label).map(|i| self.tensor.shape()[i])
     }
 
-    /// With its axes in this order, merged into one of each group, of which it has all names or broadcasts along those that it has not.
+    /// Returns the tensor with its axes in the order of the groups, and each group merged into one
+    /// axis. The tensor is broadcast along the labels that it does not have.
     fn grouped(&self, groups: [&[(Label, usize)]; 3], most: usize) -> Result<Literal, Failure> {
         let from = row_major(self.tensor.shape());
         let (mut shape, mut strides) = (Shape::new(), Strides::new());
@@ -196,7 +199,8 @@ impl Named {
         strided(&self.tensor, &shape, &strides, 0)?.reshaped(&merged).map_err(|_| Failure::TooLarge)
     }
 
-    /// The product with another, summed over the axes that are not kept.
+    /// Returns the product with another tensor, summed over the common axes for which `keep`
+    /// returns false.
     fn times(self, other: Named, keep: impl Fn(Label) -> bool, most: usize) -> Result<Named, Failure> {
         let both = |label| self.extent(label).zip(other.extent(label));
         let broadcast = |extents: (usize, usize)| match extents {
@@ -229,7 +233,7 @@ impl Named {
     }
 }
 
-/// The sum of products that an equation says.
+/// Returns the sum of products that an equation specifies.
 pub(crate) fn einsum(operands: &[&Literal], equation: &Equation) -> Result<Literal, Failure> {
     if let Some(x) = operands.iter().find(|x| x.dtype() == DType::Bool) {
         return Err(Failure::ElementType(x.dtype()));

@@ -7,7 +7,7 @@ use super::number::{Calc, Number, Scalar};
 use super::strides::{Runs, Walk, broadcast_shapes, broadcast_strides};
 use super::view::{Output, View};
 
-/// `f` of every element.
+/// Applies `f` to every element.
 pub(crate) fn map<T: Scalar, R: Scalar>(x: &Literal, f: impl Fn(T) -> R) -> Result<Literal, Failure> {
     let raw = View::<T>::new(x).raw;
     written::<R>(x.shape(), x.as_splat().is_some(), &mut |out| {
@@ -17,8 +17,9 @@ pub(crate) fn map<T: Scalar, R: Scalar>(x: &Literal, f: impl Fn(T) -> R) -> Resu
     })
 }
 
-/// What `write` makes of all elements of a result, or of one that stands for all. The loops of each operator and element type are in
-/// `write`; what is around them is not compiled for each.
+/// Returns a tensor whose elements `write` fills in. If `splat` is true, `write` fills in one
+/// element, which is the value of all. Only `write` contains loops for an operator and its operand
+/// types, so that the code around them is not compiled for each.
 fn written<R: Scalar>(shape: &[usize], splat: bool, write: &mut dyn FnMut(&mut [R::Raw])) -> Result<Literal, Failure> {
     if splat {
         let mut one = [R::Raw::default()];
@@ -30,14 +31,15 @@ fn written<R: Scalar>(shape: &[usize], splat: bool, write: &mut dyn FnMut(&mut [
     out.finish()
 }
 
-/// A run of two operands that are broadcast, not permuted: within it each stands still or advances by one.
+/// A run of elements of two broadcast operands. In a run, each operand stays at one element or
+/// advances by one.
 #[derive(Copy, Clone)]
 struct Run {
     starts: [usize; 2],
     advances: [isize; 2],
 }
 
-/// What `write` makes of every run of two operands, broadcast.
+/// Returns a tensor whose runs `write` fills in. The operands are broadcast.
 fn broadcast<R: Scalar>(
     a: &Literal,
     b: &Literal,
@@ -60,7 +62,7 @@ fn broadcast<R: Scalar>(
     })
 }
 
-/// `f` of every pair of elements, broadcast.
+/// Applies `f` to every pair of elements, with broadcasting.
 pub(crate) fn zip<A: Scalar, B: Scalar, R: Scalar>(
     a: &Literal,
     b: &Literal,
@@ -89,7 +91,8 @@ pub(crate) fn zip<A: Scalar, B: Scalar, R: Scalar>(
     })
 }
 
-/// The elements of `x` where `condition` holds, else those of `y`; all three broadcast. Keeps their bits.
+/// Returns the elements of `x` where `condition` is true, and those of `y` elsewhere. All three
+/// operands broadcast. The bits of elements are kept.
 pub(crate) fn select<T: Scalar>(condition: &Literal, x: &Literal, y: &Literal) -> Result<Literal, Failure> {
     let shape = broadcast_shapes(condition.shape(), &broadcast_shapes(x.shape(), y.shape())?)?;
     let (c, p, q) = (View::<bool>::new(condition), View::<T>::new(x), View::<T>::new(y));
@@ -129,10 +132,11 @@ pub(crate) fn select<T: Scalar>(condition: &Literal, x: &Literal, y: &Literal) -
     out.finish()
 }
 
-/// How many elements of a result are folded at once.
+/// The number of elements of a result that are folded at once.
 const BLOCK: usize = 256;
 
-/// `finish(f(… f(f(a, b), c) …))` of the elements of all operands, of which there is at least one, broadcast. Rounds once, at the end.
+/// Returns `finish(f(… f(f(a, b), c) …))` of the elements of all operands, with broadcasting. There
+/// must be at least one operand. Rounds once, at the end.
 pub(crate) fn fold<T: Number>(
     operands: &[&Literal],
     f: impl Fn(T::Calc, T::Calc) -> T::Calc,

@@ -1,4 +1,5 @@
-//! Operators that look for elements: how large their results are is known only when they have looked.
+//! Operators that search for elements. The sizes of their results depend on the values of the
+//! operands.
 
 use std::cmp::Ordering;
 
@@ -12,12 +13,13 @@ use super::strides::{Around, resolve_axis};
 use super::view::View;
 use super::{Failure, shape_text};
 
-/// Whether an element is other than zero (a NaN is).
+/// Returns true if an element is not zero. A NaN is not zero.
 fn is_nonzero<T: Number>(raw: T::Raw) -> bool {
     T::load(raw).widen() != T::Calc::ZERO
 }
 
-/// How many elements are not zero; `None` if that overflows or the elements are of a type that has no kernels.
+/// Returns the number of elements that are not zero. `None` if the number overflows or the element
+/// type has no kernels.
 pub(crate) fn nonzero_count(x: &Literal) -> Option<usize> {
     let count = element_count(x.shape());
     let counted: Result<Option<usize>, Failure> = dispatch!(any x.dtype(), T => Ok({
@@ -31,7 +33,8 @@ pub(crate) fn nonzero_count(x: &Literal) -> Option<usize> {
     counted.ok().flatten()
 }
 
-/// The indices of the elements that are not zero, in row-major order: a row for each axis, a column for each element.
+/// Returns the indices of the elements that are not zero, in row-major order. The result has a row
+/// for each axis and a column for each element.
 pub(crate) fn nonzero(x: &Literal) -> Result<Literal, Failure> {
     let count = nonzero_count(x).ok_or(Failure::TooLarge)?;
     let rank = x.rank();
@@ -42,7 +45,7 @@ pub(crate) fn nonzero(x: &Literal) -> Result<Literal, Failure> {
     Literal::from_elements(&[rank, count], &indices).map_err(|_| Failure::TooLarge)
 }
 
-/// Writes the indices of the `count` elements that are not zero, a row for each axis.
+/// Writes the indices of the `count` elements that are not zero, with a row for each axis.
 fn write_indices<T: Number>(x: &Literal, count: usize, indices: &mut [i64]) -> Result<(), Failure> {
     let view = View::<T>::new(x);
     let mut index: Shape = smallvec::smallvec![0; x.rank()];
@@ -65,7 +68,7 @@ fn write_indices<T: Number>(x: &Literal, count: usize, indices: &mut [i64]) -> R
     Ok(())
 }
 
-/// What has the slices of an axis, and which axis that is: without one, all elements in a row.
+/// Returns the tensor to slice and its axis. Without an axis, the tensor is flattened.
 fn sliced(x: &Literal, axis: Option<i64>) -> Result<(Literal, usize), Failure> {
     match axis {
         Some(axis) => Ok((x.clone(), resolve_axis(axis, x.rank())?)),
@@ -73,7 +76,8 @@ fn sliced(x: &Literal, axis: Option<i64>) -> Result<(Literal, usize), Failure> {
     }
 }
 
-/// The slices of an axis, or, without one, the elements, at which a condition holds. Those past the end of the condition are left out.
+/// Returns the slices of an axis at which a condition is true, or, without an axis, the elements.
+/// Slices beyond the end of the condition are omitted.
 pub(crate) fn compress(x: &Literal, condition: &Literal, axis: Option<i64>) -> Result<Literal, Failure> {
     if condition.rank() != 1 {
         return Err(Failure::Mismatch("the condition does not have rank 1".into()));
@@ -103,34 +107,35 @@ pub(crate) fn compress(x: &Literal, condition: &Literal, axis: Option<i64>) -> R
     take(&flat, &places, axis as i64)
 }
 
-/// What `unique` finds.
+/// The results of `unique`.
 pub(crate) struct Unique {
-    /// The values: slices of the axis, or elements.
+    /// The distinct values: slices of the axis, or elements.
     pub(crate) values: Literal,
-    /// Where each first is.
+    /// The position of the first occurrence of each value.
     pub(crate) first: Literal,
-    /// For each slice of the operand, which value it is.
+    /// For each slice of the operand, the index of its value.
     pub(crate) inverse: Literal,
-    /// How often each is there.
+    /// The number of occurrences of each value.
     pub(crate) counts: Literal,
 }
 
-/// The order of the values that `unique` finds.
+/// The order of the values in the result of `unique`.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Order {
     /// Ascending; NaN comes last.
     Sorted,
-    /// As they first are in the operand.
+    /// The order of their first occurrences in the operand.
     Found,
 }
 
-/// Numbers in ascending order; -0 equals 0, NaN equals NaN and comes last.
+/// Compares two numbers for an ascending order; -0 equals 0, NaN equals NaN and comes last.
 fn compare<T: Number>(a: T::Raw, b: T::Raw) -> Ordering {
     let (a, b) = (T::load(a).widen(), T::load(b).widen());
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
-/// The slices of an axis of `x`, which is no splat and has elements, in ascending order, and where among them the groups of equal ones begin.
+/// Returns the slices of an axis in ascending order, and the positions in that order at which the
+/// groups of equal slices begin. `x` must have elements and must not be a splat.
 fn grouped<T: Number>(x: &Literal, axis: usize) -> (Vec<usize>, Vec<usize>) {
     let view = View::<T>::new(x);
     let Around { outer, extent, inner } = Around::new(x.shape(), axis..axis + 1);
@@ -139,21 +144,21 @@ fn grouped<T: Number>(x: &Literal, axis: usize) -> (Vec<usize>, Vec<usize>) {
         slice(a).zip(slice(b)).map(|(&a, &b)| compare::<T>(a, b)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
     };
     let mut order_of: Vec<usize> = (0..extent).collect();
-    // Stable, so that the first of a group is the first in the operand.
+    // The sort is stable, so the first slice of a group is the first in the operand.
     order_of.sort_by(ordering);
     let begins = |&i: &usize| i == 0 || ordering(&order_of[i - 1], &order_of[i]).is_ne();
     let starts = (0..extent).filter(begins).collect();
     (order_of, starts)
 }
 
-/// The slices of an axis, or, without one, the elements, each once.
+/// Returns the distinct slices of an axis, or, without an axis, the distinct elements.
 pub(crate) fn unique(x: &Literal, axis: Option<i64>, order: Order) -> Result<Unique, Failure> {
     let (flat, axis) = sliced(x, axis)?;
     let shape = flat.shape();
     let extent = shape[axis];
     let is_empty_slice = shape.iter().enumerate().any(|(a, &e)| a != axis && e == 0);
     let list = |values: &[i64]| Literal::from_elements(&[values.len()], values).map_err(|_| Failure::TooLarge);
-    // Slices that are all the same.
+    // All slices are equal.
     if extent == 0 || is_empty_slice || flat.as_splat().is_some() {
         if !x.dtype().has_kernels() {
             return Err(Failure::ElementType(x.dtype()));

@@ -1,4 +1,4 @@
-//! Index maps in which an operand says where the elements come from.
+//! Index maps whose indices are an operand.
 
 use anfora_ir::{DType, Literal, Shape};
 
@@ -9,7 +9,7 @@ use super::positions::{Integers, place};
 use super::strides::{Walk, resolve_axis, row_major};
 use super::{Failure, shape_text};
 
-/// The slices of an axis that the indices name. A negative index counts from the end.
+/// Returns the slices of an axis at the indices. A negative index counts from the end.
 pub(crate) fn take(x: &Literal, indices: &Literal, axis: i64) -> Result<Literal, Failure> {
     let axis = resolve_axis(axis, x.rank())?;
     let extent = x.shape()[axis];
@@ -17,7 +17,7 @@ pub(crate) fn take(x: &Literal, indices: &Literal, axis: i64) -> Result<Literal,
     shape.extend_from_slice(indices.shape());
     shape.extend_from_slice(&x.shape()[axis + 1..]);
     let numbers = Integers::new(indices)?;
-    // Indices are looked at even where the result is uniform, for they may be out of range.
+    // Indices are checked even if the result is uniform, since they may be out of range.
     let positions: Vec<usize> = numbers.distinct().map(|i| place(i, extent)).collect::<Result<_, _>>()?;
     if let Some(result) = uniform(x, &shape) {
         return Ok(result);
@@ -42,7 +42,8 @@ pub(crate) fn take(x: &Literal, indices: &Literal, axis: i64) -> Result<Literal,
     })
 }
 
-/// That a tensor of positions goes with another one: as many axes, and apart from one of them nowhere a larger extent.
+/// Checks that a tensor of indices has the rank of the tensor `x`, and that its extents are not
+/// larger except along `axis`.
 pub(super) fn check_along(x: &[usize], indices: &[usize], axis: usize) -> Result<(), Failure> {
     let fits = x.len() == indices.len() && x.iter().zip(indices).enumerate().all(|(a, (x, i))| a == axis || i <= x);
     if fits {
@@ -52,7 +53,8 @@ pub(super) fn check_along(x: &[usize], indices: &[usize], axis: usize) -> Result
     Err(Failure::Mismatch(format!("indices of shape {i} do not fit into {x} beside axis {axis}")))
 }
 
-/// For each index the element of `x` that is at the index along the axis, and at the index's own place along the others.
+/// Returns a tensor of the shape of `indices`. Each element is the element of `x` at the index
+/// along the axis and at the same position along the other axes.
 pub(crate) fn gather_elements(x: &Literal, indices: &Literal, axis: i64) -> Result<Literal, Failure> {
     let axis = resolve_axis(axis, x.rank())?;
     let extent = x.shape()[axis];
@@ -75,7 +77,7 @@ pub(crate) fn gather_elements(x: &Literal, indices: &Literal, axis: i64) -> Resu
             let mut done = 0;
             walk.for_each([0], |[at], len| {
                 for i in 0..len {
-                    // The indices were looked at above.
+                    // The indices were checked above.
                     let position = place(numbers.at(done + i), extent).unwrap_or(0);
                     out[done + i] = source[at + i * step as usize + position * along];
                 }
@@ -85,24 +87,24 @@ pub(crate) fn gather_elements(x: &Literal, indices: &Literal, axis: i64) -> Resu
     })
 }
 
-/// The slices of a tensor that lists of indices name, as `gather_nd` and `scatter_nd` see them.
+/// The slices of a tensor that lists of indices select, for `gather_nd` and `scatter_nd`.
 pub(super) struct Slices {
-    /// How many lists of indices there are.
+    /// The number of lists of indices.
     pub(super) count: usize,
-    /// How many elements each slice has.
+    /// The number of elements of each slice.
     pub(super) inner: usize,
     /// The shape of all slices together.
     pub(super) shape: Shape,
     numbers: Integers,
-    /// Extents of the axes that are indexed, outermost first.
+    /// The extents of the indexed axes, outermost first.
     extents: Shape,
-    /// How many lists there are for each element of the batch.
+    /// The number of lists for each element of the batch.
     lists: usize,
     batched: bool,
 }
 
 impl Slices {
-    /// The first `batch` axes of both are the same ones.
+    /// Reads the lists of indices. The first `batch` axes of the tensor and the indices are common.
     ///
     /// # Errors
     /// If the shapes do not go together, or an index is out of range.
@@ -122,7 +124,7 @@ impl Slices {
         }
         let mut shape: Shape = leading.into();
         shape.extend_from_slice(&x[end..]);
-        // Products of extents that do not matter where there are no elements.
+        // The products are irrelevant if there are no elements, so they may saturate.
         let product = |s: &[usize]| s.iter().fold(1usize, |n, &e| n.saturating_mul(e));
         let slices = Slices {
             count: product(leading),
@@ -145,7 +147,7 @@ impl Slices {
         Ok(slices)
     }
 
-    /// Which slice of its element of the batch a list names.
+    /// Returns the position of the slice that a list selects, within its element of the batch.
     fn within(&self, list: usize) -> Result<usize, Failure> {
         let depth = self.extents.len();
         let mut position = 0usize;
@@ -156,16 +158,16 @@ impl Slices {
         Ok(position)
     }
 
-    /// The first element of the slice that a list names.
+    /// Returns the position of the first element of the slice that a list selects.
     pub(super) fn start(&self, list: usize) -> usize {
-        // The indices were looked at when this was made.
+        // The indices were checked in `new`.
         let within = self.within(list).unwrap_or(0);
         let batch = if self.batched { list / self.lists * self.extents.iter().product::<usize>() } else { 0 };
         (batch + within) * self.inner
     }
 }
 
-/// The slices of `x` that the lists of indices in the last axis of `indices` name.
+/// Returns the slices of `x` that the lists of indices in the last axis of `indices` select.
 pub(crate) fn gather_nd(x: &Literal, indices: &Literal, batch_dims: i64) -> Result<Literal, Failure> {
     let slices = Slices::new(x.shape(), indices, batch_dims)?;
     if let Some(result) = uniform(x, &slices.shape) {
@@ -181,7 +183,7 @@ pub(crate) fn gather_nd(x: &Literal, indices: &Literal, batch_dims: i64) -> Resu
     })
 }
 
-/// The number of classes of `one_hot`: the one element of a number tensor.
+/// Returns the number of classes of `one_hot`: the one element of a tensor.
 pub(crate) fn depth_of(depth: &Literal) -> Result<usize, Failure> {
     if depth.element_count() != 1 {
         return Err(Failure::Mismatch("the depth is not one number".into()));
@@ -191,7 +193,8 @@ pub(crate) fn depth_of(depth: &Literal) -> Result<usize, Failure> {
     usize::try_from(depth).map_err(|_| Failure::Mismatch(format!("depth {depth} is negative")))
 }
 
-/// For each index a row of `depth` elements along a new axis: the second value at the index, the first elsewhere.
+/// Returns a row of `depth` elements along a new axis for each index. A row has the second value at
+/// the index and the first value elsewhere.
 pub(crate) fn one_hot(indices: &Literal, depth: usize, values: &Literal, axis: i64) -> Result<Literal, Failure> {
     let axis = resolve_axis(axis, indices.rank() + 1)?;
     if values.shape() != [2] {
@@ -224,7 +227,8 @@ pub(crate) fn one_hot(indices: &Literal, depth: usize, values: &Literal, axis: i
     })
 }
 
-/// The first elements along one axis in reverse, as many as an operand says for each place along another axis.
+/// Reverses the first elements along the time axis. `lengths` has the number of reversed elements
+/// for each position along the batch axis.
 pub(crate) fn reverse_sequence(
     x: &Literal,
     lengths: &Literal,

@@ -1,4 +1,5 @@
-//! Index maps: every element of the result is one element of an operand, at a computed place. Bits are kept.
+//! Index maps: every element of the result is one element of an operand, at a computed position.
+//! Bits are kept.
 
 use anfora_ir::DType;
 use anfora_ir::{Literal, Shape, element_count};
@@ -11,7 +12,7 @@ use super::strides::{Strides, Walk, broadcast_strides, resolve_axes, resolve_axi
 use super::view::zeroed;
 use super::{Failure, shape_text};
 
-/// The result of an index map, if one element or no element is all there is to it.
+/// Returns the result of an index map if the result is empty or `x` is a splat.
 pub(super) fn uniform(x: &Literal, shape: &[usize]) -> Option<Literal> {
     if !x.dtype().has_kernels() {
         return None;
@@ -22,12 +23,12 @@ pub(super) fn uniform(x: &Literal, shape: &[usize]) -> Option<Literal> {
     x.as_splat().map(|element| Literal::splat_bytes(x.dtype(), shape, element))
 }
 
-/// A dense literal's payload as elements of its size.
+/// Returns the payload of a literal as elements of its size.
 pub(super) fn elements<T: Scalar>(x: &Literal) -> &[T::Raw] {
     x.as_splat().or(x.as_dense().map(|b| &b[..])).map_or(&[], T::view)
 }
 
-/// The dense result of `shape` that `write` fills.
+/// Returns a dense literal of `shape` that `write` fills in.
 pub(super) fn dense<T: Scalar>(
     dtype: DType,
     shape: &[usize],
@@ -38,7 +39,7 @@ pub(super) fn dense<T: Scalar>(
     Literal::from_bytes(dtype, shape, Bytes::from(bytes)).map_err(|_| Failure::TooLarge)
 }
 
-/// The elements that strides from a start lead to.
+/// Returns the elements at the positions that the strides and the start determine.
 pub(super) fn strided(x: &Literal, shape: &[usize], strides: &[isize], start: isize) -> Result<Literal, Failure> {
     if let Some(result) = uniform(x, shape) {
         return Ok(result);
@@ -72,11 +73,11 @@ fn misfit(from: &[usize], to: &[impl ToString]) -> Failure {
     Failure::Mismatch(format!("a tensor of shape {} does not fit shape {}", shape_text(from), shape_text(to)))
 }
 
-/// The elements under another shape of as many elements.
+/// Returns the elements in another shape with the same number of elements.
 pub(crate) fn reshape(x: &Literal, shape: &[usize]) -> Result<Literal, Failure> {
     let fits = match (element_count(x.shape()), element_count(shape)) {
         (Some(a), Some(b)) => a == b,
-        // Splats beyond the address range.
+        // Splats with more elements than the address space.
         _ => {
             x.shape().iter().try_fold(1u128, |n, &d| n.checked_mul(d as u128))
                 == shape.iter().try_fold(1u128, |n, &d| n.checked_mul(d as u128))
@@ -92,7 +93,8 @@ pub(crate) fn reshape(x: &Literal, shape: &[usize]) -> Result<Literal, Failure> 
     }
 }
 
-/// The shape that `reshape` asks for: 0 copies an extent (unless `allow_zero`), one -1 is inferred.
+/// Returns the target shape of `reshape`. An extent of 0 copies the extent of `from` (unless
+/// `allow_zero`), and one -1 is inferred.
 pub(crate) fn reshape_target(from: &[usize], target: &[i64], allow_zero: bool) -> Result<Shape, Failure> {
     let mut shape = Shape::new();
     let mut inferred = None;
@@ -123,7 +125,7 @@ pub(crate) fn reshape_target(from: &[usize], target: &[i64], allow_zero: bool) -
     Ok(shape)
 }
 
-/// The elements repeated along the axes on which `x` has extent 1 or none.
+/// Repeats the elements along the axes on which `x` has extent 1 or which `x` does not have.
 pub(crate) fn broadcast_to(x: &Literal, shape: &[usize]) -> Result<Literal, Failure> {
     let fits = x.rank() <= shape.len()
         && x.shape().iter().rev().zip(shape.iter().rev()).all(|(&from, &to)| from == to || from == 1);
@@ -134,7 +136,7 @@ pub(crate) fn broadcast_to(x: &Literal, shape: &[usize]) -> Result<Literal, Fail
     strided(x, shape, &broadcast_strides(x.shape(), shape, false), 0)
 }
 
-/// Axis i of the result is axis `axes[i]` of `x`; `None` reverses them.
+/// Permutes the axes: axis i of the result is axis `axes[i]` of `x`. `None` reverses them.
 pub(crate) fn permute_dims(x: &Literal, axes: Option<&[i64]>) -> Result<Literal, Failure> {
     let rank = x.rank();
     let order: SmallVec<[usize; 6]> = match axes {
@@ -153,7 +155,7 @@ pub(crate) fn permute_dims(x: &Literal, axes: Option<&[i64]>) -> Result<Literal,
     strided(x, &shape, &strides, 0)
 }
 
-/// With extents of 1 put in, so that they are at `axes` of the result.
+/// Inserts extents of 1, at the positions `axes` of the result.
 pub(crate) fn expand_dims(x: &Literal, axes: &[i64]) -> Result<Literal, Failure> {
     let named = resolve_axes(axes, x.rank() + axes.len())?;
     let mut old = x.shape().iter();
@@ -161,7 +163,7 @@ pub(crate) fn expand_dims(x: &Literal, axes: &[i64]) -> Result<Literal, Failure>
     reshape(x, &shape)
 }
 
-/// Without the named extents of 1, or without all of them.
+/// Removes the given axes, which must have extent 1, or all axes with extent 1.
 pub(crate) fn squeeze(x: &Literal, axes: Option<&[i64]>) -> Result<Literal, Failure> {
     let named: SmallVec<[bool; 6]> = match axes {
         None => x.shape().iter().map(|&e| e == 1).collect(),
@@ -178,19 +180,20 @@ pub(crate) fn squeeze(x: &Literal, axes: Option<&[i64]>) -> Result<Literal, Fail
     reshape(x, &shape)
 }
 
-/// A part of an axis: a start, a step and a number of elements, all in range.
+/// A part of an axis: a start, a step and a number of elements. All its positions are in range.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Range {
     /// The first element.
     pub(crate) start: usize,
-    /// From one element to the next; not 0.
+    /// The distance from one element to the next; not 0.
     pub(crate) step: i64,
-    /// How many.
+    /// The number of elements.
     pub(crate) count: usize,
 }
 
 impl Range {
-    /// The elements from `begin` to before `end`; negative positions count from the end, and those out of range are clamped.
+    /// Returns the range from `begin` to before `end`. Negative positions count from the end, and
+    /// positions out of range are clamped.
     ///
     /// # Errors
     /// If the step is 0.
@@ -208,7 +211,7 @@ impl Range {
     }
 }
 
-/// The elements of one range for each axis.
+/// Returns the elements in one range for each axis.
 pub(crate) fn slice(x: &Literal, ranges: &[Range]) -> Result<Literal, Failure> {
     let shape: Shape = ranges.iter().map(|r| r.count).collect();
     if let Some(result) = uniform(x, &shape) {
@@ -222,13 +225,13 @@ pub(crate) fn slice(x: &Literal, ranges: &[Range]) -> Result<Literal, Failure> {
     let mut start = 0;
     for (range, &stride) in ranges.iter().zip(&from) {
         start += range.start as isize * stride;
-        // An axis with one element is not walked along, whatever its step.
+        // An axis with one element needs no step.
         strides.push(if range.count > 1 { stride * range.step as isize } else { 0 });
     }
     strided(x, &shape, &strides, start)
 }
 
-/// The parts of an axis that cuts at the given positions make.
+/// Splits an axis at the given positions and returns the parts.
 pub(crate) fn split(x: &Literal, cuts: &[usize], axis: usize) -> Result<Vec<Literal>, Failure> {
     let extent = x.shape()[axis];
     let mut whole: SmallVec<[Range; 6]> = x.shape().iter().map(|&count| Range { start: 0, step: 1, count }).collect();
@@ -243,7 +246,7 @@ pub(crate) fn split(x: &Literal, cuts: &[usize], axis: usize) -> Result<Vec<Lite
     Ok(parts)
 }
 
-/// The operands one after the other along an axis.
+/// Joins the operands along an axis.
 pub(crate) fn concat(operands: &[&Literal], axis: i64) -> Result<Literal, Failure> {
     let dtype = same_dtype(operands)?;
     let mut shape: Shape = operands[0].shape().into();
@@ -257,7 +260,7 @@ pub(crate) fn concat(operands: &[&Literal], axis: i64) -> Result<Literal, Failur
         }
         shape[axis] = shape[axis].checked_add(other.shape()[axis]).ok_or(Failure::TooLarge)?;
     }
-    // Operands without elements do not matter.
+    // Operands without elements are ignored.
     let parts: SmallVec<[&Literal; 8]> = operands.iter().copied().filter(|o| !o.shape().contains(&0)).collect();
     match parts.as_slice() {
         [] => return Ok(Literal::splat_bytes(dtype, &shape, &[])),
@@ -271,7 +274,7 @@ pub(crate) fn concat(operands: &[&Literal], axis: i64) -> Result<Literal, Failur
         }
     }
     dispatch!(size dtype, T => {
-        // How many neighbouring elements of each operand lie together in the result.
+        // The number of consecutive elements of each operand that are contiguous in the result.
         let runs: SmallVec<[usize; 8]> =
             parts.iter().map(|o| o.shape()[axis..].iter().product()).collect();
         let outer: usize = shape[..axis].iter().product();

@@ -1,4 +1,5 @@
-//! Index maps that are one map an axis: tiles, padding, crops; and those of the last two axes: triangles and blocks.
+//! Index maps that are separable by axis, such as tiles, padding and crops, and maps of the last
+//! two axes: triangles and blocks.
 
 use anfora_ir::{DType, Literal, Shape, element_count};
 
@@ -7,8 +8,9 @@ use super::index::{dense, elements, permute_dims, reshape, uniform};
 use super::strides::row_major;
 use super::{Failure, shape_text};
 
-/// Every element of the result is the one of `x` at places that are found for each axis apart, or `fill` where an axis has none there.
-/// `maps` has a map for each axis, or `None` for one that stays as it is. Gives an error if such an axis has another extent.
+/// Returns a tensor each of whose elements is the element of `x` at a position that is computed for
+/// each axis separately, or `fill` where a map returns `None`. `maps` has a map for each axis, or
+/// `None` for an axis that stays as it is. Returns an error if the extent of such an axis changes.
 pub(crate) fn separable<M: Fn(usize) -> Option<usize>>(
     x: &Literal,
     shape: &[usize],
@@ -27,7 +29,7 @@ pub(crate) fn separable<M: Fn(usize) -> Option<usize>>(
     if (fill.is_none_or(same) || shape.contains(&0))
         && let Some(result) = uniform(x, shape)
     {
-        // Nothing of nothing is not an element.
+        // A result with elements cannot come from an `x` without elements.
         if !x.shape().contains(&0) || shape.contains(&0) {
             return Ok(result);
         }
@@ -42,7 +44,7 @@ pub(crate) fn separable<M: Fn(usize) -> Option<usize>>(
     let moved = maps.iter().rposition(Option::is_some).map_or(0, |a| a + 1);
     let inner: usize = shape[moved..].iter().product();
     let splat = x.as_splat().is_some();
-    // Of a splat, places do not matter, and its extents may be past what can be counted.
+    // The positions in a splat are irrelevant, and its extents may overflow.
     let strides = if splat { smallvec::smallvec![0; x.rank()] } else { row_major(x.shape()) };
     dispatch!(size x.dtype(), T => {
         let source = elements::<T>(x);
@@ -82,7 +84,7 @@ pub(crate) fn separable<M: Fn(usize) -> Option<usize>>(
     })
 }
 
-/// The shape of a tensor that is repeated so often along each axis.
+/// Returns the shape of a tensor that is repeated `repeats` times along each axis.
 pub(crate) fn tiled_shape(shape: &[usize], repeats: &[i64]) -> Result<Shape, Failure> {
     if shape.len() != repeats.len() {
         return Err(Failure::Mismatch(format!("{} repeats for rank {}", repeats.len(), shape.len())));
@@ -94,7 +96,7 @@ pub(crate) fn tiled_shape(shape: &[usize], repeats: &[i64]) -> Result<Shape, Fai
     shape.iter().zip(repeats).map(extent).collect()
 }
 
-/// The tensor repeated along its axes.
+/// Repeats a tensor along its axes.
 pub(crate) fn tile(x: &Literal, repeats: &[i64]) -> Result<Literal, Failure> {
     let shape = tiled_shape(x.shape(), repeats)?;
     let maps: Vec<_> = x.shape().iter().zip(repeats).map(|(&e, &r)| (r != 1).then_some(move |i| Some(i % e))).collect();
@@ -110,7 +112,8 @@ pub(crate) enum Triangle {
     Upper,
 }
 
-/// One side of the diagonal of the last two axes, 0 on the other. The diagonal is `k` to the right of the main one.
+/// Returns the elements on one side of the diagonal of the last two axes, and 0 on the other side.
+/// The diagonal is `k` to the right of the main diagonal.
 pub(crate) fn triangle(x: &Literal, k: i64, side: Triangle) -> Result<Literal, Failure> {
     let &[.., rows, columns] = x.shape() else {
         return Err(Failure::Mismatch(format!("a tensor of rank {} has no diagonal", x.rank())));
@@ -126,7 +129,7 @@ pub(crate) fn triangle(x: &Literal, k: i64, side: Triangle) -> Result<Literal, F
         let source = elements::<T>(x);
         dense::<T>(x.dtype(), x.shape(), |out| {
             for (n, row) in out.chunks_exact_mut(columns).enumerate() {
-                // The first column past the diagonal's.
+                // The column of the diagonal in this row.
                 let diagonal = i64::try_from(n % rows).unwrap_or(i64::MAX).saturating_add(k);
                 let place = |p: i64| usize::try_from(p.max(0)).map_or(columns, |p| p.min(columns));
                 let kept = match side {
@@ -142,7 +145,8 @@ pub(crate) fn triangle(x: &Literal, k: i64, side: Triangle) -> Result<Literal, F
     })
 }
 
-/// Ones on the diagonal that is `k` to the right of the main one, zeros elsewhere.
+/// Returns a matrix with ones on the diagonal that is `k` to the right of the main diagonal, and
+/// zeros elsewhere.
 pub(crate) fn eye(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<Literal, Failure> {
     let shape = [rows, columns];
     let [zero, one] = [0, 1].map(|v| super::creation::constant(&[], dtype, v));
@@ -168,7 +172,7 @@ pub(crate) fn eye(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<L
     })
 }
 
-/// In which order the channels of blocks lie.
+/// The order of the channels of blocks.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum BlockOrder {
     /// Row and column in the block, then depth.
@@ -177,7 +181,7 @@ pub(crate) enum BlockOrder {
     DepthFirst,
 }
 
-/// The extents of an image tensor and the block, which is not 0.
+/// Returns the extents of an image tensor and the size of its blocks, which is not 0.
 fn image(x: &[usize], block: i64) -> Result<([usize; 4], usize), Failure> {
     let image = <[usize; 4]>::try_from(x);
     let image = image.map_err(|_| Failure::Mismatch(format!("an image of rank {}, not 4", x.len())))?;
@@ -185,7 +189,7 @@ fn image(x: &[usize], block: i64) -> Result<([usize; 4], usize), Failure> {
     Ok((image, size.ok_or_else(|| Failure::Mismatch(format!("blocks of size {block}")))?))
 }
 
-/// The shape of [`depth_to_space`].
+/// Returns the shape of [`depth_to_space`].
 pub(crate) fn depth_to_space_shape(x: &[usize], block: i64) -> Result<[usize; 4], Failure> {
     let ([n, c, h, w], b) = image(x, block)?;
     if c % (b * b) != 0 {
@@ -195,7 +199,7 @@ pub(crate) fn depth_to_space_shape(x: &[usize], block: i64) -> Result<[usize; 4]
     Ok([n, c / (b * b), times(h)?, times(w)?])
 }
 
-/// Channels become blocks of the last two axes.
+/// Moves channels into blocks of the last two axes.
 pub(crate) fn depth_to_space(x: &Literal, block: i64, order: BlockOrder) -> Result<Literal, Failure> {
     let shape = depth_to_space_shape(x.shape(), block)?;
     let ([n, _, h, w], b) = image(x.shape(), block)?;
@@ -209,7 +213,7 @@ pub(crate) fn depth_to_space(x: &Literal, block: i64, order: BlockOrder) -> Resu
     reshape(&permute_dims(&reshape(x, &apart)?, Some(&axes))?, &shape)
 }
 
-/// The shape of [`space_to_depth`].
+/// Returns the shape of [`space_to_depth`].
 pub(crate) fn space_to_depth_shape(x: &[usize], block: i64) -> Result<[usize; 4], Failure> {
     let ([n, c, h, w], b) = image(x, block)?;
     if h % b != 0 || w % b != 0 {
@@ -218,7 +222,7 @@ pub(crate) fn space_to_depth_shape(x: &[usize], block: i64) -> Result<[usize; 4]
     Ok([n, c.checked_mul(b * b).ok_or(Failure::TooLarge)?, h / b, w / b])
 }
 
-/// Blocks of the last two axes become channels.
+/// Moves blocks of the last two axes into channels.
 pub(crate) fn space_to_depth(x: &Literal, block: i64, order: BlockOrder) -> Result<Literal, Failure> {
     let shape = space_to_depth_shape(x.shape(), block)?;
     let ([n, c, h, w], b) = image(x.shape(), block)?;
@@ -233,9 +237,9 @@ pub(crate) fn space_to_depth(x: &Literal, block: i64, order: BlockOrder) -> Resu
     reshape(&permute_dims(&reshape(x, &apart)?, Some(&axes))?, &shape)
 }
 
-/// The extents before an axis and from there on, each as one.
+/// Returns the product of the extents before an axis and the product of the others.
 pub(crate) fn flattened_shape(shape: &[usize], axis: i64) -> Result<[usize; 2], Failure> {
-    // The axis may be the rank, too.
+    // The axis may equal the rank.
     let axis = match axis {
         a if a == shape.len() as i64 => shape.len(),
         a => super::strides::resolve_axis(a, shape.len())?,

@@ -1,4 +1,4 @@
-//! Losses: what the log-probabilities of the right classes come to.
+//! Losses: reductions of the log-probabilities of the target classes.
 
 use anfora_ir::{Literal, Shape, element_count};
 
@@ -8,19 +8,19 @@ use super::number::{Calc, FloatNumber};
 use super::view::{Output, View};
 use super::{Failure, shape_text};
 
-/// What becomes of the losses of the samples.
+/// The reduction of the losses of the samples.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Reduction {
-    /// Each stays.
+    /// No reduction: each loss is an element of the result.
     None,
-    /// Their sum, divided by that of their weights.
+    /// The sum of the losses, divided by the sum of their weights.
     Mean,
-    /// Their sum.
+    /// The sum of the losses.
     Sum,
 }
 
 impl Reduction {
-    /// The one of a name.
+    /// Returns the reduction with the name `name`.
     ///
     /// # Errors
     /// If there is none.
@@ -36,17 +36,18 @@ impl Reduction {
     }
 }
 
-/// How losses are taken.
+/// The parameters of a loss.
 #[derive(Copy, Clone)]
 pub(crate) struct Loss<'a> {
-    /// One element a class.
+    /// A weight for each class.
     pub(crate) weights: Option<&'a Literal>,
     pub(crate) reduction: Reduction,
     /// Samples of this class do not count.
     pub(crate) ignored: Option<i64>,
 }
 
-/// The log-softmax of the scores along the classes (axis 1) is what the losses are of; the second result.
+/// Returns the losses of the log-softmax of the scores along the classes (axis 1), and the
+/// log-softmax itself.
 pub(crate) fn softmax_cross_entropy(
     scores: &Literal,
     targets: &Literal,
@@ -59,7 +60,8 @@ pub(crate) fn softmax_cross_entropy(
     Ok([nll_loss(&log_probabilities, targets, loss)?, log_probabilities])
 }
 
-/// `-x[n, targets[n, …], …]` of all samples, by weight. `x` is `(n, classes, …)`, the targets are `(n, …)`.
+/// Returns `-x[n, targets[n, …], …]` times the weight of the class, for all samples, and reduces
+/// it. `x` is `(n, classes, …)`, and the targets are `(n, …)`.
 pub(crate) fn nll_loss(x: &Literal, targets: &Literal, loss: Loss<'_>) -> Result<Literal, Failure> {
     let dtype = same_dtype(&[&[x][..], loss.weights.as_slice()].concat())?;
     let [batch, classes, behind @ ..] = x.shape() else {
@@ -76,11 +78,11 @@ pub(crate) fn nll_loss(x: &Literal, targets: &Literal, loss: Loss<'_>) -> Result
     dispatch!(float dtype, T => nll_loss_of::<T>(x, targets, *classes, &samples, loss))
 }
 
-/// The losses of samples and their weights, summed up.
+/// The sums of the losses of samples and of their weights.
 struct Total<C> {
     losses: C,
     weights: C,
-    /// How many samples count.
+    /// The number of samples that count.
     count: u128,
 }
 
@@ -92,13 +94,13 @@ fn nll_loss_of<T: FloatNumber>(
     loss: Loss<'_>,
 ) -> Result<Literal, Failure> {
     let (view, weights) = (View::<T>::new(x), loss.weights.map(View::<T>::new));
-    // The class of a target; `None` if it is ignored.
+    // Returns the class of a target; `None` if it is ignored.
     let class = |target: i64| match usize::try_from(target) {
         _ if Some(target) == loss.ignored => Ok(None),
         Ok(class) if class < classes => Ok(Some(class)),
         _ => Err(Failure::Index { index: target, extent: classes }),
     };
-    // The loss and the weight of a sample of which the element of its class is `e`.
+    // Returns the loss and the weight of a sample from the element `e` of its class.
     let weighted = |e: T, class: usize| {
         let weight = weights.map(|w| w.get(class).widen());
         let negative = e.widen().neg();
@@ -134,7 +136,7 @@ fn nll_loss_of<T: FloatNumber>(
             });
         }
     }
-    // Some operand is written out, and has at least as many elements as there are samples.
+    // Some operand is dense and has at least as many elements as there are samples.
     let listed = match one_target {
         Some(_) => None,
         None => Some(targets.to_i64s().ok_or_else(|| Failure::Mismatch("a target is no class".into()))?),
@@ -169,7 +171,7 @@ fn nll_loss_of<T: FloatNumber>(
     }
 }
 
-/// The class that all targets name.
+/// Returns the class that all targets name.
 fn first_target(targets: &Literal) -> Result<i64, Failure> {
     let one = Literal::splat_bytes(targets.dtype(), &[1], targets.as_splat().unwrap_or_default());
     match one.to_i64s().as_deref() {

@@ -1,5 +1,6 @@
-//! Matrix products. Every element of a result is `0 + a0 * b0 + a1 * b1 + …`, in this order and without fusing, however the loops
-//! are blocked; float16 and bfloat16 are summed in float32, integers wrap.
+//! Matrix products. Every element of a result is `0 + a0 * b0 + a1 * b1 + …`, in this order and
+//! without fused operations, for every blocking of the loops. float16 and bfloat16 are summed in
+//! float32; integers wrap.
 
 use anfora_ir::{Literal, Shape, element_count};
 #[cfg(feature = "kernels")]
@@ -14,25 +15,28 @@ use super::strides::{Strides, Walk, broadcast_shapes, broadcast_strides};
 use super::view::{Output, View, filled};
 use super::{Failure, shape_text};
 
-/// Rows of a tile of the result.
+/// The number of rows of a tile of the result.
 const TILE_ROWS: usize = 4;
-/// Columns of a tile of the result, of elements of up to 4 bytes: two vectors of 32 bytes.
+/// The number of columns of a tile of the result, for elements of up to 4 bytes: two vectors of 32
+/// bytes.
 const TILE_COLUMNS: usize = 16;
-/// Likewise, of larger elements.
+/// The number of columns of a tile of the result, for larger elements.
 const TILE_COLUMNS_WIDE: usize = 8;
-/// How much of the summed axis is packed at a time.
+/// The number of terms of the summed axis that are packed at a time.
 const DEPTH: usize = 256;
-/// How many columns are packed at a time; a multiple of the tile's.
+/// The number of columns that are packed at a time; a multiple of the columns of a tile.
 const COLUMNS: usize = 128;
 
-/// One side of a product: lanes (rows on the left, columns on the right), each of which has as many terms as the product is deep.
+/// One operand of a product, as lanes: the rows of the left operand, or the columns of the right
+/// one. Each lane has as many terms as the depth of the product.
 pub(crate) trait Lanes<C> {
-    /// Writes the named part to `panel`, tile after tile of `width` lanes, in a tile term after term, in a term lane after lane.
-    /// What lies in `panel` beyond the last lane does not matter.
+    /// Writes a part of the operand to `panel`: tiles of `width` lanes, each as a sequence of
+    /// terms, each of which has an element for each lane. Elements of `panel` beyond the last lane
+    /// are ignored.
     fn pack(&self, part: Part, width: usize, panel: &mut [C]);
 }
 
-/// A part of one side of a product.
+/// A part of one operand of a product.
 #[derive(Copy, Clone)]
 pub(crate) struct Part {
     pub(crate) first_lane: usize,
@@ -41,7 +45,7 @@ pub(crate) struct Part {
     pub(crate) terms: usize,
 }
 
-/// Lanes that lie in an operand with strides; stride 0 repeats.
+/// Lanes of an operand with strides. A stride of 0 repeats.
 #[derive(Copy, Clone)]
 pub(crate) struct Strided<'a, T: Scalar> {
     pub(crate) raw: &'a [T::Raw],
@@ -84,7 +88,7 @@ impl<T: Number> Lanes<T::Calc> for Strided<'_, T> {
     }
 }
 
-/// Extents of a product.
+/// The extents of a product.
 #[derive(Copy, Clone)]
 pub(crate) struct Extents {
     pub(crate) rows: usize,
@@ -92,9 +96,10 @@ pub(crate) struct Extents {
     pub(crate) columns: usize,
 }
 
-/// Adds the product of `a` and `b` to `out` (row-major), term after term.
+/// Adds the product of `a` and `b` to `out` (row-major), in the order of the terms.
 ///
-/// Panels of both are packed so that the innermost loop reads memory in order and keeps a tile of the result in registers.
+/// Panels of both operands are packed so that the innermost loop reads memory sequentially and
+/// keeps a tile of the result in registers.
 pub(crate) fn accumulate<C: Calc>(
     extents: Extents,
     a: &impl Lanes<C>,
@@ -143,16 +148,17 @@ fn accumulate_tiles<C: Calc, const TILE: usize>(
     Ok(())
 }
 
-/// Packed rows times the tiles of packed columns. It is compiled for each size of vectors, and nothing is fused for any of them.
+/// The product of packed rows and the tiles of packed columns. It is compiled for each vector size,
+/// without fused operations.
 struct TileRow<'a, C, const ROWS: usize, const TILE: usize> {
     a: &'a [[C; ROWS]],
-    /// Tile after tile, each with as many terms as `a`.
+    /// A sequence of tiles, each with as many terms as `a`.
     b: &'a [[C; TILE]],
-    /// From the first element on.
+    /// The result, from the first element of these rows on.
     out: &'a mut [C],
-    /// The distance of the rows of the result.
+    /// The distance between rows of the result.
     stride: usize,
-    /// How many columns there are.
+    /// The number of columns.
     width: usize,
 }
 
@@ -169,7 +175,7 @@ impl<C: Calc, const ROWS: usize, const TILE: usize> WithSimd for TileRow<'_, C, 
     }
 }
 
-/// Adds the products of packed lanes to a tile of the result, of which there are `width` columns.
+/// Adds the products of packed lanes to a tile of the result with `width` columns.
 #[inline(always)]
 fn multiply_tile<C: Calc, const ROWS: usize, const TILE: usize>(
     a: &[[C; ROWS]],
@@ -197,14 +203,15 @@ fn multiply_tile<C: Calc, const ROWS: usize, const TILE: usize>(
 /// One operand: a stack of matrices, as lanes, over leading axes that broadcast.
 struct Stack<'a, T: Scalar> {
     view: View<'a, T>,
-    /// Strides of the leading axes.
+    /// The strides of the leading axes.
     batch: Strides,
     lane: usize,
     term: usize,
 }
 
 impl<'a, T: Scalar> Stack<'a, T> {
-    /// `lane` and `term` are the strides inside a matrix of `size` elements.
+    /// Returns a stack of matrices with `size` elements each. `lane` and `term` are the strides in
+    /// a matrix.
     fn new(x: &'a Literal, size: usize, lane: usize, term: usize, batch: &[usize]) -> Stack<'a, T> {
         let view = View::<T>::new(x);
         if view.splat.is_some() {
@@ -224,7 +231,8 @@ fn do_not_multiply(a: &Literal, b: &Literal) -> Failure {
     Failure::Mismatch(format!("shapes {} and {} do not multiply", shape_text(a.shape()), shape_text(b.shape())))
 }
 
-/// The product as numpy's `matmul`: rank-1 operands are a row and a column, leading axes broadcast.
+/// Multiplies matrices with the semantics of numpy's `matmul`: rank-1 operands are a row and a
+/// column, and leading axes broadcast.
 pub(crate) fn matmul(a: &Literal, b: &Literal) -> Result<Literal, Failure> {
     let dtype = same_dtype(&[a, b])?;
     let mismatch = || do_not_multiply(a, b);
@@ -258,8 +266,8 @@ pub(crate) fn matmul(a: &Literal, b: &Literal) -> Result<Literal, Failure> {
     })
 }
 
-/// The products of two stacks of matrices. `finish` makes an element from its sum, its row and its column; `uniform` says that
-/// equal sums make equal elements.
+/// Multiplies two stacks of matrices. `finish` computes an element from its sum, its row and its
+/// column. If `uniform` is true, `finish` maps equal sums to equal elements.
 fn product<T: Number>(
     a: Stack<'_, T>,
     b: Stack<'_, T>,
@@ -283,10 +291,11 @@ fn product<T: Number>(
     {
         return Ok(Literal::splat(shape, finish(sum, 0, 0)));
     }
-    // The rows of a product with a splat on the left are equal, and so are the columns of one with a splat on the right.
+    // With a splat on the left, all rows of the product are equal. With a splat on the right, all
+    // columns are.
     let computed_rows = if a.view.splat.is_some() { 1 } else { rows };
     let computed_columns = if b.view.splat.is_some() { 1 } else { columns };
-    // Tiles are wide: a narrow product is computed as the transposed one.
+    // Tiles are wide, so a narrow product is computed as its transpose.
     let swap = computed_columns < TILE_COLUMNS_WIDE && computed_rows > computed_columns;
     let mut out = Output::<T>::new(shape)?;
     let raw = out.raw();
@@ -324,7 +333,7 @@ fn product<T: Number>(
     out.finish()
 }
 
-/// What `gemm` does besides multiplying.
+/// The parameters of `gemm`.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(crate) struct Gemm {
     pub(crate) alpha: f64,
@@ -333,7 +342,8 @@ pub(crate) struct Gemm {
     pub(crate) trans_b: bool,
 }
 
-/// `alpha * a * b + beta * c`, with `a` and `b` transposed if asked, and `c` broadcast to the result.
+/// Returns `alpha * a * b + beta * c`. `how` specifies whether `a` and `b` are transposed, and `c`
+/// broadcasts to the result.
 pub(crate) fn gemm(a: &Literal, b: &Literal, c: Option<&Literal>, how: Gemm) -> Result<Literal, Failure> {
     let dtype = same_dtype(&[&[a, b][..], c.as_slice()].concat())?;
     let mismatch = || do_not_multiply(a, b);
@@ -390,7 +400,7 @@ mod tests {
     use super::super::test_values::noise;
     use super::*;
 
-    /// The definition.
+    /// Computes a product by its definition.
     fn slow(a: &Literal, b: &Literal, [m, k, n]: [usize; 3]) -> Vec<f32> {
         let (x, y) = (a.elements::<f32>().unwrap(), b.elements::<f32>().unwrap());
         let mut out = Vec::new();

@@ -1,12 +1,15 @@
-//! The loops that compute. There are five shapes of loop: elementwise with broadcasting, reduction, index map, window and
-//! matrix product; an op chooses one and says what it does with an element.
+//! The loops of the kernels. There are five kinds of loops: elementwise with broadcasting,
+//! reduction, index map, window and matrix product. An operator selects a kind and supplies the
+//! computation on an element.
 //!
 //! # Rules
-//! - Results have the same bits on every machine: functions come from `libm`, nothing is fused, sums add in ascending index
-//!   order, and a NaN that is computed is the canonical one.
-//! - A splat is handled as one element wherever the result allows, and never written out for its own sake.
-//! - A kernel takes memory for its operands and its result, not beyond; the caller looks at the size of the result first.
-//! - No panic, whatever the operands.
+//! - Results have the same bits on every machine: functions come from `libm`, operations are not
+//!   fused, sums add in ascending index order, and a computed NaN is the canonical NaN.
+//! - A splat is processed as one element where the result allows it, and is not expanded without
+//!   need.
+//! - A kernel allocates memory only in proportion to its operands and its result. The caller checks
+//!   the size of the result first.
+//! - A kernel does not panic, whatever the operands are.
 
 use anfora_ir::DType;
 
@@ -48,7 +51,7 @@ pub(crate) mod transposed;
 mod view;
 pub(crate) mod window;
 
-/// Why a call has no result.
+/// The error of a call that has no result.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
@@ -58,56 +61,57 @@ pub enum Failure {
     /// Two extents do not broadcast.
     #[error("extents {left} and {right} of axis {axis} do not broadcast")]
     Broadcast {
-        /// Axis of the result.
+        /// The axis of the result.
         axis: usize,
-        /// Extent of the first operand.
+        /// The extent of the first operand.
         left: usize,
-        /// Extent of the second.
+        /// The extent of the second operand.
         right: usize,
     },
     /// An axis is out of range.
     #[error("axis {axis} is out of range for rank {rank}")]
     Axis {
-        /// As given.
+        /// The axis as given.
         axis: i64,
-        /// Rank of the tensor.
+        /// The rank of the tensor.
         rank: usize,
     },
     /// An axis is named twice.
     #[error("axis {axis} is named twice")]
     AxisTwice {
-        /// As given.
+        /// The axis as given.
         axis: i64,
     },
     /// An index is out of range.
     #[error("index {index} is out of range for extent {extent}")]
     Index {
-        /// As given.
+        /// The index as given.
         index: i64,
-        /// Of the indexed axis.
+        /// The extent of the indexed axis.
         extent: usize,
     },
-    /// Operands or attributes do not go together.
+    /// Operands or attributes do not fit together.
     #[error("{0}")]
     Mismatch(String),
-    /// The op does not compute with this element type.
+    /// The operator does not support this element type.
     #[error("no kernel for {0}")]
     ElementType(DType),
-    /// The result does not fit in memory's address range.
+    /// The result does not fit in the address space.
     #[error("the result is too large")]
     TooLarge,
     /// The call would take too long.
     #[error("the call takes too many steps")]
     TooLong,
-    /// A reduction that has no value for no elements.
+    /// A reduction of no elements that has no identity.
     #[error("nothing to reduce")]
     Empty,
 }
 
-/// The most steps where an operand is a splat, so that no time of its own went into making it.
+/// The most steps of a call with a splat operand, since a splat may have many elements without
+/// cost.
 const MOST_STEPS: u128 = 1 << 26;
 
-/// A shape for a message.
+/// Returns the text of a shape for a message.
 pub(crate) fn shape_text(shape: &[impl ToString]) -> String {
     let extents: Vec<String> = shape.iter().map(|e| e.to_string()).collect();
     if let [one] = extents.as_slice() { format!("({one},)") } else { format!("({})", extents.join(", ")) }

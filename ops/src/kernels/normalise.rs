@@ -1,4 +1,4 @@
-//! Normalisations: each element is scaled by what its neighbours along some axes come to.
+//! Normalisations that scale each element by a function of its neighbours along some axes.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::strides::{Around, resolve_axis};
 use super::view::{Output, View, filled};
 use super::{Failure, shape_text};
 
-/// The parameters of a normalisation, one element a channel, as their calculation type.
+/// Returns the elements of a parameter, one for each channel, in the calculation type.
 fn channels<T: Number>(x: &Literal, extent: usize) -> Result<Vec<T::Calc>, Failure> {
     let view = View::<T>::new(x);
     match view.splat {
@@ -19,7 +19,7 @@ fn channels<T: Number>(x: &Literal, extent: usize) -> Result<Vec<T::Calc>, Failu
     }
 }
 
-/// The operands of a batch normalisation besides `x`; each has one element a channel.
+/// The operands of a batch normalisation besides `x`. Each has an element for each channel.
 pub(crate) struct Statistics<'a> {
     pub(crate) scale: &'a Literal,
     pub(crate) bias: &'a Literal,
@@ -27,7 +27,7 @@ pub(crate) struct Statistics<'a> {
     pub(crate) var: &'a Literal,
 }
 
-/// `(x - mean) * (scale / sqrt(var + epsilon)) + bias`, by channel along `axis`.
+/// Returns `(x - mean) * (scale / sqrt(var + epsilon)) + bias`, by channel along `axis`.
 pub(crate) fn batch_norm(
     x: &Literal,
     statistics: &Statistics<'_>,
@@ -96,14 +96,15 @@ fn batch_norm_of<T: FloatNumber>(
     out.finish()
 }
 
-/// The exponential or the logarithm of it.
+/// The form of a softmax: the exponentials or their logarithms.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Softmax {
     Plain,
     Log,
 }
 
-/// `exp(x - m) / Σ exp(x - m)` along neighbouring axes that count as one, where `m` is the largest element; or `x - m - log(Σ …)`.
+/// Returns `exp(x - m) / Σ exp(x - m)`, or `x - m - log(Σ …)`, along consecutive axes that are
+/// treated as one. `m` is the largest element along them.
 pub(crate) fn softmax(kind: Softmax, x: &Literal, axes: Range<usize>) -> Result<Literal, Failure> {
     dispatch!(float x.dtype(), T => softmax_of::<T>(kind, x, axes))
 }
@@ -151,7 +152,8 @@ fn softmax_of<T: FloatNumber>(kind: Softmax, x: &Literal, axes: Range<usize>) ->
     out.finish()
 }
 
-/// 1 at the first largest element along neighbouring axes that count as one, 0 elsewhere. A NaN is the largest.
+/// Returns 1 at the first largest element along consecutive axes that are treated as one, and 0
+/// elsewhere. A NaN is the largest.
 pub(crate) fn hardmax(x: &Literal, axes: Range<usize>) -> Result<Literal, Failure> {
     dispatch!(float x.dtype(), T => hardmax_of::<T>(x, axes))
 }
@@ -176,11 +178,11 @@ fn hardmax_of<T: FloatNumber>(x: &Literal, axes: Range<usize>) -> Result<Literal
     out.finish()
 }
 
-/// The most products that [`lrn`] sums. Windows of any size that models have stay far below; those of as many channels as there are would be
-/// quadratic in them.
+/// The most products that [`lrn`] sums. The window sizes in models stay far below it. A window over
+/// all channels would take quadratic time in the number of channels.
 const MAX_RESPONSES: u128 = 1 << 36;
 
-/// How local response normalisation scales.
+/// The parameters of local response normalisation.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(crate) struct Response {
     pub(crate) size: i64,
@@ -189,7 +191,8 @@ pub(crate) struct Response {
     pub(crate) bias: f64,
 }
 
-/// `x / (bias + alpha / size * Σ x²) ^ beta`, the sum over `size` channels (axis 1) around the element's.
+/// Returns `x / (bias + alpha / size * Σ x²) ^ beta`, where the sum is over `size` channels (axis
+/// 1) around the channel of the element.
 pub(crate) fn lrn(x: &Literal, how: Response) -> Result<Literal, Failure> {
     if x.rank() < 2 {
         return Err(Failure::Mismatch("the operand has no channels".into()));
@@ -213,7 +216,7 @@ fn lrn_of<T: FloatNumber>(x: &Literal, how: Response) -> Result<Literal, Failure
     let view = View::<T>::new(x);
     let (beta, bias) = (T::Calc::from_f64(how.beta), T::Calc::from_f64(how.bias));
     let factor = T::Calc::from_f64(how.alpha).div(T::Calc::from_f64(how.size as f64));
-    // From `before` channels earlier to `after` channels later.
+    // The window reaches from `before` channels earlier to `after` channels later.
     let before = usize::try_from((how.size - 1) / 2).unwrap_or(usize::MAX);
     let after = usize::try_from(how.size - 1 - (how.size - 1) / 2).unwrap_or(usize::MAX);
     let raw = out.raw();

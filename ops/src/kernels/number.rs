@@ -1,21 +1,23 @@
-//! The numbers that kernels compute with: how an element is stored, and the type that its arithmetic is done in.
+//! The numbers that kernels compute with: the stored form of an element, and the type of its
+//! arithmetic.
 
 use anfora_ir::Element;
 use half::{bf16, f16};
 
-/// An element type that kernels compute with: `bool`, the integers of 8 to 64 bits, and the floating-point numbers of 16 to 64 bits.
+/// An element type that kernels compute with: `bool`, the integers of 8 to 64 bits, and the floats
+/// of 16 to 64 bits.
 pub trait Scalar: Element {
-    /// An element as it lies in a literal's payload: its little-endian bytes.
+    /// The form of an element in a literal's payload: its little-endian bytes.
     type Raw: Copy + PartialEq + Default + Send + Sync + 'static;
-    /// The payload as elements. Bytes after the last whole element are left out.
+    /// Returns the payload as elements. Bytes after the last whole element are ignored.
     fn view(bytes: &[u8]) -> &[Self::Raw];
-    /// The payload as elements to write.
+    /// Returns the payload as mutable elements.
     fn view_mut(bytes: &mut [u8]) -> &mut [Self::Raw];
-    /// Decodes.
+    /// Decodes an element.
     fn load(raw: Self::Raw) -> Self;
-    /// Encodes.
+    /// Encodes an element.
     fn store(self) -> Self::Raw;
-    /// Itself; every NaN as the canonical one.
+    /// Returns the value, with every NaN replaced by the canonical NaN.
     fn canonical(self) -> Self;
 }
 
@@ -76,19 +78,20 @@ impl Scalar for bool {
     }
 }
 
-/// An element type with the type that its arithmetic is done in: float32 for the 16-bit floats, else itself.
+/// An element type with the type of its arithmetic: float32 for the 16-bit floats, the type itself
+/// otherwise.
 pub(crate) trait Number: Scalar {
-    /// What arithmetic is done in.
+    /// The type of arithmetic.
     type Calc: Calc;
-    /// Exact.
+    /// Converts to the type of arithmetic, exactly.
     fn widen(self) -> Self::Calc;
-    /// Rounds to nearest even; every NaN becomes the canonical one.
+    /// Rounds to nearest even. Every NaN becomes the canonical NaN.
     fn narrow(value: Self::Calc) -> Self;
 }
 
 /// A floating-point element type.
 pub(crate) trait FloatNumber: Number<Calc: Real + Into<f64>> {
-    /// The nearest value, in one rounding; the canonical NaN for a NaN.
+    /// Returns the nearest value, with a single rounding, or the canonical NaN for a NaN.
     fn nearest(value: f64) -> Self;
 }
 
@@ -121,7 +124,7 @@ macro_rules! integer_numbers {
 }
 integer_numbers!(i8 i16 i32 i64 u8 u16 u32 u64);
 
-/// Ordered like the integers 0 and 1, for the ops that compare.
+/// Ordered like the integers 0 and 1, for operators that compare.
 impl Number for bool {
     type Calc = u8;
     #[inline(always)]
@@ -144,7 +147,7 @@ macro_rules! float_numbers {
             }
             #[inline(always)]
             fn narrow(value: $calc) -> $ty {
-                // On integers, because to the compiler one NaN is as good as another.
+                // Compares bits, since the compiler may replace a NaN by another NaN.
                 let bits = <$ty>::to_bits($narrow(value));
                 <$ty>::from_bits(if bits & !(1 << (<$ty as Element>::DTYPE.bits() - 1)) > $infinity { $nan } else { bits })
             }
@@ -158,7 +161,7 @@ float_numbers! {
     f64, f64, 0x7ff8_0000_0000_0000, 0x7ff0_0000_0000_0000, std::convert::identity, std::convert::identity;
 }
 
-/// Arithmetic: wrapping on integers, IEEE 754 on floats.
+/// Arithmetic that wraps on integers and follows IEEE 754 on floats.
 pub(crate) trait Calc: Copy + PartialEq + PartialOrd + Send + Sync + 'static {
     const ZERO: Self;
     const ONE: Self;
@@ -169,15 +172,15 @@ pub(crate) trait Calc: Copy + PartialEq + PartialOrd + Send + Sync + 'static {
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
-    /// Truncates on integers; a zero divisor gives 0 there, so the caller looks first.
+    /// Truncates on integers. A zero integer divisor gives 0, so the caller must check it first.
     fn div(self, other: Self) -> Self;
-    /// Rounds down; zero divisors as with `div`.
+    /// Rounds down. Zero divisors are treated as by `div`.
     fn floor_div(self, other: Self) -> Self;
-    /// The remainder of `div`, with the sign of `self`.
+    /// Returns the remainder of `div`, with the sign of `self`.
     fn rem(self, other: Self) -> Self;
-    /// The remainder of `floor_div`, with the sign of `other`.
+    /// Returns the remainder of `floor_div`, with the sign of `other`.
     fn floor_rem(self, other: Self) -> Self;
-    /// `None` for an integer 0 to a negative power.
+    /// Returns the power, or `None` for an integer 0 to a negative power.
     fn power(self, exponent: Self) -> Option<Self>;
     fn neg(self) -> Self;
     fn abs(self) -> Self;
@@ -187,17 +190,18 @@ pub(crate) trait Calc: Copy + PartialEq + PartialOrd + Send + Sync + 'static {
     fn round(self) -> Self;
     fn trunc(self) -> Self;
     fn is_nan(self) -> bool;
-    /// The larger; NaN if one is.
+    /// Returns the larger value, or NaN if one of them is NaN.
     fn larger(self, other: Self) -> Self;
-    /// The smaller; NaN if one is.
+    /// Returns the smaller value, or NaN if one of them is NaN.
     fn smaller(self, other: Self) -> Self;
-    /// `0 + self + self + …` with `count` additions, in a time that does not depend on `count`.
+    /// Returns `0 + self + self + …` with `count` additions, in a time that does not depend on
+    /// `count`.
     fn repeat_add(self, count: u128) -> Self;
-    /// `1 * self * self * …` with `count` factors; `None` if it takes too long.
+    /// Returns `1 * self * self * …` with `count` factors, or `None` if it takes too long.
     fn repeat_mul(self, count: u128) -> Option<Self>;
-    /// The nearest value to a count.
+    /// Returns the value nearest to a count.
     fn from_count(count: u128) -> Self;
-    /// Conversion of an attribute; truncates on integers.
+    /// Converts an attribute. Truncates on integers.
     fn from_f64(value: f64) -> Self;
 }
 
@@ -276,8 +280,8 @@ integer_calc! {
     i8 i16 i32 i64 u8 u16 u32 u64
 }
 
-/// An integer to the power of another: wrapped around, or for a negative exponent the real result truncated toward zero; `None` for 0
-/// to a negative power.
+/// Returns a power of an integer. It wraps; for a negative exponent it is the real power truncated
+/// toward zero. `None` for 0 to a negative power.
 pub(crate) fn integer_power<C: Calc>(base: C, exponent: i128) -> Option<C> {
     if exponent >= 0 {
         return base.repeat_mul(exponent.unsigned_abs());
@@ -294,7 +298,8 @@ pub(crate) fn integer_power<C: Calc>(base: C, exponent: i128) -> Option<C> {
     }
 }
 
-/// Power by squaring. Wrapping multiplication is associative, so it is the repeated product.
+/// Computes a power by squaring. Wrapping multiplication is associative, so the result is the
+/// repeated product.
 fn repeat_mul_integer<T: Copy>(base: T, mut count: u128, one: T, mul: impl Fn(T, T) -> T) -> T {
     let (mut square, mut product) = (base, one);
     while count > 0 {
@@ -307,7 +312,7 @@ fn repeat_mul_integer<T: Copy>(base: T, mut count: u128, one: T, mul: impl Fn(T,
     product
 }
 
-/// The most multiplications that a repeated float product is given.
+/// The most multiplications of a repeated float product.
 const MAX_REPEATED_PRODUCTS: u128 = 1 << 30;
 
 macro_rules! float_calc {
@@ -416,9 +421,10 @@ macro_rules! float_calc {
                 }
             }
             fn repeat_add(self, count: u128) -> Self {
-                // Among results of one exponent, each addition of the same number moves the bits by the same amount once a
-                // tie, if there are ties, has been rounded to even; so after two equal steps the rest of that exponent is
-                // one jump. That leaves a few additions an exponent.
+                // While the exponent of the sum stays the same, each addition of the same number
+                // changes the bits by the same amount, after a tie, if there is one, has been
+                // rounded to even. So after two equal steps, the rest of the exponent's range is
+                // one jump. That leaves a few additions for each exponent.
                 const MANTISSA: $bits = (1 << $mantissa) - 1;
                 let (mut sum, mut left) = (0.0 as $ty, count);
                 while left > 0 {
@@ -451,7 +457,7 @@ macro_rules! float_calc {
                         return Some(next);
                     }
                     if next == -product && (self == -1.0 || next == 0.0 || next.is_infinite()) {
-                        // From here on it alternates.
+                        // From here on the product alternates.
                         return Some(if (count - done) % 2 == 1 { next } else { product });
                     }
                     if done >= MAX_REPEATED_PRODUCTS {
@@ -475,11 +481,12 @@ float_calc!(f64, u64, 52, libm::pow);
 
 macro_rules! real {
     ($($method:ident $f32:ident $f64:ident;)*) => {
-        /// The functions on floats. They come from `libm`, in Rust, so that they have the same bits on every machine.
+        /// The functions on floats. They come from `libm`, in Rust, so that their results have the
+        /// same bits on every machine.
         pub(crate) trait Real: Calc {
             const NAN: Self;
             $(fn $method(self) -> Self;)*
-            /// Correctly rounded.
+            /// Returns the correctly rounded square root.
             fn sqrt(self) -> Self;
             fn is_infinite(self) -> bool;
             fn is_finite(self) -> bool;
@@ -512,18 +519,18 @@ real! {
     sinh sinhf sinh; cosh coshf cosh; asinh asinhf asinh; acosh acoshf acosh; atanh atanhf atanh;
 }
 
-/// float64 to float16 in one rounding.
+/// Converts float64 to float16 with a single rounding.
 pub(crate) fn f16_from_f64(value: f64) -> f16 {
     f16::from_f32(to_odd_f32(value))
 }
 
-/// float64 to bfloat16 in one rounding.
+/// Converts float64 to bfloat16 with a single rounding.
 pub(crate) fn bf16_from_f64(value: f64) -> bf16 {
     bf16::from_f32(to_odd_f32(value))
 }
 
-/// Rounds to odd: an inexact result has its last bit set, so that rounding again to far fewer bits is as good as rounding
-/// once.
+/// Rounds to odd: the last bit of an inexact result is set. Rounding such a result again to far
+/// fewer bits gives the same value as a single rounding.
 fn to_odd_f32(value: f64) -> f32 {
     let near = value as f32;
     if near.is_nan() || f64::from(near) == value || near.to_bits() & 1 == 1 {
@@ -533,8 +540,8 @@ fn to_odd_f32(value: f64) -> f32 {
     f32::from_bits(if toward_zero { near.to_bits() - 1 } else { near.to_bits() + 1 })
 }
 
-/// An integer to float64 such that rounding that to a 16-bit float is as good as rounding the integer: digits past float64's
-/// set its last bit.
+/// Converts an integer to float64 such that rounding the result to a 16-bit float gives the same
+/// value as rounding the integer. Digits beyond the precision of float64 set its last bit.
 pub(crate) fn to_odd_f64(value: i128) -> f64 {
     let magnitude = value.unsigned_abs();
     let excess = (128 - magnitude.leading_zeros()).saturating_sub(53);
@@ -565,7 +572,7 @@ mod tests {
                 assert_eq!(x.repeat_add(n.into()).to_bits(), slow(x, n).to_bits(), "{x} {n}");
             }
         }
-        // 2^24 is where float32 stops counting.
+        // float32 cannot count beyond 2^24.
         assert_eq!(1f32.repeat_add(1 << 40), 16_777_216.0);
         assert_eq!(1f64.repeat_add(1 << 40), (1u64 << 40) as f64);
         assert_eq!(7i8.repeat_add(1000), (7000 % 256 - 256) as i8);
@@ -598,7 +605,8 @@ mod tests {
 
     #[test]
     fn sixteen_bit_floats_are_rounded_once() {
-        // Just above the middle between 1 and the next float16: rounding to float32 first would lose the excess.
+        // Slightly above the midpoint between 1 and the next float16. Rounding to float32 first
+        // would lose the excess.
         let above = 1.0 + f64::powi(2.0, -11) + f64::powi(2.0, -40);
         assert_eq!(f16_from_f64(above).to_bits(), 0x3c01);
         assert_eq!(f16_from_f64(1.0 + f64::powi(2.0, -11)).to_bits(), 0x3c00);

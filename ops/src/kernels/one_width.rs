@@ -1,5 +1,5 @@
-//! What stands for `pulp` where kernels are not compiled: vectors of whatever size the compiler
-//! chooses.
+//! The replacement for `pulp` in builds without compiled kernels. The compiler chooses the vector
+//! size.
 
 pub(super) struct Arch;
 

@@ -12,14 +12,15 @@ use super::reduction::Extreme;
 use super::strides::{Around, resolve_axis};
 use super::view::{Output, View};
 
-/// The number in an integer tensor of one element, as a count.
+/// Returns the number in an integer tensor of one element as a count.
 pub(crate) fn count_operand(count: &Literal) -> Result<usize, Failure> {
     let count = one_integer(count, "count")?;
     usize::try_from(count).map_err(|_| Failure::Mismatch(format!("the count is {count}, which is negative")))
 }
 
-/// The `k` largest or smallest elements along an axis in that order, and their indices. A NaN is larger than any number; of equal ones the
-/// first comes first. Keeps the elements' bits.
+/// Returns the `k` largest or smallest elements along an axis, in that order, and their indices. A
+/// NaN is larger than any number, and equal elements keep their order. Keeps the bits of the
+/// elements.
 pub(crate) fn top(extreme: Extreme, x: &Literal, k: usize, axis: i64) -> Result<[Literal; 2], Failure> {
     let axis = resolve_axis(axis, x.rank())?;
     let extent = x.shape()[axis];
@@ -75,7 +76,7 @@ fn top_of<T: Number>(extreme: Extreme, x: &Literal, axis: usize, shape: &[usize]
     Ok([values.finish()?, indices.finish()?])
 }
 
-/// By value; a NaN is larger than any number.
+/// Compares by value. A NaN is larger than any number.
 fn compare<C: Calc>(a: C, b: C) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }

@@ -5,10 +5,10 @@ use anfora_ir::{Literal, Shape};
 use super::layout::separable;
 use super::{Failure, shape_text};
 
-/// What is put beyond the ends of an axis.
+/// The values beyond the ends of an axis.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Beyond {
-    /// One value.
+    /// A constant value.
     Constant,
     /// The element at the end.
     Edge,
@@ -18,26 +18,27 @@ pub(crate) enum Beyond {
     Wrap,
 }
 
-/// How an axis is cut (where a number is negative) and then extended.
+/// The number of elements by which an axis is extended at each end. The axis is cut where a number
+/// is negative, before it is extended.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Padding {
-    /// At the begin.
+    /// The number at the beginning.
     pub(crate) begin: i64,
-    /// At the end.
+    /// The number at the end.
     pub(crate) end: i64,
 }
 
 impl Padding {
-    /// That which centers a crop or an extension to `to` elements.
+    /// Returns the padding of a centered crop or extension from `from` to `to` elements.
     pub(crate) fn centered(from: i64, to: i64) -> Padding {
         let difference = to.saturating_sub(from);
         Padding { begin: difference / 2, end: difference - difference / 2 }
     }
 
-    /// What is left of an axis when it is cut, and its extent in the end.
+    /// Returns the extent that remains of an axis after it is cut, and its final extent.
     ///
     /// # Errors
-    /// If more is cut than there is, or the result is too large.
+    /// If more elements are cut than the axis has, or the result is too large.
     pub(crate) fn extents(self, extent: i64) -> Result<(i64, i64), Failure> {
         let Padding { begin, end } = self;
         let left = i128::from(extent) + i128::from(begin.min(0)) + i128::from(end.min(0));
@@ -48,7 +49,9 @@ impl Padding {
         Ok((left as i64, i64::try_from(total).map_err(|_| Failure::TooLarge)?))
     }
 
-    /// Where the elements of the result come from, if `left` are left of the axis.
+    /// Returns the position in the operand of element `i` of the result, relative to the part of
+    /// `left` elements that remains of the axis. `None` if it is beyond the ends and has the
+    /// constant value.
     fn place(self, i: usize, left: i64, beyond: Beyond) -> Option<usize> {
         let from = i as i64 - self.begin.max(0);
         let within = match beyond {
@@ -66,7 +69,7 @@ impl Padding {
     }
 }
 
-/// The tensor with each axis cut or extended. `value` is put where there is nothing, if it is that which is put there.
+/// Cuts or extends each axis of a tensor. `value` is the constant for [`Beyond::Constant`].
 pub(crate) fn pad(x: &Literal, paddings: &[Padding], beyond: Beyond, value: &Literal) -> Result<Literal, Failure> {
     let mut shape = Shape::new();
     let mut lefts = Vec::with_capacity(paddings.len());

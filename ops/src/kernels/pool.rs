@@ -1,4 +1,4 @@
-//! Pooling: a reduction of the taps of a window that lie in the operand.
+//! Pooling: a reduction of the taps of each window that are inside of the operand.
 
 use anfora_ir::{DType, Literal, Shape, element_count};
 
@@ -9,16 +9,17 @@ use super::view::{Output, View};
 use super::window::{Axis, Sliding, Taps, Windows};
 use super::{Failure, shape_text};
 
-/// What an average divides by.
+/// The divisor of an average.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Divisor {
-    /// The taps in the operand.
+    /// The number of taps in the operand.
     Inside,
-    /// Those in its padding too.
+    /// The number of taps in the operand or its padding.
     Padded,
 }
 
-/// The largest element under each window; NaN if one is, the lowest value if the window has no element.
+/// Returns the largest element under each window; NaN if an element is NaN, and the lowest value if
+/// the window has no element.
 pub(crate) fn max_pool(x: &Literal, sliding: Sliding<'_>) -> Result<Literal, Failure> {
     let pool = Pool::new(x, sliding)?;
     dispatch!(number x.dtype(), T => {
@@ -33,7 +34,7 @@ pub(crate) fn max_pool(x: &Literal, sliding: Sliding<'_>) -> Result<Literal, Fai
     })
 }
 
-/// The mean of the elements under each window.
+/// Returns the mean of the elements under each window.
 pub(crate) fn avg_pool(x: &Literal, sliding: Sliding<'_>, divisor: Divisor) -> Result<Literal, Failure> {
     fn average<T: FloatNumber>(pool: &Pool, x: &Literal, divisor: Divisor) -> Result<Literal, Failure> {
         pool.run::<T>(x, T::Calc::ZERO, Calc::add, Calc::repeat_add, |sum, window| {
@@ -45,13 +46,13 @@ pub(crate) fn avg_pool(x: &Literal, sliding: Sliding<'_>, divisor: Divisor) -> R
     dispatch!(float x.dtype(), T => average::<T>(&pool, x, divisor))
 }
 
-/// The `p`-norm of the elements under each window.
+/// Returns the `p`-norm of the elements under each window.
 pub(crate) fn lp_pool(x: &Literal, sliding: Sliding<'_>, p: i64) -> Result<Literal, Failure> {
     let pool = Pool::new(x, sliding)?;
     dispatch!(float x.dtype(), T => norms::<T>(&pool, x, p))
 }
 
-/// The `p`-norm over the spatial axes, which become 1.
+/// Returns the `p`-norm over the spatial axes, whose extents become 1.
 pub(crate) fn global_lp_pool(x: &Literal, p: i64) -> Result<Literal, Failure> {
     let pool = Pool::global(x)?;
     dispatch!(float x.dtype(), T => norms::<T>(&pool, x, p))
@@ -81,7 +82,7 @@ fn norms<T: FloatNumber>(pool: &Pool, x: &Literal, p: i64) -> Result<Literal, Fa
     )
 }
 
-/// In which order the elements of a channel are numbered.
+/// The numbering of the elements of a channel.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Numbering {
     /// The last axis is the fastest.
@@ -90,7 +91,8 @@ pub(crate) enum Numbering {
     ColumnMajor,
 }
 
-/// The largest element under each window, and the number of the first such element among those of the operand; -1 if there is none.
+/// Returns the largest element under each window and the number of the first such element in the
+/// operand; -1 if the window has no element.
 pub(crate) fn max_pool_with_indices(
     x: &Literal,
     sliding: Sliding<'_>,
@@ -100,8 +102,9 @@ pub(crate) fn max_pool_with_indices(
     dispatch!(number x.dtype(), T => pool.largest::<T>(x, numbering))
 }
 
-/// Puts elements back where `indices` (numbers of elements of the result, row-major) say they come from, among zeros. Of several with one
-/// number, the last counts. If `padded` is given, zeros are put after the result of that `shape` along each axis.
+/// Writes the elements of `x` at the positions `indices` (row-major positions in the result) of a
+/// tensor of zeros. The last of several elements with the same position remains. If `padded` is
+/// given, the result is extended with zeros from `shape` to that shape, at the end of each axis.
 pub(crate) fn max_unpool(
     x: &Literal,
     indices: &Literal,
@@ -114,7 +117,8 @@ pub(crate) fn max_unpool(
         let limit = element_count(shape).ok_or(Failure::TooLarge)?;
         let (inner, outer) = (row_major(shape), row_major(whole));
         let raw = out.raw();
-        // All elements of a splat go to the places there are, which are one if they are a splat too.
+        // All elements of a splat go to the given positions. If these are a splat too, there is
+        // only one position.
         let count = match (view.splat, places.splat) {
             (Some(_), Some(_)) => x.element_count().min(1),
             _ => x.element_count(),
@@ -142,17 +146,18 @@ pub(crate) fn max_unpool(
 
 struct Pool {
     windows: Windows,
-    /// Spatial elements of one channel.
+    /// The number of spatial elements of one channel.
     plane: usize,
     shape: Shape,
 }
 
-/// The place of one window in the result.
+/// The position of one window in the result.
 #[derive(Copy, Clone)]
 struct Window([usize; 3]);
 
 impl Window {
-    /// How many of its taps are in the operand, or in the operand or its padding.
+    /// Returns the number of its taps that are in the operand or, if `padded`, in the operand or
+    /// its padding.
     fn count(self, windows: &Windows, padded: bool) -> u128 {
         windows.axes.iter().zip(self.0).map(|(a, i)| a.taps(i, padded).count as u128).product()
     }
@@ -170,7 +175,7 @@ impl Pool {
         Ok(Pool { windows, plane, shape })
     }
 
-    /// One window over all.
+    /// Returns a pool with one window over all spatial elements.
     fn global(x: &Literal) -> Result<Pool, Failure> {
         let &[n, c, ref input @ ..] = x.shape() else {
             return Err(Failure::Mismatch("the operand has no channels".into()));
@@ -189,12 +194,12 @@ impl Pool {
         }
         let view = View::<T>::new(x);
         let [a, b, c] = &self.windows.axes;
-        // Of a splat, numbers may still be large.
+        // The numbers may be large if the operand is a splat.
         let size = self.windows.product(|a| a.input)?;
         let steps = match numbering {
             Numbering::RowMajor => [b.input * c.input, c.input, 1],
             Numbering::ColumnMajor => {
-                // Axes that are not there have the extent 1 and come first.
+                // Missing axes have extent 1 and come first.
                 [1, a.input, a.input * b.input]
             }
         };
@@ -210,7 +215,7 @@ impl Pool {
                     for k in 0..c.output {
                         let tk = c.taps(k, false);
                         let mut largest: Option<(T::Calc, usize)> = None;
-                        // The first tap of a splat is as large as any.
+                        // All taps of a splat are equal, so the first is the largest.
                         let counts = [ti.count, tj.count, tk.count];
                         let most = if counts.contains(&0) {
                             0
@@ -252,7 +257,8 @@ impl Pool {
         Ok(vec![best.finish()?, numbers.finish()?])
     }
 
-    /// Folds the elements under each window with `step`; `repeat` folds that many equal ones.
+    /// Folds the elements under each window with `step`. `repeat` folds a number of equal elements,
+    /// and `finish` computes an element of the result.
     fn run<T: Number>(
         &self,
         x: &Literal,
@@ -412,7 +418,8 @@ mod tests {
             let splat = Literal::splat(&[1, 2, 5, 6], 0.1f32);
             let mut values = vec![0.1f32; 60];
             values.extend([0.2; 30]);
-            // Two channels of one number, the third of another, so that it is stored dense.
+            // Two channels have the same number and the third another one, so the tensor is stored
+            // dense.
             let dense = f32s(&[1, 3, 5, 6], &values);
             let first = |l: Literal| {
                 let n = 2 * l.element_count() / 3;

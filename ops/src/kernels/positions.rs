@@ -1,26 +1,27 @@
-//! Operands whose elements say where other elements lie.
+//! Operands whose elements are positions of other elements.
 
 use anfora_ir::Literal;
 
 use super::Failure;
 
-/// The most axes of which an operand says something, and the most extents that a shape operand makes known.
+/// The most axes that an operand can list, and the most extents that a shape operand determines.
 pub(crate) const MAX_RANK: usize = 1 << 12;
 
-/// The number in an integer operand of one element, which says `what`.
+/// Returns the number in an integer operand of one element. `what` names the operand in the error.
 ///
 /// # Errors
-/// If it is not such an operand, or the number is past `i64::MAX`.
+/// If it is not such an operand, or the number is greater than `i64::MAX`.
 pub(crate) fn one_integer(operand: &Literal, what: &str) -> Result<i64, Failure> {
     let numbers = (operand.element_count() == 1).then(|| operand.to_i64s()).flatten();
     let one = numbers.and_then(|n| n.first().copied());
     one.ok_or_else(|| Failure::Mismatch(format!("the {what} is not a tensor of one integer")))
 }
 
-/// The numbers in a rank-1 integer operand, which says `what`. There are at most [`MAX_RANK`].
+/// Returns the numbers in a rank-1 integer operand, at most [`MAX_RANK`]. `what` names the operand
+/// in the error.
 ///
 /// # Errors
-/// If it is not such an operand, has more elements, or one is past `i64::MAX`.
+/// If it is not such an operand, has more elements, or a number is greater than `i64::MAX`.
 pub(crate) fn integer_list(operand: &Literal, what: &str) -> Result<Vec<i64>, Failure> {
     if operand.rank() != 1 || !operand.dtype().is_integer() {
         return Err(Failure::Mismatch(format!("the {what} is not a rank-1 tensor of integers")));
@@ -38,8 +39,10 @@ pub(crate) struct Integers {
 }
 
 impl Integers {
+    /// Reads the elements.
+    ///
     /// # Errors
-    /// If they are not integers, or are past `i64::MAX`.
+    /// If they are not integers, or one is greater than `i64::MAX`.
     pub(crate) fn new(literal: &Literal) -> Result<Integers, Failure> {
         if !literal.dtype().is_integer() {
             return Err(Failure::ElementType(literal.dtype()));
@@ -52,7 +55,7 @@ impl Integers {
         Ok(Integers { numbers, is_splat: literal.as_splat().is_some() })
     }
 
-    /// The element at a row-major position, which is in range.
+    /// Returns the element at a row-major position, which must be in range.
     #[inline(always)]
     pub(crate) fn at(&self, position: usize) -> i64 {
         self.numbers[if self.is_splat { 0 } else { position }]
@@ -62,13 +65,14 @@ impl Integers {
         self.is_splat
     }
 
-    /// The elements, each that differs from the one before at least once.
+    /// Iterates over values that include every distinct element: the one element of a splat, or all
+    /// elements.
     pub(crate) fn distinct(&self) -> impl Iterator<Item = i64> {
         self.numbers.iter().copied()
     }
 }
 
-/// The place of an index in an axis; a negative one counts from the end.
+/// Returns the position of an index in an axis. A negative index counts from the end.
 ///
 /// # Errors
 /// If it is out of range.

@@ -1,5 +1,6 @@
-//! Quantization: an integer stands for its distance from a zero point, times a scale. Both are those of the whole tensor, or of an index
-//! along one axis, or of a block of indices along one axis.
+//! Quantization: an integer represents its distance from a zero point, times a scale. Scale and
+//! zero point belong to the whole tensor, to an index along one axis, or to a block of indices
+//! along one axis.
 
 use anfora_ir::{DType, Element, Literal};
 
@@ -15,10 +16,10 @@ use super::view::{Output, View};
 use super::window::Sliding;
 use super::{Failure, shape_text};
 
-/// Which scale belongs to which element.
+/// The mapping from elements to scales.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Granularity {
-    /// Elements before, along and after the axis.
+    /// The numbers of elements before, along and after the axis.
     outer: usize,
     extent: usize,
     inner: usize,
@@ -27,17 +28,19 @@ pub(crate) struct Granularity {
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Sharing {
-    /// All share one scale.
+    /// All elements share one scale.
     All,
-    /// Those of one index along the axis do.
+    /// The elements at one index along the axis share a scale.
     Index,
-    /// Those of so many neighbours along the axis do.
+    /// The elements in a block of this extent along the axis share a scale.
     Block(usize),
 }
 
 impl Granularity {
+    /// Returns the mapping for elements of shape `shape` and scales of shape `scales`.
+    ///
     /// # Errors
-    /// If scales of this shape do not belong to elements of that shape.
+    /// If the shapes do not fit.
     pub(crate) fn new(shape: &[usize], scales: &[usize], axis: i64, block: i64) -> Result<Granularity, Failure> {
         let block =
             usize::try_from(block).map_err(|_| Failure::Mismatch(format!("a block of {block} is out of range")))?;
@@ -67,7 +70,8 @@ impl Granularity {
         Ok(Granularity { outer: product(&shape[..axis]), extent, inner: product(&shape[axis + 1..]), sharing })
     }
 
-    /// Where the scales of a run of elements after the axis begin, and their distance.
+    /// Returns the position of the first scale of a run of elements after the axis, and the
+    /// distance to the next scale.
     fn scales(&self, outer: usize, index: usize) -> (usize, usize) {
         match self.sharing {
             Sharing::All => (0, 0),
@@ -94,7 +98,7 @@ impl<'a, T: Scalar> Parameters<'a, T> {
     }
 }
 
-/// `f` of every element, its scale and its zero point.
+/// Applies `f` to every element, its scale and its zero point.
 fn each<X: Scalar, S: Scalar, R: Scalar>(
     x: &Literal,
     scales: &Parameters<'_, S>,
@@ -113,7 +117,8 @@ fn each<X: Scalar, S: Scalar, R: Scalar>(
     }
     let mut out = Output::<R>::new(x.shape())?;
     let raw = out.raw();
-    // Of those that are not of the whole tensor; both divide it in the same way.
+    // The granularity of scales or zero points that are not for the whole tensor. If both are not,
+    // they divide the tensor in the same way.
     let grid = if scales.granularity.sharing == Sharing::All { zeros.granularity } else { scales.granularity };
     let grid = match grid.sharing {
         Sharing::All => Granularity { inner: raw.len(), ..grid },
@@ -134,20 +139,21 @@ fn each<X: Scalar, S: Scalar, R: Scalar>(
     out.finish()
 }
 
-/// Zero points as float64, which has all of up to 32 bits.
+/// Returns zero points as float64, which represents all integers of up to 32 bits.
 fn zero_points(zero: Option<&Literal>) -> Result<Literal, Failure> {
     zero.map_or(Ok(Literal::scalar(0f64)), |z| cast(z, DType::Float64))
 }
 
-/// Along what scales and zero points are shared.
+/// The axis along which elements share scales and zero points.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Along {
     pub(crate) axis: i64,
-    /// How many neighbours share them; 0 if only those of one index do.
+    /// The extent of a block that shares them; 0 if only elements of one index share them.
     pub(crate) block: i64,
 }
 
-/// `round(x / scale) + zero`, as the nearest integer that there is; the quotient is computed in `precision`, and NaN becomes 0.
+/// Returns `round(x / scale) + zero`, saturated to the range of the integer type `to`. The quotient
+/// is computed in `precision`, and NaN becomes 0.
 pub(crate) fn quantize(
     x: &Literal,
     scale: &Literal,
@@ -167,7 +173,7 @@ pub(crate) fn quantize(
     })
 }
 
-/// `(x - zero) * scale`, computed in the element type of the result.
+/// Returns `(x - zero) * scale`, computed in the element type of the result.
 pub(crate) fn dequantize(
     x: &Literal,
     scale: &Literal,
@@ -195,7 +201,8 @@ pub(crate) fn dequantize(
     dispatch!(integer x.dtype(), X => typed(x, [&scale, &zero], along, to, |e: X| e as f64))
 }
 
-/// `x` as uint8, and the scale and zero point that have its least and its greatest element, and zero, in range.
+/// Quantizes `x` to uint8. Returns the quantized tensor, the scale and the zero point. The range of
+/// the scale includes the least and the greatest element of `x`, and zero.
 pub(crate) fn dynamic_quantize(x: &Literal) -> Result<Vec<Literal>, Failure> {
     fn range<T: FloatNumber>(x: &Literal) -> Result<[Literal; 2], Failure> {
         let bound = |how| -> Result<T::Calc, Failure> {
@@ -216,7 +223,8 @@ pub(crate) fn dynamic_quantize(x: &Literal) -> Result<Vec<Literal>, Failure> {
     Ok(vec![y, scale, zero])
 }
 
-/// What belongs to the rows of a matrix (its last axis but one), as something that broadcasts with matrices; a list has an entry a row.
+/// Returns a parameter of the rows of a matrix (its last axis but one) in a shape that broadcasts
+/// with matrices. A list has an entry for each row.
 fn by_row(parameters: &Literal) -> Result<Literal, Failure> {
     match parameters.shape() {
         &[rows] => parameters.reshaped(&[rows, 1]).map_err(|_| Failure::TooLarge),
@@ -224,7 +232,8 @@ fn by_row(parameters: &Literal) -> Result<Literal, Failure> {
     }
 }
 
-/// What belongs to the features of weights `(m, …)` or, with an axis for the batch before, of results.
+/// Returns a parameter of the features of weights `(m, …)` or of results, which have a batch axis
+/// before the features, in a shape that broadcasts.
 fn by_feature(parameters: &Literal, spatial: usize) -> Result<Literal, Failure> {
     match parameters.shape() {
         &[features] => {
@@ -235,7 +244,7 @@ fn by_feature(parameters: &Literal, spatial: usize) -> Result<Literal, Failure> 
     }
 }
 
-/// Fails unless parameters broadcast to the elements that they belong to, which stay as many as they are.
+/// Fails unless the parameters broadcast to the shape of their elements without changing it.
 fn belong(what: &str, parameters: &[&Literal], shape: &[usize]) -> Result<(), Failure> {
     for p in parameters {
         if !broadcast_shapes(shape, p.shape()).is_ok_and(|all| all.as_slice() == shape) {
@@ -246,14 +255,14 @@ fn belong(what: &str, parameters: &[&Literal], shape: &[usize]) -> Result<(), Fa
     Ok(())
 }
 
-/// The distances of 8-bit integers from their zero points, which broadcast, as int32.
+/// Returns the distances of 8-bit integers from their zero points, which broadcast, as int32.
 fn centred(x: &Literal, zero: Option<Literal>) -> Result<Literal, Failure> {
     let Some(zero) = zero else { return cast(x, DType::Int32) };
     belong("zero points", &[&zero], x.shape())?;
     binary(Binary::Subtract, &cast(x, DType::Int32)?, &cast(&zero, DType::Int32)?)
 }
 
-/// The int32 product of 8-bit integers around zero points.
+/// Returns the int32 product of the distances of 8-bit integers from their zero points.
 pub(crate) fn matmul_integer(
     a: &Literal,
     b: &Literal,
@@ -264,7 +273,8 @@ pub(crate) fn matmul_integer(
     matmul(&centred(a, a_zero)?, &centred(b, b_zero.cloned())?)
 }
 
-/// The int32 convolution of 8-bit integers around zero points; the padding stands for zero.
+/// Returns the int32 convolution of the distances of 8-bit integers from their zero points. Padding
+/// represents zero.
 pub(crate) fn convolve_integer(
     x: &Literal,
     w: &Literal,
@@ -278,15 +288,16 @@ pub(crate) fn convolve_integer(
     convolve(&centred(x, x_zero.cloned())?, &centred(w, w_zero)?, bias, groups, sliding)
 }
 
-/// A quantized tensor without its elements.
+/// The scale and the zero point of a quantized tensor.
 #[derive(Copy, Clone)]
 pub(crate) struct Scaled<'a> {
     pub(crate) scale: &'a Literal,
     pub(crate) zero: &'a Literal,
 }
 
-/// `round(sums * (a_scale * b_scale / y_scale)) + zero`, as the nearest integer that there is. The factor is computed in the element type
-/// of the scales, the rest in float64.
+/// Returns `round(sums * (a_scale * b_scale / y_scale)) + zero`, saturated to the range of the
+/// integer type `to`. The factor is computed in the element type of the scales, and the rest in
+/// float64.
 fn requantize(sums: &Literal, scales: [&Literal; 2], y: Scaled<'_>, to: DType) -> Result<Literal, Failure> {
     fn rounded<T: FloatNumber>(sums: &Literal, factor: &Literal) -> Result<Literal, Failure> {
         zip(sums, factor, |s: i32, f: T| (f64::from(s) * f.widen().into()).round_ties_even())
@@ -300,7 +311,7 @@ fn requantize(sums: &Literal, scales: [&Literal; 2], y: Scaled<'_>, to: DType) -
     dispatch!(integer to, R => zip(&steps, &zero, |s: f64, z: f64| (s + z) as R))
 }
 
-/// The product of quantized matrices.
+/// Returns the product of quantized matrices.
 pub(crate) fn quantized_matmul(
     a: &Literal,
     of_a: Scaled<'_>,
@@ -315,7 +326,7 @@ pub(crate) fn quantized_matmul(
     requantize(&sums, [&rows(of_a.scale)?, of_b.scale], y, y.zero.dtype())
 }
 
-/// The convolution of quantized tensors; the bias is an int32 of the scale of the sums.
+/// Returns the convolution of quantized tensors. The bias is int32, with the scale of the sums.
 pub(crate) fn quantized_convolve(
     [x, w]: [&Literal; 2],
     of_x: Scaled<'_>,
@@ -361,10 +372,10 @@ mod tests {
         let one = Literal::scalar(1f32);
         let q = |zero, to| quantize(&x, &one, zero, ALL, DType::Float32, to).unwrap();
         assert_eq!(q(None, DType::Int8), lit(&[7], &[0i8, 2, -2, 127, -128, 0, 127]));
-        // The zero point is added to what is rounded.
+        // The zero point is added after rounding.
         let zero = Literal::scalar(1u8);
         assert_eq!(q(Some(&zero), DType::UInt8), lit(&[7], &[1u8, 3, 0, 255, 0, 0, 255]));
-        // The quotient is rounded to the type it is computed in: 2049 / 2 is 1024 there.
+        // The operands are converted to the type of the computation: 2051 becomes 2052 in float16.
         let x = Literal::scalar(2051i32);
         let two = Literal::scalar(f16::from_f32(2.0));
         let q = quantize(&x, &two, None, ALL, DType::Float16, DType::Int16).unwrap();

@@ -1,4 +1,5 @@
-//! Random tensors from a counter: the n-th number drawn depends on the seed and n alone, so that a run can be repeated.
+//! Random tensors from a counter. The n-th number of a stream depends only on the seed and n, so a
+//! run can be repeated.
 
 use anfora_ir::{DType, Literal};
 
@@ -7,18 +8,18 @@ use super::arithmetic::dispatch;
 use super::number::{Calc, FloatNumber, Number, Scalar, bf16_from_f64, f16_from_f64};
 use super::view::Output;
 
-/// A sequence of random bits.
+/// A stream of random bits.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct RandomStream {
     seed: u64,
     drawn: u64,
 }
 
-/// An odd constant whose multiples are spread evenly.
+/// An odd constant whose multiples are distributed evenly.
 const INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl RandomStream {
-    /// The sequence of a seed, from its beginning.
+    /// Returns the stream of a seed, at its beginning.
     pub fn new(seed: u64) -> RandomStream {
         RandomStream { seed: mix(seed.wrapping_add(INCREMENT)), drawn: 0 }
     }
@@ -29,19 +30,20 @@ impl RandomStream {
     }
 }
 
-/// Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014), in the variant of Stafford.
+/// Mixes bits by the function of Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// generators" (OOPSLA 2014), in the variant of Stafford.
 fn mix(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     bits ^ (bits >> 31)
 }
 
-/// A number in `[0, 1)` with 53 random bits.
+/// Returns a number in `[0, 1)` with 53 random bits.
 fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Numbers in `[low, high)`; `low` where rounding would give `high`.
+/// Draws numbers in `[low, high)`. A number that rounds to `high` becomes `low`.
 pub(crate) fn uniform(
     shape: &[usize],
     dtype: DType,
@@ -60,7 +62,7 @@ pub(crate) fn uniform(
     })
 }
 
-/// Numbers of a normal distribution, by the transform of Box and Muller.
+/// Draws numbers of a normal distribution, by the Box-Muller transform.
 pub(crate) fn normal(
     shape: &[usize],
     dtype: DType,
@@ -79,7 +81,7 @@ pub(crate) fn normal(
     })
 }
 
-/// float64 to any float, in one rounding.
+/// Converts float64 to any float type with a single rounding.
 fn round<T: FloatNumber>(value: f64) -> T {
     let narrow: T::Calc = match T::DTYPE {
         DType::Float16 => Calc::from_f64(f16_from_f64(value).to_f64()),

@@ -1,4 +1,4 @@
-//! Reductions over axes. Every result takes its elements in ascending row-major order.
+//! Reductions over axes. Every result combines its elements in ascending row-major order.
 
 use anfora_ir::{Literal, Shape, element_count};
 use smallvec::SmallVec;
@@ -10,19 +10,19 @@ use super::positions::integer_list;
 use super::strides::{Strides, Walk, resolve_axes, resolve_axis, row_major};
 use super::view::{Output, View, filled};
 
-/// The axes that a rank-1 integer tensor lists.
+/// Returns the axes that a rank-1 integer tensor lists.
 pub(crate) fn axes_operand(axes: &Literal) -> Result<Vec<i64>, Failure> {
     integer_list(axes, "list of axes")
 }
 
-/// Which axes are reduced, and whether they stay as extents of 1.
+/// The reduced axes. If `keepdims` is true, they stay in the result as extents of 1.
 pub(crate) struct Axes {
     reduced: SmallVec<[bool; 6]>,
     keepdims: bool,
 }
 
 impl Axes {
-    /// The named axes; all of them for `None`.
+    /// Returns the named axes, or all axes for `None`.
     ///
     /// # Errors
     /// If one is out of range or named twice.
@@ -34,12 +34,13 @@ impl Axes {
         Ok(Axes { reduced, keepdims })
     }
 
-    /// All axes from `first` on.
+    /// Returns all axes from `first` on.
     pub(crate) fn from(first: usize, rank: usize) -> Axes {
         Axes { reduced: (0..rank).map(|a| a >= first).collect(), keepdims: true }
     }
 
-    /// The strides of the result, seen as a tensor of the operand's shape: the reduced axes stand still.
+    /// Returns the strides of the result as a tensor of the operand's shape. The strides of reduced
+    /// axes are 0.
     pub(crate) fn strides(&self, shape: &[usize]) -> Strides {
         let kept: Shape = shape.iter().zip(&self.reduced).map(|(&e, &reduced)| if reduced { 1 } else { e }).collect();
         let mut strides: Strides = row_major(&kept);
@@ -63,7 +64,7 @@ impl Axes {
         result
     }
 
-    /// How many elements go into one of the result.
+    /// Returns the number of elements that are reduced to one element of the result.
     pub(crate) fn count(&self, shape: &[usize]) -> Result<u128, Failure> {
         let extents = shape.iter().zip(&self.reduced).filter(|&(_, &r)| r).map(|(&e, _)| e as u128);
         if extents.clone().any(|e| e == 0) {
@@ -73,7 +74,8 @@ impl Axes {
     }
 }
 
-/// Takes each element of `x`, which is not a splat, into the value for its element of the result, in ascending order.
+/// Combines each element of `x` with the value of its element of the result, in ascending order.
+/// `x` must not be a splat.
 pub(crate) fn accumulate<T: Scalar, A: Copy>(x: &Literal, axes: &Axes, folded: &mut [A], step: impl Fn(A, T) -> A) {
     let view = View::<T>::new(x);
     let strides = axes.strides(x.shape());
@@ -94,11 +96,12 @@ pub(crate) fn accumulate<T: Scalar, A: Copy>(x: &Literal, axes: &Axes, folded: &
     });
 }
 
-/// One reduction: where it starts, how it takes an element, what `count` equal elements come to, and the result.
+/// One reduction: the initial value, the step that combines an element, the value of `count` equal
+/// elements, and the computation of the result.
 struct Fold<T, A, Step, Repeat, Finish> {
     init: A,
     step: Step,
-    /// From `init`; `None` if it takes too long.
+    /// Starts from `init`. Returns `None` if it takes too long.
     repeat: Repeat,
     finish: Finish,
     element: std::marker::PhantomData<T>,
@@ -132,7 +135,7 @@ where
         self.run_from(folded, x, axes)
     }
 
-    /// With a value of its own to start from for each element of the result; `x` is not a splat.
+    /// Runs with separate initial values for the elements of the result. `x` must not be a splat.
     fn run_from<R: Scalar>(&self, mut folded: Vec<A>, x: &Literal, axes: &Axes) -> Result<Literal, Failure>
     where
         Finish: Fn(A) -> R,
@@ -146,7 +149,7 @@ where
     }
 }
 
-/// The reductions to one value of the element type.
+/// The reductions that compute a value of the element type.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Reduce {
     Sum,
@@ -161,7 +164,7 @@ pub(crate) enum Reduce {
     LogSumExp,
 }
 
-/// Reduces.
+/// Reduces a tensor along axes.
 pub(crate) fn reduce(op: Reduce, x: &Literal, axes: &Axes) -> Result<Literal, Failure> {
     let dtype = x.dtype();
     match op {
@@ -182,7 +185,7 @@ pub(crate) fn reduce(op: Reduce, x: &Literal, axes: &Axes) -> Result<Literal, Fa
     }
 }
 
-/// What the sum of `term` of each element comes to.
+/// Sums `term` of the elements, and applies `finish` to each sum.
 fn sum<T: Number>(
     x: &Literal,
     axes: &Axes,
@@ -198,8 +201,8 @@ fn sum<T: Number>(
     .run::<T>(x, axes)
 }
 
-/// `m + log(Σ exp(x - m))`, where `m` is the largest element if that is finite, else 0: no exponential overflows, and infinities give what
-/// the logarithm of the sum is.
+/// Returns `m + log(Σ exp(x - m))`, where `m` is the largest element if it is finite, and 0
+/// otherwise. No exponential overflows, and infinities give the logarithm of the sum.
 fn log_sum_exp<T: FloatNumber>(x: &Literal, axes: &Axes) -> Result<Literal, Failure> {
     let finite = |largest: T::Calc| if largest.is_infinite() { T::Calc::ZERO } else { largest };
     let fold = Fold::new(
@@ -223,7 +226,7 @@ fn log_sum_exp<T: FloatNumber>(x: &Literal, axes: &Axes) -> Result<Literal, Fail
     fold.run_from::<T>(starts, x, axes)
 }
 
-/// The exact sum, divided toward zero.
+/// Returns the exact sum, divided by the count and truncated toward zero.
 fn integer_mean(x: &Literal, axes: &Axes) -> Result<Literal, Failure> {
     let count = i128::try_from(axes.count(x.shape())?).map_err(|_| Failure::TooLong)?;
     if count == 0 && !axes.result_shape(x.shape()).contains(&0) {
@@ -260,22 +263,23 @@ fn extreme<T: Number>(
         .run::<T>(x, axes)
 }
 
-/// Which of several largest (or smallest) elements an index is of.
+/// The position of the selected element among several equal largest (or smallest) elements.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Tie {
     First,
     Last,
 }
 
-/// Largest or smallest.
+/// The kind of extreme element: the largest or the smallest.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Extreme {
     Max,
     Min,
 }
 
-/// The index of the largest or smallest element along an axis, or among all in row-major order. A NaN is both; zeros of
-/// either sign are equal.
+/// Returns the index of the largest or smallest element along an axis or, without an axis, among
+/// all elements in row-major order. A NaN is both largest and smallest. Zeros of either sign are
+/// equal.
 pub(crate) fn arg_extreme(
     extreme: Extreme,
     tie: Tie,
@@ -302,7 +306,7 @@ fn arg<T: Number>(extreme: Extreme, tie: Tie, x: &Literal, axes: &Axes) -> Resul
     struct Best<C> {
         value: C,
         index: i64,
-        /// How many elements have been seen.
+        /// The number of elements processed so far.
         seen: i64,
     }
     let better = |new: T::Calc, best: T::Calc| match tie {

@@ -1,5 +1,6 @@
-//! Resizing: along each axis, every element of the result is a weighted sum of a few neighbouring elements, its taps. The axes are
-//! resized one after the other, those that shrink first, so that nothing on the way is larger than the operand or the result.
+//! Resizing: along each axis, every element of the result is a weighted sum of a few neighbouring
+//! elements, its taps. The axes are resized one after the other, shrinking axes first, so that no
+//! intermediate tensor is larger than the operand or the result.
 
 use anfora_ir::{Literal, Shape, element_count};
 
@@ -10,20 +11,20 @@ use super::strides::Around;
 use super::view::filled;
 use super::{Failure, shape_text};
 
-/// Which element counts between two.
+/// The choice of an element for a position between two elements.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Nearest {
-    /// The nearest; halfway the one before.
+    /// The nearest element; the lower one at the midpoint.
     RoundPreferFloor,
-    /// The nearest; halfway the one behind.
+    /// The nearest element; the upper one at the midpoint.
     RoundPreferCeil,
-    /// The one before.
+    /// The lower element.
     Floor,
-    /// The one behind.
+    /// The upper element.
     Ceil,
 }
 
-/// What the weights of taps follow from.
+/// The method that determines the weights of taps.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(crate) enum Method {
     Nearest(Nearest),
@@ -32,23 +33,23 @@ pub(crate) enum Method {
     Cubic(f64),
 }
 
-/// What counts for a tap that is not in the operand.
+/// The treatment of taps outside of the operand.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Outside {
-    /// The element at the border.
+    /// The element at the border is used.
     Border,
-    /// Nothing; the others count the more.
+    /// The tap is omitted, and the weights of the others are scaled to the sum 1.
     Excluded,
 }
 
-/// Whether taps spread where an axis shrinks, so that every element counts.
+/// Selects whether taps are spread out on a shrinking axis, so that every element contributes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Spread {
     Fixed,
     WithScale,
 }
 
-/// How elements are mixed.
+/// The parameters of the weighted sum.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(crate) struct Filter {
     pub(crate) method: Method,
@@ -56,7 +57,7 @@ pub(crate) struct Filter {
     pub(crate) spread: Spread,
 }
 
-/// Where the elements of the result lie in the operand.
+/// The mapping from positions in the result to positions in the operand.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(crate) enum Coordinates {
     HalfPixel,
@@ -65,21 +66,22 @@ pub(crate) enum Coordinates {
     AlignCorners,
     Asymmetric,
     TfHalfPixelForNn,
-    /// Evenly from `start` to `end`, of which 0 is the first element and 1 the last.
+    /// Positions at equal distances from `start` to `end`, where 0 is the first element and 1 the
+    /// last.
     Crop {
         start: f64,
         end: f64,
     },
 }
 
-/// By how much an axis is resized: a quotient, so that one of integers is exact.
+/// The scale of an axis as a quotient, which is exact for integers.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(crate) struct Ratio {
     pub(crate) numerator: f64,
     pub(crate) denominator: f64,
 }
 
-/// How an axis is resized.
+/// The parameters of the resizing of an axis.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(crate) struct Axis {
     pub(crate) axis: usize,
@@ -89,7 +91,7 @@ pub(crate) struct Axis {
     pub(crate) coordinates: Coordinates,
 }
 
-/// An element that counts, and how much.
+/// The position of an element and its weight.
 #[derive(Copy, Clone, Debug)]
 struct Tap {
     position: usize,
@@ -97,14 +99,15 @@ struct Tap {
 }
 
 impl Tap {
-    /// The elements that it stands for, in a slab in which there are `inner` of them at each place.
+    /// Returns the elements of the tap, in a slab with `inner` elements at each position.
     fn of<'a, E>(&self, slab: &'a [E], inner: usize) -> &'a [E] {
         &slab[self.position * inner..][..inner]
     }
 }
 
 impl Axis {
-    /// Whether every element of the result is the one at its own place.
+    /// Returns true if the axis does not change: every element of the result is the element at the
+    /// same position.
     fn is_identity(&self) -> bool {
         let is_plain = match self.coordinates {
             Coordinates::Crop { start, end } => start == 0.0 && end == 1.0,
@@ -114,11 +117,12 @@ impl Axis {
         is_plain && self.input == self.output
     }
 
-    /// Where element `y` of the result lies in the operand; `None` where nothing is.
+    /// Returns the position in the operand of element `y` of the result; `None` if it is outside of
+    /// a crop.
     fn place(&self, y: usize) -> Option<f64> {
         let Ratio { numerator, denominator } = self.ratio;
         let (y, input, output) = (y as f64, self.input as f64, self.output as f64);
-        // That of the result, before it was made an integer.
+        // The length of the result before it is rounded to an integer.
         let length = numerator * input / denominator;
         let half_pixel = (y + 0.5) * denominator / numerator - 0.5;
         let x = match self.coordinates {
@@ -142,7 +146,8 @@ impl Axis {
         Some(x)
     }
 
-    /// The taps of element `y` of the result, in ascending order; none where nothing of the operand is.
+    /// Computes the taps of element `y` of the result, in ascending order. There are none if the
+    /// element is outside of a crop.
     fn taps(&self, y: usize, filter: Filter, taps: &mut Vec<Tap>) {
         taps.clear();
         let Some(x) = self.place(y) else { return };
@@ -186,7 +191,7 @@ impl Axis {
             p += 1.0;
         }
         if sum == 0.0 {
-            // Nothing is near; what is nearest counts.
+            // No element is in reach, so the nearest one is used.
             taps.clear();
             taps.push(Tap { position: inside(x), weight: 1.0 });
             return;
@@ -197,7 +202,7 @@ impl Axis {
     }
 }
 
-/// The weight of an element at a distance.
+/// Returns the weight of an element at a distance.
 fn weight(method: Method, distance: f64) -> f64 {
     let d = distance.abs();
     match method {
@@ -208,7 +213,8 @@ fn weight(method: Method, distance: f64) -> f64 {
     }
 }
 
-/// A tensor resized along some axes, each named once; `extrapolation` is what counts where nothing of the operand is.
+/// Resizes a tensor along some axes, each of which is named once. `extrapolation` is the value of
+/// elements outside of a crop.
 pub(crate) fn resize(x: &Literal, axes: &[Axis], filter: Filter, extrapolation: f64) -> Result<Literal, Failure> {
     let mut shape: Shape = x.shape().into();
     for a in axes {
@@ -230,7 +236,7 @@ pub(crate) fn resize(x: &Literal, axes: &[Axis], filter: Filter, extrapolation: 
         return Ok(x.clone());
     }
     passes.sort_by_key(|a| a.output > a.input);
-    // Of a splat, all that is to be found out is where nothing is.
+    // For a splat, only the positions outside of a crop need to be computed.
     let filter = match x.as_splat() {
         Some(_) => Filter { method: Method::Nearest(Nearest::Floor), ..filter },
         None => filter,
@@ -252,7 +258,8 @@ pub(crate) fn resize(x: &Literal, axes: &[Axis], filter: Filter, extrapolation: 
     }
 }
 
-/// What the passes start from. Of a splat, they need one element along each axis that they resize.
+/// Returns the elements and the shape that the passes start from. A splat needs only one element
+/// along each axis that is resized.
 fn start<E: Copy>(x: &Literal, passes: &[Axis], elements: Vec<E>) -> Result<(Vec<E>, Shape), Failure> {
     let mut shape: Shape = x.shape().into();
     if x.as_splat().is_none() {
@@ -292,7 +299,7 @@ fn mix<T: FloatNumber>(
                         *o = o.add(e.mul(scale));
                     }
                 }
-                // Equal elements stay what they are, though rounded weights need not add up to 1.
+                // Equal elements keep their value, even if the rounded weights do not add up to 1.
                 for (i, (o, &e)) in out.iter_mut().zip(start).enumerate() {
                     if rest.iter().all(|tap| tap.of(slab, inner)[i] == e) {
                         *o = e;
@@ -309,11 +316,12 @@ fn mix<T: FloatNumber>(
     })
 }
 
-/// The most elements along an axis of which the taps are held at once.
+/// The most elements along an axis whose taps are held at once.
 const BLOCK: usize = 1 << 10;
 
-/// Resizes along one axis. `write` gets the taps of a place along the axis, the elements of the operand that have the same place on the axes
-/// before, and the elements of the result that have that place.
+/// Resizes along one axis. The arguments of `write` are the taps of a position along the axis, the
+/// elements of the operand at one position along the axes before, and the elements of the result at
+/// both positions.
 fn pass<E: Copy>(
     from: &[E],
     shape: &mut Shape,
@@ -332,7 +340,7 @@ fn pass<E: Copy>(
         taps.resize_with(len.max(taps.len()), Vec::new);
         for (i, taps) in taps[..len].iter_mut().enumerate() {
             a.taps(block + i, filter, taps);
-            // A splat has one element for all.
+            // A splat has one element for all positions.
             taps.iter_mut().for_each(|t| t.position = t.position.min(extent - 1));
         }
         for o in 0..outer {

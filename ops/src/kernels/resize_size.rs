@@ -1,4 +1,4 @@
-//! How large a resized tensor is: by extents or by scales.
+//! The size of a resized tensor, from extents or scales.
 
 use anfora_ir::{DType, Literal};
 use smallvec::SmallVec;
@@ -7,34 +7,35 @@ use super::Failure;
 use super::creation::shape_operand;
 use super::resize::Ratio;
 
-/// The most axes that are named, far above any in use.
+/// The most axes that can be named, far more than any model has.
 const MAX_RANK: usize = 1 << 12;
 
-/// What the extents of the result follow from, one entry for each axis.
+/// The size of the result, with an entry for each axis.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Size {
-    /// They themselves.
+    /// The extents.
     Extents(Vec<usize>),
-    /// How many times those of the operand they are.
+    /// The ratios of the extents to those of the operand.
     Scales(Vec<f32>),
 }
 
-/// Whether axes may be resized by different ratios.
+/// The treatment of the aspect ratio.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum AspectRatio {
-    /// They may.
+    /// Axes may be resized by different ratios.
     Stretch,
-    /// All are resized by one ratio, so that no extent is larger than asked for.
+    /// All axes are resized by one ratio, so that no extent is larger than requested.
     NotLarger,
-    /// All are resized by one ratio, so that no extent is smaller than asked for.
+    /// All axes are resized by one ratio, so that no extent is smaller than requested.
     NotSmaller,
 }
 
 impl Size {
-    /// From a rank-1 tensor of int64 for extents or of float32 for scales.
+    /// Reads a size from a rank-1 tensor of int64 for extents or of float32 for scales.
     ///
     /// # Errors
-    /// If it is not, an extent is negative, or a scale is not positive and finite.
+    /// If the tensor has another rank or element type, an extent is negative, or a scale is not
+    /// positive and finite.
     pub(crate) fn read(size: &Literal) -> Result<Size, Failure> {
         if size.dtype() != DType::Float32 {
             let extent = |e: i64| usize::try_from(e).map_err(|_| Failure::Mismatch(format!("extent {e} is negative")));
@@ -50,7 +51,7 @@ impl Size {
         }
     }
 
-    /// The number of entries.
+    /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         match self {
             Size::Extents(e) => e.len(),
@@ -58,10 +59,11 @@ impl Size {
         }
     }
 
-    /// The extent of the result on each axis, and its ratio to that of the operand.
+    /// Returns the extent of the result on each axis, and its ratio to the extent of the operand.
     ///
     /// # Errors
-    /// If there are not as many entries as `inputs`, an extent is too large, or a ratio is to be kept that is none.
+    /// If the number of entries differs from that of `inputs`, an extent is too large, or the
+    /// aspect ratio of a tensor without elements must be kept.
     pub(crate) fn apply(
         &self,
         aspect: AspectRatio,
@@ -118,7 +120,8 @@ fn quotient(to: usize, from: usize) -> Ratio {
     Ratio { numerator: to as f64, denominator: from as f64 }
 }
 
-/// What an extent becomes by a scale, rounded down. The product is one of float32 where it is not exact.
+/// Returns an extent times a scale, rounded down. Where the product is not exact, it is computed in
+/// float32.
 ///
 /// # Errors
 /// If it is too large.
@@ -134,15 +137,15 @@ pub(crate) fn scaled(extent: usize, scale: f32) -> Result<usize, Failure> {
     result.filter(|&r| i64::try_from(r).is_ok()).ok_or(Failure::TooLarge)
 }
 
-/// What a scale is that multiplies or divides by an integer without rounding.
+/// A scale that multiplies or divides by an integer without rounding.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Whole {
     Times(usize),
-    /// By a power of two.
+    /// Division by a power of two.
     Part(usize),
 }
 
-/// See [`Whole`].
+/// Returns the scale as a [`Whole`], if it is one.
 pub(crate) fn whole(scale: f32) -> Option<Whole> {
     let is_power_of_two = scale.is_normal() && scale.to_bits().trailing_zeros() >= f32::MANTISSA_DIGITS - 1;
     if scale.fract() == 0.0 && (1.0..1e9).contains(&scale) {

@@ -1,4 +1,4 @@
-//! Scans: every element of the result is what the elements up to its place along an axis come to.
+//! Scans: every element of the result combines the elements up to its position along an axis.
 
 use anfora_ir::{Literal, Shape};
 
@@ -8,28 +8,29 @@ use super::number::{Calc, Number};
 use super::strides::{Around, resolve_axis};
 use super::view::{Output, View, filled};
 
-/// How elements are taken together.
+/// The operation of a scan.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Scan {
     Sum,
     Product,
 }
 
-/// From which end of the axis a scan starts.
+/// The end of the axis from which a scan starts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Direction {
     Forward,
     Backward,
 }
 
-/// Whether the element at a place is among those that the result there is of.
+/// Selects whether an element of the result includes the element at its own position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Own {
     Included,
     Excluded,
 }
 
-/// Scans along an axis; over all elements in row-major order, as a rank-1 tensor, if there is none.
+/// Scans along an axis. Without an axis, scans all elements in row-major order and returns a rank-1
+/// tensor.
 pub(crate) fn scan(
     op: Scan,
     x: &Literal,

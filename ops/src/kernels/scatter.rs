@@ -1,4 +1,4 @@
-//! Writing elements at places that an operand says: the other direction of an index map.
+//! Writes to positions that an operand specifies: the inverse of the index maps of `gather`.
 
 use anfora_ir::{DType, Literal};
 
@@ -10,23 +10,23 @@ use super::positions::{Integers, place};
 use super::strides::{Walk, resolve_axis, row_major};
 use super::{Failure, MOST_STEPS, shape_text};
 
-/// What becomes of an element and of what is written there.
+/// The combination of an element and the elements that are written to its position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Write {
-    /// What is written last stays.
+    /// The element that is written last remains.
     Update,
-    /// The sum.
+    /// Their sum.
     Add,
-    /// The product.
+    /// Their product.
     Multiply,
-    /// The larger one.
+    /// The largest of them.
     Maximum,
-    /// The smaller one.
+    /// The smallest of them.
     Minimum,
 }
 
-/// Writes elements of `updates` into a copy of `x`. `visit` names the places that the indices say, in order: (position in x, position in
-/// updates, length).
+/// Writes elements of `updates` into a copy of `x`. `visit` iterates over the writes that the
+/// indices specify, in order, as (position in `x`, position in `updates`, length).
 fn written(
     x: &Literal,
     indices: &Literal,
@@ -41,7 +41,8 @@ fn written(
     if write == Write::Update && x.as_splat().is_some() && x.as_splat() == updates.as_splat() {
         return Ok(x.clone());
     }
-    // The time of a splat is not bounded by the memory that it takes; that of the result is.
+    // A splat of updates may have many elements without memory. Its steps are limited, or bounded
+    // by the elements of dense indices or of the result.
     let paid = if indices.as_splat().is_some() { 0 } else { indices.element_count() }.max(x.element_count());
     if updates.as_splat().is_some() && updates.element_count() as u128 > MOST_STEPS.max(paid as u128) {
         return Err(Failure::TooLong);
@@ -70,7 +71,7 @@ fn written(
     fn calc<T: Number>(f: impl Fn(T::Calc, T::Calc) -> T::Calc) -> impl Fn(T::Raw, T::Raw) -> T::Raw {
         move |a, b| T::narrow(f(T::load(a).widen(), T::load(b).widen())).store()
     }
-    // The sum of booleans is whether one of them holds, their product whether all do.
+    // The sum of booleans is their disjunction, and their product is their conjunction.
     let write = match write {
         Write::Add if dtype == DType::Bool => Write::Maximum,
         Write::Multiply if dtype == DType::Bool => Write::Minimum,
@@ -85,7 +86,8 @@ fn written(
     }
 }
 
-/// A copy of `x` in which each element of `updates` is written at the index along the axis, and at its own place along the others.
+/// Returns a copy of `x` with the elements of `updates` written at the index along the axis and at
+/// their own position along the other axes.
 pub(crate) fn scatter_elements(
     x: &Literal,
     indices: &Literal,
@@ -113,7 +115,7 @@ pub(crate) fn scatter_elements(
         let mut done = 0;
         walk.for_each([0], |[at], len| {
             for i in 0..len {
-                // The indices were looked at above.
+                // The indices were checked above.
                 let position = place(numbers.at(done + i), extent).unwrap_or(0);
                 put(at + i * step as usize + position * along, done + i, 1);
             }
@@ -122,7 +124,8 @@ pub(crate) fn scatter_elements(
     })
 }
 
-/// A copy of `x` in which the slices that the lists of indices name are written.
+/// Returns a copy of `x` with the slices of `updates` written at the positions that the lists of
+/// indices select.
 pub(crate) fn scatter_nd(x: &Literal, indices: &Literal, updates: &Literal, write: Write) -> Result<Literal, Failure> {
     let slices = Slices::new(x.shape(), indices, 0)?;
     if updates.shape() != slices.shape.as_slice() {

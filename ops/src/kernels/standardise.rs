@@ -1,4 +1,5 @@
-//! Normalisations by what the elements along some axes come to themselves: their mean and variance, or their norm.
+//! Normalisations by statistics of the normalised elements themselves: their mean and variance, or
+//! their norm.
 
 use anfora_ir::{DType, Literal, Shape, element_count};
 
@@ -9,7 +10,7 @@ use super::strides::{Strides, Walk, broadcast_shapes, broadcast_strides, resolve
 use super::view::{Output, View, filled};
 use super::{Failure, shape_text};
 
-/// What the elements along the axes are divided by, and whether their mean is taken off before.
+/// The formula of a normalisation of the elements along the axes.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(crate) enum Statistic {
     /// `(x - mean) / sqrt(variance + epsilon)`
@@ -18,9 +19,9 @@ pub(crate) enum Statistic {
     Deviation { epsilon: f64 },
     /// `x / sqrt(mean(x²) + epsilon)`
     MeanSquare { epsilon: f64 },
-    /// `x / Σ|x|`, 0 where all are 0.
+    /// `x / Σ|x|`, or 0 where all elements are 0.
     L1,
-    /// `x / sqrt(Σx²)`, 0 where all are 0.
+    /// `x / sqrt(Σx²)`, or 0 where all elements are 0.
     L2,
 }
 
@@ -29,12 +30,12 @@ impl Statistic {
         matches!(self, Statistic::Variance { .. } | Statistic::Deviation { .. })
     }
 
-    /// What an element adds, less the mean.
+    /// Returns the term of an element in the sum, from its difference to the mean.
     fn term<C: Real>(self, difference: C) -> C {
         if self == Statistic::L1 { difference.abs() } else { difference.mul(difference) }
     }
 
-    /// From the sum of the terms of `n` elements.
+    /// Returns the divisor, from the sum of the terms of `n` elements.
     fn divisor<C: Real>(self, sum: C, n: C) -> C {
         match self {
             Statistic::Variance { epsilon } | Statistic::MeanSquare { epsilon } => {
@@ -54,7 +55,8 @@ impl Statistic {
     }
 }
 
-/// A normalisation: of what, over which axes, and what the quotients are scaled and shifted by, which broadcasts to it.
+/// A normalisation over axes. The quotients are scaled and shifted by parameters that broadcast to
+/// `x`.
 struct Normalisation<'a> {
     statistic: Statistic,
     x: &'a Literal,
@@ -63,10 +65,11 @@ struct Normalisation<'a> {
     bias: Option<&'a Literal>,
 }
 
-/// The means and the sums of terms, one each for the elements that are normalised together; one alone if `x` is a splat or empty.
+/// The mean and the sum of terms of each group of elements that are normalised together. There is a
+/// single entry if `x` is a splat or empty.
 struct Sums<C> {
     of: Vec<(C, C)>,
-    /// How many elements are normalised together.
+    /// The number of elements that are normalised together.
     n: C,
 }
 
@@ -76,7 +79,7 @@ impl Normalisation<'_> {
         let count = axes.count(x.shape())?;
         let n = T::Calc::from_count(count);
         if x.shape().contains(&0) {
-            // However many groups there are, none has an element.
+            // All groups are empty, so one entry is enough.
             let mean = if statistic.is_centred() { T::Calc::ZERO.div(n) } else { T::Calc::ZERO };
             return Ok(Sums { of: vec![(mean, T::Calc::ZERO)], n });
         }
@@ -129,7 +132,8 @@ impl Normalisation<'_> {
         };
         let groups = if view.splat.is_some() { still.clone() } else { self.axes.strides(x.shape()) };
         let walk = Walk::new(x.shape(), [&groups, &of_parameter(self.scale), &of_parameter(self.bias)]);
-        // Operands are broadcast, not permuted, so within a run each stands still or advances by one.
+        // Operands are broadcast but not permuted, so in a run each operand stays at one element or
+        // advances by one.
         let [by_group, by_scale, by_bias] = walk.run_strides().map(|s| s as usize);
         let raw = out.raw();
         let mut done = 0;
@@ -146,7 +150,8 @@ impl Normalisation<'_> {
     }
 }
 
-/// Values of a calculation type as a tensor of it; one value stands for all.
+/// Returns values of a calculation type as a tensor of float64 if `dtype` is float64, and of
+/// float32 otherwise. A single value becomes a splat.
 fn statistics_literal<C: Real + Into<f64>>(dtype: DType, shape: &[usize], values: &[C]) -> Result<Literal, Failure> {
     fn of<T: Number>(shape: &[usize], values: impl ExactSizeIterator<Item = T::Calc>) -> Result<Literal, Failure> {
         let mut values = values;
@@ -165,14 +170,16 @@ fn statistics_literal<C: Real + Into<f64>>(dtype: DType, shape: &[usize], values
     }
 }
 
-/// What a layer normalisation gives besides its result: the means and the reciprocals of the deviations, in the type that it is
-/// computed in, with extents of 1 where it is normalised over.
+/// The additional results of a layer normalisation: the means and the reciprocals of the
+/// deviations, in the type of the computation (float64 for float64, float32 otherwise). The extents
+/// of the normalised axes are 1.
 pub(crate) struct LayerStatistics {
     pub(crate) mean: Literal,
     pub(crate) inverse_deviation: Literal,
 }
 
-/// `(x - mean) / sqrt(variance + epsilon) * scale + bias` over the axes from `first` on, or without the mean.
+/// Returns `(x - mean) / sqrt(variance + epsilon) * scale + bias` over the axes from `first` on, or
+/// the form without the mean, as `statistic` specifies.
 pub(crate) fn layer_norm(
     statistic: Statistic,
     x: &Literal,
@@ -196,14 +203,15 @@ pub(crate) fn layer_norm(
     })
 }
 
-/// Over the listed axes, without parameters.
+/// Normalises over the listed axes, without parameters.
 pub(crate) fn normalise(statistic: Statistic, x: &Literal, axes: &[i64]) -> Result<Literal, Failure> {
     let axes = Axes::new(Some(axes), x.rank(), true)?;
     let norm = Normalisation { statistic, x, axes, scale: None, bias: None };
     dispatch!(float x.dtype(), T => norm.run::<T>(&norm.sums::<T>()?))
 }
 
-/// A parameter with one element a channel, as a tensor that broadcasts over the `after` axes behind that of the channels.
+/// Returns a parameter, which has an element for each channel, as a tensor that broadcasts over the
+/// `after` axes that follow the axis of channels.
 fn by_channel(parameter: &Literal, channels: usize, after: usize) -> Result<Literal, Failure> {
     if parameter.shape() != [channels] {
         let found = shape_text(parameter.shape());
@@ -215,7 +223,7 @@ fn by_channel(parameter: &Literal, channels: usize, after: usize) -> Result<Lite
     parameter.reshaped(&shape).map_err(|_| Failure::TooLarge)
 }
 
-/// The extents of batch and channels, and of the axes behind them.
+/// Returns the extents of the batch and of the channels, and the extents of the axes after them.
 fn channels_of(x: &Literal) -> Result<(usize, usize, &[usize]), Failure> {
     match x.shape() {
         [batch, channels, spatial @ ..] => Ok((*batch, *channels, spatial)),
@@ -223,7 +231,8 @@ fn channels_of(x: &Literal) -> Result<(usize, usize, &[usize]), Failure> {
     }
 }
 
-/// For each element of the batch and each channel (axis 1) apart; scale and bias have one element a channel.
+/// Normalises each channel (axis 1) of each element of the batch separately. Scale and bias have an
+/// element for each channel.
 pub(crate) fn instance_norm(x: &Literal, scale: &Literal, bias: &Literal, epsilon: f64) -> Result<Literal, Failure> {
     let dtype = same_dtype(&[x, scale, bias])?;
     let (_, channels, spatial) = channels_of(x)?;
@@ -238,8 +247,8 @@ pub(crate) fn instance_norm(x: &Literal, scale: &Literal, bias: &Literal, epsilo
     dispatch!(float dtype, T => norm.run::<T>(&norm.sums::<T>()?))
 }
 
-/// For each element of the batch and each of so many groups of channels (axis 1); scale and bias have one element a channel, or one a
-/// group.
+/// Normalises each of `groups` groups of channels (axis 1) of each element of the batch separately.
+/// Scale and bias have an element for each channel or for each group.
 pub(crate) fn group_norm(
     x: &Literal,
     scale: &Literal,
@@ -270,14 +279,16 @@ pub(crate) fn group_norm(
     result.reshaped(x.shape()).map_err(|_| Failure::TooLarge)
 }
 
-/// The running statistics of a batch normalisation in training, and how much of them is kept.
+/// The running statistics of a batch normalisation in training. `momentum` is the part of them that
+/// is kept.
 pub(crate) struct Running<'a> {
     pub(crate) mean: &'a Literal,
     pub(crate) var: &'a Literal,
     pub(crate) momentum: f64,
 }
 
-/// By channel along `axis`, with the mean and the variance of the batch; then the running ones, moved towards these.
+/// Normalises by channel along `axis`, with the mean and the variance of the batch. Returns the
+/// result and the running mean and variance, moved towards those of the batch.
 pub(crate) fn batch_norm_training(
     x: &Literal,
     scale: &Literal,

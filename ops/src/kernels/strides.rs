@@ -1,4 +1,5 @@
-//! Walking several tensors in the order of one shape: broadcasting, permuting and slicing are strides.
+//! Iteration over several tensors in the order of one shape. Broadcasting, permuting and slicing
+//! are expressed as strides.
 
 use std::ops::Range;
 
@@ -7,10 +8,11 @@ use smallvec::SmallVec;
 
 use super::Failure;
 
-/// The distance in elements between neighbours along each axis. 0 repeats, a negative one walks backwards.
+/// The distance in elements between neighbours along each axis. A stride of 0 repeats, and a
+/// negative stride walks backwards.
 pub(crate) type Strides = SmallVec<[isize; 6]>;
 
-/// The shape that two broadcast to.
+/// Returns the shape that two shapes broadcast to.
 ///
 /// # Errors
 /// If two extents differ and neither is 1.
@@ -27,7 +29,7 @@ pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Result<Shape, Failur
         .collect()
 }
 
-/// Row-major strides.
+/// Returns row-major strides.
 pub(crate) fn row_major(shape: &[usize]) -> Strides {
     let mut strides: Strides = smallvec::smallvec![0; shape.len()];
     let mut step = 1usize;
@@ -38,8 +40,8 @@ pub(crate) fn row_major(shape: &[usize]) -> Strides {
     strides
 }
 
-/// The strides of an operand of `shape` that is broadcast to `result`: 0 on axes that it does not have or that are 1 for it, and
-/// on all if it is a splat.
+/// Returns the strides of an operand of `shape` that is broadcast to `result`. They are 0 on axes
+/// that the operand does not have or on which its extent is 1, and on all axes if it is a splat.
 pub(crate) fn broadcast_strides(shape: &[usize], result: &[usize], splat: bool) -> Strides {
     let mut strides: Strides = smallvec::smallvec![0; result.len()];
     if !splat {
@@ -51,10 +53,12 @@ pub(crate) fn broadcast_strides(shape: &[usize], result: &[usize], splat: bool) 
     strides
 }
 
-/// Visits a shape in row-major order in runs along its last axis, as long as the strides of `N` tensors allow. Extents of 1 are left
-/// out, and neighbouring axes are merged where one stride covers both in every tensor.
+/// Visits a shape in row-major order, in runs along its last axis. Runs are as long as the strides
+/// of `N` tensors allow: extents of 1 are omitted, and neighbouring axes are merged where one
+/// stride covers both in every tensor.
 pub(crate) struct Walk<const N: usize> {
-    /// Extents and strides, outermost first; the last axis, the run, is apart.
+    /// The extents and strides of the axes, outermost first, without the last axis, which is the
+    /// run.
     axes: SmallVec<[(usize, [isize; N]); 6]>,
     run: usize,
     run_strides: [isize; N],
@@ -84,13 +88,13 @@ impl<const N: usize> Walk<N> {
         Walk { axes, run, run_strides, empty }
     }
 
-    /// The strides of the elements of a run.
+    /// Returns the strides of the elements in a run.
     pub(crate) fn run_strides(&self) -> [isize; N] {
         self.run_strides
     }
 
-    /// Visits all runs: `visit` gets the position in each tensor where the run begins, and its length. `starts` are the positions of the
-    /// first element.
+    /// Visits all runs. The arguments of `visit` are the position in each tensor at which the run
+    /// begins, and its length. `starts` are the positions of the first element.
     pub(crate) fn for_each(&self, starts: [isize; N], mut visit: impl FnMut([usize; N], usize)) {
         let mut positions = self.positions(starts);
         while let Some(at) = positions.next() {
@@ -104,7 +108,7 @@ impl<const N: usize> Walk<N> {
     }
 }
 
-/// Where the runs of a walk begin. There are hundreds of loops over it, which share this code.
+/// Iterates over the beginnings of the runs of a walk. Hundreds of compiled loops share this code.
 struct Positions<'a, const N: usize> {
     axes: &'a [(usize, [isize; N])],
     index: SmallVec<[usize; 6]>,
@@ -135,7 +139,7 @@ impl<const N: usize> Positions<'_, N> {
     }
 }
 
-/// The numbers of elements before, of and after neighbouring axes that count as one.
+/// The numbers of elements before, along and after consecutive axes that are treated as one.
 #[derive(Copy, Clone)]
 pub(crate) struct Around {
     pub(crate) outer: usize,
@@ -144,7 +148,8 @@ pub(crate) struct Around {
 }
 
 impl Around {
-    /// Of a shape that has elements, whose number does not overflow.
+    /// Returns the numbers for axes of a shape. The shape must have elements, and their number must
+    /// not overflow.
     pub(crate) fn new(shape: &[usize], axes: Range<usize>) -> Around {
         Around {
             outer: shape[..axes.start].iter().product(),
@@ -154,13 +159,14 @@ impl Around {
     }
 }
 
-/// The positions of one tensor's elements in row-major order of a shape, taken run by run.
+/// Iterates over the positions of one tensor's elements in the row-major order of a shape, run by
+/// run.
 pub(crate) struct Runs {
     walk: Walk<1>,
     index: SmallVec<[usize; 6]>,
-    /// Where the current run begins.
+    /// The beginning of the current run.
     start: isize,
-    /// Elements of it that were taken.
+    /// The number of elements of the current run that were taken.
     taken: usize,
 }
 
@@ -171,13 +177,13 @@ impl Runs {
         Runs { walk, index, start: 0, taken: 0 }
     }
 
-    /// The stride of the elements of every run.
+    /// Returns the stride of the elements in every run.
     pub(crate) fn stride(&self) -> usize {
         self.walk.run_strides[0] as usize
     }
 
-    /// The position of the next element, and how many of at most `most` follow at the stride, itself included. After the last element
-    /// of the shape it begins again.
+    /// Returns the position of the next element, and the number of elements that follow at the
+    /// stride, itself included, at most `most`. After the last element of the shape it starts over.
     pub(crate) fn take(&mut self, most: usize) -> (usize, usize) {
         if self.taken == self.walk.run {
             self.next_run();
@@ -202,7 +208,7 @@ impl Runs {
     }
 }
 
-/// A negative axis counts from the end.
+/// Returns the axis counted from the start. A negative axis counts from the end.
 ///
 /// # Errors
 /// If it is out of range.
@@ -211,10 +217,10 @@ pub(crate) fn resolve_axis(axis: i64, rank: usize) -> Result<usize, Failure> {
     resolved.and_then(|a| usize::try_from(a).ok()).filter(|&a| a < rank).ok_or(Failure::Axis { axis, rank })
 }
 
-/// Which axes a list names.
+/// Returns for each axis whether a list names it.
 ///
 /// # Errors
-/// If one is out of range or named twice.
+/// If a listed axis is out of range or named twice.
 pub(crate) fn resolve_axes(axes: &[i64], rank: usize) -> Result<SmallVec<[bool; 6]>, Failure> {
     let mut named: SmallVec<[bool; 6]> = smallvec::smallvec![false; rank];
     for &axis in axes {

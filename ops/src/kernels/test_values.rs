@@ -1,14 +1,14 @@
-//! Operands for the tests of kernels, and what is expected of results.
+//! Operands for the tests of kernels, and checks of results.
 
 use anfora_ir::{Literal, element_count};
 
-/// 0, 1, 2 and so on, in row-major order.
+/// Returns a tensor of 0, 1, 2 and so on, in row-major order.
 pub(super) fn counting(shape: &[usize]) -> Literal {
     let n = element_count(shape).expect("a small shape");
     Literal::from_elements(shape, &(0..n as i32).collect::<Vec<_>>()).expect("one element each")
 }
 
-/// A float32 tensor of numbers between -1 and 1.
+/// Returns a float32 tensor of numbers between -1 and 1.
 pub(super) fn noise(shape: &[usize], seed: u64) -> Literal {
     let mut random = fastrand::Rng::with_seed(seed);
     let n = element_count(shape).expect("a small shape");
@@ -16,17 +16,17 @@ pub(super) fn noise(shape: &[usize], seed: u64) -> Literal {
     Literal::from_elements(shape, &numbers.take(n).collect::<Vec<_>>()).expect("one element each")
 }
 
-/// The elements of an int32 tensor.
+/// Returns the elements of an int32 tensor.
 pub(super) fn values(l: &Literal) -> Vec<i32> {
     l.elements::<i32>().expect("int32").into_owned()
 }
 
-/// A float64 tensor.
+/// Returns a float64 tensor.
 pub(super) fn f64s(shape: &[usize], values: &[f64]) -> Literal {
     Literal::from_elements(shape, values).expect("one element each")
 }
 
-/// Asserts the shape and, but for rounding, the elements of a float64 tensor.
+/// Asserts the shape and, up to rounding, the elements of a float64 tensor.
 #[track_caller]
 pub(super) fn close(got: &Literal, shape: &[usize], expected: &[f64]) {
     assert_eq!(got.shape(), shape);

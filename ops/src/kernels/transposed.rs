@@ -1,7 +1,9 @@
-//! What windows read, added back to where they read it: transposed convolutions, and the images of patches.
+//! Operations that add values to the positions that windows read: transposed convolutions, and the
+//! composition of images from patches.
 //!
-//! An element of the result is `0 + Σ` over the taps that reach it, in ascending order; in a transposed convolution the term of a tap is
-//! `0 + Σ w * x` over the channels of the group, in ascending order.
+//! An element of the result is `0 + Σ` over the taps that reach it, in ascending order. In a
+//! transposed convolution, the term of a tap is `0 + Σ w * x` over the channels of the group, in
+//! ascending order.
 
 use anfora_ir::{Literal, Shape, element_count};
 
@@ -12,10 +14,12 @@ use super::view::{Output, View, filled};
 use super::window::{MAX_SPATIAL, Sliding, Windows};
 use super::{Failure, MOST_STEPS, shape_text};
 
-/// How many terms are computed before they are added to the result, unless one tap has more.
+/// The number of terms that are computed before they are added to the result, unless one tap has
+/// more.
 const TERMS: usize = 1 << 14;
 
-/// How positions of one spatial axis meet those of the result: window `i` has its tap `t` at `i * stride + t * dilation - begin`.
+/// The mapping from the windows of one spatial axis to positions in the result: tap `t` of window
+/// `i` is at `i * stride + t * dilation - begin`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 struct Axis {
     windows: usize,
@@ -29,7 +33,8 @@ struct Axis {
 impl Axis {
     const NONE: Axis = Axis { windows: 1, taps: 1, stride: 1, dilation: 1, begin: 0, result: 1 };
 
-    /// The windows that have a tap inside the result: from the first to before the second.
+    /// Returns the range of windows in which a tap is inside of the result: the first window and
+    /// the end.
     fn inside(&self, tap: usize) -> (usize, usize) {
         let offset = tap * self.dilation;
         let first = self.begin.saturating_sub(offset).div_ceil(self.stride);
@@ -37,13 +42,13 @@ impl Axis {
         (first, beyond)
     }
 
-    /// The position of a tap in the result, which is inside.
+    /// Returns the position of a tap in the result. The tap must be inside.
     fn position(&self, window: usize, tap: usize) -> usize {
         window * self.stride + tap * self.dilation - self.begin
     }
 }
 
-/// Where the windows of one channel lie in its result.
+/// The mapping from the windows of one channel to its result.
 struct Layout {
     axes: [Axis; MAX_SPATIAL],
     windows: usize,
@@ -63,12 +68,13 @@ impl Layout {
         })
     }
 
-    /// At most so many additions for one channel.
+    /// Returns an upper bound of the number of additions for one channel.
     fn steps(&self) -> u128 {
         self.axes.iter().fold(1u128, |n, a| n.saturating_mul(a.taps as u128 * a.windows.min(a.result).max(1) as u128))
     }
 
-    /// Adds what the windows have at one tap to the result. `values` has an entry a window, or one for all.
+    /// Adds the values of the windows at one tap to the result. `values` has an entry for each
+    /// window, or one for all.
     fn scatter<C: Calc>(&self, tap: usize, values: &[C], result: &mut [C]) {
         let [a, b, c] = &self.axes;
         let taps = [tap / (c.taps * b.taps), tap / c.taps % b.taps, tap % c.taps];
@@ -95,7 +101,7 @@ impl Layout {
     }
 }
 
-/// The extent of the result of a transposed convolution along an axis.
+/// Returns the extent of the result of a transposed convolution along an axis.
 pub(crate) fn transposed_extent(
     input: usize,
     kernel: i64,
@@ -116,7 +122,7 @@ pub(crate) fn transposed_extent(
             return Err(Failure::Mismatch(format!("{what} {value} is out of range")));
         }
     }
-    // Nothing here is 2^62 or more.
+    // All values here are less than 2^62.
     let reach = (kernel - 1) * dilation + 1;
     let steps = i128::try_from(input).map_err(|_| Failure::TooLarge)? - 1;
     let extent = steps * i128::from(stride) + i128::from(output_padding + reach - padding[0] - padding[1]);
@@ -126,8 +132,9 @@ pub(crate) fn transposed_extent(
     usize::try_from(extent).ok().filter(|&e| e < 1 << 61).ok_or(Failure::TooLarge)
 }
 
-/// The transposed convolution of `x` `(n, c, spatial…)` with `w` `(c, m / groups, kernel…)`, plus `bias` `(m)`: the gradient of the convolution
-/// with `w` with respect to its operand. `output_padding` adds to the extents of the result, at the end.
+/// Returns the transposed convolution of `x` `(n, c, spatial…)` with `w` `(c, m / groups,
+/// kernel…)`, plus `bias` `(m)`. It is the gradient of the convolution with `w` with respect to its
+/// operand. `output_padding` is added to the extents of the result, at the end.
 pub(crate) fn convolve_transposed(
     x: &Literal,
     w: &Literal,
@@ -188,9 +195,9 @@ struct Transposed {
     layout: Layout,
     batch: usize,
     groups: usize,
-    /// Of a group.
+    /// The number of operand channels of a group.
     channels: usize,
-    /// Of a group.
+    /// The number of result channels of a group.
     features: usize,
     shape: Shape,
 }
@@ -207,7 +214,7 @@ impl Transposed {
         {
             return Err(Failure::TooLong);
         }
-        // The windows of a splat are equal, and so are the taps of one.
+        // All windows of a splat operand are equal, and all taps of a splat weight are equal.
         let columns = if x.splat.is_some() { 1 } else { windows };
         let computed_taps = if w.splat.is_some() { 1 } else { taps };
         let chunk = (TERMS / columns).clamp(1, computed_taps);
@@ -259,8 +266,9 @@ impl Transposed {
     }
 }
 
-/// The images `(n, c, image…)` of which `x` `(n, c * taps, windows)` has the patches under windows, in row-major order; where patches overlap they are
-/// added up. `sliding.kernel` is the extents of a patch.
+/// Returns the images `(n, c, image…)` whose patches under windows are the columns of `x` `(n, c *
+/// taps, windows)`, in row-major order. Overlapping patches are added up. `sliding.kernel` has the
+/// extents of a patch.
 pub(crate) fn images_of_patches(x: &Literal, image: &[usize], sliding: Sliding<'_>) -> Result<Literal, Failure> {
     let &[n, rows, columns] = x.shape() else {
         return Err(Failure::Mismatch(format!("patches of shape {}, not of rank 3", shape_text(x.shape()))));
@@ -332,7 +340,7 @@ mod tests {
         Sliding { kernel, strides, padding, dilation, rounding: Rounding::Floor }
     }
 
-    /// The definition, for two spatial axes.
+    /// Computes a transposed convolution with two spatial axes by its definition.
     fn slow(x: &Literal, w: &Literal, groups: usize, s: Sliding<'_>, output_padding: [i64; 2]) -> Literal {
         let (&[n, c, h, v], &[_, m, kh, kw]) = (x.shape(), w.shape()) else { panic!() };
         let extent = |i: usize, input: usize, k: usize| {

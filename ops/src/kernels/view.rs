@@ -1,4 +1,5 @@
-//! A literal's payload as elements, and results from elements. A splat is one element that stands for all.
+//! Access to the payload of a literal as elements, and construction of results from elements. A
+//! splat has one element that is the value of all.
 
 use anfora_ir::{Literal, Shape, element_count};
 use bytes::Bytes;
@@ -6,17 +7,17 @@ use bytes::Bytes;
 use super::Failure;
 use super::number::Scalar;
 
-/// The elements of an operand, without copying them.
+/// The elements of an operand, without a copy.
 #[derive(Copy, Clone)]
 pub(crate) struct View<'a, T: Scalar> {
-    /// One element if the operand is a splat, else all.
+    /// One element if the operand is a splat, otherwise all elements.
     pub(crate) raw: &'a [T::Raw],
     /// The element of a splat.
     pub(crate) splat: Option<T>,
 }
 
 impl<'a, T: Scalar> View<'a, T> {
-    /// The elements of `literal`, whose element type the caller has looked at.
+    /// Returns the elements of `literal`. Callers must have checked its element type.
     pub(crate) fn new(literal: &'a Literal) -> View<'a, T> {
         debug_assert_eq!(literal.dtype(), T::DTYPE);
         match literal.as_splat() {
@@ -28,14 +29,14 @@ impl<'a, T: Scalar> View<'a, T> {
         }
     }
 
-    /// The element at a row-major position, which is in range.
+    /// Returns the element at a row-major position, which must be in range.
     #[inline(always)]
     pub(crate) fn get(&self, position: usize) -> T {
         self.splat.unwrap_or_else(|| T::load(self.raw[position]))
     }
 }
 
-/// Elements of a result, written in row-major order or by position.
+/// The elements of a result, written in row-major order or by position.
 pub(crate) struct Output<T: Scalar> {
     shape: Shape,
     bytes: Vec<u8>,
@@ -43,7 +44,7 @@ pub(crate) struct Output<T: Scalar> {
 }
 
 impl<T: Scalar> Output<T> {
-    /// A result of zero bytes.
+    /// Returns a result whose bytes are all zero.
     ///
     /// # Errors
     /// If its size overflows.
@@ -52,21 +53,21 @@ impl<T: Scalar> Output<T> {
         Ok(Output { shape: shape.into(), bytes, element: std::marker::PhantomData })
     }
 
-    /// The elements, to write.
+    /// Returns the elements for writing.
     pub(crate) fn raw(&mut self) -> &mut [T::Raw] {
         T::view_mut(&mut self.bytes)
     }
 
-    /// The literal; a splat if all elements turned out to be the same bits.
+    /// Returns the literal. It is a splat if all elements have the same bits.
     pub(crate) fn finish(self) -> Result<Literal, Failure> {
         Literal::from_bytes(T::DTYPE, &self.shape, Bytes::from(self.bytes)).map_err(|_| Failure::TooLarge)
     }
 }
 
-/// `elements` times `size` zero bytes.
+/// Returns `elements * size` zero bytes.
 ///
 /// # Errors
-/// If that overflows, or is more than can be allocated at all.
+/// If the number overflows or the allocation fails.
 pub(crate) fn zeroed(elements: Option<usize>, size: usize) -> Result<Vec<u8>, Failure> {
     let bytes = elements.and_then(|n| n.checked_mul(size)).filter(|&n| n <= isize::MAX as usize);
     let bytes = bytes.ok_or(Failure::TooLarge)?;
@@ -76,10 +77,10 @@ pub(crate) fn zeroed(elements: Option<usize>, size: usize) -> Result<Vec<u8>, Fa
     Ok(vec)
 }
 
-/// A vector of `elements` copies of a value.
+/// Returns a vector of `elements` copies of a value.
 ///
 /// # Errors
-/// If it is more than can be allocated at all.
+/// If the allocation fails.
 pub(crate) fn filled<T: Copy>(elements: usize, value: T) -> Result<Vec<T>, Failure> {
     let mut vec = Vec::new();
     vec.try_reserve_exact(elements).map_err(|_| Failure::TooLarge)?;

@@ -1,13 +1,15 @@
-//! Windows that slide over the spatial axes of a tensor `(n, c, spatial…)`: where they lie, and which of their taps are inside.
+//! Windows that slide over the spatial axes of a tensor `(n, c, spatial…)`: their positions, and
+//! the taps that are inside of the tensor.
 
 use anfora_ir::Shape;
 
 use super::Failure;
 
-/// The most spatial axes.
+/// The maximum number of spatial axes.
 pub(crate) const MAX_SPATIAL: usize = 3;
 
-/// How windows slide, one entry for each spatial axis; `padding` has all begins, then all ends.
+/// The parameters of sliding windows, with an entry for each spatial axis. `padding` lists all
+/// beginnings, then all ends.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Sliding<'a> {
     pub(crate) kernel: &'a [i64],
@@ -17,12 +19,12 @@ pub(crate) struct Sliding<'a> {
     pub(crate) rounding: Rounding,
 }
 
-/// Whether a last, incomplete window counts.
+/// Selects whether a last, incomplete window counts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Rounding {
-    /// It does not.
+    /// An incomplete window does not count.
     Floor,
-    /// It does, unless it would start in the padding at the end.
+    /// An incomplete window counts unless it starts in the padding at the end.
     Ceil,
 }
 
@@ -41,21 +43,22 @@ pub(crate) struct Axis {
 /// The taps of one window along one axis that lie in a range of positions.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Taps {
-    /// The first.
+    /// The index of the first tap.
     pub(crate) first: usize,
-    /// How many.
+    /// The number of taps.
     pub(crate) count: usize,
-    /// The position in the input of the first.
+    /// The position of the first tap in the input.
     pub(crate) position: usize,
 }
 
 impl Axis {
-    /// An axis that is not there.
+    /// A missing axis.
     const NONE: Axis = Axis { input: 1, output: 1, kernel: 1, stride: 1, dilation: 1, begin: 0, end: 0 };
 
-    /// The taps of window `index` that lie in the input, or, `padded`, in the input or its padding.
+    /// Returns the taps of window `index` that are in the input or, if `padded`, in the input or
+    /// its padding.
     pub(crate) fn taps(&self, index: usize, padded: bool) -> Taps {
-        // The window starts at `start`, in positions that count from the beginning of the padding.
+        // `start` is the position of the window, counted from the beginning of the padding.
         let start = index * self.stride;
         let (low, high) =
             if padded { (0, self.begin + self.input + self.end) } else { (self.begin, self.begin + self.input) };
@@ -66,7 +69,7 @@ impl Axis {
         Taps { first, count, position }
     }
 
-    /// The position of a tap in the input, if it is inside.
+    /// Returns the position of a tap in the input, if it is inside.
     pub(crate) fn position(&self, index: usize, tap: usize) -> Option<usize> {
         (index * self.stride + tap * self.dilation).checked_sub(self.begin).filter(|&p| p < self.input)
     }
@@ -75,15 +78,18 @@ impl Axis {
 /// The windows over a tensor.
 #[derive(Clone, Debug)]
 pub(crate) struct Windows {
-    /// Three axes; those that are not there come first.
+    /// Three axes. Missing axes come first.
     pub(crate) axes: [Axis; MAX_SPATIAL],
-    /// How many are there.
+    /// The number of axes that are not missing.
     pub(crate) spatial: usize,
 }
 
 impl Windows {
+    /// Returns the windows over a tensor with the spatial extents `input`.
+    ///
     /// # Errors
-    /// If the lists do not have one entry an axis, if one is out of range, or if a window is larger than an extent by more than a stride.
+    /// If the lists do not have an entry for each axis, an entry is out of range, or a window is
+    /// larger than an extent by more than a stride.
     pub(crate) fn new(input: &[usize], sliding: Sliding<'_>) -> Result<Windows, Failure> {
         let spatial = input.len();
         let Sliding { kernel, strides, padding, dilation, rounding } = sliding;
@@ -98,7 +104,7 @@ impl Windows {
         {
             return Err(bad("lists of strides, padding, dilation or kernel extents of the wrong length"));
         }
-        // Small enough that no position overflows.
+        // Entries are small enough that no position overflows.
         let limited = |v: i64, least: i64, what: &str| match usize::try_from(v) {
             Ok(u) if v >= least && v < 1 << 31 => Ok(u),
             _ => Err(Failure::Mismatch(format!("{what} {v} is out of range"))),
@@ -119,7 +125,8 @@ impl Windows {
             };
             let padded = axis.begin + axis.input + axis.end;
             let reach = (axis.kernel - 1) * axis.dilation + 1;
-            // A window may reach beyond the end, and the number of windows is rounded all the same. Nothing here is 2^63 or more.
+            // A window may extend beyond the end, and the number of windows is rounded in the same
+            // way. All values here are less than 2^63.
             let (room, stride) = (padded as i64 - reach as i64, axis.stride as i64);
             let windows = match rounding {
                 Rounding::Floor => room.div_euclid(stride) + 1,
@@ -139,7 +146,7 @@ impl Windows {
         Ok(Windows { axes, spatial })
     }
 
-    /// One window that is as large as the tensor.
+    /// Returns one window that is as large as the tensor.
     ///
     /// # Errors
     /// If there are too many axes, or one is empty.
@@ -157,22 +164,22 @@ impl Windows {
         Ok(Windows { axes, spatial: input.len() })
     }
 
-    /// The spatial extents of the result.
+    /// Returns the spatial extents of the result.
     pub(crate) fn output(&self) -> Shape {
         self.axes[MAX_SPATIAL - self.spatial..].iter().map(|a| a.output).collect()
     }
 
-    /// The product of one extent of each axis.
+    /// Returns the product of one number of each axis.
     pub(crate) fn product(&self, of: impl Fn(&Axis) -> usize) -> Result<usize, Failure> {
         self.axes.iter().try_fold(1usize, |n, a| n.checked_mul(of(a))).ok_or(Failure::TooLarge)
     }
 
-    /// Whether the windows are the elements, one by one.
+    /// Returns true if each window is one element, in the same order.
     pub(crate) fn are_elements(&self) -> bool {
         self.axes.iter().all(|a| a.kernel == 1 && a.stride == 1 && a.begin == 0 && a.end == 0)
     }
 
-    /// Whether no window reaches into padding.
+    /// Returns true if no window extends into padding.
     pub(crate) fn all_inside(&self) -> bool {
         self.axes.iter().all(|a| {
             let last = a.taps(a.output.saturating_sub(1), false);
@@ -207,7 +214,7 @@ mod tests {
             Windows::new(&[input], sliding).is_err()
         };
         assert!(refused(2, 1, 0, Rounding::Floor));
-        // A window that is larger than the extent, by a stride at most.
+        // A window that is larger than the extent, by at most a stride.
         for (kernel, stride, floor, ceil) in
             [(3, 1, Some(0), Some(0)), (3, 2, Some(0), Some(1)), (4, 2, Some(0), Some(0)), (4, 1, None, None)]
         {

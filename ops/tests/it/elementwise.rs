@@ -1,9 +1,10 @@
-//! Values of elementwise operators, through their rows: extremes, NaN, mixed element types, bounds, signs of infinity.
+//! Values of elementwise operators, computed through their rows: extremes, NaN, mixed element
+//! types, bounds, signs of infinity.
 
 use anfora_ir::{Attr, AttrId, AttrReader, Context, DType, Element, KernelCall, KernelError, Literal, infer_op};
 use half::{bf16, f16};
 
-/// A call of an operator on constants; `None` is an operand that is left out.
+/// Calls an operator on constants. `None` is an omitted operand.
 fn call(op: &str, operands: &[Option<Literal>], attrs: &[(&str, Attr)]) -> Result<Literal, KernelError> {
     let mut cx = Context::new(anfora_ops::standard());
     let op = cx.ops.find(op).expect("a standard operator");
@@ -38,7 +39,7 @@ fn powers_of_mixed_types() {
     assert_eq!(value("power", &[list(&[2f32, -2.0]), list(&[-1i64, 3])]), list(&[0.5f32, -8.0]));
     assert_eq!(value("power", &[list(&[2i8, 2, -1, -1]), list(&[3i64, 8, -2, -3])]), list(&[8i8, 0, 1, -1]));
     assert_eq!(value("power", &[list(&[255u8, 1, 3]), list(&[-1i8, -5, 5])]), list(&[0u8, 1, 243]));
-    // As integers, exactly, however large the exponent is.
+    // Integer powers are exact, however large the exponent is.
     assert_eq!(value("power", &[scalar(3i32), scalar(u64::MAX)]), scalar(3i32.wrapping_pow(u32::MAX)));
     assert_eq!(value("power", &[scalar(2i32), scalar(0.5f64)]), scalar(1i32));
     assert_eq!(value("power", &[scalar(10i8), scalar(3f32)]), scalar(127i8), "conversion saturates");
@@ -67,7 +68,7 @@ fn any_number_of_operands() {
     assert_eq!(value("mean_n", &[a(), b(), c()]), list(&[2f32, 2.0 / 3.0, f32::NAN]));
     assert_eq!(value("add_n", &[list(&[100i8, 1]), scalar(100i8), scalar(100i8)]), list(&[44i8, -55]));
     assert_eq!(value("maximum_n", &[list(&[true, false]), scalar(false)]), list(&[true, false]));
-    // 2048 + 1 + 1: each sum alone would round back to 2048.
+    // 2048 + 1 + 1: rounding each sum separately would give 2048.
     let [big, one] = [2048.0, 1.0].map(f16::from_f32);
     assert_eq!(value("add_n", &[scalar(big), scalar(one), scalar(one)]), scalar(f16::from_f32(2050.0)));
 }

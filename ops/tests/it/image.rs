@@ -1,8 +1,9 @@
-//! Values of the operators on images: those that the ONNX documentation and its test cases state, and what follows from the formulas.
+//! Values of the operators on images. They come from the ONNX documentation and its test cases, or
+//! follow from the formulas.
 
 use anfora_ir::{Attr, AttrId, AttrReader, Context, DType, KernelCall, Literal, infer_op};
 
-/// The elements of the result on operands that are constants, as text; or why there are none.
+/// Returns the result of a call on constants, or the error message.
 fn call(op: &str, operands: &[Literal], attrs: &[(&str, Attribute)]) -> Result<Literal, String> {
     let mut cx = Context::new(anfora_ops::standard());
     let op = cx.ops.find(op).unwrap();
@@ -76,12 +77,12 @@ fn nearest_takes_the_element_that_the_rounding_says() {
         let attrs = [("rounding_method", Word(rounding)), (PLACE, Word("asymmetric"))];
         check("image.resize", &[counted(&[4]), scales(&[scale])], &attrs, &[places.len()], places);
     };
-    // The places are 0, 0.5, 1, …, 3.5; past the end the last element counts.
+    // The positions are 0, 0.5, 1, …, 3.5. Past the end, the last element is used.
     line(&[1., 1., 2., 2., 3., 3., 4., 4.], 2.0, "round_prefer_floor");
     line(&[1., 2., 2., 3., 3., 4., 4., 4.], 2.0, "round_prefer_ceil");
     line(&[1., 1., 2., 2., 3., 3., 4., 4.], 2.0, "floor");
     line(&[1., 2., 2., 3., 3., 4., 4., 4.], 2.0, "ceil");
-    // 0, 1.25, 2.5
+    // The positions are 0, 1.25 and 2.5.
     line(&[1., 2., 3.], 0.8, "round_prefer_floor");
     let x = counted(&[1, 1, 2, 2]);
     let doubled = [1., 1., 1., 2., 2., 2., 1., 1., 1., 2., 2., 2., 3., 3., 3., 4., 4., 4., 3., 3., 3., 4., 4., 4.];
@@ -126,7 +127,7 @@ fn linear_by_every_rule_of_coordinates() {
 fn cubic_weighs_four() {
     let cubic = || ("method", Word("cubic"));
     let line = || floats(&[4], &[0., 0., 1., 0.]);
-    // Places 0, 0.5, … : halfway the weights are -3/32, 19/32, 19/32, -3/32.
+    // The positions are 0, 0.5, …. At midpoints the weights are -3/32, 19/32, 19/32, -3/32.
     let half = [0., -0.09375, 0., 0.59375, 1., 0.59375 - 0.09375 * 0.0, 0., 0.];
     let result = call("image.resize", &[line(), scales(&[2.])], &[cubic(), (PLACE, Word("asymmetric"))]).unwrap();
     let found = result.elements::<f32>().unwrap();
@@ -134,7 +135,8 @@ fn cubic_weighs_four() {
     let keys = [cubic(), (PLACE, Word("asymmetric")), ("cubic_alpha", Float(-0.5))];
     let found = call("image.resize", &[line(), scales(&[2.])], &keys).unwrap();
     assert_eq!(found.elements::<f32>().unwrap()[1..4], [-0.0625, 0., 0.5625]);
-    // Of the four around 0.5, the first is outside; without it the others are divided by 1 + 3/32.
+    // The first of the four elements around 0.5 is outside. Without it, the weights of the others
+    // are divided by 1 + 3/32.
     let keys = [cubic(), (PLACE, Word("asymmetric")), ("exclude_outside", Yes)];
     let found = call("image.resize", &[line(), scales(&[2.])], &keys).unwrap();
     assert!((found.elements::<f32>().unwrap()[1] + 0.09375 / 1.09375).abs() < 1e-6);
@@ -145,16 +147,17 @@ fn antialias_counts_every_element() {
     let x = || floats(&[8], &[0., 0., 0., 0., 0., 0., 0., 16.]);
     let plain = [("method", Word("linear"))];
     check("image.resize", &[x(), extents(&[2])], &plain, &[2], &[0., 0.]);
-    // Around 5.5, weights from 4/16 down to 0 at a distance of 4.
+    // The weights around 5.5 fall from 4/16 to 0 at a distance of 4.
     let spread = [("method", Word("linear")), ("antialias", Yes)];
     let result = call("image.resize", &[x(), extents(&[2])], &spread).unwrap();
     let found = result.elements::<f32>().unwrap();
-    // The border stands for what is outside, as far as distance 4: at 7, 8 and 9 the weights are 2.5, 1.5 and 0.5 of 16.
+    // The border element replaces the elements outside, up to a distance of 4. The weights at 7, 8
+    // and 9 are 2.5, 1.5 and 0.5 of 16.
     assert_eq!(&found[..], [0., 4.5]);
     let excluded = [("method", Word("linear")), ("antialias", Yes), ("exclude_outside", Yes)];
     let found = call("image.resize", &[x(), extents(&[2])], &excluded).unwrap();
     assert!((found.elements::<f32>().unwrap()[1] - 16.0 * 2.5 / 14.0).abs() < 1e-5);
-    // Where the axis grows it changes nothing.
+    // Spreading changes nothing where the axis grows.
     let grown = |attrs: &[(&str, Attribute)]| call("image.resize", &[x(), extents(&[11])], attrs).unwrap();
     assert_eq!(grown(&spread), grown(&plain));
 }
@@ -203,7 +206,7 @@ fn equal_neighbours_stay_what_they_are() {
         let result = call("image.resize", &[x.clone(), extents(&[7])], &attrs).unwrap();
         assert!(result.elements::<f32>().unwrap()[..7].iter().all(|&e| e == 0.1), "{method}");
     }
-    // An element without weight does not count, even if it is infinite.
+    // An element without weight does not contribute, even if it is infinite.
     let attrs = [("method", Word("linear")), ("axes", Axes(&[1])), (PLACE, Word("align_corners"))];
     let result = call("image.resize", &[x, extents(&[5])], &attrs).unwrap();
     assert_eq!(result.elements::<f32>().unwrap()[5..8], [0.1; 3]);

@@ -1,15 +1,16 @@
-//! What types say of the elements of small integer tensors, and how shapes that are computed reach the types of tensors.
+//! Known elements of small integer tensors in types, and the types of tensors with computed shapes.
 
 use anfora_ir::{Source, parse_module, verify_module};
 
-/// The type of what a block over `%x: Tensor[(n, m, 4), float32]`, `%i: Tensor[(2,), int64]` and `%c: bool` gives.
+/// Returns the type of a block over `%x: Tensor[(n, m, 4), float32]`, `%i: Tensor[(2,), int64]` and
+/// `%c: bool`.
 fn type_of(block: &str) -> String {
     let text = format!("def @main(%x: Tensor[(n, m, 4), float32], %i: Tensor[(2,), int64], %c: bool) {{ {block} }}");
     let registry = anfora_ops::standard();
     let module = parse_module(Source::new("test.anf", text.as_str()), registry.clone())
         .unwrap_or_else(|e| panic!("{text}\n{}", e[0]));
     verify_module(&module).unwrap_or_else(|e| panic!("{text}\n{}", e[0]));
-    // What is printed says all of it.
+    // The printed text contains the whole type.
     let printed = module.to_text();
     let again =
         parse_module(Source::new("test.anf", printed.as_str()), registry).unwrap_or_else(|e| panic!("{}", e[0]));

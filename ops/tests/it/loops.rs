@@ -1,4 +1,4 @@
-//! The loops for kernels of operators of one's own.
+//! The loops for kernels of custom operators.
 
 use anfora_ir::{DType, Literal};
 use anfora_ops::loops::{compare_float, map, map_float, zip, zip_float};
@@ -16,7 +16,7 @@ fn elements_are_computed_in_their_own_type() {
     assert_eq!(third(&Literal::scalar(f16::ONE)), Literal::scalar(f16::from_f32(1.0 / 3.0)));
     assert_eq!(third(&Literal::scalar(bf16::ONE)), Literal::scalar(bf16::from_f32(1.0 / 3.0)));
     assert!(map_float(&Literal::scalar(1i32), |x| x, |x| x).is_err());
-    // Once rounded: 2049 is no float16, and 2049 + 1 is one.
+    // The result is rounded once: 2049 is not a float16, but 2049 + 1 is.
     let sum = zip_float(
         &Literal::scalar(f16::from_f32(2048.0)),
         &Literal::scalar(f16::ONE),

@@ -1,4 +1,4 @@
-//! The standard operators: their values, types and what they refuse.
+//! The standard operators: their values, their types and the calls that they reject.
 
 mod cases;
 mod elementwise;

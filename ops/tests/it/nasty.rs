@@ -1,5 +1,5 @@
-//! Calls with operands and attributes as wrong, as large and as odd as can be: none may panic, and none may take more memory than its
-//! result.
+//! Calls with invalid, huge and unusual operands and attributes. No call may panic or take more
+//! memory than its result.
 
 use anfora_ir::{
     Attr, AttrId, AttrKind, AttrReader, Context, DType, KernelCall, Literal, Operand, Type, TypeId, element_count,
@@ -114,7 +114,8 @@ fn attribute(rng: &mut Rng, cx: &mut Context, kind: AttrKind, rank: usize) -> At
     }
 }
 
-/// The values of an attribute that is a choice of words, which are seldom met by chance.
+/// Returns the values of an attribute that is a choice of words, which random generation seldom
+/// produces.
 fn words(attribute: &str) -> Option<&'static [&'static str]> {
     Some(match attribute {
         "method" => &["nearest", "linear", "cubic"],
@@ -141,7 +142,7 @@ fn small(cx: &Context, ty: TypeId) -> bool {
         && parts.iter().all(|&p| cx.types.static_shape(p).and_then(|s| element_count(&s)).is_some_and(|n| n < 1 << 16))
 }
 
-/// Makes most operands of operators on quantized tensors what they want.
+/// Makes most operands of operators on quantized tensors valid.
 fn quantized(rng: &mut Rng, op: &str, i: usize, shape: &mut Vec<usize>, dtype: &mut DType) {
     if rng.below(40) == 0 {
         return;
@@ -184,7 +185,7 @@ fn nothing_panics() {
             let count = row.arity.min + rng.below(most - row.arity.min + 1);
             let (mut shape, mut dtype) =
                 (rng.shape(), rng.pick(&[DType::Float32, DType::Float16, DType::Int8, DType::UInt64]));
-            // Windows fit together too seldom by chance alone.
+            // Random windows seldom fit together.
             let spatial = row
                 .name
                 .trim_end_matches("_transpose")

@@ -1,5 +1,5 @@
-//! Walks the registry: every row is documented, and every kernel agrees with its type rule on generated operands of every
-//! element type, whether they are splats or not.
+//! Tests of all rows of the registry: every row is documented, and every kernel agrees with its
+//! type rule on generated operands of every element type, dense or splat.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use half::{bf16, f16};
 
 use crate::cases::{A, Case, O, cases};
 
-/// Small numbers; the same for the same seed.
+/// A generator of small numbers, which depend only on the seed.
 struct Numbers(fastrand::Rng);
 
 impl Numbers {
@@ -83,7 +83,7 @@ fn attribute(cx: &mut Context, a: &A, dtype: DType, numbers: &mut Numbers) -> At
     }
 }
 
-/// The type of a call.
+/// Returns the type of a call.
 fn infer(cx: &mut Context, op: OpId, operands: &[Operand], attrs: AttrsId) -> Result<TypeId, TypeError> {
     let annotated = cx.types.error();
     infer_op(cx, op, operands, attrs, annotated)
@@ -93,7 +93,7 @@ fn literal_operands(cx: &mut Context, operands: &[Option<Literal>]) -> Vec<Opera
     operands.iter().map(|o| cx.constant_operand(o.as_ref())).collect()
 }
 
-/// Types and evaluates a call of constants.
+/// Infers the type of a call on constants and evaluates it.
 fn run(
     cx: &mut Context,
     op: &str,
@@ -111,7 +111,7 @@ fn run(
     kernel(&call).map(|r| (ty, r)).map_err(|e: KernelError| format!("{ty:?}: {e}"))
 }
 
-/// The types that the fields of a call's result are of.
+/// Returns the types of the fields of a call's result.
 fn result_types(cx: &Context, ty: TypeId) -> Vec<TypeId> {
     match cx.types.get(ty) {
         Type::Tuple(fields) => fields.to_vec(),
@@ -119,7 +119,7 @@ fn result_types(cx: &Context, ty: TypeId) -> Vec<TypeId> {
     }
 }
 
-/// Rows `0..n` along axis 0.
+/// Returns the rows `0..n` along axis 0.
 fn first_rows(cx: &mut Context, l: &Literal, n: usize) -> Literal {
     let (begin, end) = (cx.ints_attr(&[0]), cx.ints_attr(&[n as i64]));
     run(cx, "strided_slice", &[Some(l.clone())], &[("begin", begin), ("end", end)]).unwrap().1.remove(0)
@@ -198,7 +198,7 @@ fn kernels_agree_with_type_rules() {
                     assert_eq!(types.len(), results.len(), "{place}");
                     let actual: Vec<TypeId> =
                         results.iter().map(|r| cx.types.static_tensor(r.dtype(), r.shape())).collect();
-                    // What the type says of elements is so.
+                    // The elements that the type states are correct.
                     let mut exact: Vec<TypeId> = Vec::new();
                     for (&ty, result) in types.iter().zip(&results) {
                         let literal = cx.literals.intern(result.clone());
@@ -217,7 +217,7 @@ fn kernels_agree_with_type_rules() {
                             assert!(all, "{place}: {} {results:?}", cx.type_text(ty));
                         }
                     }
-                    // What is known of the operands may be less; then so it is of the result, and no more.
+                    // If less is known of the operands, the type of the result is still correct.
                     for vaguer in [0, 1, 2] {
                         let mut vague = list.clone();
                         for o in &mut vague {
@@ -247,7 +247,7 @@ fn kernels_agree_with_type_rules() {
             bits += &format!("{name} {:016x}\n", hash.0);
         }
     }
-    // The bits of every result, so that a machine on which they are others is found out.
+    // The bits of every result, to detect a machine that computes other bits.
     expect_test::expect_file!["bits.txt"].assert_eq(&bits);
 }
 
@@ -291,7 +291,7 @@ fn extents_depend_on_no_elements_but_those_of_the_shape_operands() {
     assert!(checked > 100, "only {checked}");
 }
 
-/// The hash of Fowler, Noll and Vo.
+/// The Fowler-Noll-Vo hash.
 struct Fnv(u64);
 
 impl Fnv {
@@ -302,7 +302,8 @@ impl Fnv {
     }
 }
 
-/// With more rows of other numbers behind, which make operands dense, the first rows of the result are as before.
+/// Checks that further rows with other numbers, which make operands dense, do not change the first
+/// rows of the result.
 fn splat_and_rows_agree(
     cx: &mut Context,
     place: &str,

@@ -1,8 +1,7 @@
 //! Symbols of which casts say only what was known before.
 
 use anfora_ir::{
-    BlockKind, Body, Context, Cursor, Dim, Expr, FreeSymbols, Step, SymbolId, SymbolSubstitution, SymbolWalk, Type,
-    TypeId,
+    BlockKind, Body, Context, Cursor, Dim, Expr, FreeSymbols, Step, SymbolId, SymbolSubstitution, SymbolWalk, TypeId,
 };
 use rustc_hash::FxHashSet;
 
@@ -78,34 +77,16 @@ impl Known {
             return false;
         }
         let from = self.by.ty(cx, from);
-        let mut stack = vec![(from, to)];
-        while let Some((f, t)) = stack.pop() {
-            if !cx.types.is_symbolic(t) || !self.compared.insert((f, t)) {
-                continue;
+        let dims = &cx.types.dims;
+        cx.types.for_each_dim_beside(to, from, &mut self.compared, |bound, dim| {
+            if let Dim::Symbol(symbol) = *dims.get(bound)
+                && dim != dims.unknown()
+                && self.bound.insert(symbol)
+            {
+                self.by.set(symbol, dim);
+                found.push(symbol);
             }
-            match (cx.types.get(f), cx.types.get(t)) {
-                (Type::Tensor(a), Type::Tensor(b)) => {
-                    let (Some(x), Some(y)) = (&a.shape, &b.shape) else { continue };
-                    if x.len() != y.len() {
-                        continue;
-                    }
-                    let dims = &cx.types.dims;
-                    for (&dim, &bound) in a.dims_beside(b) {
-                        if let Dim::Symbol(symbol) = *dims.get(bound)
-                            && dim != dims.unknown()
-                            && self.bound.insert(symbol)
-                        {
-                            self.by.set(symbol, dim);
-                            found.push(symbol);
-                        }
-                    }
-                }
-                (Type::Tuple(a), Type::Tuple(b)) => {
-                    stack.extend(a.iter().copied().zip(b.iter().copied()).rev());
-                }
-                _ => {}
-            }
-        }
+        });
         self.note(cx, to);
         true
     }

@@ -233,15 +233,7 @@ impl<'b> Regions<'b> {
         while let Some(step) = cursor.next(body) {
             match step {
                 Step::EnterBlock(_, kind) => {
-                    let link = match kind {
-                        BlockKind::Root => Some(Link::Root),
-                        BlockKind::Then(id) => Some(Link::Then(id)),
-                        BlockKind::Else(id) => Some(Link::Else(id)),
-                        BlockKind::Lambda(id) => Some(Link::Lambda(id)),
-                        BlockKind::Value(id) => Some(Link::Value(id)),
-                        BlockKind::Operand(_) => None,
-                    };
-                    here.enter_with(Place { link, ..Place::default() });
+                    here.enter_with(Place { link: Link::of_block(kind), ..Place::default() });
                     if let BlockKind::Lambda(id) = kind
                         && let Expr::Lambda { lambda, .. } = body.expr(id)
                         && !body.lambda_symbols(lambda).is_empty()

@@ -63,7 +63,7 @@ use smallvec::SmallVec;
 
 use self::graph::Graph;
 use self::groups::Groups;
-use self::outline::Outliner;
+use self::outline::{Outlined, Outliner};
 
 /// How many bindings a group has at most.
 pub const MAX_FUSION_DEPTH: ConfigDef =
@@ -239,9 +239,9 @@ fn replace_groups(
                 continue;
             }
             let binder = |symbol| graph.binder(symbol, number);
-            let Some(outlined) = outliner.outline(cx, body, &members, binder) else { continue };
+            let Some(Outlined { global, signature }) = outliner.outline(cx, body, &members, binder) else { continue };
             let root = members[members.len() - 1];
-            let callee = body.global(outlined.global, outlined.signature);
+            let callee = body.global(global, signature);
             let mut operands: SmallVec<[ExprId; 8]> = SmallVec::from_slice(&[callee]);
             operands.extend_from_slice(outliner.arguments());
             let operands = body.push_operands(&operands);

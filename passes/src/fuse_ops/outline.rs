@@ -18,17 +18,16 @@ use super::is_large;
 const NAME_LENGTH: usize = 64;
 
 /// A function that was made or found.
-#[derive(Copy, Clone)]
 struct Entry {
     hash: u64,
     /// Where its key is among the words.
     start: usize,
     end: usize,
-    global: GlobalId,
-    signature: TypeId,
+    function: Outlined,
 }
 
-/// A call that takes the place of a group.
+/// A function whose call takes the place of a group.
+#[derive(Copy, Clone)]
 pub(super) struct Outlined {
     pub(super) global: GlobalId,
     pub(super) signature: TypeId,
@@ -152,7 +151,7 @@ impl Outliner {
             self.write_extra(cx, body, extra);
         }
         if self.find(start).is_none() {
-            self.enter(start, global, signature);
+            self.enter(start, Outlined { global, signature });
         } else {
             self.words.truncate(start);
         }
@@ -177,25 +176,20 @@ impl Outliner {
             self.words.truncate(start);
             return None;
         }
-        let found = match self.find(start) {
-            Some(entry) => {
-                self.words.truncate(start);
-                Outlined { global: entry.global, signature: entry.signature }
-            }
-            None => {
-                let (function, signature) = self.build(cx, body, members);
-                if !self.is_of_type(cx, body, signature, result) {
-                    self.words.truncate(start);
-                    return None;
-                }
-                write_name(&mut self.name, cx, body, members);
-                let global = self.names.fresh(cx, &self.name);
-                self.made.push((global, function, signature));
-                self.enter(start, global, signature);
-                return Some(Outlined { global, signature });
-            }
-        };
-        self.is_of_type(cx, body, found.signature, result).then_some(found)
+        if let Some(found) = self.find(start) {
+            self.words.truncate(start);
+            return self.is_of_type(cx, body, found.signature, result).then_some(found);
+        }
+        let (function, signature) = self.build(cx, body, members);
+        if !self.is_of_type(cx, body, signature, result) {
+            self.words.truncate(start);
+            return None;
+        }
+        write_name(&mut self.name, cx, body, members);
+        let global = self.names.fresh(cx, &self.name);
+        self.made.push((global, function, signature));
+        self.enter(start, Outlined { global, signature });
+        Some(Outlined { global, signature })
     }
 
     /// The arguments of the call of the function that was outlined last.
@@ -215,15 +209,15 @@ impl Outliner {
 
     // ---- Words ----
 
-    fn find(&self, start: usize) -> Option<Entry> {
+    fn find(&self, start: usize) -> Option<Outlined> {
         let key = &self.words[start..];
-        self.entries.find(hash(key), |e| &self.words[e.start..e.end] == key).copied()
+        self.entries.find(hash(key), |e| &self.words[e.start..e.end] == key).map(|e| e.function)
     }
 
     /// Keeps the words from `start` on as the key of a function.
-    fn enter(&mut self, start: usize, global: GlobalId, signature: TypeId) {
+    fn enter(&mut self, start: usize, function: Outlined) {
         let hash = hash(&self.words[start..]);
-        let entry = Entry { hash, start, end: self.words.len(), global, signature };
+        let entry = Entry { hash, start, end: self.words.len(), function };
         self.entries.insert_unique(hash, entry, |e| e.hash);
     }
 
@@ -240,29 +234,20 @@ impl Outliner {
         }
         for (i, member) in members.iter().enumerate() {
             let value = member.value;
+            let inputs: SmallVec<[ExprId; 4]> = SmallVec::from_slice(body.inputs(value));
+            let is_list = !matches!(body.expr(value), Expr::Proj { .. });
+            self.room.operands += if is_list { inputs.len() } else { 0 };
             match body.expr(value) {
-                Expr::CallOp { op, operands, attrs } => {
+                Expr::CallOp { op, attrs, .. } => {
                     let attrs = self.attrs_word(cx, attrs);
-                    self.words.extend([Word::CallOp as u32, op.index() as u32, attrs, operands.len() as u32]);
-                    let lifts = lifts_literals(cx, body, value);
-                    let operands: SmallVec<[ExprId; 4]> = SmallVec::from_slice(body.operands(operands));
-                    self.room.operands += operands.len();
-                    for operand in operands {
-                        self.operand(cx, body, operand, lifts);
-                    }
+                    self.words.extend([Word::CallOp as u32, op.index() as u32, attrs, inputs.len() as u32]);
                 }
-                Expr::Proj { tuple, index } => {
-                    self.words.extend([Word::Proj as u32, index]);
-                    self.operand(cx, body, tuple, false);
-                }
-                _ => {
-                    let fields: SmallVec<[ExprId; 4]> = SmallVec::from_slice(body.operands_of(value));
-                    self.room.operands += fields.len();
-                    self.words.extend([Word::Tuple as u32, fields.len() as u32]);
-                    for field in fields {
-                        self.operand(cx, body, field, false);
-                    }
-                }
+                Expr::Proj { index, .. } => self.words.extend([Word::Proj as u32, index]),
+                _ => self.words.extend([Word::Tuple as u32, inputs.len() as u32]),
+            }
+            let lifts = lifts_literals(cx, body, value);
+            for input in inputs {
+                self.operand(cx, body, input, lifts);
             }
             let types = [body.ty(value), body.ty(member.var.expr())];
             for ty in types {

@@ -1,20 +1,20 @@
 //! A function that is inlined.
 
 use anfora_ir::{
-    Attr, AttrsId, Body, Context, Cursor, EntityId, Expr, ExprId, Function, GlobalId, IdSet, LambdaData, LambdaId,
-    Step, SymbolId, SymbolWalk, Transplant, TypeId, VarId,
+    AttrsId, Body, Context, Cursor, EntityId, Expr, ExprId, Function, GlobalId, IdSet, LambdaData, LambdaId, Step,
+    SymbolId, SymbolWalk, Transplant, TypeId, VarId,
 };
 use anfora_visit::chain;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::named_in;
 use crate::attach_global_symbol::GLOBAL_SYMBOL;
+use crate::match_cast::cast_type;
 
 /// What is copied where a function is named: its parameters and its block, without what was left
 /// over from edits.
 pub(super) struct Callee {
     pub(super) body: Body,
-    pub(super) params: Vec<VarId>,
     /// The result type that it states.
     pub(super) ret: Option<TypeId>,
     /// Its attributes, without its name.
@@ -28,26 +28,27 @@ pub(super) struct Callee {
     pub(super) inner_symbols: Vec<SymbolId>,
     /// The variables that are bound to calls and only projected.
     pub(super) projected: Vec<VarId>,
-    full_size: usize,
+    /// The number of its nodes, once the functions that it names are inlined.
+    pub(super) full_size: usize,
 }
 
 impl Callee {
     /// A callee that may name others.
     pub(super) fn of(cx: &mut Context, function: &Function, others: &FxHashMap<GlobalId, Callee>) -> Callee {
         let mut body = Transplant::moving().function(cx, function).body;
-        let (params, root) = (body.params().to_vec(), body.root());
         for i in 0..body.lambda_count() {
             let lambda = LambdaId::from_index(i);
             let data = body.lambda(lambda);
             let attrs = without_symbol(cx, data.attrs);
             body.set_lambda(lambda, LambdaData { attrs, ..data });
         }
+        let root = body.root();
         let is_if = |id| matches!(body.expr(id), Expr::If { .. });
         let is_straight = !chain(&body, root).any(|b| is_if(b.value)) && !is_if(body.tail(root));
         let (mut param_symbols, mut inner_symbols) = (Vec::new(), Vec::new());
         if cx.types.dims.symbol_count() > 0 {
             let mut seen = FxHashSet::default();
-            for &param in &params {
+            for &param in body.params() {
                 cx.types.for_each_binding_symbol(body.ty(param.expr()), |s| {
                     if seen.insert(s) {
                         param_symbols.push(s);
@@ -56,11 +57,7 @@ impl Callee {
             }
             let mut walk = SymbolWalk::new();
             for (_, expr) in body.exprs() {
-                if let Expr::CallOp { op, attrs, .. } = expr
-                    && cx.ops.facts(op).is_match_cast()
-                    && let Some(to) = cx.find_attr(attrs, "to")
-                    && let Attr::Type(to) = *cx.attrs.get(to)
-                {
+                if let Some(to) = cast_type(cx, expr) {
                     walk.in_type(cx, to, |s| {
                         if seen.insert(s) {
                             inner_symbols.push(s);
@@ -75,7 +72,6 @@ impl Callee {
         let full_size = named.iter().fold(body.len() + 1, |size, global| size.saturating_add(others[global].full_size));
         Callee {
             body,
-            params,
             ret: function.ret,
             attrs: without_symbol(cx, function.attrs),
             meta: function.meta,
@@ -85,11 +81,6 @@ impl Callee {
             projected,
             full_size,
         }
-    }
-
-    /// The number of its nodes, once the functions that it names are inlined.
-    pub(super) fn full_size(&self) -> usize {
-        self.full_size
     }
 
     /// Returns true if it binds symbols.

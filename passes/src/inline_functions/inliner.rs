@@ -2,12 +2,13 @@
 
 use anfora_ir::{
     BlockKind, Body, Context, Cursor, Dim, DimId, Expr, ExprId, GlobalId, IdSet, LambdaId, LetFlags, OpId, Step,
-    SymbolId, Transplant, Type, TypeError, TypeId, VarFlags, VarId, infer_expr, lambda_type,
+    SymbolId, Transplant, TypeError, TypeId, VarFlags, VarId, infer_expr, lambda_type,
 };
 use anfora_visit::{Mutator, Refused, RewriteError, Scope, Site, Slot, Verdict};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
+use super::Budget;
 use super::callee::{Callee, projected_calls};
 
 /// The work on one function.
@@ -25,10 +26,7 @@ pub(super) struct Inliner<'a> {
     /// Symbols that are bound in lambdas from now on.
     new_symbols: FxHashMap<LambdaId, Vec<SymbolId>>,
     pub(super) uses: usize,
-    /// By how many nodes the module may still grow.
-    pub(super) left: Option<usize>,
-    /// True if something was not inlined because of that.
-    pub(super) is_limited: bool,
+    budget: &'a mut Budget,
 }
 
 impl<'a> Inliner<'a> {
@@ -36,7 +34,7 @@ impl<'a> Inliner<'a> {
         cx: &Context,
         body: &Body,
         callees: &'a FxHashMap<GlobalId, Callee>,
-        left: Option<usize>,
+        budget: &'a mut Budget,
     ) -> Inliner<'a> {
         let mut projected = IdSet::with_capacity(body.len());
         for var in projected_calls(body) {
@@ -51,8 +49,7 @@ impl<'a> Inliner<'a> {
             lambdas: Vec::new(),
             new_symbols: FxHashMap::default(),
             uses: 0,
-            left,
-            is_limited: false,
+            budget,
         }
     }
 
@@ -71,34 +68,28 @@ impl<'a> Inliner<'a> {
         if atom == operand {
             return operand;
         }
-        if let Some(callee) = self.callee(s.editor.body, atom)
-            && let Some(left) = &mut self.left
-        {
-            match left.checked_sub(callee.full_size()) {
-                Some(rest) => *left = rest,
-                None => {
-                    self.is_limited = true;
-                    return operand;
-                }
-            }
+        match self.callee(s.editor.body, atom) {
+            Some(callee) if !self.budget.spend(callee.full_size) => operand,
+            _ => atom,
         }
-        atom
     }
 
     /// The block of the function that is called; `None` if the call stays.
-    fn call(&mut self, s: &mut Site<'_>, slot: Slot, operands: &[ExprId]) -> Result<Option<ExprId>, RewriteError> {
-        let Some((&function, arguments)) = operands.split_first() else { return Ok(None) };
+    fn call(
+        &mut self,
+        s: &mut Site<'_>,
+        slot: Slot,
+        function: ExprId,
+        arguments: &[ExprId],
+    ) -> Result<Option<ExprId>, RewriteError> {
         let Some(callee) = self.callee(s.editor.body, function) else { return Ok(None) };
         let in_region = matches!(s.editor.body.expr(slot.at), Expr::Let { flags, .. } if flags.is_dataflow());
-        if callee.params.len() != arguments.len() || in_region && !callee.is_straight {
+        if callee.body.params().len() != arguments.len() || in_region && !callee.is_straight {
             return Ok(None);
         }
         let Some(copy) = self.copy(s, slot, callee, arguments)? else { return Ok(None) };
-        if let Some(&lambda) = self.lambdas.last()
-            && !(copy.bound.is_empty() && copy.cast.is_empty())
-        {
-            self.new_symbols.entry(lambda).or_default().extend(copy.bound.iter().chain(&copy.cast));
-        }
+        self.bind_here(&copy.bound);
+        self.bind_here(&copy.cast);
         self.inlined.insert(slot.at);
         Ok(Some(copy.with_casts(s, copy.block)))
     }
@@ -113,15 +104,11 @@ impl<'a> Inliner<'a> {
         captures: &[ExprId],
     ) -> Result<Option<(Copy, ExprId)>, RewriteError> {
         let Some(callee) = self.callee(s.editor.body, function) else { return Ok(None) };
-        if callee.params.len() < captures.len() {
+        if callee.body.params().len() < captures.len() {
             return Ok(None);
         }
         let Some(mut copy) = self.copy(s, slot, callee, captures)? else { return Ok(None) };
-        if let Some(&lambda) = self.lambdas.last()
-            && !copy.cast.is_empty()
-        {
-            self.new_symbols.entry(lambda).or_default().extend(&copy.cast);
-        }
+        self.bind_here(&copy.cast);
         let attrs = copy.transplant.symbols.attrs(s.editor.cx, callee.attrs);
         let found = s.editor.body.type_of(copy.block);
         let ret = callee.ret.map(|ty| copy.transplant.symbols.ty(s.editor.cx, ty)).filter(|&ty| ty != found);
@@ -194,6 +181,15 @@ impl<'a> Inliner<'a> {
         Ok(Some(block))
     }
 
+    /// Notes symbols that are bound in the block at hand from now on.
+    fn bind_here(&mut self, symbols: &[SymbolId]) {
+        if let Some(&lambda) = self.lambdas.last()
+            && !symbols.is_empty()
+        {
+            self.new_symbols.entry(lambda).or_default().extend(symbols);
+        }
+    }
+
     // ---- Copies ----
 
     /// A copy of a function's block for use here, in which its last parameters stand for the
@@ -213,7 +209,7 @@ impl<'a> Inliner<'a> {
             }
             resolved.push(atom);
         }
-        let left = callee.params.len() - arguments.len();
+        let left = callee.body.params().len() - arguments.len();
         let mut copy = Copy {
             block: s.editor.body.root(),
             params: SmallVec::new(),
@@ -226,7 +222,7 @@ impl<'a> Inliner<'a> {
             copy.bind_symbols(s, callee, left, &resolved);
         }
         let mut is_other = callee.is_symbolic();
-        for (i, &param) in callee.params.iter().enumerate() {
+        for (i, &param) in callee.body.params().iter().enumerate() {
             let ty = callee.body.ty(param.expr());
             let names_cast = copy.names_cast(s.editor.cx, ty);
             let ty = copy.transplant.symbols.ty(s.editor.cx, ty);
@@ -283,7 +279,7 @@ impl Copy {
     fn bind_symbols(&mut self, s: &mut Site<'_>, callee: &Callee, left: usize, arguments: &[ExprId]) {
         let mut found: FxHashMap<SymbolId, DimId> = FxHashMap::default();
         let mut own: FxHashSet<SymbolId> = FxHashSet::default();
-        for (i, &param) in callee.params.iter().enumerate() {
+        for (i, &param) in callee.body.params().iter().enumerate() {
             let ty = callee.body.ty(param.expr());
             match i.checked_sub(left) {
                 Some(i) => extents(s.editor.cx, ty, s.editor.body.ty(arguments[i]), &mut found),
@@ -332,26 +328,13 @@ impl Copy {
 /// argument. What is not known there is left out.
 fn extents(cx: &Context, param: TypeId, argument: TypeId, found: &mut FxHashMap<SymbolId, DimId>) {
     let unknown = cx.types.dims.unknown();
-    let mut stack = vec![(param, argument)];
-    let mut seen = FxHashSet::default();
-    while let Some((p, a)) = stack.pop() {
-        if !cx.types.is_symbolic(p) || !seen.insert((p, a)) {
-            continue;
+    cx.types.for_each_dim_beside(param, argument, &mut FxHashSet::default(), |d, e| {
+        if let Dim::Symbol(symbol) = *cx.types.dims.get(d)
+            && e != unknown
+        {
+            found.entry(symbol).or_insert(e);
         }
-        match (cx.types.get(p), cx.types.get(a)) {
-            (Type::Tensor(p), Type::Tensor(a)) => {
-                for (&d, &e) in p.dims_beside(a) {
-                    if let Dim::Symbol(symbol) = *cx.types.dims.get(d)
-                        && e != unknown
-                    {
-                        found.entry(symbol).or_insert(e);
-                    }
-                }
-            }
-            (Type::Tuple(p), Type::Tuple(a)) => stack.extend(p.iter().copied().zip(a.iter().copied()).rev()),
-            _ => {}
-        }
-    }
+    });
 }
 
 /// Infers the types of a block again, in which variables that are bound outside have other types,
@@ -399,37 +382,27 @@ impl Mutator for Inliner<'_> {
     const REFUSED: Refused = Refused::CastBack;
 
     fn expand(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Option<ExprId>, RewriteError> {
-        let block = match s.editor.body.expr(value) {
+        let expr = s.editor.body.expr(value);
+        let makes_closure = matches!(expr, Expr::CallOp { op, .. } if Some(op) == self.make_closure);
+        let block = match expr {
             Expr::Global(_) | Expr::Var { .. } => {
                 let atom = self.resolve(s, value);
                 self.closure(s, slot, atom, &[])?
             }
-            Expr::Call { operands, .. } => {
-                let mut all: SmallVec<[ExprId; 8]> = SmallVec::from_slice(s.editor.body.operands(operands));
-                if let Some(function) = all.first_mut() {
-                    *function = self.resolve(s, *function);
-                }
-                match self.call(s, slot, &all)? {
-                    Some(block) => Some(block),
-                    None => return self.operands(s, slot, value, 1),
-                }
-            }
-            Expr::CallOp { op, operands, .. } => {
-                if Some(op) != self.make_closure {
+            Expr::Call { operands, .. } | Expr::CallOp { operands, .. } if !operands.is_empty() => {
+                if !makes_closure && !matches!(expr, Expr::Call { .. }) {
                     return self.operands(s, slot, value, 0);
                 }
                 let all: SmallVec<[ExprId; 8]> = SmallVec::from_slice(s.editor.body.operands(operands));
-                let closure = match all.split_first() {
-                    Some((&function, captures)) => {
-                        let function = self.resolve(s, function);
-                        self.closure(s, slot, function, captures)?
-                    }
-                    None => None,
+                let function = self.resolve(s, all[0]);
+                let block = match makes_closure {
+                    true => self.closure(s, slot, function, &all[1..])?,
+                    false => self.call(s, slot, function, &all[1..])?,
                 };
-                match closure {
-                    Some(block) => Some(block),
-                    None => return self.operands(s, slot, value, 1),
+                if block.is_none() {
+                    return self.operands(s, slot, value, 1);
                 }
+                block
             }
             Expr::Tuple(_) => return self.operands(s, slot, value, 0),
             _ => None,

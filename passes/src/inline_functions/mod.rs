@@ -129,7 +129,7 @@ pub fn inline_functions(
     }
     let uses = Uses::of(module, &candidates);
     let mut callees: FxHashMap<GlobalId, Callee> = FxHashMap::default();
-    let mut left = max_growth;
+    let mut budget = Budget { left: max_growth, is_limited: false };
     let mut unsaid = 0;
     for &key in &candidates {
         let Some((function, cx)) = module.get_mut(key) else { continue };
@@ -137,27 +137,23 @@ pub fn inline_functions(
         let Some(&count) = uses.counts.get(&global) else { continue };
         let callee = Callee::of(cx, function, &callees);
         let goes = !function.is_external(cx) && !uses.in_attrs.contains(global);
-        let growth = callee.full_size().saturating_mul(if goes { count - 1 } else { count });
-        match left {
-            Some(limit) if growth > limit => {
-                result.is_limited = true;
-                if result.remarks.len() < Inlined::MAX_REMARKS {
-                    let message = format!(
-                        "`@{}` stays: with it in the {count} places that use it, the module would grow by {growth} nodes, and {limit} are left",
-                        module.name(key)
-                    );
-                    let help = "raise InlineFunctions.max_growth, or set it to unlimited";
-                    let remark = Diagnostic::new(Severity::Remark, message).with_help(help);
-                    result.remarks.push(remark.in_function(module.name(key)));
-                } else {
-                    unsaid += 1;
-                }
-                continue;
-            }
-            Some(limit) => left = Some(limit - growth),
-            None => {}
+        let growth = callee.full_size.saturating_mul(if goes { count - 1 } else { count });
+        if budget.spend(growth) {
+            callees.insert(global, callee);
+            continue;
         }
-        callees.insert(global, callee);
+        if result.remarks.len() >= Inlined::MAX_REMARKS {
+            unsaid += 1;
+            continue;
+        }
+        let message = format!(
+            "`@{}` stays: with it in the {count} places that use it, the module would grow by {growth} nodes, and {} are left",
+            module.name(key),
+            budget.left.unwrap_or(usize::MAX)
+        );
+        let help = "raise InlineFunctions.max_growth, or set it to unlimited";
+        let remark = Diagnostic::new(Severity::Remark, message).with_help(help);
+        result.remarks.push(remark.in_function(module.name(key)));
     }
     if unsaid > 0 {
         result.remarks.push(Diagnostic::new(Severity::Remark, format!("{unsaid} more functions stay")));
@@ -177,7 +173,7 @@ pub fn inline_functions(
         if !graph.callees(key).any(is_inlined) {
             continue;
         }
-        result.uses += inline_into(module, key, &callees, &mut left, &mut result.is_limited)?;
+        result.uses += inline_into(module, key, &callees, &mut budget)?;
         let Some(function) = module.get(key) else { continue };
         for global in named_in(&function.body, |global| callees.contains_key(&global)) {
             if let Some(named) = module.cx.globals.get(global).target.function()
@@ -187,6 +183,7 @@ pub fn inline_functions(
             }
         }
     }
+    result.is_limited = budget.is_limited;
     let gone: Vec<FunctionKey> = module.order().iter().copied().filter(|key| !stays.contains(key)).collect();
     if !gone.is_empty() {
         result.functions = gone.len();
@@ -213,20 +210,40 @@ fn choose(module: &Module, functions: &[String]) -> Result<FxHashSet<FunctionKey
     Ok(chosen)
 }
 
+/// By how much the module may still grow.
+struct Budget {
+    /// In nodes; `None` if there is no limit.
+    left: Option<usize>,
+    /// True if something stays because of the limit.
+    is_limited: bool,
+}
+
+impl Budget {
+    /// Returns true if the module may grow by so much, which is taken then.
+    fn spend(&mut self, growth: usize) -> bool {
+        match self.left.map(|left| left.checked_sub(growth)) {
+            Some(None) => {
+                self.is_limited = true;
+                return false;
+            }
+            Some(rest) => self.left = rest,
+            None => {}
+        }
+        true
+    }
+}
+
 /// Inlines into one function; in how many places.
 fn inline_into(
     module: &mut Module,
     key: FunctionKey,
     callees: &FxHashMap<GlobalId, Callee>,
-    left: &mut Option<usize>,
-    is_limited: &mut bool,
+    budget: &mut Budget,
 ) -> Result<usize, PassError> {
     let name = module.name(key).to_string();
     let Some((function, cx)) = module.get_mut(key) else { return Ok(0) };
-    let mut inliner = Inliner::new(cx, &function.body, callees, *left);
+    let mut inliner = Inliner::new(cx, &function.body, callees, budget);
     mutate_function(cx, function, &mut inliner).map_err(|error| PassError::from(error).in_function(name))?;
-    *left = inliner.left;
-    *is_limited |= inliner.is_limited;
     Ok(inliner.uses)
 }
 
@@ -257,15 +274,11 @@ impl Uses {
             }
         }
         for (_, function) in module.functions() {
-            uses.add_body(&function.body, &of);
+            for global in named_in(&function.body, |global| of.contains(global)) {
+                *uses.counts.entry(global).or_default() += 1;
+            }
         }
         uses
-    }
-
-    fn add_body(&mut self, body: &Body, of: &IdSet<GlobalId>) {
-        for global in named_in(body, |global| of.contains(global)) {
-            *self.counts.entry(global).or_default() += 1;
-        }
     }
 }
 

@@ -7,15 +7,15 @@
 //! which parameters stand for what is captured.
 
 use anfora_ir::{
-    AttrsId, Body, Context, Editor, Expr, ExprId, Function, GlobalId, LambdaData, LetFlags, NameId, OpId, OperandList,
+    AttrsId, Body, Context, Editor, Expr, ExprId, Function, GlobalId, LambdaData, LetFlags, NameId, OperandList,
     Retype, SharedEdits, SymbolSubstitution, SymbolWalk, Transplant, TypeId, VarFlags, VarId, Visibility,
     signature_type,
 };
-use anfora_visit::{RewriteError, set_var_flags, unlink_let};
+use anfora_visit::{Link, RewriteError, set_var_flags, unlink_let};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use super::captures::{Captures, HOST, Use};
+use super::captures::{Captures, HOST, Lambda};
 
 /// The function that a lambda becomes, as far as it is known before its block is written.
 pub(super) struct Head {
@@ -24,27 +24,27 @@ pub(super) struct Head {
     ret: TypeId,
     /// The symbols that stand in it for those from outside.
     symbols: SymbolSubstitution,
+    /// What the lambda says besides its block.
+    data: LambdaData,
+    meta: Option<AttrsId>,
+    block: ExprId,
 }
 
 impl Head {
-    /// The head of the function that lambda `h` becomes.
-    pub(super) fn of(cx: &mut Context, body: &Body, captures: &Captures, h: u32, global: GlobalId) -> Head {
-        let lambda = &captures.lambdas[h as usize];
-        let Expr::Lambda { lambda: data, body: block } = body.expr(lambda.node) else {
-            unreachable!("lambdas are found where they are nodes");
-        };
+    /// The head of the function that a lambda becomes.
+    pub(super) fn of(cx: &mut Context, body: &Body, lambda: &Lambda<'_>, global: GlobalId) -> Head {
+        let block = Link::Lambda(lambda.node).target(body);
+        let data = body.lambda(lambda.lambda);
         let mut symbols = SymbolSubstitution::new();
-        for used in &lambda.symbols {
-            if symbols.get(used.symbol).is_none() {
-                symbols.rename(cx, used.symbol);
-            }
-        }
-        let params: SmallVec<[VarId; 8]> = body.lambda_params(data).chain(lambda.captures()).collect();
+        lambda.symbols.iter().for_each(|&symbol| _ = symbols.rename(cx, symbol));
+        let params: SmallVec<[VarId; 8]> = body.lambda_params(lambda.lambda).chain(lambda.captures()).collect();
         let params: SmallVec<[TypeId; 8]> = params.iter().map(|p| symbols.ty(cx, body.ty(p.expr()))).collect();
-        let ret = symbols.ty(cx, body.lambda(data).ret.unwrap_or_else(|| body.type_of(block)));
+        let ret = symbols.ty(cx, data.ret.unwrap_or_else(|| body.type_of(block)));
         let ret = without_inner_symbols(cx, &params, ret);
         let signature = signature_type(cx, &params, ret);
-        Head { global, signature, ret, symbols }
+        let of_var = lambda.var.filter(|_| !lambda.is_closure()).and_then(|var| body.meta(var.expr()));
+        let meta = body.meta(lambda.node).or(of_var);
+        Head { global, signature, ret, symbols, data, meta, block }
     }
 }
 
@@ -68,63 +68,36 @@ fn without_inner_symbols(cx: &mut Context, params: &[TypeId], ret: TypeId) -> Ty
 pub(super) struct Lifter<'a> {
     pub(super) cx: &'a mut Context,
     pub(super) body: &'a mut Body,
-    pub(super) captures: &'a Captures,
+    pub(super) captures: &'a Captures<'a>,
     /// By lambda; that of the function itself is missing.
     pub(super) heads: Vec<Head>,
-    pub(super) make_closure: Option<OpId>,
-    /// By lambda, as `heads`: what it says besides its block, that, and the metadata.
-    blocks: Vec<(LambdaData, ExprId, Option<AttrsId>)>,
-    /// Variables whose types are others than before.
-    changed_vars: FxHashSet<ExprId>,
     /// By lambda: expressions in its block whose types are others than before.
-    changed: FxHashMap<u32, Vec<ExprId>>,
+    pub(super) changed: FxHashMap<u32, Vec<ExprId>>,
 }
 
-impl<'a> Lifter<'a> {
-    pub(super) fn new(
-        cx: &'a mut Context,
-        body: &'a mut Body,
-        captures: &'a Captures,
-        heads: Vec<Head>,
-        make_closure: Option<OpId>,
-    ) -> Lifter<'a> {
-        let blocks = Vec::with_capacity(heads.len());
-        let (changed_vars, changed) = (FxHashSet::default(), FxHashMap::default());
-        Lifter { cx, body, captures, heads, make_closure, blocks, changed_vars, changed }
-    }
-
-    /// The functions that the lambdas become, in program order, with what names them; and what type
-    /// the body is of then.
-    pub(super) fn run(mut self) -> Result<(impl Iterator<Item = (GlobalId, Function)> + use<>, TypeId), RewriteError> {
+impl Lifter<'_> {
+    /// The functions that the lambdas become, in program order, with what names them.
+    pub(super) fn run(mut self, transplant: &mut Transplant<'_>) -> Result<Vec<(GlobalId, Function)>, RewriteError> {
         // A variable that becomes a global is one in all its uses.
         let shared = self.body.shared_edits(SharedEdits::Meant);
         for &var in &self.captures.outputs {
             set_var_flags(self.body, var, VarFlags::PLAIN);
         }
-        let replaced =
-            self.call_directly().and_then(|()| (1..=self.heads.len() as u32).rev().try_for_each(|h| self.replace(h)));
+        let lambdas = 1..=self.heads.len() as u32;
+        let replaced = self.call_directly().and_then(|()| lambdas.clone().rev().try_for_each(|h| self.replace(h)));
         self.body.shared_edits(shared);
         replaced?;
-        self.blocks.reverse();
-        // Users of variables in other blocks than those that bind them.
-        if !self.changed_vars.is_empty() {
-            for Use { var, lambda, .. } in &self.captures.uses {
-                if self.changed_vars.contains(var) {
-                    self.changed.entry(*lambda).or_default().push(*var);
-                }
-            }
+        let mut functions = Vec::with_capacity(self.heads.len());
+        for h in lambdas.clone() {
+            functions.push((self.head(h).global, self.function(transplant, h)?));
+        }
+        // The blocks that named the functions of inner lambdas have moved.
+        for h in lambdas.filter(|&h| self.captures.lambdas[h as usize].parent != HOST) {
+            self.body.remove_global(self.head(h).global);
         }
         let changed = self.changed.remove(&HOST).unwrap_or_default();
         retype(self.cx, self.body, &changed, None)?;
-        let mut functions = Vec::with_capacity(self.heads.len());
-        let mut transplant = Transplant::moving();
-        let mut aliases: &[(u32, ExprId)] = &self.captures.used_aliases;
-        for h in 1..=self.heads.len() as u32 {
-            let own = aliases.partition_point(|&(lambda, _)| lambda <= h);
-            functions.push((self.head(h).global, self.function(&mut transplant, h, &aliases[..own])?));
-            aliases = &aliases[own..];
-        }
-        Ok((functions.into_iter(), self.body.type_of(self.body.root())))
+        Ok(functions)
     }
 
     fn head(&self, h: u32) -> &Head {
@@ -136,9 +109,8 @@ impl<'a> Lifter<'a> {
     /// Lets calls of closures from where their captures are known be calls of their functions.
     fn call_directly(&mut self) -> Result<(), RewriteError> {
         let captures = self.captures;
-        for &Use { var, lambda: here, call } in &captures.uses {
-            let Some(call) = call else { continue };
-            let Some(h) = captures.direct_callee_of(var, here) else { continue };
+        for from in &captures.uses {
+            let (Some(call), Some(h)) = (from.call, captures.direct_callee(from)) else { continue };
             let Expr::Call { operands: old, attrs } = self.body.expr(call) else { continue };
             let Head { global, signature, .. } = *self.head(h);
             let mut operands: SmallVec<[ExprId; 8]> = SmallVec::from_slice(self.body.operands(old));
@@ -147,7 +119,7 @@ impl<'a> Lifter<'a> {
             let operands = self.body.push_operands(&operands);
             self.body.set_expr(call, Expr::Call { operands, attrs });
             if self.refresh(call, signature)? {
-                self.changed.entry(here).or_default().push(call);
+                self.changed.entry(from.lambda).or_default().push(call);
             }
         }
         Ok(())
@@ -166,18 +138,12 @@ impl<'a> Lifter<'a> {
     /// Puts a closure or global in the place of a lambda.
     fn replace(&mut self, h: u32) -> Result<(), RewriteError> {
         let lambda = &self.captures.lambdas[h as usize];
-        let Expr::Lambda { lambda: data, body: block } = self.body.expr(lambda.node) else {
-            unreachable!("lambdas are found where they are nodes");
-        };
-        let of_var = lambda.var.filter(|_| !lambda.is_closure()).and_then(|var| self.body.meta(var.expr()));
-        self.blocks.push((self.body.lambda(data), block, self.body.meta(lambda.node).or(of_var)));
-        let Head { global, signature, .. } = *self.head(h);
+        let head = &mut self.heads[h as usize - 1];
+        let Head { global, signature, ref mut block, .. } = *head;
+        *block = Link::Lambda(lambda.node).target(self.body);
         let before = self.body.ty(lambda.node);
         if lambda.is_closure() {
-            let op = match self.make_closure {
-                Some(op) => op,
-                None => self.cx.ops.resolve("make_closure").map_err(|error| RewriteError::untyped(error, None))?,
-            };
+            let op = self.cx.ops.resolve("make_closure").map_err(|error| RewriteError::untyped(error, None))?;
             let mut operands: SmallVec<[ExprId; 8]> = SmallVec::from_slice(&[self.body.global(global, signature)]);
             operands.extend(lambda.captures().map(VarId::expr));
             let operands = self.body.push_operands(&operands);
@@ -208,25 +174,23 @@ impl<'a> Lifter<'a> {
         Ok(())
     }
 
-    /// Says that what stands for a lambda in the block around it is of another type than before.
+    /// Says that what stands for a lambda in the block around it, and in those that use it from
+    /// outside, is of another type than before.
     fn note_var(&mut self, h: u32, var: ExprId) {
-        self.changed_vars.insert(var);
-        self.changed.entry(self.captures.lambdas[h as usize].parent).or_default().push(var);
+        let lambda = &self.captures.lambdas[h as usize];
+        let users = lambda.uses.iter().map(|&i| self.captures.uses[i as usize].lambda);
+        for block in users.chain([lambda.parent]) {
+            self.changed.entry(block).or_default().push(var);
+        }
     }
 
     // ---- Functions ----
 
-    /// The function of a lambda, which uses these aliases from outside.
-    fn function(
-        &mut self,
-        transplant: &mut Transplant<'_>,
-        h: u32,
-        aliases: &[(u32, ExprId)],
-    ) -> Result<Function, RewriteError> {
+    /// The function of a lambda.
+    fn function(&mut self, transplant: &mut Transplant<'_>, h: u32) -> Result<Function, RewriteError> {
         let captures = self.captures;
         let lambda = &captures.lambdas[h as usize];
-        let (data, block, meta) = self.blocks[h as usize - 1];
-        let Head { ret, ref mut symbols, .. } = self.heads[h as usize - 1];
+        let Head { ret, data, meta, block, ref mut symbols, .. } = self.heads[h as usize - 1];
         transplant.begin(std::mem::take(symbols));
         let mut function = Function::with_room(&self.cx.types, self.cx.attrs.empty(), lambda.room);
         function.visibility = Visibility::Private;
@@ -254,8 +218,7 @@ impl<'a> Lifter<'a> {
 
         // The block.
         let mut changed = self.changed.remove(&h).unwrap_or_default();
-        for &(_, alias) in aliases {
-            let of = captures.resolve(alias, h);
+        for &(alias, of) in &lambda.aliases {
             if from.as_var(of).is_none() || transplant.copied(of).is_some() {
                 let by = transplant.copy(&mut editor, Some(from), of);
                 transplant.replace(alias, by);

@@ -33,7 +33,7 @@ mod lift;
 
 use anfora_ir::{
     Attr, AttrsId, BodyPurity, Context, Cursor, Expr, ExprId, Function, FunctionKey, GlobalId, LambdaId, Module,
-    NameSupply, PerBlock, Purity, RegionWriter, Step, TypeId,
+    NameSupply, PerBlock, Purity, RegionWriter, Step, Transplant,
 };
 use anfora_manager::{PassError, register_pass};
 use anfora_visit::RewriteError;
@@ -68,56 +68,50 @@ pub fn lift_lambdas(module: &mut Module) -> Result<usize, PassError> {
     }
     let mut names = NameSupply::new(module);
     let asked_for = claim_names(module, &hosts, &mut names)?;
-    let mut lifted: FxHashMap<FunctionKey, Vec<FunctionKey>> = FxHashMap::default();
-    let (mut count, mut hides_callees) = (0, false);
+    let functions_before = module.order().len();
+    let mut lifted: Vec<(FunctionKey, usize)> = Vec::with_capacity(hosts.len());
+    let mut text = String::new();
+    let mut transplant = Transplant::moving();
+    let mut hides_callees = false;
     for host in hosts {
         let name = module.name(host).to_string();
+        let scratch = module.cx.scratch();
         let Some((function, cx)) = module.get_mut(host) else { continue };
-        let Some(captures) = Captures::of(cx, &function.body).map_err(|error| error.in_function(&name))? else {
-            continue;
-        };
+        let body = &function.body;
+        let found = Captures::of(cx, body, &scratch).map_err(|error| error.in_function(&name))?;
+        let Some(captures) = found else { continue };
         hides_callees |= captures.hides_callees;
         let mut heads = Vec::with_capacity(captures.lambdas.len() - 1);
-        let mut text = String::new();
-        for h in 1..captures.lambdas.len() as u32 {
-            let lambda = &captures.lambdas[h as usize];
-            let global = match asked_for.get(&(host, lambda.lambda)) {
-                Some(&global) => global,
-                None => {
-                    text.clear();
-                    text.push_str(&name);
-                    text.push('_');
-                    text.push_str(lambda.name.map_or("fn", |n| cx.names.get(n)));
-                    names.fresh(cx, &text)
-                }
-            };
-            heads.push(Head::of(cx, &function.body, &captures, h, global));
+        for lambda in &captures.lambdas[1..] {
+            let global = asked_for.get(&(host, lambda.lambda)).copied().unwrap_or_else(|| {
+                text.clear();
+                text.extend([name.as_str(), "_", lambda.name.map_or("fn", |n| cx.names.get(n))]);
+                names.fresh(cx, &text)
+            });
+            heads.push(Head::of(cx, body, lambda, global));
         }
-        let signatures: Vec<(GlobalId, TypeId)> = heads.iter().map(|h| (h.global, h.signature)).collect();
-        for (global, signature) in signatures {
-            module.set_signature(global, signature);
-        }
+        heads.iter().for_each(|head| module.set_signature(head.global, head.signature));
         let Some((function, cx)) = module.get_mut(host) else { continue };
-        let functions =
-            lift(cx, function, &captures, heads).map_err(|error| PassError::from(error).in_function(&name))?;
-        let mut keys = Vec::with_capacity(captures.lambdas.len() - 1);
-        module.reserve(keys.capacity());
+        let functions = lift(cx, function, &captures, heads, &mut transplant)
+            .map_err(|error| PassError::from(error).in_function(&name))?;
+        module.reserve(functions.len());
+        let before = module.order().len();
         for (global, function) in functions {
-            count += 1;
-            // The names were free.
-            if let Ok(key) = module.add(global, function) {
-                keys.push(key);
-            }
+            let added = module.add(global, function);
+            assert!(added.is_ok(), "a fresh name has no function");
         }
-        lifted.insert(host, keys);
+        lifted.push((host, module.order().len() - before));
     }
+    let count = module.order().len() - functions_before;
     if count > 0 {
-        let added: usize = lifted.values().map(Vec::len).sum();
-        let before = module.order().len() - added;
-        let mut order = Vec::with_capacity(before + added);
-        for &key in &module.order()[..before] {
+        let (before, mut added) = module.order().split_at(functions_before);
+        let mut order = Vec::with_capacity(before.len() + count);
+        let mut lifted = lifted.into_iter().peekable();
+        for &key in before {
             order.push(key);
-            order.extend(lifted.remove(&key).into_iter().flatten());
+            if let Some((_, here)) = lifted.next_if(|&(host, _)| host == key) {
+                order.extend(added.split_off(..here).unwrap_or_default());
+            }
         }
         module.set_order(order);
     }
@@ -132,12 +126,13 @@ pub fn lift_lambdas(module: &mut Module) -> Result<usize, PassError> {
 fn lift(
     cx: &mut Context,
     function: &mut Function,
-    captures: &Captures,
+    captures: &Captures<'_>,
     heads: Vec<Head>,
-) -> Result<impl Iterator<Item = (GlobalId, Function)> + use<>, RewriteError> {
-    let make_closure = cx.ops.find("make_closure");
-    let (functions, ty) = Lifter::new(cx, &mut function.body, captures, heads, make_closure).run()?;
-    if function.ret.is_none() && ty != captures.ty {
+    transplant: &mut Transplant<'_>,
+) -> Result<Vec<(GlobalId, Function)>, RewriteError> {
+    let body = &mut function.body;
+    let functions = Lifter { cx, body, captures, heads, changed: FxHashMap::default() }.run(transplant)?;
+    if function.ret.is_none() && body.type_of(body.root()) != captures.ty {
         function.ret = Some(captures.ty);
     }
     Ok(functions)

@@ -1,6 +1,6 @@
 //! LambdaLifting in an edit that is taken back.
 
-use anfora_ir::{Source, parse_module, verify_module};
+use anfora_ir::{Body, EntityId, GlobalId, Source, compact_body, parse_module, verify_module};
 use anfora_passes::lift_lambdas;
 
 const PROGRAM: &str = "def @main(%x: Tensor[(n,), int32], %c: bool) {
@@ -33,5 +33,35 @@ fn lifting_is_taken_back() {
             assert!(module.stamp() == stamp);
             verify_module(&module).unwrap_or_else(|errors| panic!("{errors:?}\n{module}"));
         }
+    }
+}
+
+#[test]
+fn a_function_names_no_functions_of_inner_lambdas() {
+    // In a body with a table of its atoms, and in one that is searched for them.
+    let small = "def @main(%x: int32) {
+        let %f = fn (%y: int32) {
+            let %g = fn (%z: int32) { negative(%z) };
+            let %h = fn (%z: int32) { add(%z, %y) };
+            let %a = %g(%y);
+            let %b = %h(%a);
+            fn () { %b }
+        };
+        let %k = %f(%x);
+        %k()
+    }";
+    for text in [PROGRAM, small] {
+        let mut module = parse_module(Source::new("text", text), anfora_ops::standard()).unwrap();
+        lift_lambdas(&mut module).unwrap();
+        verify_module(&module).unwrap_or_else(|errors| panic!("{errors:?}\n{module}"));
+        let main = module.get(module.find("main").unwrap()).unwrap();
+        let mut live = main.body.clone();
+        compact_body(&mut live).unwrap();
+        let named = |body: &Body| {
+            let mut globals: Vec<GlobalId> = body.global_leaves().into_iter().map(|(_, global)| global).collect();
+            globals.sort_unstable_by_key(|global| global.index());
+            globals
+        };
+        assert_eq!(named(&main.body), named(&live), "{module}");
     }
 }

@@ -1,6 +1,6 @@
 //! How long variables are needed.
 
-use anfora_ir::{AncestorTree, BlockKind, Body, Cursor, Expr, ExprId, SideTable, Step, VarId};
+use anfora_ir::{AncestorTree, BlockKind, Body, Cursor, EntityId, Expr, ExprId, SideTable, Step, VarId};
 
 use crate::link::Binding;
 
@@ -28,7 +28,7 @@ pub enum LastUse {
 /// its own block make it live. What has no variable (operands that are not atoms) is not counted;
 /// its own operands are used where it comes first in program order.
 ///
-/// To be made takes one walk, 12 bytes an expression.
+/// To be made takes one walk and one loop, 12 bytes an expression.
 ///
 /// It speaks of the body as it was when it was made. Any edit is legal while it exists, but for
 /// compaction, which renumbers: see [`Liveness::check`].
@@ -62,7 +62,7 @@ pub struct Liveness {
     blocks: Vec<Block>,
     /// How the blocks are nested.
     tree: AncestorTree,
-    /// The Lets of each block in order.
+    /// By position, block by block: the Let there. At the beginning of a block there is none.
     lets: Vec<ExprId>,
     max_live: u32,
 }
@@ -81,7 +81,7 @@ struct Block {
     position: u32,
     /// The outermost block that is evaluated together with it: that of the function or of a Lambda.
     frame: u32,
-    /// Its Lets in the list of all.
+    /// Where its positions begin in the list of all.
     start: u32,
     len: u32,
 }
@@ -104,16 +104,9 @@ impl Liveness {
             lets: Vec::new(),
             max_live: 0,
         };
-        let mut walk = Walk {
-            body,
-            liveness,
-            open: Vec::new(),
-            params: Vec::new(),
-            lets: Vec::new(),
-            inner_peaks: Vec::new(),
-            ends: Vec::new(),
-        };
+        let mut walk = Walk { body, liveness, open: Vec::new() };
         walk.run();
+        walk.liveness.count(body);
         walk.liveness
     }
 
@@ -125,7 +118,7 @@ impl Liveness {
             TAIL => Some(LastUse::Tail),
             position => {
                 let block = self.blocks[entry.block as usize];
-                Some(LastUse::Let(self.lets[(block.start + position - 1) as usize]))
+                Some(LastUse::Let(self.lets[(block.start + position) as usize]))
             }
         }
     }
@@ -178,31 +171,57 @@ impl Liveness {
     pub fn check(&self, body: &Body) {
         body.check_table(&self.entries);
     }
-}
 
-/// A block that was entered and not left.
-struct Open {
-    block: u32,
-    /// The position that is being walked.
-    at: u32,
-    /// Where its parameters and Lets begin in the stacks of them.
-    params: usize,
-    lets: usize,
-    /// The most that is live in a block of the tail.
-    tail_peak: u32,
+    /// Lists the Lets of each block, and counts the variables that are live after each position.
+    fn count(&mut self, body: &Body) {
+        let mut positions = 0;
+        for block in &mut self.blocks {
+            block.start = positions;
+            positions += block.len + 1;
+        }
+        self.lets.resize(positions as usize, body.root());
+        // By position: first by how much the count changes there, modulo 2^32; then the count.
+        let mut live = vec![0u32; positions as usize];
+        for id in (0..body.len()).map(ExprId::from_index) {
+            let Entry { block, position, last } = self.entries[id];
+            if block == NOWHERE {
+                continue;
+            }
+            let start = self.blocks[block as usize].start;
+            if let Expr::Let { .. } = body.expr(id) {
+                self.lets[(start + position) as usize] = id;
+            } else if last > position {
+                let first = &mut live[(start + position) as usize];
+                *first = first.wrapping_add(1);
+                if last != TAIL {
+                    let end = &mut live[(start + last) as usize];
+                    *end = end.wrapping_sub(1);
+                }
+            }
+        }
+        // Blocks come after the blocks that they are in.
+        for (number, block) in (0..).zip(&self.blocks) {
+            let mut now = 0;
+            if block.frame != number {
+                let around = self.blocks[self.tree.parent(number) as usize];
+                // The value of a Let is computed before its variable is bound.
+                let before = if block.position == TAIL { around.len } else { block.position - 1 };
+                now = live[(around.start + before) as usize];
+            }
+            for count in &mut live[block.start as usize..=(block.start + block.len) as usize] {
+                now = now.wrapping_add(*count);
+                *count = now;
+                self.max_live = self.max_live.max(now);
+            }
+        }
+    }
 }
 
 struct Walk<'b> {
     body: &'b Body,
     liveness: Liveness,
-    /// By depth.
-    open: Vec<Open>,
-    /// Parameters and Lets of the open blocks, and the most that is live in a block of each Let.
-    params: Vec<VarId>,
-    lets: Vec<Binding>,
-    inner_peaks: Vec<u32>,
-    /// For a block that is left: how many variables are used last at each position.
-    ends: Vec<u32>,
+    /// The open blocks by depth, and the position that is being walked in each.
+    open: Vec<(u32, u32)>,
 }
 
 impl Walk<'_> {
@@ -212,24 +231,24 @@ impl Walk<'_> {
             match step {
                 Step::EnterBlock(_, kind) => self.enter(kind),
                 Step::Let(id) => {
-                    let (Some(binding), Some(open)) = (Binding::of(self.body, id), self.open.last_mut()) else {
+                    let (Some(binding), Some((block, at))) = (Binding::of(self.body, id), self.open.last_mut()) else {
                         continue;
                     };
-                    self.lets.push(binding);
-                    self.inner_peaks.push(0);
-                    open.at = (self.lets.len() - open.lets) as u32;
-                    let entry = Entry { block: open.block, position: open.at, last: NEVER };
+                    let len = &mut self.liveness.blocks[*block as usize].len;
+                    *len += 1;
+                    *at = *len;
+                    let entry = Entry { block: *block, position: *at, last: NEVER };
                     self.liveness.entries.set(id, entry);
                     self.liveness.entries.set(binding.var.expr(), entry);
                 }
                 Step::Bound(_) => {
-                    if let Some(open) = self.open.last_mut() {
-                        open.at = TAIL;
+                    if let Some((_, at)) = self.open.last_mut() {
+                        *at = TAIL;
                     }
                 }
                 Step::Atom(id) => self.uses(id),
                 Step::Flat(id) => self.body.inputs(id).iter().for_each(|&input| self.uses(input)),
-                Step::ExitBlock(_, kind) => self.exit(kind),
+                Step::ExitBlock(..) => _ = self.open.pop(),
                 Step::Enter(_) | Step::Exit(_) | Step::Seen(_) => {}
             }
         }
@@ -246,88 +265,34 @@ impl Walk<'_> {
         }
         // What is bound outside of what it is used in is bound in an open block.
         let depth = self.liveness.tree.depth(entry.block);
-        if let Some(open) = self.open.get(depth as usize)
-            && open.block == entry.block
+        if let Some(&(block, at)) = self.open.get(depth as usize)
+            && block == entry.block
         {
-            entry.last = open.at;
+            entry.last = at;
         }
     }
 
     fn enter(&mut self, kind: BlockKind) {
-        let around = self.open.last().map(|open| (open.block, open.at));
-        let block = match around {
-            Some((block, _)) => self.liveness.tree.add(block),
-            None => 0,
+        let Liveness { entries, blocks, tree, .. } = &mut self.liveness;
+        let (block, position, frame) = match (self.open.last(), kind) {
+            (None, _) => (0, NEVER, 0),
+            (Some(&(around, at)), kind) => {
+                let block = tree.add(around);
+                let is_fn = matches!(kind, BlockKind::Lambda(_));
+                (block, at, if is_fn { block } else { blocks[around as usize].frame })
+            }
         };
-        let frame = match (kind, around) {
-            (BlockKind::Lambda(_), _) | (_, None) => block,
-            (_, Some((around, _))) => self.liveness.blocks[around as usize].frame,
-        };
-        let position = around.map_or(NEVER, |(_, at)| at);
-        self.liveness.blocks.push(Block { position, frame, start: 0, len: 0 });
-        self.open.push(Open { block, at: TAIL, params: self.params.len(), lets: self.lets.len(), tail_peak: 0 });
-        let params = self.params.len();
+        blocks.push(Block { position, frame, start: 0, len: 0 });
+        self.open.push((block, TAIL));
+        let mut bind = |param: VarId| entries.set(param.expr(), Entry { block, position: 0, last: NEVER });
         match kind {
-            BlockKind::Root => self.params.extend_from_slice(self.body.params()),
+            BlockKind::Root => self.body.params().iter().copied().for_each(&mut bind),
             BlockKind::Lambda(id) => {
                 if let Expr::Lambda { lambda, .. } = self.body.expr(id) {
-                    self.params.extend(self.body.lambda_params(lambda));
+                    self.body.lambda_params(lambda).for_each(&mut bind);
                 }
             }
             _ => {}
-        }
-        for param in &self.params[params..] {
-            self.liveness.entries.set(param.expr(), Entry { block, position: 0, last: NEVER });
-        }
-    }
-
-    /// All uses of a block's variables are known when it is left.
-    fn exit(&mut self, kind: BlockKind) {
-        let Some(open) = self.open.pop() else { return };
-        let lets = &self.lets[open.lets..];
-        self.ends.clear();
-        self.ends.resize(lets.len() + 1, 0);
-        let mut live = 0;
-        let (entries, ends) = (&self.liveness.entries, &mut self.ends);
-        let begins = |ends: &mut [u32], var: VarId| {
-            let Entry { position, last, .. } = entries[var.expr()];
-            let is_live = last > position;
-            if is_live && last != TAIL {
-                ends[last as usize] += 1;
-            }
-            u32::from(is_live)
-        };
-        for &param in &self.params[open.params..] {
-            live += begins(ends, param);
-        }
-        let mut peak = live;
-        for (i, binding) in lets.iter().enumerate() {
-            peak = peak.max(live + self.inner_peaks[open.lets + i]);
-            live += begins(ends, binding.var);
-            live -= ends[i + 1];
-            peak = peak.max(live);
-        }
-        peak = peak.max(live + open.tail_peak);
-
-        let block = &mut self.liveness.blocks[open.block as usize];
-        (block.start, block.len) = (self.liveness.lets.len() as u32, lets.len() as u32);
-        self.liveness.lets.extend(lets.iter().map(|binding| binding.id));
-        self.params.truncate(open.params);
-        self.lets.truncate(open.lets);
-        self.inner_peaks.truncate(open.lets);
-        let around = match kind {
-            BlockKind::Lambda(_) => None,
-            _ => self.open.last_mut(),
-        };
-        match around {
-            None => self.liveness.max_live = self.liveness.max_live.max(peak),
-            Some(around) => {
-                let inner = match around.at {
-                    TAIL => &mut around.tail_peak,
-                    _ => self.inner_peaks.last_mut().expect("the Let whose value is walked was pushed"),
-                };
-                *inner = peak.max(*inner);
-            }
         }
     }
 }

@@ -101,6 +101,13 @@ pub(crate) enum Node {
     },
 }
 
+impl Node {
+    /// Returns true if it matches what one of its parts matches.
+    pub(crate) fn is_transparent(&self) -> bool {
+        matches!(self, Node::Either(_) | Node::Capture { .. } | Node::Filter { .. } | Node::Link(_))
+    }
+}
+
 #[derive(Clone)]
 pub(crate) enum OpNames {
     One(Arc<str>),
@@ -179,6 +186,26 @@ impl Pattern {
             }
         };
         one.into_iter().chain(list.iter().copied())
+    }
+
+    /// Returns the nodes that are reached from `root` through nodes that are `open`: each once, in
+    /// the order of the text, and before its parts.
+    pub(crate) fn reached(&self, root: u32, open: impl Fn(&Node) -> bool) -> Vec<u32> {
+        let mut reached = Vec::new();
+        let mut seen = vec![false; self.nodes.len()];
+        let mut stack = vec![root];
+        while let Some(at) = stack.pop() {
+            if std::mem::replace(&mut seen[at as usize], true) {
+                continue;
+            }
+            reached.push(at);
+            if open(&self.nodes[at as usize]) {
+                let start = stack.len();
+                stack.extend(self.parts(at));
+                stack[start..].reverse();
+            }
+        }
+        reached
     }
 
     /// Returns the node that a hole was filled with; any other node stands for itself.

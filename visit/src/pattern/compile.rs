@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use anfora_ir::{Arity, AttrDefault, AttrKind, Context, EntityId, ExprId, GlobalId, OpId, PartSet, did_you_mean};
+use anfora_ir::{Arity, AttrDef, AttrDefault, AttrKind, Context, GlobalId, OpId, did_you_mean};
 use rustc_hash::FxHashMap;
 
 use crate::pattern::build::{Children, Condition, Node, OpNames, Order, Pattern, Wanted};
@@ -102,14 +102,8 @@ impl CaptureNames {
     /// Numbers the captures in the order of a walk from the root.
     fn of(pattern: &Pattern) -> CaptureNames {
         let mut names = CaptureNames::default();
-        let mut seen = vec![false; pattern.nodes.len()];
-        let mut stack = vec![pattern.root];
-        while let Some(at) = stack.pop() {
-            if std::mem::replace(&mut seen[at as usize], true) {
-                continue;
-            }
-            let node = &pattern.nodes[at as usize];
-            let capture = match node {
+        for at in pattern.reached(pattern.root, |_| true) {
+            let capture = match &pattern.nodes[at as usize] {
                 Node::Capture { name, .. } => Some((name, pattern.kind_of_capture(at))),
                 Node::Filter { condition: Condition::Attr { value: Wanted::Named(name), .. }, .. } => {
                     Some((name, CaptureKind::Attribute))
@@ -122,9 +116,6 @@ impl CaptureNames {
                 names.slots.insert(Arc::clone(name), names.list.len() as u32);
                 names.list.push(NamedCapture { name: Arc::clone(name), kind, attr: None });
             }
-            let start = stack.len();
-            stack.extend(pattern.parts(at));
-            stack[start..].reverse();
         }
         names
     }
@@ -149,17 +140,15 @@ impl CaptureNames {
 
     /// Notes that a capture is the value of an attribute of an operator. All such have one kind and
     /// one default.
-    fn note_attr(&mut self, cx: &Context, op: &str, attr: &str, capture: &str) -> Result<(), PatternError> {
+    fn note_attr(&mut self, capture: &str, op: &str, def: &AttrDef) -> Result<(), PatternError> {
         let slot = self.slot_of(capture, CaptureKind::Attribute)?;
-        let Some(op_id) = cx.ops.find(op) else { return Ok(()) };
-        let Some(def) = cx.ops.get(op_id).attrs.iter().find(|def| def.name == attr) else { return Ok(()) };
         let known = self.list[slot as usize].attr.get_or_insert((def.kind, def.default));
         match *known == (def.kind, def.default) {
             true => Ok(()),
             false => Err(PatternError::MixedAttr {
                 capture: capture.to_string(),
                 op: op.to_string(),
-                attr: attr.to_string(),
+                attr: def.name.to_string(),
             }),
         }
     }
@@ -282,13 +271,7 @@ impl Resolved {
             },
             Node::Filter { condition: Condition::Attr { name, value }, inner } => {
                 operators(pattern, *inner, |op_names| {
-                    op_names.listed().iter().try_for_each(|op| {
-                        check_attr_of(cx, op, name, value)?;
-                        match value {
-                            Wanted::Named(capture) => names.note_attr(cx, op, name, capture),
-                            _ => Ok(()),
-                        }
-                    })
+                    op_names.listed().iter().try_for_each(|op| check_attr_of(cx, op, name, value, names))
                 })?;
                 match value {
                     Wanted::Named(capture) => Ok(NodeMeaning::Slot(names.slot_of(capture, CaptureKind::Attribute)?)),
@@ -341,12 +324,7 @@ impl Resolved {
     fn find_roots(&self) -> (Roots, bool) {
         let mut asks_for_none = false;
         let mut roots = Roots::default();
-        let mut seen = vec![false; self.meanings.len()];
-        let mut stack = vec![self.pattern.root];
-        while let Some(at) = stack.pop() {
-            if std::mem::replace(&mut seen[at as usize], true) {
-                continue;
-            }
+        for at in self.pattern.reached(self.pattern.root, Node::is_transparent) {
             match (&self.pattern.nodes[at as usize], self.meanings[at as usize]) {
                 (Node::Any, _) => roots.all = true,
                 (Node::Op { .. }, NodeMeaning::List { ops: Ops::Set(set), .. }) => {
@@ -358,9 +336,6 @@ impl Resolved {
                 (Node::Call(_), _) => roots.add(Roots::CALLS),
                 (Node::Tuple(_), _) => roots.add(Roots::TUPLES),
                 (Node::Proj { .. }, _) => roots.add(Roots::PROJECTIONS),
-                (Node::Either(_) | Node::Capture { .. } | Node::Filter { .. } | Node::Link(_), _) => {
-                    stack.extend(self.pattern.parts(at));
-                }
                 _ => {}
             }
         }
@@ -404,25 +379,25 @@ fn operators(
     at: u32,
     mut f: impl FnMut(&OpNames) -> Result<(), PatternError>,
 ) -> Result<(), PatternError> {
-    let mut seen: PartSet<ExprId> = PartSet::of_part(pattern.nodes.len());
-    let mut stack = vec![at];
-    while let Some(at) = stack.pop() {
-        if !seen.insert(ExprId::from_index(at as usize)) {
-            continue;
-        }
+    for at in pattern.reached(at, Node::is_transparent).into_iter().rev() {
         match &pattern.nodes[at as usize] {
             Node::Op { names, .. } => f(names)?,
-            Node::Capture { .. } | Node::Filter { .. } | Node::Link(_) | Node::Either(_) => {
-                stack.extend(pattern.parts(at));
-            }
+            node if node.is_transparent() => {}
             _ => return Err(PatternError::NotAnOperator("attributes")),
         }
     }
     Ok(())
 }
 
-/// Checks that an operator has an attribute, and that it can have a value.
-fn check_attr_of(cx: &mut Context, name: &str, attr: &str, value: &Wanted) -> Result<(), PatternError> {
+/// Checks that an operator has an attribute, and that it can have a value. A capture of the value
+/// is noted.
+fn check_attr_of(
+    cx: &mut Context,
+    name: &str,
+    attr: &str,
+    value: &Wanted,
+    names: &mut CaptureNames,
+) -> Result<(), PatternError> {
     let op = cx.ops.resolve(name).map_err(PatternError::UnknownOp)?;
     if cx.ops.is_opaque(op) {
         return Ok(());
@@ -442,6 +417,7 @@ fn check_attr_of(cx: &mut Context, name: &str, attr: &str, value: &Wanted) -> Re
             let (op, attr) = (name.to_string(), attr.to_string());
             Err(PatternError::AttrKind { op, attr, wanted: def.kind.describe() })
         }
+        Wanted::Named(capture) => names.note_attr(capture, name, def),
         _ => Ok(()),
     }
 }

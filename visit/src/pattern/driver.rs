@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use anfora_ir::{
     Body, Context, Cursor, Editor, EntityId, Expr, ExprId, IdSet, Retype, SharedEdits, Step, TypeId, VarFlags, VarId,
+    infer_expr,
 };
 use smallvec::SmallVec;
 
@@ -86,7 +87,7 @@ pub fn rewrite_patterns(
 ) -> Result<Outcome, PatternRewriteError> {
     let mut ready = Vec::with_capacity(rules.len());
     for rule in &*rules {
-        let made = ReadyRule::new(editor.cx, &rule.name, &rule.pattern, &rule.right);
+        let made = ReadyRule::new(editor.cx, rule.name.clone().into(), &rule.pattern, &rule.right);
         let refused =
             |(refused, _): (Refused, _)| PatternRewriteError::Pattern { rule: rule.name.clone(), error: refused.error };
         ready.push(made.map_err(refused)?);
@@ -169,7 +170,7 @@ fn rewrite(
 ) -> Result<Outcome, PatternRewriteError> {
     editor.body.note_stop(None);
     let facts = Facts::new(editor.cx, editor.body, options.purity);
-    let counts = |rule: &ReadyRule| RuleCounts { name: rule.name.to_string(), ..RuleCounts::default() };
+    let counts = |rule: &ReadyRule| RuleCounts { name: rule.name.clone(), ..RuleCounts::default() };
     let mut driver = Driver {
         table,
         fuel: options.fuel.unwrap_or(1000 + 8 * facts.node_count as u64),
@@ -183,7 +184,7 @@ fn rewrite(
         counts: table.rules.iter().map(counts).collect(),
         trace: options.trace.then(Vec::new),
         erased: 0,
-        last: VecDeque::with_capacity(LAST),
+        last: VecDeque::new(),
         start: editor.body.len(),
         origin: editor.body.root(),
         editor,
@@ -424,10 +425,7 @@ impl Driver<'_, '_> {
     fn note_trace(&mut self, rule: usize, node: ExprId, new: ExprId) {
         let Some(trace) = &mut self.trace else { return };
         let Editor { cx, body } = &*self.editor;
-        let binding = match self.facts.def_use.only_use(body, node) {
-            Some(Link::Value(binding)) => body.binding_name(cx, binding).map(str::to_string),
-            _ => None,
-        };
+        let binding = self.facts.let_of(body, node).and_then(|b| body.binding_name(cx, b.id)).map(str::to_string);
         let (before, after) = (node_text(cx, body, node), node_text(cx, body, new));
         trace.push(Applied { rule, at: self.origin, binding, before, after });
     }
@@ -437,10 +435,7 @@ impl Driver<'_, '_> {
         if self.last.len() == LAST {
             self.last.pop_front();
         }
-        let at = match self.facts.def_use.only_use(self.editor.body, node) {
-            Some(Link::Value(binding)) => binding,
-            _ => node,
-        };
+        let at = self.facts.let_of(self.editor.body, node).map_or(node, |binding| binding.id);
         self.origin = self.original(at);
         self.last.push_back((rule, self.origin));
     }
@@ -462,7 +457,7 @@ impl Driver<'_, '_> {
             }
             let top = self.nested.find(self.editor, facts, new, parts)?;
             for &(var, value) in &self.nested.bindings {
-                if self.facts.is_noted_pure(value) {
+                if self.facts.is_noted_pure(self.editor.body, value) {
                     self.facts.note_pure(self.editor.body, var.expr());
                 }
             }
@@ -479,8 +474,8 @@ impl Driver<'_, '_> {
         if new.index() < mark && body.expr(new).binds() {
             return Err(IllegalEdit::Elsewhere);
         }
-        check_parts(self.editor.cx, body, facts, node, new, mark)?;
-        if body.expr(new).binds() && facts.def_use.use_count(node) > 1 {
+        share_parts(self.editor.cx, body, &mut self.facts, node, new, mark)?;
+        if body.expr(new).binds() && self.facts.def_use.use_count(node) > 1 {
             return Err(IllegalEdit::Shared);
         }
         Ok(Some(new))
@@ -513,14 +508,12 @@ impl Driver<'_, '_> {
                     self.unlink(binding.id);
                     changed.extend(uses);
                 }
-                (Link::Value(_), Some(binding)) => {
+                (_, binding) => {
                     self.facts.def_use.set(self.editor.body, link, new);
                     changed.push(link);
-                    self.next.extend(self.facts.def_use.users(binding.var.expr()).take(REACH));
-                }
-                _ => {
-                    self.facts.def_use.set(self.editor.body, link, new);
-                    changed.push(link);
+                    if let (Link::Value(_), Some(binding)) = (link, binding) {
+                        self.next.extend(self.facts.def_use.users(binding.var.expr()).take(REACH));
+                    }
                 }
             }
         }
@@ -536,26 +529,15 @@ impl Driver<'_, '_> {
 
     /// Makes what was appended known, and lets variables of other dataflow regions out of them.
     fn take_in(&mut self, node: ExprId, new: ExprId, mark: usize) {
-        self.facts.add_all(self.editor.cx, self.editor.body, new, mark, node);
-        let place = self.facts.place(node);
-        let mut foreign: SmallVec<[VarId; 4]> = SmallVec::new();
-        let body = &*self.editor.body;
-        let mut look = |facts: &Facts, id: ExprId| {
-            if let Some(var) = body.as_var(id)
-                && body.is_dataflow_var(var)
-                && let Some(definition) = facts.place_of_definition(body, var)
-                && definition.region != place.region
-            {
-                foreign.push(var);
-            }
+        self.facts.add_all(self.editor.cx, self.editor.body, mark, node);
+        let (body, facts) = (&*self.editor.body, &self.facts);
+        let region = facts.place(node).region;
+        let made = (mark..body.len()).map(ExprId::from_index).filter(|&id| !body.expr(id).is_atom());
+        let used = made.flat_map(|id| body.parts(id)).chain([new]).filter_map(|id| body.as_var(id));
+        let is_foreign = |&var: &VarId| {
+            body.is_dataflow_var(var) && facts.place_of_definition(body, var).is_some_and(|at| at.region != region)
         };
-        look(&self.facts, new);
-        for i in mark..body.len() {
-            let id = ExprId::from_index(i);
-            if !body.expr(id).is_atom() {
-                body.parts(id).for_each(|part| look(&self.facts, part));
-            }
-        }
+        let foreign: SmallVec<[VarId; 4]> = used.filter(is_foreign).collect();
         for var in foreign {
             set_var_flags(self.editor.body, var, VarFlags::PLAIN);
         }
@@ -605,11 +587,8 @@ impl Driver<'_, '_> {
                     self.retype.get_or_insert_with(|| Retype::new(self.editor.body)).changed(target);
                 }
                 Link::Operand(id, _) => {
-                    let old = self.editor.body.ty(id);
-                    if self.editor.refresh_type(id)? {
-                        let new = self.editor.body.ty(id);
-                        self.editor.body.set_type(id, old);
-                        self.retype_as(id, new, &mut stack)?;
+                    let ty = infer_expr(self.editor.cx, self.editor.body, id)?;
+                    if self.retype_as(id, ty, &mut stack)? {
                         self.next.push(id);
                     }
                 }
@@ -618,15 +597,17 @@ impl Driver<'_, '_> {
         Ok(())
     }
 
-    fn retype_as(&mut self, id: ExprId, ty: TypeId, stack: &mut SmallVec<[Link; 8]>) -> Result<(), RewriteError> {
+    /// Gives a node another type, and puts its uses on the stack. Returns false if it has the type
+    /// already.
+    fn retype_as(&mut self, id: ExprId, ty: TypeId, stack: &mut SmallVec<[Link; 8]>) -> Result<bool, RewriteError> {
         let old = self.editor.body.ty(id);
         if old == ty {
-            return Ok(());
+            return Ok(false);
         }
         check_type(self.editor.cx, old, ty)?;
         self.editor.body.set_type(id, ty);
         stack.extend(self.facts.def_use.uses(self.editor.body, id));
-        Ok(())
+        Ok(true)
     }
 
     /// Erases bindings that lost their last use and can be left out, and puts the users of what is
@@ -667,7 +648,6 @@ impl Driver<'_, '_> {
     /// operands.
     fn queue(&mut self) {
         let body = &*self.editor.body;
-        let def_use = &self.facts.def_use;
         let mut level = 0;
         for _ in 1..self.table.depth.max(2) {
             let end = self.next.len();
@@ -676,12 +656,9 @@ impl Driver<'_, '_> {
                     break;
                 }
                 let id = self.next[i];
-                let named = match def_use.only_use(body, id) {
-                    Some(Link::Value(link)) => Binding::of(body, link).map(|b| b.var.expr()),
-                    _ => None,
-                };
+                let named = self.facts.let_of(body, id).map_or(id, |binding| binding.var.expr());
                 let room = REACH - self.next.len();
-                self.next.extend(def_use.users(named.unwrap_or(id)).take(room));
+                self.next.extend(self.facts.def_use.users(named).take(room));
             }
             level = end;
         }
@@ -694,37 +671,38 @@ impl Driver<'_, '_> {
 }
 
 /// Checks the parts of a replacement in a graph: what is new of it, and what of the program it
-/// shares.
-fn check_parts(
+/// shares. Shared parts are evaluated where `node` is, too.
+fn share_parts(
     cx: &Context,
     body: &Body,
-    facts: &Facts,
+    facts: &mut Facts,
     node: ExprId,
     new: ExprId,
     mark: usize,
 ) -> Result<(), IllegalEdit> {
-    let in_region = facts.place(node).region != 0;
+    let place = facts.place(node);
+    let mut shared: SmallVec<[ExprId; 8]> = SmallVec::new();
     let mut seen: IdSet<ExprId> = IdSet::with_capacity(0);
     let mut stack = vec![new];
     while let Some(id) = stack.pop() {
-        let expr = body.expr(id);
-        if let Some(var) = body.as_var(id) {
-            if id.index() < mark && facts.def_use.definition(body, var).is_none() {
-                return Err(IllegalEdit::Unbound);
-            }
-            if id.index() < mark && !facts.is_visible(body, var, node) {
-                return Err(IllegalEdit::NotVisible);
-            }
-            continue;
+        let (expr, is_new) = (body.expr(id), id.index() >= mark);
+        if let Some(var) = body.as_var(id).filter(|_| !is_new) {
+            facts.check_visible(body, var, node)?;
         }
-        if id.index() < mark && expr.binds() {
+        if !is_new && expr.binds() {
             return Err(IllegalEdit::Elsewhere);
         }
-        // What is evaluated where it is visible from here has only such variables in it.
-        if expr.is_atom() || id.index() < mark && facts.is_evaluated_before(id, node) || !seen.insert(id) {
+        if expr.is_atom() || !seen.insert(id) {
             continue;
         }
-        if in_region && id.index() >= mark && facts.call_is_barred(cx, body, id) {
+        if !is_new {
+            shared.push(id);
+            // What is evaluated where it is visible from here has only such variables in it.
+            if !facts.scopes.meet(id, place) {
+                continue;
+            }
+        }
+        if is_new && place.region != 0 && facts.call_is_barred(cx, body, id) {
             return Err(IllegalEdit::Impure);
         }
         stack.extend(body.inputs(id));
@@ -732,5 +710,31 @@ fn check_parts(
             stack.push(block);
         }
     }
-    Ok(())
+    match has_part(body, facts, shared, node) {
+        true => Err(IllegalEdit::Cyclic),
+        false => Ok(()),
+    }
+}
+
+/// Returns true if `node` is a part of other nodes, or of what these have in them.
+fn has_part(body: &Body, facts: &Facts, mut nodes: SmallVec<[ExprId; 8]>, node: ExprId) -> bool {
+    // Most rules share what is in the node, a few steps away: the node is no part of that.
+    let mut inside = vec![node];
+    let mut next = 0;
+    while next < inside.len().min(REACH) && !nodes.is_empty() {
+        let id = inside[next];
+        nodes.retain(|other| *other != id);
+        inside.extend(body.inputs(id).iter().map(|&operand| facts.value(body, operand)));
+        next += 1;
+    }
+    let mut seen: IdSet<ExprId> = IdSet::with_capacity(0);
+    while let Some(id) = nodes.pop() {
+        if id == node {
+            return true;
+        }
+        if seen.insert(id) {
+            nodes.extend(body.parts(id));
+        }
+    }
+    false
 }

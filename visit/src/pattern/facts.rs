@@ -12,6 +12,8 @@ use anfora_ir::{
 
 use crate::analysis::{DefUse, Definition};
 use crate::link::{Binding, Link};
+use crate::order::program_order;
+use crate::pattern::rewriter::IllegalEdit;
 use crate::pattern::scopes::{END, GAP, Place, Scopes};
 
 const NO_ALIAS: u32 = u32::MAX;
@@ -66,8 +68,6 @@ impl Facts {
 
     fn walk(&mut self, cx: &Context, body: &Body, known: Option<&BodyPurity>) {
         let mut regions = 0u32;
-        // Parts before what they are parts of, where parts may be shared.
-        let mut order: Vec<ExprId> = Vec::new();
         // The place at hand in each open block, and the label of its last Let.
         let mut here: PerBlock<(Place, u64)> = PerBlock::default();
         here.0.label = END;
@@ -118,19 +118,16 @@ impl Facts {
                     self.scopes.set(id, here.0);
                     if let Step::Flat(_) = step {
                         self.note_effects(cx, body, id, known);
-                        order.push(id);
                     }
                 }
-                Step::Exit(id) => {
-                    self.note_effects(cx, body, id, known);
-                    order.push(id);
-                }
-                Step::Seen(id) => self.scopes.meet(id, here.0),
+                Step::Exit(id) => self.note_effects(cx, body, id, known),
+                Step::Seen(id) => _ = self.scopes.meet(id, here.0),
                 Step::Atom(_) => {}
             }
         }
         if !self.is_anf {
-            // The parts of a node are evaluated where it is.
+            // The parts of a node are evaluated where it is. They come before it in program order.
+            let order: Vec<ExprId> = program_order(body, body.root()).collect();
             for &id in order.iter().rev() {
                 let place = self.place(id);
                 for &part in body.inputs(id) {
@@ -185,8 +182,11 @@ impl Facts {
         }
     }
 
-    pub(crate) fn is_noted_pure(&self, function: ExprId) -> bool {
-        self.pure_functions.contains(function)
+    pub(crate) fn is_noted_pure(&self, body: &Body, function: ExprId) -> bool {
+        match body.expr(function) {
+            Expr::Global(global) => self.pure_globals.contains(global),
+            _ => self.pure_functions.contains(function),
+        }
     }
 
     /// Returns true if a new node is a call that must not stand in a dataflow region.
@@ -197,72 +197,43 @@ impl Facts {
         let Expr::Call { operands, .. } = body.expr(id) else { return true };
         let Some(&function) = body.operands(operands).first() else { return true };
         let value = body.as_var(function).and_then(|var| self.def_use.value(body, var));
-        let is_pure = |f: ExprId| match body.expr(f) {
-            Expr::Global(global) => self.pure_globals.contains(global),
-            _ => self.pure_functions.contains(f),
-        };
-        !is_pure(function) && !value.is_some_and(is_pure)
+        ![Some(function), value].into_iter().flatten().any(|function| self.is_noted_pure(body, function))
     }
 
-    /// Returns true if all variables that are visible where `id` is evaluated are visible where
-    /// `at` is.
-    pub(crate) fn is_evaluated_before(&self, id: ExprId, at: ExprId) -> bool {
-        let (place, met) = (self.place(id), self.scopes.common(self.place(id), self.place(at)));
-        (place.block, place.label) == (met.block, met.label)
-    }
-
-    /// Parts of the program that a replacement shares are evaluated where `root` is, too.
-    fn spread(&mut self, body: &Body, new: ExprId, mark: usize, root: ExprId) {
-        let place = self.place(root);
-        let mut stack = vec![new];
-        let mut seen: IdSet<ExprId> = IdSet::with_capacity(0);
-        while let Some(id) = stack.pop() {
-            if body.expr(id).is_atom() || !seen.insert(id) {
-                continue;
-            }
-            if id.index() < mark {
-                let old = self.place(id);
-                self.scopes.meet(id, place);
-                if old == self.place(id) {
-                    continue;
-                }
-            }
-            match body.expr(id) {
-                Expr::Lambda { body: block, .. } if id.index() >= mark => stack.push(block),
-                _ => stack.extend(body.inputs(id)),
-            }
+    /// Returns the Let whose value a node is, if that is its only use.
+    pub(crate) fn let_of(&self, body: &Body, id: ExprId) -> Option<Binding> {
+        match self.def_use.only_use(body, id)? {
+            Link::Value(link) => Binding::of(body, link),
+            _ => None,
         }
     }
 
     /// Where in its block a node is evaluated, as a label to compare.
     fn label_of_node(&self, body: &Body, id: ExprId) -> u64 {
-        match self.def_use.only_use(body, id) {
-            _ if !self.is_anf => self.place(id).label,
-            Some(Link::Value(link)) => self.place(link).label,
-            _ => END,
+        if !self.is_anf {
+            return self.place(id).label;
         }
+        self.let_of(body, id).map_or(END, |binding| self.place(binding.id).label)
     }
 
-    /// Returns true if a variable that the program binds can be used where a node stands.
-    pub(crate) fn is_visible(&self, body: &Body, var: VarId, at: ExprId) -> bool {
+    /// Checks that the program binds a variable, and that it can be used where a node stands.
+    pub(crate) fn check_visible(&self, body: &Body, var: VarId, at: ExprId) -> Result<(), IllegalEdit> {
         let block = self.place(at).block;
-        match self.def_use.definition(body, var) {
-            None => false,
-            Some(Definition::Param) => true,
-            Some(Definition::LambdaParam(id)) => {
-                let inner = self.scopes.block_of.get(&id).copied().unwrap_or(0);
-                inner == block || self.scopes.below(block, inner).is_some()
-            }
-            Some(Definition::Let(id)) => {
-                let Place { block: outer, label, .. } = self.place(id);
-                if outer == block {
-                    return label < self.label_of_node(body, at);
-                }
-                let Some(below) = self.scopes.below(block, outer) else { return false };
-                let (holder, fixed) = self.scopes.holder(below);
-                label < holder.filter(|_| self.is_anf).map_or(fixed, |holder| self.label_of_node(body, holder))
-            }
-        }
+        let (outer, label) = match self.def_use.definition(body, var).ok_or(IllegalEdit::Unbound)? {
+            Definition::Param => return Ok(()),
+            Definition::LambdaParam(id) => (self.scopes.block_of.get(&id).copied().unwrap_or(0), 0),
+            Definition::Let(id) => (self.place(id).block, self.place(id).label),
+        };
+        // The label in the block of the variable at which the node is evaluated.
+        let end = match self.scopes.below(block, outer) {
+            _ if outer == block => self.label_of_node(body, at),
+            None => return Err(IllegalEdit::NotVisible),
+            Some(below) => match self.scopes.blocks[below as usize] {
+                (_, Some(holder)) if self.is_anf => self.label_of_node(body, holder),
+                (fixed, _) => fixed,
+            },
+        };
+        if label < end { Ok(()) } else { Err(IllegalEdit::NotVisible) }
     }
 
     /// Gives places to Lets that were put at `before`, where `root` is evaluated; `count` of them.
@@ -292,7 +263,7 @@ impl Facts {
     }
 
     /// Finds the place of each new node, from that of the node that is replaced.
-    pub(crate) fn add_all(&mut self, cx: &Context, body: &Body, new: ExprId, mark: usize, root: ExprId) {
+    pub(crate) fn add_all(&mut self, cx: &Context, body: &Body, mark: usize, root: ExprId) {
         let place = self.place(root);
         // Parts come first.
         for i in mark..body.len() {
@@ -305,9 +276,6 @@ impl Facts {
             if !is_let && (self.purity.call_is_impure(cx, body, id) || self.parts_are_impure(body, id)) {
                 self.impure.insert(id);
             }
-        }
-        if !self.is_anf {
-            self.spread(body, new, mark, root);
         }
         // A `fn` is made after what is in it.
         for i in (mark..body.len()).rev() {
@@ -357,18 +325,13 @@ impl Facts {
             let to = self.aliases.get(id.index())?.load(Relaxed);
             (to != NO_ALIAS).then(|| ExprId::from_index(to as usize))
         };
-        let Some(mut end) = next(id) else { return id };
-        let mut is_long = false;
-        while let Some(to) = next(end) {
-            end = to;
-            is_long = true;
-        }
+        let Some(mut to) = next(id) else { return id };
         let mut at = id;
-        while is_long && let Some(to) = next(at) {
+        while let Some(end) = next(to) {
             self.aliases[at.index()].store(end.index() as u32, Relaxed);
-            at = to;
+            (at, to) = (to, end);
         }
-        end
+        to
     }
 
     /// What an operand is bound to, if it is a variable that can be looked through; else itself,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anfora_ir::{Attr, Body, Context, DTypeClass, Expr, ExprId, Literal, OpDef, TypeId};
+use anfora_ir::{Attr, Body, Context, DTypeClass, ExprId, Literal, OpDef, TypeId};
 
 use crate::pattern::captures::Captures;
 use crate::pattern::search::Sight;
@@ -65,19 +65,15 @@ impl<'m> Match<'m> {
 
     /// The constant that a capture is, looked through to its value.
     pub fn literal(&self, name: &str) -> Option<&'m Literal> {
-        let value = self.sight.facts.value(self.sight.body, self.captures.get(name)?);
-        Some(self.sight.cx.literals.get(self.sight.body.as_literal(value)?))
+        self.sight.literal(self.captures.get(name)?)
     }
 
     /// The row of the operator that a capture is a call of, looked through to its value.
     ///
     /// Cost: one entry.
     pub fn op(&self, name: &str) -> Option<&'m OpDef> {
-        let value = self.sight.facts.value(self.sight.body, self.captures.get(name)?);
-        match self.sight.body.expr(value) {
-            Expr::CallOp { op, .. } => Some(self.sight.cx.ops.get(op)),
-            _ => None,
-        }
+        let call = self.sight.call(self.captures.get(name)?)?;
+        Some(self.sight.cx.ops.get(call.op))
     }
 
     /// The value of an attribute that was captured; `None` where it was left out, so that it has

@@ -1,5 +1,7 @@
 //! How rewriting by patterns is limited, and how it ended.
 
+use std::borrow::Cow;
+
 use anfora_ir::{Diagnostic, Diagnostics, ExprId, IntoDiagnostics, Purity, RetypeError};
 
 use crate::error::RewriteError;
@@ -156,7 +158,7 @@ pub struct Misfit {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RuleCounts {
     /// Its name.
-    pub name: String,
+    pub name: Cow<'static, str>,
     /// How many matches it replaced, those included that were taken back.
     pub rewrites: u64,
     /// How often it matched and did not apply after all.

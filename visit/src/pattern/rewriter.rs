@@ -9,9 +9,10 @@ use anfora_ir::{
 use smallvec::SmallVec;
 
 use crate::let_list::LetList;
-use crate::link::Link;
+use crate::link::{Binding, Link};
 use crate::pattern::captures::Captures;
 use crate::pattern::facts::{Facts, is_primitive};
+use crate::pattern::search::Sight;
 
 /// Makes the expressions that a rule replaces a match by, and looks at the program around it.
 ///
@@ -47,6 +48,10 @@ impl<'r, 'e> Rewriter<'r, 'e> {
     }
 
     // ---- Looking ----
+
+    fn sight(&self) -> Sight<'_> {
+        Sight { cx: self.editor.cx, body: self.editor.body, facts: self.facts }
+    }
 
     /// The node that is to be replaced.
     pub fn root(&self) -> ExprId {
@@ -89,10 +94,7 @@ impl<'r, 'e> Rewriter<'r, 'e> {
     ///
     /// Cost: one node.
     pub fn op_of(&self, id: ExprId) -> Option<&OpDef> {
-        match self.editor.body.expr(self.value(id)) {
-            Expr::CallOp { op, .. } => Some(self.editor.cx.ops.get(op)),
-            _ => None,
-        }
+        Some(self.editor.cx.ops.get(self.attrs(id)?.op))
     }
 
     /// The attributes of the call of an operator that an expression is, looked through to its
@@ -100,17 +102,14 @@ impl<'r, 'e> Rewriter<'r, 'e> {
     ///
     /// Cost: one node.
     pub fn attrs(&self, id: ExprId) -> Option<AttrReader<'_>> {
-        match self.editor.body.expr(self.value(id)) {
-            Expr::CallOp { op, attrs, .. } => Some(AttrReader { cx: self.editor.cx, op, attrs }),
-            _ => None,
-        }
+        self.sight().call(id)
     }
 
     /// The tensor that an expression is, looked through to its value.
     ///
     /// Cost: one node.
     pub fn literal_of(&self, id: ExprId) -> Option<&Literal> {
-        Some(self.editor.cx.literals.get(self.editor.body.as_literal(self.value(id))?))
+        self.sight().literal(id)
     }
 
     // ---- Making ----
@@ -147,10 +146,10 @@ impl<'r, 'e> Rewriter<'r, 'e> {
     /// # Errors
     /// If the other one is no call of an operator, or the operands do not fit.
     pub fn op_like(&mut self, other: ExprId, operands: &[ExprId]) -> Result<ExprId, TypeError> {
-        match self.editor.body.expr(self.value(other)) {
-            Expr::CallOp { op, attrs, .. } => self.editor.call_op(op, operands, attrs),
-            _ => Err(TypeError::new("what is to be called likewise is no call of an operator")),
-        }
+        let Some(AttrReader { op, attrs, .. }) = self.attrs(other) else {
+            return Err(TypeError::new("what is to be called likewise is no call of an operator"));
+        };
+        self.editor.call_op(op, operands, attrs)
     }
 
     /// A call of an operator with interned attributes.
@@ -256,29 +255,9 @@ impl<'r, 'e> Rewriter<'r, 'e> {
         let attrs = self.intern_attrs(attrs.iter().map(|(name, value)| (*name, value)));
         let lambda = self.editor.body.push_lambda(&vars, None, attrs);
         self.scopes.push(mark..mark + uses.len());
-        let tail = block(self, &uses);
-        let mut tail = tail.inspect_err(|_| {
-            self.scopes.pop();
-        })?;
-        if self.facts.is_anf {
-            let mut nested = Nested::default();
-            let new = New { from: mark, start: self.start, root: self.root, scopes: &self.scopes };
-            let found = nested.find(self.editor, self.facts, tail, new);
-            tail = found
-                .inspect_err(|_| {
-                    self.scopes.pop();
-                })
-                .map_err(|illegal| TypeError::new(illegal.to_string()))?;
-            let mut list = LetList::new();
-            for (var, value) in nested.bindings {
-                if self.pure.contains(&value) {
-                    self.pure.push(var.expr());
-                }
-                list.push(self.editor, var, value);
-            }
-            tail = list.finish(self.editor, tail);
-        }
+        let tail = block(self, &uses).and_then(|tail| Ok(self.bind_parts(tail, mark)?));
         self.scopes.pop();
+        let tail = tail?;
         let made = mark..self.editor.body.len();
         let (cx, body) = (&*self.editor.cx, &*self.editor.body);
         let is_pure = made.clone().all(|i| match ExprId::from_index(i) {
@@ -295,6 +274,26 @@ impl<'r, 'e> Rewriter<'r, 'e> {
             self.closed.push(made);
         }
         Ok(function)
+    }
+
+    /// Binds the parts of a tail that was made since `mark`, in a program in A-normal form. Returns
+    /// the block.
+    fn bind_parts(&mut self, tail: ExprId, mark: usize) -> Result<ExprId, TypeError> {
+        if !self.facts.is_anf {
+            return Ok(tail);
+        }
+        let mut nested = Nested::default();
+        let new = New { from: mark, start: self.start, root: self.root, scopes: &self.scopes };
+        let found = nested.find(self.editor, self.facts, tail, new);
+        let tail = found.map_err(|illegal| TypeError::new(illegal.to_string()))?;
+        let mut list = LetList::new();
+        for (var, value) in nested.bindings {
+            if self.pure.contains(&value) {
+                self.pure.push(var.expr());
+            }
+            list.push(self.editor, var, value);
+        }
+        Ok(list.finish(self.editor, tail))
     }
 }
 
@@ -317,6 +316,9 @@ pub enum IllegalEdit {
     /// It has a call in it that can be observed, and it is to stand in a dataflow region.
     #[error("what a rule returns has an impure call in it, and what it replaces stands in a dataflow region")]
     Impure,
+    /// A part of it has what it replaces in it: in a graph, that would be a part of itself.
+    #[error("what a rule returns shares a part of the program that is made of what it replaces")]
+    Cyclic,
     /// It has a `fn` in it that would have to stand in several places.
     #[error("a `fn` that a rule returns would have to stand in several places")]
     Shared,
@@ -340,9 +342,8 @@ pub(crate) struct Nested {
     /// In the order in which they are computed: operands from first to last, parts before what
     /// they are parts of.
     pub(crate) bindings: Vec<(VarId, ExprId)>,
-    /// What each new node is bound to, by how much later it was made than the first.
+    /// What the root is bound to, and each new node, by how much later it was made than the first.
     names: Vec<Option<ExprId>>,
-    root_name: Option<ExprId>,
     stack: Vec<(ExprId, u32)>,
 }
 
@@ -357,49 +358,36 @@ impl Nested {
         new: New<'_>,
     ) -> Result<ExprId, IllegalEdit> {
         self.bindings.clear();
-        self.root_name = None;
         let mark = new.from;
         let top = named(editor.body, facts, top, new)?;
         if top.index() < mark {
             return Ok(top);
         }
+        // The root has the first place, new nodes follow.
+        let place = |id: ExprId| id.index().checked_sub(mark).map_or(0, |later| later + 1);
         self.names.clear();
-        self.names.resize(editor.body.len() - mark, None);
+        self.names.resize(editor.body.len() - mark + 1, None);
         self.stack.clear();
         self.stack.push((top, 0));
-        while let Some(&(id, next)) = self.stack.last() {
+        while let Some((id, next)) = self.stack.pop() {
             let Some(&operand) = editor.body.inputs(id).get(next as usize) else {
-                self.stack.pop();
                 if !self.stack.is_empty() {
-                    let name = self.bind(editor, facts, id, new.root);
-                    self.names[id.index() - mark] = Some(name);
+                    self.names[place(id)] = Some(self.bind(editor, facts, id, new.root));
                 }
                 continue;
             };
-            let atom = named(editor.body, facts, operand, new)?;
-            let is_atom = editor.body.expr(atom).is_atom();
-            let name = if is_atom {
-                Some(atom)
-            } else if atom == new.root && atom.index() < mark {
-                let name = match self.root_name {
-                    Some(name) => name,
-                    None => self.bind(editor, facts, atom, new.root),
-                };
-                self.root_name = Some(name);
-                Some(name)
-            } else {
-                self.names[atom.index() - mark]
+            let part = named(editor.body, facts, operand, new)?;
+            if part == new.root && self.names[0].is_none() {
+                self.names[0] = Some(self.bind(editor, facts, part, new.root));
+            }
+            let name = if editor.body.expr(part).is_atom() { Some(part) } else { self.names[place(part)] };
+            let Some(name) = name else {
+                self.stack.extend([(id, next), (part, 0)]);
+                continue;
             };
-            match name {
-                Some(name) => {
-                    if name != operand {
-                        Link::Operand(id, next).set(editor.body, name);
-                    }
-                    if let Some(top) = self.stack.last_mut() {
-                        top.1 += 1;
-                    }
-                }
-                None => self.stack.push((atom, 0)),
+            self.stack.push((id, next + 1));
+            if name != operand {
+                Link::Operand(id, next).set(editor.body, name);
             }
         }
         Ok(top)
@@ -429,25 +417,13 @@ pub(crate) fn named(body: &Body, facts: &Facts, id: ExprId, new: New<'_>) -> Res
                 false => Err(IllegalEdit::NotVisible),
             };
         }
-        if facts.def_use.definition(body, var).is_none() {
-            return Err(IllegalEdit::Unbound);
-        }
-        return if facts.is_visible(body, var, new.root) { Ok(id) } else { Err(IllegalEdit::NotVisible) };
+        return facts.check_visible(body, var, new.root).map(|()| id);
     }
-    if id.index() >= new.from || id == new.root {
+    if id.index() >= new.from || id == new.root || body.expr(id).is_atom() {
         return Ok(id);
     }
-    if body.expr(id).is_atom() {
-        return Ok(id);
-    }
-    match facts.def_use.only_use(body, id) {
-        Some(Link::Value(link)) => match body.expr(link) {
-            Expr::Let { var, .. } if facts.is_visible(body, var, new.root) => Ok(var.expr()),
-            Expr::Let { .. } => Err(IllegalEdit::NotVisible),
-            _ => Err(IllegalEdit::Elsewhere),
-        },
-        _ => Err(IllegalEdit::Elsewhere),
-    }
+    let Binding { var, .. } = facts.let_of(body, id).ok_or(IllegalEdit::Elsewhere)?;
+    facts.check_visible(body, var, new.root).map(|()| var.expr())
 }
 
 anfora_ir::brief_debug! { Rewriter<'_, '_> { root }; }

@@ -1,6 +1,6 @@
 //! Rules: a pattern, and what replaces what it matches.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
 use anfora_ir::{Context, ExprId};
 
@@ -29,7 +29,7 @@ pub(crate) enum Right<F> {
 
 /// A rule that is ready to be tried.
 pub(crate) struct ReadyRule {
-    pub(crate) name: Arc<str>,
+    pub(crate) name: Cow<'static, str>,
     pub(crate) pattern: Compiled,
     /// The right side, unless it is made by a function.
     pub(crate) template: Option<Template>,
@@ -39,7 +39,7 @@ impl ReadyRule {
     /// Makes a rule ready. What is refused is refused on the left or on the right.
     pub(crate) fn new<F>(
         cx: &mut Context,
-        name: &str,
+        name: Cow<'static, str>,
         pattern: &Pattern,
         right: &Right<F>,
     ) -> Result<ReadyRule, (Refused, Side)> {
@@ -50,7 +50,7 @@ impl ReadyRule {
                 Some(Template::new(cx, by, &mut pattern.names).map_err(|refused| (refused, Side::Right))?)
             }
         };
-        Ok(ReadyRule { name: name.into(), pattern, template })
+        Ok(ReadyRule { name, pattern, template })
     }
 }
 

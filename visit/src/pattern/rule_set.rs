@@ -196,7 +196,7 @@ impl RuleSet {
         let mut mistakes = self.mistakes.clone();
         let mut all = Vec::with_capacity(self.rules.len());
         for rule in &self.rules {
-            match ReadyRule::new(cx, &rule.name, &rule.pattern, &rule.right) {
+            match ReadyRule::new(cx, rule.name.clone(), &rule.pattern, &rule.right) {
                 Ok(ready) => all.push(ready),
                 Err((refused, side)) => {
                     let places = if side == Side::Left { &rule.left_places } else { &rule.right_places };

@@ -33,7 +33,7 @@ pub(crate) struct Scopes {
     tree: AncestorTree,
     /// By block: the label of the Let in whose value it was opened, and the If or Lambda that holds
     /// it.
-    blocks: Vec<(u64, Option<ExprId>)>,
+    pub(crate) blocks: Vec<(u64, Option<ExprId>)>,
     places: Vec<Place>,
     /// The block of each Lambda.
     pub(crate) block_of: FxHashMap<ExprId, u32>,
@@ -53,12 +53,6 @@ impl Scopes {
     pub(crate) fn open(&mut self, at: Place, holder: Option<ExprId>) -> u32 {
         self.blocks.push((at.label, holder));
         self.tree.add(at.block)
-    }
-
-    /// The If or Lambda that holds a block, and the label of the Let in whose value it is.
-    pub(crate) fn holder(&self, block: u32) -> (Option<ExprId>, u64) {
-        let (label, holder) = self.blocks[block as usize];
-        (holder, label)
     }
 
     pub(crate) fn place(&self, id: ExprId) -> Place {
@@ -84,10 +78,13 @@ impl Scopes {
         (below != outer && self.tree.parent(below) == outer).then_some(below)
     }
 
-    /// Takes account of another place at which a shared node is evaluated.
-    pub(crate) fn meet(&mut self, id: ExprId, place: Place) {
-        let met = self.common(self.place(id), place);
+    /// Takes account of another place at which a shared node is evaluated. Returns true if the
+    /// place of the node is another one then.
+    pub(crate) fn meet(&mut self, id: ExprId, place: Place) -> bool {
+        let old = self.place(id);
+        let met = self.common(old, place);
         self.set(id, met);
+        met != old
     }
 
     /// The last place from which two places are reached: what is visible there is visible at both.

@@ -18,7 +18,21 @@ pub(crate) struct Sight<'a> {
     pub(crate) facts: &'a Facts,
 }
 
-impl Sight<'_> {
+impl<'a> Sight<'a> {
+    /// Returns the call of an operator that an expression is, looked through to its value.
+    pub(crate) fn call(self, id: ExprId) -> Option<AttrReader<'a>> {
+        match self.body.expr(self.facts.value(self.body, id)) {
+            Expr::CallOp { op, attrs, .. } => Some(AttrReader { cx: self.cx, op, attrs }),
+            _ => None,
+        }
+    }
+
+    /// Returns the tensor that an expression is, looked through to its value.
+    pub(crate) fn literal(self, id: ExprId) -> Option<&'a Literal> {
+        let value = self.facts.value(self.body, id);
+        Some(self.cx.literals.get(self.body.as_literal(value)?))
+    }
+
     /// Returns true if an expression is used once, and in the block in which it is computed.
     fn is_used_once(&self, mut id: ExprId, root: ExprId, budget: &mut u64) -> bool {
         let (body, def_use) = (self.body, &self.facts.def_use);
@@ -88,8 +102,8 @@ struct Goal {
 enum Other {
     /// The alternatives of a list from this number on.
     Alternative(Children, u32, ExprId),
-    /// The operands of a node the other way around.
-    Swapped(Operands, ExprId),
+    /// A goal that is ready.
+    Goal(u32),
 }
 
 #[derive(Copy, Clone)]
@@ -145,7 +159,7 @@ impl Search {
             }
             budget -= 1;
             tick();
-            next = match after.or_else(|| self.backtrack(sight.body, resolved)) {
+            next = match after.or_else(|| self.backtrack(resolved)) {
                 Some(next) => next,
                 None => return Attempt::Failed,
             };
@@ -182,7 +196,7 @@ impl Search {
     }
 
     /// Goes back to the last choice; the goal there, if there is one.
-    fn backtrack(&mut self, body: &Body, pattern: &Resolved) -> Option<u32> {
+    fn backtrack(&mut self, pattern: &Resolved) -> Option<u32> {
         let choice = self.choices.pop()?;
         self.goals.truncate(choice.goals as usize);
         self.deferred.truncate(choice.deferred as usize);
@@ -193,10 +207,7 @@ impl Search {
             Other::Alternative(children, number, expr) => {
                 self.alternative(pattern, children, number, expr, choice.next)
             }
-            Other::Swapped(operands, id) => match *body.operands_of(id) {
-                [a, b] => self.push_operands(pattern, operands, &[b, a], choice.next),
-                _ => return None,
-            },
+            Other::Goal(goal) => goal,
         })
     }
 
@@ -264,7 +275,7 @@ impl Search {
                         _ => return None,
                     };
                     return match *body.operands(list) {
-                        [a, b] if swap => self.either_order(sight, pattern, operands, value, [a, b], next),
+                        [a, b] if swap => self.either_order(sight, pattern, operands, [a, b], next),
                         _ => self.operands(sight, pattern, operands, value, next, budget),
                     };
                 }
@@ -305,7 +316,6 @@ impl Search {
         sight: Sight<'_>,
         pattern: &Resolved,
         operands: Operands,
-        value: ExprId,
         [a, b]: [ExprId; 2],
         next: u32,
     ) -> Option<u32> {
@@ -319,7 +329,8 @@ impl Search {
             (false, true) => Some(self.push_operands(pattern, operands, &[b, a], next)),
             (true, swapped) => {
                 if swapped {
-                    self.choose(Other::Swapped(operands, value), next);
+                    let other = self.push_operands(pattern, operands, &[b, a], next);
+                    self.choose(Other::Goal(other), next);
                 }
                 Some(self.push_operands(pattern, operands, &[a, b], next))
             }
@@ -359,10 +370,7 @@ impl Search {
     ) -> Option<()> {
         let Sight { cx, body, facts } = sight;
         let Node::Filter { condition, .. } = &pattern.pattern.nodes[at as usize] else { return None };
-        let attrs = || match body.expr(facts.value(body, expr)) {
-            Expr::CallOp { op, attrs, .. } => Some(AttrReader { cx, op, attrs }),
-            _ => None,
-        };
+        let attrs = || sight.call(expr);
         let passes = match (condition, pattern.meanings[at as usize]) {
             (Condition::UsedOnce, _) => sight.is_used_once(expr, root, budget),
             (Condition::Attr { name, value: Wanted::Is(value) }, _) => value.is_value_of(&attrs()?, name),

@@ -25,20 +25,9 @@ type GivenAttrs = SmallVec<[(Arc<str>, Wanted); 1]>;
 impl Template {
     /// Makes a right side ready.
     pub(crate) fn new(cx: &mut Context, pattern: &Pattern, names: &mut CaptureNames) -> Result<Template, Refused> {
-        // In the order in which the text has them, parts before what they are parts of.
-        let mut nodes: Vec<u32> = Vec::new();
-        let mut seen = vec![false; pattern.nodes.len()];
-        let mut stack = vec![pattern.root];
-        while let Some(at) = stack.pop() {
-            if std::mem::replace(&mut seen[at as usize], true) {
-                continue;
-            }
-            nodes.push(at);
-            if !matches!(pattern.nodes[at as usize], Node::Capture { .. }) {
-                stack.extend(pattern.parts(at));
-            }
-        }
-        nodes.reverse();
+        // Parts have smaller numbers than what they are parts of.
+        let mut nodes = pattern.reached(pattern.root, |node| !matches!(node, Node::Capture { .. }));
+        nodes.sort_unstable();
         for &at in &nodes {
             check_buildable(pattern, at).map_err(|error| error.at(at))?;
         }

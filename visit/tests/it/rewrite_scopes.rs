@@ -192,3 +192,41 @@ fn a_node_that_a_region_shares_with_what_is_outside_is_checked_at_all_its_places
     assert_eq!(rewrite(&mut module, digging("a")).unwrap().rewrites, 1);
     assert!(module.to_text().contains("tanh(%a)"), "{module}");
 }
+
+/// The call of the operator of a name.
+fn call_of(rw: &Rewriter<'_, '_>, name: &str) -> ExprId {
+    let (cx, body) = rw.program();
+    let is_it =
+        |expr: anfora_ir::Expr| matches!(expr, anfora_ir::Expr::CallOp { op, .. } if cx.ops.get(op).name == name);
+    body.exprs().find(|&(_, expr)| is_it(expr)).unwrap().0
+}
+
+/// `exp` becomes `tanh` of a call that stands elsewhere in a graph.
+fn sharing(name: &'static str) -> Rule<'static> {
+    Rule::new("share", op("exp", [capture("x")]), move |rw, _| {
+        let call = call_of(rw, name);
+        Ok(Some(rw.op("tanh", &[call])?))
+    })
+}
+
+#[test]
+fn a_graph_does_not_become_a_part_of_itself() {
+    let cyclic = "the rule `share`: what a rule returns shares a part of the program that is made of what it replaces";
+    let user = "def @main(%x: float32) { sqrt(negative(exp(%x))) }";
+    assert_eq!(refused(user, sharing("negative")), cyclic);
+    assert_eq!(refused(user, sharing("sqrt")), cyclic);
+    let around = "def @main(%x: float32, %c: bool) { sqrt(if (%c) { negative(exp(%x)) } else { log(%x) }) }";
+    assert_eq!(refused(around, sharing("sqrt")), cyclic);
+    // What it replaces, and what that is made of, can be shared, and what lies beside it.
+    let beside = "def @main(%x: float32) { add(exp(log(sqrt(%x))), negative(%x)) }";
+    for name in ["exp", "log", "sqrt", "negative"] {
+        let mut options = PatternOptions { fuel: Some(1), ..PatternOptions::default() };
+        options.sweeps = Some(1);
+        let mut module = parse(beside);
+        let key = module.find("main").unwrap();
+        let (function, cx) = module.get_mut(key).unwrap();
+        let outcome = rewrite_patterns(&mut Editor::new(cx, &mut function.body), &mut [sharing(name)], &options);
+        assert_eq!(outcome.unwrap().rewrites, 1, "{name}");
+        verify_module(&module).unwrap_or_else(|e| panic!("{name}: {e:?}\n{module}"));
+    }
+}

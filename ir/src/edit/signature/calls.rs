@@ -9,6 +9,7 @@ use crate::core::expr::Expr;
 use crate::core::function::Function;
 use crate::core::module::{FunctionKey, Module};
 use crate::tables::attrs::Attr;
+use crate::tables::entry::Entry;
 use crate::walk::attr_walk::AttrWalk;
 use crate::walk::cursor::{Cursor, Step};
 
@@ -132,11 +133,11 @@ fn attrs_in(body: &Body, lists: &mut Vec<AttrsId>) {
     let mut cursor = Cursor::new(body);
     while let Some(step) = cursor.next(body) {
         let (Step::Flat(id) | Step::Enter(id)) = step else { continue };
-        match body.expr(id) {
-            Expr::CallOp { attrs, .. } | Expr::Call { attrs, .. } => lists.push(attrs),
-            Expr::Lambda { lambda, .. } => lists.push(body.lambda(lambda).attrs),
-            _ => {}
-        }
+        body.for_each_entry(id, |entry| {
+            if let Entry::Attrs(attrs) = entry {
+                lists.push(attrs);
+            }
+        });
     }
 }
 

@@ -10,42 +10,36 @@ use super::{TakeOverError, compacted};
 use crate::compact::live;
 use crate::core::body::Body;
 use crate::core::context::Context;
-use crate::core::entity::{
-    AttrId, AttrsId, DimId, EntityId, ExprId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, SymbolId, TypeId,
-};
-use crate::core::expr::{Expr, LambdaData};
+use crate::core::entity::{AttrsId, EntityId, ExprId, FunctionAttrId, GlobalId, SymbolId, TypeId};
 use crate::core::function::Function;
 use crate::core::module::Head;
-use crate::core::translate::{SameTables, Translate};
+use crate::core::translate::{EntryIds, IdMap, IdMaps, SameTables};
 use crate::edit::transplant::rebuild_function;
-use crate::tables::attrs::Attr;
 use crate::tables::dim::Dim;
-use crate::tables::types::{FunctionType, SeenParts, TensorType, Type};
-
-/// Something in the tables that consists of other things.
-#[derive(Copy, Clone)]
-enum Part {
-    Dim(DimId),
-    Type(TypeId),
-    Attr(AttrId),
-    List(AttrsId),
-    /// A function that is the value of an attribute.
-    Function(FunctionAttrId),
-}
+use crate::tables::entry::Entry;
+use crate::walk::parts_first::PartsFirst;
+use crate::walk::symbols::SymbolWalk;
 
 /// Ids of one kind in other tables, with those in these.
-pub(crate) struct IdMap<K> {
+pub(crate) struct Taken<K> {
     /// By id, for the ids up to some.
     dense: Vec<Option<K>>,
     sparse: FxHashMap<K, K>,
 }
 
-impl<K: EntityId> IdMap<K> {
-    /// Returns an empty map, in which a table says what `count` ids have become.
-    fn new(count: usize) -> IdMap<K> {
-        IdMap { dense: vec![None; count], sparse: FxHashMap::default() }
+impl<K: EntityId> IdMap<K> for Taken<K> {
+    /// Returns an empty map, in which a table says what `len` ids have become.
+    fn with_len(len: usize) -> Taken<K> {
+        Taken { dense: vec![None; len], sparse: FxHashMap::default() }
     }
 
+    #[inline(always)]
+    fn translated(&self, id: K) -> K {
+        self.get(id).expect("parts are made before what consists of them")
+    }
+}
+
+impl<K: EntityId> Taken<K> {
     #[inline(always)]
     pub(crate) fn get(&self, id: K) -> Option<K> {
         match self.dense.get(id.index()) {
@@ -54,21 +48,8 @@ impl<K: EntityId> IdMap<K> {
         }
     }
 
-    #[inline(always)]
-    fn taken(&self, id: K) -> K {
-        self.get(id).expect("parts are made before what consists of them")
-    }
-
     fn has(&self, id: K) -> bool {
         self.get(id).is_some()
-    }
-
-    fn or_insert_with(&mut self, id: K, make: impl FnOnce() -> K) -> K {
-        self.get(id).unwrap_or_else(|| {
-            let new = make();
-            self.set(id, new);
-            new
-        })
     }
 
     pub(crate) fn set(&mut self, id: K, new: K) {
@@ -79,24 +60,24 @@ impl<K: EntityId> IdMap<K> {
     }
 }
 
+/// Ids that are taken over one by one.
+pub(crate) struct TakenOver;
+
+impl IdMaps for TakenOver {
+    type Map<K: EntityId> = Taken<K>;
+}
+
 /// The ids of other tables that were translated so far, each with its id in these.
 pub(crate) struct TableMap<'a> {
     from: &'a Context,
     pub(crate) keeps_spans: bool,
-    names: IdMap<NameId>,
-    symbols: IdMap<SymbolId>,
-    dims: IdMap<DimId>,
-    types: IdMap<TypeId>,
-    literals: IdMap<LiteralId>,
-    ops: FxHashMap<OpId, OpId>,
-    pub(crate) globals: IdMap<GlobalId>,
-    attrs: IdMap<AttrId>,
-    lists: IdMap<AttrsId>,
-    functions: IdMap<FunctionAttrId>,
+    pub(crate) ids: EntryIds<TakenOver>,
     /// Functions of this module that are values of attributes, by their fingerprints.
     known: FxHashMap<u64, Vec<FunctionAttrId>>,
     /// The types that the other tables give globals, by their ids in these.
     pub(super) signatures: Vec<(GlobalId, TypeId)>,
+    /// Entries to be taken over, the next one last. Empty between questions.
+    work: PartsFirst<Entry>,
 }
 
 impl<'a> TableMap<'a> {
@@ -115,18 +96,21 @@ impl<'a> TableMap<'a> {
         TableMap {
             from,
             keeps_spans: true,
-            names: IdMap::new(room(from.names.len())),
-            symbols: IdMap::new(room(from.types.dims.symbol_count())),
-            dims: IdMap::new(room(from.types.dims.len())),
-            types: IdMap::new(room(from.types.len())),
-            literals: IdMap::new(room(from.literals.len())),
-            ops: FxHashMap::default(),
-            globals: IdMap::new(room(from.globals.len())),
-            attrs: IdMap::new(room(from.attrs.len())),
-            lists: IdMap::new(room(from.attrs.list_count())),
-            functions: IdMap::new(room(from.function_attrs.len())),
+            ids: EntryIds {
+                names: IdMap::with_len(room(from.names.len())),
+                symbols: IdMap::with_len(room(from.types.dims.symbol_count())),
+                dims: IdMap::with_len(room(from.types.dims.len())),
+                types: IdMap::with_len(room(from.types.len())),
+                literals: IdMap::with_len(room(from.literals.len())),
+                ops: IdMap::with_len(room(from.ops.len())),
+                globals: IdMap::with_len(room(from.globals.len())),
+                values: IdMap::with_len(room(from.attrs.len())),
+                lists: IdMap::with_len(room(from.attrs.list_count())),
+                functions: IdMap::with_len(room(from.function_attrs.len())),
+            },
             known: FxHashMap::default(),
             signatures: Vec::new(),
+            work: PartsFirst::default(),
         }
     }
 
@@ -143,8 +127,9 @@ impl<'a> TableMap<'a> {
         let tables = self.from;
         for symbol in symbols_of(tables, &new.body) {
             let name = tables.names.get(tables.types.dims.symbol_name(symbol));
-            if let (false, Some(own)) = (self.symbols.has(symbol), free.get_mut(name).and_then(VecDeque::pop_front)) {
-                self.symbols.set(symbol, own);
+            if let (false, Some(own)) = (self.ids.symbols.has(symbol), free.get_mut(name).and_then(VecDeque::pop_front))
+            {
+                self.ids.symbols.set(symbol, own);
             }
         }
     }
@@ -157,7 +142,7 @@ impl<'a> TableMap<'a> {
 
     /// A copy of a function whose parts were taken over.
     fn translated(&mut self, source: &Function) -> Function {
-        let (mut function, _) = rebuild_function(source, self);
+        let (mut function, _) = rebuild_function(source, &mut &self.ids);
         if !self.keeps_spans {
             function.span = None;
             function.body.drop_spans();
@@ -167,210 +152,127 @@ impl<'a> TableMap<'a> {
 
     /// Takes over all that a function names.
     pub(crate) fn parts_of(&mut self, cx: &mut Context, function: &Function) -> Result<(), TakeOverError> {
-        let mut parts = Vec::new();
-        let live = live(&function.body);
-        self.missing_parts(function, &live, &mut parts);
-        for part in parts {
-            self.take(cx, part)?;
-        }
-        self.leaves_of(cx, function, &live)
-    }
-
-    /// The parts that a function names and that were not taken over yet.
-    fn missing_parts(&self, function: &Function, live: &[ExprId], parts: &mut Vec<Part>) {
-        let Function { attrs, meta, ret, body, .. } = function;
-        let mut add = |part: Part| {
-            if !self.has(part) {
-                parts.push(part);
-            }
-        };
-        [*attrs, *meta].into_iter().for_each(|list| add(Part::List(list)));
-        ret.iter().for_each(|&ty| add(Part::Type(ty)));
-        for &id in live {
-            add(Part::Type(body.ty(id)));
-            body.meta(id).into_iter().for_each(|list| add(Part::List(list)));
-            match body.expr(id) {
-                Expr::CallOp { attrs, .. } | Expr::Call { attrs, .. } => add(Part::List(attrs)),
-                Expr::Global(global) => self.signature_part(global).into_iter().for_each(&mut add),
-                Expr::Lambda { lambda, .. } => {
-                    let LambdaData { ret, attrs, .. } = body.lambda(lambda);
-                    ret.into_iter().for_each(|ty| add(Part::Type(ty)));
-                    add(Part::List(attrs));
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// Takes over the names, constants, operators, globals and symbols of the `fn`s of a body.
-    fn leaves_of(&mut self, cx: &mut Context, function: &Function, live: &[ExprId]) -> Result<(), TakeOverError> {
         if let Some(global) = function.global() {
             self.take_global(cx, global);
         }
-        let body = &function.body;
-        for &id in live {
-            match body.expr(id) {
-                Expr::Var { name: Some(name), .. } => _ = self.take_name(cx, name),
-                Expr::Literal(literal) => _ = self.take_literal(cx, literal),
-                Expr::Global(global) => self.mention(cx, global),
-                Expr::Op(op) | Expr::CallOp { op, .. } => _ = self.take_op(cx, op)?,
-                Expr::Lambda { lambda, .. } => {
-                    body.lambda_symbols(lambda).iter().for_each(|&symbol| _ = self.take_symbol(cx, symbol));
-                }
-                _ => {}
+        let live = live(&function.body);
+        let mut done = Ok(());
+        let mut take = |entry| {
+            if done.is_ok() {
+                done = self.take(cx, entry);
             }
-        }
-        Ok(())
+        };
+        for_each_whole(function, &live, &mut take);
+        for_each_leaf(function, &live, &mut take);
+        done
     }
 
     pub(crate) fn take_type(&mut self, cx: &mut Context, ty: TypeId) -> Result<TypeId, TakeOverError> {
-        self.take(cx, Part::Type(ty))?;
-        Ok(self.types.taken(ty))
+        self.take(cx, Entry::Type(ty))?;
+        Ok(self.ids.types.translated(ty))
     }
 
     pub(crate) fn take_list(&mut self, cx: &mut Context, list: AttrsId) -> Result<AttrsId, TakeOverError> {
-        self.take(cx, Part::List(list))?;
-        Ok(self.lists.taken(list))
+        self.take(cx, Entry::Attrs(list))?;
+        Ok(self.ids.lists.translated(list))
     }
 
-    fn has(&self, part: Part) -> bool {
-        match part {
-            Part::Dim(id) => self.dims.has(id),
-            Part::Type(id) => self.types.has(id),
-            Part::Attr(id) => self.attrs.has(id),
-            Part::List(id) => self.lists.has(id),
-            Part::Function(id) => self.functions.has(id),
+    /// Takes over a global alone, without the type that it has.
+    pub(crate) fn take_global(&mut self, cx: &mut Context, global: GlobalId) {
+        if !self.ids.globals.has(global) {
+            self.ids.globals.set(global, cx.global(self.from.global_name(global)));
         }
     }
 
-    /// Takes a part over, after those that it consists of.
-    fn take(&mut self, cx: &mut Context, part: Part) -> Result<(), TakeOverError> {
-        if self.has(part) {
+    fn has(&self, entry: Entry) -> bool {
+        match entry {
+            Entry::Name(id) => self.ids.names.has(id),
+            Entry::Symbol(id) => self.ids.symbols.has(id),
+            Entry::Dim(id) => self.ids.dims.has(id),
+            Entry::Type(id) => self.ids.types.has(id),
+            Entry::Literal(id) => self.ids.literals.has(id),
+            Entry::Op(id) => self.ids.ops.has(id),
+            Entry::Global(id) => self.ids.globals.has(id),
+            Entry::Attr(id) => self.ids.values.has(id),
+            Entry::Attrs(id) => self.ids.lists.has(id),
+            Entry::Function(id) => self.ids.functions.has(id),
+        }
+    }
+
+    /// Takes an entry over, after those that it names.
+    pub(crate) fn take(&mut self, cx: &mut Context, entry: Entry) -> Result<(), TakeOverError> {
+        if self.has(entry) {
             return Ok(());
         }
-        let mut stack = vec![part];
-        while let Some(&top) = stack.last() {
-            if self.has(top) {
-                stack.pop();
-                continue;
-            }
-            let height = stack.len();
-            self.push_missing(top, &mut stack);
-            if stack.len() == height {
-                self.make(cx, top)?;
-                stack.pop();
-            }
+        let mut work = std::mem::take(&mut self.work);
+        work.add(entry);
+        while let Some(next) = work.next(|entry| self.has(entry), |entry, stack| self.push_parts(entry, stack)) {
+            self.make(cx, next)?;
         }
+        self.work = work;
         Ok(())
     }
 
-    /// Pushes what a part consists of and what was not taken over yet.
-    fn push_missing(&self, part: Part, stack: &mut Vec<Part>) {
-        let tables = self.from;
-        let start = stack.len();
-        match part {
-            Part::Dim(id) => match tables.types.dims.get(id) {
-                Dim::Op { lhs, rhs, .. } => stack.extend([Part::Dim(*lhs), Part::Dim(*rhs)]),
-                Dim::Sum(terms) => stack.extend(terms.iter().flat_map(|t| &t.factors).map(|&f| Part::Dim(f))),
-                Dim::Unknown | Dim::Const(_) | Dim::Symbol(_) | Dim::Bound { .. } => {}
-            },
-            Part::Type(id) => match tables.types.get(id) {
-                Type::Any | Type::Error => {}
-                Type::Tensor(tensor) => {
-                    stack.extend(tensor.shape.iter().flatten().map(|&d| Part::Dim(d)));
-                    stack.extend(tensor.elements.iter().flatten().map(|&d| Part::Dim(d)));
-                }
-                Type::Tuple(fields) => stack.extend(fields.iter().map(|&f| Part::Type(f))),
-                Type::Function(FunctionType { params, ret, .. }) => {
-                    stack.extend(params.iter().chain([ret]).map(|&t| Part::Type(t)));
-                }
-            },
-            Part::Attr(id) => match tables.attrs.get(id) {
-                Attr::List(items) => stack.extend(items.iter().map(|&i| Part::Attr(i))),
-                Attr::Shape(dims) => stack.extend(dims.iter().map(|&d| Part::Dim(d))),
-                Attr::Type(ty) => stack.push(Part::Type(*ty)),
-                Attr::Function(function) => stack.push(Part::Function(*function)),
-                Attr::Global(global) => stack.extend(self.signature_part(*global)),
-                _ => {}
-            },
-            Part::List(id) => stack.extend(tables.attrs.list(id).iter().map(|&(_, value)| Part::Attr(value))),
-            Part::Function(id) => {
-                let function = &tables.function_attrs[id];
-                self.missing_parts(function, &live(&function.body), stack);
-            }
+    /// Pushes what an entry names.
+    fn push_parts(&self, entry: Entry, stack: &mut Vec<Entry>) {
+        entry.for_each_part(self.from, |part| stack.push(part));
+        if let Entry::Function(id) = entry {
+            let function = &self.from.function_attrs[id];
+            let live = live(&function.body);
+            let start = stack.len();
+            for_each_leaf(function, &live, |leaf| stack.push(leaf));
+            stack[start..].reverse();
+            for_each_whole(function, &live, |whole| stack.push(whole));
         }
-        let mut kept = start;
-        for i in start..stack.len() {
-            if !self.has(stack[i]) {
-                stack[kept] = stack[i];
-                kept += 1;
-            }
-        }
-        stack.truncate(kept);
     }
 
-    /// Makes a part of which all that it consists of was taken over.
-    fn make(&mut self, cx: &mut Context, part: Part) -> Result<(), TakeOverError> {
+    /// Makes an entry of which all that it names was taken over.
+    fn make(&mut self, cx: &mut Context, entry: Entry) -> Result<(), TakeOverError> {
         let from = self.from;
-        match part {
-            Part::Dim(id) => {
-                let dim = self.make_dim(cx, from.types.dims.get(id));
-                self.dims.set(id, dim);
+        match entry {
+            Entry::Name(id) => self.ids.names.set(id, cx.names.intern(from.names.get(id))),
+            Entry::Symbol(id) => {
+                let name = self.ids.names.translated(from.types.dims.symbol_name(id));
+                self.ids.symbols.set(id, cx.types.dims.new_symbol(name));
             }
-            Part::Type(id) => {
-                let ty = match from.types.get(id) {
-                    ty @ (Type::Any | Type::Error) => ty.clone(),
-                    Type::Tensor(TensorType { dtype, shape, elements }) => Type::Tensor(TensorType {
-                        dtype: *dtype,
-                        shape: shape.as_ref().map(|shape| shape.iter().map(|d| self.dims.taken(*d)).collect()),
-                        elements: elements
-                            .as_ref()
-                            .map(|elements| elements.iter().map(|d| self.dims.taken(*d)).collect()),
-                    }),
-                    Type::Tuple(fields) => Type::Tuple(fields.iter().map(|f| self.types.taken(*f)).collect()),
-                    Type::Function(FunctionType { params, ret, symbols }) => Type::Function(FunctionType {
-                        params: params.iter().map(|p| self.types.taken(*p)).collect(),
-                        ret: self.types.taken(*ret),
-                        symbols: *symbols,
-                    }),
+            Entry::Dim(id) => {
+                let dims = &mut cx.types.dims;
+                let dim = match from.types.dims.get(id) {
+                    Dim::Symbol(symbol) => dims.symbol(self.ids.symbols.translated(*symbol)),
+                    dim => dims.rebuild(dim, |part| self.ids.dims.translated(part)),
                 };
-                let ty = cx.types.intern(ty);
-                self.types.set(id, ty);
+                self.ids.dims.set(id, dim);
             }
-            Part::Attr(id) => {
-                let attr = match from.attrs.get(id) {
-                    attr @ (Attr::None | Attr::Bool(_) | Attr::Int(_) | Attr::Float(_) | Attr::DType(_)) => {
-                        attr.clone()
-                    }
-                    Attr::Str(s) => Attr::Str(self.take_name(cx, *s)),
-                    Attr::List(items) => Attr::List(items.iter().map(|i| self.attrs.taken(*i)).collect()),
-                    Attr::Shape(shape) => Attr::Shape(shape.iter().map(|d| self.dims.taken(*d)).collect()),
-                    Attr::Literal(l) => Attr::Literal(self.take_literal(cx, *l)),
-                    Attr::Type(ty) => Attr::Type(self.types.taken(*ty)),
-                    Attr::Function(f) => Attr::Function(self.functions.taken(*f)),
-                    Attr::Global(g) => {
-                        self.mention(cx, *g);
-                        Attr::Global(self.globals.taken(*g))
-                    }
-                    Attr::Op(op) => Attr::Op(self.take_op(cx, *op)?),
-                };
-                let attr = cx.attr(attr);
-                self.attrs.set(id, attr);
+            Entry::Type(id) => {
+                let ty = self.ids.translate_type(from.types.get(id));
+                self.ids.types.set(id, cx.types.intern(ty));
             }
-            Part::List(id) => {
-                let items = from.attrs.list(id).iter();
-                let items: Vec<_> =
-                    items.map(|&(name, value)| (self.take_name(cx, name), self.attrs.taken(value))).collect();
-                let list = cx.attrs(&items);
-                self.lists.set(id, list);
+            Entry::Literal(id) => self.ids.literals.set(id, cx.literals.literals.intern_ref(from.literals.get(id))),
+            Entry::Op(id) => {
+                let row = from.ops.get(id);
+                let is_opaque = from.ops.is_opaque(id);
+                let op = if is_opaque { cx.ops.opaque(&row.name, row.purity) } else { cx.ops.resolve(&row.name) };
+                self.ids.ops.set(id, op?);
             }
-            Part::Function(id) => {
-                let source = &from.function_attrs[id];
-                self.leaves_of(cx, source, &live(&source.body))?;
-                let function = self.translated(source);
-                let new = self.same_function(cx, &function);
-                let new = new.unwrap_or_else(|| cx.function_attrs.push(Arc::new(function)));
-                self.functions.set(id, new);
+            Entry::Global(id) => {
+                self.take_global(cx, id);
+                if let Some(signature) = from.globals.get(id).signature {
+                    self.signatures.push((self.ids.globals.translated(id), self.ids.types.translated(signature)));
+                }
+            }
+            Entry::Attr(id) => {
+                let attr = self.ids.translate_attr(from.attrs.get(id));
+                self.ids.values.set(id, cx.attr(attr));
+            }
+            Entry::Attrs(id) => {
+                let list = self.ids.translate_list(from.attrs.list(id));
+                self.ids.lists.set(id, cx.attrs(&list));
+            }
+            Entry::Function(id) => {
+                let function = self.translated(&from.function_attrs[id]);
+                let same = self.same_function(cx, &function);
+                let new = same.unwrap_or_else(|| cx.function_attrs.push(Arc::new(function)));
+                self.ids.functions.set(id, new);
             }
         }
         Ok(())
@@ -395,97 +297,44 @@ impl<'a> TableMap<'a> {
         };
         candidates.iter().copied().find(|&id| is_same(&cx.function_attrs[id]))
     }
+}
 
-    fn make_dim(&mut self, cx: &mut Context, dim: &Dim) -> DimId {
-        match dim {
-            Dim::Unknown | Dim::Const(_) | Dim::Bound { .. } => cx.types.dims.intern(dim.clone()),
-            Dim::Symbol(symbol) => {
-                let symbol = self.take_symbol(cx, *symbol);
-                cx.types.dims.symbol(symbol)
+/// Calls `each` with what a function names that is made of other entries, in program order.
+fn for_each_whole(function: &Function, live: &[ExprId], mut each: impl FnMut(Entry)) {
+    let Function { attrs, meta, ret, body, .. } = function;
+    [*attrs, *meta].into_iter().for_each(|list| each(Entry::Attrs(list)));
+    ret.iter().for_each(|&ty| each(Entry::Type(ty)));
+    for &id in live {
+        each(Entry::Type(body.ty(id)));
+        body.meta(id).into_iter().for_each(|list| each(Entry::Attrs(list)));
+        body.for_each_entry(id, |entry| {
+            if let Entry::Type(_) | Entry::Attrs(_) = entry {
+                each(entry);
             }
-            Dim::Op { op, lhs, rhs } => cx.types.dims.op(*op, self.dims.taken(*lhs), self.dims.taken(*rhs)),
-            // The order of terms and factors depends on ids, which are others here.
-            Dim::Sum(terms) => {
-                let dims = &mut cx.types.dims;
-                let mut sum = dims.constant(0);
-                for term in terms {
-                    let mut product = dims.constant(term.coefficient);
-                    for factor in &term.factors {
-                        product = dims.mul(product, self.dims.taken(*factor));
-                    }
-                    sum = dims.add(sum, product);
-                }
-                sum
+        });
+    }
+}
+
+/// Calls `each` with the names, constants, operators and globals that a function names, and the
+/// symbols of its `fn`s.
+fn for_each_leaf(function: &Function, live: &[ExprId], mut each: impl FnMut(Entry)) {
+    function.global().into_iter().for_each(|global| each(Entry::Global(global)));
+    for &id in live {
+        function.body.for_each_entry(id, |entry| {
+            if !matches!(entry, Entry::Type(_) | Entry::Attrs(_)) {
+                each(entry);
             }
-        }
-    }
-
-    fn take_name(&mut self, cx: &mut Context, name: NameId) -> NameId {
-        let from = self.from;
-        self.names.or_insert_with(name, || cx.names.intern(from.names.get(name)))
-    }
-
-    pub(crate) fn take_symbol(&mut self, cx: &mut Context, symbol: SymbolId) -> SymbolId {
-        if let Some(known) = self.symbols.get(symbol) {
-            return known;
-        }
-        let name = self.take_name(cx, self.from.types.dims.symbol_name(symbol));
-        let new = cx.types.dims.new_symbol(name);
-        self.symbols.set(symbol, new);
-        new
-    }
-
-    fn take_literal(&mut self, cx: &mut Context, literal: LiteralId) -> LiteralId {
-        let from = self.from;
-        self.literals.or_insert_with(literal, || cx.literals.intern_ref(from.literals.get(literal)))
-    }
-
-    fn take_op(&mut self, cx: &mut Context, op: OpId) -> Result<OpId, TakeOverError> {
-        if let Some(&known) = self.ops.get(&op) {
-            return Ok(known);
-        }
-        let ops = &self.from.ops;
-        let row = ops.get(op);
-        let new = if ops.is_opaque(op) { cx.ops.opaque(&row.name, row.purity)? } else { cx.ops.resolve(&row.name)? };
-        self.ops.insert(op, new);
-        Ok(new)
-    }
-
-    pub(crate) fn take_global(&mut self, cx: &mut Context, global: GlobalId) {
-        let from = self.from;
-        self.globals.or_insert_with(global, || cx.global(from.global_name(global)));
-    }
-
-    /// Takes over a global that something names, with the type that it has.
-    fn mention(&mut self, cx: &mut Context, global: GlobalId) {
-        if self.globals.has(global) {
-            return;
-        }
-        self.take_global(cx, global);
-        if let Some(signature) = self.from.globals.get(global).signature {
-            self.signatures.push((self.globals.taken(global), self.types.taken(signature)));
-        }
-    }
-
-    /// The type that the other module gives a global.
-    fn signature_part(&self, global: GlobalId) -> Option<Part> {
-        self.from.globals.get(global).signature.map(Part::Type)
+        });
     }
 }
 
 /// The symbols that a body names, in the order of their nodes.
 fn symbols_of(cx: &Context, body: &Body) -> Vec<SymbolId> {
     let mut symbols = Vec::new();
-    let mut seen = SeenParts::default();
+    let mut walk = SymbolWalk::new();
     let mut found: FxHashSet<SymbolId> = FxHashSet::default();
     for (id, _) in body.exprs() {
-        cx.types.for_each_new_symbol(body.ty(id), &mut seen, |dim| {
-            if let Dim::Symbol(symbol) = *cx.types.dims.get(dim)
-                && found.insert(symbol)
-            {
-                symbols.push(symbol);
-            }
-        });
+        walk.in_type(cx, body.ty(id), |symbol| symbols.extend(found.insert(symbol).then_some(symbol)));
     }
     symbols
 }
@@ -498,42 +347,11 @@ fn fingerprint(function: &Function) -> u64 {
     hasher.finish()
 }
 
-impl Translate for TableMap<'_> {
-    #[inline(always)]
-    fn name(&mut self, id: NameId) -> NameId {
-        self.names.taken(id)
-    }
-    #[inline(always)]
-    fn ty(&mut self, id: TypeId) -> TypeId {
-        self.types.taken(id)
-    }
-    #[inline(always)]
-    fn attrs(&mut self, id: AttrsId) -> AttrsId {
-        self.lists.taken(id)
-    }
-    #[inline(always)]
-    fn literal(&mut self, id: LiteralId) -> LiteralId {
-        self.literals.taken(id)
-    }
-    #[inline(always)]
-    fn global(&mut self, id: GlobalId) -> GlobalId {
-        self.globals.taken(id)
-    }
-    #[inline(always)]
-    fn op(&mut self, id: OpId) -> OpId {
-        self.ops[&id]
-    }
-    #[inline(always)]
-    fn symbol(&mut self, id: SymbolId) -> SymbolId {
-        self.symbols.taken(id)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::core::body::Body;
-    use crate::core::expr::{LetFlags, VarFlags};
+    use crate::core::expr::{Expr, LetFlags, VarFlags};
     use crate::ops::op::OpRegistry;
 
     /// A function that returns a field of a pair, bound to a variable.

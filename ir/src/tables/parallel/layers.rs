@@ -1,8 +1,11 @@
 //! Append-only tables whose front can be frozen, so that threads share it and each append to a layer of their own.
 
+use std::hash::Hash;
 use std::marker::PhantomData;
 use std::ops::Index;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use crate::core::entity::EntityId;
 use crate::work;
@@ -17,47 +20,133 @@ pub(crate) trait Freeze {
     /// still has it.
     fn thaw(&mut self);
 
+    /// Returns true if there is something in the layer over what is frozen.
+    fn has_own(&self) -> bool;
+}
+
+/// The entries of a table that are frozen, or those over them.
+pub(crate) trait Layer: Clone + Default {
+    /// Returns the number of entries.
+    fn count(&self) -> usize;
+
+    /// Puts the entries of a layer that lies over this one behind those of this one.
+    fn push_all(&mut self, over: Self);
+}
+
+/// What is frozen of a table, and a layer over it.
+#[derive(Clone, Default)]
+pub(crate) struct Layers<L> {
+    pub(crate) frozen: Option<Arc<L>>,
+    /// So many entries are frozen; those in `own` follow them.
+    pub(crate) start: usize,
+    pub(crate) own: L,
+}
+
+impl<L: Default> Layers<L> {
     /// Takes the layer over what is frozen, as a table in which only that layer can be read; nothing is left over what is frozen.
-    fn take_own(&mut self) -> Self
-    where
-        Self: Sized;
+    pub(crate) fn take_own(&mut self) -> Self {
+        Layers { frozen: None, start: self.start, own: std::mem::take(&mut self.own) }
+    }
+}
+
+impl<L: Layer> Layers<L> {
+    /// Returns the number of entries.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.start + self.own.count()
+    }
+}
+
+impl<L> Layers<L> {
+    /// Returns an entry, which is in one of the vectors that `items` gives.
+    ///
+    /// # Panics
+    /// If there is no such entry: the id is of another table.
+    #[inline(always)]
+    pub(crate) fn entry<'a, V>(&'a self, index: usize, items: impl Fn(&'a L) -> &'a Vec<V>) -> &'a V {
+        match items(&self.own).get(index.wrapping_sub(self.start)) {
+            Some(value) => value,
+            None => in_frozen(self.frozen.as_deref().map(items), index),
+        }
+    }
+}
+
+impl<L: Layer> Freeze for Layers<L> {
+    fn freeze(&mut self) {
+        if self.frozen.is_some() && !self.has_own() {
+            return;
+        }
+        self.thaw();
+        self.start = self.own.count();
+        self.frozen = Some(Arc::new(std::mem::take(&mut self.own)));
+    }
+
+    fn thaw(&mut self) {
+        let Some(frozen) = self.frozen.take() else { return };
+        let new = std::mem::replace(&mut self.own, Arc::unwrap_or_clone(frozen));
+        self.start = 0;
+        self.own.push_all(new);
+    }
+
+    fn has_own(&self) -> bool {
+        self.own.count() > 0
+    }
+}
+
+impl<V: Clone> Layer for Vec<V> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn push_all(&mut self, over: Vec<V>) {
+        self.extend(over);
+    }
+}
+
+impl<K: Copy + Eq + Hash, V: Copy> Layer for FxHashMap<K, V> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn push_all(&mut self, over: FxHashMap<K, V>) {
+        self.extend(over);
+    }
 }
 
 /// An append-only vector indexed by an id, for what the functions of a module share: see [`Context::freeze`](crate::Context::freeze).
 #[derive(Clone)]
 pub struct LayeredArena<K, V> {
-    frozen: Option<Arc<Vec<V>>>,
-    /// So many entries are frozen; those in `own` follow them.
-    start: usize,
-    own: Vec<V>,
+    pub(crate) layers: Layers<Vec<V>>,
     key: PhantomData<K>,
 }
 
 /// How many entries there are.
 impl<K, V> std::fmt::Debug for LayeredArena<K, V> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LayeredArena").field("len", &(self.start + self.own.len())).finish_non_exhaustive()
+        f.debug_struct("LayeredArena")
+            .field("len", &(self.layers.start + self.layers.own.len()))
+            .finish_non_exhaustive()
     }
 }
 
 impl<K: EntityId, V> LayeredArena<K, V> {
     /// An empty arena.
     pub const fn new() -> Self {
-        LayeredArena { frozen: None, start: 0, own: Vec::new(), key: PhantomData }
+        LayeredArena { layers: Layers { frozen: None, start: 0, own: Vec::new() }, key: PhantomData }
     }
 
     /// Appends an entry.
     pub fn push(&mut self, value: V) -> K {
         work::tick();
         let id = K::from_index(self.len());
-        self.own.push(value);
+        self.layers.own.push(value);
         id
     }
 
     /// The number of entries.
     #[inline]
     pub fn len(&self) -> usize {
-        self.start + self.own.len()
+        self.layers.start + self.layers.own.len()
     }
 
     /// Whether there is no entry.
@@ -69,19 +158,16 @@ impl<K: EntityId, V> LayeredArena<K, V> {
     #[inline]
     pub fn get(&self, id: K) -> Option<&V> {
         work::tick();
-        match self.own.get(id.index().wrapping_sub(self.start)) {
-            None => self.frozen()?.get(id.index()),
+        match self.layers.own.get(id.index().wrapping_sub(self.layers.start)) {
+            None => self.layers.frozen.as_ref()?.get(id.index()),
             own => own,
         }
     }
 
     /// Bytes held, frozen ones included.
     pub(crate) fn capacity_bytes(&self) -> usize {
-        (self.own.capacity() + self.frozen().map_or(0, Vec::capacity)) * size_of::<V>()
-    }
-
-    fn frozen(&self) -> Option<&Vec<V>> {
-        self.frozen.as_deref()
+        (self.layers.own.capacity() + self.layers.frozen.as_ref().map_or(0, |frozen| frozen.capacity()))
+            * size_of::<V>()
     }
 
     /// Ids and entries in the order of appending.
@@ -91,25 +177,25 @@ impl<K: EntityId, V> LayeredArena<K, V> {
 
     /// Ids and entries of the layer over what is frozen.
     pub(crate) fn own(&self) -> impl Iterator<Item = (K, &V)> {
-        self.own.iter().enumerate().map(|(i, v)| (K::from_index(self.start + i), v))
+        self.layers.own.iter().enumerate().map(|(i, v)| (K::from_index(self.layers.start + i), v))
     }
 
-    /// So many entries are frozen.
-    pub(crate) fn frozen_len(&self) -> usize {
-        self.start
+    /// Takes the layer over what is frozen: see [`Layers::take_own`].
+    pub(crate) fn take_own(&mut self) -> Self {
+        LayeredArena { layers: self.layers.take_own(), key: PhantomData }
     }
 
     /// An entry that is not frozen, for writing.
     pub(crate) fn own_mut(&mut self, id: K) -> Option<&mut V> {
         work::tick();
-        self.own.get_mut(id.index().wrapping_sub(self.start))
+        self.layers.own.get_mut(id.index().wrapping_sub(self.layers.start))
     }
 }
 
 impl<K: EntityId, V: Clone> LayeredArena<K, V> {
     /// Puts another entry in the place of one. Thaws the arena.
     pub(crate) fn replace(&mut self, id: K, value: V) -> V {
-        self.thaw();
+        self.layers.thaw();
         std::mem::replace(self.own_mut(id).expect("an id of this arena"), value)
     }
 }
@@ -125,10 +211,7 @@ impl<K: EntityId, V> Index<K> for LayeredArena<K, V> {
     #[inline(always)]
     fn index(&self, id: K) -> &V {
         work::tick();
-        match self.own.get(id.index().wrapping_sub(self.start)) {
-            Some(value) => value,
-            None => in_frozen(self.frozen(), id.index()),
-        }
+        self.layers.entry(id.index(), |items| items)
     }
 }
 
@@ -137,32 +220,10 @@ impl<K: EntityId, V> Index<K> for LayeredArena<K, V> {
 /// # Panics
 /// If it has no such entry: the id is of another table.
 #[inline(never)]
-pub(crate) fn in_frozen<V>(frozen: Option<&Vec<V>>, index: usize) -> &V {
+fn in_frozen<V>(frozen: Option<&Vec<V>>, index: usize) -> &V {
     match frozen.and_then(|f| f.get(index)) {
         Some(value) => value,
         None => panic!("the table has no entry {index}"),
-    }
-}
-
-impl<K, V: Clone> Freeze for LayeredArena<K, V> {
-    fn freeze(&mut self) {
-        if self.frozen.is_some() && self.own.is_empty() {
-            return;
-        }
-        self.thaw();
-        self.start = self.own.len();
-        self.frozen = Some(Arc::new(std::mem::take(&mut self.own)));
-    }
-
-    fn thaw(&mut self) {
-        let Some(frozen) = self.frozen.take() else { return };
-        let new = std::mem::replace(&mut self.own, Arc::unwrap_or_clone(frozen));
-        self.start = 0;
-        self.own.extend(new);
-    }
-
-    fn take_own(&mut self) -> Self {
-        LayeredArena { frozen: None, start: self.start, own: std::mem::take(&mut self.own), key: PhantomData }
     }
 }
 
@@ -175,13 +236,13 @@ mod tests {
     fn ids_stay_when_an_arena_is_frozen_and_thawed() {
         let mut arena = LayeredArena::<SymbolId, &str>::new();
         let a = arena.push("a");
-        arena.freeze();
+        arena.layers.freeze();
         let mut overlay = arena.clone();
         let (b, other) = (arena.push("b"), overlay.push("other"));
         assert_eq!(b, other);
         assert_eq!((arena[a], arena[b], overlay[a], overlay[b]), ("a", "b", "a", "other"));
-        for step in [LayeredArena::freeze, LayeredArena::freeze, LayeredArena::thaw, LayeredArena::thaw] {
-            step(&mut arena);
+        for step in [Layers::freeze, Layers::freeze, Layers::thaw, Layers::thaw] {
+            step(&mut arena.layers);
             assert_eq!(arena.iter().map(|(_, &v)| v).collect::<Vec<_>>(), ["a", "b"]);
         }
         assert_eq!(overlay.own().collect::<Vec<_>>(), [(other, &"other")]);

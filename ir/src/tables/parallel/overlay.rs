@@ -32,110 +32,75 @@
 
 use std::sync::Arc;
 
-use crate::core::context::{Context, Global};
-use crate::core::entity::{
-    AttrId, AttrsId, DimId, EntityId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, SymbolId, TypeId,
-};
+use crate::core::context::{Context, Global, LiteralTable};
+use crate::core::entity::{EntityId, FunctionAttrId, TypeId};
 use crate::core::function::Function;
-use crate::core::translate::{Translate, translate_head};
+use crate::core::translate::{EntryIds, IdMap, IdMaps, translate_head};
 use crate::ops::op::TypeError;
-use crate::tables::attrs::Attr;
 use crate::tables::dim::{Dim, Term};
+use crate::tables::names::Names;
 use crate::tables::parallel::layers::Freeze;
 use crate::tables::scratch::ScratchStock;
-use crate::tables::types::{FunctionType, TensorType, Type};
+use crate::tables::types::Types;
 
 /// What the ids of one kind become: those of frozen entries stay.
-struct Ids<K> {
+pub(crate) struct Ids<K> {
     frozen: usize,
     new: Vec<K>,
 }
 
-impl<K: EntityId> Ids<K> {
-    fn new(frozen: usize) -> Ids<K> {
-        Ids { frozen, new: Vec::new() }
+impl<K: EntityId> IdMap<K> for Ids<K> {
+    /// Returns a map of a table of which `len` entries are frozen.
+    fn with_len(len: usize) -> Ids<K> {
+        Ids { frozen: len, new: Vec::new() }
     }
 
     #[inline(always)]
-    fn get(&self, id: K) -> K {
+    fn translated(&self, id: K) -> K {
         match id.index().checked_sub(self.frozen) {
             None => id,
             Some(i) => self.new[i],
         }
     }
+}
 
+impl<K: EntityId> Ids<K> {
     fn stay(&self) -> bool {
         self.new.iter().enumerate().all(|(i, id)| id.index() == self.frozen + i)
     }
+}
+
+/// Ids over those that are frozen.
+pub(crate) struct Absorbed;
+
+impl IdMaps for Absorbed {
+    type Map<K: EntityId> = Ids<K>;
 }
 
 /// What was interned into an overlay: see [`Context::take_additions`].
 pub struct Additions(Context);
 
 /// What the ids of an overlay are in the tables that absorbed it.
-pub struct Translation {
-    names: Ids<NameId>,
-    types: Ids<TypeId>,
-    lists: Ids<AttrsId>,
-    literals: Ids<LiteralId>,
-    globals: Ids<GlobalId>,
-    symbols: Ids<SymbolId>,
-    /// What the operators from the one of this index on become.
-    ops: (usize, Vec<OpId>),
-}
+pub struct Translation(EntryIds<Absorbed>);
 
 impl Translation {
     /// Returns true if every id stays as it is.
     pub fn is_identity(&self) -> bool {
-        let Translation { names, types, lists, literals, globals, symbols, ops } = self;
+        let EntryIds { names, types, lists, literals, globals, symbols, ops, .. } = &self.0;
         names.stay()
             && types.stay()
             && lists.stay()
             && literals.stay()
             && globals.stay()
             && symbols.stay()
-            && ops.1.iter().enumerate().all(|(i, op)| op.index() == ops.0 + i)
+            && ops.stay()
     }
 
     /// What a type is.
     ///
     /// Cost: one entry.
     pub fn ty(&self, id: TypeId) -> TypeId {
-        self.types.get(id)
-    }
-}
-
-impl Translate for &Translation {
-    #[inline(always)]
-    fn name(&mut self, id: NameId) -> NameId {
-        self.names.get(id)
-    }
-    #[inline(always)]
-    fn ty(&mut self, id: TypeId) -> TypeId {
-        self.types.get(id)
-    }
-    #[inline(always)]
-    fn attrs(&mut self, id: AttrsId) -> AttrsId {
-        self.lists.get(id)
-    }
-    #[inline(always)]
-    fn literal(&mut self, id: LiteralId) -> LiteralId {
-        self.literals.get(id)
-    }
-    #[inline(always)]
-    fn global(&mut self, id: GlobalId) -> GlobalId {
-        self.globals.get(id)
-    }
-    #[inline(always)]
-    fn op(&mut self, id: OpId) -> OpId {
-        match id.index().checked_sub(self.ops.0) {
-            None => id,
-            Some(i) => self.ops.1[i],
-        }
-    }
-    #[inline(always)]
-    fn symbol(&mut self, id: SymbolId) -> SymbolId {
-        self.symbols.get(id)
+        self.0.types.translated(id)
     }
 }
 
@@ -145,9 +110,13 @@ impl Function {
     /// before. Linear in the body.
     ///
     /// Cost: one loop.
-    pub fn translate(&mut self, mut translation: &Translation) {
-        translate_head(self, &mut translation);
-        self.body.translate(&mut translation);
+    pub fn translate(&mut self, translation: &Translation) {
+        self.translate_with(&translation.0);
+    }
+
+    fn translate_with(&mut self, mut ids: &EntryIds<Absorbed>) {
+        translate_head(self, &mut ids);
+        self.body.translate(&mut ids);
     }
 }
 
@@ -179,9 +148,14 @@ impl Context {
     }
 
     /// Every table.
-    fn tables(&mut self) -> [&mut dyn Freeze; 7] {
+    fn tables(&mut self) -> [&mut dyn Freeze; 11] {
         let Context { names, types, attrs, literals, ops, globals, function_attrs, scratch: _ } = self;
-        [names, types, attrs, literals, ops, globals, function_attrs]
+        let Types { types, dims, .. } = types;
+        let (names, literals, symbols) = (&mut names.layers, &mut literals.literals, &mut dims.symbols.layers);
+        let (values, lists, dims) = (&mut attrs.values, &mut attrs.lists, &mut dims.dims);
+        let (globals, by_name) = (&mut globals.globals.layers, &mut globals.by_name);
+        let (ops, functions) = (&mut ops.opaque, &mut function_attrs.layers);
+        [names, symbols, dims, types, literals, ops, globals, by_name, values, lists, functions]
     }
 
     /// Takes off what was interned since the tables were frozen, if anything was, and leaves an
@@ -189,25 +163,14 @@ impl Context {
     ///
     /// Cost: one loop.
     pub fn take_additions(&mut self) -> Option<Additions> {
+        let any = self.tables().iter().any(|table| table.has_own());
         let Context { names, types, attrs, literals, ops, globals, function_attrs, scratch: _ } = self;
-        let (dims, symbols) = types.dims.frozen_lens();
-        let (values, lists) = attrs.frozen_lens();
-        let any = names.len() > names.frozen_len()
-            || types.len() > types.frozen_len()
-            || types.dims.len() > dims
-            || types.dims.symbol_count() > symbols
-            || attrs.len() > values
-            || attrs.list_count() > lists
-            || literals.len() > literals.frozen_len()
-            || ops.len() > ops.frozen_len()
-            || globals.len() > globals.frozen_len()
-            || function_attrs.len() > function_attrs.frozen_len();
         any.then(|| {
             Additions(Context {
-                names: names.take_own(),
+                names: Names { layers: names.layers.take_own() },
                 types: types.take_own(),
                 attrs: attrs.take_own(),
-                literals: literals.take_own(),
+                literals: LiteralTable { literals: literals.literals.take_own() },
                 ops: ops.take_own(),
                 globals: globals.take_own(),
                 function_attrs: function_attrs.take_own(),
@@ -225,97 +188,67 @@ impl Context {
     /// If there are too many operators.
     pub fn absorb(&mut self, additions: &Additions) -> Result<Translation, TypeError> {
         let Context { names, types, attrs, literals, ops, globals, function_attrs, scratch: _ } = &additions.0;
-        let mut t = Translation {
-            names: Ids::new(names.frozen_len()),
-            types: Ids::new(types.frozen_len()),
-            lists: Ids::new(attrs.frozen_lens().1),
-            literals: Ids::new(literals.frozen_len()),
-            globals: Ids::new(globals.frozen_len()),
-            symbols: Ids::new(types.dims.frozen_lens().1),
-            ops: (ops.frozen_len(), Vec::new()),
+        let mut t: EntryIds<Absorbed> = EntryIds {
+            names: Ids::with_len(names.layers.start),
+            types: Ids::with_len(types.types.start),
+            lists: Ids::with_len(attrs.lists.start),
+            literals: Ids::with_len(literals.literals.start),
+            globals: Ids::with_len(globals.globals.layers.start),
+            symbols: Ids::with_len(types.dims.symbols.layers.start),
+            ops: Ids::with_len(ops.frozen_len()),
+            dims: Ids::with_len(types.dims.dims.start),
+            values: Ids::with_len(attrs.values.start),
+            functions: Ids::with_len(function_attrs.layers.start),
         };
         t.names.new = names.own().map(|(_, s)| self.names.intern(s)).collect();
         t.symbols.new =
-            types.dims.own_symbols().map(|(_, name)| self.types.dims.new_symbol(t.names.get(name))).collect();
-        let mut dims: Ids<DimId> = Ids::new(types.dims.frozen_lens().0);
-        for (_, dim) in types.dims.own() {
-            let dim = translate_dim(dim, &t, &dims);
-            dims.new.push(self.types.dims.intern(dim));
+            types.dims.symbols.own().map(|(_, &name)| self.types.dims.new_symbol(t.names.translated(name))).collect();
+        for (_, dim) in types.dims.dims.own() {
+            let dim = translate_dim(dim, &t);
+            t.dims.new.push(self.types.dims.intern(dim));
         }
-        for (_, ty) in types.own() {
-            let ty = translate_type(ty, &t, &dims);
+        for (_, ty) in types.types.own() {
+            let ty = t.translate_type(ty);
             t.types.new.push(self.types.intern(ty));
         }
-        t.literals.new = literals.own().map(|(_, l)| self.literals.intern_ref(l)).collect();
-        for row in ops.own() {
-            t.ops.1.push(self.ops.opaque(&row.name, row.purity)?);
+        t.literals.new = literals.literals.own().map(|(_, l)| self.literals.literals.intern_ref(l)).collect();
+        for row in &ops.opaque.own.rows {
+            t.ops.new.push(self.ops.opaque(&row.name, row.purity)?);
         }
         // What a name means is said in the module, so a new one means nothing yet.
-        t.globals.new = globals.own().map(|(_, g): (_, &Global)| self.globals.intern(t.names.get(g.name))).collect();
-        let functions: Ids<FunctionAttrId> = Ids {
-            frozen: function_attrs.frozen_len(),
-            new: (self.function_attrs.len()..)
-                .map(FunctionAttrId::from_index)
-                .take(function_attrs.own().count())
-                .collect(),
-        };
-        let mut values: Ids<AttrId> = Ids::new(attrs.frozen_lens().0);
-        for (_, attr) in attrs.own() {
-            let attr = match attr {
-                Attr::None | Attr::Bool(_) | Attr::Int(_) | Attr::Float(_) | Attr::DType(_) => attr.clone(),
-                Attr::Str(s) => Attr::Str(t.names.get(*s)),
-                Attr::List(items) => Attr::List(items.iter().map(|&i| values.get(i)).collect()),
-                Attr::Shape(shape) => Attr::Shape(shape.iter().map(|&d| dims.get(d)).collect()),
-                Attr::Literal(l) => Attr::Literal(t.literals.get(*l)),
-                Attr::Type(ty) => Attr::Type(t.types.get(*ty)),
-                Attr::Function(f) => Attr::Function(functions.get(*f)),
-                Attr::Global(g) => Attr::Global(t.globals.get(*g)),
-                Attr::Op(op) => Attr::Op((&t).op(*op)),
-            };
-            values.new.push(self.attrs.intern(attr));
+        t.globals.new =
+            globals.globals.own().map(|(_, g): (_, &Global)| self.globals.intern(t.names.translated(g.name))).collect();
+        let functions = (self.function_attrs.len()..).map(FunctionAttrId::from_index);
+        t.functions.new = functions.take(function_attrs.own().count()).collect();
+        for (_, attr) in attrs.values.own() {
+            let attr = t.translate_attr(attr);
+            t.values.new.push(self.attrs.values.intern(attr));
         }
-        for (_, list) in attrs.own_lists() {
-            let list = list.iter().map(|&(k, v)| (t.names.get(k), values.get(v))).collect();
-            t.lists.new.push(self.attrs.intern_list(list));
+        for (_, list) in attrs.lists.own() {
+            let list = t.translate_list(list);
+            t.lists.new.push(self.attrs.lists.intern(list));
         }
         for (id, function) in function_attrs.own() {
             let mut function = Function::clone(function);
-            function.translate(&t);
+            function.translate_with(&t);
             let new = self.function_attrs.push(Arc::new(function));
-            assert_eq!(new, functions.get(id), "a function got another id than was foretold");
+            assert_eq!(new, t.functions.translated(id), "a function got another id than was foretold");
         }
-        Ok(t)
+        Ok(Translation(t))
     }
 }
 
-fn translate_dim(dim: &Dim, t: &Translation, dims: &Ids<DimId>) -> Dim {
+fn translate_dim(dim: &Dim, t: &EntryIds<Absorbed>) -> Dim {
     match dim {
         Dim::Unknown | Dim::Const(_) | Dim::Bound { .. } => dim.clone(),
-        Dim::Symbol(s) => Dim::Symbol(t.symbols.get(*s)),
-        Dim::Op { op, lhs, rhs } => Dim::Op { op: *op, lhs: dims.get(*lhs), rhs: dims.get(*rhs) },
+        Dim::Symbol(s) => Dim::Symbol(t.symbols.translated(*s)),
+        Dim::Op { op, lhs, rhs } => Dim::Op { op: *op, lhs: t.dims.translated(*lhs), rhs: t.dims.translated(*rhs) },
         Dim::Sum(terms) => {
             let term = |term: &Term| Term {
                 coefficient: term.coefficient,
-                factors: term.factors.iter().map(|&f| dims.get(f)).collect(),
+                factors: term.factors.iter().map(|&f| t.dims.translated(f)).collect(),
             };
             Dim::Sum(terms.iter().map(term).collect())
         }
-    }
-}
-
-fn translate_type(ty: &Type, t: &Translation, dims: &Ids<DimId>) -> Type {
-    match ty {
-        Type::Any | Type::Error => ty.clone(),
-        Type::Tensor(TensorType { dtype, shape, elements }) => Type::Tensor(TensorType {
-            dtype: *dtype,
-            shape: shape.as_ref().map(|shape| shape.iter().map(|&d| dims.get(d)).collect()),
-            elements: elements.as_ref().map(|elements| elements.iter().map(|&d| dims.get(d)).collect()),
-        }),
-        Type::Tuple(fields) => Type::Tuple(fields.iter().map(|&f| t.types.get(f)).collect()),
-        Type::Function(FunctionType { params, ret, symbols }) => Type::Function(FunctionType {
-            params: params.iter().map(|&p| t.types.get(p)).collect(),
-            ret: t.types.get(*ret),
-            symbols: *symbols,
-        }),
     }
 }

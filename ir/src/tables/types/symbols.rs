@@ -157,6 +157,29 @@ impl Types {
         }
     }
 
+    /// Calls `f` with every dimension of a tensor in a symbolic type, or in the fields of a tuple,
+    /// and the one in its place in another type: where a parameter or a `match_cast` of the first
+    /// type binds what a value of the other one has. Pairs of types that are `seen` are left out.
+    pub fn for_each_dim_beside(
+        &self,
+        id: TypeId,
+        other: TypeId,
+        seen: &mut FxHashSet<(TypeId, TypeId)>,
+        mut f: impl FnMut(DimId, DimId),
+    ) {
+        let mut stack = vec![(id, other)];
+        while let Some((a, b)) = stack.pop() {
+            if !self.is_symbolic(a) || !seen.insert((a, b)) {
+                continue;
+            }
+            match (self.get(a), self.get(b)) {
+                (Type::Tensor(a), Type::Tensor(b)) => a.dims_beside(b).for_each(|(&d, &e)| f(d, e)),
+                (Type::Tuple(a), Type::Tuple(b)) => stack.extend(a.iter().copied().zip(b.iter().copied()).rev()),
+                _ => {}
+            }
+        }
+    }
+
     /// Calls `f` with every symbol that stands alone as a dimension, or as an element, of a tensor
     /// in a type, or in the fields of a tuple, where a parameter or a `match_cast` of that type
     /// binds it: in order of first appearance, possibly more than once.

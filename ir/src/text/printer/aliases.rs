@@ -95,7 +95,7 @@ fn type_sizes(cx: &Context) -> (Vec<u32>, Vec<u32>) {
     let mut heights: Vec<u32> = Vec::with_capacity(cx.types.len());
     for (_, ty) in cx.types.iter() {
         let (mut size, mut height) = (1u32, 0);
-        for p in parts_of(ty) {
+        for p in ty.parts() {
             size = size.saturating_add(sizes[p.index()]);
             height = height.max(heights[p.index()]);
         }
@@ -105,23 +105,11 @@ fn type_sizes(cx: &Context) -> (Vec<u32>, Vec<u32>) {
     (sizes, heights)
 }
 
-fn parts_of(ty: &Type) -> impl DoubleEndedIterator<Item = TypeId> + '_ {
-    let (list, ret): (&[TypeId], Option<TypeId>) = match ty {
-        Type::Tuple(fields) => (fields, None),
-        Type::Function(f) => (&f.params, Some(f.ret)),
-        Type::Tensor(_) | Type::Any | Type::Error => (&[], None),
-    };
-    list.iter().copied().chain(ret)
-}
-
 /// Returns true if no list has more than [`SMALL`] nodes.
 fn small_attrs(cx: &Context) -> bool {
     let mut sizes: Vec<u32> = Vec::with_capacity(cx.attrs.len());
     for (_, attr) in cx.attrs.iter() {
-        let size = match attr {
-            Attr::List(items) => items.iter().fold(1u32, |n, i| n.saturating_add(sizes[i.index()])),
-            _ => 1,
-        };
+        let size = attr.items().iter().fold(1u32, |n, i| n.saturating_add(sizes[i.index()]));
         if size > SMALL {
             return false;
         }
@@ -142,7 +130,7 @@ fn free_types(cx: &Context) -> Vec<u32> {
             free.push(0);
             continue;
         }
-        let parts = parts_of(ty).map(|p| free[p.index()]).max().unwrap_or(0);
+        let parts = ty.parts().map(|p| free[p.index()]).max().unwrap_or(0);
         free.push(match ty {
             Type::Tensor(t) => t.dims().map(|&d| free_dim(cx, d)).max().unwrap_or(0),
             Type::Function(_) if parts != FREE => parts.saturating_sub(1),
@@ -247,7 +235,7 @@ impl Survey<'_> {
             seen.count = seen.count.saturating_add(1);
             if seen.count == 1 {
                 stack.push((t, true));
-                stack.extend(parts_of(self.cx.types.get(t)).rev().map(|p| (p, false)));
+                stack.extend(self.cx.types.get(t).parts().rev().map(|&p| (p, false)));
             }
         }
     }
@@ -292,15 +280,7 @@ impl Survey<'_> {
                     }
                     stack[from..].reverse();
                 }
-                Attr::None
-                | Attr::Bool(_)
-                | Attr::Int(_)
-                | Attr::Float(_)
-                | Attr::Str(_)
-                | Attr::Literal(_)
-                | Attr::DType(_)
-                | Attr::Global(_)
-                | Attr::Op(_) => {}
+                _ => {}
             }
         }
     }
@@ -309,7 +289,7 @@ impl Survey<'_> {
         let mut aliases = Aliases::default();
         for &t in &self.type_order {
             let (mut depth, mut size) = (0, 1u32);
-            for p in parts_of(self.cx.types.get(t)) {
+            for p in self.cx.types.get(t).parts() {
                 let part = &mut self.types[p.index()];
                 if part.depth >= DEEPEST && self.free[p.index()] == 0 {
                     part.aliased = true;

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::core::context::Context;
 use crate::core::entity::{DimId, SymbolId};
-use crate::tables::dim::{Dim, DimOp, Term};
+use crate::tables::dim::{Dim, DimOp, Term, compare_dims};
 use crate::text::lexer::is_reserved;
 
 use super::words::is_dim_op;
@@ -26,7 +26,9 @@ pub(super) struct SymbolNames {
     used: FxHashMap<String, u32>,
     /// The labels of enclosing functions, with the number of texts when the next began.
     outer: Vec<(FxHashMap<SymbolId, usize>, usize)>,
-    canonical: FxHashMap<DimId, Canonical>,
+    /// The dimensions that are prepared, with their parts in the order of printing, and the numbers
+    /// of their nodes.
+    canonical: FxHashMap<DimId, (Dim, u32)>,
     /// The numbers in the names of the symbols that the function types around the present place
     /// bind; where each type's begin.
     bound: Vec<u32>,
@@ -37,12 +39,6 @@ pub(super) struct SymbolNames {
 /// A dimension of more nodes, shared ones counted again and again, is written as `?`: there are no
 /// aliases for dimensions.
 const LARGEST: u32 = 1 << 20;
-
-/// A dimension whose parts are in the order of printing, and the number of its nodes.
-enum Canonical {
-    Sum(Box<[Term]>, u32),
-    Op(DimOp, DimId, DimId, u32),
-}
 
 impl SymbolNames {
     /// Forgets everything, for the next function.
@@ -162,108 +158,43 @@ impl SymbolNames {
                     }
                     terms.sort_by(|a, b| {
                         let sign = |t: &Term| t.coefficient < 0;
-                        sign(a).cmp(&sign(b)).then_with(|| self.compare_terms(cx, a, b))
+                        let by_factors = || a.compare_factors(b, |x, y| self.compare(cx, x, y));
+                        sign(a).cmp(&sign(b)).then_with(by_factors)
                     });
                     let size = terms.iter().flat_map(|t| &t.factors).fold(1u32, |n, &f| n.saturating_add(self.size(f)));
-                    self.canonical.insert(d, Canonical::Sum(terms, size));
+                    self.canonical.insert(d, (Dim::Sum(terms), size));
                 }
                 &Dim::Op { op, lhs, rhs } if parts_done => {
                     let swap = matches!(op, DimOp::Min | DimOp::Max) && self.compare(cx, lhs, rhs) == Ordering::Greater;
                     let (lhs, rhs) = if swap { (rhs, lhs) } else { (lhs, rhs) };
                     let size = self.size(lhs).saturating_add(self.size(rhs)).saturating_add(1);
-                    self.canonical.insert(d, Canonical::Op(op, lhs, rhs, size));
+                    self.canonical.insert(d, (Dim::Op { op, lhs, rhs }, size));
                 }
-                Dim::Sum(terms) => {
+                computed @ (Dim::Sum(_) | Dim::Op { .. }) => {
                     stack.push((d, true));
-                    stack.extend(terms.iter().flat_map(|t| &t.factors).rev().map(|&f| (f, false)));
+                    stack.extend(computed.parts().rev().map(|part| (part, false)));
                 }
-                Dim::Op { lhs, rhs, .. } => stack.extend([(d, true), (*rhs, false), (*lhs, false)]),
                 Dim::Const(_) | Dim::Unknown | Dim::Bound { .. } => {}
             }
         }
         self.size(dim) <= LARGEST
     }
 
-    /// The number of nodes of a dimension that is prepared.
+    /// The nodes of a dimension that was prepared, written out.
     fn size(&self, dim: DimId) -> u32 {
-        match self.canonical.get(&dim) {
-            Some(Canonical::Sum(_, size) | Canonical::Op(_, _, _, size)) => *size,
-            None => 1,
-        }
+        self.canonical.get(&dim).map_or(1, |&(_, size)| size)
     }
 
-    /// The terms of a sum in the order of printing.
-    pub(super) fn terms(&self, dim: DimId) -> &[Term] {
-        match self.canonical.get(&dim) {
-            Some(Canonical::Sum(terms, _)) => terms,
-            _ => &[],
-        }
+    /// Returns a dimension as it is written: terms, factors and operands that may stand in any order
+    /// are ordered by names, if it was prepared.
+    pub(super) fn written<'a>(&'a self, cx: &'a Context, dim: DimId) -> &'a Dim {
+        self.canonical.get(&dim).map_or_else(|| cx.types.dims.get(dim), |(dim, _)| dim)
     }
 
-    /// The operands of an operation in the order of printing.
-    pub(super) fn operands(&self, dim: DimId) -> Option<(DimId, DimId)> {
-        match self.canonical.get(&dim) {
-            Some(&Canonical::Op(_, lhs, rhs, _)) => Some((lhs, rhs)),
-            _ => None,
-        }
-    }
-
-    /// Products of more factors first, constants last.
-    fn compare_terms(&self, cx: &Context, a: &Term, b: &Term) -> Ordering {
-        let factors = || a.factors.iter().zip(&b.factors).map(|(&x, &y)| self.compare(cx, x, y));
-        let by_factors = b.factors.len().cmp(&a.factors.len());
-        by_factors.then_with(|| factors().find(|&o| o != Ordering::Equal).unwrap_or(Ordering::Equal))
-    }
-
-    /// By structure and by names. The parts of both are prepared.
-    fn compare(&self, cx: &Context, mut a: DimId, mut b: DimId) -> Ordering {
-        let dims = &cx.types.dims;
-        let rank = |d: &Dim| match d {
-            Dim::Symbol(_) => 0,
-            Dim::Bound { .. } => 1,
-            Dim::Op { .. } => 2,
-            Dim::Sum(_) => 3,
-            Dim::Const(_) => 4,
-            Dim::Unknown => 5,
-        };
-        let name = |s: &SymbolId| self.labels.get(s).map_or("", |&at| self.texts[at].as_str());
-        loop {
-            if a == b {
-                return Ordering::Equal;
-            }
-            (a, b) = match (dims.get(a), dims.get(b)) {
-                (Dim::Const(x), Dim::Const(y)) => return x.cmp(y),
-                (Dim::Symbol(x), Dim::Symbol(y)) => return name(x).cmp(name(y)),
-                (Dim::Bound { depth: d, index: i }, Dim::Bound { depth: e, index: j }) => return (d, i).cmp(&(e, j)),
-                (x, y) if rank(x) != rank(y) => return rank(x).cmp(&rank(y)),
-                _ => match (self.canonical.get(&a), self.canonical.get(&b)) {
-                    (Some(&Canonical::Op(p, l, r, _)), Some(&Canonical::Op(q, m, s, _))) => {
-                        if p != q {
-                            return p.cmp(&q);
-                        }
-                        if l == m { (r, s) } else { (l, m) }
-                    }
-                    (Some(Canonical::Sum(x, _)), Some(Canonical::Sum(y, _))) => {
-                        let mut next = None;
-                        for (t, u) in x.iter().zip(y) {
-                            let shape = u.factors.len().cmp(&t.factors.len()).then(t.coefficient.cmp(&u.coefficient));
-                            if shape != Ordering::Equal {
-                                return shape;
-                            }
-                            next = t.factors.iter().zip(&u.factors).find(|(f, g)| f != g).map(|(&f, &g)| (f, g));
-                            if next.is_some() {
-                                break;
-                            }
-                        }
-                        match next {
-                            Some(parts) => parts,
-                            None => return x.len().cmp(&y.len()),
-                        }
-                    }
-                    _ => return Ordering::Equal,
-                },
-            };
-        }
+    /// The order of dimensions whose parts were prepared.
+    fn compare(&self, cx: &Context, a: DimId, b: DimId) -> Ordering {
+        let name = |s: SymbolId| self.labels.get(&s).map_or("", |&at| self.texts[at].as_str());
+        compare_dims(a, b, |dim| self.written(cx, dim), |x, y| name(x).cmp(name(y)))
     }
 }
 

@@ -200,12 +200,10 @@ impl TypeText<'_, '_> {
     }
 
     fn dim(&mut self, dim: DimId) {
-        let TypeText { cx, out, names, parts } = self;
+        let TypeText { cx, out, names, .. } = self;
         let kind = cx.types.dims.get(dim);
-        if let (Dim::Op { .. } | Dim::Sum(_), TypeNames::Program { symbols, .. }) = (kind, &mut *names)
-            && !symbols.prepare(cx, dim)
-        {
-            return out.ascii(b'?');
+        if let Dim::Op { .. } | Dim::Sum(_) = kind {
+            return self.computed_dim(dim);
         }
         match (kind, names) {
             (Dim::Unknown, _) => out.ascii(b'?'),
@@ -237,20 +235,28 @@ impl TypeText<'_, '_> {
                     out.number(depth.into());
                 }
             }
-            (&Dim::Op { op, lhs, rhs }, names) => {
-                let (lhs, rhs) = match names {
-                    TypeNames::Program { symbols, .. } => symbols.operands(dim).unwrap_or((lhs, rhs)),
-                    TypeNames::Message => (lhs, rhs),
-                };
+            (Dim::Op { .. } | Dim::Sum(_), _) => {}
+        }
+    }
+
+    fn computed_dim(&mut self, dim: DimId) {
+        let TypeText { cx, out, names, parts } = self;
+        let written = match names {
+            TypeNames::Program { symbols, .. } => {
+                if !symbols.prepare(cx, dim) {
+                    return out.ascii(b'?');
+                }
+                symbols.written(cx, dim)
+            }
+            TypeNames::Message => cx.types.dims.get(dim),
+        };
+        match written {
+            &Dim::Op { op, lhs, rhs } => {
                 out.text(op.name());
                 out.ascii(b'(');
                 parts.extend([TypePart::Text(")"), TypePart::Dim(rhs), TypePart::Text(", "), TypePart::Dim(lhs)]);
             }
-            (Dim::Sum(terms), names) => {
-                let terms = match names {
-                    TypeNames::Program { symbols, .. } => symbols.terms(dim),
-                    TypeNames::Message => terms,
-                };
+            Dim::Sum(terms) => {
                 let from = parts.len();
                 for (i, product) in terms.iter().flat_map(products).enumerate() {
                     parts.push(TypePart::Text(match (i, product.negative) {
@@ -272,6 +278,7 @@ impl TypeText<'_, '_> {
                 }
                 parts[from..].reverse();
             }
+            _ => {}
         }
     }
 }

@@ -22,17 +22,17 @@ pub(crate) enum A {
 /// An operand of a generated call.
 #[derive(Clone)]
 pub(crate) enum O {
-    /// Of the element type under test.
+    /// Generated elements of the element type under test.
     X(&'static [usize]),
-    /// Likewise, without zeros or negative numbers.
+    /// Generated positive elements of the element type under test.
     Positive(&'static [usize]),
     Flags(&'static [usize]),
-    /// Of this element type.
+    /// Generated elements of this element type.
     Of(DType, &'static [usize]),
-    /// These numbers.
+    /// An int64 tensor of these numbers.
     Int64(&'static [usize], &'static [i64]),
     Float32(&'static [f32]),
-    /// This number, in the element type under test.
+    /// A scalar of this number, in the element type under test.
     Scalar(i8),
     Absent,
 }
@@ -40,7 +40,7 @@ pub(crate) enum O {
 pub(crate) struct Case {
     pub(crate) operands: Vec<O>,
     pub(crate) attrs: Vec<(&'static str, A)>,
-    /// The operands of which row `i` decides row `i` of the result, along axis 0, and nothing else.
+    /// The operands whose row `i` along axis 0 determines row `i` of the result, and nothing else.
     pub(crate) rows: Vec<usize>,
 }
 
@@ -48,12 +48,12 @@ fn case(operands: Vec<O>, attrs: Vec<(&'static str, A)>) -> Case {
     Case { operands, attrs, rows: Vec::new() }
 }
 
-/// A case in which the operands `rows` grow along axis 0.
+/// Returns a case in which the operands `rows` grow along axis 0.
 fn by_row(rows: &[usize], operands: Vec<O>, attrs: Vec<(&'static str, A)>) -> Case {
     Case { operands, attrs, rows: rows.to_vec() }
 }
 
-/// Calls of an operator; `None` for one that the test does not know.
+/// Returns calls of an operator; `None` for an operator that the test does not know.
 pub(crate) fn cases(op: &str) -> Option<Vec<Case>> {
     use A::*;
     use O::*;

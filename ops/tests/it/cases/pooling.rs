@@ -1,10 +1,10 @@
-//! Calls of pools, and of what undoes windows.
+//! Calls of pools and of the inverses of windows.
 
 use super::A::*;
 use super::O::*;
 use super::{Case, by_row, case};
 
-/// Calls of an operator of this family.
+/// Returns calls of an operator of this family; `None` for other operators.
 pub(super) fn cases(op: &str) -> Option<Vec<Case>> {
     if op == "col2im" {
         let lists: fn() -> Vec<super::O> = || vec![Int64(&[2], &[3, 4]), Int64(&[2], &[2, 2])];

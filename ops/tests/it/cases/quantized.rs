@@ -6,7 +6,7 @@ use super::A::*;
 use super::O::*;
 use super::{Case, by_row, case};
 
-/// Calls of an operator of this family.
+/// Returns calls of an operator of this family; `None` for other operators.
 pub(super) fn cases(op: &str) -> Option<Vec<Case>> {
     const I8: DType = DType::Int8;
     const U8: DType = DType::UInt8;
