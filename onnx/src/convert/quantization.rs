@@ -108,8 +108,8 @@ fn import_linear(
 }
 
 fn export_quantize(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
-    // Versions before the attribute `precision` and the scale's own type compute in the type of
-    // `x`.
+    // Before there were types for the precision and for the scale, everything was computed in the
+    // type of `x`.
     let mut attributes = linear_attributes(n)?;
     if let Some(dtype) = n.attrs().dtype("dtype") {
         // Without a zero point and an output type, the format's result is uint8.
