@@ -29,8 +29,8 @@ pub enum ImportProblem {
     /// There are no bytes.
     #[error("it is empty")]
     Empty,
-    /// The file has 2^32 bytes or more, too many to number its parts. Protocol buffers allow at most
-    /// 2 GiB.
+    /// The file has 2^32 bytes or more, too many to number its parts. Protocol buffers allow at
+    /// most 2 GiB.
     #[error("it has {0} bytes; a model has less than 2^32, and its weights may be in files of their own")]
     TooLarge(usize),
     /// Something that every model has is missing.

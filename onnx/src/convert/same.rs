@@ -8,8 +8,8 @@ use crate::export::NodeExport;
 use crate::import::{Kept, NodeImport, float_meant};
 use crate::proto::{AttributeProto, AttributeType};
 
-/// Returns the element type for which float attributes are interpreted: that of the first operand, or
-/// float64 if it is not known.
+/// Returns the element type for which float attributes are interpreted: that of the first operand,
+/// or float64 if it is not known.
 fn element_type(dtype: Option<DType>) -> DType {
     dtype.unwrap_or(DType::Float64)
 }

@@ -28,8 +28,8 @@ use crate::types::SymbolNames;
 
 /// The deepest nesting of graphs in nodes that readers accept.
 const MAX_GRAPHS: usize = 33;
-/// Several nodes may share a graph, which is then written for each. The repeated copies may take this
-/// many bytes for each node of the function.
+/// Several nodes may share a graph, which is then written for each. The repeated copies may take
+/// this many bytes for each node of the function.
 const REPEATED_BY_NODE: u64 = 1 << 10;
 /// Repeated copies of graphs may take this many bytes even in small functions.
 const REPEATED: u64 = 64 << 20;
