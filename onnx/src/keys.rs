@@ -55,7 +55,7 @@ pub(crate) const DIMENSIONS: &str = "onnx_dimensions";
 pub(crate) const FUNCTION: &str = "onnx_function";
 
 // Prefixes for the attributes of a branch, stored in the metadata of the binding of the `if`. They
-// replace [`PREFIX`] in the keys of a graph.
+// replace `PREFIX` in the keys of a graph.
 
 /// The prefix for the first branch.
 pub(crate) const THEN: &str = "onnx_then_";
@@ -73,7 +73,7 @@ pub(crate) fn of_branch(branch: &str, key: &str) -> String {
 pub(crate) const NAME: &str = "onnx_name";
 /// `device_configurations`: a list of encoded messages.
 pub(crate) const DEVICES: &str = "onnx_devices";
-/// What the file states about the type of the value: `true` if it states the type here, or the
+/// The statement of the file about the type of the value: `true` if it states the type here, or the
 /// encoded `ValueInfoProto` if it states more.
 pub(crate) const INFO: &str = "onnx_info";
 /// The names of operands that are constants; empty for other operands.
@@ -93,7 +93,7 @@ pub(crate) const CONDITION: &str = "onnx_condition";
 pub(crate) const RAW: &str = "onnx_raw";
 /// The names of the attributes whose graphs are the last operands; `name[i]` for a list of graphs.
 pub(crate) const SUBGRAPHS: &str = "onnx_subgraphs";
-/// Which of the node's outputs are requested, unless it has a single output.
+/// The node's outputs that are requested, unless it has a single output.
 pub(crate) const PRESENT: &str = "onnx_present";
 /// The node's `overload`.
 pub(crate) const OVERLOAD: &str = "onnx_overload";

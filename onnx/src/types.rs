@@ -78,7 +78,7 @@ impl FileDims {
     }
 }
 
-/// Whether a type binds the symbols that it names.
+/// The relation of a type to the symbols that it names.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) enum Binding {
     /// The type of an input of the main graph, which binds its symbols.

@@ -390,7 +390,7 @@ pub struct WireSummary {
 /// Cost: linear in the bytes.
 ///
 /// # Errors
-/// At the first byte that violates this.
+/// If they are not. The error names the first byte at fault.
 pub fn check(bytes: &[u8], unknown: UnknownFields) -> Result<WireSummary, WireError> {
     check_message(bytes, Model, unknown)
 }
@@ -400,7 +400,7 @@ pub fn check(bytes: &[u8], unknown: UnknownFields) -> Result<WireSummary, WireEr
 /// Cost: linear in the bytes.
 ///
 /// # Errors
-/// At the first byte that violates this.
+/// If they are not. The error names the first byte at fault.
 pub fn check_tensor(bytes: &[u8], unknown: UnknownFields) -> Result<WireSummary, WireError> {
     check_message(bytes, Tensor, unknown)
 }

@@ -84,7 +84,7 @@ pub(super) struct OpenGraph {
     /// The current node, while its subgraphs are imported.
     pending: Option<PendingNode>,
     outputs: Vec<ValueInfoProto>,
-    /// What the file states about values that nodes compute.
+    /// The statements of the file about values that nodes compute.
     pub(super) stated: FxHashMap<NameId, Stated>,
     pub(super) initializers: Vec<Initializer>,
     /// The names that nodes and outputs of this graph use.
@@ -111,7 +111,7 @@ pub(super) struct PendingNode {
     waiting: IntoIter<(String, Bytes)>,
     /// The finished subgraphs with their labels.
     pub(super) subgraphs: Vec<(String, Subgraph)>,
-    /// Whether the node becomes an `if`; if not, the reason.
+    /// `Ok` if the node becomes an `if`, otherwise the reason.
     pub(super) branches: Result<(), Kept>,
     /// True if a subgraph has observable effects.
     pub(super) is_impure: bool,
@@ -126,7 +126,7 @@ pub(super) enum Subgraph {
     Block(ExprId, AttrsId),
 }
 
-/// What the file states about a value.
+/// A statement of the file about a value.
 pub(super) struct Stated {
     pub(super) info: Box<ValueInfoProto>,
     /// True if the value is an output of the graph, whose type is always written.
@@ -202,9 +202,9 @@ pub(super) enum GraphPlace {
         is_tuple: bool,
         arguments: Rc<Arguments>,
     },
-    /// A subgraph of a node, with the attribute that holds it.
+    /// A subgraph of a node, with its name in errors.
     Subgraph(String),
-    /// A branch, with the attribute that holds it.
+    /// A branch, with its name in errors.
     Branch(String),
 }
 
