@@ -51,12 +51,12 @@
 //! The functions of the module that the entry calls, directly or through other functions, become
 //! functions of the model in the domain `anfora`. They are read back with their names, attributes,
 //! types and visibility. The constants of such a function become further inputs that every call
-//! passes, so that they stay initializers and need no node. Beyond 32 constants, the others are
-//! `Constant` nodes in the function. Models with such functions have at least IR version 10. A
-//! function that calls itself is refused, and so is a function with attributes other than numbers,
-//! booleans and strings. A function that is used as a value, such as those that LambdaLifting makes
-//! of subgraphs, is inlined where it is used. A function that a closure is made of is inlined where
-//! the closure is called.
+//! passes, so that they stay initializers and need no node. If there are more than 32, all of them
+//! are `Constant` nodes in the function instead. Models with such functions have at least IR
+//! version 10. A function that calls itself is refused, and so is a function with attributes other
+//! than numbers, booleans and strings. A function that is used as a value, such as those that
+//! LambdaLifting makes of subgraphs, is inlined where it is used. A function that a closure is made
+//! of is inlined where the closure is called.
 //!
 //! The functions of a file, in any domain but the standard one, become private functions of the
 //! module when they are called. They are written back in their domain under their name. If a
@@ -64,9 +64,9 @@
 //! attributes of each call, which replace the references in the copy's nodes, and for the set of
 //! inputs that a call leaves out. Identical copies are written as a single function. The constants
 //! of a function of a file are nodes in it. Some functions are only preserved, and calls of them
-//! are calls of `onnx.<domain>.<Op>`. These are functions with an error, functions that keep a node
-//! unchanged of whose domain they import another version than the model, and functions that would
-//! need more than 16 copies.
+//! are calls of `onnx.<domain>.<Op>`. These are functions with an error, functions with a node that
+//! is kept unchanged although the function imports another version of its domain than the model,
+//! and functions that would need more than 16 copies.
 //!
 //! # A file that contradicts itself
 //! Such a file is read, with warnings ([`Imported::warnings`]): diagnostics that name the node and
@@ -82,11 +82,11 @@
 //! converted but not written back in the version that the file imports: everything that was read
 //! can be written. An initializer of an unknown element type, or with strings that are not UTF-8,
 //! is kept in the same way. If a file imports two versions of a domain, all nodes of that domain
-//! are kept.
+//! are kept unchanged.
 //!
-//! The graphs in nodes, and functions, return an input, an outer value, an initializer, or a value
-//! returned twice through an `Identity`. Without it, runtimes compute wrong results for such
-//! outputs.
+//! Graphs in nodes, and functions, return through an `Identity` what they do not compute themselves
+//! (an input, an outer value or an initializer), and a value that they return twice. Without the
+//! `Identity`, runtimes compute wrong results for such outputs.
 //!
 //! # Purity
 //! Operators of the standard domains are pure, except those that draw random numbers. Operators of

@@ -148,7 +148,8 @@ impl Window {
     }
 
     /// Sets the padding so that there is one window for each stride that begins in the input. If
-    /// the padding is odd, the larger half goes to the end or to the beginning.
+    /// the padding of an axis is odd, the larger half goes to the end if `odd_at_end`, otherwise to
+    /// the beginning. Returns `None` if an extent is not known.
     fn pad_to_same(&mut self, extents: &[Option<i64>], odd_at_end: bool) -> Option<()> {
         let axes = self.kernel.len();
         for axis in 0..axes {

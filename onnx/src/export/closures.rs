@@ -11,9 +11,10 @@ use crate::error::{ExportError, ExportProblem};
 const MAX_GROWTH: usize = 8;
 const LEAST_GROWTH: usize = 1 << 16;
 
-/// Returns the module with every function that is closed over, or used as a value, inlined where
-/// the value is needed. Returns `None` if the module has no such function. LambdaLifting makes such
-/// functions of the graphs of control-flow nodes, and a file can only hold these inside the node.
+/// Returns the module in which every function that a closure is made of, or that is used as a
+/// value, is inlined where the value is needed. Returns `None` if the module has no such function.
+/// LambdaLifting makes such functions of the graphs of control-flow nodes, and a file can only hold
+/// these inside the node.
 ///
 /// # Errors
 /// If a function cannot be inlined there.

@@ -17,8 +17,8 @@ use crate::tensor::{TensorError, external_tensor_of, tensor_of};
 
 /// The largest file that protocol buffers can hold, in bytes.
 pub(super) const MAX_FILE: u64 = i32::MAX as u64;
-/// The most bytes that splats that a node could make may take in total, regardless of the options.
-/// This includes splats in the data file.
+/// Splats take at most this many bytes in total, whatever the options say, including splats in the
+/// data file. The limit applies to splats that a node could make.
 const MOST_SPLAT_BYTES: u64 = MAX_FILE;
 /// Constants of at most this many elements are also looked up by contents.
 const SMALL: usize = 64;

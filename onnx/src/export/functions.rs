@@ -2,8 +2,8 @@
 //! this crate or in the domain that it had in a file.
 //!
 //! A function of a model has no initializers. Its constants become further inputs that every call
-//! passes: they stay initializers and need no node. Beyond a limit, and where a file states the
-//! inputs, constants are nodes inside the function.
+//! passes: they stay initializers and need no node. If there are more than [`MAX_GIVEN`], or the
+//! function comes from a file, all of its constants are nodes inside it.
 
 use std::rc::Rc;
 
@@ -27,7 +27,8 @@ pub(crate) const DOMAIN: &str = "anfora";
 /// The first version of the format in which functions can state the types of their values and hold
 /// metadata.
 pub(crate) const IR_VERSION: i64 = 10;
-/// The largest number of constants that calls pass to a function.
+/// The largest number of constants that calls pass to a function. If a function has more, all of
+/// them are nodes inside it.
 const MAX_GIVEN: usize = 32;
 
 /// The functions that are written, by their globals.

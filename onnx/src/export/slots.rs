@@ -133,7 +133,7 @@ impl<'m> Slots<'m> {
         Ok(slots)
     }
 
-    /// Adds the inner blocks of a value to `blocks`.
+    /// Adds the parameters of the inner blocks of a value, and the blocks themselves to `blocks`.
     fn enter(&mut self, value: ExprId, blocks: &mut Vec<(ExprId, Block)>) {
         let body = self.body;
         match body.expr(value) {
