@@ -1,4 +1,4 @@
-//! Attributes between ONNX and the IR.
+//! Conversion of attributes between ONNX and the IR.
 
 use anfora_ir::{Attr, AttrId, Context, DType, Literal};
 use bytes::Bytes;
@@ -10,11 +10,11 @@ use crate::proto::{AttributeProto, AttributeType, StringStringEntryProto};
 use crate::tensor::{TensorError, literal_of, number_of, tensor_of};
 use crate::types::{SymbolNames, proto_of};
 
-/// The value of an attribute, if the IR has a form for it that loses nothing: a number, a string, a tensor, or a list of numbers or of
-/// strings that is not empty.
+/// Returns the value of an attribute if the IR can hold it without loss: a number, a string, a
+/// tensor, or a nonempty list of numbers or of strings. Returns `None` otherwise.
 ///
 /// # Errors
-/// If it is a tensor that is malformed.
+/// If the attribute is a malformed tensor.
 pub(crate) fn value_of(cx: &mut Context, attribute: &AttributeProto) -> Result<Option<AttrId>, TensorError> {
     let Some(name) = &attribute.name else { return Ok(None) };
     if !is_plain_name(name) || !has_only_its_value(attribute) {
@@ -34,7 +34,8 @@ pub(crate) fn value_of(cx: &mut Context, attribute: &AttributeProto) -> Result<O
         AttributeType::Tensor => match &attribute.t {
             Some(t) if t.name.is_none() && t.doc_string.is_none() && t.metadata_props.is_empty() => match literal_of(t)
             {
-                // A scalar of these types has another form as an attribute, which would come back as a number.
+                // A scalar of these types would be printed as a number and read back as one, not as
+                // a tensor.
                 Ok(l) if l.rank() == 0 && matches!(l.dtype(), DType::Int64 | DType::Float64 | DType::Bool) => None,
                 Ok(l) => {
                     let id = cx.literals.intern(l);
@@ -58,7 +59,8 @@ pub(crate) fn value_of(cx: &mut Context, attribute: &AttributeProto) -> Result<O
     })
 }
 
-/// Whether a name can stand as it is before `=` in the text format, and is not one of our own.
+/// Returns true if a name can stand unquoted before `=` in the text format and is not one of this
+/// crate's keys.
 fn is_plain_name(name: &str) -> bool {
     let mut chars = name.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
@@ -66,7 +68,7 @@ fn is_plain_name(name: &str) -> bool {
         && !name.starts_with(keys::PREFIX)
 }
 
-/// Whether nothing is filled but the name, the type, and the field that is for the type.
+/// Returns true if only the name, the type, and the field for that type are set.
 pub(crate) fn has_only_its_value(a: &AttributeProto) -> bool {
     let AttributeProto {
         name: _,
@@ -109,10 +111,10 @@ pub(crate) fn has_only_its_value(a: &AttributeProto) -> bool {
         && filled.iter().all(|&(ty, is_filled)| !is_filled || ty == a.r#type())
 }
 
-/// The message of an attribute.
+/// Returns the message for an attribute; `None` for an attribute without a value.
 ///
 /// # Errors
-/// If ONNX does not have such a value.
+/// If ONNX has no such value.
 pub(crate) fn message_of(cx: &Context, name: &str, value: AttrId) -> Result<Option<AttributeProto>, ExportProblem> {
     let mut a = AttributeProto { name: Some(name.to_owned()), ..AttributeProto::default() };
     let ty = match cx.attrs.get(value) {
@@ -177,7 +179,7 @@ fn list_message(cx: &Context, a: &mut AttributeProto, items: &[AttrId]) -> Optio
     Some(AttributeType::Strings)
 }
 
-/// An integer.
+/// Returns the value of an attribute that is an integer.
 pub(crate) fn int(cx: &Context, value: AttrId) -> Option<i64> {
     match cx.attrs.get(value) {
         Attr::Int(i) => Some(*i),
@@ -185,7 +187,7 @@ pub(crate) fn int(cx: &Context, value: AttrId) -> Option<i64> {
     }
 }
 
-/// A string.
+/// Returns the value of an attribute that is a string.
 pub(crate) fn str(cx: &Context, value: AttrId) -> Option<&str> {
     match cx.attrs.get(value) {
         Attr::Str(s) => Some(cx.names.get(*s)),
@@ -193,7 +195,7 @@ pub(crate) fn str(cx: &Context, value: AttrId) -> Option<&str> {
     }
 }
 
-/// The items of a list.
+/// Returns the items of an attribute that is a list.
 pub(crate) fn list(cx: &Context, value: AttrId) -> Option<&[AttrId]> {
     match cx.attrs.get(value) {
         Attr::List(items) => Some(items),
@@ -201,18 +203,18 @@ pub(crate) fn list(cx: &Context, value: AttrId) -> Option<&[AttrId]> {
     }
 }
 
-/// A list of strings.
+/// Returns the strings of a list whose items are all strings.
 pub(crate) fn strs<'a>(cx: &'a Context, items: &[AttrId]) -> Option<Vec<&'a str>> {
     items.iter().map(|&i| str(cx, i)).collect()
 }
 
-/// A list of strings as an attribute.
+/// Makes a list of strings an attribute.
 pub(crate) fn strs_attr<'a>(cx: &mut Context, strings: impl Iterator<Item = &'a str>) -> AttrId {
     let items: Box<[AttrId]> = strings.map(|s| cx.str_attr(s)).collect();
     cx.attr(Attr::List(items))
 }
 
-/// A list of pairs as an attribute; `None` if there is none.
+/// Makes a list of pairs an attribute; returns `None` if there are no pairs.
 pub(crate) fn entries_attr(cx: &mut Context, entries: &[StringStringEntryProto]) -> Option<AttrId> {
     if entries.is_empty() {
         return None;
@@ -221,7 +223,7 @@ pub(crate) fn entries_attr(cx: &mut Context, entries: &[StringStringEntryProto])
     Some(cx.attr(Attr::List(items)))
 }
 
-/// The pairs of [`entries_attr`].
+/// Returns the pairs of an attribute that [`entries_attr`] made.
 pub(crate) fn entries_of(cx: &Context, value: AttrId) -> Option<Vec<StringStringEntryProto>> {
     let pair = |&item: &AttrId| match strs(cx, list(cx, item)?)?.as_slice() {
         [key, value] => Some(StringStringEntryProto { key: Some((*key).to_owned()), value: Some((*value).to_owned()) }),
@@ -230,19 +232,19 @@ pub(crate) fn entries_of(cx: &Context, value: AttrId) -> Option<Vec<StringString
     list(cx, value)?.iter().map(pair).collect()
 }
 
-/// An encoded message as an attribute.
+/// Encodes a message and makes its bytes an attribute.
 pub(crate) fn encoded_attr(cx: &mut Context, message: &impl Message) -> AttrId {
     bytes_attr(cx, message.encode_to_vec().into())
 }
 
-/// The same of a message that is encoded.
+/// Makes the bytes of an encoded message an attribute: a uint8 tensor of rank 1.
 pub(crate) fn bytes_attr(cx: &mut Context, bytes: Bytes) -> AttrId {
     let literal = Literal::from_bytes(DType::UInt8, &[bytes.len()], bytes).expect("the shape is made of the bytes");
     let id = cx.literals.intern(literal);
     cx.attr(Attr::Literal(id))
 }
 
-/// Encoded messages as a list; `None` if there is none.
+/// Encodes messages and makes them a list attribute; returns `None` if there are no messages.
 pub(crate) fn encoded_list<M: Message>(cx: &mut Context, messages: &[M]) -> Option<AttrId> {
     if messages.is_empty() {
         return None;
@@ -251,11 +253,12 @@ pub(crate) fn encoded_list<M: Message>(cx: &mut Context, messages: &[M]) -> Opti
     Some(cx.attr(Attr::List(items)))
 }
 
-/// The message of [`encoded_attr`].
+/// Decodes the message of an attribute that [`encoded_attr`] made.
 pub(crate) fn decoded<M: Message + Default>(cx: &Context, value: AttrId) -> Option<M> {
     let Attr::Literal(id) = cx.attrs.get(value) else { return None };
     let literal = cx.literals.get(*id);
-    // No message is made of many equal bytes, so a long splat was written by hand, and is not to be written out.
+    // An encoded message never consists of many equal bytes. A long splat was written by hand, and
+    // expanding it could take much memory.
     let is_long_splat = literal.as_splat().is_some() && literal.element_count() > 16;
     if literal.dtype() != DType::UInt8 || literal.rank() != 1 || is_long_splat {
         return None;
@@ -263,7 +266,7 @@ pub(crate) fn decoded<M: Message + Default>(cx: &Context, value: AttrId) -> Opti
     M::decode(literal.to_bytes()).ok()
 }
 
-/// The messages of [`encoded_list`].
+/// Decodes the messages of an attribute that [`encoded_list`] made.
 pub(crate) fn decoded_list<M: Message + Default>(cx: &Context, value: AttrId) -> Option<Vec<M>> {
     list(cx, value)?.iter().map(|&i| decoded(cx, i)).collect()
 }

@@ -1,4 +1,4 @@
-//! What can go wrong, and where.
+//! The errors of import and export, with the places where they occur.
 
 use anfora_ir::{DType, Diagnostic, TypeError};
 
@@ -6,78 +6,83 @@ use crate::external::ExternalError;
 use crate::tensor::TensorError;
 use crate::wire::WireError;
 
-/// Why a file is not a module.
+/// The reason why a file cannot be imported, and the place in the file.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct ImportError {
     /// The graph, and the node or the value.
     pub place: String,
-    /// What is wrong there.
+    /// The problem at that place.
     pub problem: ImportProblem,
 }
 
-/// What is wrong in a file.
+/// A problem in a file.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum ImportProblem {
     /// The bytes are not a model.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// The bytes are not a model, in a way that only shows when they are decoded, such as text that is not UTF-8.
+    /// The bytes are not a model. The fault appears only when they are decoded, such as text that
+    /// is not UTF-8.
     #[error("the file is damaged: {0}")]
     Decode(#[from] prost::DecodeError),
     /// There are no bytes.
     #[error("it is empty")]
     Empty,
-    /// The file is too large for its parts to be counted; protocol buffers allow for 2 GiB.
+    /// The file has 2^32 bytes or more, too many to number its parts. Protocol buffers allow at
+    /// most 2 GiB.
     #[error("it has {0} bytes; a model has less than 2^32, and its weights may be in files of their own")]
     TooLarge(usize),
     /// Something that every model has is missing.
     #[error("{0} is missing")]
     Missing(&'static str),
-    /// The format's version is newer than this crate, and fields that are not known are to be dropped.
+    /// The file's version of the format is newer than the versions that this crate knows, and
+    /// unknown fields are to be dropped.
     #[error(
         "IR version {0} is newer than the newest that is known, {newest}, and may have fields whose loss changes what it means",
         newest = crate::proto::IR_VERSION
     )]
     IrVersion(i64),
-    /// A node that is kept as it is, in a function that means another version of its domain than the model.
+    /// A function contains a node that is kept unchanged, and the function imports another version
+    /// of the node's domain than the model.
     #[error("`{0}` is kept as it is, and the model means another version of it")]
     DifferentOpset(String),
-    /// A function of the model calls itself, maybe through others.
+    /// A function of the model calls itself, maybe through other functions.
     #[error("the function `{0}` calls itself, maybe through others, which a function of a model cannot")]
     Recursion(String),
-    /// Nodes of functions refer to attributes so often that the values would take a multiple of the file in their places.
+    /// Nodes of functions refer to attributes so often that the substituted values would take many
+    /// times the bytes of the file.
     #[error(
         "its nodes refer so often to attributes of functions that these would take many times the bytes of the file"
     )]
     References,
-    /// Something that is not supported, and cannot be kept unseen.
+    /// Something that is not supported and that the model cannot simply preserve.
     #[error("{0} is not supported yet")]
     Unsupported(&'static str),
-    /// A constant.
+    /// A constant is malformed.
     #[error(transparent)]
     Tensor(#[from] TensorError),
-    /// A constant whose elements are in another file.
+    /// A constant whose elements are in another file cannot be read.
     #[error("{tensor}: {problem}")]
     External {
-        /// Which: "the tensor `name`".
+        /// The tensor: "the tensor `name`".
         tensor: String,
-        /// What is wrong with its elements.
+        /// The problem with its elements.
         problem: ExternalError,
     },
     /// A value that must have a name has none.
     #[error("{0} without a name")]
     Nameless(&'static str),
-    /// A value is defined twice in one graph.
+    /// A value is defined twice in the same graph.
     #[error("`{0}` is defined twice")]
     Duplicate(String),
-    /// A node has two attributes of one name.
+    /// A node has two attributes of the same name.
     #[error("the attribute `{0}` is given twice")]
     DuplicateAttribute(String),
-    /// A value that nothing defines.
+    /// A value has no definition.
     #[error("`{0}` is neither an input, nor an initializer, nor the output of a node")]
     Undefined(String),
-    /// A value that is used before it is computed.
+    /// A value is used before it is computed.
     #[error(
         "`{0}` is used before the node that computes it: nodes are to be in topological order, and there is none if they \
          form a cycle"
@@ -86,7 +91,8 @@ pub enum ImportProblem {
     /// Operands or attributes do not fit the operator.
     #[error("{0}")]
     Type(TypeError),
-    /// The module has a function of the name already, or something else that a sound file cannot cause.
+    /// The module already has a function of the name, or another problem that a valid file cannot
+    /// cause.
     #[error("{0}")]
     Other(String),
 }
@@ -96,7 +102,7 @@ impl ImportError {
         ImportError { place: place.into(), problem: problem.into() }
     }
 
-    /// As a diagnostic about the file as a whole.
+    /// Returns a diagnostic about the file as a whole.
     pub fn diagnostic(&self) -> Diagnostic {
         let diagnostic = Diagnostic::error(self.to_string());
         match &self.problem {
@@ -106,14 +112,14 @@ impl ImportError {
     }
 }
 
-/// Why a module cannot be written.
+/// The reason why a module cannot be written, and the place in the module.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub struct ExportError {
     /// The function, without `@`.
     pub function: String,
-    /// The binding, without `%`, if it is one and has a name.
+    /// The name of the binding, without `%`, if the place is a binding with a name.
     pub binding: Option<String>,
-    /// What is wrong there.
+    /// The problem at that place.
     pub problem: ExportProblem,
 }
 
@@ -126,27 +132,27 @@ impl std::fmt::Display for ExportError {
     }
 }
 
-/// What ONNX cannot say.
+/// A part of a module that ONNX cannot express.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum ExportProblem {
-    /// There is no function to write.
+    /// There is no function with a body under the name of the entry.
     #[error("there is no function `@{0}` with a body")]
     NoEntry(String),
-    /// Something that a pass removes.
+    /// A construct that a pass removes.
     #[error("ONNX has no {what}; the pass `{pass}` removes it")]
     Pass {
-        /// What there is.
+        /// The construct.
         what: &'static str,
         /// The pass that removes it.
         pass: &'static str,
     },
-    /// Something that ONNX does not have, or that this crate does not write.
+    /// A construct that ONNX does not have, or that this crate does not write.
     #[error("{0} cannot be written")]
     Unsupported(String),
     /// A call of a function that is only declared.
     #[error("`@{0}` is called and has no body; a function of a model has one")]
     NoBody(String),
-    /// A call of a function that calls itself, maybe through others.
+    /// A call of a function that calls itself, maybe through other functions.
     #[error("`@{0}` calls itself, maybe through others, which a function of a model cannot")]
     Recursion(String),
     /// An operator without a counterpart.
@@ -155,16 +161,16 @@ pub enum ExportProblem {
     /// The counterpart came with a later version of the operators.
     #[error("`{operator}` needs version {needed} of the operators{}; the model is of version {present}", of_domain(.domain))]
     Opset {
-        /// The operator, as the module calls it.
+        /// The operator, under its name in the module.
         operator: String,
         /// The domain of the counterpart; empty for the standard one.
         domain: String,
-        /// The version that has it.
+        /// The version that the counterpart needs.
         needed: i64,
         /// The version of the model.
         present: i64,
     },
-    /// No version of the counterpart has such elements.
+    /// No version of the counterpart takes the element type.
     #[error("no version of ONNX's `{onnx}` has elements of {dtype}")]
     ElementType {
         /// The counterpart.
@@ -172,27 +178,28 @@ pub enum ExportProblem {
         /// The element type.
         dtype: DType,
     },
-    /// A float of a call on elements of float64 that would be rounded.
+    /// A float attribute of a call on elements of float64 that would be rounded.
     #[error(
         "`{name}` of `{operator}` is {value:?}, and the format would round it to float32; on elements of float64 it is to be \
          one that float32 holds, such as {held:?}"
     )]
     Rounded {
-        /// The operator, as the module calls it.
+        /// The operator, under its name in the module.
         operator: String,
         /// The attribute of the counterpart.
         name: &'static str,
-        /// Its value.
+        /// The value of the attribute.
         value: f64,
-        /// The nearest one that the format holds.
+        /// The nearest value that the format can hold.
         held: f64,
     },
-    /// The training information that is carried along is about an initializer that a pass has removed.
+    /// The preserved training information refers to an initializer that a pass has removed.
     #[error(
         "the training information is about `{0}`, which is not there any more; without the module's attribute `onnx_training` the model can be written"
     )]
     Training(String),
-    /// A function that is the subgraph of several nodes, with more in it than can be written for each.
+    /// A function that is the subgraph of several nodes and too large to be written for each of
+    /// them.
     #[error(
         "`{0}` is the subgraph of several nodes, and with the subgraphs in it, written for each, it makes the file many times as \
          large as the module; let it call a function of the module, which is written once"
@@ -201,24 +208,24 @@ pub enum ExportProblem {
     /// A type that ONNX does not have.
     #[error("the type {0} cannot be written")]
     Type(String),
-    /// A constant.
+    /// A constant cannot be written.
     #[error(transparent)]
     Tensor(#[from] TensorError),
-    /// The file would be larger than protocol buffers may be.
+    /// The file would be larger than protocol buffers allow.
     #[error(
         "the file would be larger than 2 GiB, the most that the format can hold; constants may go to a file beside it"
     )]
     TooLarge,
-    /// Subgraphs are nested deeper than readers take.
+    /// Subgraphs are nested deeper than readers accept.
     #[error("branches and other subgraphs are nested more than {0} deep, which readers of the format refuse")]
     TooDeep(usize),
-    /// An attribute that should hold an encoded message does not.
+    /// An attribute that should hold an encoded message holds something else.
     #[error("the attribute `{0}` is not what the importer writes")]
     Damaged(&'static str),
 }
 
 impl ExportError {
-    /// As a diagnostic that names function and binding.
+    /// Returns a diagnostic that names the function and the binding.
     pub fn diagnostic(&self) -> Diagnostic {
         let diagnostic = Diagnostic::error(self.problem.to_string()).in_function(self.function.clone());
         let diagnostic = match &self.binding {

@@ -1,4 +1,4 @@
-//! Tensors whose elements are in other files.
+//! Tensors with elements in other files.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -16,12 +16,12 @@ use crate::proto::{FunctionProto, GraphProto, NodeProto, SparseTensorProto, Tens
 use crate::tensor::dtype_of;
 use crate::wire;
 
-/// Finds the files that hold elements of a model's tensors.
+/// A source of the files that hold elements of a model's tensors.
 ///
-/// An import asks for each file once; literals are slices of what it is given.
+/// An import reads each file once. Literals are slices of the returned contents.
 pub trait DataFiles: Send + Sync {
-    /// The contents of a file. The location is a path relative to the model, with `/` between its parts, none of which is `.`
-    /// or `..`.
+    /// Returns the contents of a file. The location is a path relative to the model, with `/`
+    /// between its parts, none of which is `.` or `..`.
     ///
     /// Cost: linear in the text.
     ///
@@ -30,45 +30,46 @@ pub trait DataFiles: Send + Sync {
     fn read(&self, location: &str) -> io::Result<Bytes>;
 }
 
-/// Files that are in memory, by location.
+/// Files in memory, by location.
 impl DataFiles for FxHashMap<String, Bytes> {
     fn read(&self, location: &str) -> io::Result<Bytes> {
         self.get(location).cloned().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no such file"))
     }
 }
 
-/// Files in a folder, and in the folders in it. Links that lead out of it are refused.
+/// The files in a folder and its subfolders. Links that lead out of the folder are refused.
 ///
 /// A model that is a symbolic link has files in two folders: beside the link, and beside the file
-/// that it leads to. Those beside the link come first, and links may lead from one to the other.
+/// that it leads to. The folder of the link is searched first, and links may lead from either
+/// folder to the other.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DataFolder {
     folder: PathBuf,
-    /// That of the file which the model is a link to.
+    /// The folder of the file that the model links to.
     linked: Option<PathBuf>,
 }
 
 impl DataFolder {
-    /// The files in a folder.
+    /// Returns the files in a folder.
     pub fn new(folder: impl Into<PathBuf>) -> DataFolder {
         DataFolder { folder: folder.into(), linked: None }
     }
 
-    /// The files beside a model's file.
+    /// Returns the files beside a model's file.
     pub fn beside(model: &Path) -> DataFolder {
         let parent = model.parent().filter(|p| !p.as_os_str().is_empty());
-        // The folder of a link that leads nowhere is that of the link alone.
+        // A link with a missing target has only its own folder.
         let target = model.is_symlink().then(|| fs::canonicalize(model).ok()).flatten();
         let linked = target.and_then(|target| target.parent().map(Path::to_path_buf));
         DataFolder { folder: parent.unwrap_or(Path::new(".")).to_path_buf(), linked }
     }
 
-    /// Returns the file that a location is, all links followed.
+    /// Returns the path of a location, with all links resolved.
     fn find(&self, location: &str) -> io::Result<PathBuf> {
         let folder = fs::canonicalize(&self.folder)?;
         let path = match (fs::canonicalize(folder.join(location)), &self.linked) {
             (Err(e), Some(linked)) if e.kind() == io::ErrorKind::NotFound => {
-                // What is in neither folder is missing beside the link.
+                // A file in neither folder is reported as missing beside the link.
                 fs::canonicalize(linked.join(location)).map_err(|_| e)?
             }
             (found, _) => found?,
@@ -88,7 +89,8 @@ fn refused<T>(message: &str) -> io::Result<T> {
 impl DataFiles for DataFolder {
     fn read(&self, location: &str) -> io::Result<Bytes> {
         let path = self.find(location)?;
-        // Opening what is not a regular file may wait for ever, and reading it may have no end.
+        // Opening something other than a regular file may block forever, and reading it may never
+        // end.
         let metadata = fs::metadata(&path)?;
         if !metadata.is_file() {
             return refused("it is not a regular file");
@@ -101,13 +103,13 @@ impl DataFiles for DataFolder {
     }
 }
 
-/// Why the elements of a tensor cannot be taken from another file.
+/// The reason why the elements of a tensor cannot be read from another file.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ExternalError {
-    /// The import was not told where files are.
+    /// The import options name no source of files.
     #[error("its elements are in another file, `{0}`, and the import was given no place to look for it")]
     NoFiles(String),
-    /// The tensor does not say in which file.
+    /// The tensor does not state the file.
     #[error("its elements are in another file, and it does not say in which")]
     NoLocation,
     /// A location that is not inside the model's folder.
@@ -116,9 +118,9 @@ pub enum ExternalError {
     /// `offset` or `length` is not a number of bytes.
     #[error("`{key}` of its elements in another file is `{value}`, which is not a number of bytes")]
     Number {
-        /// Which of the two.
+        /// The key: `offset` or `length`.
         key: &'static str,
-        /// What it is.
+        /// The value of the key.
         value: String,
     },
     /// The file cannot be read.
@@ -126,44 +128,44 @@ pub enum ExternalError {
     Unreadable {
         /// The file.
         location: String,
-        /// What the system says.
+        /// The message of the system.
         message: String,
     },
-    /// The file ends before the elements do.
+    /// The file is shorter than the offset and the length require.
     #[error("its elements are {length} bytes from byte {offset} of the file `{location}`, which has {size}")]
     Short {
         /// The file.
         location: String,
-        /// Where the elements start.
+        /// The offset of the first element in bytes.
         offset: u64,
-        /// How many bytes they take.
+        /// The number of bytes of the elements.
         length: u64,
-        /// How many bytes the file has.
+        /// The size of the file in bytes.
         size: u64,
     },
-    /// The stated length is not that of the elements.
+    /// The stated length is not the size of the elements.
     #[error("its elements are {length} bytes of the file `{location}`, but its type and shape take {expected}")]
     Length {
         /// The file.
         location: String,
-        /// Bytes, as stated.
+        /// The stated length in bytes.
         length: u64,
-        /// Bytes, by type and shape.
+        /// The size in bytes by type and shape.
         expected: u64,
     },
-    /// Neither the tensor's type and shape nor its `length` say how many bytes it takes.
+    /// Neither the tensor's type and shape nor its `length` state the number of bytes.
     #[error("its elements are in the file `{0}`, and nothing says how many bytes they take")]
     NoLength(String),
     /// The tensor has elements in the model as well.
     #[error("its elements are in the file `{0}`, and it has elements in the model as well")]
     Twice(String),
-    /// Text is only in the model.
+    /// Strings can only be stored in the model.
     #[error("its elements are strings, which cannot be in another file")]
     Strings,
 }
 
-/// A location in one spelling: parts that are neither `.` nor `..`, with `/` between them. `None` if it is not inside the folder that
-/// it is relative to.
+/// Returns a location in normal form: parts other than `.` and `..`, with `/` between them. Returns
+/// `None` if the location is not inside the folder that it is relative to.
 pub(crate) fn normal_location(location: &str) -> Option<String> {
     let mut parts: Vec<&str> = Vec::new();
     for component in Path::new(location).components() {
@@ -188,7 +190,7 @@ impl ReadFiles {
         ReadFiles { files, contents: FxHashMap::default() }
     }
 
-    /// Gives a tensor whose elements are in a file these elements.
+    /// Reads the elements of a tensor into it if they are in a file.
     fn fill(&mut self, kind: &str, tensor: &mut TensorProto) -> Result<(), ImportProblem> {
         let is_external = tensor.data_location == Some(DataLocation::External as i32);
         if !is_external && tensor.external_data.is_empty() {
@@ -206,7 +208,7 @@ impl ReadFiles {
     }
 
     fn elements(&mut self, tensor: &TensorProto) -> Result<Bytes, ExternalError> {
-        // As with metadata, the last entry of a key holds.
+        // As with metadata, the last entry of a key applies.
         let find = |key: &str| tensor.external_data.iter().rev().find(|e| e.key() == key).map(|e| e.value());
         let number = |key: &'static str| {
             let bytes = |value: &str| match value.parse::<u64>() {
@@ -257,10 +259,10 @@ impl ReadFiles {
         tensor.values.iter_mut().chain(&mut tensor.indices).try_for_each(|t| self.fill("tensor", t))
     }
 
-    /// Gives the tensors of a graph their elements, but for those in the graphs of its nodes.
+    /// Reads the elements of the tensors of a graph, except those in the graphs of its nodes.
     ///
     /// # Errors
-    /// If there is a tensor whose elements are not there.
+    /// If the elements of a tensor cannot be read.
     pub(crate) fn fill_graph(&mut self, graph: &mut GraphProto) -> Result<(), ImportProblem> {
         graph.initializer.iter_mut().try_for_each(|t| self.fill("initializer", t))?;
         graph.sparse_initializer.iter_mut().try_for_each(|t| self.fill_sparse(t))?;
@@ -276,10 +278,11 @@ impl ReadFiles {
         Ok(())
     }
 
-    /// Gives the tensors of a function that is carried along their elements.
+    /// Reads the elements of the tensors of a function that is preserved in encoded form.
     ///
     /// # Errors
-    /// If there is a tensor whose elements are not there, or one in a graph of a node, which is not decoded.
+    /// If the elements of a tensor cannot be read, or a graph in a node has tensors with external
+    /// elements: such graphs are not decoded.
     pub(crate) fn fill_function(&mut self, encoded: &mut Bytes) -> Result<(), ImportProblem> {
         let mut function = FunctionProto::decode(encoded.clone())?;
         self.fill_nodes(&mut function.node)?;
@@ -303,7 +306,7 @@ impl ReadFiles {
     }
 }
 
-/// Whether a tensor has elements in the model.
+/// Returns true if a tensor has elements in the model.
 fn has_elements(t: &TensorProto) -> bool {
     t.raw_data.as_ref().is_some_and(|r| !r.is_empty())
         || !t.float_data.is_empty()

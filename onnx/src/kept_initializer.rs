@@ -1,5 +1,5 @@
-//! Initializers that no literal can hold: each is read as if it were a `Constant` node that says
-//! what it is, and becomes an initializer again when it is written.
+//! Initializers that no literal can hold. Import represents each as a `Constant` node with a mark,
+//! and export turns the node back into an initializer.
 
 use crate::convert::tensor_attribute;
 use crate::keys;
@@ -7,28 +7,29 @@ use crate::opaque::is_standard;
 use crate::proto::{AttributeProto, NodeProto, SparseTensorProto, StringStringEntryProto, TensorProto};
 use crate::sparse::sparse_attribute;
 
-/// An initializer that such a node becomes again.
+/// An initializer that was represented by a node.
 pub(crate) enum KeptInitializer {
-    /// A sparse one.
+    /// A sparse initializer.
     Sparse(Box<SparseTensorProto>),
-    /// Another one.
+    /// A dense initializer.
     Tensor(Box<TensorProto>),
 }
 
-/// The node that a sparse initializer is read as.
+/// Returns the node that represents a sparse initializer.
 pub(crate) fn node_of_sparse(mut sparse: SparseTensorProto) -> NodeProto {
     let values = sparse.values.get_or_insert_default();
     let node = marked(values, keys::SPARSE);
     NodeProto { attribute: vec![sparse_attribute(sparse)], ..node }
 }
 
-/// The node that an initializer is read as.
+/// Returns the node that represents a dense initializer.
 pub(crate) fn node_of_tensor(mut tensor: TensorProto) -> NodeProto {
     let node = marked(&mut tensor, keys::INITIALIZER);
     NodeProto { attribute: vec![tensor_attribute("value", tensor)], ..node }
 }
 
-/// A node with the name of a tensor and what is said of it, and with a mark.
+/// Returns a marked node with the name, the doc string and the metadata of a tensor, which it
+/// takes.
 fn marked(tensor: &mut TensorProto, mark: &str) -> NodeProto {
     let name = tensor.name.take().unwrap_or_default();
     let mut metadata_props = std::mem::take(&mut tensor.metadata_props);
@@ -46,13 +47,13 @@ fn is_mark(entry: &StringStringEntryProto) -> bool {
     matches!(entry.key(), keys::SPARSE | keys::INITIALIZER)
 }
 
-/// Returns true if a node of this metadata stands for an initializer.
+/// Returns true if a node with this metadata represents an initializer.
 pub(crate) fn is_initializer(metadata: &[StringStringEntryProto]) -> bool {
     metadata.last().is_some_and(is_mark)
 }
 
-/// The initializer that a node stands for; or the node, without the mark, if it is not that of one
-/// any more.
+/// Returns the initializer that a node represents. If the node does not represent an initializer
+/// any more, returns the node without the mark.
 pub(crate) fn initializer_of_node(mut node: NodeProto) -> Result<KeptInitializer, Box<NodeProto>> {
     node.metadata_props.retain(|e| !is_mark(e));
     let is_constant = node.op_type() == "Constant" && is_standard(node.domain()) && node.name().is_empty();

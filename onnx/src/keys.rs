@@ -1,6 +1,6 @@
-//! The names of the attributes in which what ONNX says, and the language does not, is carried along.
+//! The names of attributes that preserve information of ONNX without a counterpart in the language.
 //!
-//! Messages that have no form of their own are kept encoded, as `uint8` tensors.
+//! Messages without a form of their own are encoded as `uint8` tensors.
 
 // Attributes of the module.
 
@@ -24,22 +24,24 @@ pub(crate) const CONFIGURATIONS: &str = "onnx_configurations";
 /// `training_info`: a list of encoded messages.
 pub(crate) const TRAINING: &str = "onnx_training";
 
-// Carried along by the module, a graph, a node or an initializer.
+// Attributes of the module, a graph, a node or an initializer.
 
 /// `doc_string`
 pub(crate) const DOC: &str = "onnx_doc";
 /// `metadata_props`: a list of `[key, value]`.
 pub(crate) const METADATA: &str = "onnx_metadata";
 
-// Carried along by a graph: by the function, or by the binding of the `fn` that a subgraph is.
+// Attributes of a graph, stored in the metadata of the function or of the binding of the subgraph's
+// `fn`.
 
 /// The graph's name.
 pub(crate) const GRAPH: &str = "onnx_graph";
-/// Names of the outputs.
+/// The names of the outputs.
 pub(crate) const OUTPUTS: &str = "onnx_outputs";
-/// Encoded `ValueInfoProto`s of inputs and initializers that say more than the types here.
+/// Encoded `ValueInfoProto`s of inputs and initializers that state more than the types here.
 pub(crate) const INFOS: &str = "onnx_infos";
-/// The same of outputs, which may have the name of an input.
+/// Encoded `ValueInfoProto`s of outputs, kept apart because an output may have the name of an
+/// input.
 pub(crate) const OUTPUT_INFOS: &str = "onnx_output_infos";
 /// Encoded `TensorAnnotation`s.
 pub(crate) const QUANTIZATION: &str = "onnx_quantization";
@@ -48,72 +50,78 @@ pub(crate) const DEFAULTS: &str = "onnx_defaults";
 /// Symbolic dimensions whose name in the file is not an identifier: a list of `[symbol, name]`.
 pub(crate) const DIMENSIONS: &str = "onnx_dimensions";
 
-/// For a function of the file: domain, name, overload, and whether the file says the types of its inputs.
+/// For a function of the file: domain, name, overload, and whether the file states the types of its
+/// inputs.
 pub(crate) const FUNCTION: &str = "onnx_function";
 
-// Carried along by a branch: by the binding of the `if`, under the same names with one of these in place of the prefix.
+// Prefixes for the attributes of a branch, stored in the metadata of the binding of the `if`. They
+// replace `PREFIX` in the keys of a graph.
 
-/// For the first branch.
+/// The prefix for the first branch.
 pub(crate) const THEN: &str = "onnx_then_";
-/// For the second.
+/// The prefix for the second branch.
 pub(crate) const ELSE: &str = "onnx_else_";
 
-/// The key of a branch, for one of a graph.
+/// Returns the key of a branch for a key of a graph.
 pub(crate) fn of_branch(branch: &str, key: &str) -> String {
     format!("{branch}{}", key.strip_prefix(PREFIX).unwrap_or(key))
 }
 
-// Carried along by a node: by the binding of its value.
+// Attributes of a node, stored in the metadata of the binding of its value.
 
 /// The node's name.
 pub(crate) const NAME: &str = "onnx_name";
 /// `device_configurations`: a list of encoded messages.
 pub(crate) const DEVICES: &str = "onnx_devices";
-/// Whether the file states the value's type: `true`, or the encoded `ValueInfoProto` if it says more than the type here.
+/// The statement of the file about the type of the value: `true` if it states the type here, or the
+/// encoded `ValueInfoProto` if it states more.
 pub(crate) const INFO: &str = "onnx_info";
-/// Names of the operands that are constants; empty for the others.
+/// The names of operands that are constants; empty for other operands.
 pub(crate) const INPUTS: &str = "onnx_inputs";
-/// Attributes without a meaning here: the operator, then encoded `AttributeProto`s.
+/// Attributes that have no meaning here: the operator, then encoded `AttributeProto`s.
 pub(crate) const CARRIED: &str = "onnx_attributes";
-/// For the binding of a constant that was a node: the attribute of that node that held it.
+/// For the binding of a constant that was a node: the attribute of the node that held it.
 pub(crate) const CONSTANT: &str = "onnx_constant";
 
-/// For the binding of the one element of a condition that is not of rank 0: the file has no node for it.
+/// For the binding of the single element of a condition that is not of rank 0. The file has no node
+/// for it.
 pub(crate) const CONDITION: &str = "onnx_condition";
 
-// Attributes of opaque calls, beside those of the node.
+// Attributes of opaque calls, in addition to those of the node.
 
-/// Attributes that have no other form: a list of encoded `AttributeProto`s.
+/// Attributes without another form: a list of encoded `AttributeProto`s.
 pub(crate) const RAW: &str = "onnx_raw";
-/// Names of the attributes whose graphs are the last operands; `name[i]` for a list of graphs.
+/// The names of the attributes whose graphs are the last operands; `name[i]` for a list of graphs.
 pub(crate) const SUBGRAPHS: &str = "onnx_subgraphs";
-/// Which of the node's outputs are asked for, unless it is just one output.
+/// The node's outputs that are requested, unless it has a single output.
 pub(crate) const PRESENT: &str = "onnx_present";
 /// The node's `overload`.
 pub(crate) const OVERLOAD: &str = "onnx_overload";
 
-// Metadata of a function of a model that is one of the module, where the format has no place for it.
+// Metadata of a function of a model that is a function of the module. It holds what the format has
+// no other place for.
 
-/// `public`, if it is not private.
+/// `public` if the function is not private.
 pub(crate) const VISIBILITY: &str = "anfora.visibility";
-/// Followed by the name of an attribute of the function: its value.
+/// The prefix of the key for an attribute of the function, followed by the attribute's name.
 pub(crate) const ATTRIBUTE: &str = "anfora.attribute.";
-/// How many of the last inputs are constants of the function.
+/// The number of trailing inputs that are constants of the function.
 pub(crate) const GIVEN: &str = "anfora.constants";
-/// `tuple`, if there are less than two outputs, and they are a tuple all the same; `whole`, if there are more, and they are the fields of one value.
+/// `tuple` if the result is a tuple even with fewer than two outputs; `whole` if there are at least
+/// two outputs and they are the fields of a single value.
 pub(crate) const RESULT: &str = "anfora.result";
-/// `value`, if the output is no variable.
+/// `value` if the output is not a variable.
 pub(crate) const TAIL: &str = "anfora.tail";
-/// Metadata of a node in such a function: it is a constant that has no binding.
+/// Metadata of a node in such a function: the node is a constant without a binding.
 pub(crate) const LITERAL: &str = "anfora.literal";
-/// Metadata of a model: its version of the format without the functions.
+/// Metadata of a model: the version of the format that it would have without the functions.
 pub(crate) const PLAIN_IR_VERSION: &str = "anfora.ir_version";
-/// Metadata of a `Constant` node: it is a sparse initializer.
+/// Metadata of a `Constant` node that represents a sparse initializer.
 pub(crate) const SPARSE: &str = "anfora.sparse_initializer";
-/// The same, of one that is not sparse.
+/// Metadata of a `Constant` node that represents a dense initializer.
 pub(crate) const INITIALIZER: &str = "anfora.initializer";
-/// What the names of these begin with.
+/// The prefix of these metadata keys.
 pub(crate) const OWN: &str = "anfora.";
 
-/// What the names of all the others begin with.
+/// The prefix of all other names.
 pub(crate) const PREFIX: &str = "onnx_";

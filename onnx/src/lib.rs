@@ -1,7 +1,8 @@
 //! ONNX import and export for anfora.
 //!
-//! [`import`] turns a model into a module: the graph becomes `@main`, its inputs parameters, its nodes bindings, and its initializers literals
-//! where they are used. [`export`] turns a function back into a model.
+//! [`import`] turns a model into a module: the graph becomes `@main`, its inputs become parameters,
+//! its nodes become bindings, and its initializers become literals where they are used. [`export`]
+//! turns a function back into a model.
 //!
 //! ```
 //! use anfora_ir::{Source, parse_module};
@@ -24,73 +25,94 @@
 //! ```
 //!
 //! # Nothing is lost
-//! An ONNX operator becomes one of ours only where that means exactly the same, for the version of the operators that the model imports: a
-//! table says how, one row each ([`convert`]). Any other node is kept as a call of `onnx.<Op>` (or `onnx.<domain>.<Op>`) with all of its
-//! attributes, typed by what the file says of its results. Its subgraphs become `fn`s that are its last operands, so that what they
-//! capture is an ordinary free variable. Those of an `If` become the branches of an `if`. What the language has no place for — names of nodes, doc strings, metadata, types that say more
-//! than ours — is carried along in `#[…]` and `#![…]` under names that begin with `onnx_`, and written back.
+//! An ONNX operator becomes one of ours only if that means exactly the same in the version of the
+//! operators that the model imports. A table with one row for each conversion defines this
+//! ([`convert`]). Any other node is kept as a call of `onnx.<Op>` (or `onnx.<domain>.<Op>`) with
+//! all of its attributes, and with the types that the file states for its results. Its subgraphs
+//! become `fn`s that are its last operands, so that captured values are ordinary free variables.
+//! The subgraphs of an `If` become the branches of an `if`. Names of nodes, doc strings, metadata,
+//! and types that state more than ours have no place in the language. They are preserved in `#[…]`
+//! and `#![…]` under names that begin with `onnx_`, and are written back.
 //!
-//! A constant is a literal at each use, which lets types depend on it; the use remembers the constant's name. Where the uses do not tell all
-//! (a constant that nothing uses, two equal ones, a `Constant` node, a constant under another shape), a binding that nothing uses tells
-//! the rest, until dead code is eliminated.
+//! A constant is a literal at each use, so that types can depend on it; the use preserves the
+//! constant's name. The uses do not preserve everything if nothing uses the constant, if two
+//! constants are equal, or if the constant is a `Constant` node or a reshaped constant. An unused
+//! binding then preserves the rest, until dead code is eliminated.
 //!
-//! Export writes a node for each call, and none for tuples, projections and aliases. Equal constants become one initializer. A large constant that is
-//! one number many times becomes a node that repeats the number ([`ExportOptions::max_splat_bytes`]).
+//! Export writes a node for each call, and none for tuples, projections and aliases. Equal
+//! constants become a single initializer. A large constant that repeats a single number becomes a
+//! node that repeats the number ([`ExportOptions::max_splat_bytes`]).
 //!
-//! A sparse constant is a literal with all its elements, unless these take much more room than the sparse form, which is kept then; either comes back
-//! sparse.
+//! A sparse constant becomes a literal with all its elements, unless these take much more space
+//! than the sparse form. In that case the sparse form is kept. Both are written back as sparse
+//! constants.
 //!
 //! # Functions
-//! A function of the module that the entry calls, or that such a function calls, is a function of the model, in the domain `anfora`; it comes back
-//! with its name, attributes, types and visibility. Its constants are further inputs, which every call gives, so that they stay
-//! initializers and take no node; past 32 they are `Constant` nodes in it. Models with such functions are of IR version 10 at least. A function that
-//! calls itself is refused, and so are attributes of a function that are not numbers, booleans or strings. A function that is used as a
-//! value, as LambdaLifting makes them of subgraphs, is put back where it is used; so is one that a closure is made of, where that is called.
+//! The functions of the module that the entry calls, directly or through other functions, become
+//! functions of the model in the domain `anfora`. They are read back with their names, attributes,
+//! types and visibility. The constants of such a function become further inputs that every call
+//! passes, so that they stay initializers and need no node. If there are more than 32, all of them
+//! are `Constant` nodes in the function instead. Models with such functions have at least IR
+//! version 10. A function that calls itself is refused, and so is a function with attributes other
+//! than numbers, booleans and strings. A function that is used as a value, such as those that
+//! LambdaLifting makes of subgraphs, is inlined where it is used. A function that a closure is made
+//! of is inlined where the closure is called.
 //!
-//! The functions of a file, of any domain but the standard one, are functions of the module when they are called: private, and written again in their
-//! domain under their name. One that says no types gets a copy for the types of each call; so it does for the attributes of each call, which stand in the
-//! copy wherever its nodes refer to them, and for the inputs that a call leaves out. Copies that say the same are written as one. Constants of
-//! a function of a file are nodes in it. What cannot become a function of the module is carried along, and calls of it are calls of
-//! `onnx.<domain>.<Op>`: a function with an error, one that keeps a node as it is of which it means another version than the model, and what would take more
-//! than 16 copies.
+//! The functions of a file, in any domain but the standard one, become private functions of the
+//! module when they are called. They are written back in their domain under their name. If a
+//! function states no types, it is copied for the types of each call. It is also copied for the
+//! attributes of each call, which replace the references in the copy's nodes, and for the set of
+//! inputs that a call leaves out. Identical copies are written as a single function. The constants
+//! of a function of a file are nodes in it. Some functions are only preserved, and calls of them
+//! are calls of `onnx.<domain>.<Op>`. These are functions with an error, functions with a node that
+//! is kept unchanged although the function imports another version of its domain than the model,
+//! and functions that would need more than 16 copies.
 //!
 //! # A file that contradicts itself
-//! It is read, with warnings ([`Imported::warnings`]): diagnostics that name the node and both types.
-//! What the file says of the type of a value is left out where the nodes contradict it, and written
-//! again as it is; an input stays as it is declared. A node that does not fit its operands, or has
-//! elements that its version of the operators does not have, is kept as it is. That is said of nodes
-//! whose operator becomes one of ours: where the extents of all operands are known and ours does not
-//! take them, or the conversion sees that no version of ONNX's operator does ([`Kept::misfit`]). A node
-//! that is only not supported is in [`Imported::kept`] alone.
+//! Such a file is read, with warnings ([`Imported::warnings`]): diagnostics that name the node and
+//! both types. A stated type that the nodes contradict is left out, and the correct type is
+//! written. An input keeps its declared type. A node that does not fit its operands, or has element
+//! types that its version of the operators does not have, is kept unchanged. Warnings about such
+//! nodes are limited to operators that have a counterpart here. They are given if the extents of
+//! all operands are known and our operator does not take them, or if the conversion finds that no
+//! version of ONNX's operator does ([`Kept::misfit`]). A node that is merely not supported is
+//! listed only in [`Imported::kept`].
 //!
-//! Kept as it is, too, is a node of an operator or a version that is not known, and one that could
-//! not be written back in the version that the file asks for, though its meaning is known: what was
-//! read can be written. An initializer of an element type that is not known, or with strings that are
-//! not UTF-8, is kept like such a node. Where two versions of a domain are imported, all nodes of that
-//! domain are.
+//! A node of an unknown operator or version is also kept unchanged. So is a node that can be
+//! converted but not written back in the version that the file imports: everything that was read
+//! can be written. An initializer of an unknown element type, or with strings that are not UTF-8,
+//! is kept in the same way. If a file imports two versions of a domain, all nodes of that domain
+//! are kept unchanged.
 //!
-//! The graphs in nodes, and functions, return what they are given, an outer value, an initializer or
-//! one value twice through an `Identity`: runtimes compute garbage of such outputs otherwise.
+//! Graphs in nodes, and functions, return through an `Identity` what they do not compute themselves
+//! (an input, an outer value or an initializer), and a value that they return twice. Without the
+//! `Identity`, runtimes compute wrong results for such outputs.
 //!
 //! # Purity
-//! Operators of the standard domains are pure, but for those that draw random numbers; operators of other domains are not, since nothing is
-//! known of them; a call whose subgraphs do something that can be observed is not ([`register`]).
+//! Operators of the standard domains are pure, except those that draw random numbers. Operators of
+//! other domains are impure, since nothing is known about them. A call whose subgraphs have
+//! observable effects is impure ([`register`]).
 //!
 //! # Bad input
-//! No file makes either of them panic. Bytes are checked before they are decoded ([`wire::check`]); messages inside messages of their own kind
-//! are decoded when it is their turn, from explicit stacks, so nesting costs no stack either; so are functions. Memory is linear in the
-//! file: payloads are slices of it.
+//! No file makes import or export panic. Bytes are checked before they are decoded
+//! ([`wire::check`]). Messages inside messages of their own kind are decoded one at a time with
+//! explicit stacks, and so are functions, so nesting does not use up the call stack. Memory is
+//! linear in the file: payloads are slices of it.
 //!
 //! # Data in other files
-//! Elements of tensors may be in files beside the model: [`ImportOptions::data_files`] says where, [`DataFolder`] is such a place. Each file is read
-//! once, literals are slices of it, and a path that leaves the folder is refused. Checksums are not looked at. Export writes such a file
-//! if [`ExportOptions::external_data`] says so, always or where the model would be larger than the 2 GiB that protocol buffers can hold: elements in
-//! program order, those of at least 64 KiB at multiples of 4096.
+//! The elements of tensors may be in files beside the model. [`ImportOptions::data_files`] is the
+//! source of such files; [`DataFolder`] is an implementation for folders. Each file is read once,
+//! literals are slices of its contents, and a path that leaves the folder is refused. Checksums are
+//! not verified. Export writes such a file if [`ExportOptions::external_data`] is set, either
+//! always or if the model would be larger than the 2 GiB that protocol buffers can hold. The
+//! elements are in program order; constants of at least 64 KiB begin at multiples of 4096.
 //!
 //! # Training information
-//! It is carried along as it is. A model of which it is not true any more, since a pass has removed an initializer that training changes, is not written.
+//! Training information is preserved unchanged. If a pass has removed an initializer that training
+//! changes, the information is no longer true and the model is not written.
 //!
-//! Not supported, and refused: the export of calls of functions that are values, but for closures of which the function shows.
+//! Calls of functions that are values are not supported by export and are refused, except calls of
+//! closures whose function is known.
 
 pub mod convert;
 pub mod proto;

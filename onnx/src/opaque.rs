@@ -1,26 +1,28 @@
-//! The names of operators that are kept as they are, and which of them are pure.
+//! The names of operators that are kept unchanged, and their purity.
 //!
-//! `Op` of the standard domain is `onnx.Op`, that of another domain `onnx.<domain>.Op`. In an operator's own name, `%`, `.` and `!`
-//! are written `%25`, `%2E` and `%21`, so that the last dot separates domain and operator. A `!` at the end marks a call whose
-//! subgraphs do something that can be observed.
+//! `Op` of the standard domain is named `onnx.Op`; `Op` of another domain is named
+//! `onnx.<domain>.Op`. In the operator's own name, `%`, `.` and `!` are written `%25`, `%2E` and
+//! `%21`, so that the last dot separates domain and operator. A trailing `!` marks a call whose
+//! subgraphs have observable effects.
 
 use std::sync::{Arc, OnceLock};
 
 use anfora_ir::{OpPurity, OpRegistry, RegisterError};
 
-/// The namespace of the operators that are kept as they are.
+/// The namespace of the operators that are kept unchanged.
 pub(crate) const NAMESPACE: &str = "onnx";
 
-/// Tells a registry about the operators that an imported module may contain besides the standard ones: those named `onnx.…`. Needed to
-/// read the text of such a module again.
+/// Declares the operators `onnx.…` in a registry. An imported module may contain them besides the
+/// standard operators, so the registry needs them to parse the text of such a module.
 ///
 /// # Errors
-/// If the registry has an operator named so.
+/// If the registry already has an operator in this namespace.
 pub fn register(registry: &mut OpRegistry) -> Result<(), RegisterError> {
     registry.declare_opaque_with(NAMESPACE, purity)
 }
 
-/// The standard operators and those that an imported module may contain besides them, made once.
+/// Returns a shared registry of the standard operators and of those that an imported module may
+/// contain besides.
 pub fn registry() -> Arc<OpRegistry> {
     static REGISTRY: OnceLock<Arc<OpRegistry>> = OnceLock::new();
     let registry = REGISTRY.get_or_init(|| {
@@ -31,17 +33,18 @@ pub fn registry() -> Arc<OpRegistry> {
     Arc::clone(registry)
 }
 
-/// Whether an operator of ours gives the elements of its first operand as they are, under another shape.
+/// Returns true if one of our operators returns the elements of its first operand unchanged in
+/// another shape.
 pub(crate) fn is_view(name: &str) -> bool {
     matches!(name, "reshape" | "expand_dims" | "squeeze" | "nn.flatten")
 }
 
-/// Whether the domain is the standard one, which has two names.
+/// Returns true if the domain is the standard domain, which has two names.
 pub(crate) fn is_standard(domain: &str) -> bool {
     domain.is_empty() || domain == "ai.onnx"
 }
 
-/// The name of an operator that is kept as it is.
+/// Returns the name of an operator that is kept unchanged.
 pub(crate) fn encode(domain: &str, op_type: &str, subgraphs: OpPurity) -> String {
     let mut name = String::from(NAMESPACE);
     name.push('.');
@@ -63,7 +66,7 @@ pub(crate) fn encode(domain: &str, op_type: &str, subgraphs: OpPurity) -> String
     name
 }
 
-/// Domain and operator behind a name; `None` if the name is not of the namespace.
+/// Returns the domain and the operator of a name; `None` if the name is not in the namespace.
 pub(crate) fn decode(name: &str) -> Option<(&str, String)> {
     let rest = name.strip_prefix(NAMESPACE)?.strip_prefix('.')?;
     let rest = rest.strip_suffix('!').unwrap_or(rest);
@@ -71,10 +74,11 @@ pub(crate) fn decode(name: &str) -> Option<(&str, String)> {
     Some((domain, op.replace("%2E", ".").replace("%21", "!").replace("%25", "%")))
 }
 
-/// Whether an operator that is kept as it is is pure, by its name.
+/// Returns the purity of an operator that is kept unchanged, by its name.
 ///
-/// Operators of the standard domains are, but for those that draw random numbers (`Dropout` among them, which is kept only where it may
-/// be training). Nothing is known of other domains, so theirs are not.
+/// Operators of the standard domains are pure, except those that draw random numbers. `Dropout` is
+/// one of these, since it is only kept where it may be training. Operators of other domains are
+/// impure, since nothing is known about them.
 pub(crate) fn purity(name: &str) -> OpPurity {
     let Some((domain, op)) = decode(name) else { return OpPurity::Impure };
     let known = is_standard(domain) || domain == "ai.onnx.ml";

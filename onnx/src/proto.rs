@@ -1,14 +1,15 @@
 //! The messages of an ONNX file, for `prost`, up to IR version 14.
 //!
-//! Every field that the format defines is here, so that a file that is read and written again loses nothing.
-//! Fields that the format does not define are refused by [`crate::wire::check`], which runs before a file
-//! is decoded: `prost` would drop them without a word.
+//! Every field of the format is declared here, so that nothing is lost when a file is read and
+//! written. Fields that the format does not define are refused by [`crate::wire::check`], which
+//! runs before a file is decoded: `prost` would silently drop them.
 //!
-//! The format's messages are recursive in two places: an attribute holds graphs, and a type holds types.
-//! There the inner message is declared as `bytes` — the same on the wire — and decoded when it is its turn,
-//! so that decoding never recurses over the file. Payloads are `bytes` too: slices of the file, not copies.
+//! The format's messages are recursive in two places: an attribute holds graphs, and a type holds
+//! types. There the inner message is declared as `bytes`, which is the same on the wire, and is
+//! decoded separately, so that decoding does not recurse over the file. Payloads are `bytes`, too:
+//! slices of the file, not copies.
 //!
-//! Singular fields are `Option`s where the format tells an absent value from a default one.
+//! Singular fields are `Option`s if the format distinguishes an absent value from a default.
 
 use bytes::Bytes;
 use prost::{Enumeration, Message, Oneof};
@@ -19,7 +20,8 @@ pub const IR_VERSION: i64 = 14;
 /// A model: the root message of a file.
 #[derive(Clone, PartialEq, Message)]
 pub struct ModelProto {
-    /// Version of the format; decides, among other things, whether initializers may be overridden by inputs.
+    /// The version of the format. It decides, among other things, whether inputs may override
+    /// initializers.
     #[prost(int64, optional, tag = "1")]
     pub ir_version: Option<i64>,
     /// The tool that wrote the model.
@@ -28,7 +30,7 @@ pub struct ModelProto {
     /// That tool's version.
     #[prost(string, optional, tag = "3")]
     pub producer_version: Option<String>,
-    /// The model's name space, in reverse-DNS style.
+    /// The model's namespace, in reverse-DNS style.
     #[prost(string, optional, tag = "4")]
     pub domain: Option<String>,
     /// The version of the model itself.
@@ -40,10 +42,10 @@ pub struct ModelProto {
     /// The program.
     #[prost(message, optional, tag = "7")]
     pub graph: Option<GraphProto>,
-    /// Which version of which domain's operators the nodes mean.
+    /// The versions of the operators that the nodes use, by domain.
     #[prost(message, repeated, tag = "8")]
     pub opset_import: Vec<OperatorSetIdProto>,
-    /// Named values that tools carry along.
+    /// Named values for tools.
     #[prost(message, repeated, tag = "14")]
     pub metadata_props: Vec<StringStringEntryProto>,
     /// Graphs used for training only.
@@ -66,7 +68,7 @@ pub struct GraphProto {
     /// The graph's name.
     #[prost(string, optional, tag = "2")]
     pub name: Option<String>,
-    /// Named constants; where an input has the same name, the default of that input.
+    /// Named constants. A constant with the name of an input is the default of that input.
     #[prost(message, repeated, tag = "5")]
     pub initializer: Vec<TensorProto>,
     /// Text for people.
@@ -87,18 +89,18 @@ pub struct GraphProto {
     /// Named sparse constants.
     #[prost(message, repeated, tag = "15")]
     pub sparse_initializer: Vec<SparseTensorProto>,
-    /// Named values that tools carry along.
+    /// Named values for tools.
     #[prost(message, repeated, tag = "16")]
     pub metadata_props: Vec<StringStringEntryProto>,
 }
 
-/// One application of an operator.
+/// An application of an operator.
 #[derive(Clone, PartialEq, Message)]
 pub struct NodeProto {
-    /// Names of the operands; an empty name is an optional operand left out.
+    /// The names of the operands; an empty name is an optional operand that is left out.
     #[prost(string, repeated, tag = "1")]
     pub input: Vec<String>,
-    /// Names of the results; an empty name is a result that is not asked for.
+    /// The names of the results; an empty name is a result that is not requested.
     #[prost(string, repeated, tag = "2")]
     pub output: Vec<String>,
     /// The node's name, which nothing refers to.
@@ -113,13 +115,13 @@ pub struct NodeProto {
     /// Text for people.
     #[prost(string, optional, tag = "6")]
     pub doc_string: Option<String>,
-    /// The operator's domain; empty for the standard one.
+    /// The operator's domain; empty for the standard domain.
     #[prost(string, optional, tag = "7")]
     pub domain: Option<String>,
-    /// Which of several model-local functions of one name is meant.
+    /// The overload that is called, if several model-local functions have the same name.
     #[prost(string, optional, tag = "8")]
     pub overload: Option<String>,
-    /// Named values that tools carry along.
+    /// Named values for tools.
     #[prost(message, repeated, tag = "9")]
     pub metadata_props: Vec<StringStringEntryProto>,
     /// Placement on devices.
@@ -172,7 +174,7 @@ pub struct AttributeProto {
     /// Type `TypeProtos`.
     #[prost(message, repeated, tag = "15")]
     pub type_protos: Vec<TypeProto>,
-    /// Which of the fields holds the value; an [`AttributeType`].
+    /// The field that holds the value; an [`AttributeType`].
     #[prost(enumeration = "AttributeType", optional, tag = "20")]
     pub r#type: Option<i32>,
     /// In a model-local function: the function's attribute that gives the value.
@@ -186,11 +188,11 @@ pub struct AttributeProto {
     pub sparse_tensors: Vec<SparseTensorProto>,
 }
 
-/// Which field of an [`AttributeProto`] holds the value.
+/// The field of an [`AttributeProto`] that holds the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
 #[repr(i32)]
 pub enum AttributeType {
-    /// Not said (files of IR version 1).
+    /// Not stated (files of IR version 1).
     Undefined = 0,
     /// `f`
     Float = 1,
@@ -231,13 +233,14 @@ pub struct TensorProto {
     /// The element type's number; see [`crate::tensor::dtype_of`].
     #[prost(int32, optional, tag = "2")]
     pub data_type: Option<i32>,
-    /// The part of a larger tensor that this is. Nothing writes it.
+    /// The part of a larger tensor that this tensor is. No tool writes it.
     #[prost(message, optional, boxed, tag = "3")]
     pub segment: Option<Box<tensor_proto::Segment>>,
     /// Elements of `float32`, and parts of `complex64`.
     #[prost(float, repeated, tag = "4")]
     pub float_data: Vec<f32>,
-    /// Elements of the types of at most 32 bits, one each; of the 4-bit types, two each.
+    /// Elements of the types of at most 32 bits, one in each number; of the 4-bit types, two in
+    /// each.
     #[prost(int32, repeated, tag = "5")]
     pub int32_data: Vec<i32>,
     /// Elements of `string`.
@@ -246,7 +249,7 @@ pub struct TensorProto {
     /// Elements of `int64`.
     #[prost(int64, repeated, tag = "7")]
     pub int64_data: Vec<i64>,
-    /// The name, where the tensor is an initializer.
+    /// The name, if the tensor is an initializer.
     #[prost(string, optional, tag = "8")]
     pub name: Option<String>,
     /// Elements of any type but `string`: little-endian, row-major.
@@ -261,13 +264,13 @@ pub struct TensorProto {
     /// Text for people.
     #[prost(string, optional, tag = "12")]
     pub doc_string: Option<String>,
-    /// Where in which other file the elements are.
+    /// The file that holds the elements, and their position in it.
     #[prost(message, repeated, tag = "13")]
     pub external_data: Vec<StringStringEntryProto>,
-    /// Whether the elements are here or in another file; a [`tensor_proto::DataLocation`].
+    /// The location of the elements, here or in another file; a [`tensor_proto::DataLocation`].
     #[prost(enumeration = "tensor_proto::DataLocation", optional, tag = "14")]
     pub data_location: Option<i32>,
-    /// Named values that tools carry along.
+    /// Named values for tools.
     #[prost(message, repeated, tag = "16")]
     pub metadata_props: Vec<StringStringEntryProto>,
 }
@@ -279,15 +282,15 @@ pub mod tensor_proto {
     /// A range of elements.
     #[derive(Clone, PartialEq, Message)]
     pub struct Segment {
-        /// First element.
+        /// The first element.
         #[prost(int64, optional, tag = "1")]
         pub begin: Option<i64>,
-        /// One past the last.
+        /// The index after the last element.
         #[prost(int64, optional, tag = "2")]
         pub end: Option<i64>,
     }
 
-    /// Where the elements are.
+    /// The location of the elements.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
     #[repr(i32)]
     pub enum DataLocation {
@@ -301,10 +304,10 @@ pub mod tensor_proto {
 /// A constant sparse tensor.
 #[derive(Clone, PartialEq, Message)]
 pub struct SparseTensorProto {
-    /// The elements that are not zero; its name is the tensor's name.
+    /// The nonzero elements; the name of this tensor is the name of the sparse tensor.
     #[prost(message, optional, tag = "1")]
     pub values: Option<TensorProto>,
-    /// Their positions.
+    /// The positions of the elements.
     #[prost(message, optional, tag = "2")]
     pub indices: Option<TensorProto>,
     /// Extents, outermost first.
@@ -318,13 +321,13 @@ pub struct ValueInfoProto {
     /// The value's name.
     #[prost(string, optional, tag = "1")]
     pub name: Option<String>,
-    /// Its type.
+    /// The value's type.
     #[prost(message, optional, tag = "2")]
     pub r#type: Option<TypeProto>,
     /// Text for people.
     #[prost(string, optional, tag = "3")]
     pub doc_string: Option<String>,
-    /// Named values that tools carry along.
+    /// Named values for tools.
     #[prost(message, repeated, tag = "4")]
     pub metadata_props: Vec<StringStringEntryProto>,
 }
@@ -332,10 +335,10 @@ pub struct ValueInfoProto {
 /// The type of a value.
 #[derive(Clone, PartialEq, Message)]
 pub struct TypeProto {
-    /// What kind of type.
+    /// The kind of type.
     #[prost(oneof = "type_proto::Value", tags = "1, 4, 5, 7, 8, 9")]
     pub value: Option<type_proto::Value>,
-    /// What the value stands for, such as an image.
+    /// The meaning of the value, such as an image.
     #[prost(string, optional, tag = "6")]
     pub denotation: Option<String>,
 }
@@ -373,12 +376,12 @@ pub mod type_proto {
         /// The element type's number.
         #[prost(int32, optional, tag = "1")]
         pub elem_type: Option<i32>,
-        /// The shape; absent if not even the rank is known.
+        /// The shape; absent if the rank is not known.
         #[prost(message, optional, tag = "2")]
         pub shape: Option<TensorShapeProto>,
     }
 
-    /// A sequence of values of one type.
+    /// A sequence of values of the same type.
     #[derive(Clone, PartialEq, Message)]
     pub struct Sequence {
         /// The element type: a [`super::TypeProto`], not decoded yet.
@@ -400,7 +403,7 @@ pub mod type_proto {
     /// A value that may be missing.
     #[derive(Clone, PartialEq, Message)]
     pub struct Optional {
-        /// The type of the value that is there: a [`super::TypeProto`], not decoded yet.
+        /// The type of the value if it is present: a [`super::TypeProto`], not decoded yet.
         #[prost(bytes = "bytes", optional, tag = "1")]
         pub elem_type: Option<Bytes>,
     }
@@ -411,7 +414,7 @@ pub mod type_proto {
         /// The element type's number.
         #[prost(int32, optional, tag = "1")]
         pub elem_type: Option<i32>,
-        /// The shape; absent if not even the rank is known.
+        /// The shape; absent if the rank is not known.
         #[prost(message, optional, tag = "2")]
         pub shape: Option<TensorShapeProto>,
     }
@@ -422,7 +425,7 @@ pub mod type_proto {
         /// The domain.
         #[prost(string, optional, tag = "1")]
         pub domain: Option<String>,
-        /// The type's name in it.
+        /// The type's name in the domain.
         #[prost(string, optional, tag = "2")]
         pub name: Option<String>,
     }
@@ -440,24 +443,24 @@ pub struct TensorShapeProto {
 pub mod tensor_shape_proto {
     use super::{Message, Oneof};
 
-    /// One dimension.
+    /// A dimension.
     #[derive(Clone, PartialEq, Message)]
     pub struct Dimension {
-        /// Its extent; absent if nothing is known of it.
+        /// The extent; absent if nothing is known about it.
         #[prost(oneof = "Extent", tags = "1, 2")]
         pub value: Option<Extent>,
-        /// What the dimension stands for, such as a batch.
+        /// The meaning of the dimension, such as a batch.
         #[prost(string, optional, tag = "3")]
         pub denotation: Option<String>,
     }
 
-    /// What is known of an extent.
+    /// The statement about an extent.
     #[derive(Clone, PartialEq, Oneof)]
     pub enum Extent {
         /// The number.
         #[prost(int64, tag = "1")]
         DimValue(i64),
-        /// A symbol, the same number wherever it stands.
+        /// A symbol, which stands for the same number everywhere.
         #[prost(string, tag = "2")]
         DimParam(String),
     }
@@ -466,7 +469,7 @@ pub mod tensor_shape_proto {
 /// A domain and the version of its operators.
 #[derive(Clone, PartialEq, Message)]
 pub struct OperatorSetIdProto {
-    /// The domain; empty for the standard one.
+    /// The domain; empty for the standard domain.
     #[prost(string, optional, tag = "1")]
     pub domain: Option<String>,
     /// The version.
@@ -485,13 +488,13 @@ pub struct StringStringEntryProto {
     pub value: Option<String>,
 }
 
-/// Quantization parameters of one value.
+/// The quantization parameters of a value.
 #[derive(Clone, PartialEq, Message)]
 pub struct TensorAnnotation {
     /// The value.
     #[prost(string, optional, tag = "1")]
     pub tensor_name: Option<String>,
-    /// From parameter (such as a scale) to the value that holds it.
+    /// The values that hold the parameters, by parameter (such as a scale).
     #[prost(message, repeated, tag = "2")]
     pub quant_parameter_tensor_names: Vec<StringStringEntryProto>,
 }
@@ -499,16 +502,16 @@ pub struct TensorAnnotation {
 /// Graphs used for training only.
 #[derive(Clone, PartialEq, Message)]
 pub struct TrainingInfoProto {
-    /// Gives state its first values.
+    /// The graph that computes the initial state.
     #[prost(message, optional, tag = "1")]
     pub initialization: Option<GraphProto>,
-    /// One step of training.
+    /// The graph of a training step.
     #[prost(message, optional, tag = "2")]
     pub algorithm: Option<GraphProto>,
-    /// Which state takes which result of the initialization.
+    /// The results of the initialization, by the state that takes them.
     #[prost(message, repeated, tag = "3")]
     pub initialization_binding: Vec<StringStringEntryProto>,
-    /// Which state takes which result of a step.
+    /// The results of a step, by the state that takes them.
     #[prost(message, repeated, tag = "4")]
     pub update_binding: Vec<StringStringEntryProto>,
 }
@@ -534,7 +537,7 @@ pub struct FunctionProto {
     /// Text for people.
     #[prost(string, optional, tag = "8")]
     pub doc_string: Option<String>,
-    /// Which version of which domain's operators the body means.
+    /// The versions of the operators that the body uses, by domain.
     #[prost(message, repeated, tag = "9")]
     pub opset_import: Vec<OperatorSetIdProto>,
     /// The operator's domain.
@@ -546,10 +549,10 @@ pub struct FunctionProto {
     /// Types of the body's values.
     #[prost(message, repeated, tag = "12")]
     pub value_info: Vec<ValueInfoProto>,
-    /// Which of several functions of one name this is.
+    /// The overload, if several functions have the same name.
     #[prost(string, optional, tag = "13")]
     pub overload: Option<String>,
-    /// Named values that tools carry along.
+    /// Named values for tools.
     #[prost(message, repeated, tag = "14")]
     pub metadata_props: Vec<StringStringEntryProto>,
 }
@@ -560,10 +563,10 @@ pub struct DeviceConfigurationProto {
     /// The set's name.
     #[prost(string, optional, tag = "1")]
     pub name: Option<String>,
-    /// How many devices.
+    /// The number of devices.
     #[prost(int32, optional, tag = "2")]
     pub num_devices: Option<i32>,
-    /// Their names.
+    /// The names of the devices.
     #[prost(string, repeated, tag = "3")]
     pub device: Vec<String>,
 }
@@ -574,7 +577,7 @@ pub struct NodeDeviceConfigurationProto {
     /// The set.
     #[prost(string, optional, tag = "1")]
     pub configuration_id: Option<String>,
-    /// How the node's values are split.
+    /// The splits of the node's values.
     #[prost(message, repeated, tag = "2")]
     pub sharding_spec: Vec<ShardingSpecProto>,
     /// The node's stage in a pipeline.
@@ -582,7 +585,7 @@ pub struct NodeDeviceConfigurationProto {
     pub pipeline_stage: Option<i32>,
 }
 
-/// How a value is split over devices.
+/// The split of a value over devices.
 #[derive(Clone, PartialEq, Message)]
 pub struct ShardingSpecProto {
     /// The value.
@@ -621,13 +624,13 @@ pub struct ShardedDimProto {
     pub simple_sharding: Vec<SimpleShardedDimProto>,
 }
 
-/// One split of one dimension.
+/// A split of a dimension.
 #[derive(Clone, PartialEq, Message)]
 pub struct SimpleShardedDimProto {
     /// The extent that is split.
     #[prost(oneof = "sharded_extent::Extent", tags = "1, 2")]
     pub dim: Option<sharded_extent::Extent>,
-    /// Into how many parts.
+    /// The number of parts.
     #[prost(int64, optional, tag = "3")]
     pub num_shards: Option<i64>,
 }

@@ -1,7 +1,8 @@
-//! Constants that a file stores by the elements that are not zero.
+//! Constants that a file stores in sparse form, by their nonzero elements.
 //!
-//! A sparse constant becomes a literal with all its elements, as long as these take at most [`DENSE_GROWTH`] times as many bytes as the sparse form, so that memory
-//! stays linear in the file. Else it is kept as a `Constant` node with its sparse form.
+//! A sparse constant becomes a literal with all its elements if these take at most [`DENSE_GROWTH`]
+//! times as many bytes as the sparse form, plus [`DENSE_BYTES`]. This keeps memory linear in the
+//! file. Otherwise it is kept as a `Constant` node in sparse form.
 
 use anfora_ir::{DType, Literal, element_count};
 
@@ -11,19 +12,20 @@ use crate::tensor::{TensorError, literal_of, tensor_of};
 
 /// The attribute of a `Constant` node that holds a sparse tensor.
 pub(crate) const ATTRIBUTE: &str = "sparse_value";
-/// The elements of a sparse constant may take so many times the bytes of its sparse form,
+/// The elements of a sparse constant may take this many times the bytes of its sparse form, plus
+/// [`DENSE_BYTES`].
 const DENSE_GROWTH: usize = 128;
-/// and so many bytes more.
+/// The number of bytes that the elements of a sparse constant may take in addition.
 const DENSE_BYTES: usize = 4096;
 
-/// The constant that a sparse tensor stands for.
+/// Returns the literal of a sparse tensor.
 ///
 /// # Errors
-/// If it is malformed, has more to it than its elements, or takes much more room as a literal.
+/// If it is malformed, has a doc string or metadata, or would take much more space as a literal.
 pub(crate) fn literal_of_sparse(sparse: &SparseTensorProto) -> Result<Literal, Kept> {
     let part = |tensor: &Option<TensorProto>, name: &'static str| {
         let tensor = tensor.as_ref().ok_or_else(|| Kept::because(format!("the sparse tensor has no {name}")))?;
-        // A name means nothing here: that of an initializer was taken out.
+        // The names are ignored: the name of an initializer was already taken out.
         if tensor.doc_string.is_some() || !tensor.metadata_props.is_empty() {
             return Err(Kept::because(format!("the sparse tensor's {name} have a text or metadata")));
         }
@@ -57,7 +59,8 @@ pub(crate) fn literal_of_sparse(sparse: &SparseTensorProto) -> Result<Literal, K
     Literal::from_bytes(dtype, &shape, dense.into()).map_err(|e| Kept::because(e.to_string()))
 }
 
-/// Where in a tensor's elements the values are: ascending, each once. Indices are positions, or one row of coordinates a value.
+/// Returns the ascending positions of the values among a tensor's elements, without duplicates.
+/// `indices` holds positions, or a row of coordinates for each value.
 fn positions(indices: &Literal, values: &[usize], shape: &[usize]) -> Option<Vec<usize>> {
     let &[count] = values else { return None };
     if indices.dtype() != DType::Int64 {
@@ -81,7 +84,8 @@ fn positions(indices: &Literal, values: &[usize], shape: &[usize]) -> Option<Vec
     positions.filter(|p| p.is_sorted_by(|a, b| a < b))
 }
 
-/// The sparse form of a constant: the elements whose bits are not all zero, and their positions.
+/// Returns the sparse form of a constant: the elements whose bits are not all zero, and their
+/// positions.
 ///
 /// # Errors
 /// If the elements are strings, smaller than a byte, or too many.
@@ -111,7 +115,7 @@ pub(crate) fn sparse_of(literal: &Literal) -> Result<SparseTensorProto, TensorEr
     })
 }
 
-/// The attribute of a `Constant` node that holds a sparse tensor.
+/// Returns the attribute of a `Constant` node that holds a sparse tensor.
 pub(crate) fn sparse_attribute(sparse: SparseTensorProto) -> AttributeProto {
     let mut a = AttributeProto { name: Some(ATTRIBUTE.to_owned()), ..AttributeProto::default() };
     a.sparse_tensor = Some(Box::new(sparse));
@@ -119,7 +123,7 @@ pub(crate) fn sparse_attribute(sparse: SparseTensorProto) -> AttributeProto {
     a
 }
 
-/// Element type and extents of the tensor of a `Constant` node.
+/// Returns the number of the element type and the extents of the tensor of a `Constant` node.
 pub(crate) fn type_of_constant(node: &NodeProto) -> Option<(i32, &[i64])> {
     let attribute = node.attribute.iter().find(|a| matches!(a.name(), ATTRIBUTE | "value"))?;
     match (&attribute.sparse_tensor, &attribute.t) {

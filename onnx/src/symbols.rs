@@ -1,12 +1,13 @@
-//! What symbolic dimensions are called in the file that a module was imported from.
+//! The names of symbolic dimensions in the file that a module was imported from.
 
 use anfora_ir::Module;
 
 use crate::attributes::entries_of;
 use crate::keys;
 
-/// Returns the symbolic dimensions that have another name in the file than in the module, since that
-/// of the file is not a word: pairs of the names (in the file, in the module).
+/// Returns the symbolic dimensions whose name in the file differs from that in the module, because
+/// the name in the file is not an identifier. Each is a pair of the names in the file and in the
+/// module.
 ///
 /// Cost: linear in the text.
 pub fn file_dimensions(module: &Module) -> Vec<(String, String)> {

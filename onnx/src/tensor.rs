@@ -1,4 +1,4 @@
-//! Constant tensors between ONNX and the IR.
+//! Conversion of constant tensors between ONNX and the IR.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use crate::proto::tensor_proto::DataLocation;
 use crate::proto::{StringStringEntryProto, TensorProto};
 use crate::wire::{self, UnknownFields, WireError};
 
-/// Why a tensor message is not a constant.
+/// The reason why a tensor message is not a constant, or a constant cannot be written.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TensorError {
     /// The bytes are not a tensor message.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// The bytes are not a tensor message, in a way that only shows when they are decoded.
+    /// The bytes are not a tensor message. The fault appears only when they are decoded.
     #[error("the file is damaged: {0}")]
     Decode(#[from] prost::DecodeError),
-    /// The element type's number is absent, or is one that has no counterpart.
+    /// The number of the element type is absent or has no counterpart.
     #[error("element type {0} is not supported")]
     DType(i32),
-    /// A negative extent.
+    /// An extent is negative.
     #[error("{0} is not an extent")]
     Extent(i64),
     /// The elements are in another file.
@@ -31,29 +31,29 @@ pub enum TensorError {
     /// The message is a part of a larger tensor.
     #[error("the tensor is a segment of a larger one, which is not supported")]
     Segment,
-    /// The elements are in a field that is not for the element type, or in two.
+    /// The elements are in a field that does not belong to the element type, or in two fields.
     #[error("{dtype} elements in {field}, which is not where they belong")]
     Field {
-        /// Element type.
+        /// The element type.
         dtype: DType,
         /// The field that must be empty.
         field: &'static str,
     },
-    /// An element that the element type cannot represent.
+    /// The element type cannot represent an element.
     #[error("{value} is not a {dtype}")]
     Range {
-        /// Element type.
+        /// The element type.
         dtype: DType,
         /// The element.
         value: i64,
     },
-    /// A string that is not UTF-8.
+    /// A string is not UTF-8.
     #[error("element {0} is not UTF-8 text")]
     Text(usize),
-    /// The elements are not those of the shape.
+    /// The elements do not fit the shape.
     #[error(transparent)]
     Literal(#[from] LiteralError),
-    /// The tensor is to be written, but its elements take too many bytes.
+    /// The elements take too many bytes to be written out.
     #[error("a tensor of shape {0:?} is too large to be written out")]
     TooLarge(Vec<usize>),
 }
@@ -85,17 +85,17 @@ const NUMBERS: &[(DType, i32)] = &[
     (DType::Float8E8M0, 24),
 ];
 
-/// The element type that a number stands for.
+/// Returns the element type for a number of the format.
 pub fn dtype_of(number: i32) -> Option<DType> {
     NUMBERS.iter().find(|r| r.1 == number).map(|r| r.0)
 }
 
-/// The number of an element type; `None` if ONNX does not have it.
+/// Returns the number of an element type; `None` if ONNX does not have the type.
 pub fn number_of(dtype: DType) -> Option<i32> {
     NUMBERS.iter().find(|r| r.0 == dtype).map(|r| r.1)
 }
 
-/// Reads a file that holds one tensor, as the test data of models do (`.pb`).
+/// Reads a file that holds a single tensor, such as the test data of models (`.pb`).
 ///
 /// Cost: linear in the bytes.
 ///
@@ -106,18 +106,19 @@ pub fn read_tensor(bytes: Bytes) -> Result<Literal, TensorError> {
     literal_of(&TensorProto::decode(bytes)?)
 }
 
-/// The bytes of a file that holds one tensor.
+/// Returns the bytes of a file that holds a single tensor.
 ///
 /// # Errors
-/// If ONNX does not have the element type, or the elements take more than protocol buffers can hold.
+/// If ONNX does not have the element type, or the elements take more bytes than protocol buffers
+/// can hold.
 pub fn write_tensor(literal: &Literal) -> Result<Vec<u8>, TensorError> {
     Ok(tensor_of(literal, i32::MAX as u64)?.encode_to_vec())
 }
 
-/// The constant that a message holds. Raw data is shared with the message, not copied.
+/// Returns the constant of a message. Raw data is shared with the message, not copied.
 ///
 /// # Errors
-/// If the message is malformed, or holds something that the IR has no counterpart for.
+/// If the message is malformed, or holds something that has no counterpart in the IR.
 pub fn literal_of(tensor: &TensorProto) -> Result<Literal, TensorError> {
     let number = tensor.data_type.unwrap_or(0);
     let dtype = dtype_of(number).ok_or(TensorError::DType(number))?;
@@ -172,7 +173,7 @@ enum Home {
     String,
 }
 
-/// Where the elements of `tensor` are, after a check that they are nowhere else.
+/// Returns the field that holds the elements of `tensor`, after a check that all others are empty.
 fn home_field(tensor: &TensorProto, dtype: DType) -> Result<Home, TensorError> {
     let typed = match dtype {
         DType::Float32 | DType::Complex64 => Home::Float,
@@ -213,15 +214,16 @@ fn from_parts<T: Copy, const N: usize>(parts: &[T], encode: impl Fn(T) -> [u8; N
     out.into()
 }
 
-/// The elements of the types of at most 32 bits. Each number is one element, or one byte of two 4-bit elements; types
-/// without a sign of their own (floats among them) are stored by their bits.
+/// Returns the elements of types of at most 32 bits. Each number is an element, or a byte of two
+/// 4-bit elements. Types other than signed integers, such as floats, are stored by their bits.
 fn from_int32s(numbers: &[i32], dtype: DType) -> Result<Bytes, TensorError> {
     let width = dtype.bits().div_ceil(8);
     let bits = 8 * width as u32;
     let mut out = Vec::with_capacity(numbers.len() * width);
     for &n in numbers {
         let n = if dtype == DType::Bool { i32::from(n != 0) } else { n };
-        // Writers differ in whether they extend the sign, so both readings of the bits are taken.
+        // Writers differ in whether they extend the sign, so both readings of the bits are
+        // accepted.
         let (low, high) = (-(1i64 << (bits - 1)), 1i64 << bits);
         if !(low..high).contains(&i64::from(n)) {
             return Err(TensorError::Range { dtype, value: i64::from(n) });
@@ -243,10 +245,11 @@ fn from_uint64s(numbers: &[u64], dtype: DType) -> Result<Bytes, TensorError> {
     Ok(out.into())
 }
 
-/// The message that holds a constant: raw data, a splat written out.
+/// Returns the message for a constant. The elements are raw data; a splat is written out.
 ///
 /// # Errors
-/// If ONNX does not have the element type, or the elements take more than `max_bytes`, which nothing allocates then.
+/// If ONNX does not have the element type, or the elements take more than `max_bytes`. These are
+/// not allocated in that case.
 pub fn tensor_of(literal: &Literal, max_bytes: u64) -> Result<TensorProto, TensorError> {
     let mut tensor = without_elements(literal)?;
     if let Some(strings) = literal.as_strings() {
@@ -261,7 +264,7 @@ pub fn tensor_of(literal: &Literal, max_bytes: u64) -> Result<TensorProto, Tenso
     Ok(tensor)
 }
 
-/// The message of a constant whose elements are in another file; `place` says where.
+/// Returns the message for a constant whose elements are in another file, at the location `place`.
 pub(crate) fn external_tensor_of(
     literal: &Literal,
     place: Vec<StringStringEntryProto>,

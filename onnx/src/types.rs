@@ -1,4 +1,4 @@
-//! Types between ONNX and the IR.
+//! Conversion of types between ONNX and the IR.
 
 use anfora_ir::{Context, Dim, DimId, Literal, SymbolId, Type, TypeId};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -9,20 +9,21 @@ use crate::proto::type_proto::{Tensor, Value};
 use crate::proto::{TensorProto, TensorShapeProto, TypeProto, ValueInfoProto};
 use crate::tensor::{dtype_of, number_of};
 
-/// The symbolic dimensions of a file: each name is one symbol wherever it stands in an input of the main graph. A name that
-/// stands nowhere there is bound by nothing, and so is unknown here.
+/// The symbolic dimensions of a file. Each name in an input of the main graph is a symbol. A name
+/// that occurs in no input is not bound, so such a dimension is unknown here.
 #[derive(Default)]
 pub(crate) struct FileDims {
     symbols: FxHashMap<String, DimId>,
-    /// Names of symbols that are taken.
+    /// The names of symbols that are in use.
     taken: FxHashSet<String>,
-    /// Symbols whose name in the file is another, as pairs (here, in the file), in order of appearance.
+    /// The symbols whose name in the file differs, as pairs (here, in the file), in order of
+    /// appearance.
     pub(crate) renamed: Vec<(String, String)>,
-    /// The same pairs.
+    /// The same pairs as a map.
     pub(crate) names: SymbolNames,
 }
 
-/// Words that mean something else where a dimension may stand.
+/// Words that have another meaning where a dimension may occur.
 const RESERVED: &[&str] = &[
     "type", "attr", "declare", "def", "private", "let", "dataflow", "output", "fn", "if", "else", "none", "true",
     "false", "shape", "dense", "op", "Tensor", "Any", "min", "max", "mod", "floordiv", "ceildiv", "inf", "nan",
@@ -45,7 +46,8 @@ impl FileDims {
         dim
     }
 
-    /// An extent like that of another function: symbols become symbols of this one.
+    /// Returns an extent like that of another function. Its symbols become symbols of this
+    /// function.
     pub(crate) fn like(&mut self, cx: &mut Context, dim: DimId) -> DimId {
         match *cx.types.dims.get(dim) {
             Dim::Const(_) => dim,
@@ -57,7 +59,7 @@ impl FileDims {
         }
     }
 
-    /// An identifier like `name` that no other symbol has.
+    /// Returns an identifier similar to `name` that no other symbol has.
     fn identifier(&mut self, name: &str) -> String {
         let mut base: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
         if !base.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
@@ -76,16 +78,17 @@ impl FileDims {
     }
 }
 
-/// Whether symbols that a type names are bound by it.
+/// The relation of a type to the symbols that it names.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) enum Binding {
-    /// It is the type of an input of the main graph.
+    /// The type of an input of the main graph, which binds its symbols.
     Binds,
-    /// It is any other type: it may name what the inputs bind.
+    /// Any other type, which may name symbols that the inputs bind.
     Uses,
 }
 
-/// The type that a message states; `Any` for what is not a tensor, or has elements that the IR does not have.
+/// Returns the type that a message states. Returns `Any` for values that are not tensors and for
+/// element types that the IR does not have.
 pub(crate) fn type_of(cx: &mut Context, dims: &mut FileDims, proto: &TypeProto, binding: Binding) -> TypeId {
     let Some(Value::TensorType(tensor)) = &proto.value else { return cx.types.any() };
     let Some(dtype) = dtype_of(tensor.elem_type.unwrap_or(0)) else { return cx.types.any() };
@@ -104,10 +107,10 @@ pub(crate) fn type_of(cx: &mut Context, dims: &mut FileDims, proto: &TypeProto, 
     cx.types.tensor(dtype, &extents)
 }
 
-/// What symbols are called in the file, where that is not their name here.
+/// The names of symbols in the file, where they differ from the names here.
 pub(crate) type SymbolNames = FxHashMap<String, String>;
 
-/// The message that states a type; `None` if ONNX cannot say it.
+/// Returns the message that states a type; `None` if ONNX cannot express it.
 pub(crate) fn proto_of(cx: &Context, names: &SymbolNames, ty: TypeId) -> Option<TypeProto> {
     let Type::Tensor(tensor) = cx.types.get(ty) else { return None };
     let shape =
@@ -116,13 +119,13 @@ pub(crate) fn proto_of(cx: &Context, names: &SymbolNames, ty: TypeId) -> Option<
     Some(TypeProto { value: Some(Value::TensorType(tensor)), denotation: None })
 }
 
-/// The message that states the type of a constant.
+/// Returns the message that states the type of a constant.
 pub(crate) fn literal_message(literal: &Literal) -> TypeProto {
     let dims: Vec<i64> = literal.shape().iter().map(|&d| i64::try_from(d).unwrap_or(i64::MAX)).collect();
     static_message(number_of(literal.dtype()), &dims)
 }
 
-/// The message that states name and type of a constant.
+/// Returns the message that states the name and the type of a constant.
 pub(crate) fn tensor_info(tensor: &TensorProto) -> ValueInfoProto {
     let ty = static_message(tensor.data_type, &tensor.dims);
     ValueInfoProto { name: tensor.name.clone(), r#type: Some(ty), ..ValueInfoProto::default() }
@@ -148,7 +151,8 @@ fn symbol_name(cx: &Context, names: &SymbolNames, symbol: SymbolId) -> String {
     names.get(name).cloned().unwrap_or_else(|| name.to_owned())
 }
 
-/// Returns the kind of value that a message states, if that is not a tensor: there is no such type here.
+/// Returns the kind of value that a message states, if it is a kind without a type here, such as a
+/// sequence.
 pub(crate) fn other_kind(proto: &TypeProto) -> Option<&'static str> {
     match &proto.value {
         Some(Value::SequenceType(_)) => Some("a sequence"),
@@ -160,7 +164,7 @@ pub(crate) fn other_kind(proto: &TypeProto) -> Option<&'static str> {
     }
 }
 
-/// Whether no value is of both types, as far as they are those of tensors.
+/// Returns true if both types are tensor types and no value has both.
 pub(crate) fn contradict(cx: &Context, a: TypeId, b: TypeId) -> bool {
     let (Type::Tensor(a), Type::Tensor(b)) = (cx.types.get(a), cx.types.get(b)) else { return false };
     if a.dtype != b.dtype {
@@ -172,11 +176,12 @@ pub(crate) fn contradict(cx: &Context, a: TypeId, b: TypeId) -> bool {
         || x.iter().zip(y).any(|(&d, &e)| matches!((constant(d), constant(e)), (Some(m), Some(n)) if m != n))
 }
 
-/// Whether a message states nothing about a value that our own message for its type does not: each part of it stands in ours too, or
-/// ours has a number where it has none. Takes as long as the statement is, however large the type.
+/// Returns true if a message states nothing about a value beyond our own message for its type: each
+/// part of it is also in ours, or ours has a number where it states nothing more. The time is
+/// linear in the message, however large the type is.
 pub(crate) fn says_no_more(cx: &Context, names: &SymbolNames, stated: Option<&TypeProto>, ty: TypeId) -> bool {
     let Type::Tensor(ours) = cx.types.get(ty) else { return false };
-    // That nothing is said of a type is worth remembering only where nothing can be said.
+    // A missing statement is only worth preserving if ONNX could state the type.
     let Some(number) = number_of(ours.dtype) else { return false };
     let Some(stated) = stated else { return true };
     let Some(Value::TensorType(stated_tensor)) = &stated.value else { return false };

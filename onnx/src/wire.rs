@@ -1,9 +1,10 @@
 //! A check of a file's bytes before they are decoded.
 //!
-//! One pass over the wire format with an explicit stack, against a table of the format's messages. It refuses
-//! what the decoder would take in silence and lose (fields that this crate does not know), what the decoder would see
-//! too late or not at all (the inside of messages that are decoded when it is their turn), and nesting past the
-//! limit of 100 messages that protocol buffer readers have. Its errors name the message, the field and the byte.
+//! The check is a single pass over the wire format with an explicit stack and a table of the
+//! format's messages. It refuses fields that this crate does not know, which the decoder would
+//! silently drop, faults inside messages that are decoded later, and nesting beyond the limit of
+//! 100 messages that protocol buffer readers have. Its errors name the message, the field and the
+//! byte.
 
 use std::fmt;
 
@@ -16,53 +17,53 @@ use Kind::{
 };
 use Payload::{Blob, Doubles, Float, Floats, Int, Ints, LazyMessage, Message};
 
-/// How deep messages may nest below the root.
+/// The deepest nesting of messages below the root.
 pub const MAX_DEPTH: usize = 100;
 
-/// What to do with a field that the format, as far as this crate knows it, does not define.
+/// The treatment of fields that the format does not define, as far as this crate knows.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum UnknownFields {
-    /// It is an error: the field may mean something, and would be lost.
+    /// An unknown field is an error, since it may have a meaning that would be lost.
     #[default]
     Refuse,
-    /// It is left out.
+    /// An unknown field is dropped.
     Drop,
 }
 
-/// Why bytes are not a model.
+/// The reason why bytes are not a model, and the place.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("at byte {offset}, in {place}: {problem}")]
 pub struct WireError {
-    /// The byte where the field starts.
+    /// The offset of the field's first byte.
     pub offset: usize,
     /// The message, and the field if it is known.
     pub place: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: WireProblem,
 }
 
-/// What is wrong with a field.
+/// A problem with a field.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WireProblem {
     /// The message ends inside the field.
     #[error("the message ends in the middle of a field")]
     Truncated,
-    /// A number of more than 64 bits.
+    /// A number has more than 64 bits.
     #[error("a variable-length number is too long")]
     LongNumber,
-    /// Field number 0, or one past the format's limit.
+    /// The field number is 0 or beyond the format's limit.
     #[error("{0} is not a field tag")]
     BadTag(u64),
-    /// The field is not encoded as its type is.
+    /// The encoding of the field does not match its type.
     #[error("the field has wire type {0}, which its type does not allow")]
     WireType(u8),
     /// The format does not define the field.
     #[error("the field number {0} is not known (it belongs to a later version of the format, or the file is damaged)")]
     UnknownField(u32),
-    /// A field that holds one message comes twice.
+    /// A field that holds a single message occurs twice.
     #[error("the field comes twice")]
     Twice,
-    /// Too many messages in one another.
+    /// Messages are nested too deep.
     #[error("messages are nested more than {MAX_DEPTH} deep")]
     TooDeep,
 }
@@ -99,23 +100,23 @@ enum Kind {
     SimpleSharded,
 }
 
-/// How a field's value is encoded.
+/// The encoding of a field's value.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Payload {
-    /// A number of variable length.
+    /// A variable-length number.
     Int,
-    /// A list of such numbers, packed or one by one.
+    /// A list of variable-length numbers, packed or separate.
     Ints,
-    /// Four bytes.
+    /// A number of four bytes.
     Float,
-    /// A list of them, packed or one by one.
+    /// A list of numbers of four bytes, packed or separate.
     Floats,
-    /// A list of eight bytes each, packed or one by one.
+    /// A list of numbers of eight bytes, packed or separate.
     Doubles,
     /// Bytes or text.
     Blob,
     Message(Kind),
-    /// A message that is decoded when it is its turn, of which the decoder takes the last occurrence only.
+    /// A message that is decoded later. The decoder takes only its last occurrence.
     LazyMessage(Kind),
 }
 
@@ -296,17 +297,17 @@ impl Kind {
 
 struct Frame {
     kind: Kind,
-    /// Where the message ends.
+    /// The offset at which the message ends.
     end: usize,
-    /// The lazy fields that have come, a bit each.
+    /// The lazy fields that have occurred, as a bit set.
     seen: u32,
 }
 
-/// Where the scan stands.
+/// The position of the scan.
 struct Scan<'a> {
     bytes: &'a [u8],
     pos: usize,
-    /// Where the field in hand starts.
+    /// The offset at which the current field starts.
     field_start: usize,
 }
 
@@ -319,7 +320,7 @@ impl Scan<'_> {
         WireError { offset: self.field_start, place, problem }
     }
 
-    /// A number of variable length that ends before `end`.
+    /// Reads a variable-length number that ends before `end`.
     fn varint(&mut self, end: usize) -> Result<u64, WireProblem> {
         let mut value = 0u64;
         for shift in (0..70).step_by(7) {
@@ -339,7 +340,7 @@ impl Scan<'_> {
         Err(WireProblem::LongNumber)
     }
 
-    /// Passes over `n` bytes; the end of them.
+    /// Skips `n` bytes and returns the offset of their end.
     fn skip(&mut self, n: u64, end: usize) -> Result<usize, WireProblem> {
         match usize::try_from(n).ok().and_then(|n| self.pos.checked_add(n)) {
             Some(p) if p <= end => {
@@ -350,8 +351,8 @@ impl Scan<'_> {
         }
     }
 
-    /// Passes over a value of a wire type that nests nothing. For a delimited one, leaves the position at its first
-    /// byte and returns its end.
+    /// Skips a value of a wire type without nesting. For a delimited value, stops at its first byte
+    /// and returns its end.
     fn value(&mut self, wire: u8, end: usize) -> Result<Option<usize>, WireProblem> {
         match wire {
             0 => self.varint(end).map(|_| None),
@@ -369,43 +370,43 @@ impl Scan<'_> {
     }
 }
 
-/// What the check has seen.
+/// A summary of a checked message.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct WireSummary {
-    /// The first byte that speaks of data in another file.
+    /// The offset of the first field about data in another file.
     pub external_data: Option<usize>,
-    /// How many nodes the model's graph has, without those in the graphs of its nodes.
+    /// The number of nodes of the model's graph, without those in the graphs of its nodes.
     pub nodes: usize,
-    /// How many statements about its values.
+    /// The number of statements about values of the model's graph.
     pub value_infos: usize,
-    /// How many initializers.
+    /// The number of initializers of the model's graph.
     pub initializers: usize,
 }
 
-/// Checks that `bytes` are the encoding of a model whose every field is known.
+/// Checks that `bytes` are the encoding of a model and that all its fields are known.
 ///
 /// Takes constant memory.
 ///
 /// Cost: linear in the bytes.
 ///
 /// # Errors
-/// The first byte where they are not.
+/// If they are not. The error names the first byte at fault.
 pub fn check(bytes: &[u8], unknown: UnknownFields) -> Result<WireSummary, WireError> {
     check_message(bytes, Model, unknown)
 }
 
-/// Like [`check`], of the encoding of a tensor.
+/// Checks that `bytes` are the encoding of a tensor and that all its fields are known.
 ///
 /// Cost: linear in the bytes.
 ///
 /// # Errors
-/// The first byte where they are not.
+/// If they are not. The error names the first byte at fault.
 pub fn check_tensor(bytes: &[u8], unknown: UnknownFields) -> Result<WireSummary, WireError> {
     check_message(bytes, Tensor, unknown)
 }
 
-/// The messages that a field of a checked message holds, and what there is around them: a message of the same kind without that field,
-/// in pieces.
+/// Splits a checked message. Returns the messages in a field, and the remaining pieces, which form
+/// a message of the same kind without that field.
 pub(crate) fn split(bytes: &Bytes, field: u32) -> Result<(Vec<Bytes>, Vec<Bytes>), WireError> {
     let mut scan = Scan { bytes, pos: 0, field_start: 0 };
     let (mut messages, mut pieces) = (Vec::new(), Vec::new());
@@ -430,7 +431,7 @@ pub(crate) fn split(bytes: &Bytes, field: u32) -> Result<(Vec<Bytes>, Vec<Bytes>
     Ok((messages, pieces))
 }
 
-/// Whether a graph that was checked has data in another file.
+/// Returns true if a checked graph has data in another file.
 pub(crate) fn graph_has_external_data(bytes: &[u8]) -> bool {
     check_message(bytes, Graph, UnknownFields::Drop).is_ok_and(|s| s.external_data.is_some())
 }

@@ -1,4 +1,5 @@
-//! How much memory import and export take beyond the file, counted by the allocator: linear in the file, and next to nothing for the elements of constants.
+//! The memory that import and export take in addition to the file, counted by the allocator. It is
+//! linear in the file, and almost none of it is for the elements of constants.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use rustc_hash::FxHashMap;
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// What is allocated at most during `work` beyond what was before.
+/// Returns the peak of the memory that `work` allocates, and its result.
 fn peak<T>(work: impl FnOnce() -> T) -> (usize, T) {
     let before = ALLOCATOR.current_usage();
     ALLOCATOR.reset_peak_usage();
@@ -50,7 +51,8 @@ fn file(mut graph: GraphProto) -> Bytes {
     ModelProto { ir_version: Some(8), opset_import: vec![opset], graph, ..ModelProto::default() }.encode_to_vec().into()
 }
 
-/// A chain of `n` nodes, every third kept as it is, every fourth with a constant of its own.
+/// Returns a chain of `n` nodes. Every third is kept unchanged; every fourth has a constant of its
+/// own.
 fn chain(n: usize) -> Bytes {
     let mut graph = GraphProto { input: vec![float("x", &[4])], ..GraphProto::default() };
     let mut last = "x".to_string();
@@ -87,7 +89,8 @@ fn weights(extents: &[i64], tensors: Vec<TensorProto>) -> Bytes {
     file(graph)
 }
 
-/// `n` functions of one node, each called by the main graph, or by the function before it.
+/// Returns `n` functions of a single node each, called by the main graph or by the previous
+/// function.
 fn functions(n: usize, form: Calls) -> Bytes {
     let import =
         |domain: &str, version| OperatorSetIdProto { domain: Some(domain.to_string()), version: Some(version) };
@@ -130,7 +133,7 @@ fn functions(n: usize, form: Calls) -> Bytes {
     model.encode_to_vec().into()
 }
 
-/// Who calls functions.
+/// The callers of functions.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Calls {
     None,
@@ -138,10 +141,10 @@ enum Calls {
     Chain,
 }
 
-/// One function: tests of one program share the allocator.
+/// A single test, since all tests of a program share the allocator.
 #[test]
 fn memory_is_linear_in_the_file() {
-    // The length of a file, and what its import and its export take.
+    // The length of a file, and the memory that its import and its export take.
     let nodes = |n: usize| {
         let bytes = chain(n);
         let length = bytes.len();
@@ -158,7 +161,7 @@ fn memory_is_linear_in_the_file() {
     };
     let [_, few_in, few_out] = nodes(10_000);
     let [length, in_each, out_each] = nodes(40_000);
-    // Tables grow by doubling, so that one size may have more room than it needs.
+    // Tables grow by doubling, so at one of the sizes they may have more unused space.
     assert!(in_each <= 1.6 * few_in && out_each <= 1.6 * few_out, "more for more");
     assert!(in_each <= 20.0 * length, "{in_each} bytes a node for import");
     assert!(out_each <= 24.0 * length, "{out_each} bytes a node for export");
@@ -173,9 +176,10 @@ fn memory_is_linear_in_the_file() {
         println!("{count} functions, calls: {form:?}: {} bytes in the file, {each} for import each", length / count);
         let in_module = if form == Calls::None { 0 } else { count };
         assert_eq!(imported.module.functions().count(), in_module + 1);
-        // In a chain all callers wait, each half built, for the last function: what types a call gives is
-        // known only once the nodes before it are imported. Beside its function each then has its open
-        // graph, its names in scope, its extents and what is left of its message.
+        // In a chain, all callers wait for the last function, each half built: the result types of
+        // a call are known only after the nodes before it are imported. Besides its function, each
+        // caller then holds its open graph, its names in scope, its extents and the rest of its
+        // message.
         let most = if form == Calls::Chain { 4096 } else { 1536 };
         assert!(each <= most, "{each} bytes a function, calls: {form:?}");
     }
@@ -187,7 +191,7 @@ fn memory_is_linear_in_the_file() {
         let literal = Literal::from_elements(&[EXTENT], &elements).expect("one element an extent");
         let mut tensor = tensor_of(&literal, u64::MAX).expect("it is a tensor");
         let raw = tensor.raw_data.take().expect("it has elements").to_vec();
-        // They differ, so that they are not one literal.
+        // The tensors differ, so that they are not a single literal.
         tensor.raw_data = Some([(i as f32).to_le_bytes().as_slice(), &raw[4..]].concat().into());
         TensorProto { name: Some(format!("w{i}")), ..tensor }
     });
@@ -210,12 +214,12 @@ fn memory_is_linear_in_the_file() {
     assert!(taken < few, "import from another file takes {taken} bytes");
     assert!(again.module.to_string() == imported.module.to_string(), "it comes back as it was");
 
-    // What a file claims is not what it holds: nothing is allocated for it.
+    // A file may claim more elements than it holds: nothing is allocated for the claim.
     let vast =
         TensorProto { dims: vec![1 << 40], data_type: Some(1), name: Some("w".into()), ..TensorProto::default() };
     let (taken, refused) = peak(|| import(weights(&[1], vec![vast]), &ImportOptions::default()).is_err());
     assert!(refused && taken < few, "{taken} bytes for an empty tensor of 2^40 elements");
-    // Small messages, of which there are many to a byte.
+    // Small messages, with many per byte.
     let graph = GraphProto { node: vec![NodeProto::default(); 100_000], ..GraphProto::default() };
     let bytes = file(graph);
     let length = bytes.len();

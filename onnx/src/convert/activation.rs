@@ -6,13 +6,13 @@ use crate::export::NodeExport;
 use crate::import::{Kept, NodeImport};
 use crate::proto::AttributeType;
 
-/// An operator of which all attributes are floats.
+/// An operator whose attributes are all floats.
 struct Activation {
     onnx: &'static str,
     since: i64,
     native: &'static str,
     attributes: &'static [(&'static str, AttributeType)],
-    /// The values of the attributes where they are left out.
+    /// The values of attributes that are left out.
     defaults: &'static [f32],
 }
 
@@ -70,7 +70,7 @@ pub(super) fn register(table: &mut Conversions) {
     );
 }
 
-/// The names of the attributes of the operator that an activation function is here, with their defaults there.
+/// Returns the names of the attributes of the activation `native`, with their defaults in ONNX.
 fn attributes_of(native: &str) -> impl Iterator<Item = (&'static str, f32)> + use<> {
     let found = ACTIVATIONS.iter().find(|a| a.native == native);
     found.into_iter().flat_map(|a| a.attributes.iter().zip(a.defaults).map(|(&(name, _), &default)| (name, default)))
@@ -87,7 +87,7 @@ fn import_activation(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     n.call(operands, attrs)
 }
 
-/// An attribute that has its default is left out.
+/// Writes an activation. Attributes with their default value are left out.
 fn export_activation(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let mut attributes = Vec::new();
     for (name, default) in attributes_of(n.native()) {

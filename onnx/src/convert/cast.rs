@@ -36,7 +36,7 @@ fn import_cast(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     cast(n, operands, dtype)
 }
 
-/// Only the element type of the second operand counts.
+/// Imports `CastLike`. Only the element type of the second operand matters.
 fn import_cast_like(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let (x, dtype) = (n.required(0)?, n.dtype(1)?);
     cast(n, vec![x], dtype)
@@ -60,7 +60,7 @@ fn import_bitcast(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     n.call(operands, vec![("dtype", dtype)])
 }
 
-/// The element type that the attribute `to` says.
+/// Returns the element type that the attribute `to` states.
 fn stated_dtype(n: &NodeImport<'_, '_>) -> Result<DType, Kept> {
     let to = n.needed("to", n.int("to"))?;
     let dtype = i32::try_from(to).ok().and_then(dtype_of);

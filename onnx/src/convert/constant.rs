@@ -1,4 +1,4 @@
-//! Constants, and values that are made of nothing but their shape.
+//! Constants, and values that are made from their shape alone.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::proto::{AttributeProto, AttributeType};
 use crate::sparse;
 use crate::tensor::{TensorError, literal_of, tensor_of};
 
-/// The version that brought the operator that makes a tensor of one number.
+/// The version that brought `ConstantOfShape`, which makes a tensor of one repeated number.
 pub(crate) const FILL_SINCE: i64 = 9;
 
 pub(super) fn register(table: &mut Conversions) {
@@ -85,7 +85,8 @@ fn import_constant(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     Ok(Lowered::Constant(literal))
 }
 
-/// The attribute of a `Constant` node that holds a constant: of the given name, if that can, else as a tensor.
+/// Returns the attribute of a `Constant` node for a literal. It has the given name if an attribute
+/// of that name can hold the literal; otherwise it holds a tensor.
 pub(crate) fn constant_attribute(name: &str, literal: &Literal) -> Result<AttributeProto, TensorError> {
     let first_float = || literal.as_scalar::<f32>().filter(|_| literal.rank() == 0);
     let first_int = || literal.as_scalar::<i64>().filter(|_| literal.rank() == 0);
@@ -135,7 +136,7 @@ fn value_attribute(literal: &Literal) -> Result<AttributeProto, TensorError> {
 
 fn import_identity(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     match n.operand_count() {
-        // What a function is not given is left out under its other name, too.
+        // A function parameter that is left out stays left out under a second name.
         1 if n.is_named(0) => Ok(Lowered::Operand(n.operands()[0])),
         1 => n.required(0).map(Lowered::Operand),
         more => Err(Kept::because(format!("it has {more} inputs"))),
@@ -158,7 +159,8 @@ fn import_full(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     n.call(operands, vec![("value", value)])
 }
 
-/// The 16-bit floats are counted in float32, as ours are; others are not affected by what is said about it.
+/// Imports `Range`. ONNX computes 16-bit floats in float32, as our operator does; `stash_type` does
+/// not affect other types.
 fn import_range(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     const FLOAT: i64 = 1;
     let is_half = matches!(n.dtype(0)?, DType::Float16 | DType::BFloat16);
@@ -168,7 +170,8 @@ fn import_range(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     }
     let mut operands = n.all_operands()?;
     for (i, operand) in operands.iter_mut().enumerate() {
-        // Runtimes take a tensor of one element too, and such files exist; the format does not.
+        // The format requires rank 0. Runtimes also take tensors of one element, and such files
+        // exist.
         if n.static_shape(i).is_ok_and(|shape| !shape.is_empty() && shape.iter().all(|&e| e == 1)) {
             let rank_0 = n.constant(Literal::from_elements(&[0], &[] as &[i64]).expect("there is no element"));
             *operand = n.step("reshape", &[*operand, rank_0], &[])?;
@@ -200,12 +203,12 @@ fn export_filled(n: &mut NodeExport<'_>, number: i64) -> Result<(), ExportProble
     fill(n, shape, &value)
 }
 
-/// A small integer as a rank-0 tensor.
+/// Returns a small integer as a rank-0 tensor.
 fn number_literal(dtype: DType, number: i64) -> Option<Literal> {
     let bytes: Vec<u8> = match dtype {
         DType::Float32 => (number as f32).to_le_bytes().to_vec(),
         DType::Float64 => (number as f64).to_le_bytes().to_vec(),
-        // 0 and 1, by their bits.
+        // The bits of 0 and 1.
         DType::Float16 => if number == 0 { 0u16 } else { 0x3c00 }.to_le_bytes().to_vec(),
         DType::BFloat16 => if number == 0 { 0u16 } else { 0x3f80 }.to_le_bytes().to_vec(),
         d if d.has_kernels() => number.to_le_bytes().to_vec(),

@@ -1,4 +1,5 @@
-//! `If`. The importer and the exporter know by themselves how blocks become graphs; the row says for which versions.
+//! `If`. The importer and the exporter convert blocks and graphs themselves; the row only states
+//! the versions.
 
 use super::{BRANCHES, Conversion, Conversions, OPSETS};
 use crate::import::Kept;

@@ -1,4 +1,5 @@
-//! Since which version an operator has an element type, where that is not its first: the schemas of the PyPI package `onnx` 1.23
+//! The first version in which an operator takes an element type, if that is not the operator's
+//! first version. The data is from the schemas of the PyPI package `onnx` 1.23
 //! (`onnx.defs.get_all_schemas_with_history`), for versions from 7 on.
 
 use std::sync::LazyLock;
@@ -6,7 +7,7 @@ use std::sync::LazyLock;
 use anfora_ir::DType;
 use rustc_hash::FxHashMap;
 
-/// What an element type is asked of.
+/// The side of an operator whose element type is looked up.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
     /// The first input.
@@ -15,14 +16,14 @@ pub(crate) enum Place {
     Output,
 }
 
-/// Since which version an operator has elements of a type.
+/// The first version in which an operator takes an element type.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Since {
-    /// Since it is there, or nothing is known of it.
+    /// The first version of the operator, or no version is known.
     First,
-    /// Since this version.
+    /// This version.
     Version(i64),
-    /// No version has them.
+    /// No version takes the element type.
     Never,
 }
 
@@ -48,11 +49,11 @@ const SIGNED: u32 = INT8 | INT16 | INT32 | INT64;
 const UNSIGNED: u32 = UINT8 | UINT16 | UINT32 | UINT64;
 const BYTES: u32 = INT8 | UINT8;
 const INTEGERS: u32 = SMALL | WIDE;
-/// Without bfloat16, which came later.
+/// Floats without bfloat16, which was added later.
 const FLOATS: u32 = FLOAT16 | FLOAT32 | FLOAT64;
 const HALVES: u32 = FLOAT16 | BFLOAT16;
 const NUMBERS: u32 = INTEGERS | FLOATS;
-/// Everything but bfloat16.
+/// All types but bfloat16.
 const OLD: u32 = BOOL | NUMBERS;
 const COMPUTED: u32 = OLD | BFLOAT16;
 
@@ -60,7 +61,8 @@ const BOTH: &[Place] = &[Place::Input, Place::Output];
 const INPUT: &[Place] = &[Place::Input];
 const OUTPUT: &[Place] = &[Place::Output];
 
-/// Where, the sets of types with the versions that added them (0 for the first), and the operators.
+/// The sides, the sets of types with the version that added each (0 for the first version), and the
+/// operators.
 type Row = (&'static [Place], &'static [(i64, u32)], &'static [&'static str]);
 
 #[rustfmt::skip]
@@ -131,7 +133,7 @@ static BY_OPERATOR: LazyLock<FxHashMap<&'static str, Vec<&'static Row>>> = LazyL
     rows
 });
 
-/// Since which version the operator has elements of the type there.
+/// Returns the first version in which an operator takes elements of a type at `place`.
 pub(crate) fn since(onnx: &str, place: Place, dtype: DType) -> Since {
     let bit = 1u32.checked_shl(dtype as u32).unwrap_or(0);
     if bit & COMPUTED == 0 {

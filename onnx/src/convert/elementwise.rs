@@ -12,7 +12,8 @@ use crate::export::NodeExport;
 use crate::import::{Kept, NodeImport};
 use crate::proto::AttributeType;
 
-/// Operators with the same operands and results on both sides, and the version that brought each.
+/// Operators with the same operands and results in ONNX and here, with the version that brought
+/// each.
 const DIRECT: &[(&str, i64, &str)] = &[
     ("Add", 7, "add"),
     ("Sub", 7, "subtract"),
@@ -91,7 +92,7 @@ pub(super) fn register(table: &mut Conversions) {
             .import(import_isinf)
             .export(export_isinf)
             .attributes(&[("detect_negative", AttributeType::Int), ("detect_positive", AttributeType::Int)]),
-        // Operators of ours that are written as several nodes.
+        // Our operators that are written as several nodes.
         Conversion::new("Not", OPSETS, "not_equal").export(export_not_equal),
         Conversion::new("Mul", OPSETS, "square").export(export_square),
         Conversion::new("Reciprocal", OPSETS, "rsqrt").export(export_rsqrt),
@@ -102,7 +103,8 @@ pub(super) fn register(table: &mut Conversions) {
     }
 }
 
-/// Of one operand it is that operand, and of two our operators have one of their own.
+/// Imports an operator of any number of operands. A single operand is the result itself; for two
+/// operands there is an operator of two operands.
 fn import_nary(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let operands = n.all_operands()?;
     let two = match n.native() {
@@ -119,7 +121,7 @@ fn import_nary(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     }
 }
 
-/// Since version 12, the elements of both operands may be of different types.
+/// Writes `power`. Operands of different element types need version 12.
 fn export_power(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     if n.dtype(0) != n.dtype(1) || !n.dtype(0).is_some_and(DType::is_float) {
         n.needs_opset(12)?;
@@ -130,7 +132,7 @@ fn export_power(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     export_direct(n)
 }
 
-/// Before version 11 the bounds are attributes, and never left out.
+/// Imports `Clip`. Before version 11 the bounds are attributes and have default values.
 fn import_clip(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     if n.opset() >= 11 {
         if let Some(a) = n.node_attributes().first() {
@@ -192,7 +194,7 @@ fn export_clip(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-/// The value of a constant of one float, if it is a float32.
+/// Returns the value of a constant of one float, if float32 holds it exactly.
 fn float_of(literal: &Literal) -> Option<f32> {
     if literal.element_count() != 1 {
         return None;
@@ -208,7 +210,7 @@ fn float_of(literal: &Literal) -> Option<f32> {
     }
 }
 
-/// Signed integers came with version 28.
+/// Imports `BitShift`. Signed integers came with version 28.
 fn import_shift(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     if n.opset() < 28 && !n.dtype(0)?.is_unsigned() {
         return n.unknown_elements(0);
@@ -242,7 +244,7 @@ fn import_mod(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     }
 }
 
-/// Before version 8 the operands had one shape.
+/// Writes `maximum` or `minimum`. Before version 8 both operands must have the same shape.
 fn export_extreme(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     if n.tensor(0).map(|t| &t.shape) != n.tensor(1).map(|t| &t.shape) {
         n.needs_opset(8)?;
@@ -263,7 +265,8 @@ fn export_floor_mod(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     export_direct(n)
 }
 
-/// Integers are whole already, and the format has no such operator for them.
+/// Writes a rounding. Integers are already whole, and the format has no such operator for them, so
+/// they are written as `Identity`.
 fn export_rounding(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let op = if n.dtype(0).is_some_and(DType::is_float) { n.onnx() } else { "Identity" };
     let inputs = n.operands()?;
@@ -271,7 +274,7 @@ fn export_rounding(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-/// The signs of infinity for which `IsInf` tests.
+/// The attributes of `IsInf` that say for which signs of infinity it tests.
 const SIGNS: [&str; 2] = ["detect_negative", "detect_positive"];
 
 fn import_isinf(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {

@@ -1,5 +1,5 @@
-//! Values of extents that are computed from symbolic dimensions: nodes that ask the inputs for
-//! their shapes, and compute with those.
+//! Extents that are computed from symbolic dimensions: nodes that read the shapes of the inputs and
+//! compute with them.
 
 use anfora_ir::{Attr, Dim, DimId, DimOp, EntityId, Literal, Term};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -31,8 +31,7 @@ pub(super) fn shape_tensor(n: &mut NodeExport<'_>) -> Result<String, ExportProbl
     })
 }
 
-/// Returns the names of tensors that make up the attribute `shape`, one after the other: at least
-/// one.
+/// Returns the names of at least one tensor; their concatenation is the attribute `shape`.
 fn entries(n: &mut NodeExport<'_>) -> Result<Vec<String>, ExportProblem> {
     let cx = n.cx();
     let Some(Attr::Shape(dims)) = n.attrs().raw("shape") else {
@@ -40,7 +39,7 @@ fn entries(n: &mut NodeExport<'_>) -> Result<Vec<String>, ExportProblem> {
     };
     let mut computed = Computed { of_dim: FxHashMap::default(), of_number: FxHashMap::default() };
     let mut entries = Vec::new();
-    // Numbers that stand side by side are one constant.
+    // Adjacent numbers become one constant.
     let mut numbers: Vec<i64> = Vec::new();
     for &dim in dims {
         match cx.types.dims.as_constant(dim) {
@@ -63,15 +62,15 @@ fn constant(n: &mut NodeExport<'_>, numbers: &[i64]) -> Result<String, ExportPro
     n.own_constant(&Literal::from_elements(&[numbers.len()], numbers).map_err(TensorError::from)?)
 }
 
-/// The names of what was computed for one call: tensors of one int64 each.
+/// The names of the tensors that were computed for one call. Each tensor holds one int64.
 struct Computed {
     of_dim: FxHashMap<DimId, String>,
     of_number: FxHashMap<i64, String>,
 }
 
 impl Computed {
-    /// Returns the name of the tensor for a dimension. Parts of a dimension have smaller ids, and
-    /// so are computed first.
+    /// Returns the name of the tensor for a dimension. The parts of a dimension have smaller ids,
+    /// so they are computed first.
     fn dimension(&mut self, n: &mut NodeExport<'_>, dim: DimId) -> Result<String, ExportProblem> {
         let dims = &n.cx().types.dims;
         let mut parts: FxHashSet<DimId> = FxHashSet::default();
@@ -139,8 +138,8 @@ impl Computed {
     }
 }
 
-/// Writes an operation on two dimensions. `Div` truncates, so that what it divides is made a
-/// multiple of the divisor first; `Mod` has the sign of the divisor.
+/// Writes an operation on two dimensions. `Div` truncates, so the dividend is first made a multiple
+/// of the divisor; `Mod` has the sign of the divisor.
 fn operation(n: &mut NodeExport<'_>, op: DimOp, a: String, b: String) -> Result<String, ExportProblem> {
     Ok(match op {
         DimOp::Mod => {

@@ -45,7 +45,8 @@ pub(super) fn register(table: &mut Conversions) {
     }
 }
 
-/// An attribute that is one of some words: its name in ONNX and in our operators, its default, and its values with the versions that know them.
+/// An attribute with a fixed set of values: its name in ONNX, its name in our operators, its
+/// default, and its values with the first and the last version that knows each.
 struct Choice {
     onnx: &'static str,
     native: &'static str,
@@ -93,7 +94,7 @@ const ASPECT_RATIO: Choice = Choice {
 const CROP: &str = "tf_crop_and_resize";
 
 impl Choice {
-    /// The value that a node has.
+    /// Returns the value of the attribute of a node, or the default.
     fn of_node(&self, n: &NodeImport<'_, '_>) -> Result<&'static str, Kept> {
         if n.attribute(self.onnx).is_none() {
             return Ok(self.default);
@@ -106,13 +107,13 @@ impl Choice {
         }
     }
 
-    /// The attribute of a call, if it is stated.
+    /// Returns the attribute for a call; `None` if the node does not state it.
     fn import(&self, n: &mut NodeImport<'_, '_>) -> Result<Option<(&'static str, AttrId)>, Kept> {
         let value = self.of_node(n)?;
         Ok(n.attribute(self.onnx).is_some().then(|| (self.native, n.cx().str_attr(value))))
     }
 
-    /// The attribute of a node, if that of the call is stated.
+    /// Returns the attribute for a node; `None` if the call does not state it.
     fn export(&self, n: &NodeExport<'_>) -> Result<Option<AttributeProto>, ExportProblem> {
         if n.attrs().raw(self.native).is_none() {
             return Ok(None);
@@ -133,13 +134,13 @@ impl Choice {
 fn is_weighted(n: &mut NodeImport<'_, '_>) -> Result<bool, Kept> {
     let is_weighted = METHOD.of_node(n)? != METHOD.default;
     if is_weighted {
-        // How results are rounded to integers is left open.
+        // The format does not define how results are rounded to integers.
         n.float_dtype(0)?;
     }
     Ok(is_weighted)
 }
 
-/// `Upsample`, and the first version of `Resize`: by scales, from the corner on.
+/// Imports `Upsample` and the first version of `Resize`, which scale from the corner.
 fn import_by_scales(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let x = n.required(0)?;
     let (scales, known) = match n.attribute("scales") {
@@ -158,7 +159,8 @@ fn import_by_scales(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let shrinks = known.map(|s| s.iter().any(|&s| s < 1.0));
     let is_weighted = is_weighted(n)?;
     match shrinks {
-        // Where an axis shrinks, the first version of `Resize` does not say which element is the nearest.
+        // For an axis that shrinks, the first version of `Resize` does not define which element is
+        // the nearest.
         None if n.opset() == 10 && !is_weighted => return Err(Kept::because("its scales are not constant")),
         Some(true) if n.opset() < 10 || !is_weighted => return Err(Kept::because("a scale is less than 1")),
         _ => {}
@@ -201,7 +203,7 @@ fn export_by_scales(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-/// That a node of this version can say what is asked of the call.
+/// Checks that nodes of this version can express the attributes of the call.
 fn check_newer(n: &NodeExport<'_>) -> Result<(), ExportProblem> {
     let attrs = n.attrs();
     if attrs.ints("axes").is_some() || attrs.bool("antialias") == Some(true) {
@@ -210,7 +212,8 @@ fn check_newer(n: &NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-/// Whether an operand has no elements, as the size that is not used may have.
+/// Returns true if an operand is known to have no elements. Scales or sizes that are not used may
+/// be empty.
 fn is_empty(n: &mut NodeImport<'_, '_>, i: usize) -> bool {
     n.static_shape(i).is_ok_and(|s| s.contains(&0))
 }
@@ -266,7 +269,7 @@ fn import_resize(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     Ok(Lowered::Call { op: "image.crop_and_resize".into(), operands: vec![x, size, roi], attrs })
 }
 
-/// The attributes that both operators of ours have.
+/// Returns the attributes that both of our resizing operators have.
 fn common_attributes(n: &NodeExport<'_>) -> Result<Vec<AttributeProto>, ExportProblem> {
     check_newer(n)?;
     let attrs = n.attrs();
@@ -289,7 +292,8 @@ fn common_attributes(n: &NodeExport<'_>) -> Result<Vec<AttributeProto>, ExportPr
     Ok(attributes)
 }
 
-/// The size where it belongs among the inputs, which begin with the operand and the region.
+/// Appends the size to the inputs at the position of its kind: scales or sizes. The inputs already
+/// hold the operand and the region.
 fn push_size(n: &mut NodeExport<'_>, inputs: &mut Vec<String>) -> Result<(), ExportProblem> {
     let is_scales = n.dtype(1) == Some(DType::Float32);
     if is_scales {
@@ -301,7 +305,8 @@ fn push_size(n: &mut NodeExport<'_>, inputs: &mut Vec<String>) -> Result<(), Exp
     Ok(())
 }
 
-/// The name of an input that is not used: none, or a list without elements where the version asks for one.
+/// Returns the name of an unused input: the empty name, or before version 13 the name of a list
+/// without elements.
 fn left_out(n: &mut NodeExport<'_>, i: usize) -> Result<String, ExportProblem> {
     if n.opset() >= 13 {
         return Ok(String::new());

@@ -1,4 +1,4 @@
-//! Operators that choose elements by what is in operands: indices, conditions, diagonals.
+//! Operators that select elements by the contents of operands: indices, conditions, diagonals.
 
 use anfora_ir::DType;
 
@@ -58,7 +58,8 @@ pub(super) fn register(table: &mut Conversions) {
     }
 }
 
-/// A call on all operands, with one integer attribute that has the same name on both sides.
+/// Returns a call on all operands with one integer attribute that has the same name in ONNX and
+/// here.
 fn import_with_int(n: &mut NodeImport<'_, '_>, name: &'static str, default: i64) -> Result<Lowered, Kept> {
     let operands = n.all_operands()?;
     let value = n.int(name).unwrap_or(default);
@@ -78,7 +79,7 @@ fn export_with_int(
     Ok(())
 }
 
-/// That operand `i` has integers for indices.
+/// Checks that operand `i` has integer elements, as indices must.
 fn indices(n: &mut NodeImport<'_, '_>, i: usize) -> Result<(), Kept> {
     if n.dtype(i)?.is_integer() { Ok(()) } else { n.unknown_elements(i).map(|_| ()) }
 }
@@ -112,7 +113,8 @@ fn export_gather_nd(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 }
 
 fn import_one_hot(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
-    // What an index is for that is out of range, the first version does not say; ours leaves the row as it is, like the later ones.
+    // The first version does not define the result for an index out of range. Our operator leaves
+    // the row as it is, like the later versions.
     import_with_int(n, "axis", -1)
 }
 
@@ -235,7 +237,7 @@ fn export_eye_like(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-/// The first version in which both orders of the channels can be said.
+/// Returns the first version in which a node can state either order of the channels.
 fn mode_since(onnx: &str) -> i64 {
     if onnx == "DepthToSpace" { 11 } else { 28 }
 }

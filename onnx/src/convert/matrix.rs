@@ -62,11 +62,11 @@ fn export_gemm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     export_gemm_with(n, Vec::new())
 }
 
-/// With attributes besides its own.
+/// Writes `Gemm` with the attributes `more` besides its own.
 pub(super) fn export_gemm_with(n: &mut NodeExport<'_>, more: Vec<AttributeProto>) -> Result<(), ExportProblem> {
     let mut inputs = n.operands()?;
     if inputs.len() == 2 && n.opset() < 11 {
-        // The third operand was not optional then.
+        // Before version 11 the third operand was required.
         let zero = n.zero_like(0)?;
         inputs.push(n.own_constant(&zero)?);
     }

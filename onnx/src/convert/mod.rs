@@ -1,7 +1,9 @@
-//! Which operator of ONNX is which operator of ours: a table, one row each, open to the embedder.
+//! The table of conversions between operators of ONNX and operators of ours, with one row each. An
+//! embedder may add rows.
 //!
-//! A row says for which versions of the operators it holds. Its import rule gives the meaning of a node in our operators, or `None` where that
-//! cannot be said exactly; the node is then kept as it is. Its export rule writes the call of an operator of ours as nodes.
+//! A row holds for a range of versions of the ONNX operators. Its import rule expresses a node in
+//! our operators, or returns the reason why that cannot be done exactly; such a node is kept
+//! unchanged. Its export rule writes a call of our operator as nodes.
 
 mod activation;
 mod cast;
@@ -43,16 +45,16 @@ use crate::import::{Kept, NodeImport};
 use crate::opaque::is_standard;
 use crate::proto::{AttributeProto, AttributeType, TensorProto};
 
-/// The meaning of a node, or why it has to be kept as it is.
+/// Converts a node to our operators, or returns the reason why the node has to be kept unchanged.
 pub type ImportRule = fn(&mut NodeImport<'_, '_>) -> Result<Lowered, Kept>;
 
 /// Writes a call as nodes.
 pub type ExportRule = fn(&mut NodeExport<'_>) -> Result<(), ExportProblem>;
 
-/// What a node becomes.
+/// The result of importing a node.
 #[derive(Clone, Debug)]
 pub enum Lowered {
-    /// A call of an operator of ours. If it returns a tuple, the fields are the node's outputs.
+    /// A call of one of our operators. If it returns a tuple, the fields are the node's outputs.
     Call {
         /// The operator.
         op: Cow<'static, str>,
@@ -61,13 +63,13 @@ pub enum Lowered {
         /// Its attributes.
         attrs: Vec<(&'static str, AttrId)>,
     },
-    /// A value that there is already.
+    /// An existing value.
     Operand(ExprId),
     /// A constant.
     Constant(Literal),
 }
 
-/// What operands a row takes.
+/// The kinds of operands that a row takes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Operands {
     /// Tensors of element types that the kernels compute with.
@@ -79,28 +81,30 @@ pub enum Operands {
 /// One row of the table.
 #[derive(Clone, Debug)]
 pub struct Conversion {
-    /// Domain of the ONNX operator; empty for the standard one.
+    /// The domain of the ONNX operator; empty for the standard domain.
     pub domain: Cow<'static, str>,
     /// The ONNX operator.
     pub onnx: Cow<'static, str>,
-    /// Versions of the domain for which the row holds.
+    /// The versions of the domain for which the row holds.
     pub opsets: RangeInclusive<i64>,
-    /// Attributes that the import rule understands. A node with another one, or one of another type, is kept as it is.
+    /// The attributes that the import rule understands. A node with any other attribute, or with
+    /// one of another type, is kept unchanged.
     pub attributes: &'static [(&'static str, AttributeType)],
-    /// Attributes that do not change the result, and are carried along.
+    /// Attributes that do not affect the result and are preserved in the metadata.
     pub carried: &'static [&'static str],
-    /// What operands a node must have; one with others is kept as it is.
+    /// The operands that a node must have. A node with other operands is kept unchanged.
     pub operands: Operands,
-    /// From a node.
+    /// The rule that imports a node, if nodes are imported.
     pub import: Option<ImportRule>,
     /// Our operator.
     pub native: Cow<'static, str>,
-    /// To nodes.
+    /// The rule that exports a call, if calls are exported.
     pub export: Option<ExportRule>,
 }
 
 impl Conversion {
-    /// A row between an operator of the standard domain and one of ours that does nothing yet. The methods below say the rest:
+    /// Returns a row between an operator of the standard domain and one of ours that converts
+    /// nothing yet. The methods below add the rules:
     ///
     /// Cost: one node.
     ///
@@ -126,7 +130,7 @@ impl Conversion {
         }
     }
 
-    /// Of an operator of another domain, such as `com.acme`.
+    /// Sets the domain of the ONNX operator, such as `com.acme`.
     ///
     /// Cost: one node.
     #[must_use]
@@ -134,9 +138,10 @@ impl Conversion {
         Conversion { domain: domain.into(), ..self }
     }
 
-    /// For operators that are the same on both sides: operands, results, and the attributes of these names and types, of which the row of
-    /// our operator has those names too. An attribute that is left out has the default that our row gives it, which has to be the one of
-    /// the ONNX operator.
+    /// Sets both rules for an operator that is the same in ONNX and here: operands, results, and
+    /// attributes of these names and types, which our operator must have under the same names. An
+    /// attribute that is left out has the default of our operator, which must be the default of the
+    /// ONNX operator.
     ///
     /// Cost: one node.
     #[must_use]
@@ -144,21 +149,21 @@ impl Conversion {
         self.attributes(attributes).import(same::import).export(same::export)
     }
 
-    /// With an import rule.
+    /// Sets the import rule.
     #[must_use]
     pub fn import(mut self, rule: ImportRule) -> Conversion {
         self.import = Some(rule);
         self
     }
 
-    /// With an export rule.
+    /// Sets the export rule.
     #[must_use]
     pub fn export(mut self, rule: ExportRule) -> Conversion {
         self.export = Some(rule);
         self
     }
 
-    /// With attributes that the import rule understands.
+    /// Sets the attributes that the import rule understands.
     ///
     /// Cost: one node.
     #[must_use]
@@ -167,7 +172,7 @@ impl Conversion {
         self
     }
 
-    /// With attributes that are carried along.
+    /// Sets the attributes that are preserved in the metadata.
     ///
     /// Cost: one node.
     #[must_use]
@@ -176,7 +181,7 @@ impl Conversion {
         self
     }
 
-    /// With operands of any type.
+    /// Lets the row take operands of any type.
     #[must_use]
     pub fn any_operands(mut self) -> Conversion {
         self.operands = Operands::Any;
@@ -184,19 +189,19 @@ impl Conversion {
     }
 }
 
-/// What stands for our `if`, which is no operator.
+/// The name in the table for our `if`, which is not an operator.
 pub(crate) const BRANCHES: &str = "if";
 
-/// The versions of the standard operators of which the rows of this crate know the meaning, unless they say otherwise. Most hold for version 6 too
-/// ([`version_6`]).
+/// The versions of the standard operators that the rows of this crate cover by default. Most rows
+/// hold for version 6, too ([`version_6`]).
 pub(crate) const OPSETS: RangeInclusive<i64> = 7..=NEWEST;
 const NEWEST: i64 = 28;
-/// The format's number of float32.
+/// The number of float32 in the format.
 const FLOAT: i32 = 1;
-/// The format's number of int64.
+/// The number of int64 in the format.
 const INT64: i32 = 7;
 
-/// The table.
+/// The table of conversions.
 #[derive(Clone, Debug)]
 pub struct Conversions {
     rows: Vec<Conversion>,
@@ -205,7 +210,7 @@ pub struct Conversions {
 }
 
 impl Default for Conversions {
-    /// The rows of this crate.
+    /// Returns a table with the rows of this crate.
     fn default() -> Conversions {
         let mut table = Conversions::empty();
         elementwise::register(&mut table);
@@ -235,12 +240,12 @@ impl Default for Conversions {
 }
 
 impl Conversions {
-    /// A table without rows: every node is kept as it is.
+    /// Returns a table without rows; it keeps every node unchanged.
     pub fn empty() -> Conversions {
         Conversions { rows: Vec::new(), by_onnx: FxHashMap::default(), by_native: FxHashMap::default() }
     }
 
-    /// Adds a row, which counts before those that are there.
+    /// Adds a row, which takes precedence over the rows that are already there.
     pub fn register(&mut self, mut row: Conversion) {
         if is_standard(&row.domain) {
             row.domain = Cow::Borrowed("");
@@ -251,15 +256,15 @@ impl Conversions {
         self.rows.push(row);
     }
 
-    /// The rows in the order in which they were added.
+    /// Returns the rows in the order in which they were added.
     pub fn rows(&self) -> &[Conversion] {
         &self.rows
     }
 
-    /// The row that imports an operator.
+    /// Returns the row that imports an operator.
     ///
     /// # Errors
-    /// If there is none; with the reason.
+    /// If no row does; the error is the reason.
     pub(crate) fn for_node(&self, domain: &str, op_type: &str, opset: i64) -> Result<&Conversion, String> {
         let indices = self.by_onnx.get(op_type).map_or(&[][..], Vec::as_slice);
         let mut rows =
@@ -273,10 +278,11 @@ impl Conversions {
         })
     }
 
-    /// The row that exports an operator of ours to a version of the standard ones.
+    /// Returns the row that exports an operator of ours to the model's version of a domain, with
+    /// its export rule.
     ///
     /// # Errors
-    /// If there is none, or none for that version.
+    /// If there is no such row, or none for that version.
     pub(crate) fn for_call(
         &self,
         native: &str,
@@ -304,20 +310,20 @@ impl Conversions {
     }
 }
 
-/// The operands as they are, no attributes.
+/// Returns a call on the same operands, without attributes.
 fn import_direct(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let operands = n.all_operands()?;
     n.call(operands, Vec::new())
 }
 
-/// The operands as they are, no attributes.
+/// Writes a node on the same operands, without attributes.
 fn export_direct(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let inputs = n.operands()?;
     n.emit(n.onnx(), inputs, Vec::new());
     Ok(())
 }
 
-/// The name of an operand that is an integer tensor, as int64.
+/// Returns the name of operand `i`, an integer tensor, cast to int64 if needed.
 fn as_int64(n: &mut NodeExport<'_>, i: usize) -> Result<String, ExportProblem> {
     let name = n.operand(i)?;
     match n.dtype(i) {
@@ -326,12 +332,14 @@ fn as_int64(n: &mut NodeExport<'_>, i: usize) -> Result<String, ExportProblem> {
     }
 }
 
-/// The name of an operand of indices: int32 and int64 as they are, other integers as int64.
+/// Returns the name of operand `i`, a tensor of indices. Integers other than int32 and int64 are
+/// cast to int64.
 fn as_indices(n: &mut NodeExport<'_>, i: usize) -> Result<String, ExportProblem> {
     if n.dtype(i) == Some(DType::Int32) { n.operand(i) } else { as_int64(n, i) }
 }
 
-/// The names of all operands, of which the second, if it is there, has to be of int64.
+/// Returns the names of all operands. The second operand, if there is one, is cast to int64 if
+/// needed.
 fn with_int64(n: &mut NodeExport<'_>) -> Result<Vec<String>, ExportProblem> {
     let mut inputs = n.operands()?;
     if let Some(second) = inputs.get_mut(1) {
@@ -340,7 +348,8 @@ fn with_int64(n: &mut NodeExport<'_>) -> Result<Vec<String>, ExportProblem> {
     Ok(inputs)
 }
 
-/// The names of all operands, of which the second are indices.
+/// Returns the names of all operands. The second operand, if there is one, holds indices (see
+/// [`as_indices`]).
 fn with_indices(n: &mut NodeExport<'_>) -> Result<Vec<String>, ExportProblem> {
     let mut inputs = n.operands()?;
     if let Some(indices) = inputs.get_mut(1) {
@@ -349,7 +358,7 @@ fn with_indices(n: &mut NodeExport<'_>) -> Result<Vec<String>, ExportProblem> {
     Ok(inputs)
 }
 
-/// The name of an operand of one element, which has the rank that it should have.
+/// Returns the name of an operand of one element, reshaped to `rank` if needed.
 fn with_rank(n: &mut NodeExport<'_>, i: usize, name: String, rank: usize) -> Result<String, ExportProblem> {
     if n.partial_extents(i).is_some_and(|e| e.len() == rank) {
         return Ok(name);
@@ -358,12 +367,12 @@ fn with_rank(n: &mut NodeExport<'_>, i: usize, name: String, rank: usize) -> Res
     Ok(n.step("Reshape", vec![name, shape], Vec::new()))
 }
 
-/// An attribute of a call that is a float. The format has float32 for it: among elements of float64
-/// that has to be the very number, but for the default of our operator, which is that of the format:
-/// it stands for the float32.
+/// Returns a float attribute of a call as an attribute of a node. The format stores it as float32.
+/// On elements of float64 the float32 must equal the value, unless the value is the default of our
+/// operator: the default stands for the float32 of the format.
 fn exact_float(n: &NodeExport<'_>, name: &'static str, value: f64) -> Result<AttributeProto, ExportProblem> {
     let held = f64::from(value as f32);
-    // Attributes that equal their default are left out.
+    // Attributes that equal their default are not stated.
     let is_default = n.attrs().raw(name).is_none() && n.attrs().float(name) == Some(value);
     let is_rounded = held.to_bits() != value.to_bits() && !value.is_nan();
     if n.dtype(0) == Some(DType::Float64) && is_rounded && !is_default {
@@ -372,7 +381,7 @@ fn exact_float(n: &NodeExport<'_>, name: &'static str, value: f64) -> Result<Att
     Ok(float_attribute(name, value))
 }
 
-/// An attribute that is an integer.
+/// Returns an attribute that is an integer.
 ///
 /// Cost: one node.
 pub fn int_attribute(name: &str, value: i64) -> AttributeProto {
@@ -381,7 +390,7 @@ pub fn int_attribute(name: &str, value: i64) -> AttributeProto {
     a
 }
 
-/// An attribute that is a float.
+/// Returns an attribute that is a float.
 ///
 /// Cost: one node.
 pub fn float_attribute(name: &str, value: f64) -> AttributeProto {
@@ -390,7 +399,7 @@ pub fn float_attribute(name: &str, value: f64) -> AttributeProto {
     a
 }
 
-/// An attribute that is a list of floats.
+/// Returns an attribute that is a list of floats.
 ///
 /// Cost: one loop.
 pub fn floats_attribute(name: &str, values: &[f64]) -> AttributeProto {
@@ -400,7 +409,7 @@ pub fn floats_attribute(name: &str, values: &[f64]) -> AttributeProto {
     a
 }
 
-/// An attribute that is a list of integers.
+/// Returns an attribute that is a list of integers.
 ///
 /// Cost: one loop.
 pub fn ints_attribute(name: &str, values: &[i64]) -> AttributeProto {
@@ -409,7 +418,7 @@ pub fn ints_attribute(name: &str, values: &[i64]) -> AttributeProto {
     a
 }
 
-/// An attribute that is a string.
+/// Returns an attribute that is a string.
 ///
 /// Cost: one node.
 pub fn str_attribute(name: &str, value: &str) -> AttributeProto {
@@ -419,7 +428,7 @@ pub fn str_attribute(name: &str, value: &str) -> AttributeProto {
     a
 }
 
-/// An attribute that is a list of strings.
+/// Returns an attribute that is a list of strings.
 ///
 /// Cost: one loop.
 pub fn strs_attribute(name: &str, values: &[&str]) -> AttributeProto {
@@ -429,7 +438,7 @@ pub fn strs_attribute(name: &str, values: &[&str]) -> AttributeProto {
     a
 }
 
-/// An attribute that is a tensor.
+/// Returns an attribute that is a tensor.
 ///
 /// Cost: one node.
 pub fn tensor_attribute(name: &str, value: TensorProto) -> AttributeProto {

@@ -15,7 +15,8 @@ const OVER_LAST: &[(&str, AttributeType)] =
     &[("axis", AttributeType::Int), EPSILON, ("stash_type", AttributeType::Int)];
 
 pub(super) fn register(table: &mut Conversions) {
-    // What these three say of themselves changed; all of it holds for channels of one scale each.
+    // The attributes differ between these three ranges of versions. All three normalize with one
+    // scale per channel.
     let batch_norms: [(_, &'static [_]); 3] = [
         (7..=8, &[EPSILON, ("spatial", AttributeType::Int)]),
         (9..=13, &[EPSILON]),
@@ -80,7 +81,7 @@ pub(super) fn register(table: &mut Conversions) {
     }
 }
 
-/// All operands have the element type of the first.
+/// Checks that all operands have the element type of the first, a float, and returns it.
 fn has_one_float(n: &mut NodeImport<'_, '_>) -> Result<DType, Kept> {
     let dtype = n.float_dtype(0)?;
     for i in 1..n.operand_count() {
@@ -91,7 +92,8 @@ fn has_one_float(n: &mut NodeImport<'_, '_>) -> Result<DType, Kept> {
     Ok(dtype)
 }
 
-/// That the statistics are computed in the type in which we do: float64 for that type, else float32.
+/// Checks that a node computes statistics in the type that we use: float64 for elements of float64,
+/// otherwise float32.
 fn has_our_stash(n: &NodeImport<'_, '_>, dtype: DType) -> Result<(), Kept> {
     let stash = n.int("stash_type").unwrap_or(1);
     if stash == stash_of(dtype) {
@@ -100,12 +102,12 @@ fn has_our_stash(n: &NodeImport<'_, '_>, dtype: DType) -> Result<(), Kept> {
     Err(Kept::because(format!("the attribute `stash_type` is {stash}, for elements of {dtype}")))
 }
 
-/// ONNX's number of the type in which we compute statistics.
+/// Returns ONNX's number of the type in which we compute statistics.
 fn stash_of(dtype: DType) -> i64 {
     if dtype == DType::Float64 { 11 } else { 1 }
 }
 
-/// The attribute, where it is not what the format takes without it.
+/// Returns the attribute `stash_type`, unless it has its default value.
 fn stash(n: &NodeExport<'_>) -> Option<AttributeProto> {
     let stash = n.dtype(0).map_or(1, stash_of);
     (stash != 1).then(|| int_attribute("stash_type", stash))
@@ -115,7 +117,7 @@ fn epsilon(n: &NodeExport<'_>) -> Result<AttributeProto, ExportProblem> {
     exact_float(n, "epsilon", n.attrs().float("epsilon").unwrap_or(1e-5))
 }
 
-/// That the first operand is not known to have no axis of channels.
+/// Refuses a first operand that is known to have no channel axis.
 fn has_channels(n: &mut NodeImport<'_, '_>) -> Result<(), Kept> {
     match n.rank(0) {
         Ok(rank) if rank < 2 => Err(Kept::because("input 0 has no axis of channels")),
@@ -157,7 +159,7 @@ fn export_batch_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     export_batch_norm_with(n, Vec::new())
 }
 
-/// With attributes besides its own.
+/// Writes `BatchNormalization` with the attributes `more` besides its own.
 pub(super) fn export_batch_norm_with(n: &mut NodeExport<'_>, more: Vec<AttributeProto>) -> Result<(), ExportProblem> {
     has_channels_in_axis_1(n)?;
     let inputs = n.operands()?;
@@ -177,10 +179,10 @@ fn export_batch_norm_training(n: &mut NodeExport<'_>) -> Result<(), ExportProble
     Ok(())
 }
 
-/// No operator of ours has more axes.
+/// The largest number of axes over which our operators normalize.
 const MOST_AXES: i64 = 64;
 
-/// The axes from an attribute's on, counted from the end.
+/// Returns the axes from the attribute `axis` to the last, counted from the end.
 fn last_axes(n: &mut NodeImport<'_, '_>) -> Result<Vec<i64>, Kept> {
     let axis = n.int("axis").unwrap_or(-1);
     if let Ok(rank) = n.rank(0)
@@ -188,7 +190,7 @@ fn last_axes(n: &mut NodeImport<'_, '_>) -> Result<Vec<i64>, Kept> {
     {
         return Err(Kept::misfit(format!("axis {axis} is out of range")));
     }
-    // Counted from the end it does not need the rank.
+    // A negative axis does not need the rank.
     let first = if axis < 0 { axis } else { axis - n.rank(0)? as i64 };
     if first < -MOST_AXES {
         return Err(Kept::because(format!("there are more than {MOST_AXES} axes from axis {axis} on")));
@@ -265,7 +267,8 @@ fn export_instance_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-/// Before version 21 scale and bias have one element a group, since then one a channel.
+/// The first version in which scale and bias have one element per channel. Before, they have one
+/// per group.
 const BY_CHANNEL_SINCE: i64 = 21;
 
 fn import_group_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
@@ -283,7 +286,8 @@ fn import_group_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     n.call(operands, attrs)
 }
 
-/// The name of a list of `groups` elements, each of which stands there `each` times.
+/// Returns the name of a list in which each of the `groups` elements of `name` is repeated `each`
+/// times.
 fn repeated(n: &mut NodeExport<'_>, name: String, groups: i64, each: i64) -> Result<String, ExportProblem> {
     let column = n.ints_constant(&[groups, 1], usize::MAX)?;
     let column = n.step("Reshape", vec![name, column], Vec::new());
@@ -297,7 +301,8 @@ fn export_group_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let groups = n.attrs().int("num_groups").unwrap_or(1);
     let extent =
         |n: &NodeExport<'_>, i, axis| n.partial_extents(i).and_then(|e: Vec<_>| e.get(axis).copied().flatten());
-    // The form before is deprecated: only files that have it already get it.
+    // The form with one element per group is deprecated. It is written only for models that came
+    // from files and state their versions.
     if !n.states_versions() {
         n.needs_opset(BY_CHANNEL_SINCE)?;
     }
@@ -336,7 +341,7 @@ fn import_mean_variance_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept
 }
 
 fn export_mean_variance_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
-    // What the format adds to the deviation, as its definition of the operator says.
+    // The number that the format's definition of the operator adds to the deviation.
     if n.attrs().float("epsilon") != Some(1e-9) {
         return Err(ExportProblem::Unsupported("`nn.mean_variance_norm` with an epsilon of its own".to_owned()));
     }
@@ -404,7 +409,7 @@ fn import_dropout_with_operands(n: &mut NodeImport<'_, '_>) -> Result<Lowered, K
     let dtype = n.float_dtype(0)?;
     let is_zero = |ratio: &Literal| ratio.as_splat().is_some_and(|bytes| bytes.iter().all(|&b| b == 0));
     let drops_nothing = n.literal(1).is_ok_and(is_zero);
-    // In training with a ratio of 0 it does what it does without training.
+    // Dropout in training with a ratio of 0 has the same result as without training.
     if n.operand(2).is_some() && !drops_nothing && n.literal(2)?.as_scalar::<bool>() != Some(false) {
         return Err(Kept::because("it is the form for training"));
     }
@@ -431,7 +436,7 @@ fn export_dropout(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
         n.needs_opset(12)?;
     }
     if n.opset() < 10 && n.is_output_used(1) {
-        // Before, the mask was not boolean.
+        // Before version 10 the mask was not boolean.
         n.needs_opset(10)?;
     }
     n.drop_unused_outputs(1);

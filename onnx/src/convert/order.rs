@@ -51,7 +51,8 @@ fn import_with_operand(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     n.call(operands, attrs)
 }
 
-/// Without an operand, and of the largest.
+/// Writes `TopK` of a version in which `k` is an attribute and only the largest elements can be
+/// selected.
 fn export_with_attribute(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let axis = n.attrs().int("axis").unwrap_or(-1);
     takes_the_largest(n)?;
@@ -61,7 +62,8 @@ fn export_with_attribute(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-/// That is all that versions before 11 can do. They have the order that they need not have.
+/// Checks that a call selects the largest elements. Versions before 11 can only do that, and always
+/// sort the results.
 fn takes_the_largest(n: &NodeExport<'_>) -> Result<(), ExportProblem> {
     if n.attrs().bool("largest").unwrap_or(true) { Ok(()) } else { n.needs_opset(11) }
 }

@@ -65,7 +65,7 @@ fn export_attributes(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     if !n.is_left_out(3) {
         n.needs_opset(18)?;
     }
-    // Before, the numbers are attributes, and elements are floats.
+    // Before version 11 the numbers are attributes and the elements are floats.
     if n.dtype(0).is_none_or(|d| !d.is_float()) {
         n.needs_opset(11)?;
     }
@@ -86,7 +86,7 @@ fn export_attributes(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-/// The one element of a literal, if a float32 says it exactly.
+/// Returns the value of a literal of equal elements, if float32 holds it exactly.
 fn float_of(literal: &Literal) -> Option<f32> {
     let element = Literal::splat_bytes(literal.dtype(), &[], literal.as_splat()?);
     match literal.dtype() {
@@ -100,7 +100,7 @@ fn float_of(literal: &Literal) -> Option<f32> {
     }
 }
 
-/// The mode, unless it is what the format takes without it.
+/// Returns the attribute `mode`, unless it has its default value.
 fn mode_attribute(n: &NodeExport<'_>) -> Result<Option<AttributeProto>, ExportProblem> {
     let mode = n.attrs().str("mode").filter(|&m| m != "constant");
     if mode == Some("wrap") {
@@ -138,7 +138,7 @@ fn export_operands(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let attributes = mode_attribute(n)?.into_iter().collect();
     let mut inputs = with_int64(n)?;
     if let Some(axes) = inputs.get_mut(3) {
-        // Checkers read constant axes as int64, although the format has int32 too.
+        // Checkers read constant axes as int64, although the format allows int32.
         *axes = if n.literal(3).is_some() { as_int64(n, 3)? } else { as_indices(n, 3)? };
     }
     n.emit("Pad", inputs, attributes);

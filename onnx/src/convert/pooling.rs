@@ -1,4 +1,4 @@
-//! Pools besides those of the largest and the mean, and what undoes windows.
+//! Pools other than maximum and mean, and operators that invert windows.
 
 use anfora_ir::DType;
 
@@ -39,7 +39,7 @@ pub(super) fn register(table: &mut Conversions) {
         table.register(row.import(import_lp_pool).export(export_lp_pool));
     }
     for native in ["nn.max_pool_with_indices1d", "nn.max_pool_with_indices2d", "nn.max_pool_with_indices3d"] {
-        // Imported by the row of the pool without indices.
+        // The row of the pool without indices imports it.
         table.register(Conversion::new("MaxPool", 8..=NEWEST, native).attributes(MAX_POOL).export(export_with_indices));
     }
     for native in ["nn.global_max_pool1d", "nn.global_max_pool2d", "nn.global_max_pool3d"] {
@@ -174,10 +174,11 @@ fn import_transposed(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let shape = n.ints("output_shape").map(<[i64]>::to_vec);
     let mode = n.str("auto_pad").unwrap_or("NOTSET").to_owned();
     let mut window = Window::read_lists(n, kernel)?;
-    // What the result is to be follows from the shape, or from the mode; the padding then makes it so.
+    // `output_shape` or `auto_pad` defines the extents of the result; the padding is computed from
+    // them.
     let wanted = match (&shape, mode.as_str()) {
         (Some(shape), "NOTSET" | "SAME_UPPER" | "SAME_LOWER") => {
-            // Older files have the whole shape.
+            // Older files state the whole shape.
             let skipped = if shape.len() == axes + 2 { 2 } else { 0 };
             Some(shape[skipped..].iter().map(|&s| Some(s)).collect::<Vec<_>>())
         }

@@ -11,7 +11,8 @@ use crate::proto::{AttributeProto, AttributeType};
 use crate::tensor::{dtype_of, number_of};
 
 pub(super) fn register(table: &mut Conversions) {
-    // The versions say which attributes there are; a node of an older one with a younger one is not valid.
+    // The attributes depend on the version: an attribute newer than the node's version is not
+    // valid.
     table.register(
         Conversion::new("QuantizeLinear", 10..=NEWEST, "quantize")
             .import(import_quantize)
@@ -58,7 +59,7 @@ pub(super) fn register(table: &mut Conversions) {
     }
 }
 
-/// The operands as they are, of which those at the end may be left out.
+/// Returns a call on the same operands. Operands from the third on may be left out.
 fn import_optional(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let operands = (0..n.operand_count()).map(|i| if i < 2 { n.required(i) } else { Ok(n.operand_or_none(i)) });
     let operands = operands.collect::<Result<_, _>>()?;
@@ -73,7 +74,8 @@ fn import_dequantize(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     import_linear(n, &[("output_dtype", "dtype")], 23)
 }
 
-/// `typed` is the first version that says the type of the result.
+/// Imports a linear quantization. `typed` is the first version with an attribute for the result
+/// type.
 fn import_linear(
     n: &mut NodeImport<'_, '_>,
     types: &[(&'static str, &'static str)],
@@ -94,7 +96,7 @@ fn import_linear(
         }
     }
     for &(theirs, ours) in types {
-        // 0 is the same as none.
+        // 0 means that the attribute is not set.
         if let Some(code) = n.int(theirs).filter(|&c| c != 0) {
             let Some(dtype) = i32::try_from(code).ok().and_then(dtype_of).filter(|d| d.has_kernels()) else {
                 return n.unknown_value(theirs, code);
@@ -106,10 +108,11 @@ fn import_linear(
 }
 
 fn export_quantize(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
-    // Before there was a type of precision, and of the scale, all was computed in the type of `x`.
+    // Before there were types for the precision and for the scale, everything was computed in the
+    // type of `x`.
     let mut attributes = linear_attributes(n)?;
     if let Some(dtype) = n.attrs().dtype("dtype") {
-        // Without a zero point the format has uint8 where nothing else is said.
+        // Without a zero point and an output type, the format's result is uint8.
         let has_zero = n.dtype(2).is_some();
         if !has_zero && dtype != DType::UInt8 {
             n.needs_opset(21)?;
@@ -139,7 +142,7 @@ fn export_dequantize(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-/// The number of an element type in the format.
+/// Returns the number of an element type in the format.
 fn code(dtype: DType) -> Result<i64, ExportProblem> {
     let number = number_of(dtype).map(i64::from);
     number.ok_or_else(|| ExportProblem::Unsupported(format!("the element type {dtype}")))

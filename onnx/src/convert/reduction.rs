@@ -8,7 +8,7 @@ use crate::export::NodeExport;
 use crate::import::{Kept, NodeImport};
 use crate::proto::AttributeType;
 
-/// Reductions, and the version that made the axes an operand.
+/// Reductions, with the version that made the axes an operand.
 const REDUCTIONS: &[(&str, i64, &str)] = &[
     ("ReduceSum", 13, "sum"),
     ("ReduceMean", 18, "mean"),
@@ -64,7 +64,7 @@ fn import_with_operand(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
         Some(_) => Some(n.ints_operand(1)?).filter(|a| !a.is_empty()),
         None => None,
     };
-    // Without axes, this attribute turns "all of them" into "none of them".
+    // Without axes, this attribute means "no axis" instead of "all axes".
     let axes = if axes.is_none() && noop { Some(Vec::new()) } else { axes };
     import_axes(n, axes)
 }
@@ -80,7 +80,7 @@ fn import_operands(
     operands: Vec<ExprId>,
     mut attrs: Vec<(&'static str, AttrId)>,
 ) -> Result<Lowered, Kept> {
-    // How the mean, a root or a logarithm of integers is rounded is left open by the format.
+    // The format does not define how the mean, a root or a logarithm of integers is rounded.
     let is_rounded = matches!(n.native(), "mean" | "l2_norm" | "log_sum" | "log_sum_exp");
     if is_rounded && !n.dtype(0)?.is_float() {
         return n.unknown_elements(0);
@@ -122,7 +122,7 @@ fn export_with_operand(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-/// The attribute, unless it is what the format takes without it.
+/// Returns the attribute `keepdims`, unless it has its default value.
 fn keepdims(n: &NodeExport<'_>) -> Option<crate::proto::AttributeProto> {
     let keep = n.attrs().bool("keepdims").unwrap_or(false);
     (!keep).then(|| int_attribute("keepdims", 0))

@@ -1,4 +1,4 @@
-//! Operators that are the same on both sides, attributes included.
+//! Operators that are the same in ONNX and here, attributes included.
 
 use anfora_ir::{Attr, AttrId, AttrKind, AttrReader, Context, DType};
 
@@ -8,12 +8,14 @@ use crate::export::NodeExport;
 use crate::import::{Kept, NodeImport, float_meant};
 use crate::proto::{AttributeProto, AttributeType};
 
-/// Among operands of which element type the float attributes of a call mean something.
+/// Returns the element type for which float attributes are interpreted: that of the first operand,
+/// or float64 if it is not known.
 fn element_type(dtype: Option<DType>) -> DType {
     dtype.unwrap_or(DType::Float64)
 }
 
-/// The operands as they are; the attributes that are given, under their names.
+/// Returns a call on the same operands, with the attributes that the node states under the same
+/// names.
 pub(super) fn import(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let native = n.native().to_owned();
     let kinds: Vec<(&'static str, AttrKind)> = {
@@ -37,7 +39,7 @@ pub(super) fn import(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     n.call(operands, attrs)
 }
 
-/// The value of an attribute of a node as one of our operator.
+/// Returns the value of a node's attribute as an attribute of our operator.
 fn value(cx: &mut Context, a: &AttributeProto, kind: AttrKind, dtype: DType) -> Option<AttrId> {
     let utf8 = |bytes: &[u8]| std::str::from_utf8(bytes).ok().map(str::to_owned);
     Some(match (a.r#type(), kind) {
@@ -65,7 +67,8 @@ fn value(cx: &mut Context, a: &AttributeProto, kind: AttrKind, dtype: DType) -> 
     })
 }
 
-/// The operands as they are; the attributes that are not the default of our operator, under their names.
+/// Writes a node on the same operands, with the attributes that differ from our operator's defaults
+/// under the same names.
 pub(super) fn export(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let attrs = n.attrs();
     let dtype = element_type(n.dtype(0));
@@ -78,7 +81,7 @@ pub(super) fn export(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
             })?);
         }
     }
-    // What the table does not name cannot be written.
+    // An attribute that the row does not name cannot be written.
     let cx = n.cx();
     let unnamed = cx.attrs.list(attrs.attrs).iter().map(|&(key, _)| cx.names.get(key));
     if let Some(name) = unnamed.into_iter().find(|key| !n.row().attributes.iter().any(|(known, _)| known == key)) {
@@ -89,7 +92,7 @@ pub(super) fn export(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-/// An attribute as ONNX writes it; `None` where it would not be the same when it is read.
+/// Returns an attribute in the form of ONNX; `None` if reading it back would give another value.
 fn attribute(attrs: &AttrReader<'_>, name: &str, ty: AttributeType, dtype: DType) -> Option<AttributeProto> {
     let is_kept = |&value: &f64| float_meant(value as f32, dtype).to_bits() == value.to_bits();
     let items = || match attrs.raw(name)? {

@@ -8,7 +8,7 @@ use crate::export::NodeExport;
 use crate::import::{Kept, NodeImport};
 use crate::proto::AttributeType;
 
-/// The attributes, which have the same names in ours.
+/// The attributes, which have the same names in our operators.
 const FLAGS: [&str; 2] = ["exclusive", "reverse"];
 
 pub(super) fn register(table: &mut Conversions) {

@@ -1,4 +1,4 @@
-//! Operators that write elements at places that an operand says.
+//! Operators that write elements at positions given by an operand.
 
 use super::{Conversion, Conversions, Lowered, NEWEST, int_attribute, str_attribute, with_indices, with_int64};
 use crate::error::ExportProblem;
@@ -29,7 +29,7 @@ pub(super) fn register(table: &mut Conversions) {
     }
 }
 
-/// The first version in which a reduction can be said.
+/// Returns the first version that has the reduction.
 fn reduction_since(reduction: &str) -> i64 {
     match reduction {
         "none" => 11,

@@ -93,7 +93,8 @@ fn export_reshape(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-/// ONNX lets either side be the larger; where it is the shape, that is all there is to say.
+/// Imports `Expand`. In ONNX either the operand or the shape may be the larger one. The result is
+/// known to have the given shape only if every extent of the operand fits it.
 fn import_expand(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let operands = n.all_operands()?;
     let to = n.ints_operand(1).ok();
@@ -117,7 +118,7 @@ fn import_transpose(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
 }
 
 fn export_transpose(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
-    // The format does not count these axes from the end.
+    // The format does not allow negative axes here.
     let from_start = |axes: Vec<i64>| {
         let rank = axes.len() as i64;
         axes.into_iter().map(|a| if a < 0 { a + rank } else { a }).collect::<Vec<_>>()
@@ -159,7 +160,7 @@ fn import_axes_operand(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
 
 fn import_axes(n: &mut NodeImport<'_, '_>, axes: Option<Vec<i64>>) -> Result<Lowered, Kept> {
     let x = n.required(0)?;
-    // An empty list means no axis to our operators; the format does not say.
+    // An empty list means no axis to our operators; the format does not define its meaning.
     if axes.as_ref().is_some_and(|a| a.is_empty() || a.len() > 64) {
         return Err(Kept::because("its list of axes is empty, or longer than any rank"));
     }
@@ -182,7 +183,8 @@ fn export_axes_attribute(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-/// No axes to our operators; to readers of the format an empty list is any, as if there were none.
+/// Writes `Identity` for an empty list of axes. Our operators take it as no axis, but readers of
+/// the format treat it like a missing list.
 fn export_no_axes(n: &mut NodeExport<'_>, x: String) -> Result<(), ExportProblem> {
     n.emit("Identity", vec![x], Vec::new());
     Ok(())
@@ -284,12 +286,13 @@ fn import_split(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
             attrs.push(("indices", n.cx().ints_attr(&cuts)));
         }
         None => {
-            // Since version 18 the last part may be smaller; our operator does the same.
+            // Since version 18 the last part may be smaller, as in our operator.
             let (stated, uneven) = (n.int("num_outputs"), extent.is_none_or(|e| e % parts.max(1) as i64 != 0));
             if stated.is_some_and(|s| s != parts as i64) || (stated.is_none() && uneven) || parts == 0 {
                 return Err(Kept::because("its number of outputs does not fit the extent that is cut"));
             }
-            // The parts before the last are of one size, rounded up. Where they are more than there is, ONNX says nothing of the last.
+            // All parts before the last have the same size, rounded up. If these parts need more
+            // than the extent, ONNX does not define the last part.
             let before = |e: i64| (e / parts as i64 + i64::from(e % parts as i64 != 0)).checked_mul(parts as i64 - 1);
             if extent.is_some_and(|e| before(e).is_none_or(|b| b > e)) {
                 return Err(Kept::because("the parts before the last are more than the extent that is cut"));
@@ -316,10 +319,10 @@ fn export_split(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
         n.emit("Split", inputs, attributes);
         return Ok(());
     }
-    // Of a number of parts the format makes parts of one size, and a last one of what is left.
+    // For a number of parts, the format makes equal parts and a last part of the rest.
     let only_last_differs = |sizes: &[i64]| sizes[..sizes.len().saturating_sub(1)].windows(2).all(|w| w[0] == w[1]);
     match n.result_extents(axis) {
-        // Equal parts are what the format makes of no sizes.
+        // Without sizes, the format makes equal parts.
         Some(sizes) if n.opset() < 18 && sections.is_some() && sizes.windows(2).all(|w| w[0] == w[1]) => {}
         Some(sizes) if n.opset() < 13 => attributes.push(ints_attribute("split", &sizes)),
         Some(sizes) if n.opset() < 18 || sections.is_none() || !only_last_differs(&sizes) => {
@@ -412,7 +415,8 @@ fn export_slice_operands(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-/// The lists have one element type, which is int32 or int64.
+/// Writes a slice whose lists are operands. All lists must have the same element type, int32 or
+/// int64.
 fn export_dynamic_slice(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let mut inputs = n.operands()?;
     let lists: Vec<usize> = (1..inputs.len()).filter(|&i| !n.is_left_out(i)).collect();

@@ -1,4 +1,4 @@
-//! Softmax and what is like it.
+//! Softmax and similar operators.
 
 use super::{Conversion, Conversions, Lowered, NEWEST, int_attribute};
 use crate::error::ExportProblem;
@@ -30,14 +30,15 @@ fn over_axis(n: &mut NodeImport<'_, '_>, axis: i64) -> Result<Lowered, Kept> {
     n.call(operands, vec![("axis", axis)])
 }
 
-/// Before version 13 the axes from the given one on count as one.
+/// Imports an operator before version 13, which treats the axes from the given axis on as a single
+/// axis.
 fn import_flattening(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let axis = n.int("axis").unwrap_or(1);
     let extents = n.extents(0)?;
     let position = if axis < 0 { axis + extents.len() as i64 } else { axis };
     let first = usize::try_from(position).ok().filter(|&p| p < extents.len());
     let first = first.ok_or_else(|| Kept::misfit(format!("axis {axis} is out of range")))?;
-    // Where all but the first of them are 1, that one is all of them.
+    // If all axes but the first of them have extent 1, the operator works along the first.
     if extents[first + 1..].iter().all(|&e| e == Some(1)) {
         return over_axis(n, axis);
     }
@@ -64,7 +65,7 @@ fn export(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 
 fn export_flattening(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let extents = n.partial_extents(0).unwrap_or_default();
-    // A negative axis came with version 11.
+    // Negative axes came with version 11.
     let position = |axis: i64| if axis < 0 { axis + extents.len() as i64 } else { axis };
     let axes = n.attrs().ints("axes");
     let (first, last) = match axes.as_deref() {

@@ -1,6 +1,8 @@
-//! Version 6 of the standard operators: which of them version 7 left as they were, and those that it changed.
+//! Version 6 of the standard operators: the operators that version 7 left unchanged, and those that
+//! it changed.
 //!
-//! Until then the second operand of elementwise operators was repeated only where an attribute said so, and aligned with an axis of the first.
+//! Up to version 6 an elementwise operator repeated its second operand only if an attribute asked
+//! for it, and aligned it with an axis of the first operand.
 
 use super::{Conversion, Conversions, Lowered, int_attribute, matrix, normalization};
 use crate::error::ExportProblem;
@@ -10,7 +12,8 @@ use crate::proto::AttributeType;
 
 const VERSION: i64 = 6;
 
-/// Operators that version 7 brought or changed. (Of AveragePool it only added an attribute, without which it is what it was.)
+/// The operators that version 7 added or changed. (To AveragePool it only added an attribute;
+/// without the attribute the operator is unchanged.)
 const CHANGED: &[&str] = &[
     "Acos",
     "Add",
@@ -40,7 +43,7 @@ const CHANGED: &[&str] = &[
     "Xor",
 ];
 
-/// Elementwise operators of two operands, and whether these may change places.
+/// Elementwise operators of two operands, and whether the operands may be swapped.
 const BINARY: &[(&str, &str, Order)] = &[
     ("Add", "add", Order::Free),
     ("Sub", "subtract", Order::Fixed),
@@ -61,7 +64,8 @@ enum Order {
     Free,
 }
 
-/// Lets the rows of a table hold for version 6 where that means the same, and adds those for what was different then.
+/// Extends the rows of a table to version 6 where the meaning is the same, and adds rows for the
+/// operators that were different.
 pub(super) fn register(table: &mut Conversions) {
     for row in &mut table.rows {
         let begins_after = row.domain.is_empty() && *row.opsets.start() == VERSION + 1;
@@ -98,7 +102,8 @@ pub(super) fn register(table: &mut Conversions) {
     );
 }
 
-/// Whether an operand of these extents, aligned with the last ones of another, is repeated to fill it.
+/// Returns true if an operand with the extents `small`, aligned with the last axes of `large`, can
+/// be repeated to fill `large`.
 fn fills<T: Copy + PartialEq>(large: &[T], small: &[T], one: T) -> bool {
     let rest = large.len().checked_sub(small.len()).map(|first| &large[first..]);
     rest.is_some_and(|r| r.iter().zip(small).all(|(&l, &s)| s == l || s == one))

@@ -41,7 +41,7 @@ pub(super) fn register(table: &mut Conversions) {
     }
     for native in ["nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d"] {
         let row = Conversion::new("MaxPool", OPSETS, native).import(import_max_pool).export(export_max_pool);
-        // The order of storage only counts for the second output.
+        // The storage order only affects the second output.
         table.register(row.attributes(MAX_POOL).carried(&["storage_order"]));
     }
     for native in ["nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d"] {
@@ -54,7 +54,7 @@ pub(super) fn register(table: &mut Conversions) {
     }
 }
 
-/// Refuses weights without an axis that a window slides along.
+/// Refuses weights without a spatial axis.
 pub(super) fn has_window(n: &mut NodeImport<'_, '_>, weights: usize) -> Result<(), Kept> {
     match n.rank(weights)? {
         rank @ 0..=2 => Err(Kept::misfit(format!("input {weights} has {rank} axes, none of them that of a window"))),
@@ -62,13 +62,13 @@ pub(super) fn has_window(n: &mut NodeImport<'_, '_>, weights: usize) -> Result<(
     }
 }
 
-/// The operator of ours for windows of a number of axes; there are some for one to three.
+/// Returns our operator for windows of a number of axes: one, two or three.
 pub(super) fn by_rank(names: [&'static str; 3], axes: usize) -> Result<&'static str, Kept> {
     let name = axes.checked_sub(1).and_then(|i| names.get(i));
     name.copied().ok_or_else(|| Kept::because(format!("its windows have {axes} axes")))
 }
 
-/// Where windows lie, an entry for each spatial axis.
+/// The position of windows, with one entry for each spatial axis.
 pub(super) struct Window {
     kernel: Vec<i64>,
     pub(super) strides: Vec<i64>,
@@ -78,7 +78,8 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Reads the attributes of a node whose first operand is `(n, c, spatial…)`, all but `auto_pad`.
+    /// Reads the attributes except `auto_pad` from a node whose first operand is
+    /// `(n, c, spatial…)`.
     pub(super) fn read_lists(n: &mut NodeImport<'_, '_>, kernel: Vec<i64>) -> Result<Window, Kept> {
         let axes = kernel.len();
         if n.rank(0)? != axes + 2 {
@@ -127,8 +128,8 @@ impl Window {
         Ok(window)
     }
 
-    /// That the format and the runtimes agree on how many windows there are. Where a window is larger than what it slides over, some round
-    /// towards zero.
+    /// Checks that the format and the runtimes agree on the number of windows. If a window is
+    /// larger than the padded input, some runtimes round the number towards zero.
     fn check_number(&self, n: &mut NodeImport<'_, '_>) -> Result<(), Kept> {
         let is_rounded_up = n.int("ceil_mode").unwrap_or(0) != 0;
         let extents = n.extents(0)?;
@@ -146,7 +147,9 @@ impl Window {
         Ok(())
     }
 
-    /// Pads so that there is one window for each stride that begins in the input; the odd element goes to the end or to the beginning.
+    /// Sets the padding so that there is one window for each stride that begins in the input. If
+    /// the padding of an axis is odd, the larger half goes to the end if `odd_at_end`, otherwise to
+    /// the beginning. Returns `None` if an extent is not known.
     fn pad_to_same(&mut self, extents: &[Option<i64>], odd_at_end: bool) -> Option<()> {
         let axes = self.kernel.len();
         for axis in 0..axes {
@@ -162,7 +165,8 @@ impl Window {
         Some(())
     }
 
-    /// The windows of a call; `None` if its lists do not fit an operand of which so many extents are there.
+    /// Returns the windows of a call whose operand has `extents` axes; `None` if the lists of the
+    /// call do not fit that.
     fn of_call(n: &NodeExport<'_>, extents: usize) -> Option<Window> {
         let kernel = n.attrs().ints("pool_size")?;
         let axes = kernel.len();
@@ -176,13 +180,14 @@ impl Window {
         (extents == axes + 2 && strides.iter().all(|&s| s > 0)).then_some(Window { kernel, strides, dilations, pads })
     }
 
-    /// The extent of a window, with the holes that a dilation makes.
+    /// Returns the extent of a window, including the gaps of a dilation.
     pub(super) fn reach(&self, axis: usize) -> i64 {
         (self.kernel[axis] - 1).saturating_mul(self.dilations[axis]).saturating_add(1)
     }
 
-    /// Whether, with a rounding up of their number, every window begins before the padding at the end. What becomes of one that does
-    /// not differs between versions of the format. `None` if it does not show.
+    /// Returns true if every window begins before the padding at the end when the number of windows
+    /// is rounded up. Versions of the format differ in the treatment of other windows. Returns
+    /// `None` if it is not known.
     fn all_begin_inside(&self, extents: &[Option<i64>]) -> Option<bool> {
         let axes = self.kernel.len();
         for axis in 0..axes {
@@ -198,7 +203,8 @@ impl Window {
 
     pub(super) fn attrs(&self, n: &mut NodeImport<'_, '_>) -> Vec<(&'static str, AttrId)> {
         let mut attrs = Vec::new();
-        // The defaults are lists as long as there are axes, and so are left out here, not by the operator's row.
+        // A default is a list with one entry for each axis. The operator's row cannot state it, so
+        // it is left out here.
         for (name, values, default) in
             [("strides", &self.strides, 1), ("padding", &self.pads, 0), ("dilation", &self.dilations, 1)]
         {
@@ -229,7 +235,8 @@ fn import_conv(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
 /// Attributes of a call.
 type Attrs = Vec<(&'static str, AttrId)>;
 
-/// The operator of ours, by the number of axes, and the attributes of a convolution whose weights are the operand of that number.
+/// Returns our operator for the number of axes, and the attributes of a convolution whose weights
+/// are the operand `weights`.
 pub(super) fn conv_operands(
     n: &mut NodeImport<'_, '_>,
     weights: usize,
@@ -256,7 +263,7 @@ fn import_max_pool(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
         return Err(Kept::because("the attribute `storage_order` is younger than the version"));
     }
     if n.output_count() < 2 {
-        // The order only counts for the second output.
+        // The storage order only affects the second output.
         return import_pool(n, ["nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d"]);
     }
     let names = ["nn.max_pool_with_indices1d", "nn.max_pool_with_indices2d", "nn.max_pool_with_indices3d"];
@@ -287,10 +294,11 @@ fn import_pool(n: &mut NodeImport<'_, '_>, names: [&'static str; 3]) -> Result<L
     call(op, operands, attrs)
 }
 
-/// Since this version the format says, as we do, that windows which would begin in the padding at the end do not count.
+/// Since this version the format, like our operators, ignores windows that would begin in the
+/// padding at the end.
 const CEIL_SINCE: i64 = 22;
 
-/// Adds `ceil_mode`, if the node has it and means by it what our operators do.
+/// Adds `ceil_mode` if the node has it with the meaning that it has in our operators.
 pub(super) fn add_ceil_mode(
     n: &mut NodeImport<'_, '_>,
     window: &Window,
@@ -317,7 +325,8 @@ fn import_global(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     call(op, operands, Vec::new())
 }
 
-/// The attributes that convolutions and pools share, unless they are what the format takes without them.
+/// Returns the attributes that convolutions and pools share, without those that have their default
+/// value.
 pub(super) fn window_attributes(n: &NodeExport<'_>) -> Vec<AttributeProto> {
     let mut attributes = Vec::new();
     for (ours, theirs, default) in [("dilation", "dilations", 1), ("padding", "pads", 0), ("strides", "strides", 1)] {
@@ -331,7 +340,7 @@ fn export_conv(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     export_windows(n, "Conv", 1)
 }
 
-/// Writes a convolution whose weights are the operand of that number.
+/// Writes a convolution whose weights are the operand `weights`.
 pub(super) fn export_windows(n: &mut NodeExport<'_>, op_type: &str, weights: usize) -> Result<(), ExportProblem> {
     let mut attributes = window_attributes(n);
     let groups = n.attrs().int("groups").unwrap_or(1);

@@ -1,4 +1,4 @@
-//! The end of a graph: its message, with what it carries along.
+//! Completion of a graph: its message, with the preserved information about its values.
 
 use anfora_ir::{Attr, Literal};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -14,7 +14,8 @@ use crate::proto::{GraphProto, NodeProto, SparseTensorProto, TensorAnnotation, T
 use crate::types::{proto_of, tensor_info};
 
 impl Exporter<'_> {
-    /// Returns what a graph carries along about inputs and initializers, or outputs, by name.
+    /// Returns the preserved information of a graph about its inputs and initializers, or about its
+    /// outputs, by name.
     pub(super) fn carried_infos(
         &self,
         meta: GraphMeta,
@@ -25,7 +26,7 @@ impl Exporter<'_> {
         Ok(infos.into_iter().map(|i| (i.name().to_owned(), i)).collect())
     }
 
-    /// The message for an input or output.
+    /// Returns the message for an input or output.
     pub(super) fn info(
         &self,
         name: &str,
@@ -49,7 +50,7 @@ impl Exporter<'_> {
         Ok(info)
     }
 
-    /// Ends a graph.
+    /// Completes a graph and returns its message.
     pub(super) fn close(&mut self, mut graph: OpenGraph) -> Result<GraphProto, ExportProblem> {
         let is_main = self.is_main(graph.block);
         let cx = self.cx;
@@ -60,7 +61,7 @@ impl Exporter<'_> {
         for output in std::mem::take(&mut graph.outputs) {
             outputs.push(self.info(&output.name, &output.wish, output.ty, &of_outputs, is_main)?);
             if !output.is_direct {
-                // A constant that the graph binds under that name is not written again.
+                // A constant that the graph binds under this name is not written a second time.
                 let is_bound =
                     |id| cx.names.find(&output.wish).is_some_and(|w| graph.bound_constants.contains_key(&(id, w)));
                 let hint = match output.slot {
@@ -119,7 +120,7 @@ impl Exporter<'_> {
         })
     }
 
-    /// The default values of inputs.
+    /// Returns the default values of inputs.
     fn defaults(&mut self, meta: GraphMeta, inputs: &[ValueInfoProto]) -> Result<Vec<TensorProto>, ExportProblem> {
         let Some(value) = meta.find(self.cx, keys::DEFAULTS) else { return Ok(Vec::new()) };
         let damaged = || ExportProblem::Damaged(keys::DEFAULTS);
@@ -136,7 +137,7 @@ impl Exporter<'_> {
                 Attr::Int(i) => Literal::scalar(*i),
                 Attr::Float(bits) => Literal::scalar(f64::from_bits(*bits)),
                 Attr::Bool(b) => Literal::scalar(*b),
-                // With more to it than its elements.
+                // A tensor with more than its elements, as an encoded message.
                 Attr::List(items) => match **items {
                     [encoded] => {
                         tensors.push(decoded(self.cx, encoded).ok_or_else(damaged)?);
@@ -153,7 +154,7 @@ impl Exporter<'_> {
         Ok(tensors)
     }
 
-    /// The annotations of values that are still there.
+    /// Returns the annotations whose values all still exist.
     fn quantization(&self, meta: GraphMeta) -> Result<Vec<TensorAnnotation>, ExportProblem> {
         let Some(value) = meta.find(self.cx, keys::QUANTIZATION) else { return Ok(Vec::new()) };
         let mut annotations: Vec<TensorAnnotation> =
@@ -166,7 +167,8 @@ impl Exporter<'_> {
     }
 }
 
-/// Takes those nodes out that stand for initializers, where a graph may have such; the sparse ones.
+/// Removes the nodes that represent initializers, if the graph may have initializers. Appends the
+/// dense tensors to `initializers` and returns the sparse ones.
 fn take_initializers(
     nodes: &mut Vec<NodeProto>,
     initializers: &mut Vec<TensorProto>,

@@ -1,4 +1,4 @@
-//! Functions that stand as operands, where the file has a graph: they are written there.
+//! Functions as operands: they are written as graphs where the file has a graph.
 
 use anfora_ir::{Cursor, Expr, ExprId, FunctionKey, GlobalId, IdSet, Module, Step};
 use anfora_passes::{direct_call, inline_functions};
@@ -6,17 +6,18 @@ use anfora_visit::{Mutator, Rewrite, RewriteError, Site, mutate_function};
 
 use crate::error::{ExportError, ExportProblem};
 
-/// By how many nodes for each that it has a module may grow when functions are put where their
-/// values are needed, and by how many in any case.
+/// When functions are inlined where their values are needed, a module may grow by [`MAX_GROWTH`]
+/// nodes for each of its nodes, and in any case by [`LEAST_GROWTH`] nodes.
 const MAX_GROWTH: usize = 8;
 const LEAST_GROWTH: usize = 1 << 16;
 
-/// The module with the functions that it makes closures of, or gives to others as values, put where
-/// their values are needed; `None` if it has none. LambdaLifting makes such functions of the graphs
-/// of control-flow nodes, and a file has no other place for these than the node.
+/// Returns the module in which every function that a closure is made of, or that is used as a
+/// value, is inlined where the value is needed. Returns `None` if the module has no such function.
+/// LambdaLifting makes such functions of the graphs of control-flow nodes, and a file can only hold
+/// these inside the node.
 ///
 /// # Errors
-/// If a function cannot be put there.
+/// If a function cannot be inlined there.
 pub(super) fn with_functions_in_place(module: &Module, entry: &str) -> Result<Option<Module>, ExportError> {
     let names = functions_as_values(module);
     if names.is_empty() {
@@ -42,7 +43,7 @@ pub(super) fn with_functions_in_place(module: &Module, entry: &str) -> Result<Op
     Ok(Some(module))
 }
 
-/// Makes calls of closures, where it shows of which function these are, calls of that function.
+/// Turns calls of closures into direct calls where the called function is known.
 fn call_known_closures(module: &mut Module) -> Result<(), RewriteError> {
     let keys: Vec<FunctionKey> = module.functions().map(|(key, _)| key).collect();
     for key in keys {
@@ -69,8 +70,8 @@ impl Mutator for DirectCalls {
     }
 }
 
-/// The names of the functions with a body that the module uses otherwise than by calling them, in
-/// program order of their first such use.
+/// Returns the names of the functions with a body that the module uses as values, in program order
+/// of the first such use.
 fn functions_as_values(module: &Module) -> Vec<String> {
     let cx = &module.cx;
     let mut seen: IdSet<GlobalId> = IdSet::with_capacity(cx.globals.len());
@@ -94,7 +95,7 @@ fn functions_as_values(module: &Module) -> Vec<String> {
             match step {
                 Step::Atom(id) => note(id),
                 Step::Flat(id) => {
-                    // The first operand of a call is who is called.
+                    // The first operand of a call is the callee.
                     let callee = usize::from(matches!(body.expr(id), Expr::Call { .. }));
                     body.operands_of(id).iter().skip(callee).for_each(|&operand| note(operand));
                 }

@@ -1,14 +1,16 @@
-//! Conditions that are the one element of a tensor: a node `If` takes the tensor as it is, and no node takes the element out.
+//! Conditions that are the single element of a tensor. A node `If` takes the tensor itself, so no
+//! node extracts the element.
 
 use anfora_ir::{Body, Context, Cursor, Expr, ExprId, Step, VarId};
 use rustc_hash::FxHashMap;
 
 use crate::keys;
 
-/// The variables that the importer bound to the one element of a condition, and that nothing but `if`s use.
+/// The variables that the importer bound to the single element of a condition and that only `if`s
+/// use.
 #[derive(Default)]
 pub(super) struct Conditions {
-    /// The tensors that they are the elements of.
+    /// For each variable, the tensor that contains the element.
     tensors: FxHashMap<VarId, ExprId>,
 }
 
@@ -18,7 +20,7 @@ impl Conditions {
         if cx.names.find(keys::CONDITION).is_none() {
             return conditions;
         }
-        // Uses that are not conditions.
+        // The number of uses other than as a condition.
         let mut others: FxHashMap<VarId, i64> = FxHashMap::default();
         let mut cursor = Cursor::new(body);
         while let Some(step) = cursor.next(body) {
@@ -48,12 +50,12 @@ impl Conditions {
         conditions
     }
 
-    /// The tensor that a condition is the one element of.
+    /// Returns the tensor whose single element is the condition.
     pub(super) fn tensor(&self, body: &Body, condition: ExprId) -> Option<ExprId> {
         self.tensors.get(&body.as_var(condition)?).copied()
     }
 
-    /// Whether a variable is such a condition.
+    /// Returns true if the variable is such a condition.
     pub(super) fn contains(&self, var: Option<VarId>) -> bool {
         var.is_some_and(|v| self.tensors.contains_key(&v))
     }

@@ -1,4 +1,5 @@
-//! Constants: one initializer for equal ones, or a node for one that is a single number many times.
+//! Constants. Equal constants share an initializer; a constant that repeats a single number may
+//! become a node.
 
 use std::rc::Rc;
 
@@ -14,41 +15,43 @@ use crate::error::ExportProblem;
 use crate::proto::{NodeProto, TensorProto};
 use crate::tensor::{TensorError, external_tensor_of, tensor_of};
 
-/// The largest file that protocol buffers can hold.
+/// The largest file that protocol buffers can hold, in bytes.
 pub(super) const MAX_FILE: u64 = i32::MAX as u64;
-/// Splats that a node can make take at most so many bytes, whatever the options say, in the data file too.
+/// Splats take at most this many bytes in total, whatever the options say, including splats in the
+/// data file. The limit applies to splats that a node could make.
 const MOST_SPLAT_BYTES: u64 = MAX_FILE;
-/// Constants of at most this many elements are looked up by their contents, too.
+/// Constants of at most this many elements are also looked up by contents.
 const SMALL: usize = 64;
 
-/// Constants of at most this many bytes may be written once for each subgraph that uses them.
+/// Constants of at most this many bytes may be written separately for each subgraph that uses them.
 const LOCAL_BYTES: usize = 1024;
-/// A splat of at most this many bytes is always written out: a node would take more.
+/// A splat of at most this many bytes is always written out, since a node would take more.
 const TINY_SPLAT: u64 = 64;
 
-/// The constants that are written so far.
+/// The constants written so far.
 pub(super) struct Constants {
     /// The open graphs, the outermost first.
     levels: Vec<Level>,
-    /// Names of constants that are bound under their own name, by contents and that name, in the open graphs.
+    /// The names of constants that are bound under their own name in the open graphs, by contents
+    /// and that name.
     bound: FxHashMap<(LiteralId, NameId), Vec<Rc<str>>>,
-    /// Names of the same, by variable.
+    /// The names of the same constants, by variable.
     of_var: FxHashMap<VarId, Rc<str>>,
-    /// Bytes that splats have taken beyond one element each.
+    /// The bytes that the splats written so far take beyond one element each.
     splat_bytes: u64,
     max_splat_bytes: u64,
     max_total_splat_bytes: u64,
-    /// Whether the version of the operators can make a value from its shape.
+    /// True if the version of the operators has `ConstantOfShape`.
     has_constant_of_shape: bool,
-    /// Whether only the outermost graph may have constants.
+    /// True if only the outermost graph may have constants.
     is_flat: bool,
-    /// Whether the outermost graph is that of a function, which has no initializers.
+    /// True if the outermost graph is that of a function, which has no initializers.
     in_function: bool,
-    /// The file that large constants go to.
+    /// The file for large constants.
     data: Option<DataFile>,
 }
 
-/// The constants of a graph that is not finished.
+/// The constants of an unfinished graph.
 #[derive(Default)]
 struct Level {
     by_id: FxHashMap<LiteralId, Rc<str>>,
@@ -56,7 +59,7 @@ struct Level {
     begin: Begin,
 }
 
-/// What a graph begins with.
+/// The initializers, nodes and constants at the beginning of a graph.
 #[derive(Default)]
 pub(super) struct Begin {
     pub(super) initializers: Vec<TensorProto>,
@@ -64,12 +67,12 @@ pub(super) struct Begin {
     pub(super) constants: Vec<FunctionConstant>,
 }
 
-/// A constant that a function is given by whoever calls it.
+/// A constant that every call of a function passes to it.
 pub(super) struct FunctionConstant {
-    /// What the function calls it.
+    /// The name of the constant in the function.
     pub(super) name: Rc<str>,
     pub(super) literal: Literal,
-    /// The same, if it is one of the module's.
+    /// The id of the literal, if it is in the module.
     pub(super) id: Option<LiteralId>,
 }
 
@@ -80,7 +83,7 @@ impl Constants {
         kind: GraphKind,
     ) -> Result<Constants, ExportProblem> {
         let in_function = kind != GraphKind::Main;
-        // What a function is given is written where it is called.
+        // The constants of a function are passed by its calls and are written with these.
         let external = options.external_data.as_ref().filter(|_| !in_function);
         Ok(Constants {
             levels: Vec::new(),
@@ -99,12 +102,13 @@ impl Constants {
         })
     }
 
-    /// The file that large constants went to, unless there are none.
+    /// Takes the file for large constants; `None` if it is empty.
     pub(super) fn take_data(&mut self) -> Option<DataFile> {
         self.data.take().filter(|d| !d.is_empty())
     }
 
-    /// The message of a constant, which may go to another file.
+    /// Returns the message of a constant. Its elements may be moved to the file for large
+    /// constants.
     pub(super) fn tensor(&mut self, literal: &Literal) -> Result<TensorProto, ExportProblem> {
         let place = self.data.as_mut().map(|d| d.take(literal)).transpose()?.flatten();
         match place {
@@ -116,17 +120,19 @@ impl Constants {
         }
     }
 
-    /// Begins a graph inside the one in hand.
+    /// Begins a graph inside the current one.
     pub(super) fn open(&mut self) {
         self.levels.push(Level::default());
     }
 
-    /// Ends the graph in hand: what it has to begin with.
+    /// Ends the current graph. Returns the initializers, nodes and constants that it must begin
+    /// with.
     pub(super) fn close(&mut self) -> Begin {
         self.levels.pop().map(|l| l.begin).unwrap_or_default()
     }
 
-    /// The name of a constant that is used in the graph in hand, under the name `hint`, or bound to a variable.
+    /// Returns the name of a constant that the current graph uses under the name `hint`, or that is
+    /// bound to a variable. Writes the constant if needed.
     pub(super) fn name(
         &mut self,
         names: &mut Names,
@@ -150,7 +156,7 @@ impl Constants {
         Ok(name)
     }
 
-    /// The name of a constant of the exporter's own, in the graph in hand.
+    /// Returns the name of a constant that the exporter adds to the current graph.
     pub(super) fn own(&mut self, names: &mut Names, literal: &Literal, wish: &str) -> Result<Rc<str>, ExportProblem> {
         Ok(self.by_contents(names, (literal, None), wish)?.0)
     }
@@ -179,8 +185,8 @@ impl Constants {
         Ok((name, level))
     }
 
-    /// Binds a constant under a name of its own, from here to the end of the graph in hand, and writes it. `finish` completes the
-    /// initializer, if it becomes one.
+    /// Binds a constant under a name of its own until the end of the current graph, and writes it.
+    /// If it becomes an initializer, `finish` completes that.
     pub(super) fn bind(
         &mut self,
         names: &mut Names,
@@ -194,7 +200,7 @@ impl Constants {
         self.write(names, (literal, Some(id)), name, level, finish)
     }
 
-    /// Binds a constant that a node of the graph in hand gives.
+    /// Binds a constant that a node of the current graph returns.
     pub(super) fn bind_node(&mut self, (var, id, own): (VarId, LiteralId, NameId), name: &Rc<str>, node: NodeProto) {
         self.note(var, id, own, name);
         if let Some(level) = self.levels.last_mut() {
@@ -207,14 +213,14 @@ impl Constants {
         self.of_var.insert(var, name.clone());
     }
 
-    /// Takes a binding back.
+    /// Removes a binding.
     pub(super) fn unbind(&mut self, id: LiteralId, own: NameId) {
         if let Some(names) = self.bound.get_mut(&(id, own)) {
             names.pop();
         }
     }
 
-    /// Writes a constant to the beginning of a graph.
+    /// Writes a constant at the beginning of a graph.
     fn write(
         &mut self,
         names: &mut Names,
@@ -238,8 +244,8 @@ impl Constants {
         Ok(())
     }
 
-    /// Returns true if a constant is a splat too large to be written out: by what the options say, or
-    /// by [`MOST_SPLAT_BYTES`]. Counts the bytes of one that is not.
+    /// Returns true if a constant is a splat that the options or [`MOST_SPLAT_BYTES`] make too
+    /// large to be written out. If it is small enough, its bytes are added to the total.
     fn is_made_from_shape(&mut self, literal: &Literal) -> bool {
         let Some(element) = literal.as_splat() else { return false };
         let expanded = literal.expanded_bytes().map_or(u64::MAX, |b| b as u64);
@@ -277,7 +283,7 @@ impl Constants {
     }
 }
 
-/// Whether the operator that makes a value from its shape has the element type, in every version.
+/// Returns true if `ConstantOfShape` takes the element type in every version.
 fn can_fill(dtype: DType) -> bool {
     dtype.has_kernels() && dtype != DType::BFloat16
 }

@@ -1,4 +1,4 @@
-//! Constants that go to another file.
+//! Constants in a file beside the model.
 
 use std::io::{self, Write};
 
@@ -8,37 +8,39 @@ use crate::error::ExportProblem;
 use crate::external::normal_location;
 use crate::proto::StringStringEntryProto;
 
-/// Elements of at least this many bytes begin at a multiple of [`PAGE`], so that they can be mapped into memory by themselves.
+/// Constants of at least this many bytes begin at a multiple of [`PAGE`], so that each can be
+/// mapped into memory separately.
 const LARGE: u64 = 64 << 10;
 const PAGE: u64 = 4096;
-/// Where all others begin: a multiple of this, which suits every element type.
+/// All other constants begin at a multiple of this many bytes, which suits every element type.
 const SMALL_ALIGNMENT: u64 = 64;
 /// Splats are written in pieces of about this many bytes.
 const PIECE: usize = 64 << 10;
 
-/// That large constants go to a file beside the model.
+/// The settings for large constants that are written to a file beside the model.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExternalData {
-    /// The file, as the model names it: relative to the model's folder, with `/` between its parts.
+    /// The file as named in the model: relative to the model's folder, with `/` between its parts.
     pub location: String,
-    /// Constants of at least so many bytes go there. Strings stay in the model.
+    /// Constants of at least this many bytes are written to the file. Strings stay in the model.
     pub min_bytes: u64,
-    /// Whether they do so always.
+    /// The condition under which the file is used.
     pub when: WhenExternal,
 }
 
-/// When large constants go to a file of their own.
+/// The condition under which large constants are written to a file beside the model.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum WhenExternal {
-    /// If the model would otherwise be larger than protocol buffers may be.
+    /// Only if the model would otherwise be larger than protocol buffers allow.
     #[default]
     TooLarge,
-    /// In any case.
+    /// Always.
     Always,
 }
 
 impl ExternalData {
-    /// Constants of at least 1 KiB, if the model would otherwise be too large.
+    /// Returns settings for constants of at least 1 KiB, used only if the model would otherwise be
+    /// too large.
     ///
     /// Cost: linear in the text.
     pub fn new(location: impl Into<String>) -> ExternalData {
@@ -46,14 +48,14 @@ impl ExternalData {
     }
 }
 
-/// A file of constants, which belongs beside the model that was exported with it.
+/// A file of constants that belongs beside the model it was exported with.
 ///
-/// It holds the elements of the module's literals, and shares their bytes.
+/// It holds the elements of the module's literals and shares their bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DataFile {
     location: String,
     min_bytes: u64,
-    /// Where the elements of each constant begin, in ascending order.
+    /// The constants with the offsets at which their elements begin, in ascending order.
     parts: Vec<(u64, Literal)>,
     len: u64,
 }
@@ -67,22 +69,22 @@ impl DataFile {
         Ok(DataFile { location: options.location.clone(), min_bytes: options.min_bytes, parts: Vec::new(), len: 0 })
     }
 
-    /// The file, as the model names it.
+    /// Returns the file as named in the model.
     pub fn location(&self) -> &str {
         &self.location
     }
 
-    /// How many bytes it has.
+    /// Returns the number of bytes in the file.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether no constant is in it.
+    /// Returns true if the file holds no constant.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// Writes the file's contents. Takes no more than constant memory.
+    /// Writes the contents of the file. Takes only constant memory.
     ///
     /// # Errors
     /// If they cannot be written.
@@ -101,7 +103,8 @@ impl DataFile {
         Ok(())
     }
 
-    /// Takes a constant, unless it stays in the model: what a tensor says of where its elements are.
+    /// Adds a constant to the file and returns the entries of its tensor that say where the
+    /// elements are. Returns `None` if the constant stays in the model.
     pub(super) fn take(&mut self, literal: &Literal) -> Result<Option<Vec<StringStringEntryProto>>, ExportProblem> {
         let Some(bytes) = written_bytes(literal).filter(|&b| b >= self.min_bytes && b > 0) else { return Ok(None) };
         let alignment = if bytes >= LARGE { PAGE } else { SMALL_ALIGNMENT };
@@ -119,7 +122,8 @@ impl DataFile {
     }
 }
 
-/// How many bytes a constant takes in a file of its own; `None` if it has no place there.
+/// Returns the number of bytes that a constant takes in the file; `None` if it cannot be stored
+/// there.
 fn written_bytes(literal: &Literal) -> Option<u64> {
     let is_whole = literal.as_dense().is_some() || (literal.as_splat().is_some() && literal.dtype().bits() >= 8);
     literal.expanded_bytes().filter(|_| is_whole).map(|b| b as u64)

@@ -1,7 +1,9 @@
-//! Functions of the module that are called: each becomes a function of the model, in a domain of its own, or again in the domain that it had in a file.
+//! Functions of the module that are called. Each becomes a function of the model, in a domain of
+//! this crate or in the domain that it had in a file.
 //!
-//! A function of a model has no initializers. Its constants are further inputs, which every call gives: they stay initializers, and take
-//! no node. Past a limit they are nodes inside it, and so they are where a file says what the inputs are.
+//! A function of a model has no initializers. Its constants become further inputs that every call
+//! passes: they stay initializers and need no node. If there are more than [`MAX_GIVEN`], or the
+//! function comes from a file, all of its constants are nodes inside it.
 
 use std::rc::Rc;
 
@@ -20,17 +22,19 @@ use crate::error::{ExportError, ExportProblem};
 use crate::keys;
 use crate::proto::{FunctionProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto};
 
-/// The domain of the functions of a module.
+/// The domain for functions of a module.
 pub(crate) const DOMAIN: &str = "anfora";
-/// The first version of the format in which functions say the types of their values, and carry something along.
+/// The first version of the format in which functions can state the types of their values and hold
+/// metadata.
 pub(crate) const IR_VERSION: i64 = 10;
-/// A function is given at most this many constants.
+/// The largest number of constants that calls pass to a function. If a function has more, all of
+/// them are nodes inside it.
 const MAX_GIVEN: usize = 32;
 
 /// The functions that are written, by their globals.
 pub(super) type Functions = FxHashMap<GlobalId, Written>;
 
-/// Domain, name and overload of a function of the model.
+/// The domain, name and overload of a function of the model.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct FileName {
     domain: String,
@@ -38,35 +42,36 @@ struct FileName {
     overload: String,
 }
 
-/// What a function remembers of the file that it was in.
+/// The information that a function preserves about the file it was imported from.
 struct InFile {
     name: FileName,
-    /// Whether the file says the types of its inputs.
+    /// True if the file states the types of the inputs.
     is_typed: bool,
 }
 
-/// A function that is written.
+/// A function that was written.
 pub(super) struct Written {
     name: FileName,
-    /// What calls have to give besides the arguments.
+    /// The constants that calls pass after the arguments.
     given: Vec<FunctionConstant>,
-    /// How deep graphs nest in it.
+    /// The depth to which its graphs nest.
     pub(super) depth: usize,
 }
 
-/// A function that is to be written, with what its variables stand for.
+/// A function to be written, with the slots of its variables.
 pub(super) struct Reached<'m> {
     pub(super) key: FunctionKey,
     pub(super) slots: Slots<'m>,
 }
 
-/// An error with the name of a function, and that of a binding.
+/// Returns an error with the names of the function and of the binding.
 pub(super) fn in_function(module: &Module, key: FunctionKey, (var, problem): Fault) -> ExportError {
     let binding = var.and_then(|v| module.get(key)?.body.var_name(v)).map(|n| module.cx.names.get(n).to_owned());
     ExportError { function: module.name(key).to_owned(), binding, problem }
 }
 
-/// The functions that the entry reaches by calls, each after those that it calls; the entry is the last.
+/// Returns the functions that the entry calls, directly or through other functions. Each comes
+/// after the functions that it calls; the entry is the last.
 pub(super) fn reached(module: &Module, entry: FunctionKey) -> Result<Vec<Reached<'_>>, ExportError> {
     struct Open<'m> {
         key: FunctionKey,
@@ -107,7 +112,8 @@ pub(super) fn reached(module: &Module, entry: FunctionKey) -> Result<Vec<Reached
     Ok(done)
 }
 
-/// Writes functions into a model. `reached` are those besides the entry, each after those that it calls.
+/// Writes functions into a model and returns them by global. `reached` are the functions besides
+/// the entry, each after those that it calls.
 pub(super) fn export_functions(
     module: &Module,
     reached: Vec<Reached<'_>>,
@@ -123,7 +129,7 @@ pub(super) fn export_functions(
     };
     let mut names: FxHashSet<FileName> = model.functions.iter().map(name_of).collect();
     let mut counters: FxHashMap<FileName, u64> = FxHashMap::default();
-    // Copies of a function of a file that say the same: they are one again.
+    // Identical copies of a function of a file become a single function again.
     let mut copies: FxHashMap<(FileName, Vec<u8>), FileName> = FxHashMap::default();
     for Reached { key, slots } in reached {
         let Some(function) = module.get(key) else { continue };
@@ -152,7 +158,7 @@ pub(super) fn export_functions(
 }
 
 impl FileName {
-    /// That of a function in our own domain.
+    /// Returns the name of a function in the domain of this crate.
     fn own(name: &str) -> FileName {
         let name = if name.is_empty() { "function" } else { name };
         FileName { domain: DOMAIN.to_owned(), name: name.to_owned(), overload: String::new() }
@@ -169,7 +175,7 @@ fn unique(wish: FileName, names: &mut FxHashSet<FileName>, counters: &mut FxHash
     name
 }
 
-/// What a function remembers of the file that it was in.
+/// Returns the information that a function preserves about its file, if it was in one.
 fn in_file(cx: &Context, function: &Function) -> Result<Option<InFile>, ExportProblem> {
     let Some(value) = cx.find_attr(function.meta, keys::FUNCTION) else { return Ok(None) };
     let parse = || {
@@ -182,7 +188,7 @@ fn in_file(cx: &Context, function: &Function) -> Result<Option<InFile>, ExportPr
     parse().map(Some).ok_or(ExportProblem::Damaged(keys::FUNCTION))
 }
 
-/// Whether a function says what only a later version of the format has a place for.
+/// Returns true if a function uses parts that only a later version of the format has.
 pub(super) fn needs_version(function: &FunctionProto) -> bool {
     function.domain() == DOMAIN
         || !function.overload().is_empty()
@@ -255,7 +261,8 @@ fn constant_node(constant: &FunctionConstant) -> Result<NodeProto, ExportProblem
     Ok(node)
 }
 
-/// What a function of a model has no place for.
+/// Returns metadata entries for the properties of a function that a function of a model cannot
+/// state otherwise.
 fn own_metadata(
     cx: &Context,
     function: &Function,
@@ -296,7 +303,7 @@ fn own_metadata(
 }
 
 impl Exporter<'_> {
-    /// The node for a call of a function.
+    /// Returns the node for a call of a function.
     pub(super) fn function_call(&mut self, call: ExprId, var: Option<VarId>) -> Result<NodeProto, ExportProblem> {
         let (cx, body, functions) = (self.cx, self.body, self.functions);
         let Expr::Call { operands, attrs } = body.expr(call) else {

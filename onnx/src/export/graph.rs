@@ -1,4 +1,4 @@
-//! Blocks to graphs, from an explicit stack of graphs that are not finished.
+//! Conversion of blocks to graphs, with an explicit stack of unfinished graphs.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -26,34 +26,36 @@ use crate::opaque::is_standard;
 use crate::proto::{GraphProto, ModelProto, NodeProto, StringStringEntryProto, TypeProto, ValueInfoProto};
 use crate::types::SymbolNames;
 
-/// Readers take no deeper nesting of graphs in nodes.
+/// The deepest nesting of graphs in nodes that readers accept.
 const MAX_GRAPHS: usize = 33;
-/// How many bytes graphs may take that are written again, since several nodes have them: for each node of the function, and in any case.
+/// Several nodes may share a graph, which is then written for each. The repeated copies may take
+/// this many bytes for each node of the function.
 const REPEATED_BY_NODE: u64 = 1 << 10;
+/// Repeated copies of graphs may take this many bytes even in small functions.
 const REPEATED: u64 = 64 << 20;
 
-/// A graph that is written.
+/// A graph that was written.
 pub(super) struct ExportedGraph {
     pub(super) graph: GraphProto,
-    /// Domains of the nodes, in order of appearance.
+    /// The domains of the nodes, in order of appearance.
     pub(super) domains: Vec<String>,
-    /// How deep graphs nest.
+    /// The depth to which graphs nest.
     pub(super) depth: usize,
-    /// Nodes of the graph and of the graphs in it.
+    /// The number of nodes of the graph and of the graphs in it.
     pub(super) nodes: usize,
-    /// The constants that a function is given.
+    /// The constants that calls pass to the function.
     pub(super) given: Vec<FunctionConstant>,
     /// The constants that are in another file.
     pub(super) data: Option<DataFile>,
 }
 
-/// The versions that a model says.
+/// The versions that a model states.
 pub(super) struct Versions {
-    /// Those of the operators, by domain; the standard one is the empty one.
+    /// The versions of the operators by domain. The standard domain is the empty string.
     opsets: FxHashMap<String, i64>,
-    /// Before version 4 of the format every initializer is an input.
+    /// True before version 4 of the format, in which every initializer is an input.
     pub(super) initializers_are_inputs: bool,
-    /// Whether the module says them, as one that was read from a file does.
+    /// True if the module states the versions, as modules from files do.
     pub(super) are_stated: bool,
 }
 
@@ -67,91 +69,94 @@ impl Versions {
         }
     }
 
-    /// The version of a domain's operators.
+    /// Returns the version of a domain's operators.
     pub(super) fn opset(&self, domain: &str) -> i64 {
         version_of(&self.opsets, domain)
     }
 }
 
-/// The version of a domain's operators, among those that a model says. One that it does not say is the first.
+/// Returns the version of a domain's operators among the versions that a model states; 1 if the
+/// model does not state it.
 pub(super) fn version_of(versions: &FxHashMap<String, i64>, domain: &str) -> i64 {
     let domain = if is_standard(domain) { "" } else { domain };
     versions.get(domain).copied().unwrap_or(1)
 }
 
-/// What the outermost graph of an export becomes.
+/// The role of the outermost graph of an export.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum GraphKind {
     /// The graph of the model.
     Main,
-    /// A function of the model in our own domain: every call gives its constants.
+    /// A function of the model in the domain of this crate. Every call passes its constants.
     Function,
-    /// A function that was one of a file: its constants are nodes.
+    /// A function that was imported from a file. Its constants are nodes.
     FileFunction,
 }
 
-/// An export under way.
+/// The state of an export.
 pub(super) struct Exporter<'m> {
     pub(super) cx: &'m Context,
     pub(super) body: &'m Body,
     pub(super) kind: GraphKind,
-    /// The functions that are written, by their globals.
+    /// The functions already written, by their globals.
     pub(super) functions: &'m Functions,
-    /// The constants that the function in hand is given, once it is finished.
+    /// The constants that calls pass to the current function; set when the function is finished.
     pub(super) given: Vec<FunctionConstant>,
     pub(super) options: &'m ExportOptions,
     pub(super) slots: Slots<'m>,
-    /// For each value, whether anything takes it, once that was asked.
+    /// For each value, true if a node takes it or a graph returns it; computed on first use.
     pub(super) consumed: OnceCell<Vec<bool>>,
-    /// The parameters that have symbols, by symbol, once that was asked.
+    /// The parameters that contain symbols, by symbol; computed on first use.
     pub(super) symbol_places: OnceCell<FxHashMap<SymbolId, (ExprId, SymbolPlace)>>,
     pub(super) conditions: Conditions,
     pub(super) names: Names,
     pub(super) constants: Constants,
     pub(super) value_names: Vec<Option<Rc<str>>>,
-    /// The first version of the operators in which `Identity` takes a value, where that is not the first of all.
+    /// For each value, the first version of the operators in which `Identity` takes it; `None` if
+    /// that is the first version of all.
     pub(super) identity_since: Vec<Option<i64>>,
     pub(super) symbols: SymbolNames,
     pub(super) versions: &'m Versions,
-    /// Constants that a node of an open graph makes of another one, by the name that uses of them remember.
+    /// Results of nodes of open graphs that reshape a constant, by the name under which uses of the
+    /// constant refer to them.
     pub(super) views: FxHashMap<NameId, Vec<View>>,
     pub(super) domains: Vec<String>,
     pub(super) seen_domains: FxHashSet<String>,
-    /// Bytes written so far, about.
+    /// The approximate number of bytes written so far.
     pub(super) size: u64,
-    /// Inner graphs that are written.
+    /// The inner graphs already written.
     pub(super) written: FxHashSet<Block>,
-    /// Bytes of graphs that were written already.
+    /// The bytes of repeated copies of graphs.
     pub(super) repeated_bytes: u64,
-    /// Nodes of finished graphs.
+    /// The number of nodes of finished graphs.
     pub(super) nodes: usize,
 }
 
-/// The elements of a constant under another shape, as a node gives them.
+/// The elements of a constant in another shape, as the result of a node.
 pub(super) struct View {
     pub(super) literal: Literal,
-    /// The same, once a use of it was seen.
+    /// The id of the literal, once a use of it was found.
     pub(super) id: Option<LiteralId>,
     pub(super) value: ValueId,
 }
 
-/// A graph that is not finished.
+/// An unfinished graph.
 pub(super) struct OpenGraph {
     pub(super) block: Block,
-    /// What it carries along.
+    /// The metadata of the graph.
     pub(super) meta: GraphMeta,
     pub(super) nodes: Vec<NodeProto>,
     pub(super) inputs: Vec<ValueInfoProto>,
     pub(super) outputs: Vec<Output>,
-    /// What outputs would like to be called, where no file says it.
+    /// The requested names of outputs whose names no file states.
     pub(super) output_names: FxHashSet<String>,
     pub(super) infos: Vec<ValueInfoProto>,
-    /// What comes next: a Let, or the tail.
+    /// The next expression: a Let or the tail.
     pub(super) at: ExprId,
     pub(super) pending: Option<PendingCall>,
-    /// Constants that are bound under a name of their own.
+    /// The constants that are bound under a name of their own.
     pub(super) bound_constants: FxHashMap<(LiteralId, NameId), Option<VarId>>,
-    /// The names of its entries in [`Exporter::views`].
+    /// The keys of its entries in [`Exporter::views`].
     pub(super) views: Vec<NameId>,
     pub(super) is_tail_done: bool,
 }
@@ -160,10 +165,10 @@ pub(super) struct OpenGraph {
 pub(super) struct Output {
     pub(super) slot: Slot,
     pub(super) name: Rc<str>,
-    /// What the file called it.
+    /// The name of the output in the file.
     pub(super) wish: String,
     pub(super) ty: InfoType,
-    /// Whether the value itself has the name, so that no node has to repeat it.
+    /// True if the value itself has the name, so that no node has to copy it.
     pub(super) is_direct: bool,
 }
 
@@ -173,11 +178,11 @@ pub(super) enum InfoType {
     Message(TypeProto),
 }
 
-/// A call some of whose operands are graphs, or an `if`.
+/// A call with graphs as operands, or an `if`.
 pub(super) struct PendingCall {
     call: ExprId,
     var: Option<VarId>,
-    /// The blocks, last first.
+    /// The blocks that are not written yet, in reverse order.
     waiting: Vec<Block>,
     graphs: Vec<Bytes>,
 }
@@ -190,7 +195,7 @@ pub(super) struct Call<'m> {
     pub(super) operands: &'m [ExprId],
     pub(super) attrs: AttrsId,
     pub(super) ty: TypeId,
-    /// What the binding carries along.
+    /// The metadata of the binding.
     pub(super) meta: Option<AttrsId>,
 }
 
@@ -332,7 +337,8 @@ impl<'m> Exporter<'m> {
         }
     }
 
-    /// Writes a call, or, if graphs in it have to be written first, makes it wait for them.
+    /// Writes a call. If some of its operands are graphs, these are written first and the call
+    /// waits for them.
     fn begin_call(&mut self, graph: &mut OpenGraph, expr: ExprId, var: Option<VarId>) -> Result<(), ExportProblem> {
         let call = self.call(expr, var);
         let is_opaque = self.cx.ops.is_opaque(call.op);
@@ -379,7 +385,8 @@ impl<'m> Exporter<'m> {
         if self.size > MAX_FILE { Err(ExportProblem::TooLarge) } else { Ok(()) }
     }
 
-    /// Whether this graph, which takes so many bytes, makes those that were written already too many.
+    /// Returns true if the repeated copies of graphs exceed the limit after this graph of `bytes`
+    /// bytes.
     fn is_repeated_too_often(&mut self, block: Block, bytes: usize) -> bool {
         if self.written.insert(block) {
             return false;
@@ -388,7 +395,8 @@ impl<'m> Exporter<'m> {
         self.repeated_bytes > REPEATED_BY_NODE.saturating_mul(self.body.len() as u64).max(REPEATED)
     }
 
-    /// That a graph, or the `fn` around it, is written too often.
+    /// Returns the error for a graph that is written too often. It names the `fn` that contains the
+    /// graph.
     fn too_many_repetitions(&self, block: Block, around: &[OpenGraph]) -> ExportProblem {
         let mut blocks = std::iter::once(block).chain(around.iter().rev().map(|g| g.block));
         let lambda = blocks.find_map(|b| match b {
@@ -403,12 +411,12 @@ impl<'m> Exporter<'m> {
         ExportProblem::Repeated(name.map_or_else(|| "fn".to_owned(), |n| format!("%{}", self.cx.names.get(n))))
     }
 
-    /// Whether a graph is that of the model.
+    /// Returns true if the graph is that of the model.
     pub(super) fn is_main(&self, block: Block) -> bool {
         block == Block::Function && self.kind == GraphKind::Main
     }
 
-    /// What a block carries along, of which the operator that it belongs to is bound to `var`.
+    /// Returns the metadata of a block. `var` is bound to the operator that the block belongs to.
     fn block_meta(&self, block: Block, var: Option<VarId>) -> GraphMeta {
         let none = self.cx.attrs.empty();
         let of_binding = || var.and_then(|v| self.body.meta(v.expr())).unwrap_or(none);
@@ -420,7 +428,7 @@ impl<'m> Exporter<'m> {
         }
     }
 
-    /// Begins a graph, and says which call it is in.
+    /// Begins the graph of a block. `around` is the call that contains it.
     fn open_block(
         &mut self,
         block: Block,
@@ -439,19 +447,20 @@ impl<'m> Exporter<'m> {
         self.open(block, meta, start, around)
     }
 
-    /// The doc string that something carries along.
+    /// Returns the doc string in the metadata `meta`.
     pub(super) fn doc(&self, meta: GraphMeta) -> Result<Option<String>, ExportProblem> {
         let Some(value) = meta.find(self.cx, keys::DOC) else { return Ok(None) };
         Ok(Some(str(self.cx, value).ok_or(ExportProblem::Damaged(keys::DOC))?.to_owned()))
     }
 
-    /// The metadata that something carries along.
+    /// Returns the metadata properties in `meta`.
     pub(super) fn metadata(&self, meta: GraphMeta) -> Result<Vec<StringStringEntryProto>, ExportProblem> {
         let Some(value) = meta.find(self.cx, keys::METADATA) else { return Ok(Vec::new()) };
         entries_of(self.cx, value).ok_or(ExportProblem::Damaged(keys::METADATA))
     }
 
-    /// The name of what a slot stands for; empty for an operand that is left out. `hint` is what the file called it.
+    /// Returns the name of a slot; the empty string for an operand that is left out. `hint` is its
+    /// name in the file.
     pub(super) fn slot_name(&mut self, slot: Slot, hint: Option<&str>) -> Result<String, ExportProblem> {
         match slot {
             Slot::Value(v) => self.value_names[v.index()]
@@ -477,7 +486,7 @@ impl<'m> Exporter<'m> {
     }
 }
 
-/// Removes statements about values that are not the node's any more.
+/// Removes device annotations about values that the node does not use any more.
 fn prune_devices(node: &mut NodeProto) {
     let NodeProto { input, output, device_configurations, .. } = node;
     for configuration in device_configurations {

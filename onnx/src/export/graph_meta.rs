@@ -1,29 +1,30 @@
-//! What a graph carries along: for a branch of an `if`, among what the binding of the `if` does.
+//! The metadata of a graph. For a branch of an `if` it is part of the metadata of the binding of
+//! the `if`.
 
 use anfora_ir::{AttrId, AttrsId, Context};
 
 use crate::keys;
 
-/// Where that is.
+/// The location of the metadata of a graph.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct GraphMeta {
     attrs: AttrsId,
-    /// What the keys of a branch begin with.
+    /// The prefix of the keys of a branch.
     branch: Option<&'static str>,
 }
 
 impl GraphMeta {
-    /// For what has a binding, or attributes, of its own.
+    /// Returns the location for a graph whose binding or function has attributes of its own.
     pub(super) fn of(attrs: AttrsId) -> GraphMeta {
         GraphMeta { attrs, branch: None }
     }
 
-    /// For a branch, by the beginning of its keys.
+    /// Returns the location for a branch, by the prefix of its keys.
     pub(super) fn of_branch(attrs: AttrsId, branch: &'static str) -> GraphMeta {
         GraphMeta { attrs, branch: Some(branch) }
     }
 
-    /// The value under a key.
+    /// Returns the value under a key.
     pub(super) fn find(self, cx: &Context, key: &str) -> Option<AttrId> {
         match self.branch {
             None => cx.find_attr(self.attrs, key),

@@ -1,4 +1,4 @@
-//! Values that are no tensors: old versions of `Identity` do not take them.
+//! Values that are not tensors. Old versions of `Identity` do not take them.
 
 use anfora_ir::{Attr, Expr, ExprId};
 
@@ -11,19 +11,20 @@ use crate::opaque::{decode, is_standard};
 use crate::proto::type_proto::Value;
 use crate::proto::{TypeProto, ValueInfoProto};
 
-/// The first versions of the operators in which `Identity` takes sequences, and values that may be missing.
+/// The first versions of the operators in which `Identity` takes sequences and optional values.
 const SEQUENCE: i64 = 14;
 const OPTIONAL: i64 = 16;
 
-/// Longer names are of no operator of the standard domain: they are not taken apart for each value.
+/// The longest operator name that is decoded to find the kind of a value. Longer names do not
+/// belong to the standard domain.
 const LONGEST_NAME: usize = 100;
 
-/// Operators of the standard domain that give a sequence.
+/// The operators of the standard domain that return a sequence.
 const GIVE_SEQUENCES: &[&str] =
     &["SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceMap", "SplitToSequence"];
 
-/// Returns the first version of the operators in which `Identity` takes values of a type, if that
-/// is not the first of all.
+/// Returns the first version of the operators in which `Identity` takes values of a type; `None` if
+/// that is the first version of all.
 fn identity_since(ty: &TypeProto) -> Option<i64> {
     match ty.value {
         Some(Value::SequenceType(_)) => Some(SEQUENCE),
@@ -37,7 +38,8 @@ fn stated(info: &ValueInfoProto) -> Option<i64> {
 }
 
 impl Exporter<'_> {
-    /// Notes the kind of a parameter: by what is stated of it, or by what a loop around it begins with.
+    /// Records the kind of a parameter: from its stated type, or from the initial value of the loop
+    /// around it.
     pub(super) fn note_param(
         &mut self,
         v: ValueId,
@@ -55,7 +57,7 @@ impl Exporter<'_> {
         };
     }
 
-    /// Notes the kinds of the results of a call: by what is stated of them, or by the operator.
+    /// Records the kinds of the results of a call: from their stated types, or from the operator.
     pub(super) fn note_results(&mut self, call: ExprId, results: &[Slot]) {
         if self.versions.opset("") >= OPTIONAL {
             return;
@@ -79,14 +81,15 @@ impl Exporter<'_> {
         self.identity_since[v.index()] = match (info, operator) {
             (Some(info), _) if info.r#type.is_some() => stated(&info),
             (_, Some("Optional")) => Some(OPTIONAL),
-            // A loop gives the state that it ends with, which begins after the count and the condition.
+            // A loop returns its final state. The operands of the state follow the count and the
+            // condition.
             (_, Some("Loop")) => self.of_operand(call, i + 2),
             (_, Some(operator)) if GIVE_SEQUENCES.contains(&operator) => Some(SEQUENCE),
             _ => None,
         };
     }
 
-    /// Makes an output the value itself where `Identity` does not take it.
+    /// Makes an output refer to the value directly if `Identity` does not take the value.
     ///
     /// # Errors
     /// If the graph cannot return the value itself.
@@ -121,7 +124,7 @@ impl Exporter<'_> {
         }
     }
 
-    /// Returns the operator of the standard domain that is kept as a call.
+    /// Returns the operator of a call that was kept unchanged, if it is of the standard domain.
     fn standard_operator(&self, call: ExprId) -> Option<String> {
         let Expr::CallOp { op, .. } = self.body.expr(call) else { return None };
         let name = &self.cx.ops.get(op).name;

@@ -1,4 +1,4 @@
-//! From a module to a file.
+//! Export of a module to a file.
 
 mod closing;
 mod closures;
@@ -36,24 +36,27 @@ pub(crate) use node::{Unwritable, check_call};
 
 pub(crate) use functions::DOMAIN;
 
-/// How a module is written.
+/// Options of an export.
 #[derive(Clone)]
 pub struct ExportOptions {
-    /// The function that becomes the graph.
+    /// The name of the function that becomes the graph.
     pub entry: String,
-    /// The version of the standard operators, for a module that does not say which it was imported from. Without it, the oldest of
-    /// the common versions that has what the module needs.
+    /// The version of the standard operators for a module that does not state its version. Without
+    /// it, the export uses the oldest common version that has what the module needs.
     pub opset: Option<i64>,
-    /// A constant that is one number many times is written out if that takes at most as many bytes, else it becomes a node that
-    /// repeats the number. [`u64::MAX`] is no limit, for all of them together either, but 2 GiB, in a file of their own too.
-    /// Where no node can repeat the number, for its type or the version of the operators, it is written out in any case.
+    /// The most bytes for which a constant that repeats a single number is written out. A larger
+    /// constant becomes a node that repeats the number. With [`u64::MAX`] the only limit is 2 GiB
+    /// for all such constants together, including those in the data file. If no node can repeat the
+    /// number, because of its type or the version of the operators, the constant is written out in
+    /// any case.
     pub max_splat_bytes: u64,
-    /// How many bytes all constants that are one number many times may take more than one number each.
+    /// The most bytes that all constants that repeat a single number may take together, beyond one
+    /// number each.
     pub max_total_splat_bytes: u64,
-    /// Which operators become which.
+    /// The table of conversions between operators.
     pub conversions: Conversions,
-    /// Whether large constants may go to a file beside the model, [`Exported::data`]. Without it, a model that would be larger than
-    /// protocol buffers may be is refused.
+    /// The file for large constants beside the model, [`Exported::data`]. Without it, a model that
+    /// would be larger than protocol buffers allow is refused.
     pub external_data: Option<ExternalData>,
 }
 
@@ -70,26 +73,28 @@ impl Default for ExportOptions {
     }
 }
 
-/// The version of the format and of the operators where nothing else is said.
+/// The version of the standard operators if no version is stated.
 const DEFAULT_OPSET: i64 = 18;
 /// For versions of the standard operators, the first version of the format that may import them.
 const IR_VERSIONS: &[(i64, i64)] = &[(18, 8), (20, 9), (22, 10), (23, 11)];
 
-/// A model that is written.
+/// A model that was written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Exported {
     /// The file.
     pub bytes: Vec<u8>,
-    /// Its nodes, those of subgraphs and of the model's own functions included.
+    /// The number of nodes, including nodes of subgraphs and of the model's own functions.
     pub nodes: usize,
-    /// The file with those constants that are not in the model, if there are such. The model is of no use without it.
+    /// The file with the constants that are not in the model, if there are any. The model cannot be
+    /// used without it.
     pub data: Option<DataFile>,
 }
 
-/// Writes a module: the function `entry` becomes the graph.
+/// Writes a module as a model. The function `entry` becomes the graph.
 ///
 /// # Errors
-/// If the function contains what ONNX cannot say. The error names the pass that removes it, if there is one.
+/// If the function contains something that ONNX cannot express. The error names the pass that
+/// removes it, if there is one.
 pub fn export(module: &Module, options: &ExportOptions) -> Result<Exported, ExportError> {
     let fault = |problem| ExportError { function: options.entry.clone(), binding: None, problem };
     let key = module.find(&options.entry);
@@ -116,7 +121,8 @@ fn export_function(module: &Module, entry: FunctionKey, options: &ExportOptions)
     }
 }
 
-/// Writes a module in the version of the operators that it asks for, or in the oldest of the common ones that has what it needs.
+/// Writes a module in the version of the operators that it or the options state. Without such a
+/// version, uses the oldest common version that has what the module needs.
 fn export_versions(module: &Module, entry: FunctionKey, options: &ExportOptions) -> Result<Exported, ExportError> {
     let fault = |problem| ExportError { function: options.entry.clone(), binding: None, problem };
     let mut model = model_of(&module.cx, module.attrs()).map_err(fault)?;
@@ -124,7 +130,7 @@ fn export_versions(module: &Module, entry: FunctionKey, options: &ExportOptions)
     if !is_stated {
         set_versions(&mut model, options.opset.unwrap_or(DEFAULT_OPSET));
     }
-    // Versions that nobody asked for are raised to what the operators need.
+    // Versions that nothing states are raised to what the operators need.
     let fixed: Vec<String> = match (is_stated, options.opset) {
         (true, _) => model.opset_import.iter().map(|o| o.domain().to_owned()).collect(),
         (false, Some(_)) => vec![String::new()],
@@ -154,7 +160,7 @@ fn same_domain(a: &str, b: &str) -> bool {
     a == b || (is_standard(a) && is_standard(b))
 }
 
-/// What a module says besides its graph.
+/// Returns a model with everything that a module says besides the graph.
 fn model_of(cx: &Context, attrs: AttrsId) -> Result<ModelProto, ExportProblem> {
     let find = |key| cx.find_attr(attrs, key);
     let number = |key| find(key).map(|v| int(cx, v).ok_or(ExportProblem::Damaged(key))).transpose();
@@ -190,13 +196,14 @@ fn model_of(cx: &Context, attrs: AttrsId) -> Result<ModelProto, ExportProblem> {
     })
 }
 
-/// Fills in versions, and the producer, of a model that does not come from a file.
+/// Sets the version of a domain's operators.
 fn set_version(model: &mut ModelProto, domain: &str, version: i64) {
     model.opset_import.retain(|o| o.domain() != domain);
     model.opset_import.push(OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(version) });
 }
 
-/// Sets the version of the standard operators, and that of the format that goes with it.
+/// Sets the version of the standard operators and the matching version of the format. Sets the
+/// producer if there is none.
 fn set_versions(model: &mut ModelProto, opset: i64) {
     let first = IR_VERSIONS.iter().find(|v| opset <= v.0).or(IR_VERSIONS.last());
     model.ir_version = Some(first.map_or(crate::proto::IR_VERSION, |v| v.1));
@@ -206,7 +213,7 @@ fn set_versions(model: &mut ModelProto, opset: i64) {
     model.producer_version.get_or_insert_with(|| env!("CARGO_PKG_VERSION").to_owned());
 }
 
-/// Raises the version of the format to one that has functions.
+/// Raises the version of the format to one in which functions can be written.
 fn make_room_for_functions(model: &mut ModelProto) {
     let version = model.ir_version.unwrap_or(functions::IR_VERSION);
     if version >= functions::IR_VERSION {
@@ -217,7 +224,7 @@ fn make_room_for_functions(model: &mut ModelProto) {
         key: Some(keys::PLAIN_IR_VERSION.to_owned()),
         value: Some(version.to_string()),
     });
-    // Before version 3 a model did not say which operators it meant, and meant the first ones.
+    // Before version 3 a model did not state the versions of operators; it used the first.
     if !model.opset_import.iter().any(|o| is_standard(o.domain())) {
         model.opset_import.push(OperatorSetIdProto { domain: Some(String::new()), version: Some(1) });
     }
@@ -263,7 +270,7 @@ fn write(
     }
     model.graph = Some(exported.graph);
     let bytes = model.encode_to_vec();
-    // Deep enough for readers to give up?
+    // Checks whether the nesting is too deep for readers.
     let depth = functions.values().map(|f| f.depth).fold(exported.depth, usize::max);
     if depth > wire::MAX_DEPTH / 4 && wire::check(&bytes, UnknownFields::Refuse).is_err() {
         return Err(fault(ExportProblem::TooDeep(depth)));

@@ -1,48 +1,50 @@
-//! Names for values: each once along every path of graphs into graphs.
+//! Names for values. No graph reuses a name of a graph around it.
 
 use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The names that are taken.
+/// The names in use.
 #[derive(Default)]
 pub(super) struct Names {
-    /// Those of the open graphs.
+    /// The names of the open graphs.
     active: FxHashSet<Rc<str>>,
-    /// Those of all graphs, finished ones included.
+    /// The names of all graphs, including finished ones.
     ever: FxHashSet<Rc<str>>,
-    /// For a name that was asked for again, the last number that was put after it.
+    /// For each name that was requested again, the last number that was appended to it.
     counters: FxHashMap<Rc<str>, u64>,
     /// The names of each open graph.
     graphs: Vec<Vec<Rc<str>>>,
 }
 
 impl Names {
-    /// Begins a graph inside the one in hand.
+    /// Begins a graph inside the current one.
     pub(super) fn open(&mut self) {
         self.graphs.push(Vec::new());
     }
 
-    /// Ends the graph in hand: its names are free for the graphs beside it.
+    /// Ends the current graph. Its names become free for sibling graphs.
     pub(super) fn close(&mut self) {
         for name in self.graphs.pop().into_iter().flatten() {
             self.active.remove(&name);
         }
     }
 
-    /// A name for a value of the graph in hand: `wish`, or, if that is taken, `wish` with a number.
+    /// Returns a name for a value of the current graph: `wish` or, if that is taken, `wish` with a
+    /// number.
     pub(super) fn claim(&mut self, wish: &str) -> Rc<str> {
         let name = self.free(wish, |names, n| names.active.contains(n));
         self.take(name, self.graphs.len() - 1)
     }
 
-    /// A name for a value of the outermost graph, when graphs in it may be finished: no graph has it.
+    /// Returns a name for a value of the outermost graph that no graph uses, including finished
+    /// graphs.
     pub(super) fn claim_outermost(&mut self, wish: &str) -> Rc<str> {
         let name = self.free(wish, |names, n| names.ever.contains(n));
         self.take(name, 0)
     }
 
-    /// Whether a value in sight has the name.
+    /// Returns true if a visible value has the name.
     pub(super) fn is_visible(&self, name: &str) -> bool {
         self.active.contains(name)
     }

@@ -1,4 +1,4 @@
-//! Calls to nodes.
+//! Conversion of calls to nodes.
 
 mod draft;
 
@@ -21,7 +21,7 @@ use crate::proto::{AttributeProto, AttributeType, NodeDeviceConfigurationProto, 
 
 pub(crate) use draft::{Unwritable, check_call};
 
-/// A call of an operator of ours, as the conversion that writes it sees it.
+/// A call of one of our operators, as seen by the conversion that writes it.
 pub struct NodeExport<'a> {
     exporter: &'a mut dyn Writer,
     row: &'a Conversion,
@@ -29,12 +29,12 @@ pub struct NodeExport<'a> {
     call: &'a CallView<'a>,
     opset: i64,
     outputs: Vec<String>,
-    /// For each output, whether anything uses it.
+    /// For each output, true if anything uses it.
     used: Vec<bool>,
     nodes: Vec<NodeProto>,
 }
 
-/// What a conversion may look at.
+/// The properties of a call that a conversion can read.
 struct CallView<'a> {
     operands: Vec<OperandView>,
     attrs: AttrReader<'a>,
@@ -48,7 +48,7 @@ struct OperandView {
     ty: TypeId,
 }
 
-/// What a conversion may ask of the export.
+/// The services of an export that a conversion can use.
 trait Writer {
     fn slot_name(&mut self, slot: Slot, hint: Option<&str>) -> Result<String, ExportProblem>;
     fn own_constant(&mut self, literal: &Literal, wish: &str) -> Result<String, ExportProblem>;
@@ -58,16 +58,17 @@ trait Writer {
     fn symbol_source(&mut self, symbol: SymbolId) -> Result<Option<(String, SymbolPlace)>, ExportProblem>;
 }
 
-/// The place in an input where a symbolic dimension stands alone.
+/// The position in an input where a symbolic dimension stands alone.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum SymbolPlace {
-    /// As the extent of this axis.
+    /// The extent of this axis.
     Extent(usize),
-    /// As this element, in row-major order, of a tensor of that rank.
+    /// The element at this index, in row-major order, of a tensor of this rank.
     Element { at: usize, rank: usize },
 }
 
-/// Returns the parameters that have a symbol alone, and where: for each symbol the first.
+/// Returns the parameters in which a symbol stands alone, with the position: for each symbol the
+/// first such parameter.
 fn symbol_places(cx: &Context, body: &Body) -> FxHashMap<SymbolId, (ExprId, SymbolPlace)> {
     let mut places = FxHashMap::default();
     for param in body.params().iter().map(|p| p.expr()) {
@@ -117,11 +118,12 @@ impl Writer for Exporter<'_> {
 }
 
 impl<'a> NodeExport<'a> {
-    /// Writes nodes that ask an input of the function for what a symbolic dimension stands for, and returns the name of
-    /// the tensor that holds it, of one int64.
+    /// Writes nodes that read the value of a symbolic dimension from an input of the function.
+    /// Returns the name of the tensor that holds it, a single int64.
     ///
     /// # Errors
-    /// If no input has the symbol alone as an extent, or as an element of which its type says so.
+    /// If in no input the symbol stands alone as an extent or, according to the input's type, as an
+    /// element.
     pub fn symbol(&mut self, symbol: SymbolId) -> Result<String, ExportProblem> {
         let Some((input, place)) = self.exporter.symbol_source(symbol)? else {
             let name = self.cx.names.get(self.cx.types.dims.symbol_name(symbol));
@@ -142,40 +144,40 @@ impl<'a> NodeExport<'a> {
         Ok(self.step("Gather", vec![list, at], Vec::new()))
     }
 
-    /// The tables of the module.
+    /// Returns the tables of the module.
     pub fn cx(&self) -> &'a Context {
         self.cx
     }
 
-    /// The conversion's row.
+    /// Returns the row of the conversion.
     pub fn row(&self) -> &'a Conversion {
         self.row
     }
 
-    /// The ONNX operator that the conversion's row names.
+    /// Returns the ONNX operator that the row names.
     pub fn onnx(&self) -> &'a str {
         &self.row.onnx
     }
 
-    /// The operator of ours that the conversion's row names.
+    /// Returns our operator that the row names.
     pub fn native(&self) -> &'a str {
         &self.row.native
     }
 
-    /// The version of the ONNX operator's domain.
+    /// Returns the version of the ONNX operator's domain.
     pub fn opset(&self) -> i64 {
         self.opset
     }
 
-    /// Whether the module says itself which versions it is of, as one that was read from a file does.
+    /// Returns true if the module states its versions, as modules from files do.
     pub fn states_versions(&self) -> bool {
         self.exporter.states_versions()
     }
 
-    /// Asks for a version of the operators.
+    /// Checks that the model has at least a version of the operators.
     ///
     /// # Errors
-    /// If the model is of an older one.
+    /// If the version of the model is older.
     pub fn needs_opset(&self, needed: i64) -> Result<(), ExportProblem> {
         if self.opset >= needed {
             return Ok(());
@@ -184,12 +186,12 @@ impl<'a> NodeExport<'a> {
         Err(ExportProblem::Opset { operator, domain, needed, present: self.opset })
     }
 
-    /// The attributes of the call, with the defaults of our operator.
+    /// Returns the attributes of the call, with the defaults of our operator.
     pub fn attrs(&self) -> AttrReader<'a> {
         self.call.attrs
     }
 
-    /// The name of an operand; empty if it is left out.
+    /// Returns the name of an operand; the empty string if it is left out.
     ///
     /// # Errors
     /// If it is not a tensor.
@@ -200,7 +202,8 @@ impl<'a> NodeExport<'a> {
         }
     }
 
-    /// The name of operand `i` of the call where it becomes another input of the node: a constant is called what the file called that input.
+    /// Returns the name of operand `i` of the call for use as input `input` of the node. A constant
+    /// gets the name that this input had in the file.
     ///
     /// # Errors
     /// If it is not a tensor.
@@ -211,7 +214,7 @@ impl<'a> NodeExport<'a> {
         }
     }
 
-    /// The names of all operands; those that are left out at the end are not among them.
+    /// Returns the names of all operands, without trailing operands that are left out.
     ///
     /// # Errors
     /// If one is not a tensor.
@@ -224,12 +227,12 @@ impl<'a> NodeExport<'a> {
         Ok(names)
     }
 
-    /// Whether an operand is left out.
+    /// Returns true if an operand is left out.
     pub fn is_left_out(&self, i: usize) -> bool {
         self.call.operands.get(i).is_none_or(|o| matches!(o.slot, Slot::None))
     }
 
-    /// The value of an operand that is a constant.
+    /// Returns the value of an operand that is a constant.
     pub fn literal(&self, i: usize) -> Option<&'a Literal> {
         match self.call.operands.get(i)?.slot {
             Slot::Literal(id, _) => Some(self.cx.literals.get(id)),
@@ -237,39 +240,40 @@ impl<'a> NodeExport<'a> {
         }
     }
 
-    /// Element type and extents of an operand that is a tensor.
+    /// Returns the type of an operand that is a tensor.
     pub fn tensor(&self, i: usize) -> Option<&'a TensorType> {
         self.cx.types.as_tensor(self.call.operands.get(i)?.ty)
     }
 
-    /// The element type of an operand.
+    /// Returns the element type of an operand.
     pub fn dtype(&self, i: usize) -> Option<DType> {
         Some(self.tensor(i)?.dtype)
     }
 
-    /// The extents of an operand, if all are known.
+    /// Returns the extents of an operand, if all are known.
     pub fn extents(&self, i: usize) -> Option<Vec<i64>> {
         self.partial_extents(i)?.into_iter().collect()
     }
 
-    /// The extents of an operand, each if it is known; `None` if not even their number is.
+    /// Returns the extents of an operand, each if it is known; `None` if the rank is not known.
     pub fn partial_extents(&self, i: usize) -> Option<Vec<Option<i64>>> {
         let shape = self.tensor(i)?.shape.as_ref()?;
         Some(shape.iter().map(|&d| self.cx.types.dims.as_constant(d)).collect())
     }
 
-    /// The extents of the result, if it is a tensor of which all are known.
+    /// Returns the extents of the result, if it is a tensor and all are known.
     pub fn result_shape(&self) -> Option<Vec<i64>> {
         let shape = self.cx.types.as_tensor(self.call.ty)?.shape.as_ref()?;
         shape.iter().map(|&d| self.cx.types.dims.as_constant(d)).collect()
     }
 
-    /// The element type of the result, if it is a tensor.
+    /// Returns the element type of the result, if it is a tensor.
     pub fn result_dtype(&self) -> Option<DType> {
         Some(self.cx.types.as_tensor(self.call.ty)?.dtype)
     }
 
-    /// The extents along one axis of all results, if the result is a tuple of tensors of which they are known.
+    /// Returns the extents of all results along an axis, if the result is a tuple of tensors and
+    /// these extents are known.
     pub fn result_extents(&self, axis: i64) -> Option<Vec<i64>> {
         let fields = self.cx.types.as_tuple(self.call.ty)?;
         let extent = |&field: &TypeId| {
@@ -280,17 +284,17 @@ impl<'a> NodeExport<'a> {
         fields.iter().map(extent).collect()
     }
 
-    /// A rank-1 tensor of one zero of an operand's element type.
+    /// Returns a rank-1 tensor of a single zero of an operand's element type.
     ///
     /// # Errors
-    /// If the operand is not a tensor of which the element type is known.
+    /// If the operand is not a tensor of a known element type.
     pub fn zero_like(&self, i: usize) -> Result<Literal, ExportProblem> {
         let dtype = self.dtype(i).filter(|d| d.has_kernels());
         let dtype = dtype.ok_or_else(|| ExportProblem::Unsupported(format!("`{}` of this type", self.native())))?;
         Ok(Literal::splat_bytes(dtype, &[1], &[0; 8]))
     }
 
-    /// The name of a constant.
+    /// Returns the name of a constant.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -298,8 +302,8 @@ impl<'a> NodeExport<'a> {
         self.named_constant(literal, usize::MAX)
     }
 
-    /// The name of a constant that becomes operand `i` of the node: what the file called that operand, if nothing is known
-    /// about the constant yet.
+    /// Returns the name of a constant that becomes operand `i` of the node. A new constant gets the
+    /// name that this operand had in the file.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -307,7 +311,7 @@ impl<'a> NodeExport<'a> {
         self.exporter.own_constant(literal, self.call.hints.get(i).copied().unwrap_or_default())
     }
 
-    /// The name of a constant list of integers that becomes operand `i` of the node.
+    /// Returns the name of a constant list of integers that becomes operand `i` of the node.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -316,12 +320,12 @@ impl<'a> NodeExport<'a> {
         self.named_constant(&literal, i)
     }
 
-    /// Whether a node takes an output, or a graph returns it. That it has a name does not count.
+    /// Returns true if a node takes an output, or a graph returns it. A name alone is not a use.
     pub fn is_output_used(&self, i: usize) -> bool {
         self.exporter.is_consumed(self.call.expr, i)
     }
 
-    /// Leaves out outputs at the end that nothing uses, all but the first `keep`.
+    /// Removes trailing outputs that nothing uses, but keeps the first `keep`.
     pub fn drop_unused_outputs(&mut self, keep: usize) {
         while self.outputs.len() > keep && self.used.last() == Some(&false) {
             self.outputs.pop();
@@ -329,7 +333,7 @@ impl<'a> NodeExport<'a> {
         }
     }
 
-    /// Writes a node that computes something on the way to the result; its name.
+    /// Writes a node that computes an intermediate value and returns the value's name.
     ///
     /// Cost: one node.
     pub fn step(&mut self, op_type: &str, inputs: Vec<String>, attributes: Vec<AttributeProto>) -> String {
@@ -360,7 +364,7 @@ pub(super) fn node(
 }
 
 impl<'m> Exporter<'m> {
-    /// Names of the results of a call, and whether anything uses each.
+    /// Returns the names of the results of a call and, for each, whether anything uses it.
     pub(super) fn results(&mut self, call: ExprId) -> Result<(Vec<String>, Vec<bool>), ExportProblem> {
         let fields = self.slots.fields(self.slots.of_call(call));
         let mut names = Vec::with_capacity(fields.len());
@@ -378,7 +382,7 @@ impl<'m> Exporter<'m> {
         list(cx, value).and_then(|l| strs(cx, l)).ok_or(ExportProblem::Damaged(keys::INPUTS))
     }
 
-    /// The nodes for a call of an operator of ours.
+    /// Returns the nodes for a call of one of our operators.
     pub(super) fn native_nodes(&mut self, call: Call<'m>) -> Result<Vec<NodeProto>, ExportProblem> {
         let cx: &'m Context = self.cx;
         let name = cx.ops.get(call.op).name.as_ref();
@@ -412,7 +416,8 @@ impl<'m> Exporter<'m> {
         Ok(nodes)
     }
 
-    /// The node for a call that was kept as it is, whose graphs are written.
+    /// Returns the node for a call that was kept unchanged. `graphs` are its subgraphs, already
+    /// written.
     pub(super) fn opaque_node(&mut self, call: Call<'m>, graphs: Vec<Bytes>) -> Result<NodeProto, ExportProblem> {
         let cx: &'m Context = self.cx;
         let name = cx.ops.get(call.op).name.as_ref();
@@ -449,7 +454,7 @@ impl<'m> Exporter<'m> {
         Ok(node)
     }
 
-    /// The node for an `if`, whose branches are written.
+    /// Returns the node for an `if`. `graphs` are its branches, already written.
     pub(super) fn if_node(
         &mut self,
         expr: ExprId,
@@ -474,7 +479,7 @@ impl<'m> Exporter<'m> {
         Ok(node)
     }
 
-    /// Gives a node what its binding carries along.
+    /// Adds the metadata of a binding to its node.
     pub(super) fn carry_along(&self, node: &mut NodeProto, meta: Option<AttrsId>) -> Result<(), ExportProblem> {
         let cx = self.cx;
         let Some(meta) = meta else { return Ok(()) };
@@ -494,7 +499,8 @@ impl<'m> Exporter<'m> {
         Ok(())
     }
 
-    /// Adds attributes without a meaning to us, if the node is still one of their operator.
+    /// Adds the attributes that have no meaning here, if the node is still of the operator that
+    /// they belong to.
     fn carry_attributes(&self, node: &mut NodeProto, carried: AttrId) -> Option<()> {
         let (&op_type, attributes) = list(self.cx, carried)?.split_first()?;
         if str(self.cx, op_type)? == node.op_type() {
@@ -509,7 +515,7 @@ impl<'m> Exporter<'m> {
     }
 }
 
-/// Looks at whether a version of the operators lets a node have elements of the types of the call.
+/// Checks that the version of the operators lets a node take elements of the types of the call.
 fn check_elements<'n>(
     node: &NodeProto,
     call: &CallView<'_>,
@@ -538,7 +544,8 @@ fn check_elements<'n>(
     Ok(())
 }
 
-/// Puts a graph into the attribute that its label names: `name`, or `name[i]` for one of a list.
+/// Puts a graph into the attribute that its label names: `name`, or `name[i]` for an element of a
+/// list.
 fn add_graph(node: &mut NodeProto, label: &str, graph: Bytes) {
     let (name, is_listed) = match label.split_once('[') {
         Some((name, _)) => (name, true),

@@ -1,4 +1,5 @@
-//! The beginning of a graph: every value that it computes gets its name, the constants that it binds are written.
+//! The beginning of a graph: all values that it computes get names, and the constants that it binds
+//! are written.
 
 use std::rc::Rc;
 
@@ -18,7 +19,8 @@ use crate::proto::{NodeProto, ValueInfoProto};
 use crate::types::{literal_message, proto_of};
 
 impl<'m> Exporter<'m> {
-    /// Begins a graph, in the call `around` if there is one: every value that it computes gets its name.
+    /// Begins a graph, inside the call `around` if there is one. All values that the graph computes
+    /// get names.
     pub(super) fn open(
         &mut self,
         of: Block,
@@ -90,8 +92,8 @@ impl<'m> Exporter<'m> {
         Ok(graph)
     }
 
-    /// Forgets names that a block got when it was written before, and finds the constants that it binds and the kinds of its
-    /// values.
+    /// Removes the names that the values of a block got when it was written before. Finds the
+    /// constants that the block binds and the kinds of its values.
     fn forget_names(&mut self, graph: &mut OpenGraph, block: ExprId) {
         let mut at = block;
         loop {
@@ -120,13 +122,14 @@ impl<'m> Exporter<'m> {
         }
     }
 
-    /// Returns the name that a value would like to have.
+    /// Returns the requested name of a value.
     fn wish(&self, v: ValueId) -> &'m str {
         let cx: &'m Context = self.cx;
         self.slots.value(v).name.map_or("", |n| cx.names.get(n))
     }
 
-    /// The names of a graph's outputs, if it carries as many along as there are.
+    /// Returns the names of a graph's outputs, if its metadata holds as many names as there are
+    /// outputs.
     fn output_wishes(&self, meta: GraphMeta, count: usize) -> Result<Option<Vec<&'m str>>, ExportProblem> {
         let cx: &'m Context = self.cx;
         let Some(value) = meta.find(cx, keys::OUTPUTS) else { return Ok(None) };
@@ -134,7 +137,8 @@ impl<'m> Exporter<'m> {
         Ok(Some(names).filter(|n| n.len() == count))
     }
 
-    /// Gives an output its name: the value itself takes it where it can, else a node will repeat the value under it.
+    /// Names an output. The value itself takes the name if it can; otherwise a node will copy the
+    /// value under that name.
     fn open_output(
         &mut self,
         graph: &mut OpenGraph,
@@ -158,7 +162,7 @@ impl<'m> Exporter<'m> {
             "" => "output",
             wish => wish,
         };
-        // A name is given twice only where the file did.
+        // An output name is repeated only if it was repeated in the file.
         let may_share = is_stated || graph.output_names.insert(wish.to_owned());
         let ty = InfoType::Of(cx.types.any());
         let mut output = Output { slot, name: wish.into(), wish: wish.to_owned(), ty, is_direct: true };
@@ -167,8 +171,9 @@ impl<'m> Exporter<'m> {
                 let data = self.slots.value(v);
                 output.ty = InfoType::Of(data.ty);
                 match &self.value_names[v.index()] {
-                    // The graph of a model may return what it is given under the same name, and a value twice. Others may
-                    // not, though no checker says so: runtimes reuse the memory of such a result.
+                    // The graph of a model may return an input under the same name, and may return
+                    // a value twice. Other graphs may not, although checkers accept it: runtimes
+                    // reuse the memory of such a result.
                     Some(name) if **name == *wish && may_share && self.is_main(graph.block) => {}
                     None if self.becomes_initializer(graph, data.meta)? => {
                         self.name_value(graph, v)?;
@@ -202,8 +207,8 @@ impl<'m> Exporter<'m> {
         Ok(output)
     }
 
-    /// Returns true if a call with this meta is written as an initializer of the graph in hand, and
-    /// the graph has to return it through a node.
+    /// Returns true if a call with this metadata is written as an initializer of the current graph,
+    /// so that the graph must return it through a node.
     fn becomes_initializer(&self, graph: &OpenGraph, meta: Option<AttrsId>) -> Result<bool, ExportProblem> {
         if graph.block == Block::Function {
             return Ok(false);
@@ -212,14 +217,15 @@ impl<'m> Exporter<'m> {
         Ok(is_initializer(&self.metadata(GraphMeta::of(meta))?))
     }
 
-    /// Returns true if a constant is bound as a `Constant` node gives it, and written as one.
+    /// Returns true if the binding of a constant comes from a `Constant` node and is written as
+    /// one.
     fn is_node(&self, graph: &OpenGraph, var: VarId) -> Result<bool, ExportProblem> {
         let meta = self.body.meta(var.expr());
         let is_constant = meta.is_some_and(|meta| self.cx.find_attr(meta, keys::CONSTANT).is_some());
         Ok(is_constant && !self.becomes_initializer(graph, meta)?)
     }
 
-    /// Names the results of a call, and notes what the file stated of them.
+    /// Names the results of a call and records what the file stated about them.
     fn name_results(&mut self, graph: &mut OpenGraph, call: ExprId) -> Result<(), ExportProblem> {
         for slot in self.slots.fields(self.slots.of_call(call)) {
             if let Slot::Value(v) = slot
@@ -231,7 +237,7 @@ impl<'m> Exporter<'m> {
         Ok(())
     }
 
-    /// Names a value, and notes what the file stated of it.
+    /// Names a value and records what the file stated about it.
     fn name_value(&mut self, graph: &mut OpenGraph, v: ValueId) -> Result<(), ExportProblem> {
         let name = self.names.claim(self.wish(v));
         let data = self.slots.value(v);
@@ -248,7 +254,8 @@ impl<'m> Exporter<'m> {
         Ok(())
     }
 
-    /// Notes a node that gives a constant another shape: uses of that constant that remember the node's result are uses of it.
+    /// Records a node that reshapes a constant. A use of the reshaped constant under the name of
+    /// the node's result is a use of that result.
     fn note_view(&mut self, graph: &mut OpenGraph, var: VarId, call: ExprId) {
         let (cx, body) = (self.cx, self.body);
         let (Some(name), Expr::CallOp { op, operands, .. }) = (body.var_name(var), body.expr(call)) else { return };
@@ -264,7 +271,7 @@ impl<'m> Exporter<'m> {
         }
     }
 
-    /// The node's result that a use of a constant under a name means.
+    /// Returns the node's result that a use of the constant `id` under the name `hint` refers to.
     pub(super) fn view(&mut self, id: LiteralId, hint: NameId) -> Option<ValueId> {
         let literals = &self.cx.literals;
         let view = self.views.get_mut(&hint)?.last_mut()?;
@@ -277,7 +284,7 @@ impl<'m> Exporter<'m> {
         Some(view.value)
     }
 
-    /// Writes a constant that is bound under a name of its own, unless it is written already.
+    /// Writes a constant that is bound under a name of its own, unless it is already written.
     fn bind_constant(&mut self, graph: &mut OpenGraph, var: VarId, id: LiteralId) -> Result<(), ExportProblem> {
         let Some(own) = self.body.var_name(var) else { return Ok(()) };
         if graph.bound_constants.get(&(id, own)) != Some(&Some(var)) {
@@ -303,7 +310,7 @@ impl<'m> Exporter<'m> {
         let cx = self.cx;
         let literal = cx.literals.get(id);
         let meta = self.body.meta(var.expr());
-        // From here on it is written.
+        // The constant counts as written from here on.
         graph.bound_constants.insert((id, own), None);
         let Some(attribute) = meta.and_then(|m| cx.find_attr(m, keys::CONSTANT)) else {
             let (doc_string, metadata_props) = match meta {

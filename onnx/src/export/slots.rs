@@ -1,11 +1,12 @@
-//! What each variable stands for in ONNX terms: tuples, projections and aliases leave no node.
+//! The slots of variables, which describe them in terms of ONNX. Tuples, projections and aliases
+//! need no node.
 
 use anfora_ir::{AttrsId, Body, Context, EntityId, Expr, ExprId, GlobalId, LiteralId, NameId, Type, TypeId, VarId};
 use rustc_hash::FxHashMap;
 
 use crate::error::ExportProblem;
 
-/// A value that a node computes, or a parameter.
+/// A parameter, or a value that a node computes.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct ValueId(u32);
 
@@ -19,16 +20,16 @@ impl ValueId {
     }
 }
 
-/// What an expression stands for.
+/// The meaning of an expression in ONNX.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum Slot {
     /// A value with a name.
     Value(ValueId),
-    /// A constant, and the variable that it was bound to, if any.
+    /// A constant, and the variable that it is bound to, if any.
     Literal(LiteralId, Option<VarId>),
-    /// An operand that is left out, or an output that is not asked for.
+    /// An operand that is left out, or an output that is not requested.
     None,
-    /// A tuple: slots in the pool.
+    /// A tuple: the start and the number of its slots in the pool.
     Tuple(u32, u32),
     /// A `fn`.
     Lambda(ExprId),
@@ -41,40 +42,40 @@ pub(super) enum Slot {
 /// A block that becomes a graph.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Block {
-    /// That of the function itself.
+    /// The body of the function.
     Function,
-    /// That of a `fn`.
+    /// The body of a `fn`.
     Lambda(ExprId),
-    /// A branch of an `if`.
+    /// The first branch of an `if`.
     Then(ExprId),
-    /// The other one.
+    /// The second branch of an `if`.
     Else(ExprId),
 }
 
-/// What is known of a value.
+/// The properties of a value.
 pub(super) struct ValueData {
-    /// What it is called.
+    /// The name of its variable.
     pub(super) name: Option<NameId>,
     pub(super) ty: TypeId,
-    /// What its binding carries along.
+    /// The metadata of its binding.
     pub(super) meta: Option<AttrsId>,
     /// The block that computes it.
     pub(super) block: Block,
     pub(super) is_param: bool,
-    /// Whether anything refers to it, where it is one of several results.
+    /// For one of several results, true if anything refers to it.
     pub(super) is_used: bool,
 }
 
-/// What all variables of a body stand for.
+/// The slots of all variables of a body.
 pub(super) struct Slots<'m> {
     cx: &'m Context,
     body: &'m Body,
     of_var: Vec<Option<Slot>>,
     /// The results of calls and of `if`s.
     of_call: FxHashMap<ExprId, Slot>,
-    /// What blocks return, by their tail.
+    /// The results of blocks, by their tail.
     of_tail: FxHashMap<ExprId, Slot>,
-    /// What the bindings of `fn`s carry along, by the `fn`.
+    /// The metadata of the bindings of `fn`s, by the `fn`.
     of_lambda: FxHashMap<ExprId, AttrsId>,
     pool: Vec<Slot>,
     values: Vec<ValueData>,
@@ -82,14 +83,15 @@ pub(super) struct Slots<'m> {
     calls: Vec<(GlobalId, Option<VarId>)>,
 }
 
-/// A block, or a call, that stands in two places.
+/// A block or a call that occurs in two places.
 const SHARED: ExportProblem = ExportProblem::Pass { what: "shared values", pass: "ToANormalForm" };
 
-/// A problem, and the variable whose binding has it.
+/// A problem, with the variable whose binding has it.
 pub(super) type Fault = (Option<VarId>, ExportProblem);
 
 impl<'m> Slots<'m> {
-    /// Looks at every binding of a body in A-normal form, inner blocks included.
+    /// Returns the slots of all bindings of a body in A-normal form, including those of inner
+    /// blocks.
     pub(super) fn of(cx: &'m Context, body: &'m Body) -> Result<Slots<'m>, Fault> {
         let mut slots = Slots {
             cx,
@@ -131,7 +133,7 @@ impl<'m> Slots<'m> {
         Ok(slots)
     }
 
-    /// Takes note of the blocks of a value.
+    /// Adds the parameters of the inner blocks of a value, and the blocks themselves to `blocks`.
     fn enter(&mut self, value: ExprId, blocks: &mut Vec<(ExprId, Block)>) {
         let body = self.body;
         match body.expr(value) {
@@ -161,7 +163,7 @@ impl<'m> Slots<'m> {
         id
     }
 
-    /// What the value of a binding, or a tail, stands for.
+    /// Returns the slot of the value of a binding, or of a tail.
     fn bind(&mut self, value: ExprId, var: Option<VarId>, block: Block) -> Result<Slot, ExportProblem> {
         let pass = |what, pass| Err(ExportProblem::Pass { what, pass });
         let body = self.body;
@@ -188,7 +190,7 @@ impl<'m> Slots<'m> {
             }
             Expr::Proj { tuple, index } => {
                 let Slot::Tuple(start, len) = self.of_atom(tuple)? else {
-                    // A parameter that is a tuple.
+                    // The tuple is a parameter.
                     return Err(ExportProblem::Type(self.cx.type_text(body.ty(tuple))));
                 };
                 if index >= len {
@@ -230,7 +232,7 @@ impl<'m> Slots<'m> {
         }
     }
 
-    /// The results of a call or of an `if`: one, or the fields of a tuple.
+    /// Adds the results of a call or of an `if`: a single value, or the fields of a tuple.
     fn add_results(&mut self, call: ExprId, var: Option<VarId>, block: Block) -> Result<Slot, ExportProblem> {
         if self.of_call.contains_key(&call) {
             return Err(SHARED);
@@ -276,7 +278,7 @@ impl<'m> Slots<'m> {
         Slot::Tuple(start, self.pool.len() as u32 - start)
     }
 
-    /// Notes that something refers to a value, or to all fields of a tuple.
+    /// Marks the fields of a tuple as used.
     fn mark_used(&mut self, slot: Slot) {
         let fields = match slot {
             Slot::Tuple(start, len) => start as usize..(start + len) as usize,
@@ -289,7 +291,8 @@ impl<'m> Slots<'m> {
         }
     }
 
-    /// For each value, whether an operand or a result is it, or a tuple with it. An alias counts.
+    /// Returns for each value whether it is an operand or a result, directly or in a tuple. An
+    /// alias counts as an operand.
     pub(super) fn consumed(&self) -> Vec<bool> {
         let mut consumed = vec![false; self.values.len()];
         let mut mark = |slot: Slot| {
@@ -312,7 +315,7 @@ impl<'m> Slots<'m> {
         consumed
     }
 
-    /// What an atom stands for.
+    /// Returns the slot of an atom.
     pub(super) fn of_atom(&self, atom: ExprId) -> Result<Slot, ExportProblem> {
         match self.body.expr(atom) {
             Expr::Literal(l) => Ok(Slot::Literal(l, None)),
@@ -324,22 +327,22 @@ impl<'m> Slots<'m> {
         }
     }
 
-    /// What a block with this tail returns.
+    /// Returns the slot that a block with this tail returns.
     pub(super) fn of_tail(&self, tail: ExprId) -> Slot {
         self.of_tail.get(&tail).copied().unwrap_or(Slot::Other)
     }
 
-    /// What the binding of a `fn` carries along.
+    /// Returns the metadata of the binding of a `fn`.
     pub(super) fn lambda_meta(&self, lambda: ExprId) -> Option<AttrsId> {
         self.of_lambda.get(&lambda).copied()
     }
 
-    /// The results of a call or of an `if`.
+    /// Returns the slot of the results of a call or of an `if`.
     pub(super) fn of_call(&self, call: ExprId) -> Slot {
         self.of_call.get(&call).copied().unwrap_or(Slot::None)
     }
 
-    /// The fields of a tuple; anything else is one field.
+    /// Returns the fields of a tuple. Any other slot is its own single field.
     pub(super) fn fields(&self, slot: Slot) -> Vec<Slot> {
         match slot {
             Slot::Tuple(start, len) => self.pool[start as usize..(start + len) as usize].to_vec(),
@@ -351,7 +354,8 @@ impl<'m> Slots<'m> {
         &self.values[id.index()]
     }
 
-    /// The global functions that are called, in program order, with the bindings of the calls.
+    /// Returns the global functions that are called, in program order, with the bindings of the
+    /// calls.
     pub(super) fn calls(&self) -> &[(GlobalId, Option<VarId>)] {
         &self.calls
     }

@@ -1,14 +1,15 @@
-//! Training information is carried along as it is, so what it says of the graph has to be true still.
+//! Checks of training information. It is preserved unchanged, so its references to the graph must
+//! still hold.
 
 use rustc_hash::FxHashSet;
 
 use crate::error::ExportProblem;
 use crate::proto::{GraphProto, TrainingInfoProto};
 
-/// Checks that the initializers that training changes, and those that its graphs use, are there.
+/// Checks that the initializers that training changes and those that its graphs use exist.
 ///
 /// # Errors
-/// If one is not.
+/// If one does not exist.
 pub(super) fn check(training: &[TrainingInfoProto], graph: &GraphProto) -> Result<(), ExportProblem> {
     if training.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `If`: its subgraphs are blocks, which become the branches of an `if` where they can.
+//! Import of `If`. Its subgraphs are blocks, which become the branches of an `if` where possible.
 
 use anfora_ir::{Attr, AttrId, DType, ExprId, Literal, TypeId};
 
@@ -12,11 +12,12 @@ use crate::proto::{AttributeType, NodeProto};
 
 const THEN: &str = "then_branch";
 const ELSE: &str = "else_branch";
-/// The operator that takes the one element out of a condition that is not of rank 0.
+/// The operator that extracts the single element of a condition that is not of rank 0.
 const AS_CONDITION: &str = "reshape";
 
 impl Importer<'_, '_> {
-    /// Whether a node may become an `if`, so that its subgraphs are blocks.
+    /// Checks that a node may become an `if`, so that its subgraphs are imported as blocks.
+    /// Otherwise returns the reason.
     pub(super) fn may_be_if(&mut self, node: &NodeProto) -> Result<(), Kept> {
         let domain = standard_domain(node);
         let opset = self.settings.opsets.get(domain).copied();
@@ -42,7 +43,7 @@ impl Importer<'_, '_> {
         }
     }
 
-    /// The `if` that a node becomes, bound by nothing yet.
+    /// Returns the `if` that a node becomes. It is not bound yet.
     pub(super) fn branches(
         &mut self,
         graph: &OpenGraph,
@@ -72,13 +73,13 @@ impl Importer<'_, '_> {
         Ok(value)
     }
 
-    /// The types of what a block gives.
+    /// Returns the types of the results of a block.
     fn results_of(&mut self, block: ExprId) -> Vec<TypeId> {
         let ty = self.builder.body().type_of(block);
         self.builder.cx().types.as_tuple(ty).map_or_else(|| vec![ty], <[TypeId]>::to_vec)
     }
 
-    /// The one element of a condition.
+    /// Returns the single element of a condition.
     fn condition(&mut self, operand: ExprId) -> Result<ExprId, Kept> {
         let ty = self.builder.body().ty(operand);
         match self.builder.cx().types.as_tensor(ty) {
@@ -104,7 +105,7 @@ impl Importer<'_, '_> {
         Ok(scalar)
     }
 
-    /// Binds the results of an `if`, which carries along what its branches do.
+    /// Binds the results of an `if`, with the metadata of its branches.
     pub(super) fn bind_branches(
         &mut self,
         graph: &mut OpenGraph,
@@ -133,7 +134,7 @@ impl Importer<'_, '_> {
         self.builder.cx().types.as_tuple(ty).is_some()
     }
 
-    /// The subgraphs of a node as `fn`s that are bound, in order.
+    /// Returns the subgraphs of a node as bound `fn`s, in order.
     pub(super) fn bound_subgraphs(&mut self, pending: &PendingNode) -> Vec<ExprId> {
         let mut bound = Vec::with_capacity(pending.subgraphs.len());
         for (label, subgraph) in &pending.subgraphs {

@@ -1,4 +1,5 @@
-//! Attributes of functions: what a call gives stands in the function's nodes wherever they refer to it.
+//! Attributes of functions. The values that a call gives replace the references in the function's
+//! nodes.
 
 use prost::Message;
 use rustc_hash::FxHashMap;
@@ -6,16 +7,17 @@ use rustc_hash::FxHashMap;
 use crate::error::ImportProblem;
 use crate::proto::{AttributeProto, FunctionProto, NodeProto};
 
-/// The attributes that a function declares, each with its value; `None` if it has neither a value nor a default.
+/// The attributes that a function declares, each with its value; `None` if it has neither a value
+/// nor a default.
 ///
-/// Values in place of references are bounded by [`room_for`], as each is decoded wherever it stands.
+/// Each substituted value is decoded where it stands, so [`room_for`] bounds their total size.
 pub(super) type Arguments = FxHashMap<String, Option<Argument>>;
 
-/// A value of an attribute.
+/// The value of an attribute.
 #[derive(Clone)]
 pub(super) struct Argument {
     value: AttributeProto,
-    /// In bytes.
+    /// The encoded size in bytes.
     size: usize,
 }
 
@@ -25,7 +27,7 @@ impl Argument {
     }
 }
 
-/// The attributes that a function declares, with their defaults.
+/// Returns the attributes that a function declares, with their defaults.
 pub(super) fn declared(function: &FunctionProto) -> Arguments {
     let mut declared = Arguments::default();
     declared.extend(function.attribute.iter().map(|name| (name.clone(), None)));
@@ -33,7 +35,9 @@ pub(super) fn declared(function: &FunctionProto) -> Arguments {
     declared
 }
 
-/// The attributes that a call gives, by name; `None` if it gives one that the function does not declare, one twice, or graphs.
+/// Returns the attributes that a call gives, sorted by name. Returns `None` if the call gives an
+/// attribute that the function does not declare or that has another type than its default, gives an
+/// attribute twice, or gives graphs.
 pub(super) fn given_attributes<'a>(declared: &Arguments, call: &'a NodeProto) -> Option<Vec<&'a AttributeProto>> {
     let mut given = Vec::with_capacity(call.attribute.len());
     for attribute in &call.attribute {
@@ -49,28 +53,31 @@ pub(super) fn given_attributes<'a>(declared: &Arguments, call: &'a NodeProto) ->
     given.is_sorted_by(|a, b| a.name() < b.name()).then_some(given)
 }
 
-/// What tells two calls of one function apart, by the attributes that they give.
+/// Returns a key of the attributes that a call gives. Calls of a function with equal keys give
+/// equal attributes.
 pub(super) fn key_of(given: &[&AttributeProto]) -> Vec<u8> {
     given.iter().flat_map(|a| a.encode_length_delimited_to_vec()).collect()
 }
 
-/// The attributes of a function for a call.
+/// Returns the values of the attributes of a function in a call.
 pub(super) fn arguments(declared: &Arguments, given: &[&AttributeProto]) -> Arguments {
     let mut arguments = declared.clone();
     arguments.extend(given.iter().map(|&a| (a.name().to_owned(), Some(Argument::new(a)))));
     arguments
 }
 
-/// How many bytes of values may stand in place of references to them, in a file of so many bytes: time stays linear in it.
+/// Returns the number of bytes that values may take in place of references, for a file of `file`
+/// bytes. The limit keeps the time linear in the file.
 pub(super) fn room_for(file: usize) -> usize {
     const AT_LEAST: usize = 1 << 24;
     file.saturating_mul(64).max(AT_LEAST)
 }
 
-/// A node of a function, with the attributes that it takes from the function's. What they take is taken from `room`.
+/// Returns a node of a function with its references to attributes of the function replaced by their
+/// values. Subtracts the size of these values from `room`.
 ///
 /// # Errors
-/// If there is less room.
+/// If the values need more than `room`.
 pub(super) fn with_arguments(
     mut node: NodeProto,
     arguments: &Arguments,

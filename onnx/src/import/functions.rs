@@ -1,10 +1,10 @@
-//! Functions of the model that are functions of the module, when they are called.
+//! Functions of the model that become functions of the module when they are called.
 //!
-//! A function is imported where it is first called, from an explicit stack of functions that wait
-//! for others. What the file says of its inputs is their type; where it says nothing, or a call does
-//! not fit that, there is a copy for the types of the call. There is a copy for each list of attributes
-//! that calls give, too, and for the inputs that they leave out. A function that cannot be imported is
-//! carried along, and calls of it are kept as they are.
+//! A function is imported at its first call, from an explicit stack of functions that wait for
+//! others. The types of its inputs are those that the file states. If the file states none, or a
+//! call does not fit them, a copy is made for the types of the call. A copy is also made for each
+//! list of attributes that calls give, and for each set of inputs that calls leave out. A function
+//! that cannot be imported is preserved in encoded form, and calls of it are kept unchanged.
 
 use std::rc::Rc;
 
@@ -30,7 +30,7 @@ use crate::proto::{FunctionProto, NodeProto, OperatorSetIdProto, ValueInfoProto}
 use crate::tensor::literal_of;
 use crate::types::FileDims;
 
-/// A function has at most this many copies. Further calls are kept as they are.
+/// The largest number of copies of a function. Further calls are kept unchanged.
 const MAX_COPIES: u8 = 16;
 
 /// The functions of a model that may become functions of the module. They stay encoded until they
@@ -39,13 +39,14 @@ const MAX_COPIES: u8 = 16;
 pub(super) struct FunctionTable {
     /// All functions of the model.
     encoded: Vec<Bytes>,
-    /// The number of their nodes.
+    /// The number of nodes of all functions.
     pub(super) nodes: usize,
     entries: Vec<Entry>,
     by_name: FxHashMap<Box<str>, u32>,
-    /// The versions that they mean: one for all that mean the same.
+    /// The versions of operators that functions import: one entry for all functions with the same
+    /// imports.
     opsets: Vec<Opsets>,
-    /// The versions that they mean of domains that the model says nothing of.
+    /// The versions that functions import of domains that the model does not import.
     further_opsets: Vec<(String, i64)>,
     /// See [`Settings::written`].
     written: Rc<FxHashMap<String, i64>>,
@@ -55,38 +56,38 @@ pub(super) struct FunctionTable {
     pub(super) room: usize,
 }
 
-/// Domain, name and overload as one text.
+/// Returns domain, name and overload as a single text.
 fn full_name(domain: &str, name: &str, overload: &str) -> Box<str> {
     format!("{}.{}:{domain}{name}{overload}", domain.len(), name.len()).into()
 }
 
 struct Entry {
-    /// Its place among the functions of the model.
+    /// The index among the functions of the model.
     position: u32,
-    /// The versions that it means, in [`FunctionTable::opsets`].
+    /// The versions of the function, as an index into [`FunctionTable::opsets`].
     opsets: u32,
     inputs: u32,
     outputs: u32,
-    /// For each input, true if the file says its type; empty if it says none.
+    /// For each input, true if the file states its type; empty if the file states no types.
     says_types: Box<[bool]>,
-    /// The number of its last inputs that are constants.
+    /// The number of trailing inputs that are constants.
     constants: u32,
-    /// The attributes that it declares.
+    /// The attributes that the function declares.
     declared: Rc<Arguments>,
     copies: Vec<Copy>,
-    /// The number of copies that were asked for.
+    /// The number of copies that were requested.
     asked: u8,
-    /// True if it is in our own domain.
+    /// True if the function is in the domain of this crate.
     is_own: bool,
     /// True while a copy is being made.
     is_open: bool,
-    /// True if a call of it was kept as it is.
+    /// True if a call of the function was kept unchanged.
     is_kept: bool,
-    /// The reason for which it cannot be imported.
+    /// The reason why the function cannot be imported.
     failure: Option<Box<Kept>>,
 }
 
-/// The versions that functions mean.
+/// The versions of operators that functions import.
 struct Opsets {
     versions: Rc<FxHashMap<String, i64>>,
     /// See [`Settings::differing`].
@@ -100,59 +101,60 @@ struct Copy {
     is_impure: bool,
 }
 
-/// The traits that the calls of one copy share, besides the types.
+/// The properties that calls of the same copy share, besides the types.
 #[derive(PartialEq)]
 struct Variant {
-    /// The last operands, as far as they are constants of the function.
+    /// For each of the trailing constant inputs, the literal if it is a constant of the function.
     constants: Box<[Option<LiteralId>]>,
-    /// For each of the other inputs, up to the last that is given, true if it is given.
+    /// For each of the other inputs up to the last given, true if it is given.
     given: Box<[bool]>,
     /// See [`key_of`].
     attributes: Box<[u8]>,
 }
 
-/// A copy that a call asks for.
+/// A copy that a call requests.
 pub(super) struct Request {
     entry: usize,
     variant: Variant,
     arguments: Rc<Arguments>,
-    /// The types of the call, if those that the file states are not to be taken.
+    /// The types of the call, if they are used instead of the types that the file states.
     types: Option<Vec<TypeId>>,
-    /// True if they are not, because the types of the call are others.
+    /// True if the types of the call contradict those of the file.
     contradicts: bool,
 }
 
 /// An input of a function.
 pub(super) enum Input {
-    /// A parameter; of a type like this one, where the file does not say it.
+    /// A parameter. The type is used if the file does not state a type.
     Param(Option<TypeId>),
     /// A constant.
     Constant(LiteralId),
-    /// It is left out.
+    /// An input that is left out.
     Absent,
 }
 
-/// The fate of a node.
+/// The result of handling a node that may call a function.
 pub(super) enum FunctionNode {
-    /// It calls no function of the table.
+    /// The node calls no function of the table.
     Other,
-    /// It calls a function, but is to be kept as it is.
+    /// The node calls a function but is kept unchanged, for this reason.
     Kept(Kept),
-    /// It is imported.
+    /// The node is imported.
     Done,
-    /// It waits for a function.
+    /// The node waits for a copy of a function.
     Needs(Request),
 }
 
 impl FunctionTable {
-    /// Returns those functions of a model that may be imported. Those of the standard domain are not
-    /// among them: whether one of these or the operator of its name is meant is not said.
+    /// Returns the functions of a model that may be imported. Functions of the standard domain are
+    /// excluded: the format does not say whether such a function or the operator of its name is
+    /// meant.
     ///
-    /// `of_model` are the versions that the model means, `unclear` the domains of which it imports two.
-    /// `size` is that of the file, in bytes.
+    /// `of_model` are the versions that the model imports, `unclear` the domains of which it
+    /// imports two versions. `size` is the size of the file in bytes.
     ///
     /// # Errors
-    /// If one is damaged.
+    /// If a function is malformed.
     pub(super) fn new(
         encoded: Vec<Bytes>,
         of_model: &FxHashMap<String, i64>,
@@ -214,8 +216,8 @@ impl FunctionTable {
         Ok(table)
     }
 
-    /// Returns those domains of which the model means another version. What it says nothing of it means
-    /// as the functions do.
+    /// Returns the domains of `imports` of which the model imports another version. A domain that
+    /// the model does not import gets the version of the function.
     fn differing(
         &mut self,
         imports: &[(String, i64)],
@@ -241,7 +243,7 @@ impl FunctionTable {
         differing
     }
 
-    /// The function that a node calls.
+    /// Returns the function that a node calls.
     fn called_by(&self, node: &NodeProto) -> Option<usize> {
         if self.entries.is_empty() {
             return None;
@@ -249,7 +251,7 @@ impl FunctionTable {
         self.by_name.get(&full_name(node.domain(), node.op_type(), node.overload())).map(|&i| i as usize)
     }
 
-    /// The settings for functions, by what they mean.
+    /// Returns the settings for functions, one for each set of versions.
     pub(super) fn settings<'a>(&self, of_model: &Settings<'a>) -> Vec<Settings<'a>> {
         let of = |opsets: &Opsets| Settings {
             opsets: Rc::clone(&opsets.versions),
@@ -261,11 +263,11 @@ impl FunctionTable {
         self.opsets.iter().map(of).collect()
     }
 
-    /// Returns the functions, encoded, without those that are in the module now. What the model says of
-    /// these is taken from it.
+    /// Returns the encoded functions except those that became functions of the module. Removes the
+    /// parts of the model that only describe the imported functions.
     ///
     /// # Errors
-    /// If one is damaged.
+    /// If a function is malformed.
     pub(super) fn without_imported(self, model: &mut ModelProto) -> Result<Vec<Bytes>, ImportProblem> {
         if self.entries.iter().all(|e| e.copies.is_empty()) {
             return Ok(self.encoded);
@@ -274,7 +276,7 @@ impl FunctionTable {
         for entry in self.entries.iter().filter(|e| !e.copies.is_empty() && !e.is_kept) {
             kept[entry.position as usize] = false;
         }
-        // What is kept needs what it calls.
+        // Preserved functions need the functions that they call.
         let mut waiting: Vec<usize> = (0..kept.len()).filter(|&i| kept[i]).collect();
         let mut has_own = false;
         while let Some(i) = waiting.pop() {
@@ -306,7 +308,9 @@ impl FunctionTable {
         Ok(self.encoded.into_iter().filter(|_| kept.next().unwrap_or(true)).collect())
     }
 
-    /// Carries a function along that cannot be imported. An error in any other graph is one of the file.
+    /// Marks a function that cannot be imported, so that it is preserved in encoded form. An error
+    /// in any other graph, in a function of this crate's domain, or of recursion is returned as an
+    /// error of the file.
     fn give_up(&mut self, request: Option<Request>, error: ImportError, notes: &Notes) -> Result<(), ImportError> {
         let Some(request) = request else { return Err(error) };
         let entry = &mut self.entries[request.entry];
@@ -321,7 +325,7 @@ impl FunctionTable {
         Ok(())
     }
 
-    /// A name that no other function has.
+    /// Returns a name that no other function has, based on `wish`.
     fn unique_name(&mut self, names: &mut Names, wish: &str) -> String {
         let wished = names.intern(wish);
         if self.names.is_empty() {
@@ -337,12 +341,13 @@ impl FunctionTable {
     }
 }
 
-/// A place in a list of what there is one of for some bytes of the file.
+/// Returns an index into a list as 32 bits. Each item of such a list takes at least a byte of the
+/// file.
 fn number(place: usize) -> u32 {
     u32::try_from(place).expect("import refuses files of 2^32 bytes")
 }
 
-/// The versions that a function means, by domain.
+/// Returns the versions that a function imports, by domain.
 fn opset_imports(proto: &FunctionProto) -> impl Iterator<Item = (&str, i64)> {
     proto.opset_import.iter().map(|o| (if is_standard(o.domain()) { "" } else { o.domain() }, o.version()))
 }
@@ -351,23 +356,23 @@ fn entry_of<'a>(proto: &'a FunctionProto, key: &str) -> Option<&'a str> {
     proto.metadata_props.iter().find(|e| e.key() == key).map(|e| e.value())
 }
 
-/// A function that is being imported, put aside.
+/// A suspended import of a function.
 struct Activation<'a> {
     unfinished: UnfinishedFunction,
     settings: &'a Settings<'a>,
     state: super::graph::State,
-    /// The copy that it makes; `None` for the main graph.
+    /// The copy that is being made; `None` for the main graph.
     copy: Option<Box<OpenCopy>>,
 }
 
 /// A copy of a function that is being made.
 struct OpenCopy {
     request: Request,
-    /// Without its nodes, and what it says of their values.
+    /// The function without its nodes and the information about their values.
     proto: FunctionProto,
 }
 
-/// Imports the main graph, and the functions that it needs.
+/// Imports the main graph and the functions that it needs.
 pub(super) fn import_graphs(
     module: &mut Module,
     graph: GraphProto,
@@ -424,7 +429,7 @@ pub(super) fn import_graphs(
                 entry.is_open = false;
                 complete(module, finished.key, &proto, &finished, &request);
                 let global = module.get(finished.key).and_then(|f| f.global());
-                // Most functions have one.
+                // Most functions have a single copy.
                 entry.copies.reserve_exact(1);
                 entry.copies.push(Copy {
                     global: global.expect("a function that is built has a name"),
@@ -459,12 +464,13 @@ fn is_given(given: &[bool], input: usize) -> bool {
     given.get(input).copied().unwrap_or(false)
 }
 
-/// The body of a function as a graph: its nodes, and what it says of their values, are taken out.
+/// Takes the nodes and the information about their values out of a function and returns them as a
+/// graph.
 fn graph_of(proto: &mut FunctionProto, request: &Request) -> (GraphProto, GraphPlace) {
     let node = std::mem::take(&mut proto.node);
     let mut value_info = std::mem::take(&mut proto.value_info);
     if request.contradicts {
-        // What contradicts the types of the call says nothing of this copy.
+        // Value information that contradicts the types of the call does not apply to this copy.
         value_info.clear();
     }
     let infos: FxHashMap<&str, &ValueInfoProto> = value_info.iter().map(|i| (i.name(), i)).collect();
@@ -502,7 +508,7 @@ fn graph_of(proto: &mut FunctionProto, request: &Request) -> (GraphProto, GraphP
     (graph, place)
 }
 
-/// Gives a function what its metadata says of it.
+/// Sets the metadata, the visibility and the attributes of an imported function.
 fn complete(module: &mut Module, key: FunctionKey, proto: &FunctionProto, finished: &Finished, request: &Request) {
     let Some((function, cx)) = module.get_mut(key) else { return };
     function.meta = finished.meta;
@@ -531,7 +537,7 @@ fn complete(module: &mut Module, key: FunctionKey, proto: &FunctionProto, finish
     }
 }
 
-/// A value as export writes it.
+/// Parses an attribute value in the form that export writes.
 fn attribute(cx: &mut Context, text: &str) -> Option<AttrId> {
     if let Some(text) = text.strip_prefix('"') {
         return Some(cx.str_attr(text.strip_suffix('"')?));
@@ -546,7 +552,7 @@ fn attribute(cx: &mut Context, text: &str) -> Option<AttrId> {
     }
 }
 
-/// Makes a variable the result, if that is the tuple of its fields, and these are what is bound last.
+/// Makes a variable the result, if the result is the tuple of its fields and these are bound last.
 fn return_whole(function: &mut anfora_ir::Function) {
     let body = &mut function.body;
     let (mut lets, mut at) = (Vec::new(), body.root());
@@ -567,7 +573,7 @@ fn return_whole(function: &mut anfora_ir::Function) {
     }
 }
 
-/// Makes the value of the last binding the result, if that is its variable.
+/// Makes the value of the last binding the result, if the result is its variable.
 fn inline_tail(function: &mut anfora_ir::Function) {
     let body = &mut function.body;
     let (mut before, mut at) = (None, body.root());
@@ -584,7 +590,7 @@ fn inline_tail(function: &mut anfora_ir::Function) {
 }
 
 impl Importer<'_, '_> {
-    /// Imports a node, if it calls a function of the table.
+    /// Imports a node if it calls a function of the table.
     pub(super) fn function_node(
         &mut self,
         graph: &mut OpenGraph,
@@ -628,7 +634,7 @@ impl Importer<'_, '_> {
             if i >= params {
                 last.push((i, operand));
             } else if self.builder.body().expr(operand) != Expr::None {
-                // A value that the function around is not given is left out here, too.
+                // A parameter that the caller left out is left out here, too.
                 given_inputs.resize(i, false);
                 given_inputs.push(true);
                 operands.push((i, operand));
@@ -682,7 +688,7 @@ impl Importer<'_, '_> {
         Ok(FunctionNode::Needs(Request { entry: index, variant, arguments, types, contradicts: was_tried && says_all }))
     }
 
-    /// Defines the constant that a node gives, if that is all that the node is.
+    /// Defines the constant of a node, if the node does nothing else.
     fn literal_node(&mut self, node: &NodeProto) -> Result<FunctionNode, ImportProblem> {
         let ([attribute], [], [name]) = (node.attribute.as_slice(), node.input.as_slice(), node.output.as_slice())
         else {
@@ -722,7 +728,7 @@ impl Importer<'_, '_> {
     }
 }
 
-/// A type like that of an operand of a call, with symbols of the function's own.
+/// Returns a type like that of a call's operand, with symbols of the function's own.
 pub(super) fn own_type(cx: &mut Context, dims: &mut FileDims, ty: TypeId) -> TypeId {
     let Type::Tensor(tensor) = cx.types.get(ty) else { return cx.types.any() };
     let (dtype, shape) = (tensor.dtype, tensor.shape.clone());

@@ -1,4 +1,5 @@
-//! Graphs, and the graphs inside their nodes, from an explicit stack of graphs that are not finished.
+//! Import of graphs and of the graphs inside their nodes, with an explicit stack of unfinished
+//! graphs.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -29,78 +30,78 @@ use crate::types::{Binding, FileDims, type_of};
 
 /// The settings of all graphs of a file.
 pub(super) struct Settings<'a> {
-    /// Versions of the operators, by domain; the standard one is the empty one.
+    /// The versions of the operators by domain. The standard domain is the empty string.
     pub(super) opsets: Rc<FxHashMap<String, i64>>,
-    /// The versions that the model means, by domain: those in which nodes are written.
+    /// The versions that the model imports, by domain. Nodes are written in these versions.
     pub(super) written: Rc<FxHashMap<String, i64>>,
-    /// Domains of which the model means another version than the function in hand: no node of theirs can
-    /// be kept as it is.
+    /// The domains of which the model imports another version than the current function. No node of
+    /// such a domain can be kept unchanged.
     pub(super) differing: Rc<FxHashSet<String>>,
-    /// True if an initializer that is an input too is a constant, not a default value.
+    /// True if an initializer that is also an input is a constant, not a default value.
     pub(super) constant_initializers: bool,
     pub(super) conversions: &'a Conversions,
-    /// The notes of all graphs.
+    /// The warnings and kept nodes of all graphs.
     pub(super) notes: &'a Notes,
-    /// The files that hold elements of tensors, if there are such.
+    /// The files that hold elements of tensors, if there are any.
     pub(super) files: Option<&'a RefCell<ReadFiles>>,
 }
 
-/// An import under way.
+/// The state of an import.
 pub(super) struct Importer<'m, 'a> {
     pub(super) builder: FunctionBuilder<'m>,
     pub(super) settings: &'a Settings<'a>,
     pub(super) functions: FunctionTable,
     pub(super) scope: Scope,
     pub(super) dims: FileDims,
-    /// Warnings about the node, or the graph, in hand.
+    /// Warnings about the current node or graph.
     pub(super) warnings: Vec<Warning>,
-    /// The names of constants that uses of them remember: for each constant, the name by which it was used first.
+    /// For each constant, the name under which it was first used.
     pub(super) constant_names: FxHashMap<LiteralId, NameId>,
-    /// The graphs that are not finished, while the import is put aside.
+    /// The unfinished graphs, while the import is suspended.
     stack: Vec<OpenGraph>,
-    /// Nodes so far.
+    /// The number of nodes so far.
     nodes: usize,
-    /// Whether the outermost graph is the body of a function.
+    /// True if the outermost graph is the body of a function.
     pub(super) is_in_function: bool,
-    /// The attributes that the function in hand is given.
+    /// The attributes of the current function.
     arguments: Rc<Arguments>,
 }
 
-/// A graph that is not finished.
+/// An unfinished graph.
 pub(super) struct OpenGraph {
-    /// How errors call it.
+    /// The name of the graph in errors.
     place: String,
     /// For a subgraph, the attribute that holds it.
     label: String,
-    /// Whether it is a block, not a `fn`.
+    /// True if the graph becomes a block, not a `fn`.
     is_block: bool,
-    /// Those that come, the next one last.
+    /// The remaining nodes in reverse order.
     nodes: Vec<NodeProto>,
-    /// Number of nodes taken from `nodes`.
+    /// The number of nodes taken from `nodes`.
     taken: usize,
-    /// So many of the first nodes are initializers that no literal can hold.
+    /// The number of leading nodes that represent initializers that no literal can hold.
     kept_initializers: usize,
-    /// The node in hand, while its subgraphs are being imported.
+    /// The current node, while its subgraphs are imported.
     pending: Option<PendingNode>,
     outputs: Vec<ValueInfoProto>,
-    /// What the file says about values that nodes compute.
+    /// The statements of the file about values that nodes compute.
     pub(super) stated: FxHashMap<NameId, Stated>,
     pub(super) initializers: Vec<Initializer>,
-    /// Names that nodes and outputs of this graph use.
+    /// The names that nodes and outputs of this graph use.
     uses: FxHashSet<NameId>,
-    /// Whether a node has a subgraph, which may use any name.
+    /// True if a node has a subgraph, which may use any name.
     has_subgraphs: bool,
-    /// Whether anything in it can be observed.
+    /// True if the graph has observable effects.
     pub(super) is_impure: bool,
-    /// What is carried along.
+    /// The metadata of the graph.
     meta: Vec<(&'static str, AttrId)>,
     /// See [`keys::INFOS`].
     infos: Vec<AttrId>,
     /// See [`keys::OUTPUT_INFOS`].
     output_infos: Vec<AttrId>,
-    /// Outputs of which a warning says that they are not what the file says.
+    /// The outputs with a warning that their stated type is wrong.
     pub(super) contradicted: FxHashSet<NameId>,
-    /// Whether the result is a tuple though there are less than two outputs.
+    /// True if the result is a tuple even with fewer than two outputs.
     is_tuple: bool,
 }
 
@@ -108,27 +109,27 @@ pub(super) struct OpenGraph {
 pub(super) struct PendingNode {
     pub(super) node: NodeProto,
     waiting: IntoIter<(String, Bytes)>,
-    /// Those that are finished, with their labels.
+    /// The finished subgraphs with their labels.
     pub(super) subgraphs: Vec<(String, Subgraph)>,
-    /// Whether the node becomes an `if`, or why not.
+    /// `Ok` if the node becomes an `if`, otherwise the reason.
     pub(super) branches: Result<(), Kept>,
-    /// Whether anything in them can be observed.
+    /// True if a subgraph has observable effects.
     pub(super) is_impure: bool,
 }
 
-/// What a subgraph has become.
+/// The result of importing a subgraph.
 #[derive(Copy, Clone)]
 pub(super) enum Subgraph {
-    /// A `fn` that is bound.
+    /// A bound `fn`.
     Fn(ExprId),
-    /// A block, and what it carries along.
+    /// A block, and its metadata.
     Block(ExprId, AttrsId),
 }
 
-/// What the file says about a value.
+/// A statement of the file about a value.
 pub(super) struct Stated {
     pub(super) info: Box<ValueInfoProto>,
-    /// Whether it is an output of the graph, so that its type is written anyway.
+    /// True if the value is an output of the graph, whose type is always written.
     pub(super) is_output: bool,
 }
 
@@ -163,7 +164,7 @@ impl OpenGraph {
         }
     }
 
-    /// The next node. The room of those that are done is given back.
+    /// Returns the next node. Frees the space of nodes that are done.
     fn next_node(&mut self) -> Option<NodeProto> {
         let next = self.nodes.pop();
         if self.nodes.len() <= self.nodes.capacity() / 2 {
@@ -172,7 +173,7 @@ impl OpenGraph {
         next
     }
 
-    /// Whether anything may use a value that a node of this graph computes.
+    /// Returns true if anything may use a value under this name.
     pub(super) fn may_use(&self, name: NameId) -> bool {
         self.has_subgraphs || self.uses.contains(&name)
     }
@@ -181,33 +182,33 @@ impl OpenGraph {
 /// A graph that became a function.
 pub(super) struct Finished {
     pub(super) key: FunctionKey,
-    /// What it carries along.
+    /// The metadata of the graph.
     pub(super) meta: AttrsId,
-    /// Nodes of the graph and of the graphs in it.
+    /// The number of nodes of the graph and of the graphs in it.
     pub(super) nodes: usize,
-    /// Whether anything in it can be observed.
+    /// True if the graph has observable effects.
     pub(super) is_impure: bool,
 }
 
-/// Where a graph stands.
+/// The position of a graph in the file.
 pub(super) enum GraphPlace {
-    /// It is that of the model.
+    /// The graph of the model.
     Main,
-    /// It is the body of a function.
+    /// The body of a function.
     Function {
         name: String,
         inputs: Vec<Input>,
-        /// Whether the result is a tuple though there are less than two outputs.
+        /// True if the result is a tuple even with fewer than two outputs.
         is_tuple: bool,
         arguments: Rc<Arguments>,
     },
-    /// It is in a node.
+    /// A subgraph of a node, with its name in errors.
     Subgraph(String),
-    /// It is a branch.
+    /// A branch, with its name in errors.
     Branch(String),
 }
 
-/// What there is of an import besides the function that is built.
+/// The state of an import besides the function that is being built.
 #[derive(Default)]
 pub(super) struct State {
     scope: Scope,
@@ -219,30 +220,30 @@ pub(super) struct State {
     arguments: Rc<Arguments>,
 }
 
-/// An import that is put aside.
+/// A suspended import.
 pub(super) struct Paused {
     pub(super) unfinished: UnfinishedFunction,
     pub(super) state: State,
 }
 
-/// Where an import stops.
+/// The reason why an import stops.
 enum Stop {
-    /// At the end of the outermost graph.
+    /// The outermost graph ended.
     End(Box<OpenGraph>),
-    /// At a call of a function that is not there yet.
+    /// A call needs a function that is not imported yet.
     Needs(Request),
 }
 
-/// How far an import came.
+/// The progress of an import.
 pub(super) enum Progress {
-    /// To its end.
+    /// The import is finished.
     Finished { finished: Finished, table: FunctionTable },
-    /// To a call of a function that is not there yet.
+    /// A call needs a function that is not imported yet.
     Needs { paused: Box<Paused>, table: FunctionTable, request: Request },
 }
 
 impl<'m, 'a> Importer<'m, 'a> {
-    /// Goes on with an import.
+    /// Starts or resumes an import.
     pub(super) fn new(
         builder: FunctionBuilder<'m>,
         settings: &'a Settings<'a>,
@@ -266,7 +267,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         }
     }
 
-    /// Puts the import aside.
+    /// Suspends the import and returns its parts.
     pub(super) fn set_aside(self) -> (UnfinishedFunction, State, FunctionTable) {
         let Importer {
             builder,
@@ -292,13 +293,14 @@ impl<'m, 'a> Importer<'m, 'a> {
             self.arguments = Rc::clone(arguments);
         }
         let graph = self.open(graph, String::new(), place)?;
-        // Many functions may wait for each other.
+        // Many functions may wait for each other, so the stack takes no extra space.
         self.stack.reserve_exact(1);
         self.stack.push(graph);
         Ok(())
     }
 
-    /// Imports nodes, up to the end or to one that needs a function. The table comes back from a failure, too.
+    /// Imports nodes up to the end, or up to a node that needs a function. A failure also returns
+    /// the table.
     pub(super) fn run(mut self) -> Result<Progress, Box<(ImportError, FunctionTable)>> {
         match self.advance() {
             Ok(Stop::End(graph)) => self.finish(*graph),
@@ -373,7 +375,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         }
     }
 
-    /// Begins a graph: its parameters and initializers come into scope.
+    /// Begins a graph and defines its parameters and initializers.
     fn open(&mut self, mut graph: GraphProto, label: String, place: GraphPlace) -> Result<OpenGraph, ImportError> {
         let filled = match self.settings.files {
             Some(files) => files.borrow_mut().fill_graph(&mut graph),
@@ -465,7 +467,8 @@ impl<'m, 'a> Importer<'m, 'a> {
         Ok(open)
     }
 
-    /// The inputs that are parameters, after a check of those that are constants; default values leave the initializers.
+    /// Returns the inputs that are parameters. Checks the inputs that are constants, and removes
+    /// default values from the initializers.
     fn read_inputs(
         &mut self,
         open: &mut OpenGraph,
@@ -501,7 +504,7 @@ impl<'m, 'a> Importer<'m, 'a> {
                 open.infos.extend(infos);
                 continue;
             }
-            // An input stays as it is declared, also beside a default value that is not of its type.
+            // An input keeps its declared type, even if its default value has another type.
             let infos = self.more_than(&info, stated, false);
             open.infos.extend(infos);
             params.push((name, stated));
@@ -528,7 +531,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         Ok(params)
     }
 
-    /// The inputs of a function that are parameters; the others are defined.
+    /// Returns the inputs of a function that are parameters. The other inputs are defined.
     fn read_function_inputs(
         &mut self,
         open: &mut OpenGraph,
@@ -594,7 +597,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         Ok(())
     }
 
-    /// What the file says about the types of values that are not inputs.
+    /// Records what the file states about the types of values that are not inputs.
     fn read_stated(
         &mut self,
         open: &mut OpenGraph,
@@ -603,7 +606,7 @@ impl<'m, 'a> Importer<'m, 'a> {
     ) -> Result<(), ImportProblem> {
         for info in value_infos {
             let name = self.builder.cx().names.intern(info.name());
-            // A value that is in scope already is an input or an initializer.
+            // A value that is already in scope is an input or an initializer.
             if let Some(value) = self.scope.get(name)
                 && self.scope.is_innermost(value)
             {
@@ -625,7 +628,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         Ok(())
     }
 
-    /// Gives a name a value in the graph in hand.
+    /// Defines a name in the current graph.
     pub(super) fn define(&mut self, name: NameId, expr: ExprId) -> Result<(), ImportProblem> {
         if self.scope.define(name, expr) {
             return Ok(());
@@ -633,7 +636,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         Err(ImportProblem::Duplicate(self.builder.cx().names.get(name).to_owned()))
     }
 
-    /// The value of a name.
+    /// Returns the value of a name.
     pub(super) fn use_value(
         &mut self,
         open: &OpenGraph,
@@ -652,7 +655,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         Ok(value)
     }
 
-    /// Ends a graph: the value that it returns, and what it carries along.
+    /// Ends a graph and returns its result and its metadata.
     fn end(&mut self, mut graph: OpenGraph) -> Result<(ExprId, AttrsId), ImportError> {
         let outputs = std::mem::take(&mut graph.outputs);
         let mut results = Vec::with_capacity(outputs.len());
@@ -673,7 +676,7 @@ impl<'m, 'a> Importer<'m, 'a> {
             let found = self.builder.body().ty(expr);
             let stated = self.stated_type(info);
             let name = self.builder.cx().names.intern(info.name());
-            // The node that computes it may have been warned of.
+            // There may already be a warning at the node that computes the output.
             let is_wrong = graph.contradicted.contains(&name) || self.warn_of_contradiction(info, stated, found);
             let infos = self.more_than(info, found, is_wrong);
             graph.output_infos.extend(infos);
@@ -696,7 +699,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         Ok((tail, meta))
     }
 
-    /// Sets what a binding carries along.
+    /// Sets the metadata of a binding.
     pub(super) fn set_meta(&mut self, var: ExprId, meta: &[(&str, AttrId)]) {
         if !meta.is_empty() {
             let meta = self.builder.named_attrs(meta);
@@ -704,7 +707,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         }
     }
 
-    /// Ends a subgraph: it becomes a block, or a `fn` that is bound in the graph around it.
+    /// Ends a subgraph, which becomes a block, or a `fn` bound in the graph around it.
     fn close(&mut self, graph: OpenGraph, outer: &mut OpenGraph) -> Result<(), ImportError> {
         let (place, label, is_impure) = (graph.place.clone(), graph.label.clone(), graph.is_impure);
         let is_block = graph.is_block;
@@ -722,7 +725,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         Ok(())
     }
 
-    /// Binds a `fn` that a subgraph has become.
+    /// Binds the `fn` of a subgraph.
     pub(super) fn bind_subgraph(&mut self, label: &str, lambda: ExprId, meta: AttrsId) -> ExprId {
         let var = self.builder.bind(label, lambda);
         self.builder.body().set_meta(var, Some(meta));
@@ -748,12 +751,12 @@ impl<'m, 'a> Importer<'m, 'a> {
     }
 }
 
-/// Whether a node has subgraphs.
+/// Returns true if a node has subgraphs.
 fn has_graphs(node: &NodeProto) -> bool {
     node.attribute.iter().any(|a| a.g.is_some() || !a.graphs.is_empty())
 }
 
-/// The attributes for a doc string and metadata.
+/// Returns the attributes for a doc string and metadata properties.
 pub(super) fn doc_of(
     cx: &mut anfora_ir::Context,
     doc: &Option<String>,

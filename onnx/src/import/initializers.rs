@@ -1,4 +1,4 @@
-//! The initializers of a graph: a literal each, where one can hold what the file says.
+//! The initializers of a graph. Each becomes a literal if a literal can hold it.
 
 use anfora_ir::{AttrId, LiteralId, NameId};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -11,10 +11,10 @@ use crate::tensor::{TensorError, literal_of};
 /// The initializers of a graph.
 pub(super) struct Initializers {
     pub(super) literals: Vec<Initializer>,
-    /// The tensors of all of them.
+    /// The tensors of all initializers.
     pub(super) tensors: FxHashMap<NameId, TensorProto>,
-    /// Those that no literal can hold: of an element type that is not known, or with strings that
-    /// are not UTF-8.
+    /// The initializers that no literal can hold: they have an unknown element type, or strings
+    /// that are not UTF-8.
     pub(super) of_no_literal: Vec<TensorProto>,
 }
 
@@ -26,8 +26,7 @@ pub(super) struct Initializer {
 }
 
 impl Initializers {
-    /// Takes those that no literal can hold and that are constants: not the default value of an
-    /// input.
+    /// Takes the constants that no literal can hold. Default values of inputs are not among them.
     pub(super) fn take_constants(&mut self, inputs: &[ValueInfoProto], are_all_constants: bool) -> Vec<TensorProto> {
         let mut taken = std::mem::take(&mut self.of_no_literal);
         if !taken.is_empty() && !are_all_constants {
@@ -39,7 +38,7 @@ impl Initializers {
 }
 
 impl Importer<'_, '_> {
-    /// The initializers of a graph.
+    /// Reads the initializers of a graph.
     pub(super) fn read_initializers(&mut self, tensors: Vec<TensorProto>) -> Result<Initializers, ImportProblem> {
         let mut literals = Vec::with_capacity(tensors.len());
         let mut by_name = FxHashMap::default();
@@ -66,7 +65,7 @@ impl Importer<'_, '_> {
         Ok(Initializers { literals, tensors: by_name, of_no_literal })
     }
 
-    /// Defines those that are literals.
+    /// Defines the initializers that are literals.
     pub(super) fn define_initializers(&mut self, open: &OpenGraph) -> Result<(), ImportProblem> {
         for initializer in &open.initializers {
             let expr = self.builder.editor().literal_id(initializer.literal);
@@ -75,8 +74,9 @@ impl Importer<'_, '_> {
         Ok(())
     }
 
-    /// Binds those initializers whose uses do not remember all that the file says of them: that
-    /// nothing uses, that are equal to another one, that have a doc string, or are outputs.
+    /// Binds the initializers whose uses do not preserve everything about them: those that are
+    /// unused, that are equal to another initializer, that have a doc string or metadata, or that
+    /// are outputs.
     pub(super) fn bind_initializers(&mut self, graph: &OpenGraph, named_constants: &FxHashSet<NameId>) {
         for initializer in &graph.initializers {
             let is_used = self.scope.get(initializer.name).is_some_and(|v| v.is_used);

@@ -1,4 +1,4 @@
-//! Why nodes are kept as they are.
+//! The reasons why nodes are kept unchanged.
 
 use std::borrow::Cow;
 use std::collections::hash_map::Entry;
@@ -10,7 +10,8 @@ use crate::kept_initializer::is_initializer;
 use crate::opaque::decode;
 use crate::proto::NodeProto;
 
-/// Why a node has no meaning in our operators: a phrase such as "`mode` is `cubic`".
+/// The reason why a node cannot be expressed in our operators: a phrase such as "`mode` is
+/// `cubic`".
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Kept {
     reason: Cow<'static, str>,
@@ -18,53 +19,55 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// With a phrase that says what of the node is in the way.
+    /// Returns the reason with a phrase that names the obstacle in the node.
     ///
     /// Cost: one node.
     pub fn because(reason: impl Into<Cow<'static, str>>) -> Kept {
         Kept { reason: reason.into(), is_misfit: false }
     }
 
-    /// With a phrase that says why the node does not fit its operands: no version of its operator
-    /// takes operands of these types with these attributes. An import warns of such a node.
+    /// Returns the reason for a node that does not fit its operands: no version of its operator
+    /// takes operands of these types with these attributes. An import warns of such a node. The
+    /// phrase says what does not fit.
     ///
     /// Cost: one node.
     pub fn misfit(reason: impl Into<Cow<'static, str>>) -> Kept {
         Kept { reason: reason.into(), is_misfit: true }
     }
 
-    /// Returns true if the node does not fit its operands, as [`Kept::misfit`] says.
+    /// Returns true if the node does not fit its operands; see [`Kept::misfit`].
     pub fn is_misfit(&self) -> bool {
         self.is_misfit
     }
 
-    /// The phrase.
+    /// Returns the phrase.
     pub fn reason(&self) -> &str {
         &self.reason
     }
 }
 
-/// Nodes of one operator, or initializers, that were kept as they are for one reason.
+/// Nodes of the same operator, or initializers, that were kept unchanged for the same reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeptNodes {
-    /// Domain of the operator; empty for the standard one.
+    /// The domain of the operator; empty for the standard domain.
     pub domain: String,
-    /// The operator; of initializers, that of the calls that they are read as.
+    /// The operator; for initializers, the operator of the calls that represent them.
     pub op_type: String,
-    /// Whether they are initializers of the file, and no nodes.
+    /// True if they are initializers of the file, not nodes.
     pub is_initializer: bool,
-    /// The version of the domain that the file asks for, if it does.
+    /// The version of the domain that the file imports, if it does.
     pub version: Option<i64>,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// The first of them: its name, or that of its first output.
+    /// The name of the first of them, or of its first output.
     pub first: String,
-    /// How many there are.
+    /// The number of nodes or initializers.
     pub count: usize,
 }
 
 impl KeptNodes {
-    /// Whether calls of the operator `name` of a module, such as `onnx.Resize`, are such nodes.
+    /// Returns true if calls of the module's operator `name`, such as `onnx.Resize`, are such
+    /// nodes.
     ///
     /// Cost: linear in the text.
     pub fn are_calls_of(&self, name: &str) -> bool {
@@ -73,8 +76,8 @@ impl KeptNodes {
 }
 
 impl fmt::Display for KeptNodes {
-    /// Such as "3 nodes `Resize` (version 13), the first `up_1`: `mode` is `cubic`", or "initializer `k`: element type 99 is not
-    /// supported".
+    /// Writes a text such as "3 nodes `Resize` (version 13), the first `up_1`: `mode` is `cubic`",
+    /// or "initializer `k`: element type 99 is not supported".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let KeptNodes { domain, op_type, is_initializer, version, reason, first, count } = self;
         let dot = if domain.is_empty() { "" } else { "." };
@@ -96,19 +99,20 @@ impl fmt::Display for KeptNodes {
     }
 }
 
-/// Operator, version and reason of kept nodes that count as one group, and whether they are initializers.
+/// The key of a group of kept nodes: domain, operator, version, reason, and whether they are
+/// initializers.
 type GroupKey = (String, String, Option<i64>, String, bool);
 
-/// Counts kept nodes by operator and reason.
+/// Kept nodes, counted by operator and reason.
 #[derive(Default)]
 pub(super) struct KeptList {
-    /// Each with the turn of its first node.
+    /// The groups, each with the turn of its first node.
     groups: Vec<(u64, KeptNodes)>,
     by_reason: FxHashMap<GroupKey, usize>,
 }
 
 impl KeptList {
-    /// Counts a node, the turn of which comes after those of all before.
+    /// Counts a node. `turn` must be greater than the turns of all earlier nodes.
     pub(super) fn note(&mut self, turn: u64, node: &NodeProto, domain: &str, version: Option<i64>, why: &Kept) {
         let output = || node.output.iter().find(|o| !o.is_empty()).map_or("", String::as_str);
         let one = KeptNodes {

@@ -1,4 +1,4 @@
-//! From a file to a module.
+//! Import of a file to a module.
 
 mod branches;
 mod function_attributes;
@@ -46,9 +46,10 @@ pub struct ImportOptions {
     pub registry: Arc<OpRegistry>,
     /// The treatment of fields that the format does not define.
     pub unknown_fields: UnknownFields,
-    /// The table by which operators become others.
+    /// The table of conversions between operators.
     pub conversions: Conversions,
-    /// The files that hold elements of tensors. Without it, a model that has such tensors is refused.
+    /// The source of files that hold elements of tensors. Without it, a model with such tensors is
+    /// refused.
     pub data_files: Option<Arc<dyn DataFiles>>,
 }
 
@@ -68,27 +69,28 @@ impl Default for ImportOptions {
 pub struct Imported {
     /// The module.
     pub module: Module,
-    /// Nodes of the file, those of subgraphs and of the model's own functions included.
+    /// The number of nodes of the file, including nodes of subgraphs and of the model's own
+    /// functions.
     pub nodes: usize,
-    /// The nodes that have no meaning in operators of ours and are kept as they are, by operator and
-    /// reason, in the order in which these first appear.
+    /// The nodes that cannot be expressed in our operators and are kept unchanged. They are grouped
+    /// by operator and reason, in the order in which the groups first appear.
     pub kept: Vec<KeptNodes>,
-    /// The faults of the file that did not keep it from being read, each with its place: a statement of
-    /// the file that the type of a value contradicts, which is left out, or a node that does not fit its
-    /// operands, which is kept as it is. The crate's page says which nodes count.
+    /// The faults of the file that did not prevent the import, each with its place. A fault is a
+    /// stated type that contradicts the type of a value, and is then left out, or a node that does
+    /// not fit its operands, and is then kept unchanged. The crate's page says which nodes count.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Reads a model: its graph becomes `@main`, and its operators those of the registry where they have
-/// a counterpart there.
+/// Reads a model. Its graph becomes `@main`. Its operators become operators of the registry that
+/// have the same meaning.
 ///
-/// Literals share their bytes with the file, and with the files that hold elements of tensors
+/// Literals share their bytes with the file and with the files that hold elements of tensors
 /// ([`ImportOptions::data_files`]).
 ///
-/// What is wrong in it without keeping it from being read is in [`Imported::warnings`].
+/// Faults of the file that do not prevent the import are in [`Imported::warnings`].
 ///
 /// # Errors
-/// If the bytes are not a model, or it holds something that can neither be expressed nor kept.
+/// If the bytes are not a model, or it holds something that can neither be expressed nor preserved.
 pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportError> {
     let at_file = |p: ImportProblem| ImportError::new("the file", p);
     if bytes.is_empty() {
@@ -98,7 +100,7 @@ pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportE
     let summary = wire::check(&bytes, options.unknown_fields).map_err(|e| at_file(e.into()))?;
     let size = bytes.len();
     let mut model = with_room(&summary);
-    // Functions are decoded one at a time: each takes many times its bytes.
+    // Functions are decoded one at a time, since a decoded function takes many times its bytes.
     let (functions, pieces) = wire::split(&bytes, FUNCTIONS_FIELD).map_err(|e| at_file(e.into()))?;
     drop(bytes);
     pieces.into_iter().try_for_each(|piece| model.merge(piece)).map_err(|e| at_file(e.into()))?;
@@ -111,7 +113,7 @@ pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportE
         }
         notes.warn("the model", Warning::ir_version(version, IR_VERSION));
     }
-    // Before version 3 a model did not say which operators it meant, and meant the first ones.
+    // Before version 3 a model did not state the versions of operators; it used the first.
     if model.opset_import.is_empty() && version >= 3 {
         return Err(at_model(ImportProblem::Missing("opset_import")));
     }
@@ -152,7 +154,7 @@ pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportE
     Ok(Imported { module, nodes: nodes + main.nodes, kept, warnings })
 }
 
-/// Refuses a file of which places do not fit in 32 bits.
+/// Refuses a file whose positions do not fit in 32 bits.
 fn check_size(bytes: usize) -> Result<(), ImportProblem> {
     match u32::try_from(bytes) {
         Ok(_) => Ok(()),
@@ -160,7 +162,8 @@ fn check_size(bytes: usize) -> Result<(), ImportProblem> {
     }
 }
 
-/// A model with room for the lists of its graph, which would take up to three times as much if they grew.
+/// Returns a model with reserved space for the lists of its graph. Lists that grow would take up to
+/// three times as much.
 fn with_room(summary: &WireSummary) -> ModelProto {
     let WireSummary { external_data: _, nodes, value_infos, initializers } = *summary;
     let graph = GraphProto {
@@ -169,12 +172,12 @@ fn with_room(summary: &WireSummary) -> ModelProto {
         initializer: Vec::with_capacity(initializers),
         ..GraphProto::default()
     };
-    // A file without a graph has none of these.
+    // The counts are 0 for a file without a graph.
     ModelProto { graph: (nodes + value_infos + initializers > 0).then_some(graph), ..ModelProto::default() }
 }
 
-/// Returns the versions of the operators that a model means, by domain; and the domains without one,
-/// since there are two.
+/// Returns the versions of the operators that a model imports, by domain. Also returns the domains
+/// that it imports in two versions; these have no entry.
 fn opset_versions(imports: &[OperatorSetIdProto]) -> (FxHashMap<String, i64>, Vec<String>) {
     let mut versions = FxHashMap::default();
     let mut twice = Vec::new();
@@ -190,7 +193,7 @@ fn opset_versions(imports: &[OperatorSetIdProto]) -> (FxHashMap<String, i64>, Ve
     (versions, twice)
 }
 
-/// The nodes of a model's own functions.
+/// Returns the number of nodes of a model's own functions.
 pub(crate) fn count_function_nodes(model: &ModelProto) -> Result<usize, ImportProblem> {
     let mut count = 0;
     for function in &model.functions {
@@ -199,7 +202,7 @@ pub(crate) fn count_function_nodes(model: &ModelProto) -> Result<usize, ImportPr
     Ok(count)
 }
 
-/// Calls `f` with nodes and those of the graphs in them.
+/// Calls `f` with each of the nodes and with the nodes of the graphs in them.
 fn for_each_node(nodes: &[NodeProto], mut f: impl FnMut(&NodeProto)) -> Result<(), ImportProblem> {
     let mut waiting: Vec<Bytes> = Vec::new();
     let mut all = |nodes: &[NodeProto], waiting: &mut Vec<Bytes>| {
@@ -214,7 +217,8 @@ fn for_each_node(nodes: &[NodeProto], mut f: impl FnMut(&NodeProto)) -> Result<(
     Ok(())
 }
 
-/// Returns what a model says besides its graph, and the functions that are carried along.
+/// Returns the attributes with everything that a model states besides its graph, including the
+/// functions that are preserved in encoded form.
 fn model_attrs(cx: &mut Context, model: &ModelProto, carried: Vec<Bytes>) -> anfora_ir::AttrsId {
     let ModelProto {
         ir_version,
@@ -260,7 +264,7 @@ fn model_attrs(cx: &mut Context, model: &ModelProto, carried: Vec<Bytes>) -> anf
     cx.named_attrs(&attrs)
 }
 
-/// A list of strings, if there is any that is not empty; empty ones at the end are left out.
+/// Returns a list of strings without trailing empty strings; `None` if all are empty.
 fn hints_attr(cx: &mut Context, hints: &[&str]) -> Option<AttrId> {
     let len = hints.iter().rposition(|h| !h.is_empty())? + 1;
     Some(strs_attr(cx, hints[..len].iter().copied()))

@@ -1,5 +1,5 @@
-//! Nodes: a call of an operator of ours where one means the same, else a call that is kept as it
-//! is.
+//! Import of nodes. A node becomes a call of one of our operators with the same meaning, or else a
+//! call that keeps it unchanged.
 
 use std::fmt;
 
@@ -22,14 +22,13 @@ use crate::opaque::{encode, is_standard, is_view, purity};
 use crate::proto::{AttributeProto, AttributeType, NodeProto};
 use crate::types::contradict;
 
-/// Types of more extents than these are left to operators that are kept as they are: type rules are
-/// linear in them at every node.
+/// The largest rank that operators other than kept ones may have. Type rules take time linear in
+/// the rank at every node.
 const MAX_RANK: usize = 64;
-/// Constants of at most this many bytes are printed where they are computed as well as where they
-/// are used.
+/// Constants of at most this many bytes are printed both at their definition and at their uses.
 const SMALL_CONSTANT: usize = 1024;
 
-/// A node, as the conversion of its operator sees it.
+/// A node, as seen by the conversion of its operator.
 pub struct NodeImport<'a, 'm> {
     builder: &'a mut FunctionBuilder<'m>,
     settings: &'a Settings<'a>,
@@ -37,53 +36,53 @@ pub struct NodeImport<'a, 'm> {
     node: &'a NodeProto,
     operands: &'a [ExprId],
     opset: i64,
-    /// For each output, whether anything may use it.
+    /// For each output, true if anything may use it.
     used_outputs: &'a [bool],
 }
 
 impl NodeImport<'_, '_> {
-    /// The tables of the module.
+    /// Returns the tables of the module.
     pub fn cx(&mut self) -> &mut Context {
         self.builder.cx()
     }
 
-    /// A call of the operator that the conversion's row names.
+    /// Returns a call of the operator that the row names.
     ///
     /// Cost: one node.
     ///
     /// # Errors
-    /// None: the result is what an import rule returns.
+    /// Never fails; the type is that of an import rule's result.
     pub fn call(&self, operands: Vec<ExprId>, attrs: Vec<(&'static str, AttrId)>) -> Result<Lowered, Kept> {
         Ok(Lowered::Call { op: self.row.native.clone(), operands, attrs })
     }
 
-    /// The operator of ours that the conversion's row names.
+    /// Returns our operator that the row names.
     pub fn native(&self) -> &str {
         &self.row.native
     }
 
-    /// The conversion's row.
+    /// Returns the row of the conversion.
     pub fn row(&self) -> &Conversion {
         self.row
     }
 
-    /// The version of the operator's domain.
+    /// Returns the version of the operator's domain.
     pub fn opset(&self) -> i64 {
         self.opset
     }
 
-    /// The number of operands, those that are left out included.
+    /// Returns the number of operands, including those that are left out.
     pub fn operand_count(&self) -> usize {
         self.operands.len()
     }
 
-    /// An operand, unless it is left out.
+    /// Returns an operand; `None` if it is left out.
     pub fn operand(&mut self, i: usize) -> Option<ExprId> {
         let operand = *self.operands.get(i)?;
         (self.builder.body().expr(operand) != Expr::None).then_some(operand)
     }
 
-    /// An operand as it is: `none` if it is left out.
+    /// Returns an operand, which is `none` if it is left out.
     pub fn operand_or_none(&mut self, i: usize) -> ExprId {
         match self.operands.get(i) {
             Some(&operand) => operand,
@@ -91,7 +90,7 @@ impl NodeImport<'_, '_> {
         }
     }
 
-    /// An operand that the operator cannot do without.
+    /// Returns an operand that the operator requires.
     ///
     /// # Errors
     /// If it is left out.
@@ -99,18 +98,18 @@ impl NodeImport<'_, '_> {
         self.operand(i).ok_or_else(|| Kept::because(format!("input {i} is left out")))
     }
 
-    /// Whether the node names an operand. One that the function around is not given has a name and
-    /// is left out all the same.
+    /// Returns true if the node names an operand. A named operand is still left out if it is a
+    /// parameter of the surrounding function that the call does not give.
     pub(crate) fn is_named(&self, i: usize) -> bool {
         self.node.input.get(i).is_some_and(|name| !name.is_empty())
     }
 
-    /// All operands as they are, those that are left out too.
+    /// Returns all operands, including those that are left out.
     pub fn operands(&self) -> Vec<ExprId> {
         self.operands.to_vec()
     }
 
-    /// All operands.
+    /// Returns all operands.
     ///
     /// # Errors
     /// If one is left out.
@@ -118,7 +117,7 @@ impl NodeImport<'_, '_> {
         (0..self.operands.len()).map(|i| self.required(i)).collect()
     }
 
-    /// The type of an operand.
+    /// Returns the type of an operand.
     ///
     /// # Errors
     /// If it is left out.
@@ -127,7 +126,7 @@ impl NodeImport<'_, '_> {
         Ok(self.builder.body().ty(operand))
     }
 
-    /// Element type and extents of an operand.
+    /// Returns the tensor type of an operand.
     ///
     /// # Errors
     /// If it is not known to be a tensor.
@@ -137,7 +136,7 @@ impl NodeImport<'_, '_> {
         tensor.ok_or_else(|| Kept::because(format!("input {i} is not known to be a tensor")))
     }
 
-    /// The element type of an operand.
+    /// Returns the element type of an operand.
     ///
     /// # Errors
     /// If it is not known to be a tensor.
@@ -145,10 +144,10 @@ impl NodeImport<'_, '_> {
         Ok(self.tensor(i)?.dtype)
     }
 
-    /// The element type of an operand, which has to be a floating-point type.
+    /// Returns the element type of an operand, which must be a floating-point type.
     ///
     /// # Errors
-    /// If it is not.
+    /// If it is not a floating-point type, or the operand is not known to be a tensor.
     pub fn float_dtype(&mut self, i: usize) -> Result<DType, Kept> {
         match self.dtype(i)? {
             dtype if dtype.is_float() => Ok(dtype),
@@ -156,7 +155,7 @@ impl NodeImport<'_, '_> {
         }
     }
 
-    /// The number of extents of an operand.
+    /// Returns the number of extents of an operand.
     ///
     /// # Errors
     /// If it is not known.
@@ -165,10 +164,10 @@ impl NodeImport<'_, '_> {
         shape.map(|s| s.len()).ok_or_else(|| Kept::because(format!("the rank of input {i} is not known")))
     }
 
-    /// The extents of an operand, each if it is known.
+    /// Returns the extents of an operand, each if it is known.
     ///
     /// # Errors
-    /// If not even their number is.
+    /// If the rank is not known.
     pub fn extents(&mut self, i: usize) -> Result<Vec<Option<i64>>, Kept> {
         self.rank(i)?;
         let shape = self.tensor(i)?.shape.clone().unwrap_or_default();
@@ -176,20 +175,20 @@ impl NodeImport<'_, '_> {
         Ok(shape.iter().map(|&d| dims.as_constant(d)).collect())
     }
 
-    /// The extents of an operand.
+    /// Returns the extents of an operand.
     ///
     /// # Errors
-    /// If one is not known.
+    /// If an extent is not known.
     pub fn static_shape(&mut self, i: usize) -> Result<Shape, Kept> {
         let ty = self.ty(i)?;
         let shape = self.builder.cx().types.static_shape(ty);
         shape.ok_or_else(|| Kept::because(format!("not all extents of input {i} are known")))
     }
 
-    /// The value of an operand that is a constant.
+    /// Returns the value of an operand that is a constant.
     ///
     /// # Errors
-    /// If it is not.
+    /// If it is not a constant.
     pub fn literal(&mut self, i: usize) -> Result<&Literal, Kept> {
         let operand = self.required(i)?;
         let id = self.builder.body().as_literal(operand);
@@ -197,11 +196,11 @@ impl NodeImport<'_, '_> {
         Ok(self.builder.cx().literals.get(id))
     }
 
-    /// The value of an operand that is a constant list of integers. It has at most as many as there
-    /// can be extents.
+    /// Returns the value of an operand that is a constant list of at most as many integers as a
+    /// tensor may have extents.
     ///
     /// # Errors
-    /// If it is not.
+    /// If it is not such a list.
     pub fn ints_operand(&mut self, i: usize) -> Result<Vec<i64>, Kept> {
         let literal = self.literal(i)?;
         let is_list = literal.rank() <= 1 && literal.element_count() <= MAX_RANK;
@@ -209,18 +208,19 @@ impl NodeImport<'_, '_> {
         list.ok_or_else(|| Kept::because(format!("input {i} is not a list of at most {MAX_RANK} integers")))
     }
 
-    /// A constant as an operand.
+    /// Returns a constant as an operand.
     pub fn constant(&mut self, literal: Literal) -> ExprId {
         self.builder.literal(literal)
     }
 
-    /// The variable of a binding, before that of the node, of a call of an operator of ours. It
-    /// stays, unused, if the node is kept as it is after all.
+    /// Binds a call of one of our operators before the node's own binding and returns the variable.
+    /// The binding stays, unused, if the node is kept unchanged in the end.
     ///
     /// Cost: one node.
     ///
     /// # Errors
-    /// If the registry has no such operator, or it does not take these operands.
+    /// If the registry has no such operator, the operator does not take these operands, or the call
+    /// could not be written back.
     pub fn step(&mut self, op: &str, operands: &[ExprId], attrs: &[(&str, AttrId)]) -> Result<ExprId, Kept> {
         let id = self.builder.cx().ops.find(op);
         let id = id.ok_or_else(|| Kept::because(format!("the registry has no `{op}`")))?;
@@ -233,65 +233,65 @@ impl NodeImport<'_, '_> {
         Ok(self.builder.bind("", call))
     }
 
-    /// What stands for an operand that is left out.
+    /// Returns the expression for an operand that is left out.
     pub fn none(&mut self) -> ExprId {
         self.builder.editor().none()
     }
 
-    /// The number of outputs that the node lists.
+    /// Returns the number of outputs that the node lists.
     pub fn output_count(&self) -> usize {
         self.node.output.len()
     }
 
-    /// Whether the node has an output of that number, and anything may use it.
+    /// Returns true if the node has an output of this number and anything may use it.
     pub fn is_output_used(&self, i: usize) -> bool {
         self.used_outputs.get(i).is_some_and(|&u| u)
     }
 
-    /// The attributes of the node.
+    /// Returns the attributes of the node.
     pub fn node_attributes(&self) -> &[AttributeProto] {
         &self.node.attribute
     }
 
-    /// An attribute of the node; its type is the one that the conversion's row says.
+    /// Returns an attribute of the node. It has the type that the row states.
     ///
     /// Cost: one node.
     pub fn attribute(&self, name: &str) -> Option<&AttributeProto> {
         self.node.attribute.iter().find(|a| a.name() == name)
     }
 
-    /// An integer attribute.
+    /// Returns an integer attribute.
     ///
     /// Cost: one node.
     pub fn int(&self, name: &str) -> Option<i64> {
         self.attribute(name).map(|a| a.i.unwrap_or(0))
     }
 
-    /// A float attribute.
+    /// Returns a float attribute.
     ///
     /// Cost: one node.
     pub fn float(&self, name: &str) -> Option<f32> {
         self.attribute(name).map(|a| a.f.unwrap_or(0.0))
     }
 
-    /// A list attribute.
+    /// Returns an attribute that is a list of integers.
     ///
     /// Cost: one node.
     pub fn ints(&self, name: &str) -> Option<&[i64]> {
         self.attribute(name).map(|a| a.ints.as_slice())
     }
 
-    /// An attribute that the operator cannot do without.
+    /// Returns the value of an attribute that the operator requires.
     ///
     /// Cost: one node.
     ///
     /// # Errors
-    /// If it is not given.
+    /// If it is `None`.
     pub fn needed<T>(&self, name: &str, value: Option<T>) -> Result<T, Kept> {
         value.ok_or_else(|| Kept::because(format!("the attribute `{name}` is missing")))
     }
 
-    /// That an attribute has a value that our operators do not know.
+    /// Returns the error for an attribute with a value that our operators do not support.
     ///
     /// Cost: one node.
     ///
@@ -301,7 +301,8 @@ impl NodeImport<'_, '_> {
         Err(Kept::because(format!("the attribute `{name}` is `{value}`")))
     }
 
-    /// That an operand has elements of a type with which our operator does not mean the same.
+    /// Returns the error for an operand whose element type our operator treats differently or not
+    /// at all.
     ///
     /// # Errors
     /// Always.
@@ -310,27 +311,28 @@ impl NodeImport<'_, '_> {
         Err(Kept::because(format!("input {i} has elements of {dtype}")))
     }
 
-    /// A string attribute; `None` also if it is not UTF-8.
+    /// Returns a string attribute; `None` also if it is not UTF-8.
     ///
     /// Cost: one node.
     pub fn str(&self, name: &str) -> Option<&str> {
         std::str::from_utf8(self.attribute(name)?.s.as_deref().unwrap_or_default()).ok()
     }
 
-    /// A float attribute of an operator of ours. For elements of at most 32 bits this is the
-    /// shortest decimal that is the same `f32`, which is what was meant and gives the same bits;
-    /// for `float64` it is exactly the `f32`.
+    /// Returns a float attribute for one of our operators. For elements of at most 32 bits it is
+    /// the shortest decimal number that rounds to the same `f32`, which gives the same bits. For
+    /// `float64` it is exactly the `f32`.
     pub fn float_attr(&mut self, value: f32, dtype: DType) -> AttrId {
         self.cx().float_attr(float_meant(value, dtype))
     }
 
-    /// A boolean attribute of an operator of ours.
+    /// Returns a boolean attribute for one of our operators.
     pub fn bool_attr(&mut self, value: bool) -> AttrId {
         self.cx().attr(Attr::Bool(value))
     }
 }
 
-/// What a float attribute of a file stands for, among operands of an element type.
+/// Returns the number that a float attribute of a file stands for, given the element type of the
+/// operands.
 pub(crate) fn float_meant(value: f32, dtype: DType) -> f64 {
     let exact = f64::from(value);
     let short = value.to_string().parse().unwrap_or(exact);
@@ -339,7 +341,7 @@ pub(crate) fn float_meant(value: f32, dtype: DType) -> f64 {
 }
 
 impl<'a> Importer<'_, 'a> {
-    /// Imports a node whose subgraphs are imported; as it is, if `kept` says why.
+    /// Imports a node whose subgraphs are imported. Keeps it unchanged if `kept` is a reason.
     pub(super) fn node(
         &mut self,
         graph: &mut OpenGraph,
@@ -416,7 +418,7 @@ impl<'a> Importer<'_, 'a> {
         }
     }
 
-    /// What a node becomes by its operator's conversion.
+    /// Converts a node by the row of its operator.
     fn lower(
         &mut self,
         graph: &OpenGraph,
@@ -460,13 +462,13 @@ impl<'a> Importer<'_, 'a> {
         Ok((row, rule(&mut import)?))
     }
 
-    /// For each output, whether anything may use it.
+    /// Returns for each output whether anything may use it.
     fn used_outputs(&mut self, graph: &OpenGraph, node: &NodeProto) -> Vec<bool> {
         let names = &mut self.builder.cx().names;
         node.output.iter().map(|o| !o.is_empty() && graph.may_use(names.intern(o))).collect()
     }
 
-    /// That an operand is left out, or a tensor that the kernels compute with.
+    /// Checks that an operand is left out, or is a tensor that the kernels compute with.
     fn check_computed(&mut self, i: usize, operand: ExprId) -> Result<(), Kept> {
         if self.builder.body().expr(operand) == Expr::None {
             return Ok(());
@@ -484,8 +486,8 @@ impl<'a> Importer<'_, 'a> {
         }
     }
 
-    /// The value that a conversion asks for, if it gives all of the node's outputs, and can be
-    /// written back.
+    /// Returns the value that a conversion asks for. It must provide all of the node's outputs, and
+    /// export must be able to write it.
     fn native_value(&mut self, graph: &OpenGraph, node: &NodeProto, lowered: Lowered) -> Result<Native, Kept> {
         let outputs = node.output.len();
         let has = |results: usize, native: Native| match outputs <= results {
@@ -500,7 +502,7 @@ impl<'a> Importer<'_, 'a> {
                 return has(1, Native::Constant { value, is_small });
             }
             Lowered::Call { op, mut operands, attrs } => {
-                // Operands at the end that are left out have one form: they are not there.
+                // Trailing operands that are left out have a single form: they are removed.
                 let body = self.builder.body();
                 let given = operands.iter().rposition(|&o| body.expr(o) != Expr::None);
                 operands.truncate(given.map_or(0, |last| last + 1));
@@ -512,7 +514,7 @@ impl<'a> Importer<'_, 'a> {
         };
         let attrs = self.builder.named_attrs(&attrs);
         let value = self.builder.editor().call_op(op, &operands, attrs).map_err(|e| {
-            // Where an extent is not known, the rule may ask for more than the operator does.
+            // If an extent is not known, the type rule may require more than the operator does.
             match operands.iter().all(|&o| self.is_static(o)) {
                 true => Kept::misfit(e.to_string()),
                 false => Kept::because(e.to_string()),
@@ -565,8 +567,8 @@ impl<'a> Importer<'_, 'a> {
             Native::Call { value, is_impure } => (value, is_impure),
         };
         graph.is_impure |= is_impure;
-        // Uses of a constant name it directly, so that types can depend on it; the binding only
-        // carries along what the file says.
+        // Uses refer to a constant directly, so that types can depend on it. The binding only
+        // preserves what the file states.
         if self.builder.body().as_literal(value).is_some() {
             if !name.is_empty() {
                 self.push_stated(graph, name, value, &mut meta);
@@ -581,8 +583,8 @@ impl<'a> Importer<'_, 'a> {
         }
         self.bind_output(graph, name, value, meta)?;
         match self.constant_view(value) {
-            // Like the binding of a constant, that of the same elements under another shape only
-            // carries along what the file says.
+            // The binding of a reshaped constant, like that of a constant, only preserves what the
+            // file states.
             Some(constant) if !name.is_empty() => {
                 let name = self.builder.cx().names.intern(name);
                 self.scope.replace_operand(name, constant);
@@ -592,7 +594,7 @@ impl<'a> Importer<'_, 'a> {
         }
     }
 
-    /// The value of a call that gives a constant another shape.
+    /// Returns the value of a call that reshapes a constant.
     fn constant_view(&mut self, call: ExprId) -> Option<ExprId> {
         let body = self.builder.body();
         let Expr::CallOp { op, operands, .. } = body.expr(call) else { return None };
@@ -607,7 +609,7 @@ impl<'a> Importer<'_, 'a> {
         Some(self.builder.literal(literal))
     }
 
-    /// Binds the one result of a node.
+    /// Binds the single result of a node.
     pub(super) fn bind_output(
         &mut self,
         graph: &mut OpenGraph,
@@ -621,7 +623,7 @@ impl<'a> Importer<'_, 'a> {
         self.define_output(name, var)
     }
 
-    /// Binds a tuple, and those of its fields that have a name.
+    /// Binds a tuple and its named fields.
     pub(super) fn bind_outputs(
         &mut self,
         graph: &mut OpenGraph,
@@ -648,8 +650,8 @@ impl<'a> Importer<'_, 'a> {
         self.define(name, value)
     }
 
-    /// Checks a value against what the file states about it, and notes what has to be carried
-    /// along.
+    /// Checks a value against what the file states about it, and adds what must be preserved to
+    /// `meta`.
     fn push_stated(&mut self, graph: &mut OpenGraph, name: &str, value: ExprId, meta: &mut Vec<(&str, AttrId)>) {
         let id = self.builder.cx().names.intern(name);
         let Some(Stated { info, is_output }) = graph.stated.remove(&id) else { return };
@@ -665,7 +667,7 @@ impl<'a> Importer<'_, 'a> {
         }
     }
 
-    /// Keeps a node as it is: its subgraphs are its last operands.
+    /// Keeps a node unchanged, with its subgraphs as its last operands.
     fn bind_opaque(
         &mut self,
         graph: &mut OpenGraph,
@@ -724,7 +726,7 @@ impl<'a> Importer<'_, 'a> {
                     let stated = self.stated_output(graph, name);
                     let cx = self.builder.cx();
                     let any = cx.types.any();
-                    // What is no tensor is unknown here.
+                    // Values that are not tensors have an unknown type here.
                     stated.filter(|&s| s != any && !contradict(cx, s, derived)).unwrap_or(derived)
                 }
             });
@@ -737,7 +739,7 @@ impl<'a> Importer<'_, 'a> {
         self.bind_outputs(graph, &node.output, value, meta)
     }
 
-    /// Whether the file states the type of an output that a value knows nothing of.
+    /// Returns true if the file states the type of an output whose type the value does not show.
     pub(super) fn knows_less(&mut self, graph: &OpenGraph, outputs: &[String], value: ExprId) -> bool {
         let ty = self.builder.body().ty(value);
         let cx = self.builder.cx();
@@ -747,7 +749,7 @@ impl<'a> Importer<'_, 'a> {
         unknown.any(|(name, _)| self.stated_output(graph, name).is_some_and(|stated| stated != any))
     }
 
-    /// The type that the file states for a value, if it states one.
+    /// Returns the type that the file states for a value, if any.
     fn stated_output(&mut self, graph: &OpenGraph, name: &str) -> Option<TypeId> {
         let id = self.builder.cx().names.intern(name);
         let info = &graph.stated.get(&id)?.info;
@@ -756,17 +758,17 @@ impl<'a> Importer<'_, 'a> {
     }
 }
 
-/// The value of a node of which the meaning is known.
+/// The value of a node that was converted.
 enum Native {
-    /// A call, bound by nothing yet.
+    /// A call that is not bound yet.
     Call { value: ExprId, is_impure: bool },
-    /// A value that there is already.
+    /// An existing value.
     Alias(ExprId),
-    /// A constant, and whether it may be printed twice.
+    /// A constant. If it is small, it may be printed twice.
     Constant { value: ExprId, is_small: bool },
 }
 
-/// Whether an attribute whose graphs were taken out has nothing else to it.
+/// Returns true if an attribute, from which the graphs were taken, has nothing else.
 pub(super) fn is_empty_graph_attribute(attribute: &AttributeProto) -> bool {
     let only = |ty: AttributeType| AttributeProto {
         name: attribute.name.clone(),
@@ -776,12 +778,12 @@ pub(super) fn is_empty_graph_attribute(attribute: &AttributeProto) -> bool {
     *attribute == only(AttributeType::Graph) || *attribute == only(AttributeType::Graphs)
 }
 
-/// The domain of a node's operator; empty for the standard one.
+/// Returns the domain of a node's operator; empty for the standard domain.
 pub(super) fn standard_domain(node: &NodeProto) -> &str {
     if is_standard(node.domain()) { "" } else { node.domain() }
 }
 
-/// A name that two attributes have.
+/// Returns a name that two attributes have.
 fn repeated_name(attributes: &[AttributeProto]) -> Option<&str> {
     let mut seen = FxHashSet::default();
     attributes.iter().map(AttributeProto::name).find(|&name| !seen.insert(name))

@@ -1,6 +1,8 @@
-//! Types of results of operators that are kept as they are, where the file does not state them and they follow from the operands.
+//! Result types of operators that are kept unchanged, where the file does not state them and the
+//! operands determine them.
 //!
-//! A value of unknown type keeps every node that uses it from becoming an operator of ours, so a few common cases go a long way.
+//! A value of unknown type prevents every node that uses it from becoming one of our operators, so
+//! handling a few common operators is worthwhile.
 
 use anfora_ir::{Context, DType, DimId, Type, TypeId};
 
@@ -8,7 +10,8 @@ use crate::proto::NodeProto;
 use crate::sparse;
 use crate::tensor::dtype_of;
 
-/// Operators of the standard domain, in every version, whose first result has the type of their first operand.
+/// The operators of the standard domain whose first result has the type of their first operand, in
+/// every version.
 const LIKE_FIRST_OPERAND: &[&str] = &[
     "BatchNormalization",
     "Celu",
@@ -40,7 +43,8 @@ const LIKE_FIRST_OPERAND: &[&str] = &[
     "Trilu",
 ];
 
-/// The type of an output of a node of the standard domain, from the types of its operands; `Any` if it does not show.
+/// Returns the type of an output of a node of the standard domain, determined by the types of its
+/// operands. Returns `Any` if they do not determine it.
 pub(super) fn result_type(cx: &mut Context, node: &NodeProto, output: usize, operands: &[TypeId]) -> TypeId {
     let any = cx.types.any();
     if let Some((number, dims)) = sparse::type_of_constant(node).filter(|_| node.op_type() == "Constant" && output == 0)
@@ -61,7 +65,8 @@ pub(super) fn result_type(cx: &mut Context, node: &NodeProto, output: usize, ope
     }
 }
 
-/// A matrix: the extents before an axis multiplied, and those from it on.
+/// Returns the type of a matrix: the product of the extents before an axis, and the product of
+/// those from it on.
 fn flattened(cx: &mut Context, node: &NodeProto, operand: TypeId) -> TypeId {
     let Type::Tensor(tensor) = cx.types.get(operand).clone() else { return cx.types.any() };
     let unknown = cx.types.dims.unknown();

@@ -1,4 +1,4 @@
-//! Faults of a file that do not keep it from being read: an import says them and goes on.
+//! Faults of a file that do not prevent the import. They are reported as warnings.
 
 use std::cell::{Cell, RefCell};
 
@@ -11,19 +11,19 @@ use crate::attributes::encoded_attr;
 use crate::proto::{NodeProto, ValueInfoProto};
 use crate::types::{Binding, contradict, other_kind, proto_of, says_no_more, type_of};
 
-/// Warnings and kept nodes of a file, by the graph that they are of: those of a copy of a function
-/// count when the copy is finished, and not at all if it fails.
+/// The warnings and kept nodes of a file, by graph. Those of a copy of a function count when the
+/// copy is finished, and are dropped if it fails.
 #[derive(Default)]
 pub(super) struct Notes {
-    /// Those of the model, of the main graph and of finished copies.
+    /// The notes of the model, of the main graph and of finished copies.
     finished: RefCell<Said>,
-    /// Those of the copies that are being made, the innermost last; `None` for one without any.
+    /// The notes of the unfinished copies, the innermost last; `None` for a copy without notes.
     open: RefCell<Vec<Option<Box<Said>>>>,
     /// The number of notes so far.
     turns: Cell<u64>,
 }
 
-/// Notes of one graph, or of several, each with its turn.
+/// The notes of one or several graphs, each with its turn.
 #[derive(Default)]
 struct Said {
     kept: KeptList,
@@ -31,18 +31,18 @@ struct Said {
 }
 
 impl Notes {
-    /// Counts a node that is kept as it is.
+    /// Counts a node that is kept unchanged.
     pub(super) fn keep(&self, node: &NodeProto, domain: &str, version: Option<i64>, why: &Kept) {
         self.say(|said, turn| said.kept.note(turn, node, domain, version, why));
     }
 
-    /// Takes a warning.
+    /// Adds a warning about a place.
     pub(super) fn warn(&self, place: &str, warning: Warning) {
         let warning = Diagnostic::warning(format!("{place}: {}", warning.message)).with_help(warning.help);
         self.say(|said, turn| said.warnings.push((turn, warning)));
     }
 
-    /// Adds a note to those of the copy in hand.
+    /// Adds a note to the current copy.
     fn say(&self, note: impl FnOnce(&mut Said, u64)) {
         let turn = self.turns.get();
         self.turns.set(turn + 1);
@@ -52,12 +52,12 @@ impl Notes {
         }
     }
 
-    /// Begins a copy of a function, inside the one in hand.
+    /// Begins a copy of a function inside the current one.
     pub(super) fn begin_copy(&self) {
         self.open.borrow_mut().push(None);
     }
 
-    /// Ends the copy in hand, of which the notes count from now on.
+    /// Ends the current copy and counts its notes.
     pub(super) fn finish_copy(&self) {
         if let Some(Some(copy)) = self.open.borrow_mut().pop() {
             let mut finished = self.finished.borrow_mut();
@@ -66,13 +66,13 @@ impl Notes {
         }
     }
 
-    /// Ends the copy in hand, of which the notes do not count.
+    /// Ends the current copy and drops its notes.
     pub(super) fn drop_copy(&self) {
         self.open.borrow_mut().pop();
     }
 
-    /// Returns the nodes that are kept as they are, and the warnings, in the order in which they
-    /// were said. Copies of one function say the same over and over, which is left out.
+    /// Returns the kept nodes and the warnings in the order in which they were added. Repeated
+    /// warnings from copies of a function are dropped.
     pub(super) fn into_parts(self) -> (Vec<KeptNodes>, Vec<Diagnostic>) {
         let Said { kept, mut warnings } = self.finished.into_inner();
         warnings.sort_by_key(|&(turn, _)| turn);
@@ -82,7 +82,7 @@ impl Notes {
     }
 }
 
-/// A warning that does not say where yet.
+/// A warning without a place.
 pub(super) struct Warning {
     message: String,
     help: &'static str,
@@ -107,7 +107,7 @@ impl Warning {
         }
     }
 
-    /// Returns the warning that a node does not fit its operands, for the reason given.
+    /// Returns the warning that a node does not fit its operands for the given reason.
     pub(super) fn misfit(problem: String) -> Warning {
         Warning { message: problem, help: "the node is kept as it is: it is written back, but cannot be run here" }
     }
@@ -123,8 +123,8 @@ impl Importer<'_, '_> {
         }
     }
 
-    /// Warns, at the node or the graph in hand, of a statement of the file that the value
-    /// contradicts. Returns true if it does.
+    /// Warns, at the current node or graph, if the stated type of a value contradicts its type.
+    /// Returns true if it does.
     pub(super) fn warn_of_contradiction(&mut self, info: &ValueInfoProto, stated: TypeId, found: TypeId) -> bool {
         let cx = self.builder.cx();
         let kind = info.r#type.as_ref().and_then(other_kind).filter(|_| cx.types.as_tensor(found).is_some());
@@ -140,8 +140,8 @@ impl Importer<'_, '_> {
         true
     }
 
-    /// Returns what the file states about a value, encoded, if that is more than its type here. If
-    /// the type that is stated is wrong, the type here takes its place.
+    /// Returns the encoded message of the file about a value, if it states more than the type here.
+    /// A wrong stated type is replaced by the type here.
     pub(super) fn more_than(&mut self, info: &ValueInfoProto, found: TypeId, is_wrong: bool) -> Option<AttrId> {
         let has_text = info.doc_string.is_some() || !info.metadata_props.is_empty();
         let cx = self.builder.cx();
@@ -156,7 +156,7 @@ impl Importer<'_, '_> {
         Some(encoded_attr(cx, &ValueInfoProto { r#type, ..info.clone() }))
     }
 
-    /// Says the warnings that are waiting for a place.
+    /// Emits the pending warnings with their place.
     pub(super) fn say_warnings(&mut self, place: impl FnOnce() -> String) {
         if self.warnings.is_empty() {
             return;

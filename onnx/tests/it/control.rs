@@ -1,4 +1,4 @@
-//! `If` becomes branches and comes back; other nodes with graphs in them are kept whole.
+//! `If` becomes branches and is written back; other nodes with subgraphs are kept unchanged.
 
 use anfora_ir::{Module, Source, parse_module};
 use anfora_onnx::proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
@@ -33,7 +33,7 @@ fn assert_comes_back(model: &ModelProto) {
     assert!(model == back, "went in:\n{model:#?}\ncame out:\n{back:#?}");
 }
 
-/// The one node of a model that holds graphs, and those.
+/// Returns the graphs in the attributes of a model's nodes.
 fn graphs_of(model: &ModelProto) -> Vec<GraphProto> {
     let nodes = &model.graph.as_ref().unwrap().node;
     let graphs = nodes.iter().flat_map(|n| &n.attribute).filter_map(|a| a.g.clone());
@@ -67,7 +67,7 @@ fn several_results_are_a_tuple() {
     let m = with_condition(info("c", BOOL, &[]), nodes, vec![float("p", &[2]), untyped("q")]);
     let mut m = m;
     m.graph.as_mut().unwrap().output[1] = ValueInfoProto { name: Some("q".into()), ..info("q", FLOAT, &[]) };
-    // The second result has a shape that depends on the branch.
+    // The shape of the second result depends on the branch.
     let shape = crate::models::symbolic_type(FLOAT, &["rows", "3"]);
     m.graph.as_mut().unwrap().output[1].r#type = Some(shape);
     let module = read(&m);
@@ -86,7 +86,7 @@ fn a_condition_of_rank_1_takes_no_node() {
         assert_eq!(node_types(&write(&module)), ["If"]);
         assert_comes_back(&m);
     }
-    // It takes one where its element is used otherwise.
+    // The condition needs a node if its element has another use.
     let module = parsed(
         "def @main(%c: Tensor[(1,), bool], %x: Tensor[(2,), float32]) {
            #[onnx_condition=true] let %k = reshape(%c, dense<Tensor[(0,), int64]>[]);

@@ -1,4 +1,5 @@
-//! Which nodes become operators of ours, by version of the operators, and what they are written as.
+//! The nodes that become our operators, by version of the operators, and the nodes that these are
+//! written as.
 
 use anfora_ir::{Attr, Expr, Literal, Module};
 use anfora_onnx::convert::{float_attribute, int_attribute, ints_attribute, str_attribute, tensor_attribute};
@@ -11,12 +12,13 @@ use crate::models::{
     write,
 };
 
-/// The operators of a model, in one line.
+/// Returns the operators of a model in a single line.
 fn calls(model: &ModelProto) -> String {
     operators(&read(model)).join(" ")
 }
 
-/// One node over a float input `x` of the given extents and constants, with the output `y`.
+/// Returns a model of a single node. Its inputs are a float input `x` of the given extents and
+/// constants; its output is `y`.
 fn with_constants(
     opset: i64,
     op: &str,
@@ -39,7 +41,7 @@ fn shape_of_result(model: &ModelProto) -> Vec<usize> {
     module.cx.types.static_shape(main.body.type_of(main.body.root())).expect("a static shape").to_vec()
 }
 
-/// The attributes of the only call, as text.
+/// Returns the attributes of the first call as text.
 fn attributes(module: &Module) -> String {
     let main = module.get(module.find("main").expect("@main")).expect("it is there");
     let Expr::Let { value, .. } = main.body.expr(main.body.root()) else { panic!("a binding") };
@@ -64,7 +66,7 @@ fn attributes(module: &Module) -> String {
 fn every_row_is_registered() {
     let registry = anfora_onnx::registry();
     for row in anfora_onnx::convert::Conversions::default().rows() {
-        // `if` is no operator.
+        // `if` is not an operator.
         let is_known = row.native.is_empty() || row.native == "if" || registry.find(&row.native).is_some();
         assert!(is_known, "{}", row.native);
         assert!(row.import.is_some() || row.export.is_some(), "{} does nothing", row.onnx);
@@ -78,7 +80,8 @@ fn only_known_versions_are_understood() {
     }
 }
 
-/// Runtimes take one for a bound of `Range`, and such files exist; the format does not.
+/// Runtimes accept tensors of one element as bounds of `Range`, and such files exist, although the
+/// format does not allow them.
 #[test]
 fn a_range_to_a_tensor_of_one_element() {
     assert_eq!(calls(&one_node(13, "Range", &[&[], &[], &[]], vec![])), "arange");
@@ -123,7 +126,7 @@ fn softmax_before_13_flattens() {
     assert!(error.contains("`nn.softmax` over several axes"), "{error}");
 }
 
-/// A node over float inputs of the given extents, with so many outputs.
+/// Returns a model of a single node with float inputs of the given extents and the given outputs.
 fn with_outputs(
     opset: i64,
     op: &str,
@@ -141,14 +144,14 @@ fn with_outputs(
     model(opset, graph("g", vec![node(op, &names, outputs, attribute)], infos, results))
 }
 
-/// Why a program is not written as a model of a version.
+/// Returns the error of writing a program as a model of a version.
 fn refusal(opset: i64, text: &str) -> String {
     let module = anfora_ir::parse_module(anfora_ir::Source::new("text", text), anfora_onnx::registry());
     let options = ExportOptions { opset: Some(opset), ..ExportOptions::default() };
     export(&module.unwrap(), &options).map(|e| e.nodes).unwrap_err().to_string()
 }
 
-/// That a model's node becomes a call of an operator of ours, and comes back just as it was.
+/// Asserts that a model's node becomes a call of our operator and is written back unchanged.
 #[track_caller]
 fn comes_back(m: &ModelProto, native: &str) {
     assert_eq!(calls(m), native, "{m:#?}");
@@ -592,7 +595,7 @@ fn an_identity_is_an_alias() {
     assert_eq!(nodes, [("Relu", "x", "y"), ("Identity", "x", "z")]);
 }
 
-/// Nodes over a float input that become one call of ours and come back as they were.
+/// Nodes with a float input that become a single call and are written back unchanged.
 #[test]
 fn operators_on_indices_come_back() {
     let int = int_attribute;
@@ -631,7 +634,7 @@ fn operators_on_indices_come_back() {
         let (back, original) = (again(&m).graph.unwrap(), m.graph.unwrap());
         assert_eq!((back.node, back.initializer), (original.node, original.initializer), "{op}");
     }
-    // What a version does not know is not read as if it did.
+    // A form that a version does not have is not converted.
     let kept = |opset, op: &str, attributes| calls(&with_constants(opset, op, x, &[], attributes));
     assert_eq!(kept(13, "Shape", vec![int("start", 1)]), "onnx.Shape");
     assert_eq!(kept(9, "Flatten", vec![int("axis", -1)]), "onnx.Flatten");
@@ -684,12 +687,13 @@ fn version_6_says_what_it_broadcasts_and_what_is_for_training() {
     let back = again(&norm(vec![is_test.clone()])).graph.unwrap();
     assert!(back.node[0].attribute.contains(&is_test), "{:?}", back.node[0]);
 
-    // What version 7 did not change means the same.
+    // Operators that version 7 did not change have the same meaning in version 6.
     assert_eq!(calls(&one_node(6, "Sigmoid", &[&[2]], vec![])), "sigmoid");
     assert_eq!(calls(&one_node(5, "Sigmoid", &[&[2]], vec![])), "onnx.Sigmoid");
 }
 
-/// Where what was a list is an operand that is not known, it is an operand of ours too, and comes back as one.
+/// Lists that became operands in later versions may be unknown. They become operands of our
+/// operators and are written back as operands.
 #[test]
 fn lists_that_are_not_constant_come_back() {
     let list = |name: &str, n: i64| info(name, INT64, &[n]);
@@ -718,7 +722,8 @@ fn lists_that_are_not_constant_come_back() {
     }
 }
 
-/// Scattering and padding come back as they were, and only what a version knows is read.
+/// Scattering and padding are written back unchanged, and only forms that a version has are
+/// converted.
 #[test]
 fn writing_and_padding_come_back() {
     let (int, text) = (int_attribute, str_attribute);

@@ -1,4 +1,4 @@
-//! Operators of an embedder's own, in a domain of their own.
+//! Operators of an embedder, in a domain of its own.
 
 use std::sync::Arc;
 
@@ -118,7 +118,7 @@ fn the_version_of_a_domain_is_the_first_that_has_all() {
     let late = write(&parse("let %y = acme.all(%x); let %z = nn.gelu(%y); acme.late(%z)")).unwrap();
     assert_eq!((version(&late, "com.acme"), version(&late, "")), (Some(3), Some(20)));
     assert!(read(&late).kept.is_empty());
-    // What a file says stays.
+    // A version that a file states is not changed.
     let text = read(&early).module.to_text().replace("acme.all(%x)", "acme.late(%x)");
     let stated = parse_module(Source::new("test", text), registry()).map_err(|e| e[0].to_string()).unwrap();
     match write(&stated).map_err(|e| e.problem) {

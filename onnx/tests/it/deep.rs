@@ -1,4 +1,4 @@
-//! Deep nesting and great length on a small stack.
+//! Deep nesting and long lists on a small stack.
 
 use anfora_ir::{Literal, Module, work};
 use anfora_onnx::convert::{int_attribute, tensor_attribute};
@@ -22,7 +22,7 @@ fn imported(bytes: Vec<u8>) -> Module {
     }
 }
 
-/// A model whose graphs nest to a depth, the main one counted.
+/// Returns a model with this depth of nested graphs, including the main graph.
 fn nested(depth: usize) -> ModelProto {
     let mut inner: Option<GraphProto> = None;
     for i in (0..depth).rev() {
@@ -57,7 +57,7 @@ fn graphs_nest_as_deep_as_the_format_lets_them() {
 
 #[test]
 fn branches_nest_as_deep_as_graphs() {
-    // The innermost uses what the outermost computes.
+    // The innermost graph uses a value of the outermost.
     let mut inner = graph("g", vec![node("Add", &["h", "k"], &["y32"], vec![])], vec![], vec![float("y32", &[2])]);
     inner.initializer = vec![initializer("k", &Literal::from_elements(&[2], &[1f32, 2.0]).expect("two elements"))];
     for i in (1..32).rev() {
@@ -140,7 +140,7 @@ fn many_names_for_one_wish() {
     assert_eq!(again(&m).graph.map(|g| g.node.len()), Some(count));
 }
 
-/// Files of about `n` parts of one kind.
+/// Returns a file with about `n` parts of the given kind.
 fn wide(kind: &str, n: usize) -> ModelProto {
     let names = |prefix: &str| -> Vec<String> { (0..n).map(|i| format!("{prefix}{i}")).collect() };
     let x = || vec![float("x", &[2])];
@@ -207,7 +207,7 @@ fn what_is_kept_is_linear_in_the_file() {
 
 #[test]
 fn statements_about_large_types_cost_what_they_say() {
-    // A value with so many extents under as many names, and a short statement about each.
+    // A value with `n` extents under `n` names, and a short statement about each name.
     let counted = |n: usize, stated: &dyn Fn(&str) -> ValueInfoProto| {
         let nodes = (0..n).map(|i| node("Identity", &["x"], &[&format!("v{i}")], vec![]));
         let nodes = nodes.chain([node("Relu", &["x"], &["y"], vec![])]).collect();
@@ -227,7 +227,7 @@ fn statements_about_large_types_cost_what_they_say() {
     }
 }
 
-/// The type of tensors of floats of any shape.
+/// Returns the type of float tensors of any shape.
 fn of_no_shape() -> TypeProto {
     let tensor = Tensor { elem_type: Some(FLOAT), shape: None };
     TypeProto { value: Some(Value::TensorType(tensor)), denotation: None }

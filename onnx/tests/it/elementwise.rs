@@ -1,4 +1,4 @@
-//! Elementwise operators by version and element type, and back.
+//! Import and export of elementwise operators by version and element type.
 
 use anfora_ir::Literal;
 use anfora_onnx::convert::{float_attribute, int_attribute, ints_attribute, str_attribute};
@@ -14,7 +14,8 @@ const STRING: i32 = 8;
 const FLOAT16: i32 = 10;
 const DOUBLE: i32 = 11;
 
-/// One node over inputs of these element types and of two elements each, 0 for one that is left out.
+/// Returns a model of a single node with inputs of these element types and two elements each. A
+/// type of 0 is an input that is left out.
 fn of_types(opset: i64, op: &str, types: &[i32], attributes: Vec<AttributeProto>) -> ModelProto {
     let names: Vec<String> = (0..types.len()).map(|i| format!("x{i}")).collect();
     let inputs: Vec<&str> = names.iter().zip(types).map(|(n, &t)| if t == 0 { "" } else { n.as_str() }).collect();
@@ -27,7 +28,7 @@ fn call(model: &ModelProto) -> String {
     operators(&read(model)).join(" ")
 }
 
-/// That a node becomes this one call, and is written as the same node again.
+/// Asserts that a node becomes this single call and is written back as the same node.
 fn goes_and_comes(opset: i64, op: &str, types: &[i32], attributes: Vec<AttributeProto>, native: &str) {
     let m = of_types(opset, op, types, attributes);
     assert_eq!(call(&m), native, "{op} in version {opset}");
@@ -155,7 +156,7 @@ fn bounds_move_from_attributes_to_operands() {
     let text = read(&of_types(10, "Clip", &[FLOAT], vec![])).to_string();
     assert!(text.contains("-3.4028235e38f") || text.contains("-3.4028235e+38f"), "{text}");
 
-    // A bound that is left out comes back as such; one of two in the middle, too.
+    // A bound that is left out is written back as left out, also between other inputs.
     let clip = |opset: i64, min: Option<Literal>, max: Option<Literal>| {
         let name = |bound: &Option<Literal>, name| if bound.is_some() { name } else { "" };
         let inputs = ["x", name(&min, "min"), name(&max, "max")];

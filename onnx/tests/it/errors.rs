@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use crate::models::{FLOAT, float, floats, graph, graph_attribute, initializer, ints, model, node, try_read};
 
-/// Asserts that a model is refused with these words.
+/// Asserts that a model is refused with an error that contains these words.
 fn refused(model: &ModelProto, words: &[&str]) {
     let error = match try_read(model) {
         Ok(module) => panic!("it was read:\n{module}"),

@@ -1,4 +1,4 @@
-//! Programs that do not come from a file, and what cannot be written.
+//! Export of programs that do not come from a file, and programs that cannot be written.
 
 use anfora_ir::{Module, Source, parse_module};
 use anfora_onnx::proto::type_proto::Value;
@@ -25,7 +25,7 @@ fn written_graph(text: &str) -> GraphProto {
     written(text).graph.expect("a model has a graph")
 }
 
-/// Each node as `op(inputs) -> outputs`.
+/// Returns each node as `op(inputs) -> outputs`.
 fn lines(graph: &GraphProto) -> Vec<String> {
     let line = |n: &anfora_onnx::proto::NodeProto| {
         format!("{}({}) -> {}", n.op_type(), n.input.join(", "), n.output.join(", "))
@@ -79,7 +79,7 @@ fn a_call_may_be_the_tail() {
     assert_eq!(lines(&g), ["Split(x) -> output, output_1"]);
 }
 
-/// Outputs at the end that nothing uses are left out, but not those of a tuple that is returned.
+/// Trailing outputs without a use are left out, but not the fields of a returned tuple.
 #[test]
 fn all_fields_of_a_tuple_that_is_returned_are_outputs() {
     let call = "nn.layer_norm(%x, dense<Tensor[(4,), float32]>[1, 2, 3, 4], statistics=true)";
@@ -153,7 +153,7 @@ fn a_large_splat_becomes_a_node() {
 fn a_splat_past_every_limit_is_still_a_node() {
     let text = "def @main(%x: Tensor[(), float32]) { multiply(%x, dense<Tensor[(1000000, 1000000), float32]>[1]) }";
     assert_eq!(node_types(&written(text)), ["ConstantOfShape", "Mul"]);
-    // Whatever the options say, no file holds it.
+    // No file can hold it, whatever the options are.
     let unlimited = ExportOptions { max_splat_bytes: u64::MAX, ..ExportOptions::default() };
     assert_eq!(export(&parse(text), &unlimited).map(|e| e.nodes), Ok(2));
     // Before version 9 there is no such node.
@@ -214,7 +214,7 @@ fn values_of_extents_ask_the_inputs_for_them() {
     assert_eq!(ops(x, "2, 3"), "Identity");
     assert_eq!(ops(x, "n"), "Shape Gather Identity");
     assert_eq!(ops(x, "2, 3, n, 4"), "Shape Gather Concat");
-    // What occurs twice is computed once.
+    // A value that occurs twice is computed once.
     assert_eq!(ops(x, "n * 2, n * 2 + 1, n * 2"), "Shape Gather Mul Mul Add Concat");
     assert_eq!(ops("%s: Tensor[(2,), int64, [n, 4]]", "n + 1"), "Gather Add Identity");
     assert_eq!(ops("%s: Tensor[(), int64, n]", "n + 1"), "Reshape Gather Add Identity");
@@ -425,7 +425,7 @@ fn a_fn_that_is_its_own_subgraph() {
     );
 }
 
-/// Functions of which each has the one before as the subgraph of two nodes.
+/// Functions that each have the previous function as the subgraph of two nodes.
 #[test]
 fn a_subgraph_is_not_written_over_and_over_without_end() {
     let parameters = "%i: int64, %c: bool, %a: Tensor[(1,), float32]";

@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 
 use crate::models::{FLOAT, float, floats, graph, graph_attribute, initializer, literals, model, node};
 
-/// Files in memory that count how often they are asked for.
+/// Files in memory that count their reads.
 #[derive(Default)]
 struct Counted {
     files: FxHashMap<String, Bytes>,
@@ -33,7 +33,7 @@ impl DataFiles for Counted {
     }
 }
 
-/// A file `w.bin` of the numbers 0 to 15 as `float32`.
+/// Returns a file `w.bin` of the numbers 0 to 15 as `float32`.
 fn numbers() -> Arc<Counted> {
     let bytes: Vec<u8> = (0..16).flat_map(|i| (i as f32).to_le_bytes()).collect();
     let files = [("w.bin".to_string(), Bytes::from(bytes))].into_iter().collect();
@@ -57,7 +57,7 @@ fn tensor(name: &str, dims: &[i64], entries: &[(&str, &str)]) -> TensorProto {
     }
 }
 
-/// `x + w`, of two numbers.
+/// Returns a model of `x + w` on two elements.
 fn sum(w: TensorProto) -> ModelProto {
     let nodes = vec![node("Add", &["x", "w"], &["y"], vec![])];
     let g = graph("g", nodes, vec![float("x", &[2])], vec![float("y", &[2])]);
@@ -97,7 +97,7 @@ fn elements_are_slices_of_the_file_wherever_the_tensor_is() {
     for literal in &all {
         assert!(file.contains(&literal.as_dense().expect("they differ").as_ptr()), "the bytes are not the file's");
     }
-    // It comes back with all elements in it, or with all in one file.
+    // The model can be written with all elements in it, or with all elements in a single file.
     let whole = export(&imported.module, &ExportOptions::default()).unwrap();
     assert_eq!(whole.data, None);
     let back = import(whole.bytes.into(), &ImportOptions::default()).unwrap();
@@ -136,7 +136,7 @@ fn what_is_wrong_with_the_other_file_is_said() {
     let m = sum(tensor("w", &[2], &[("location", "w.bin")]));
     let error = import(bytes_of(&m), &ImportOptions::default()).expect_err("there are no files").to_string();
     assert!(error.contains("another file, `w.bin`") && error.contains("no place to look for it"), "{error}");
-    // A length that is not stated is that of the elements, whatever follows them.
+    // Without a stated length, the length is that of the elements, whatever follows them.
     assert!(import(bytes_of(&m), &reading(numbers())).is_ok());
 }
 
@@ -198,7 +198,7 @@ fn contents(data: &DataFile) -> Bytes {
     bytes.into()
 }
 
-/// Reads what was written, with its file.
+/// Reads an exported model with its file.
 fn back(exported: &Exported) -> Module {
     let data = exported.data.as_ref().expect("there is a file");
     let files: FxHashMap<String, Bytes> = [(data.location().to_string(), contents(data))].into_iter().collect();
@@ -242,7 +242,7 @@ fn constants_go_to_a_file_and_come_back() {
         export(&module, &ExportOptions { max_splat_bytes: u64::MAX, ..ExportOptions::default() }).unwrap()
     );
 
-    // The same again is the same.
+    // A second export gives the same result.
     assert_eq!(export(&module_back, &external(16)).unwrap(), exported);
     assert_eq!(export(&module, &external(1 << 40)).unwrap().data, None);
     for bad in ["../m.data", "/m.data", "", "a/./b"] {
@@ -283,7 +283,7 @@ fn constants_of_nodes_and_subgraphs_go_there_too() {
 
 #[test]
 fn a_model_that_would_be_too_large_takes_a_file_by_itself() {
-    // 3 GB of one number, of which one is stored, in a version without a node that repeats it.
+    // 3 GB of a repeated number, stored once, in a version without a node that repeats it.
     let text = "def @main(%x: Tensor[(750000000,), float32]) { add(%x, dense<Tensor[(750000000,), float32]>[1.5]) }";
     let module = parse(text);
     let options = |external_data| ExportOptions {
@@ -304,7 +304,7 @@ fn a_model_that_would_be_too_large_takes_a_file_by_itself() {
 
 #[test]
 fn splats_in_a_data_file_have_a_limit() {
-    // 4 TiB of one number, and two of which each is within the limit.
+    // 4 TiB of a repeated number, and two constants that are each within the limit.
     for (extents, nodes, bytes) in [([1_u64 << 40, 1], 1, None), ([300_000_000, 400_000_000], 1, Some(1_200_000_000))] {
         let [a, b] = extents;
         let text =
@@ -316,7 +316,8 @@ fn splats_in_a_data_file_have_a_limit() {
     }
 }
 
-/// 2.2 GB through the disk and back, where `ANFORA_LARGE` is set: it takes as much room there and in memory.
+/// Writes 2.2 GB to disk and reads them back, if `ANFORA_LARGE` is set. It needs as much space on
+/// disk and in memory.
 #[test]
 fn more_than_two_gigabytes_go_to_disk_and_come_back() {
     if std::env::var_os("ANFORA_LARGE").is_none() {
@@ -332,7 +333,7 @@ fn more_than_two_gigabytes_go_to_disk_and_come_back() {
     let options = ExportOptions {
         external_data: Some(ExternalData::new("m.onnx.data")),
         max_splat_bytes: u64::MAX,
-        // Without a node that repeats a number.
+        // This version has no node that repeats a number.
         opset: Some(8),
         ..ExportOptions::default()
     };
@@ -353,7 +354,7 @@ fn more_than_two_gigabytes_go_to_disk_and_come_back() {
     }
 }
 
-/// The attribute of a carried-along node keeps its elements, too.
+/// The attribute of a node that is kept unchanged keeps its elements, too.
 #[test]
 fn tensors_in_attributes_without_another_form_are_read() {
     let mut a = AttributeProto { name: Some("ts".into()), ..AttributeProto::default() };

@@ -1,4 +1,5 @@
-//! Functions of a file, of any domain: functions of the module when they are called, and again functions of their domain when they are written.
+//! Functions of a file, in any domain. They become functions of the module when they are called,
+//! and are written back as functions of their domain.
 
 use anfora_ir::{Module, Visibility, alpha_equal};
 use anfora_onnx::convert::{float_attribute, int_attribute, ints_attribute};
@@ -35,7 +36,7 @@ fn call(op: &str, inputs: &[&str], outputs: &[&str], attributes: Vec<AttributePr
     NodeProto { domain: Some(DOMAIN.into()), ..node(op, inputs, outputs, attributes) }
 }
 
-/// A model with the inputs `x` of 4 and `y` of 3 floats and `c`, a condition.
+/// Returns a model with the inputs `x` of 4 floats, `y` of 3 floats, and `c`, a condition.
 fn with(functions: Vec<FunctionProto>, nodes: Vec<NodeProto>, outputs: &[(&str, i64)]) -> ModelProto {
     let inputs = vec![float("x", &[4]), float("y", &[3]), info("c", BOOL, &[])];
     let outputs = outputs.iter().map(|&(name, n)| float(name, &[n])).collect();
@@ -81,7 +82,7 @@ fn it_is_one_of_the_module_and_comes_back() {
     let inner = module.get(module.find("inner").unwrap()).unwrap();
     assert_eq!(inner.visibility, Visibility::Private);
     assert_eq!(operators(&module), ["nn.relu", "add"]);
-    // The format has had such functions before it had types in them.
+    // The format had such functions before it had types in them.
     assert_eq!(write(&module).ir_version, Some(8));
 }
 
@@ -116,7 +117,7 @@ fn attributes_are_those_of_the_call() {
     let module = read(&m);
     let text = module.to_string();
     assert_eq!(module.functions().count(), 4, "{text}");
-    // The one that says nothing of the slope has the operator's own.
+    // A call that does not give the slope uses the operator's default.
     for value in ["alpha=0.5", "alpha=0.25", "alpha=2"] {
         assert!(text.contains(value), "`{value}` is not in {text}");
     }
@@ -128,7 +129,8 @@ fn attributes_are_those_of_the_call() {
     assert!(alpha_equal(&module, &read(&back)), "{module}");
 }
 
-/// Each place decodes its value for itself: a file of a few megabytes could ask for hours of that.
+/// Each reference decodes its value separately, so a file of a few megabytes could otherwise take
+/// hours.
 #[test]
 fn attributes_that_stand_in_too_many_places_keep_the_calls_as_they_are() {
     let of_references = |count: usize| {
@@ -183,7 +185,7 @@ fn what_is_left_out_may_have_another_name() {
     assert_eq!(operators(&module), ["clip"]);
     assert_eq!(write(&module).functions[0].node, [node("Clip", &["a"], &["b"], vec![])]);
 
-    // No function of the module gives what is left out.
+    // No function of the module returns an operand that is left out.
     for nodes in [vec![node("Identity", &["low"], &["b"], vec![])], vec![]] {
         let mut f = function("f", &["a", "low"], &["b"], nodes);
         if f.node.is_empty() {
@@ -199,7 +201,8 @@ fn what_is_left_out_may_have_another_name() {
 
 #[test]
 fn calls_and_what_their_function_declares() {
-    // What a call does not say of its function takes no time: either is as much as there is.
+    // Calls take no time for inputs and attributes that they do not give, however many the function
+    // declares.
     let count = 10_000;
     let names = |prefix: &str| -> Vec<String> { (0..count).map(|i| format!("{prefix}{i}")).collect() };
     let mut f = function("f", &[], &["b"], vec![node("Neg", &["a0"], &["b"], vec![])]);
@@ -209,13 +212,13 @@ fn calls_and_what_their_function_declares() {
     f.opset_import.extend(names("org.d").iter().map(|domain| import_of(domain, 1)));
     let nodes = names("u").iter().map(|u| call("f", &["x"], &[u], vec![])).collect();
     let mut m = with(vec![f], nodes, &[("u0", 4)]);
-    // Functions that are tried in vain, beside reasons why nodes are kept.
+    // Many functions that fail to be imported, and as many reasons why nodes are kept.
     for name in names("broken") {
         m.functions.push(function(&name, &["a"], &["b"], vec![node("Relu", &["nowhere"], &["b"], vec![])]));
         let graph = m.graph.as_mut().unwrap();
         graph.node.push(call(&name, &["x"], &[&format!("of_{name}")], vec![]));
     }
-    // Functions, beside domains.
+    // Many functions, and as many domains.
     for name in names("plain") {
         m.functions.push(function(&name, &["a"], &["b"], vec![node("Neg", &["a"], &["b"], vec![])]));
         let graph = m.graph.as_mut().unwrap();
@@ -251,7 +254,7 @@ fn overloads_and_types_that_the_file_says() {
 
 #[test]
 fn versions_of_the_operators() {
-    // A domain that the model says nothing of is imported in the function's version.
+    // A domain that the model does not import is imported in the function's version.
     let other = NodeProto { domain: Some("org.other".into()), ..node("Foo", &["a"], &["z"], vec![]) };
     let body = vec![other, node("Relu", &["a"], &["b"], vec![])];
     let mut f = function("f", &["a"], &["b"], body);
@@ -263,7 +266,8 @@ fn versions_of_the_operators() {
     assert_eq!(back.functions, m.functions);
     assert!(back.opset_import.contains(&import_of("org.other", 7)));
 
-    // In another version than the model's, operators that we know become those of the model's version.
+    // A function may import another version than the model. Operators known here become those of
+    // the model's version.
     let axes = node("Squeeze", &["a"], &["b"], vec![anfora_onnx::convert::ints_attribute("axes", &[0])]);
     let mut f = function("f", &["a"], &["b"], vec![node("Unsqueeze", &["x0"], &["a"], vec![]), axes]);
     f.node[0] = node("Unsqueeze", &["x0"], &["a"], vec![anfora_onnx::convert::ints_attribute("axes", &[0])]);
@@ -274,7 +278,7 @@ fn versions_of_the_operators() {
     assert!(back.functions[0].node.iter().all(|n| n.attribute.iter().all(|a| a.name() != "axes")));
     assert_eq!(back.functions[0].opset_import, [import_of("", 18)]);
 
-    // Operators that we do not know stay in the function that says their version.
+    // Operators that are not known here stay in the function, which states their version.
     f.node.insert(0, node("Unheard", &["x0"], &["h"], vec![]));
     let m = with(vec![f], vec![call("f", &["x"], &["u"], vec![])], &[("u", 4)]);
     let module = read(&m);
@@ -294,7 +298,7 @@ fn what_cannot_be_one_of_the_module_is_carried_along() {
     let user = function("user", &["a"], &["b"], vec![call("broken", &["a"], &["b"], vec![])]);
     let m = with(vec![broken, user], vec![call("user", &["x"], &["u"], vec![])], &[("u", 4)]);
     let module = read(&m);
-    // The file says the type of what `user` gives, and its body does not.
+    // The file states the type of the output of `user`; its body does not show the type.
     assert_eq!(operators(&module).last().map(String::as_str), Some("onnx.com.example.user"));
     assert!(reasons(&m).iter().any(|r| r.contains("`nowhere` is neither an input")), "{:?}", reasons(&m));
     assert_eq!(write(&module).functions, m.functions);

@@ -1,4 +1,4 @@
-//! Calls that the format has in another form than ours: of operands, of attributes, of elements.
+//! Calls whose form in ONNX differs from ours, in operands, attributes or elements.
 
 use anfora_ir::{Module, Source, parse_module};
 use anfora_onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto};
@@ -12,7 +12,7 @@ fn parse(text: &str) -> Module {
     parse_module(Source::new("test", text), registry()).unwrap_or_else(|e| panic!("{}\n{text}", e[0]))
 }
 
-/// A function of these parameters, exported to a version.
+/// Exports a function with these parameters to a version.
 fn try_written(parameters: &str, call: &str, opset: Option<i64>) -> Result<ModelProto, ExportProblem> {
     let module = parse(&format!("def @main({parameters}) {{ {call} }}"));
     let exported = export(&module, &ExportOptions { opset, ..ExportOptions::default() }).map_err(|e| e.problem)?;
@@ -24,14 +24,14 @@ fn written(parameters: &str, call: &str, opset: Option<i64>) -> GraphProto {
     try_written(parameters, call, opset).unwrap_or_else(|e| panic!("{call}: {e}")).graph.expect("a graph")
 }
 
-/// The operators of the nodes.
+/// Returns the operators of the nodes.
 #[track_caller]
 fn nodes(parameters: &str, call: &str, opset: Option<i64>) -> String {
     let graph = written(parameters, call, opset);
     graph.node.iter().map(NodeProto::op_type).collect::<Vec<_>>().join(" ")
 }
 
-/// The version that an export to an older one asks for.
+/// Returns the version that an export to an older version requires.
 #[track_caller]
 fn needed(parameters: &str, call: &str, opset: i64) -> i64 {
     match try_written(parameters, call, Some(opset)) {
@@ -94,7 +94,8 @@ fn a_list_of_axes_that_may_be_empty_is_kept() {
     assert_eq!(squeeze("n"), ["onnx.Squeeze"]);
 }
 
-/// Before version 22 windows that begin in the padding at the end count, and those that are cut off divide by all taps.
+/// Before version 22, windows that begin in the padding at the end count, and windows that are cut
+/// off are divided by the number of all taps.
 #[test]
 fn windows_that_begin_in_the_padding_raise_the_version() {
     let x = "%x: Tensor[(1, 1, 5), float32]";
@@ -141,7 +142,7 @@ fn a_mask_of_dropout_is_boolean_since_version_10() {
     assert_eq!(nodes(x, "let %t = nn.dropout(%x); %t.0", Some(9)), "Dropout");
 }
 
-/// The module says the version, so that it cannot be raised.
+/// The module states the version, so it cannot be raised.
 #[test]
 fn element_types_are_looked_at_where_the_module_says_the_version() {
     for (call, dtype, said) in [
@@ -188,7 +189,8 @@ fn floats_among_float64_are_what_the_format_holds() {
     assert!(refused.to_string().contains("such as 0.10000000149011612"), "{refused}");
 }
 
-/// Before version 21 the scale of a group norm was by group; no reader has to know that form any more.
+/// Before version 21 the scale of a group norm was by group. No reader needs to support that form
+/// any more.
 #[test]
 fn a_scale_by_group_is_repeated_for_the_channels() {
     let of = |extent: i64, channels: &str| {

@@ -1,4 +1,4 @@
-//! Functions of a module that the entry calls are functions of the model, and come back.
+//! Functions of a module that the entry calls become functions of the model and are read back.
 
 use anfora_ir::{Module, Source, Visibility, alpha_equal, first_difference, parse_module};
 use anfora_onnx::proto::{AttributeProto, FunctionProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
@@ -15,12 +15,13 @@ fn written(module: &Module) -> ModelProto {
     let exported = export(module, &ExportOptions::default()).unwrap_or_else(|e| panic!("{e}\n{module}"));
     let model = ModelProto::decode(exported.bytes.as_slice()).unwrap();
     let in_functions: usize = model.functions.iter().map(|f| f.node.len()).sum();
-    // Those in graphs in nodes count too.
+    // Nodes in graphs inside nodes count, too.
     assert!(exported.nodes >= model.graph.as_ref().unwrap().node.len() + in_functions);
     model
 }
 
-/// Writes and reads a program; what comes back is the program but for what a file says of itself, and is then written and read to itself.
+/// Writes a program and reads it back. Asserts that the result is the program, except for
+/// attributes about the file, and that it is preserved when it is written and read again.
 fn comes_back(text: &str) -> (ModelProto, Module) {
     let module = parsed(text);
     let model = written(&module);
@@ -59,7 +60,7 @@ fn a_function_is_one_of_the_model() {
     let [function] = model.functions.as_slice() else { panic!("{} functions", model.functions.len()) };
     assert_eq!((function.name(), function.domain()), ("fused", "anfora"));
     assert_eq!(function.node.iter().map(NodeProto::op_type).collect::<Vec<_>>(), ["Add", "Relu"]);
-    // The constant is an initializer, which both calls give; it takes no node.
+    // The constant is an initializer that both calls pass; it needs no node.
     let graph = model.graph.as_ref().unwrap();
     assert_eq!(graph.initializer.len(), 1);
     assert_eq!(graph.node.len(), 2);
@@ -101,9 +102,9 @@ fn functions_call_functions_and_return_tuples() {
            (%b, %c)
          }",
     );
-    // Each after those that it calls.
+    // Each function comes after the functions that it calls.
     assert_eq!(model.functions.iter().map(FunctionProto::name).collect::<Vec<_>>(), ["inner", "outer"]);
-    // The constant of the inner function goes through the outer one.
+    // The constant of the inner function is passed through the outer function.
     let graph = model.graph.as_ref().unwrap();
     assert_eq!(graph.initializer.len(), 3);
 }
@@ -227,7 +228,7 @@ fn tuples_are_no_arguments_and_are_not_nested_in_results() {
     assert!(error.contains(&format!("in @main, at %u: the type {pair} cannot be written")), "{error}");
 }
 
-/// A model that calls a function of our domain whose file says no types.
+/// Returns a model that calls a function of our domain for which the file states no types.
 fn untyped(calls: &[NodeProto], function: Vec<NodeProto>) -> ModelProto {
     let module = parsed(
         "#![onnx_ir_version=10, onnx_opsets=[[\"\", 18], [\"anfora\", 1]]] def @main(%x: Tensor[(2, 3), float32]) { %x }",
@@ -271,7 +272,7 @@ fn a_function_without_types_gets_a_copy_for_each() {
 
 #[test]
 fn what_cannot_be_a_function_of_the_module_is_kept() {
-    // It is called with an attribute that it does not have.
+    // The call has an attribute that the function does not declare.
     let mut odd = call("x", "u");
     odd.attribute.push(AttributeProto {
         name: Some("k".to_string()),
@@ -284,10 +285,10 @@ fn what_cannot_be_a_function_of_the_module_is_kept() {
     let text = module.to_string();
     assert!(text.contains("onnx.anfora.f(%x, k=1)") && text.contains("let %v = @f(%x)"), "{text}");
     let again = written(&module);
-    // The one that was kept has its name; the other gets a new one.
+    // The kept function keeps its name; the other function gets a new one.
     assert_eq!(again.functions.iter().map(FunctionProto::name).collect::<Vec<_>>(), ["f", "f_1"]);
     assert_eq!(again.functions[0], model.functions[0]);
-    // One that nothing calls is kept, too.
+    // A function without calls is kept, too.
     let model = untyped(&[node("Relu", &["x"], &["u"], vec![])], vec![node("Relu", &["a"], &["b"], vec![])]);
     assert_eq!(written(&read(&model)).functions, model.functions);
 }
@@ -301,7 +302,8 @@ fn a_function_of_a_file_that_calls_itself_is_refused() {
 
 #[test]
 fn copies_are_limited() {
-    // Each of the functions calls the next with two shapes that it makes of its own: 2^20 copies, if all were made.
+    // Each function calls the next with two new shapes, which would make 2^20 copies without a
+    // limit.
     let depth = 20;
     let functions = (0..depth).map(|i| {
         let next = format!("f{}", i + 1);

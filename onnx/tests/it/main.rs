@@ -1,4 +1,4 @@
-//! Import and export, through models that are made here.
+//! Tests of import and export on models that are built here.
 
 mod control;
 mod conversions;

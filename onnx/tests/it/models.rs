@@ -1,4 +1,4 @@
-//! Models in a few words.
+//! Short constructors of models.
 
 use anfora_ir::{Cursor, Expr, Literal, Module, Step, verify_module};
 use anfora_onnx::proto::tensor_shape_proto::{Dimension, Extent};
@@ -38,7 +38,7 @@ pub(crate) fn tensor_type(elem_type: i32, dims: &[i64]) -> TypeProto {
     named_type(elem_type, dim)
 }
 
-/// A type with the given symbolic dimensions.
+/// Returns a type with the given symbolic dimensions.
 pub(crate) fn symbolic_type(elem_type: i32, dims: &[&str]) -> TypeProto {
     let extent = |d: &&str| d.parse().map(Extent::DimValue).unwrap_or(Extent::DimParam(d.to_string()));
     let dim = dims.iter().map(|d| Dimension { value: Some(extent(d)), denotation: None }).collect();
@@ -94,7 +94,8 @@ pub(crate) fn model(opset: i64, graph: GraphProto) -> ModelProto {
     }
 }
 
-/// One node over float inputs `x0`, `x1`, … of the given extents, with the output `y`.
+/// Returns a model of a single node with float inputs `x0`, `x1`, … of the given extents and the
+/// output `y`.
 pub(crate) fn one_node(opset: i64, op: &str, inputs: &[&[i64]], attribute: Vec<AttributeProto>) -> ModelProto {
     let names: Vec<String> = (0..inputs.len()).map(|i| format!("x{i}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -108,7 +109,7 @@ pub(crate) fn try_read(model: &ModelProto) -> Result<Module, ImportError> {
     Ok(imported.module)
 }
 
-/// Imports a model, and checks that the module is well-formed and that its text gives it back.
+/// Imports a model and checks that the module is well-formed.
 pub(crate) fn read(model: &ModelProto) -> Module {
     let module = try_read(model).unwrap_or_else(|e| panic!("{e}"));
     if let Err(diagnostics) = verify_module(&module) {
@@ -126,7 +127,7 @@ pub(crate) fn again(model: &ModelProto) -> ModelProto {
     write(&read(model))
 }
 
-/// The operators that a module's functions call, in order.
+/// Returns the operators that a module's functions call, in order.
 pub(crate) fn operators(module: &Module) -> Vec<String> {
     let mut names = Vec::new();
     for (_, function) in module.functions() {
@@ -142,19 +143,19 @@ pub(crate) fn operators(module: &Module) -> Vec<String> {
     names
 }
 
-/// The literals in `@main`.
+/// Returns the literals in `@main`.
 pub(crate) fn literals(module: &Module) -> Vec<Literal> {
     let (_, main) = module.functions().next().expect("there is @main");
     let body = &main.body;
     body.exprs().filter_map(|(e, _)| body.as_literal(e)).map(|l| module.cx.literals.get(l).clone()).collect()
 }
 
-/// The operators of a graph's nodes, in order.
+/// Returns the operators of a graph's nodes, in order.
 pub(crate) fn node_types(model: &ModelProto) -> Vec<&str> {
     model.graph.as_ref().expect("a model has a graph").node.iter().map(|n| n.op_type()).collect()
 }
 
-/// Puts lists whose order means nothing into one order, subgraphs included.
+/// Sorts the lists whose order has no meaning, including those of subgraphs.
 pub(crate) fn normalized(mut model: ModelProto) -> ModelProto {
     model.graph = model.graph.map(normalized_graph);
     model

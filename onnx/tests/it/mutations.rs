@@ -1,4 +1,4 @@
-//! Damaged files: errors or modules, never a panic.
+//! Damaged files give errors or modules, but never a panic.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::models::{
     BOOL, float, floats, graph, graph_attribute, info, initializer, ints, model, node, symbolic_type, typed,
 };
 
-/// A model with something of everything.
+/// Returns a model with parts of every kind.
 fn base() -> ModelProto {
     let mut branch =
         graph("b", vec![node("Add", &["h", "w"], &["o"], vec![])], vec![], vec![float("o", &[1, 2, 4, 4])]);
@@ -76,7 +76,8 @@ fn base() -> ModelProto {
     m
 }
 
-/// A small model with elements in another file, sparse constants, and one that is kept.
+/// Returns a small model with elements in another file, with sparse constants, and with a sparse
+/// constant that is kept.
 fn stored_otherwise() -> ModelProto {
     let entry = |key: &str, value: &str| StringStringEntryProto { key: Some(key.into()), value: Some(value.into()) };
     let place = vec![entry("location", "w"), entry("offset", "4"), entry("length", "8")];
@@ -107,7 +108,7 @@ fn stored_otherwise() -> ModelProto {
     model(13, g)
 }
 
-/// Reads bytes, and, if they are a model, writes it and reads that.
+/// Reads bytes. If they are a model, writes it and reads the result.
 fn survives(bytes: Vec<u8>) {
     for unknown_fields in [UnknownFields::Refuse, UnknownFields::Drop] {
         let files: FxHashMap<String, Bytes> = [("w".to_string(), Bytes::from(vec![64; 16]))].into_iter().collect();
@@ -159,7 +160,8 @@ fn every_bit() {
     }
 }
 
-/// A change to a file: byte `.0` becomes `.1`, or the bytes from there on are replaced by others of the file: from where, how many.
+/// A change to a file: the byte at `.0` becomes `.1`, or the bytes from there on are replaced by
+/// other bytes of the file, given by their offset and number.
 type Edit = (usize, u8, Option<(usize, usize)>);
 
 fn edits() -> impl Strategy<Value = Vec<Edit>> {
@@ -199,7 +201,7 @@ proptest! {
     }
 }
 
-/// Changes to the messages, which leave the encoding sound.
+/// Changes the messages and leaves the encoding valid.
 fn change(m: &mut ModelProto, kind: u8, i: usize, j: usize) {
     let g = m.graph.as_mut().expect("a graph");
     let nodes = g.node.len().max(1);

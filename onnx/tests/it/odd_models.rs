@@ -1,5 +1,5 @@
-//! Files that contradict themselves, or mean what is not known: they are read with a warning, or
-//! kept as they came.
+//! Files that contradict themselves, or whose meaning is not known. They are read with a warning,
+//! or kept unchanged.
 
 use anfora_ir::{Diagnostic, Literal, Severity, Source, parse_module};
 use anfora_onnx::convert::{int_attribute, ints_attribute};
@@ -20,7 +20,7 @@ fn import_of_model(model: &ModelProto) -> Imported {
     import(model.encode_to_vec().into(), &ImportOptions::default()).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Asserts that a model is read with one warning, of these words.
+/// Asserts that a model is read with a single warning that contains these words.
 fn warned(model: &ModelProto, words: &[&str]) -> Imported {
     let imported = import_of_model(model);
     let [warning] = imported.warnings.as_slice() else {
@@ -34,7 +34,7 @@ fn warned(model: &ModelProto, words: &[&str]) -> Imported {
     imported
 }
 
-/// Relu of `x`, Exp of that.
+/// Returns a model of a Relu of `x` and an Exp of the result.
 fn chain() -> ModelProto {
     let nodes = vec![node("Relu", &["x"], &["a"], vec![]), node("Exp", &["a"], &["y"], vec![])];
     model(17, graph("g", nodes, vec![float("x", &[3, 4])], vec![float("y", &[3, 4])]))
@@ -65,7 +65,7 @@ fn a_type_that_contradicts_the_node_is_left_out() {
     let mut m = chain();
     graph_of(&mut m).value_info = vec![float("x", &[3])];
     warned(&m, &["the graph `g`: `x` is"]);
-    // Of an output, what the output says counts.
+    // For an output, the statement of the output takes precedence.
     let mut m = chain();
     graph_of(&mut m).value_info = vec![info("y", INT64, &[2])];
     assert!(import_of_model(&m).warnings.is_empty());
@@ -114,7 +114,7 @@ fn constants_and_default_values_that_contradict_their_declaration() {
     graph_of(&mut m).input.push(float("w", &[1, 2]));
     graph_of(&mut m).output = vec![float("y", &[1, 2])];
     let declared = graph_of(&mut m).input.clone();
-    // A default value leaves the input as it is declared.
+    // A default value does not change the declared input.
     let imported = warned(&m, &["`w` is Tensor[(2,), float32], but the file says Tensor[(1, 2), float32]"]);
     let back = write(&imported.module).graph.unwrap();
     assert_eq!((back.input, back.initializer), (declared, graph_of(&mut m).initializer.clone()));
@@ -136,14 +136,14 @@ fn an_output_that_is_an_input_leaves_that_as_it_is_declared() {
     assert_eq!((back.input, back.output), (vec![input], outputs));
 }
 
-/// The graph in the first attribute of the node that has one.
+/// Returns the graph in the first attribute that holds one.
 fn inner_graph(model: &ModelProto) -> GraphProto {
     let nodes = &model.graph.as_ref().unwrap().node;
     let bytes = nodes.iter().flat_map(|n| &n.attribute).find_map(|a| a.g.clone()).expect("a node has a graph");
     GraphProto::decode(bytes).expect("it is a graph")
 }
 
-/// A function of one input `a` and one output `b`.
+/// Returns a function with an input `a` and an output `b`.
 fn function(domain: &str, name: &str, nodes: Vec<NodeProto>) -> FunctionProto {
     let mut opset_import = chain().opset_import;
     opset_import.push(OperatorSetIdProto { domain: Some("my".into()), version: Some(1) });
@@ -158,12 +158,12 @@ fn function(domain: &str, name: &str, nodes: Vec<NodeProto>) -> FunctionProto {
     }
 }
 
-/// A call of a function in the domain `my`.
+/// Returns a call of a function in the domain `my`.
 fn call(name: &str, input: &str, output: &str) -> NodeProto {
     NodeProto { domain: Some("my".into()), ..node(name, &[input], &[output], vec![]) }
 }
 
-/// A model that computes `y` from `x`, with functions.
+/// Returns a model with functions that computes `y` from `x`.
 fn with_functions(nodes: Vec<NodeProto>, functions: Vec<FunctionProto>) -> ModelProto {
     let mut m = model(17, graph("g", nodes, vec![float("x", &[3, 4])], vec![float("y", &[3, 4])]));
     m.opset_import.push(OperatorSetIdProto { domain: Some("my".into()), version: Some(1) });
@@ -171,7 +171,7 @@ fn with_functions(nodes: Vec<NodeProto>, functions: Vec<FunctionProto>) -> Model
     m
 }
 
-/// Each output of a graph is what a node of it computes, and no other output.
+/// Asserts that each output of a graph is computed by a node of it and is not also another output.
 fn assert_outputs_are_computed(graph: &GraphProto) {
     let mut computed: Vec<&str> = graph.node.iter().flat_map(|n| &n.output).map(String::as_str).collect();
     for output in &graph.output {
@@ -210,7 +210,7 @@ fn what_a_subgraph_is_given_it_returns_through_a_node() {
         let written = write(&module);
         let inner = inner_graph(&written);
         assert_outputs_are_computed(&inner);
-        // What is read from it, and written again, has no node more.
+        // Reading and writing it again adds no node.
         assert_eq!(inner_graph(&again(&written)).node.len(), inner.node.len(), "{body}");
     }
 }
@@ -235,7 +235,7 @@ fn what_a_subgraph_of_a_file_returns_as_it_is_or_twice_gets_a_node() {
 
 #[test]
 fn what_a_subgraph_of_a_file_returns_is_not_an_initializer_that_no_literal_can_hold() {
-    // Strings that are not UTF-8, and a sparse tensor that is kept as it is.
+    // Strings that are not UTF-8, and a sparse tensor that is kept unchanged.
     let text = TensorProto {
         name: Some("k".into()),
         data_type: Some(8),
@@ -262,7 +262,7 @@ fn what_a_subgraph_of_a_file_returns_is_not_an_initializer_that_no_literal_can_h
         }
         [of_text, of_sparse]
     };
-    // A sparse tensor that a literal holds.
+    // A sparse tensor that a literal can hold.
     let small = SparseTensorProto { dims: vec![9], ..sparse.clone() };
     let of_small = GraphProto { sparse_initializer: vec![small], ..graph("b", vec![], vec![], vec![float("k", &[9])]) };
     for body in [inner(false), inner(true)].into_iter().flatten().chain([of_small]) {
@@ -312,7 +312,7 @@ fn what_an_old_version_cannot_say_is_kept() {
         assert!(imported.kept[0].reason.contains(reason), "{:?}", imported.kept);
         assert_eq!(write(&imported.module).graph.unwrap().node, m.graph.unwrap().node);
     }
-    // Elements that a version does not have are an error of the file.
+    // Element types that a version does not have are an error of the file.
     for (opset, op, elements, words) in [
         (7, "Add", 3, "`add of int8` needs version 14"),
         (13, "Relu", 6, "`nn.relu of int32` needs version 14"),
@@ -334,7 +334,7 @@ fn nodes_that_do_not_fit_their_operands_are_kept() {
         (one_node(13, "Reshape", &[&[2], &[1]], vec![]), "node 0 (`Reshape`)", "integers are wanted"),
         (one_node(13, "Conv", &[&[1, 3, 8, 8], &[4, 2, 3, 3]], vec![]), "node 0 (`Conv`)", ""),
         (one_node(13, "Softmax", &[&[2]], vec![int_attribute("axis", 7)]), "node 0 (`Softmax`)", "out of range"),
-        // These the conversion of the operator refuses.
+        // The conversion of the operator refuses these.
         (one_node(11, "Softmax", &[&[2]], vec![int_attribute("axis", 7)]), "node 0 (`Softmax`)", "out of range"),
         (one_node(13, "Conv", &[&[3, 4], &[4, 4]], vec![]), "node 0 (`Conv`)", "input 1 has 2 axes"),
         (one_node(13, "Conv", &[&[3, 4, 5], &[4, 4, 3, 3]], vec![]), "node 0 (`Conv`)", "another rank"),
@@ -444,7 +444,7 @@ fn versions_that_are_not_known() {
     m.ir_version = Some(99);
     warned(&m, &["IR version 99 is newer than the newest that is known"]);
     assert_eq!(again(&m), m);
-    // With fields that are not known the file might mean something else.
+    // The file might have another meaning with fields that are not known.
     let options = ImportOptions { unknown_fields: UnknownFields::Drop, ..ImportOptions::default() };
     let refused = import(m.encode_to_vec().into(), &options).expect_err("it may have lost something");
     assert!(refused.to_string().contains("IR version 99"), "{refused}");
@@ -479,17 +479,17 @@ fn one_fault_is_said_once() {
         m.functions = vec![function(said)];
         m
     };
-    // Two copies, for two types: two faults, as the types are others.
+    // Two copies for two types have two faults, since the types differ.
     let warnings = import_of_model(&of("")).warnings;
     assert_eq!(warnings.len(), 2, "{warnings:?}");
     let messages: Vec<&Diagnostic> =
         warnings.iter().filter(|w| w.message.contains("the function `f`, node 0")).collect();
     assert_eq!(messages.len(), 2);
-    // What was said of a function that is carried along in the end is taken back.
+    // Warnings about a function that is preserved in the end are dropped.
     assert!(import_of_model(&of("nowhere")).warnings.is_empty());
 }
 
-/// Relu of `a`, of which the file says a type that does not hold.
+/// Returns a Relu of `a` for which the file states a wrong type.
 fn relu_with_a_fault(output: &str) -> (Vec<NodeProto>, ValueInfoProto) {
     let nodes = vec![node("Relu", &["a"], &["t"], vec![]), node("Exp", &["t"], &[output], vec![])];
     (nodes, float("t", &[9, 9, 9]))
@@ -502,7 +502,7 @@ fn places(imported: &Imported) -> Vec<&str> {
 #[test]
 fn what_is_said_of_a_function_stays_when_one_around_it_fails() {
     let (nodes, fault) = relu_with_a_fault("u");
-    // The outer function says something, calls the inner one, and fails after that.
+    // The outer function has a fault, calls the inner function, and then fails.
     let last =
         [call("Inner", "u", "v"), node("Frob", &["v"], &["w"], vec![]), node("Exp", &["nowhere"], &["b"], vec![])];
     let mut outer = function("my", "Outer", nodes.into_iter().chain(last).collect());

@@ -1,4 +1,5 @@
-//! A model with all that has no operator of ours goes through every registered pass, and means the same when it comes out.
+//! A model with everything that has no operator of ours goes through every registered pass and
+//! keeps its meaning.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +16,13 @@ use crate::models::{
 };
 
 const DOMAIN: &str = "com.example";
-/// Passes that work in what others make, with these before them; and one whose result has to be brought back.
+/// Passes that need other passes before them, and a pass whose result must be converted back: the
+/// pass, the text before it, and the text after it.
 const AROUND: &[(&str, &str, &str)] =
     &[("FuseOps", "ConvertToDataflow,", ""), ("ToGraphNormalForm", "", ",ToANormalForm")];
 
-/// `If` in a function, which a loop calls that captures two values; a scan that captures one; a sequence; an operator of another domain.
+/// Returns a model with an `If` in a function that is called by a loop with two captured values, a
+/// scan with one captured value, a sequence, and an operator of another domain.
 fn everything() -> ModelProto {
     let one = |name: &str, op: &str, attributes| {
         graph(name, vec![node(op, &["a"], &[name], attributes)], vec![], vec![float(name, &[4])])
@@ -88,15 +91,16 @@ fn everything() -> ModelProto {
     m
 }
 
-/// What names stand for.
+/// The values of names.
 type Values = BTreeMap<String, String>;
 
-/// What is computed: each call of an operator once, as text in which operands are numbers of others.
+/// The distinct calls of operators, as text in which operands are the numbers of other calls.
 #[derive(Default)]
 struct Calls(Vec<String>);
 
 impl Calls {
-    /// What the outputs of a model are: functions and identities are looked through, names do not count.
+    /// Returns the outputs of a model as text. Functions and identities are expanded, and names do
+    /// not matter.
     fn of_model(&mut self, model: &ModelProto) -> Vec<String> {
         let graph = model.graph.as_ref().expect("a model has a graph");
         let values = graph.input.iter().map(|i| (i.name().to_string(), format!("input {}", i.name()))).collect();
@@ -112,7 +116,7 @@ impl Calls {
         graph.output.iter().map(|o| values[o.name()].clone()).collect()
     }
 
-    /// Nodes in order, each after those that it uses.
+    /// Adds the calls of nodes, each after those that it uses.
     fn of_nodes(&mut self, model: &ModelProto, nodes: &[NodeProto], values: &mut Values, depth: usize) {
         for n in nodes {
             let value = |name: &String| match name.as_str() {

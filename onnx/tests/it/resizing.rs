@@ -10,7 +10,8 @@ fn floats(values: &[f32]) -> Literal {
     Literal::from_elements(&[values.len()], values).unwrap()
 }
 
-/// A node over an image; `inputs` are its other inputs, those that are constants with their values.
+/// Returns a model of a node on an image. `inputs` are its other inputs, with the values of those
+/// that are constants.
 fn resize(opset: i64, op: &str, inputs: &[(&str, Option<Literal>)], attributes: Vec<AttributeProto>) -> ModelProto {
     let mut names = vec!["x"];
     names.extend(inputs.iter().map(|(name, _)| *name));
@@ -23,13 +24,14 @@ fn resize(opset: i64, op: &str, inputs: &[(&str, Option<Literal>)], attributes: 
     model(opset, g)
 }
 
-/// The operator that a node becomes and the type of its result; the node has to come back as it was.
+/// Asserts that a node is written back unchanged. Returns the operator that it becomes and the type
+/// of its result.
 fn becomes(model: &ModelProto) -> String {
     let mut back = again(model).graph.unwrap();
     let mut original = model.graph.clone().unwrap();
     for node in back.node.iter_mut().chain(&mut original.node) {
         node.attribute.sort_by(|a, b| a.name().cmp(b.name()));
-        // That it is the default need not be said.
+        // A default need not be stated.
         node.attribute.retain(|a| *a != mode("nearest"));
     }
     assert_eq!(back.node, original.node);

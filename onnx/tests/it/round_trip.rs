@@ -1,4 +1,5 @@
-//! What goes in comes out: names, docs, metadata, types, attributes of every kind, subgraphs.
+//! Import and export preserve everything: names, docs, metadata, types, attributes of every kind,
+//! subgraphs.
 
 use anfora_ir::{Literal, Source, parse_module};
 use anfora_onnx::convert::{float_attribute, int_attribute, ints_attribute, str_attribute, tensor_attribute};
@@ -351,7 +352,7 @@ fn lists_of_subgraphs_and_their_parameters() {
     });
     let g =
         graph("g", vec![node("Many", &["x"], &["y"], vec![graphs])], vec![float("x", &[2])], vec![float("y", &[2])]);
-    // The parameter says nothing of its type, and the results say theirs.
+    // The file does not state the type of the parameter, but it states the types of the results.
     let back = again(&model(13, g.clone()));
     let bodies = &back.graph.as_ref().unwrap().node[0].attribute[0];
     assert_eq!((bodies.graphs.len(), bodies.doc_string()), (2, "two of them"));

@@ -1,4 +1,4 @@
-//! Values that are no tensors: old versions of `Identity` do not take them.
+//! Values that are not tensors. Old versions of `Identity` do not take them.
 
 use anfora_onnx::proto::type_proto::Value;
 use anfora_onnx::proto::{GraphProto, ModelProto, TypeProto, ValueInfoProto};
@@ -10,7 +10,8 @@ use crate::models::{
     BOOL, FLOAT, INT64, again, float, graph, graph_attribute, info, model, node, read, tensor_type, typed, write,
 };
 
-/// The encoded message that has a type as its first field: what a sequence or an optional value consists of.
+/// Returns an encoded message whose first field is a type. Sequences and optional values have this
+/// form.
 fn of_floats() -> Bytes {
     let element = tensor_type(FLOAT, &[3]).encode_to_vec();
     [&[0x0a, element.len() as u8], element.as_slice()].concat().into()
@@ -24,7 +25,7 @@ fn untyped(name: &str) -> ValueInfoProto {
     ValueInfoProto { name: Some(name.into()), ..ValueInfoProto::default() }
 }
 
-/// A loop that leaves its state `s` as it is, which begins as `q`.
+/// Returns a model of a loop with the initial state `q` that returns its state `s` unchanged.
 fn loop_over(opset: i64, given: Vec<ValueInfoProto>, state: ValueInfoProto) -> ModelProto {
     let added = node("Add", &["a", "a"], &["b"], vec![]);
     let inputs = vec![info("i", INT64, &[]), info("c", BOOL, &[]), state.clone(), float("a", &[3])];
@@ -38,7 +39,7 @@ fn loop_over(opset: i64, given: Vec<ValueInfoProto>, state: ValueInfoProto) -> M
     model(opset, graph("g", nodes, inputs, vec![float("z", &[3])]))
 }
 
-/// The operators of the first graph in a model's nodes, and its outputs.
+/// Returns the operators and the outputs of the first graph in a model's nodes.
 fn inside(model: &ModelProto) -> (Vec<String>, Vec<String>) {
     let nodes = &model.graph.as_ref().expect("a graph").node;
     let bytes = nodes.iter().flat_map(|n| &n.attribute).find_map(|a| a.g.clone()).expect("a node has a graph");
@@ -66,7 +67,7 @@ fn a_state_that_is_no_tensor_is_returned_directly_where_identity_does_not_take_i
         for opset in [13, 14, 15, 16] {
             let (operators, outputs) = inside(&again(&loop_over(opset, given.clone(), state.clone())));
             let identities = operators.iter().filter(|op| *op == "Identity").count();
-            // The condition is returned through a node in any case.
+            // The condition is always returned through a node.
             let expected = if opset < since { 1 } else { 2 };
             assert_eq!(identities, expected, "{opset}: {given:?} {state:?}");
             assert_eq!(outputs[1] == "s", opset < since, "{opset}: {outputs:?}");
@@ -111,7 +112,7 @@ fn a_tensor_that_is_stated_as_something_else_is_written_as_a_tensor() {
         (Value::OptionalType(of_floats()), "a value that may be missing"),
         (map, "a map"),
     ] {
-        // By a node that becomes an operator of ours, and by one that is kept.
+        // A node that becomes one of our operators, and a node that is kept.
         for op in ["Relu", "Softplus"] {
             let nodes = vec![node(op, &["x"], &["a"], vec![]), node(op, &["a"], &["y"], vec![])];
             let mut m = model(17, graph("g", nodes, vec![float("x", &[3])], vec![typed_as("y", value.clone())]));

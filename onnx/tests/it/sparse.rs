@@ -1,4 +1,4 @@
-//! Constants that a file stores by the elements that are not zero.
+//! Constants that a file stores in sparse form, by their nonzero elements.
 
 use anfora_ir::{DType, Literal};
 use anfora_onnx::proto::{AttributeProto, AttributeType, GraphProto, ModelProto, SparseTensorProto, TensorProto};
@@ -27,14 +27,14 @@ fn attribute(sparse: SparseTensorProto) -> AttributeProto {
     a
 }
 
-/// `x + w`, with `w` as an initializer.
+/// Returns a model of `x + w`, with `w` as an initializer.
 fn with_initializer(w: SparseTensorProto, dims: &[i64]) -> ModelProto {
     let nodes = vec![node("Add", &["x", "w"], &["y"], vec![])];
     let g = graph("g", nodes, vec![float("x", dims)], vec![float("y", dims)]);
     model(13, GraphProto { sparse_initializer: vec![w], ..g })
 }
 
-/// `x + w`, with `w` from a node.
+/// Returns a model of `x + w`, with `w` from a node.
 fn with_node(w: SparseTensorProto, dims: &[i64]) -> ModelProto {
     let nodes = vec![node("Constant", &[], &["w"], vec![attribute(w)]), node("Add", &["x", "w"], &["y"], vec![])];
     model(13, graph("g", nodes, vec![float("x", dims)], vec![float("y", dims)]))
@@ -64,7 +64,7 @@ fn sparse_constants_are_literals_and_come_back() {
     let module = read(&m);
     assert!(module.to_string().contains(DENSE), "{module}");
     assert_eq!(write(&module), m);
-    // The text is enough for that, too.
+    // The text of the module is enough to write it back.
     let parsed = anfora_ir::parse_module(anfora_ir::Source::new("t", module.to_string()), anfora_onnx::registry());
     assert_eq!(write(&parsed.unwrap_or_else(|e| panic!("{}", e[0]))), m);
 }

@@ -1,4 +1,5 @@
-//! Symbolic dimensions: a model runs at any size, and gives what the same model of that size gives.
+//! Symbolic dimensions: a model runs at any size, with the same result as the model of that fixed
+//! size.
 
 use anfora_interp::{EvalError, Interpreter};
 use anfora_ir::{Literal, Module};
@@ -9,7 +10,7 @@ use crate::models::{
     FLOAT, again, graph, initializer, ints, model, node, node_types, operators, read, symbolic_type, typed,
 };
 
-/// A graph over `x` and other inputs that are given with their dimensions; what it gives is `y`.
+/// A graph on `x` and other inputs, which are given with their dimensions. Its output is `y`.
 struct Symbolic {
     nodes: Vec<NodeProto>,
     initializers: Vec<TensorProto>,
@@ -29,7 +30,8 @@ impl Symbolic {
         model(13, GraphProto { initializer: self.initializers.clone(), ..g })
     }
 
-    /// Runs it with its dimensions as they are, and with those that are given as numbers; checks that there is no difference.
+    /// Runs the model with its symbolic dimensions and with the given numbers in their place.
+    /// Asserts that the results are equal and returns the result.
     fn agrees(&self, sizes: &[(&str, usize)]) -> Literal {
         let number = |d: &str| sizes.iter().find(|s| s.0 == d).map_or_else(|| d.to_string(), |s| s.1.to_string());
         let symbolic = read(&self.model(str::to_string));
@@ -49,7 +51,7 @@ fn run(module: &Module, inputs: &[Literal]) -> Result<Literal, EvalError> {
     Interpreter::new(module).run("main", inputs).map(|outcome| outcome.tensor().expect("one output").clone())
 }
 
-/// Different small numbers.
+/// Returns a tensor of varied small numbers.
 fn filled(shape: &[usize]) -> Literal {
     let n: usize = shape.iter().product();
     let elements: Vec<f32> = (0..n).map(|i| ((i * 37 + 11) % 101) as f32 / 50.0 - 1.0).collect();
@@ -89,7 +91,7 @@ fn conv() -> Symbolic {
     }
 }
 
-/// Attention over heads whose shape is computed from that of the input.
+/// Returns attention over heads. Its shape is computed from that of the input.
 fn attention() -> Symbolic {
     let permuted = |x: &str, y: &str, perm: &[i64]| node("Transpose", &[x], &[y], vec![ints_attribute("perm", perm)]);
     let first = |from: &str, to: &str, index: &str| node("Gather", &[from, index], &[to], vec![]);
@@ -171,7 +173,7 @@ fn inputs_that_contradict_each_other_are_refused() {
     assert!(run(&module, &[filled(&[3]), filled(&[3, 2])]).is_err());
 }
 
-/// The type of what a model gives, whatever it states of it.
+/// Returns the inferred type of a model's result, whatever type the model states.
 fn found_type(of: &Symbolic) -> String {
     let module = read(&of.model(str::to_string));
     let (_, main) = module.functions().find(|(_, f)| f.is_definition()).expect("the model has a graph");

@@ -1,4 +1,4 @@
-//! That conversions write operators, attributes and operands that the version of the model has.
+//! Conversions only write operators, attributes and operands that the version of the model has.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use anfora_onnx::{ExportOptions, ExportProblem, export};
 use bytes::Bytes;
 use prost::Message;
 
-/// What a version of an operator takes. Of the versions that changed none of this, only the first is here.
+/// The form of an operator in a version. Versions that changed nothing here are left out.
 struct Schema {
     since: i64,
     inputs: (usize, usize),
@@ -18,8 +18,9 @@ struct Schema {
     is_deprecated: bool,
 }
 
-/// The standard operators, from the schemas of the PyPI package `onnx` 1.23 (`onnx.defs.get_all_schemas_with_history`), a line
-/// each: name, version, least and most inputs, least and most outputs, attributes.
+/// Returns the standard operators, from the schemas of the PyPI package `onnx` 1.23
+/// (`onnx.defs.get_all_schemas_with_history`). Each line of the file holds a name, a version, the
+/// least and the most inputs, the least and the most outputs, and attributes.
 fn schemas() -> HashMap<&'static str, Vec<Schema>> {
     let mut schemas: HashMap<&str, Vec<Schema>> = HashMap::new();
     for line in include_str!("versions.txt").lines() {
@@ -33,7 +34,8 @@ fn schemas() -> HashMap<&'static str, Vec<Schema>> {
         };
         let mut attributes: HashSet<&str> = words.collect();
         let versions = schemas.entry(name).or_default();
-        // The first version of GroupNormalization counts as deprecated since the second is there; models have it.
+        // The first version of GroupNormalization is marked as deprecated since the second exists,
+        // but models use it.
         let is_deprecated = attributes.remove("DEPRECATED") && !versions.is_empty();
         versions.push(Schema {
             since: since.parse().expect("a version"),
@@ -64,7 +66,7 @@ fn rows_hold_for_versions_that_have_the_operator() {
     }
 }
 
-/// What the calls below are of.
+/// The parameters of the calls below.
 const PARAMETERS: &str = "%x: Tensor[(2, 3), float32], %h: Tensor[(2, 3), float16], %i: Tensor[(2, 3), int64], \
     %j: Tensor[(2, 3), int32], %u: Tensor[(2, 3), uint8], %b: Tensor[(2, 3), bool], %k: Tensor[(3,), float32], \
     %c: Tensor[(2,), float32], %n: Tensor[(1,), int64], %f: Tensor[(), float32], %t: Tensor[(2,), int64], \
@@ -78,7 +80,7 @@ const PARAMETERS: &str = "%x: Tensor[(2, 3), float32], %h: Tensor[(2, 3), float1
 
 /// At least one call of each operator that can be written.
 const CALLS: &[&str] = &[
-    // Of two operands.
+    // Operators of two operands.
     "add(%x, %k)",
     "subtract(%x, %k)",
     "subtract(%k, %x)",
@@ -117,7 +119,7 @@ const CALLS: &[&str] = &[
     "clip(%x, none, 1f)",
     "clip(%x, %f)",
     "clip(%i, 0i64)",
-    // Of one.
+    // Operators of one operand.
     "negative(%x)",
     "abs(%x)",
     "sign(%x)",
@@ -321,7 +323,7 @@ const CALLS: &[&str] = &[
     "image.resize(%s2, dense<Tensor[(4,), float32]>[1, 1, 2, 2], coordinate_transformation_mode=\"asymmetric\", rounding_method=\"floor\")",
     "image.resize(%s2, dense<Tensor[(4,), int64]>[1, 2, 9, 9], method=\"linear\")",
     "image.crop_and_resize(%s2, dense<Tensor[(4,), int64]>[1, 2, 9, 9], dense<Tensor[(8,), float32]>[0, 0, 0, 0, 1, 1, 1, 1])",
-    // Normalisations, losses.
+    // Normalizations, losses.
     "nn.batch_norm(%s2, %c, %c, %c, %c)",
     "nn.batch_norm_training(%s2, %c, %c, %c, %c)",
     "nn.layer_norm(%x, %k)",
@@ -347,7 +349,7 @@ const CALLS: &[&str] = &[
     "nn.softmax_cross_entropy(%x, %t)",
 ];
 
-/// What is wrong with a node in a version.
+/// Returns the problem of a node in a version, if it has one.
 fn problem(schemas: &HashMap<&str, Vec<Schema>>, node: &NodeProto, opset: i64) -> Option<String> {
     let Some(schema) = at(schemas, node.op_type(), opset) else { return Some("there is no such operator".to_owned()) };
     let unknown = node.attribute.iter().find(|a| !schema.attributes.contains(a.name()));
@@ -376,7 +378,7 @@ fn what_is_written_is_there_in_the_version() {
             let exported = match export(&module, &options) {
                 Ok(exported) => exported,
                 Err(e) => match e.problem {
-                    // The version that it asks for is a later one.
+                    // The export requires a later version.
                     ExportProblem::Opset { needed, .. } if needed > opset => continue,
                     ExportProblem::Unsupported(_) => continue,
                     other => panic!("{call} in {opset}: {other}"),
@@ -399,7 +401,7 @@ fn what_is_written_is_there_in_the_version() {
     assert!(left_out.is_empty(), "no call of {left_out:?}");
 }
 
-/// The error of an export, and the version of one that was written.
+/// Exports a call and returns the version of the model.
 fn written(call: &str, parameter: &str, opset: Option<i64>) -> Result<i64, ExportProblem> {
     let text = format!("def @main(%x: Tensor[(2, 2), {parameter}]) {{ {call} }}");
     let module = parse_module(Source::new("call", text), anfora_onnx::registry());

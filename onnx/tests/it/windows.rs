@@ -1,4 +1,5 @@
-//! Windows, products and quantized tensors: which nodes become operators of ours, and that they come back as they were.
+//! Windows, products and quantized tensors: the nodes that become our operators are written back
+//! unchanged.
 
 use anfora_onnx::convert::{int_attribute, ints_attribute, str_attribute};
 use anfora_onnx::proto::{AttributeProto, ModelProto, ValueInfoProto};
@@ -10,10 +11,11 @@ const INT8: i32 = 3;
 const INT32: i32 = 6;
 const FLOAT16: i32 = 10;
 
-/// Element type and extents.
+/// The element type and the extents of an input.
 type Input = (i32, &'static [i64]);
 
-/// One node over inputs of these element types and extents; no extents and no type is an input that is left out.
+/// Returns a model of a single node with inputs of these element types and extents. An input of
+/// type 0 without extents is left out.
 fn one(opset: i64, op: &str, inputs: &[(i32, &[i64])], outputs: &[&str], attribute: Vec<AttributeProto>) -> ModelProto {
     let names: Vec<String> =
         inputs.iter().enumerate().map(|(i, x)| if x.0 == 0 { String::new() } else { format!("x{i}") }).collect();
@@ -23,7 +25,8 @@ fn one(opset: i64, op: &str, inputs: &[(i32, &[i64])], outputs: &[&str], attribu
     model(opset, graph("g", vec![node(op, &names, outputs, attribute)], infos, results.collect()))
 }
 
-/// The operator that a model of one node becomes; it comes back as the same node.
+/// Returns the operators that a model of a single node becomes. Asserts that it is written back as
+/// the same node.
 #[track_caller]
 fn both_ways(model: &ModelProto) -> String {
     let back = normalized(again(model)).graph.expect("a graph");
@@ -32,7 +35,7 @@ fn both_ways(model: &ModelProto) -> String {
     operators(&read(model)).join(" ")
 }
 
-/// The operator alone.
+/// Returns the operators that a model becomes.
 fn becomes(model: &ModelProto) -> String {
     operators(&read(model)).join(" ")
 }
@@ -135,7 +138,8 @@ fn pools_by_version() {
     ] {
         assert_eq!(both_ways(&m), expected, "{m:#?}");
     }
-    // Since version 22 it is said what becomes of a window that begins in the padding at the end.
+    // Since version 22 the format defines the treatment of a window that begins in the padding at
+    // the end.
     let past = |opset| {
         let attribute = vec![
             ints_attribute("kernel_shape", &[1]),
@@ -160,7 +164,7 @@ fn windows_larger_than_what_they_slide_over() {
             assert_eq!(becomes(&pool(opset, op, 3, 2, 1)), native);
             assert_eq!(becomes(&pool(opset, op, 3, 1, 0)), native);
             assert_eq!(becomes(&pool(opset, op, 4, 2, 0)), native);
-            // Rounded towards zero there is one window, rounded down there is none.
+            // Rounding towards zero gives one window; rounding down gives none.
             assert_eq!(becomes(&pool(opset, op, 3, 2, 0)), format!("onnx.{op}"));
         }
     }

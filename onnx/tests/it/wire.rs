@@ -1,4 +1,4 @@
-//! The check of the bytes: it knows every field, and finds what is wrong.
+//! The check of the bytes knows every field and finds faults.
 
 use anfora_onnx::proto::sharded_extent::Extent as ShardedExtent;
 use anfora_onnx::proto::tensor_proto::Segment;
@@ -190,7 +190,7 @@ fn every_field_is_known() {
     assert_eq!(ModelProto::decode(Bytes::from(bytes)).unwrap(), full);
 }
 
-/// A field of bytes.
+/// Returns a delimited field with these contents.
 fn delimited(number: u64, contents: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     prost::encoding::encode_varint(number << 3 | 2, &mut out);
@@ -240,7 +240,7 @@ fn nesting_has_the_limit_of_other_readers() {
         for _ in 1..types {
             ty = delimited(4, &delimited(1, &ty));
         }
-        // model, graph, input, type…
+        // The path is model, graph, input, type…
         delimited(7, &delimited(11, &delimited(2, &ty)))
     };
     assert!(check(&nested(49), UnknownFields::Refuse).is_ok());

@@ -1,4 +1,4 @@
-//! A trial of writing a call: the conversion of its operator, where there is no file.
+//! A trial run of a conversion that checks whether a call can be written, without an export.
 
 use anfora_ir::{AttrReader, Body, Context, Expr, ExprId, Literal, SymbolId};
 use rustc_hash::FxHashMap;
@@ -9,10 +9,10 @@ use crate::error::ExportProblem;
 use crate::export::graph::version_of;
 use crate::export::slots::{Slot, ValueId};
 
-/// Why a call cannot be written.
+/// The reason why a call cannot be written.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub(crate) enum Unwritable {
-    /// The version of the operators does not have the elements.
+    /// The version of the operators does not take the element types.
     #[error(transparent)]
     Elements(ExportProblem),
     /// Anything else.
@@ -20,12 +20,12 @@ pub(crate) enum Unwritable {
     Other(#[from] ExportProblem),
 }
 
-/// Says what a conversion asks for, and takes no note of it.
+/// A writer that answers the requests of a conversion and records nothing.
 struct Draft<'a> {
     used: &'a [bool],
 }
 
-/// The name of every constant.
+/// The name used for every constant.
 const CONSTANT: &str = "constant";
 
 fn name_of(value: ValueId) -> String {
@@ -62,12 +62,12 @@ impl Writer for Draft<'_> {
     }
 }
 
-/// Checks that a call of an operator of ours can be written in the versions of the operators that a
-/// model means, by domain. Nothing is asked of an operator that no conversion writes. `used` says
-/// of each result whether anything may use it.
+/// Checks that a call of one of our operators can be written in `versions`, the versions of the
+/// operators by domain. A call without a conversion passes. `used` holds, for each result, true if
+/// anything may use it.
 ///
 /// # Errors
-/// If an export would refuse it; with the same reason.
+/// If an export would refuse the call; the error is the same.
 pub(crate) fn check_call(
     cx: &Context,
     body: &Body,
