@@ -79,10 +79,10 @@ pub fn eliminate_common_subexpr(
     let mut pass = Pass {
         order,
         impure: BodyPurity::new(cx, body, purity),
-        // A binding has three nodes, or more. The larger table comes last: an arena at least
-        // doubles where it grows.
-        values: ScratchVec::with_capacity_in(body.len() / 3, &scratch),
+        // The larger table comes last: an arena at least doubles where it grows.
         seen: HashTable::with_capacity_in(body.len() / 4, &scratch),
+        // A binding has three nodes, or more.
+        values: ScratchVec::with_capacity_in(body.len() / 3, &scratch),
         scopes: smallvec![SeenScope { around: 0, lambda: 0, is_region: false, is_open: true }],
         here: 0,
         lambda: 0,

@@ -83,7 +83,8 @@ pub fn compact_body(body: &mut Body) -> Result<Remap, CompactError> {
     if body.has_journal() {
         return Err(CompactError::EditOpen);
     }
-    let (mut new, copied) = rebuild(body, &mut SameTables);
+    // Bodies that are compacted are half dead or more, and a vector that is full doubles.
+    let (mut new, copied) = rebuild(body, body.len() / 2, &mut SameTables);
     let remap = remap(body, &mut new, copied);
     *body = new;
     Ok(remap)

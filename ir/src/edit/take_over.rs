@@ -246,5 +246,5 @@ impl Module {
 
 /// A copy without the nodes that nothing links to.
 fn compacted(body: &Body) -> Body {
-    rebuild(body, &mut SameTables).0
+    rebuild(body, body.len(), &mut SameTables).0
 }

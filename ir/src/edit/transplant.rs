@@ -7,8 +7,10 @@
 //! ([`Transplant`]); from another module, all ids do ([`TableMap`]); and when a body is compacted
 //! none does.
 
+use bumpalo::Bump;
 use smallvec::SmallVec;
 
+use crate::compact::live_nodes;
 use crate::core::body::{Body, Span};
 use crate::core::context::Context;
 use crate::core::entity::{AttrsId, ExprId, GlobalId, LambdaId, LiteralId, NameId, OpId, SideTable, SymbolId, TypeId};
@@ -361,9 +363,9 @@ impl Translate for Mapping<'_> {
 }
 
 /// Returns a body with the nodes that something in `source` links to, in program order, and what
-/// stands for each. Linear.
-pub(crate) fn rebuild(source: &Body, tables: &mut impl Translate) -> (Body, Copied) {
-    let mut target = Body::hollow(source.len(), source.operand_count());
+/// stands for each. `nodes` is about how many they are, for the room of the new body. Linear.
+pub(crate) fn rebuild(source: &Body, nodes: usize, tables: &mut impl Translate) -> (Body, Copied) {
+    let mut target = Body::hollow(nodes, source.operand_count().min(nodes.saturating_mul(4)));
     let mut copied = Copied::with_room(source.len());
     let results = SmallVec::new();
     let mut graft = Graft { copied: &mut copied, tables, source: Some(source), target: &mut target, results };
@@ -377,7 +379,8 @@ pub(crate) fn rebuild(source: &Body, tables: &mut impl Translate) -> (Body, Copi
 
 /// Returns a function with such a body, and what stands for the nodes of the old one.
 pub(crate) fn rebuild_function(source: &Function, tables: &mut impl Translate) -> (Function, Copied) {
-    let (body, copied) = rebuild(&source.body, tables);
+    let nodes = live_nodes(&source.body, &Bump::new());
+    let (body, copied) = rebuild(&source.body, nodes, tables);
     let mut function = Function { body, ..*source };
     translate_head(&mut function, tables);
     (function, copied)

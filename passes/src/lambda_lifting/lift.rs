@@ -22,8 +22,8 @@ pub(super) struct Head {
     pub(super) global: GlobalId,
     pub(super) signature: TypeId,
     ret: TypeId,
-    /// The symbols that stand in it for those from outside.
-    symbols: SymbolSubstitution,
+    /// The symbols that stand in it for those from outside; `None` if it names none of them.
+    symbols: Option<Box<SymbolSubstitution>>,
     /// What the lambda says besides its block.
     data: LambdaData,
     meta: Option<AttrsId>,
@@ -44,6 +44,7 @@ impl Head {
         let signature = signature_type(cx, &params, ret);
         let of_var = lambda.var.filter(|_| !lambda.is_closure()).and_then(|var| body.meta(var.expr()));
         let meta = body.meta(lambda.node).or(of_var);
+        let symbols = (!symbols.is_empty()).then(|| Box::new(symbols));
         Head { global, signature, ret, symbols, data, meta, block }
     }
 }
@@ -191,7 +192,7 @@ impl Lifter<'_> {
         let captures = self.captures;
         let lambda = &captures.lambdas[h as usize];
         let Head { ret, data, meta, block, ref mut symbols, .. } = self.heads[h as usize - 1];
-        transplant.begin(std::mem::take(symbols));
+        transplant.begin(symbols.take().map_or_else(SymbolSubstitution::new, |symbols| *symbols));
         let mut function = Function::with_room(&self.cx.types, self.cx.attrs.empty(), lambda.room);
         function.visibility = Visibility::Private;
         function.ret = Some(ret);
