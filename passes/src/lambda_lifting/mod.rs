@@ -78,8 +78,8 @@ pub fn lift_lambdas(module: &mut Module) -> Result<usize, PassError> {
         let scratch = module.cx.scratch();
         let Some((function, cx)) = module.get_mut(host) else { continue };
         let body = &function.body;
-        let found = Captures::of(cx, body, &scratch).map_err(|error| error.in_function(&name))?;
-        let Some(captures) = found else { continue };
+        let in_function = |error: PassError| error.in_function(&name);
+        let Some(captures) = Captures::of(cx, body, &scratch).map_err(in_function)? else { continue };
         hides_callees |= captures.hides_callees;
         let mut heads = Vec::with_capacity(captures.lambdas.len() - 1);
         for lambda in &captures.lambdas[1..] {
@@ -92,8 +92,11 @@ pub fn lift_lambdas(module: &mut Module) -> Result<usize, PassError> {
         }
         heads.iter().for_each(|head| module.set_signature(head.global, head.signature));
         let Some((function, cx)) = module.get_mut(host) else { continue };
-        let functions = lift(cx, function, &captures, heads, &mut transplant)
-            .map_err(|error| PassError::from(error).in_function(&name))?;
+        let functions =
+            lift(cx, function, &captures, heads, &mut transplant).map_err(|error| in_function(error.into()))?;
+        // Both take as much memory as the functions do.
+        drop(captures);
+        drop(scratch);
         module.reserve(functions.len());
         let before = module.order().len();
         for (global, function) in functions {
