@@ -148,11 +148,12 @@ impl<'e> Site<'e> {
         }
     }
 
-    /// Returns the scratch arena for a walk from `start`, with room for the tables of one of the
-    /// whole body: what has become of each node, values of variables, and regions.
+    /// Returns the scratch arena for a walk from `start`, with room for the stacks and, of a walk of
+    /// the whole body, the tables: what has become of each node, values of variables, and regions.
     pub(crate) fn scratch<M: Mutator>(cx: &Context, body: &Body, start: ExprId) -> Scratch {
+        const STACKS: usize = 1 << 10;
         let tables = if start == body.root() { 2 + usize::from(M::VALUES) } else { 0 };
-        cx.scratch_with_room(body.len() * tables * size_of::<ExprId>())
+        cx.scratch_with_room(STACKS + body.len() * tables * size_of::<ExprId>())
     }
 
     // ---- What an author asks and does ----

@@ -519,8 +519,14 @@ impl<T: Translate> Graft<'_, T> {
     /// Copies a call, tuple or projection of atoms.
     #[inline]
     fn flat(&mut self, id: ExprId) {
-        for i in 0..self.from().inputs(id).len() {
-            let atom = self.atom(self.from().inputs(id)[i]);
+        let expr = self.from().expr(id);
+        if let Some(list) = expr.operand_list() {
+            for i in 0..list.len() {
+                let atom = self.atom(self.from().operand(list, i));
+                self.results.push(atom);
+            }
+        } else if let Expr::Proj { tuple, .. } = expr {
+            let atom = self.atom(tuple);
             self.results.push(atom);
         }
         self.node(id);
