@@ -39,6 +39,9 @@ pub(super) struct Tables<'a> {
     /// Computed dimensions: their terms are in the order of their own program's symbols, so they
     /// are compared when all symbols are known.
     computed: Vec<(DimId, DimId)>,
+    /// The dimensions of the left side with those that were made of the right side's, and which
+    /// those are. They stay true, since symbols only gain partners.
+    rebuilt: Option<(Dims, FxHashMap<DimId, DimId>)>,
     work: Vec<(Entry, Entry)>,
 }
 
@@ -91,6 +94,7 @@ impl<'a> Tables<'a> {
             pending_globals: Vec::new(),
             pending_functions: Vec::new(),
             computed: Vec::new(),
+            rebuilt: None,
             work: Vec::new(),
         }
     }
@@ -108,18 +112,24 @@ impl<'a> Tables<'a> {
         }
     }
 
+    /// Returns true if each symbol stands for itself, so that only what is the same is equal.
+    #[inline]
+    fn is_one(&self) -> bool {
+        self.is_within() && self.own.is_empty()
+    }
+
     #[inline]
     pub(super) fn types(&mut self, l: TypeId, r: TypeId) -> bool {
-        if self.is_within() && l == r && (self.own.is_empty() || !self.left.types.is_symbolic(l)) {
-            return true;
+        if self.is_one() || self.is_within() && l == r && !self.left.types.is_symbolic(l) {
+            return l == r;
         }
         self.entries(Entry::Type(l), Entry::Type(r))
     }
 
     #[inline]
     pub(super) fn attrs(&mut self, l: AttrsId, r: AttrsId) -> bool {
-        if self.is_within() && l == r && self.own.is_empty() {
-            return true;
+        if self.is_one() {
+            return l == r;
         }
         let are_empty = l == self.left.attrs.empty() && r == self.right.attrs.empty();
         are_empty || self.entries(Entry::Attrs(l), Entry::Attrs(r))
@@ -248,18 +258,15 @@ impl<'a> Tables<'a> {
     /// correspond. Gives the first two that differ.
     pub(super) fn settle(&mut self) -> Option<(DimId, DimId)> {
         let computed = std::mem::take(&mut self.computed);
-        let mut scratch: Option<Dims> = None;
-        let mut memo = FxHashMap::default();
-        for (l, r) in computed {
-            if self.is_within() && l == r && self.own.is_empty() {
-                continue;
-            }
-            let scratch = scratch.get_or_insert_with(|| self.left.types.dims.clone());
-            if self.rebuild_on_left(scratch, &mut memo, r) != Some(l) {
-                return Some((l, r));
-            }
+        if computed.is_empty() {
+            return None;
         }
-        None
+        let (mut dims, mut memo) =
+            self.rebuilt.take().unwrap_or_else(|| (self.left.types.dims.clone(), FxHashMap::default()));
+        let differ = |&(l, r): &(DimId, DimId)| self.rebuild_on_left(&mut dims, &mut memo, r) != Some(l);
+        let first = computed.into_iter().find(differ);
+        self.rebuilt = Some((dims, memo));
+        first
     }
 
     /// A dimension of the right side over the symbols of the left, so that it gets the form that it

@@ -278,7 +278,9 @@ impl<K: EntityId, V: Clone> SideTable<K, V> {
     #[cold]
     fn grow(&mut self, i: usize) {
         self.reserve(i + 1);
-        self.items.resize(self.items.capacity(), self.default.clone());
+        // Values without a size have room without an end.
+        let len = self.items.capacity().min(2 * (i + 1));
+        self.items.resize(len, self.default.clone());
     }
 }
 

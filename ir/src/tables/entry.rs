@@ -56,14 +56,18 @@ impl Entry {
                 text = &cx.ops.get(op).name;
                 (1, [0; 3])
             }
-            Entry::Symbol(_) | Entry::Literal(_) | Entry::Global(_) | Entry::Function(_) | Entry::Attrs(_) => {
-                (2, [0; 3])
-            }
+            Entry::Symbol(_) => (2, [0; 3]),
+            Entry::Literal(_) => (3, [0; 3]),
+            Entry::Global(_) => (4, [0; 3]),
+            Entry::Function(_) => (5, [0; 3]),
+            Entry::Attrs(_) => (6, [0; 3]),
             Entry::Dim(dim) => match *cx.types.dims.get(dim) {
                 Dim::Unknown => (10, [0; 3]),
                 Dim::Const(value) => (11, [value as u64, 0, 0]),
                 Dim::Bound { depth, index } => (12, [u64::from(depth), u64::from(index), 0]),
-                Dim::Symbol(_) | Dim::Sum(_) | Dim::Op { .. } => (13, [0; 3]),
+                Dim::Symbol(_) => (13, [0; 3]),
+                Dim::Sum(_) => (14, [0; 3]),
+                Dim::Op { op, .. } => (15, [op as u64, 0, 0]),
             },
             Entry::Type(ty) => match cx.types.get(ty) {
                 Type::Any => (20, [0; 3]),
@@ -84,9 +88,12 @@ impl Entry {
                 Attr::DType(dtype) => (34, [dtype as u64, 0, 0]),
                 Attr::List(_) => (35, [0; 3]),
                 Attr::Shape(_) => (36, [0; 3]),
-                // What it is made of tells them apart.
-                Attr::Str(_) | Attr::Literal(_) | Attr::Type(_) => (37, [0; 3]),
-                Attr::Function(_) | Attr::Global(_) | Attr::Op(_) => (38, [0; 3]),
+                Attr::Str(_) => (37, [0; 3]),
+                Attr::Literal(_) => (38, [0; 3]),
+                Attr::Type(_) => (39, [0; 3]),
+                Attr::Function(_) => (40, [0; 3]),
+                Attr::Global(_) => (41, [0; 3]),
+                Attr::Op(_) => (42, [0; 3]),
             },
         };
         Head { kind, numbers, text }

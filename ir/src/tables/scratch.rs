@@ -29,7 +29,7 @@ impl ScratchStock {
     /// Takes an arena that has room for so many bytes.
     pub(crate) fn take(&self, bytes: usize) -> Scratch {
         let mut stock = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let waiting = if bytes <= ROOM { stock.pop() } else { None };
+        let waiting = stock.iter().rposition(|bump| bump.chunk_capacity() >= bytes).map(|at| stock.swap_remove(at));
         drop(stock);
         Scratch { bump: waiting.unwrap_or_else(|| Bump::with_capacity(bytes.max(ROOM))), stock: self.0.clone() }
     }

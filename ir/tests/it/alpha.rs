@@ -171,6 +171,35 @@ fn symbolic_dimensions_correspond_whatever_order_they_were_made_in() {
 }
 
 #[test]
+fn computed_dimensions_are_equal_only_to_their_like() {
+    // Each of the same two symbols.
+    let of = |kind: usize| {
+        let mut m = module();
+        let mut b = FunctionBuilder::new(&mut m, "main");
+        let (n, k) = (b.symbol("n"), b.symbol("k"));
+        let given = b.cx().types.tensor(DType::Float32, &[n, k]);
+        b.param("x", given);
+        let dims = &mut b.cx().types.dims;
+        let dim = match kind {
+            0 => dims.add(n, k),
+            1 => dims.mul(n, k),
+            2 => dims.op(DimOp::Max, n, k),
+            3 => dims.op(DimOp::Min, n, k),
+            _ => dims.op(DimOp::FloorDiv, n, k),
+        };
+        let ty = b.cx().types.tensor(DType::Float32, &[dim]);
+        let y = b.param("y", ty);
+        b.finish(y).unwrap();
+        m
+    };
+    for a in 0..5 {
+        for b in 0..5 {
+            assert_eq!(alpha_equal(&of(a), &of(b)), a == b, "{a} and {b}");
+        }
+    }
+}
+
+#[test]
 fn constants_attributes_sharing_and_regions_count() {
     let with = |value: f32, axis: i64, shared: bool, dataflow: bool| {
         let mut m = shuffled();
