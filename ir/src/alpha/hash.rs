@@ -16,8 +16,8 @@ use crate::tables::literal::Literal;
 use crate::walk::cursor::{BlockKind, Cursor, Step};
 use crate::walk::parts_first::PartsFirst;
 
-/// A hash of a module: alpha-equal modules (see [`alpha_equal`](super::alpha_equal)) have the same
-/// one, on every machine; others hardly ever do.
+/// Returns a hash of a module: alpha-equal modules (see [`alpha_equal`](super::alpha_equal)) have
+/// the same one, on every machine; others hardly ever do.
 ///
 /// Variables go by the number of their binder in program order, symbolic dimensions by where they
 /// first stand alone, public globals by name. A private function goes by the hash of what it is, in
@@ -78,7 +78,7 @@ impl<'a> ModuleHasher<'a> {
         }
     }
 
-    /// The hashes of all functions, in program order.
+    /// Returns the hashes of all functions, in program order.
     fn functions(&mut self) -> Vec<u64> {
         self.function_attrs.clear();
         let (module, cx) = (self.module, self.cx);
@@ -269,7 +269,7 @@ impl<'a> ModuleHasher<'a> {
         }
     }
 
-    /// A dimension of a shape: a symbol gets its number here.
+    /// Returns a dimension of a shape: a symbol gets its number here.
     fn standalone(&mut self, d: DimId) -> u64 {
         if let Dim::Symbol(s) = self.cx.types.dims.get(d)
             && !self.symbols.contains_key(s)

@@ -54,7 +54,7 @@ fn mix(hash: u64, word: u64) -> u64 {
     (product as u64) ^ ((product >> 64) as u64).rotate_left(29) ^ hash.rotate_left(17)
 }
 
-/// The hash of a string of bytes, the same on every machine.
+/// Returns the hash of a string of bytes, the same on every machine.
 fn mix_bytes(mut hash: u64, bytes: &[u8]) -> u64 {
     hash = mix(hash, bytes.len() as u64);
     for chunk in bytes.chunks(8) {

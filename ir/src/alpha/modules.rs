@@ -75,13 +75,13 @@ pub fn alpha_equal(left: &Module, right: &Module) -> bool {
     first_difference(left, right).is_none()
 }
 
-/// The first difference of two modules, if they are not alpha-equal; `#[…]` does not count. Linear
-/// in their size.
+/// Returns the first difference of two modules, if they are not alpha-equal; `#[…]` does not count.
+/// Linear in their size.
 pub fn first_difference(left: &Module, right: &Module) -> Option<Difference> {
     first_difference_with(left, right, AlphaOptions::default())
 }
 
-/// The first difference of two modules under options. Linear in their size.
+/// Returns the first difference of two modules under options. Linear in their size.
 pub fn first_difference_with(left: &Module, right: &Module, options: AlphaOptions) -> Option<Difference> {
     Modules { left, right, tables: Tables::between(left, right), meta: options.meta }.compare().err().map(|d| *d)
 }
@@ -264,7 +264,7 @@ fn outside(what: String) -> Box<Difference> {
     })
 }
 
-/// The names of what Lets bind, the innermost few.
+/// Returns the names of what Lets bind, the innermost few.
 fn path_names(cx: &Context, body: &Body, lets: impl ExactSizeIterator<Item = ExprId>) -> Vec<String> {
     const LONGEST: usize = 8;
     let skip = lets.len().saturating_sub(LONGEST);

@@ -146,7 +146,7 @@ impl VarMap {
 }
 
 impl AlphaHasher {
-    /// A hasher that has seen nothing. It is for one body.
+    /// Returns a hasher that has seen nothing. It is for one body.
     pub fn new() -> AlphaHasher {
         AlphaHasher::default()
     }
@@ -157,9 +157,9 @@ impl AlphaHasher {
         self.summaries.remove(&id);
     }
 
-    /// The hash of an expression. Uses, and uses up, what is kept of the Ifs and Lambdas in it, and
-    /// keeps that of this one, if it is one; what is not kept is hashed now, so any expression can
-    /// be asked for at any time.
+    /// Returns the hash of an expression. Uses, and uses up, what is kept of the Ifs and Lambdas in
+    /// it, and keeps that of this one, if it is one; what is not kept is hashed now, so any
+    /// expression can be asked for at any time.
     pub fn hash(&mut self, cx: &Context, body: &Body, id: ExprId) -> u64 {
         if let Some(known) = self.summaries.get(&id) {
             return known.hash();
@@ -234,8 +234,8 @@ impl AlphaHasher {
         summary
     }
 
-    /// The structure of an atom, or of a call, tuple or projection of atoms; reports its variables
-    /// with their positions.
+    /// Returns the structure of an atom, or of a call, tuple or projection of atoms; reports its
+    /// variables with their positions.
     #[inline]
     fn flat(&mut self, cx: &Context, body: &Body, id: ExprId, mut occurs: impl FnMut(ExprId, u64)) -> u64 {
         if body.expr(id).is_atom() {
@@ -345,7 +345,7 @@ impl AlphaHasher {
         self.results.push(summary);
     }
 
-    /// The hash of attributes: that of their id, unless equality looks into them.
+    /// Returns the hash of attributes: that of their id, unless equality looks into them.
     fn attrs(&mut self, cx: &Context, attrs: AttrsId) -> u64 {
         if attrs == cx.attrs.empty() {
             return 6;

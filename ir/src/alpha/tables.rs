@@ -262,8 +262,8 @@ impl<'a> Tables<'a> {
         None
     }
 
-    /// A dimension of the right side over the symbols of the left, so that it gets the form that it
-    /// has there. `None` if a symbol in it stands for none.
+    /// Returns a dimension of the right side over the symbols of the left, so that it gets the form
+    /// that it has there. `None` if a symbol in it stands for none.
     fn rebuild_on_left(&self, dims: &mut Dims, memo: &mut FxHashMap<DimId, DimId>, right: DimId) -> Option<DimId> {
         let mut work = PartsFirst::to(right);
         let table = &self.right.types.dims;

@@ -84,13 +84,14 @@ pub enum Expr {
 pub struct VarId(ExprId);
 
 impl VarId {
-    /// The variable behind the id of a [`Expr::Var`] node. [`Body::as_var`](crate::Body::as_var) checks that it is one.
+    /// Returns the variable behind the id of a [`Expr::Var`] node.
+    /// [`Body::as_var`](crate::Body::as_var) checks that it is one.
     #[inline(always)]
     pub(crate) fn from_expr(id: ExprId) -> VarId {
         VarId(id)
     }
 
-    /// The variable as an expression: its use.
+    /// Returns the variable as an expression: its use.
     ///
     /// Cost: one entry.
     #[inline(always)]
@@ -98,7 +99,7 @@ impl VarId {
         self.0
     }
 
-    /// The position in the arena of expressions.
+    /// Returns the position in the arena of expressions.
     ///
     /// Cost: one entry.
     pub fn index(self) -> usize {
@@ -129,7 +130,7 @@ impl VarFlags {
     /// A variable that is visible only in its dataflow region.
     pub const DATAFLOW: VarFlags = VarFlags(1);
 
-    /// Whether it is visible only in its dataflow region.
+    /// Returns true if it is visible only in its dataflow region.
     #[inline]
     pub fn is_dataflow(self) -> bool {
         self.0 & 1 != 0
@@ -148,13 +149,13 @@ impl LetFlags {
     /// The first of a dataflow region.
     pub const REGION_START: LetFlags = LetFlags(3);
 
-    /// Whether it is in a dataflow region.
+    /// Returns true if it is in a dataflow region.
     #[inline]
     pub fn is_dataflow(self) -> bool {
         self.0 & 1 != 0
     }
 
-    /// Whether a dataflow region starts with it.
+    /// Returns true if a dataflow region starts with it.
     #[inline]
     pub fn starts_region(self) -> bool {
         self.0 & 2 != 0
@@ -178,7 +179,7 @@ impl OperandList {
         self.len as usize
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
@@ -214,7 +215,7 @@ impl Expr {
         }
     }
 
-    /// Whether it is an atom: a variable, literal, global, operator or `none`.
+    /// Returns true if it is an atom: a variable, literal, global, operator or `none`.
     ///
     /// Cost: one entry.
     #[inline]
@@ -222,7 +223,8 @@ impl Expr {
         matches!(self, Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None)
     }
 
-    /// Whether it owns blocks, binds variables or is a Let: what must have exactly one parent.
+    /// Returns true if it owns blocks, binds variables or is a Let: what must have exactly one
+    /// parent.
     ///
     /// Cost: one entry.
     #[inline]
@@ -230,7 +232,7 @@ impl Expr {
         matches!(self, Expr::Let { .. } | Expr::If { .. } | Expr::Lambda { .. })
     }
 
-    /// The operand list, if it is a call or a tuple.
+    /// Returns the operand list, if it is a call or a tuple.
     ///
     /// Cost: one entry.
     #[inline]

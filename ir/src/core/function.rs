@@ -50,7 +50,7 @@ pub enum FunctionKind {
 }
 
 impl Function {
-    /// A public function without parameters that returns `()`; `attrs` is the list for its
+    /// Returns a public function without parameters that returns `()`; `attrs` is the list for its
     /// attributes and meta, usually the empty one.
     ///
     /// Cost: one entry.
@@ -74,7 +74,7 @@ impl Function {
         }
     }
 
-    /// The global that names it.
+    /// Returns the global that names it.
     ///
     /// Cost: one entry.
     pub fn global(&self) -> Option<GlobalId> {

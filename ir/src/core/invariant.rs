@@ -66,7 +66,7 @@ impl Invariant {
         }
     }
 
-    /// The pass of the standard set that sees to it.
+    /// Returns the pass of the standard set that sees to it.
     fn help(self) -> &'static str {
         match self {
             Invariant::ANormalForm => "run `ToANormalForm`",

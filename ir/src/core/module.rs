@@ -45,7 +45,7 @@ pub struct Functions<'a> {
 }
 
 impl<'a> Functions<'a> {
-    /// The function of a key, unless it was removed.
+    /// Returns the function of a key, unless it was removed.
     pub fn get(self, key: FunctionKey) -> Option<&'a Function> {
         if !self.removed.is_empty() && self.removed.contains(&key) {
             return None;
@@ -53,8 +53,8 @@ impl<'a> Functions<'a> {
         self.functions.get(key)
     }
 
-    /// The function of a name (without `@`), defined or declared. `cx` has the tables of the
-    /// module, or lies over them.
+    /// Returns the function of a name (without `@`), defined or declared. `cx` has the tables of
+    /// the module, or lies over them.
     pub fn find(self, cx: &Context, name: &str) -> Option<&'a Function> {
         self.get(cx.globals.get(cx.find_global(name)?).target.function()?)
     }
@@ -110,7 +110,7 @@ impl std::fmt::Debug for Module {
 }
 
 impl Module {
-    /// An empty module whose programs may use the operators of `registry`.
+    /// Returns an empty module whose programs may use the operators of `registry`.
     pub fn new(registry: Arc<OpRegistry>) -> Module {
         let cx = Context::new(registry);
         let attrs = cx.attrs.empty();
@@ -126,7 +126,7 @@ impl Module {
         }
     }
 
-    /// The keys of the functions, definitions and declarations, in program order.
+    /// Returns the keys of the functions, definitions and declarations, in program order.
     ///
     /// Cost: one entry.
     pub fn order(&self) -> &[FunctionKey] {
@@ -140,7 +140,7 @@ impl Module {
         self.order.iter().map(|&k| (k, &self.functions[k]))
     }
 
-    /// The function of a key, unless it was removed.
+    /// Returns the function of a key, unless it was removed.
     ///
     /// Cost: one entry.
     pub fn get(&self, key: FunctionKey) -> Option<&Function> {
@@ -155,7 +155,7 @@ impl Module {
         !self.removed.is_empty() && self.removed.contains(&key)
     }
 
-    /// The function of a key, for editing, beside the tables.
+    /// Returns the function of a key, for editing, beside the tables.
     ///
     /// Cost: one entry.
     pub fn get_mut(&mut self, key: FunctionKey) -> Option<(&mut Function, &mut Context)> {
@@ -165,8 +165,8 @@ impl Module {
         Some((self.functions.get_mut(key)?, &mut self.cx))
     }
 
-    /// All functions, for editing, in program order, beside the tables. Linear in the number of
-    /// functions.
+    /// Returns all functions, for editing, in program order, beside the tables. Linear in the
+    /// number of functions.
     ///
     /// Cost: one entry.
     pub fn get_all_mut(&mut self) -> (Vec<(FunctionKey, &mut Function)>, &mut Context) {
@@ -175,7 +175,7 @@ impl Module {
         (in_order, &mut self.cx)
     }
 
-    /// All functions, to read, beside the tables, to edit. Takes constant time.
+    /// Returns all functions, to read, beside the tables, to edit. Takes constant time.
     pub fn functions_and_tables(&mut self) -> (Functions<'_>, &mut Context) {
         let Module { cx, functions, removed, order, .. } = self;
         (Functions { functions, removed, order }, cx)
@@ -197,21 +197,21 @@ impl Module {
         Some((read, edit, &mut self.cx))
     }
 
-    /// The key of the function of a name (without `@`), defined or declared.
+    /// Returns the key of the function of a name (without `@`), defined or declared.
     ///
     /// Cost: linear in the text.
     pub fn find(&self, name: &str) -> Option<FunctionKey> {
         self.cx.globals.get(self.cx.find_global(name)?).target.function()
     }
 
-    /// The name of a function, without `@`.
+    /// Returns the name of a function, without `@`.
     ///
     /// Cost: one entry.
     pub fn name(&self, key: FunctionKey) -> &str {
         self.get(key).and_then(|f| f.global).map_or("", |g| self.cx.global_name(g))
     }
 
-    /// The attributes of the module: version, phase and so on.
+    /// Returns the attributes of the module: version, phase and so on.
     ///
     /// Cost: one entry.
     pub fn attrs(&self) -> AttrsId {
@@ -225,7 +225,7 @@ impl Module {
         self.attrs = attrs;
     }
 
-    /// The text that the module was parsed from, as long as it is kept.
+    /// Returns the text that the module was parsed from, as long as it is kept.
     ///
     /// Cost: one entry.
     pub fn source(&self) -> Option<&Arc<Source>> {
@@ -368,14 +368,14 @@ impl Module {
         !self.edits.is_empty()
     }
 
-    /// How many edits that changed something were kept, inner ones included.
+    /// Returns how many edits that changed something were kept, inner ones included.
     ///
     /// Cost: one loop.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// How many edits are open, each inside of the one before.
+    /// Returns how many edits are open, each inside of the one before.
     ///
     /// Cost: one loop.
     pub fn edit_depth(&self) -> usize {

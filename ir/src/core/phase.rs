@@ -18,13 +18,13 @@ pub const PHASE: &str = "phase";
 pub struct Phase(f64);
 
 impl Phase {
-    /// The phase of a number; `None` if it is infinite or not a number.
+    /// Returns the phase of a number; `None` if it is infinite or not a number.
     pub fn new(number: f64) -> Option<Phase> {
         // Both zeros are one phase.
         number.is_finite().then_some(Phase(number + 0.0))
     }
 
-    /// The number.
+    /// Returns the number.
     pub fn number(self) -> f64 {
         self.0
     }
@@ -96,14 +96,16 @@ pub const STANDARD_PHASES: &[StandardPhase] = &[
 ];
 
 impl Module {
-    /// The phase that the module claims; `None` if it claims none, or its attribute `phase` is not the number of one.
+    /// Returns the phase that the module claims; `None` if it claims none, or its attribute `phase`
+    /// is not the number of one.
     ///
     /// Cost: one entry.
     pub fn phase(&self) -> Option<Phase> {
         self.claimed_phase().ok().flatten()
     }
 
-    /// The phase that the module claims, if it claims one; an error if its attribute `phase` is not the number of one.
+    /// Returns the phase that the module claims, if it claims one; an error if its attribute
+    /// `phase` is not the number of one.
     pub(crate) fn claimed_phase(&self) -> Result<Option<Phase>, PhaseError> {
         let Some(value) = self.cx.find_attr(self.attrs(), PHASE) else { return Ok(None) };
         match self.cx.attrs.get(value) {

@@ -143,7 +143,7 @@ pub(crate) struct SameTables;
 
 impl Translate for SameTables {}
 
-/// A node with the ids that it has itself translated. Those of expressions stay.
+/// Returns a node with the ids that it has itself translated. Those of expressions stay.
 #[inline(always)]
 pub(crate) fn translate_expr(expr: Expr, tables: &mut impl Translate) -> Expr {
     match expr {

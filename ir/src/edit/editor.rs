@@ -21,7 +21,7 @@ pub struct Editor<'a> {
 }
 
 impl<'a> Editor<'a> {
-    /// An editor of a body.
+    /// Returns an editor of a body.
     ///
     /// Cost: one node.
     pub fn new(cx: &'a mut Context, body: &'a mut Body) -> Editor<'a> {
@@ -30,7 +30,7 @@ impl<'a> Editor<'a> {
 
     // ---- Atoms ----
 
-    /// A constant.
+    /// Returns a constant.
     ///
     /// Cost: one node.
     pub fn literal(&mut self, literal: Literal) -> ExprId {
@@ -38,7 +38,7 @@ impl<'a> Editor<'a> {
         self.literal_id(id)
     }
 
-    /// An interned constant.
+    /// Returns an interned constant.
     ///
     /// Cost: one node.
     pub fn literal_id(&mut self, id: LiteralId) -> ExprId {
@@ -46,7 +46,8 @@ impl<'a> Editor<'a> {
         self.body.literal(id, ty)
     }
 
-    /// A global function. Its type is its signature, or the error type while that is not known.
+    /// Returns a global function. Its type is its signature, or the error type while that is not
+    /// known.
     ///
     /// Cost: one node.
     pub fn global(&mut self, global: GlobalId) -> ExprId {
@@ -54,7 +55,7 @@ impl<'a> Editor<'a> {
         self.body.global(global, ty)
     }
 
-    /// An operator as a value.
+    /// Returns an operator as a value.
     ///
     /// Cost: one node.
     pub fn op_value(&mut self, op: OpId) -> ExprId {
@@ -70,7 +71,7 @@ impl<'a> Editor<'a> {
         self.body.none(ty)
     }
 
-    /// A new variable, bound by nothing yet.
+    /// Returns a new variable, bound by nothing yet.
     ///
     /// Cost: one node.
     pub fn var(&mut self, name: Option<NameId>, flags: VarFlags, ty: TypeId) -> VarId {
@@ -79,7 +80,7 @@ impl<'a> Editor<'a> {
 
     // ---- Calls and values ----
 
-    /// A call of an operator. The attributes are checked against its row.
+    /// Returns a call of an operator. The attributes are checked against its row.
     ///
     /// # Errors
     /// If operands or attributes do not fit the operator.
@@ -90,7 +91,7 @@ impl<'a> Editor<'a> {
         self.push(Expr::CallOp { op, operands: list, attrs })
     }
 
-    /// A call of the operator of a name, with attributes by name.
+    /// Returns a call of the operator of a name, with attributes by name.
     ///
     /// Cost: one node.
     ///
@@ -122,7 +123,7 @@ impl<'a> Editor<'a> {
         self.call_op(op, operands, attrs)
     }
 
-    /// A call of the operator of a name, without attributes.
+    /// Returns a call of the operator of a name, without attributes.
     ///
     /// Cost: one node.
     ///
@@ -132,7 +133,8 @@ impl<'a> Editor<'a> {
         self.op(op, operands, &[])
     }
 
-    /// A call of an operator of which nothing is known, with the type that it is said to have.
+    /// Returns a call of an operator of which nothing is known, with the type that it is said to
+    /// have.
     ///
     /// Cost: one node.
     pub fn call_opaque(&mut self, op: OpId, operands: &[ExprId], attrs: AttrsId, ty: TypeId) -> ExprId {
@@ -140,7 +142,7 @@ impl<'a> Editor<'a> {
         self.body.push(Expr::CallOp { op, operands: list, attrs }, ty, None)
     }
 
-    /// A call of a function value.
+    /// Returns a call of a function value.
     ///
     /// # Errors
     /// If it is not a function, or the arguments do not fit.
@@ -152,13 +154,13 @@ impl<'a> Editor<'a> {
         self.push(Expr::Call { operands, attrs })
     }
 
-    /// A tuple.
+    /// Returns a tuple.
     pub fn tuple(&mut self, fields: &[ExprId]) -> ExprId {
         let list = self.body.push_operands(fields);
         self.push(Expr::Tuple(list)).expect("every list of fields has a tuple type")
     }
 
-    /// A field of a tuple.
+    /// Returns a field of a tuple.
     ///
     /// # Errors
     /// If it is not a tuple, or has no such field.
@@ -166,7 +168,7 @@ impl<'a> Editor<'a> {
         self.push(Expr::Proj { tuple, index })
     }
 
-    /// A choice between two blocks.
+    /// Returns a choice between two blocks.
     ///
     /// # Errors
     /// If the condition is not a rank-0 bool tensor, or the blocks' types have nothing in common.
@@ -174,13 +176,13 @@ impl<'a> Editor<'a> {
         self.push(Expr::If { cond, then_block, else_block })
     }
 
-    /// A function value. Its parameters, annotation and attributes were made by
+    /// Returns a function value. Its parameters, annotation and attributes were made by
     /// [`Body::push_lambda`].
     pub fn lambda(&mut self, lambda: LambdaId, block: ExprId) -> ExprId {
         self.push(Expr::Lambda { lambda, body: block }).expect("a function type is made of any parts")
     }
 
-    /// A link of a Let chain.
+    /// Returns a link of a Let chain.
     ///
     /// Cost: one node.
     pub fn let_(&mut self, var: VarId, value: ExprId, rest: ExprId, flags: LetFlags) -> ExprId {

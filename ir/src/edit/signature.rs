@@ -86,7 +86,7 @@ pub struct SignatureChange<'a> {
 }
 
 impl<'a> SignatureChange<'a> {
-    /// The parameters as they are, and the result as it is stated.
+    /// Returns the parameters as they are, and the result as it is stated.
     pub fn new() -> SignatureChange<'a> {
         SignatureChange::default()
     }
@@ -374,8 +374,8 @@ fn set_parameters(
     }
 }
 
-/// The first use of variables that the body does not bind itself, and the Let that it is at.
-/// Linear.
+/// Returns the first use of variables that the body does not bind itself, and the Let that it is
+/// at. Linear.
 fn first_use(body: &Body, vars: &FxHashSet<VarId>) -> Option<(VarId, Option<ExprId>)> {
     if vars.is_empty() {
         return None;

@@ -42,12 +42,12 @@ impl Revisions {
         self.revision = self.last;
     }
 
-    /// The present state, to be gone back to.
+    /// Returns the present state, to be gone back to.
     pub(crate) fn now(&self) -> u64 {
         self.revision
     }
 
-    /// The greatest number that a state had.
+    /// Returns the greatest number that a state had.
     pub(crate) fn last(&self) -> u64 {
         self.last
     }
@@ -79,7 +79,8 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// A number that the thing has which this is a state of, and no other thing. It means nothing beyond this run of the program.
+    /// Returns a number that the thing has which this is a state of, and no other thing. It means
+    /// nothing beyond this run of the program.
     pub fn identity(self) -> u64 {
         self.identity
     }
@@ -93,12 +94,12 @@ pub struct FunctionStamp {
 }
 
 impl FunctionStamp {
-    /// The state of the body.
+    /// Returns the state of the body.
     pub fn body(&self) -> Stamp {
         self.body
     }
 
-    /// Whether it says the same as another but for the body.
+    /// Returns true if it says the same as another but for the body.
     pub fn has_head_of(&self, other: &FunctionStamp) -> bool {
         self.head == other.head
     }
@@ -114,17 +115,17 @@ pub struct ModuleStamp {
 }
 
 impl ModuleStamp {
-    /// The functions and their states, in program order.
+    /// Returns the functions and their states, in program order.
     pub fn functions(&self) -> &[(FunctionKey, FunctionStamp)] {
         &self.functions
     }
 
-    /// The state of the globals.
+    /// Returns the state of the globals.
     pub fn globals(&self) -> Stamp {
         self.globals
     }
 
-    /// Whether the module is in this state. Linear in the number of functions.
+    /// Returns true if the module is in this state. Linear in the number of functions.
     ///
     /// Cost: one loop.
     pub fn is_of(&self, module: &Module) -> bool {
@@ -136,7 +137,7 @@ impl ModuleStamp {
 }
 
 impl Function {
-    /// The state that the function is in.
+    /// Returns the state that the function is in.
     ///
     /// Cost: one loop.
     pub fn stamp(&self) -> FunctionStamp {
@@ -145,7 +146,7 @@ impl Function {
 }
 
 impl Module {
-    /// The state that the module is in. Linear in the number of functions.
+    /// Returns the state that the module is in. Linear in the number of functions.
     ///
     /// Cost: one loop.
     pub fn stamp(&self) -> ModuleStamp {

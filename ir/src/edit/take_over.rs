@@ -244,7 +244,7 @@ impl Module {
     }
 }
 
-/// A copy without the nodes that nothing links to.
+/// Returns a copy without the nodes that nothing links to.
 fn compacted(body: &Body) -> Body {
     rebuild(body, body.len(), &mut SameTables).0
 }

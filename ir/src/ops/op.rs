@@ -77,18 +77,19 @@ pub struct TypeCall<'a> {
 }
 
 impl TypeCall<'_> {
-    /// The type of an operand; `None` if it is left out.
+    /// Returns the type of an operand; `None` if it is left out.
     pub fn operand(&self, i: usize) -> Option<TypeId> {
         self.operands.get(i).filter(|o| !o.absent).map(|o| o.ty)
     }
 
-    /// The value of an operand, if it is a constant.
+    /// Returns the value of an operand, if it is a constant.
     pub fn literal(&self, i: usize) -> Option<&Literal> {
         Some(self.cx.literals.get(self.operands.get(i)?.literal?))
     }
 
-    /// The elements of an operand in row-major order, `?` for one that is not known; `None` if none
-    /// is known, or it is no small tensor of integers or `bool`. Those of a constant are constants.
+    /// Returns the elements of an operand in row-major order, `?` for one that is not known; `None`
+    /// if none is known, or it is no small tensor of integers or `bool`. Those of a constant are
+    /// constants.
     pub fn elements(&mut self, i: usize) -> Option<SmallVec<[DimId; 8]>> {
         let operand = *self.as_they_are.get(i)?;
         let mut ty = operand.ty;
@@ -103,7 +104,7 @@ impl TypeCall<'_> {
         }
     }
 
-    /// The attributes, with the defaults of the row.
+    /// Returns the attributes, with the defaults of the row.
     pub fn attrs(&self) -> AttrReader<'_> {
         AttrReader { cx: self.cx, op: self.op, attrs: self.attrs }
     }
@@ -120,7 +121,7 @@ pub struct KernelCall<'a> {
 }
 
 impl KernelCall<'_> {
-    /// An operand that has to be there.
+    /// Returns an operand that has to be there.
     ///
     /// # Errors
     /// If it is left out.
@@ -128,7 +129,7 @@ impl KernelCall<'_> {
         self.optional(i).ok_or_else(|| KernelError::new(format!("operand {i} is missing")))
     }
 
-    /// An operand that may be left out.
+    /// Returns an operand that may be left out.
     pub fn optional(&self, i: usize) -> Option<&Literal> {
         self.operands.get(i).copied().flatten()
     }
@@ -150,14 +151,14 @@ impl<'a> AttrReader<'a> {
         self.cx.ops.get(self.op).attrs.iter().find(|a| a.name == name).map(|a| a.default)
     }
 
-    /// The value as it stands, if it was given.
+    /// Returns the value as it stands, if it was given.
     ///
     /// Cost: one entry.
     pub fn raw(&self, name: &str) -> Option<&'a Attr> {
         self.cx.find_attr(self.attrs, name).map(|id| self.cx.attrs.get(id))
     }
 
-    /// A boolean.
+    /// Returns a boolean.
     ///
     /// Cost: one entry.
     pub fn bool(&self, name: &str) -> Option<bool> {
@@ -171,7 +172,7 @@ impl<'a> AttrReader<'a> {
         }
     }
 
-    /// An integer.
+    /// Returns an integer.
     ///
     /// Cost: one entry.
     pub fn int(&self, name: &str) -> Option<i64> {
@@ -185,7 +186,7 @@ impl<'a> AttrReader<'a> {
         }
     }
 
-    /// A float64; an integer is converted.
+    /// Returns a float64; an integer is converted.
     ///
     /// Cost: one entry.
     pub fn float(&self, name: &str) -> Option<f64> {
@@ -201,7 +202,7 @@ impl<'a> AttrReader<'a> {
         }
     }
 
-    /// A string.
+    /// Returns a string.
     ///
     /// Cost: one entry.
     pub fn str(&self, name: &str) -> Option<&'a str> {
@@ -215,7 +216,7 @@ impl<'a> AttrReader<'a> {
         }
     }
 
-    /// A list of integers.
+    /// Returns a list of integers.
     ///
     /// Cost: one entry.
     pub fn ints(&self, name: &str) -> Option<Vec<i64>> {
@@ -228,7 +229,7 @@ impl<'a> AttrReader<'a> {
         }
     }
 
-    /// An element type.
+    /// Returns an element type.
     ///
     /// Cost: one entry.
     pub fn dtype(&self, name: &str) -> Option<DType> {
@@ -242,7 +243,7 @@ impl<'a> AttrReader<'a> {
         }
     }
 
-    /// A type; an element type is a rank-0 tensor type only where it was interned as one.
+    /// Returns a type; an element type is a rank-0 tensor type only where it was interned as one.
     ///
     /// Cost: one entry.
     pub fn ty(&self, name: &str) -> Option<TypeId> {
@@ -252,7 +253,7 @@ impl<'a> AttrReader<'a> {
         }
     }
 
-    /// A constant tensor; scalar attributes are rank-0 tensors.
+    /// Returns a constant tensor; scalar attributes are rank-0 tensors.
     ///
     /// Cost: one entry.
     pub fn literal(&self, name: &str) -> Option<Literal> {
@@ -281,14 +282,14 @@ pub struct TypeError {
 }
 
 impl TypeError {
-    /// An error of the call as a whole.
+    /// Returns an error of the call as a whole.
     ///
     /// Cost: linear in the text.
     pub fn new(message: impl Into<String>) -> TypeError {
         TypeError { message: message.into(), op: None, operand: None, help: None }
     }
 
-    /// An error of one operand.
+    /// Returns an error of one operand.
     ///
     /// Cost: linear in the text.
     pub fn operand(operand: usize, message: impl Into<String>) -> TypeError {
@@ -314,7 +315,7 @@ impl TypeError {
     }
 }
 
-/// The operator before a message that does not name it.
+/// Returns the operator before a message that does not name it.
 fn prefix(op: Option<&str>, message: &str) -> String {
     match op {
         Some(op) if !message.contains(&format!("`{op}`")) => format!("`{op}`: "),
@@ -332,14 +333,14 @@ pub struct KernelError {
 }
 
 impl KernelError {
-    /// An error of these operands.
+    /// Returns an error of these operands.
     ///
     /// Cost: linear in the text.
     pub fn new(message: impl Into<String>) -> KernelError {
         KernelError { message: message.into(), is_fault: false }
     }
 
-    /// An error of the row.
+    /// Returns an error of the row.
     pub(crate) fn fault(message: impl Into<String>) -> KernelError {
         KernelError { message: message.into(), is_fault: true }
     }
@@ -363,7 +364,7 @@ pub struct OpRegistry {
 }
 
 impl OpRegistry {
-    /// A registry without operators.
+    /// Returns a registry without operators.
     pub fn new() -> OpRegistry {
         OpRegistry::default()
     }
@@ -423,12 +424,12 @@ impl OpRegistry {
         self.opaque_namespaces.iter().find(|(n, _)| n == namespace).map(|&(_, p)| p)
     }
 
-    /// The rows in the order of registration.
+    /// Returns the rows in the order of registration.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = (OpId, &OpDef)> {
         self.rows.iter().enumerate().map(|(i, r)| (OpId::new(i).expect("registration bounds the number of rows"), r))
     }
 
-    /// The operator of a name.
+    /// Returns the operator of a name.
     ///
     /// Cost: linear in the text.
     pub fn find(&self, name: &str) -> Option<OpId> {
@@ -455,17 +456,17 @@ fn opaque_rule(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 }
 
 impl OpTable {
-    /// The operators of a registry.
+    /// Returns the operators of a registry.
     pub fn new(registry: Arc<OpRegistry>) -> OpTable {
         OpTable { registry, opaque: Layers::default() }
     }
 
-    /// The registry.
+    /// Returns the registry.
     pub fn registry(&self) -> &Arc<OpRegistry> {
         &self.registry
     }
 
-    /// The row of an operator.
+    /// Returns the row of an operator.
     #[inline]
     pub fn get(&self, op: OpId) -> &OpDef {
         let i = op.index();
@@ -489,7 +490,7 @@ impl OpTable {
         OpFacts::of(self.get(op))
     }
 
-    /// The number of operators: rows of the registry, then opaque ones.
+    /// Returns the number of operators: rows of the registry, then opaque ones.
     pub fn len(&self) -> usize {
         self.registry.rows.len() + self.opaque.len()
     }
@@ -505,9 +506,9 @@ impl OpTable {
         op.index() >= self.registry.rows.len()
     }
 
-    /// The operator of a name: a row of the registry, or, in a namespace declared opaque, an opaque
-    /// one, which is as pure as the declaration says unless [`OpTable::opaque`] said otherwise
-    /// first.
+    /// Returns the operator of a name: a row of the registry, or, in a namespace declared opaque,
+    /// an opaque one, which is as pure as the declaration says unless [`OpTable::opaque`] said
+    /// otherwise first.
     ///
     /// Cost: linear in the text.
     ///
@@ -530,7 +531,7 @@ impl OpTable {
         })
     }
 
-    /// The operator of a name, if it is in the registry or was used before.
+    /// Returns the operator of a name, if it is in the registry or was used before.
     ///
     /// Cost: linear in the text.
     pub fn find(&self, name: &str) -> Option<OpId> {
@@ -541,7 +542,7 @@ impl OpTable {
         })
     }
 
-    /// An opaque operator, made where it is not there yet.
+    /// Returns an opaque operator, made where it is not there yet.
     ///
     /// Cost: one entry.
     ///

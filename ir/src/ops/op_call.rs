@@ -35,7 +35,7 @@ pub struct OpCall<'b> {
 }
 
 impl OpCall<'_> {
-    /// The attributes, with the defaults of the operator's row.
+    /// Returns the attributes, with the defaults of the operator's row.
     ///
     /// Cost: one node.
     pub fn attrs<'c>(&self, cx: &'c Context) -> AttrReader<'c> {
@@ -44,7 +44,7 @@ impl OpCall<'_> {
 }
 
 impl Body {
-    /// The call of an operator that an expression is, if it is one.
+    /// Returns the call of an operator that an expression is, if it is one.
     ///
     /// Cost: one node.
     #[inline]
@@ -59,7 +59,7 @@ impl Body {
 /// The same attributes where one that is missing, or is something else, is an error that names it
 /// and its operator.
 impl<'a> AttrReader<'a> {
-    /// A boolean.
+    /// Returns a boolean.
     ///
     /// Cost: one entry.
     ///
@@ -69,7 +69,7 @@ impl<'a> AttrReader<'a> {
         self.bool(name).ok_or_else(|| self.wants(name, "a boolean"))
     }
 
-    /// An integer.
+    /// Returns an integer.
     ///
     /// Cost: one entry.
     ///
@@ -79,7 +79,7 @@ impl<'a> AttrReader<'a> {
         self.int(name).ok_or_else(|| self.wants(name, "an integer"))
     }
 
-    /// A list of integers.
+    /// Returns a list of integers.
     ///
     /// Cost: one entry.
     ///
@@ -89,7 +89,7 @@ impl<'a> AttrReader<'a> {
         self.ints(name).ok_or_else(|| self.wants(name, "a list of integers"))
     }
 
-    /// A number.
+    /// Returns a number.
     ///
     /// Cost: one entry.
     ///
@@ -99,7 +99,7 @@ impl<'a> AttrReader<'a> {
         self.float(name).ok_or_else(|| self.wants(name, "a number"))
     }
 
-    /// A string.
+    /// Returns a string.
     ///
     /// Cost: one entry.
     ///

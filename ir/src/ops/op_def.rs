@@ -63,7 +63,8 @@ impl std::fmt::Debug for OpDef {
 }
 
 impl OpDef {
-    /// A pure operator without attributes and without a kernel, which is not fused and cannot fail. What else there is to say of it, the methods below say.
+    /// Returns a pure operator without attributes and without a kernel, which is not fused and
+    /// cannot fail. What else there is to say of it, the methods below say.
     ///
     /// Cost: linear in the text.
     pub fn new(
@@ -142,13 +143,14 @@ impl OpDef {
         OpDef { forwards, ..self }
     }
 
-    /// The elements of these operands say what the extents of the result are.
+    /// Returns the elements of these operands say what the extents of the result are.
     #[must_use]
     pub fn shape_operands(self, operands: &'static [u32]) -> OpDef {
         OpDef { shape_operands: operands, ..self }
     }
 
-    /// The extents of its results depend on elements in a way that its type rule does not follow, and this says how large they are at most.
+    /// Returns the extents of its results depend on elements in a way that its type rule does not
+    /// follow, and this says how large they are at most.
     #[must_use]
     pub fn size_bound(self, bound: SizeBound) -> OpDef {
         OpDef { size_bound: Some(bound), ..self }
@@ -179,8 +181,9 @@ impl OpDef {
         OpDef { known_by_type: Some(rule), ..self }
     }
 
-    /// The most bytes that the results of a call take, written out: those that its type says, else those that the row says. `usize::MAX` if
-    /// they overflow; `None` if neither says anything, or the row panics.
+    /// Returns the most bytes that the results of a call take, written out: those that its type
+    /// says, else those that the row says. `usize::MAX` if they overflow; `None` if neither says
+    /// anything, or the row panics.
     pub fn result_bytes(&self, call: &KernelCall<'_>) -> Option<usize> {
         call.attrs
             .cx
@@ -189,7 +192,8 @@ impl OpDef {
             .or_else(|| catch_panic(|| self.size_bound.map(|bound| bound(call))).ok()?)
     }
 
-    /// Whether the extents of the result of a call are known when it is compiled: each operand that says something of them is a constant, or left out.
+    /// Returns true if the extents of the result of a call are known when it is compiled: each
+    /// operand that says something of them is a constant, or left out.
     ///
     /// Cost: one entry.
     pub fn has_known_extents(&self, body: &Body, operands: &[ExprId]) -> bool {
@@ -214,8 +218,9 @@ impl OpDef {
         self.fusion_rule.map_or(self.fusion, |rule| rule(&AttrReader { cx, op, attrs }))
     }
 
-    /// Whether all results of a call on these operands (`None` for one that is left out) are splats, so that they take the memory of one
-    /// element each however large they are. Errs on the safe side: a call of which it says no may give a splat too.
+    /// Returns true if all results of a call on these operands (`None` for one that is left out)
+    /// are splats, so that they take the memory of one element each however large they are. Errs on
+    /// the safe side: a call of which it says no may give a splat too.
     pub fn gives_splat(&self, operands: &[Option<&Literal>]) -> bool {
         let is_splat = |o: &Option<&Literal>| o.is_none_or(|l| l.as_splat().is_some());
         match self.splat {
@@ -268,7 +273,7 @@ impl Arity {
     pub const fn at_least(min: usize) -> Arity {
         Arity { min, max: None }
     }
-    /// Whether `n` operands are right.
+    /// Returns true if `n` operands are right.
     pub fn accepts(self, n: usize) -> bool {
         n >= self.min && self.max.is_none_or(|max| n <= max)
     }
@@ -288,7 +293,7 @@ pub struct AttrDef {
 }
 
 impl AttrDef {
-    /// An attribute.
+    /// Returns an attribute.
     ///
     /// Cost: linear in the text.
     pub const fn new(name: &'static str, kind: AttrKind, default: AttrDefault, doc: &'static str) -> AttrDef {
@@ -306,7 +311,7 @@ impl AttrDef {
     pub const fn optional(name: &'static str, kind: AttrKind, doc: &'static str) -> AttrDef {
         AttrDef::new(name, kind, AttrDefault::Absent, doc)
     }
-    /// A boolean that is false where it is left out.
+    /// Returns a boolean that is false where it is left out.
     ///
     /// Cost: linear in the text.
     pub const fn flag(name: &'static str, doc: &'static str) -> AttrDef {

@@ -45,7 +45,7 @@ impl PartialEq for Purity {
 }
 
 impl Purity {
-    /// The least fixpoint over a module. Linear in its size.
+    /// Returns the least fixpoint over a module. Linear in its size.
     pub fn of_module(module: &Module) -> Purity {
         let scan = EffectScan::new(&module.cx);
         Purity::of_module_where(module, |_, f| scan.may_have_effects(&f.body))
@@ -125,7 +125,8 @@ impl Purity {
         }
     }
 
-    /// A scan over the tables as they are by now. Linear in the attributes that were made since.
+    /// Returns a scan over the tables as they are by now. Linear in the attributes that were made
+    /// since.
     fn scan<'a>(&self, cx: &'a Context) -> EffectScan<'a> {
         let new = (self.attr_count..cx.attrs.len()).map(|i| cx.attrs.get(AttrId::from_index(i)));
         let attrs_carry_functions = self.attrs_carry_functions || new.into_iter().any(is_function);

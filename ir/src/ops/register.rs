@@ -76,7 +76,7 @@ impl OpDef {
 }
 
 impl AttrDefault {
-    /// Whether an attribute of that kind can have this default.
+    /// Returns true if an attribute of that kind can have this default.
     fn fits(self, kind: AttrKind) -> bool {
         let own = match self {
             AttrDefault::Required | AttrDefault::Absent => return true,

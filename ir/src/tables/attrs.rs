@@ -70,14 +70,14 @@ impl Default for AttrTable {
 }
 
 impl AttrTable {
-    /// The value behind an id.
+    /// Returns the value behind an id.
     ///
     /// Cost: one entry.
     pub fn get(&self, id: AttrId) -> &Attr {
         &self.values[id]
     }
 
-    /// The list without attributes.
+    /// Returns the list without attributes.
     ///
     /// Cost: one entry.
     #[inline]
@@ -85,7 +85,7 @@ impl AttrTable {
         self.empty
     }
 
-    /// The named attributes of a list, sorted by name.
+    /// Returns the named attributes of a list, sorted by name.
     ///
     /// Cost: one entry.
     #[inline]
@@ -93,14 +93,14 @@ impl AttrTable {
         &self.lists[id]
     }
 
-    /// The number of lists.
+    /// Returns the number of lists.
     ///
     /// Cost: one entry.
     pub fn list_count(&self) -> usize {
         self.lists.len()
     }
 
-    /// The number of values; the parts of a value have smaller indices than it.
+    /// Returns the number of values; the parts of a value have smaller indices than it.
     ///
     /// Cost: one entry.
     pub fn len(&self) -> usize {
@@ -132,7 +132,7 @@ impl AttrTable {
 }
 
 impl Context {
-    /// The id of an attribute value, brought to its one form.
+    /// Returns the id of an attribute value, brought to its one form.
     pub fn attr(&mut self, attr: Attr) -> AttrId {
         let attr = match attr {
             Attr::Literal(id) => {
@@ -150,21 +150,21 @@ impl Context {
         self.attrs.values.intern(attr)
     }
 
-    /// An integer attribute.
+    /// Returns an integer attribute.
     ///
     /// Cost: one entry.
     pub fn int_attr(&mut self, value: i64) -> AttrId {
         self.attr(Attr::Int(value))
     }
 
-    /// A float64 attribute.
+    /// Returns a float64 attribute.
     ///
     /// Cost: one entry.
     pub fn float_attr(&mut self, value: f64) -> AttrId {
         self.attr(Attr::Float(value.to_bits()))
     }
 
-    /// A string attribute.
+    /// Returns a string attribute.
     ///
     /// Cost: linear in the text.
     pub fn str_attr(&mut self, value: &str) -> AttrId {
@@ -172,7 +172,7 @@ impl Context {
         self.attr(Attr::Str(name))
     }
 
-    /// A list of integers.
+    /// Returns a list of integers.
     ///
     /// Cost: one loop.
     pub fn ints_attr(&mut self, values: &[i64]) -> AttrId {
@@ -180,7 +180,7 @@ impl Context {
         self.attr(Attr::List(items))
     }
 
-    /// The id of a list of named attributes; of two with one name the later counts.
+    /// Returns the id of a list of named attributes; of two with one name the later counts.
     pub fn attrs(&mut self, list: &[(NameId, AttrId)]) -> AttrsId {
         if list.is_empty() {
             return self.attrs.empty;
@@ -193,7 +193,7 @@ impl Context {
         self.attrs.lists.intern(sorted.into())
     }
 
-    /// The id of a list of attributes named by strings.
+    /// Returns the id of a list of attributes named by strings.
     ///
     /// Cost: one loop.
     pub fn named_attrs(&mut self, list: &[(&str, AttrId)]) -> AttrsId {
@@ -201,7 +201,7 @@ impl Context {
         self.attrs(&list)
     }
 
-    /// The value of a named attribute of a list.
+    /// Returns the value of a named attribute of a list.
     ///
     /// Cost: one entry.
     pub fn find_attr(&self, attrs: AttrsId, name: &str) -> Option<AttrId> {
@@ -226,7 +226,7 @@ impl Context {
                 .is_some_and(|value| !matches!(self.attrs.get(value), Attr::Int(0) | Attr::Bool(false) | Attr::None))
     }
 
-    /// The list with one attribute set (`Some`) or removed (`None`).
+    /// Returns the list with one attribute set (`Some`) or removed (`None`).
     pub fn with_attr(&mut self, attrs: AttrsId, name: &str, value: Option<AttrId>) -> AttrsId {
         let key = self.names.intern(name);
         let mut list: Vec<_> = self.attrs.list(attrs).iter().copied().filter(|&(k, _)| k != key).collect();
@@ -234,7 +234,7 @@ impl Context {
         self.attrs(&list)
     }
 
-    /// The integers of a list attribute; `None` if it is not a list of integers.
+    /// Returns the integers of a list attribute; `None` if it is not a list of integers.
     ///
     /// Cost: one loop.
     pub fn attr_ints(&self, id: AttrId) -> Option<Vec<i64>> {

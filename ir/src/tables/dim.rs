@@ -148,7 +148,7 @@ impl DimOp {
     /// Every operation.
     pub const ALL: [DimOp; 5] = [DimOp::FloorDiv, DimOp::CeilDiv, DimOp::Mod, DimOp::Min, DimOp::Max];
 
-    /// The name in the text format.
+    /// Returns the name in the text format.
     pub fn name(self) -> &'static str {
         match self {
             DimOp::FloorDiv => "floordiv",
@@ -159,7 +159,7 @@ impl DimOp {
         }
     }
 
-    /// The result on constants; `None` on division by zero or overflow.
+    /// Returns the result on constants; `None` on division by zero or overflow.
     pub fn evaluate(self, a: i64, b: i64) -> Option<i64> {
         let floor = |a: i64, b: i64| {
             let q = a.checked_div(b)?;
@@ -211,7 +211,7 @@ impl Default for Dims {
 type Terms = SmallVec<[Term; 4]>;
 
 impl Dims {
-    /// The dimension behind an id.
+    /// Returns the dimension behind an id.
     ///
     /// Cost: one entry.
     #[inline]
@@ -227,14 +227,14 @@ impl Dims {
         self.unknown
     }
 
-    /// A constant.
+    /// Returns a constant.
     ///
     /// Cost: one entry.
     pub fn constant(&mut self, value: i64) -> DimId {
         self.intern(Dim::Const(value))
     }
 
-    /// The value, if it is a constant.
+    /// Returns the value, if it is a constant.
     #[inline]
     pub fn as_constant(&self, id: DimId) -> Option<i64> {
         match self.get(id) {
@@ -255,40 +255,40 @@ impl Dims {
         *self.dims.note(id)
     }
 
-    /// A new symbol, different from all others, that prints as `name` where no other does.
+    /// Returns a new symbol, different from all others, that prints as `name` where no other does.
     ///
     /// Cost: one entry.
     pub fn new_symbol(&mut self, name: NameId) -> SymbolId {
         self.symbols.push(name)
     }
 
-    /// The name that a symbol was made with.
+    /// Returns the name that a symbol was made with.
     ///
     /// Cost: one entry.
     pub fn symbol_name(&self, symbol: SymbolId) -> NameId {
         self.symbols[symbol]
     }
 
-    /// The number of symbols.
+    /// Returns the number of symbols.
     ///
     /// Cost: one entry.
     pub fn symbol_count(&self) -> usize {
         self.symbols.len()
     }
 
-    /// A symbol as a dimension.
+    /// Returns a symbol as a dimension.
     pub fn symbol(&mut self, symbol: SymbolId) -> DimId {
         self.intern(Dim::Symbol(symbol))
     }
 
-    /// A symbol bound by a function type.
+    /// Returns a symbol bound by a function type.
     ///
     /// Cost: one entry.
     pub fn bound(&mut self, depth: u32, index: u32) -> DimId {
         self.intern(Dim::Bound { depth, index })
     }
 
-    /// The id of a dimension that is normalised.
+    /// Returns the id of a dimension that is normalised.
     pub(crate) fn intern(&mut self, dim: Dim) -> DimId {
         self.dims.intern_with(dim, |dims, dim| {
             let own = match dim {
@@ -408,7 +408,7 @@ impl Dims {
         self.intern(Dim::Op { op, lhs, rhs })
     }
 
-    /// The terms of a dimension; `None` for the unknown one.
+    /// Returns the terms of a dimension; `None` for the unknown one.
     fn terms(&self, id: DimId) -> Option<Terms> {
         Some(match self.get(id) {
             Dim::Unknown => return None,
@@ -450,15 +450,15 @@ impl Dims {
         }
     }
 
-    /// The order of dimensions: by structure, symbols by when they were made (which follows the
-    /// program).
+    /// Returns the order of dimensions: by structure, symbols by when they were made (which follows
+    /// the program).
     fn compare(&self, a: DimId, b: DimId) -> Ordering {
         compare_dims(a, b, |id| self.get(id), |x, y| x.index().cmp(&y.index()))
     }
 
-    /// The dimension with every symbol replaced by what `leaf` gives (`None` keeps it). `leaf` is
-    /// asked for [`Dim::Symbol`] and [`Dim::Bound`]. Takes time linear in the distinct dimensions
-    /// under `id`.
+    /// Returns the dimension with every symbol replaced by what `leaf` gives (`None` keeps it).
+    /// `leaf` is asked for [`Dim::Symbol`] and [`Dim::Bound`]. Takes time linear in the distinct
+    /// dimensions under `id`.
     pub fn substitute(&mut self, id: DimId, leaf: impl FnMut(&mut Dims, DimId) -> Option<DimId>) -> DimId {
         self.substitute_with(id, 0, &mut FxHashMap::default(), leaf)
     }
@@ -512,7 +512,7 @@ impl Dims {
         }
     }
 
-    /// The number of dimensions.
+    /// Returns the number of dimensions.
     ///
     /// Cost: one entry.
     pub fn len(&self) -> usize {

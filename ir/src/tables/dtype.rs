@@ -16,7 +16,7 @@ macro_rules! dtypes {
             /// Every element type, in the order of the language reference.
             pub const ALL: &'static [DType] = &[$(DType::$variant),*];
 
-            /// The name in the text format.
+            /// Returns the name in the text format.
             pub const fn name(self) -> &'static str {
                 match self { $(DType::$variant => $name,)* }
             }
@@ -84,22 +84,22 @@ dtypes! {
 }
 
 impl DType {
-    /// Whether the kernels compute with it.
+    /// Returns true if the kernels compute with it.
     pub const fn has_kernels(self) -> bool {
         !matches!(self.class(), DTypeClass::Opaque)
     }
 
-    /// Whether it is a floating-point type that the kernels compute with.
+    /// Returns true if it is a floating-point type that the kernels compute with.
     pub const fn is_float(self) -> bool {
         matches!(self.class(), DTypeClass::Float)
     }
 
-    /// Whether it is a signed or unsigned integer that the kernels compute with.
+    /// Returns true if it is a signed or unsigned integer that the kernels compute with.
     pub const fn is_integer(self) -> bool {
         matches!(self.class(), DTypeClass::Signed | DTypeClass::Unsigned)
     }
 
-    /// Whether it is an unsigned integer that the kernels compute with.
+    /// Returns true if it is an unsigned integer that the kernels compute with.
     pub const fn is_unsigned(self) -> bool {
         matches!(self.class(), DTypeClass::Unsigned)
     }

@@ -69,7 +69,7 @@ impl<K: EntityId, V: Eq + Hash, N> Interned<K, V, N> {
 }
 
 impl<K: EntityId, V: Clone + Eq + Hash, N: Clone> Interner<K, V, N> {
-    /// The id of a value; `note` is asked for what is to be noted beside one that is new.
+    /// Returns the id of a value; `note` is asked for what is to be noted beside one that is new.
     #[inline]
     pub(crate) fn intern_with(&mut self, value: V, note: impl FnOnce(&Self, &V) -> N) -> K {
         work::tick();
@@ -81,8 +81,8 @@ impl<K: EntityId, V: Clone + Eq + Hash, N: Clone> Interner<K, V, N> {
         self.own.push(self.start, hash, value, note)
     }
 
-    /// The id of the value that a key stands for, if it was interned before. The key hashes as that
-    /// value does, and `is` says whether a value is that one.
+    /// Returns the id of the value that a key stands for, if it was interned before. The key hashes
+    /// as that value does, and `is` says whether a value is that one.
     pub(crate) fn find(&self, key: &impl Hash, is: impl Fn(&V) -> bool) -> Option<K> {
         work::tick();
         self.find_hashed(hash_of(key), is)
@@ -95,7 +95,7 @@ impl<K: EntityId, V: Clone + Eq + Hash, N: Clone> Interner<K, V, N> {
         frozen.or_else(|| self.own.find(self.start, hash, &is))
     }
 
-    /// The note beside a value.
+    /// Returns the note beside a value.
     #[inline(always)]
     pub(crate) fn note(&self, id: K) -> &N {
         self.entry(id.index(), |layer| &layer.notes)
@@ -117,7 +117,7 @@ impl<K: EntityId, V: Clone + Eq + Hash, N: Clone> Interner<K, V, N> {
 }
 
 impl<K: EntityId, V: Clone + Eq + Hash> Interner<K, V> {
-    /// The id of a value, which is cloned if it is new.
+    /// Returns the id of a value, which is cloned if it is new.
     pub(crate) fn intern_ref(&mut self, value: &V) -> K {
         work::tick();
         let hash = hash_of(value);
@@ -125,7 +125,7 @@ impl<K: EntityId, V: Clone + Eq + Hash> Interner<K, V> {
         found.unwrap_or_else(|| self.own.push(self.start, hash, value.clone(), ()))
     }
 
-    /// The id of a value.
+    /// Returns the id of a value.
     #[inline]
     pub(crate) fn intern(&mut self, value: V) -> K {
         self.intern_with(value, |_, _| ())

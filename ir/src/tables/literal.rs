@@ -109,7 +109,7 @@ impl Element for bool {
     }
 }
 
-/// The number of elements of a shape; `None` if it overflows.
+/// Returns the number of elements of a shape; `None` if it overflows.
 pub fn element_count(shape: &[usize]) -> Option<usize> {
     if shape.contains(&0) {
         return Some(0);
@@ -126,19 +126,19 @@ fn check_count(shape: &[usize], actual: usize) -> Result<(), LiteralError> {
 }
 
 impl Literal {
-    /// A rank-0 tensor.
+    /// Returns a rank-0 tensor.
     pub fn scalar<T: Element>(value: T) -> Literal {
         Literal::splat(&[], value)
     }
 
-    /// A tensor whose elements are all `value`. Takes the memory of one element.
+    /// Returns a tensor whose elements are all `value`. Takes the memory of one element.
     pub fn splat<T: Element>(shape: &[usize], value: T) -> Literal {
         let mut bytes = Vec::with_capacity(16);
         value.write(&mut bytes);
         Literal::splat_bytes(T::DTYPE, shape, &bytes)
     }
 
-    /// A tensor of any element type but `string` whose elements all have the bits `element`
+    /// Returns a tensor of any element type but `string` whose elements all have the bits `element`
     /// (little-endian; at most 16 bytes are read; a 4-bit element is the low half of a byte).
     ///
     /// Cost: one loop.
@@ -158,7 +158,7 @@ impl Literal {
         Literal { dtype, shape: shape.into(), data: Data::Splat(bits) }
     }
 
-    /// A tensor of the given elements, row-major.
+    /// Returns a tensor of the given elements, row-major.
     ///
     /// # Errors
     /// If their number is not that of the shape.
@@ -171,7 +171,7 @@ impl Literal {
         Literal::from_bytes(T::DTYPE, shape, Bytes::from(bytes))
     }
 
-    /// A tensor of little-endian, row-major bytes, which are shared, not copied.
+    /// Returns a tensor of little-endian, row-major bytes, which are shared, not copied.
     ///
     /// Cost: one loop.
     ///
@@ -221,7 +221,7 @@ impl Literal {
         Literal { dtype, shape: shape.into(), data: Data::Dense(Bytes::from(bytes)) }
     }
 
-    /// A tensor of strings.
+    /// Returns a tensor of strings.
     ///
     /// Cost: one loop.
     ///
@@ -232,24 +232,24 @@ impl Literal {
         Ok(Literal { dtype: DType::String, shape: shape.into(), data: Data::Strings(strings.into()) })
     }
 
-    /// The element type.
+    /// Returns the element type.
     #[inline]
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The extents, outermost first.
+    /// Returns the extents, outermost first.
     #[inline]
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// The number of extents.
+    /// Returns the number of extents.
     pub fn rank(&self) -> usize {
         self.shape.len()
     }
 
-    /// The number of elements, saturating for splats beyond the address range.
+    /// Returns the number of elements, saturating for splats beyond the address range.
     pub fn element_count(&self) -> usize {
         element_count(&self.shape).unwrap_or(usize::MAX)
     }
@@ -268,8 +268,8 @@ impl Literal {
         self.dtype.byte_len(element_count(&self.shape)?)
     }
 
-    /// The element that all elements are, as little-endian bytes; `None` if the tensor is not
-    /// stored as a splat.
+    /// Returns the element that all elements are, as little-endian bytes; `None` if the tensor is
+    /// not stored as a splat.
     pub fn as_splat(&self) -> Option<&[u8]> {
         match &self.data {
             Data::Splat(b) => Some(&b[..self.dtype.bits().div_ceil(8)]),
@@ -277,7 +277,7 @@ impl Literal {
         }
     }
 
-    /// The payload as stored, if it is not a splat and not strings.
+    /// Returns the payload as stored, if it is not a splat and not strings.
     pub fn as_dense(&self) -> Option<&Bytes> {
         match &self.data {
             Data::Dense(b) => Some(b),
@@ -285,7 +285,7 @@ impl Literal {
         }
     }
 
-    /// The strings, if the element type is `string`.
+    /// Returns the strings, if the element type is `string`.
     pub fn as_strings(&self) -> Option<&[Arc<str>]> {
         match &self.data {
             Data::Strings(s) => Some(s),
@@ -293,7 +293,7 @@ impl Literal {
         }
     }
 
-    /// The payload in full, a splat written out: the size of the tensor, so ask
+    /// Returns the payload in full, a splat written out: the size of the tensor, so ask
     /// [`Literal::expanded_bytes`] first where the shape is not trusted. Empty for strings.
     pub fn to_bytes(&self) -> Bytes {
         match &self.data {
@@ -313,7 +313,7 @@ impl Literal {
         }
     }
 
-    /// The elements in full; `None` if `T` is not the element type's representation.
+    /// Returns the elements in full; `None` if `T` is not the element type's representation.
     pub fn elements<T: Element>(&self) -> Option<Cow<'_, [T]>> {
         if T::DTYPE != self.dtype {
             return None;
@@ -326,8 +326,8 @@ impl Literal {
         }))
     }
 
-    /// The value of a tensor of one element; `None` for another number of elements or another
-    /// element type.
+    /// Returns the value of a tensor of one element; `None` for another number of elements or
+    /// another element type.
     pub fn as_scalar<T: Element>(&self) -> Option<T> {
         match &self.data {
             Data::Splat(bits) if T::DTYPE == self.dtype && self.element_count() == 1 => {
@@ -337,8 +337,9 @@ impl Literal {
         }
     }
 
-    /// The elements of an integer tensor of any width (or of a `bool` one), as `i64`; `None` for
-    /// other element types and for `uint64` values past `i64::MAX`. Takes memory for every element.
+    /// Returns the elements of an integer tensor of any width (or of a `bool` one), as `i64`;
+    /// `None` for other element types and for `uint64` values past `i64::MAX`. Takes memory for
+    /// every element.
     pub fn to_i64s(&self) -> Option<Vec<i64>> {
         match self.dtype {
             DType::UInt64 => self.elements::<u64>()?.iter().map(|&e| e.try_into().ok()).collect(),
@@ -346,8 +347,8 @@ impl Literal {
         }
     }
 
-    /// The elements of an integer tensor of any width (or of a `bool` one), as `i128`; `None` for
-    /// other element types. Takes memory for every element.
+    /// Returns the elements of an integer tensor of any width (or of a `bool` one), as `i128`;
+    /// `None` for other element types. Takes memory for every element.
     pub fn to_i128s(&self) -> Option<Vec<i128>> {
         match self.dtype {
             DType::UInt64 => self.widen::<u64, _>(),
@@ -359,7 +360,7 @@ impl Literal {
         Some(self.elements::<T>()?.iter().map(|&e| e.into()).collect())
     }
 
-    /// The elements of integers that an `i64` holds.
+    /// Returns the elements of integers that an `i64` holds.
     fn widened<W: From<bool> + From<i8> + From<i16> + From<i32> + From<i64> + From<u8> + From<u16> + From<u32>>(
         &self,
     ) -> Option<Vec<W>> {
@@ -376,8 +377,8 @@ impl Literal {
         }
     }
 
-    /// A tensor of integers or `bool` of the given elements, row-major, of each of which it has the
-    /// lowest bits: those of [`Literal::to_i64s`].
+    /// Returns a tensor of integers or `bool` of the given elements, row-major, of each of which it
+    /// has the lowest bits: those of [`Literal::to_i64s`].
     ///
     /// # Errors
     /// If their number is not that of the shape, or the element type is another.

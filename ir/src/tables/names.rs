@@ -46,7 +46,7 @@ impl Strings {
         self.table.find(hash, |id| slice(text, ends, id.index() - start) == s).copied()
     }
 
-    /// The id of a string, which is appended if the layer does not have it.
+    /// Returns the id of a string, which is appended if the layer does not have it.
     #[inline]
     fn intern(&mut self, start: usize, h: u64, s: &str) -> NameId {
         let Strings { text, ends, table } = self;
@@ -69,7 +69,7 @@ impl Strings {
 }
 
 impl Names {
-    /// The id of a string.
+    /// Returns the id of a string.
     ///
     /// Cost: linear in the text.
     #[inline]
@@ -84,7 +84,7 @@ impl Names {
         self.layers.own.intern(self.layers.start, h, s)
     }
 
-    /// The id of a string, if it was interned before.
+    /// Returns the id of a string, if it was interned before.
     ///
     /// Cost: linear in the text.
     pub fn find(&self, s: &str) -> Option<NameId> {
@@ -94,7 +94,7 @@ impl Names {
         frozen.or_else(|| self.layers.own.find(self.layers.start, h, s))
     }
 
-    /// The string.
+    /// Returns the string.
     #[inline]
     pub fn get(&self, id: NameId) -> &str {
         work::tick();
@@ -133,7 +133,7 @@ impl Names {
         }
     }
 
-    /// The number of strings.
+    /// Returns the number of strings.
     pub fn len(&self) -> usize {
         self.layers.start + self.layers.own.ends.len()
     }

@@ -133,12 +133,12 @@ impl TensorType {
         TensorType { dtype, shape, elements: None }
     }
 
-    /// All dimensions in it: those that are its extents, then those that are its elements.
+    /// Returns all dimensions in it: those that are its extents, then those that are its elements.
     pub fn dims(&self) -> impl DoubleEndedIterator<Item = &DimId> {
         self.shape.iter().flatten().chain(self.elements.iter().flatten())
     }
 
-    /// The extents of two types in pairs, then their elements, where both say them.
+    /// Returns the extents of two types in pairs, then their elements, where both say them.
     pub fn dims_beside<'a>(&'a self, other: &'a TensorType) -> impl Iterator<Item = (&'a DimId, &'a DimId)> {
         let extents = self.shape.iter().flatten().zip(other.shape.iter().flatten());
         extents.chain(self.elements.iter().flatten().zip(other.elements.iter().flatten()))
@@ -187,7 +187,7 @@ impl Default for Types {
 }
 
 impl Types {
-    /// The type behind an id.
+    /// Returns the type behind an id.
     ///
     /// Cost: one entry.
     #[inline]
@@ -203,7 +203,7 @@ impl Types {
         self.any
     }
 
-    /// The type that silences further errors.
+    /// Returns the type that silences further errors.
     ///
     /// Cost: one entry.
     #[inline]
@@ -233,14 +233,14 @@ impl Types {
         })
     }
 
-    /// A tensor type.
+    /// Returns a tensor type.
     ///
     /// Cost: one loop.
     pub fn tensor(&mut self, dtype: DType, shape: &[DimId]) -> TypeId {
         self.intern(Type::Tensor(TensorType::new(dtype, Some(shape.into()))))
     }
 
-    /// A tensor type of constant extents.
+    /// Returns a tensor type of constant extents.
     ///
     /// Cost: one loop.
     pub fn static_tensor(&mut self, dtype: DType, shape: &[usize]) -> TypeId {
@@ -254,28 +254,28 @@ impl Types {
         self.tensor(dtype, &dims)
     }
 
-    /// A tensor type of unknown rank.
+    /// Returns a tensor type of unknown rank.
     ///
     /// Cost: one entry.
     pub fn unranked(&mut self, dtype: DType) -> TypeId {
         self.intern(Type::Tensor(TensorType::new(dtype, None)))
     }
 
-    /// A rank-0 tensor type.
+    /// Returns a rank-0 tensor type.
     ///
     /// Cost: one entry.
     pub fn scalar(&mut self, dtype: DType) -> TypeId {
         self.tensor(dtype, &[])
     }
 
-    /// A tuple type.
+    /// Returns a tuple type.
     pub fn tuple(&mut self, fields: &[TypeId]) -> TypeId {
         self.intern(Type::Tuple(fields.into()))
     }
 
-    /// A function type that binds the symbols of `binds` that occur in its parameters. Those that
-    /// occur in the result only, which nobody outside can name, become `?` there. Any other symbol
-    /// stays free.
+    /// Returns a function type that binds the symbols of `binds` that occur in its parameters.
+    /// Those that occur in the result only, which nobody outside can name, become `?` there. Any
+    /// other symbol stays free.
     pub fn function(&mut self, params: &[TypeId], ret: TypeId, binds: &[SymbolId]) -> TypeId {
         let free = params.iter().chain([&ret]).any(|t| self.types.note(*t).symbols.free);
         if binds.is_empty() || !free {
@@ -342,7 +342,7 @@ impl Types {
         }
     }
 
-    /// The fields, if it is a tuple type.
+    /// Returns the fields, if it is a tuple type.
     ///
     /// Cost: one entry.
     pub fn as_tuple(&self, id: TypeId) -> Option<&[TypeId]> {
@@ -352,7 +352,7 @@ impl Types {
         }
     }
 
-    /// The function type, if it is one.
+    /// Returns the function type, if it is one.
     ///
     /// Cost: one entry.
     pub fn as_function(&self, id: TypeId) -> Option<&FunctionType> {
@@ -362,7 +362,7 @@ impl Types {
         }
     }
 
-    /// The constant extents, if it is a tensor type with only such.
+    /// Returns the constant extents, if it is a tensor type with only such.
     pub fn static_shape(&self, id: TypeId) -> Option<SmallVec<[usize; 4]>> {
         let shape = self.as_tensor(id)?.shape.as_ref()?;
         shape.iter().map(|&d| self.dims.as_constant(d).and_then(|c| usize::try_from(c).ok())).collect()
@@ -380,8 +380,8 @@ impl Types {
         self.as_tuple(id).map_or_else(|| is_known(&id), |fields| fields.iter().all(is_known))
     }
 
-    /// The bytes that the elements of a tensor, or of all fields of a tuple of tensors, take
-    /// written out; `None` if the type does not say, `usize::MAX` if they overflow.
+    /// Returns the bytes that the elements of a tensor, or of all fields of a tuple of tensors,
+    /// take written out; `None` if the type does not say, `usize::MAX` if they overflow.
     pub fn static_bytes(&self, id: TypeId) -> Option<usize> {
         let tensor = |id| -> Option<usize> {
             let dtype = self.as_tensor(id)?.dtype;
@@ -433,9 +433,9 @@ impl Types {
         true
     }
 
-    /// The most specific type that accepts both, if there is one: what two branches have in common.
-    /// Extents that differ become `?`, and so do elements; ranks that differ make the rank unknown;
-    /// different element types or kinds have nothing in common.
+    /// Returns the most specific type that accepts both, if there is one: what two branches have in
+    /// common. Extents that differ become `?`, and so do elements; ranks that differ make the rank
+    /// unknown; different element types or kinds have nothing in common.
     pub fn join(&mut self, a: TypeId, b: TypeId) -> Option<TypeId> {
         let mut memo: rustc_hash::FxHashMap<(TypeId, TypeId), TypeId> = Default::default();
         let mut stack = vec![(a, b)];
@@ -502,7 +502,7 @@ impl Types {
         general == specific || general == self.any || specific == self.error
     }
 
-    /// The number of types.
+    /// Returns the number of types.
     ///
     /// Cost: one entry.
     pub fn len(&self) -> usize {

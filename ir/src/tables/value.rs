@@ -75,8 +75,8 @@ impl Number {
         }
     }
 
-    /// The rank-0 tensor of an element type with this number in it; `None` if the type has no such
-    /// number.
+    /// Returns the rank-0 tensor of an element type with this number in it; `None` if the type has
+    /// no such number.
     pub fn scalar(self, dtype: DType) -> Option<Literal> {
         let splat = |bytes: &[u8]| Literal::splat_bytes(dtype, &[], bytes);
         let literal = match (self, dtype.class()) {

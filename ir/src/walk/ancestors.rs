@@ -31,12 +31,12 @@ pub struct AncestorTree {
 }
 
 impl AncestorTree {
-    /// The root alone.
+    /// Returns the root alone.
     pub fn new() -> AncestorTree {
         AncestorTree::with_capacity(1)
     }
 
-    /// The root alone, with room for this many nodes.
+    /// Returns the root alone, with room for this many nodes.
     pub fn with_capacity(nodes: usize) -> AncestorTree {
         let mut tree = AncestorTree { nodes: Vec::with_capacity(nodes) };
         tree.nodes.push(Node { parent: 0, jump: 0, depth: 0 });
@@ -49,7 +49,7 @@ impl AncestorTree {
         self.nodes[node as usize]
     }
 
-    /// How many nodes there are.
+    /// Returns how many nodes there are.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -79,13 +79,13 @@ impl AncestorTree {
         p.depth - far.depth == far.depth - self.node(far.jump).depth
     }
 
-    /// The parent of a node; that of the root is itself.
+    /// Returns the parent of a node; that of the root is itself.
     pub fn parent(&self, node: u32) -> u32 {
         self.node(node).parent
     }
 
-    /// The ancestor of a node that walks which need not stop in between go on at; that of the root
-    /// is itself. A walk up that takes each jump that does not go too far, and the parent
+    /// Returns the ancestor of a node that walks which need not stop in between go on at; that of
+    /// the root is itself. A walk up that takes each jump that does not go too far, and the parent
     /// otherwise, is logarithmic.
     pub fn jump(&self, node: u32) -> u32 {
         self.node(node).jump
@@ -96,7 +96,7 @@ impl AncestorTree {
         self.node(node).depth
     }
 
-    /// The ancestor of a node at a depth; the node itself if it is no deeper. Logarithmic.
+    /// Returns the ancestor of a node at a depth; the node itself if it is no deeper. Logarithmic.
     pub fn ancestor(&self, mut node: u32, depth: u32) -> u32 {
         while self.depth(node) > depth {
             let n = self.node(node);
@@ -105,7 +105,7 @@ impl AncestorTree {
         node
     }
 
-    /// The deepest node that has both in its subtree. Logarithmic.
+    /// Returns the deepest node that has both in its subtree. Logarithmic.
     pub fn common(&self, a: u32, b: u32) -> u32 {
         if a == b {
             return a;

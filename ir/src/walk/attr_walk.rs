@@ -18,7 +18,7 @@ pub struct AttrWalk {
 }
 
 impl AttrWalk {
-    /// A walk over nothing.
+    /// Returns a walk over nothing.
     pub fn new() -> AttrWalk {
         AttrWalk::default()
     }

@@ -28,7 +28,8 @@ pub struct Components {
 const UNSEEN: u32 = u32::MAX;
 
 impl Components {
-    /// The components of a graph. Linear in vertices and edges, but for sorting the members of each component.
+    /// Returns the components of a graph. Linear in vertices and edges, but for sorting the members
+    /// of each component.
     pub fn of<'g>(vertices: usize, successors: impl Fn(u32) -> &'g [u32]) -> Components {
         let mut number = vec![UNSEEN; vertices];
         let mut low = vec![0u32; vertices];
@@ -100,17 +101,17 @@ impl Components {
         self.starts.push(self.members.len() as u32);
     }
 
-    /// How many components there are.
+    /// Returns how many components there are.
     pub fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Whether there is none, since there is no vertex.
+    /// Returns true if there is none, since there is no vertex.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The vertices of a component, in ascending order.
+    /// Returns the vertices of a component, in ascending order.
     ///
     /// # Panics
     /// If there is no component of that number.
@@ -118,12 +119,12 @@ impl Components {
         &self.members[self.starts[component] as usize..self.starts[component + 1] as usize]
     }
 
-    /// The components, each after those that it leads to.
+    /// Returns the components, each after those that it leads to.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &[u32]> + ExactSizeIterator {
         (0..self.len()).map(|c| self.members(c))
     }
 
-    /// The number of the component of a vertex; those that it leads to have smaller ones.
+    /// Returns the number of the component of a vertex; those that it leads to have smaller ones.
     ///
     /// # Panics
     /// If there is no such vertex.
@@ -131,7 +132,7 @@ impl Components {
         self.component[vertex as usize] as usize
     }
 
-    /// Whether a vertex can reach itself along an edge or more.
+    /// Returns true if a vertex can reach itself along an edge or more.
     ///
     /// # Panics
     /// If there is no such vertex.

@@ -27,7 +27,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// The counts of a module: sums over its functions, and the largest depth. Linear.
+    /// Returns the counts of a module: sums over its functions, and the largest depth. Linear.
     pub fn of_module(module: &Module) -> Counts {
         let mut counts = Counts::default();
         for (_, f) in module.functions() {
@@ -41,7 +41,7 @@ impl Counts {
         counts
     }
 
-    /// The counts of one body.
+    /// Returns the counts of one body.
     pub fn of_body(body: &Body) -> Counts {
         let mut counts = Counts::default();
         counts.add_body(body);

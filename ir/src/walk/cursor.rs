@@ -210,13 +210,13 @@ pub struct Cursor<R = Infallible> {
 }
 
 impl Cursor {
-    /// A walk of a whole body.
+    /// Returns a walk of a whole body.
     pub fn new(body: &Body) -> Cursor {
         Cursor::begin(body, body.root())
     }
 
-    /// A walk of what is under one expression. Takes time and room in proportion to that, not to
-    /// the body.
+    /// Returns a walk of what is under one expression. Takes time and room in proportion to that,
+    /// not to the body.
     pub fn at(body: &Body, root: ExprId) -> Cursor {
         Cursor::begin(body, root)
     }
@@ -242,13 +242,13 @@ impl<R: RegionSteps> Cursor<R> {
         cursor
     }
 
-    /// How many blocks and nodes are entered and not left.
+    /// Returns how many blocks and nodes are entered and not left.
     pub fn depth(&self) -> usize {
         self.stack.len()
     }
 
-    /// The innermost Let that the walk is at, or in whose value it is. Looks through what is
-    /// entered and not left.
+    /// Returns the innermost Let that the walk is at, or in whose value it is. Looks through what
+    /// is entered and not left.
     pub fn binding(&self) -> Option<ExprId> {
         self.stack.iter().rev().find_map(|frame| match frame {
             Frame::Block { at, next: InBlock::Value | InBlock::Bound | InBlock::Advance, .. } => Some(*at),
@@ -391,7 +391,8 @@ impl<R: RegionSteps> Cursor<R> {
         }
     }
 
-    /// The step for an expression in value, operand or tail position; `None` if a block was pushed.
+    /// Returns the step for an expression in value, operand or tail position; `None` if a block was
+    /// pushed.
     #[inline(always)]
     fn visit(&mut self, body: &Body, id: ExprId, kind: BlockKind) -> Option<Step<R>> {
         let expr = body.expr(id);

@@ -21,12 +21,12 @@ enum Kind<K> {
 }
 
 impl<K: EntityId> PartSet<K> {
-    /// An empty set for a part of an arena of `len` entries.
+    /// Returns an empty set for a part of an arena of `len` entries.
     pub fn of_part(len: usize) -> PartSet<K> {
         PartSet(Kind::Few { ids: FxHashSet::default(), most: len / 64 })
     }
 
-    /// An empty set for what may be all of an arena of `len` entries.
+    /// Returns an empty set for what may be all of an arena of `len` entries.
     pub fn of_whole(len: usize) -> PartSet<K> {
         PartSet(Kind::Many(IdSet::with_capacity(len)))
     }
@@ -40,7 +40,7 @@ impl<K: EntityId> PartSet<K> {
         }
     }
 
-    /// Whether it is in the set.
+    /// Returns true if it is in the set.
     #[inline(always)]
     pub fn contains(&self, id: K) -> bool {
         match &self.0 {

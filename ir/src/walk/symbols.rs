@@ -41,7 +41,7 @@ pub struct SymbolWalk {
 }
 
 impl SymbolWalk {
-    /// A walk that has met nothing.
+    /// Returns a walk that has met nothing.
     pub fn new() -> SymbolWalk {
         SymbolWalk::default()
     }

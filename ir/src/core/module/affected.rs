@@ -9,10 +9,12 @@ use crate::core::function::Function;
 use crate::ops::purity::{EffectScan, Purity, carries_functions};
 
 impl Module {
-    /// The functions of which the verifier may say something else than at [`Module::begin_edit`], in program order: those whose bodies or
-    /// heads were changed, those that were added, and those that call one of these that is impure, directly or through impure functions;
-    /// all, if a global or the attributes of the module changed. None without an edit. Linear in the number of functions; in the module,
-    /// if a function that was changed may be impure.
+    /// Returns the functions of which the verifier may say something else than at
+    /// [`Module::begin_edit`], in program order: those whose bodies or heads were changed, those
+    /// that were added, and those that call one of these that is impure, directly or through impure
+    /// functions; all, if a global or the attributes of the module changed. None without an edit.
+    /// Linear in the number of functions; in the module, if a function that was changed may be
+    /// impure.
     pub fn affected_functions(&self) -> Vec<FunctionKey> {
         let Some(edit) = self.edits.last() else { return Vec::new() };
         if self.cx.globals.has_changes() || edit.attrs != self.attrs || !edit.function_attrs.is_empty() {

@@ -13,7 +13,7 @@ use crate::tables::entry::Entry;
 use crate::walk::attr_walk::AttrWalk;
 use crate::walk::cursor::{Cursor, Step};
 
-/// The calls of functions, by the functions that they are in, in program order.
+/// Returns the calls of functions, by the functions that they are in, in program order.
 ///
 /// # Errors
 /// If one of the functions is used other than by calling it: its signature cannot change then.
@@ -147,7 +147,7 @@ struct Value {
     at: Option<ExprId>,
 }
 
-/// The calls of these leaves in a body.
+/// Returns the calls of these leaves in a body.
 fn calls_in(body: &Body, leaves: &FxHashSet<ExprId>) -> Result<Vec<ExprId>, Value> {
     let mut calls: Vec<ExprId> = Vec::new();
     // Right after a call is entered, its callee.

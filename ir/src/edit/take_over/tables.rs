@@ -134,13 +134,13 @@ impl<'a> TableMap<'a> {
         }
     }
 
-    /// A copy of a function with the ids of this module.
+    /// Returns a copy of a function with the ids of this module.
     pub(crate) fn function(&mut self, cx: &mut Context, source: &Function) -> Result<Function, TakeOverError> {
         self.parts_of(cx, source)?;
         Ok(self.translated(source))
     }
 
-    /// A copy of a function whose parts were taken over.
+    /// Returns a copy of a function whose parts were taken over.
     fn translated(&mut self, source: &Function) -> Function {
         let (mut function, _) = rebuild_function(source, &mut &self.ids);
         if !self.keeps_spans {
@@ -328,7 +328,7 @@ fn for_each_leaf(function: &Function, live: &[ExprId], mut each: impl FnMut(Entr
     }
 }
 
-/// The symbols that a body names, in the order of their nodes.
+/// Returns the symbols that a body names, in the order of their nodes.
 fn symbols_of(cx: &Context, body: &Body) -> Vec<SymbolId> {
     let mut symbols = Vec::new();
     let mut walk = SymbolWalk::new();
@@ -339,7 +339,8 @@ fn symbols_of(cx: &Context, body: &Body) -> Vec<SymbolId> {
     symbols
 }
 
-/// A number that functions with the same head and the same nodes under the same ids have in common.
+/// Returns a number that functions with the same head and the same nodes under the same ids have in
+/// common.
 fn fingerprint(function: &Function) -> u64 {
     let mut hasher = FxHasher::default();
     Head::of(function).hash(&mut hasher);
@@ -354,7 +355,7 @@ mod tests {
     use crate::core::expr::{Expr, LetFlags, VarFlags};
     use crate::ops::op::OpRegistry;
 
-    /// A function that returns a field of a pair, bound to a variable.
+    /// Returns a function that returns a field of a pair, bound to a variable.
     fn sample(cx: &mut Context, name: &str, index: u32, flags: VarFlags, ty: TypeId) -> Function {
         let unit = cx.types.unit();
         let pair = cx.types.tuple(&[unit, unit]);

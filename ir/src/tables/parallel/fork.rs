@@ -12,7 +12,7 @@ pub struct EndedFork {
 }
 
 impl EndedFork {
-    /// The fork, if it says something else than the function that it was made of.
+    /// Returns the fork, if it says something else than the function that it was made of.
     pub fn changed(&mut self) -> Option<&mut Function> {
         self.changed.as_deref_mut()
     }

@@ -130,7 +130,7 @@ impl<K, V> std::fmt::Debug for LayeredArena<K, V> {
 }
 
 impl<K: EntityId, V> LayeredArena<K, V> {
-    /// An empty arena.
+    /// Returns an empty arena.
     pub const fn new() -> Self {
         LayeredArena { layers: Layers { frozen: None, start: 0, own: Vec::new() }, key: PhantomData }
     }
@@ -143,18 +143,18 @@ impl<K: EntityId, V> LayeredArena<K, V> {
         id
     }
 
-    /// The number of entries.
+    /// Returns the number of entries.
     #[inline]
     pub fn len(&self) -> usize {
         self.layers.start + self.layers.own.len()
     }
 
-    /// Whether there is no entry.
+    /// Returns true if there is no entry.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The entry, if the id is of this arena.
+    /// Returns the entry, if the id is of this arena.
     #[inline]
     pub fn get(&self, id: K) -> Option<&V> {
         work::tick();
@@ -185,7 +185,7 @@ impl<K: EntityId, V> LayeredArena<K, V> {
         LayeredArena { layers: self.layers.take_own(), key: PhantomData }
     }
 
-    /// An entry that is not frozen, for writing.
+    /// Returns an entry that is not frozen, for writing.
     pub(crate) fn own_mut(&mut self, id: K) -> Option<&mut V> {
         work::tick();
         self.layers.own.get_mut(id.index().wrapping_sub(self.layers.start))
@@ -215,7 +215,7 @@ impl<K: EntityId, V> Index<K> for LayeredArena<K, V> {
     }
 }
 
-/// An entry of what was frozen.
+/// Returns an entry of what was frozen.
 ///
 /// # Panics
 /// If it has no such entry: the id is of another table.

@@ -137,8 +137,8 @@ impl Context {
         self.tables().into_iter().for_each(|table| table.thaw());
     }
 
-    /// An overlay: what is frozen, to be read and interned into on another thread. Takes constant
-    /// time if the tables are frozen and nothing was interned since. Another
+    /// Returns an overlay: what is frozen, to be read and interned into on another thread. Takes
+    /// constant time if the tables are frozen and nothing was interned since. Another
     /// [`clone`](Clone::clone) is no different, except that what analyses learnt from the
     /// signatures of these tables is known to hold under an overlay.
     ///
@@ -147,7 +147,7 @@ impl Context {
         Context { globals: self.globals.overlay(), ..self.clone() }
     }
 
-    /// Every table.
+    /// Returns every table.
     fn tables(&mut self) -> [&mut dyn Freeze; 11] {
         let Context { names, types, attrs, literals, ops, globals, function_attrs, scratch: _ } = self;
         let Types { types, dims, .. } = types;

@@ -8,10 +8,12 @@ use crate::tables::dtype::DType;
 pub const MAX_KNOWN_ELEMENTS: usize = 64;
 
 impl Types {
-    /// A tensor type that says what the elements of its tensors are, in row-major order: `?` where that is not known. The same type where it
-    /// cannot say that: if it is no tensor type of integers or `bool` (whose elements are 0 and 1) of constant extents, has another number of
-    /// elements or more than [`MAX_KNOWN_ELEMENTS`], or none is known. An element that is no number of the element type counts as unknown, and so does one that
-    /// is no constant where the elements are not `int64`, since it may not fit.
+    /// Returns a tensor type that says what the elements of its tensors are, in row-major order:
+    /// `?` where that is not known. The same type where it cannot say that: if it is no tensor type
+    /// of integers or `bool` (whose elements are 0 and 1) of constant extents, has another number
+    /// of elements or more than [`MAX_KNOWN_ELEMENTS`], or none is known. An element that is no
+    /// number of the element type counts as unknown, and so does one that is no constant where the
+    /// elements are not `int64`, since it may not fit.
     ///
     /// Cost: one loop.
     pub fn with_elements(&mut self, ty: TypeId, elements: &[DimId]) -> TypeId {
@@ -38,7 +40,8 @@ impl Types {
         self.intern(Type::Tensor(TensorType { dtype, shape, elements }))
     }
 
-    /// The number of elements of a tensor type that may say them: of integers or `bool`, of constant extents, and not too large.
+    /// Returns the number of elements of a tensor type that may say them: of integers or `bool`, of
+    /// constant extents, and not too large.
     ///
     /// Cost: one loop.
     pub fn element_count(&self, ty: TypeId) -> Option<usize> {
@@ -58,7 +61,7 @@ impl Types {
         self.as_tensor(ty)?.elements.as_deref()
     }
 
-    /// Whether a type says elements of a tensor, in the fields of tuples too.
+    /// Returns true if a type says elements of a tensor, in the fields of tuples too.
     ///
     /// Cost: one entry.
     #[inline]
@@ -66,7 +69,8 @@ impl Types {
         self.types.note(ty).elements
     }
 
-    /// The type that says no elements, but is the same otherwise. Functions in it stay as they are. Linear in the distinct types in it; an explicit stack.
+    /// Returns the type that says no elements, but is the same otherwise. Functions in it stay as
+    /// they are. Linear in the distinct types in it; an explicit stack.
     pub fn without_elements(&mut self, ty: TypeId) -> TypeId {
         let mut memo: rustc_hash::FxHashMap<TypeId, TypeId> = Default::default();
         let mut stack = vec![ty];

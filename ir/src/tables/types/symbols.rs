@@ -52,13 +52,14 @@ pub(super) enum Reach {
 }
 
 impl Types {
-    /// The type with free symbols replaced; `None` keeps a symbol.
+    /// Returns the type with free symbols replaced; `None` keeps a symbol.
     pub fn substitute(&mut self, id: TypeId, map: impl FnMut(SymbolId) -> Option<DimId>) -> TypeId {
         self.substitute_in(id, &mut SubstitutedParts::default(), map)
     }
 
-    /// The type with free symbols replaced, where `done` says what became of parts under the same
-    /// `map` already. Linear in the parts that `done` does not say, which it says afterwards.
+    /// Returns the type with free symbols replaced, where `done` says what became of parts under
+    /// the same `map` already. Linear in the parts that `done` does not say, which it says
+    /// afterwards.
     pub fn substitute_in(
         &mut self,
         id: TypeId,
