@@ -17,9 +17,9 @@ pub enum Attr {
     None,
     /// `true` or `false`
     Bool(bool),
-    /// An int64.
+    /// An int64 value.
     Int(i64),
-    /// A float64, by its bits.
+    /// A float64 value, by its bits.
     Float(u64),
     /// A string.
     Str(NameId),
@@ -42,7 +42,7 @@ pub enum Attr {
 }
 
 impl Attr {
-    /// Returns the items of a list.
+    /// Returns the items of a list; empty for other values.
     pub(crate) fn items(&self) -> &[AttrId] {
         match self {
             Attr::List(items) => items,
@@ -54,7 +54,7 @@ impl Attr {
 /// The attribute values of a module.
 #[derive(Clone)]
 pub struct AttrTable {
-    /// Values that have their one form.
+    /// Values in their one form.
     pub(crate) values: Interner<AttrId, Attr>,
     /// Named attributes, sorted by name, each name once.
     pub(crate) lists: Interner<AttrsId, Box<[(NameId, AttrId)]>>,
@@ -77,7 +77,7 @@ impl AttrTable {
         &self.values[id]
     }
 
-    /// Returns the list without attributes.
+    /// Returns the empty list of attributes.
     ///
     /// Cost: one entry.
     #[inline]
@@ -100,7 +100,7 @@ impl AttrTable {
         self.lists.len()
     }
 
-    /// Returns the number of values; the parts of a value have smaller indices than it.
+    /// Returns the number of values. The parts of a value have smaller indices than the value.
     ///
     /// Cost: one entry.
     pub fn len(&self) -> usize {
@@ -111,28 +111,29 @@ impl AttrTable {
         self.values.capacity_bytes() + self.lists.capacity_bytes()
     }
 
-    /// Returns true if there is no value.
+    /// Returns true if there are no values.
     ///
     /// Cost: one entry.
     pub fn is_empty(&self) -> bool {
         self.values.len() == 0
     }
 
-    /// Ids and values in the order in which they were made: the parts of a value come before it.
+    /// Returns ids and values in the order in which they were made. The parts of a value come
+    /// before it.
     ///
     /// Cost: one loop.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (AttrId, &Attr)> + ExactSizeIterator {
         self.values.iter()
     }
 
-    /// Takes the layers over what is frozen.
+    /// Takes the layers above the frozen ones.
     pub(crate) fn take_own(&mut self) -> AttrTable {
         AttrTable { values: self.values.take_own(), lists: self.lists.take_own(), empty: self.empty }
     }
 }
 
 impl Context {
-    /// Returns the id of an attribute value, brought to its one form.
+    /// Returns the id of an attribute value, after bringing the value to its one form.
     pub fn attr(&mut self, attr: Attr) -> AttrId {
         let attr = match attr {
             Attr::Literal(id) => {
@@ -172,7 +173,7 @@ impl Context {
         self.attr(Attr::Str(name))
     }
 
-    /// Returns a list of integers.
+    /// Returns an attribute that is a list of integers.
     ///
     /// Cost: one loop.
     pub fn ints_attr(&mut self, values: &[i64]) -> AttrId {
@@ -180,7 +181,8 @@ impl Context {
         self.attr(Attr::List(items))
     }
 
-    /// Returns the id of a list of named attributes; of two with one name the later counts.
+    /// Returns the id of a list of named attributes. If two have the same name, the later one
+    /// counts.
     pub fn attrs(&mut self, list: &[(NameId, AttrId)]) -> AttrsId {
         if list.is_empty() {
             return self.attrs.empty;
@@ -201,7 +203,7 @@ impl Context {
         self.attrs(&list)
     }
 
-    /// Returns the value of a named attribute of a list.
+    /// Returns the value of a named attribute of a list, if the list has it.
     ///
     /// Cost: one entry.
     pub fn find_attr(&self, attrs: AttrsId, name: &str) -> Option<AttrId> {
@@ -209,13 +211,14 @@ impl Context {
         list.iter().find(|&&(k, _)| self.names.get(k) == name).map(|&(_, v)| v)
     }
 
-    /// Returns true if a function with these attributes is primitive, a group of operators to be
-    /// compiled as one: it has the attribute [`PRIMITIVE`], and that is not 0, `false` or `none`.
+    /// Returns true if a function with these attributes is primitive, that is, a group of operators
+    /// to be compiled as one: if it has the attribute [`PRIMITIVE`] with a value other than 0,
+    /// `false` and `none`.
     ///
-    /// No pass optimises the block of a primitive function, which stays what it is by operators.
-    /// Its form does not: passes that establish a property of all functions (ToANormalForm,
-    /// LambdaLifting, ToNonDataflow) rewrite it too. InlineFunctions inlines it and into it, and
-    /// FuseOps compares it with the groups that it makes.
+    /// No pass optimises the block of a primitive function: its operators stay. Its form may
+    /// change: passes that establish a property of all functions (ToANormalForm, LambdaLifting,
+    /// ToNonDataflow) rewrite it too. InlineFunctions inlines it and into it, and FuseOps compares
+    /// it with the groups that it makes.
     ///
     /// Cost: one entry.
     #[inline]

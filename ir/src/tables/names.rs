@@ -10,19 +10,19 @@ use crate::core::entity::{EntityId, NameId};
 use crate::tables::parallel::layers::{Layer, Layers};
 use crate::work;
 
-/// The strings of a module, each stored once. Two names are equal just if their ids are.
+/// The strings of a module, each stored once. Two names are equal if and only if their ids are.
 #[derive(Clone, Default)]
 pub struct Names {
     pub(crate) layers: Layers<Strings>,
 }
 
-/// Strings one behind the other, found by content.
+/// Strings stored one after the other, found by content.
 #[derive(Clone, Default)]
 pub(crate) struct Strings {
     text: String,
-    /// Where each string ends in `text`; it starts where the one before it ends.
+    /// The end of each string in `text`; a string starts at the end of the one before it.
     ends: Vec<u32>,
-    /// By the hash of the string. What the table keeps of a hash beside an id is enough that a
+    /// Ids by the hash of the string. The part of the hash that the table stores is enough that a
     /// probe seldom reads the text of another string.
     table: HashTable<NameId>,
 }
@@ -39,7 +39,8 @@ impl Strings {
         self.text.capacity() + self.ends.capacity() * size_of::<u32>() + self.table.capacity() * size_of::<NameId>()
     }
 
-    /// `start` is the index of the first string of the layer.
+    /// Returns the id of a string of the layer. `start` is the index of the first string of the
+    /// layer.
     #[inline]
     fn find(&self, start: usize, hash: u64, s: &str) -> Option<NameId> {
         let (text, ends) = (&self.text, &self.ends);
@@ -94,7 +95,7 @@ impl Names {
         frozen.or_else(|| self.layers.own.find(self.layers.start, h, s))
     }
 
-    /// Returns the string.
+    /// Returns the string with an id.
     #[inline]
     pub fn get(&self, id: NameId) -> &str {
         work::tick();
@@ -114,7 +115,7 @@ impl Names {
         }
     }
 
-    /// Makes room for so many strings.
+    /// Makes room for `strings` more strings.
     pub(crate) fn reserve(&mut self, strings: usize) {
         let start = self.layers.start;
         self.layers.own.ends.reserve(strings);
@@ -122,7 +123,7 @@ impl Names {
         self.layers.own.table.reserve(strings, |id| hash(slice(text, ends, id.index() - start)));
     }
 
-    /// Gives up room that appending did not need, but for a little.
+    /// Frees most of the room that appending did not use.
     pub(crate) fn shrink(&mut self) {
         let Strings { text, ends, .. } = &mut self.layers.own;
         if text.len() + text.len() / 8 < text.capacity() {
@@ -138,17 +139,17 @@ impl Names {
         self.layers.start + self.layers.own.ends.len()
     }
 
-    /// Bytes held, frozen ones included.
+    /// Returns the number of bytes held, frozen layers included.
     pub(crate) fn capacity_bytes(&self) -> usize {
         self.layers.own.capacity_bytes() + self.layers.frozen.as_ref().map_or(0, |frozen| frozen.capacity_bytes())
     }
 
-    /// Returns true if there is none.
+    /// Returns true if there are no strings.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Ids and strings of the layer over what is frozen.
+    /// Returns ids and strings of the layer above the frozen one.
     pub(crate) fn own(&self) -> impl Iterator<Item = (NameId, &str)> {
         let Strings { text, ends, .. } = &self.layers.own;
         (0..ends.len()).map(move |i| (NameId::from_index(self.layers.start + i), slice(text, ends, i)))
