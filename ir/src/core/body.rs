@@ -401,8 +401,8 @@ impl Body {
             + (self.types.capacity() + self.spans.capacity() + self.operands.capacity()) * 4
     }
 
-    /// Returns the generation of the body, which goes up with each compaction and replacement. An id
-    /// is valid in the generation in which it was obtained.
+    /// Returns the generation of the body, which goes up with each compaction and replacement. An
+    /// id is valid in the generation in which it was obtained.
     ///
     /// Cost: one node.
     pub fn generation(&self) -> u32 {

@@ -179,7 +179,6 @@ pub fn change_signature(
 /// a Let binds by then is not a parameter) or is the only one to bind a symbol that the function
 /// names, if an argument cannot be made, or if an expression does not fit together any more. The
 /// module is then as it was.
-/// was.
 pub fn change_signatures(
     module: &mut Module,
     changes: Vec<(FunctionKey, SignatureChange<'_>)>,

@@ -1,16 +1,16 @@
-//! How much there is of a program.
+//! Counts of the parts of a program.
 
 use crate::core::body::Body;
 use crate::core::expr::Expr;
 use crate::core::module::Module;
 use crate::walk::cursor::{Cursor, Step};
 
-/// Counts of what a program consists of; nodes that nothing links to do not count.
+/// The counts of the parts of a program, without unreachable nodes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Functions with a body.
     pub functions: usize,
-    /// Functions declared without one.
+    /// Functions declared without a body.
     pub declarations: usize,
     /// Lets.
     pub bindings: usize,
