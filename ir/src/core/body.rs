@@ -34,10 +34,9 @@ const NO_SPAN: u32 = u32::MAX;
 
 /// The expressions of one function.
 ///
-/// Nodes are only ever appended, and links overwritten; both go through the methods here, which
-/// note what they overwrite while a journal is open ([`Body::begin_journal`]), so that an edit can
-/// be taken back. Nodes that nothing links to any more stay until
-/// [`compact`](crate::compact::compact_body).
+/// Nodes are only appended and overwritten, with the methods here. While a journal is open
+/// ([`Body::begin_journal`]), these record the previous contents, so that an edit can be rolled
+/// back. Unreachable nodes stay until [`compact`](crate::compact::compact_body).
 #[derive(Clone)]
 pub struct Body {
     exprs: Arena<ExprId, Expr>,

@@ -127,7 +127,7 @@ impl Function {
         self.ret.unwrap_or_else(|| self.body.type_of(self.body.root()))
     }
 
-    /// Returns the result type, if it is known: a declaration has one only if it is annotated.
+    /// Returns the result type, if it is known: that of a declaration is known only if annotated.
     pub(crate) fn known_result_type(&self) -> Option<TypeId> {
         if self.is_definition() { Some(self.result_type()) } else { self.ret }
     }

@@ -1,4 +1,4 @@
-//! Invariants: properties of the form of a whole module, which phases establish.
+//! Invariants: properties of the form of a whole module, with which phases begin.
 
 use crate::core::body::Body;
 use crate::core::expr::Expr;

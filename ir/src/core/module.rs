@@ -252,7 +252,7 @@ impl Module {
     /// Adds a function at the end of the program, named by `global`.
     ///
     /// # Errors
-    /// Returns the function if the name has one already.
+    /// Returns `function` in the error if the name has a function already.
     pub fn add(&mut self, global: GlobalId, mut function: Function) -> Result<FunctionKey, Box<Function>> {
         if self.cx.globals.get(global).target != GlobalTarget::Missing {
             return Err(Box::new(function));
@@ -279,7 +279,7 @@ impl Module {
     /// Cost: linear in the text.
     ///
     /// # Errors
-    /// Returns the function if the name has one already.
+    /// Returns `function` in the error if the name has a function already.
     pub fn add_named(&mut self, name: &str, function: Function) -> Result<FunctionKey, Box<Function>> {
         let global = self.cx.global(name);
         let signature = function.signature(&mut self.cx, function.result_type());
@@ -328,7 +328,8 @@ impl Module {
         }
     }
 
-    /// Renames a global. Returns false, and does nothing, if another global has the name.
+    /// Renames a global and returns true. Returns false, and does nothing, if another global has
+    /// the name.
     ///
     /// Cost: linear in the text.
     pub fn rename(&mut self, global: GlobalId, name: NameId) -> bool {
@@ -426,8 +427,8 @@ impl Module {
         changed
     }
 
-    /// Returns true if anything was changed since [`Module::begin_edit`], as [`Module::commit`]
-    /// would. False without an edit.
+    /// Returns true if anything was changed since [`Module::begin_edit`], in which case
+    /// [`Module::commit`] would return true. False without an edit.
     pub fn has_changes(&self) -> bool {
         let Some(edit) = self.edits.last() else { return false };
         self.cx.globals.has_changes()

@@ -34,8 +34,8 @@ use calls::{by_attr, outdated_function_attrs};
 /// The number of rounds after which the types of mutually recursive functions count as unsettled.
 const MOST_ROUNDS: usize = 64;
 
-/// Makes the argument for a new parameter in a call: an atom that is visible there. It is passed an
-/// editor of the calling function, and the call.
+/// A function that makes the argument for a new parameter in a call: an atom that is visible there.
+/// It is passed an editor of the calling function, and the call.
 type Argument<'a> = dyn FnMut(&mut Editor<'_>, ExprId) -> Result<ExprId, TypeError> + 'a;
 
 /// A new parameter of a function, with the arguments that its calls pass.
@@ -408,7 +408,7 @@ fn first_use(body: &Body, vars: &FxHashSet<VarId>) -> Option<(VarId, Option<Expr
 
 // ---- Types ----
 
-/// Rewrites a block whose type the stated result type does not accept.
+/// A function that rewrites a block whose type the stated result type does not accept.
 type Fit<'a> = dyn FnMut(&mut Context, &mut Body, TypeId) + 'a;
 
 /// Sets the signatures of functions, and types the functions that use them again, and the calls

@@ -18,37 +18,40 @@ use crate::tables::dtype::DType;
 use crate::tables::literal::Literal;
 use crate::tables::parallel::layers::{Layer, Layers};
 
-/// Returns the type of a call's result, from the types (and constant values) of its operands.
+/// A rule that returns the type of a call's result, from the types (and constant values) of its
+/// operands.
 pub type TypeRule = fn(&mut TypeCall<'_>) -> Result<TypeId, TypeError>;
 
-/// Returns the purity of the opaque operator with a name.
+/// A function that returns the purity of the opaque operator with a name.
 pub type OpaquePurity = fn(&str) -> OpPurity;
 
-/// Returns the results of a call if they follow from the types of its operands; `None` if they do
-/// not. An operand need not be a constant.
+/// A rule that returns the results of a call if they follow from the types of its operands; `None`
+/// if they do not. An operand need not be a constant.
 pub type KnownByType = fn(&mut TypeCall<'_>) -> Option<Vec<Literal>>;
 
-/// Returns the elements of the results of a call, as far as they are known: for each result (the
-/// fields, if the type of the call, which is the second argument, is a tuple) in row-major order.
-/// `?` is an unknown element; a result without known elements has an empty list. The rule is called
-/// only for small tensors of integers and `bool`. Its answer is passed to
+/// A rule that returns the elements of the results of a call, as far as they are known: for each
+/// result (the fields, if the type of the call, which is the second argument, is a tuple) in
+/// row-major order. `?` is an unknown element; a result without known elements has an empty list.
+/// The rule is called only for small tensors of integers and `bool`. Its answer is passed to
 /// [`Types::with_elements`](crate::Types::with_elements).
 pub type ElementsRule = fn(&mut TypeCall<'_>, TypeId) -> Option<Vec<Vec<DimId>>>;
 
-/// Returns the fusion pattern of a call from its attributes, for operators whose calls differ.
+/// A rule that returns the fusion pattern of a call from its attributes, for operators whose calls
+/// differ.
 pub type FusionRule = fn(&AttrReader<'_>) -> FusionPattern;
 
-/// Returns the results of a call on constants: one, or the fields of the tuple that the operator
-/// returns.
+/// A kernel, which returns the results of a call on constants: one, or the fields of the tuple that
+/// the operator returns.
 pub type Kernel = fn(&KernelCall<'_>) -> Result<Vec<Literal>, KernelError>;
 
-/// Returns an upper bound of the bytes that all results of a call take in full; `usize::MAX` if it
-/// overflows. It depends on the operands, not on the type of the call, and is cheap compared with
-/// the kernel.
+/// A rule that returns an upper bound of the bytes that all results of a call take in full;
+/// `usize::MAX` if it overflows. The bound depends on the operands, not on the type of the call,
+/// and is cheap to compute compared with the kernel.
 pub type SizeBound = fn(&KernelCall<'_>) -> usize;
 
-/// Returns the approximate number of steps of the kernel for a call: elements that it reads, writes
-/// or computes with. It saturates, and is cheap compared with the kernel.
+/// A rule that returns the approximate number of steps of the kernel for a call: elements that it
+/// reads, writes or computes with. The number saturates, and is cheap to compute compared with the
+/// kernel.
 pub type StepsRule = fn(&KernelCall<'_>) -> u64;
 
 /// An operand as type rules see it.

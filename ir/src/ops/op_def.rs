@@ -24,16 +24,17 @@ pub struct OpDef {
     pub arity: Arity,
     /// The attributes.
     pub attrs: Cow<'static, [AttrDef]>,
-    /// Returns the type of the result.
+    /// The rule for the type of the result.
     pub infer: TypeRule,
     /// The purity: impure if the evaluation can be observed.
     pub purity: OpPurity,
     /// The treatment by FuseOps.
     pub fusion: FusionPattern,
-    /// Returns the treatment of a call by FuseOps, if it depends on the attributes; see
+    /// The rule for the treatment of a call by FuseOps, if it depends on the attributes; see
     /// [`OpDef::fusion_of`].
     pub fusion_rule: Option<FusionRule>,
-    /// Evaluates the operator on constants; `None` for an operator that only compiled code can run.
+    /// The kernel, which evaluates the operator on constants; `None` for an operator that only
+    /// compiled code can run.
     pub kernel: Option<Kernel>,
     /// True if the two operands may be exchanged without changing a bit of the result.
     pub commutative: bool,
@@ -50,14 +51,15 @@ pub struct OpDef {
     /// An upper bound of the size of the results, for an operator whose type rule does not
     /// determine it even for constants.
     pub size_bound: Option<SizeBound>,
-    /// Counts the steps of the kernel, for operators that compute more, or less, than they read and
-    /// write; see [`KernelCall::steps`].
+    /// The rule for the number of steps of the kernel, for operators that compute more, or less,
+    /// than they read and write; see [`KernelCall::steps`].
     pub steps: Option<StepsRule>,
     /// The operands on which all results are splats, whatever their size.
     pub splat: Splat,
-    /// Returns the known elements of the results, for an operator with which shapes are computed.
+    /// The rule for the known elements of the results, for an operator with which shapes are
+    /// computed.
     pub elements: Option<ElementsRule>,
-    /// Returns the results if they follow from the types of the operands, be the operands constants
+    /// The rule for results that follow from the types of the operands, be the operands constants
     /// or not.
     pub known_by_type: Option<KnownByType>,
 }

@@ -21,13 +21,13 @@ macro_rules! dtypes {
                 match self { $(DType::$variant => $name,)* }
             }
 
-            /// The number of bits of one stored element; 0 for `string`, whose elements have no
-            /// fixed size.
+            /// Returns the number of bits of a stored element; 0 for `string`, whose elements have
+            /// no fixed size.
             pub const fn bits(self) -> usize {
                 match self { $(DType::$variant => $bits,)* }
             }
 
-            /// The family of numbers that it belongs to.
+            /// Returns the family of numbers that the element type belongs to.
             pub const fn class(self) -> DTypeClass {
                 match self { $(DType::$variant => DTypeClass::$class,)* }
             }
