@@ -10,7 +10,7 @@ use crate::core::entity::{AttrsId, ExprId, GlobalId};
 use crate::core::function::{Function, FunctionKind};
 use crate::core::module::Module;
 
-/// Determines if the metadata of tools in `#[…]` counts.
+/// The policy for the metadata of tools in `#[…]`.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum MetaPolicy {
     /// The metadata does not count.
@@ -23,7 +23,7 @@ pub enum MetaPolicy {
 /// The properties that count when modules are compared.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct AlphaOptions {
-    /// Determines if the metadata of tools counts.
+    /// The policy for the metadata of tools.
     pub meta: MetaPolicy,
 }
 

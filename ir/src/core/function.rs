@@ -24,7 +24,7 @@ pub struct Function {
     pub meta: AttrsId,
     /// Parameters and expressions. A declaration has parameters only.
     pub body: Body,
-    /// Tells a function with a body from a declaration.
+    /// The kind: a definition with a body, or a declaration.
     pub kind: FunctionKind,
     /// The byte offset of the definition in the source.
     pub span: Option<u32>,
@@ -40,7 +40,7 @@ pub enum Visibility {
     Private,
 }
 
-/// Tells a function with a body from a declaration.
+/// The kind of a function: a definition with a body, or a declaration.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum FunctionKind {
     /// `def`

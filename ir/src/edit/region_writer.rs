@@ -4,7 +4,7 @@ use crate::core::body::Body;
 use crate::core::entity::ExprId;
 use crate::core::expr::{Expr, LetFlags, VarFlags, VarId};
 
-/// Determines the flags of the Lets of a chain, from its first to its last.
+/// A writer of the flags of the Lets of a chain, from its first to its last.
 ///
 /// Code that builds a chain calls [`begin`](RegionWriter::begin) and [`end`](RegionWriter::end)
 /// around each region. Code that rewrites a chain calls [`follow`](RegionWriter::follow) at each

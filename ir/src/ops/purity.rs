@@ -372,7 +372,7 @@ fn is_function(attr: &Attr) -> bool {
     matches!(attr, Attr::Global(_) | Attr::Function(_))
 }
 
-/// Tells in one scan of an arena if a body only calls operators whose rows state that they are
+/// A check, by one scan of an arena, if a body only calls operators whose rows state that they are
 /// pure.
 #[derive(Copy, Clone)]
 pub struct EffectScan<'a> {
