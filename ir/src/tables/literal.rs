@@ -172,7 +172,8 @@ impl Literal {
         Literal::from_bytes(T::DTYPE, shape, Bytes::from(bytes))
     }
 
-    /// Returns a tensor of little-endian, row-major bytes, which are shared, not copied.
+    /// Returns a tensor of little-endian, row-major bytes. They are shared, not copied, unless they
+    /// are stored in another form (splats, 4-bit elements, and `bool` bytes other than 0 and 1).
     ///
     /// Cost: one loop.
     ///

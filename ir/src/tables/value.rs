@@ -76,7 +76,7 @@ impl Number {
     }
 
     /// Returns the rank-0 tensor of an element type with this value; `None` if the element type
-    /// cannot represent it.
+    /// cannot represent it. A float is rounded to the nearest number of the element type.
     pub fn scalar(self, dtype: DType) -> Option<Literal> {
         let splat = |bytes: &[u8]| Literal::splat_bytes(dtype, &[], bytes);
         let literal = match (self, dtype.class()) {
@@ -105,8 +105,8 @@ fn nearest(wanted: f64, dtype: DType) -> (f64, u64) {
 }
 
 impl Literal {
-    /// Returns true if all elements are this number, whatever their type: `1.0` equals the integer
-    /// 1. A boolean equals only itself, and the sign of a zero counts.
+    /// Returns true if all elements are this number, whatever their type: the number `1.0` equals
+    /// the integer `1`. A boolean equals only itself, and the sign of a zero counts.
     ///
     /// ```
     /// use anfora_ir::Literal;
