@@ -15,9 +15,9 @@
 //!    A variable that is visible only in its region is bound in a region and used in that same
 //!    region. A region ends at the next Let that starts a region or is in none, or at the tail of
 //!    the block.
-//! 7. *Contents of regions.* Nothing that is evaluated in a region, including blocks as values, is
-//!    an If or has an observable effect. Defining a `fn` in a region evaluates nothing of its
-//!    block, so the block may contain both, and has regions of its own.
+//! 7. *What regions hold.* Nothing that is evaluated in a region, including blocks as values, is an
+//!    If or has an observable effect. Defining a `fn` in a region evaluates nothing of its block,
+//!    so the block may contain both, and has regions of its own.
 //! 8. *Sharing and effects.* An expression with an observable effect is evaluated at one place: a
 //!    shared node is pure.
 //! 9. *Calls.* The number of operands and the attributes agree with the operator's row. The

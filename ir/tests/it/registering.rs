@@ -1,4 +1,4 @@
-//! What a registry takes, and that programs with whatever it takes can be read back.
+//! What a registry accepts, and that programs over any accepted operator parse back.
 
 use std::sync::Arc;
 
