@@ -95,7 +95,7 @@ fn render(
             }
             _ => Vec::new(),
         };
-        // If no line shows the binding, the title names it.
+        // If no line shows the function or binding, the title names them.
         let is_shown = match printed.get(&i) {
             Some(line) => !line.is_head || d.binding.is_none(),
             None => !shown.is_empty(),

@@ -271,7 +271,7 @@ pub(crate) fn is_word(name: &str) -> bool {
     bytes.next().is_some_and(|b| CLASS[b as usize] & WORD_START != 0) && bytes.all(|b| CLASS[b as usize] & WORD != 0)
 }
 
-/// Reads tokens one after the other.
+/// The lexer: reads the tokens of a text one after the other.
 #[derive(Copy, Clone)]
 pub(crate) struct Lexer<'s> {
     bytes: &'s [u8],

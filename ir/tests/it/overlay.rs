@@ -85,7 +85,7 @@ fn edit(cx: &mut Context, f: &mut Function, i: usize) {
     let result = cx.types.tuple(&[any, generic]);
     let tail = body.push(Expr::Tuple(list), result, None);
     let root = body.push(Expr::Let { var, value: call, body: tail, flags: Default::default() }, any, None);
-    // Earlier entries are overwritten too, some of them twice.
+    // The type, the meta and the root are overwritten too, the type twice.
     body.set_type(x, pair);
     body.set_type(x, tensor);
     body.set_meta(x, Some(attrs));

@@ -1,4 +1,4 @@
-//! Which functions and expressions have observable effects.
+//! Observable effects of functions and expressions.
 
 use crate::tiny;
 use crate::tiny::{Shape, add_deep, deep, module, vector};

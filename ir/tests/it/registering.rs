@@ -1,4 +1,4 @@
-//! What a registry accepts, and that programs over any accepted operator parse back.
+//! Operators that a registry accepts. Programs with any of them parse back from their text.
 
 use std::sync::Arc;
 

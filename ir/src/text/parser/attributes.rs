@@ -107,7 +107,7 @@ impl Parser<'_, '_> {
     }
 
     /// Returns true if the `fn` here begins a function and not a type, judged by what follows the
-    /// parenthesis. A `fn()` counts as a type.
+    /// parenthesis. A `fn()` with a result type after it counts as a type.
     fn at_function_attr(&self) -> bool {
         let mut ahead = self.lexer;
         if ahead.next().kind != Kind::LParen {

@@ -21,7 +21,7 @@ use crate::tables::literal::Literal;
 use crate::tables::value::AttrValue;
 use crate::text::lexer::Kind;
 
-/// An expression with holes: one side of a rule. It belongs to no module.
+/// An expression with holes: one side of a rewrite rule. It belongs to no module.
 ///
 /// The nodes are stored in one list: the parts of a node before it, the root last.
 #[derive(Clone, Debug, Default)]

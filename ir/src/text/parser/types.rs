@@ -285,7 +285,8 @@ impl Parser<'_, '_> {
         Ok(element)
     }
 
-    /// Returns the type with these elements, or reports an error if it cannot have them.
+    /// Returns the type with these elements. If it cannot have them, reports an error and returns
+    /// the type without them.
     fn type_with_elements(&mut self, ty: TypeId, elements: &[DimId], place: Place) -> TypeId {
         let with = self.cx.types.with_elements(ty, elements);
         let unknown = self.cx.types.dims.unknown();

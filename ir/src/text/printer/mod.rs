@@ -72,7 +72,8 @@ pub enum PrintLiterals {
     },
 }
 
-/// Prints a module. Parsing the text gives a module that is alpha-equal to it, and prints the same.
+/// Prints a module. Parsing the text gives a module that is alpha-equal to it and prints the same
+/// text.
 ///
 /// # Errors
 /// If `sink` returns an error.

@@ -40,7 +40,8 @@ pub(super) struct Labels {
 pub(super) struct NameUses {
     entries: Vec<u64>,
     scopes: u32,
-    /// The overwritten entries of enclosing scopes, while an inner scope is open.
+    /// The overwritten entries of enclosing scopes. `open` has the length of the log at the start
+    /// of each open inner scope.
     log: Vec<(u32, u64)>,
     open: Vec<usize>,
     text: String,

@@ -13,7 +13,7 @@ const DEEPEST: u32 = 32;
 
 const SPACES: &[u8; 2 * DEEPEST as usize] = &[b' '; 2 * DEEPEST as usize];
 
-/// Collects text and hands it on in chunks.
+/// A buffer that collects text and hands it on in chunks.
 pub(super) struct Output<'w> {
     buffer: Vec<u8>,
     sink: &'w mut dyn fmt::Write,

@@ -1,4 +1,4 @@
-//! The rules of well-formed programs, each with programs that break just it.
+//! The rules of well-formed programs, each with programs that break only that rule.
 
 mod ids_and_links;
 mod modules;
