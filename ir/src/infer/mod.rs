@@ -174,7 +174,8 @@ fn without_elements(cx: &mut Context, operand: Operand) -> Operand {
     Operand { ty: cx.types.without_elements(operand.ty), literal, ..operand }
 }
 
-/// Returns the type of a call, with the elements of the results that the operator's rule knows.
+/// Returns the type of a call, with the elements of its results as far as the operator's rule knows
+/// them.
 #[inline(never)]
 fn with_elements(call: &mut TypeCall<'_>, rule: ElementsRule, ty: TypeId) -> TypeId {
     let may_say = |cx: &Context, ty| cx.types.element_count(ty).is_some_and(|n| n > 0);

@@ -118,7 +118,7 @@ fn read_module(
     Err(Diagnostics::in_source(diagnostics, Some(source)))
 }
 
-/// Reads a type. A name in a dimension that no function type binds becomes a new symbol.
+/// Reads a type. Each name in a dimension that no function type binds becomes a new symbol.
 ///
 /// # Errors
 /// If the text is not a type.

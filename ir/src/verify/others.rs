@@ -80,8 +80,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// Returns the symbols in the types that a checked function binds, with the numbers of these
-    /// functions, in order of appearance.
+    /// Returns those symbols in the types that checked functions bind, each with the number of the
+    /// function that binds it, in order of appearance.
     fn owned_among(&self, types: impl Iterator<Item = TypeId>, seen: &mut SymbolWalk) -> Vec<(SymbolId, usize)> {
         let cx = &self.module.cx;
         let mut owned = Vec::new();

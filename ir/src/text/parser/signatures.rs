@@ -56,13 +56,14 @@ pub(super) struct Recursive {
 }
 
 impl Parser<'_, '_> {
-    /// Begins a `fn` expression: reads up to its signature.
+    /// Begins a `fn` expression: reads up to the attributes of its signature.
     pub(super) fn lambda(&mut self, start: u32, recursive: Option<Recursive>) -> Parsed<State> {
         self.next();
         self.begin_signature(HeadKind::Lambda { recursive, lambda: None }, start)
     }
 
-    /// Begins a `fn` that is an attribute value, a closed function: reads up to its signature.
+    /// Begins a `fn` that is an attribute value, a closed function: reads up to the attributes of
+    /// its signature.
     pub(super) fn function_attr(&mut self) -> Parsed<State> {
         let start = self.tok.start();
         self.next();
@@ -70,7 +71,7 @@ impl Parser<'_, '_> {
         self.begin_signature(HeadKind::FunctionAttr(Box::new(around)), start)
     }
 
-    /// Begins a `def` or `declare`: reads up to its signature.
+    /// Begins a `def` or `declare`: reads up to the attributes of its signature.
     pub(super) fn function_item(&mut self) -> Parsed<State> {
         let start = self.tok.start();
         let definition = self.tok.kind == Kind::Def;

@@ -173,7 +173,8 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Reads the `fn` that is the value of a `let`, up to its block, which may name the variable.
+    /// Begins the `fn` that is the value of a `let`: makes the variable, which the block of the
+    /// `fn` may name, and reads up to the attributes of the signature.
     fn let_function(&mut self, mut head: LetHead) -> Parsed<State> {
         let flags = self.let_var_flags();
         let ty = head.annotation.unwrap_or(self.cx.types.error());
