@@ -22,8 +22,8 @@ const SMALL: u32 = 8;
 /// The deepest nesting in the text.
 const DEEPEST: u32 = 32;
 
-/// A type with more nodes is not written if it names symbols of a function, so that it and its
-/// parts can have no alias.
+/// A type with more nodes is not written if it names symbols of a function, so that it can have no
+/// alias.
 const LARGEST: u32 = 1 << 20;
 
 /// The numbers of the aliases.
