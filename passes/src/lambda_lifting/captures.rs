@@ -16,7 +16,7 @@ use anfora_ir::{
 use anfora_manager::PassError;
 use anfora_visit::{Binding, Link, RewriteError};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::match_cast::cast_type;
 
@@ -471,9 +471,7 @@ impl<'a, 'b> Finder<'a, 'b> {
     #[inline]
     fn mention_type(&mut self, ty: TypeId) {
         if self.is_symbolic && self.here != HOST && self.cx.types.is_symbolic(ty) {
-            let mut found: SmallVec<[SymbolId; 4]> = SmallVec::new();
-            self.seen.in_type(self.cx, ty, |symbol| found.push(symbol));
-            self.mention(found);
+            self.mention_types(smallvec![ty]);
         }
     }
 
@@ -481,28 +479,36 @@ impl<'a, 'b> Finder<'a, 'b> {
         if self.is_symbolic && self.here != HOST {
             let mut found: SmallVec<[SymbolId; 4]> = SmallVec::new();
             self.seen.in_attrs(self.cx, attrs, |symbol| found.push(symbol));
-            self.mention(found);
+            let mut types = self.mention(found);
+            types.reverse();
+            self.mention_types(types);
         }
     }
 
-    /// Notes symbols, and those in the types of what binds them, with the present lambda and those
-    /// around it, up to the one that binds them.
-    fn mention(&mut self, mut symbols: SmallVec<[SymbolId; 4]>) {
-        let mut types: SmallVec<[TypeId; 4]> = SmallVec::new();
-        loop {
-            for symbol in symbols.drain(..) {
-                let Some(&binder) = self.bound.get(&symbol) else { continue };
-                let mut g = self.here;
-                while g != binder.owner && self.name_symbol(g, symbol, binder) {
-                    g = self.lambdas[g as usize].parent;
-                }
-                if g != self.here {
-                    types.push(self.body.ty(binder.var.expr()));
-                }
-            }
-            let Some(ty) = types.pop() else { return };
-            self.seen.in_type(self.cx, ty, |symbol| symbols.push(symbol));
+    /// Notes the symbols of types, of the last one first, and those in the types of what binds them.
+    fn mention_types(&mut self, mut types: SmallVec<[TypeId; 4]>) {
+        while let Some(ty) = types.pop() {
+            let mut found: SmallVec<[SymbolId; 4]> = SmallVec::new();
+            self.seen.in_type(self.cx, ty, |symbol| found.push(symbol));
+            types.extend(self.mention(found));
         }
+    }
+
+    /// Notes symbols with the present lambda and those around it, up to the one that binds them.
+    /// Returns the types of what binds them.
+    fn mention(&mut self, symbols: SmallVec<[SymbolId; 4]>) -> SmallVec<[TypeId; 4]> {
+        let mut types = SmallVec::new();
+        for symbol in symbols {
+            let Some(&binder) = self.bound.get(&symbol) else { continue };
+            let mut g = self.here;
+            while g != binder.owner && self.name_symbol(g, symbol, binder) {
+                g = self.lambdas[g as usize].parent;
+            }
+            if g != self.here {
+                types.push(self.body.ty(binder.var.expr()));
+            }
+        }
+        types
     }
 
     /// Notes a symbol that a lambda names and does not bind. Returns true if that is new.

@@ -68,6 +68,16 @@ impl<'m> Captures<'m> {
         }
     }
 
+    /// Returns the nodes that were captured, with those of lists.
+    pub(crate) fn nodes<'a>(&'a self, body: &'a Body) -> impl Iterator<Item = ExprId> + 'a {
+        let nodes = self.found.iter().flat_map(|found| match found {
+            Found::One(id) => std::slice::from_ref(id),
+            &Found::Tail(id, from) => tail(body, id, from),
+            Found::Nothing | Found::Attr(_) => &[],
+        });
+        nodes.copied()
+    }
+
     fn found(&self, name: &str) -> Option<&'m Found> {
         self.found.get(self.names.iter().position(|n| *n.name == *name)?)
     }

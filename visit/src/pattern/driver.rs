@@ -6,6 +6,7 @@ use anfora_ir::{
     Body, Context, Cursor, Editor, EntityId, Expr, ExprId, IdSet, Retype, SharedEdits, Step, TypeId, VarFlags, VarId,
     infer_expr,
 };
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use crate::analysis::Definition;
@@ -13,6 +14,7 @@ use crate::chain::{insert_before, pass_on_output, set_var_flags, unlink_let};
 use crate::error::{RewriteError, check_type};
 use crate::link::{Binding, Link};
 use crate::pattern::captures::Captures;
+use crate::pattern::compile::Compiled;
 use crate::pattern::error::Refused;
 use crate::pattern::facts::{Facts, is_primitive};
 use crate::pattern::glance::Glance;
@@ -402,7 +404,7 @@ impl Driver<'_, '_> {
                 continue;
             }
             let rule = || name.to_string();
-            let ready = self.prepare(node, new, mark);
+            let ready = self.prepare(pattern, node, new, mark);
             let Some(new) = ready.map_err(|error| PatternRewriteError::Illegal { rule: rule(), error })? else {
                 self.counts[number].declined += 1;
                 continue;
@@ -448,7 +450,13 @@ impl Driver<'_, '_> {
 
     /// Checks what is to replace a node, and takes it apart. Returns `None` if it is the node
     /// itself. Overwrites nothing that is part of the program.
-    fn prepare(&mut self, node: ExprId, new: ExprId, mark: usize) -> Result<Option<ExprId>, IllegalEdit> {
+    fn prepare(
+        &mut self,
+        pattern: &Compiled,
+        node: ExprId,
+        new: ExprId,
+        mark: usize,
+    ) -> Result<Option<ExprId>, IllegalEdit> {
         let (body, facts) = (&*self.editor.body, &self.facts);
         if facts.is_anf {
             let parts = New { from: mark, start: mark, root: node, scopes: &[] };
@@ -474,7 +482,15 @@ impl Driver<'_, '_> {
         if new.index() < mark && body.expr(new).binds() {
             return Err(IllegalEdit::Elsewhere);
         }
-        share_parts(self.editor.cx, body, &mut self.facts, node, new, mark)?;
+        let mut shared = share_parts(self.editor.cx, body, &mut self.facts, node, new, mark)?;
+        if !shared.is_empty() {
+            // What was captured was found below the node, which is no part of it.
+            let captured: FxHashSet<ExprId> = self.search.captures(pattern).nodes(body).collect();
+            shared.retain(|part| !captured.contains(part));
+        }
+        if has_part(body, &self.facts, shared, node) {
+            return Err(IllegalEdit::Cyclic);
+        }
         if body.expr(new).binds() && self.facts.def_use.use_count(node) > 1 {
             return Err(IllegalEdit::Shared);
         }
@@ -671,7 +687,7 @@ impl Driver<'_, '_> {
 }
 
 /// Checks the parts of a replacement in a graph: what is new of it, and what of the program it
-/// shares. Shared parts are evaluated where `node` is, too.
+/// shares. Shared parts are evaluated where `node` is, too. Returns the shared parts.
 fn share_parts(
     cx: &Context,
     body: &Body,
@@ -679,7 +695,7 @@ fn share_parts(
     node: ExprId,
     new: ExprId,
     mark: usize,
-) -> Result<(), IllegalEdit> {
+) -> Result<SmallVec<[ExprId; 8]>, IllegalEdit> {
     let place = facts.place(node);
     let mut shared: SmallVec<[ExprId; 8]> = SmallVec::new();
     let mut seen: IdSet<ExprId> = IdSet::with_capacity(0);
@@ -710,10 +726,7 @@ fn share_parts(
             stack.push(block);
         }
     }
-    match has_part(body, facts, shared, node) {
-        true => Err(IllegalEdit::Cyclic),
-        false => Ok(()),
-    }
+    Ok(shared)
 }
 
 /// Returns true if `node` is a part of other nodes, or of what these have in them.
@@ -721,10 +734,11 @@ fn has_part(body: &Body, facts: &Facts, mut nodes: SmallVec<[ExprId; 8]>, node: 
     // Most rules share what is in the node, a few steps away: the node is no part of that.
     let mut inside = vec![node];
     let mut next = 0;
-    while next < inside.len().min(REACH) && !nodes.is_empty() {
+    while next < inside.len() && !nodes.is_empty() {
         let id = inside[next];
         nodes.retain(|other| *other != id);
-        inside.extend(body.inputs(id).iter().map(|&operand| facts.value(body, operand)));
+        let room = REACH - inside.len();
+        inside.extend(body.inputs(id).iter().take(room).map(|&operand| facts.value(body, operand)));
         next += 1;
     }
     let mut seen: IdSet<ExprId> = IdSet::with_capacity(0);

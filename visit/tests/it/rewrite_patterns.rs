@@ -610,6 +610,35 @@ fn what_becomes_used_once_is_found_backward_in_constant_work() {
     }
 }
 
+/// What a rule captures in a graph may have a wide node below it, and all the rest of a nest.
+#[test]
+fn what_a_rewrite_shares_is_not_walked_each_time() {
+    let counted = |n: usize, width: usize, is_written: bool| {
+        let text = format!(
+            "def @main(%x: Tensor[(1,), float32], %y: Tensor[({width},), float32]) {{ let %c = concat({}); {}%y{} }}",
+            vec!["%x"; width].join(", "),
+            "add(%c, negative(".repeat(n),
+            "))".repeat(n)
+        );
+        let mut module = parsed(&text).unwrap();
+        let (function, cx) = module.get_mut(module.order()[0]).unwrap();
+        let sum = op("add", [capture("x"), op("negative", [capture("y")])]).ordered();
+        let mut rules = [match is_written {
+            true => Rule::replace("written", sum, op("subtract", [capture("x"), capture("y")])),
+            false => Rule::new("built", sum, |rw, c| Ok(Some(rw.op("subtract", &[c["x"], c["y"]])?))),
+        }];
+        let before = anfora_ir::work::count();
+        let outcome =
+            rewrite_patterns(&mut Editor::new(cx, &mut function.body), &mut rules, &PatternOptions::default()).unwrap();
+        assert_eq!(outcome.rewrites, n as u64);
+        (anfora_ir::work::count() - before) as f64 / (n + width) as f64
+    };
+    for is_written in [true, false] {
+        let (small, large) = (counted(250, 1000, is_written), counted(1000, 4000, is_written));
+        assert!(large <= 1.3 * small, "{small} accesses a node, and {large} where there are four times as many");
+    }
+}
+
 #[test]
 fn every_shape_is_rewritten_on_a_small_stack() {
     for shape in programs::SHAPES {
