@@ -1,8 +1,7 @@
-//! Walking and rewriting programs of [`anfora_ir`], however long and deep.
+//! Walking and rewriting programs of [`anfora_ir`], of any length and depth.
 //!
-//! No tool here recurses over the shape of a program: a chain, or a nest, of a million Lets,
-//! branches, lambdas or calls takes constant stack. All of them are thin on top of the one
-//! traversal, [`anfora_ir::Cursor`].
+//! No tool here recurses over a program: a chain or a nest of a million Lets, branches, lambdas or
+//! calls takes constant stack. All tools are thin layers over one traversal, [`anfora_ir::Cursor`].
 //!
 //! | for | there is |
 //! |---|---|
