@@ -58,7 +58,7 @@ pub(crate) enum Ops {
     /// No operator is called.
     None,
     One(OpId),
-    /// Those in the set of that number.
+    /// The operators in the set with this number.
     Set(u32),
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Facts {
     pub(crate) def_use: DefUse,
     /// Calls, tuples and projections with observable effects.
     impure: IdSet<ExprId>,
-    /// The places of Lets and of what is not an atom, and which block is in which.
+    /// The places of Lets and of nodes that are not atoms, and the nesting of blocks.
     pub(crate) scopes: Scopes,
     /// Functions that the program calls in regions, or that have no observable effects.
     pure_functions: IdSet<ExprId>,

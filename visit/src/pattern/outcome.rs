@@ -53,7 +53,7 @@ pub enum StopReason {
 pub struct Outcome {
     /// The reason why rewriting stopped.
     pub stop: StopReason,
-    /// How many matches were replaced; none if all was taken back.
+    /// The number of replaced matches; 0 if everything was rolled back.
     pub rewrites: u64,
     /// The number of bindings that were erased because a rewrite left them without uses; 0 if
     /// everything was rolled back.

@@ -276,8 +276,8 @@ fn moved(mut mistake: Diagnostic, by: usize) -> Diagnostic {
     mistake
 }
 
-/// Mistakes in rules, told where the source of the messages is that of a program: each names its
-/// rule and the column in it.
+/// Rewrites mistakes in rules for a report whose source is a program: each message names its rule
+/// and the column in it.
 pub(crate) fn without_source(mistakes: Diagnostics) -> Diagnostics {
     let source = mistakes.source().cloned();
     let text = source.as_ref().map_or("", |source| source.text());

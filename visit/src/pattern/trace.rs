@@ -14,7 +14,7 @@ pub struct Applied {
     pub binding: Option<String>,
     /// The replaced node alone, with the names of its operands and its attributes.
     pub before: String,
-    /// The node that took its place.
+    /// The replacement.
     pub after: String,
 }
 
