@@ -1,4 +1,4 @@
-//! Contexts under which no pass can break a program unnoticed.
+//! Contexts that detect every pass that breaks a program.
 
 use std::sync::Arc;
 
@@ -41,10 +41,10 @@ impl CheckedContext for PassContext {
     }
 }
 
-/// A builder of such contexts.
+/// A builder of contexts that check each pass.
 pub trait CheckedContextBuilder: Sized {
-    /// Adds the instruments of [`PassContext::checked()`](CheckedContext::checked), after those
-    /// there are, to a context of any registry, level and settings.
+    /// Adds the instruments of [`PassContext::checked()`](CheckedContext::checked) to a context of
+    /// any registry, level and settings, after its own instruments.
     #[must_use]
     fn checked(self) -> Self;
 }

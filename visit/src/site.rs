@@ -534,8 +534,8 @@ impl<'e> Site<'e> {
         }
     }
 
-    /// Checks that no block that was spliced is still at its old place under `root`. Walks the
-    /// result if a block was spliced.
+    /// Checks that no spliced block has two parents under `root`. Walks the result if a block was
+    /// spliced.
     pub(crate) fn check_spliced(&self, root: ExprId) -> Result<(), RewriteError> {
         match &self.spliced {
             Some(spliced) => spliced.check(&self.editor, root),
