@@ -148,7 +148,7 @@ pub fn fold_batch_norm(
 /// A call that is linear in a constant weight, with its new constants.
 struct Weighted {
     call: ExprId,
-    /// The variable that it is bound to.
+    /// The variable bound to the call.
     var: Option<VarId>,
     shape: Shape,
     constants: Constants,

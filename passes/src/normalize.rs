@@ -102,7 +102,7 @@ pub fn normalize(cx: &Context, body: &mut Body) -> Normalized {
 /// The state of an open block.
 #[derive(Copy, Clone, Default)]
 struct Block {
-    /// The last Let that was met.
+    /// The last Let that was visited.
     last: Option<ExprId>,
     /// The first Let of the region that it is in.
     region: Option<ExprId>,
