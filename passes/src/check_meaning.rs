@@ -44,11 +44,11 @@ struct State {
 /// Counts of what was checked.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Checked {
-    /// Passes that changed something.
+    /// The number of passes that changed something.
     pub passes: u64,
-    /// Runs of functions that were held against runs before a pass.
+    /// The number of runs of functions that were compared with runs before a pass.
     pub runs: u64,
-    /// Notes of what could not be told.
+    /// The number of notes about what could not be checked.
     pub notes: u64,
 }
 
@@ -90,7 +90,7 @@ struct Entry {
 
 /// An external function of a module that was interpreted.
 struct External {
-    /// Its key in that module; `None` if it is looked up in another one.
+    /// Its key in that module; `None` if it must be looked up in another module.
     key: Option<FunctionKey>,
     name: String,
     /// The symbol by which linkers know it, if the function is private. Passes may rename such a

@@ -93,7 +93,8 @@ pub struct Site<'e> {
 
     /// The bindings that [`Mutator::cast`](crate::Mutator::cast) inserts, while it runs.
     pub(crate) of_cast: Option<Vec<(VarId, ExprId)>>,
-    /// The variables of the `fn`s that were entered. `calls_itself` holds those that are used inside.
+    /// The variables of the `fn`s that were entered. `calls_itself` holds those that are used
+    /// inside.
     open_fns: IdSet<ExprId>,
     pub(crate) calls_itself: IdSet<ExprId>,
 

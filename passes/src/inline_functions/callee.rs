@@ -20,7 +20,7 @@ pub(super) struct Callee {
     /// The function's attributes without its symbol.
     pub(super) attrs: AttrsId,
     pub(super) meta: AttrsId,
-    /// True if there is no If in its block, but for those in lambdas.
+    /// True if its block contains no If outside of lambdas.
     pub(super) is_straight: bool,
     /// The symbols that its parameters bind.
     pub(super) param_symbols: Vec<SymbolId>,
