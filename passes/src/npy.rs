@@ -66,6 +66,7 @@ const ELEMENT_TYPES: [(DType, &str); 12] = [
 /// Reads a `.npy` file. Arrays of either byte order, and in C or Fortran order, become row-major
 /// tensors.
 ///
+/// # Errors
 /// If the file cannot be read, is not of this format, is shorter than its header says, or has
 /// elements of a type that has no equivalent.
 pub fn read_npy(path: &Path) -> Result<Literal, NpyError> {

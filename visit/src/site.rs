@@ -98,7 +98,7 @@ pub struct Site<'e> {
     open_fns: IdSet<ExprId>,
     pub(crate) calls_itself: IdSet<ExprId>,
 
-    // ---- Blocks that were moved, and bindings that went ----
+    // ---- Moved blocks and dropped bindings ----
     pub(crate) has_expanded: bool,
     /// Variables that authors replaced.
     given: IdSet<ExprId>,
@@ -156,7 +156,7 @@ impl<'e> Site<'e> {
         cx.scratch_with_room(body.len() * tables * size_of::<ExprId>())
     }
 
-    // ---- What an author asks and does ----
+    // ---- For authors ----
 
     /// Returns the node, Let or start of a block that the walk reached, before it was rewritten.
     /// With [`Edits::Copied`](crate::Edits::Copied) and [`Edits::Scoped`](crate::Edits::Scoped), a
@@ -314,7 +314,7 @@ impl<'e> Site<'e> {
         self.editor.body.forget_heard(&mut self.heard);
     }
 
-    // ---- What the walk asks and does ----
+    // ---- For the walk ----
 
     pub(crate) fn prepare(&mut self, edits: Edits, start: ExprId) {
         if edits == Edits::Scoped {
@@ -352,7 +352,7 @@ impl<'e> Site<'e> {
         self.block = self.blocks.pop().expect("a block is around every block but the first");
     }
 
-    // ---- What has become of what ----
+    // ---- Replacements ----
 
     #[inline(always)]
     pub(crate) fn current_of(&self, id: ExprId) -> Option<ExprId> {

@@ -39,7 +39,7 @@ struct Program {
     with_steps: String,
     input: Vec<usize>,
     dtype: DType,
-    /// The number of steps that can be folded; below, the number of all calls.
+    /// The number of steps that can be folded.
     steps: usize,
 }
 

@@ -85,6 +85,8 @@ impl<'m> Captures<'m> {
 impl std::ops::Index<&str> for Captures<'_> {
     type Output = ExprId;
 
+    /// Returns the expression captured by a name.
+    ///
     /// # Panics
     /// If the name captured no expression. [`Captures::get`] returns `None` then.
     fn index(&self, name: &str) -> &ExprId {
