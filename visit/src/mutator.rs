@@ -149,7 +149,6 @@ pub trait Mutator {
     ///
     /// # Errors
     /// The author's errors.
-    /// The author's.
     #[inline(always)]
     fn rewrite_expr(&mut self, site: &mut Site<'_>, id: ExprId) -> Result<Rewrite, Self::Error> {
         let _ = (site, id);

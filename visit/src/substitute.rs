@@ -29,7 +29,6 @@ impl Mutator for Nothing {
 /// # Errors
 /// If a replacement is not an atom, or the variable's type does not accept its type; nothing is
 /// changed then. Or if a node's operator does not accept its new operands.
-/// then changed. Or if a node's operator does not accept its new operands.
 ///
 /// ```
 /// # use anfora_ir::{Editor, FunctionBuilder, Module, OpRegistry};

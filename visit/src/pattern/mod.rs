@@ -30,7 +30,6 @@
 //! at the root: as an operand, its variable is an atom like any other. Values in an enclosing block
 //! match like any other, since they are visible. Patterns never look into blocks (of an `if`, a
 //! `fn`, or as a value) from outside.
-//! value) are never entered from outside.
 //!
 //! # Cost
 //! All attempts share explicit stacks of goals and choices, so that a failed attempt allocates
