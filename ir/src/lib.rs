@@ -1,11 +1,11 @@
 //! The IR of anfora: programs in A-normal form over tensors, in arenas.
 //!
-//! A [`Module`] holds functions over shared tables (its [`Context`]); a function owns one [`Body`],
-//! whose expressions refer to each other by 4-byte ids. Nothing here recurses over the shape of a
-//! program, a type or an attribute, and nothing drops recursively.
+//! A [`Module`] holds functions over shared tables (its [`Context`]). A function owns one [`Body`],
+//! whose expressions refer to each other by 4-byte ids. No function of this crate recurses over the
+//! nesting of a program, a type or an attribute, and no drop is recursive.
 //!
-//! Programs are written as text ([`parse_module`]) or built ([`FunctionBuilder`]), looked at with a
-//! [`Cursor`], and changed through an [`Editor`]:
+//! Programs are parsed from text ([`parse_module`]) or built ([`FunctionBuilder`]), traversed with
+//! a [`Cursor`], and changed with an [`Editor`]:
 //!
 //! ```
 //! use anfora_ir::{Cursor, DType, FunctionBuilder, Module, Step, verify_module};
@@ -30,8 +30,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Rooms
-//! The source is divided into folders, here in reading order:
+//! # Folders
+//! The folders of the source, in reading order:
 //!
 //! | folder | contents |
 //! |---|---|

@@ -149,11 +149,13 @@ impl<'e> Site<'e> {
         }
     }
 
-    /// Returns the scratch arena for a walk from `start`. If the walk covers the whole body, the
-    /// arena has room for the tables: replacements of nodes, values of variables, and regions.
+    /// Returns the scratch arena for a walk from `start`. It has room for the stacks. If the walk
+    /// covers the whole body, it also has room for the tables: replacements of nodes, values of
+    /// variables, and regions.
     pub(crate) fn scratch<M: Mutator>(cx: &Context, body: &Body, start: ExprId) -> Scratch {
+        const STACKS: usize = 1 << 10;
         let tables = if start == body.root() { 2 + usize::from(M::VALUES) } else { 0 };
-        cx.scratch_with_room(body.len() * tables * size_of::<ExprId>())
+        cx.scratch_with_room(STACKS + body.len() * tables * size_of::<ExprId>())
     }
 
     // ---- For authors ----

@@ -1,4 +1,4 @@
-//! Two expressions side by side.
+//! Comparison of two expressions.
 
 use rustc_hash::FxHashMap;
 
@@ -12,11 +12,11 @@ use crate::tables::attrs::Attr;
 use crate::tables::entry::Entry;
 use crate::walk::part_set::PartSet;
 
-/// The nodes of the left body that were compared, each with the node of the right one.
+/// The nodes of the left body that were compared, each with the node of the right body.
 pub(super) enum Pairs {
-    /// Of whole bodies.
+    /// For whole bodies.
     Whole(Vec<Option<ExprId>>),
-    /// Of parts of a body: takes memory for what is visited only.
+    /// For parts of a body: takes memory for visited nodes only.
     Part(FxHashMap<ExprId, ExprId>),
 }
 
@@ -40,14 +40,13 @@ impl Pairs {
     }
 }
 
-/// Where two expressions differ: the Lets that the place is in, outermost first, and what differs
-/// there.
+/// The place where two expressions differ: the enclosing Lets, outermost first, and the difference.
 pub(super) struct Mismatch {
     pub(super) path: Vec<(ExprId, ExprId)>,
     pub(super) what: String,
 }
 
-/// Compares two functions' blocks, and their parameters, which correspond.
+/// Compares two functions' blocks; their parameters correspond.
 pub(super) fn compare_bodies(
     tables: &mut Tables<'_>,
     left: &Body,
@@ -81,13 +80,14 @@ struct Walk<'w, 'a> {
     /// The nodes of the right body that were compared.
     visited: PartSet<ExprId>,
     meta: MetaPolicy,
-    /// Expressions to be compared, and how many Lets they are in.
+    /// Expressions to be compared, with the number of enclosing Lets.
     tasks: Vec<(ExprId, ExprId, usize)>,
     path: Vec<(ExprId, ExprId)>,
 }
 
 impl Walk<'_, '_> {
-    /// Compares two expressions. Program order, an explicit stack, a loop along Let chains.
+    /// Compares two expressions in program order, with an explicit stack and a loop along Let
+    /// chains.
     fn compare(mut self, l: ExprId, r: ExprId) -> Result<(), Mismatch> {
         self.tasks.push((l, r, 0));
         self.run().map_err(|what| Mismatch { path: self.path, what })
@@ -161,7 +161,7 @@ impl Walk<'_, '_> {
             let (name, other_name) = (name(list.get(i), left), name(others.get(i), right));
             match (name, other_name) {
                 (Some(a), Some(b)) if a == b => {}
-                // Both are sorted: the smaller name is the one that the other side lacks.
+                // Both lists are sorted: the smaller name is missing on the other side.
                 (Some(a), b) if b.as_ref().is_none_or(|b| a < *b) => {
                     return format!("{what} differs: `{a}` is only on the left");
                 }
@@ -196,8 +196,8 @@ impl Walk<'_, '_> {
         Err(format!("types differ: {} and {}", self.tables.left.type_text(l), self.tables.right.type_text(r)))
     }
 
-    /// Compares two nodes if there is nothing to descend into: atoms, and calls, tuples and
-    /// projections of atoms. False if there is.
+    /// Compares two nodes if all their parts are atoms: atoms, and calls, tuples and projections of
+    /// atoms. Returns false, without a comparison, for other nodes.
     #[inline]
     fn compare_shallow(&mut self, l: ExprId, r: ExprId) -> Result<bool, String> {
         let (a, b) = (self.left.expr(l), self.right.expr(r));
@@ -222,7 +222,7 @@ impl Walk<'_, '_> {
         Ok(true)
     }
 
-    /// Compares what two nodes say besides their parts, and leaves the parts as tasks.
+    /// Compares two nodes except for their parts, and adds the parts as tasks.
     fn descend(&mut self, l: ExprId, r: ExprId) -> Result<(), String> {
         let depth = self.path.len();
         let (a, b) = (self.left.expr(l), self.right.expr(r));
@@ -257,7 +257,7 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    /// Compares what two calls, tuples or projections say besides their parts. False if they were
+    /// Compares two calls, tuples or projections except for their parts. Returns false if they were
     /// compared before, as shared nodes.
     fn enter(&mut self, l: ExprId, r: ExprId) -> Result<bool, String> {
         match self.pairs.get(l) {
@@ -362,7 +362,7 @@ fn describe(cx: &Context, body: &Body, id: ExprId) -> String {
     }
 }
 
-/// Names in messages are at most that long.
+/// Truncates a name for messages to 80 characters.
 pub(super) fn clip(name: &str) -> String {
     const LONGEST: usize = 80;
     match name.char_indices().nth(LONGEST) {

@@ -1,4 +1,4 @@
-//! A number for a module that modules share if they are alpha-equal.
+//! Hashes of modules that are equal for alpha-equal modules.
 
 use rustc_hash::FxHashMap;
 
@@ -16,12 +16,13 @@ use crate::tables::literal::Literal;
 use crate::walk::cursor::{BlockKind, Cursor, Step};
 use crate::walk::parts_first::PartsFirst;
 
-/// A hash of a module: alpha-equal modules (see [`alpha_equal`](super::alpha_equal)) have the same
-/// one, on every machine; others hardly ever do.
+/// Returns a hash of a module. Alpha-equal modules (see [`alpha_equal`](super::alpha_equal)) have
+/// the same hash, on every machine; others hardly ever do.
 ///
-/// Variables go by the number of their binder in program order, symbolic dimensions by where they
-/// first stand alone, public globals by name. A private function goes by the hash of what it is, in
-/// which private functions are not told apart: two rounds. Linear.
+/// Variables are hashed by the number of their binder in program order, symbolic dimensions by
+/// where they first stand alone, and public globals by name. A private function is hashed by the
+/// hash of its content. In that hash, private functions are not told apart, so there are two
+/// rounds. Linear.
 pub fn module_hash(module: &Module) -> u64 {
     let mut hasher = ModuleHasher::new(module);
     let has_private = module.functions().any(|(_, f)| f.visibility == Visibility::Private && f.is_definition());
@@ -42,7 +43,7 @@ pub fn module_hash(module: &Module) -> u64 {
             Some(g) if !is_private(module, g) => mix_bytes(1, module.cx.global_name(g).as_bytes()),
             _ => 2,
         };
-        // A sum, since the order of functions does not count.
+        // The hashes are added, since the order of functions does not count.
         all = all.wrapping_add(mix(name, h));
     }
     let attrs = hasher.attrs(module.attrs());
@@ -52,13 +53,13 @@ pub fn module_hash(module: &Module) -> u64 {
 struct ModuleHasher<'a> {
     module: &'a Module,
     cx: &'a Context,
-    /// The hashes of entries that are found by id once they were hashed.
+    /// The hashes of entries that are looked up by id after they were hashed.
     entries: FxHashMap<Entry, u64>,
-    /// The entries to be hashed. Empty between questions.
+    /// The entries to be hashed. Empty between calls.
     work: PartsFirst<Entry>,
-    /// Hashes of the functions in attributes, by id: each mentions only earlier ones.
+    /// Hashes of the functions in attributes, by id: each function names only earlier ones.
     function_attrs: Vec<u64>,
-    /// The number of each symbol of the function at hand.
+    /// The number of each symbol of the current function.
     symbols: FxHashMap<SymbolId, u64>,
     next_symbol: u64,
     private: FxHashMap<GlobalId, u64>,
@@ -78,7 +79,7 @@ impl<'a> ModuleHasher<'a> {
         }
     }
 
-    /// The hashes of all functions, in program order.
+    /// Returns the hashes of all functions, in program order.
     fn functions(&mut self) -> Vec<u64> {
         self.function_attrs.clear();
         let (module, cx) = (self.module, self.cx);
@@ -199,7 +200,7 @@ impl<'a> ModuleHasher<'a> {
         if list == self.cx.attrs.empty() { 9 } else { self.entry(Entry::Attrs(list)) }
     }
 
-    /// Returns the hash of an entry. Entries that it is made of come first, on an explicit stack.
+    /// Returns the hash of an entry. Its parts are hashed first, on an explicit stack.
     fn entry(&mut self, entry: Entry) -> u64 {
         if let Some(&h) = self.entries.get(&entry) {
             return h;
@@ -220,14 +221,14 @@ impl<'a> ModuleHasher<'a> {
         self.entries[&entry]
     }
 
-    /// Returns the hash of an entry whose parts have theirs.
+    /// Returns the hash of an entry whose parts are hashed.
     fn combine(&mut self, entry: Entry) -> u64 {
         let cx = self.cx;
         match entry {
             Entry::Literal(l) => return hash_literal(cx.literals.get(l)),
             Entry::Dim(d) => match cx.types.dims.get(d) {
-                // Sums and the commutative operations come in an order that depends on when symbols
-                // were made.
+                // The order of terms, and of the operands of commutative operations, depends on
+                // when symbols were made.
                 Dim::Sum(terms) => {
                     return terms.iter().fold(110, |sum: u64, t| {
                         let product = t.factors.iter().fold(0u64, |p, &f| p.wrapping_add(mix(1, self.inner(f))));
@@ -269,7 +270,7 @@ impl<'a> ModuleHasher<'a> {
         }
     }
 
-    /// A dimension of a shape: a symbol gets its number here.
+    /// Returns the hash of a dimension of a shape. A symbol that stands alone gets its number here.
     fn standalone(&mut self, d: DimId) -> u64 {
         if let Dim::Symbol(s) = self.cx.types.dims.get(d)
             && !self.symbols.contains_key(s)
@@ -289,7 +290,7 @@ impl<'a> ModuleHasher<'a> {
     }
 }
 
-/// Returns true if the hash of an entry is kept once it was worked out.
+/// Returns true if the hash of an entry is kept after it was computed.
 fn is_found_by_id(cx: &Context, entry: Entry) -> bool {
     match entry {
         Entry::Dim(dim) => matches!(cx.types.dims.get(dim), Dim::Sum(_) | Dim::Op { .. }),
@@ -298,7 +299,7 @@ fn is_found_by_id(cx: &Context, entry: Entry) -> bool {
     }
 }
 
-/// The numbers of variables and shared nodes in program order; 0 for what has none.
+/// The numbers of variables and shared nodes in program order; 0 for nodes without a number.
 struct Numbers {
     of: Vec<u32>,
     next: u32,

@@ -1,18 +1,19 @@
-//! Equality and hashing of programs modulo the names of what they bind.
+//! Equality and hashing of programs modulo the names of bound variables, symbols and functions.
 //!
-//! Two programs are alpha-equal if one becomes the other when variables, symbolic dimensions and
-//! private functions are renamed. What counts: the shape of every body with its sharing, order of
-//! bindings, dataflow regions, operators, attributes, constants by their bits, types that inference
-//! does not give (of parameters, results, `fn`s and opaque calls), attributes of functions and of
-//! the module, and the names of public functions, of declarations and of globals that resolve to
-//! nothing. What does not: names of variables, symbols and private functions, the order of
-//! functions, source positions, and (unless asked for) what tools carry along in `#[…]`.
+//! Two programs are alpha-equal if renaming variables, symbolic dimensions and private functions
+//! makes them equal. These count: the shape of every body with its sharing, the order of bindings,
+//! dataflow regions, operators, attributes, constants by their bits, types that inference does not
+//! give (of parameters, results, `fn`s and opaque calls), attributes of functions and of the
+//! module, and the names of public functions, of declarations and of globals that resolve to
+//! nothing. These do not count: names of variables, symbols and private functions, the order of
+//! functions, source positions, and (unless requested) the metadata of tools in `#[…]`.
 //!
-//! Private functions correspond by their uses: the first pair of places that name two of them makes
-//! them correspond. Those that nothing compared so far has named correspond in program order.
+//! Private functions correspond by their uses: the first pair of places that names two of them
+//! determines that they correspond. Private functions that nothing compared so far has named
+//! correspond in program order.
 //!
 //! - [`alpha_equal`], [`first_difference`]: two modules, each with its own tables. Linear.
-//! - [`module_hash`]: a number that alpha-equal modules share. Linear.
+//! - [`module_hash`]: a hash that is equal for alpha-equal modules. Linear.
 //! - [`alpha_equal_exprs`]: two expressions of one body. Linear in the smaller of the two.
 //! - [`AlphaHasher`]: hashes of the expressions of one body, bottom-up, near-linear over all of
 //!   them.
@@ -33,8 +34,8 @@ use crate::core::entity::ExprId;
 use crate::core::expr::{LetFlags, VarId};
 
 /// Returns true if two expressions of one body are equal modulo the names of what is bound in them.
-/// Variables that are free in them are equal just if they are the same variable, and likewise
-/// symbolic dimensions. What is carried along in `#[…]` does not count.
+/// Free variables are equal only if they are the same variable; free symbolic dimensions only if
+/// they are the same symbol. Metadata in `#[…]` does not count.
 ///
 /// Takes time and memory linear in the smaller of the two, however large the body is.
 pub fn alpha_equal_exprs(cx: &Context, body: &Body, a: ExprId, b: ExprId) -> bool {
@@ -54,7 +55,7 @@ fn mix(hash: u64, word: u64) -> u64 {
     (product as u64) ^ ((product >> 64) as u64).rotate_left(29) ^ hash.rotate_left(17)
 }
 
-/// The hash of a string of bytes, the same on every machine.
+/// Returns the hash of a string of bytes, the same on every machine.
 fn mix_bytes(mut hash: u64, bytes: &[u8]) -> u64 {
     hash = mix(hash, bytes.len() as u64);
     for chunk in bytes.chunks(8) {

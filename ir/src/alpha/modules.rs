@@ -1,4 +1,4 @@
-//! Two modules side by side.
+//! Comparison of two modules.
 
 use std::fmt;
 
@@ -10,34 +10,35 @@ use crate::core::entity::{AttrsId, ExprId, GlobalId};
 use crate::core::function::{Function, FunctionKind};
 use crate::core::module::Module;
 
-/// True if what tools carry along in `#[…]` counts.
+/// The policy for the metadata of tools in `#[…]`.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum MetaPolicy {
-    /// It does not.
+    /// The metadata does not count.
     #[default]
     Ignore,
-    /// Functions, bindings and graph nodes that correspond have to carry the same.
+    /// Corresponding functions, bindings and graph nodes must have equal metadata.
     Compare,
 }
 
 /// The properties that count when modules are compared.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct AlphaOptions {
-    /// True if what tools carry along counts.
+    /// The policy for the metadata of tools.
     pub meta: MetaPolicy,
 }
 
-/// The first place, in the left module's program order, where two modules differ.
+/// The first place, in the left module's program order, at which two modules differ.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
-    /// The function that it is in, on the left, without `@`; `None` if it is not in a function.
+    /// The function that contains the place, on the left, without `@`; `None` if it is not in a
+    /// function.
     pub left_function: Option<String>,
-    /// The function of the right module that corresponds to it.
+    /// The corresponding function of the right module.
     pub right_function: Option<String>,
-    /// The bindings that the place is in, on the left, from the outermost in, without `%`. Of deep
-    /// nests the innermost few.
+    /// The bindings that contain the place, on the left, outermost first, without `%`. In deep
+    /// nests, only the innermost few.
     pub left_path: Vec<String>,
-    /// The same on the right.
+    /// The bindings that contain the place, on the right.
     pub right_path: Vec<String>,
     /// The difference, in words.
     pub what: String,
@@ -67,21 +68,21 @@ impl fmt::Display for Difference {
 /// These count: the shape of every body with its sharing, the order of bindings, dataflow regions,
 /// operators, attributes, constants by their bits, types that inference does not give (of
 /// parameters, results, `fn`s and opaque calls), attributes of functions and of the module, and the
-/// names of public functions, of declarations and of globals that resolve to nothing. What does
-/// not: the order of functions, source positions and what tools carry along in `#[…]`. Private
-/// functions correspond by their uses, and those that nothing names in program order. Linear in the
-/// size of the modules.
+/// names of public functions, of declarations and of globals that resolve to nothing. These do not
+/// count: the order of functions, source positions and the metadata of tools in `#[…]`. Private
+/// functions correspond by their uses; private functions that nothing names correspond in program
+/// order. Linear in the size of the modules.
 pub fn alpha_equal(left: &Module, right: &Module) -> bool {
     first_difference(left, right).is_none()
 }
 
-/// The first difference of two modules, if they are not alpha-equal; `#[…]` does not count. Linear
-/// in their size.
+/// Returns the first difference of two modules, if they are not alpha-equal; metadata in `#[…]`
+/// does not count. Linear in their size.
 pub fn first_difference(left: &Module, right: &Module) -> Option<Difference> {
     first_difference_with(left, right, AlphaOptions::default())
 }
 
-/// The first difference of two modules under options. Linear in their size.
+/// Returns the first difference of two modules under the given options. Linear in their size.
 pub fn first_difference_with(left: &Module, right: &Module, options: AlphaOptions) -> Option<Difference> {
     Modules { left, right, tables: Tables::between(left, right), meta: options.meta }.compare().err().map(|d| *d)
 }
@@ -128,7 +129,7 @@ impl<'a> Modules<'a> {
         self.unnamed_privates()
     }
 
-    /// Private functions that nothing compared so far names: in program order.
+    /// Compares the private functions that nothing compared so far names, in program order.
     fn unnamed_privates(&mut self) -> Compared {
         let private = |m: &'a Module| m.functions().filter_map(|(_, f)| f.global()).filter(move |&g| is_private(m, g));
         let (left, right) = (self.left, self.right);
@@ -153,7 +154,7 @@ impl<'a> Modules<'a> {
         }
     }
 
-    /// Compares the globals that the functions compared so far name.
+    /// Compares the functions that the functions compared so far name.
     fn pending(&mut self) -> Compared {
         loop {
             if let Some((l, r)) = self.tables.pending_globals.pop() {
@@ -206,7 +207,7 @@ impl<'a> Modules<'a> {
         })
     }
 
-    /// Everything about two functions but their bodies.
+    /// Compares two functions except for their bodies.
     fn heads(&mut self, f: &Function, g: &Function) -> Result<(), Mismatch> {
         if f.kind != g.kind {
             return Err(flat("one is declared, the other defined".to_string()));
@@ -264,7 +265,7 @@ fn outside(what: String) -> Box<Difference> {
     })
 }
 
-/// The names of what Lets bind, the innermost few.
+/// Returns the names of the variables that the innermost few Lets bind.
 fn path_names(cx: &Context, body: &Body, lets: impl ExactSizeIterator<Item = ExprId>) -> Vec<String> {
     const LONGEST: usize = 8;
     let skip = lets.len().saturating_sub(LONGEST);

@@ -2,12 +2,12 @@
 //!
 //! After Krzysztof Maziarz, Tom Ellis, Alan Lawrence, Andrew Fitzgibbon and Simon Peyton Jones,
 //! "Hashing modulo alpha-equivalence", PLDI 2021. The summary of an expression has two parts: a
-//! hash of its structure, in which no variable is told from another, and a map from each free
-//! variable to a hash of the positions at which it occurs. A binder takes its variable out of the
-//! map and mixes the positions into the structure. Where several parts meet, the entries of the
-//! smaller maps are put into the largest one, each mixed with the structure of the node at hand, so
-//! a variable's entry is touched O(log n) times on its way up. The hash of an expression mixes its
-//! structure with the exclusive or of its map's entries, kept up to date.
+//! hash of its structure, in which variables are not told apart, and a map from each free variable
+//! to a hash of the positions at which it occurs. A binder removes its variable from the map and
+//! mixes the positions into the structure. The entries of the maps of several parts are put into
+//! the largest of these maps, each mixed with the structure of the current node, so a variable's
+//! entry is updated O(log n) times on its way up. The hash of an expression mixes its structure
+//! with the exclusive or of its map's entries, which is kept up to date.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -21,11 +21,11 @@ use crate::tables::attrs::Attr;
 use crate::walk::attr_walk::AttrWalk;
 
 /// Hashes expressions of one body so that alpha-equal ones
-/// ([`alpha_equal_exprs`](super::alpha_equal_exprs)) have the same hash: what is bound inside does
-/// not count by its identity, what is free does.
+/// ([`alpha_equal_exprs`](super::alpha_equal_exprs)) have the same hash. The identity of bound
+/// variables and symbols does not count; that of free variables does.
 ///
-/// A pass asks for the hash of each If and Lambda when it leaves it, innermost first, after having
-/// rewritten what is in it:
+/// A pass calls [`AlphaHasher::hash`] for each If and Lambda when it leaves it, innermost first,
+/// after rewriting its contents:
 ///
 /// ```
 /// # use anfora_ir::{AlphaHasher, Context, Body, Cursor, Step, Expr};
@@ -42,16 +42,16 @@ use crate::walk::attr_walk::AttrWalk;
 /// # }
 /// ```
 ///
-/// The hasher keeps the summary of each If and Lambda that it was asked for until that of the one
-/// around it is made of it, so all hashes of a body in A-normal form together take O(n log n) time
-/// for n nodes, however deep it nests. A node that was hashed must not be changed before the one
-/// around it is; [`AlphaHasher::forget`] where it is. A call that several blocks share, in graph
-/// form, is hashed again in each.
+/// The hasher keeps the summary of each hashed If and Lambda until it is used for that of the
+/// enclosing one. So all hashes of a body in A-normal form together take O(n log n) time for n
+/// nodes, however deep it nests. A hashed node must not be changed before the enclosing one is
+/// hashed; if it is, callers must call [`AlphaHasher::forget`]. A call that several blocks share,
+/// in graph form, is hashed again in each.
 ///
 /// The hashes are for tables in memory: they depend on ids.
 #[derive(Default)]
 pub struct AlphaHasher {
-    /// Of Ifs and Lambdas that were hashed and are not part of a larger summary yet.
+    /// The summaries of hashed Ifs and Lambdas that are not yet part of a larger summary.
     summaries: FxHashMap<ExprId, Summary>,
     attrs: FxHashMap<AttrsId, u64>,
     tasks: Vec<Task>,
@@ -61,11 +61,12 @@ pub struct AlphaHasher {
 }
 
 enum Task {
-    /// Put the summary of an expression on the results.
+    /// Pushes the summary of an expression on the results.
     Eval(ExprId),
-    /// Make that of a call, tuple, projection, If or Lambda from those of its parts.
+    /// Makes the summary of a call, tuple, projection, If or Lambda from those of its parts.
     Node(ExprId),
-    /// Make that of a chain from its links from there on, and from those of what is not flat in it.
+    /// Makes the summary of a chain from its links from `first` on, and from the summaries of its
+    /// values and tail that are not flat.
     Chain { first: usize, tail: ExprId },
 }
 
@@ -81,7 +82,7 @@ impl Summary {
     }
 }
 
-/// From variables to hashes of their positions.
+/// A map from variables to hashes of their positions.
 #[derive(Default)]
 struct VarMap {
     few: SmallVec<[(ExprId, u64); 4]>,
@@ -101,7 +102,7 @@ impl VarMap {
         self.few.len() + self.many.len()
     }
 
-    /// Replaces what stands for a variable (`None`: nothing does).
+    /// Replaces the entry of a variable; `change` is passed `None` if there is none.
     #[inline]
     fn update(&mut self, var: ExprId, change: impl FnOnce(Option<u64>) -> u64) {
         if self.many.is_empty() {
@@ -137,7 +138,7 @@ impl VarMap {
         Some(old)
     }
 
-    /// Puts the entries of a smaller map in, mixed with `tag`.
+    /// Inserts the entries of a smaller map, mixed with `tag`.
     fn absorb(&mut self, smaller: VarMap, tag: u64) {
         for (var, positions) in smaller.few.into_iter().chain(smaller.many) {
             self.update(var, |old| mix(mix(tag, old.unwrap_or(0)), positions));
@@ -146,20 +147,19 @@ impl VarMap {
 }
 
 impl AlphaHasher {
-    /// A hasher that has seen nothing. It is for one body.
+    /// Returns a hasher for one body, without summaries.
     pub fn new() -> AlphaHasher {
         AlphaHasher::default()
     }
 
-    /// Drops what is kept of an If or Lambda that was hashed and is not needed any more, or was
-    /// changed since.
+    /// Drops the summary of a hashed If or Lambda that is no longer needed, or was changed since.
     pub fn forget(&mut self, id: ExprId) {
         self.summaries.remove(&id);
     }
 
-    /// The hash of an expression. Uses, and uses up, what is kept of the Ifs and Lambdas in it, and
-    /// keeps that of this one, if it is one; what is not kept is hashed now, so any expression can
-    /// be asked for at any time.
+    /// Returns the hash of an expression. Uses and drops the summaries of the Ifs and Lambdas in
+    /// it. Keeps the summary of the expression itself if it is an If or Lambda. Missing summaries
+    /// are computed, so any expression can be hashed at any time.
     pub fn hash(&mut self, cx: &Context, body: &Body, id: ExprId) -> u64 {
         if let Some(known) = self.summaries.get(&id) {
             return known.hash();
@@ -191,7 +191,7 @@ impl AlphaHasher {
                     tail = rest;
                 }
                 self.tasks.push(Task::Chain { first, tail });
-                // In program order, so that the last result is that of the last part.
+                // Tasks are pushed in reverse, so that the last result is that of the last part.
                 if !body.is_flat(tail) {
                     self.tasks.push(Task::Eval(tail));
                 }
@@ -234,8 +234,8 @@ impl AlphaHasher {
         summary
     }
 
-    /// The structure of an atom, or of a call, tuple or projection of atoms; reports its variables
-    /// with their positions.
+    /// Returns the hash of the structure of an atom, or of a call, tuple or projection of atoms.
+    /// Calls `occurs` with its variables and their positions.
     #[inline]
     fn flat(&mut self, cx: &Context, body: &Body, id: ExprId, mut occurs: impl FnMut(ExprId, u64)) -> u64 {
         if body.expr(id).is_atom() {
@@ -287,7 +287,8 @@ impl AlphaHasher {
             summary.structure = structure;
             return;
         }
-        // The first of the largest stays as it is; which one that is belongs to the structure.
+        // The map of the first part with the largest map is reused; its number is mixed into the
+        // structure.
         let (mut largest, mut size) = (0, 0);
         let mut structure = head;
         for (i, part) in self.results[from..].iter().enumerate() {
@@ -306,7 +307,8 @@ impl AlphaHasher {
         self.results.push(Summary { structure, free });
     }
 
-    /// From the tail backwards: each link takes its variable out of the rest and joins its value.
+    /// Goes backwards from the tail: each link removes its variable from the rest and adds its
+    /// value.
     fn chain(&mut self, cx: &Context, body: &Body, first: usize, tail: ExprId) {
         let mut summary = if body.is_flat(tail) {
             self.flat_summary(cx, body, tail)
@@ -330,7 +332,7 @@ impl AlphaHasher {
                 continue;
             }
             let mut value = self.results.pop().expect("a value that is not flat has a summary");
-            // A `fn` may name itself.
+            // A `fn` may be recursive.
             let recursive = value.free.remove(var.expr()).unwrap_or(0);
             let structure = mix(mix(structure, value.structure), recursive);
             if value.free.len() > summary.free.len() {
@@ -345,7 +347,8 @@ impl AlphaHasher {
         self.results.push(summary);
     }
 
-    /// The hash of attributes: that of their id, unless equality looks into them.
+    /// Returns the hash of attributes: that of their id, unless they name symbols, which equality
+    /// may rename.
     fn attrs(&mut self, cx: &Context, attrs: AttrsId) -> u64 {
         if attrs == cx.attrs.empty() {
             return 6;
@@ -384,7 +387,8 @@ fn atom(body: &Body, id: ExprId, position: u64, occurs: &mut impl FnMut(ExprId, 
     }
 }
 
-/// Types whose symbols may have to be renamed do not count.
+/// Returns the hash of a type. Types with symbols, which may have to be renamed, all have the same
+/// hash.
 fn type_hash(cx: &Context, ty: TypeId) -> u64 {
     if cx.types.is_symbolic(ty) { 9 } else { mix(10, ty.index() as u64) }
 }

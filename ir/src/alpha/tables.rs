@@ -1,5 +1,4 @@
-//! Which types, attributes, constants, symbols and globals of one program stand for which of
-//! another.
+//! The correspondence of types, attributes, constants, symbols and globals of two programs.
 
 use std::hash::Hash;
 use std::mem::discriminant;
@@ -15,34 +14,37 @@ use crate::tables::dim::{Dim, Dims};
 use crate::tables::entry::Entry;
 use crate::walk::parts_first::PartsFirst;
 
-/// A correspondence between the tables of two programs. It is built up while they are compared and
-/// only ever grows: the comparison ends at the first difference, so whatever two things were
-/// compared before are equal, and comparing them again takes no time.
+/// A correspondence between the tables of two programs. It is built during the comparison and only
+/// grows: the comparison ends at the first difference, so entries that were compared before are
+/// equal, and comparing them again takes no time.
 pub(super) struct Tables<'a> {
     pub(super) left: &'a Context,
     pub(super) right: &'a Context,
     modules: Option<(&'a Module, &'a Module)>,
     /// The entries that were compared and have no special rule.
     equal: FxHashSet<(Entry, Entry)>,
-    /// Operators, which most bindings have, are found faster.
+    /// The corresponding operators. Most bindings have one, so they are looked up separately.
     ops: FxHashMap<OpId, OpId>,
     dims: FxHashMap<DimId, DimId>,
     symbols: Bijection<SymbolId>,
-    /// In one program: the symbols that belong to a `fn` under comparison. Others stand for
-    /// themselves. Between programs, every symbol may stand for another.
+    /// Within one program: the symbols that belong to a `fn` under comparison. Other symbols
+    /// correspond to themselves. Between programs, every symbol may correspond to another.
     own: FxHashSet<SymbolId>,
     globals: Bijection<GlobalId>,
-    /// Private functions that correspond and are still to be compared.
+    /// Corresponding private functions that are still to be compared.
     pub(super) pending_globals: Vec<(GlobalId, GlobalId)>,
     /// Functions in attributes that are still to be compared.
     pub(super) pending_functions: Vec<(FunctionAttrId, FunctionAttrId)>,
-    /// Computed dimensions: their terms are in the order of their own program's symbols, so they
+    /// Computed dimensions. Their terms are in the order of their own program's symbols, so they
     /// are compared when all symbols are known.
     computed: Vec<(DimId, DimId)>,
+    /// The dimensions of the left side with those that were made of the right side's, and which
+    /// those are. They stay true, since symbols only gain partners.
+    rebuilt: Option<(Dims, FxHashMap<DimId, DimId>)>,
     work: Vec<(Entry, Entry)>,
 }
 
-/// The things of two programs that stand for each other, each for one.
+/// A correspondence in which each entry has at most one partner.
 struct Bijection<K> {
     there: FxHashMap<K, K>,
     back: FxHashMap<K, K>,
@@ -53,8 +55,8 @@ impl<K: Copy + Eq + Hash> Bijection<K> {
         Bijection { there: FxHashMap::default(), back: FxHashMap::default() }
     }
 
-    /// Returns true if one stands for the other, false if one stands for something else, and
-    /// nothing if neither stands for anything yet.
+    /// Returns true if the entries correspond, false if one of them corresponds to another entry,
+    /// and `None` if neither corresponds to anything yet.
     fn relates(&self, l: K, r: K) -> Option<bool> {
         match self.there.get(&l) {
             Some(&known) => Some(known == r),
@@ -91,35 +93,42 @@ impl<'a> Tables<'a> {
             pending_globals: Vec::new(),
             pending_functions: Vec::new(),
             computed: Vec::new(),
+            rebuilt: None,
             work: Vec::new(),
         }
     }
 
-    /// Returns true if both programs are one, so that ids mean the same on both sides.
+    /// Returns true if both programs are the same, so that ids mean the same on both sides.
     #[inline]
     pub(super) fn is_within(&self) -> bool {
         self.modules.is_none()
     }
 
-    /// From here on these symbols, of a `fn` of each side, may stand for each other.
+    /// Lets these symbols, of a `fn` of each side, correspond to each other from here on.
     pub(super) fn own_symbols(&mut self, left: &[SymbolId], right: &[SymbolId]) {
         if self.is_within() {
             self.own.extend(left.iter().chain(right));
         }
     }
 
+    /// Returns true if each symbol stands for itself, so that only what is the same is equal.
+    #[inline]
+    fn is_one(&self) -> bool {
+        self.is_within() && self.own.is_empty()
+    }
+
     #[inline]
     pub(super) fn types(&mut self, l: TypeId, r: TypeId) -> bool {
-        if self.is_within() && l == r && (self.own.is_empty() || !self.left.types.is_symbolic(l)) {
-            return true;
+        if self.is_one() || self.is_within() && l == r && !self.left.types.is_symbolic(l) {
+            return l == r;
         }
         self.entries(Entry::Type(l), Entry::Type(r))
     }
 
     #[inline]
     pub(super) fn attrs(&mut self, l: AttrsId, r: AttrsId) -> bool {
-        if self.is_within() && l == r && self.own.is_empty() {
-            return true;
+        if self.is_one() {
+            return l == r;
         }
         let are_empty = l == self.left.attrs.empty() && r == self.right.attrs.empty();
         are_empty || self.entries(Entry::Attrs(l), Entry::Attrs(r))
@@ -140,8 +149,8 @@ impl<'a> Tables<'a> {
         equal
     }
 
-    /// Returns true if two entries say the same, as far as is known before all symbols and private
-    /// functions are.
+    /// Returns true if two entries are equal, as far as is known before all symbols and private
+    /// functions are compared.
     pub(super) fn entries(&mut self, l: Entry, r: Entry) -> bool {
         let mut pair = Some((l, r));
         while let Some((l, r)) = pair {
@@ -154,7 +163,7 @@ impl<'a> Tables<'a> {
         true
     }
 
-    /// Compares two entries, and leaves those that they name as work.
+    /// Compares two entries, and adds the entries that they name to the work.
     fn pair(&mut self, l: Entry, r: Entry) -> bool {
         let (left, right) = (self.left, self.right);
         match (l, r) {
@@ -183,8 +192,8 @@ impl<'a> Tables<'a> {
         is_equal
     }
 
-    /// Returns true if two entries of one kind say the same, provided that the entries that they
-    /// name do, which are left as work.
+    /// Returns true if two entries of one kind are equal, provided that the entries that they name
+    /// are equal. Those are added to the work.
     fn heads_and_parts(&mut self, l: Entry, r: Entry) -> bool {
         if l.head(self.left) != r.head(self.right) {
             return false;
@@ -197,8 +206,8 @@ impl<'a> Tables<'a> {
         fit
     }
 
-    /// Returns true if two globals stand for each other. Private functions that nothing stood for
-    /// yet do from here on, and are compared later.
+    /// Returns true if two globals correspond. Private functions that do not correspond to anything
+    /// yet correspond from here on, and are compared later.
     pub(super) fn globals(&mut self, l: GlobalId, r: GlobalId) -> bool {
         let Some((left, right)) = self.modules else { return l == r };
         if let Some(known) = self.globals.relates(l, r) {
@@ -213,18 +222,18 @@ impl<'a> Tables<'a> {
         true
     }
 
-    /// Returns the global of the right side that one of the left stands for.
+    /// Returns the global of the right side that corresponds to a global of the left side, if there
+    /// is one.
     pub(super) fn global_of_left(&self, l: GlobalId) -> Option<GlobalId> {
         self.globals.there.get(&l).copied()
     }
 
-    /// Returns true if something stands for a global of the right side.
+    /// Returns true if a global of the right side has a corresponding global.
     pub(super) fn has_right_global(&self, r: GlobalId) -> bool {
         self.globals.back.contains_key(&r)
     }
 
-    /// Leaves two dimensions that are computed from others to be compared when all symbols are
-    /// known.
+    /// Records two computed dimensions, to be compared when all symbols are known.
     fn computed(&mut self, l: DimId, r: DimId) -> bool {
         if let Some(&known) = self.dims.get(&l) {
             return known == r;
@@ -244,26 +253,23 @@ impl<'a> Tables<'a> {
         })
     }
 
-    /// Compares the computed dimensions that were met, now that all symbols are known to
-    /// correspond. Gives the first two that differ.
+    /// Compares the recorded computed dimensions, now that all symbols are known. Returns the first
+    /// two that differ.
     pub(super) fn settle(&mut self) -> Option<(DimId, DimId)> {
         let computed = std::mem::take(&mut self.computed);
-        let mut scratch: Option<Dims> = None;
-        let mut memo = FxHashMap::default();
-        for (l, r) in computed {
-            if self.is_within() && l == r && self.own.is_empty() {
-                continue;
-            }
-            let scratch = scratch.get_or_insert_with(|| self.left.types.dims.clone());
-            if self.rebuild_on_left(scratch, &mut memo, r) != Some(l) {
-                return Some((l, r));
-            }
+        if computed.is_empty() {
+            return None;
         }
-        None
+        let (mut dims, mut memo) =
+            self.rebuilt.take().unwrap_or_else(|| (self.left.types.dims.clone(), FxHashMap::default()));
+        let differ = |&(l, r): &(DimId, DimId)| self.rebuild_on_left(&mut dims, &mut memo, r) != Some(l);
+        let first = computed.into_iter().find(differ);
+        self.rebuilt = Some((dims, memo));
+        first
     }
 
-    /// A dimension of the right side over the symbols of the left, so that it gets the form that it
-    /// has there. `None` if a symbol in it stands for none.
+    /// Returns a dimension of the right side over the symbols of the left side, in the form that it
+    /// has there. `None` if a symbol in it does not correspond to any.
     fn rebuild_on_left(&self, dims: &mut Dims, memo: &mut FxHashMap<DimId, DimId>, right: DimId) -> Option<DimId> {
         let mut work = PartsFirst::to(right);
         let table = &self.right.types.dims;
@@ -278,7 +284,7 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// Returns true if a global is a private function, whose name is nobody else's business.
+/// Returns true if a global is a private function, whose name does not count.
 pub(super) fn is_private(module: &Module, global: GlobalId) -> bool {
     match module.cx.globals.get(global).target {
         GlobalTarget::Definition(key) => module.get(key).is_some_and(|f| f.visibility == Visibility::Private),

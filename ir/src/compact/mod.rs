@@ -1,10 +1,10 @@
-//! Compaction: what nothing links to goes, and what is left lies in program order.
+//! Compaction: removes unreachable nodes, and puts the others in program order.
 //!
-//! Passes unlink nodes and leave them in the arenas. Between passes, when much of an arena is dead,
-//! [`compact_body`] rebuilds it: a copy of what is reachable, in program order and parts before
-//! wholes, takes its place. Text and meaning stay; ids do not, so the body's generation goes
-//! up and side tables made before are refused. [`Module::compact`] does so for every function and
-//! drops the entries of the module's tables that nothing uses.
+//! Passes unlink nodes and leave them in the arenas. Between passes, if much of an arena is dead,
+//! [`compact_body`] replaces it by a copy of the reachable nodes, in program order and parts before
+//! wholes. Text and meaning stay, but ids change, so the body's generation goes up and side tables
+//! made before are refused. [`Module::compact`] does this for every function and drops the entries
+//! of the module's tables that nothing uses.
 
 mod tables;
 
@@ -20,15 +20,15 @@ use crate::core::translate::SameTables;
 use crate::edit::transplant::{Copied, rebuild};
 use crate::walk::cursor::{BlockKind, Cursor, Step};
 
-/// Why nothing was compacted.
+/// The reason why nothing was compacted.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CompactError {
-    /// An edit is open, and its journal names expressions by id.
+    /// An edit is open, and its journal refers to expressions by id.
     #[error("an edit is open; commit it or take it back first")]
     EditOpen,
 }
 
-/// Where the nodes of a body went.
+/// The new ids of the nodes of a compacted body.
 #[derive(Clone, Debug)]
 pub struct Remap {
     exprs: Copied,
@@ -36,25 +36,24 @@ pub struct Remap {
 }
 
 impl Remap {
-    /// What an expression's id is now; `None` if it was dropped.
+    /// Returns the new id of an expression; `None` if it was dropped.
     #[inline]
     pub fn expr(&self, old: ExprId) -> Option<ExprId> {
         self.exprs.get(old)
     }
 
-    /// What a variable is now; `None` if it was dropped.
+    /// Returns the new variable for an old one; `None` if it was dropped.
     pub fn var(&self, old: VarId) -> Option<VarId> {
         self.expr(old.expr()).map(VarId::from_expr)
     }
 
-    /// What a `fn`'s id is now; `None` if it was dropped.
+    /// Returns the new id of a `fn`; `None` if it was dropped.
     pub fn lambda(&self, old: LambdaId) -> Option<LambdaId> {
         self.lambdas.get(old.index()).copied().flatten()
     }
 }
 
-/// Returns the number of nodes of a body that something links to. Its tables are in `scratch`.
-/// Linear.
+/// Returns the number of reachable nodes of a body. Temporary tables are in `scratch`. Linear.
 pub fn live_nodes(body: &Body, scratch: &Bump) -> usize {
     let mut live = 0;
     _ = for_each_live(body, scratch, |_| {
@@ -64,8 +63,8 @@ pub fn live_nodes(body: &Body, scratch: &Bump) -> usize {
     live
 }
 
-/// Returns true if more than half of a body's nodes are dead, so that compacting it pays. Its
-/// tables are in `scratch`. Linear, and ends when half of the nodes are known to be alive.
+/// Returns true if more than half of a body's nodes are dead, so that compacting it pays. Temporary
+/// tables are in `scratch`. Linear; ends when half of the nodes are known to be reachable.
 pub fn is_sparse(body: &Body, scratch: &Bump) -> bool {
     let mut live = 0;
     let counted = for_each_live(body, scratch, |_| {
@@ -75,7 +74,8 @@ pub fn is_sparse(body: &Body, scratch: &Bump) -> bool {
     counted.is_continue()
 }
 
-/// Rebuilds a body without the nodes that nothing links to, in program order. Linear.
+/// Rebuilds a body without its unreachable nodes, in program order, and returns the new ids.
+/// Linear.
 ///
 /// # Errors
 /// If a journal is open.
@@ -83,7 +83,7 @@ pub fn compact_body(body: &mut Body) -> Result<Remap, CompactError> {
     if body.has_journal() {
         return Err(CompactError::EditOpen);
     }
-    // Bodies that are compacted are half dead or more, and a vector that is full doubles.
+    // Compacted bodies are usually half dead or more, and a full vector doubles its room.
     let (mut new, copied) = rebuild(body, body.len() / 2, &mut SameTables);
     let remap = remap(body, &mut new, copied);
     *body = new;
@@ -93,7 +93,7 @@ pub fn compact_body(body: &mut Body) -> Result<Remap, CompactError> {
 impl Module {
     /// Compacts every function, and drops the names, types, dimensions, attributes, constants,
     /// opaque operators and globals that nothing uses any more. Keys of functions stay; all other
-    /// ids change. Linear. Gives the functions with where their nodes went.
+    /// ids change. Returns the new ids of the nodes of each function. Linear.
     ///
     /// # Errors
     /// If an edit is open.
@@ -105,7 +105,7 @@ impl Module {
     }
 }
 
-/// Returns what something links to in a body, in the order of [`for_each_live`].
+/// Returns the reachable nodes of a body, in the order of [`for_each_live`].
 pub(crate) fn live(body: &Body) -> Vec<ExprId> {
     let mut live = Vec::new();
     _ = for_each_live(body, &Bump::new(), |id| {
@@ -115,8 +115,8 @@ pub(crate) fn live(body: &Body) -> Vec<ExprId> {
     live
 }
 
-/// Calls `each` with what something links to in a body: parameters, then values, variables and Lets
-/// as they are evaluated, each once, until it breaks.
+/// Calls `each` with the reachable nodes of a body: parameters, then values, variables and Lets in
+/// the order of evaluation, each once, until it breaks.
 fn for_each_live(body: &Body, scratch: &Bump, mut each: impl FnMut(ExprId) -> ControlFlow<()>) -> ControlFlow<()> {
     let seen = scratch.alloc_slice_fill_copy(body.len(), false);
     let mut add = |id: ExprId| match std::mem::replace(&mut seen[id.index()], true) {
@@ -149,8 +149,8 @@ fn for_each_live(body: &Body, scratch: &Bump, mut each: impl FnMut(ExprId) -> Co
     ControlFlow::Continue(())
 }
 
-/// Returns where the nodes of a body went in one that was [rebuilt](rebuild) from it, which is of
-/// the next generation.
+/// Returns the new ids of the nodes of a body in one that was [rebuilt](rebuild) from it, and sets
+/// the generation of the new body to the next one.
 fn remap(body: &Body, new: &mut Body, copied: Copied) -> Remap {
     new.set_generation(body.generation().wrapping_add(1));
     let mut lambdas: Vec<Option<LambdaId>> = vec![None; body.lambda_count()];

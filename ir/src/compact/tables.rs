@@ -1,4 +1,5 @@
-//! Compacting the tables of a module: all that its functions name is made anew in empty ones.
+//! Compaction of the tables of a module: all entries that its functions name are made again in
+//! empty tables.
 
 use super::{Remap, live, remap};
 use crate::core::context::{Context, Global};
@@ -16,10 +17,10 @@ pub(super) fn compact_module(module: &mut Module) -> Vec<(FunctionKey, Remap)> {
     refill(module, &old).expect("there are no more operators than before")
 }
 
-/// Fills the tables of a module, which are empty, with what it uses of the old ones.
+/// Fills the empty tables of a module with the entries of the old tables that it uses.
 fn refill(module: &mut Module, old: &Context) -> Result<Vec<(FunctionKey, Remap)>, TakeOverError> {
     let mut tables = TableMap::of_all(old);
-    // In the order in which they were made, on which the form of sums depends.
+    // Symbols keep the order in which they were made, since the form of sums depends on it.
     for symbol in used_symbols(module, old) {
         tables.take(&mut module.cx, Entry::Symbol(symbol))?;
     }

@@ -1,4 +1,5 @@
-//! The body of a function: its expressions, in typed arenas, behind one door.
+//! The body of a function: its expressions, in typed arenas, which are read and edited only through
+//! the methods of [`Body`].
 
 mod copies;
 mod ids;
@@ -25,18 +26,17 @@ use crate::tables::types::Types;
 use crate::walk::link_watch::LinkWatch;
 use crate::work;
 
-/// Where an expression starts in the source text, as a byte offset. How far it reaches is found
-/// again from the text.
+/// The position at which an expression starts in the source text, as a byte offset. Its end is
+/// found again from the text.
 pub type Span = Option<u32>;
 
 const NO_SPAN: u32 = u32::MAX;
 
 /// The expressions of one function.
 ///
-/// Nodes are only ever appended, and links overwritten; both go through the methods here, which
-/// note what they overwrite while a journal is open ([`Body::begin_journal`]), so that an edit can
-/// be taken back. Nodes that nothing links to any more stay until
-/// [`compact`](crate::compact::compact_body).
+/// Nodes are only appended and overwritten, with the methods here. While a journal is open
+/// ([`Body::begin_journal`]), these record the previous contents, so that an edit can be rolled
+/// back. Unreachable nodes stay until [`compact`](crate::compact::compact_body).
 #[derive(Clone)]
 pub struct Body {
     exprs: Arena<ExprId, Expr>,
@@ -46,10 +46,10 @@ pub struct Body {
     params: Vec<VarId>,
     root: ExprId,
     generation: u32,
-    /// The one node of each atom that many others use. A body of few nodes has no such table: it is
-    /// searched.
+    /// The node of each atom; an atom has one node, which all its uses share. A body of few nodes
+    /// has no such table: its nodes are searched.
     leaves: Option<Box<FxHashMap<Leaf, ExprId>>>,
-    /// What few bodies have.
+    /// `fn`s and metadata, which few bodies have.
     extras: Option<Box<Extras>>,
     revisions: Revisions,
     journal: Option<Box<Journal>>,
@@ -60,22 +60,22 @@ pub struct Body {
 #[derive(Clone, Default)]
 struct Extras {
     lambdas: Arena<LambdaId, LambdaData>,
-    /// The symbolic dimensions of a `fn`'s own: bound by its parameters, or by a `match_cast` in
-    /// its block.
+    /// The symbolic dimensions that a `fn` owns: they are bound by its parameters, or by a
+    /// `match_cast` in its block.
     lambda_symbols: FxHashMap<LambdaId, Box<[SymbolId]>>,
-    /// What tools carry along with a binding, by its variable (or, for a graph binding, by its
-    /// node).
+    /// The metadata that tools attach to a binding, keyed by its variable (or, for a graph binding,
+    /// by its node).
     meta: FxHashMap<ExprId, AttrsId>,
 }
 
-/// A body of up to so many nodes is searched for an atom: small functions, of which there may be
-/// many, take no memory for a table.
+/// The largest number of nodes for which a body is searched for an atom. Small functions, of which
+/// there may be many, take no memory for a table.
 const SEARCHED: usize = 32;
 
-/// Of the id of a `fn`.
+/// The message of the panic if the id of a `fn` is not of the body.
 const HAS_LAMBDA: &str = "an id is of what the body has";
 
-/// How much there is going to be in a body.
+/// The amounts of nodes, operands and parameters for which a new body reserves room.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct BodyRoom {
     /// Nodes, variables and parameters included.
@@ -108,7 +108,7 @@ impl Leaf {
     }
 }
 
-/// In a line: how much there is of it.
+/// Prints one line: the number of nodes, the parameters and the root.
 impl std::fmt::Debug for Body {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Body")
@@ -120,15 +120,15 @@ impl std::fmt::Debug for Body {
 }
 
 impl Body {
-    /// A body that returns `()`.
+    /// Returns a body that returns `()`.
     ///
     /// Cost: one node.
     pub fn new(types: &Types) -> Body {
         Body::with_room(types, BodyRoom::default())
     }
 
-    /// A body that returns `()`, with room for what is going to be appended to it: each arena takes
-    /// one allocation then.
+    /// Returns a body that returns `()`, with room for `room` to be appended: each arena takes one
+    /// allocation.
     ///
     /// Cost: one node.
     pub fn with_room(types: &Types, room: BodyRoom) -> Body {
@@ -138,8 +138,7 @@ impl Body {
         body
     }
 
-    /// A body without any node, not even what it returns, which has to be appended: for rebuilding
-    /// one.
+    /// Returns a body without any node, for rebuilding one. The caller must append the root.
     pub(crate) fn hollow(nodes: usize, operands: usize) -> Body {
         let mut body = Body {
             exprs: Arena::new(),
@@ -159,9 +158,9 @@ impl Body {
         body
     }
 
-    // ---- Looking ----
+    // ---- Reading ----
 
-    /// The expression behind an id.
+    /// Returns the expression behind an id.
     ///
     /// Cost: one node.
     #[inline(always)]
@@ -171,8 +170,8 @@ impl Body {
         self.exprs[id]
     }
 
-    /// The stored type of an expression other than a Let (whose slot means nothing; see
-    /// [`Body::type_of`]).
+    /// Returns the stored type of an expression other than a Let (the stored type of a Let has no
+    /// meaning; see [`Body::type_of`]).
     ///
     /// Cost: one node.
     #[inline(always)]
@@ -181,13 +180,13 @@ impl Body {
         self.types[id.index()]
     }
 
-    /// The type of an expression; that of a Let is that of the tail of its chain, which is walked
-    /// to.
+    /// Returns the type of an expression. The type of a Let is that of the tail of its chain, to
+    /// which this walks.
     pub fn type_of(&self, id: ExprId) -> TypeId {
         self.ty(self.tail(id))
     }
 
-    /// The tail of a Let chain: the first expression along its bodies that is not a Let.
+    /// Returns the tail of a Let chain: the first expression along its bodies that is not a Let.
     pub fn tail(&self, mut id: ExprId) -> ExprId {
         while let Expr::Let { body, .. } = self.expr(id) {
             id = body;
@@ -195,8 +194,8 @@ impl Body {
         id
     }
 
-    /// Where an expression starts in the source. A constant, which stands for all that use it,
-    /// starts nowhere.
+    /// Returns the position at which an expression starts in the source. `None` for a constant,
+    /// since all its uses share one node.
     ///
     /// Cost: one node.
     pub fn span(&self, id: ExprId) -> Span {
@@ -206,7 +205,7 @@ impl Body {
         self.spans.get(id.index()).copied().filter(|&s| s != NO_SPAN)
     }
 
-    /// The operands of a list.
+    /// Returns the operands of a list.
     ///
     /// Cost: one node.
     #[inline(always)]
@@ -215,7 +214,7 @@ impl Body {
         &self.operands[list.start as usize..list.start as usize + list.len()]
     }
 
-    /// One operand of a list.
+    /// Returns an operand of a list.
     ///
     /// Cost: one node.
     ///
@@ -228,8 +227,8 @@ impl Body {
         self.operands[list.start as usize + index]
     }
 
-    /// The operands of a call (of a function value: it first), the fields of a tuple; empty for
-    /// others.
+    /// Returns the operands of a call (for a call of a function value, the function first) or the
+    /// fields of a tuple; empty for other expressions.
     ///
     /// Cost: one node.
     #[inline]
@@ -240,7 +239,7 @@ impl Body {
         }
     }
 
-    /// The variable behind an expression, if it is one.
+    /// Returns the variable that an expression is, if it is one.
     ///
     /// Cost: one node.
     #[inline]
@@ -251,7 +250,7 @@ impl Body {
         }
     }
 
-    /// The constant behind an expression, if it is one.
+    /// Returns the constant that an expression is, if it is one.
     ///
     /// Cost: one node.
     #[inline]
@@ -262,7 +261,7 @@ impl Body {
         }
     }
 
-    /// The name of a variable.
+    /// Returns the name of a variable.
     ///
     /// Cost: one node.
     pub fn var_name(&self, var: VarId) -> Option<NameId> {
@@ -289,7 +288,7 @@ impl Body {
         matches!(self.expr(var.expr()), Expr::Var { flags, .. } if flags.is_dataflow())
     }
 
-    /// What a `fn` says besides its block.
+    /// Returns the parameters, result annotation and attributes of a `fn`.
     ///
     /// Cost: one node.
     #[inline]
@@ -297,29 +296,29 @@ impl Body {
         self.extras.as_ref().expect(HAS_LAMBDA).lambdas[id]
     }
 
-    /// The parameters of a `fn`.
+    /// Returns the parameters of a `fn`.
     ///
     /// Cost: one node.
     pub fn lambda_params(&self, id: LambdaId) -> impl ExactSizeIterator<Item = VarId> + '_ {
         self.operands(self.lambda(id).params).iter().map(|&p| VarId::from_expr(p))
     }
 
-    /// The symbolic dimensions of a `fn`'s own: bound by its parameters, or by a `match_cast` in
-    /// its block.
+    /// Returns the symbolic dimensions that a `fn` owns: they are bound by its parameters, or by a
+    /// `match_cast` in its block.
     ///
     /// Cost: one node.
     pub fn lambda_symbols(&self, id: LambdaId) -> &[SymbolId] {
         self.extras.as_ref().and_then(|e| e.lambda_symbols.get(&id)).map_or(&[], |s| s)
     }
 
-    /// The parameters of the function.
+    /// Returns the parameters of the function.
     ///
     /// Cost: one node.
     pub fn params(&self) -> &[VarId] {
         &self.params
     }
 
-    /// The block of the function: a Let chain, or what it returns.
+    /// Returns the block of the function: a Let chain, or the returned expression.
     ///
     /// Cost: one node.
     #[inline]
@@ -327,7 +326,7 @@ impl Body {
         self.root
     }
 
-    /// The globals that the body names, with their nodes, in the order of the nodes.
+    /// Returns the globals that the body names, with their nodes, in the order of the nodes.
     ///
     /// Cost: one loop.
     pub fn global_leaves(&self) -> Vec<(ExprId, GlobalId)> {
@@ -343,14 +342,15 @@ impl Body {
         leaves
     }
 
-    /// What tools carry along with a binding (by its variable) or a graph node (by itself).
+    /// Returns the metadata that tools attached to a binding (keyed by its variable) or a graph
+    /// node (keyed by the node).
     ///
     /// Cost: one node.
     pub fn meta(&self, id: ExprId) -> Option<AttrsId> {
         self.extras.as_ref().and_then(|e| if e.meta.is_empty() { None } else { e.meta.get(&id).copied() })
     }
 
-    /// The number of nodes, those that nothing links to included: one past the largest index.
+    /// Returns the number of nodes, unreachable ones included: one past the largest index.
     ///
     /// Cost: one node.
     #[inline]
@@ -358,40 +358,40 @@ impl Body {
         self.exprs.len()
     }
 
-    /// Never: there is always what the body returns.
+    /// Returns false: a body always has a root.
     ///
     /// Cost: one node.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// Ids and nodes in the order of the arena, those that nothing links to included.
+    /// Returns ids and nodes in the order of the arena, unreachable ones included.
     ///
     /// Cost: one loop.
     pub fn exprs(&self) -> impl ExactSizeIterator<Item = (ExprId, Expr)> + '_ {
         self.exprs.iter().map(|(id, e)| (id, *e))
     }
 
-    /// Returns the nodes in the order of the arena, those that nothing links to included.
+    /// Returns the nodes in the order of the arena, unreachable ones included.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = Expr> + '_ {
         self.exprs.values().copied()
     }
 
-    /// The number of `fn`s, those that nothing links to included.
+    /// Returns the number of `fn`s, unreachable ones included.
     ///
     /// Cost: one node.
     pub fn lambda_count(&self) -> usize {
         self.extras.as_ref().map_or(0, |e| e.lambdas.len())
     }
 
-    /// The number of entries in the pool of operands.
+    /// Returns the number of entries in the pool of operands.
     ///
     /// Cost: one node.
     pub fn operand_count(&self) -> usize {
         self.operands.len()
     }
 
-    /// Bytes held by the arenas.
+    /// Returns the number of bytes that the arenas hold.
     ///
     /// Cost: one node.
     pub fn capacity_bytes(&self) -> usize {
@@ -400,7 +400,8 @@ impl Body {
             + (self.types.capacity() + self.spans.capacity() + self.operands.capacity()) * 4
     }
 
-    /// Counts compactions. An id is valid in the generation in which it was obtained.
+    /// Returns the generation of the body, which goes up with each compaction and replacement. An
+    /// id is valid in the generation in which it was obtained.
     ///
     /// Cost: one node.
     pub fn generation(&self) -> u32 {
@@ -411,17 +412,16 @@ impl Body {
         self.generation = generation;
     }
 
-    /// The state that the body is in: another one after anything was appended or overwritten, and
-    /// this one again once that is rolled back. A copy of the body, and the body that a compaction
-    /// makes of it, are others.
+    /// Returns the stamp of the state of the body. Every append or overwrite gives the body a new
+    /// stamp; a rollback restores the old one. A copy of the body, and the body that a compaction
+    /// makes of it, have stamps of their own.
     ///
     /// Cost: one loop.
     pub fn stamp(&self) -> Stamp {
         self.revisions.stamp()
     }
 
-    /// Returns true if a rollback of an open edit, or of some of them, brings back the state of a
-    /// stamp.
+    /// Returns true if a rollback of one or more of the open edits restores the state of `stamp`.
     ///
     /// Cost: one loop.
     pub fn may_go_back_to(&self, stamp: Stamp) -> bool {
@@ -436,11 +436,11 @@ impl Body {
             }
             journal = open.outer.as_deref();
         }
-        // A body without a journal in the place of which another was put.
+        // `body` was replaced by another body and has no journal of its own.
         !std::ptr::eq(body, self) && body.stamp() == stamp
     }
 
-    /// A table with a value for every expression of this body, now of `default`.
+    /// Returns a table with the value `default` for every expression of this body.
     ///
     /// Cost: one loop.
     pub fn side_table<V: Clone>(&self, default: V) -> SideTable<ExprId, V> {
@@ -449,12 +449,12 @@ impl Body {
         table
     }
 
-    /// Asserts that a table was made for the present generation of this body.
+    /// Asserts that a table was made for the current generation of this body.
     ///
     /// Cost: one node.
     ///
     /// # Panics
-    /// If the body was compacted since: the table's ids mean other expressions now.
+    /// If the body was compacted since: the ids of the table denote other expressions now.
     pub fn check_table<V>(&self, table: &SideTable<ExprId, V>) {
         assert_eq!(table.generation, self.generation, "a side table outlived a compaction of its body");
     }
@@ -467,7 +467,8 @@ impl Body {
     /// Cost: one node.
     ///
     /// # Panics
-    /// While an edit is open in a build with debug assertions, if an id in it is not of this body.
+    /// While an edit is open in a build with debug assertions, if an id in `expr` is not of this
+    /// body.
     #[inline]
     #[track_caller]
     pub fn push(&mut self, expr: Expr, ty: TypeId, span: Span) -> ExprId {
@@ -484,7 +485,7 @@ impl Body {
     /// Cost: one loop.
     ///
     /// # Panics
-    /// While an edit is open in a build with debug assertions, if one is not of this body.
+    /// While an edit is open in a build with debug assertions, if an operand is not of this body.
     #[inline]
     #[track_caller]
     pub fn push_operands(&mut self, operands: &[ExprId]) -> OperandList {
@@ -503,7 +504,7 @@ impl Body {
         VarId::from_expr(self.push(Expr::Var { name, flags }, ty, span))
     }
 
-    /// Appends what a `fn` says besides its block.
+    /// Appends the parameters, result annotation and attributes of a `fn`.
     ///
     /// Cost: one loop.
     ///
@@ -519,8 +520,8 @@ impl Body {
         self.extras_mut().lambdas.push(LambdaData { params, ret, attrs })
     }
 
-    /// Says which symbolic dimensions are a `fn`'s own. To be said before its type is inferred,
-    /// once.
+    /// Sets the symbolic dimensions that a `fn` owns. Callers must do so once, before the type of
+    /// the `fn` is inferred.
     ///
     /// Cost: one loop.
     ///
@@ -544,16 +545,17 @@ impl Body {
         }
     }
 
-    /// The node of a constant. `ty` is its type.
+    /// Returns the node of a constant, appended if the body has none. `ty` is the type of the
+    /// constant.
     ///
     /// Cost: one node.
     pub fn literal(&mut self, literal: LiteralId, ty: TypeId) -> ExprId {
         self.leaf(Leaf::Literal(literal), Expr::Literal(literal), ty)
     }
 
-    /// The node of a constant of the type `ty`, which a node that is evaluated to it becomes,
-    /// unless the body has one already: nothing is appended, and a body without room does not grow.
-    /// What else links to `node` has the constant then.
+    /// Returns the node of the constant `literal` of type `ty`. If the body has none yet,
+    /// overwrites `node` with it instead of appending one, so that the arenas do not grow. All
+    /// other uses of `node` then use the constant.
     ///
     /// Cost: one node.
     pub fn literal_in_place(&mut self, node: ExprId, literal: LiteralId, ty: TypeId) -> ExprId {
@@ -565,16 +567,15 @@ impl Body {
         node
     }
 
-    /// Overwrites a variable, or another node, with a global of the type `ty`. What links to the
-    /// node has the global then.
+    /// Overwrites a node, such as a variable, with a global of type `ty`. All uses of the node then
+    /// use the global.
     ///
     /// Cost: one node.
     pub fn global_in_place(&mut self, node: ExprId, global: GlobalId, ty: TypeId) {
         self.leaf_in_place(node, Leaf::Global(global), Expr::Global(global), ty);
     }
 
-    /// Takes the node of a global that nothing uses any more out of the body. Does nothing if the
-    /// body has none.
+    /// Removes the node of a global that nothing uses any more. Does nothing if the body has none.
     ///
     /// Cost: one node.
     pub fn remove_global(&mut self, global: GlobalId) {
@@ -599,8 +600,9 @@ impl Body {
         self.enter_leaf(leaf, node);
     }
 
-    /// The node of a global. `ty` is its signature, which a node that the body has already takes
-    /// on: it may be left over from a function that is gone, and whose name another one has now.
+    /// Returns the node of a global, appended if the body has none. `ty` is its signature. A node
+    /// that the body has already takes on this type: the node may be left from a removed function
+    /// whose name another function has now.
     ///
     /// Cost: one node.
     pub fn global(&mut self, global: GlobalId, ty: TypeId) -> ExprId {
@@ -611,14 +613,14 @@ impl Body {
         id
     }
 
-    /// The node of an operator as a value.
+    /// Returns the node of an operator as a value, appended if the body has none.
     ///
     /// Cost: one node.
     pub fn op(&mut self, op: OpId, ty: TypeId) -> ExprId {
         self.leaf(Leaf::Op(op), Expr::Op(op), ty)
     }
 
-    /// The node of `none`.
+    /// Returns the node of `none`, appended if the body has none.
     ///
     /// Cost: one node.
     pub fn none(&mut self, ty: TypeId) -> ExprId {
@@ -645,7 +647,7 @@ impl Body {
         }
     }
 
-    /// Makes the table of a body that is not searched any more. Linear, once.
+    /// Makes the table of atoms for a body that is too large to be searched. Linear, once.
     #[cold]
     fn tabulate_leaves(&mut self) {
         let mut leaves = FxHashMap::default();
@@ -657,7 +659,7 @@ impl Body {
         self.leaves = Some(Box::new(leaves));
     }
 
-    /// Notes the node of an atom, unless it has one.
+    /// Records the node of an atom, unless the atom has a node already.
     fn enter_leaf(&mut self, leaf: Leaf, id: ExprId) {
         if let Some(leaves) = &mut self.leaves {
             leaves.entry(leaf).or_insert(id);
@@ -670,8 +672,8 @@ impl Body {
 
     // ---- Overwriting ----
 
-    /// Overwrites a node. Its type stays; see [`Body::set_type`]. What else uses the node has what
-    /// it becomes: see [`SharedEdits`].
+    /// Overwrites a node. Its type stays; see [`Body::set_type`]. All uses of the node see the new
+    /// expression: see [`SharedEdits`].
     ///
     /// Cost: one node.
     ///
@@ -700,8 +702,8 @@ impl Body {
         self.exprs[id] = expr;
     }
 
-    /// Overwrites one operand of a list. What else uses the node that it is an operand of has the
-    /// new operand too: see [`SharedEdits`].
+    /// Overwrites one operand of a list. All uses of the node with this list see the new operand:
+    /// see [`SharedEdits`].
     ///
     /// Cost: one node.
     ///
@@ -751,12 +753,12 @@ impl Body {
         self.types[id.index()] = ty;
     }
 
-    /// Overwrites what the body evaluates to.
+    /// Overwrites the root: the expression that the body evaluates to.
     ///
     /// Cost: one node.
     ///
     /// # Panics
-    /// While an edit is open in a build with debug assertions, if it is not of this body.
+    /// While an edit is open in a build with debug assertions, if the root is not of this body.
     #[track_caller]
     pub fn set_root(&mut self, root: ExprId) {
         self.check_ids(&[root]);
@@ -776,8 +778,8 @@ impl Body {
     /// Cost: one loop.
     ///
     /// # Panics
-    /// While an edit is open in a build with debug assertions, if one is not a variable of this
-    /// body.
+    /// While an edit is open in a build with debug assertions, if a parameter is not a variable of
+    /// this body.
     #[track_caller]
     pub fn set_params(&mut self, params: Vec<VarId>) {
         self.check_vars(&params);
@@ -796,8 +798,8 @@ impl Body {
     /// Cost: one node.
     ///
     /// # Panics
-    /// While an edit is open in a build with debug assertions, if it is not a variable of this
-    /// body.
+    /// While an edit is open in a build with debug assertions, if the parameter is not a variable
+    /// of this body.
     #[track_caller]
     pub fn push_param(&mut self, param: VarId) {
         self.check_vars(&[param]);
@@ -810,7 +812,7 @@ impl Body {
         self.params.push(param);
     }
 
-    /// Overwrites what a `fn` says besides its block.
+    /// Overwrites the parameters, result annotation and attributes of a `fn`.
     ///
     /// Cost: one node.
     ///
@@ -832,7 +834,7 @@ impl Body {
         self.extras_mut().lambdas[id] = data;
     }
 
-    /// Sets or removes what tools carry along with a binding or graph node.
+    /// Sets or removes the metadata that tools attach to a binding or graph node.
     ///
     /// Cost: one node.
     ///
@@ -855,13 +857,13 @@ impl Body {
         }
     }
 
-    /// Overwrites the body of a Let: how links are taken out of and put into a chain.
+    /// Overwrites the body of a Let. Links are removed from and inserted into a chain with this.
     ///
     /// Cost: one node.
     ///
     /// # Panics
-    /// If it is not a Let; while an edit is open in a build with debug assertions, also if the rest
-    /// is not of this body.
+    /// If `id` is not a Let; while an edit is open in a build with debug assertions, also if
+    /// `new_body` is not of this body.
     #[inline]
     #[track_caller]
     pub fn set_let_body(&mut self, id: ExprId, new_body: ExprId) {
@@ -876,8 +878,8 @@ impl Body {
         }
         self.watch.expr(id.index());
         self.revisions.bump();
-        // Only this field is written: reading a whole node soon after it was written field by
-        // field, to write it back, waits for those writes.
+        // Only this field is written. Reading a whole node to write it back stalls if its fields
+        // were written one by one shortly before.
         if let Expr::Let { body, .. } = &mut self.exprs[id] {
             *body = new_body;
         }
@@ -885,7 +887,7 @@ impl Body {
 
     // ---- For the parser ----
 
-    /// Makes room for about that many nodes.
+    /// Makes room for about that many more nodes.
     ///
     /// Cost: one node.
     pub fn reserve(&mut self, nodes: usize) {
@@ -895,8 +897,9 @@ impl Body {
         self.operands.reserve(nodes);
     }
 
-    /// Gives up room that appending did not need, but for a sixteenth of the nodes: passes append,
-    /// and a vector that is full grows by much. Operands they append fewer.
+    /// Frees room that appending did not use, except for a sixteenth of the nodes: passes append
+    /// nodes, and a full vector grows by a large step. Passes append fewer operands, so less room
+    /// is left for those.
     pub(crate) fn shrink(&mut self) {
         let (nodes, operands) = (self.types.len(), self.operands.len());
         if nodes + nodes / 8 < self.types.capacity() {

@@ -1,4 +1,4 @@
-//! Builds functions, from the first parameter to the tail, with types inferred as it goes.
+//! Builds functions from the first parameter to the tail, inferring types along the way.
 
 use crate::core::body::{Body, Span};
 use crate::core::context::Context;
@@ -23,7 +23,7 @@ pub struct FunctionBuilder<'m> {
     blocks: Vec<OpenBlock>,
 }
 
-/// A function that is put aside unfinished while others of its module are built: see
+/// An unfinished function that is set aside while other functions of its module are built: see
 /// [`FunctionBuilder::set_aside`].
 pub struct UnfinishedFunction {
     function: Function,
@@ -44,7 +44,7 @@ impl OpenBlock {
     }
 }
 
-/// Why a function could not be built.
+/// The reason why a function could not be built.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BuildError {
     /// An expression has no type.
@@ -53,15 +53,15 @@ pub enum BuildError {
     /// The module has a function of that name.
     #[error("`@{0}` is defined already")]
     Duplicate(String),
-    /// A block was closed that is not open, or left open.
+    /// A block was closed that is not open, or was left open.
     #[error("blocks are not closed in the order in which they were opened")]
     Unbalanced,
-    /// The program would be larger than its builder makes them.
+    /// The program would be larger than its builder allows.
     #[error("a program of size {size} is too large; the largest size is {largest}")]
     TooLarge {
-        /// The size that was asked for.
+        /// The requested size.
         size: usize,
-        /// The largest one.
+        /// The largest size.
         largest: usize,
     },
 }
@@ -73,15 +73,15 @@ impl<'m> FunctionBuilder<'m> {
         FunctionBuilder { module, function, name: name.to_string(), blocks: vec![OpenBlock::new()] }
     }
 
-    /// Puts the function aside, so that others of the module, which it may call, can be built
-    /// first.
+    /// Sets the function aside, so that other functions of the module, which it may call, can be
+    /// built first.
     ///
     /// Cost: one node.
     pub fn set_aside(self) -> UnfinishedFunction {
         UnfinishedFunction { function: self.function, name: self.name, blocks: self.blocks }
     }
 
-    /// Goes on with a function of the same module that was put aside.
+    /// Continues a function of the same module that was set aside.
     ///
     /// Cost: one node.
     pub fn resume(module: &'m mut Module, unfinished: UnfinishedFunction) -> FunctionBuilder<'m> {
@@ -89,36 +89,36 @@ impl<'m> FunctionBuilder<'m> {
         FunctionBuilder { module, function, name, blocks }
     }
 
-    /// The tables of the module.
+    /// Returns the tables of the module.
     ///
     /// Cost: one node.
     pub fn cx(&mut self) -> &mut Context {
         &mut self.module.cx
     }
 
-    /// The body as far as it is built.
+    /// Returns the body as built so far.
     ///
     /// Cost: one node.
     pub fn body(&mut self) -> &mut Body {
         &mut self.function.body
     }
 
-    /// An editor, for expressions that the builder has no shorthand for.
+    /// Returns an editor, for expressions that the builder has no shorthand for.
     ///
     /// Cost: one node.
     pub fn editor(&mut self) -> Editor<'_> {
         Editor::new(&mut self.module.cx, &mut self.function.body)
     }
 
-    /// Makes it private, or public again.
+    /// Sets the visibility of the function.
     ///
     /// Cost: one node.
     pub fn visibility(&mut self, visibility: Visibility) {
         self.function.visibility = visibility;
     }
 
-    /// States the result type, as a recursive function must before it calls itself: its signature
-    /// is known from here on.
+    /// States the result type, and thereby the signature, from here on. A recursive function must
+    /// do so before it calls itself.
     ///
     /// Cost: one node.
     pub fn result(&mut self, ty: TypeId) {
@@ -128,12 +128,12 @@ impl<'m> FunctionBuilder<'m> {
         self.module.set_signature(global, signature);
     }
 
-    /// Sets an attribute of the signature.
+    /// Sets an attribute of the function.
     pub fn attr(&mut self, name: &str, value: AttrId) {
         self.function.attrs = self.module.cx.with_attr(self.function.attrs, name, Some(value));
     }
 
-    /// A symbolic dimension of this function.
+    /// Makes a symbolic dimension of this function.
     ///
     /// Cost: linear in the text.
     pub fn symbol(&mut self, name: &str) -> DimId {
@@ -143,7 +143,7 @@ impl<'m> FunctionBuilder<'m> {
         dims.symbol(s)
     }
 
-    /// A parameter of the function.
+    /// Makes a parameter of the function and returns it. An empty name leaves it unnamed.
     pub fn param(&mut self, name: &str, ty: TypeId) -> ExprId {
         let var = self.new_var(name, VarFlags::PLAIN, ty);
         self.function.body.push_param(var);
@@ -157,14 +157,14 @@ impl<'m> FunctionBuilder<'m> {
 
     // ---- Expressions ----
 
-    /// A constant.
+    /// Returns the node of a constant.
     ///
     /// Cost: one node.
     pub fn literal(&mut self, literal: Literal) -> ExprId {
         self.editor().literal(literal)
     }
 
-    /// A global function by name.
+    /// Returns the node of a global function, by name.
     ///
     /// Cost: one node.
     pub fn global(&mut self, name: &str) -> ExprId {
@@ -172,7 +172,7 @@ impl<'m> FunctionBuilder<'m> {
         self.editor().global(g)
     }
 
-    /// A call of an operator.
+    /// Appends a call of an operator and returns it.
     ///
     /// # Errors
     /// If there is no such operator, or operands or attributes do not fit it.
@@ -182,40 +182,41 @@ impl<'m> FunctionBuilder<'m> {
         Ok(self.editor().call_op(op, operands, attrs)?)
     }
 
-    /// A call of a function value.
+    /// Appends a call of a function value and returns it.
     ///
     /// # Errors
-    /// If it is not a function, or the arguments do not fit.
+    /// If `function` is not a function, or the arguments do not fit.
     pub fn call(&mut self, function: ExprId, arguments: &[ExprId]) -> Result<ExprId, BuildError> {
         let attrs = self.module.cx.attrs.empty();
         Ok(self.editor().call(function, arguments, attrs)?)
     }
 
-    /// A tuple.
+    /// Appends a tuple and returns it.
     pub fn tuple(&mut self, fields: &[ExprId]) -> ExprId {
         self.editor().tuple(fields)
     }
 
-    /// A field of a tuple.
+    /// Appends a projection of a field of a tuple and returns it.
     ///
     /// # Errors
-    /// If it is not a tuple, or has no such field.
+    /// If `tuple` is not a tuple, or has no such field.
     pub fn proj(&mut self, tuple: ExprId, index: u32) -> Result<ExprId, BuildError> {
         Ok(self.editor().proj(tuple, index)?)
     }
 
-    /// A choice between two blocks that were closed by [`FunctionBuilder::close_block`].
+    /// Appends an If over two blocks that were closed by [`FunctionBuilder::close_block`], and
+    /// returns it.
     ///
     /// # Errors
-    /// If the condition is not a rank-0 bool tensor, or the blocks' types have nothing in common.
+    /// If the condition is not a rank-0 bool tensor, or the blocks' types have no common type.
     pub fn if_(&mut self, cond: ExprId, then_block: ExprId, else_block: ExprId) -> Result<ExprId, BuildError> {
         Ok(self.editor().if_(cond, then_block, else_block)?)
     }
 
     // ---- Bindings ----
 
-    /// Binds a value to a new variable in the innermost open block. An empty name leaves it
-    /// unnamed.
+    /// Binds a value to a new variable in the innermost open block, and returns the variable. An
+    /// empty name leaves it unnamed.
     pub fn bind(&mut self, name: &str, value: ExprId) -> ExprId {
         let ty = self.function.body.type_of(value);
         let var = self.declare_var(name, ty);
@@ -223,7 +224,7 @@ impl<'m> FunctionBuilder<'m> {
         var.expr()
     }
 
-    /// Binds a value to a variable that was made before, as a recursive `fn` needs.
+    /// Binds a value to a variable that was declared before, as a recursive `fn` needs.
     ///
     /// Cost: one node.
     pub fn bind_var(&mut self, var: VarId, value: ExprId, span: Span) {
@@ -231,7 +232,7 @@ impl<'m> FunctionBuilder<'m> {
         let block = self.blocks.last_mut().expect("the function's own block is open until it is finished");
         let flags = block.regions.next_flags();
         let body = &mut self.function.body;
-        // Until the block goes on or is closed, the new Let's body is a placeholder: its own
+        // Until the block continues or is closed, the body of the new Let is a placeholder: its own
         // variable.
         let link = body.push(Expr::Let { var, value, body: var.expr(), flags }, unit, span);
         match block.last.replace(link) {
@@ -240,7 +241,7 @@ impl<'m> FunctionBuilder<'m> {
         }
     }
 
-    /// A variable for [`FunctionBuilder::bind_var`].
+    /// Makes a variable for [`FunctionBuilder::bind_var`].
     ///
     /// Cost: one node.
     pub fn declare_var(&mut self, name: &str, ty: TypeId) -> VarId {
@@ -278,7 +279,7 @@ impl<'m> FunctionBuilder<'m> {
         self.blocks.push(OpenBlock::new());
     }
 
-    /// Closes the innermost block with its tail.
+    /// Closes the innermost block with its tail, and returns the block.
     ///
     /// # Errors
     /// If that block is the function's own, or that of a `fn`.
@@ -300,8 +301,8 @@ impl<'m> FunctionBuilder<'m> {
         }
     }
 
-    /// Opens the block of a `fn` with parameters of these names and types, and returns them. `own`
-    /// are the symbols that it binds.
+    /// Opens the block of a `fn` with parameters of these names and types, and returns the
+    /// parameters. `own` are the symbols that the `fn` binds.
     pub fn open_lambda(&mut self, params: &[(&str, TypeId)], ret: Option<TypeId>, own: &[DimId]) -> Vec<ExprId> {
         let vars: Vec<VarId> = params.iter().map(|&(n, t)| self.new_var(n, VarFlags::PLAIN, t)).collect();
         let attrs = self.module.cx.attrs.empty();
@@ -330,11 +331,11 @@ impl<'m> FunctionBuilder<'m> {
         Ok(self.editor().lambda(lambda, block))
     }
 
-    /// Closes the function with what it returns, and adds it to the module.
+    /// Closes the function with its tail, and adds it to the module.
     ///
     /// # Errors
-    /// If a block is open, the module has a function of the name, or the tail's type is not one of
-    /// the stated result.
+    /// If a block is open, the module has a function of the name, or the type of the tail does not
+    /// fit the stated result.
     pub fn finish(mut self, tail: ExprId) -> Result<FunctionKey, BuildError> {
         if self.blocks.len() != 1 {
             return Err(BuildError::Unbalanced);
@@ -353,7 +354,7 @@ impl<'m> FunctionBuilder<'m> {
         self.module.add_named(&self.name, function).map_err(|_| BuildError::Duplicate(self.name))
     }
 
-    /// Attributes for an operator, from names and values.
+    /// Returns the list of attributes for an operator, from names and values.
     ///
     /// Cost: one loop.
     pub fn named_attrs(&mut self, attrs: &[(&str, AttrId)]) -> AttrsId {

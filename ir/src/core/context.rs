@@ -19,8 +19,7 @@ use crate::tables::parallel::layers::{Freeze, LayeredArena, Layers};
 use crate::tables::scratch::{Scratch, ScratchStock};
 use crate::tables::types::Types;
 
-/// The shared tables of a module. Everything in them is referred to by a 4-byte id and compared by
-/// it.
+/// The shared tables of a module. Every entry is referred to, and compared, by a 4-byte id.
 #[derive(Clone)]
 pub struct Context {
     /// Strings.
@@ -35,15 +34,15 @@ pub struct Context {
     pub ops: OpTable,
     /// Global names.
     pub globals: GlobalTable,
-    /// Functions that are the values of attributes. They are closed: they name no variable from
+    /// Functions that are the values of attributes. They are closed: they use no variable from
     /// outside.
     pub function_attrs: LayeredArena<FunctionAttrId, Arc<Function>>,
-    /// The scratch arenas that nobody uses at the moment; see [`Context::scratch`].
+    /// The scratch arenas that are not in use; see [`Context::scratch`].
     pub(crate) scratch: ScratchStock,
 }
 
 impl Context {
-    /// Empty tables over a registry of operators.
+    /// Returns empty tables over a registry of operators.
     pub fn new(registry: Arc<OpRegistry>) -> Context {
         Context {
             names: Names::default(),
@@ -59,10 +58,9 @@ impl Context {
 
     /// Lends a scratch arena: memory for tables of a walk or a pass that nothing needs after it.
     ///
-    /// It is empty, and nobody else has it until it is dropped. Then it is emptied, and the next
-    /// one who asks on this thread gets it: a pass over many small functions asks the allocator for
-    /// memory once, and not for each function. On each of the threads of a pass the tables have
-    /// arenas of their own.
+    /// The arena is empty, and is not shared until it is dropped. Then it is emptied and lent to
+    /// the next caller on this thread, so a pass over many small functions allocates memory once,
+    /// not for each function. Each thread of a pass has arenas of its own.
     ///
     /// ```
     /// use anfora_ir::{Context, ScratchVec};
@@ -79,23 +77,24 @@ impl Context {
         self.scratch_with_room(0)
     }
 
-    /// Lends a scratch arena, as [`Context::scratch`] does, in which so many bytes lie in one piece.
-    /// An arena that grows asks for twice as much each time, so a walk that knows how long the
-    /// tables of a large function are needs less memory with this.
+    /// Lends a scratch arena, as [`Context::scratch`] does, with `bytes` of room in one piece. An
+    /// arena that grows doubles its size each time, so a walk that knows the length of the tables
+    /// of a large function needs less memory with this.
     ///
     /// Cost: one entry.
     pub fn scratch_with_room(&self, bytes: usize) -> Scratch {
         self.scratch.take(bytes)
     }
 
-    /// The type of a constant. It says the elements of a small one of integers or `bool`.
+    /// Returns the type of a constant. The type of a small constant of integers or `bool` includes
+    /// its elements.
     ///
     /// Cost: one entry.
     pub fn literal_type(&mut self, id: LiteralId) -> TypeId {
         type_of_literal(&mut self.types, self.literals.get(id))
     }
 
-    /// The one tensor of a type that says all of its elements.
+    /// Returns the only tensor of a type that includes all elements; `None` if the type does not.
     ///
     /// Cost: one loop.
     pub fn known_literal(&self, ty: TypeId) -> Option<Literal> {
@@ -105,7 +104,8 @@ impl Context {
         Literal::from_i64s(tensor.dtype, &self.types.static_shape(ty)?, &elements).ok()
     }
 
-    /// A constant as an operand, as type rules see it; `None` is one that is left out.
+    /// Returns a constant as an operand for type rules; `None` stands for an operand that is left
+    /// out.
     ///
     /// Cost: one entry.
     pub fn constant_operand(&mut self, value: Option<&Literal>) -> Operand {
@@ -118,7 +118,7 @@ impl Context {
         }
     }
 
-    /// The global of a name, made (resolving to nothing yet) where it is not there.
+    /// Returns the global of a name. If there is none, makes one that resolves to nothing yet.
     ///
     /// Cost: linear in the text.
     pub fn global(&mut self, name: &str) -> GlobalId {
@@ -126,14 +126,14 @@ impl Context {
         self.globals.intern(name)
     }
 
-    /// The global of a name, if there is one.
+    /// Returns the global of a name, if there is one.
     ///
     /// Cost: linear in the text.
     pub fn find_global(&self, name: &str) -> Option<GlobalId> {
         self.globals.find(self.names.find(name)?)
     }
 
-    /// Bytes held by the tables.
+    /// Returns the number of bytes that the tables hold.
     pub(crate) fn capacity_bytes(&self) -> usize {
         let functions: usize = self.function_attrs.iter().map(|(_, f)| f.body.capacity_bytes()).sum();
         self.names.capacity_bytes()
@@ -144,7 +144,7 @@ impl Context {
             + functions
     }
 
-    /// The name of a global, without `@`.
+    /// Returns the name of a global, without `@`.
     ///
     /// Cost: one entry.
     pub fn global_name(&self, id: GlobalId) -> &str {
@@ -152,7 +152,8 @@ impl Context {
     }
 }
 
-/// The type of a constant. It says the elements of a small one of integers or `bool`.
+/// Returns the type of a constant. The type of a small constant of integers or `bool` includes its
+/// elements.
 fn type_of_literal(types: &mut Types, literal: &Literal) -> TypeId {
     let ty = types.static_tensor(literal.dtype(), literal.shape());
     if types.element_count(ty).is_none_or(|n| n == 0) {
@@ -160,7 +161,7 @@ fn type_of_literal(types: &mut Types, literal: &Literal) -> TypeId {
     }
     let dims = &mut types.dims;
     let Some(elements) = literal.to_i128s() else { return ty };
-    // One that is no `i64` is no dimension.
+    // An element outside of `i64` is not representable as a dimension.
     let known = |e: i128| i64::try_from(e).map_or(dims.unknown(), |e| dims.constant(e));
     let elements: SmallVec<[DimId; 8]> = elements.into_iter().map(known).collect();
     types.with_elements(ty, &elements)
@@ -173,29 +174,30 @@ pub struct LiteralTable {
 }
 
 impl LiteralTable {
-    /// The id of a constant. Takes time linear in its stored bytes.
+    /// Returns the id of a constant. Takes time linear in its stored bytes.
     pub fn intern(&mut self, literal: Literal) -> LiteralId {
         self.literals.intern(literal)
     }
 
-    /// The constant behind an id.
+    /// Returns the constant behind an id.
     #[inline]
     pub fn get(&self, id: LiteralId) -> &Literal {
         &self.literals[id]
     }
 
-    /// The number of constants.
+    /// Returns the number of constants.
     pub fn len(&self) -> usize {
         self.literals.len()
     }
 
-    /// Bytes held, with those of the constants themselves. Linear in the number of constants.
+    /// Returns the number of bytes held, those of the constants themselves included. Linear in the
+    /// number of constants.
     fn capacity_bytes(&self) -> usize {
         let stored: usize = self.literals.iter().map(|(_, l)| l.stored_bytes()).sum();
         self.literals.capacity_bytes() + stored
     }
 
-    /// Returns true if there is none.
+    /// Returns true if there are no constants.
     pub fn is_empty(&self) -> bool {
         self.literals.len() == 0
     }
@@ -206,25 +208,25 @@ impl LiteralTable {
 pub struct Global {
     /// The name, without `@`.
     pub name: NameId,
-    /// The function type, where it is known.
+    /// The function type, if it is known.
     pub signature: Option<TypeId>,
-    /// What it resolves to.
+    /// The function that the name resolves to.
     pub target: GlobalTarget,
 }
 
-/// What a global name resolves to.
+/// The function that a global name resolves to.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum GlobalTarget {
     /// A function with a body.
     Definition(FunctionKey),
     /// A function declared without a body.
     Declaration(FunctionKey),
-    /// Nothing, yet or any more.
+    /// Nothing, either not yet or no longer.
     Missing,
 }
 
 impl GlobalTarget {
-    /// The function, defined or declared.
+    /// Returns the function, defined or declared.
     pub fn function(self) -> Option<FunctionKey> {
         match self {
             GlobalTarget::Definition(k) | GlobalTarget::Declaration(k) => Some(k),
@@ -238,18 +240,18 @@ impl GlobalTarget {
 pub struct GlobalTable {
     pub(crate) globals: LayeredArena<GlobalId, Global>,
     pub(crate) by_name: Layers<FxHashMap<NameId, GlobalId>>,
-    /// What entries were before they were changed, while an edit of the module is open.
+    /// The previous contents of changed entries, while an edit of the module is open.
     journal: Vec<(GlobalId, Global)>,
-    /// The length of the journal and the state of the table when each open edit began,
-    /// outermost first.
+    /// The length of the journal and the revision of the table when each open edit began, outermost
+    /// first.
     edits: Vec<(usize, u64)>,
     revisions: Revisions,
-    /// True if this is an overlay, which has the stamp of what it lies over until it is changed.
+    /// True if this is an overlay. It has the stamp of the table below until it is changed.
     overlay: bool,
 }
 
 impl GlobalTable {
-    /// The global of a name, made where it is not there.
+    /// Returns the global of a name, made if there is none.
     pub fn intern(&mut self, name: NameId) -> GlobalId {
         if let Some(&id) = self.by_name.frozen.as_ref().and_then(|names| names.get(&name)) {
             return id;
@@ -261,19 +263,19 @@ impl GlobalTable {
             .or_insert_with(|| self.globals.push(Global { name, signature: None, target: GlobalTarget::Missing }))
     }
 
-    /// The global of a name, if there is one.
+    /// Returns the global of a name, if there is one.
     pub fn find(&self, name: NameId) -> Option<GlobalId> {
         let frozen = self.by_name.frozen.as_ref().and_then(|names| names.get(&name));
         frozen.or_else(|| self.by_name.own.get(&name)).copied()
     }
 
-    /// The global behind an id.
+    /// Returns the global behind an id.
     #[inline]
     pub fn get(&self, id: GlobalId) -> &Global {
         &self.globals[id]
     }
 
-    /// The number of globals.
+    /// Returns the number of globals.
     pub fn len(&self) -> usize {
         self.globals.len()
     }
@@ -282,23 +284,23 @@ impl GlobalTable {
         self.globals.capacity_bytes() + self.by_name.own.capacity() * size_of::<(NameId, GlobalId)>()
     }
 
-    /// Returns true if there is none.
+    /// Returns true if there are no globals.
     pub fn is_empty(&self) -> bool {
         self.globals.is_empty()
     }
 
-    /// Ids and globals in the order in which they were first named.
+    /// Returns ids and globals in the order in which they were first named.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (GlobalId, &Global)> + ExactSizeIterator {
         self.globals.iter()
     }
 
-    /// The state that the table is in, names that were only added left out: another one after a
-    /// signature, a target or a name was changed, and this one again once that is rolled back.
+    /// Returns the stamp of the state of the table. Every change of a signature, a target or a name
+    /// gives a new stamp; a rollback restores the old one. Added names do not change it.
     pub fn stamp(&self) -> Stamp {
         self.revisions.stamp()
     }
 
-    /// Takes the layers over what is frozen.
+    /// Takes the layers above the frozen ones.
     pub(crate) fn take_own(&mut self) -> GlobalTable {
         let (globals, by_name) = (self.globals.take_own(), self.by_name.take_own());
         GlobalTable { globals, by_name, ..GlobalTable::default() }
@@ -309,7 +311,7 @@ impl GlobalTable {
         self.by_name.thaw();
     }
 
-    /// One over what is frozen.
+    /// Returns an overlay over this table.
     pub(crate) fn overlay(&self) -> GlobalTable {
         GlobalTable { revisions: self.revisions.of_same(), overlay: true, ..self.clone() }
     }
@@ -366,7 +368,7 @@ impl GlobalTable {
         let Some((start, revision)) = self.edits.pop() else { return };
         self.thaw();
         let mut undone = self.journal.split_off(start);
-        // What taking back overwrites is not noted.
+        // The overwrites of a rollback are not recorded.
         let edits = std::mem::take(&mut self.edits);
         while let Some((id, old)) = undone.pop() {
             self.replace(id, old);

@@ -1,4 +1,4 @@
-//! Ids, the arenas that they index, and the side tables beside them.
+//! Ids, the arenas that they index, and side tables over them.
 
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
@@ -8,12 +8,12 @@ use crate::work;
 
 /// An index into an arena. `Option` of it takes no more room.
 pub trait EntityId: Copy + Eq + std::hash::Hash + std::fmt::Debug {
-    /// The id of the entry at `index`.
+    /// Returns the id of the entry at `index`.
     ///
     /// # Panics
-    /// Past 2^32 - 2 entries.
+    /// If `index` is greater than 2^32 - 2.
     fn from_index(index: usize) -> Self;
-    /// The position in the arena.
+    /// Returns the position in the arena.
     fn index(self) -> usize;
 }
 
@@ -86,14 +86,14 @@ entity_id!(
 pub struct OpId(u16);
 
 impl OpId {
-    /// How many operators there can be.
+    /// The largest number of operators.
     pub const LIMIT: usize = u16::MAX as usize;
 
     pub(crate) fn new(index: usize) -> Option<OpId> {
         u16::try_from(index).ok().map(OpId)
     }
 
-    /// The position in the table of operators.
+    /// Returns the position in the table of operators.
     #[inline(always)]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -123,7 +123,7 @@ pub struct Arena<K, V> {
     key: PhantomData<K>,
 }
 
-/// How many entries there are.
+/// Prints the number of entries.
 impl<K, V> std::fmt::Debug for Arena<K, V> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Arena").field("len", &self.items.len()).finish_non_exhaustive()
@@ -131,7 +131,7 @@ impl<K, V> std::fmt::Debug for Arena<K, V> {
 }
 
 impl<K: EntityId, V> Arena<K, V> {
-    /// An empty arena.
+    /// Returns an empty arena.
     pub const fn new() -> Self {
         Arena { items: Vec::new(), key: PhantomData }
     }
@@ -145,7 +145,7 @@ impl<K: EntityId, V> Arena<K, V> {
         id
     }
 
-    /// The number of entries.
+    /// Returns the number of entries.
     #[inline]
     pub fn len(&self) -> usize {
         self.items.len()
@@ -156,18 +156,18 @@ impl<K: EntityId, V> Arena<K, V> {
         self.items.is_empty()
     }
 
-    /// The entry, if the id is of this arena.
+    /// Returns the entry, if the id is of this arena.
     pub fn get(&self, id: K) -> Option<&V> {
         work::tick();
         self.items.get(id.index())
     }
 
-    /// Ids and entries in the order of appending.
+    /// Returns ids and entries in the order of appending.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (K, &V)> + ExactSizeIterator {
         self.items.iter().enumerate().map(|(i, v)| (K::from_index(i), v))
     }
 
-    /// The ids in the order of appending.
+    /// Returns the ids in the order of appending.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = K> + ExactSizeIterator + use<K, V> {
         (0..self.items.len()).map(K::from_index)
     }
@@ -177,7 +177,7 @@ impl<K: EntityId, V> Arena<K, V> {
         self.items.iter()
     }
 
-    /// The entries in the order of appending, for writing.
+    /// Returns the entries in the order of appending, for writing.
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         work::tick_n(self.items.len());
         self.items.iter_mut()
@@ -188,17 +188,17 @@ impl<K: EntityId, V> Arena<K, V> {
         self.items.reserve(additional);
     }
 
-    /// Makes room for just that many more entries.
+    /// Makes room for exactly `additional` more entries.
     pub fn reserve_exact(&mut self, additional: usize) {
         self.items.reserve_exact(additional);
     }
 
-    /// Gives up room for more than `len` entries that is not used.
+    /// Frees unused room beyond `len` entries.
     pub(crate) fn shrink_to(&mut self, len: usize) {
         self.items.shrink_to(len);
     }
 
-    /// Bytes held.
+    /// Returns the number of bytes held.
     pub fn capacity_bytes(&self) -> usize {
         self.items.capacity() * size_of::<V>()
     }
@@ -231,11 +231,11 @@ impl<K: EntityId, V> IndexMut<K> for Arena<K, V> {
     }
 }
 
-/// A value for every entry of an arena, dense, with a default for entries that nothing was stored
-/// for.
+/// A dense table with a value for every entry of an arena, and a default for entries without a
+/// stored value.
 ///
-/// A table over the expressions of a body is made by [`Body::side_table`](crate::Body::side_table),
-/// and [`Body::check_table`](crate::Body::check_table) says whether it still belongs to the body:
+/// A table over the expressions of a body is made by [`Body::side_table`](crate::Body::side_table).
+/// [`Body::check_table`](crate::Body::check_table) checks that it still belongs to the body, since
 /// compaction renumbers.
 #[derive(Clone, Debug)]
 pub struct SideTable<K, V> {
@@ -246,24 +246,24 @@ pub struct SideTable<K, V> {
 }
 
 impl<K: EntityId, V: Clone> SideTable<K, V> {
-    /// A table with room for `len` entries, all `default`.
+    /// Returns a table with room for `len` entries, all `default`.
     pub fn new(len: usize, default: V) -> Self {
         SideTable { items: vec![default.clone(); len], default, generation: 0, key: PhantomData }
     }
 
-    /// Makes room for the entries with the indexes below `len`, which keep the default until
-    /// something is stored for them.
+    /// Makes room for the entries with the indexes below `len`, which keep the default until a
+    /// value is stored for them.
     pub(crate) fn reserve(&mut self, len: usize) {
         self.items.reserve(len.saturating_sub(self.items.len()));
     }
 
-    /// Stores a value, growing the table where the id is new.
+    /// Stores a value, growing the table if the id is new.
     #[inline]
     pub fn set(&mut self, id: K, value: V) {
         *self.get_mut(id) = value;
     }
 
-    /// The value for writing, growing the table where the id is new.
+    /// Returns the value for writing, growing the table if the id is new.
     #[inline]
     pub fn get_mut(&mut self, id: K) -> &mut V {
         work::tick();
@@ -274,11 +274,13 @@ impl<K: EntityId, V: Clone> SideTable<K, V> {
         &mut self.items[i]
     }
 
-    /// Makes room for an entry, and fills with the default what is allocated for more.
+    /// Grows the table to include entry `i`, and fills the allocated room with the default.
     #[cold]
     fn grow(&mut self, i: usize) {
         self.reserve(i + 1);
-        self.items.resize(self.items.capacity(), self.default.clone());
+        // Values without a size have room without an end.
+        let len = self.items.capacity().min(2 * (i + 1));
+        self.items.resize(len, self.default.clone());
     }
 }
 
@@ -291,8 +293,8 @@ impl<K: EntityId, V> Index<K> for SideTable<K, V> {
     }
 }
 
-/// True if the values are the same for every id, those that are not in the table included, and of
-/// the same generation.
+/// Two tables are equal if they have the same value for every id, ids outside of the table
+/// included, and the same generation.
 impl<K: EntityId, V: PartialEq> PartialEq for SideTable<K, V> {
     fn eq(&self, other: &Self) -> bool {
         let common = self.items.len().min(other.items.len());
@@ -311,7 +313,7 @@ pub struct IdSet<K> {
     key: PhantomData<K>,
 }
 
-/// True if they hold the same entries.
+/// Two sets are equal if they hold the same entries.
 impl<K> PartialEq for IdSet<K> {
     fn eq(&self, other: &Self) -> bool {
         let common = self.words.len().min(other.words.len());
@@ -327,12 +329,12 @@ impl<K> Default for IdSet<K> {
 }
 
 impl<K: EntityId> IdSet<K> {
-    /// An empty set with room for `len` entries; it grows when a later id is inserted.
+    /// Returns an empty set with room for `len` entries; it grows when a later id is inserted.
     pub fn with_capacity(len: usize) -> Self {
         IdSet { words: vec![0; len.div_ceil(64)], key: PhantomData }
     }
 
-    /// Inserts; whether it was not there before.
+    /// Inserts an entry. Returns true if it was not in the set before.
     #[inline]
     pub fn insert(&mut self, id: K) -> bool {
         work::tick();
@@ -345,7 +347,7 @@ impl<K: EntityId> IdSet<K> {
         fresh
     }
 
-    /// Removes; whether it was there.
+    /// Removes an entry. Returns true if it was in the set.
     #[inline]
     pub fn remove(&mut self, id: K) -> bool {
         work::tick();
@@ -360,7 +362,7 @@ impl<K: EntityId> IdSet<K> {
         }
     }
 
-    /// Returns true if it is in the set.
+    /// Returns true if `id` is in the set.
     #[inline]
     pub fn contains(&self, id: K) -> bool {
         work::tick();

@@ -4,26 +4,29 @@ use crate::core::entity::{AttrsId, EntityId, ExprId, GlobalId, LambdaId, Literal
 
 /// An expression.
 ///
-/// When each is evaluated: a [`Let`](Expr::Let) evaluates its value once, then its body with the variable bound; an
-/// [`If`](Expr::If) evaluates its condition and then just one branch; a [`Lambda`](Expr::Lambda) evaluates to a closure and its body runs at each
-/// call; everything else evaluates its operands in order and then itself. A node that several others refer to is evaluated once
-/// in the innermost block that encloses its uses; only nodes that bind nothing may be shared that way.
+/// Evaluation order: a [`Let`](Expr::Let) evaluates its value once, then its body with the variable
+/// bound; an [`If`](Expr::If) evaluates its condition and then one of its branches; a
+/// [`Lambda`](Expr::Lambda) evaluates to a closure, and its body runs at each call; every other
+/// expression evaluates its operands in order and then itself. A node with several uses is
+/// evaluated once, in the innermost block that encloses its uses; only nodes that bind nothing may
+/// be shared in this way.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub enum Expr {
-    /// A variable: the id of this node is the variable, wherever it is used. Bound by one Let, or as a parameter.
+    /// A variable. The id of this node is the variable at all its uses. It is bound by one Let, or
+    /// as a parameter.
     Var {
-        /// What it is called, if anything. Two variables may have one name.
+        /// The name, if the variable has one. Two variables may have the same name.
         name: Option<NameId>,
-        /// Whether it is visible only in its dataflow region.
+        /// The flags: whether the variable is visible only in its dataflow region.
         flags: VarFlags,
     },
-    /// A constant. One node a body for each.
+    /// A constant. A body has one node for each constant.
     Literal(LiteralId),
-    /// A global function. One node a body for each.
+    /// A global function. A body has one node for each global.
     Global(GlobalId),
-    /// An operator as a value. One node a body for each.
+    /// An operator as a value. A body has one node for each operator.
     Op(OpId),
-    /// `none`: an optional operand that is left out. One node a body.
+    /// `none`: an optional operand that is left out. A body has one node for it.
     None,
     /// A call of an operator.
     CallOp {
@@ -47,32 +50,32 @@ pub enum Expr {
     Proj {
         /// The tuple.
         tuple: ExprId,
-        /// Which field, from 0.
+        /// The index of the field, from 0.
         index: u32,
     },
     /// A link of a Let chain.
     Let {
         /// The variable that it binds.
         var: VarId,
-        /// The value, which may be a chain itself (a block as a value).
+        /// The value, which may itself be a chain (a block as a value).
         value: ExprId,
         /// The rest of the chain: another Let, or the tail.
         body: ExprId,
-        /// Whether it is in a dataflow region.
+        /// The flags: whether the Let is in a dataflow region.
         flags: LetFlags,
     },
     /// A choice between two blocks.
     If {
         /// A rank-0 boolean tensor.
         cond: ExprId,
-        /// The block where it is true.
+        /// The block that is evaluated if the condition is true.
         then_block: ExprId,
-        /// The block where it is false.
+        /// The block that is evaluated if the condition is false.
         else_block: ExprId,
     },
     /// A function value.
     Lambda {
-        /// Parameters, annotation, attributes.
+        /// Parameters, result annotation and attributes.
         lambda: LambdaId,
         /// Its block.
         body: ExprId,
@@ -84,13 +87,14 @@ pub enum Expr {
 pub struct VarId(ExprId);
 
 impl VarId {
-    /// The variable behind the id of a [`Expr::Var`] node. [`Body::as_var`](crate::Body::as_var) checks that it is one.
+    /// Returns the variable with the id of an [`Expr::Var`] node.
+    /// [`Body::as_var`](crate::Body::as_var) checks that the node is a variable.
     #[inline(always)]
     pub(crate) fn from_expr(id: ExprId) -> VarId {
         VarId(id)
     }
 
-    /// The variable as an expression: its use.
+    /// Returns the variable as an expression: its use.
     ///
     /// Cost: one entry.
     #[inline(always)]
@@ -98,7 +102,7 @@ impl VarId {
         self.0
     }
 
-    /// The position in the arena of expressions.
+    /// Returns the position in the arena of expressions.
     ///
     /// Cost: one entry.
     pub fn index(self) -> usize {
@@ -129,7 +133,7 @@ impl VarFlags {
     /// A variable that is visible only in its dataflow region.
     pub const DATAFLOW: VarFlags = VarFlags(1);
 
-    /// Whether it is visible only in its dataflow region.
+    /// Returns true if the variable is visible only in its dataflow region.
     #[inline]
     pub fn is_dataflow(self) -> bool {
         self.0 & 1 != 0
@@ -141,20 +145,20 @@ impl VarFlags {
 pub struct LetFlags(u8);
 
 impl LetFlags {
-    /// Outside any region.
+    /// Outside of any region.
     pub const PLAIN: LetFlags = LetFlags(0);
-    /// In a dataflow region, not its first.
+    /// In a dataflow region, but not its first Let.
     pub const DATAFLOW: LetFlags = LetFlags(1);
-    /// The first of a dataflow region.
+    /// The first Let of a dataflow region.
     pub const REGION_START: LetFlags = LetFlags(3);
 
-    /// Whether it is in a dataflow region.
+    /// Returns true if the Let is in a dataflow region.
     #[inline]
     pub fn is_dataflow(self) -> bool {
         self.0 & 1 != 0
     }
 
-    /// Whether a dataflow region starts with it.
+    /// Returns true if the Let starts a dataflow region.
     #[inline]
     pub fn starts_region(self) -> bool {
         self.0 & 2 != 0
@@ -172,31 +176,31 @@ impl OperandList {
     /// No operands.
     pub const EMPTY: OperandList = OperandList { start: 0, len: 0 };
 
-    /// How many.
+    /// Returns the number of operands.
     #[inline(always)]
     pub fn len(self) -> usize {
         self.len as usize
     }
 
-    /// Whether there is none.
+    /// Returns true if the list has no operands.
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 }
 
-/// What a `fn` says besides its block.
+/// The parts of a `fn` other than its block.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub struct LambdaData {
     /// Its parameters: variables, in the pool of the body.
     pub params: OperandList,
-    /// The result type, where it is annotated.
+    /// The annotated result type, if there is one.
     pub ret: Option<TypeId>,
     /// Its attributes.
     pub attrs: AttrsId,
 }
 
 impl Expr {
-    /// Returns what messages call it.
+    /// Returns the name of the kind of expression for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Expr::Var { .. } => "a variable",
@@ -214,7 +218,7 @@ impl Expr {
         }
     }
 
-    /// Whether it is an atom: a variable, literal, global, operator or `none`.
+    /// Returns true if the expression is an atom: a variable, literal, global, operator or `none`.
     ///
     /// Cost: one entry.
     #[inline]
@@ -222,7 +226,8 @@ impl Expr {
         matches!(self, Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None)
     }
 
-    /// Whether it owns blocks, binds variables or is a Let: what must have exactly one parent.
+    /// Returns true if the expression is a Let, an If or a Lambda: those own blocks or bind
+    /// variables, and must have exactly one parent.
     ///
     /// Cost: one entry.
     #[inline]
@@ -230,7 +235,7 @@ impl Expr {
         matches!(self, Expr::Let { .. } | Expr::If { .. } | Expr::Lambda { .. })
     }
 
-    /// The operand list, if it is a call or a tuple.
+    /// Returns the operand list, if the expression is a call or a tuple.
     ///
     /// Cost: one entry.
     #[inline]

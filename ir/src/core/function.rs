@@ -1,4 +1,4 @@
-//! A function: a body with what is known about it from outside.
+//! A function: a body with its name, visibility, result type and attributes.
 
 use crate::core::body::{Body, BodyRoom};
 use crate::core::context::Context;
@@ -8,39 +8,39 @@ use crate::infer::signature_type;
 use crate::tables::attrs::Attr;
 use crate::tables::types::Types;
 
-/// A function of a module, or a closed one that is the value of an attribute.
+/// A function of a module, or a closed function that is the value of an attribute.
 #[derive(Clone, Debug)]
 pub struct Function {
-    /// The global that names it; `None` for the value of an attribute.
+    /// The global that names the function; `None` for the value of an attribute.
     pub(crate) global: Option<GlobalId>,
-    /// True if its name is seen from outside of the module. Ask [`Function::is_external`] whether
-    /// it may be removed.
+    /// Public if the name is visible outside of the module. [`Function::is_external`] tells whether
+    /// the function may be removed.
     pub visibility: Visibility,
-    /// The result type, where it is annotated.
+    /// The annotated result type, if there is one.
     pub ret: Option<TypeId>,
     /// Attributes of the signature, such as `Primitive=1`.
     pub attrs: AttrsId,
-    /// What tools carry along.
+    /// The metadata that tools attach to the function.
     pub meta: AttrsId,
     /// Parameters and expressions. A declaration has parameters only.
     pub body: Body,
-    /// True if there is a body; false if there is only a declaration.
+    /// The kind: a definition with a body, or a declaration.
     pub kind: FunctionKind,
-    /// Byte offset of the definition in the source.
+    /// The byte offset of the definition in the source.
     pub span: Option<u32>,
 }
 
-/// Who may call a function.
+/// The callers that a function may have.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Visibility {
-    /// Anyone: it is a root of the module and keeps its name and signature.
+    /// Any caller: the function is a root of the module and keeps its name and signature.
     Public,
-    /// Only this module, by its name: it may be renamed, and, unless it is external all the same
-    /// ([`Function::is_external`]), removed and specialised.
+    /// Only callers in this module, by name: the function may be renamed. It may also be removed
+    /// and specialised, unless it is external nevertheless ([`Function::is_external`]).
     Private,
 }
 
-/// True if a function has a body.
+/// The kind of a function: a definition with a body, or a declaration.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum FunctionKind {
     /// `def`
@@ -50,15 +50,15 @@ pub enum FunctionKind {
 }
 
 impl Function {
-    /// A public function without parameters that returns `()`; `attrs` is the list for its
-    /// attributes and meta, usually the empty one.
+    /// Returns a public function without parameters that returns `()`. `attrs` is the list for its
+    /// attributes and metadata, usually the empty one.
     ///
     /// Cost: one entry.
     pub fn new(types: &Types, attrs: AttrsId) -> Function {
         Function::with_room(types, attrs, BodyRoom::default())
     }
 
-    /// The same, whose body has room for what is going to be appended to it.
+    /// Returns a function as [`Function::new`] does, whose body has the given room for appending.
     ///
     /// Cost: one entry.
     pub fn with_room(types: &Types, attrs: AttrsId, room: BodyRoom) -> Function {
@@ -74,20 +74,21 @@ impl Function {
         }
     }
 
-    /// The global that names it.
+    /// Returns the global that names the function; `None` for the value of an attribute.
     ///
     /// Cost: one entry.
     pub fn global(&self) -> Option<GlobalId> {
         self.global
     }
 
-    /// Returns true if the function can be called from outside of the module: it is public, or it
-    /// has a symbol for a linker, the attribute [`GLOBAL_SYMBOL`], private though its name may be.
+    /// Returns true if the function can be called from outside of the module: if it is public, or
+    /// if it has a symbol for a linker, the attribute [`GLOBAL_SYMBOL`], even if its name is
+    /// private.
     ///
-    /// This is the linkage that passes go by. An external function is a root of its module: it
+    /// This is the linkage that passes respect. An external function is a root of its module: it
     /// keeps its signature, and no pass removes it because the module itself does not call it. A
-    /// private function with a symbol may still be renamed, since its symbol is what others know it
-    /// by.
+    /// private function with a symbol may still be renamed, since other modules know it by its
+    /// symbol.
     ///
     /// Cost: one entry.
     pub fn is_external(&self, cx: &Context) -> bool {
@@ -104,7 +105,7 @@ impl Function {
     }
 
     /// Returns the symbol that the function has for a linker: the attribute [`GLOBAL_SYMBOL`], if
-    /// that is a string.
+    /// it is a string.
     ///
     /// Cost: one entry.
     pub fn global_symbol(&self, cx: &Context) -> Option<NameId> {
@@ -114,24 +115,24 @@ impl Function {
         }
     }
 
-    /// Returns the type of the function's name if it returns `ret`: that of its parameters and
-    /// result. Linear in the types.
+    /// Returns the function type of the function if it returns `ret`, from the types of its
+    /// parameters and `ret`. Linear in the types.
     pub fn signature(&self, cx: &mut Context, ret: TypeId) -> TypeId {
         let params: Vec<TypeId> = self.body.params().iter().map(|p| self.body.ty(p.expr())).collect();
         signature_type(cx, &params, ret)
     }
 
-    /// Returns the result type: the stated one, or that of the block.
+    /// Returns the result type: the annotated one, or the type of the block.
     pub(crate) fn result_type(&self) -> TypeId {
         self.ret.unwrap_or_else(|| self.body.type_of(self.body.root()))
     }
 
-    /// Returns the result type, if it is known: a declaration has one only if it states it.
+    /// Returns the result type, if it is known: that of a declaration is known only if annotated.
     pub(crate) fn known_result_type(&self) -> Option<TypeId> {
         if self.is_definition() { Some(self.result_type()) } else { self.ret }
     }
 
-    /// Returns true if it has a body.
+    /// Returns true if the function has a body.
     ///
     /// Cost: one entry.
     pub fn is_definition(&self) -> bool {

@@ -1,4 +1,4 @@
-//! What can be said of the form of a whole module: the invariants that phases begin with.
+//! Invariants: properties of the form of a whole module, with which phases begin.
 
 use crate::core::body::Body;
 use crate::core::expr::Expr;
@@ -8,8 +8,8 @@ use crate::report::diagnostic::Diagnostic;
 use crate::verify::Place;
 use crate::walk::cursor::{Cursor, Step};
 
-/// The attribute of functions that is their symbol for a linker. A function that has it is
-/// external, be it public or private ([`Function::is_external`]), and no other definition of the
+/// The attribute of functions that holds their symbol for a linker. A function with this attribute
+/// is external, be it public or private ([`Function::is_external`]), and no other definition of the
 /// module has the same symbol.
 pub const GLOBAL_SYMBOL: &str = "global_symbol";
 
@@ -17,11 +17,11 @@ pub const GLOBAL_SYMBOL: &str = "global_symbol";
 /// [`Context::is_primitive`](crate::Context::is_primitive).
 pub const PRIMITIVE: &str = "Primitive";
 
-/// Something that holds of every definition of a module, or does not.
+/// A property that holds for every definition of a module, or does not hold for the module.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Invariant {
-    /// A-normal form: every operand and condition is an atom, every value is one step, nothing is
-    /// shared.
+    /// A-normal form: every operand and condition is an atom, every value is one step, and no node
+    /// is shared.
     ANormalForm,
     /// No function holds a `fn`.
     NoNestedFunctions,
@@ -32,11 +32,11 @@ pub enum Invariant {
 }
 
 impl Invariant {
-    /// All of them.
+    /// All invariants.
     pub const ALL: &[Invariant] =
         &[Invariant::ANormalForm, Invariant::NoNestedFunctions, Invariant::NoDataflowRegions, Invariant::GlobalSymbols];
 
-    /// As passes name it that need, establish or break it.
+    /// Returns the name by which passes say that they need, establish or break the invariant.
     pub fn name(self) -> &'static str {
         match self {
             Invariant::ANormalForm => "anf",
@@ -46,7 +46,7 @@ impl Invariant {
         }
     }
 
-    /// What holds, in a line.
+    /// Returns a line of text that states the property.
     pub fn doc(self) -> &'static str {
         match self {
             Invariant::ANormalForm => "every operand and condition is an atom, every value is one step",
@@ -56,7 +56,7 @@ impl Invariant {
         }
     }
 
-    /// What does not hold of a function of which this does not.
+    /// Returns the message for a function that breaks the invariant.
     fn broken(self) -> &'static str {
         match self {
             Invariant::ANormalForm => "the function is not in A-normal form",
@@ -66,7 +66,7 @@ impl Invariant {
         }
     }
 
-    /// The pass of the standard set that sees to it.
+    /// Returns the advice to run the pass of the standard set that establishes the invariant.
     fn help(self) -> &'static str {
         match self {
             Invariant::ANormalForm => "run `ToANormalForm`",
@@ -76,14 +76,15 @@ impl Invariant {
         }
     }
 
-    /// Where a well-formed module breaks it: an error for each definition that does, in program
-    /// order, about the first place in it. Empty if it holds. A walk of the module.
+    /// Returns the violations in a well-formed module: an error for each definition that breaks the
+    /// invariant, in program order, about the first place that does. Empty if the invariant holds.
+    /// Walks the module.
     pub fn violations(self, module: &Module) -> Vec<Diagnostic> {
         let definitions = module.functions().map(|(_, f)| f).filter(|f| f.is_definition());
         definitions.filter_map(|f| self.violation(module, f)).collect()
     }
 
-    /// Where a definition of a module breaks it, if it does.
+    /// Returns the violation in a definition of a module, if there is one.
     pub(crate) fn violation(self, module: &Module, function: &Function) -> Option<Diagnostic> {
         let at = match self {
             Invariant::GlobalSymbols if function.global_symbol(&module.cx).is_some() => return None,
@@ -95,7 +96,7 @@ impl Invariant {
         Some(at.locate(module, &function.body, name, diagnostic))
     }
 
-    /// Returns true if nothing in a body breaks it.
+    /// Returns true if the body does not break the invariant.
     pub fn holds_in(self, body: &Body) -> bool {
         self.first_breach(body).is_none()
     }

@@ -14,7 +14,7 @@ use crate::ops::op::OpRegistry;
 use crate::report::source::Source;
 
 slotmap::new_key_type! {
-    /// A function of a module. A key of a function that was removed finds nothing.
+    /// A function of a module. Looking up the key of a removed function finds nothing.
     pub struct FunctionKey;
 }
 
@@ -24,7 +24,7 @@ pub struct Module {
     /// The shared tables.
     pub cx: Context,
     functions: SlotMap<FunctionKey, Function>,
-    /// Functions that were taken out in edits that are open, which are kept for a rollback.
+    /// Functions that were removed in open edits, and are kept for a rollback.
     removed: FxHashSet<FunctionKey>,
     /// Program order.
     order: Vec<FunctionKey>,
@@ -32,11 +32,11 @@ pub struct Module {
     attrs: AttrsId,
     source: Option<Arc<Source>>,
     revision: u64,
-    /// The edits that are open, each inside of the one before it.
+    /// The open edits, each inside of the one before it.
     edits: Vec<ModuleEdit>,
 }
 
-/// The functions of a module, to read: see [`Module::functions_and_tables`].
+/// Read access to the functions of a module: see [`Module::functions_and_tables`].
 #[derive(Copy, Clone)]
 pub struct Functions<'a> {
     functions: &'a SlotMap<FunctionKey, Function>,
@@ -45,7 +45,7 @@ pub struct Functions<'a> {
 }
 
 impl<'a> Functions<'a> {
-    /// The function of a key, unless it was removed.
+    /// Returns the function with a key, unless it was removed.
     pub fn get(self, key: FunctionKey) -> Option<&'a Function> {
         if !self.removed.is_empty() && self.removed.contains(&key) {
             return None;
@@ -53,33 +53,33 @@ impl<'a> Functions<'a> {
         self.functions.get(key)
     }
 
-    /// The function of a name (without `@`), defined or declared. `cx` has the tables of the
-    /// module, or lies over them.
+    /// Returns the function with a name (without `@`), defined or declared. `cx` is the tables of
+    /// the module, or an overlay over them.
     pub fn find(self, cx: &Context, name: &str) -> Option<&'a Function> {
         self.get(cx.globals.get(cx.find_global(name)?).target.function()?)
     }
 
-    /// Keys and functions in program order.
+    /// Returns keys and functions in program order.
     pub fn iter(self) -> impl DoubleEndedIterator<Item = (FunctionKey, &'a Function)> + ExactSizeIterator {
         self.order.iter().map(move |&key| (key, &self.functions[key]))
     }
 }
 
-/// What a module was before an edit.
+/// The state of a module before an edit.
 #[derive(Clone)]
 struct ModuleEdit {
     order: Vec<FunctionKey>,
     attrs: AttrsId,
-    /// Heads of functions: what [`Body`](crate::Body)'s own journal does not cover.
+    /// The heads of the functions, which [`Body`](crate::Body)'s own journal does not cover.
     heads: Vec<(FunctionKey, Head)>,
-    /// Functions that were taken out. Their keys are brought back by a rollback.
+    /// Functions that were removed in the edit. A rollback restores their keys.
     removed: Vec<FunctionKey>,
     added: Vec<FunctionKey>,
-    /// The functions in attributes that were overwritten, in order, as they were before.
+    /// The functions in attributes that were overwritten, in order, as they were before the edit.
     function_attrs: Vec<(FunctionAttrId, Arc<Function>)>,
 }
 
-/// What a function is besides its body.
+/// The parts of a function other than its body.
 #[derive(Clone, PartialEq, Hash, Debug)]
 pub(crate) struct Head {
     global: Option<GlobalId>,
@@ -101,7 +101,8 @@ impl Head {
     }
 }
 
-/// In a line: the names of its functions. [`Display`](std::fmt::Display) prints all of it.
+/// Prints one line with the names of the functions. [`Display`](std::fmt::Display) prints the whole
+/// module.
 impl std::fmt::Debug for Module {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<&str> = self.order.iter().map(|&key| self.name(key)).collect();
@@ -110,7 +111,7 @@ impl std::fmt::Debug for Module {
 }
 
 impl Module {
-    /// An empty module whose programs may use the operators of `registry`.
+    /// Returns an empty module whose programs may use the operators of `registry`.
     pub fn new(registry: Arc<OpRegistry>) -> Module {
         let cx = Context::new(registry);
         let attrs = cx.attrs.empty();
@@ -126,21 +127,21 @@ impl Module {
         }
     }
 
-    /// The keys of the functions, definitions and declarations, in program order.
+    /// Returns the keys of the functions, definitions and declarations, in program order.
     ///
     /// Cost: one entry.
     pub fn order(&self) -> &[FunctionKey] {
         &self.order
     }
 
-    /// Keys and functions in program order.
+    /// Returns keys and functions in program order.
     ///
     /// Cost: one loop.
     pub fn functions(&self) -> impl DoubleEndedIterator<Item = (FunctionKey, &Function)> + ExactSizeIterator {
         self.order.iter().map(|&k| (k, &self.functions[k]))
     }
 
-    /// The function of a key, unless it was removed.
+    /// Returns the function with a key, unless it was removed.
     ///
     /// Cost: one entry.
     pub fn get(&self, key: FunctionKey) -> Option<&Function> {
@@ -150,12 +151,12 @@ impl Module {
         self.functions.get(key)
     }
 
-    /// Returns true if a function was removed, and a rollback may bring it back.
+    /// Returns true if a function was removed in an open edit, whose rollback would restore it.
     fn is_removed(&self, key: FunctionKey) -> bool {
         !self.removed.is_empty() && self.removed.contains(&key)
     }
 
-    /// The function of a key, for editing, beside the tables.
+    /// Returns the function with a key, for editing, together with the tables.
     ///
     /// Cost: one entry.
     pub fn get_mut(&mut self, key: FunctionKey) -> Option<(&mut Function, &mut Context)> {
@@ -165,8 +166,8 @@ impl Module {
         Some((self.functions.get_mut(key)?, &mut self.cx))
     }
 
-    /// All functions, for editing, in program order, beside the tables. Linear in the number of
-    /// functions.
+    /// Returns all functions, for editing, in program order, together with the tables. Linear in
+    /// the number of functions.
     ///
     /// Cost: one entry.
     pub fn get_all_mut(&mut self) -> (Vec<(FunctionKey, &mut Function)>, &mut Context) {
@@ -175,14 +176,15 @@ impl Module {
         (in_order, &mut self.cx)
     }
 
-    /// All functions, to read, beside the tables, to edit. Takes constant time.
+    /// Returns all functions, for reading, together with the tables, for editing. Takes constant
+    /// time.
     pub fn functions_and_tables(&mut self) -> (Functions<'_>, &mut Context) {
         let Module { cx, functions, removed, order, .. } = self;
         (Functions { functions, removed, order }, cx)
     }
 
-    /// Two functions at a time, one to read and one to edit, beside the tables; `None` if one of
-    /// them was removed, or they are the same.
+    /// Returns two functions at a time, one for reading and one for editing, together with the
+    /// tables; `None` if one of them was removed, or if they are the same.
     ///
     /// Cost: one entry.
     pub fn get_pair(
@@ -197,21 +199,21 @@ impl Module {
         Some((read, edit, &mut self.cx))
     }
 
-    /// The key of the function of a name (without `@`), defined or declared.
+    /// Returns the key of the function with a name (without `@`), defined or declared.
     ///
     /// Cost: linear in the text.
     pub fn find(&self, name: &str) -> Option<FunctionKey> {
         self.cx.globals.get(self.cx.find_global(name)?).target.function()
     }
 
-    /// The name of a function, without `@`.
+    /// Returns the name of a function, without `@`.
     ///
     /// Cost: one entry.
     pub fn name(&self, key: FunctionKey) -> &str {
         self.get(key).and_then(|f| f.global).map_or("", |g| self.cx.global_name(g))
     }
 
-    /// The attributes of the module: version, phase and so on.
+    /// Returns the attributes of the module: version, phase and so on.
     ///
     /// Cost: one entry.
     pub fn attrs(&self) -> AttrsId {
@@ -225,21 +227,21 @@ impl Module {
         self.attrs = attrs;
     }
 
-    /// The text that the module was parsed from, as long as it is kept.
+    /// Returns the text that the module was parsed from, if it is kept.
     ///
     /// Cost: one entry.
     pub fn source(&self) -> Option<&Arc<Source>> {
         self.source.as_ref()
     }
 
-    /// Keeps the text that the module was parsed from, for diagnostics, or lets go of it.
+    /// Sets or drops the source text that the module was parsed from, which diagnostics use.
     ///
     /// Cost: one entry.
     pub fn set_source(&mut self, source: Option<Arc<Source>>) {
         self.source = source;
     }
 
-    /// Makes room for so many functions more.
+    /// Makes room for `functions` more functions.
     ///
     /// Cost: one entry.
     pub fn reserve(&mut self, functions: usize) {
@@ -250,7 +252,7 @@ impl Module {
     /// Adds a function at the end of the program, named by `global`.
     ///
     /// # Errors
-    /// Gives the function back if the name has one already.
+    /// Returns `function` in the error if the name has a function already.
     pub fn add(&mut self, global: GlobalId, mut function: Function) -> Result<FunctionKey, Box<Function>> {
         if self.cx.globals.get(global).target != GlobalTarget::Missing {
             return Err(Box::new(function));
@@ -271,13 +273,13 @@ impl Module {
         Ok(key)
     }
 
-    /// Adds a function at the end of the program under a name, with the signature that its
-    /// parameters, its stated result or the type of its block give it.
+    /// Adds a function at the end of the program under a name. Its signature is made of the types
+    /// of its parameters and its result type, which is stated or the type of its block.
     ///
     /// Cost: linear in the text.
     ///
     /// # Errors
-    /// Gives the function back if the name has one already.
+    /// Returns `function` in the error if the name has a function already.
     pub fn add_named(&mut self, name: &str, function: Function) -> Result<FunctionKey, Box<Function>> {
         let global = self.cx.global(name);
         let signature = function.signature(&mut self.cx, function.result_type());
@@ -286,14 +288,14 @@ impl Module {
         Ok(key)
     }
 
-    /// Says what type a global has.
+    /// Sets the type of a global.
     ///
     /// Cost: one entry.
     pub fn set_signature(&mut self, global: GlobalId, signature: TypeId) {
         self.cx.globals.update(global, |g| g.signature = Some(signature));
     }
 
-    /// Overwrites a function that is the value of attributes. A rollback takes that back.
+    /// Overwrites a function that is the value of attributes. A rollback restores it.
     pub(crate) fn set_function_attr(&mut self, id: FunctionAttrId, function: Function) {
         let before = self.cx.function_attrs.replace(id, Arc::new(function));
         if let Some(edit) = self.edits.last_mut() {
@@ -301,8 +303,7 @@ impl Module {
         }
     }
 
-    /// Removes functions. Uses of their names then resolve to nothing. Linear in the number of
-    /// functions.
+    /// Removes functions. Their names then resolve to nothing. Linear in the number of functions.
     ///
     /// Cost: one loop.
     pub fn remove(&mut self, keys: &[FunctionKey]) {
@@ -327,7 +328,8 @@ impl Module {
         }
     }
 
-    /// Gives a global another name; whether that name was free.
+    /// Renames a global and returns true. Returns false, and does nothing, if another global has
+    /// the name.
     ///
     /// Cost: linear in the text.
     pub fn rename(&mut self, global: GlobalId, name: NameId) -> bool {
@@ -343,15 +345,15 @@ impl Module {
     /// Cost: one loop.
     ///
     /// # Panics
-    /// If it does not have as many functions as before.
+    /// If the number of functions differs from before.
     pub fn set_order(&mut self, order: Vec<FunctionKey>) {
         assert_eq!(order.len(), self.order.len(), "an order has every function once");
         self.order = order;
     }
 
-    /// Bytes held by the arenas of the functions and by the tables, constants included. What
-    /// entries of tables hold besides, such as the lists of fields of tuple types, is not counted.
-    /// Linear in the number of functions and of constants.
+    /// Returns the number of bytes held by the arenas of the functions and by the tables, constants
+    /// included. Further allocations of table entries, such as the lists of fields of tuple types,
+    /// are not counted. Linear in the number of functions and of constants.
     ///
     /// Cost: one entry.
     pub fn capacity_bytes(&self) -> usize {
@@ -359,7 +361,7 @@ impl Module {
         bodies + self.cx.capacity_bytes()
     }
 
-    // ---- Taking back ----
+    // ---- Edits ----
 
     /// Returns true if an edit is open.
     ///
@@ -368,24 +370,24 @@ impl Module {
         !self.edits.is_empty()
     }
 
-    /// How many edits that changed something were kept, inner ones included.
+    /// Returns the number of edits that changed something and were committed, inner ones included.
     ///
     /// Cost: one loop.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// How many edits are open, each inside of the one before.
+    /// Returns the number of open edits, each inside of the one before.
     ///
     /// Cost: one loop.
     pub fn edit_depth(&self) -> usize {
         self.edits.len()
     }
 
-    /// From here on, notes what is changed, in every body, function and table, so that
-    /// [`Module::rollback`] can take it back. Inside of an edit it begins an inner one, which is
-    /// kept or taken back by itself before the outer one is. Journals of single bodies that are
-    /// opened inside of an edit end with it. Linear in the number of functions.
+    /// Begins an edit: records all changes of bodies, functions and tables from here on, so that
+    /// [`Module::rollback`] can undo them. Inside of an edit it begins an inner one, which is
+    /// committed or rolled back before the outer one is. Journals of single bodies that are opened
+    /// inside of an edit end with it. Linear in the number of functions.
     pub fn begin_edit(&mut self) {
         let heads = self.functions().map(|(k, f)| (k, Head::of(f))).collect();
         self.edits.push(ModuleEdit {
@@ -402,7 +404,7 @@ impl Module {
         }
     }
 
-    /// Keeps the edit. Whether it changed anything.
+    /// Keeps the changes of the innermost edit. Returns true if it changed anything.
     pub fn commit(&mut self) -> bool {
         let changed = self.has_changes();
         let Some(edit) = self.edits.pop() else { return false };
@@ -425,8 +427,8 @@ impl Module {
         changed
     }
 
-    /// Returns true if anything was changed since [`Module::begin_edit`]: what [`Module::commit`]
-    /// would say. False without an edit.
+    /// Returns true if anything was changed since [`Module::begin_edit`], in which case
+    /// [`Module::commit`] would return true. False without an edit.
     pub fn has_changes(&self) -> bool {
         let Some(edit) = self.edits.last() else { return false };
         self.cx.globals.has_changes()
@@ -445,8 +447,8 @@ impl Module {
         self.has_edit() && self.get(key).is_some_and(|f| f.body.is_edited_in_module())
     }
 
-    /// Takes the edit back: text, names, metadata and order of functions are as they were at
-    /// [`Module::begin_edit`]. Names, types and constants that were interned since stay in the
+    /// Rolls back the innermost edit: text, names, metadata and order of functions are as they were
+    /// at [`Module::begin_edit`]. Names, types and constants that were interned since stay in the
     /// tables, where nothing refers to them. Does nothing without an edit.
     pub fn rollback(&mut self) {
         let Some(edit) = self.edits.pop() else { return };

@@ -1,7 +1,9 @@
-//! Phases: how far a module has come on its way through a compiler, and what holds from there on.
+//! Phases: the stages of a module on its way through a compiler, and the invariants that hold from
+//! each of them on.
 //!
-//! A module claims a phase with its attribute `phase`. The verifier holds it to the [`Invariant`]s of the [`STANDARD_PHASES`] up to that one (rule 13);
-//! what holds from a phase of an embedder on, the pass manager knows.
+//! A module claims a phase with its attribute `phase`. The verifier checks the [`Invariant`]s of
+//! the [`STANDARD_PHASES`] up to that phase (rule 13); the pass manager knows the invariants of an
+//! embedder's own phases.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,21 +12,22 @@ use crate::core::invariant::Invariant;
 use crate::core::module::Module;
 use crate::tables::attrs::Attr;
 
-/// The attribute of modules that says which phase they are in.
+/// The attribute of modules that holds their phase.
 pub const PHASE: &str = "phase";
 
-/// The number of a phase: 0, 1, 2.1, or one in between such as 1.5. Later phases have greater numbers.
+/// The number of a phase: 0, 1, 2.1, or a number in between such as 1.5. Later phases have greater
+/// numbers.
 #[derive(Copy, Clone, Debug)]
 pub struct Phase(f64);
 
 impl Phase {
-    /// The phase of a number; `None` if it is infinite or not a number.
+    /// Returns the phase with a number; `None` if it is infinite or not a number.
     pub fn new(number: f64) -> Option<Phase> {
-        // Both zeros are one phase.
+        // Adding 0.0 maps both zeros to the same phase.
         number.is_finite().then_some(Phase(number + 0.0))
     }
 
-    /// The number.
+    /// Returns the number.
     pub fn number(self) -> f64 {
         self.0
     }
@@ -50,14 +53,14 @@ impl Ord for Phase {
     }
 }
 
-/// As pipelines and attributes write it: `0`, `2.1`.
+/// Writes the number as in pipelines and attributes: `0`, `2.1`.
 impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-/// The text is not the number of a phase.
+/// The error for a text that is not the number of a phase.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{0}` is not the number of a phase, such as `1` or `2.1`")]
 pub struct PhaseError(String);
@@ -75,14 +78,15 @@ impl FromStr for Phase {
 pub struct StandardPhase {
     /// Its number.
     pub phase: Phase,
-    /// What it is for, in a line.
+    /// The purpose of the phase, in a line.
     pub doc: &'static str,
-    /// What holds from it on, besides what held before.
+    /// The invariants that hold from this phase on, in addition to those of earlier phases.
     pub invariants: &'static [Invariant],
 }
 
-/// The phases that the verifier knows, earliest first. They follow a proposal of S. Lyubomirsky and P. Srivastava for TVM's Relax; of what holds there, this has what can be
-/// said of programs without memory, devices and a virtual machine.
+/// The phases that the verifier knows, earliest first. They follow a proposal of S. Lyubomirsky and
+/// P. Srivastava for TVM's Relax; their invariants are the part of that proposal that applies to
+/// programs without memory, devices and a virtual machine.
 pub const STANDARD_PHASES: &[StandardPhase] = &[
     StandardPhase {
         phase: Phase(0.0),
@@ -96,14 +100,16 @@ pub const STANDARD_PHASES: &[StandardPhase] = &[
 ];
 
 impl Module {
-    /// The phase that the module claims; `None` if it claims none, or its attribute `phase` is not the number of one.
+    /// Returns the phase that the module claims; `None` if it claims none, or if its attribute
+    /// `phase` is not the number of a phase.
     ///
     /// Cost: one entry.
     pub fn phase(&self) -> Option<Phase> {
         self.claimed_phase().ok().flatten()
     }
 
-    /// The phase that the module claims, if it claims one; an error if its attribute `phase` is not the number of one.
+    /// Returns the phase that the module claims, if it claims one; an error if its attribute
+    /// `phase` is not the number of a phase.
     pub(crate) fn claimed_phase(&self) -> Result<Option<Phase>, PhaseError> {
         let Some(value) = self.cx.find_attr(self.attrs(), PHASE) else { return Ok(None) };
         match self.cx.attrs.get(value) {
@@ -117,7 +123,7 @@ impl Module {
         }
     }
 
-    /// Makes the module claim a phase, or none.
+    /// Sets or removes the phase that the module claims.
     ///
     /// Cost: one entry.
     pub fn set_phase(&mut self, phase: Option<Phase>) {

@@ -1,5 +1,5 @@
-//! Giving functions, types and attributes other ids into the tables of a module: the one list of
-//! the places where they have some.
+//! Translation of functions, types and attributes to the ids of other tables. This is the only list
+//! of the places that hold such ids.
 
 use crate::core::body::Span;
 use crate::core::entity::{
@@ -10,7 +10,7 @@ use crate::core::function::Function;
 use crate::tables::attrs::Attr;
 use crate::tables::types::Type;
 
-/// What the ids of the shared tables become. An id of which nothing is said stays.
+/// A translation of ids of the shared tables. An id without a translation stays.
 pub(crate) trait Translate {
     #[inline(always)]
     fn name(&mut self, id: NameId) -> NameId {
@@ -40,33 +40,33 @@ pub(crate) trait Translate {
     fn symbol(&mut self, id: SymbolId) -> SymbolId {
         id
     }
-    /// Where a node starts in the source text of the new tables.
+    /// Returns the position at which a node starts in the source text of the new tables.
     #[inline(always)]
     fn span(&mut self, span: Span) -> Span {
         span
     }
-    /// Comes to a `fn` that owns these symbols, before anything that names them.
+    /// Is called for a `fn` that owns these symbols, before anything that names them.
     #[inline(always)]
     fn enter_lambda(&mut self, _symbols: &[SymbolId]) {}
 }
 
-/// A map from ids of one kind to those that take their places.
+/// A map from ids of one kind to their translations.
 pub(crate) trait IdMap<K> {
-    /// Returns a map that knows nothing yet, for what is in a table. `len` says how far the table
-    /// reaches, in the way of the map.
+    /// Returns an empty map for the ids of a table. `len` is the length of the table, in the sense
+    /// that the kind of map defines.
     fn with_len(len: usize) -> Self;
 
-    /// Returns what an id becomes, which is known.
+    /// Returns the translation of an id, which must be known.
     fn translated(&self, id: K) -> K;
 }
 
-/// A kind of maps.
+/// A family of id maps, one for each kind of id.
 pub(crate) trait IdMaps {
-    /// A map of ids of a kind.
+    /// The map for the ids of one kind.
     type Map<K: EntityId>: IdMap<K>;
 }
 
-/// What the ids of each kind become.
+/// The translations of the ids of each kind.
 pub(crate) struct EntryIds<M: IdMaps> {
     pub(crate) names: M::Map<NameId>,
     pub(crate) symbols: M::Map<SymbolId>,
@@ -81,12 +81,12 @@ pub(crate) struct EntryIds<M: IdMaps> {
 }
 
 impl<M: IdMaps> EntryIds<M> {
-    /// Returns a type, translated.
+    /// Returns the translation of a type.
     pub(crate) fn translate_type(&self, ty: &Type) -> Type {
         ty.with_parts(|dim| self.dims.translated(dim), |part| self.types.translated(part))
     }
 
-    /// Returns the value of an attribute, translated.
+    /// Returns the translation of the value of an attribute.
     pub(crate) fn translate_attr(&self, attr: &Attr) -> Attr {
         match attr {
             Attr::None | Attr::Bool(_) | Attr::Int(_) | Attr::Float(_) | Attr::DType(_) => attr.clone(),
@@ -101,7 +101,7 @@ impl<M: IdMaps> EntryIds<M> {
         }
     }
 
-    /// Returns a list of named attributes, translated.
+    /// Returns the translation of a list of named attributes.
     pub(crate) fn translate_list(&self, list: &[(NameId, AttrId)]) -> Box<[(NameId, AttrId)]> {
         list.iter().map(|&(name, value)| (self.names.translated(name), self.values.translated(value))).collect()
     }
@@ -138,12 +138,12 @@ impl<M: IdMaps> Translate for &EntryIds<M> {
     }
 }
 
-/// The tables stay.
+/// The translation that changes no id.
 pub(crate) struct SameTables;
 
 impl Translate for SameTables {}
 
-/// A node with the ids that it has itself translated. Those of expressions stay.
+/// Returns a node with the ids of the tables translated. Ids of expressions stay.
 #[inline(always)]
 pub(crate) fn translate_expr(expr: Expr, tables: &mut impl Translate) -> Expr {
     match expr {
@@ -161,13 +161,13 @@ pub(crate) fn translate_expr(expr: Expr, tables: &mut impl Translate) -> Expr {
     }
 }
 
-/// What a `fn` says besides its block, translated.
+/// Returns the parts of a `fn` other than its block, translated.
 pub(crate) fn translate_lambda(data: LambdaData, tables: &mut impl Translate) -> LambdaData {
     let LambdaData { params, ret, attrs } = data;
     LambdaData { params, ret: ret.map(|t| tables.ty(t)), attrs: tables.attrs(attrs) }
 }
 
-/// Translates what a function has besides its body.
+/// Translates the parts of a function other than its body.
 pub(crate) fn translate_head(function: &mut Function, tables: &mut impl Translate) {
     let Function { global, visibility: _, ret, attrs, meta, body: _, kind: _, span } = function;
     *span = tables.span(*span);

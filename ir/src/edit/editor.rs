@@ -1,4 +1,4 @@
-//! The door through which passes make and change expressions, with their types.
+//! The editor, through which passes make and change typed expressions.
 
 use smallvec::SmallVec;
 
@@ -11,8 +11,8 @@ use crate::ops::op::TypeError;
 use crate::tables::literal::Literal;
 use crate::tables::value::AttrValue;
 
-/// A body with the tables that it refers to. Makes expressions whose types it infers, and rewrites
-/// links; while the body's journal is open all of it can be taken back.
+/// A body together with the tables that it refers to. The editor makes expressions, infers their
+/// types, and rewrites links. While the body's journal is open, all edits can be rolled back.
 pub struct Editor<'a> {
     /// The tables of the module.
     pub cx: &'a mut Context,
@@ -21,7 +21,7 @@ pub struct Editor<'a> {
 }
 
 impl<'a> Editor<'a> {
-    /// An editor of a body.
+    /// Returns an editor of a body.
     ///
     /// Cost: one node.
     pub fn new(cx: &'a mut Context, body: &'a mut Body) -> Editor<'a> {
@@ -30,7 +30,7 @@ impl<'a> Editor<'a> {
 
     // ---- Atoms ----
 
-    /// A constant.
+    /// Returns the node of a constant, which is interned first.
     ///
     /// Cost: one node.
     pub fn literal(&mut self, literal: Literal) -> ExprId {
@@ -38,7 +38,7 @@ impl<'a> Editor<'a> {
         self.literal_id(id)
     }
 
-    /// An interned constant.
+    /// Returns the node of an interned constant.
     ///
     /// Cost: one node.
     pub fn literal_id(&mut self, id: LiteralId) -> ExprId {
@@ -46,7 +46,8 @@ impl<'a> Editor<'a> {
         self.body.literal(id, ty)
     }
 
-    /// A global function. Its type is its signature, or the error type while that is not known.
+    /// Returns the node of a global function. Its type is its signature, or the error type while
+    /// the signature is not known.
     ///
     /// Cost: one node.
     pub fn global(&mut self, global: GlobalId) -> ExprId {
@@ -54,7 +55,7 @@ impl<'a> Editor<'a> {
         self.body.global(global, ty)
     }
 
-    /// An operator as a value.
+    /// Returns the node of an operator as a value.
     ///
     /// Cost: one node.
     pub fn op_value(&mut self, op: OpId) -> ExprId {
@@ -62,7 +63,7 @@ impl<'a> Editor<'a> {
         self.body.op(op, ty)
     }
 
-    /// `none`.
+    /// Returns the node of `none`.
     ///
     /// Cost: one node.
     pub fn none(&mut self) -> ExprId {
@@ -70,7 +71,7 @@ impl<'a> Editor<'a> {
         self.body.none(ty)
     }
 
-    /// A new variable, bound by nothing yet.
+    /// Returns a new variable, which is not bound yet.
     ///
     /// Cost: one node.
     pub fn var(&mut self, name: Option<NameId>, flags: VarFlags, ty: TypeId) -> VarId {
@@ -79,7 +80,8 @@ impl<'a> Editor<'a> {
 
     // ---- Calls and values ----
 
-    /// A call of an operator. The attributes are checked against its row.
+    /// Appends a call of an operator and returns it. The attributes are checked against the
+    /// operator's row.
     ///
     /// # Errors
     /// If operands or attributes do not fit the operator.
@@ -90,7 +92,7 @@ impl<'a> Editor<'a> {
         self.push(Expr::CallOp { op, operands: list, attrs })
     }
 
-    /// A call of the operator of a name, with attributes by name.
+    /// Appends a call of the operator with a name, with attributes by name, and returns it.
     ///
     /// Cost: one node.
     ///
@@ -122,7 +124,7 @@ impl<'a> Editor<'a> {
         self.call_op(op, operands, attrs)
     }
 
-    /// A call of the operator of a name, without attributes.
+    /// Appends a call of the operator with a name, without attributes, and returns it.
     ///
     /// Cost: one node.
     ///
@@ -132,7 +134,7 @@ impl<'a> Editor<'a> {
         self.op(op, operands, &[])
     }
 
-    /// A call of an operator of which nothing is known, with the type that it is said to have.
+    /// Appends a call of an operator without a row, with the stated type, and returns it.
     ///
     /// Cost: one node.
     pub fn call_opaque(&mut self, op: OpId, operands: &[ExprId], attrs: AttrsId, ty: TypeId) -> ExprId {
@@ -140,10 +142,10 @@ impl<'a> Editor<'a> {
         self.body.push(Expr::CallOp { op, operands: list, attrs }, ty, None)
     }
 
-    /// A call of a function value.
+    /// Appends a call of a function value and returns it.
     ///
     /// # Errors
-    /// If it is not a function, or the arguments do not fit.
+    /// If `function` is not a function, or the arguments do not fit.
     pub fn call(&mut self, function: ExprId, arguments: &[ExprId], attrs: AttrsId) -> Result<ExprId, TypeError> {
         let mut all: SmallVec<[ExprId; 8]> = SmallVec::with_capacity(arguments.len() + 1);
         all.push(function);
@@ -152,35 +154,35 @@ impl<'a> Editor<'a> {
         self.push(Expr::Call { operands, attrs })
     }
 
-    /// A tuple.
+    /// Appends a tuple and returns it.
     pub fn tuple(&mut self, fields: &[ExprId]) -> ExprId {
         let list = self.body.push_operands(fields);
         self.push(Expr::Tuple(list)).expect("every list of fields has a tuple type")
     }
 
-    /// A field of a tuple.
+    /// Appends a projection of a field of a tuple and returns it.
     ///
     /// # Errors
-    /// If it is not a tuple, or has no such field.
+    /// If `tuple` is not a tuple, or has no such field.
     pub fn proj(&mut self, tuple: ExprId, index: u32) -> Result<ExprId, TypeError> {
         self.push(Expr::Proj { tuple, index })
     }
 
-    /// A choice between two blocks.
+    /// Appends an If over two blocks and returns it.
     ///
     /// # Errors
-    /// If the condition is not a rank-0 bool tensor, or the blocks' types have nothing in common.
+    /// If the condition is not a rank-0 bool tensor, or the blocks' types have no common type.
     pub fn if_(&mut self, cond: ExprId, then_block: ExprId, else_block: ExprId) -> Result<ExprId, TypeError> {
         self.push(Expr::If { cond, then_block, else_block })
     }
 
-    /// A function value. Its parameters, annotation and attributes were made by
-    /// [`Body::push_lambda`].
+    /// Appends a function value and returns it. Its parameters, annotation and attributes must have
+    /// been made by [`Body::push_lambda`].
     pub fn lambda(&mut self, lambda: LambdaId, block: ExprId) -> ExprId {
         self.push(Expr::Lambda { lambda, body: block }).expect("a function type is made of any parts")
     }
 
-    /// A link of a Let chain.
+    /// Appends a link of a Let chain and returns it.
     ///
     /// Cost: one node.
     pub fn let_(&mut self, var: VarId, value: ExprId, rest: ExprId, flags: LetFlags) -> ExprId {
@@ -188,13 +190,13 @@ impl<'a> Editor<'a> {
         self.body.push(Expr::Let { var, value, body: rest, flags }, ty, None)
     }
 
-    /// Makes a node like a call, tuple or projection, with other operands, and with its type and
-    /// metadata.
+    /// Appends a copy of a call, tuple or projection with other operands and returns it. The copy
+    /// has the type, position and metadata of the original.
     ///
     /// Cost: one loop.
     ///
     /// # Panics
-    /// If a projection is not given one operand.
+    /// If `of` is a projection and there are no operands.
     pub fn with_operands(&mut self, of: ExprId, operands: &[ExprId]) -> ExprId {
         let expr = match self.body.expr(of) {
             Expr::CallOp { op, attrs, .. } => Expr::CallOp { op, operands: self.body.push_operands(operands), attrs },
@@ -220,12 +222,12 @@ impl<'a> Editor<'a> {
 
     // ---- Rewriting ----
 
-    /// Infers the type of a node again and stores it; whether it is another than before. A more
-    /// specific type then has to be passed on to the users of the node: see
+    /// Infers the type of a node again and stores it. Returns true if it differs from before. A
+    /// changed type must then be propagated to the users of the node: see
     /// [`retype`](crate::edit::retype::retype_from).
     ///
     /// # Errors
-    /// If its parts do not fit together any more.
+    /// If the parts of the node do not fit together any more.
     pub fn refresh_type(&mut self, id: ExprId) -> Result<bool, TypeError> {
         let ty = infer_expr(self.cx, self.body, id)?;
         let changed = ty != self.body.ty(id);

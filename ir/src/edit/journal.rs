@@ -1,22 +1,23 @@
-//! What a body was before an edit.
+//! The journal of a body: its state before an edit.
 
 use crate::core::body::{Body, EditedByHand};
 use crate::core::entity::{AttrsId, EntityId, ExprId, LambdaId, SymbolId, TypeId};
 use crate::core::expr::{Expr, LambdaData, VarId};
 use crate::report::diagnostic::Diagnostic;
 
-/// The lengths of the arenas when the edit began, and what was overwritten since, oldest first.
+/// The lengths of the arenas when the edit began, and the previous contents of overwritten entries,
+/// oldest first.
 #[derive(Clone, Default)]
 pub(crate) struct Journal {
-    /// The journal of the edit inside of which this one is.
+    /// The journal of the enclosing edit.
     pub(crate) outer: Option<Box<Journal>>,
-    /// The body in whose place this one was put. It has its own journal, and what else this one
-    /// notes does not matter.
+    /// The body that this body replaced. It has its own journal; the other records of this journal
+    /// are then not used.
     pub(crate) replaced: Option<Box<Body>>,
-    /// True if the edit is one of the module, and not one of the body alone that began inside of
-    /// it.
+    /// True if this is an edit of the module, false if it is an edit of this body alone inside of
+    /// that.
     pub(crate) of_module: bool,
-    /// The state of the body when the edit began.
+    /// The revision of the body when the edit began.
     pub(crate) revision: u64,
     pub(crate) exprs_len: usize,
     pub(crate) operands_len: usize,
@@ -29,11 +30,11 @@ pub(crate) struct Journal {
     pub(crate) meta: Vec<(ExprId, Option<AttrsId>)>,
     pub(crate) root: Option<ExprId>,
     pub(crate) params: Option<Vec<VarId>>,
-    /// Where a walk ended with an error.
+    /// The expression at which a walk ended with an error.
     pub(crate) stop: Option<ExprId>,
-    /// What walks have to say of it.
+    /// The remarks of walks for the author of the edit.
     pub(crate) remarks: Vec<(ExprId, Diagnostic)>,
-    /// Empty in builds without debug assertions.
+    /// The record of edits of shared nodes. Empty in builds without debug assertions.
     pub(crate) by_hand: EditedByHand,
 }
 
@@ -42,7 +43,8 @@ impl Journal {
         Journal { revision, exprs_len, operands_len, lambdas_len, ..Journal::default() }
     }
 
-    /// Nodes appended during the edit are cut off by a rollback, so what they were does not matter.
+    /// Records the previous contents of a node. Nodes appended during the edit are skipped, since a
+    /// rollback removes them.
     #[inline]
     pub(crate) fn expr(&mut self, id: ExprId, old: Expr) {
         if id.index() < self.exprs_len {
@@ -87,7 +89,7 @@ impl Journal {
         self.params.get_or_insert(old);
     }
 
-    /// Adds what was overwritten in an edit inside of this one.
+    /// Adds the records of an inner edit.
     pub(crate) fn absorb(&mut self, inner: Journal) {
         let Journal {
             exprs, types, operands, lambdas, lambda_symbols, meta, root, params, by_hand, stop, remarks, ..
@@ -105,7 +107,7 @@ impl Journal {
         params.into_iter().for_each(|old| self.params(old));
     }
 
-    /// How much was overwritten.
+    /// Returns the number of overwritten entries.
     pub(crate) fn len(&self) -> usize {
         let Journal { exprs, types, operands, lambdas, lambda_symbols, meta, root, params, .. } = self;
         exprs.len()
@@ -118,7 +120,7 @@ impl Journal {
             + usize::from(params.is_some())
     }
 
-    /// Returns true if nothing was overwritten that was there when the edit began.
+    /// Returns true if no entry was overwritten that existed when the edit began.
     pub(crate) fn is_empty(&self) -> bool {
         self.replaced.is_none()
             && self.len() == self.meta.len()

@@ -1,5 +1,5 @@
-//! Changes of programs: the editor, the journal that takes edits back, stamps of states, and
-//! changes of types, signatures and whole functions.
+//! Edits of programs: the editor, the journal for rollbacks, stamps of states, and changes of
+//! types, signatures and whole functions.
 
 pub(crate) mod editor;
 pub(crate) mod journal;

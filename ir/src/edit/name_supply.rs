@@ -12,10 +12,10 @@ use crate::core::module::Module;
 use crate::tables::attrs::Attr;
 use crate::walk::cursor::{Cursor, Step};
 
-/// Gives out names of globals that nothing in a module has or mentions.
+/// Gives out names of globals that no function of a module has and no code mentions.
 ///
-/// A name that once was given out and then taken back (by an edit that failed, or with the function
-/// that had it) is free again, so that what is named depends on the program alone.
+/// A name that was given out and is then unused again (because an edit failed, or because its
+/// function was removed) is free for later supplies, so names depend on the program alone.
 ///
 /// ```
 /// use anfora_ir::{Module, NameSupply, OpRegistry};
@@ -28,16 +28,16 @@ use crate::walk::cursor::{Cursor, Step};
 /// ```
 #[derive(Debug)]
 pub struct NameSupply {
-    /// Globals that name a function, or that something mentions.
+    /// Globals that name a function, or that are mentioned in the module.
     taken: IdSet<GlobalId>,
-    /// By base: the number to try next.
+    /// The number to try next, by base name.
     next: FxHashMap<NameId, u32>,
     text: String,
 }
 
 impl NameSupply {
-    /// Returns a supply for a module. Looks at the globals that its functions name: linear in
-    /// these, and in the bodies that name one that is missing.
+    /// Returns a supply for a module. Visits the globals that its functions name: linear in these,
+    /// and in the bodies that name a missing global.
     pub fn new(module: &Module) -> NameSupply {
         let cx = &module.cx;
         let mut supply = NameSupply {
@@ -64,7 +64,7 @@ impl NameSupply {
         supply
     }
 
-    /// Takes the names that a body mentions although they name nothing.
+    /// Takes the missing globals that a body mentions.
     fn take_missing(&mut self, body: &Body) {
         let missing = |supply: &NameSupply, id| matches!(body.expr(id), Expr::Global(g) if !supply.taken.contains(g));
         if !body.global_leaves().iter().any(|&(id, _)| missing(self, id)) {
@@ -81,7 +81,7 @@ impl NameSupply {
         }
     }
 
-    /// Returns the global of a name, if that is free; it is taken from here on.
+    /// Returns the global with a name if the name is free, and takes it.
     ///
     /// Cost: linear in the text.
     pub fn exactly(&mut self, cx: &mut Context, name: &str) -> Option<GlobalId> {
@@ -89,8 +89,8 @@ impl NameSupply {
         self.taken.insert(global).then_some(global)
     }
 
-    /// Returns a global that is named `base`, or, if that is taken, `base_1`, `base_2` and so on.
-    /// Takes amortised constant time, beside the length of the name.
+    /// Returns a global named `base` or, if that name is taken, `base_1`, `base_2` and so on. Takes
+    /// amortised constant time, apart from the length of the name.
     ///
     /// Cost: linear in the text.
     pub fn fresh(&mut self, cx: &mut Context, base: &str) -> GlobalId {

@@ -1,17 +1,17 @@
-//! The flags of dataflow regions, for whoever builds or rewrites a chain.
+//! The flags of dataflow regions, for code that builds or rewrites a chain.
 
 use crate::core::body::Body;
 use crate::core::entity::ExprId;
 use crate::core::expr::{Expr, LetFlags, VarFlags, VarId};
 
-/// Says which flags the Lets of a chain get, from its first to its last.
+/// A writer of the flags of the Lets of a chain, from its first to its last.
 ///
-/// The builder of a chain calls [`begin`](RegionWriter::begin) and [`end`](RegionWriter::end)
-/// around what is to be a region. Who rewrites one calls [`follow`](RegionWriter::follow) at each
-/// Let of the old chain, whether it stays or goes. Either calls
+/// Code that builds a chain calls [`begin`](RegionWriter::begin) and [`end`](RegionWriter::end)
+/// around each region. Code that rewrites a chain calls [`follow`](RegionWriter::follow) at each
+/// Let of the old chain, whether it keeps or removes the Let. Both call
 /// [`next_flags`](RegionWriter::next_flags) or [`write`](RegionWriter::write) at each Let of the
-/// new chain. A region whose first Let goes then begins with the next one, and Lets that come in
-/// front of a Let of a region are part of the region.
+/// new chain. If the first Let of a region is removed, the region begins with the next Let. Lets
+/// that are inserted before a Let of a region are part of the region.
 ///
 /// ```
 /// use anfora_ir::{LetFlags, RegionWriter};
@@ -51,8 +51,8 @@ impl RegionWriter {
         self.region = Region::Outside;
     }
 
-    /// Comes to a Let of the old chain with these flags: what is written next is in its region, or
-    /// in none.
+    /// Moves to a Let of the old chain with these flags: the Lets written next are in its region,
+    /// or outside of any region if it is.
     #[inline]
     pub fn follow(&mut self, old: LetFlags) {
         match old {
@@ -63,7 +63,7 @@ impl RegionWriter {
         }
     }
 
-    /// Returns a writer for Lets in front of one that has these flags, which is written after them.
+    /// Returns a writer for Lets that are inserted before a Let with these flags.
     #[inline]
     pub fn before(flags: LetFlags) -> RegionWriter {
         let region = match flags {
@@ -74,14 +74,14 @@ impl RegionWriter {
         RegionWriter { region }
     }
 
-    /// Returns a writer for Lets after one that has these flags.
+    /// Returns a writer for Lets that are inserted after a Let with these flags.
     #[inline]
     pub fn after(flags: LetFlags) -> RegionWriter {
         RegionWriter { region: if flags.is_dataflow() { Region::Inside } else { Region::Outside } }
     }
 
-    /// Takes account of a Let that goes, after which `next` comes: a region that began with it
-    /// begins with `next`, if that is in the region.
+    /// Updates the flags for the removal of a Let that `next` follows: a region that began with the
+    /// removed Let begins with `next`, if `next` is in the region.
     ///
     /// Cost: one node.
     #[inline]
@@ -97,7 +97,7 @@ impl RegionWriter {
         self.region != Region::Outside
     }
 
-    /// Returns the flags of the next Let, which is written.
+    /// Returns the flags of the next Let, which counts as written.
     #[inline]
     pub fn next_flags(&mut self) -> LetFlags {
         match self.region {
@@ -116,12 +116,13 @@ impl RegionWriter {
         if self.is_open() { VarFlags::DATAFLOW } else { VarFlags::PLAIN }
     }
 
-    /// Writes the flags of a Let that comes next. Outside of regions, its variable becomes plain.
+    /// Writes the flags of the next Let of the chain. Outside of regions, its variable becomes
+    /// plain.
     ///
     /// Cost: one node.
     ///
     /// # Panics
-    /// If it is not a Let.
+    /// If `id` is not a Let.
     #[inline]
     pub fn write(&mut self, body: &mut Body, id: ExprId) {
         let Expr::Let { var, flags: old, .. } = body.expr(id) else { panic!("{id:?} is not a Let") };
@@ -136,12 +137,12 @@ impl RegionWriter {
 }
 
 impl Body {
-    /// Overwrites the flags of a Let. A [`RegionWriter`] knows which they are.
+    /// Overwrites the flags of a Let. A [`RegionWriter`] determines them.
     ///
     /// Cost: one node.
     ///
     /// # Panics
-    /// If it is not a Let.
+    /// If `id` is not a Let.
     #[inline]
     pub fn set_let_flags(&mut self, id: ExprId, flags: LetFlags) {
         match self.expr(id) {

@@ -1,7 +1,7 @@
-//! Passing on types that became more specific.
+//! Propagation of changed types.
 //!
-//! When a rewrite gives a value a more specific type, its users are inferred again in program
-//! order, and where a type stays as it was, nothing further is passed on.
+//! When a rewrite gives a value a more specific type, the types of its users are inferred again in
+//! program order. Propagation stops where a type stays the same.
 
 use crate::core::body::Body;
 use crate::core::context::Context;
@@ -11,18 +11,18 @@ use crate::infer::infer_expr;
 use crate::ops::op::TypeError;
 use crate::walk::cursor::{Cursor, Step};
 
-/// Users that could not be typed again.
+/// The error for a user whose type could not be inferred again.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct RetypeError {
     /// The expression whose parts do not fit together any more.
     pub at: ExprId,
-    /// Why.
+    /// The reason.
     #[source]
     pub error: TypeError,
 }
 
-/// Expressions whose types changed, to be passed on by one sweep.
+/// Expressions whose types changed, which a sweep propagates to their users.
 ///
 /// ```
 /// # use anfora_ir::{Body, Context, ExprId, RetypeError, Retype};
@@ -39,29 +39,30 @@ pub struct Retype {
 }
 
 impl Retype {
-    /// Nothing changed yet.
+    /// Returns an empty set of changes.
     pub fn new(body: &Body) -> Retype {
         Retype { changed: IdSet::with_capacity(body.len()), any: false }
     }
 
-    /// Says that the type of an expression changed. That of a variable that a Let binds to it is
-    /// changed by the sweep.
+    /// Records that the type of an expression changed. The sweep updates the variable that a Let
+    /// binds to it.
     pub fn changed(&mut self, id: ExprId) {
         self.any = true;
         self.changed.insert(id);
     }
 
-    /// Returns true if there is anything to pass on.
+    /// Returns true if there are changes to propagate.
     pub fn is_needed(&self) -> bool {
         self.any
     }
 
-    /// Infers again, in program order from `from` on (a Let, or the root of the body, with
-    /// everything under it and after it in its chain), what uses something that changed. Returns
-    /// how many types it changed, and forgets what changed. Linear in the part that is walked; an
-    /// expression whose operands did not change costs a look at them.
+    /// Infers the types of the users of changed expressions again, in program order from `from` on
+    /// (a Let, or the root of the body, with everything under it and after it in its chain).
+    /// Returns the number of changed types, and clears the recorded changes. Linear in the part
+    /// that is walked; an expression with unchanged operands costs one check of these.
     ///
-    /// `from` has to be in a block that encloses every use of what changed: the root always is.
+    /// `from` must be in a block that encloses every use of the changed expressions; the root
+    /// always is.
     ///
     /// # Errors
     /// If the parts of a user do not fit together any more. The users before it have their new
@@ -74,9 +75,9 @@ impl Retype {
         self.sweep_with(cx, body, from, |_, _, _, _| Ok(false))
     }
 
-    /// Does as [`Retype::sweep`], and calls `visit` at each step first. It may change types, which
-    /// it says, and nodes that the walk is about to leave; it returns true if the type of such a
-    /// node has to be inferred although none of its parts changed.
+    /// Sweeps as [`Retype::sweep`] does, and calls `visit` first at each step. `visit` may change
+    /// types, which it must record, and nodes that the walk is about to leave. It returns true if
+    /// the type of such a node must be inferred although none of its parts changed.
     pub(crate) fn sweep_with(
         &mut self,
         cx: &mut Context,
@@ -126,8 +127,8 @@ impl Retype {
         self.changed.contains(id)
     }
 
-    /// Gives an expression a type, and says that it changed if that is another one than before.
-    /// Returns true then.
+    /// Sets the type of an expression, and records a change if the type differs from before.
+    /// Returns true if it does.
     pub(crate) fn set_type(&mut self, body: &mut Body, id: ExprId, ty: TypeId) -> bool {
         let is_other = ty != body.ty(id);
         if is_other {
@@ -137,7 +138,7 @@ impl Retype {
         is_other
     }
 
-    /// Returns true if a part of an expression that its type follows from changed.
+    /// Returns true if a part that determines the type of an expression changed.
     fn affects(&self, body: &Body, id: ExprId) -> bool {
         let tail_changed = |block: ExprId| self.changed.contains(body.tail(block));
         body.parts(id).any(tail_changed)
@@ -146,10 +147,10 @@ impl Retype {
     }
 }
 
-/// Passes on that the type of one expression changed: a shorthand for a [`Retype`] with one change.
+/// Propagates the changed type of one expression. Shorthand for a [`Retype`] with one change.
 ///
 /// # Errors
-/// As [`Retype::sweep`].
+/// The errors of [`Retype::sweep`].
 pub fn retype_from(cx: &mut Context, body: &mut Body, changed: ExprId, from: ExprId) -> Result<usize, RetypeError> {
     let mut retype = Retype::new(body);
     retype.changed(changed);

@@ -1,11 +1,11 @@
-//! Changing signatures: parameters and results of functions, and with them all their calls.
+//! Changes of signatures: parameters and results of functions, with all their calls.
 //!
-//! Every function that names a function knows its signature. [`change_signature`] adds, removes and
+//! Every use of a function depends on its signature. [`change_signature`] adds, removes and
 //! reorders parameters and rewrites the calls. [`update_signatures`] is for functions whose
-//! parameters or blocks have other types than before. Both then type the callers again, and theirs,
-//! in the order of the call graph: a function is typed again after all that it names, and, where
-//! functions call each other in a circle, until nothing changes any more. An error leaves the
-//! module as it was.
+//! parameters or blocks changed their types. Both then type the callers again, and the callers of
+//! these, in the order of the call graph: a function is typed after all functions that it names,
+//! and mutually recursive functions are typed until nothing changes. On an error the module is as
+//! it was.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -34,11 +34,11 @@ use calls::{by_attr, outdated_function_attrs};
 /// The number of rounds after which the types of mutually recursive functions count as unsettled.
 const MOST_ROUNDS: usize = 64;
 
-/// Makes the argument for a new parameter in one call: an atom that is visible there. It gets an
-/// editor of the calling function, and the call.
+/// A function that makes the argument for a new parameter in a call: an atom that is visible there.
+/// It is passed an editor of the calling function, and the call.
 type Argument<'a> = dyn FnMut(&mut Editor<'_>, ExprId) -> Result<ExprId, TypeError> + 'a;
 
-/// A parameter that a function is to have, and what its calls pass.
+/// A new parameter of a function, with the arguments that its calls pass.
 pub struct NewParameter<'a> {
     name: String,
     ty: TypeId,
@@ -52,13 +52,13 @@ impl std::fmt::Debug for NewParameter<'_> {
 }
 
 impl<'a> NewParameter<'a> {
-    /// One for which every call passes the same constant.
+    /// Returns a parameter for which every call passes the same constant.
     pub fn constant(name: impl Into<String>, ty: TypeId, value: Literal) -> NewParameter<'a> {
         NewParameter::new(name, ty, move |editor, _| Ok(editor.literal(value.clone())))
     }
 
-    /// One for which each call passes what the closure makes of the calling function and the call:
-    /// an atom that is visible there.
+    /// Returns a parameter for which each call passes the result of the closure for the calling
+    /// function and the call: an atom that is visible there.
     pub fn new(
         name: impl Into<String>,
         ty: TypeId,
@@ -74,11 +74,11 @@ enum Slot<'a> {
     Added(NewParameter<'a>),
 }
 
-/// The parameters and the stated result that a function is to have.
+/// The new parameters and the new stated result of a function.
 ///
-/// Without a word about parameters, these stay as they are. Else, each call of
-/// [`keep`](SignatureChange::keep) or [`append`](SignatureChange::append) says what the next one
-/// is, and what is not kept is taken away.
+/// If no method about parameters is called, the parameters stay. Otherwise each call of
+/// [`keep`](SignatureChange::keep) or [`append`](SignatureChange::append) adds the next parameter,
+/// and parameters that are not kept are removed.
 #[derive(Debug, Default)]
 pub struct SignatureChange<'a> {
     slots: Option<Vec<Slot<'a>>>,
@@ -86,41 +86,41 @@ pub struct SignatureChange<'a> {
 }
 
 impl<'a> SignatureChange<'a> {
-    /// The parameters as they are, and the result as it is stated.
+    /// Returns a change that keeps the parameters and the stated result.
     pub fn new() -> SignatureChange<'a> {
         SignatureChange::default()
     }
 
-    /// Takes away all parameters that are not kept after this.
+    /// Removes all parameters that are not kept by later calls.
     #[must_use]
     pub fn no_parameters(mut self) -> SignatureChange<'a> {
         self.slots = Some(Vec::new());
         self
     }
 
-    /// Next, the parameter that stands at this position before the change, from 0.
+    /// Adds the parameter at this position before the change, from 0, as the next one.
     #[must_use]
     pub fn keep(mut self, position: usize) -> SignatureChange<'a> {
         self.slots.get_or_insert_default().push(Slot::Kept(position));
         self
     }
 
-    /// Next, the parameters that stand at these positions before the change. If there are no
-    /// positions, none are kept.
+    /// Adds the parameters at these positions before the change as the next ones. If there are no
+    /// positions, no parameters are kept.
     #[must_use]
     pub fn keep_all(mut self, positions: impl IntoIterator<Item = usize>) -> SignatureChange<'a> {
         self.slots.get_or_insert_default().extend(positions.into_iter().map(Slot::Kept));
         self
     }
 
-    /// Next, a new parameter.
+    /// Adds a new parameter as the next one.
     #[must_use]
     pub fn append(mut self, parameter: NewParameter<'a>) -> SignatureChange<'a> {
         self.slots.get_or_insert_default().push(Slot::Added(parameter));
         self
     }
 
-    /// States the result type, or (`None`) lets it be the type of the block.
+    /// States the result type, or (`None`) makes it the type of the block.
     ///
     /// Cost: one entry.
     #[must_use]
@@ -130,14 +130,14 @@ impl<'a> SignatureChange<'a> {
     }
 }
 
-/// Returns true if these are other parameters, or in another order, than so many that a function
-/// has.
+/// Returns true if these parameters differ, in number or order, from the `parameters` parameters
+/// that a function has.
 fn reorders(slots: &[Slot<'_>], parameters: usize) -> bool {
     let same = |(i, slot): (usize, &Slot<'_>)| matches!(slot, Slot::Kept(position) if *position == i);
     slots.len() != parameters || !slots.iter().enumerate().all(same)
 }
 
-/// Changes the signature of one function: see [`change_signatures`]. Returns the variables of its
+/// Changes the signature of a function: see [`change_signatures`]. Returns the variables of its
 /// parameters.
 ///
 /// ```
@@ -155,7 +155,7 @@ fn reorders(slots: &[Slot<'_>], parameters: usize) -> bool {
 /// ```
 ///
 /// # Errors
-/// As [`change_signatures`].
+/// The errors of [`change_signatures`].
 pub fn change_signature(
     module: &mut Module,
     key: FunctionKey,
@@ -166,19 +166,19 @@ pub fn change_signature(
 
 /// Changes the signatures of functions, and returns the variables of their parameters.
 ///
-/// Calls pass the arguments of the parameters that are kept, in their new order, and those that are
-/// made for new ones; what was passed for others stays where it is bound. Then the functions
-/// themselves, their callers, and the callers of these are typed again, as far as anything changes.
-/// Functions that have to keep their signature because somebody outside knows it (public ones) are
-/// changed like others.
+/// Calls pass the arguments of the kept parameters, in their new order, and the arguments made for
+/// new ones. Removed arguments stay where they are bound. Then the functions themselves, their
+/// callers, and the callers of these are typed again, as far as anything changes. Functions that
+/// must keep their signature because it is visible outside of the module (public ones) are changed
+/// like others.
 ///
 /// Linear in the module, however many functions are changed at a time.
 ///
 /// # Errors
-/// If a function is used other than by calling it, a parameter that is taken away is used (one that
-/// a Let binds by then is not a parameter) or alone binds a symbol that the function names, an
-/// argument cannot be made, or something does not fit together any more. The module is then as it
-/// was.
+/// If a function is used other than by calling it, if a removed parameter is used (a variable that
+/// a Let binds by then is not a parameter) or is the only one to bind a symbol that the function
+/// names, if an argument cannot be made, or if an expression does not fit together any more. The
+/// module is then as it was.
 pub fn change_signatures(
     module: &mut Module,
     changes: Vec<(FunctionKey, SignatureChange<'_>)>,
@@ -191,25 +191,26 @@ pub fn change_signatures(
     })
 }
 
-/// Gives functions whose parameters or blocks have other types than before the signatures that
-/// follow from these, and types their callers again, and theirs, as far as anything changes.
-/// Callers must have typed the given functions' own blocks; only their calls are typed again here.
+/// Updates the signatures of functions whose parameters or blocks changed their types, and types
+/// their callers again, and the callers of these, as far as anything changes. Callers must have
+/// typed the given functions' own blocks; only their calls are typed again here.
 ///
-/// Linear in what the module's functions name, the blocks of the functions that are given, and the
-/// bodies that are typed again.
+/// Linear in the uses of functions in the module, the blocks of the given functions, and the bodies
+/// that are typed again.
 ///
 /// # Errors
-/// If something does not fit together any more, functions that are values of attributes included.
+/// If an expression does not fit together any more, in functions that are values of attributes too.
 /// The module is then as it was before the call.
 pub fn update_signatures(module: &mut Module, keys: &[FunctionKey]) -> Result<(), SignatureError> {
     update_signatures_with(module, keys, |_, _, _| {})
 }
 
-/// Does as [`update_signatures`], but where a block has a type that the result that its function
-/// states does not accept, first lets `fit` rewrite the block. It gets the stated type.
+/// Updates signatures as [`update_signatures`] does. If the result that a function states does not
+/// accept the type of its block, first lets `fit` rewrite the block. `fit` is passed the stated
+/// type.
 ///
 /// # Errors
-/// As [`update_signatures`]. The module is then as it was, what `fit` rewrote included.
+/// The errors of [`update_signatures`]. The module is then as it was, rewrites by `fit` included.
 pub fn update_signatures_with(
     module: &mut Module,
     keys: &[FunctionKey],
@@ -218,7 +219,7 @@ pub fn update_signatures_with(
     as_one(module, |module| pass_on(module, keys, Rewritten::default(), &mut fit))
 }
 
-/// Runs an edit of the module that is taken back if it fails.
+/// Runs an edit of the module, which is rolled back if it fails.
 fn as_one<T>(
     module: &mut Module,
     edit: impl FnOnce(&mut Module) -> Result<T, SignatureError>,
@@ -236,11 +237,11 @@ fn as_one<T>(
 
 // ---- Parameters ----
 
-/// The callees of the calls that have new arguments, by the functions that they are in.
+/// The callees of the calls with new arguments, by calling function.
 type Rewritten = FxHashMap<FunctionKey, Vec<ExprId>>;
 
-/// Gives functions their new parameters and results, and calls their new arguments. Returns the
-/// parameters.
+/// Sets the new parameters and results of functions, and the new arguments of their calls. Returns
+/// the parameters.
 fn change_all(
     module: &mut Module,
     changes: Vec<(FunctionKey, SignatureChange<'_>)>,
@@ -299,7 +300,7 @@ fn change_all(
                 });
             }
             let operands = editor.body.push_operands(&new);
-            // A call that is shared gets its arguments for all its uses.
+            // A shared call gets its arguments for all its uses.
             let before = editor.body.shared_edits(SharedEdits::Meant);
             editor.body.set_expr(call, Expr::Call { operands, attrs });
             editor.body.shared_edits(before);
@@ -309,7 +310,7 @@ fn change_all(
     Ok((params, rewritten))
 }
 
-/// Checks that what a closure made for a new parameter can be passed.
+/// Checks that the argument that a closure made for a new parameter can be passed.
 fn check_argument(parameter: &str, editor: &Editor<'_>, made: ExprId) -> Result<ExprId, TypeError> {
     if editor.body.expr(made).is_atom() {
         return Ok(made);
@@ -318,7 +319,7 @@ fn check_argument(parameter: &str, editor: &Editor<'_>, made: ExprId) -> Result<
     Err(TypeError::new(message).with_help("bind it before the call, and pass the variable"))
 }
 
-/// Returns the innermost Let that a node is in. Linear: for errors.
+/// Returns the innermost Let that contains a node. Linear: for errors.
 #[cold]
 fn binding_of(body: &Body, node: ExprId) -> Option<ExprId> {
     let mut cursor = Cursor::new(body);
@@ -330,7 +331,7 @@ fn binding_of(body: &Body, node: ExprId) -> Option<ExprId> {
     None
 }
 
-/// Gives a function its new parameters.
+/// Sets the new parameters of a function.
 fn set_parameters(
     cx: &mut Context,
     function: &mut Function,
@@ -374,8 +375,8 @@ fn set_parameters(
     }
 }
 
-/// The first use of variables that the body does not bind itself, and the Let that it is at.
-/// Linear.
+/// Returns the first use of one of the variables that the body does not bind itself, and the Let
+/// that contains the use. Linear.
 fn first_use(body: &Body, vars: &FxHashSet<VarId>) -> Option<(VarId, Option<ExprId>)> {
     if vars.is_empty() {
         return None;
@@ -397,7 +398,7 @@ fn first_use(body: &Body, vars: &FxHashSet<VarId>) -> Option<(VarId, Option<Expr
             Step::Flat(id) => body.inputs(id).iter().find_map(|&o| used(o)),
             _ => None,
         };
-        // Asked once: it takes time in the depth.
+        // This takes time in the depth, so it is called only once.
         if let Some(var) = found {
             return Some((var, cursor.binding()));
         }
@@ -407,11 +408,11 @@ fn first_use(body: &Body, vars: &FxHashSet<VarId>) -> Option<(VarId, Option<Expr
 
 // ---- Types ----
 
-/// Rewrites a block whose type a stated result type does not accept.
+/// A function that rewrites a block whose type the stated result type does not accept.
 type Fit<'a> = dyn FnMut(&mut Context, &mut Body, TypeId) + 'a;
 
-/// Sets the signatures of functions, and types again whom that concerns, and the calls that have
-/// new arguments.
+/// Sets the signatures of functions, and types the functions that use them again, and the calls
+/// with new arguments.
 fn pass_on(
     module: &mut Module,
     keys: &[FunctionKey],
@@ -444,7 +445,7 @@ fn pass_on(
     retype_function_attrs(module)
 }
 
-/// Gives the functions in attributes the signatures that they name, as far as these fit them.
+/// Updates the signatures that the functions in attributes use; an error if they do not fit.
 fn retype_function_attrs(module: &mut Module) -> Result<(), SignatureError> {
     for (id, global) in outdated_function_attrs(module) {
         let mut function = Function::clone(&module.cx.function_attrs[id]);
@@ -459,8 +460,8 @@ fn retype_function_attrs(module: &mut Module) -> Result<(), SignatureError> {
     Ok(())
 }
 
-/// Gives a function's name the signature that its parameters and its stated result, or its block,
-/// have; whether that is another than before.
+/// Sets the signature of a function's name from its parameters and its stated result, or its block.
+/// Returns true if it differs from before.
 fn set_signature(module: &mut Module, key: FunctionKey, fit: &mut Fit<'_>) -> Result<bool, SignatureError> {
     let Some((function, cx)) = module.get_mut(key) else { return Err(SignatureError::NotAFunction) };
     let Some(global) = function.global() else { return Err(SignatureError::NotAFunction) };
@@ -492,8 +493,8 @@ fn set_signature(module: &mut Module, key: FunctionKey, fit: &mut Fit<'_>) -> Re
     Ok(true)
 }
 
-/// Gives a body's uses of globals the signatures that these have, and types what uses them, and the
-/// calls of the callees that are given. Returns false if there was nothing to do.
+/// Sets the types of a body's uses of globals to their signatures, and types the users of these
+/// again, and the calls of the given callees. Returns false if there was nothing to do.
 fn retype_calls(module: &mut Module, key: FunctionKey, callees: &[ExprId]) -> Result<bool, SignatureError> {
     let Some((function, cx)) = module.get_mut(key) else { return Ok(false) };
     let body = &mut function.body;

@@ -1,6 +1,7 @@
-//! From which state of a body, a function or a module something was learnt.
+//! Stamps: identifiers of the states of a body, a function or a module, for cached results.
 //!
-//! Equal stamps mean equal content. A state that a rollback brings back has the stamp that it had, and no state that comes after has one of those taken back.
+//! Equal stamps mean equal content. A rollback restores the stamp of the restored state. The stamps
+//! of the states that it rolled back are not used again.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,11 +9,11 @@ use crate::core::entity::AttrsId;
 use crate::core::function::Function;
 use crate::core::module::{FunctionKey, Head, Module};
 
-/// Counts the changes of one thing. A copy is a thing of its own.
+/// A counter of the changes of an object. A copy counts as another object.
 pub(crate) struct Revisions {
     identity: u64,
     revision: u64,
-    /// The greatest there was.
+    /// The greatest revision so far.
     last: u64,
 }
 
@@ -30,34 +31,35 @@ impl Clone for Revisions {
 }
 
 impl Revisions {
-    /// Those of a copy that is known not to change: it is in the same state.
+    /// Returns the revisions of a copy that is in the same state and is known not to change
+    /// separately.
     pub(crate) fn of_same(&self) -> Revisions {
         Revisions { ..*self }
     }
 
-    /// Notes a change.
+    /// Records a change.
     #[inline(always)]
     pub(crate) fn bump(&mut self) {
         self.last += 1;
         self.revision = self.last;
     }
 
-    /// The present state, to be gone back to.
+    /// Returns the current revision, for [`Revisions::back_to`].
     pub(crate) fn now(&self) -> u64 {
         self.revision
     }
 
-    /// The greatest number that a state had.
+    /// Returns the greatest revision so far.
     pub(crate) fn last(&self) -> u64 {
         self.last
     }
 
-    /// Leaves out the numbers up to this one: they were given to states of a copy.
+    /// Skips the revisions up to this one, which were given to states of a copy.
     pub(crate) fn skip(&mut self, last: u64) {
         self.last = self.last.max(last);
     }
 
-    /// Notes that an earlier state is there again.
+    /// Records that an earlier state was restored.
     pub(crate) fn back_to(&mut self, revision: u64) {
         self.revision = revision;
     }
@@ -71,7 +73,8 @@ impl Revisions {
     }
 }
 
-/// A state of a body, or of the table of globals. Equal ones are of the same thing with the same content; to what else they compare means nothing.
+/// A state of a body, or of the table of globals. Equal stamps are of the same object with the same
+/// content. Unequal stamps mean nothing.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Stamp {
     identity: u64,
@@ -79,13 +82,15 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// A number that the thing has which this is a state of, and no other thing. It means nothing beyond this run of the program.
+    /// Returns a number that identifies the object that this is a state of. It is only valid in
+    /// this run of the program.
     pub fn identity(self) -> u64 {
         self.identity
     }
 }
 
-/// A state of a function: its body, and its head (name, visibility, stated result, attributes, metadata, kind).
+/// A state of a function: its body, and its head (name, visibility, stated result, attributes,
+/// metadata, kind).
 #[derive(Clone, PartialEq, Debug)]
 pub struct FunctionStamp {
     head: Head,
@@ -93,19 +98,19 @@ pub struct FunctionStamp {
 }
 
 impl FunctionStamp {
-    /// The state of the body.
+    /// Returns the stamp of the body.
     pub fn body(&self) -> Stamp {
         self.body
     }
 
-    /// Whether it says the same as another but for the body.
+    /// Returns true if the heads of both functions are equal.
     pub fn has_head_of(&self, other: &FunctionStamp) -> bool {
         self.head == other.head
     }
 }
 
-/// A state of a module: its functions in their order, its attributes, and its globals with their signatures. What is in its tables and named nowhere is not
-/// part of it.
+/// A state of a module: its functions in their order, its attributes, and its globals with their
+/// signatures. Entries of its tables that nothing names are not part of it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ModuleStamp {
     functions: Vec<(FunctionKey, FunctionStamp)>,
@@ -114,17 +119,17 @@ pub struct ModuleStamp {
 }
 
 impl ModuleStamp {
-    /// The functions and their states, in program order.
+    /// Returns the functions and their stamps, in program order.
     pub fn functions(&self) -> &[(FunctionKey, FunctionStamp)] {
         &self.functions
     }
 
-    /// The state of the globals.
+    /// Returns the stamp of the globals.
     pub fn globals(&self) -> Stamp {
         self.globals
     }
 
-    /// Whether the module is in this state. Linear in the number of functions.
+    /// Returns true if the module is in this state. Linear in the number of functions.
     ///
     /// Cost: one loop.
     pub fn is_of(&self, module: &Module) -> bool {
@@ -136,7 +141,7 @@ impl ModuleStamp {
 }
 
 impl Function {
-    /// The state that the function is in.
+    /// Returns the stamp of the function's current state.
     ///
     /// Cost: one loop.
     pub fn stamp(&self) -> FunctionStamp {
@@ -145,7 +150,7 @@ impl Function {
 }
 
 impl Module {
-    /// The state that the module is in. Linear in the number of functions.
+    /// Returns the stamp of the module's current state. Linear in the number of functions.
     ///
     /// Cost: one loop.
     pub fn stamp(&self) -> ModuleStamp {

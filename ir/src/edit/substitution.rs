@@ -1,4 +1,4 @@
-//! Symbolic dimensions that turn out to be others, or constants.
+//! Replacement of symbolic dimensions by other dimensions.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -17,10 +17,10 @@ use crate::walk::cursor::{BlockKind, Step};
 use crate::walk::parts_first::PartsFirst;
 use crate::walk::symbols::SymbolWalk;
 
-/// Dimensions that symbols stand for, to be put in their place in types, attributes, bodies and
+/// A map from symbols to dimensions, which replaces the symbols in types, attributes, bodies and
 /// functions.
 ///
-/// What becomes of a part of a type or attribute is found out once.
+/// The result for each part of a type or attribute is computed once.
 ///
 /// ```
 /// use anfora_ir::{Source, SymbolSubstitution, parse_module};
@@ -41,14 +41,14 @@ use crate::walk::symbols::SymbolWalk;
 #[derive(Clone, Default, Debug)]
 pub struct SymbolSubstitution {
     map: FxHashMap<SymbolId, DimId>,
-    /// The symbols that were met and stand for nothing. No other symbol that is set can be in what
-    /// was found out.
+    /// Symbols that were visited and have no replacement. A replacement for any other symbol does
+    /// not invalidate the computed results.
     left: FxHashSet<SymbolId>,
     types: FxHashMap<TypeId, TypeId>,
     parts: SubstitutedParts,
     attrs: FxHashMap<AttrsId, AttrsId>,
     values: FxHashMap<AttrId, AttrId>,
-    /// In a substitution that renames: the parts whose symbols were renamed.
+    /// The parts whose symbols were renamed, in a substitution that renames.
     renamed: Option<SymbolWalk>,
 }
 
@@ -58,25 +58,25 @@ impl SymbolSubstitution {
         SymbolSubstitution::default()
     }
 
-    /// Returns a substitution that puts a new symbol of the same name for each symbol that is met
-    /// and stands for nothing: a symbol belongs to one function.
+    /// Returns a substitution that replaces each visited symbol without a replacement by a new
+    /// symbol of the same name, since a symbol belongs to one function.
     pub fn renaming() -> SymbolSubstitution {
         SymbolSubstitution { renamed: Some(SymbolWalk::new()), ..SymbolSubstitution::default() }
     }
 
-    /// Lets a symbol stand for a dimension, which must name no symbol that stands for something.
+    /// Sets the replacement of a symbol. The dimension must name no symbol that has a replacement.
     ///
     /// Cost: one entry.
     pub fn set(&mut self, symbol: SymbolId, by: DimId) {
         let before = self.map.insert(symbol, by);
         if before.is_some_and(|before| before != by) || self.left.contains(&symbol) {
-            // To clear a map takes time in proportion to its room.
+            // Clearing a map takes time in proportion to its capacity.
             let (map, renamed) = (std::mem::take(&mut self.map), self.renamed.take());
             *self = SymbolSubstitution { map, renamed, ..SymbolSubstitution::default() };
         }
     }
 
-    /// Lets a new symbol of the same name stand for a symbol, and returns it.
+    /// Sets a new symbol of the same name as the replacement of a symbol, and returns it.
     ///
     /// Cost: one entry.
     pub fn rename(&mut self, cx: &mut Context, symbol: SymbolId) -> SymbolId {
@@ -85,35 +85,35 @@ impl SymbolSubstitution {
         let dim = dims.symbol(fresh);
         self.set(symbol, dim);
         if self.renamed.is_some() {
-            // It is met again where a type is looked at twice.
+            // The walk meets the new symbol when it visits a type twice.
             self.map.insert(fresh, dim);
         }
         fresh
     }
 
-    /// Returns the dimension that a symbol stands for.
+    /// Returns the replacement of a symbol.
     pub fn get(&self, symbol: SymbolId) -> Option<DimId> {
         self.map.get(&symbol).copied()
     }
 
-    /// Returns true if no symbol stands for anything.
+    /// Returns true if no symbol has a replacement.
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()
     }
 
-    /// Returns the number of symbols that stand for something.
+    /// Returns the number of symbols with a replacement.
     pub fn len(&self) -> usize {
         self.map.len()
     }
 
-    /// Returns the types that [`ty`](SymbolSubstitution::ty) was asked for, with what became of
-    /// them, in no order. Types of before a [`set`](SymbolSubstitution::set) of a symbol that they
-    /// name are left out.
+    /// Returns the types that were passed to [`ty`](SymbolSubstitution::ty), with their results, in
+    /// no order. Types that were passed before a [`set`](SymbolSubstitution::set) of a symbol that
+    /// they name are not included.
     pub fn types(&self) -> impl Iterator<Item = (TypeId, TypeId)> {
         self.types.iter().map(|(&old, &new)| (old, new))
     }
 
-    /// Returns a type with the dimensions in place of their symbols.
+    /// Returns a type with its symbols replaced.
     #[inline]
     pub fn ty(&mut self, cx: &mut Context, ty: TypeId) -> TypeId {
         if self.changes_nothing() || !cx.types.is_symbolic(ty) { ty } else { self.symbolic_type(cx, ty) }
@@ -134,7 +134,7 @@ impl SymbolSubstitution {
         self.map.is_empty() && self.renamed.is_none()
     }
 
-    /// Renames the symbols that a walk meets, if that is what is to become of them.
+    /// Renames the symbols that a walk meets, if this substitution renames.
     fn rename_unknown(
         &mut self,
         cx: &mut Context,
@@ -150,7 +150,7 @@ impl SymbolSubstitution {
         }
     }
 
-    /// Returns attributes with the dimensions in place of their symbols, in types and shapes.
+    /// Returns attributes with the symbols in types and shapes replaced.
     pub fn attrs(&mut self, cx: &mut Context, attrs: AttrsId) -> AttrsId {
         if self.changes_nothing() || attrs == cx.attrs.empty() {
             return attrs;
@@ -171,7 +171,7 @@ impl SymbolSubstitution {
         new
     }
 
-    /// One value; lists nest on an explicit stack.
+    /// Returns a value with its symbols replaced; lists nest on an explicit stack.
     fn attr(&mut self, cx: &mut Context, value: AttrId) -> AttrId {
         let mut work = PartsFirst::to(value);
         while let Some(top) = work
@@ -208,15 +208,14 @@ impl SymbolSubstitution {
         self.values[&value]
     }
 
-    /// Puts the dimensions into the types and attributes of a body, and infers the types of
-    /// expressions that have a part whose type changed, now or before (`changed`). One walk of the
-    /// body.
+    /// Replaces symbols in the types and attributes of a body, and infers the types of expressions
+    /// with a part whose type changed, now or before (`changed`). One walk of the body.
     ///
     /// # Errors
-    /// If an expression has no type any more. The body is half rewritten then, and its stop is
-    /// noted.
+    /// If an expression has no type any more. The body is then partly rewritten, and its stop is
+    /// recorded.
     pub fn in_body(&mut self, cx: &mut Context, body: &mut Body, changed: &[ExprId]) -> Result<(), RetypeError> {
-        // A symbol is the same thing in each use of a node.
+        // A symbol has the same meaning in each use of a node.
         let before = body.shared_edits(SharedEdits::Meant);
         let mut retype = Retype::new(body);
         changed.iter().for_each(|&id| retype.changed(id));
@@ -229,8 +228,8 @@ impl SymbolSubstitution {
         done.map(drop)
     }
 
-    /// Puts the dimensions into what a walk has come to. Returns true if the type of a node has to
-    /// be inferred again although that of no part of it changed.
+    /// Replaces symbols at a step of the walk. Returns true if the type of a node must be inferred
+    /// again although the types of its parts did not change.
     fn at_step(
         &mut self,
         retype: &mut Retype,
@@ -248,7 +247,7 @@ impl SymbolSubstitution {
                 }
             }
             Step::Bound(id) => {
-                // A variable whose value has another type gets that.
+                // If the type of the value changed, the sweep gives the variable that type.
                 if let Expr::Let { var, value, .. } = body.expr(id)
                     && !retype.has_changed(body.tail(value))
                 {
@@ -291,7 +290,8 @@ impl SymbolSubstitution {
         }
     }
 
-    /// Returns true if the type of a call may follow from attributes that became others.
+    /// Replaces symbols in the attributes of a call. Returns true if the type of the call may
+    /// follow from changed attributes.
     fn in_attrs_of(&mut self, cx: &mut Context, body: &mut Body, id: ExprId) -> Result<bool, TypeError> {
         match body.expr(id) {
             Expr::CallOp { op, operands, attrs } => {
@@ -299,7 +299,7 @@ impl SymbolSubstitution {
                 if new == attrs {
                     return Ok(false);
                 }
-                // A shape may have become one that is the default.
+                // A shape may have become equal to the default.
                 let attrs = cx.check_op_attrs(op, new).map_err(|(error, _)| error)?;
                 body.set_expr(id, Expr::CallOp { op, operands, attrs });
                 Ok(true)
@@ -313,13 +313,13 @@ impl SymbolSubstitution {
         }
     }
 
-    /// Puts the dimensions into the parameters, the result, the attributes and the body of a
-    /// function, and gives its name its new signature. `changed` are expressions of the body whose
-    /// type changed before.
+    /// Replaces symbols in the parameters, the result, the attributes and the body of a function,
+    /// and updates the signature of its name. `changed` are expressions of the body whose types
+    /// changed before.
     ///
     /// # Errors
-    /// If an expression has no type any more. The function is half rewritten then, and the stop of
-    /// its body is noted.
+    /// If an expression has no type any more. The function is then partly rewritten, and the stop
+    /// of its body is recorded.
     pub fn in_function(
         &mut self,
         module: &mut Module,
@@ -341,7 +341,7 @@ impl SymbolSubstitution {
         if let Some(ret) = function.ret {
             let ret = self.ty(cx, ret);
             function.ret = Some(ret);
-            // Calls of itself are typed by it.
+            // Recursive calls are typed by the signature.
             let signature = function.signature(cx, ret);
             for (leaf, g) in function.body.global_leaves() {
                 if Some(g) == global && function.body.ty(leaf) != signature {
@@ -366,7 +366,7 @@ impl SymbolSubstitution {
     }
 }
 
-/// Returns the dimension that a symbol stands for, and notes the symbol if there is none.
+/// Returns the replacement of a symbol, and records the symbol if there is none.
 fn look_up(map: &FxHashMap<SymbolId, DimId>, left: &mut FxHashSet<SymbolId>, symbol: SymbolId) -> Option<DimId> {
     let by = map.get(&symbol).copied();
     if by.is_none() {

@@ -1,10 +1,10 @@
-//! Taking functions over from another module.
+//! Copies of functions and modules from another module.
 //!
-//! The tables of two modules have nothing in common, so everything that a function names is made
-//! anew in the tables of the module that takes it: names, types, dimensions, attributes, constants,
-//! operators and globals. [`TableMap`] does that for what is reached from the function, parts
-//! before the wholes that they are in, from an explicit stack; then the function is copied with the
-//! ids that these have got.
+//! The ids of two modules have nothing in common, so every entry that a function names is made
+//! again in the tables of the module that takes it: names, types, dimensions, attributes,
+//! constants, operators and globals. [`TableMap`] does that for the entries that are reachable from
+//! the function, parts before the entries that consist of them, on an explicit stack. Then the
+//! function is copied with the new ids.
 
 mod tables;
 
@@ -24,7 +24,7 @@ use crate::report::diagnostic::Diagnostic;
 use crate::report::diagnostics::{Diagnostics, IntoDiagnostics};
 pub(crate) use tables::{TableMap, TakenOver};
 
-/// Why a function was not taken over from another module. Nothing was changed.
+/// The reason why a function was not taken over from another module. Nothing was changed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TakeOverError {
     /// The other module does not have the function.
@@ -36,12 +36,12 @@ pub enum TakeOverError {
     /// The function calls an operator that the module does not know.
     #[error(transparent)]
     Operator(#[from] TypeError),
-    /// The function names another one that has another type in this module.
+    /// The function names another function, which has another type in this module.
     #[error("{}", signature_message(function, global))]
     Signature {
         /// The function that is taken over.
         function: String,
-        /// The other function; the same, if the module names one of that name with another type.
+        /// The other function; the same function, if the module names its name with another type.
         global: String,
     },
 }
@@ -65,22 +65,21 @@ impl IntoDiagnostics for TakeOverError {
 }
 
 impl Module {
-    /// Takes a function over from another module, under a name, to the end of the program:
-    /// parameters, block, result type, attributes, metadata and visibility. Symbolic dimensions
-    /// become new ones of the same names. Positions in the source are kept only if both modules
-    /// were parsed from the same text.
+    /// Copies a function of another module to the end of the program, under a name: parameters,
+    /// block, result type, attributes, metadata and visibility. Symbolic dimensions become new ones
+    /// with the same names. Source positions are kept only if both modules were parsed from the
+    /// same text.
     ///
-    /// A mention of another function becomes a mention of the function of the same name in this
-    /// module. If this module has none, the verifier says so until one of that name is added, for
-    /// instance taken over too. A mention of the function itself follows it.
+    /// A use of another function becomes a use of the function of the same name in this module. If
+    /// there is none, the verifier reports it until one is added, for instance taken over too. A
+    /// use of the function itself becomes a use of the copy.
     ///
-    /// Takes time linear in the function and in what its types and attributes say, and constant
-    /// stack.
+    /// Takes time linear in the function and in its types and attributes, and constant stack.
     ///
     /// # Errors
-    /// If the other module does not have the function, this one has a function of the name, or does
-    /// not know one of its operators, or has another type for a function that it names, or for the
-    /// name itself where a function of this module names it.
+    /// If the other module does not have the function; if this module has a function of the name,
+    /// does not know one of its operators, or has another type for a function that it names; or if
+    /// a function of this module names the name itself with another type.
     ///
     /// ```
     /// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
@@ -143,16 +142,15 @@ impl Module {
             leaves.any(|(leaf, g)| g == global && body.ty(leaf) != signature)
         };
         let is_known = self.cx.globals.get(global).signature.is_some_and(|known| known != signature);
-        // What nothing links to may be left over from a function that is gone.
+        // Unreachable nodes may be left from removed functions.
         is_known && self.functions().any(|(_, f)| is_other(&f.body) && is_other(&compacted(&f.body)))
     }
 
-    /// Makes this module say what another one says: functions, their order, signatures and the
-    /// attributes of the module. A function of the same name keeps its key. It is left alone if it
-    /// differs only in source positions, node ids, or whether its result type is stated. So an open
-    /// edit holds changes only where the modules differ, and can be rolled back. The text that this
-    /// module was parsed from is kept; functions that come from another text have no positions in
-    /// it.
+    /// Makes this module equal to another one: functions, their order, signatures and the
+    /// attributes of the module. A function with the same name keeps its key. It is not changed if
+    /// it differs only in source positions, node ids, or whether its result type is stated. So an
+    /// open edit holds changes only where the modules differ, and can be rolled back. The source
+    /// text of this module is kept; functions that come from another text have no positions in it.
     ///
     /// Takes time and memory linear in both modules, and constant stack.
     ///
@@ -162,7 +160,7 @@ impl Module {
         let mut take_over = TableMap::of_all(&other.cx);
         take_over.keeps_spans = self.has_source_of(other);
         take_over.know_functions(&self.cx);
-        // Everything that can fail comes first.
+        // All steps that can fail come first.
         let mut taken: Vec<(GlobalId, Function)> = Vec::with_capacity(other.order().len());
         for (key, function) in other.functions() {
             let global = self.cx.global(other.name(key));
@@ -218,7 +216,7 @@ impl Module {
         }
     }
 
-    /// Gives a function the head and the body of another one, unless they are the same.
+    /// Replaces the head and the body of a function by those of another one, unless they are equal.
     fn replace_function(&mut self, key: FunctionKey, global: GlobalId, new: Function) {
         let Some((function, cx)) = self.get_mut(key) else { return };
         if function.kind != new.kind {
@@ -229,7 +227,7 @@ impl Module {
                 }
             });
         }
-        // Whether a result type is stated is not seen in the text.
+        // The text of a definition does not tell if its result type is stated.
         let same_result =
             function.is_definition() && new.is_definition() && function.result_type() == new.result_type();
         let new = if same_result { Function { ret: function.ret, ..new } } else { new };
@@ -244,7 +242,7 @@ impl Module {
     }
 }
 
-/// A copy without the nodes that nothing links to.
+/// Returns a copy of a body without unreachable nodes.
 fn compacted(body: &Body) -> Body {
     rebuild(body, body.len(), &mut SameTables).0
 }

@@ -1,11 +1,10 @@
-//! Blocks that move from one body to another, or are copied within one.
+//! Copies of blocks from one body to another, or within one body.
 //!
-//! [`Graft`] is the one walk that does so. It appends a node of the target for each node of the
-//! source that it comes to, in program order, parts before wholes, and keeps in one table what
-//! stands for each node. What becomes of ids of the shared tables is said by a [`Translate`], of
-//! which there are three: within a module, types change only where their symbols do
-//! ([`Transplant`]); from another module, all ids do ([`TableMap`]); and when a body is compacted
-//! none does.
+//! [`Graft`] is the only walk that copies. For each node of the source, in program order and parts
+//! before wholes, it appends a node to the target, and records the copy of each node in one table.
+//! A [`Translate`] maps the ids of the shared tables. There are three: within a module, types
+//! change only in their symbols ([`Transplant`]); from another module, all ids change
+//! ([`TableMap`]); and when a body is compacted, no id changes.
 
 use bumpalo::Bump;
 use smallvec::SmallVec;
@@ -23,18 +22,18 @@ use crate::edit::substitution::SymbolSubstitution;
 use crate::edit::take_over::{TableMap, TakeOverError, TakenOver};
 use crate::tables::dim::Dim;
 
-/// The expressions of the target that stand for those of the source.
+/// The expressions of the target that are copies of those of the source.
 #[derive(Clone, Debug)]
 pub(crate) struct Copied {
-    /// Each with the number of the copy in which it was made. That of an atom that bodies have one
-    /// node of counts in this copy only, since the next one may be to another body.
+    /// Each copy with the number of the run in which it was made. For an atom that has one node per
+    /// body, the entry counts in that run only, since the next run may have another target.
     entries: SideTable<ExprId, (u32, Option<ExprId>)>,
-    /// The first copy whose entries count.
+    /// The first run whose entries count.
     first: u32,
     present: u32,
 }
 
-/// Marks the number of the copy of such an atom.
+/// Marks the number of the run for such an atom.
 const LEAF: u32 = 1 << 31;
 
 impl Copied {
@@ -48,7 +47,7 @@ impl Copied {
         copied.filter(|_| copy == self.present | LEAF || copy & LEAF == 0 && copy >= self.first)
     }
 
-    /// Returns what the present copy has made of a node, if it has come to it.
+    /// Returns the copy of a node that the current run has made, if it has.
     #[inline(always)]
     fn made(&self, id: ExprId) -> Option<ExprId> {
         let (copy, copied) = self.entries[id];
@@ -70,23 +69,23 @@ impl Copied {
         assert!(self.present < LEAF, "there are fewer than 2^31 copies");
     }
 
-    /// Forgets all entries, in constant time.
+    /// Clears all entries, in constant time.
     fn clear(&mut self) {
         self.begin_copy();
         self.first = self.present;
     }
 }
 
-/// Copies blocks, bindings and functions from one body to another, or within one: to inline, to
-/// outline, to move a block to a function of its own.
+/// Copies blocks, bindings and functions from one body to another, or within one body: to inline,
+/// to outline, or to move a block to a function of its own.
 ///
-/// Each variable that is bound in a copy is a new one of the same name, so that a copy can hang
-/// beside the original. A variable that is free in it stands for what [`Transplant::replace`] says
-/// or, within one body, for itself. Sharing inside of what is copied is kept; nothing but atoms is
-/// shared with the original, which is not edited. Metadata goes along, and so do places in the
-/// source, but from another module.
+/// Each variable that is bound in a copy is a new variable with the same name, so a copy can be
+/// used beside the original. A variable that is free in it is replaced as [`Transplant::replace`]
+/// says or, within one body, stays itself. Sharing inside of the copied expression is kept. The
+/// copy shares only atoms with the original, which is not edited. Metadata is copied, and so are
+/// source positions, except from another module.
 ///
-/// [`Transplant::symbols`] says what symbolic dimensions become.
+/// [`Transplant::symbols`] determines the replacements of symbolic dimensions.
 ///
 /// | made by | a `fn`'s own symbols | other symbols | for |
 /// |---|---|---|---|
@@ -95,9 +94,9 @@ impl Copied {
 /// | [`moving`](Transplant::moving) | stay | stay | blocks whose original goes |
 /// | [`from_module`](Transplant::from_module) | are made anew | are made anew | copies from another module |
 ///
-/// A copy takes time linear in what is copied and constant stack. The table of what stands for what
-/// reaches up to the largest id in it: for many small copies, one `Transplant` keeps it from copy
-/// to copy, and [`Transplant::begin`] empties it.
+/// A copy takes time linear in the copied expression and constant stack. The table of copies has
+/// room up to the largest id in the expression. For many small copies, use one `Transplant`, which
+/// keeps the table, and empty it with [`Transplant::begin`].
 ///
 /// ```
 /// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
@@ -124,8 +123,8 @@ impl Copied {
 /// ```
 pub struct Transplant<'m> {
     copied: Copied,
-    /// The dimensions that symbols become. Those that a parameter or `match_cast` outside of a copy
-    /// binds are set by the caller; the verifier refuses symbols that nothing binds.
+    /// The replacements of symbols. For symbols that a parameter or `match_cast` outside of a copy
+    /// binds, callers set the replacements; the verifier refuses symbols that nothing binds.
     pub symbols: SymbolSubstitution,
     renames_own: bool,
     foreign: Option<TableMap<'m>>,
@@ -136,27 +135,27 @@ impl<'m> Transplant<'m> {
         Transplant { copied: Copied::with_room(0), symbols, renames_own, foreign }
     }
 
-    /// Returns one for copies within a function.
+    /// Returns a `Transplant` for copies within a function.
     pub fn new() -> Transplant<'m> {
         Transplant::with(SymbolSubstitution::new(), true, None)
     }
 
-    /// Returns one for copies from one function to another of the same module.
+    /// Returns a `Transplant` for copies from one function to another of the same module.
     pub fn between_functions() -> Transplant<'m> {
         Transplant::with(SymbolSubstitution::renaming(), true, None)
     }
 
-    /// Returns one for blocks that move: the original is not used any more.
+    /// Returns a `Transplant` for blocks that move: the original is no longer used.
     pub fn moving() -> Transplant<'m> {
         Transplant::with(SymbolSubstitution::new(), false, None)
     }
 
-    /// Returns one for copies of a function of another module, or of parts of it, to the module of
-    /// `cx`. All that the function names is made anew in the tables of `cx`: names, types,
-    /// attributes, constants, operators, globals and symbols. It is for one function of `cx`: all
-    /// copies that it makes name the same symbols. Signatures of globals are not compared, as
-    /// [`Module::take_function`] compares them; the verifier finds calls that do not fit. Linear in
-    /// the function, and in what its types and attributes say.
+    /// Returns a `Transplant` for copies of a function of another module, or of parts of it, to the
+    /// module of `cx`. All entries that the function names are made again in the tables of `cx`:
+    /// names, types, attributes, constants, operators, globals and symbols. It is for one function
+    /// of `cx`, since all its copies name the same symbols. Signatures of globals are not compared,
+    /// as [`Module::take_function`] compares them; the verifier finds calls that do not fit. Linear
+    /// in the function, and in its types and attributes.
     ///
     /// # Errors
     /// If the module does not have the function, or `cx` does not know an operator that it calls.
@@ -198,7 +197,7 @@ impl<'m> Transplant<'m> {
         Ok(Transplant::with(SymbolSubstitution::new(), false, Some(tables)))
     }
 
-    /// In copies, `by` stands for a variable or another atom of the source. `by` is an expression
+    /// Replaces a variable or another atom of the source by `by` in copies. `by` is an expression
     /// of the target, usually an atom.
     ///
     /// Cost: one entry.
@@ -206,15 +205,15 @@ impl<'m> Transplant<'m> {
         self.copied.set(atom, Some(by));
     }
 
-    /// In copies, a variable or other atom is copied again from here on.
+    /// Removes the replacement of a variable or other atom, which is copied again from here on.
     ///
     /// Cost: one entry.
     pub fn forget(&mut self, atom: ExprId) {
         self.copied.set(atom, None);
     }
 
-    /// Begins copies that have nothing to do with those before, with other symbols: nothing is
-    /// replaced any more.
+    /// Begins copies that are independent of those before, with other symbols: all replacements are
+    /// removed.
     ///
     /// Cost: one entry.
     pub fn begin(&mut self, symbols: SymbolSubstitution) {
@@ -222,31 +221,32 @@ impl<'m> Transplant<'m> {
         self.symbols = symbols;
     }
 
-    /// Returns what stands for a variable or node of the source since the last copy that it was
-    /// part of.
+    /// Returns the copy or replacement of a variable or node of the source, as of the last copy
+    /// that included it.
     ///
     /// Cost: one entry.
     pub fn copied(&self, id: ExprId) -> Option<ExprId> {
         self.copied.get(id)
     }
 
-    /// Copies an expression of `source` (or, without one, of the editor's own body) to the end of
-    /// the editor's body, and returns the copy, which hangs nowhere yet. Types are those of the
-    /// original with symbols replaced. Where a variable was replaced by one of a more specific
-    /// type, [`retype_from`](crate::retype_from) passes that on.
+    /// Copies an expression of `source` (or, if `None`, of the editor's own body) to the end of the
+    /// editor's body, and returns the copy, which nothing links to yet. Types are those of the
+    /// original with symbols replaced. If a variable was replaced by a variable of a more specific
+    /// type, the caller can propagate the type with [`retype_from`](crate::retype_from).
     ///
     /// # Panics
-    /// If the source is of another module, and not the function that the `Transplant` was made for.
+    /// If the source is of another module, and is not the function that the `Transplant` was made
+    /// for.
     pub fn copy(&mut self, editor: &mut Editor<'_>, source: Option<&Body>, id: ExprId) -> ExprId {
         self.graft(editor.cx, source, editor.body, |graft| graft.value(id))
     }
 
-    /// Copies the binding of a Let, and returns the new Let, after which the tail is its variable
-    /// until something else is [hung there](Body::set_let_body). The copy has these flags, which a
-    /// [`RegionWriter`](crate::RegionWriter) knows; outside of regions its variable is plain.
+    /// Copies the binding of a Let, and returns the new Let. Its body is its variable until
+    /// [`Body::set_let_body`] sets another one. The copy has the given flags, which a
+    /// [`RegionWriter`](crate::RegionWriter) determines; outside of regions its variable is plain.
     ///
     /// # Panics
-    /// As [`Transplant::copy`]; and if it is not a Let.
+    /// In the cases of [`Transplant::copy`]; and if `id` is not a Let.
     pub fn binding(&mut self, editor: &mut Editor<'_>, source: Option<&Body>, id: ExprId, flags: LetFlags) -> ExprId {
         self.graft(editor.cx, source, editor.body, |graft| {
             let Expr::Let { var, value, .. } = graft.from().expr(id) else { panic!("{id:?} is not a Let") };
@@ -256,7 +256,7 @@ impl<'m> Transplant<'m> {
         })
     }
 
-    /// Makes a variable like one of the source, which stands for it from here on.
+    /// Makes a copy of a variable of the source, which replaces it from here on.
     ///
     /// Cost: one node.
     pub fn var(&mut self, editor: &mut Editor<'_>, source: Option<&Body>, var: VarId) -> VarId {
@@ -264,11 +264,11 @@ impl<'m> Transplant<'m> {
     }
 
     /// Copies a whole function: parameters, block, result type, attributes, metadata and
-    /// visibility. The copy is in no module, and has no name in this one. Mentions of the function
-    /// itself stay mentions of the original.
+    /// visibility. The copy is not added to a module, and has no name. Uses of the function itself
+    /// still refer to the original.
     ///
     /// # Panics
-    /// As [`Transplant::copy`].
+    /// In the cases of [`Transplant::copy`].
     pub fn function(&mut self, cx: &mut Context, source: &Function) -> Function {
         let (mut function, copied) = rebuild_function(source, &mut self.mapping(cx).1);
         self.copied = copied;
@@ -297,7 +297,7 @@ impl<'m> Transplant<'m> {
     }
 }
 
-/// In a line.
+/// Prints the replacements of symbols.
 impl std::fmt::Debug for Transplant<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Transplant").field("symbols", &self.symbols).finish_non_exhaustive()
@@ -310,7 +310,7 @@ impl Default for Transplant<'_> {
     }
 }
 
-/// The ids of a [`Transplant`]'s target for those of its source.
+/// Maps the ids of a [`Transplant`]'s source to those of its target.
 struct Mapping<'a> {
     cx: &'a mut Context,
     symbols: &'a mut SymbolSubstitution,
@@ -362,8 +362,8 @@ impl Translate for Mapping<'_> {
     }
 }
 
-/// Returns a body with the nodes that something in `source` links to, in program order, and what
-/// stands for each. `nodes` is about how many they are, for the room of the new body. Linear.
+/// Returns a body with the reachable nodes of `source`, in program order, and the copy of each
+/// node. `nodes` is the approximate number of these nodes, for which room is reserved. Linear.
 pub(crate) fn rebuild(source: &Body, nodes: usize, tables: &mut impl Translate) -> (Body, Copied) {
     let mut target = Body::hollow(nodes, source.operand_count().min(nodes.saturating_mul(4)));
     let mut copied = Copied::with_room(source.len());
@@ -377,7 +377,7 @@ pub(crate) fn rebuild(source: &Body, nodes: usize, tables: &mut impl Translate) 
     (target, copied)
 }
 
-/// Returns a function with such a body, and what stands for the nodes of the old one.
+/// Returns a function with a body from [`rebuild`], and the copies of the nodes of the old body.
 pub(crate) fn rebuild_function(source: &Function, tables: &mut impl Translate) -> (Function, Copied) {
     let nodes = live_nodes(&source.body, &Bump::new());
     let (body, copied) = rebuild(&source.body, nodes, tables);
@@ -386,24 +386,24 @@ pub(crate) fn rebuild_function(source: &Function, tables: &mut impl Translate) -
     (function, copied)
 }
 
-/// A walk that copies.
+/// A walk that copies nodes.
 struct Graft<'a, T> {
     copied: &'a mut Copied,
     tables: &'a mut T,
-    /// The source, if that is not the target.
+    /// The source, if it is not the target.
     source: Option<&'a Body>,
     target: &'a mut Body,
-    /// The copies of operands, values and tails that were walked and not used yet.
+    /// The copies of operands, values and tails that were made and are not used yet.
     results: SmallVec<[ExprId; 8]>,
 }
 
-/// What waits for the copy of a part.
+/// A step that waits for the copy of a part.
 enum GraftFrame {
-    /// The Let or tail that comes next in a chain, with the first and last Let of the copy.
+    /// The next Let or tail of a chain, with the first and last Let of the copy.
     Block { at: ExprId, ends: Option<(ExprId, ExprId)> },
-    /// A Let, whose value is being copied.
+    /// A Let whose value is being copied.
     Value { at: ExprId, ends: Option<(ExprId, ExprId)> },
-    /// The tail of a chain is being copied.
+    /// A chain whose tail is being copied.
     Tail { ends: Option<(ExprId, ExprId)> },
     /// A node, with the number of its next part.
     Node { id: ExprId, part: usize },
@@ -415,8 +415,8 @@ impl<T: Translate> Graft<'_, T> {
         self.source.unwrap_or(self.target)
     }
 
-    /// Copies an expression. Blocks and nodes that are not finished wait on a stack; what is
-    /// finished is on top of the results.
+    /// Copies an expression. Unfinished blocks and nodes wait on a stack; finished copies are on
+    /// top of the results.
     fn value(&mut self, id: ExprId) -> ExprId {
         let mut stack: SmallVec<[GraftFrame; 4]> = SmallVec::new();
         if let Some(frame) = self.enter(id) {
@@ -442,7 +442,7 @@ impl<T: Translate> Graft<'_, T> {
         self.pop()
     }
 
-    /// Copies a chain from a Let or its tail on, up to the first value that has to wait.
+    /// Copies a chain from a Let or its tail on, up to the first value that must wait.
     fn chain(&mut self, stack: &mut SmallVec<[GraftFrame; 4]>, mut at: ExprId, mut ends: Option<(ExprId, ExprId)>) {
         while let Expr::Let { value, .. } = self.from().expr(at) {
             self.enter_let(at, value);
@@ -463,8 +463,8 @@ impl<T: Translate> Graft<'_, T> {
         }
     }
 
-    /// Appends the copy of a Let whose value's copy is on top of the results, and hangs it at the
-    /// last one of its chain. Returns the rest of the original, and the ends of the copy.
+    /// Appends the copy of a Let whose value's copy is on top of the results, and links it to the
+    /// last Let of its chain. Returns the rest of the original, and the ends of the copy.
     #[inline]
     fn bound(&mut self, at: ExprId, ends: Option<(ExprId, ExprId)>) -> (ExprId, (ExprId, ExprId)) {
         let Expr::Let { var, value: original, body: rest, flags } = self.from().expr(at) else {
@@ -483,7 +483,7 @@ impl<T: Translate> Graft<'_, T> {
         (rest, (first, copy))
     }
 
-    /// Hangs the copy of a tail at the last Let of its chain.
+    /// Links the copy of a tail to the last Let of its chain.
     fn hang_tail(&mut self, ends: Option<(ExprId, ExprId)>) {
         if let Some((first, last)) = ends {
             let tail = self.pop();
@@ -492,8 +492,8 @@ impl<T: Translate> Graft<'_, T> {
         }
     }
 
-    /// Copies what has no parts but atoms, or was copied before, and returns a frame for anything
-    /// else.
+    /// Copies an expression whose parts are all atoms, or that was copied before. Returns a frame
+    /// for any other expression.
     #[inline]
     fn enter(&mut self, id: ExprId) -> Option<GraftFrame> {
         match self.from().expr(id) {
@@ -519,8 +519,14 @@ impl<T: Translate> Graft<'_, T> {
     /// Copies a call, tuple or projection of atoms.
     #[inline]
     fn flat(&mut self, id: ExprId) {
-        for i in 0..self.from().inputs(id).len() {
-            let atom = self.atom(self.from().inputs(id)[i]);
+        let expr = self.from().expr(id);
+        if let Some(list) = expr.operand_list() {
+            for i in 0..list.len() {
+                let atom = self.atom(self.from().operand(list, i));
+                self.results.push(atom);
+            }
+        } else if let Expr::Proj { tuple, .. } = expr {
+            let atom = self.atom(tuple);
             self.results.push(atom);
         }
         self.node(id);
@@ -540,8 +546,8 @@ impl<T: Translate> Graft<'_, T> {
         }
     }
 
-    /// Makes the copy of a node whose parts' copies are on top of the results, and puts it in their
-    /// place.
+    /// Makes the copy of a node whose parts' copies are on top of the results, and replaces these
+    /// by it.
     #[inline]
     fn node(&mut self, id: ExprId) {
         let expr = match translate_expr(self.from().expr(id), self.tables) {
@@ -567,7 +573,7 @@ impl<T: Translate> Graft<'_, T> {
         operands
     }
 
-    /// Appends the copy of a node, with its type, place and metadata.
+    /// Appends the copy of a node, with its type, source position and metadata.
     #[inline]
     fn push_like(&mut self, expr: Expr, id: ExprId) -> ExprId {
         let from = self.from();
@@ -592,7 +598,7 @@ impl<T: Translate> Graft<'_, T> {
         }
         let (expr, ty) = (self.from().expr(id), self.from().ty(id));
         if let Expr::Var { .. } = expr {
-            // One that nothing binds, which the verifier finds.
+            // Nothing binds this variable, which the verifier reports.
             return self.var(id);
         }
         let ty = self.tables.ty(ty);
@@ -611,7 +617,8 @@ impl<T: Translate> Graft<'_, T> {
         self.push_like(var, id)
     }
 
-    /// Makes the variable of a Let, if its value is a `fn`, which may use it before it is bound.
+    /// Makes the variable of a Let whose value is a `fn`, since the `fn` may use it before it is
+    /// bound.
     #[inline]
     fn enter_let(&mut self, id: ExprId, value: ExprId) {
         if let (Expr::Lambda { .. }, Expr::Let { var, flags, .. }) = (self.from().expr(value), self.from().expr(id)) {
@@ -619,7 +626,7 @@ impl<T: Translate> Graft<'_, T> {
         }
     }
 
-    /// Makes the variable of a Let that is going to have these flags.
+    /// Makes the variable of a Let whose copy has these flags.
     #[inline]
     fn var_of(&mut self, var: VarId, flags: LetFlags) -> VarId {
         let mut copy = translate_expr(self.from().expr(var.expr()), self.tables);
@@ -635,7 +642,7 @@ impl<T: Translate> Graft<'_, T> {
         self.push_like(Expr::Let { var, value, body: var.expr(), flags }, id)
     }
 
-    /// Makes the parameters of a `fn`, and renames its symbols if they are renamed.
+    /// Makes the parameters of a `fn`, and renames its symbols if this copy renames.
     fn enter_lambda(&mut self, lambda: LambdaId) {
         let from = self.source.unwrap_or(self.target);
         self.tables.enter_lambda(from.lambda_symbols(lambda));
@@ -646,7 +653,7 @@ impl<T: Translate> Graft<'_, T> {
         }
     }
 
-    /// Makes what a `fn` says besides its block.
+    /// Makes the parameters, result annotation and attributes of a `fn`.
     fn lambda(&mut self, of: LambdaId) -> LambdaId {
         let from = self.source.unwrap_or(self.target);
         let LambdaData { ret, attrs, .. } = translate_lambda(from.lambda(of), self.tables);

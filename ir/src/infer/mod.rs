@@ -1,4 +1,4 @@
-//! The type of an expression from the types of its parts.
+//! Infers the type of an expression from the types of its parts.
 
 pub(crate) mod module;
 
@@ -15,11 +15,11 @@ use crate::tables::dtype::DType;
 use crate::tables::types::Type;
 use crate::walk::symbols::SymbolWalk;
 
-/// The type of an expression whose parts have theirs. A variable keeps the type that it has. For a
-/// Let, the type of its tail.
+/// Returns the type of an expression from the types of its parts. A variable keeps its type. The
+/// type of a Let is that of its tail.
 ///
 /// # Errors
-/// If the parts do not fit together.
+/// If the types of the parts do not fit together.
 pub fn infer_expr(cx: &mut Context, body: &Body, id: ExprId) -> Result<TypeId, TypeError> {
     match body.expr(id) {
         Expr::Var { .. } => Ok(body.ty(id)),
@@ -95,11 +95,11 @@ fn operand(body: &Body, id: ExprId) -> Operand {
     }
 }
 
-/// The type of a call of an operator. `annotated` is the type that the node carries already, which
-/// is the result's for an opaque operator.
+/// Returns the type of a call of an operator. `annotated` is the type that the node has already; it
+/// is the type of the result if the operator is opaque.
 ///
 /// # Errors
-/// If the number of operands is wrong, or the operator's rule says so or panics.
+/// If the number of operands is wrong, or if the type rule of the operator fails or panics.
 pub fn infer_op(
     cx: &mut Context,
     op: OpId,
@@ -155,7 +155,7 @@ pub fn infer_op(
     Err(error.of_op(cx.ops.get(op).name.clone()))
 }
 
-/// Returns true if a type is one of tensors that may have known elements, or a tuple.
+/// Returns true if a type is a tuple, or a tensor type whose elements may be known.
 #[inline]
 fn may_have_elements(cx: &Context, ty: TypeId) -> bool {
     match cx.types.get(ty) {
@@ -164,8 +164,8 @@ fn may_have_elements(cx: &Context, ty: TypeId) -> bool {
     }
 }
 
-/// An operand as type rules see it: of a type that says no elements, and a constant if it says all
-/// of them.
+/// Returns an operand in the form that type rules see: its type without known elements, and its
+/// constant if all elements are known.
 fn without_elements(cx: &mut Context, operand: Operand) -> Operand {
     if operand.literal.is_some() || !cx.types.has_elements(operand.ty) {
         return Operand { ty: cx.types.without_elements(operand.ty), ..operand };
@@ -174,7 +174,8 @@ fn without_elements(cx: &mut Context, operand: Operand) -> Operand {
     Operand { ty: cx.types.without_elements(operand.ty), literal, ..operand }
 }
 
-/// The type of a call with what the operator's row says of the elements of its results.
+/// Returns the type of a call, with the elements of its results as far as the operator's rule knows
+/// them.
 #[inline(never)]
 fn with_elements(call: &mut TypeCall<'_>, rule: ElementsRule, ty: TypeId) -> TypeId {
     let may_say = |cx: &Context, ty| cx.types.element_count(ty).is_some_and(|n| n > 0);
@@ -194,11 +195,11 @@ fn with_elements(call: &mut TypeCall<'_>, rule: ElementsRule, ty: TypeId) -> Typ
     }
 }
 
-/// The type of a call of a function value: the function's symbols are bound where they first stand
-/// alone as a dimension of a parameter.
+/// Returns the type of a call of a function value. Each symbol of the function type is bound where
+/// it first occurs alone as a dimension of a parameter.
 ///
 /// # Errors
-/// If it is not a function, or the arguments do not fit.
+/// If the callee is not a function, or the arguments do not fit its parameters.
 pub fn infer_call(cx: &mut Context, callee: TypeId, arguments: &[TypeId]) -> Result<TypeId, TypeError> {
     let function = match cx.types.get(callee) {
         Type::Function(f) => f.clone(),
@@ -234,8 +235,8 @@ pub fn infer_call(cx: &mut Context, callee: TypeId, arguments: &[TypeId]) -> Res
     Ok(ret)
 }
 
-/// Finds what the symbols of a function type stand for where a parameter's type has one alone as a
-/// dimension.
+/// Binds the symbols of a function type to the dimensions of an argument, where the parameter's
+/// type has a symbol alone as a dimension.
 fn bind_symbols(cx: &Context, param: TypeId, argument: TypeId, bound: &mut [Option<DimId>]) {
     cx.types.for_each_dim_beside(param, argument, &mut Default::default(), |d, e| {
         if let Dim::Bound { depth: 0, index } = *cx.types.dims.get(d)
@@ -246,14 +247,14 @@ fn bind_symbols(cx: &Context, param: TypeId, argument: TypeId, bound: &mut [Opti
     });
 }
 
-/// The type of a `fn` with parameters and result of these types. It binds the symbols that are the
-/// `fn`'s own.
+/// Returns the type of a `fn` whose parameters and result have these types. The type binds the
+/// symbols that belong to the `fn`.
 pub fn lambda_type(cx: &mut Context, body: &Body, lambda: LambdaId, params: &[TypeId], ret: TypeId) -> TypeId {
     cx.types.function(params, ret, body.lambda_symbols(lambda))
 }
 
-/// The type of a global function with parameters and result of these types. It binds every symbol
-/// in them.
+/// Returns the type of a global function whose parameters and result have these types. The type
+/// binds every symbol in them.
 pub fn signature_type(cx: &mut Context, params: &[TypeId], ret: TypeId) -> TypeId {
     let mut binds: Vec<SymbolId> = Vec::new();
     let mut seen = rustc_hash::FxHashSet::default();

@@ -1,8 +1,8 @@
-//! The types of a whole module: forward through every function, callees first.
+//! Infers the types of a whole module: forward through every function, callees before callers.
 //!
-//! Functions that state their result have a signature at once. The others get theirs from their
-//! blocks, in an order in which a callee comes before its callers: that of the strongly connected
-//! components of who names whom.
+//! Functions that state their result type have a signature from the start. The signatures of the
+//! other functions follow from their blocks. Functions are visited in the order of the strongly
+//! connected components of the call graph, so a callee is visited before its callers.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,21 +25,21 @@ use crate::walk::call_graph::CallGraph;
 use crate::walk::components::Components;
 use crate::walk::cursor::{Cursor, Step};
 
-/// More errors than this are not described. They still give their expressions the error type.
+/// The most errors that are described. Expressions with further errors get the error type too.
 const MOST: usize = 200;
 
 /// Infers the type of every expression of a module, and the signature of every function.
 ///
-/// The type that a variable has before, unless it is the error type, counts as its annotation: the
-/// value's type has to agree with it. What an operator of which nothing is known returns is what
-/// its node says already. An expression with an error gets the error type, which silences what
-/// follows from it. Linear in the module.
+/// The type that a variable has already counts as its annotation, unless it is the error type: the
+/// type of its value must fit it. A call of an opaque operator keeps the type of its node. An
+/// expression with an error gets the error type, so that the error is reported once. Linear in the
+/// module.
 pub fn infer_module(module: &mut Module) -> Vec<Diagnostic> {
     infer_module_where(module, |_| true)
 }
 
-/// Like [`infer_module`], for a module in which the types of the expressions of some functions are
-/// known: it finds those of the others.
+/// Like [`infer_module`], for a module in which some functions have their types already: infers the
+/// types of the expressions of the functions for which `is_open` is true.
 pub(crate) fn infer_module_where(module: &mut Module, is_open: impl Fn(FunctionKey) -> bool) -> Vec<Diagnostic> {
     let mut inference = Inference { source: module.source().cloned(), diagnostics: Vec::new() };
     let keys = module.order().to_vec();
@@ -118,7 +118,7 @@ impl Inference {
         Some(item_name_extent(self.text()?, function.span? as usize))
     }
 
-    /// An error for the functions of a cycle that do not state their result.
+    /// Reports an error for each function of a cycle that does not state its result type.
     fn check_cycle(&mut self, module: &Module, keys: &[FunctionKey], component: &[u32], components: &Components) {
         let cyclic = component.first().is_some_and(|&i| components.is_cyclic(i));
         if !cyclic {
@@ -157,7 +157,7 @@ impl Inference {
         self.body(cx, &mut function.body, name);
     }
 
-    /// The type that the block of a function has, which is checked against the one that is stated.
+    /// Returns the type of a function's block, and checks it against the stated result type.
     fn result(&mut self, cx: &Context, function: &Function, name: &str) -> TypeId {
         let found = function.body.type_of(function.body.root());
         if let Some(stated) = function.ret
@@ -237,7 +237,7 @@ impl Inference {
         }
     }
 
-    /// Checks that the block of a `fn` has the result type that it states.
+    /// Checks that the block of a `fn` returns the result type that the `fn` states.
     fn check_lambda(&mut self, cx: &mut Context, body: &Body, id: ExprId, function: &str) {
         let Expr::Lambda { lambda, body: block } = body.expr(id) else { return };
         let Some(stated) = body.lambda(lambda).ret else { return };
@@ -289,10 +289,10 @@ impl Inference {
     }
 }
 
-/// Where in the text an expression, or one of its operands, stands.
+/// Returns the range of the text at which an expression, or one of its operands, is written.
 fn error_place(text: &str, body: &Body, id: ExprId, operand: Option<usize>) -> Option<Range<usize>> {
     let start = body.span(id)?;
-    // How many argument lists and projections this one is behind the primary.
+    // The number of argument lists and projections after the primary expression, up to this one.
     let mut postfixes = 0;
     let mut at = id;
     loop {

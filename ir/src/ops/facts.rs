@@ -1,4 +1,4 @@
-//! The properties of an operator that walks ask for at every call, in two bytes.
+//! The properties of an operator that walks need at every call, in two bytes.
 
 use crate::ops::op_def::{FusionPattern, OpDef, OpPurity};
 
@@ -9,7 +9,7 @@ const FORWARDS: u8 = 8;
 const KERNEL: u8 = 16;
 const KNOWN_BY_TYPE: u8 = 32;
 
-/// The properties of an operator, worked out when its row is registered: see
+/// The properties of an operator, computed when its row is registered: see
 /// [`OpTable::facts`](crate::OpTable::facts).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct OpFacts {
@@ -37,7 +37,7 @@ impl OpFacts {
         OpFacts { flags, fusion }
     }
 
-    /// Returns true if a call can be observed whatever its attributes are.
+    /// Returns true if the evaluation of a call can be observed, whatever its attributes are.
     #[inline]
     pub fn is_impure(self) -> bool {
         self.flags & IMPURE != 0
@@ -61,22 +61,22 @@ impl OpFacts {
         self.flags & FORWARDS != 0
     }
 
-    /// Returns true if a call on constants may be replaced by what its kernel computes: it has a
-    /// kernel, and is pure.
+    /// Returns true if a call on constants may be replaced by the results of its kernel: the
+    /// operator has a kernel and is pure.
     #[inline]
     pub fn is_foldable(self) -> bool {
         self.flags & (KERNEL | IMPURE) == KERNEL
     }
 
-    /// Returns true if the operator is pure and the types of operands may tell the results of a
-    /// call.
+    /// Returns true if the operator is pure and the results of a call may follow from the types of
+    /// its operands.
     #[inline]
     pub fn is_known_by_type(self) -> bool {
         self.flags & KNOWN_BY_TYPE != 0
     }
 
-    /// Returns the fusion pattern of every call; `None` if it depends on the call, as
-    /// [`OpDef::fusion_of`] says.
+    /// Returns the fusion pattern of every call; `None` if it depends on the call, see
+    /// [`OpDef::fusion_of`].
     #[inline]
     pub fn fusion(self) -> Option<FusionPattern> {
         self.fusion

@@ -1,4 +1,5 @@
-//! Runs what rows bring along. Results of kernels are not taken on trust: one that is not of the type of the call would make a wrong program of a right one.
+//! Runs the functions of operators' rows. Results of kernels are checked: a result that is not of
+//! the type of the call would turn a correct program into a wrong one.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,12 +13,14 @@ use crate::tables::literal::Literal;
 use crate::tables::types::Type;
 
 impl KernelCall<'_> {
-    /// Runs the kernel of the operator, and looks at whether the results are of the call's type: one tensor, or, for a tuple, one a
-    /// field, each of the element type, and of the extents and elements that are known.
+    /// Runs the kernel of the operator, and checks that the results are of the call's type: one
+    /// tensor, or one for each field of a tuple, of the right element type and of the known extents
+    /// and elements.
     ///
     /// # Errors
-    /// If the kernel fails ([`KernelError::is_fault`] is false), or the operator has no kernel, or one that panics or gives results of
-    /// another type: those are mistakes in the row, not in the program.
+    /// If the kernel fails ([`KernelError::is_fault`] is false). Also if the operator has no
+    /// kernel, or if the kernel panics or returns results of another type: those are mistakes in
+    /// the row, not in the program.
     pub fn evaluate(&self) -> Result<Vec<Literal>, KernelError> {
         let cx = self.attrs.cx;
         let Some(kernel) = cx.ops.get(self.attrs.op).kernel else {
@@ -33,12 +36,15 @@ impl KernelCall<'_> {
 }
 
 impl KernelCall<'_> {
-    /// Returns about how many steps the kernel takes: elements that it reads, writes or computes with. It saturates.
+    /// Returns the approximate number of steps of the kernel: elements that it reads, writes or
+    /// computes with. It saturates.
     ///
-    /// A splat that is made of splats takes a step for each operand, however large it is. Otherwise the row's own rule
-    /// counts ([`OpDef::steps`](crate::OpDef::steps)). Without one, an operator of which an element of the result needs
-    /// an element of each operand takes as many steps as that are; one that moves elements, one for each element of the
-    /// result; any other, one for each element of its operands and results.
+    /// A splat that is made of splats takes a step for each operand, however large it is. Otherwise
+    /// the row's own rule counts ([`OpDef::steps`](crate::OpDef::steps)). Without such a rule, an
+    /// operator that computes each element of the result from an element of each operand takes a
+    /// step for each of these elements; an operator that moves elements takes a step for each
+    /// element of the result; any other operator takes a step for each element of its operands and
+    /// results.
     pub fn steps(&self) -> u64 {
         let row = self.attrs.cx.ops.get(self.attrs.op);
         let count = self.operands.len() as u64;
@@ -60,8 +66,8 @@ impl KernelCall<'_> {
         }
     }
 
-    /// Returns the number of elements of all results together, or, where the type of the call does not know the extents,
-    /// a number that it is not above. It saturates.
+    /// Returns the number of elements of all results together. If the extents are not known from
+    /// the type of the call, returns an upper bound, or 0 if the row has none. It saturates.
     pub fn result_elements(&self) -> u64 {
         let types = &self.attrs.cx.types;
         let fields = types.as_tuple(self.ty).unwrap_or(std::slice::from_ref(&self.ty));
@@ -69,28 +75,28 @@ impl KernelCall<'_> {
             .iter()
             .try_fold(0u64, |n, &field| Some(n.saturating_add(number_of_elements(&types.static_shape(field)?))));
         let row = self.attrs.cx.ops.get(self.attrs.op);
-        // An element takes half a byte at least.
+        // An element takes at least half a byte.
         known.unwrap_or_else(|| row.result_bytes(self).map_or(0, |bytes| (bytes as u64).saturating_mul(2)))
     }
 }
 
 fn number_of_elements(shape: &[usize]) -> u64 {
-    // Where one extent is 0 there is no element, however large the others are.
+    // If an extent is 0 there are no elements, however large the other extents are.
     if shape.contains(&0) { 0 } else { shape.iter().fold(1, |n, &extent| n.saturating_mul(extent as u64)) }
 }
 
-/// What a function of a row returns; `Err` with what it says if it panics.
+/// Returns the result of a function of a row; `Err` with the text of the panic if it panics.
 pub(crate) fn catch_panic<T>(of_row: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(of_row)).map_err(|payload| panic_text(&*payload).to_owned())
 }
 
-/// What a panic says.
+/// Returns the text of a panic.
 fn panic_text(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("without a message")
 }
 
-/// How results differ from what a type says of them.
+/// Returns the difference between the results and their type; `None` if they are of the type.
 fn mismatch(cx: &Context, ty: TypeId, results: &[Literal]) -> Option<String> {
     let fields = match cx.types.get(ty) {
         Type::Tuple(fields) => fields,

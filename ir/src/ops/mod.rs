@@ -1,4 +1,4 @@
-//! Operators: their rows in the registry, their type rules and kernels, and effects of calls.
+//! Operators: their rows in the registry, their type rules and kernels, and the effects of calls.
 
 pub(crate) mod op_def;
 pub(crate) mod facts;

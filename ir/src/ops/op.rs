@@ -1,4 +1,4 @@
-//! Operators as data: one row each, in a registry that is a value.
+//! Operators as data: one row for each, in a registry that is a value.
 
 use std::sync::Arc;
 
@@ -18,46 +18,50 @@ use crate::tables::dtype::DType;
 use crate::tables::literal::Literal;
 use crate::tables::parallel::layers::{Layer, Layers};
 
-/// The type of a call's result, from the types (and constant values) of its operands.
+/// A rule that returns the type of a call's result, from the types (and constant values) of its
+/// operands.
 pub type TypeRule = fn(&mut TypeCall<'_>) -> Result<TypeId, TypeError>;
 
-/// True if the opaque operator of a name is pure.
+/// A function that returns the purity of the opaque operator with a name.
 pub type OpaquePurity = fn(&str) -> OpPurity;
 
-/// The results of a call, where the types of its operands alone tell them; `None` where they do
-/// not. An operand may be a constant or not.
+/// A rule that returns the results of a call if they follow from the types of its operands; `None`
+/// if they do not. An operand need not be a constant.
 pub type KnownByType = fn(&mut TypeCall<'_>) -> Option<Vec<Literal>>;
 
-/// The elements of the results of a call, as far as they are known: for each result (the fields, if
-/// the type of the call, which is the second argument, is a tuple) in row-major order, `?` for one
-/// that is not known, and no element at all for a result of which none is. It is asked for small
-/// tensors of integers and `bool` only; see [`Types::with_elements`](crate::Types::with_elements),
-/// through which the answer goes.
+/// A rule that returns the elements of the results of a call, as far as they are known: for each
+/// result (the fields, if the type of the call, which is the second argument, is a tuple) in
+/// row-major order. `?` is an unknown element; a result without known elements has an empty list.
+/// The rule is called only for small tensors of integers and `bool`. Its answer is passed to
+/// [`Types::with_elements`](crate::Types::with_elements).
 pub type ElementsRule = fn(&mut TypeCall<'_>, TypeId) -> Option<Vec<Vec<DimId>>>;
 
-/// Returns the fusion pattern of a call from its attributes, for operators whose calls differ.
+/// A rule that returns the fusion pattern of a call from its attributes, for operators whose calls
+/// differ.
 pub type FusionRule = fn(&AttrReader<'_>) -> FusionPattern;
 
-/// The results of a call on constants: one, or the fields of the tuple that the operator returns.
+/// A kernel, which returns the results of a call on constants: one, or the fields of the tuple that
+/// the operator returns.
 pub type Kernel = fn(&KernelCall<'_>) -> Result<Vec<Literal>, KernelError>;
 
-/// The most bytes that all results of a call take, written out; `usize::MAX` if that overflows. It
-/// looks at what the operands are, not at the type of the call, and computes little compared with
-/// the kernel.
+/// A rule that returns an upper bound of the bytes that all results of a call take in full;
+/// `usize::MAX` if it overflows. The bound depends on the operands, not on the type of the call,
+/// and is cheap to compute compared with the kernel.
 pub type SizeBound = fn(&KernelCall<'_>) -> usize;
 
-/// About how many steps the kernel takes for a call: elements that it reads, writes or computes
-/// with. It saturates, and computes little compared with the kernel.
+/// A rule that returns the approximate number of steps of the kernel for a call: elements that it
+/// reads, writes or computes with. The number saturates, and is cheap to compute compared with the
+/// kernel.
 pub type StepsRule = fn(&KernelCall<'_>) -> u64;
 
-/// An operand as a type rule sees it.
+/// An operand as type rules see it.
 #[derive(Copy, Clone, Debug)]
 pub struct Operand {
-    /// Its type.
+    /// The type of the operand.
     pub ty: TypeId,
-    /// Its value, if it is a constant, or its type says all of the elements.
+    /// The value, if the operand is a constant or its type includes all elements.
     pub literal: Option<LiteralId>,
-    /// True if it is `none`: an optional operand that is left out.
+    /// True if the operand is `none`: an optional operand that is left out.
     pub absent: bool,
 }
 
@@ -67,28 +71,29 @@ pub struct TypeCall<'a> {
     pub cx: &'a mut Context,
     /// The operator.
     pub op: OpId,
-    /// The operands; their number agrees with the row. Their types do not say elements: see
+    /// The operands; their number agrees with the row. Their types include no elements: see
     /// [`TypeCall::elements`].
     pub operands: &'a [Operand],
-    /// The operands with the types that they have.
+    /// The operands with their full types, elements included.
     pub as_they_are: &'a [Operand],
     /// The attributes, checked against the row.
     pub attrs: AttrsId,
 }
 
 impl TypeCall<'_> {
-    /// The type of an operand; `None` if it is left out.
+    /// Returns the type of an operand; `None` if it is left out.
     pub fn operand(&self, i: usize) -> Option<TypeId> {
         self.operands.get(i).filter(|o| !o.absent).map(|o| o.ty)
     }
 
-    /// The value of an operand, if it is a constant.
+    /// Returns the value of an operand, if it is a constant.
     pub fn literal(&self, i: usize) -> Option<&Literal> {
         Some(self.cx.literals.get(self.operands.get(i)?.literal?))
     }
 
-    /// The elements of an operand in row-major order, `?` for one that is not known; `None` if none
-    /// is known, or it is no small tensor of integers or `bool`. Those of a constant are constants.
+    /// Returns the elements of an operand in row-major order, with `?` for unknown elements; `None`
+    /// if no element is known, or if it is not a small tensor of integers or `bool`. The elements
+    /// of a constant are constants.
     pub fn elements(&mut self, i: usize) -> Option<SmallVec<[DimId; 8]>> {
         let operand = *self.as_they_are.get(i)?;
         let mut ty = operand.ty;
@@ -103,15 +108,15 @@ impl TypeCall<'_> {
         }
     }
 
-    /// The attributes, with the defaults of the row.
+    /// Returns the attributes, with the defaults of the row.
     pub fn attrs(&self) -> AttrReader<'_> {
         AttrReader { cx: self.cx, op: self.op, attrs: self.attrs }
     }
 }
 
-/// A call on constants.
+/// A call on constant operands.
 pub struct KernelCall<'a> {
-    /// The operands; `None` for one that is left out.
+    /// The operands; `None` for an operand that is left out.
     pub operands: &'a [Option<&'a Literal>],
     /// The attributes, with the defaults of the row.
     pub attrs: AttrReader<'a>,
@@ -120,15 +125,15 @@ pub struct KernelCall<'a> {
 }
 
 impl KernelCall<'_> {
-    /// An operand that has to be there.
+    /// Returns a required operand.
     ///
     /// # Errors
-    /// If it is left out.
+    /// If the operand is left out.
     pub fn operand(&self, i: usize) -> Result<&Literal, KernelError> {
         self.optional(i).ok_or_else(|| KernelError::new(format!("operand {i} is missing")))
     }
 
-    /// An operand that may be left out.
+    /// Returns an optional operand; `None` if it is left out.
     pub fn optional(&self, i: usize) -> Option<&Literal> {
         self.operands.get(i).copied().flatten()
     }
@@ -150,14 +155,14 @@ impl<'a> AttrReader<'a> {
         self.cx.ops.get(self.op).attrs.iter().find(|a| a.name == name).map(|a| a.default)
     }
 
-    /// The value as it stands, if it was given.
+    /// Returns the value of an attribute as given; `None` if it is left out.
     ///
     /// Cost: one entry.
     pub fn raw(&self, name: &str) -> Option<&'a Attr> {
         self.cx.find_attr(self.attrs, name).map(|id| self.cx.attrs.get(id))
     }
 
-    /// A boolean.
+    /// Returns a boolean attribute.
     ///
     /// Cost: one entry.
     pub fn bool(&self, name: &str) -> Option<bool> {
@@ -171,7 +176,7 @@ impl<'a> AttrReader<'a> {
         }
     }
 
-    /// An integer.
+    /// Returns an integer attribute.
     ///
     /// Cost: one entry.
     pub fn int(&self, name: &str) -> Option<i64> {
@@ -185,7 +190,7 @@ impl<'a> AttrReader<'a> {
         }
     }
 
-    /// A float64; an integer is converted.
+    /// Returns a float64 attribute; an integer is converted.
     ///
     /// Cost: one entry.
     pub fn float(&self, name: &str) -> Option<f64> {
@@ -201,7 +206,7 @@ impl<'a> AttrReader<'a> {
         }
     }
 
-    /// A string.
+    /// Returns a string attribute.
     ///
     /// Cost: one entry.
     pub fn str(&self, name: &str) -> Option<&'a str> {
@@ -215,7 +220,7 @@ impl<'a> AttrReader<'a> {
         }
     }
 
-    /// A list of integers.
+    /// Returns an attribute that is a list of integers.
     ///
     /// Cost: one entry.
     pub fn ints(&self, name: &str) -> Option<Vec<i64>> {
@@ -228,7 +233,7 @@ impl<'a> AttrReader<'a> {
         }
     }
 
-    /// An element type.
+    /// Returns an attribute that is an element type.
     ///
     /// Cost: one entry.
     pub fn dtype(&self, name: &str) -> Option<DType> {
@@ -242,7 +247,8 @@ impl<'a> AttrReader<'a> {
         }
     }
 
-    /// A type; an element type is a rank-0 tensor type only where it was interned as one.
+    /// Returns an attribute that is a type. An element type is returned only if it was interned as
+    /// a rank-0 tensor type.
     ///
     /// Cost: one entry.
     pub fn ty(&self, name: &str) -> Option<TypeId> {
@@ -252,7 +258,7 @@ impl<'a> AttrReader<'a> {
         }
     }
 
-    /// A constant tensor; scalar attributes are rank-0 tensors.
+    /// Returns an attribute that is a constant tensor; scalars are rank-0 tensors.
     ///
     /// Cost: one entry.
     pub fn literal(&self, name: &str) -> Option<Literal> {
@@ -266,36 +272,36 @@ impl<'a> AttrReader<'a> {
     }
 }
 
-/// Why a call has no type.
+/// The reason why a call has no type.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{}{message}", prefix(.op.as_deref(), .message))]
 pub struct TypeError {
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// The operator that is called, if it is a call of one.
+    /// The operator that is called, if it is a call of an operator.
     pub op: Option<Box<str>>,
-    /// The operand at fault, if it is one.
+    /// The number of the operand at fault, if there is one.
     pub operand: Option<u32>,
-    /// What to do about it.
+    /// A suggestion to the user.
     pub help: Option<String>,
 }
 
 impl TypeError {
-    /// An error of the call as a whole.
+    /// Returns an error about the call as a whole.
     ///
     /// Cost: linear in the text.
     pub fn new(message: impl Into<String>) -> TypeError {
         TypeError { message: message.into(), op: None, operand: None, help: None }
     }
 
-    /// An error of one operand.
+    /// Returns an error about one operand.
     ///
     /// Cost: linear in the text.
     pub fn operand(operand: usize, message: impl Into<String>) -> TypeError {
         TypeError { message: message.into(), op: None, operand: u32::try_from(operand).ok(), help: None }
     }
 
-    /// With a suggestion.
+    /// Returns the error with a suggestion.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -304,7 +310,7 @@ impl TypeError {
         self
     }
 
-    /// Of a call of this operator.
+    /// Returns the error as one of a call of this operator.
     ///
     /// Cost: one entry.
     #[must_use]
@@ -314,7 +320,7 @@ impl TypeError {
     }
 }
 
-/// The operator before a message that does not name it.
+/// Returns the prefix with the operator, for a message that does not name it.
 fn prefix(op: Option<&str>, message: &str) -> String {
     match op {
         Some(op) if !message.contains(&format!("`{op}`")) => format!("`{op}`: "),
@@ -322,58 +328,59 @@ fn prefix(op: Option<&str>, message: &str) -> String {
     }
 }
 
-/// Why a kernel gave no result.
+/// The reason why a kernel returned no result.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct KernelError {
-    /// What is wrong.
+    /// The message.
     pub message: String,
     is_fault: bool,
 }
 
 impl KernelError {
-    /// An error of these operands.
+    /// Returns an error about the operands.
     ///
     /// Cost: linear in the text.
     pub fn new(message: impl Into<String>) -> KernelError {
         KernelError { message: message.into(), is_fault: false }
     }
 
-    /// An error of the row.
+    /// Returns an error about the operator's row.
     pub(crate) fn fault(message: impl Into<String>) -> KernelError {
         KernelError { message: message.into(), is_fault: true }
     }
 
-    /// Returns true if the operator's row is wrong, and not the operands: its kernel panicked, or
-    /// gave results that are not of the type.
+    /// Returns true if the operator's row is at fault, and not the operands: its kernel is missing,
+    /// or it panicked, or it returned results that are not of the type.
     pub fn is_fault(&self) -> bool {
         self.is_fault
     }
 }
 
-/// The operators that programs may use, and the namespaces in which any operator is accepted
-/// unseen.
+/// The operators that programs may use, and the namespaces in which operators are accepted without
+/// a row.
 #[derive(Clone, Default)]
 pub struct OpRegistry {
     rows: Vec<OpDef>,
-    /// Beside the rows, so that a walk reads two bytes an operator and not a row.
+    /// The facts of each row, kept apart so that a walk reads two bytes for an operator instead of
+    /// a row.
     facts: Vec<OpFacts>,
     by_name: FxHashMap<String, OpId>,
     opaque_namespaces: Vec<(String, OpaquePurity)>,
 }
 
 impl OpRegistry {
-    /// A registry without operators.
+    /// Returns a registry without operators.
     pub fn new() -> OpRegistry {
         OpRegistry::default()
     }
 
-    /// Adds an operator, with all that its row says of it: programs with it are parsed, typed,
-    /// printed, folded, fused and interpreted.
+    /// Adds an operator and returns its id. Programs with it are then parsed, typed, printed,
+    /// folded, fused and interpreted by its row.
     ///
     /// # Errors
-    /// If the name is taken, or in a namespace declared opaque, if what the row says contradicts
-    /// itself, or there are too many operators.
+    /// If the name is taken, or in a namespace declared opaque, if the row contradicts itself, or
+    /// if there are too many operators.
     pub fn register(&mut self, row: OpDef) -> Result<OpId, RegisterError> {
         row.check()?;
         if let Some((namespace, _)) = row.name.split_once('.')
@@ -391,8 +398,8 @@ impl OpRegistry {
         Ok(id)
     }
 
-    /// Accepts operators `namespace.…` that no row describes: they are kept, typed by annotation
-    /// and never folded.
+    /// Accepts operators `namespace.…` without a row. They are kept, typed by annotation and never
+    /// folded.
     ///
     /// Cost: linear in the text.
     ///
@@ -402,8 +409,9 @@ impl OpRegistry {
         self.declare_opaque_with(namespace, |_| OpPurity::Pure)
     }
 
-    /// Like [`OpRegistry::declare_opaque`], where not all of them are pure: `purity` tells by the
-    /// name, namespace included. Replaces what was declared about the namespace before.
+    /// Declares a namespace as [`OpRegistry::declare_opaque`] does, for operators that are not all
+    /// pure. `purity` returns the purity for a name, namespace included. Replaces earlier
+    /// declarations of the namespace.
     ///
     /// Cost: linear in the text.
     ///
@@ -423,12 +431,12 @@ impl OpRegistry {
         self.opaque_namespaces.iter().find(|(n, _)| n == namespace).map(|&(_, p)| p)
     }
 
-    /// The rows in the order of registration.
+    /// Returns the rows in the order of registration.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = (OpId, &OpDef)> {
         self.rows.iter().enumerate().map(|(i, r)| (OpId::new(i).expect("registration bounds the number of rows"), r))
     }
 
-    /// The operator of a name.
+    /// Returns the operator with a name.
     ///
     /// Cost: linear in the text.
     pub fn find(&self, name: &str) -> Option<OpId> {
@@ -436,7 +444,7 @@ impl OpRegistry {
     }
 }
 
-/// The operators of a module: the registry's, and the opaque ones that the module uses.
+/// The operators of a module: those of the registry, and the opaque operators that the module uses.
 #[derive(Clone)]
 pub struct OpTable {
     registry: Arc<OpRegistry>,
@@ -455,17 +463,17 @@ fn opaque_rule(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 }
 
 impl OpTable {
-    /// The operators of a registry.
+    /// Returns a table of the operators of a registry.
     pub fn new(registry: Arc<OpRegistry>) -> OpTable {
         OpTable { registry, opaque: Layers::default() }
     }
 
-    /// The registry.
+    /// Returns the registry.
     pub fn registry(&self) -> &Arc<OpRegistry> {
         &self.registry
     }
 
-    /// The row of an operator.
+    /// Returns the row of an operator.
     #[inline]
     pub fn get(&self, op: OpId) -> &OpDef {
         let i = op.index();
@@ -475,7 +483,7 @@ impl OpTable {
         }
     }
 
-    /// Returns the properties of an operator that walks ask for at every call, in constant time.
+    /// Returns the properties of an operator that walks need at every call, in constant time.
     #[inline]
     pub fn facts(&self, op: OpId) -> OpFacts {
         match self.registry.facts.get(op.index()) {
@@ -489,30 +497,30 @@ impl OpTable {
         OpFacts::of(self.get(op))
     }
 
-    /// The number of operators: rows of the registry, then opaque ones.
+    /// Returns the number of operators: rows of the registry, then opaque ones.
     pub fn len(&self) -> usize {
         self.registry.rows.len() + self.opaque.len()
     }
 
-    /// Returns true if there is none.
+    /// Returns true if there are no operators.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns true if no row of the registry describes it.
+    /// Returns true if no row of the registry describes the operator.
     #[inline]
     pub fn is_opaque(&self, op: OpId) -> bool {
         op.index() >= self.registry.rows.len()
     }
 
-    /// The operator of a name: a row of the registry, or, in a namespace declared opaque, an opaque
-    /// one, which is as pure as the declaration says unless [`OpTable::opaque`] said otherwise
-    /// first.
+    /// Returns the operator with a name: a row of the registry or, in a namespace declared opaque,
+    /// an opaque operator. Its purity is that of the declaration, unless [`OpTable::opaque`] made
+    /// it before with another one.
     ///
     /// Cost: linear in the text.
     ///
     /// # Errors
-    /// With a message and a suggestion, if there is none.
+    /// If there is no such operator; with a message and a suggestion.
     pub fn resolve(&mut self, name: &str) -> Result<OpId, TypeError> {
         if let Some(id) = self.find(name) {
             return Ok(id);
@@ -530,7 +538,7 @@ impl OpTable {
         })
     }
 
-    /// The operator of a name, if it is in the registry or was used before.
+    /// Returns the operator with a name, if it is in the registry or was used before.
     ///
     /// Cost: linear in the text.
     pub fn find(&self, name: &str) -> Option<OpId> {
@@ -541,7 +549,7 @@ impl OpTable {
         })
     }
 
-    /// An opaque operator, made where it is not there yet.
+    /// Returns the opaque operator with a name, made if there is none.
     ///
     /// Cost: one entry.
     ///
@@ -559,7 +567,7 @@ impl OpTable {
         Ok(id)
     }
 
-    /// So many operators are frozen.
+    /// Returns the number of frozen operators.
     pub(crate) fn frozen_len(&self) -> usize {
         self.registry.rows.len() + self.opaque.start
     }
@@ -582,15 +590,15 @@ impl Layer for Opaque {
 }
 
 impl Context {
-    /// Checks the attributes of a call against the operator's row and brings them to one form:
-    /// those that equal their default are left out, integers where floats are wanted are converted.
-    /// Opaque operators take any.
+    /// Checks the attributes of a call against the operator's row and returns them in one form:
+    /// attributes that equal their default are removed, and integers are converted where floats are
+    /// required. Opaque operators take any attributes.
     ///
     /// Cost: one entry.
     ///
     /// # Errors
     /// If an attribute is unknown, of the wrong kind, or required and missing. The second part is
-    /// the name at fault.
+    /// the name of the attribute at fault, if it was given.
     pub fn check_op_attrs(&mut self, op: OpId, attrs: AttrsId) -> Result<AttrsId, (TypeError, Option<String>)> {
         let list = self.attrs.list(attrs);
         let row = self.ops.get(op);
@@ -629,9 +637,9 @@ impl Context {
         Ok(self.attrs(&out))
     }
 
-    /// Brings the operands of a call to one form: `none` at the end is left out where the operator
-    /// takes fewer. An operator that takes any number of operands, or is opaque, keeps what it is
-    /// given.
+    /// Returns the operands of a call in one form: `none` at the end is removed if the operator
+    /// takes fewer operands. The operands of an opaque operator, or of an operator that takes any
+    /// number, stay.
     pub(crate) fn given_operands<'a>(&self, body: &Body, op: OpId, operands: &'a [ExprId]) -> &'a [ExprId] {
         if operands.last().is_none_or(|&last| body.expr(last) != Expr::None) || self.ops.is_opaque(op) {
             return operands;
@@ -684,7 +692,7 @@ impl Context {
 }
 
 impl AttrKind {
-    /// With an article, for messages.
+    /// Returns the kind with an article, for messages.
     pub fn describe(self) -> &'static str {
         match self {
             AttrKind::Bool => "a boolean",

@@ -1,4 +1,4 @@
-//! Calls of operators, read: the operator, the operands, the attributes.
+//! Read access to calls of operators: the operator, the operands and the attributes.
 
 use crate::core::body::Body;
 use crate::core::context::Context;
@@ -7,7 +7,7 @@ use crate::core::expr::Expr;
 use crate::ops::op::{AttrReader, TypeError};
 use crate::report::suggest::did_you_mean;
 
-/// A call of an operator, as [`Body::call_of`] reads it.
+/// A call of an operator, as read by [`Body::call_of`].
 ///
 /// ```
 /// # use anfora_ir::{Source, parse_module};
@@ -30,12 +30,12 @@ pub struct OpCall<'b> {
     pub op: OpId,
     /// The operands.
     pub operands: &'b [ExprId],
-    /// The attributes that are given.
+    /// The given attributes.
     pub attrs: AttrsId,
 }
 
 impl OpCall<'_> {
-    /// The attributes, with the defaults of the operator's row.
+    /// Returns the attributes, with the defaults of the operator's row.
     ///
     /// Cost: one node.
     pub fn attrs<'c>(&self, cx: &'c Context) -> AttrReader<'c> {
@@ -44,7 +44,7 @@ impl OpCall<'_> {
 }
 
 impl Body {
-    /// The call of an operator that an expression is, if it is one.
+    /// Returns the call of an operator that an expression is, if it is one.
     ///
     /// Cost: one node.
     #[inline]
@@ -56,55 +56,55 @@ impl Body {
     }
 }
 
-/// The same attributes where one that is missing, or is something else, is an error that names it
-/// and its operator.
+/// Reads of attributes that return an error, with the names of the attribute and its operator, if
+/// the attribute is missing or of another kind.
 impl<'a> AttrReader<'a> {
-    /// A boolean.
+    /// Returns a boolean attribute.
     ///
     /// Cost: one entry.
     ///
     /// # Errors
-    /// If it is not given and has no default, or is none.
+    /// If the attribute is not given and has no default, or is not a boolean.
     pub fn need_bool(&self, name: &str) -> Result<bool, TypeError> {
         self.bool(name).ok_or_else(|| self.wants(name, "a boolean"))
     }
 
-    /// An integer.
+    /// Returns an integer attribute.
     ///
     /// Cost: one entry.
     ///
     /// # Errors
-    /// If it is not given and has no default, or is none.
+    /// If the attribute is not given and has no default, or is not an integer.
     pub fn need_int(&self, name: &str) -> Result<i64, TypeError> {
         self.int(name).ok_or_else(|| self.wants(name, "an integer"))
     }
 
-    /// A list of integers.
+    /// Returns an attribute that is a list of integers.
     ///
     /// Cost: one entry.
     ///
     /// # Errors
-    /// If it is not given and has no default, or is none.
+    /// If the attribute is not given and has no default, or is not a list of integers.
     pub fn need_ints(&self, name: &str) -> Result<Vec<i64>, TypeError> {
         self.ints(name).ok_or_else(|| self.wants(name, "a list of integers"))
     }
 
-    /// A number.
+    /// Returns a number attribute.
     ///
     /// Cost: one entry.
     ///
     /// # Errors
-    /// If it is not given and has no default, or is none.
+    /// If the attribute is not given and has no default, or is not a number.
     pub fn need_float(&self, name: &str) -> Result<f64, TypeError> {
         self.float(name).ok_or_else(|| self.wants(name, "a number"))
     }
 
-    /// A string.
+    /// Returns a string attribute.
     ///
     /// Cost: one entry.
     ///
     /// # Errors
-    /// If it is not given and has no default, or is none.
+    /// If the attribute is not given and has no default, or is not a string.
     pub fn need_str(&self, name: &str) -> Result<&'a str, TypeError> {
         self.str(name).ok_or_else(|| self.wants(name, "a string"))
     }

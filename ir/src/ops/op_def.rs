@@ -1,4 +1,4 @@
-//! What is said of an operator: its row.
+//! The description of an operator: its row.
 
 use std::borrow::Cow;
 
@@ -13,49 +13,58 @@ use crate::ops::op::{
 use crate::tables::dtype::DType;
 use crate::tables::literal::Literal;
 
-/// All that the passes need to know of an operator.
+/// All that the passes need to know about an operator.
 #[derive(Clone)]
 pub struct OpDef {
-    /// Name in the text format, such as `nn.conv2d`.
+    /// The name in the text format, such as `nn.conv2d`.
     pub name: Cow<'static, str>,
-    /// One line that says what it computes.
+    /// A line that states the computation.
     pub doc: Cow<'static, str>,
-    /// Operands.
+    /// The number of operands.
     pub arity: Arity,
-    /// Attributes.
+    /// The attributes.
     pub attrs: Cow<'static, [AttrDef]>,
-    /// The type of the result.
+    /// The rule for the type of the result.
     pub infer: TypeRule,
-    /// Whether evaluating it can be observed.
+    /// The purity: impure if the evaluation can be observed.
     pub purity: OpPurity,
-    /// How FuseOps treats it.
+    /// The treatment by FuseOps.
     pub fusion: FusionPattern,
-    /// How FuseOps treats a call of it, where that depends on the attributes; see [`OpDef::fusion_of`].
+    /// The rule for the treatment of a call by FuseOps, if it depends on the attributes; see
+    /// [`OpDef::fusion_of`].
     pub fusion_rule: Option<FusionRule>,
-    /// Evaluates it on constants; `None` for an operator that only compiled code can run.
+    /// The kernel, which evaluates the operator on constants; `None` for an operator that only
+    /// compiled code can run.
     pub kernel: Option<Kernel>,
-    /// Whether its (two) operands may be exchanged without changing a bit of the result.
+    /// True if the two operands may be exchanged without changing a bit of the result.
     pub commutative: bool,
-    /// Whether evaluating it may fail on operands of the right types, so that no pass may move it to where it would not have run.
+    /// True if the evaluation may fail on operands of the right types. No pass may move such a call
+    /// to a place where it would run although it did not run before.
     pub may_fail: bool,
-    /// Pairs (result, operand): that result of the tuple it returns is just that operand. For a result that is not a tuple, result 0.
+    /// Pairs (result, operand): this result of the returned tuple is this operand. For a result
+    /// that is not a tuple, the number of the result is 0.
     pub forwards: &'static [(u32, u32)],
-    /// The operands whose elements say what the extents of the result are. They may be left out where the row lets them. A
-    /// call in which one is no constant may fail, since no type rule has seen it.
+    /// The operands whose elements determine the extents of the result. They may be left out if the
+    /// row permits it. A call in which one of them is not a constant may fail, since no type rule
+    /// has checked that operand.
     pub shape_operands: &'static [u32],
-    /// How large the results are at most, for an operator of which the type rule does not say it even for constants.
+    /// An upper bound of the size of the results, for an operator whose type rule does not
+    /// determine it even for constants.
     pub size_bound: Option<SizeBound>,
-    /// Counts the steps of the kernel, for operators that compute more, or less, than they read and write; see [`KernelCall::steps`].
+    /// The rule for the number of steps of the kernel, for operators that compute more, or less,
+    /// than they read and write; see [`KernelCall::steps`].
     pub steps: Option<StepsRule>,
-    /// On which operands all results are splats, whatever their size.
+    /// The operands on which all results are splats, whatever their size.
     pub splat: Splat,
-    /// The elements of the results as far as they are known, for an operator with which shapes are computed.
+    /// The rule for the known elements of the results, for an operator with which shapes are
+    /// computed.
     pub elements: Option<ElementsRule>,
-    /// Gives the results where the types of the operands tell them, whether or not the operands are constants.
+    /// The rule for results that follow from the types of the operands, be the operands constants
+    /// or not.
     pub known_by_type: Option<KnownByType>,
 }
 
-/// By its name, with the number of operands.
+/// Prints the name and the number of operands.
 impl std::fmt::Debug for OpDef {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("OpDef").field("name", &self.name).field("arity", &self.arity).finish_non_exhaustive()
@@ -63,7 +72,8 @@ impl std::fmt::Debug for OpDef {
 }
 
 impl OpDef {
-    /// A pure operator without attributes and without a kernel, which is not fused and cannot fail. What else there is to say of it, the methods below say.
+    /// Returns a pure operator without attributes and without a kernel, which is not fused and
+    /// cannot fail. The methods below set its other properties.
     ///
     /// Cost: linear in the text.
     pub fn new(
@@ -94,93 +104,100 @@ impl OpDef {
         }
     }
 
-    /// With these attributes.
+    /// Sets the attributes.
     #[must_use]
     pub fn attrs(self, attrs: impl Into<Cow<'static, [AttrDef]>>) -> OpDef {
         OpDef { attrs: attrs.into(), ..self }
     }
 
-    /// With a kernel that evaluates it on constants.
+    /// Sets the kernel, which evaluates the operator on constants.
     #[must_use]
     pub fn kernel(self, kernel: Kernel) -> OpDef {
         OpDef { kernel: Some(kernel), ..self }
     }
 
-    /// Treated by FuseOps in this way.
+    /// Sets the treatment by FuseOps.
     #[must_use]
     pub fn fusion(self, fusion: FusionPattern) -> OpDef {
         OpDef { fusion, ..self }
     }
 
-    /// Treated by FuseOps as the rule says for the attributes of a call.
+    /// Sets the rule for the treatment by FuseOps, which depends on the attributes of a call.
     #[must_use]
     pub fn fusion_rule(self, rule: FusionRule) -> OpDef {
         OpDef { fusion_rule: Some(rule), ..self }
     }
 
-    /// Its two operands may be exchanged without changing a bit of the result.
+    /// Declares that the two operands may be exchanged without changing a bit of the result.
     #[must_use]
     pub fn commutative(self) -> OpDef {
         OpDef { commutative: true, ..self }
     }
 
-    /// It may fail on operands of the right types.
+    /// Declares that the operator may fail on operands of the right types.
     #[must_use]
     pub fn may_fail(self) -> OpDef {
         OpDef { may_fail: true, ..self }
     }
 
-    /// That it was evaluated can be observed; it may fail, too.
+    /// Declares that the evaluation can be observed; it may fail, too.
     #[must_use]
     pub fn impure(self) -> OpDef {
         OpDef { purity: OpPurity::Impure, may_fail: true, ..self }
     }
 
-    /// Pairs (result, operand): that result is just that operand.
+    /// Sets the pairs (result, operand) such that the result is the operand.
     #[must_use]
     pub fn forwards(self, forwards: &'static [(u32, u32)]) -> OpDef {
         OpDef { forwards, ..self }
     }
 
-    /// The elements of these operands say what the extents of the result are.
+    /// Sets the operands whose elements determine the extents of the result.
     #[must_use]
     pub fn shape_operands(self, operands: &'static [u32]) -> OpDef {
         OpDef { shape_operands: operands, ..self }
     }
 
-    /// The extents of its results depend on elements in a way that its type rule does not follow, and this says how large they are at most.
+    /// Sets the upper bound of the size of the results, for an operator whose extents depend on
+    /// elements in a way that its type rule does not follow.
     #[must_use]
     pub fn size_bound(self, bound: SizeBound) -> OpDef {
         OpDef { size_bound: Some(bound), ..self }
     }
 
-    /// Its kernel takes as many steps as this says, rather than about one for each element that it reads and writes.
+    /// Sets the rule for the number of steps of the kernel. Without it, the kernel takes about a
+    /// step for each element that it reads and writes.
     #[must_use]
     pub fn steps(self, rule: StepsRule) -> OpDef {
         OpDef { steps: Some(rule), ..self }
     }
 
-    /// Its results are splats on such operands, and its kernel makes them as such.
+    /// Sets the operands on which the results are splats, and which the kernel must return as
+    /// splats.
     #[must_use]
     pub fn splat(self, splat: Splat) -> OpDef {
         OpDef { splat, ..self }
     }
 
-    /// What is known of its elements where not all operands are constants, such as that the first element of a `shape_of` is a
-    /// symbolic dimension, says this rule. The types of what is computed from it say it on, up to where it is the shape of a tensor.
+    /// Sets the rule for the elements of the results that are known although not all operands are
+    /// constants. For instance, the first element of a `shape_of` may be a symbolic dimension. The
+    /// types of values that are computed from it include such elements in turn, up to the use as
+    /// the shape of a tensor.
     #[must_use]
     pub fn elements(self, rule: ElementsRule) -> OpDef {
         OpDef { elements: Some(rule), ..self }
     }
 
-    /// Its results may be known from the types of the operands alone, as those of `shape_of` are.
+    /// Sets the rule for results that follow from the types of the operands alone, such as those of
+    /// `shape_of`.
     #[must_use]
     pub fn known_by_type(self, rule: KnownByType) -> OpDef {
         OpDef { known_by_type: Some(rule), ..self }
     }
 
-    /// The most bytes that the results of a call take, written out: those that its type says, else those that the row says. `usize::MAX` if
-    /// they overflow; `None` if neither says anything, or the row panics.
+    /// Returns an upper bound of the bytes that the results of a call take in full: that of its
+    /// type, else that of the row. `usize::MAX` if they overflow; `None` if neither determines it,
+    /// or if the function of the row panics.
     pub fn result_bytes(&self, call: &KernelCall<'_>) -> Option<usize> {
         call.attrs
             .cx
@@ -189,7 +206,8 @@ impl OpDef {
             .or_else(|| catch_panic(|| self.size_bound.map(|bound| bound(call))).ok()?)
     }
 
-    /// Whether the extents of the result of a call are known when it is compiled: each operand that says something of them is a constant, or left out.
+    /// Returns true if the extents of the result of a call are known at compile time: each operand
+    /// that determines them is a constant or left out.
     ///
     /// Cost: one entry.
     pub fn has_known_extents(&self, body: &Body, operands: &[ExprId]) -> bool {
@@ -197,10 +215,12 @@ impl OpDef {
         self.shape_operands.iter().all(|&i| operands.get(i as usize).is_none_or(is_known))
     }
 
-    /// Returns how FuseOps treats a call of this operator, the expression `call` of `body`.
+    /// Returns the treatment by FuseOps of a call of this operator, the expression `call` of
+    /// `body`.
     ///
-    /// The call is opaque if it can be observed, or if its extents are found out only when it is evaluated: an operand
-    /// that says them is no constant, and the type of the call does not know them either. Symbols are known extents.
+    /// The call is opaque if it can be observed, or if its extents are known only when it is
+    /// evaluated: an operand that determines them is not a constant, and they are not known from
+    /// the type of the call either. Symbols are known extents.
     ///
     /// Cost: one entry.
     pub fn fusion_of(&self, cx: &Context, body: &Body, call: ExprId) -> FusionPattern {
@@ -214,8 +234,9 @@ impl OpDef {
         self.fusion_rule.map_or(self.fusion, |rule| rule(&AttrReader { cx, op, attrs }))
     }
 
-    /// Whether all results of a call on these operands (`None` for one that is left out) are splats, so that they take the memory of one
-    /// element each however large they are. Errs on the safe side: a call of which it says no may give a splat too.
+    /// Returns true if all results of a call on these operands (`None` for an operand that is left
+    /// out) are splats. Each result then takes the memory of one element, however large it is. Errs
+    /// on the safe side: if it returns false, the results may still be splats.
     pub fn gives_splat(&self, operands: &[Option<&Literal>]) -> bool {
         let is_splat = |o: &Option<&Literal>| o.is_none_or(|l| l.as_splat().is_some());
         match self.splat {
@@ -231,44 +252,45 @@ impl OpDef {
     }
 }
 
-/// On which operands the results of an operator are splats (tensors that store one element for all), and its kernel makes them as such.
+/// The operands on which the results of an operator are splats (tensors that store one element for
+/// all), and on which its kernel returns them as splats.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Splat {
-    /// Nothing is known.
+    /// Unknown: no operands are known to give splats.
     Unknown,
-    /// On all.
+    /// Any operands.
     Always,
-    /// If the first operand is a splat: the others only say what becomes of its elements.
+    /// Operands of which the first is a splat; the others only determine the use of its elements.
     OfFirst,
-    /// If all operands are: equal elements are computed from equal elements.
+    /// Operands that are all splats: equal elements are computed from equal elements.
     OfAll,
-    /// If all operands are splats of the same element.
+    /// Operands that are all splats of the same element.
     OfEqual,
 }
 
-/// How many operands an operator takes.
+/// The number of operands that an operator takes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Arity {
-    /// The fewest.
+    /// The smallest number.
     pub min: usize,
-    /// The most; `None` for any number.
+    /// The largest number; `None` if there is none.
     pub max: Option<usize>,
 }
 
 impl Arity {
-    /// Just `n`.
+    /// Returns an arity of exactly `n` operands.
     pub const fn exactly(n: usize) -> Arity {
         Arity { min: n, max: Some(n) }
     }
-    /// From `min` to `max`.
+    /// Returns an arity of `min` to `max` operands.
     pub const fn between(min: usize, max: usize) -> Arity {
         Arity { min, max: Some(max) }
     }
-    /// `min` or more.
+    /// Returns an arity of `min` or more operands.
     pub const fn at_least(min: usize) -> Arity {
         Arity { min, max: None }
     }
-    /// Whether `n` operands are right.
+    /// Returns true if `n` operands are permitted.
     pub fn accepts(self, n: usize) -> bool {
         n >= self.min && self.max.is_none_or(|max| n <= max)
     }
@@ -277,36 +299,36 @@ impl Arity {
 /// An attribute of an operator.
 #[derive(Clone, Debug)]
 pub struct AttrDef {
-    /// Name.
+    /// The name.
     pub name: &'static str,
-    /// What values it takes.
+    /// The kind of values that it takes.
     pub kind: AttrKind,
-    /// The value where it is left out.
+    /// The value if it is left out.
     pub default: AttrDefault,
-    /// What it means.
+    /// The meaning, in a line.
     pub doc: &'static str,
 }
 
 impl AttrDef {
-    /// An attribute.
+    /// Returns an attribute.
     ///
     /// Cost: linear in the text.
     pub const fn new(name: &'static str, kind: AttrKind, default: AttrDefault, doc: &'static str) -> AttrDef {
         AttrDef { name, kind, default, doc }
     }
-    /// One that has to be given.
+    /// Returns an attribute that must be given.
     ///
     /// Cost: linear in the text.
     pub const fn required(name: &'static str, kind: AttrKind, doc: &'static str) -> AttrDef {
         AttrDef::new(name, kind, AttrDefault::Required, doc)
     }
-    /// One that has no value where it is left out.
+    /// Returns an attribute that has no value if it is left out.
     ///
     /// Cost: linear in the text.
     pub const fn optional(name: &'static str, kind: AttrKind, doc: &'static str) -> AttrDef {
         AttrDef::new(name, kind, AttrDefault::Absent, doc)
     }
-    /// A boolean that is false where it is left out.
+    /// Returns a boolean attribute that is false if it is left out.
     ///
     /// Cost: linear in the text.
     pub const fn flag(name: &'static str, doc: &'static str) -> AttrDef {
@@ -314,14 +336,14 @@ impl AttrDef {
     }
 }
 
-/// What values an attribute takes.
+/// The kinds of values that an attribute may take.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum AttrKind {
     /// `true`, `false`
     Bool,
     /// An integer.
     Int,
-    /// A float64; integers are taken too.
+    /// A float64; integers are accepted too.
     Float,
     /// A string.
     Str,
@@ -346,9 +368,9 @@ pub enum AttrKind {
 /// The value of an attribute that is left out.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum AttrDefault {
-    /// It has to be given.
+    /// There is none: the attribute must be given.
     Required,
-    /// It has no value then.
+    /// The attribute has no value.
     Absent,
     /// A boolean.
     Bool(bool),
@@ -364,24 +386,26 @@ pub enum AttrDefault {
     DType(DType),
 }
 
-/// Whether evaluating an operator can be observed.
+/// The purity of an operator: impure if its evaluation can be observed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum OpPurity {
-    /// It cannot: equal operands give equal results, and a result that nobody uses need not be computed.
+    /// The evaluation cannot be observed: equal operands give equal results, and an unused result
+    /// need not be computed.
     Pure,
-    /// It can: the number and order of evaluations are kept.
+    /// The evaluation can be observed: the number and order of evaluations are kept.
     Impure,
 }
 
-/// How FuseOps treats an operator.
+/// The treatment of an operator by FuseOps.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum FusionPattern {
     /// Element i of the result needs element i of each operand.
     ElemWise = 0,
-    /// Likewise after repeating operands along axes.
+    /// Element i of the result needs element i of each operand, after repeating operands along
+    /// axes.
     Broadcast = 1,
-    /// Each element of the result needs one element of an operand, at a computed place.
+    /// Each element of the result needs one element of an operand, at a computed position.
     Injective = 2,
     /// A reduction over axes.
     CommReduce = 3,

@@ -1,18 +1,18 @@
-//! Which functions, and which expressions, do something that can be observed.
+//! Purity of functions and expressions: an impure one has effects that can be observed.
 //!
-//! An operator's row says what it is. A function is impure if its body may call something impure,
-//! as the least fixpoint over the global functions, the `fn`s and the functions that are values of
-//! attributes, so recursion alone makes nothing impure. A declaration is impure unless it has the
-//! attribute `Pure=1`; a global that resolves to nothing is impure.
+//! The purity of an operator is in its row. A function is impure if its body may call something
+//! impure, as the least fixpoint over the global functions, the `fn`s and the functions that are
+//! values of attributes, so recursion alone makes nothing impure. A declaration is impure unless it
+//! has the attribute `Pure=1`; a global that resolves to nothing is impure.
 //!
 //! A call has the purity of the function that its callee is known to be: a global, a `fn`, a
 //! variable bound to one of these or to another such variable, or `make_closure` of one. Through
 //! any other callee (a parameter, a field, the result of an If or of a call) it is impure. A call
-//! of an operator is impure too if an attribute of it holds an impure function, since the operator
-//! may call that. To evaluate an impure `fn` to a closure is pure. An If is impure if its condition
-//! or one of its branches is.
+//! of an operator is impure too if one of its attributes holds an impure function, since the
+//! operator may call that. The evaluation of an impure `fn` to a closure is pure. An If is impure
+//! if its condition or one of its branches is.
 //!
-//! Everything here is linear and keeps its work on explicit stacks.
+//! All algorithms here are linear and use explicit stacks.
 
 use smallvec::SmallVec;
 
@@ -26,18 +26,18 @@ use crate::tables::attrs::Attr;
 use crate::walk::cursor::{BlockKind, Cursor, Step};
 use crate::walk::part_set::PartSet;
 
-/// The purity of the global functions of a module, at the time when it was asked for.
+/// The purity of the global functions of a module, at the time when it was computed.
 #[derive(Clone, Debug)]
 pub struct Purity {
     pure_globals: IdSet<GlobalId>,
     impure_attrs: IdSet<AttrId>,
-    /// How many attribute values were looked at.
+    /// The number of attribute values that were visited.
     attr_count: usize,
     /// True if one of them is or names a function.
     attrs_carry_functions: bool,
 }
 
-/// True if they say the same of everything that both looked at.
+/// Two results are equal if they agree on everything that both visited.
 impl PartialEq for Purity {
     fn eq(&self, other: &Self) -> bool {
         self.pure_globals == other.pure_globals && self.impure_attrs == other.impure_attrs
@@ -45,14 +45,15 @@ impl PartialEq for Purity {
 }
 
 impl Purity {
-    /// The least fixpoint over a module. Linear in its size.
+    /// Returns the least fixpoint over a module. Linear in its size.
     pub fn of_module(module: &Module) -> Purity {
         let scan = EffectScan::new(&module.cx);
         Purity::of_module_where(module, |_, f| scan.may_have_effects(&f.body))
     }
 
-    /// The same, where it was found out already which functions may have effects: each for which
-    /// [`EffectScan::may_have_effects`] says so, or more.
+    /// Returns the purity as [`Purity::of_module`] does, if the functions that may have effects are
+    /// known already. `may_have_effects` must return true for each function for which
+    /// [`EffectScan::may_have_effects`] does, and may do so for more.
     pub fn of_module_where(module: &Module, may_have_effects: impl Fn(FunctionKey, &Function) -> bool) -> Purity {
         let cx = &module.cx;
         let scan = EffectScan::new(cx);
@@ -95,8 +96,8 @@ impl Purity {
         }
     }
 
-    /// Returns true if calls of a global cannot be observed. A global that was made since then is
-    /// not known to be pure.
+    /// Returns true if calls of a global cannot be observed. False for a global that was made after
+    /// this was computed.
     #[inline]
     pub fn global_is_pure(&self, global: GlobalId) -> bool {
         self.pure_globals.contains(global)
@@ -107,8 +108,9 @@ impl Purity {
         cx.attrs.list(attrs).iter().all(|&(_, value)| self.attr_is_pure(cx, value))
     }
 
-    /// Returns true if a node is a call that can be observed, whatever its operands are, or is not
-    /// known not to be: the call of anything but an operator or a global function is not.
+    /// Returns true if a node is a call that can be observed, whatever its operands are, or that is
+    /// not known to be pure: a call of anything but an operator or a global function is not known
+    /// to be.
     ///
     /// Cost: one node.
     pub fn call_is_impure(&self, cx: &Context, body: &Body, id: ExprId) -> bool {
@@ -125,7 +127,8 @@ impl Purity {
         }
     }
 
-    /// A scan over the tables as they are by now. Linear in the attributes that were made since.
+    /// Returns a scan over the current tables. Linear in the attributes that were made since this
+    /// was computed.
     fn scan<'a>(&self, cx: &'a Context) -> EffectScan<'a> {
         let new = (self.attr_count..cx.attrs.len()).map(|i| cx.attrs.get(AttrId::from_index(i)));
         let attrs_carry_functions = self.attrs_carry_functions || new.into_iter().any(is_function);
@@ -145,7 +148,7 @@ impl Purity {
             }
             match cx.attrs.get(attr) {
                 Attr::List(items) => stack.extend(items.iter().copied().filter(|&item| seen.insert(item))),
-                // What was made since then is not known to be pure.
+                // Functions that were made later are not known to be pure.
                 Attr::Function(_) => return false,
                 Attr::Global(g) if !self.global_is_pure(*g) => return false,
                 _ => {}
@@ -159,22 +162,22 @@ fn states_pure(cx: &Context, f: &Function) -> bool {
     cx.find_attr(f.attrs, "Pure").is_some_and(|v| matches!(cx.attrs.get(v), Attr::Int(1) | Attr::Bool(true)))
 }
 
-/// Which expressions of a body do something that can be observed when they are evaluated.
+/// The expressions of a body whose evaluation can be observed.
 ///
-/// It speaks of the body as it was when it was made. Nodes that were appended or overwritten since
-/// are looked at by [`BodyPurity::note`].
+/// It describes the body at the time when it was made. [`BodyPurity::note`] updates it for nodes
+/// that were appended or overwritten since.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct BodyPurity {
-    /// What is impure itself: calls.
+    /// Calls that are impure themselves.
     calls: IdSet<ExprId>,
-    /// What is impure or has something impure in it that is evaluated with it.
+    /// Expressions that are impure, or include an impure expression that is evaluated with them.
     impure: IdSet<ExprId>,
     lambdas: IdSet<LambdaId>,
 }
 
 impl BodyPurity {
-    /// Looks at a body. Linear in its size; one scan of the arena if there is nothing in it that
-    /// could be impure.
+    /// Returns the purity of the expressions of a body. Linear in its size; one scan of the arena
+    /// if nothing in it could be impure.
     pub fn new(cx: &Context, body: &Body, purity: &Purity) -> BodyPurity {
         let mut result = BodyPurity::default();
         let scan = purity.scan(cx);
@@ -218,10 +221,10 @@ impl BodyPurity {
         result
     }
 
-    /// From the impure calls to what they are evaluated in.
+    /// Marks the expressions with which the impure calls are evaluated.
     fn spread(&mut self, body: &Body) {
         let mut cursor = Cursor::new(body);
-        // The links of the open blocks, and where those of each begin.
+        // The links of the open blocks, and the position of the first link of each.
         let (mut links, mut marks): (Vec<ExprId>, Vec<usize>) = (Vec::new(), Vec::new());
         while let Some(step) = cursor.next(body) {
             match step {
@@ -258,12 +261,12 @@ impl BodyPurity {
         }
     }
 
-    /// Returns true if something impure in a node other than a Let is evaluated with it.
+    /// Returns true if a node other than a Let has an impure part that is evaluated with it.
     fn has_impure_part(&self, body: &Body, id: ExprId) -> bool {
         !matches!(body.expr(id), Expr::Lambda { .. }) && body.parts(id).any(|part| self.impure.contains(part))
     }
 
-    /// Returns true if evaluating a node can be observed: for a Let, it or anything after it in its
+    /// Returns true if evaluating a node can be observed. For a Let, that includes the rest of its
     /// chain.
     #[inline]
     pub fn is_impure(&self, id: ExprId) -> bool {
@@ -282,10 +285,10 @@ impl BodyPurity {
         self.lambdas.contains(lambda)
     }
 
-    /// Looks at a node other than a Let that was appended or overwritten since, after its parts.
-    /// What the node is in is not looked at again.
+    /// Updates the entry of a node other than a Let that was appended or overwritten since. Its
+    /// parts must be updated before it; its parents are not updated.
     ///
-    /// The call of a variable is impure, whatever the variable is bound to.
+    /// A call of a variable is impure, whatever the variable is bound to.
     ///
     /// Cost: one node.
     pub fn note(&mut self, cx: &Context, body: &Body, purity: &Purity, id: ExprId) {
@@ -308,12 +311,11 @@ impl BodyPurity {
     }
 }
 
-/// Which expressions of a body in A-normal form do something that can be observed, found out no
-/// sooner than a question needs it.
+/// The expressions of a body in A-normal form whose evaluation can be observed, computed on demand.
 ///
-/// Calls of operators and of global functions are looked at one by one. The first question about
-/// anything else makes a [`BodyPurity`], which speaks of the body as it is then. A program of
-/// nothing but operators never needs one.
+/// Calls of operators and of global functions are looked up one by one. The first query about
+/// another expression makes a [`BodyPurity`], which describes the body at that time. A program that
+/// consists only of operators never needs one.
 #[derive(Clone, Debug)]
 pub struct LazyBodyPurity<'a> {
     purity: &'a Purity,
@@ -321,13 +323,13 @@ pub struct LazyBodyPurity<'a> {
 }
 
 impl<'a> LazyBodyPurity<'a> {
-    /// Nothing is looked at yet.
+    /// Returns a purity of which nothing is computed yet.
     pub fn new(purity: &'a Purity) -> LazyBodyPurity<'a> {
         LazyBodyPurity { purity, body: None }
     }
 
-    /// Returns true if evaluating an expression whose operands are atoms can be observed. To
-    /// evaluate a lambda to a closure cannot.
+    /// Returns true if evaluating an expression whose operands are atoms can be observed. The
+    /// evaluation of a lambda to a closure cannot.
     #[inline]
     pub fn is_impure(&mut self, cx: &Context, body: &Body, id: ExprId) -> bool {
         match body.expr(id) {
@@ -348,10 +350,10 @@ impl<'a> LazyBodyPurity<'a> {
     }
 }
 
-/// What a call may run.
+/// The function that a call may run.
 #[derive(Copy, Clone, PartialEq, Debug)]
 enum Callee {
-    /// Anything.
+    /// Any function.
     Unknown,
     Global(GlobalId),
     Lambda(LambdaId),
@@ -370,8 +372,8 @@ fn is_function(attr: &Attr) -> bool {
     matches!(attr, Attr::Global(_) | Attr::Function(_))
 }
 
-/// Finds out in one scan of an arena whether a body does nothing but call operators whose rows say
-/// that they are pure.
+/// A check, by one scan of an arena, if a body only calls operators whose rows state that they are
+/// pure.
 #[derive(Copy, Clone)]
 pub struct EffectScan<'a> {
     cx: &'a Context,
@@ -379,18 +381,18 @@ pub struct EffectScan<'a> {
 }
 
 impl<'a> EffectScan<'a> {
-    /// Of bodies over these tables. Linear in the attributes.
+    /// Returns a scan for bodies over these tables. Linear in the attributes.
     pub fn new(cx: &'a Context) -> EffectScan<'a> {
         EffectScan { cx, attrs_carry_functions: carries_functions(cx) }
     }
 
-    /// Returns true if there is anything else in a body, of which only the whole module tells
-    /// whether it can be observed.
+    /// Returns true if a body contains other calls. Only an analysis of the whole module can tell
+    /// if those can be observed.
     pub fn may_have_effects(&self, body: &Body) -> bool {
         body.nodes().any(|expr| self.may_be_impure(body, expr, |_| false))
     }
 
-    /// Returns true unless an expression is pure whatever its parts are; `is_pure` says it of
+    /// Returns false if an expression is pure whatever its parts are. `is_pure` tells the purity of
     /// global functions.
     #[inline]
     fn may_be_impure(&self, body: &Body, expr: Expr, is_pure: impl Fn(GlobalId) -> bool) -> bool {
@@ -407,8 +409,8 @@ impl<'a> EffectScan<'a> {
     }
 }
 
-/// Reports the calls of a body that are not of pure operators: the `fn` whose block each is in
-/// (`None`: the function's own), the call, what it may run.
+/// Reports the calls of a body that are not of pure operators: the `fn` whose block contains the
+/// call (`None` for the function's own block), the call, and the function that it may run.
 fn trace(cx: &Context, body: &Body, mut report: impl FnMut(Option<LambdaId>, ExprId, Callee)) {
     let make_closure = cx.ops.find("make_closure");
     let carries = carries_functions(cx);
@@ -474,16 +476,16 @@ fn trace(cx: &Context, body: &Body, mut report: impl FnMut(Option<LambdaId>, Exp
     }
 }
 
-/// Who may call whom. Vertices: globals, functions in attributes, attribute values (where they
-/// carry functions), and the `fn`s of each body.
+/// The call graph for purity. Vertices: globals, functions in attributes, attribute values (if any
+/// hold functions), and the `fn`s of each body.
 struct Graph {
     globals: u32,
     function_attrs: u32,
     vertices: u32,
     attrs_carry_functions: bool,
-    /// From what is called to who calls it.
+    /// Edges from a callee to its caller.
     edges: Vec<(u32, u32)>,
-    /// What is impure by itself.
+    /// Vertices that are impure by themselves.
     seeds: Vec<u32>,
 }
 
@@ -549,7 +551,7 @@ impl Graph {
     }
 }
 
-/// Returns the ids of which this holds, or does not.
+/// Returns the ids for which `holds` is `wanted`.
 fn ids_where<K: EntityId>(holds: &[bool], wanted: bool) -> IdSet<K> {
     let mut ids = IdSet::with_capacity(holds.len());
     for (i, _) in holds.iter().enumerate().filter(|(_, holds)| **holds == wanted) {
@@ -558,13 +560,13 @@ fn ids_where<K: EntityId>(holds: &[bool], wanted: bool) -> IdSet<K> {
     ids
 }
 
-/// For each vertex, whether a seed reaches it along the edges.
+/// Returns for each vertex if a seed reaches it along the edges.
 fn propagate(vertices: usize, edges: &[(u32, u32)], seeds: Vec<u32>) -> Vec<bool> {
     let mut reached = vec![false; vertices];
     if seeds.is_empty() {
         return reached;
     }
-    // The edges by where they start: `targets[starts[v]..starts[v + 1]]`.
+    // The edges sorted by source: `targets[starts[v]..starts[v + 1]]`.
     let mut starts = vec![0u32; vertices + 1];
     for &(from, _) in edges {
         starts[from as usize + 1] += 1;

@@ -1,21 +1,23 @@
-//! What a row has to keep, so that programs with the operator can be written, read back and trusted.
+//! Checks of rows at registration, so that programs with the operator can be written, read back and
+//! trusted.
 
 use crate::core::entity::OpId;
 use crate::ops::op_def::{AttrDefault, AttrKind, OpDef};
 
-/// Why an operator was not registered.
+/// The reason why an operator was not registered.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RegisterError {
     /// The name is taken.
     #[error("an operator `{0}` is registered already")]
     Duplicate(String),
-    /// There are as many operators as an id can tell apart.
+    /// The number of operators has reached the limit of ids.
     #[error("there can be at most {} operators", OpId::LIMIT)]
     TooMany,
     /// The operator has no name.
     #[error("an operator without a name")]
     NoName,
-    /// The namespace of the name is declared opaque, or has operators that are described and is to be declared opaque.
+    /// The namespace of the name is declared opaque; or it is to be declared opaque, but has
+    /// registered operators.
     #[error("the operator `{operator}` is in the namespace `{namespace}`, whose operators are opaque")]
     Opaque {
         /// The operator.
@@ -23,18 +25,18 @@ pub enum RegisterError {
         /// The namespace.
         namespace: String,
     },
-    /// The facts that a row states contradict each other.
+    /// The properties in a row contradict each other.
     #[error("the row of `{operator}` contradicts itself: {why}")]
     Row {
         /// The operator.
         operator: String,
-        /// What does not go together.
+        /// The contradiction.
         why: String,
     },
 }
 
 impl OpDef {
-    /// Looks for what a row cannot say.
+    /// Checks that the row has a name and does not contradict itself.
     pub(crate) fn check(&self) -> Result<(), RegisterError> {
         if self.name.is_empty() {
             return Err(RegisterError::NoName);
@@ -76,7 +78,7 @@ impl OpDef {
 }
 
 impl AttrDefault {
-    /// Whether an attribute of that kind can have this default.
+    /// Returns true if an attribute of this kind can have this default.
     fn fits(self, kind: AttrKind) -> bool {
         let own = match self {
             AttrDefault::Required | AttrDefault::Absent => return true,

@@ -1,7 +1,7 @@
-//! `Debug` in a line: of tables, editors and walks, whose contents would be pages, it says what
-//! they are and how much is in them.
+//! Implements `Debug` in one line for tables, editors and walks, whose full contents would take
+//! pages: the output has their names and sizes.
 
-/// Implements `Debug` for types by their names and what some of their methods return.
+/// Implements `Debug` for types with their names and the results of some of their methods.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! brief_debug {

@@ -1,24 +1,23 @@
-//! What tools tell their user: a message with a place and a suggestion. Rendering is separate, at
-//! the edge.
+//! The messages of tools to their users, with a place and a suggestion. Rendering is separate.
 
 use std::fmt;
 use std::ops::Range;
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Severity {
-    /// Why something was not done.
+    /// The reason why something was not done.
     Remark,
-    /// Something to know.
+    /// Information.
     Note,
-    /// Something that is probably wrong.
+    /// A probable error.
     Warning,
-    /// Something that is wrong.
+    /// An error.
     Error,
 }
 
 impl Severity {
-    /// As it stands before a message.
+    /// Returns the word that precedes the message.
     pub fn name(self) -> &'static str {
         match self {
             Severity::Remark => "remark",
@@ -29,30 +28,30 @@ impl Severity {
     }
 }
 
-/// A message about a place in a program. It names functions and bindings, never ids, so that it
-/// outlives the edit it speaks of.
+/// A message about a place in a program. It names functions and bindings, never ids, so it stays
+/// valid when the program is edited.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// What is the matter, in a sentence without a full stop.
+    /// The message, a sentence without a full stop.
     pub message: String,
-    /// Bytes of the source text that it is about.
+    /// The bytes of the source text that the message is about.
     pub span: Option<Range<usize>>,
-    /// What stands under the underlined place.
+    /// The text under the underlined place.
     pub label: Option<String>,
-    /// Other places, with what stands under them.
+    /// Other places, each with the text under it.
     pub related: Vec<(Range<usize>, String)>,
-    /// The function that it is about, without `@`.
+    /// The function that the message is about, without `@`.
     pub function: Option<String>,
-    /// The binding that it is about, without `%`.
+    /// The binding that the message is about, without `%`.
     pub binding: Option<String>,
-    /// What to do about it.
+    /// A suggestion for the user.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// A message without a place.
+    /// Returns a message without a place.
     ///
     /// Cost: linear in the text.
     pub fn new(severity: Severity, message: impl Into<String>) -> Diagnostic {
@@ -68,42 +67,42 @@ impl Diagnostic {
         }
     }
 
-    /// A remark without a place.
+    /// Returns a remark without a place.
     ///
     /// Cost: linear in the text.
     pub fn remark(message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(Severity::Remark, message)
     }
 
-    /// A note without a place.
+    /// Returns a note without a place.
     ///
     /// Cost: linear in the text.
     pub fn note(message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(Severity::Note, message)
     }
 
-    /// A warning without a place.
+    /// Returns a warning without a place.
     ///
     /// Cost: linear in the text.
     pub fn warning(message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(Severity::Warning, message)
     }
 
-    /// An error without a place.
+    /// Returns an error without a place.
     ///
     /// Cost: linear in the text.
     pub fn error(message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(Severity::Error, message)
     }
 
-    /// About these bytes of the source.
+    /// Sets the bytes of the source that the message is about.
     #[must_use]
     pub fn at(mut self, span: Range<usize>) -> Diagnostic {
         self.span = Some(span);
         self
     }
 
-    /// With words under the underlined place.
+    /// Sets the text under the underlined place.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -112,7 +111,7 @@ impl Diagnostic {
         self
     }
 
-    /// With another place.
+    /// Adds another place.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -121,7 +120,7 @@ impl Diagnostic {
         self
     }
 
-    /// About a function.
+    /// Sets the function that the message is about.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -130,7 +129,7 @@ impl Diagnostic {
         self
     }
 
-    /// About a binding.
+    /// Sets the binding that the message is about.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -149,7 +148,7 @@ impl Diagnostic {
         }
     }
 
-    /// With a suggestion.
+    /// Sets the suggestion.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -159,7 +158,7 @@ impl Diagnostic {
     }
 }
 
-/// One line, without the source.
+/// Writes one line, without the source.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}{}", self.severity.name(), self.message, self.place_in_words())?;

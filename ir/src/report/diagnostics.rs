@@ -1,4 +1,4 @@
-//! Several diagnostics as one error, and errors that are told as diagnostics.
+//! Several diagnostics as one error, and errors that convert to diagnostics.
 
 use std::error::Error;
 use std::fmt;
@@ -16,16 +16,16 @@ use crate::report::render::{RenderOptions, render_diagnostics};
 use crate::report::source::Source;
 use crate::tables::literal::LiteralError;
 
-/// The most causes behind an error that its message names.
+/// The most causes of an error that its message names.
 const MOST_CAUSES: usize = 64;
 
-/// Everything that was found wrong with a text or a module: what
-/// [`parse_module`](crate::parse_module) and [`verify_module`](crate::verify_module) fail with. It
-/// is a slice of [`Diagnostic`]s.
+/// All errors found in a text or a module, such as the errors of
+/// [`parse_module`](crate::parse_module) and [`verify_module`](crate::verify_module). It is a slice
+/// of [`Diagnostic`]s.
 ///
-/// As text it is all of them as their reader sees them, those about places of a source with line,
-/// column and the line underlined. So is its `Debug`, which is what a test or a `main` that returns
-/// the error prints.
+/// Its `Display` text contains all diagnostics as they are rendered for users. Diagnostics with a
+/// place in a source have line, column and the line underlined. `Debug` gives the same text, so a
+/// failed test or a `main` that returns the error prints it.
 ///
 /// ```
 /// use anfora_ir::{OpRegistry, Source, parse_module};
@@ -42,27 +42,27 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Diagnostics whose places are in a source.
+    /// Returns diagnostics whose places are in a source.
     ///
     /// Cost: one entry.
     pub fn in_source(list: Vec<Diagnostic>, source: Option<Arc<Source>>) -> Diagnostics {
         Diagnostics { list, source }
     }
 
-    /// The text that the places are in, if it is known.
+    /// Returns the text that the places are in, if it is known.
     pub fn source(&self) -> Option<&Arc<Source>> {
         self.source.as_ref()
     }
 
-    /// The diagnostics alone.
+    /// Returns the diagnostics without the source.
     pub fn into_vec(self) -> Vec<Diagnostic> {
         self.list
     }
 
-    /// `Ok` if there is none.
+    /// Returns `Ok` if there are no diagnostics.
     ///
     /// # Errors
-    /// With all of them.
+    /// All diagnostics, if there are any.
     pub fn into_result(self) -> Result<(), Diagnostics> {
         if self.list.is_empty() { Ok(()) } else { Err(self) }
     }
@@ -127,8 +127,8 @@ impl fmt::Debug for Diagnostics {
 
 impl Error for Diagnostics {}
 
-/// An error that its reader is told as diagnostics. In a pass, `?` turns each of these into the
-/// error of the pass.
+/// An error that converts to diagnostics. In a pass, `?` turns such an error into the error of the
+/// pass.
 ///
 /// ```
 /// use anfora_ir::{Diagnostic, Diagnostics, IntoDiagnostics};
@@ -144,17 +144,18 @@ impl Error for Diagnostics {}
 /// }
 /// ```
 pub trait IntoDiagnostics {
-    /// True if walks of the toolkit that edit end with this error, so that the place that the last
-    /// one noted belongs to it. Authors say so of an error of their own that stands for such a one.
+    /// True if a walk of the toolkit that edits may end with this error, so that the place that the
+    /// last walk recorded belongs to the error. Set it for your own error types that stand for such
+    /// an error.
     const MAY_END_WALK: bool = false;
 
-    /// What is wrong, with its places as far as they are known.
+    /// Returns the diagnostics of the error, with their places as far as they are known.
     fn into_diagnostics(self) -> Diagnostics;
 }
 
 impl Diagnostic {
-    /// An error in its own words and those of up to 64 causes behind it, as one message. Causes
-    /// that the words before name already are left out.
+    /// Returns an error whose message is the text of `error` and of up to 64 causes. Causes whose
+    /// text the message already contains are left out.
     pub fn from_error(error: &dyn Error) -> Diagnostic {
         let mut message = error.to_string();
         let mut cause = error.source();

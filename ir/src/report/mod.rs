@@ -1,4 +1,4 @@
-//! Diagnostics: errors with places, the sources that they point into, and how they are shown.
+//! Diagnostics: errors with places, the sources that they refer to, and their rendering.
 
 pub(crate) mod diagnostic;
 pub(crate) mod diagnostics;

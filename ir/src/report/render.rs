@@ -1,5 +1,5 @@
-//! Diagnostics as their reader sees them: file, line and column, the line with the place
-//! underlined, what to do about it.
+//! Renders diagnostics for users: file, line and column, the line with the place underlined, and
+//! the suggestion.
 
 mod json;
 mod lines;
@@ -20,10 +20,10 @@ pub use json::{diagnostics_json, diagnostics_json_with};
 /// The most columns of a line of the source that are shown.
 const COLUMNS: usize = 160;
 
-/// How diagnostics are rendered.
+/// Options for rendering diagnostics.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct RenderOptions {
-    /// True if the output is coloured.
+    /// The use of colours in the output.
     pub color: Color,
 }
 
@@ -33,23 +33,24 @@ pub enum Color {
     /// Plain text.
     #[default]
     Never,
-    /// With the escape sequences of a terminal.
+    /// Text with the escape sequences of a terminal.
     Always,
 }
 
 /// Renders diagnostics one after the other. Those with a span are shown in the source; the others
 /// name the function and the binding.
 ///
-/// A span may be anything: it is brought inside the text and to the boundaries of characters. Of a
-/// span of several lines, the first line is shown; of a long line, a part. Linear in the text
+/// A span may be out of range: it is moved inside the text and to the boundaries of characters. Of
+/// a span of several lines, the first line is shown; of a long line, a part. Linear in the text
 /// (once) and the diagnostics.
 pub fn render_diagnostics(diagnostics: &[Diagnostic], source: Option<&Source>, options: &RenderOptions) -> String {
     render(diagnostics, source, None, options)
 }
 
-/// Renders diagnostics about a module. Those with a span are shown in the source that the module
-/// was read from, if it is kept; the others at the line of the printed module that binds what they
-/// are about. Linear in the source, the diagnostics, and the functions that they name.
+/// Renders diagnostics about a module. A diagnostic with a span is shown in the source that the
+/// module was read from, if the module keeps it. Any other is shown at the line of the printed
+/// module that binds the value that the diagnostic is about. Linear in the source, the diagnostics,
+/// and the functions that they name.
 pub fn render_module_diagnostics(diagnostics: &[Diagnostic], module: &Module, options: &RenderOptions) -> String {
     render(diagnostics, module.source().map(|s| &**s), Some(module), options)
 }
@@ -64,7 +65,7 @@ fn render(
         Color::Always => Renderer::styled(),
         Color::Never => Renderer::plain(),
     }
-    // Lines are cut before, around the place; the margin has the line numbers.
+    // Lines are already cut around the place; the margin has the line numbers.
     .term_width(COLUMNS + 40);
     let text = source.filter(|_| diagnostics.iter().any(|d| d.span.is_some())).map(|s| (s, Lines::new(s.text())));
     let printed = module.map(|m| printed_lines(diagnostics, m)).unwrap_or_default();
@@ -94,7 +95,7 @@ fn render(
             }
             _ => Vec::new(),
         };
-        // What no line shows is said in words.
+        // If no line shows the function or binding, the title names them.
         let is_shown = match printed.get(&i) {
             Some(line) => !line.is_head || d.binding.is_none(),
             None => !shown.is_empty(),
@@ -106,7 +107,7 @@ fn render(
     out
 }
 
-/// A place as it is shown: in which text, what of the line, and what stands under it.
+/// A place as it is shown: the path of its text, the part of the line, and the label under it.
 struct Shown<'d> {
     path: String,
     excerpt: Excerpt<'d>,
@@ -124,7 +125,8 @@ impl<'d> Shown<'d> {
         Snippet::source(&**text).line_start(position.line).path(self.path.as_str()).annotation(annotation)
     }
 
-    /// The line and column as they are rendered, counted in what is shown, and as they are.
+    /// Returns the line and column as they are rendered, counted in the shown text, and the actual
+    /// ones.
     fn rendered_position(&self) -> (String, String) {
         let Excerpt { text, span, position } = &self.excerpt;
         let shown = text[..span.start].chars().count() + 1;
@@ -149,7 +151,7 @@ fn render_one(out: &mut String, d: &Diagnostic, title: &str, shown: &[Shown<'_>]
         group = group.element(Level::HELP.message(help.as_str()));
     }
     let text = renderer.render(&[group]);
-    // The columns of lines that are shown in part count from where they are cut.
+    // The columns of lines that are shown in part count from the cut. Replace them.
     let mut done = text.find('\n').unwrap_or(0);
     out.push_str(&text[..done]);
     for s in shown {

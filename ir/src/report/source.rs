@@ -8,21 +8,21 @@ pub struct Source {
 }
 
 impl Source {
-    /// A text, such as the contents of the file `name`.
+    /// Returns a source with a text, such as the contents of the file `name`.
     ///
     /// Cost: linear in the text.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Source {
         Source { name: name.into(), text: text.into() }
     }
 
-    /// What diagnostics call it.
+    /// Returns the name that diagnostics give the text.
     ///
     /// Cost: one entry.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The text.
+    /// Returns the text.
     ///
     /// Cost: one entry.
     pub fn text(&self) -> &str {

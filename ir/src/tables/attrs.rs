@@ -17,9 +17,9 @@ pub enum Attr {
     None,
     /// `true` or `false`
     Bool(bool),
-    /// An int64.
+    /// An int64 value.
     Int(i64),
-    /// A float64, by its bits.
+    /// A float64 value, by its bits.
     Float(u64),
     /// A string.
     Str(NameId),
@@ -42,7 +42,7 @@ pub enum Attr {
 }
 
 impl Attr {
-    /// Returns the items of a list.
+    /// Returns the items of a list; empty for other values.
     pub(crate) fn items(&self) -> &[AttrId] {
         match self {
             Attr::List(items) => items,
@@ -54,7 +54,7 @@ impl Attr {
 /// The attribute values of a module.
 #[derive(Clone)]
 pub struct AttrTable {
-    /// Values that have their one form.
+    /// Values in their one form.
     pub(crate) values: Interner<AttrId, Attr>,
     /// Named attributes, sorted by name, each name once.
     pub(crate) lists: Interner<AttrsId, Box<[(NameId, AttrId)]>>,
@@ -70,14 +70,14 @@ impl Default for AttrTable {
 }
 
 impl AttrTable {
-    /// The value behind an id.
+    /// Returns the value behind an id.
     ///
     /// Cost: one entry.
     pub fn get(&self, id: AttrId) -> &Attr {
         &self.values[id]
     }
 
-    /// The list without attributes.
+    /// Returns the empty list of attributes.
     ///
     /// Cost: one entry.
     #[inline]
@@ -85,7 +85,7 @@ impl AttrTable {
         self.empty
     }
 
-    /// The named attributes of a list, sorted by name.
+    /// Returns the named attributes of a list, sorted by name.
     ///
     /// Cost: one entry.
     #[inline]
@@ -93,14 +93,14 @@ impl AttrTable {
         &self.lists[id]
     }
 
-    /// The number of lists.
+    /// Returns the number of lists.
     ///
     /// Cost: one entry.
     pub fn list_count(&self) -> usize {
         self.lists.len()
     }
 
-    /// The number of values; the parts of a value have smaller indices than it.
+    /// Returns the number of values. The parts of a value have smaller indices than the value.
     ///
     /// Cost: one entry.
     pub fn len(&self) -> usize {
@@ -111,28 +111,29 @@ impl AttrTable {
         self.values.capacity_bytes() + self.lists.capacity_bytes()
     }
 
-    /// Returns true if there is no value.
+    /// Returns true if there are no values.
     ///
     /// Cost: one entry.
     pub fn is_empty(&self) -> bool {
         self.values.len() == 0
     }
 
-    /// Ids and values in the order in which they were made: the parts of a value come before it.
+    /// Returns ids and values in the order in which they were made. The parts of a value come
+    /// before it.
     ///
     /// Cost: one loop.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (AttrId, &Attr)> + ExactSizeIterator {
         self.values.iter()
     }
 
-    /// Takes the layers over what is frozen.
+    /// Takes the layers above the frozen ones.
     pub(crate) fn take_own(&mut self) -> AttrTable {
         AttrTable { values: self.values.take_own(), lists: self.lists.take_own(), empty: self.empty }
     }
 }
 
 impl Context {
-    /// The id of an attribute value, brought to its one form.
+    /// Returns the id of an attribute value, after bringing the value to its one form.
     pub fn attr(&mut self, attr: Attr) -> AttrId {
         let attr = match attr {
             Attr::Literal(id) => {
@@ -150,21 +151,21 @@ impl Context {
         self.attrs.values.intern(attr)
     }
 
-    /// An integer attribute.
+    /// Returns an integer attribute.
     ///
     /// Cost: one entry.
     pub fn int_attr(&mut self, value: i64) -> AttrId {
         self.attr(Attr::Int(value))
     }
 
-    /// A float64 attribute.
+    /// Returns a float64 attribute.
     ///
     /// Cost: one entry.
     pub fn float_attr(&mut self, value: f64) -> AttrId {
         self.attr(Attr::Float(value.to_bits()))
     }
 
-    /// A string attribute.
+    /// Returns a string attribute.
     ///
     /// Cost: linear in the text.
     pub fn str_attr(&mut self, value: &str) -> AttrId {
@@ -172,7 +173,7 @@ impl Context {
         self.attr(Attr::Str(name))
     }
 
-    /// A list of integers.
+    /// Returns an attribute that is a list of integers.
     ///
     /// Cost: one loop.
     pub fn ints_attr(&mut self, values: &[i64]) -> AttrId {
@@ -180,7 +181,8 @@ impl Context {
         self.attr(Attr::List(items))
     }
 
-    /// The id of a list of named attributes; of two with one name the later counts.
+    /// Returns the id of a list of named attributes. If two have the same name, the later one
+    /// counts.
     pub fn attrs(&mut self, list: &[(NameId, AttrId)]) -> AttrsId {
         if list.is_empty() {
             return self.attrs.empty;
@@ -193,7 +195,7 @@ impl Context {
         self.attrs.lists.intern(sorted.into())
     }
 
-    /// The id of a list of attributes named by strings.
+    /// Returns the id of a list of attributes named by strings.
     ///
     /// Cost: one loop.
     pub fn named_attrs(&mut self, list: &[(&str, AttrId)]) -> AttrsId {
@@ -201,7 +203,7 @@ impl Context {
         self.attrs(&list)
     }
 
-    /// The value of a named attribute of a list.
+    /// Returns the value of a named attribute of a list, if the list has it.
     ///
     /// Cost: one entry.
     pub fn find_attr(&self, attrs: AttrsId, name: &str) -> Option<AttrId> {
@@ -209,13 +211,14 @@ impl Context {
         list.iter().find(|&&(k, _)| self.names.get(k) == name).map(|&(_, v)| v)
     }
 
-    /// Returns true if a function with these attributes is primitive, a group of operators to be
-    /// compiled as one: it has the attribute [`PRIMITIVE`], and that is not 0, `false` or `none`.
+    /// Returns true if a function with these attributes is primitive, that is, a group of operators
+    /// to be compiled as one: if it has the attribute [`PRIMITIVE`] with a value other than 0,
+    /// `false` and `none`.
     ///
-    /// No pass optimises the block of a primitive function, which stays what it is by operators.
-    /// Its form does not: passes that establish a property of all functions (ToANormalForm,
-    /// LambdaLifting, ToNonDataflow) rewrite it too. InlineFunctions inlines it and into it, and
-    /// FuseOps compares it with the groups that it makes.
+    /// No pass optimises the block of a primitive function: its operators stay. Its form may
+    /// change: passes that establish a property of all functions (ToANormalForm, LambdaLifting,
+    /// ToNonDataflow) rewrite it too. InlineFunctions inlines it and into it, and FuseOps compares
+    /// it with the groups that it makes.
     ///
     /// Cost: one entry.
     #[inline]
@@ -226,7 +229,7 @@ impl Context {
                 .is_some_and(|value| !matches!(self.attrs.get(value), Attr::Int(0) | Attr::Bool(false) | Attr::None))
     }
 
-    /// The list with one attribute set (`Some`) or removed (`None`).
+    /// Returns the list with one attribute set (`Some`) or removed (`None`).
     pub fn with_attr(&mut self, attrs: AttrsId, name: &str, value: Option<AttrId>) -> AttrsId {
         let key = self.names.intern(name);
         let mut list: Vec<_> = self.attrs.list(attrs).iter().copied().filter(|&(k, _)| k != key).collect();
@@ -234,7 +237,7 @@ impl Context {
         self.attrs(&list)
     }
 
-    /// The integers of a list attribute; `None` if it is not a list of integers.
+    /// Returns the integers of a list attribute; `None` if it is not a list of integers.
     ///
     /// Cost: one loop.
     pub fn attr_ints(&self, id: AttrId) -> Option<Vec<i64>> {

@@ -1,9 +1,10 @@
-//! Dimensions of tensors: constants, symbols and what can be computed from them.
+//! Dimensions of tensors: constants, symbols and expressions over them.
 //!
 //! A dimension is normalised when it is made: to a constant, or to a sum of products of factors,
-//! sorted, so that equal sums are equal ids. A factor is a symbol or the result of `floordiv`,
-//! `ceildiv`, `mod`, `min` or `max`, which are not looked into. A sum of more than [`MAX_TERMS`]
-//! terms, an overflow or a division by zero is the unknown dimension.
+//! sorted, so that equal sums have equal ids. A factor is a symbol or the result of `floordiv`,
+//! `ceildiv`, `mod`, `min` or `max`, whose operands are not combined with the rest of the sum. A
+//! sum of more than [`MAX_TERMS`] terms, an overflow or a division by zero is the unknown
+//! dimension.
 
 use std::cmp::Ordering;
 
@@ -15,31 +16,31 @@ use crate::tables::intern::Interner;
 use crate::tables::parallel::layers::LayeredArena;
 use crate::walk::parts_first::PartsFirst;
 
-/// The most terms that a sum keeps.
+/// The largest number of terms that a sum keeps.
 pub const MAX_TERMS: usize = 64;
 
 /// A normalised dimension.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Dim {
-    /// `?`: nothing is known, and two of them are not known to be equal.
+    /// `?`: an unknown dimension. Two unknown dimensions are not known to be equal.
     Unknown,
     /// A constant.
     Const(i64),
     /// A symbolic dimension of a function.
     Symbol(SymbolId),
-    /// A symbolic dimension bound by an enclosing function type: the `depth`-th from inside, its
-    /// `index`-th by first appearance.
+    /// A symbolic dimension bound by an enclosing function type: the `depth`-th such type from
+    /// inside, and its `index`-th symbol by first appearance.
     Bound {
-        /// Function types between this place and the one that binds it.
+        /// The number of function types between this place and the one that binds the symbol.
         depth: u32,
-        /// Number of the symbol in that function type.
+        /// The number of the symbol in that function type.
         index: u32,
     },
-    /// A sum of at least two terms, or of one that is more than a bare factor.
+    /// A sum of at least two terms, or of one term that is more than a bare factor.
     Sum(Box<[Term]>),
-    /// An operation that is not looked into.
+    /// An operation that is not simplified further.
     Op {
-        /// Which.
+        /// The operation.
         op: DimOp,
         /// First operand.
         lhs: DimId,
@@ -49,7 +50,8 @@ pub enum Dim {
 }
 
 impl Dim {
-    /// Returns the operands of an operation, or the factors of the terms of a sum.
+    /// Returns the operands of an operation, or the factors of the terms of a sum; empty for
+    /// others.
     pub(crate) fn parts(&self) -> impl DoubleEndedIterator<Item = DimId> {
         let (terms, operands): (&[Term], _) = match *self {
             Dim::Sum(ref terms) => (terms, None),
@@ -60,17 +62,17 @@ impl Dim {
     }
 }
 
-/// A coefficient times the product of its factors; without factors, a constant.
+/// A coefficient times the product of its factors; a constant if it has no factors.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Term {
-    /// Never 0.
+    /// The coefficient, never 0.
     pub coefficient: i64,
-    /// Sorted; symbols, bound symbols and operations.
+    /// The factors, sorted: symbols, bound symbols and operations.
     pub factors: SmallVec<[DimId; 2]>,
 }
 
 impl Term {
-    /// Products of more factors first, constants last.
+    /// Compares two terms by their factors: products of more factors come first, constants last.
     pub(crate) fn compare_factors(&self, other: &Term, compare: impl Fn(DimId, DimId) -> Ordering) -> Ordering {
         other.factors.len().cmp(&self.factors.len()).then_with(|| {
             let mut factors = self.factors.iter().zip(&other.factors).map(|(&x, &y)| compare(x, y));
@@ -79,8 +81,8 @@ impl Term {
     }
 }
 
-/// Compares dimensions by structure, with symbols in the order that is given. Different ids differ
-/// in structure, so the walk follows the first difference only: a loop.
+/// Compares dimensions by structure, with symbols in the given order. Different ids differ in
+/// structure, so a loop that follows the first difference is enough.
 pub(crate) fn compare_dims<'d>(
     mut a: DimId,
     mut b: DimId,
@@ -129,7 +131,7 @@ pub(crate) fn compare_dims<'d>(
     Ordering::Equal
 }
 
-/// The operations on dimensions that are not sums and products.
+/// The operations on dimensions other than sums and products.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum DimOp {
     /// Division that rounds down.
@@ -138,9 +140,9 @@ pub enum DimOp {
     CeilDiv,
     /// Remainder with the sign of the divisor.
     Mod,
-    /// The smaller.
+    /// The smaller operand.
     Min,
-    /// The larger.
+    /// The larger operand.
     Max,
 }
 
@@ -148,7 +150,7 @@ impl DimOp {
     /// Every operation.
     pub const ALL: [DimOp; 5] = [DimOp::FloorDiv, DimOp::CeilDiv, DimOp::Mod, DimOp::Min, DimOp::Max];
 
-    /// The name in the text format.
+    /// Returns the name in the text format.
     pub fn name(self) -> &'static str {
         match self {
             DimOp::FloorDiv => "floordiv",
@@ -159,7 +161,7 @@ impl DimOp {
         }
     }
 
-    /// The result on constants; `None` on division by zero or overflow.
+    /// Returns the result for constants; `None` on division by zero or overflow.
     pub fn evaluate(self, a: i64, b: i64) -> Option<i64> {
         let floor = |a: i64, b: i64| {
             let q = a.checked_div(b)?;
@@ -175,17 +177,17 @@ impl DimOp {
     }
 }
 
-/// Which kinds of symbols occur in a dimension or type.
+/// The kinds of symbols that occur in a dimension or type.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct Symbols {
-    /// Free or bound ones.
+    /// True if a free or bound symbol occurs.
     pub(crate) any: bool,
-    /// Free ones: those that no function type in it binds.
+    /// True if a free symbol occurs: one that no function type inside binds.
     pub(crate) free: bool,
 }
 
 impl Symbols {
-    /// Those of two parts.
+    /// Returns the kinds of symbols that occur in either of two parts.
     pub(crate) fn and(self, other: Symbols) -> Symbols {
         Symbols { any: self.any || other.any, free: self.free || other.free }
     }
@@ -195,7 +197,8 @@ impl Symbols {
 #[derive(Clone)]
 pub struct Dims {
     pub(crate) dims: Interner<DimId, Dim, Symbols>,
-    /// The name that each symbol prints with where no other does.
+    /// The name of each symbol. Symbols print with it unless another symbol prints with the same
+    /// name.
     pub(crate) symbols: LayeredArena<SymbolId, NameId>,
     unknown: DimId,
 }
@@ -211,7 +214,7 @@ impl Default for Dims {
 type Terms = SmallVec<[Term; 4]>;
 
 impl Dims {
-    /// The dimension behind an id.
+    /// Returns the dimension behind an id.
     ///
     /// Cost: one entry.
     #[inline]
@@ -219,7 +222,7 @@ impl Dims {
         &self.dims[id]
     }
 
-    /// `?`.
+    /// Returns the unknown dimension `?`.
     ///
     /// Cost: one entry.
     #[inline]
@@ -227,14 +230,14 @@ impl Dims {
         self.unknown
     }
 
-    /// A constant.
+    /// Returns a constant dimension.
     ///
     /// Cost: one entry.
     pub fn constant(&mut self, value: i64) -> DimId {
         self.intern(Dim::Const(value))
     }
 
-    /// The value, if it is a constant.
+    /// Returns the value of a dimension, if it is a constant.
     #[inline]
     pub fn as_constant(&self, id: DimId) -> Option<i64> {
         match self.get(id) {
@@ -243,52 +246,52 @@ impl Dims {
         }
     }
 
-    /// Returns true if a symbol, free or bound, occurs in it.
+    /// Returns true if a symbol, free or bound, occurs in the dimension.
     #[inline]
     pub fn is_symbolic(&self, id: DimId) -> bool {
         self.dims.note(id).any
     }
 
-    /// Which kinds of symbols occur in it.
+    /// Returns the kinds of symbols that occur in the dimension.
     #[inline]
     pub(crate) fn symbols(&self, id: DimId) -> Symbols {
         *self.dims.note(id)
     }
 
-    /// A new symbol, different from all others, that prints as `name` where no other does.
+    /// Makes a symbol, different from all others. It prints as `name`, unless another symbol does.
     ///
     /// Cost: one entry.
     pub fn new_symbol(&mut self, name: NameId) -> SymbolId {
         self.symbols.push(name)
     }
 
-    /// The name that a symbol was made with.
+    /// Returns the name that a symbol was made with.
     ///
     /// Cost: one entry.
     pub fn symbol_name(&self, symbol: SymbolId) -> NameId {
         self.symbols[symbol]
     }
 
-    /// The number of symbols.
+    /// Returns the number of symbols.
     ///
     /// Cost: one entry.
     pub fn symbol_count(&self) -> usize {
         self.symbols.len()
     }
 
-    /// A symbol as a dimension.
+    /// Returns a symbol as a dimension.
     pub fn symbol(&mut self, symbol: SymbolId) -> DimId {
         self.intern(Dim::Symbol(symbol))
     }
 
-    /// A symbol bound by a function type.
+    /// Returns a symbol bound by a function type.
     ///
     /// Cost: one entry.
     pub fn bound(&mut self, depth: u32, index: u32) -> DimId {
         self.intern(Dim::Bound { depth, index })
     }
 
-    /// The id of a dimension that is normalised.
+    /// Returns the id of a normalised dimension.
     pub(crate) fn intern(&mut self, dim: Dim) -> DimId {
         self.dims.intern_with(dim, |dims, dim| {
             let own = match dim {
@@ -300,9 +303,9 @@ impl Dims {
         })
     }
 
-    /// Makes a dimension, of this table or another one, anew: `part` gives the operands and factors
-    /// that it has here. It may get another form, since the order of terms and factors depends on
-    /// ids.
+    /// Makes a dimension of this or another table anew, and returns it. `part` returns the operands
+    /// and factors that it has in this table. The result may have another form, since the order of
+    /// terms and factors depends on ids.
     pub(crate) fn rebuild(&mut self, dim: &Dim, part: impl Fn(DimId) -> DimId) -> DimId {
         match dim {
             Dim::Op { op, lhs, rhs } => self.op(*op, part(*lhs), part(*rhs)),
@@ -321,12 +324,12 @@ impl Dims {
         }
     }
 
-    /// `a + b`.
+    /// Returns `a + b`.
     pub fn add(&mut self, a: DimId, b: DimId) -> DimId {
         self.linear(a, b, 1)
     }
 
-    /// `a - b`.
+    /// Returns `a - b`.
     pub fn sub(&mut self, a: DimId, b: DimId) -> DimId {
         self.linear(a, b, -1)
     }
@@ -344,7 +347,7 @@ impl Dims {
         self.sum(terms)
     }
 
-    /// `a * b`.
+    /// Returns `a * b`.
     pub fn mul(&mut self, a: DimId, b: DimId) -> DimId {
         match (self.as_constant(a), self.as_constant(b)) {
             (Some(x), Some(y)) => return x.checked_mul(y).map_or(self.unknown, |c| self.constant(c)),
@@ -373,8 +376,8 @@ impl Dims {
         self.sum(terms)
     }
 
-    /// One of the operations that are not looked into, folded where its operands are constants or
-    /// it is trivial.
+    /// Returns the result of an operation other than a sum or product, folded if its operands are
+    /// constants or if it is trivial.
     pub fn op(&mut self, op: DimOp, lhs: DimId, rhs: DimId) -> DimId {
         if lhs == self.unknown || rhs == self.unknown {
             return self.unknown;
@@ -402,13 +405,13 @@ impl Dims {
             }
             _ => {}
         }
-        // The commutative ones have their operands in one order.
+        // The operands of commutative operations are sorted.
         let swap = matches!(op, DimOp::Min | DimOp::Max) && self.compare(lhs, rhs) == Ordering::Greater;
         let (lhs, rhs) = if swap { (rhs, lhs) } else { (lhs, rhs) };
         self.intern(Dim::Op { op, lhs, rhs })
     }
 
-    /// The terms of a dimension; `None` for the unknown one.
+    /// Returns the terms of a dimension; `None` for the unknown dimension.
     fn terms(&self, id: DimId) -> Option<Terms> {
         Some(match self.get(id) {
             Dim::Unknown => return None,
@@ -450,21 +453,21 @@ impl Dims {
         }
     }
 
-    /// The order of dimensions: by structure, symbols by when they were made (which follows the
-    /// program).
+    /// Compares dimensions by structure, and symbols by the order in which they were made (which
+    /// follows the program).
     fn compare(&self, a: DimId, b: DimId) -> Ordering {
         compare_dims(a, b, |id| self.get(id), |x, y| x.index().cmp(&y.index()))
     }
 
-    /// The dimension with every symbol replaced by what `leaf` gives (`None` keeps it). `leaf` is
-    /// asked for [`Dim::Symbol`] and [`Dim::Bound`]. Takes time linear in the distinct dimensions
-    /// under `id`.
+    /// Returns the dimension with every symbol replaced by the result of `leaf` (`None` keeps it).
+    /// `leaf` is called for [`Dim::Symbol`] and [`Dim::Bound`]. Takes time linear in the distinct
+    /// dimensions under `id`.
     pub fn substitute(&mut self, id: DimId, leaf: impl FnMut(&mut Dims, DimId) -> Option<DimId>) -> DimId {
         self.substitute_with(id, 0, &mut FxHashMap::default(), leaf)
     }
 
-    /// Substitutes, where `done` says what became of dimensions already, each with the number
-    /// `depth` of the substitution that it was in.
+    /// Substitutes as [`Dims::substitute`] does. `done` maps dimensions to their earlier results,
+    /// each with the number `depth` of the substitution that it was in.
     pub(crate) fn substitute_with(
         &mut self,
         id: DimId,
@@ -495,8 +498,8 @@ impl Dims {
         self.for_each_new_symbol(id, &mut FxHashSet::default(), f);
     }
 
-    /// Calls `f` with every symbol of a dimension but those of dimensions that were seen, in a
-    /// fixed order, possibly more than once.
+    /// Calls `f` with every symbol of a dimension, except those of dimensions in `seen`, in a fixed
+    /// order, possibly more than once.
     pub(crate) fn for_each_new_symbol(&self, id: DimId, seen: &mut FxHashSet<DimId>, mut f: impl FnMut(DimId)) {
         if !self.is_symbolic(id) {
             return;
@@ -512,14 +515,14 @@ impl Dims {
         }
     }
 
-    /// The number of dimensions.
+    /// Returns the number of dimensions.
     ///
     /// Cost: one entry.
     pub fn len(&self) -> usize {
         self.dims.len()
     }
 
-    /// Takes the layers over what is frozen.
+    /// Takes the layers above the frozen ones.
     pub(crate) fn take_own(&mut self) -> Dims {
         Dims { dims: self.dims.take_own(), symbols: self.symbols.take_own(), unknown: self.unknown }
     }
@@ -528,7 +531,7 @@ impl Dims {
         self.dims.capacity_bytes() + self.symbols.capacity_bytes()
     }
 
-    /// Never: the unknown dimension is always there.
+    /// Returns false: the unknown dimension is always there.
     ///
     /// Cost: one entry.
     pub fn is_empty(&self) -> bool {

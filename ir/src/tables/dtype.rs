@@ -16,17 +16,18 @@ macro_rules! dtypes {
             /// Every element type, in the order of the language reference.
             pub const ALL: &'static [DType] = &[$(DType::$variant),*];
 
-            /// The name in the text format.
+            /// Returns the name in the text format.
             pub const fn name(self) -> &'static str {
                 match self { $(DType::$variant => $name,)* }
             }
 
-            /// Bits of one stored element; 0 for `string`, whose elements have no fixed size.
+            /// Returns the number of bits of a stored element; 0 for `string`, whose elements have
+            /// no fixed size.
             pub const fn bits(self) -> usize {
                 match self { $(DType::$variant => $bits,)* }
             }
 
-            /// What family of numbers it belongs to.
+            /// Returns the family of numbers that the element type belongs to.
             pub const fn class(self) -> DTypeClass {
                 match self { $(DType::$variant => DTypeClass::$class,)* }
             }
@@ -84,27 +85,28 @@ dtypes! {
 }
 
 impl DType {
-    /// Whether the kernels compute with it.
+    /// Returns true if the kernels compute with this element type.
     pub const fn has_kernels(self) -> bool {
         !matches!(self.class(), DTypeClass::Opaque)
     }
 
-    /// Whether it is a floating-point type that the kernels compute with.
+    /// Returns true if this is a floating-point type that the kernels compute with.
     pub const fn is_float(self) -> bool {
         matches!(self.class(), DTypeClass::Float)
     }
 
-    /// Whether it is a signed or unsigned integer that the kernels compute with.
+    /// Returns true if this is a signed or unsigned integer type that the kernels compute with.
     pub const fn is_integer(self) -> bool {
         matches!(self.class(), DTypeClass::Signed | DTypeClass::Unsigned)
     }
 
-    /// Whether it is an unsigned integer that the kernels compute with.
+    /// Returns true if this is an unsigned integer type that the kernels compute with.
     pub const fn is_unsigned(self) -> bool {
         matches!(self.class(), DTypeClass::Unsigned)
     }
 
-    /// Bytes that `elements` packed elements take; `None` if that overflows, or for `string`.
+    /// Returns the number of bytes that `elements` packed elements take; `None` if it overflows, or
+    /// for `string`.
     pub fn byte_len(self, elements: usize) -> Option<usize> {
         match self.bits() {
             0 => None,

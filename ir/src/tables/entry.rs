@@ -1,8 +1,8 @@
 //! Entries of the tables of a module, and the entries that each of them names.
 //!
 //! Types, dimensions and attributes are made of one another and of names, symbols, constants,
-//! operators, globals and functions. What walks them, whatever kind they are of, goes by
-//! [`Entry::for_each_part`]; what makes them anew over other ids, by a
+//! operators, globals and functions. Code that walks entries of any kind uses
+//! [`Entry::for_each_part`]; code that rebuilds them over other ids uses a
 //! [`Translate`](crate::core::translate::Translate).
 
 use crate::core::body::Body;
@@ -32,19 +32,19 @@ pub(crate) enum Entry {
     Function(FunctionAttrId),
 }
 
-/// What an entry says besides the entries that it names.
+/// The contents of an entry besides the entries that it names.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Head<'a> {
-    /// A number for what it is, among entries whose parts are alike.
+    /// A number for the kind of entry, which tells apart entries with equal parts.
     pub(crate) kind: u64,
-    /// The numbers in it, the same on every machine.
+    /// The numbers in the entry, the same on every machine.
     pub(crate) numbers: [u64; 3],
     pub(crate) text: &'a str,
 }
 
 impl Entry {
-    /// Returns what the entry says besides the entries that it names, which say the rest. The
-    /// contents of constants, and how a dimension is computed from others, are not in it.
+    /// Returns the contents of the entry besides the entries that it names. The contents of
+    /// constants are not included, nor is the way in which a dimension is computed from others.
     pub(crate) fn head(self, cx: &Context) -> Head<'_> {
         let mut text = "";
         let (kind, numbers) = match self {
@@ -56,14 +56,18 @@ impl Entry {
                 text = &cx.ops.get(op).name;
                 (1, [0; 3])
             }
-            Entry::Symbol(_) | Entry::Literal(_) | Entry::Global(_) | Entry::Function(_) | Entry::Attrs(_) => {
-                (2, [0; 3])
-            }
+            Entry::Symbol(_) => (2, [0; 3]),
+            Entry::Literal(_) => (3, [0; 3]),
+            Entry::Global(_) => (4, [0; 3]),
+            Entry::Function(_) => (5, [0; 3]),
+            Entry::Attrs(_) => (6, [0; 3]),
             Entry::Dim(dim) => match *cx.types.dims.get(dim) {
                 Dim::Unknown => (10, [0; 3]),
                 Dim::Const(value) => (11, [value as u64, 0, 0]),
                 Dim::Bound { depth, index } => (12, [u64::from(depth), u64::from(index), 0]),
-                Dim::Symbol(_) | Dim::Sum(_) | Dim::Op { .. } => (13, [0; 3]),
+                Dim::Symbol(_) => (13, [0; 3]),
+                Dim::Sum(_) => (14, [0; 3]),
+                Dim::Op { op, .. } => (15, [op as u64, 0, 0]),
             },
             Entry::Type(ty) => match cx.types.get(ty) {
                 Type::Any => (20, [0; 3]),
@@ -84,16 +88,20 @@ impl Entry {
                 Attr::DType(dtype) => (34, [dtype as u64, 0, 0]),
                 Attr::List(_) => (35, [0; 3]),
                 Attr::Shape(_) => (36, [0; 3]),
-                // What it is made of tells them apart.
-                Attr::Str(_) | Attr::Literal(_) | Attr::Type(_) => (37, [0; 3]),
-                Attr::Function(_) | Attr::Global(_) | Attr::Op(_) => (38, [0; 3]),
+                Attr::Str(_) => (37, [0; 3]),
+                Attr::Literal(_) => (38, [0; 3]),
+                Attr::Type(_) => (39, [0; 3]),
+                Attr::Function(_) => (40, [0; 3]),
+                Attr::Global(_) => (41, [0; 3]),
+                Attr::Op(_) => (42, [0; 3]),
             },
         };
         Head { kind, numbers, text }
     }
 
-    /// Calls `each` with the entries that this one names, in order of appearance. A function names
-    /// entries through its body, at which callers look themselves.
+    /// Calls `each` with the entries that this one names, in order of appearance. For a function it
+    /// calls `each` with nothing, since a function names entries through its body; callers walk
+    /// that themselves.
     pub(crate) fn for_each_part(self, cx: &Context, mut each: impl FnMut(Entry)) {
         match self {
             Entry::Name(_) | Entry::Literal(_) | Entry::Op(_) | Entry::Function(_) => {}
@@ -134,7 +142,7 @@ impl Entry {
 }
 
 impl Body {
-    /// Calls `each` with the entries that a node itself names, besides its type and its metadata, in
+    /// Calls `each` with the entries that a node itself names, except its type and its metadata, in
     /// order of appearance.
     #[inline]
     pub(crate) fn for_each_entry(&self, id: ExprId, mut each: impl FnMut(Entry)) {

@@ -9,16 +9,17 @@ use crate::core::entity::EntityId;
 use crate::tables::parallel::layers::{Layer, Layers};
 use crate::work;
 
-/// Values stored once each, found by content, each with a note that follows from it. Children of an
-/// interned value are ids of values interned before it, so a child's index is always smaller than
-/// its parent's: algorithms over nested values go up the ids instead of recursing.
+/// Values stored once each and found by content, each with a note that is computed from it.
+/// Children of an interned value are ids of values interned before it, so the index of a child is
+/// always smaller than that of its parent: algorithms over nested values iterate over the ids
+/// instead of recursing.
 pub(crate) type Interner<K, V, N = ()> = Layers<Interned<K, V, N>>;
 
 #[derive(Clone)]
 pub(crate) struct Interned<K, V, N> {
     items: Vec<V>,
     notes: Vec<N>,
-    /// Ids beside a part of the hash of their value, so that a probe seldom reads the value.
+    /// Ids with a part of the hash of their value, so that a probe seldom reads the value.
     table: HashTable<(u32, K)>,
 }
 
@@ -43,7 +44,8 @@ impl<K, V, N> Interned<K, V, N> {
 }
 
 impl<K: EntityId, V: Eq + Hash, N> Interned<K, V, N> {
-    /// `start` is the index of the first value of the layer.
+    /// Returns the id of the value with this hash for which `is` returns true. `start` is the index
+    /// of the first value of the layer.
     #[inline]
     fn find(&self, start: usize, hash: u64, is: impl Fn(&V) -> bool) -> Option<K> {
         let short = (hash >> 7) as u32;
@@ -69,7 +71,7 @@ impl<K: EntityId, V: Eq + Hash, N> Interned<K, V, N> {
 }
 
 impl<K: EntityId, V: Clone + Eq + Hash, N: Clone> Interner<K, V, N> {
-    /// The id of a value; `note` is asked for what is to be noted beside one that is new.
+    /// Returns the id of a value. If it is new, `note` computes the note that is stored with it.
     #[inline]
     pub(crate) fn intern_with(&mut self, value: V, note: impl FnOnce(&Self, &V) -> N) -> K {
         work::tick();
@@ -81,27 +83,28 @@ impl<K: EntityId, V: Clone + Eq + Hash, N: Clone> Interner<K, V, N> {
         self.own.push(self.start, hash, value, note)
     }
 
-    /// The id of the value that a key stands for, if it was interned before. The key hashes as that
-    /// value does, and `is` says whether a value is that one.
+    /// Returns the id of the value that a key stands for, if it was interned before. The key must
+    /// hash as that value does, and `is` must return true for that value only.
     pub(crate) fn find(&self, key: &impl Hash, is: impl Fn(&V) -> bool) -> Option<K> {
         work::tick();
         self.find_hashed(hash_of(key), is)
     }
 
-    /// Returns the id of a value with this hash.
+    /// Returns the id of the value with this hash for which `is` returns true.
     #[inline]
     fn find_hashed(&self, hash: u64, is: impl Fn(&V) -> bool) -> Option<K> {
         let frozen = self.frozen.as_ref().and_then(|frozen| frozen.find(0, hash, &is));
         frozen.or_else(|| self.own.find(self.start, hash, &is))
     }
 
-    /// The note beside a value.
+    /// Returns the note of a value.
     #[inline(always)]
     pub(crate) fn note(&self, id: K) -> &N {
         self.entry(id.index(), |layer| &layer.notes)
     }
 
-    /// Bytes held, frozen ones included, without what values hold themselves.
+    /// Returns the number of bytes held, frozen layers included, without the allocations of the
+    /// values.
     pub(crate) fn capacity_bytes(&self) -> usize {
         self.own.capacity_bytes() + self.frozen.as_ref().map_or(0, |frozen| frozen.capacity_bytes())
     }
@@ -110,14 +113,14 @@ impl<K: EntityId, V: Clone + Eq + Hash, N: Clone> Interner<K, V, N> {
         (0..self.len()).map(|i| (K::from_index(i), &self[K::from_index(i)]))
     }
 
-    /// Ids and values of the layer over what is frozen.
+    /// Returns ids and values of the layer above the frozen one.
     pub(crate) fn own(&self) -> impl Iterator<Item = (K, &V)> {
         self.own.items.iter().enumerate().map(|(i, v)| (K::from_index(self.start + i), v))
     }
 }
 
 impl<K: EntityId, V: Clone + Eq + Hash> Interner<K, V> {
-    /// The id of a value, which is cloned if it is new.
+    /// Returns the id of a value, which is cloned if it is new.
     pub(crate) fn intern_ref(&mut self, value: &V) -> K {
         work::tick();
         let hash = hash_of(value);
@@ -125,7 +128,7 @@ impl<K: EntityId, V: Clone + Eq + Hash> Interner<K, V> {
         found.unwrap_or_else(|| self.own.push(self.start, hash, value.clone(), ()))
     }
 
-    /// The id of a value.
+    /// Returns the id of a value.
     #[inline]
     pub(crate) fn intern(&mut self, value: V) -> K {
         self.intern_with(value, |_, _| ())

@@ -15,9 +15,9 @@ pub type Shape = SmallVec<[usize; 4]>;
 
 /// A constant tensor. Cloning shares the payload.
 ///
-/// A tensor whose elements are all the same bits is stored as one element (a *splat*), whatever its
-/// size; the constructors see to that, so equality of contents is equality of literals. Elements
-/// are little-endian, row-major; elements of 4 bits are packed two a byte, the lower one first.
+/// A tensor whose elements all have the same bits is stored as one element (a *splat*), whatever
+/// its size. All constructors do so, so literals with equal contents are equal. Elements are
+/// little-endian and row-major; 4-bit elements are packed two to a byte, the lower one first.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Literal {
     dtype: DType,
@@ -27,52 +27,52 @@ pub struct Literal {
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Data {
-    /// The bits of the one element, in the low bytes (unused bytes are zero).
+    /// The bits of the element, in the low bytes (unused bytes are zero).
     Splat([u8; 16]),
     Dense(Bytes),
     Strings(Arc<[Arc<str>]>),
 }
 
-/// Why bytes and shape do not make a literal.
+/// The reason why bytes or elements and a shape do not make a literal.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LiteralError {
-    /// The number of bytes is not that of the shape.
+    /// The number of bytes does not fit the shape.
     #[error("a tensor of {elements} {dtype} elements takes {expected} bytes, not {actual}")]
     ByteCount {
-        /// Element type.
+        /// The element type.
         dtype: DType,
-        /// Product of the extents.
+        /// The product of the extents.
         elements: usize,
-        /// Bytes that the shape asks for.
+        /// The number of bytes that the shape needs.
         expected: usize,
-        /// Bytes given.
+        /// The number of bytes given.
         actual: usize,
     },
-    /// The number of elements is not that of the shape.
+    /// The number of elements does not fit the shape.
     #[error("the shape has {expected} elements, but {actual} are given")]
     ElementCount {
-        /// Product of the extents.
+        /// The product of the extents.
         expected: usize,
-        /// Elements given.
+        /// The number of elements given.
         actual: usize,
     },
-    /// The product of the extents, or the size in bytes, does not fit in memory's address range.
+    /// The product of the extents, or the size in bytes, exceeds the address range.
     #[error("the tensor is too large")]
     TooLarge,
-    /// The element type has elements of another representation.
+    /// The element type cannot be represented in this way.
     #[error("{0} elements cannot be made this way")]
     WrongKind(DType),
 }
 
 /// A Rust type that is the representation of an element type.
 pub trait Element: Copy + PartialEq + Send + Sync + 'static {
-    /// The element type that it represents.
+    /// The represented element type.
     const DTYPE: DType;
-    /// Reads one element; `bytes` has exactly its size.
+    /// Reads an element; `bytes` has exactly its size.
     ///
     /// Cost: one loop.
     fn read(bytes: &[u8]) -> Self;
-    /// Appends one element.
+    /// Appends the bytes of the element.
     fn write(self, out: &mut Vec<u8>);
 }
 
@@ -109,7 +109,7 @@ impl Element for bool {
     }
 }
 
-/// The number of elements of a shape; `None` if it overflows.
+/// Returns the number of elements of a shape; `None` if it overflows.
 pub fn element_count(shape: &[usize]) -> Option<usize> {
     if shape.contains(&0) {
         return Some(0);
@@ -117,7 +117,7 @@ pub fn element_count(shape: &[usize]) -> Option<usize> {
     shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d))
 }
 
-/// Checks that a tensor of a shape has this many elements.
+/// Checks that a tensor of this shape has `actual` elements.
 fn check_count(shape: &[usize], actual: usize) -> Result<(), LiteralError> {
     match element_count(shape).ok_or(LiteralError::TooLarge)? {
         expected if expected == actual => Ok(()),
@@ -126,20 +126,21 @@ fn check_count(shape: &[usize], actual: usize) -> Result<(), LiteralError> {
 }
 
 impl Literal {
-    /// A rank-0 tensor.
+    /// Returns a rank-0 tensor.
     pub fn scalar<T: Element>(value: T) -> Literal {
         Literal::splat(&[], value)
     }
 
-    /// A tensor whose elements are all `value`. Takes the memory of one element.
+    /// Returns a tensor whose elements are all `value`. Takes the memory of one element.
     pub fn splat<T: Element>(shape: &[usize], value: T) -> Literal {
         let mut bytes = Vec::with_capacity(16);
         value.write(&mut bytes);
         Literal::splat_bytes(T::DTYPE, shape, &bytes)
     }
 
-    /// A tensor of any element type but `string` whose elements all have the bits `element`
-    /// (little-endian; at most 16 bytes are read; a 4-bit element is the low half of a byte).
+    /// Returns a tensor of any element type except `string` whose elements all have the bits
+    /// `element` (little-endian; at most 16 bytes are read; a 4-bit element is the low half of a
+    /// byte).
     ///
     /// Cost: one loop.
     pub fn splat_bytes(dtype: DType, shape: &[usize], element: &[u8]) -> Literal {
@@ -158,10 +159,10 @@ impl Literal {
         Literal { dtype, shape: shape.into(), data: Data::Splat(bits) }
     }
 
-    /// A tensor of the given elements, row-major.
+    /// Returns a tensor of the given elements, row-major.
     ///
     /// # Errors
-    /// If their number is not that of the shape.
+    /// If the number of elements does not fit the shape.
     pub fn from_elements<T: Element>(shape: &[usize], elements: &[T]) -> Result<Literal, LiteralError> {
         check_count(shape, elements.len())?;
         let mut bytes = Vec::with_capacity(std::mem::size_of_val(elements));
@@ -171,12 +172,13 @@ impl Literal {
         Literal::from_bytes(T::DTYPE, shape, Bytes::from(bytes))
     }
 
-    /// A tensor of little-endian, row-major bytes, which are shared, not copied.
+    /// Returns a tensor of little-endian, row-major bytes. They are shared, not copied, unless they
+    /// are stored in another form (splats, 4-bit elements, and `bool` bytes other than 0 and 1).
     ///
     /// Cost: one loop.
     ///
     /// # Errors
-    /// If the number of bytes is not that of the shape, or `dtype` is `string`.
+    /// If the number of bytes does not fit the shape, or `dtype` is `string`.
     pub fn from_bytes(dtype: DType, shape: &[usize], bytes: Bytes) -> Result<Literal, LiteralError> {
         if dtype == DType::String {
             return Err(LiteralError::WrongKind(dtype));
@@ -198,7 +200,7 @@ impl Literal {
             bytes
         };
         let size = dtype.bits() / 8;
-        // All elements are equal just if the bytes equal themselves shifted by one element.
+        // All elements are equal if and only if the bytes equal themselves shifted by one element.
         if bytes[size..] == bytes[..bytes.len() - size] {
             return Ok(Literal::splat_bytes(dtype, shape, &bytes[..size]));
         }
@@ -221,40 +223,40 @@ impl Literal {
         Literal { dtype, shape: shape.into(), data: Data::Dense(Bytes::from(bytes)) }
     }
 
-    /// A tensor of strings.
+    /// Returns a tensor of strings.
     ///
     /// Cost: one loop.
     ///
     /// # Errors
-    /// If their number is not that of the shape.
+    /// If the number of strings does not fit the shape.
     pub fn from_strings(shape: &[usize], strings: Vec<Arc<str>>) -> Result<Literal, LiteralError> {
         check_count(shape, strings.len())?;
         Ok(Literal { dtype: DType::String, shape: shape.into(), data: Data::Strings(strings.into()) })
     }
 
-    /// The element type.
+    /// Returns the element type.
     #[inline]
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The extents, outermost first.
+    /// Returns the extents, outermost first.
     #[inline]
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// The number of extents.
+    /// Returns the number of extents.
     pub fn rank(&self) -> usize {
         self.shape.len()
     }
 
-    /// The number of elements, saturating for splats beyond the address range.
+    /// Returns the number of elements, saturating for splats beyond the address range.
     pub fn element_count(&self) -> usize {
         element_count(&self.shape).unwrap_or(usize::MAX)
     }
 
-    /// Bytes of the payload as it is stored: one element for a splat.
+    /// Returns the number of bytes of the payload as stored: one element for a splat.
     pub fn stored_bytes(&self) -> usize {
         match &self.data {
             Data::Splat(_) => self.dtype.bits().div_ceil(8),
@@ -263,13 +265,13 @@ impl Literal {
         }
     }
 
-    /// Bytes of the payload written out in full; `None` if that overflows, or for strings.
+    /// Returns the number of bytes of the payload in full; `None` if it overflows, or for strings.
     pub fn expanded_bytes(&self) -> Option<usize> {
         self.dtype.byte_len(element_count(&self.shape)?)
     }
 
-    /// The element that all elements are, as little-endian bytes; `None` if the tensor is not
-    /// stored as a splat.
+    /// Returns the element of a splat as little-endian bytes; `None` if the tensor is not stored as
+    /// a splat.
     pub fn as_splat(&self) -> Option<&[u8]> {
         match &self.data {
             Data::Splat(b) => Some(&b[..self.dtype.bits().div_ceil(8)]),
@@ -277,7 +279,7 @@ impl Literal {
         }
     }
 
-    /// The payload as stored, if it is not a splat and not strings.
+    /// Returns the payload as stored, if it is not a splat and not strings.
     pub fn as_dense(&self) -> Option<&Bytes> {
         match &self.data {
             Data::Dense(b) => Some(b),
@@ -285,7 +287,7 @@ impl Literal {
         }
     }
 
-    /// The strings, if the element type is `string`.
+    /// Returns the strings, if the element type is `string`.
     pub fn as_strings(&self) -> Option<&[Arc<str>]> {
         match &self.data {
             Data::Strings(s) => Some(s),
@@ -293,8 +295,8 @@ impl Literal {
         }
     }
 
-    /// The payload in full, a splat written out: the size of the tensor, so ask
-    /// [`Literal::expanded_bytes`] first where the shape is not trusted. Empty for strings.
+    /// Returns the payload in full, with splats expanded to the size of the tensor. Callers should
+    /// check [`Literal::expanded_bytes`] first if the shape is not trusted. Empty for strings.
     pub fn to_bytes(&self) -> Bytes {
         match &self.data {
             Data::Dense(b) => b.clone(),
@@ -313,7 +315,7 @@ impl Literal {
         }
     }
 
-    /// The elements in full; `None` if `T` is not the element type's representation.
+    /// Returns all elements; `None` if `T` does not represent the element type.
     pub fn elements<T: Element>(&self) -> Option<Cow<'_, [T]>> {
         if T::DTYPE != self.dtype {
             return None;
@@ -326,8 +328,8 @@ impl Literal {
         }))
     }
 
-    /// The value of a tensor of one element; `None` for another number of elements or another
-    /// element type.
+    /// Returns the value of a tensor of one element; `None` if it has another number of elements or
+    /// another element type.
     pub fn as_scalar<T: Element>(&self) -> Option<T> {
         match &self.data {
             Data::Splat(bits) if T::DTYPE == self.dtype && self.element_count() == 1 => {
@@ -337,8 +339,9 @@ impl Literal {
         }
     }
 
-    /// The elements of an integer tensor of any width (or of a `bool` one), as `i64`; `None` for
-    /// other element types and for `uint64` values past `i64::MAX`. Takes memory for every element.
+    /// Returns the elements of an integer tensor of any width (or of a `bool` tensor) as `i64`;
+    /// `None` for other element types and for `uint64` values above `i64::MAX`. Takes memory for
+    /// every element.
     pub fn to_i64s(&self) -> Option<Vec<i64>> {
         match self.dtype {
             DType::UInt64 => self.elements::<u64>()?.iter().map(|&e| e.try_into().ok()).collect(),
@@ -346,8 +349,8 @@ impl Literal {
         }
     }
 
-    /// The elements of an integer tensor of any width (or of a `bool` one), as `i128`; `None` for
-    /// other element types. Takes memory for every element.
+    /// Returns the elements of an integer tensor of any width (or of a `bool` tensor) as `i128`;
+    /// `None` for other element types. Takes memory for every element.
     pub fn to_i128s(&self) -> Option<Vec<i128>> {
         match self.dtype {
             DType::UInt64 => self.widen::<u64, _>(),
@@ -359,7 +362,7 @@ impl Literal {
         Some(self.elements::<T>()?.iter().map(|&e| e.into()).collect())
     }
 
-    /// The elements of integers that an `i64` holds.
+    /// Returns the elements of a tensor of `bool` or of integers that fit in an `i64`.
     fn widened<W: From<bool> + From<i8> + From<i16> + From<i32> + From<i64> + From<u8> + From<u16> + From<u32>>(
         &self,
     ) -> Option<Vec<W>> {
@@ -376,11 +379,11 @@ impl Literal {
         }
     }
 
-    /// A tensor of integers or `bool` of the given elements, row-major, of each of which it has the
-    /// lowest bits: those of [`Literal::to_i64s`].
+    /// Returns a tensor of integers or `bool` with the given elements, row-major, truncated to the
+    /// lowest bits of each. Inverse of [`Literal::to_i64s`].
     ///
     /// # Errors
-    /// If their number is not that of the shape, or the element type is another.
+    /// If the number of elements does not fit the shape, or the element type is another.
     pub fn from_i64s(dtype: DType, shape: &[usize], elements: &[i64]) -> Result<Literal, LiteralError> {
         if !dtype.is_integer() && dtype != DType::Bool {
             return Err(LiteralError::WrongKind(dtype));
@@ -391,7 +394,7 @@ impl Literal {
         Literal::from_bytes(dtype, shape, Bytes::from(bytes))
     }
 
-    /// The same elements under another shape.
+    /// Returns a tensor with the same elements and another shape.
     ///
     /// # Errors
     /// If the number of elements differs.

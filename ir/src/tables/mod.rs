@@ -1,5 +1,5 @@
-//! The tables that the functions of a module share: names, types, extents, literals and
-//! attributes, each value once.
+//! The tables that the functions of a module share: names, types, dimensions, literals and
+//! attributes, each value stored once.
 
 pub(crate) mod intern;
 pub(crate) mod names;

@@ -10,19 +10,19 @@ use crate::core::entity::{EntityId, NameId};
 use crate::tables::parallel::layers::{Layer, Layers};
 use crate::work;
 
-/// The strings of a module, each stored once. Two names are equal just if their ids are.
+/// The strings of a module, each stored once. Two names are equal if and only if their ids are.
 #[derive(Clone, Default)]
 pub struct Names {
     pub(crate) layers: Layers<Strings>,
 }
 
-/// Strings one behind the other, found by content.
+/// Strings stored one after the other, found by content.
 #[derive(Clone, Default)]
 pub(crate) struct Strings {
     text: String,
-    /// Where each string ends in `text`; it starts where the one before it ends.
+    /// The end of each string in `text`; a string starts at the end of the one before it.
     ends: Vec<u32>,
-    /// By the hash of the string. What the table keeps of a hash beside an id is enough that a
+    /// Ids by the hash of the string. The part of the hash that the table stores is enough that a
     /// probe seldom reads the text of another string.
     table: HashTable<NameId>,
 }
@@ -39,14 +39,15 @@ impl Strings {
         self.text.capacity() + self.ends.capacity() * size_of::<u32>() + self.table.capacity() * size_of::<NameId>()
     }
 
-    /// `start` is the index of the first string of the layer.
+    /// Returns the id of a string of the layer. `start` is the index of the first string of the
+    /// layer.
     #[inline]
     fn find(&self, start: usize, hash: u64, s: &str) -> Option<NameId> {
         let (text, ends) = (&self.text, &self.ends);
         self.table.find(hash, |id| slice(text, ends, id.index() - start) == s).copied()
     }
 
-    /// The id of a string, which is appended if the layer does not have it.
+    /// Returns the id of a string, which is appended if the layer does not have it.
     #[inline]
     fn intern(&mut self, start: usize, h: u64, s: &str) -> NameId {
         let Strings { text, ends, table } = self;
@@ -69,7 +70,7 @@ impl Strings {
 }
 
 impl Names {
-    /// The id of a string.
+    /// Returns the id of a string.
     ///
     /// Cost: linear in the text.
     #[inline]
@@ -84,7 +85,7 @@ impl Names {
         self.layers.own.intern(self.layers.start, h, s)
     }
 
-    /// The id of a string, if it was interned before.
+    /// Returns the id of a string, if it was interned before.
     ///
     /// Cost: linear in the text.
     pub fn find(&self, s: &str) -> Option<NameId> {
@@ -94,7 +95,7 @@ impl Names {
         frozen.or_else(|| self.layers.own.find(self.layers.start, h, s))
     }
 
-    /// The string.
+    /// Returns the string with an id.
     #[inline]
     pub fn get(&self, id: NameId) -> &str {
         work::tick();
@@ -114,7 +115,7 @@ impl Names {
         }
     }
 
-    /// Makes room for so many strings.
+    /// Makes room for `strings` more strings.
     pub(crate) fn reserve(&mut self, strings: usize) {
         let start = self.layers.start;
         self.layers.own.ends.reserve(strings);
@@ -122,7 +123,7 @@ impl Names {
         self.layers.own.table.reserve(strings, |id| hash(slice(text, ends, id.index() - start)));
     }
 
-    /// Gives up room that appending did not need, but for a little.
+    /// Frees most of the room that appending did not use.
     pub(crate) fn shrink(&mut self) {
         let Strings { text, ends, .. } = &mut self.layers.own;
         if text.len() + text.len() / 8 < text.capacity() {
@@ -133,22 +134,22 @@ impl Names {
         }
     }
 
-    /// The number of strings.
+    /// Returns the number of strings.
     pub fn len(&self) -> usize {
         self.layers.start + self.layers.own.ends.len()
     }
 
-    /// Bytes held, frozen ones included.
+    /// Returns the number of bytes held, frozen layers included.
     pub(crate) fn capacity_bytes(&self) -> usize {
         self.layers.own.capacity_bytes() + self.layers.frozen.as_ref().map_or(0, |frozen| frozen.capacity_bytes())
     }
 
-    /// Returns true if there is none.
+    /// Returns true if there are no strings.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Ids and strings of the layer over what is frozen.
+    /// Returns ids and strings of the layer above the frozen one.
     pub(crate) fn own(&self) -> impl Iterator<Item = (NameId, &str)> {
         let Strings { text, ends, .. } = &self.layers.own;
         (0..ends.len()).map(move |i| (NameId::from_index(self.layers.start + i), slice(text, ends, i)))

@@ -1,4 +1,4 @@
-//! Memory for what a run of a pass needs and nothing needs after it.
+//! Scratch memory for one run of a pass.
 
 use std::fmt;
 use std::ops::Deref;
@@ -8,14 +8,13 @@ use bumpalo::Bump;
 
 pub use bumpalo::collections::Vec as ScratchVec;
 
-/// The bytes of a new arena: enough for the tables of a function of some hundred bindings.
+/// The size of a new arena in bytes: enough for the tables of a function of some hundred bindings.
 const ROOM: usize = 16 << 10;
 
-/// The number of arenas that wait for their next use.
+/// The largest number of arenas kept for later use.
 const MOST: usize = 4;
 
-/// The arenas of a worker that nothing uses at the moment. A copy is for another worker and has
-/// none.
+/// The arenas of a worker that are not in use. A copy is for another worker and starts empty.
 #[derive(Default, Debug)]
 pub(crate) struct ScratchStock(Arc<Mutex<Vec<Bump>>>);
 
@@ -26,10 +25,10 @@ impl Clone for ScratchStock {
 }
 
 impl ScratchStock {
-    /// Takes an arena that has room for so many bytes.
+    /// Takes an arena with room for `bytes` bytes.
     pub(crate) fn take(&self, bytes: usize) -> Scratch {
         let mut stock = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let waiting = if bytes <= ROOM { stock.pop() } else { None };
+        let waiting = stock.iter().rposition(|bump| bump.chunk_capacity() >= bytes).map(|at| stock.swap_remove(at));
         drop(stock);
         Scratch { bump: waiting.unwrap_or_else(|| Bump::with_capacity(bytes.max(ROOM))), stock: self.0.clone() }
     }
@@ -37,8 +36,8 @@ impl ScratchStock {
 
 /// A scratch arena, lent until this is dropped: see [`Context::scratch`](crate::Context::scratch).
 ///
-/// It stands for the [`Bump`] in it. The borrow checker holds that nothing in the arena is used
-/// after this is dropped. What `Bump::alloc` returns is not dropped, so a `String` there
+/// It dereferences to its [`Bump`]. The borrow checker ensures that nothing in the arena is used
+/// after this is dropped. Values that `Bump::alloc` allocated are not dropped, so a `String` there
 /// would not free its memory; a [`ScratchVec`] drops its elements.
 pub struct Scratch {
     bump: Bump,
@@ -55,8 +54,8 @@ impl Deref for Scratch {
 }
 
 impl Drop for Scratch {
-    /// Empties the arena and puts it back, unless it has grown: the memory of a large function is
-    /// freed, and small ones do not grow it.
+    /// Empties the arena and keeps it for later use, unless it has grown: the memory of a large
+    /// function is freed, and small functions do not make it grow.
     fn drop(&mut self) {
         self.bump.reset();
         if self.bump.chunk_capacity() < ROOM + ROOM / 2 {

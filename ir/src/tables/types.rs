@@ -1,4 +1,4 @@
-//! Types, interned: two types are the same just if their ids are.
+//! Interned types: two types are the same if and only if their ids are.
 
 use std::hash::{Hash, Hasher};
 
@@ -21,14 +21,14 @@ pub use symbols::{SeenParts, SubstitutedParts};
 pub enum Type {
     /// A tensor.
     Tensor(TensorType),
-    /// A tuple; the empty one is written `()`.
+    /// A tuple; the empty tuple is written `()`.
     Tuple(Box<[TypeId]>),
     /// A function.
     Function(FunctionType),
-    /// Accepts every value; comes back to another type only through `match_cast`.
+    /// A type that accepts every value. Only `match_cast` turns it into another type.
     Any,
-    /// The type of an expression with an error in it: it agrees with everything, so that one
-    /// mistake is reported once.
+    /// The type of an expression with an error in it. It agrees with every type, so that a mistake
+    /// is reported only once.
     Error,
 }
 
@@ -46,8 +46,8 @@ impl Hash for Type {
     }
 }
 
-/// A function type whose parts are borrowed. It hashes as the type does, so that one that is there
-/// already is found without being made.
+/// A function type whose parts are borrowed. It hashes as the type does, so that an interned type
+/// is found without making a new one.
 struct Signature<'a> {
     params: &'a [TypeId],
     ret: TypeId,
@@ -72,7 +72,8 @@ impl Signature<'_> {
 }
 
 impl Type {
-    /// Returns the fields of a tuple type, or the parameters and the result of a function type.
+    /// Returns the fields of a tuple type, or the parameters and the result of a function type;
+    /// empty for other types.
     ///
     /// Cost: one entry.
     pub fn parts(&self) -> impl DoubleEndedIterator<Item = &TypeId> + Clone {
@@ -93,7 +94,7 @@ impl Type {
         tensor.into_iter().flat_map(TensorType::dims)
     }
 
-    /// Returns the type with other dimensions and other parts.
+    /// Returns the type with its dimensions and parts replaced by the results of `dim` and `part`.
     pub(crate) fn with_parts(&self, dim: impl Fn(DimId) -> DimId, part: impl Fn(TypeId) -> TypeId) -> Type {
         match self {
             Type::Any => Type::Any,
@@ -113,56 +114,57 @@ impl Type {
     }
 }
 
-/// Element type and, where known, extents and elements.
+/// An element type and, if known, extents and elements.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TensorType {
-    /// Element type.
+    /// The element type.
     pub dtype: DType,
-    /// Extents, outermost first; `None` where not even their number is known.
+    /// The extents, outermost first; `None` if the rank is unknown.
     pub shape: Option<SmallVec<[DimId; 4]>>,
-    /// The elements in row-major order, where one of them is known: see [`Types::with_elements`],
+    /// The elements in row-major order, if any of them is known: see [`Types::with_elements`],
     /// which makes such types.
     pub elements: Option<Box<[DimId]>>,
 }
 
 impl TensorType {
-    /// Of these extents, or of unknown rank, and with unknown elements.
+    /// Returns a tensor type with these extents, or of unknown rank, and with unknown elements.
     ///
     /// Cost: one entry.
     pub fn new(dtype: DType, shape: Option<SmallVec<[DimId; 4]>>) -> TensorType {
         TensorType { dtype, shape, elements: None }
     }
 
-    /// All dimensions in it: those that are its extents, then those that are its elements.
+    /// Returns all dimensions of the type: its extents, then its elements.
     pub fn dims(&self) -> impl DoubleEndedIterator<Item = &DimId> {
         self.shape.iter().flatten().chain(self.elements.iter().flatten())
     }
 
-    /// The extents of two types in pairs, then their elements, where both say them.
+    /// Returns the extents of two types in pairs, then their elements in pairs, if both types have
+    /// them.
     pub fn dims_beside<'a>(&'a self, other: &'a TensorType) -> impl Iterator<Item = (&'a DimId, &'a DimId)> {
         let extents = self.shape.iter().flatten().zip(other.shape.iter().flatten());
         extents.chain(self.elements.iter().flatten().zip(other.elements.iter().flatten()))
     }
 }
 
-/// Parameter types and result. The symbolic dimensions that it binds are numbered by first
-/// appearance, so that types that differ in the names of their symbols are one type.
+/// Parameter types and a result type. The symbolic dimensions that the type binds are numbered by
+/// first appearance, so types that differ only in the names of their symbols are equal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct FunctionType {
-    /// Types of the parameters.
+    /// The types of the parameters.
     pub params: Box<[TypeId]>,
-    /// Type of the result.
+    /// The type of the result.
     pub ret: TypeId,
-    /// How many symbolic dimensions it binds.
+    /// The number of symbolic dimensions that the type binds.
     pub symbols: u32,
 }
 
-/// What is noted beside a type.
+/// The note of an interned type.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct Note {
-    /// The symbols that occur in it.
+    /// The symbols that occur in the type.
     symbols: Symbols,
-    /// True if it says elements of a tensor, in the fields of tuples too.
+    /// True if the type, or a field of a tuple type, includes elements of a tensor.
     elements: bool,
 }
 
@@ -187,7 +189,7 @@ impl Default for Types {
 }
 
 impl Types {
-    /// The type behind an id.
+    /// Returns the type with an id.
     ///
     /// Cost: one entry.
     #[inline]
@@ -195,7 +197,7 @@ impl Types {
         &self.types[id]
     }
 
-    /// `Any`.
+    /// Returns the type `Any`.
     ///
     /// Cost: one entry.
     #[inline]
@@ -203,7 +205,7 @@ impl Types {
         self.any
     }
 
-    /// The type that silences further errors.
+    /// Returns the error type, which prevents further errors.
     ///
     /// Cost: one entry.
     #[inline]
@@ -211,7 +213,7 @@ impl Types {
         self.error
     }
 
-    /// `()`.
+    /// Returns the type `()`.
     ///
     /// Cost: one entry.
     #[inline]
@@ -233,14 +235,14 @@ impl Types {
         })
     }
 
-    /// A tensor type.
+    /// Returns a tensor type.
     ///
     /// Cost: one loop.
     pub fn tensor(&mut self, dtype: DType, shape: &[DimId]) -> TypeId {
         self.intern(Type::Tensor(TensorType::new(dtype, Some(shape.into()))))
     }
 
-    /// A tensor type of constant extents.
+    /// Returns a tensor type of constant extents.
     ///
     /// Cost: one loop.
     pub fn static_tensor(&mut self, dtype: DType, shape: &[usize]) -> TypeId {
@@ -254,28 +256,28 @@ impl Types {
         self.tensor(dtype, &dims)
     }
 
-    /// A tensor type of unknown rank.
+    /// Returns a tensor type of unknown rank.
     ///
     /// Cost: one entry.
     pub fn unranked(&mut self, dtype: DType) -> TypeId {
         self.intern(Type::Tensor(TensorType::new(dtype, None)))
     }
 
-    /// A rank-0 tensor type.
+    /// Returns a rank-0 tensor type.
     ///
     /// Cost: one entry.
     pub fn scalar(&mut self, dtype: DType) -> TypeId {
         self.tensor(dtype, &[])
     }
 
-    /// A tuple type.
+    /// Returns a tuple type.
     pub fn tuple(&mut self, fields: &[TypeId]) -> TypeId {
         self.intern(Type::Tuple(fields.into()))
     }
 
-    /// A function type that binds the symbols of `binds` that occur in its parameters. Those that
-    /// occur in the result only, which nobody outside can name, become `?` there. Any other symbol
-    /// stays free.
+    /// Returns a function type that binds the symbols of `binds` that occur in its parameters.
+    /// Symbols of `binds` that occur only in the result become `?`, since no caller can determine
+    /// them. All other symbols stay free.
     pub fn function(&mut self, params: &[TypeId], ret: TypeId, binds: &[SymbolId]) -> TypeId {
         let free = params.iter().chain([&ret]).any(|t| self.types.note(*t).symbols.free);
         if binds.is_empty() || !free {
@@ -309,8 +311,9 @@ impl Types {
         self.intern(Type::Function(FunctionType { params: params.into(), ret, symbols: numbers.len() as u32 }))
     }
 
-    /// Parameter types and result of a function type with the symbols that it binds replaced by the
-    /// dimensions in `dims`, in their numbering; `None` if it is not a function type.
+    /// Returns the parameter types and the result type of a function type, with the symbols that it
+    /// binds replaced by the dimensions in `dims`, in their numbering; `None` if it is not a
+    /// function type.
     pub fn instantiate(&mut self, function: TypeId, dims: &[DimId]) -> Option<(SmallVec<[TypeId; 4]>, TypeId)> {
         let Type::Function(f) = self.get(function).clone() else { return None };
         if f.symbols == 0 {
@@ -332,7 +335,7 @@ impl Types {
         self.types.note(id).symbols.any
     }
 
-    /// Element type and extents, if it is a tensor type.
+    /// Returns the tensor type, if it is one.
     ///
     /// Cost: one entry.
     pub fn as_tensor(&self, id: TypeId) -> Option<&TensorType> {
@@ -342,7 +345,7 @@ impl Types {
         }
     }
 
-    /// The fields, if it is a tuple type.
+    /// Returns the fields, if it is a tuple type.
     ///
     /// Cost: one entry.
     pub fn as_tuple(&self, id: TypeId) -> Option<&[TypeId]> {
@@ -352,7 +355,7 @@ impl Types {
         }
     }
 
-    /// The function type, if it is one.
+    /// Returns the function type, if it is one.
     ///
     /// Cost: one entry.
     pub fn as_function(&self, id: TypeId) -> Option<&FunctionType> {
@@ -362,14 +365,14 @@ impl Types {
         }
     }
 
-    /// The constant extents, if it is a tensor type with only such.
+    /// Returns the extents, if it is a tensor type whose extents are all constants.
     pub fn static_shape(&self, id: TypeId) -> Option<SmallVec<[usize; 4]>> {
         let shape = self.as_tensor(id)?.shape.as_ref()?;
         shape.iter().map(|&d| self.dims.as_constant(d).and_then(|c| usize::try_from(c).ok())).collect()
     }
 
     /// Returns true if all extents of a tensor, or of all fields of a tuple of tensors, are known:
-    /// constants, symbols and what is computed from them.
+    /// constants, symbols or expressions over them.
     ///
     /// Cost: one entry.
     pub fn has_known_extents(&self, id: TypeId) -> bool {
@@ -380,8 +383,9 @@ impl Types {
         self.as_tuple(id).map_or_else(|| is_known(&id), |fields| fields.iter().all(is_known))
     }
 
-    /// The bytes that the elements of a tensor, or of all fields of a tuple of tensors, take
-    /// written out; `None` if the type does not say, `usize::MAX` if they overflow.
+    /// Returns the number of bytes that the elements of a tensor, or of all fields of a tuple of
+    /// tensors, take in full; `None` if the type does not determine it, `usize::MAX` if it
+    /// overflows.
     pub fn static_bytes(&self, id: TypeId) -> Option<usize> {
         let tensor = |id| -> Option<usize> {
             let dtype = self.as_tensor(id)?.dtype;
@@ -394,9 +398,9 @@ impl Types {
         }
     }
 
-    /// Returns true if every value of `specific` is one of `general`: equal, or `general` knows
-    /// less about it. The error type agrees with everything. Functions agree in their results and,
-    /// the other way, in their parameters.
+    /// Returns true if every value of `specific` is a value of `general`: the types are equal, or
+    /// `general` is less specific. The error type agrees with every type. Function types are
+    /// covariant in their results and contravariant in their parameters.
     pub fn accepts(&self, general: TypeId, specific: TypeId) -> bool {
         let mut seen = rustc_hash::FxHashSet::default();
         let mut stack: SmallVec<[(TypeId, TypeId); 4]> = smallvec![(general, specific)];
@@ -433,9 +437,9 @@ impl Types {
         true
     }
 
-    /// The most specific type that accepts both, if there is one: what two branches have in common.
-    /// Extents that differ become `?`, and so do elements; ranks that differ make the rank unknown;
-    /// different element types or kinds have nothing in common.
+    /// Returns the most specific type that accepts both types, if there is one: the common type of
+    /// two branches. Extents that differ become `?`, and so do elements; ranks that differ make the
+    /// rank unknown; different element types or kinds have no common type.
     pub fn join(&mut self, a: TypeId, b: TypeId) -> Option<TypeId> {
         let mut memo: rustc_hash::FxHashMap<(TypeId, TypeId), TypeId> = Default::default();
         let mut stack = vec![(a, b)];
@@ -484,7 +488,7 @@ impl Types {
                         let fields: Vec<TypeId> = s.iter().zip(&t).map(|(&p, &q)| memo[&(p, q)]).collect();
                         self.tuple(&fields)
                     }
-                    // Functions are contravariant in their parameters: one side has to accept the
+                    // Functions are contravariant in their parameters: one side must accept the
                     // other.
                     _ if self.accepts(x, y) => x,
                     _ if self.accepts(y, x) => y,
@@ -497,19 +501,19 @@ impl Types {
         memo.get(&(a, b)).copied()
     }
 
-    /// Equality and the types that accept everything.
+    /// Returns true if the types are equal, `general` is `Any` or `specific` is the error type.
     fn accepts_shallow(&self, general: TypeId, specific: TypeId) -> bool {
         general == specific || general == self.any || specific == self.error
     }
 
-    /// The number of types.
+    /// Returns the number of types.
     ///
     /// Cost: one entry.
     pub fn len(&self) -> usize {
         self.types.len()
     }
 
-    /// Takes the layers over what is frozen.
+    /// Takes the layers above the frozen ones.
     pub(crate) fn take_own(&mut self) -> Types {
         Types { dims: self.dims.take_own(), types: self.types.take_own(), ..*self }
     }
@@ -518,14 +522,15 @@ impl Types {
         self.types.capacity_bytes() + self.dims.capacity_bytes()
     }
 
-    /// Never: `Any` is always there.
+    /// Returns false: `Any` is always there.
     ///
     /// Cost: one entry.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// Ids and types in the order in which they were made: the parts of a type come before it.
+    /// Returns ids and types in the order in which they were made. The parts of a type come before
+    /// it.
     ///
     /// Cost: one loop.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (TypeId, &Type)> + ExactSizeIterator {

@@ -1,4 +1,4 @@
-//! Numbers and attribute values as Rust has them, of no module.
+//! Numbers and attribute values as Rust values, independent of any module.
 
 use half::{bf16, f16};
 
@@ -11,7 +11,7 @@ use crate::tables::attrs::Attr;
 use crate::tables::dtype::{DType, DTypeClass};
 use crate::tables::literal::Literal;
 
-/// A number or boolean, of no particular width.
+/// A number or boolean without a fixed width.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum Number {
     /// An integer.
@@ -63,8 +63,8 @@ impl Number {
         }
     }
 
-    /// The same number as an integer if it is a float, and as a float if it is an integer, where
-    /// there is one.
+    /// Returns the same number as a float if it is an integer, and as an integer if it is a float;
+    /// `None` if there is none.
     fn of_other_class(self) -> Option<Number> {
         match self {
             Number::Int(value) if value.unsigned_abs() <= 1 << 53 => Some(Number::Float(value as f64)),
@@ -75,8 +75,8 @@ impl Number {
         }
     }
 
-    /// The rank-0 tensor of an element type with this number in it; `None` if the type has no such
-    /// number.
+    /// Returns the rank-0 tensor of an element type with this value; `None` if the element type
+    /// cannot represent it. A float is rounded to the nearest number of the element type.
     pub fn scalar(self, dtype: DType) -> Option<Literal> {
         let splat = |bytes: &[u8]| Literal::splat_bytes(dtype, &[], bytes);
         let literal = match (self, dtype.class()) {
@@ -89,12 +89,12 @@ impl Number {
             (Number::Float(value), DTypeClass::Float) => splat(&nearest(value, dtype).1.to_le_bytes()),
             _ => return None,
         };
-        // An integer that does not fit was cut off.
+        // An integer that does not fit was truncated.
         (matches!(self, Number::Float(_)) || self.is_splat_of(&literal)).then_some(literal)
     }
 }
 
-/// Returns the number of a floating-point type that is nearest to another one, and its bits.
+/// Returns the number of a floating-point type that is nearest to `wanted`, and its bits.
 fn nearest(wanted: f64, dtype: DType) -> (f64, u64) {
     match dtype {
         DType::Float16 => (f16::from_f64(wanted).to_f64(), f16::from_f64(wanted).to_bits().into()),
@@ -105,8 +105,8 @@ fn nearest(wanted: f64, dtype: DType) -> (f64, u64) {
 }
 
 impl Literal {
-    /// Returns true if all elements are this number, whatever their type: `1.0` is also the integer 1. A
-    /// boolean is none but itself, and of zeros the sign counts.
+    /// Returns true if all elements are this number, whatever their type: the number `1.0` equals
+    /// the integer `1`. A boolean equals only itself, and the sign of a zero counts.
     ///
     /// ```
     /// use anfora_ir::Literal;
@@ -122,7 +122,7 @@ impl Literal {
 }
 
 impl Body {
-    /// Returns true if an expression is a constant all of whose elements are this number: see
+    /// Returns true if an expression is a constant whose elements are all this number: see
     /// [`Literal::is_splat`].
     ///
     /// Cost: one node.
@@ -138,7 +138,7 @@ pub enum AttrValue {
     Bool(bool),
     /// An integer.
     Int(i64),
-    /// A float64.
+    /// A float64 value.
     Float(f64),
     /// A string.
     Str(String),
@@ -150,7 +150,7 @@ pub enum AttrValue {
     Type(TypeId),
     /// A constant tensor.
     Literal(Literal),
-    /// A value that the module has.
+    /// A value that the module has interned.
     Interned(AttrId),
 }
 
@@ -172,7 +172,7 @@ impl<const N: usize> From<[i64; N]> for AttrValue {
 }
 
 impl AttrValue {
-    /// Returns true if the attribute of a name has this value, or has it by default.
+    /// Returns true if the named attribute has this value, given or by default.
     ///
     /// Cost: one entry.
     pub fn is_value_of(&self, attrs: &AttrReader<'_>, name: &str) -> bool {
@@ -208,7 +208,7 @@ impl AttrValue {
         }
     }
 
-    /// Returns true if attributes of a kind can have it.
+    /// Returns true if attributes of this kind can have the value.
     pub fn fits(&self, kind: AttrKind) -> bool {
         match self {
             AttrValue::Bool(_) => matches!(kind, AttrKind::Bool | AttrKind::Literal | AttrKind::Any),
@@ -223,7 +223,7 @@ impl AttrValue {
         }
     }
 
-    /// As an attribute of a module.
+    /// Returns the id of the value as an attribute of a module.
     ///
     /// Cost: one entry.
     pub fn intern(&self, cx: &mut Context) -> AttrId {

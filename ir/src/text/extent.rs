@@ -1,14 +1,14 @@
-//! How far things reach in the text, found again from where they start. Bodies store only starts.
+//! Finds the ends of constructs in the text from their starts. Bodies store only the starts.
 
 use std::ops::Range;
 
 use super::lexer::{Kind, Lexer, Token};
 
-/// Reads tokens with brackets counted.
+/// A reader of tokens that counts brackets.
 struct Scanner<'s> {
     lexer: Lexer<'s>,
     tok: Token,
-    /// Where the last token that was taken ends.
+    /// The end of the last token that was taken.
     end: usize,
 }
 
@@ -33,8 +33,8 @@ impl<'s> Scanner<'s> {
         found
     }
 
-    /// Takes at most `most` tokens, where a group in brackets counts as one. Stops before one of
-    /// these kinds outside of brackets, and before a bracket that closes more than was opened.
+    /// Takes at most `most` tokens; a group in brackets counts as one token. Stops before a token
+    /// of the kinds `stops` outside brackets, and before an unmatched closing bracket.
     fn take(&mut self, stops: &[Kind], most: usize) {
         let (mut depth, mut taken) = (0usize, 0);
         while taken < most {
@@ -51,19 +51,19 @@ impl<'s> Scanner<'s> {
         }
     }
 
-    /// Takes tokens, with groups whole, up to one of these kinds or a bracket that closes more than
-    /// was opened.
+    /// Takes tokens and whole groups, up to a token of the kinds `stops` or an unmatched closing
+    /// bracket.
     fn until(&mut self, stops: &[Kind]) {
         self.take(stops, usize::MAX);
     }
 
-    /// Takes a bracket and everything up to the one that closes it.
+    /// Takes a group: an opening bracket and everything up to the matching closing bracket.
     fn group(&mut self) {
         self.take(&[], 1);
     }
 
-    /// Takes an expression without the arguments and projections behind it; whether such may
-    /// follow.
+    /// Takes an expression without the arguments and projections after it. Returns true if these
+    /// may follow.
     fn primary(&mut self) -> bool {
         match self.tok.kind {
             Kind::Fn => {
@@ -118,7 +118,7 @@ impl<'s> Scanner<'s> {
         true
     }
 
-    /// Takes up to `most` arguments lists and projections.
+    /// Takes up to `most` argument lists and projections.
     fn postfixes(&mut self, most: usize) {
         for _ in 0..most {
             match self.tok.kind {
@@ -137,14 +137,14 @@ impl<'s> Scanner<'s> {
     }
 }
 
-/// The token at a place.
+/// Returns the range of the token at a place.
 pub(crate) fn token_extent(text: &str, start: usize) -> Range<usize> {
     let scanner = Scanner::new(text, start);
     scanner.tok.range()
 }
 
-/// The bytes of the expression (or the `let`, up to its `;`, or the item) that starts at a place,
-/// with all the arguments and projections behind it. Linear in the extent.
+/// Returns the bytes of the expression, the `let` (up to its `;`) or the item that starts at a
+/// place. An expression includes all arguments and projections after it. Linear in the extent.
 pub fn expr_extent(text: &str, start: usize) -> Range<usize> {
     let mut s = Scanner::new(text, start);
     let start = s.tok.start() as usize;
@@ -165,8 +165,8 @@ pub fn expr_extent(text: &str, start: usize) -> Range<usize> {
     s.range_from(start)
 }
 
-/// Like [`expr_extent`] with the first `postfixes` argument lists and projections behind the
-/// primary only.
+/// Like [`expr_extent`], but with only the first `postfixes` argument lists and projections after
+/// the primary expression.
 pub(crate) fn postfix_extent(text: &str, start: usize, postfixes: usize) -> Range<usize> {
     let mut s = Scanner::new(text, start);
     let start = s.tok.start() as usize;
@@ -176,9 +176,10 @@ pub(crate) fn postfix_extent(text: &str, start: usize, postfixes: usize) -> Rang
     s.range_from(start)
 }
 
-/// The bytes of operand `index` of the call or tuple that starts at a place: of the operator's
-/// call, of a tuple, or, with `postfixes` above 0, of that argument list behind a primary. `None`
-/// if there is no such operand.
+/// Returns the bytes of operand `index` of the call or tuple that starts at a place. If `postfixes`
+/// is 0, this is an operand of an operator's call or a field of a tuple; otherwise it is an
+/// argument in that argument list after a primary expression. Returns `None` if there is no such
+/// operand.
 pub(crate) fn operand_extent(text: &str, start: usize, postfixes: usize, index: usize) -> Option<Range<usize>> {
     let mut s = Scanner::new(text, start);
     if postfixes == 0 {
@@ -204,7 +205,7 @@ pub(crate) fn operand_extent(text: &str, start: usize, postfixes: usize, index: 
     (s.end > from).then_some(from..s.end)
 }
 
-/// The bytes of the annotation of the `let` that starts at a place.
+/// Returns the bytes of the annotation of the `let` that starts at a place.
 pub(crate) fn annotation_extent(text: &str, start: usize) -> Option<Range<usize>> {
     let mut s = Scanner::new(text, start);
     if !(s.eat(Kind::Let) && s.eat(Kind::Local) && s.eat(Kind::Colon)) {
@@ -215,7 +216,8 @@ pub(crate) fn annotation_extent(text: &str, start: usize) -> Option<Range<usize>
     (s.end > from).then_some(from..s.end)
 }
 
-/// The bytes of the stated result type of the `fn`, `def` or `declare` that starts at a place.
+/// Returns the bytes of the stated result type of the `fn`, `def` or `declare` that starts at a
+/// place.
 pub(crate) fn result_extent(text: &str, start: usize) -> Option<Range<usize>> {
     let mut s = Scanner::new(text, start);
     s.until(&[Kind::LParen, Kind::Semicolon]);
@@ -231,7 +233,7 @@ pub(crate) fn result_extent(text: &str, start: usize) -> Option<Range<usize>> {
     (s.end > from).then_some(from..s.end)
 }
 
-/// The bytes of the name of the `def` or `declare` that starts at a place.
+/// Returns the bytes of the name of the `def` or `declare` that starts at a place.
 pub(crate) fn item_name_extent(text: &str, start: usize) -> Range<usize> {
     let mut s = Scanner::new(text, start);
     s.until(&[Kind::Global, Kind::LParen]);

@@ -1,13 +1,13 @@
-//! Tokens of the text format, by bytes, without an allocation.
+//! The lexer: splits the text format into tokens, by bytes, without allocation.
 
 use crate::tables::dtype::DType;
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Kind {
     End,
-    /// Something that is no token: a stray character, a string or comment that is not closed.
+    /// No valid token: a stray character, or a string or comment that is not closed.
     Bad,
     /// `%NAME` or `%"…"`
     Local,
@@ -65,12 +65,12 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Returns true if it is a word, a keyword or not: what can be an attribute's key.
+    /// Returns true for a word or keyword, which can be the key of an attribute.
     pub(crate) fn is_word(self) -> bool {
         self == Kind::Word || self as u8 >= Kind::Any as u8
     }
 
-    /// As it is named in messages.
+    /// Returns the name of the kind in messages.
     pub(crate) fn describe(self) -> &'static str {
         match self {
             Kind::End => "the end of the text",
@@ -150,13 +150,13 @@ fn keyword(word: &[u8]) -> Kind {
     }
 }
 
-/// Returns true if a word is a keyword, an element type or a number (`inff`), and so names no
-/// operator and no dimension without quotes.
+/// Returns true if a word is a keyword, an element type or a number (`inff`). Such a word names an
+/// operator or a dimension only in quotes.
 pub(crate) fn is_reserved(word: &str) -> bool {
     keyword(word.as_bytes()) != Kind::Word || word.parse::<DType>().is_ok() || special_float(word).is_some()
 }
 
-/// Splits `inff16` and the like into whether it is a NaN and the suffix.
+/// Splits `inff16` and the like. Returns true for a NaN, and the suffix.
 pub(crate) fn special_float(word: &str) -> Option<(bool, &str)> {
     let (nan, suffix) = match (word.strip_prefix("inf"), word.strip_prefix("nan")) {
         (Some(s), _) => (false, s),
@@ -166,7 +166,7 @@ pub(crate) fn special_float(word: &str) -> Option<(bool, &str)> {
     (suffix.is_empty() || suffix_dtype(suffix).is_some_and(DType::is_float)).then_some((nan, suffix))
 }
 
-/// The suffixes of numbers. Of two of one type, the printer writes the first.
+/// The suffixes of numbers. If a type has two suffixes, the printer writes the first.
 const SUFFIXES: [(&str, DType); 13] = [
     ("f", DType::Float32),
     ("f32", DType::Float32),
@@ -183,24 +183,24 @@ const SUFFIXES: [(&str, DType); 13] = [
     ("u64", DType::UInt64),
 ];
 
-/// Returns the element type that a suffix stands for.
+/// Returns the element type of a suffix.
 pub(crate) fn suffix_dtype(suffix: &str) -> Option<DType> {
     SUFFIXES.iter().find(|&&(text, _)| text == suffix).map(|&(_, dtype)| dtype)
 }
 
-/// Returns the suffix of numbers of an element type; empty for int32, which is written without
-/// one, and for types that have none.
+/// Returns the suffix of numbers of an element type. It is empty for int32, which is written
+/// without a suffix, and for types that have none.
 pub(crate) fn dtype_suffix(dtype: DType) -> &'static str {
     SUFFIXES.iter().find(|&&(_, of)| of == dtype && of != DType::Int32).map_or("", |&(text, _)| text)
 }
 
-/// A token: what it is, and the bytes of the text that it takes.
+/// A token: its kind, and its bytes in the text.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
-    /// Where it starts and, in the upper half, where it ends. Of two parts, a token is handed over
-    /// in registers; as three it goes through memory, where it is read in larger pieces than it was
-    /// written in, which took a fifth of the time of parsing.
+    /// The start and, in the upper half, the end. A token with two fields is passed in registers.
+    /// With three fields it went through memory and was read in larger pieces than it was written
+    /// in, which took a fifth of the time of parsing.
     bounds: u64,
 }
 
@@ -259,19 +259,19 @@ const fn classes() -> [u8; 256] {
 
 static CLASS: [u8; 256] = classes();
 
-/// Returns true if text can stand behind `%` and `@` without quotes.
+/// Returns true if a name can follow `%` or `@` without quotes.
 pub(crate) fn is_plain_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| CLASS[b as usize] & NAME != 0)
 }
 
-/// Returns true if text can be an operator, a key or a dimension as far as its letters go: a word,
-/// or with `dotted`, several.
+/// Returns true if a name has the letters of a word, such as an operator, a key or a dimension. The
+/// word may be reserved.
 pub(crate) fn is_word(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|b| CLASS[b as usize] & WORD_START != 0) && bytes.all(|b| CLASS[b as usize] & WORD != 0)
 }
 
-/// Reads tokens one after the other.
+/// The lexer: reads the tokens of a text one after the other.
 #[derive(Copy, Clone)]
 pub(crate) struct Lexer<'s> {
     bytes: &'s [u8],
@@ -279,7 +279,7 @@ pub(crate) struct Lexer<'s> {
 }
 
 impl<'s> Lexer<'s> {
-    /// Reads from a byte offset on. The text is shorter than 4 GiB.
+    /// Returns a lexer that starts at a byte offset. The text must be shorter than 4 GiB.
     pub(crate) fn new(text: &'s str, pos: usize) -> Lexer<'s> {
         Lexer { bytes: text.as_bytes(), pos }
     }
@@ -294,14 +294,14 @@ impl<'s> Lexer<'s> {
         CLASS[self.at(i) as usize] & class != 0
     }
 
-    /// Where the bytes of a class end that stand from a place on.
+    /// Returns the end of the run of bytes of a class that starts at `from`.
     #[inline(always)]
     fn end_of(&self, from: usize, class: u8) -> usize {
         let rest = self.bytes.get(from..).unwrap_or_default();
         from + rest.iter().position(|&b| CLASS[b as usize] & class == 0).unwrap_or(rest.len())
     }
 
-    /// The text from here on.
+    /// Returns the text from the current position on.
     #[inline]
     pub(crate) fn rest(&self) -> &'s [u8] {
         &self.bytes[self.pos..]
@@ -313,13 +313,13 @@ impl<'s> Lexer<'s> {
         Token::new(kind, start as u32, end as u32)
     }
 
-    /// The next token; at the end of the text, [`Kind::End`] again and again.
+    /// Returns the next token. At the end of the text, returns [`Kind::End`] on every call.
     #[inline]
     pub(crate) fn next(&mut self) -> Token {
         let mut start = self.pos;
         let mut first = self.at(start);
         if CLASS[first as usize] & SPACE != 0 {
-            // Most often it is one.
+            // Usually there is one space.
             start += 1;
             first = self.at(start);
             if CLASS[first as usize] & SPACE != 0 {
@@ -403,7 +403,7 @@ impl<'s> Lexer<'s> {
         self.token(Kind::Number, start, end)
     }
 
-    /// What is left: `-`, `->`, strings, comments, `#`, the end, and what is no token.
+    /// Reads the remaining tokens: `-`, `->`, strings, comments, `#`, the end, and invalid tokens.
     #[cold]
     fn rare(&mut self, start: usize) -> Token {
         match self.at(start) {
@@ -427,7 +427,7 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// The token behind comments, of which there may be many.
+    /// Returns the token after one or more comments.
     fn after_comments(&mut self, start: usize) -> Token {
         let mut i = start;
         while self.at(i) == b'/' {
@@ -449,7 +449,7 @@ impl<'s> Lexer<'s> {
         self.next()
     }
 
-    /// Returns where the comment `/* … */` ends that starts at a place; `None` if it is not closed.
+    /// Returns the end of the comment `/* … */` that starts at `start`; `None` if it is not closed.
     fn end_of_comment(&self, start: usize) -> Option<usize> {
         let mut i = start;
         let mut depth = 0usize;
@@ -470,7 +470,7 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// A token whose text is in quotes. A string ends on its line.
+    /// Returns a token whose text is in quotes. A string ends on its line.
     fn quoted(&mut self, start: usize, quote: usize, kind: Kind) -> Token {
         let mut i = quote + 1;
         loop {
@@ -484,8 +484,8 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// The digits that follow immediately, as after the dot of a projection; empty if there are
-    /// none.
+    /// Returns the digits that follow immediately, as after the dot of a projection. The token is
+    /// empty if there are none.
     pub(crate) fn digits(&mut self) -> Token {
         let start = self.pos;
         let end = self.end_of(start, DIGIT);
@@ -493,7 +493,7 @@ impl<'s> Lexer<'s> {
     }
 }
 
-/// What is wrong with the text of a [`Kind::Bad`] token.
+/// Returns a message for a [`Kind::Bad`] token with this text, and possibly a help text.
 pub(crate) fn bad_token_message(text: &str) -> (String, Option<&'static str>) {
     match text.as_bytes() {
         [b'"', ..] | [b'%' | b'@', b'"', ..] => {
@@ -507,10 +507,10 @@ pub(crate) fn bad_token_message(text: &str) -> (String, Option<&'static str>) {
     }
 }
 
-/// The text that a string in quotes means.
+/// Returns the text that a string in quotes denotes.
 ///
 /// # Errors
-/// Where an escape is none of `\" \\ \n \t \u{…}`: its bytes within `quoted`.
+/// The bytes within `quoted` of an escape that is none of `\" \\ \n \t \u{…}`.
 pub(crate) fn unescape(quoted: &str) -> Result<std::borrow::Cow<'_, str>, std::ops::Range<usize>> {
     let inner = quoted.strip_prefix('"').and_then(|s| s.strip_suffix('"')).unwrap_or(quoted);
     if !inner.contains('\\') {
@@ -556,7 +556,7 @@ pub(crate) fn unescape(quoted: &str) -> Result<std::borrow::Cow<'_, str>, std::o
 mod tests {
     use super::*;
 
-    /// The words that begin something, and so name no operator and no dimension.
+    /// The keywords. They name no operator and no dimension without quotes.
     const KEYWORDS: &[(&str, Kind)] = &[
         ("Any", Kind::Any),
         ("attr", Kind::Attr),

@@ -1,15 +1,15 @@
 //! The parser of the text format.
 //!
-//! It is a machine with an explicit stack of frames ([`expressions`]), so that a program may nest
-//! as deep as memory allows. Types and dimensions have small machines of their own ([`types`],
-//! [`dims`]). Nodes are made as they are read, each with its type, as long as the types of its
-//! parts are known. In a function in which they are not (they are those of other functions, or
-//! there is a mistake), and where one is stated that has to be checked,
+//! The parser is a machine with an explicit stack of frames ([`expressions`]), so that a program
+//! may nest as deep as memory allows. Types and dimensions have small machines of their own
+//! ([`types`], [`dims`]). Each node gets its type when it is made, if the types of its parts are
+//! known. They are not known if they depend on other functions or if there is an error. In such a
+//! function, and in a function with a stated type that must be checked,
 //! [`infer_module`](crate::infer::module) finds all types afterwards.
 //!
-//! A syntax error is reported and the text skipped to the next `;`, `}` or item; a mistake in what
-//! is said (an unknown name, a number out of range) is reported and reading goes on with an
-//! expression of the error type, which silences what follows from it.
+//! After a syntax error, the parser skips to the next `;`, `}` or item. After another error (an
+//! unknown name, a number out of range), it continues with an expression of the error type, so that
+//! the error is reported once.
 
 mod attributes;
 mod dims;
@@ -50,23 +50,23 @@ use types::TypeFrame;
 
 pub use sketches::{Sketch, SketchAttr, SketchNode, SketchParts, SketchValue, parse_sketch};
 
-/// The most errors that are reported of one text.
+/// The most errors that are reported for one text.
 pub const MAX_ERRORS: usize = 20;
 
-/// Reads a module, with the types of all that is in it. The module keeps the source, by which
-/// diagnostics show places; [`Module::set_source`] lets it go.
+/// Reads a module and infers the types of all its expressions. The module keeps the source, in
+/// which diagnostics show places; [`Module::set_source`] removes it.
 ///
 /// # Errors
-/// With up to [`MAX_ERRORS`] errors, in the order of the text. Parsing goes on after an error where
+/// Up to [`MAX_ERRORS`] errors, in the order of the text. After an error, parsing continues where
 /// it can.
 pub fn parse_module(source: impl Into<Arc<Source>>, registry: Arc<OpRegistry>) -> Result<Module, Diagnostics> {
     read_module(source.into(), registry, None)
 }
 
-/// Reads what stands in the block of a function, as a module with that function, `@main`. `params`
-/// are parameters as in a signature (`%x: Tensor[(8,), float32], %y: int64`, or nothing); locals
-/// that nothing binds are further ones, each of type float32, in the order in which they are named
-/// first.
+/// Reads the contents of a function's block, and returns a module with that function, `@main`.
+/// `params` are parameters as in a signature (`%x: Tensor[(8,), float32], %y: int64`, or nothing).
+/// Locals that nothing binds become further parameters of type float32, in the order of their first
+/// uses.
 ///
 /// ```
 /// use anfora_ir::parse_fragment;
@@ -77,7 +77,7 @@ pub fn parse_module(source: impl Into<Arc<Source>>, registry: Arc<OpRegistry>) -
 /// ```
 ///
 /// # Errors
-/// Those of [`parse_module`]; their places are in the text of the whole module.
+/// The errors of [`parse_module`]. Their places are in the text of the whole module.
 pub fn parse_fragment(params: &str, text: &str, registry: Arc<OpRegistry>) -> Result<Module, Diagnostics> {
     let text = format!("def @main({params}\n) {{\n{text}\n}}\n");
     read_module(Arc::new(Source::new("fragment", text)), registry, Some(FxHashMap::default()))
@@ -118,7 +118,7 @@ fn read_module(
     Err(Diagnostics::in_source(diagnostics, Some(source)))
 }
 
-/// Reads a type. A symbolic dimension that no function type in it binds is a new one for each name.
+/// Reads a type. Each name in a dimension that no function type binds becomes a new symbol.
 ///
 /// # Errors
 /// If the text is not a type.
@@ -140,7 +140,7 @@ pub fn parse_attr(cx: &mut Context, text: &str) -> Result<AttrId, Diagnostics> {
     parser.finish(attr, "attribute")
 }
 
-/// A syntax error was reported; what is being read cannot be gone on with.
+/// Marks that a syntax error was reported and that the current construct cannot be read further.
 #[derive(Copy, Clone, Debug)]
 struct Reported;
 
@@ -183,22 +183,23 @@ enum Alias {
 struct Parser<'s, 'c> {
     text: &'s str,
     lexer: Lexer<'s>,
-    /// The token that is looked at.
+    /// The current token.
     tok: Token,
-    /// Where the token before it ended.
+    /// The end of the token before it.
     previous_end: u32,
     cx: &'c mut Context,
     diagnostics: Vec<Diagnostic>,
-    /// Set when there are too many errors: the text counts as ended.
+    /// True after too many errors: the text counts as ended.
     stopped: bool,
 
-    // The function that is being read.
+    // The current function.
     body: Body,
-    /// True if every node of it so far has its type. From the first on that has not, the types are
-    /// left to [`infer_module`].
+    /// True if every node of the function has its type so far. After the first node without one,
+    /// the types are left to [`infer_module`].
     typed: bool,
     scopes: Scopes,
-    /// Locals that nothing binds, if they are parameters of the function.
+    /// The parameters of the function that stand for locals that nothing binds, if such are
+    /// allowed.
     free_locals: Option<FxHashMap<NameId, ExprId>>,
 
     // The machine.
@@ -212,26 +213,26 @@ struct Parser<'s, 'c> {
     heads: Vec<Head>,
     /// Parameters of the signatures that are being read.
     params: Vec<VarId>,
-    /// `#[…]` of the binding or item that follows.
+    /// The `#[…]` of the following binding or item.
     meta: Option<AttrsId>,
-    /// What a run of the machine that reads a single attribute ends with.
+    /// The result of a run of the machine that reads a single attribute.
     result: Option<AttrId>,
     type_frames: Vec<TypeFrame>,
     type_values: Vec<TypeId>,
     function_types: types::FunctionTypes,
-    /// Symbols that the signature or `match_cast` being read binds, if it may bind any.
+    /// The symbols that the current signature or `match_cast` binds, if it may bind symbols.
     new_symbols: Option<Vec<NewSymbol>>,
     unknown_symbols: UnknownSymbols,
-    /// Names that function types bound while `new_symbols` were collected.
+    /// The names that function types bound while `new_symbols` were collected.
     names_in_function_types: Vec<NameId>,
 
     // The module.
-    /// How long the text of the function before was.
+    /// The length of the text of the previous function.
     last_length: u32,
     items: Vec<Item>,
     aliases: FxHashMap<NameId, (Alias, Place)>,
     definitions: FxHashMap<GlobalId, Place>,
-    /// Where each function first names each global.
+    /// The first use of each global in each function.
     global_uses: Vec<(GlobalId, Place)>,
 
     // Caches.
@@ -250,7 +251,7 @@ impl<'s, 'c> Parser<'s, 'c> {
             return Err(Box::new(error));
         }
         let body = Body::new(&cx.types);
-        // A binding, which makes a name, seldom takes less text. Much of a long text may be
+        // A binding, which makes a name, seldom takes less text. A long text may consist largely of
         // constants.
         let names = (text.len() / 60).min(1 << 17);
         cx.names.reserve(names);
@@ -300,7 +301,7 @@ impl<'s, 'c> Parser<'s, 'c> {
         })
     }
 
-    /// What a parse of a single type or attribute comes to.
+    /// Returns the result of parsing a single type or attribute.
     fn finish<T>(self, result: Parsed<T>, source: &str) -> Result<T, Diagnostics> {
         match result {
             Ok(value) if self.diagnostics.is_empty() => Ok(value),
@@ -316,14 +317,14 @@ impl<'s, 'c> Parser<'s, 'c> {
         self.tok = self.lexer.next();
     }
 
-    /// Goes back (or on) to a token that starts at this place.
+    /// Moves back or forward to the token that starts at `place`.
     fn seek(&mut self, place: u32) {
         self.lexer = Lexer::new(self.text, place as usize);
         self.previous_end = place;
         self.tok = self.lexer.next();
     }
 
-    /// The token after the present one.
+    /// Returns the token after the current one.
     fn peek(&self) -> Token {
         let mut ahead = self.lexer;
         ahead.next()
@@ -334,7 +335,7 @@ impl<'s, 'c> Parser<'s, 'c> {
         &self.text[token.range()]
     }
 
-    /// From a place to the end of what was read last.
+    /// Returns the range from `start` to the end of the last token that was read.
     fn since(&self, start: u32) -> Place {
         Place { start, end: self.previous_end.max(start) }
     }
@@ -359,7 +360,7 @@ impl<'s, 'c> Parser<'s, 'c> {
         Err(self.unexpected(kind.describe()))
     }
 
-    /// Like [`Parser::expect`], with a help for the reader if another token stands there.
+    /// Like [`Parser::expect`], with a help text if another token is found.
     #[inline]
     fn expect_or(&mut self, kind: Kind, help: &str) -> Parsed<Token> {
         if self.tok.kind == kind {
@@ -368,7 +369,7 @@ impl<'s, 'c> Parser<'s, 'c> {
         Err(self.unexpected_help(kind.describe(), help))
     }
 
-    /// Reads the items of a list and the `close` behind them.
+    /// Reads the items of a list and the `close` after them.
     fn list(&mut self, close: Kind, mut item: impl FnMut(&mut Self) -> Parsed<()>) -> Parsed<()> {
         let mut more = self.tok.kind != close;
         while more {
@@ -379,7 +380,7 @@ impl<'s, 'c> Parser<'s, 'c> {
         Ok(())
     }
 
-    /// Reads the comma between two items of a list, or sees that `close` follows. Whether there may
+    /// Reads the comma after an item of a list, unless `close` follows. Returns true if there may
     /// be another item.
     fn comma_or(&mut self, close: Kind) -> Parsed<bool> {
         if self.eat(Kind::Comma) {
@@ -394,20 +395,21 @@ impl<'s, 'c> Parser<'s, 'c> {
         }))
     }
 
-    /// The name behind `%` or `@`, or in a string.
+    /// Returns the name in a token: the text after `%` or `@`, or the contents of a string.
     #[inline]
     fn name(&mut self, token: Token) -> NameId {
         let text = &self.text[token.start() as usize + 1..token.end() as usize];
         if text.as_bytes().first() == Some(&b'"') { self.quoted_name(token, 1) } else { self.cx.names.intern(text) }
     }
 
-    /// Returns the name that stands behind `%` or `@`, or in a string.
+    /// Returns the text of the name in a token, which is a string, a local or a global.
     fn text_of(&mut self, token: Token) -> String {
         let name = if token.kind == Kind::Str { self.quoted_name(token, 0) } else { self.name(token) };
         self.cx.names.get(name).to_string()
     }
 
-    /// The name that a string means, which starts `offset` bytes into the token.
+    /// Returns the name that a quoted string denotes. The string starts `offset` bytes into the
+    /// token.
     fn quoted_name(&mut self, token: Token, offset: u32) -> NameId {
         let quoted = &self.text[(token.start() + offset) as usize..token.end() as usize];
         match unescape(quoted) {
@@ -426,7 +428,7 @@ impl<'s, 'c> Parser<'s, 'c> {
 
     // ---- Errors ----
 
-    /// Reports an error. Of several at one place, only the first is kept.
+    /// Reports an error. Of consecutive errors at one place, only the first is kept.
     #[cold]
     fn error(&mut self, diagnostic: Diagnostic) -> Reported {
         if self.stopped || self.diagnostics.last().is_some_and(|d| d.span == diagnostic.span) {
@@ -449,13 +451,13 @@ impl<'s, 'c> Parser<'s, 'c> {
         self.error(Diagnostic::error(message).at(place.into().range()).with_help(help))
     }
 
-    /// Reports that something else stands where `wanted` should.
+    /// Reports that the current token is not `wanted`.
     #[cold]
     fn unexpected(&mut self, wanted: &str) -> Reported {
         self.unexpected_or(wanted, None)
     }
 
-    /// Like [`Parser::unexpected`], with a help for the reader.
+    /// Like [`Parser::unexpected`], with a help text.
     #[cold]
     fn unexpected_help(&mut self, wanted: &str, help: &str) -> Reported {
         self.unexpected_or(wanted, Some(help))
@@ -477,7 +479,8 @@ impl<'s, 'c> Parser<'s, 'c> {
 
     // ---- Nodes ----
 
-    /// An expression that silences errors: a variable of the error type that nothing binds.
+    /// Returns an expression that suppresses further errors: a variable of the error type that
+    /// nothing binds.
     #[cold]
     fn error_expr(&mut self) -> ExprId {
         self.typed = false;
@@ -485,7 +488,7 @@ impl<'s, 'c> Parser<'s, 'c> {
         self.body.push_var(None, VarFlags::PLAIN, ty, Some(self.previous_end)).expr()
     }
 
-    /// Appends a node with its type, if those of its parts are known.
+    /// Appends a node. Sets its type if the types of its parts are known.
     #[inline]
     fn node(&mut self, expr: Expr, start: u32) -> ExprId {
         let error = self.cx.types.error();
@@ -505,7 +508,7 @@ impl<'s, 'c> Parser<'s, 'c> {
 
     // ---- Runs of the machine ----
 
-    /// Reads one attribute value that stands outside any function.
+    /// Reads one attribute value outside any function.
     fn run_attribute(&mut self) -> Parsed<AttrId> {
         self.run(State::Attribute)?;
         Ok(self.result.take().unwrap_or_else(|| self.cx.attr(Attr::None)))

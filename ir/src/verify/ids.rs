@@ -1,4 +1,4 @@
-//! Rule 1: ids are in range. One scan of the arena, so that everything after it may follow any link.
+//! Checks rule 1: ids are in range. One scan of the arena; all later checks may follow any link.
 
 use crate::core::body::Body;
 use crate::core::context::Context;
@@ -6,14 +6,14 @@ use crate::core::entity::{AttrsId, EntityId, ExprId, TypeId};
 use crate::core::expr::{Expr, OperandList, VarId};
 use crate::core::function::Function;
 
-/// What is wrong with an id, and where it stands.
+/// An id that is out of range, or that names an entry of the wrong kind.
 pub(super) struct Dangling {
     pub(super) message: String,
-    /// The variable of the Let that it is in, if that can be told.
+    /// The variable of the Let that contains the id, if it can be determined.
     pub(super) var: Option<VarId>,
 }
 
-/// The first id of a function that is not in its table.
+/// Returns the first invalid id of a function.
 pub(super) fn find_dangling(cx: &Context, function: &Function) -> Option<Dangling> {
     let body = &function.body;
     let of_function = |what: &str| Some(Dangling { message: what.to_string(), var: None });

@@ -1,46 +1,47 @@
-//! The verifier: what every pass may rely on, and has to leave behind.
+//! The verifier: checks the rules that every pass may rely on and must keep.
 //!
 //! The rules, by number:
 //!
-//! 1. *Ids.* Every id in a node, an operand list, a `fn` or a function is one of an entry of its
-//!    table. What stands as a variable is one. The parameters of a function and of a `fn` are
-//!    variables.
-//! 2. *One parent.* A Let, an If and a Lambda have one link to them. Only what binds nothing may be
-//!    shared.
+//! 1. *Ids.* Every id in a node, an operand list, a `fn` or a function names an entry of its table.
+//!    The node that a Let binds is a variable, and so are the parameters of functions and of `fn`s.
+//! 2. *One parent.* A Let, an If and a Lambda have exactly one parent. Only nodes that bind nothing
+//!    may be shared.
 //! 3. *No cycles.* No expression is part of itself.
 //! 4. *Binding.* A variable is bound once: by a Let, or as a parameter.
 //! 5. *Scope.* A variable is used only where it is visible: after its Let to the end of the block,
-//!    in the whole `fn` whose parameter it is. The variable of a Let whose value is a `fn` is
+//!    or in the whole `fn` whose parameter it is. If the value of a Let is a `fn`, the variable is
 //!    visible in that `fn` too. A shared node is used only where every variable in it is visible.
-//! 6. *Regions.* A Let in a dataflow region that does not start one follows another of the region.
-//!    A variable that is visible only in its region is bound in one and used in that one, before
-//!    the region ends: at the next Let that starts one or is in none, or at the block's tail.
-//! 7. *What regions hold.* What is evaluated in a region, blocks as values included, is no If, and
-//!    nothing that can be observed. To define a `fn` in a region is to evaluate nothing of its
-//!    block, so the block may hold both, and has regions of its own.
-//! 8. *Sharing and effects.* What can be observed is evaluated at one place: a shared node is pure.
-//! 9. *Calls.* The number of operands agrees with the operator's row, and so do the attributes,
-//!    which are in the form that [`Context::check_op_attrs`](crate::Context::check_op_attrs) gives
-//!    them.
-//! 10. *Types.* The stored type of every node is what [`infer_expr`](crate::infer_expr) gives from
-//!     the stored types of its parts; that of an opaque call is what it is. So conditions are
-//!     rank-0 bool tensors, branches have something in common, arguments fit, constants have the
-//!     types of their shapes. The type of a variable accepts that of its value. The result that a
-//!     function or `fn` states accepts what its block returns.
-//! 11. *Symbols.* A symbolic dimension is named, in types and attributes, only where it is bound:
-//!     from the parameter or `match_cast` on where it stands alone, to the end of the function,
-//!     `fn` or branch that this is in. It belongs to one global function.
-//! 12. *Globals.* A global that is named resolves. The signature of a function is that of its
-//!     parameters and result, and its name leads back to it. The attribute `global_symbol` of a
-//!     function is a string that is not empty, and no two definitions have the same.
-//! 13. *Phase.* If the module has the attribute `phase`: from 0 on every function is in A-normal
-//!     form and holds no `fn`; from 2.1 on there are no dataflow regions; from 2.3 on every
+//! 6. *Regions.* A Let in a dataflow region either starts the region or follows another Let of it.
+//!    A variable that is visible only in its region is bound in a region and used in that same
+//!    region. A region ends at the next Let that starts a region or is in none, or at the tail of
+//!    the block.
+//! 7. *What regions hold.* Nothing that is evaluated in a region, including blocks as values, is an
+//!    If or has an observable effect. Defining a `fn` in a region evaluates nothing of its block,
+//!    so the block may contain both, and has regions of its own.
+//! 8. *Sharing and effects.* An expression with an observable effect is evaluated at one place: a
+//!    shared node is pure.
+//! 9. *Calls.* The number of operands and the attributes agree with the operator's row. The
+//!    attributes have the form that [`Context::check_op_attrs`](crate::Context::check_op_attrs)
+//!    gives them.
+//! 10. *Types.* The stored type of every node is the result of [`infer_expr`](crate::infer_expr) on
+//!     the stored types of its parts. An opaque call may have any type. Hence conditions are rank-0
+//!     bool tensors, branches have a common type, arguments fit, and constants have the types of
+//!     their shapes. The type of a variable accepts that of its value. The stated result type of a
+//!     function or `fn` accepts the type that its block returns.
+//! 11. *Symbols.* Types and attributes name a symbolic dimension only where it is bound. It is
+//!     bound where a parameter or a `match_cast` has it alone as a dimension, from there to the end
+//!     of the enclosing function, `fn` or branch. It belongs to one global function.
+//! 12. *Globals.* A global that is named resolves. The signature of a function has the types of its
+//!     parameters and result, and its name resolves to it. The attribute `global_symbol` of a
+//!     function is a string that is not empty, and no two definitions have the same one.
+//! 13. *Phase.* If the module has the attribute `phase`: from 0 on, every function is in A-normal
+//!     form and contains no `fn`; from 2.1 on, there are no dataflow regions; from 2.3 on, every
 //!     function has the attribute `global_symbol`.
 //!
-//! Where rules 1 to 3 fail in a function, the others are not looked at in it, since looking would
-//! not end. Linear time and memory, explicit stacks; the one exception is a program in graph form
-//! in which many shared nodes with a `fn` or `if` among their operands stand inside each other:
-//! each is walked for itself.
+//! If rule 1, 2 or 3 fails in a function, the other rules are not checked in it, since a walk might
+//! not end. The verifier takes linear time and memory and uses explicit stacks. There is one
+//! exception: if a program in graph form nests many shared nodes that have a `fn` or an `if` among
+//! their operands, each of these nodes is walked separately.
 
 mod ids;
 mod module_rules;
@@ -56,10 +57,10 @@ use crate::report::diagnostic::Diagnostic;
 use crate::report::diagnostics::Diagnostics;
 use crate::text::extent::token_extent;
 
-/// The most errors that are described; of the others there is a count.
+/// The most errors that are described. Further errors are only counted.
 pub const MAX_VERIFY_ERRORS: usize = 100;
 
-/// How the expressions of a body are arranged.
+/// The arrangement of the expressions of a body.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Form {
     /// A-normal form: every operand and condition is an atom, every value is one step, nothing is
@@ -70,7 +71,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// In one word, as tools print it.
+    /// Returns the form in one word, as tools print it.
     pub fn name(self) -> &'static str {
         match self {
             Form::Anf => "ANF",
@@ -88,17 +89,17 @@ impl std::fmt::Display for Form {
     }
 }
 
-/// What a module that passed is like.
+/// The result of verifying a valid module.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VerifyReport {
-    /// [`Form::Anf`] if all functions are.
+    /// [`Form::Anf`] if all functions are in A-normal form.
     pub form: Form,
-    /// The definitions in program order.
+    /// The definitions in program order, each with its form.
     pub functions: Vec<(FunctionKey, Form)>,
 }
 
 impl VerifyReport {
-    /// [`Form::Anf`] if all functions are.
+    /// Returns [`Form::Anf`] if all functions are in A-normal form.
     pub fn form(&self) -> Form {
         self.form
     }
@@ -107,8 +108,8 @@ impl VerifyReport {
 /// Checks a module against all rules. Linear.
 ///
 /// # Errors
-/// All violations, at most [`MAX_VERIFY_ERRORS`] of them and how many more there are, functions in
-/// program order.
+/// All violations, with functions in program order. At most [`MAX_VERIFY_ERRORS`] are described; a
+/// last message says how many more there are.
 pub fn verify_module(module: &Module) -> Result<VerifyReport, Diagnostics> {
     let mut verifier = module_rules::Verifier::new(module);
     let mut functions = Vec::new();
@@ -123,28 +124,31 @@ pub fn verify_module(module: &Module) -> Result<VerifyReport, Diagnostics> {
     verifier.errors.finish(module).map(|()| VerifyReport { form, functions })
 }
 
-/// Checks one function against all rules, the others being taken to be in order.
+/// Checks one function against all rules. The other functions are assumed to be valid.
 ///
-/// Copies the module's tables, in which inference makes types: to check all functions one by one
-/// takes time in the number of functions times the size of the tables. [`verify_module`] copies
-/// them once.
+/// Copies the module's tables, because inference adds types to them. Checking all functions with
+/// this function takes time in the number of functions times the size of the tables.
+/// [`verify_module`] copies the tables once.
 ///
 /// # Errors
-/// All violations, at most [`MAX_VERIFY_ERRORS`] of them and how many more there are.
+/// All violations. At most [`MAX_VERIFY_ERRORS`] are described; a last message says how many more
+/// there are.
 pub fn verify_function(module: &Module, key: FunctionKey) -> Result<Form, Diagnostics> {
     verify_functions(module, &[key])
 }
 
-/// Checks some functions against all rules, the others being taken to be in order, with one copy of
-/// the module's tables. Linear in the tables and in the functions that are checked; in the module,
-/// where one of these has an effect in a place that may have none, or binds symbolic dimensions,
-/// which no other definition may name. If one of them has the attribute `global_symbol`, no other
-/// definition of the module may have the same. The form is [`Form::Anf`] if they all are in
-/// A-normal form.
+/// Checks some functions against all rules, with one copy of the module's tables. The other
+/// functions are assumed to be valid. If a checked function has the attribute `global_symbol`, no
+/// other definition of the module may have the same one. Returns [`Form::Anf`] if all checked
+/// functions are in A-normal form.
+///
+/// Linear in the tables and in the checked functions. Linear in the module if a checked function
+/// has a possible side effect where none is allowed, or binds symbolic dimensions, which no other
+/// definition may name.
 ///
 /// # Errors
-/// All violations, at most [`MAX_VERIFY_ERRORS`] of them and how many more there are, functions in
-/// the order given.
+/// All violations, with functions in the given order. At most [`MAX_VERIFY_ERRORS`] are described;
+/// a last message says how many more there are.
 pub fn verify_functions(module: &Module, keys: &[FunctionKey]) -> Result<Form, Diagnostics> {
     let mut verifier = module_rules::Verifier::new(module);
     let form = keys.iter().filter_map(|&key| verifier.function(key)).max().unwrap_or(Form::Anf);
@@ -154,18 +158,18 @@ pub fn verify_functions(module: &Module, keys: &[FunctionKey]) -> Result<Form, D
     verifier.errors.finish(module).map(|()| form)
 }
 
-/// A place in a function, where something is wrong.
+/// The place of an error in a function.
 #[derive(Copy, Clone, Default)]
 pub(crate) struct Place {
     /// The node.
     pub(crate) node: Option<ExprId>,
-    /// The innermost Let that it is in.
+    /// The innermost Let that contains the node.
     pub(crate) link: Option<ExprId>,
 }
 
 impl Place {
-    /// Returns a diagnostic with the function `name`, the binding and the position of the place.
-    /// The ids of the body have to be in range.
+    /// Returns the diagnostic with the function `name`, and the binding and position of the place.
+    /// The ids of the body must be in range.
     #[cold]
     pub(crate) fn locate(self, module: &Module, body: &Body, name: &str, diagnostic: Diagnostic) -> Diagnostic {
         let mut diagnostic = in_function(diagnostic, name);
@@ -181,8 +185,8 @@ impl Place {
     }
 }
 
-/// Returns a diagnostic about a function of this name. Functions that are values of attributes have
-/// none.
+/// Returns the diagnostic with the function `name`. Functions that are values of attributes have no
+/// name; for these the diagnostic stays as it is.
 pub(crate) fn in_function(diagnostic: Diagnostic, name: &str) -> Diagnostic {
     if name.is_empty() { diagnostic } else { diagnostic.in_function(name) }
 }

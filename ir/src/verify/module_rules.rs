@@ -1,4 +1,4 @@
-//! Rules 12 and 13, and the walk of each function.
+//! Checks rules 12 and 13, and starts the walk of each function.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -21,23 +21,23 @@ use crate::report::suggest::did_you_mean;
 use crate::tables::attrs::Attr;
 use crate::walk::attr_walk::AttrWalk;
 
-/// The state of a verification: functions are given to it one after the other.
+/// The state of a verification. It takes functions one after the other.
 pub(super) struct Verifier<'a> {
     pub(super) module: &'a Module,
     types: TypeChecker,
     pub(super) symbols: Symbols,
-    /// The name of the function that each body is in, by the number that it has in `symbols`.
+    /// The name of the function that contains each body, by the number of the body in `symbols`.
     pub(super) bodies: Vec<&'a str>,
     pub(super) errors: Errors,
     phase: Option<Phase>,
-    /// Functions with what in them may be impure where it must not be.
+    /// Functions with their nodes that may be impure where this is not allowed.
     suspects: Vec<(&'a Function, &'a str, Vec<Suspect>)>,
-    /// Attributes with functions in them that are still to be verified, and the function of the
-    /// module that they are in.
+    /// Lists of attributes that may contain functions and are still to be verified, with the
+    /// function of the module that contains each list.
     pending: Vec<(AttrsId, Option<GlobalId>)>,
     seen_lists: FxHashSet<AttrsId>,
     seen_functions: FxHashSet<FunctionAttrId>,
-    /// The symbols of the definitions that were met, with the names of these.
+    /// The `global_symbol`s of the definitions so far, with the names of the definitions.
     pub(super) linked: FxHashMap<NameId, &'a str>,
     sound: bool,
 }
@@ -62,7 +62,7 @@ impl<'a> Verifier<'a> {
         verifier
     }
 
-    /// Verifies a function, whose errors are collected. The form of a definition.
+    /// Verifies a function and collects its errors. Returns the form of a definition.
     pub(super) fn function(&mut self, key: FunctionKey) -> Option<Form> {
         let Some(function) = self.module.get(key) else {
             self.errors.report(|| Diagnostic::error("the program order names a function that is not there"));
@@ -80,15 +80,15 @@ impl<'a> Verifier<'a> {
         Some(walked.form)
     }
 
-    /// Walks a body; `None` if it is not sound enough to look further.
-    /// Errors are said to be in the function `owner`: this one, or one that has it as an attribute.
+    /// Walks a body. Returns `None` if the body is not sound. Errors name the function `owner`: the
+    /// function itself, or the function that has it as an attribute.
     fn body(&mut self, function: &'a Function, owner: Option<GlobalId>) -> Option<Walked> {
         let module = self.module;
         let name = function_name(module, owner);
         let (cx, body) = (&module.cx, &function.body);
         let errors = &mut self.errors;
         if let Some(Dangling { message, var }) = find_dangling(cx, function) {
-            // The body cannot be walked, so there is no place to look for.
+            // The body cannot be walked, so the place of the error is unknown.
             errors.report(|| {
                 let diagnostic = in_function(Diagnostic::error(message), name);
                 match var.and_then(|v| var_name(module, body, v)) {
@@ -125,8 +125,8 @@ impl<'a> Verifier<'a> {
         Some(walked)
     }
 
-    /// The result that is stated accepts what the block returns, and names no other symbols than
-    /// the function binds.
+    /// Checks that the stated result type accepts the type that the block returns, and names only
+    /// symbols that the function binds.
     fn result(&mut self, function: &Function, name: &str) {
         let cx = &self.types.cx;
         if let Some(ret) = function.ret
@@ -190,7 +190,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Checks the symbol of a function: a linker takes one definition of each.
+    /// Checks the `global_symbol` of a function: a linker takes one definition of each symbol.
     fn symbol(&mut self, function: &Function, name: &'a str) {
         let cx = &self.module.cx;
         if function.attrs == cx.attrs.empty() {
@@ -216,7 +216,7 @@ impl<'a> Verifier<'a> {
 
     // ---- Functions in attributes ----
 
-    /// Verifies the functions in the attributes that were met.
+    /// Verifies the functions in the attributes that were collected.
     pub(super) fn function_attrs(&mut self) {
         let cx = &self.module.cx;
         if cx.function_attrs.is_empty() {
@@ -241,7 +241,7 @@ impl<'a> Verifier<'a> {
 
     // ---- Effects ----
 
-    /// Rules 7 and 8, where they speak of what can be observed: needs every body to be sound.
+    /// Checks rules 7 and 8 for observable effects. Every body must be sound.
     pub(super) fn effects(&mut self) {
         if self.suspects.is_empty() || !self.sound {
             return;
@@ -287,18 +287,19 @@ impl<'a> Verifier<'a> {
     }
 }
 
-/// The name of a function of the module, and of what is in none: nothing.
+/// Returns the name of a global function, or an empty string if there is no global.
 pub(super) fn function_name(module: &Module, global: Option<GlobalId>) -> &str {
     global.map_or("", |g| module.cx.global_name(g))
 }
 
-/// The error of two definitions with one symbol, in the function `name`.
+/// Returns the error for two definitions with the same symbol, in the function `name`.
 pub(super) fn same_symbol(symbol: &str, other: &str, name: &str) -> Diagnostic {
     let message = format!("`@{other}` has the symbol \"{symbol}\" too");
     in_function(Diagnostic::error(message), name).with_help("give one of them another `global_symbol`")
 }
 
-/// The name of what may not be a variable of the body, while the ids in it were not looked at.
+/// Returns the name of a variable in a body whose ids may be out of range, or `None` if the id
+/// names no variable with a name.
 fn var_name(module: &Module, body: &Body, var: VarId) -> Option<String> {
     if var.index() >= body.len() {
         return None;

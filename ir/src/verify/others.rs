@@ -1,4 +1,4 @@
-//! What functions have in common with others that are not checked, and may not.
+//! Checks that verified functions share no symbols with the functions that are not verified.
 
 use rustc_hash::FxHashSet;
 
@@ -16,8 +16,8 @@ use crate::walk::cursor::{Cursor, Step};
 use crate::walk::symbols::SymbolWalk;
 
 impl Verifier<'_> {
-    /// Checks that no definition which is not among those that were checked has the symbol, or
-    /// names a symbolic dimension, of one of these.
+    /// Checks that no other definition has the `global_symbol` of a checked function, or names a
+    /// symbolic dimension that a checked function binds.
     pub(super) fn others(&mut self, checked: &[FunctionKey]) {
         let module = self.module;
         if self.linked.is_empty() && !self.symbols.are_owned() {
@@ -52,15 +52,15 @@ impl Verifier<'_> {
         }
     }
 
-    /// Checks that another function names no symbolic dimension that one of those that were checked
-    /// binds.
+    /// Checks that a function that is not in the checked set names no symbolic dimension that a
+    /// checked function binds.
     fn dimensions_of_other(&mut self, function: &Function, seen: &mut SymbolWalk, reported: &mut FxHashSet<SymbolId>) {
         let body = &function.body;
         let named = body.exprs().filter(|(_, expr)| !matches!(expr, Expr::Let { .. })).map(|(id, _)| body.ty(id));
         if self.owned_among(named, seen).is_empty() {
             return;
         }
-        // What nothing links to may name anything.
+        // Nodes that are not reachable from the root may name any symbol.
         let owned = self.owned_among(linked_types(body), &mut SymbolWalk::default());
         if owned.is_empty() {
             *seen = SymbolWalk::default();
@@ -80,8 +80,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// Returns the symbols in types that one of the functions that were checked binds, with the
-    /// numbers of these, in order of appearance.
+    /// Returns those symbols in the types that checked functions bind, each with the number of the
+    /// function that binds it, in order of appearance.
     fn owned_among(&self, types: impl Iterator<Item = TypeId>, seen: &mut SymbolWalk) -> Vec<(SymbolId, usize)> {
         let cx = &self.module.cx;
         let mut owned = Vec::new();
@@ -92,7 +92,7 @@ impl Verifier<'_> {
     }
 }
 
-/// The types of the parameters and of what the body evaluates.
+/// Returns the types of the parameters and of the nodes that are reachable from the root.
 fn linked_types(body: &Body) -> impl Iterator<Item = TypeId> {
     let mut types: Vec<TypeId> = body.params().iter().map(|p| body.ty(p.expr())).collect();
     let mut cursor = Cursor::new(body);

@@ -1,4 +1,4 @@
-//! Rule 11: where symbolic dimensions are bound.
+//! Checks rule 11: symbolic dimensions are named only where they are bound.
 
 use rustc_hash::FxHashMap;
 
@@ -8,32 +8,32 @@ use crate::tables::dim::Dim;
 use crate::tables::entry::Entry;
 use crate::walk::parts_first::PartsFirst;
 
-/// Which symbols are bound at the place that is being looked at.
+/// The symbols that are bound at the current place of the walk.
 pub(super) struct Symbols {
     states: Vec<State>,
-    /// What is bound, innermost last.
+    /// The bound symbols, innermost last.
     bound: Vec<SymbolId>,
-    /// How often a symbol was bound so far.
+    /// The number of bindings so far.
     bindings: u64,
-    /// The function at hand, by number.
+    /// The number of the current function.
     function: u32,
     parts: FxHashMap<Entry, Named>,
 }
 
 #[derive(Copy, Clone)]
 struct State {
-    /// The number of the binding that holds; 0 if the symbol is not bound.
+    /// The number of the current binding of the symbol; 0 if it is not bound.
     binding: u64,
     /// The number of the function that bound it; 0 for none.
     owner: u32,
 }
 
-/// What was found out about the symbols of a part: the first that is not bound, or the one that was
-/// bound last. Bindings end in the reverse of their order, so all of them hold as long as that one
-/// does.
+/// The cached result for the symbols of a part: the first symbol that is not bound or, if all are
+/// bound, the one that was bound last. Bindings end in reverse order, so all symbols of the part
+/// are bound as long as this one is.
 #[derive(Copy, Clone)]
 struct Named {
-    /// Absent if the part names none.
+    /// Absent if the part names no symbols.
     symbol: Option<SymbolId>,
     /// The binding of the symbol; 0 if it was not bound.
     binding: u64,
@@ -46,18 +46,18 @@ impl Named {
         self.symbol.filter(|_| self.binding == 0)
     }
 
-    /// What is known of two parts, of which `next` appears later.
+    /// Combines the results of two parts, of which `next` appears later.
     fn and(self, next: Named) -> Named {
         let keeps = self.unbound().is_some() || (next.unbound().is_none() && self.binding >= next.binding);
         if keeps { self } else { next }
     }
 }
 
-/// What is wrong with a symbol.
+/// An error about a symbol.
 pub(super) enum SymbolError {
-    /// It is not bound here.
+    /// The symbol is not bound here.
     Unbound(SymbolId),
-    /// Another function binds it too.
+    /// Another function binds the symbol too.
     Shared(SymbolId),
 }
 
@@ -87,30 +87,30 @@ impl Symbols {
         self.function += 1;
     }
 
-    /// How many are bound: to go back to.
+    /// Returns the number of bound symbols, for [`undo`](Self::undo).
     pub(super) fn mark(&self) -> usize {
         self.bound.len()
     }
 
-    /// What was bound since is bound no more.
+    /// Unbinds the symbols that were bound since `mark`.
     pub(super) fn undo(&mut self, mark: usize) {
         for s in self.bound.drain(mark..) {
             self.states[s.index()].binding = 0;
         }
     }
 
-    /// Returns true if a function bound a symbol.
+    /// Returns true if any function has bound a symbol.
     pub(super) fn are_owned(&self) -> bool {
         self.bindings > 0
     }
 
-    /// Returns the number of the function that bound a symbol, the first being 1.
+    /// Returns the number of the function that bound a symbol, counted from 1.
     pub(super) fn owner(&self, symbol: SymbolId) -> Option<usize> {
         self.states.get(symbol.index()).map(|s| s.owner as usize).filter(|&owner| owner > 0)
     }
 
-    /// Binds the symbols that stand alone as a dimension in a type, of those that `may_bind` and
-    /// are not bound.
+    /// Binds the symbols that occur alone as a dimension in a type, if they are not bound yet and
+    /// `may_bind` is true for them.
     pub(super) fn bind(
         &mut self,
         cx: &Context,
@@ -138,12 +138,12 @@ impl Symbols {
         }
     }
 
-    /// Returns true if it is known that all symbols of a type are bound.
+    /// Returns true if all symbols of a type are known to be bound.
     fn has_all_bound(&self, ty: TypeId) -> bool {
         self.known(Entry::Type(ty)).is_some_and(|named| named.unbound().is_none())
     }
 
-    /// A symbol that a type names and that is not bound.
+    /// Returns an error if a type names a symbol that is not bound.
     #[inline]
     pub(super) fn check_type(&mut self, cx: &Context, ty: TypeId) -> Option<SymbolError> {
         if !cx.types.is_symbolic(ty) {
@@ -152,7 +152,7 @@ impl Symbols {
         self.check(cx, Entry::Type(ty))
     }
 
-    /// A symbol that an attribute names and that is not bound.
+    /// Returns an error if an attribute names a symbol that is not bound.
     pub(super) fn check_attrs(&mut self, cx: &Context, attrs: AttrsId) -> Option<SymbolError> {
         if self.states.is_empty() || attrs == cx.attrs.empty() {
             return None;
@@ -165,7 +165,7 @@ impl Symbols {
         named.unbound().map(SymbolError::Unbound)
     }
 
-    /// Returns what was found out about a part, if it is still so.
+    /// Returns the cached result for a part, if it still holds.
     fn known(&self, part: Entry) -> Option<Named> {
         let named = *self.parts.get(&part)?;
         named.symbol.is_none_or(|s| self.binding(s) == named.binding).then_some(named)
@@ -175,7 +175,7 @@ impl Symbols {
         self.states.get(symbol.index()).map_or(0, |s| s.binding)
     }
 
-    /// Looks at those parts of a part of which nothing is known, parts before wholes.
+    /// Computes the result for a part, after those of its parts that have no valid result.
     #[cold]
     fn find_out(&mut self, cx: &Context, part: Entry) -> Named {
         let mut work = PartsFirst::to(part);
@@ -196,7 +196,7 @@ impl Symbols {
     }
 }
 
-/// Returns true if the symbols of an entry, if it names any, have to be bound.
+/// Returns true if an entry may name symbols, which must then be bound.
 fn may_name_symbols(cx: &Context, entry: Entry) -> bool {
     match entry {
         Entry::Type(ty) => cx.types.is_symbolic(ty),

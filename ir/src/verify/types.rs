@@ -1,4 +1,4 @@
-//! Rules 9 and 10: operands, attributes and types of a node.
+//! Checks rules 9 and 10: operands, attributes and types of a node.
 
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
@@ -14,22 +14,22 @@ use crate::tables::attrs::Attr;
 use crate::tables::dtype::DType;
 use crate::tables::types::Type;
 
-/// Checks nodes against inference. Calls that look alike from outside (operator, attributes, types
-/// and constants of the operands) are inferred once.
+/// Checks nodes against inference. Calls with the same operator and attributes, and the same types
+/// and constants of operands, are inferred once.
 pub(super) struct TypeChecker {
-    /// A copy of the module's tables, in which inference may make types.
+    /// A copy of the module's tables, to which inference adds types.
     pub(super) cx: Context,
     /// True if attributes may hold or name functions.
     pub(super) attrs_carry_functions: bool,
-    /// Of each attribute, a global that it names and that resolves to nothing. Empty if there is
-    /// none.
+    /// For each attribute, a global that it names and that resolves to nothing. Empty if all
+    /// globals resolve.
     missing_in_attr: Vec<Option<GlobalId>>,
     /// The type of conditions.
     boolean: TypeId,
     cache: HashTable<Known>,
-    /// What calls look like, one behind the other.
+    /// The keys of the calls in `cache`, concatenated.
     keys: Vec<u32>,
-    /// That of the call at hand.
+    /// The key of the current call.
     key: Vec<u32>,
 }
 
@@ -51,7 +51,7 @@ impl TypeChecker {
         TypeChecker { cx, attrs_carry_functions, missing_in_attr, boolean, cache, keys, key }
     }
 
-    /// A global that attributes name and that resolves to nothing.
+    /// Returns a global that attributes name and that resolves to nothing.
     pub(super) fn missing_global(&self, attrs: AttrsId) -> Option<GlobalId> {
         if self.missing_in_attr.is_empty() {
             return None;
@@ -59,7 +59,8 @@ impl TypeChecker {
         self.cx.attrs.list(attrs).iter().find_map(|(_, value)| *self.missing_in_attr.get(value.index())?)
     }
 
-    /// What is wrong with a call, tuple, projection, If or Lambda whose parts are in order.
+    /// Returns the message and the help if a call, tuple, projection, If or Lambda is wrong. Its
+    /// parts must have been checked.
     #[inline]
     pub(super) fn check(&mut self, body: &Body, id: ExprId) -> Option<(String, Option<String>)> {
         let stored = body.ty(id);
@@ -95,7 +96,7 @@ impl TypeChecker {
                 }
             }
             Expr::If { cond, then_block, else_block } => {
-                // The usual case: branches of one type.
+                // The usual case: both branches have the stored type.
                 if body.ty(cond) == self.boolean
                     && !matches!(body.expr(cond), Expr::Let { .. })
                     && body.type_of(then_block) == stored
@@ -165,7 +166,7 @@ impl TypeChecker {
         Err((format!("the stored type is {stored}, but its parts give {inferred}"), None))
     }
 
-    /// What is wrong with the type of an atom that is not a variable.
+    /// Returns a message if the type of an atom that is not a variable is wrong.
     pub(super) fn check_leaf(&mut self, body: &Body, id: ExprId) -> Option<String> {
         let stored = body.ty(id);
         let expected = match body.expr(id) {
@@ -184,7 +185,8 @@ fn hash_of(key: &[u32]) -> u64 {
     hasher.finish()
 }
 
-/// Attributes have larger ids than their parts.
+/// Returns, for each attribute, a global that it names and that resolves to nothing. One pass is
+/// enough, since the ids of attributes are larger than those of their parts.
 fn missing_in_attrs(cx: &Context) -> Vec<Option<GlobalId>> {
     if cx.globals.iter().all(|(_, global)| global.target != GlobalTarget::Missing) {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Rules 2 to 8, and the others where they speak of one node: one walk of a body.
+//! Checks rules 2 to 8, and the rules about single nodes, in one walk of a body.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -12,22 +12,22 @@ use crate::core::expr::{Expr, LetFlags, VarId};
 use crate::tables::attrs::Attr;
 use crate::walk::cursor::{BlockKind, Cursor, Step};
 
-/// What is wrong, with what to do about it.
+/// An error message with its place and a suggestion.
 pub(super) struct Problem {
     pub(super) place: Place,
     pub(super) message: String,
     pub(super) help: Option<String>,
 }
 
-/// What the walk of a body found out, besides problems.
+/// The results of the walk of a body, apart from problems.
 pub(super) struct Walked {
     pub(super) form: Form,
-    /// Calls in regions, and shared nodes, that may be impure: to be looked at when all bodies are
+    /// Calls in regions, and shared nodes, that may be impure. They are checked once all bodies are
     /// known to be sound.
     pub(super) suspects: Vec<Suspect>,
     /// Lists of attributes with functions in them.
     pub(super) function_attrs: Vec<AttrsId>,
-    /// Globals that resolve to nothing, where they are named.
+    /// Globals that resolve to nothing, with the places that name them.
     pub(super) missing: Vec<(GlobalId, Place)>,
     /// True if rules 2 and 3 hold.
     pub(super) sound: bool,
@@ -48,13 +48,14 @@ pub(super) enum Reason {
 
 /// An open block.
 struct Block {
-    /// Variables bound before it.
+    /// The number of variables bound before the block.
     bound: usize,
-    /// Symbols bound before it; `None` if those that it binds stay bound after it.
+    /// The number of symbols bound before the block; `None` if the symbols that it binds stay bound
+    /// after it.
     symbols: Option<usize>,
-    /// Variables bound before the region that is open in it.
+    /// The number of variables bound before the region that is open in the block.
     region: Option<usize>,
-    /// True if it is evaluated as part of a region around it.
+    /// True if the block is evaluated as part of a region around it.
     inherited: bool,
 }
 
@@ -63,23 +64,26 @@ pub(super) struct Walk<'a> {
     types: &'a mut TypeChecker,
     symbols: &'a mut Symbols,
     match_cast: Option<OpId>,
-    /// For a variable: twice the number under which it was bound (0: not yet), plus 1 where it is
-    /// in scope. For a node with parts: twice the number that was next when it was entered. For
-    /// other leaves and Lets: whether they were seen.
+    /// The state of each node by its index.
+    ///
+    /// - Variable: twice the number of its binding (0 if it is not bound yet), plus 1 while it is
+    ///   in scope.
+    /// - Node with parts: twice the number of the next binding when the node was entered.
+    /// - Let or other leaf: nonzero if it has been visited.
     states: Vec<u32>,
     next: u32,
     bound: Vec<ExprId>,
     blocks: Vec<Block>,
     links: Vec<ExprId>,
     open: IdSet<ExprId>,
-    /// The latest variable in each shared node.
+    /// The latest free variables of each shared node.
     latest: FxHashMap<ExprId, Latest>,
     problems: &'a mut dyn FnMut(Problem),
     result: Walked,
 }
 
-/// The variable, of those in a node that are free in it, that was bound last, and the last one that
-/// is visible only in its region. Where these two are visible, all are: scopes nest.
+/// The free variable of a node that was bound last, and the last one that is visible only in its
+/// region. Since scopes nest, all free variables of the node are visible where these two are.
 #[derive(Copy, Clone, Default)]
 struct Latest {
     any: Option<ExprId>,
@@ -149,8 +153,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns true if the body is sound: each Let, If and Lambda has one parent, and nothing is
-    /// part of itself.
+    /// Walks the body. Returns true if it is sound: each Let, If and Lambda has one parent, and no
+    /// node is part of itself.
     fn run(&mut self) -> bool {
         let body = self.body;
         let mut cursor = Cursor::with_regions(body);
@@ -195,8 +199,8 @@ impl Walk<'_> {
 
     fn enter_block(&mut self, kind: BlockKind) {
         let executes = self.executes_in_region();
-        // What dominates what comes after it keeps its symbols: a block as a value is evaluated
-        // just once, on the way.
+        // A block as a value is evaluated exactly once and dominates the code after it, so the
+        // symbols that it binds stay bound.
         let dominates = matches!(kind, BlockKind::Value(_) | BlockKind::Operand(_));
         let symbols = (!dominates).then(|| self.symbols.mark());
         self.blocks.push(Block {
@@ -223,7 +227,7 @@ impl Walk<'_> {
         for v in self.bound.drain(block.bound..) {
             self.states[v.index()] &= !1;
         }
-        // The function's own symbols are bound until its result was looked at.
+        // The function's own symbols stay bound, since its result is checked after the walk.
         if let Some(mark) = block.symbols
             && !self.blocks.is_empty()
         {
@@ -231,7 +235,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns true if what is being walked is evaluated in a region.
+    /// Returns true if the current node is evaluated in a region.
     #[inline]
     fn executes_in_region(&self) -> bool {
         self.blocks.last().is_some_and(|b| b.inherited || b.region.is_some())
@@ -334,7 +338,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Once for each constant, global, operator and `none` of the body.
+    /// Checks a constant, global, operator or `none`. Called once for each of these nodes.
     fn leaf(&mut self, id: ExprId) {
         if let Expr::Global(g) = self.body.expr(id)
             && self.types.cx.globals.get(g).target == GlobalTarget::Missing
@@ -358,7 +362,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A node whose parts were walked.
+    /// Checks a node after its parts.
     #[inline]
     fn node(&mut self, id: ExprId) {
         if let Some((message, help)) = self.types.check(self.body, id) {
@@ -438,7 +442,8 @@ impl Walk<'_> {
 
     // ---- Shared nodes ----
 
-    /// A node that was walked before; false if the body is not sound.
+    /// Checks another use of a node that was visited before. Returns false if the body is not
+    /// sound.
     fn seen(&mut self, id: ExprId) -> bool {
         if self.open.contains(id) {
             self.problem(id, "an expression is part of itself");
@@ -467,12 +472,12 @@ impl Walk<'_> {
         true
     }
 
-    /// The latest free variables of a node that was walked.
+    /// Returns the latest free variables of a node that was visited.
     fn latest(&mut self, id: ExprId) -> Latest {
         if let Some(&known) = self.latest.get(&id) {
             return known;
         }
-        // Nodes that bind nothing: each from those in it.
+        // As long as no part binds, the result follows from the results of the parts.
         let mut stack = vec![id];
         let mut plain = true;
         while let Some(&top) = stack.last() {
@@ -516,7 +521,8 @@ impl Walk<'_> {
         latest
     }
 
-    /// Likewise for a node with something in it that binds: what is bound in it is not free in it.
+    /// Returns the latest free variables of a node that contains bindings. Variables bound in the
+    /// node are not free in it.
     fn latest_by_walk(&self, id: ExprId) -> Latest {
         let mut used = Vec::new();
         let mut bound = FxHashSet::default();

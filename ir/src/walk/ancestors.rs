@@ -8,12 +8,13 @@ use crate::work;
 #[derive(Copy, Clone, PartialEq, Debug)]
 struct Node {
     parent: u32,
-    /// An ancestor, so far up that a walk along jumps and parents is logarithmic.
+    /// An ancestor at such a distance that a walk along jumps and parents is logarithmic.
     jump: u32,
     depth: u32,
 }
 
-/// A tree whose nodes are numbered as they are added; number 0 is its root. Twelve bytes a node.
+/// A tree whose nodes are numbered as they are added; number 0 is its root. Takes twelve bytes for
+/// each node.
 ///
 /// ```
 /// use anfora_ir::AncestorTree;
@@ -31,12 +32,12 @@ pub struct AncestorTree {
 }
 
 impl AncestorTree {
-    /// The root alone.
+    /// Returns a tree with only the root.
     pub fn new() -> AncestorTree {
         AncestorTree::with_capacity(1)
     }
 
-    /// The root alone, with room for this many nodes.
+    /// Returns a tree with only the root, with room for this many nodes.
     pub fn with_capacity(nodes: usize) -> AncestorTree {
         let mut tree = AncestorTree { nodes: Vec::with_capacity(nodes) };
         tree.nodes.push(Node { parent: 0, jump: 0, depth: 0 });
@@ -49,20 +50,20 @@ impl AncestorTree {
         self.nodes[node as usize]
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Never: there is always the root.
+    /// Returns false: a tree always has a root.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// Adds a leaf under a node, in constant time.
+    /// Adds a leaf under a node and returns its number, in constant time.
     ///
     /// # Panics
-    /// If there is no such node, or there are 2^32 already.
+    /// If there is no such node, or there are 2^32 nodes already.
     pub fn add(&mut self, parent: u32) -> u32 {
         let p = self.node(parent);
         let jump = if self.jumps_further(parent) { self.node(p.jump).jump } else { parent };
@@ -71,32 +72,33 @@ impl AncestorTree {
         id
     }
 
-    /// Returns true if a leaf added under a node now would jump over the node's jump and the jump
-    /// after that, rather than to the node: for who keeps something of the paths to the jumps.
+    /// Returns true if the jump of a leaf added under `parent` now would be the jump of `parent`'s
+    /// jump, and false if it would be `parent`. This is for callers that store data about the paths
+    /// to the jumps.
     pub fn jumps_further(&self, parent: u32) -> bool {
         let p = self.node(parent);
         let far = self.node(p.jump);
         p.depth - far.depth == far.depth - self.node(far.jump).depth
     }
 
-    /// The parent of a node; that of the root is itself.
+    /// Returns the parent of a node; the root is its own parent.
     pub fn parent(&self, node: u32) -> u32 {
         self.node(node).parent
     }
 
-    /// The ancestor of a node that walks which need not stop in between go on at; that of the root
-    /// is itself. A walk up that takes each jump that does not go too far, and the parent
-    /// otherwise, is logarithmic.
+    /// Returns the jump of a node: an ancestor to which walks can skip if they need not stop in
+    /// between. The jump of the root is the root. A walk up that takes each jump that does not go
+    /// too far, and the parent otherwise, is logarithmic.
     pub fn jump(&self, node: u32) -> u32 {
         self.node(node).jump
     }
 
-    /// How far a node is from the root.
+    /// Returns the distance of a node from the root.
     pub fn depth(&self, node: u32) -> u32 {
         self.node(node).depth
     }
 
-    /// The ancestor of a node at a depth; the node itself if it is no deeper. Logarithmic.
+    /// Returns the ancestor of a node at a depth; the node itself if it is not deeper. Logarithmic.
     pub fn ancestor(&self, mut node: u32, depth: u32) -> u32 {
         while self.depth(node) > depth {
             let n = self.node(node);
@@ -105,7 +107,7 @@ impl AncestorTree {
         node
     }
 
-    /// The deepest node that has both in its subtree. Logarithmic.
+    /// Returns the deepest node whose subtree contains both nodes. Logarithmic.
     pub fn common(&self, a: u32, b: u32) -> u32 {
         if a == b {
             return a;
@@ -119,7 +121,7 @@ impl AncestorTree {
         a
     }
 
-    /// Returns true if `node` is in the subtree of `above`, as it is in its own. Logarithmic.
+    /// Returns true if `node` is in the subtree of `above`, or is `above` itself. Logarithmic.
     pub fn is_under(&self, node: u32, above: u32) -> bool {
         self.ancestor(node, self.depth(above)) == above
     }

@@ -7,7 +7,7 @@ use crate::walk::components::Components;
 
 /// The definitions that each definition names, by their positions in program order.
 pub(crate) struct CallGraph {
-    /// For each function, where its callees start in `callees`.
+    /// The position in `callees` at which the callees of each function start.
     starts: Vec<u32>,
     callees: Vec<u32>,
 }

@@ -1,6 +1,7 @@
-//! Strongly connected components of a graph: what can reach each other.
+//! Strongly connected components of a graph: sets of vertices that can reach each other.
 //!
-//! Tarjan's algorithm ("Depth-first search and linear graph algorithms", SIAM J. Comput. 1972) on an explicit stack.
+//! Tarjan's algorithm ("Depth-first search and linear graph algorithms", SIAM J. Comput. 1972) on
+//! an explicit stack.
 
 /// The strongly connected components of a graph whose vertices are numbered from 0.
 ///
@@ -17,23 +18,24 @@
 pub struct Components {
     /// The vertices, component by component.
     members: Vec<u32>,
-    /// Where each component begins in `members`, and where the last one ends.
+    /// The position in `members` at which each component begins, and the end of the last one.
     starts: Vec<u32>,
-    /// For each vertex the number of its component.
+    /// The number of the component of each vertex.
     component: Vec<u32>,
-    /// For each vertex, whether it can reach itself.
+    /// True for each vertex that can reach itself.
     cyclic: Vec<bool>,
 }
 
 const UNSEEN: u32 = u32::MAX;
 
 impl Components {
-    /// The components of a graph. Linear in vertices and edges, but for sorting the members of each component.
+    /// Returns the components of a graph. Linear in vertices and edges, except for sorting the
+    /// members of each component.
     pub fn of<'g>(vertices: usize, successors: impl Fn(u32) -> &'g [u32]) -> Components {
         let mut number = vec![UNSEEN; vertices];
         let mut low = vec![0u32; vertices];
         let mut stack: Vec<u32> = Vec::new();
-        // What is being looked at, and how many of its successors were.
+        // The vertices that are being visited, with the numbers of their visited successors.
         let mut frames: Vec<(u32, u32)> = Vec::new();
         let mut result = Components {
             members: Vec::with_capacity(vertices),
@@ -80,7 +82,7 @@ impl Components {
         result
     }
 
-    /// Makes a component of what is on the stack from `first` on.
+    /// Makes a component of the vertices on the stack from `first` on.
     fn close(&mut self, stack: &mut Vec<u32>, first: u32) {
         let (id, start) = (self.starts.len() as u32 - 1, self.members.len());
         while let Some(w) = stack.pop() {
@@ -100,30 +102,31 @@ impl Components {
         self.starts.push(self.members.len() as u32);
     }
 
-    /// How many components there are.
+    /// Returns the number of components.
     pub fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Whether there is none, since there is no vertex.
+    /// Returns true if there are no components, because there are no vertices.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The vertices of a component, in ascending order.
+    /// Returns the vertices of a component, in ascending order.
     ///
     /// # Panics
-    /// If there is no component of that number.
+    /// If there is no component with that number.
     pub fn members(&self, component: usize) -> &[u32] {
         &self.members[self.starts[component] as usize..self.starts[component + 1] as usize]
     }
 
-    /// The components, each after those that it leads to.
+    /// Returns the components, each after the components that it has edges to.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &[u32]> + ExactSizeIterator {
         (0..self.len()).map(|c| self.members(c))
     }
 
-    /// The number of the component of a vertex; those that it leads to have smaller ones.
+    /// Returns the number of the component of a vertex. The components that it has edges to have
+    /// smaller numbers.
     ///
     /// # Panics
     /// If there is no such vertex.
@@ -131,7 +134,7 @@ impl Components {
         self.component[vertex as usize] as usize
     }
 
-    /// Whether a vertex can reach itself along an edge or more.
+    /// Returns true if a vertex can reach itself along one or more edges.
     ///
     /// # Panics
     /// If there is no such vertex.

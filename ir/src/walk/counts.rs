@@ -1,16 +1,16 @@
-//! How much there is of a program.
+//! Counts of the parts of a program.
 
 use crate::core::body::Body;
 use crate::core::expr::Expr;
 use crate::core::module::Module;
 use crate::walk::cursor::{Cursor, Step};
 
-/// Counts of what a program consists of; nodes that nothing links to do not count.
+/// The counts of the parts of a program, without unreachable nodes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Functions with a body.
     pub functions: usize,
-    /// Functions declared without one.
+    /// Functions declared without a body.
     pub declarations: usize,
     /// Lets.
     pub bindings: usize,
@@ -27,7 +27,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// The counts of a module: sums over its functions, and the largest depth. Linear.
+    /// Returns the counts of a module: sums over its functions, and the largest depth. Linear.
     pub fn of_module(module: &Module) -> Counts {
         let mut counts = Counts::default();
         for (_, f) in module.functions() {
@@ -41,7 +41,7 @@ impl Counts {
         counts
     }
 
-    /// The counts of one body.
+    /// Returns the counts of one body.
     pub fn of_body(body: &Body) -> Counts {
         let mut counts = Counts::default();
         counts.add_body(body);

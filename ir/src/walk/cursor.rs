@@ -1,12 +1,12 @@
-//! The one traversal of the project: a cursor with an explicit stack.
+//! The single traversal of the project: a cursor with an explicit stack.
 //!
-//! It yields [`Step`]s in program order. A Let chain is walked by a loop, so its length costs no
-//! stack; calls, tuples and projections whose operands are all atoms are one step; what nests
-//! (operands that are calls themselves, branches, lambdas, chains as values) is entered and left. A
-//! node that several others refer to is entered once, where it comes first in program order; later
-//! references are [`Step::Seen`].
+//! It yields [`Step`]s in program order. A Let chain is walked by a loop, so its length takes no
+//! stack. Calls, tuples and projections whose operands are all atoms are one step. Nested
+//! expressions (operands that are calls themselves, branches, lambdas, chains as values) are
+//! entered and left. A node with several uses is entered at its first use in program order; later
+//! uses are [`Step::Seen`].
 //!
-//! The body may be edited between steps: [`Cursor`] says what that does to the walk.
+//! The body may be edited between steps: [`Cursor`] describes the effect on the walk.
 
 use std::convert::Infallible;
 use std::marker::PhantomData;
@@ -16,41 +16,42 @@ use crate::core::entity::ExprId;
 use crate::core::expr::{Expr, LetFlags};
 use crate::walk::part_set::PartSet;
 
-/// What the cursor has come to.
+/// A step of the cursor.
 ///
-/// The steps of dataflow regions come only in a walk that asks for them ([`Cursor::with_regions`]):
-/// in the steps of other walks they hold an [`Infallible`], so that a `match` leaves them out.
+/// The steps of dataflow regions are yielded only by a walk that requests them
+/// ([`Cursor::with_regions`]). In the steps of other walks they hold an [`Infallible`], so that a
+/// `match` can omit them.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Step<R = Infallible> {
     /// A block begins; the id is its first Let, or its tail if it has none.
     EnterBlock(ExprId, BlockKind),
     /// A link of a Let chain, before its value.
     Let(ExprId),
-    /// The same link after its value: its variable is in scope from here on.
+    /// The same Let after its value: its variable is in scope from here on.
     Bound(ExprId),
-    /// An atom: an operand of a node that was entered, a condition, a value or a tail.
+    /// An atom: an operand of an entered node, a condition, a value or a tail.
     Atom(ExprId),
-    /// A call, tuple or projection whose operands are all atoms (not yielded one by one).
+    /// A call, tuple or projection whose operands are all atoms (which are not yielded one by one).
     Flat(ExprId),
     /// A call, tuple or projection with an operand that is not an atom, an If or a Lambda, before
-    /// what is in it.
+    /// its parts.
     Enter(ExprId),
-    /// The same node after what is in it.
+    /// The same node after its parts.
     Exit(ExprId),
     /// A node that was walked before.
     Seen(ExprId),
     /// A block ends; the id is that of its beginning.
     ExitBlock(ExprId, BlockKind),
-    /// A dataflow region begins with this Let, which comes next.
+    /// A dataflow region begins with this Let, which is the next step.
     EnterRegion(R),
     /// A dataflow region ended with this Let, which was the last step.
     ExitRegion(R),
 }
 
 impl<R> Step<R> {
-    /// Returns true for the steps to which no walk of a body in A-normal form comes: a node with an
-    /// operand or condition that is no atom, a block as a value or operand, a node that was walked
-    /// before.
+    /// Returns true for the steps that no walk of a body in A-normal form yields: a node with an
+    /// operand or condition that is not an atom, a block as a value or operand, or a node that was
+    /// walked before.
     ///
     /// Cost: one node.
     #[inline(always)]
@@ -67,8 +68,8 @@ impl<R> Step<R> {
     }
 }
 
-/// True if a walk yields the steps of dataflow regions: [`ExprId`], which they hold, or
-/// [`Infallible`].
+/// The content of the steps of dataflow regions: [`ExprId`] if the walk yields these steps,
+/// [`Infallible`] if it does not.
 pub trait RegionSteps: sealed::Held {}
 
 impl RegionSteps for Infallible {}
@@ -81,7 +82,7 @@ mod sealed {
     pub trait Held: Copy {
         const YIELDED: bool;
 
-        /// Returns what the steps of a Let hold, if they are yielded.
+        /// Returns the content of the step of a Let, if such steps are yielded.
         ///
         /// Cost: one entry.
         fn of(id: ExprId) -> Option<Self>;
@@ -106,10 +107,10 @@ mod sealed {
     }
 }
 
-/// What a block is the block of.
+/// The kind of a block, with its owner.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum BlockKind {
-    /// The whole body, or whatever else the walk began with.
+    /// The whole body, or another expression with which the walk began.
     Root,
     /// The first branch of an If (its id).
     Then(ExprId),
@@ -125,9 +126,9 @@ pub enum BlockKind {
 
 #[derive(Copy, Clone)]
 enum Frame {
-    /// A chain: where in it, what comes next, and whether that is in a region.
+    /// A chain: the position in it, the next step, and whether that is in a region.
     Block { start: ExprId, at: ExprId, kind: BlockKind, next: InBlock, region: InRegion },
-    /// A node with several children: the next one's number.
+    /// A node with several children, with the number of the next child.
     Node { id: ExprId, child: u32 },
 }
 
@@ -144,26 +145,26 @@ enum InBlock {
 #[derive(Copy, Clone, PartialEq)]
 enum InRegion {
     Outside,
-    /// It was announced, and its first Let was not.
+    /// The region was yielded, but its first Let was not.
     Entered,
     Inside,
 }
 
-/// Walks a body in program order, on a stack of its own.
+/// Walks a body in program order, with an explicit stack.
 ///
 /// # What is yielded
 /// A Let is [`Step::Let`], then its value, then [`Step::Bound`], then the rest of its chain. A
 /// block begins with [`Step::EnterBlock`] and ends with [`Step::ExitBlock`]. A call, tuple or
 /// projection whose operands are all atoms is one [`Step::Flat`], and its operands are not yielded
-/// one by one; what nests is entered ([`Step::Enter`]), its parts are yielded, and it is left
-/// ([`Step::Exit`]). Atoms that stand elsewhere are [`Step::Atom`]s. A node that several others
-/// refer to is walked once, where it comes first; after that it is [`Step::Seen`].
+/// one by one. Any other node is entered ([`Step::Enter`]), its parts are yielded, and it is left
+/// ([`Step::Exit`]). Other atoms are [`Step::Atom`]s. A node with several uses is walked once, at
+/// its first use; later uses are [`Step::Seen`].
 ///
 /// # Which edits are legal
 /// The cursor borrows the body only during [`Cursor::next`]: between two steps every edit is legal.
-/// What it does to the walk is decided by one rule: **a link is read once, when the walk comes to
-/// it.** A link that is overwritten before that is followed to where it leads then; one that is
-/// overwritten after that has no effect on the walk.
+/// One rule determines the effect of an edit on the walk: **a link is read once, when the walk
+/// reaches it.** If a link is overwritten before that, the walk follows the new link. If it is
+/// overwritten after that, the walk does not change.
 ///
 /// | after | is still to be read | so, before the next step, you may |
 /// |---|---|---|
@@ -175,18 +176,18 @@ enum InRegion {
 /// | [`Step::ExitRegion`] | the link to the rest | put Lets in after the last Let |
 /// | [`Step::Flat`], [`Step::Atom`], [`Step::Exit`], [`Step::Seen`], [`Step::ExitBlock`] | nothing of it | overwrite it: it is not walked again |
 ///
-/// Overwriting a node that several links lead to changes it for all of them. Nodes that are
-/// appended during the walk are walked if a link that is still to be read leads to them. Ids stay
-/// what they are: a body is not compacted during a walk.
+/// Overwriting a node with several uses changes it for all of them. Nodes that are appended during
+/// the walk are walked if a link that is still to be read leads to them. Ids stay the same: a body
+/// is not compacted during a walk.
 ///
 /// # Dataflow regions
-/// A walk that is begun by [`Cursor::with_regions`] yields two steps more: [`Step::EnterRegion`]
+/// A walk that is begun by [`Cursor::with_regions`] yields two more steps: [`Step::EnterRegion`]
 /// before the [`Step::Let`] of a region's first Let, and [`Step::ExitRegion`] after the
 /// [`Step::Bound`] of its last. A region is a run of Lets of one chain that are in a region, up to
-/// one that begins another; what is in a block inside of it is in no region, or in one of that
-/// block. The flags of a Let are read when the walk comes to it, and the region ends before the
-/// first Let that does not go on with it: a Let whose flags are overwritten after [`Step::Let`]
-/// stays in the region of the walk.
+/// a Let that begins another region. A block inside of the region is not part of it, but may have
+/// regions of its own. The flags of a Let are read when the walk reaches it, and the region ends
+/// before the first Let that does not continue it: a Let whose flags are overwritten after
+/// [`Step::Let`] stays in the region of the walk.
 ///
 /// ```
 /// use anfora_ir::{Cursor, Source, Step, parse_module};
@@ -210,25 +211,25 @@ pub struct Cursor<R = Infallible> {
 }
 
 impl Cursor {
-    /// A walk of a whole body.
+    /// Returns a walk of a whole body.
     pub fn new(body: &Body) -> Cursor {
         Cursor::begin(body, body.root())
     }
 
-    /// A walk of what is under one expression. Takes time and room in proportion to that, not to
-    /// the body.
+    /// Returns a walk of one expression. Takes time and room in proportion to the expression, not
+    /// to the body.
     pub fn at(body: &Body, root: ExprId) -> Cursor {
         Cursor::begin(body, root)
     }
 }
 
 impl Cursor<ExprId> {
-    /// Returns a walk of a whole body that yields where dataflow regions begin and end.
+    /// Returns a walk of a whole body that yields the begins and ends of dataflow regions.
     pub fn with_regions(body: &Body) -> Cursor<ExprId> {
         Cursor::begin(body, body.root())
     }
 
-    /// Returns such a walk of what is under one expression.
+    /// Returns a walk of one expression that yields the begins and ends of dataflow regions.
     pub fn with_regions_at(body: &Body, root: ExprId) -> Cursor<ExprId> {
         Cursor::begin(body, root)
     }
@@ -242,13 +243,13 @@ impl<R: RegionSteps> Cursor<R> {
         cursor
     }
 
-    /// How many blocks and nodes are entered and not left.
+    /// Returns the number of blocks and nodes that are entered and not left.
     pub fn depth(&self) -> usize {
         self.stack.len()
     }
 
-    /// The innermost Let that the walk is at, or in whose value it is. Looks through what is
-    /// entered and not left.
+    /// Returns the innermost Let at which, or in whose value, the walk is. Searches the blocks and
+    /// nodes that are entered and not left.
     pub fn binding(&self) -> Option<ExprId> {
         self.stack.iter().rev().find_map(|frame| match frame {
             Frame::Block { at, next: InBlock::Value | InBlock::Bound | InBlock::Advance, .. } => Some(*at),
@@ -256,8 +257,8 @@ impl<R: RegionSteps> Cursor<R> {
         })
     }
 
-    /// Leaves what the last step entered ([`Step::EnterBlock`], [`Step::Enter`]) without walking
-    /// it: its exit is not yielded. After [`Step::Let`], leaves out its value.
+    /// Leaves the block or node that the last step entered ([`Step::EnterBlock`], [`Step::Enter`])
+    /// without walking it: its exit is not yielded. After [`Step::Let`], skips the value.
     pub fn skip(&mut self) {
         match self.stack.last_mut() {
             Some(Frame::Block { next, .. }) if *next == InBlock::Value => *next = InBlock::Bound,
@@ -269,7 +270,7 @@ impl<R: RegionSteps> Cursor<R> {
         }
     }
 
-    /// Walks what is in a node once more, or in another node's place: after [`Step::Seen`] or
+    /// Walks the parts of a node again, or in place of another node: after [`Step::Seen`] or
     /// [`Step::Flat`] of the node itself, or after [`Step::Enter`] and [`Cursor::skip`] of the
     /// other. Its operands, branches or block come next, each as a step of its own, then its
     /// [`Step::Exit`].
@@ -283,9 +284,9 @@ impl<R: RegionSteps> Cursor<R> {
         self.stack.push(Frame::Block { start, at: start, kind, next, region });
     }
 
-    /// The next step, or `None` at the end.
-    // Inlined into each walk, whose match on the step then joins with the one that makes it: a
-    // sixth to a third of a walk's time.
+    /// Returns the next step, or `None` at the end.
+    // Inlined into each walk, so that the walk's match on the step merges with the code that makes
+    // the step. This saves a sixth to a third of a walk's time.
     #[inline(always)]
     pub fn next(&mut self, body: &Body) -> Option<Step<R>> {
         loop {
@@ -324,8 +325,8 @@ impl<R: RegionSteps> Cursor<R> {
                         *next = InBlock::Advance;
                         return Some(Step::Bound(*at));
                     }
-                    // Not before the caller asks for the next step, since it may change the link at
-                    // `Bound`.
+                    // The link is read only when the caller requests the next step, since the
+                    // caller may change it at `Bound`.
                     InBlock::Advance => {
                         if let Expr::Let { body: rest, .. } = body.expr(*at) {
                             if R::YIELDED
@@ -391,7 +392,8 @@ impl<R: RegionSteps> Cursor<R> {
         }
     }
 
-    /// The step for an expression in value, operand or tail position; `None` if a block was pushed.
+    /// Returns the step for an expression in value, operand or tail position; `None` if a block was
+    /// pushed.
     #[inline(always)]
     fn visit(&mut self, body: &Body, id: ExprId, kind: BlockKind) -> Option<Step<R>> {
         let expr = body.expr(id);

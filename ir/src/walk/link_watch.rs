@@ -1,13 +1,13 @@
-//! Noticing that links are overwritten under a walk.
+//! Detection of links that are overwritten during a walk.
 
-/// A watch over the links of the nodes that there were at some time: see
-/// [`Body::watch_links`](crate::Body::watch_links). The default is over none.
+/// A watch over the links of the nodes that existed at some time: see
+/// [`Body::watch_links`](crate::Body::watch_links). The default watches no nodes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct LinkWatch {
-    /// How many nodes and operands it is over.
+    /// The numbers of watched nodes and operands.
     exprs: u32,
     operands: u32,
-    /// The first of each that was overwritten.
+    /// The first node and the first operand that were overwritten.
     first_expr: u32,
     first_operand: u32,
 }
@@ -27,14 +27,14 @@ impl LinkWatch {
         }
     }
 
-    /// Returns a watch over the same nodes that has seen nothing.
+    /// Returns a watch over the same nodes without recorded overwrites.
     ///
     /// Cost: one entry.
     pub fn unseen(&self) -> LinkWatch {
         LinkWatch { exprs: self.exprs, operands: self.operands, ..LinkWatch::default() }
     }
 
-    /// A node is overwritten.
+    /// Records that a node is overwritten.
     #[inline(always)]
     pub(crate) fn expr(&mut self, index: usize) {
         if index < self.exprs as usize {
@@ -42,7 +42,7 @@ impl LinkWatch {
         }
     }
 
-    /// An operand is overwritten.
+    /// Records that an operand is overwritten.
     #[inline(always)]
     pub(crate) fn operand(&mut self, index: usize) {
         if index < self.operands as usize {
@@ -50,19 +50,19 @@ impl LinkWatch {
         }
     }
 
-    /// Returns true if something that it is over was overwritten.
+    /// Returns true if a watched node or operand was overwritten.
     #[inline(always)]
     pub(crate) fn has_seen(&self) -> bool {
         self.first_expr & self.first_operand != u32::MAX
     }
 
-    /// Notes what a watch inside of it has seen, as far as it is over that.
+    /// Adds the overwrites that an inner watch recorded, as far as this watch covers them.
     pub(crate) fn take_up(&mut self, inner: &LinkWatch) {
         self.expr(inner.first_expr as usize);
         self.operand(inner.first_operand as usize);
     }
 
-    /// Notes all that another watch has seen.
+    /// Adds all overwrites that another watch recorded.
     pub(crate) fn hear_of(&mut self, other: &LinkWatch) {
         self.first_expr = self.first_expr.min(other.first_expr);
         self.first_operand = self.first_operand.min(other.first_operand);

@@ -1,4 +1,5 @@
-//! Walks over programs without recursion, and what they need: sets, trees, components, watches.
+//! Walks over programs without recursion, and their data structures: sets, trees, components,
+//! watches.
 
 pub(crate) mod ancestors;
 pub(crate) mod cursor;

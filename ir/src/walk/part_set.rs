@@ -1,19 +1,19 @@
-//! Sets of entries of an arena that take room in proportion to what is in them.
+//! Sets of entries of an arena that take room in proportion to their size.
 
 use rustc_hash::FxHashSet;
 
 use crate::core::entity::{EntityId, IdSet};
 use crate::work;
 
-/// A set of entries of an arena for a walk of a part of it: it takes time and room in proportion to
-/// the part while that is small, and a bit for each entry of the arena from then on.
+/// A set of entries of an arena for a walk of a part of it. While the set is small, it takes time
+/// and room in proportion to its size; after that, it takes a bit for each entry of the arena.
 #[derive(Clone, Debug)]
 pub struct PartSet<K>(Kind<K>);
 
 #[derive(Clone, Debug)]
 enum Kind<K> {
     Many(IdSet<K>),
-    /// Until there are so many that a bit for each takes less.
+    /// A hash set, until a bit for each entry of the arena takes less room.
     Few {
         ids: FxHashSet<K>,
         most: usize,
@@ -21,17 +21,17 @@ enum Kind<K> {
 }
 
 impl<K: EntityId> PartSet<K> {
-    /// An empty set for a part of an arena of `len` entries.
+    /// Returns an empty set for a part of an arena of `len` entries.
     pub fn of_part(len: usize) -> PartSet<K> {
         PartSet(Kind::Few { ids: FxHashSet::default(), most: len / 64 })
     }
 
-    /// An empty set for what may be all of an arena of `len` entries.
+    /// Returns an empty set for up to all entries of an arena of `len` entries.
     pub fn of_whole(len: usize) -> PartSet<K> {
         PartSet(Kind::Many(IdSet::with_capacity(len)))
     }
 
-    /// Inserts; whether it was not there before.
+    /// Inserts an entry. Returns true if it was not in the set before.
     #[inline(always)]
     pub fn insert(&mut self, id: K) -> bool {
         match &mut self.0 {
@@ -40,7 +40,7 @@ impl<K: EntityId> PartSet<K> {
         }
     }
 
-    /// Whether it is in the set.
+    /// Returns true if `id` is in the set.
     #[inline(always)]
     pub fn contains(&self, id: K) -> bool {
         match &self.0 {

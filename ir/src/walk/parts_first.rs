@@ -1,8 +1,9 @@
-//! Parts before what is made of them.
+//! Walks that visit parts before the entries that consist of them.
 
-/// What is to be worked out, each after its parts, from an explicit stack.
+/// Entries to be processed, each after its parts, with an explicit stack.
 ///
-/// Takes time linear in what is worked out and its parts, if what is done is noted once.
+/// Takes time linear in the processed entries and their parts, if each entry is marked as done
+/// once.
 #[derive(Clone, Debug)]
 pub(crate) struct PartsFirst<K> {
     stack: Vec<K>,
@@ -20,13 +21,14 @@ impl<K: Copy> PartsFirst<K> {
         PartsFirst { stack: vec![root] }
     }
 
-    /// Lets something be worked out next.
+    /// Adds an entry to be processed next.
     pub(crate) fn add(&mut self, root: K) {
         self.stack.push(root);
     }
 
-    /// Returns something that is not done and all parts of which are: the caller works it out and
-    /// notes that it is done. `push_parts` pushes its parts, of which the last comes first.
+    /// Returns an entry that is not done but whose parts are all done. The caller must process it
+    /// and mark it as done. `push_parts` pushes the parts of an entry; the last one is processed
+    /// first.
     #[inline]
     pub(crate) fn next(
         &mut self,

@@ -1,11 +1,11 @@
-//! Facts of a walk by open block.
+//! Facts of a walk for each open block.
 
 use std::ops::{Deref, DerefMut};
 
-/// Something for each block that a walk has entered and not left, the innermost at hand.
+/// A fact for each block that a walk has entered and not left.
 ///
-/// It stands for the fact of the innermost open block: reading and writing go through to that, and
-/// outside of all blocks to a fact of its own.
+/// It dereferences to the fact of the innermost open block or, outside of all blocks, to a separate
+/// fact.
 ///
 /// ```
 /// use anfora_ir::{Cursor, PerBlock, Source, Step, parse_module};
@@ -35,7 +35,7 @@ pub struct PerBlock<T> {
 }
 
 impl<T> PerBlock<T> {
-    /// Goes into a block about which this is known.
+    /// Enters a block with this fact.
     #[inline]
     pub fn enter_with(&mut self, fact: T) {
         self.around.push(std::mem::replace(&mut self.here, fact));
@@ -49,13 +49,13 @@ impl<T> PerBlock<T> {
 }
 
 impl<T: Default> PerBlock<T> {
-    /// Goes into a block about which nothing is known.
+    /// Enters a block with the default fact.
     #[inline]
     pub fn enter(&mut self) {
         self.enter_with(T::default());
     }
 
-    /// Leaves the innermost open block, and returns what is known about it.
+    /// Leaves the innermost open block, and returns its fact.
     #[inline]
     pub fn exit(&mut self) -> T {
         std::mem::replace(&mut self.here, self.around.pop().unwrap_or_default())

@@ -15,10 +15,10 @@ use crate::tables::types::{SeenParts, Type, Types};
 use crate::walk::attr_walk::AttrWalk;
 use crate::walk::parts_first::PartsFirst;
 
-/// A walk over the free symbols of types and attributes that looks at each part once.
+/// A walk over the free symbols of types and attributes that visits each part once.
 ///
 /// Symbols come in order of first appearance, possibly more than once, but not again for parts that
-/// were met before: all walks of one `SymbolWalk` together are linear in the distinct parts.
+/// were visited before: all walks of one `SymbolWalk` together are linear in the distinct parts.
 ///
 /// ```
 /// use anfora_ir::{Source, SymbolWalk, parse_module};
@@ -41,7 +41,7 @@ pub struct SymbolWalk {
 }
 
 impl SymbolWalk {
-    /// A walk that has met nothing.
+    /// Returns a walk that has not visited anything.
     pub fn new() -> SymbolWalk {
         SymbolWalk::default()
     }
@@ -53,7 +53,7 @@ impl SymbolWalk {
     }
 
     /// Calls `each` with the symbols that attributes name, in types and shapes. Functions that are
-    /// values have symbols of their own.
+    /// values of attributes are skipped, since they have symbols of their own.
     pub fn in_attrs(&mut self, cx: &Context, attrs: AttrsId, mut each: impl FnMut(SymbolId)) {
         self.attrs.add(&cx.attrs, attrs);
         while let Some((_, value)) = self.attrs.next(&cx.attrs) {
@@ -71,8 +71,8 @@ impl SymbolWalk {
         }
     }
 
-    /// Calls `each` with the symbols that a node itself names: by its type, its attributes, and the
-    /// parameters and stated result of a lambda.
+    /// Calls `each` with the symbols that a node itself names: in its type, its attributes, and the
+    /// parameters and annotated result of a lambda.
     pub fn in_node(&mut self, cx: &Context, body: &Body, id: ExprId, mut each: impl FnMut(SymbolId)) {
         self.in_type(cx, body.ty(id), &mut each);
         if let Expr::Lambda { lambda, .. } = body.expr(id) {
@@ -93,10 +93,10 @@ fn symbol_of(types: &Types, dim: DimId) -> Option<SymbolId> {
     }
 }
 
-/// The free symbols of each type that was asked for, and of its parts.
+/// A cache of the free symbols of types and their parts.
 ///
-/// A part is looked at once, however many types it is in, so that questions about types that are
-/// parts of each other take linear time together, for a constant number of symbols each.
+/// A part is visited once, however many types contain it. For a constant number of symbols in each
+/// type, queries about types that are parts of each other together take linear time.
 #[derive(Clone, Default, Debug)]
 pub struct FreeSymbols {
     types: FxHashMap<TypeId, Rc<[SymbolId]>>,
@@ -104,7 +104,7 @@ pub struct FreeSymbols {
 }
 
 impl FreeSymbols {
-    /// Nothing is known yet.
+    /// Returns an empty cache.
     pub fn new() -> FreeSymbols {
         FreeSymbols::default()
     }
@@ -144,7 +144,7 @@ impl FreeSymbols {
     }
 }
 
-/// Returns the symbols of several lists, each once. One list that has all of them is shared.
+/// Returns the symbols of several lists, each once. If one list has all of them, it is shared.
 fn union<'a>(lists: impl Iterator<Item = &'a Rc<[SymbolId]>>) -> Rc<[SymbolId]> {
     let mut lists = lists.filter(|list| !list.is_empty());
     let Some(first) = lists.next() else { return Rc::default() };

@@ -1,4 +1,4 @@
-//! Equality and hashing modulo the names of what is bound.
+//! Equality and hashing modulo the names of bound variables.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn assert_differ(a: &Module, b: &Module, what: &str) {
     assert_ne!(module_hash(a), module_hash(b));
 }
 
-/// A module whose tables have other ids than those of a fresh one.
+/// Returns a module whose tables have other ids than those of a new module.
 fn shuffled() -> Module {
     let mut m = module();
     for i in 0..50 {
@@ -65,7 +65,8 @@ fn the_first_difference_has_a_place() {
     assert_eq!(d.left_path[0], "…");
 }
 
-/// `def @main(%x) { let %a = private(%x); let %b = private2(%a); %b }` with two private functions of the given operators.
+/// Returns `def @main(%x) { let %a = private(%x); let %b = private2(%a); %b }` with two private
+/// functions of the given operators.
 fn privates(names: [&str; 2], ops: [&str; 2], swap_order: bool) -> Module {
     let mut m = module();
     let v = vector(&mut m);
@@ -129,7 +130,8 @@ fn a_private_function_that_nobody_calls_counts() {
     assert_differ(&with("negative"), &deep(Shape::Chain, 2, "", "add"), "@unused");
 }
 
-/// `def @main(%x: T[(n + m,)], %y: T[(n,)], %z: T[(m,)], min(n, m))`, the symbols made in either order.
+/// Returns `def @main(%x: T[(n + m,)], %y: T[(n,)], %z: T[(m,)], min(n, m))`, with the symbols made
+/// in either order.
 fn symbolic(swap: bool, minimum_of_same: bool) -> Module {
     let mut m = module();
     let mut b = FunctionBuilder::new(&mut m, "main");
@@ -157,7 +159,7 @@ fn symbolic_dimensions_correspond_whatever_order_they_were_made_in() {
     assert_equal(&symbolic(false, false), &symbolic(true, false));
     let d = first_difference(&symbolic(false, false), &symbolic(true, true)).unwrap();
     assert!(d.what.contains("dimensions differ"), "{d}");
-    // (n, n) is not (n, m).
+    // The shape (n, n) differs from (n, m).
     let square = |same: bool| {
         let mut m = module();
         let mut b = FunctionBuilder::new(&mut m, "main");
@@ -168,6 +170,35 @@ fn symbolic_dimensions_correspond_whatever_order_they_were_made_in() {
         m
     };
     assert_differ(&square(true), &square(false), "parameter 0");
+}
+
+#[test]
+fn computed_dimensions_are_equal_only_to_their_like() {
+    // Each of the same two symbols.
+    let of = |kind: usize| {
+        let mut m = module();
+        let mut b = FunctionBuilder::new(&mut m, "main");
+        let (n, k) = (b.symbol("n"), b.symbol("k"));
+        let given = b.cx().types.tensor(DType::Float32, &[n, k]);
+        b.param("x", given);
+        let dims = &mut b.cx().types.dims;
+        let dim = match kind {
+            0 => dims.add(n, k),
+            1 => dims.mul(n, k),
+            2 => dims.op(DimOp::Max, n, k),
+            3 => dims.op(DimOp::Min, n, k),
+            _ => dims.op(DimOp::FloorDiv, n, k),
+        };
+        let ty = b.cx().types.tensor(DType::Float32, &[dim]);
+        let y = b.param("y", ty);
+        b.finish(y).unwrap();
+        m
+    };
+    for a in 0..5 {
+        for b in 0..5 {
+            assert_eq!(alpha_equal(&of(a), &of(b)), a == b, "{a} and {b}");
+        }
+    }
 }
 
 #[test]
@@ -271,14 +302,15 @@ fn what_is_printed_and_parsed_is_equal() {
     assert_equal(&m, &again);
 }
 
-/// The hashes of expressions of one body.
+/// Returns the hashes of expressions of one body.
 fn hashes(m: &Module, ids: &[ExprId]) -> Vec<u64> {
     let body = &m.get(m.find("main").unwrap()).unwrap().body;
     let mut hasher = AlphaHasher::new();
     ids.iter().map(|&id| hasher.hash(&m.cx, body, id)).collect()
 }
 
-/// A random `fn` of few operators and variables, so that many pairs of them are alpha-equal.
+/// Returns a random `fn` of few operators and variables, so that many pairs of them are
+/// alpha-equal.
 fn random_fn(
     b: &mut FunctionBuilder<'_>,
     random: &mut Rng,
@@ -416,7 +448,7 @@ fn hashing_every_nested_block_of_deep_programs_is_near_linear() {
                 }
             }
             assert_eq!(count, depth(100_000));
-            // All at once gives the same.
+            // Hashing the whole expression at once gives the same hash.
             let (id, hash) = last.unwrap();
             assert_eq!(AlphaHasher::new().hash(&m.cx, body, id), hash);
         }

@@ -1,4 +1,4 @@
-//! Dropping what nothing uses.
+//! Compaction drops unused entries.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use anfora_ir::{
 };
 use anfora_testing::{depth, on_small_stack};
 
-/// The names that Lets of the function's own block bind, in program order.
+/// Returns the names that the Lets of the function's own block bind, in program order.
 fn chain_names(m: &Module, function: &str) -> Vec<String> {
     let body = &m.get(m.find(function).unwrap()).unwrap().body;
     std::iter::successors(Some(body.root()), |&l| match body.expr(l) {
@@ -24,7 +24,8 @@ fn chain_names(m: &Module, function: &str) -> Vec<String> {
     .collect()
 }
 
-/// A chain with the Let of every second binding unlinked (and its uses turned to the parameter).
+/// Returns a chain in which the Let of every second binding is unlinked and its uses are replaced
+/// by the parameter.
 fn half_dead(n: usize) -> Module {
     let mut m = module();
     let v = vector(&mut m);
@@ -174,7 +175,7 @@ fn an_open_edit_is_refused() {
 #[test]
 fn a_compacted_module_keeps_what_it_uses_and_only_that() {
     let mut m = module();
-    // Things that nobody uses.
+    // Entries that nothing uses.
     for i in 0..100 {
         m.cx.names.intern(&format!("unused{i}"));
         m.cx.types.static_tensor(DType::Int8, &[i, 7]);
@@ -184,8 +185,8 @@ fn a_compacted_module_keeps_what_it_uses_and_only_that() {
         m.cx.ops.resolve(&format!("onnx.Unused{i}")).unwrap();
     }
     add_deep(&mut m, "helper", Shape::NestedIf, 4, "h", "subtract");
-    // A function with everything: symbols in sums, opaque operators, functions in attributes, a
-    // missing global, meta.
+    // A function that uses all tables: symbols in sums, opaque operators, functions in attributes,
+    // a missing global, meta.
     let inner = m.get(m.find("helper").unwrap()).unwrap().clone();
     let inner = m.cx.function_attrs.push(Arc::new(inner));
     let inner = m.cx.attr(Attr::Function(inner));
@@ -229,7 +230,7 @@ fn a_compacted_module_keeps_what_it_uses_and_only_that() {
     assert_eq!(m.cx.ops.len() - m.cx.ops.registry().rows().len(), 1);
     assert!(m.cx.literals.len() == 1 && m.cx.attrs.len() <= 6);
     assert_eq!(before.cx.types.len() - m.cx.types.len(), 100, "the unused ones");
-    // What was compacted can be compacted and compared again.
+    // A compacted module can be compacted and compared again.
     let once = m.clone();
     m.compact().unwrap();
     assert!(alpha_equal(&once, &m));
@@ -241,7 +242,7 @@ fn a_compacted_module_keeps_what_it_uses_and_only_that() {
 fn sums_of_symbols_keep_their_form() {
     let mut m = module();
     let mut f = FunctionBuilder::new(&mut m, "main");
-    // Two symbols of one name, which the text tells apart by the order in which it names them.
+    // Two symbols with one name. The text distinguishes them by the order in which it names them.
     let (first, second) = (f.symbol("n"), f.symbol("n"));
     let sum = f.cx().types.dims.add(first, second);
     let types = [sum, second, first].map(|dim| f.cx().types.tensor(DType::Float32, &[dim]));

@@ -1,4 +1,4 @@
-//! What an edit of some functions means for others, and for their copies.
+//! Effects of an edit of some functions on others, and on their copies.
 
 #[cfg(debug_assertions)]
 use anfora_ir::{Attr, Body, EntityId, LambdaId};
@@ -10,7 +10,8 @@ fn parsed(text: &str) -> Module {
     parse_module(Source::new("text", text), registry()).unwrap_or_else(|e| panic!("{}\n{text}", e[0]))
 }
 
-/// What the verifier says of the functions that an open edit affects, and of the whole module.
+/// Returns the errors of the verifier for the functions that an open edit affects, and for the
+/// whole module.
 fn said(module: &Module) -> (Vec<String>, Vec<String>) {
     let affected = verify_functions(module, &module.affected_functions()).err().unwrap_or_default();
     let all = verify_module(module).err().unwrap_or_default();
@@ -31,7 +32,7 @@ def @other(%x: float32) { let %y = @pure(%x); %y }
 def private @pure(%x: float32) { let %y = negative(%x); %y }
 ";
 
-/// Makes the operator that a function calls another one of the same type.
+/// Replaces the operator that a function calls by another one of the same type.
 fn call_in_place(module: &mut Module, function: &str, name: &str) {
     let key = module.find(function).unwrap();
     let (f, cx) = module.get_mut(key).unwrap();
@@ -67,7 +68,7 @@ fn callers_of_a_function_that_stays_pure_are_not() {
     assert_eq!(said(&module), (Vec::new(), Vec::new()));
 }
 
-/// Two functions of one parameter each, with a symbol of its own.
+/// Two functions of one parameter each, with a symbol each.
 const SYMBOLS: &str = "def @f(%x: Tensor[(n,), float32]) { let %y = negative(%x); %y }
 def @h(%x: Tensor[(n,), float32]) { let %y = negative(%x); %y }
 ";
@@ -140,7 +141,7 @@ fn a_rollback_in_a_joined_fork_brings_back_the_state_that_was_there() {
     assert_eq!(module.get(key).unwrap().stamp(), before);
 }
 
-/// The message of the panic of an edit of a body of one parameter while an edit is open.
+/// Returns the message of the panic of an edit of a body of one parameter while an edit is open.
 #[cfg(debug_assertions)]
 fn refused(edit: impl FnOnce(&mut Body, ExprId)) -> String {
     let mut module = parsed("def @main(%x: float32) { let %f = fn (%y: float32) { %y }; %x }");

@@ -1,4 +1,4 @@
-//! What several errors are as one.
+//! Several diagnostics as one error.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The IR: text, verifier, equality and hashing, compaction, overlays, effects, functions from
-//! other modules.
+//! Tests of the IR: text, verifier, equality and hashing, compaction, overlays, effects, functions
+//! from other modules.
 
 mod alpha;
 mod compact;

@@ -11,7 +11,7 @@ use anfora_ir::{
 
 const FUNCTIONS: usize = 40;
 
-/// Functions of one symbolic dimension each, with a few bindings.
+/// Returns a module of functions with one symbolic dimension and a few bindings each.
 fn many() -> Module {
     let mut m = module();
     for i in 0..FUNCTIONS {
@@ -26,7 +26,7 @@ fn many() -> Module {
     m
 }
 
-/// Interns something of every kind, some of it the same for several functions, and links it into
+/// Interns an entry of every kind, some of them equal for several functions, and links them into
 /// the function.
 fn edit(cx: &mut Context, f: &mut Function, i: usize) {
     let name = cx.names.intern(&format!("fresh{}", i % 7));
@@ -46,7 +46,7 @@ fn edit(cx: &mut Context, f: &mut Function, i: usize) {
     let literal_ty = cx.literal_type(literal);
     let global = cx.global(&format!("elsewhere{}", i % 3));
     let op = cx.ops.resolve(&format!("onnx.New{}", i % 4)).unwrap();
-    // A closed function, with attributes of its own.
+    // A closed function with its own attributes.
     let inner = {
         let note = cx.str_attr(&format!("inner note {i}"));
         let attrs = cx.named_attrs(&[("note", note)]);
@@ -85,14 +85,14 @@ fn edit(cx: &mut Context, f: &mut Function, i: usize) {
     let result = cx.types.tuple(&[any, generic]);
     let tail = body.push(Expr::Tuple(list), result, None);
     let root = body.push(Expr::Let { var, value: call, body: tail, flags: Default::default() }, any, None);
-    // What was there before is overwritten, too, and more than once.
+    // The type, the meta and the root are overwritten too, the type twice.
     body.set_type(x, pair);
     body.set_type(x, tensor);
     body.set_meta(x, Some(attrs));
     body.set_root(root);
 }
 
-/// Every id of a module, and what it stands for.
+/// Returns every id of a module with the entry that it names.
 fn everything(m: &Module) -> String {
     let mut out = String::new();
     for (key, f) in m.functions() {
@@ -174,7 +174,7 @@ fn tables_and_bodies_are_the_same_as_if_one_was_edited_after_the_other() {
     assert_eq!(everything(&one), everything(&two));
     assert!(one.commit() && two.commit());
     assert_eq!(one.to_string(), two.to_string());
-    // The tables go on as if nothing had been.
+    // The tables continue as if they had not been forked.
     side_by_side(&mut two);
     one_after_the_other(&mut one);
     assert_eq!(tables(&one), tables(&two));

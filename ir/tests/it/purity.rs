@@ -1,4 +1,4 @@
-//! Which functions and expressions may be observed.
+//! Observable effects of functions and expressions.
 
 use crate::tiny;
 use crate::tiny::{Shape, add_deep, deep, module, vector};
@@ -19,8 +19,8 @@ fn value_of(m: &Module, key: FunctionKey, name: &str) -> ExprId {
         .unwrap()
 }
 
-/// Returns true if the value of a binding is impure, on which it does not matter when its body is
-/// looked at.
+/// Returns true if the value of a binding is impure. The answer must not depend on when the body is
+/// visited.
 fn is_impure(m: &Module, key: FunctionKey, name: &str) -> bool {
     let purity = Purity::of_module(m);
     let (body, value) = (&m.get(key).unwrap().body, value_of(m, key, name));
@@ -33,7 +33,7 @@ fn is_pure(m: &Module, name: &str) -> bool {
     Purity::of_module(m).global_is_pure(m.cx.find_global(name).unwrap())
 }
 
-/// `def @name(%x) { let %r = CALLEE(%x); %r }` or, for an operator, of the operator.
+/// Adds `def @name(%x) { let %r = CALLEE(%x); %r }`, where the callee is a function or an operator.
 fn caller(m: &mut Module, name: &str, callee: &str) -> FunctionKey {
     let v = vector(m);
     let mut b = FunctionBuilder::new(m, name);
@@ -80,7 +80,7 @@ fn impurity_goes_from_callee_to_caller() {
 #[test]
 fn recursion_alone_is_pure() {
     let mut m = module();
-    // Signatures first, since the functions call each other.
+    // Set signatures first, since the functions call each other.
     let v = vector(&mut m);
     let signature = m.cx.types.function(&[v], v, &[]);
     for name in ["even", "odd", "loop"] {
@@ -292,7 +292,7 @@ fn deep_programs_need_no_stack() {
             if shape == Shape::NestedFn {
                 assert!(is_pure(&m, "main"));
             }
-            // The same shape, impure at the far end.
+            // The same shape with an impure call at the far end.
             let main = m.find("main").unwrap();
             let (f, cx) = m.get_mut(main).unwrap();
             let print = cx.ops.resolve("random").unwrap();

@@ -1,4 +1,4 @@
-//! What a registry takes, and that programs with whatever it takes can be read back.
+//! Operators that a registry accepts. Programs with any of them parse back from their text.
 
 use std::sync::Arc;
 

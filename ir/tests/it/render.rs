@@ -1,4 +1,4 @@
-//! How diagnostics are shown.
+//! Rendering of diagnostics.
 
 use std::sync::Arc;
 

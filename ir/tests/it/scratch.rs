@@ -1,8 +1,8 @@
-//! Scratch arenas: lent, emptied, lent again.
+//! Scratch arenas are lent, emptied and lent again.
 
 use anfora_ir::{Context, ScratchVec};
 
-/// The address of something new in an arena that is given back at once.
+/// Returns the address of a new value in an arena that is returned at once.
 fn address(cx: &Context) -> usize {
     let scratch = cx.scratch();
     std::ptr::from_ref(scratch.alloc(0u64)) as usize
@@ -13,7 +13,7 @@ fn the_memory_of_an_arena_that_was_given_back_is_lent_again() {
     let cx = Context::new(Default::default());
     let first = address(&cx);
     assert_eq!(address(&cx), first);
-    // One that is in use is not lent: a walk inside of a walk has another.
+    // An arena in use is not lent: a walk inside another walk gets another arena.
     let used = cx.scratch();
     let value: &mut u64 = used.alloc(1);
     assert_eq!(std::ptr::from_ref(value) as usize, first);
@@ -40,7 +40,7 @@ fn an_overlay_and_a_copy_have_arenas_of_their_own() {
     cx.freeze();
     let first = address(&cx);
     let overlay = cx.overlay();
-    // The one that waits stays where it is.
+    // The waiting arena stays in its context.
     assert_ne!(address(&overlay), first);
     assert_ne!(address(&cx.clone()), first);
     assert_eq!(address(&cx), first);

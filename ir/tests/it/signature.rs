@@ -1,4 +1,4 @@
-//! Signatures that change, and whom that concerns.
+//! Changes of signatures, and their effects on callers.
 
 use anfora_ir::{
     DType, IntoDiagnostics, Literal, Module, ModuleStamp, NewParameter, SignatureChange, SignatureError, Source,
@@ -10,7 +10,7 @@ fn parse(text: &str) -> Module {
     parse_module(Source::new("test.anf", text), anfora_ops::standard()).unwrap()
 }
 
-/// What a change of a function comes to, verified.
+/// Returns the text of a module after a change of a function, and verifies the module.
 fn changed(text: &str, function: &str, change: impl FnOnce(&mut Module) -> SignatureChange<'static>) -> String {
     let mut module = parse(text);
     let key = module.find(function).unwrap();
@@ -20,12 +20,12 @@ fn changed(text: &str, function: &str, change: impl FnOnce(&mut Module) -> Signa
     module.to_text()
 }
 
-/// The text of a module, and what tells its states apart.
+/// Returns the text and the stamp of a module.
 fn state(module: &Module) -> (String, ModuleStamp) {
     (module.to_text(), module.stamp())
 }
 
-/// The error of a change, which leaves the module as it was.
+/// Returns the error of a change, and checks that the module is unchanged.
 fn refused(text: &str, function: &str, change: SignatureChange<'_>) -> SignatureError {
     refused_with(text, function, |_| change)
 }
@@ -126,7 +126,7 @@ def @main(%x: Tensor[(4,), float32]) { @g(%x) }";
         SignatureChange::new().keep(0).result(Some(ty))
     });
     assert!(text.contains("@main(%x: Tensor[(4,), float32]) -> Tensor[?, float32]"), "{text}");
-    // What is printed states all results.
+    // The printed text states all result types.
     let back = changed(&text, "f", |_| SignatureChange::new().keep(0).result(None));
     assert!(back.contains("@f(%x: Tensor[(n,), float32]) -> Tensor[(n,), float32]"), "{back}");
 }
@@ -188,7 +188,7 @@ def @main(%x: float32) { @f(%x) }";
 
 #[test]
 fn a_parameter_that_a_let_binds_by_then_may_be_used() {
-    // Uses at every level of a deep nest are looked at once each.
+    // Uses at every level of a deep nest are visited once each.
     const DEPTH: usize = 20_000;
     let mut text = "def private @f(%x: float32, %y: float32) { ".to_string();
     for i in 0..DEPTH {
@@ -233,7 +233,7 @@ fn calls_are_found_by_function() {
     assert_eq!(counts, [("main", 3)]);
 }
 
-/// Gives the first parameter of `@g` the extent 4, as a pass would, and then updates the
+/// Changes the first parameter of `@g` to the extent 4, as a pass would, and then updates the
 /// signatures.
 fn with_extent_4(text: &str) -> (Module, Result<(), SignatureError>) {
     let mut module = parse(text);
@@ -261,12 +261,12 @@ fn functions_in_attributes_are_typed_again() {
         let (module, result) = with_extent_4(&text);
         result.unwrap();
         verify_module(&module).unwrap();
-        // A result alone is as much of a change as a parameter.
+        // A change of only the result is a change too.
         changed(&text, "g", |module| {
             let ty = module.cx.types.unranked(DType::Float32);
             SignatureChange::new().result(Some(ty))
         });
-        // An edit around it takes back what became of them, too.
+        // Rolling back an enclosing edit undoes the effects on callers too.
         let mut module = parse(&text);
         module.begin_edit();
         let key = module.find("g").unwrap();
@@ -289,7 +289,7 @@ fn a_function_in_an_attribute_that_a_signature_does_not_fit_is_told() {
         let help = error.into_diagnostics().into_iter().next().unwrap().help;
         assert_eq!(help.as_deref(), Some("remove the attribute first"));
     }
-    // A result that it states.
+    // A `fn` that states its result type.
     let error =
         refused_with(&main("fn (%v: Tensor[(4,), float32]) -> Tensor[(?,), float32] { @g(%v) }"), "g", |module| {
             let ty = module.cx.types.unranked(DType::Float32);
@@ -316,7 +316,7 @@ def @main(%a: float32) { let %y = @f(%a, 1f); %y }";
     assert_eq!((name.as_str(), binding.as_deref()), ("main", Some("y")));
     assert!(error.to_string().contains("argument 1 is"), "{error}");
     assert!(changed(text, "f", |_| with(Literal::scalar(2f32))).contains("@f(%a, 2f)"));
-    // The same of a function that calls itself.
+    // The same with a function that calls itself.
     let text = "def private @f(%a: float32, %b: float32) -> float32 { if (true) { @f(%a, 1f) } else { %a } }
 def @main(%a: float32) { @f(%a, 1f) }";
     refused(text, "f", with(Literal::scalar(true)));
@@ -342,7 +342,7 @@ fn a_parameter_stays_that_alone_binds_a_symbol() {
         assert_eq!(told.function.as_deref(), Some("f"));
         assert!(told.help.is_some());
     }
-    // Another one binds it too, or nothing names it.
+    // Another parameter binds the symbol too, or nothing names it.
     let both = format!("def private @f({X}, %y: Tensor[(n,), float32]) {{ exp(%y) }}");
     let main_4 = main.replace("(5,)", "(4,)");
     changed(&format!("{both}\n{main_4}"), "f", |_| SignatureChange::new().keep(1));
@@ -451,7 +451,7 @@ def @main(%a: Tensor[(?,), float32]) -> Tensor[(?,), float32] { let %y = @g(%a);
     .unwrap();
     assert_eq!(asked, 1);
     verify_module(&module).unwrap();
-    // An edit that does not help is taken back.
+    // An edit that does not fix the error is rolled back.
     let mut module = parse(text);
     let key = to_bool(&mut module);
     let before = state(&module);

@@ -1,4 +1,4 @@
-//! Functions that are taken over from another module.
+//! Functions that are moved from another module.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ def private @again(%x: float32) -> float32 {
 #[test]
 fn functions_that_call_each_other_are_taken_over_one_by_one() {
     let library = parsed(LIBRARY);
-    // What is in the tables already, and in which order, does not matter.
+    // The contents of the tables, and their order, make no difference.
     for text in ["", "def @main(%odd: Tensor[(m, n * 3, n), float32]) { negate(%odd) }"] {
         let mut module = parsed(text);
         let before = module.to_string();

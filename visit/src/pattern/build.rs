@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use anfora_ir::{
-    AttrReader, AttrValue, Body, Context, DType, DimId, ExprId, Literal, Number, OpDef, Type, TypeId, Types,
+    AttrReader, AttrValue, Body, Context, DType, DimId, EntityId, ExprId, Literal, Number, OpDef, PartSet, Type,
+    TypeId, Types,
 };
 
 use crate::pattern::compile::CaptureKind;
@@ -193,10 +194,10 @@ impl Pattern {
     /// each once, in the order of the text, before its parts.
     pub(crate) fn reached(&self, root: u32, open: impl Fn(&Node) -> bool) -> Vec<u32> {
         let mut reached = Vec::new();
-        let mut seen = vec![false; self.nodes.len()];
+        let mut seen: PartSet<ExprId> = PartSet::of_part(self.nodes.len());
         let mut stack = vec![root];
         while let Some(at) = stack.pop() {
-            if std::mem::replace(&mut seen[at as usize], true) {
+            if !seen.insert(ExprId::from_index(at as usize)) {
                 continue;
             }
             reached.push(at);

@@ -1,4 +1,4 @@
-//! Copies of a body that stand in its place, or stand in another module.
+//! Copies of a body that replace it or move to another module.
 
 use std::hash::Hash;
 
@@ -8,8 +8,8 @@ use crate::core::expr::Expr;
 use crate::edit::journal::Journal;
 
 impl Body {
-    /// Numbers the states of this body, a copy, as if they were states of `other`, which is not
-    /// edited meanwhile. So are the states of the bodies that a rollback brings back.
+    /// Numbers the states of this body, a copy of `other`, as if they were states of `other`, which
+    /// must not be edited meanwhile. The same is done for the bodies that a rollback brings back.
     pub(crate) fn continue_revisions_of(&mut self, other: &Body) {
         let mut next = Some((self, other));
         while let Some((copy, original)) = next {
@@ -18,22 +18,22 @@ impl Body {
         }
     }
 
-    /// Returns the greatest number that a state of the body had.
+    /// Returns the greatest number of a state that the body has had.
     pub(crate) fn last_revision(&self) -> u64 {
         self.revisions.last()
     }
 
-    /// Leaves out the numbers of states that a copy had.
+    /// Skips the numbers of states up to `last`, which a copy has used.
     pub(crate) fn skip_revisions(&mut self, last: u64) {
         self.revisions.skip(last);
     }
 
-    /// Forgets where the nodes stand in the source.
+    /// Removes the positions of all nodes in the source.
     pub(crate) fn drop_spans(&mut self) {
         self.spans.fill(NO_SPAN);
     }
 
-    /// Hashes what [`Body::has_nodes_of`] compares. Linear.
+    /// Hashes the contents that [`Body::has_nodes_of`] compares. Linear.
     pub(crate) fn hash_nodes(&self, hasher: &mut impl std::hash::Hasher) {
         (self.root, &self.params, &self.operands).hash(hasher);
         for (id, expr) in self.exprs() {
@@ -67,8 +67,8 @@ impl Body {
     }
 }
 
-/// Returns the bodies in whose places the bodies with these journals, of which one is a copy of the
-/// other, were put.
+/// Returns the bodies that were replaced by the bodies with these journals. `copy` is the journal
+/// of a copy of the body of `original`.
 fn replaced_in<'a>(
     mut copy: Option<&'a mut Journal>,
     mut original: Option<&'a Journal>,

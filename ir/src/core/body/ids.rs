@@ -23,7 +23,7 @@ impl Body {
     }
 
     /// # Panics
-    /// While an edit is open in a build with debug assertions, if one is not a node of the body.
+    /// While an edit is open in a build with debug assertions, if an id is not a node of the body.
     #[inline(always)]
     #[track_caller]
     pub(super) fn check_ids(&self, ids: &[ExprId]) {
@@ -33,7 +33,8 @@ impl Body {
     }
 
     /// # Panics
-    /// Likewise, if one is not a variable of the body.
+    /// While an edit is open in a build with debug assertions, if a variable is not one of the
+    /// body.
     #[inline(always)]
     #[track_caller]
     pub(super) fn check_vars(&self, vars: &[VarId]) {
@@ -54,7 +55,8 @@ impl Body {
     }
 
     /// # Panics
-    /// Likewise, if it is not a `fn` of the body.
+    /// While an edit is open in a build with debug assertions, if `lambda` is not a `fn` of the
+    /// body.
     #[inline(always)]
     #[track_caller]
     pub(super) fn check_lambda(&self, lambda: LambdaId) {
@@ -68,7 +70,8 @@ impl Body {
     }
 
     /// # Panics
-    /// Likewise, if a parameter is not a variable of the body.
+    /// While an edit is open in a build with debug assertions, if a parameter is not a variable of
+    /// the body.
     #[inline(always)]
     #[track_caller]
     pub(super) fn check_lambda_data(&self, data: LambdaData) {
@@ -89,7 +92,8 @@ impl Body {
     }
 
     /// # Panics
-    /// Likewise, if a part of a node is not in the body, or what it binds is no variable.
+    /// While an edit is open in a build with debug assertions, if a part of a node is not in the
+    /// body, or a Let or `fn` binds an expression that is not a variable.
     #[inline(always)]
     #[track_caller]
     pub(super) fn check_parts(&self, expr: Expr) {

@@ -14,9 +14,9 @@ pub struct Parts<'a> {
 }
 
 impl Body {
-    /// Returns what a node computes its result from: the operands of a call (of a function value:
-    /// it first), the fields of a tuple, the tuple of a projection, the condition of an If. Other
-    /// nodes have no inputs.
+    /// Returns the inputs of a node: the operands of a call (for a call of a function value, the
+    /// function first), the fields of a tuple, the tuple of a projection, the condition of an If.
+    /// Other nodes have no inputs.
     ///
     /// Cost: one node.
     #[inline]
@@ -34,7 +34,7 @@ impl Body {
 
     /// Returns the children of a node in program order: its [inputs](Body::inputs), then its
     /// blocks. The blocks are the branches of an If and the block of a Lambda; a Let has its value
-    /// and the rest of its chain. The variable of a Let and the parameters of a Lambda are no
+    /// and the rest of its chain. The variable of a Let and the parameters of a Lambda are not
     /// children.
     ///
     /// Cost: one node.

@@ -10,16 +10,16 @@ use crate::walk::cursor::{Cursor, Step};
 /// The meaning of overwriting a node that has several uses, during an edit.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum SharedEdits {
-    /// It may be a mistake: builds with debug assertions note the node, and
-    /// [`Body::take_edited_shared`] has it.
+    /// The edit may be a mistake: builds with debug assertions record the node for
+    /// [`Body::take_edited_shared`].
     #[default]
     Noted,
-    /// All its uses are meant.
+    /// The edit is meant for all uses of the node.
     Meant,
 }
 
-/// What was overwritten while edits of shared nodes were noted: nodes, and places in the pool of
-/// operands.
+/// The nodes, and the positions in the pool of operands, that were overwritten while edits of
+/// shared nodes were recorded.
 #[derive(Clone, Default)]
 pub(crate) struct EditedByHand {
     how: SharedEdits,
@@ -28,14 +28,14 @@ pub(crate) struct EditedByHand {
 }
 
 impl EditedByHand {
-    /// Of an edit inside of another one.
+    /// Returns an empty record for an edit inside of another edit.
     pub(crate) fn inside(outer: &EditedByHand) -> EditedByHand {
         EditedByHand { how: outer.how, ..EditedByHand::default() }
     }
 
     #[inline(always)]
     pub(crate) fn expr(&mut self, id: ExprId, old: Expr, new: Expr) {
-        // What binds hangs at one place, and the name and flags of a variable are those of all its
+        // A node that binds has one parent, and the name and flags of a variable belong to all its
         // uses.
         let is_of_all = matches!((old, new), (Expr::Var { .. }, Expr::Var { .. })) || old.binds() || new.binds();
         if self.how == SharedEdits::Noted && !is_of_all {
@@ -50,8 +50,7 @@ impl EditedByHand {
         }
     }
 
-    /// Adds what was overwritten in an edit inside of this one, which began with so many nodes and
-    /// operands.
+    /// Adds the record of an inner edit, which began with `exprs` nodes and `operands` operands.
     pub(crate) fn absorb(&mut self, inner: EditedByHand, exprs: usize, operands: usize) {
         self.exprs.extend(inner.exprs.into_iter().filter(|id| id.index() < exprs));
         self.operands.extend(inner.operands.into_iter().filter(|&at| (at as usize) < operands));
@@ -60,8 +59,8 @@ impl EditedByHand {
 
 impl Body {
     /// Sets the meaning of overwriting shared nodes for the rest of the innermost edit, and returns
-    /// the previous one, which callers restore. A pass that overwrites nodes in place, and means
-    /// all their uses, says [`SharedEdits::Meant`].
+    /// the previous one, which callers restore. A pass that overwrites nodes in place and means all
+    /// their uses sets [`SharedEdits::Meant`].
     ///
     /// Cost: one node.
     #[inline(always)]
@@ -72,9 +71,9 @@ impl Body {
         }
     }
 
-    /// Takes the nodes that were there when the innermost open edit began, were overwritten since
-    /// while edits of shared nodes were noted, and hang at more than one place; each with the
-    /// number of places, in program order. Empty in builds without debug assertions.
+    /// Takes the nodes that existed when the innermost open edit began, were overwritten since
+    /// while edits of shared nodes were recorded, and have more than one use. Each comes with its
+    /// number of uses, in program order. Empty in builds without debug assertions.
     ///
     /// Linear in the body, if there are candidates.
     pub fn take_edited_shared(&mut self) -> Vec<(ExprId, usize)> {

@@ -1,4 +1,4 @@
-//! Edits of a body that are kept or taken back.
+//! Commits and rollbacks of edits of a body.
 
 use super::{Body, EditedByHand, Leaf};
 use crate::core::entity::{EntityId, ExprId};
@@ -6,8 +6,8 @@ use crate::edit::journal::Journal;
 use crate::report::diagnostic::Diagnostic;
 
 impl Body {
-    /// From here on, notes what is overwritten. A journal that is open already waits until this one
-    /// is closed.
+    /// Opens a journal, which records what is overwritten from here on. A journal that is open
+    /// already waits until this one is closed.
     pub fn begin_journal(&mut self) {
         let mut journal = self.new_journal();
         journal.stop = self.stop();
@@ -18,8 +18,8 @@ impl Body {
         self.journal = Some(Box::new(journal));
     }
 
-    /// The same, for an edit of the module that the body is in. Journals that are opened since are
-    /// closed with it.
+    /// Opens a journal as [`Body::begin_journal`] does, for an edit of the module that the body is
+    /// in. Journals that are opened later are closed with it.
     pub(crate) fn begin_module_journal(&mut self) {
         self.begin_journal();
         if let Some(journal) = &mut self.journal {
@@ -27,12 +27,12 @@ impl Body {
         }
     }
 
-    /// Returns true if a journal is open that the innermost edit of the module did not open.
+    /// Returns true if the innermost open journal was not opened by an edit of the module.
     fn has_own_journal(&self) -> bool {
         self.journal.as_ref().is_some_and(|j| !j.of_module)
     }
 
-    /// Keeps what was changed in the innermost edit of the module.
+    /// Keeps the changes of the innermost edit of the module.
     pub(crate) fn commit_module_journal(&mut self) {
         while self.has_own_journal() {
             self.commit_journal();
@@ -40,7 +40,7 @@ impl Body {
         self.commit_journal();
     }
 
-    /// Takes back what was changed in the innermost edit of the module.
+    /// Rolls back the changes of the innermost edit of the module.
     pub(crate) fn rollback_module_journal(&mut self) {
         while self.has_own_journal() {
             self.rollback_journal();
@@ -49,7 +49,7 @@ impl Body {
     }
 
     /// Returns true if anything was overwritten in the innermost edit of the module. A body that
-    /// has no journal in an edit was assigned.
+    /// has no journal during an edit was assigned, and counts as overwritten.
     pub(crate) fn is_edited_in_module(&self) -> bool {
         let mut journal = self.journal.as_deref();
         while let Some(open) = journal {
@@ -65,15 +65,15 @@ impl Body {
         Journal::new(self.revisions.now(), self.exprs.len(), self.operands.len(), self.lambda_count())
     }
 
-    /// Puts another body in the place of this one. While a journal is open this one is kept, so
-    /// that the edit can be taken back (assigning to the body of a function would lose it). The
-    /// generation goes up, and side tables of this one are refused.
+    /// Replaces this body with another. While a journal is open this body is kept, so that a
+    /// rollback can restore it (assigning to the body of a function would lose it). The generation
+    /// goes up, and side tables of this body are refused.
     pub fn replace(&mut self, mut new: Body) {
         new.journal = None;
         new.generation = self.generation + 1;
         let mut old = std::mem::replace(self, new);
         let Some(journal) = &mut old.journal else { return };
-        // One that was itself put in place during the edit is not what is gone back to.
+        // If this body was itself put in place during the edit, a rollback restores the first one.
         let (first, of_module) = (journal.replaced.take(), journal.of_module);
         let mut journal = self.new_journal();
         journal.of_module = of_module;
@@ -81,8 +81,8 @@ impl Body {
         self.journal = Some(Box::new(journal));
     }
 
-    /// Closes the journal and keeps the edit. Whether anything was overwritten; nodes that were
-    /// only appended do not count, since nothing links to them.
+    /// Closes the journal and keeps the edit. Returns true if anything was overwritten; nodes that
+    /// were only appended do not count, since nothing links to them.
     pub fn commit_journal(&mut self) -> bool {
         let Some(mut journal) = self.journal.take() else { return false };
         if let Some(mut old) = journal.replaced.take() {
@@ -117,7 +117,8 @@ impl Body {
         self.journal.as_ref().is_some_and(|j| !j.is_empty())
     }
 
-    /// How much was overwritten and appended since the journal was opened; 0 without one.
+    /// Returns the number of overwritten and appended entries since the journal was opened; 0
+    /// without a journal.
     pub fn edit_size(&self) -> usize {
         self.journal.as_ref().map_or(0, |j| match j.replaced {
             Some(_) => self.exprs.len(),
@@ -125,8 +126,8 @@ impl Body {
         })
     }
 
-    /// Closes the journal and takes the edit back: the body is as it was when the journal was
-    /// opened. Does nothing without one.
+    /// Closes the journal and rolls the edit back: the body is as it was when the journal was
+    /// opened. Does nothing without a journal.
     pub fn rollback_journal(&mut self) {
         let Some(mut journal) = self.journal.take() else { return };
         while let Some(old) = journal.replaced.take() {
@@ -138,7 +139,7 @@ impl Body {
         let Journal { exprs, types, operands, lambdas, lambda_symbols, meta, root, params, .. } = *journal;
         for (id, old) in exprs.into_iter().rev() {
             let new = std::mem::replace(&mut self.exprs[id], old);
-            // What became a constant in its place is that no longer.
+            // A node that was overwritten with an atom is no longer the node of that atom.
             if let Some(leaves) = &mut self.leaves
                 && let Some(leaf) = Leaf::of(new)
                 && leaves.get(&leaf) == Some(&id)
@@ -192,11 +193,11 @@ impl Body {
         self.journal = outer;
     }
 
-    // ---- What walks note for the report of an edit ----
+    // ---- Notes for the report of an edit ----
 
-    /// Notes the Let, or other expression, at which a walk that edits ended with an error, for the
-    /// report of that error; `None` where another walk begins. Keeping the edit keeps the note,
-    /// taking it back restores the one before. Without a journal nothing is noted.
+    /// Records the Let, or other expression, at which an editing walk ended with an error, for the
+    /// report of that error; `None` where another walk begins. A commit keeps the note, a rollback
+    /// restores the previous one. Without a journal nothing is recorded.
     ///
     /// Cost: one node.
     pub fn note_stop(&mut self, at: Option<ExprId>) {
@@ -205,16 +206,16 @@ impl Body {
         }
     }
 
-    /// Returns where the last walk that edits ended with an error, if it did.
+    /// Returns the expression at which the last editing walk ended with an error, if it did.
     ///
     /// Cost: one node.
     pub fn stop(&self) -> Option<ExprId> {
         self.journal.as_ref().and_then(|j| j.stop)
     }
 
-    /// Notes what the author of an edit is to be told, each about an expression. The pass manager
-    /// reports it with what the pass reports itself. Keeping the edit keeps the notes, taking it
-    /// back drops them. Without a journal nothing is noted.
+    /// Records remarks for the author of an edit, each about an expression. The pass manager
+    /// reports them together with the pass's own diagnostics. A commit keeps the remarks, a
+    /// rollback drops them. Without a journal nothing is recorded.
     ///
     /// Cost: one node.
     pub fn note_remarks(&mut self, remarks: impl IntoIterator<Item = (ExprId, Diagnostic)>) {
@@ -223,14 +224,14 @@ impl Body {
         }
     }
 
-    /// Returns true if anything was noted for the author of the innermost open edit.
+    /// Returns true if the innermost open edit has remarks for its author.
     ///
     /// Cost: one node.
     pub fn has_remarks(&self) -> bool {
         self.journal.as_ref().is_some_and(|j| !j.remarks.is_empty())
     }
 
-    /// Takes what was noted for the author of the innermost open edit.
+    /// Takes the remarks for the author of the innermost open edit.
     ///
     /// Cost: one node.
     pub fn take_remarks(&mut self) -> Vec<(ExprId, Diagnostic)> {

@@ -1,13 +1,14 @@
-//! Translating a body in place.
+//! Translates a body in place.
 
 use crate::core::body::{Body, Leaf};
 use crate::core::entity::EntityId;
 use crate::core::translate::{Translate, translate_expr, translate_lambda};
 
 impl Body {
-    /// Gives every node its translated ids. Nothing of it is noted in a journal that is open: what
-    /// that one goes back to has to be the same in both tables, as it is when they differ only in
-    /// what was interned since the journal was opened. Linear in the arenas.
+    /// Replaces the ids of every node by their translations. Nothing is recorded in an open
+    /// journal: the state that a rollback restores must have the same ids in both tables. This
+    /// holds if the tables differ only in entries that were interned since the journal was opened.
+    /// Linear in the arenas.
     pub(crate) fn translate(&mut self, tables: &mut impl Translate) {
         self.revisions.bump();
         for expr in self.exprs.values_mut() {
@@ -28,7 +29,7 @@ impl Body {
             }
         }
         let Some(leaves) = &mut self.leaves else { return };
-        // Other ids are other keys.
+        // The ids are parts of the keys, so the keys change.
         **leaves = leaves
             .drain()
             .map(|(leaf, id)| {

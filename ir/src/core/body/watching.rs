@@ -1,21 +1,22 @@
-//! Watches over the links of a body: a walk can tell that somebody else overwrites what it walks.
+//! Watches over the links of a body, with which a walk detects that other code overwrites the nodes
+//! that it walks.
 
 use super::Body;
 use crate::walk::link_watch::LinkWatch;
 
 impl Body {
-    /// A watch over the links of the nodes that there are now, for [`Body::watch_links`].
+    /// Returns a watch over the links of the current nodes, for [`Body::watch_links`].
     ///
     /// Cost: one node.
     pub fn new_watch(&self) -> LinkWatch {
         LinkWatch::new(self.exprs.len(), self.operands.len())
     }
 
-    /// From here to [`Body::end_watch`], notes whether a link of the nodes that the watch is over
-    /// is overwritten: a walk can tell whether somebody else edits what it walks. Names and flags
-    /// of variables, types, parameters and metadata are no links.
+    /// Starts a watch, which records until [`Body::end_watch`] if a link of one of its nodes is
+    /// overwritten, so that a walk can tell whether other code edits what it walks. Names and flags
+    /// of variables, types, parameters and metadata are not links.
     ///
-    /// Returns the watch that this one takes the place of, to be handed to [`Body::end_watch`].
+    /// Returns the watch that this one replaces, which callers must pass to [`Body::end_watch`].
     ///
     /// Cost: one node.
     #[inline(always)]
@@ -32,7 +33,7 @@ impl Body {
         self.watch.has_seen()
     }
 
-    /// The links that were overwritten until now were meant to be; `by` remembers them.
+    /// Marks the overwrites of links until now as intended, and adds them to `by`.
     ///
     /// Cost: one node.
     pub fn forget_heard(&mut self, by: &mut LinkWatch) {
@@ -40,8 +41,8 @@ impl Body {
         self.watch = self.watch.unseen();
     }
 
-    /// Ends a watch. The one before it goes on, and hears of what the watch has heard, and of what
-    /// was meant to be overwritten during it.
+    /// Ends a watch. The watch before it goes on, and takes over the overwrites that the ended
+    /// watch recorded and the intended ones in `meant`.
     ///
     /// Cost: one node.
     pub fn end_watch(&mut self, mut outer: LinkWatch, meant: &LinkWatch) {

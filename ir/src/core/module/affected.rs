@@ -1,4 +1,4 @@
-//! The functions that an edit of a module affects, unchanged ones included.
+//! The functions that an edit of a module affects, including unchanged ones.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use slotmap::SecondaryMap;
@@ -9,10 +9,12 @@ use crate::core::function::Function;
 use crate::ops::purity::{EffectScan, Purity, carries_functions};
 
 impl Module {
-    /// The functions of which the verifier may say something else than at [`Module::begin_edit`], in program order: those whose bodies or
-    /// heads were changed, those that were added, and those that call one of these that is impure, directly or through impure functions;
-    /// all, if a global or the attributes of the module changed. None without an edit. Linear in the number of functions; in the module,
-    /// if a function that was changed may be impure.
+    /// Returns the functions for which the verifier's result may differ from that at
+    /// [`Module::begin_edit`], in program order: the functions whose bodies or heads were changed,
+    /// added functions, and functions that call an impure one of these, directly or through impure
+    /// functions. Returns all functions if a global or the attributes of the module changed, and
+    /// none without an edit. Linear in the number of functions; linear in the module if a changed
+    /// function may be impure.
     pub fn affected_functions(&self) -> Vec<FunctionKey> {
         let Some(edit) = self.edits.last() else { return Vec::new() };
         if self.cx.globals.has_changes() || edit.attrs != self.attrs || !edit.function_attrs.is_empty() {
@@ -34,15 +36,16 @@ impl Module {
         self.order.iter().copied().filter(|key| affected.contains(key)).collect()
     }
 
-    /// Returns true if one of some functions is not known to be pure by itself.
+    /// Returns true if a function may be impure by itself.
     fn may_be_impure(&self, keys: &[FunctionKey]) -> bool {
         let scan = EffectScan::new(&self.cx);
         let may_be = |f: &Function| !f.is_definition() || scan.may_have_effects(&f.body);
         keys.iter().filter_map(|&key| self.get(key)).any(may_be)
     }
 
-    /// Returns the functions, and those that call an impure one of them, directly or through impure
-    /// functions. Where a function is pure, its callers do not depend on what it says.
+    /// Returns the changed functions, and those that call an impure one of them, directly or
+    /// through impure functions. The verifier's result for a caller of a pure function does not
+    /// depend on that function.
     fn with_callers_of_impure(&self, changed: Vec<FunctionKey>) -> FxHashSet<FunctionKey> {
         let purity = Purity::of_module(self);
         let mut callers: FxHashMap<GlobalId, Vec<FunctionKey>> = FxHashMap::default();

@@ -1,4 +1,4 @@
-//! Where functions are called, and where they are used otherwise.
+//! The calls and other uses of functions.
 
 use rustc_hash::FxHashSet;
 
@@ -13,10 +13,10 @@ use crate::tables::entry::Entry;
 use crate::walk::attr_walk::AttrWalk;
 use crate::walk::cursor::{Cursor, Step};
 
-/// The calls of functions, by the functions that they are in, in program order.
+/// Returns the calls of functions, by calling function, in program order.
 ///
 /// # Errors
-/// If one of the functions is used other than by calling it: its signature cannot change then.
+/// If one of the functions is used other than by calling it: its signature can then not be changed.
 pub fn calls_of(module: &Module, keys: &[FunctionKey]) -> Result<Vec<(FunctionKey, Vec<ExprId>)>, SignatureError> {
     let globals: FxHashSet<GlobalId> =
         keys.iter().filter_map(|&key| module.get(key)).filter_map(Function::global).collect();
@@ -45,13 +45,13 @@ pub fn calls_of(module: &Module, keys: &[FunctionKey]) -> Result<Vec<(FunctionKe
     Ok(all)
 }
 
-/// Returns the error of a function that an attribute names.
+/// Returns the error for a function that an attribute names.
 pub(super) fn by_attr(module: &Module, global: GlobalId) -> SignatureError {
     SignatureError::UsedAsValue { name: module.cx.global_name(global).to_string(), function: None, binding: None }
 }
 
 /// Returns a global of `globals` that an attribute of the program names. Attributes that were
-/// interned and are used no longer do not count, nor does metadata.
+/// interned but are no longer used do not count, nor does metadata.
 fn used_by_attrs(module: &Module, globals: &FxHashSet<GlobalId>) -> Option<GlobalId> {
     let cx = &module.cx;
     let named_by = |attr: &Attr| match attr {
@@ -62,7 +62,7 @@ fn used_by_attrs(module: &Module, globals: &FxHashSet<GlobalId>) -> Option<Globa
         }
         _ => None,
     };
-    // Mostly none of the attributes that there ever were names one.
+    // Usually no attribute in the table names any of the globals.
     cx.attrs.iter().find_map(|(_, attr)| named_by(attr))?;
     let mut found = None;
     for_each_attr(module, attr_lists(module), |attr| {
@@ -71,8 +71,8 @@ fn used_by_attrs(module: &Module, globals: &FxHashSet<GlobalId>) -> Option<Globa
     found
 }
 
-/// Returns the functions in attributes of the program, and in metadata of its functions, that name
-/// a function with another signature than it has: with that function.
+/// Returns the functions in attributes of the program, and in metadata of its functions, that use
+/// another function with an outdated signature; each with that other function.
 pub(super) fn outdated_function_attrs(module: &Module) -> Vec<(FunctionAttrId, GlobalId)> {
     let cx = &module.cx;
     let outdated = |f: &Function| {
@@ -82,7 +82,7 @@ pub(super) fn outdated_function_attrs(module: &Module) -> Vec<(FunctionAttrId, G
         f.body.global_leaves().into_iter().find(is_outdated).map(|(_, global)| global)
     };
     let mut found = Vec::new();
-    // Mostly there is none at all.
+    // Usually there are none at all.
     if cx.function_attrs.iter().all(|(_, f)| outdated(f).is_none()) {
         return found;
     }
@@ -96,7 +96,7 @@ pub(super) fn outdated_function_attrs(module: &Module) -> Vec<(FunctionAttrId, G
     found
 }
 
-/// Returns the attributes of a module, of its functions, and of what is in these.
+/// Returns the attributes of a module, of its functions, and of the calls and `fn`s in these.
 fn attr_lists(module: &Module) -> Vec<AttrsId> {
     let mut lists: Vec<AttrsId> = vec![module.attrs()];
     for (_, function) in module.functions() {
@@ -106,8 +106,8 @@ fn attr_lists(module: &Module) -> Vec<AttrsId> {
     lists
 }
 
-/// Calls `visit` with the values of attributes and of those of functions that are among them, each
-/// once.
+/// Calls `visit` with the values of attributes, and with those of the functions among these values,
+/// each once.
 fn for_each_attr(module: &Module, mut lists: Vec<AttrsId>, mut visit: impl FnMut(&Attr)) {
     let cx = &module.cx;
     let mut seen_lists: FxHashSet<AttrsId> = FxHashSet::default();
@@ -141,16 +141,16 @@ fn attrs_in(body: &Body, lists: &mut Vec<AttrsId>) {
     }
 }
 
-/// A use of a global that is no call of it, and the Let that it is at.
+/// A use of a global other than a call of it, and the Let that contains the use.
 struct Value {
     leaf: ExprId,
     at: Option<ExprId>,
 }
 
-/// The calls of these leaves in a body.
+/// Returns the calls of these leaves in a body; an error if a leaf is used otherwise.
 fn calls_in(body: &Body, leaves: &FxHashSet<ExprId>) -> Result<Vec<ExprId>, Value> {
     let mut calls: Vec<ExprId> = Vec::new();
-    // Right after a call is entered, its callee.
+    // True right after a call is entered, when the callee is next.
     let mut callee = false;
     let mut cursor = Cursor::new(body);
     while let Some(step) = cursor.next(body) {

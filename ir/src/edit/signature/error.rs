@@ -1,24 +1,24 @@
-//! Why signatures were not changed.
+//! The reasons why signatures were not changed.
 
 use crate::ops::op::TypeError;
 use crate::report::diagnostic::Diagnostic;
 use crate::report::diagnostics::{Diagnostics, IntoDiagnostics};
 
-/// Why a signature was not changed. The module is as it was.
+/// The reason why a signature was not changed. The module is as it was.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignatureError {
     /// The function was removed, has no name, or is named twice.
     #[error("a function whose signature is to change is not one of the module, or is given twice")]
     NotAFunction,
-    /// It is used other than by calling it.
+    /// The function is used other than by calling it.
     #[error("`@{name}` is used {}, and its signature would change", use_text(.binding.as_deref(), .function.is_some()))]
     UsedAsValue {
         /// The function that is used.
         name: String,
         /// The function that uses it; `None` for an attribute of the module's tables.
         function: Option<String>,
-        /// The binding at which it does.
+        /// The binding that contains the use.
         binding: Option<String>,
     },
     /// There is no parameter at a position that is to be kept, or it is kept twice.
@@ -28,36 +28,36 @@ pub enum SignatureError {
         name: String,
         /// The position, from 0.
         position: usize,
-        /// How many parameters it has.
+        /// The number of its parameters.
         count: usize,
     },
-    /// A parameter is taken away, and used.
+    /// A removed parameter is used.
     #[error("the parameter `%{parameter}` of `@{name}` is taken away, and it is used")]
     ParameterUsed {
         /// The function.
         name: String,
         /// The parameter.
         parameter: String,
-        /// The binding at which it is used.
+        /// The binding that contains the use.
         binding: Option<String>,
     },
-    /// A parameter is taken away that alone binds a symbolic dimension, or a new one names one that
-    /// none binds.
+    /// A removed parameter is the only one to bind a symbolic dimension that the function names, or
+    /// a new parameter names a symbolic dimension that no parameter binds.
     #[error("no parameter that `@{name}` is left with binds the symbolic dimension `{symbol}`, which it names")]
     SymbolNotBound {
         /// The function.
         name: String,
         /// The symbol.
         symbol: String,
-        /// The binding at which it is named.
+        /// The binding that names the symbol.
         binding: Option<String>,
     },
-    /// The block of a function has a type that the result that it states does not accept.
+    /// The stated result of a function does not accept the type of its block.
     #[error("`@{name}` returns {found}, but {stated} is stated")]
     Result {
         /// The function.
         name: String,
-        /// The type that is stated.
+        /// The stated type.
         stated: String,
         /// The type of the block.
         found: String,
@@ -65,17 +65,17 @@ pub enum SignatureError {
     /// An expression has no type any more, or an argument cannot be made.
     #[error("an expression loses its type: {error}")]
     Mistyped {
-        /// The function that it is in.
+        /// The function that contains the expression.
         name: String,
-        /// The binding that it is at.
+        /// The binding that contains the expression.
         binding: Option<String>,
-        /// Why.
+        /// The reason.
         error: Box<TypeError>,
     },
-    /// Functions that call each other give each other new types again and again.
+    /// The types of mutually recursive functions keep changing.
     #[error("the type of the result of `@{name}` does not settle")]
     Unsettled {
-        /// One of them.
+        /// One of the functions.
         name: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Symbolic dimensions that parameters bind no longer.
+//! Symbolic dimensions that parameters no longer bind.
 
 use rustc_hash::FxHashSet;
 
@@ -9,11 +9,11 @@ use crate::core::function::Function;
 use crate::walk::cursor::{Cursor, Step};
 use crate::walk::symbols::SymbolWalk;
 
-/// Returns a symbol that a function names and none of its parameters binds, and the Let that it is
-/// at: one that the parameters `before` bound, or that a parameter names. A `match_cast` to a
-/// symbol that a parameter bound compared with it, so that it does not do instead.
+/// Returns a symbol that a function names but none of its parameters binds, and the Let that names
+/// it: a symbol that the parameters `before` bound, or that a parameter names. A `match_cast` to a
+/// symbol that a parameter bound was a comparison, so it does not count as binding the symbol.
 ///
-/// Linear in the parameters, and in the function if its parameters bind less than before.
+/// Linear in the parameters, and in the function if its parameters bind fewer symbols than before.
 pub(super) fn not_bound(cx: &Context, function: &Function, before: &[VarId]) -> Option<(SymbolId, Option<ExprId>)> {
     let body = &function.body;
     let bound_by = |params: &[VarId]| {
@@ -26,7 +26,7 @@ pub(super) fn not_bound(cx: &Context, function: &Function, before: &[VarId]) -> 
         bound
     };
     let bound = bound_by(body.params());
-    // A part that was met before names nothing that is looked for.
+    // A part that was visited before names none of the symbols in question.
     let mut walk = SymbolWalk::new();
     for param in body.params() {
         let mut found = None;

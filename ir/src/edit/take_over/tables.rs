@@ -20,15 +20,15 @@ use crate::tables::entry::Entry;
 use crate::walk::parts_first::PartsFirst;
 use crate::walk::symbols::SymbolWalk;
 
-/// Ids of one kind in other tables, with those in these.
+/// A map from ids of one kind in other tables to those in these tables.
 pub(crate) struct Taken<K> {
-    /// By id, for the ids up to some.
+    /// The translations of ids below some bound, by id.
     dense: Vec<Option<K>>,
     sparse: FxHashMap<K, K>,
 }
 
 impl<K: EntityId> IdMap<K> for Taken<K> {
-    /// Returns an empty map, in which a table says what `len` ids have become.
+    /// Returns an empty map, which is dense for the first `len` ids.
     fn with_len(len: usize) -> Taken<K> {
         Taken { dense: vec![None; len], sparse: FxHashMap::default() }
     }
@@ -60,34 +60,33 @@ impl<K: EntityId> Taken<K> {
     }
 }
 
-/// Ids that are taken over one by one.
+/// The family of id maps for entries that are taken over one by one.
 pub(crate) struct TakenOver;
 
 impl IdMaps for TakenOver {
     type Map<K: EntityId> = Taken<K>;
 }
 
-/// The ids of other tables that were translated so far, each with its id in these.
+/// The ids of other tables that were translated so far, with their ids in these tables.
 pub(crate) struct TableMap<'a> {
     from: &'a Context,
     pub(crate) keeps_spans: bool,
     pub(crate) ids: EntryIds<TakenOver>,
     /// Functions of this module that are values of attributes, by their fingerprints.
     known: FxHashMap<u64, Vec<FunctionAttrId>>,
-    /// The types that the other tables give globals, by their ids in these.
+    /// The types of globals in the other tables, by the ids of the globals in these tables.
     pub(super) signatures: Vec<(GlobalId, TypeId)>,
-    /// Entries to be taken over, the next one last. Empty between questions.
+    /// Entries to be taken over, the next one last. Empty between calls.
     work: PartsFirst<Entry>,
 }
 
 impl<'a> TableMap<'a> {
-    /// Returns an empty map for some of what is in other tables.
+    /// Returns an empty map for a few entries of other tables.
     pub(crate) fn new(from: &'a Context) -> TableMap<'a> {
         TableMap::with_room(from, |_| 0)
     }
 
-    /// Returns an empty map for most of what is in other tables. Takes memory in proportion to
-    /// these.
+    /// Returns an empty map for most entries of other tables. Takes memory in proportion to these.
     pub(crate) fn of_all(from: &'a Context) -> TableMap<'a> {
         TableMap::with_room(from, |count| count)
     }
@@ -114,8 +113,8 @@ impl<'a> TableMap<'a> {
         }
     }
 
-    /// Lets symbols of a function be those of the same names of the function whose place it takes,
-    /// so that types are the same where they say the same.
+    /// Maps symbols of a function to symbols of the same names of the function that it replaces, so
+    /// that equal types get equal ids.
     pub(crate) fn share_symbols(&mut self, cx: &Context, present: &Function, new: &Function) {
         let mut free: FxHashMap<&str, VecDeque<SymbolId>> = FxHashMap::default();
         for symbol in symbols_of(cx, &present.body) {
@@ -134,13 +133,13 @@ impl<'a> TableMap<'a> {
         }
     }
 
-    /// A copy of a function with the ids of this module.
+    /// Returns a copy of a function with the ids of this module.
     pub(crate) fn function(&mut self, cx: &mut Context, source: &Function) -> Result<Function, TakeOverError> {
         self.parts_of(cx, source)?;
         Ok(self.translated(source))
     }
 
-    /// A copy of a function whose parts were taken over.
+    /// Returns a copy of a function whose parts were taken over.
     fn translated(&mut self, source: &Function) -> Function {
         let (mut function, _) = rebuild_function(source, &mut &self.ids);
         if !self.keeps_spans {
@@ -150,7 +149,7 @@ impl<'a> TableMap<'a> {
         function
     }
 
-    /// Takes over all that a function names.
+    /// Takes over all entries that a function names.
     pub(crate) fn parts_of(&mut self, cx: &mut Context, function: &Function) -> Result<(), TakeOverError> {
         if let Some(global) = function.global() {
             self.take_global(cx, global);
@@ -177,7 +176,7 @@ impl<'a> TableMap<'a> {
         Ok(self.ids.lists.translated(list))
     }
 
-    /// Takes over a global alone, without the type that it has.
+    /// Takes over a global, without its type.
     pub(crate) fn take_global(&mut self, cx: &mut Context, global: GlobalId) {
         if !self.ids.globals.has(global) {
             self.ids.globals.set(global, cx.global(self.from.global_name(global)));
@@ -199,7 +198,7 @@ impl<'a> TableMap<'a> {
         }
     }
 
-    /// Takes an entry over, after those that it names.
+    /// Takes over an entry, after the entries that it names.
     pub(crate) fn take(&mut self, cx: &mut Context, entry: Entry) -> Result<(), TakeOverError> {
         if self.has(entry) {
             return Ok(());
@@ -213,7 +212,7 @@ impl<'a> TableMap<'a> {
         Ok(())
     }
 
-    /// Pushes what an entry names.
+    /// Pushes the entries that an entry names.
     fn push_parts(&self, entry: Entry, stack: &mut Vec<Entry>) {
         entry.for_each_part(self.from, |part| stack.push(part));
         if let Entry::Function(id) = entry {
@@ -226,7 +225,7 @@ impl<'a> TableMap<'a> {
         }
     }
 
-    /// Makes an entry of which all that it names was taken over.
+    /// Makes an entry whose parts were taken over.
     fn make(&mut self, cx: &mut Context, entry: Entry) -> Result<(), TakeOverError> {
         let from = self.from;
         match entry {
@@ -278,8 +277,8 @@ impl<'a> TableMap<'a> {
         Ok(())
     }
 
-    /// Lets functions that are values of attributes be those that this module has already, where
-    /// they are the same.
+    /// Records the functions of this module that are values of attributes, so that equal functions
+    /// are mapped to them.
     pub(crate) fn know_functions(&mut self, cx: &Context) {
         for (id, function) in cx.function_attrs.iter() {
             let function = rebuild_function(function, &mut SameTables).0;
@@ -299,7 +298,7 @@ impl<'a> TableMap<'a> {
     }
 }
 
-/// Calls `each` with what a function names that is made of other entries, in program order.
+/// Calls `each` with the types and attributes that a function names, in program order.
 fn for_each_whole(function: &Function, live: &[ExprId], mut each: impl FnMut(Entry)) {
     let Function { attrs, meta, ret, body, .. } = function;
     [*attrs, *meta].into_iter().for_each(|list| each(Entry::Attrs(list)));
@@ -328,7 +327,7 @@ fn for_each_leaf(function: &Function, live: &[ExprId], mut each: impl FnMut(Entr
     }
 }
 
-/// The symbols that a body names, in the order of their nodes.
+/// Returns the symbols that the types in a body name, in the order of their nodes.
 fn symbols_of(cx: &Context, body: &Body) -> Vec<SymbolId> {
     let mut symbols = Vec::new();
     let mut walk = SymbolWalk::new();
@@ -339,7 +338,8 @@ fn symbols_of(cx: &Context, body: &Body) -> Vec<SymbolId> {
     symbols
 }
 
-/// A number that functions with the same head and the same nodes under the same ids have in common.
+/// Returns a hash that is equal for functions with the same head and the same nodes under the same
+/// ids.
 fn fingerprint(function: &Function) -> u64 {
     let mut hasher = FxHasher::default();
     Head::of(function).hash(&mut hasher);
@@ -354,7 +354,7 @@ mod tests {
     use crate::core::expr::{Expr, LetFlags, VarFlags};
     use crate::ops::op::OpRegistry;
 
-    /// A function that returns a field of a pair, bound to a variable.
+    /// Returns a function that returns a field of a pair, bound to a variable.
     fn sample(cx: &mut Context, name: &str, index: u32, flags: VarFlags, ty: TypeId) -> Function {
         let unit = cx.types.unit();
         let pair = cx.types.tuple(&[unit, unit]);

@@ -1,4 +1,4 @@
-//! Diagnostics for machines.
+//! Renders diagnostics as JSON, for other tools.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -7,23 +7,24 @@ use super::lines::Lines;
 use crate::report::diagnostic::Diagnostic;
 use crate::report::source::Source;
 
-/// Diagnostics as a JSON array of objects, one a line.
+/// Returns diagnostics as a JSON array of objects, one on each line.
 ///
-/// Each has `severity` and `message`, and what there is of `file`, `label`, `function`, `binding`
-/// and `help`. A place is `start` and `end` (bytes) with `line` and `column` (from 1, in
-/// characters); `related` is a list of places with a `label` each. Linear in the text (once) and
+/// Each object has `severity` and `message`, and also `file`, `label`, `function`, `binding` and
+/// `help` if they are known. A place is `start` and `end` (bytes) with `line` and `column` (from 1,
+/// in characters); `related` is a list of places with a `label` each. Linear in the text (once) and
 /// the diagnostics.
 pub fn diagnostics_json(diagnostics: &[Diagnostic], source: Option<&Source>) -> String {
     let objects = diagnostics_json_with(diagnostics.iter().map(|d| (None, d)), source);
-    // No object has a line break in it.
+    // No object contains a line break.
     match objects.strip_suffix('\n') {
         Some(objects) => format!("[\n{}\n]", objects.replace('\n', ",\n")),
         None => "[]".to_string(),
     }
 }
 
-/// Diagnostics as JSON objects like those of [`diagnostics_json`], each on a line of its own, with
-/// one more field in front where there is one. Linear in the text (once) and the diagnostics.
+/// Returns diagnostics as JSON objects like those of [`diagnostics_json`], each on a line of its
+/// own. If an item has a first field, its object begins with that field. Linear in the text (once)
+/// and the diagnostics.
 pub fn diagnostics_json_with<'d>(
     diagnostics: impl IntoIterator<Item = (Option<(&'d str, &'d str)>, &'d Diagnostic)>,
     source: Option<&Source>,

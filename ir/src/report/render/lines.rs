@@ -1,28 +1,29 @@
-//! Finds lines and columns in a text, after one pass over it, and cuts long lines to a window around a place.
+//! Finds lines and columns in a text after one pass over it, and cuts long lines to a window around
+//! a place.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use super::COLUMNS;
 
-/// Characters are counted up to every so many bytes.
+/// The size in bytes of the blocks for which characters are counted.
 const BLOCK: usize = 1024;
 
-/// Columns of a long line that are shown before the place.
+/// The columns of a long line that are shown before the place.
 const BEFORE: usize = 50;
 
-/// What stands for the part of a line that is not shown.
+/// The mark for the part of a line that is not shown.
 const CUT: &str = "…";
 
-/// Where the lines of a text begin, and how many characters there are before places in it.
+/// The starts of the lines of a text, and the numbers of characters before places in it.
 pub(super) struct Lines<'t> {
     text: &'t str,
     starts: Vec<usize>,
-    /// The characters that begin before each block of bytes.
+    /// The number of characters that begin before each block of bytes.
     chars: Vec<usize>,
 }
 
-/// A character of a text: line and column, from 1.
+/// The position of a character in a text: line and column, from 1.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Position {
     pub(super) line: usize,
@@ -43,7 +44,7 @@ impl<'t> Lines<'t> {
         Lines { text, starts, chars }
     }
 
-    /// The characters that begin before an offset.
+    /// Returns the number of characters that begin before an offset.
     fn chars_before(&self, offset: usize) -> usize {
         let block = (offset / BLOCK).min(self.chars.len().saturating_sub(1));
         let counted = self.chars.get(block).copied().unwrap_or(0);
@@ -51,7 +52,8 @@ impl<'t> Lines<'t> {
         counted + rest.iter().filter(|&&b| begins_char(b)).count()
     }
 
-    /// The nearest offset at or before `offset` that is inside the text and where a character begins.
+    /// Returns the nearest offset at or before `offset` that is inside the text and at which a
+    /// character begins.
     fn floor(&self, offset: usize) -> usize {
         let mut i = offset.min(self.text.len());
         while !self.text.is_char_boundary(i) {
@@ -60,19 +62,19 @@ impl<'t> Lines<'t> {
         i
     }
 
-    /// The index of the line that an offset is in.
+    /// Returns the index of the line that contains an offset.
     fn line_of(&self, offset: usize) -> usize {
         self.starts.partition_point(|&s| s <= offset).saturating_sub(1)
     }
 
-    /// Line and column of an offset, whatever it is.
+    /// Returns the line and column of any offset.
     pub(super) fn position(&self, offset: usize) -> Position {
         let at = self.floor(offset);
         let line = self.line_of(at);
         Position { line: line + 1, column: self.chars_before(at) - self.chars_before(self.starts[line]) + 1 }
     }
 
-    /// The first line of a span, whatever it is, cut around it if it is long.
+    /// Returns the first line of any span, cut around the span if the line is long.
     pub(super) fn excerpt(&self, span: &Range<usize>) -> Excerpt<'t> {
         let start = self.floor(span.start);
         let index = self.line_of(start);
@@ -101,12 +103,12 @@ fn begins_char(b: u8) -> bool {
     b & 0xc0 != 0x80
 }
 
-/// What is shown of a line.
+/// The part of a line that is shown.
 pub(super) struct Excerpt<'t> {
     pub(super) text: Cow<'t, str>,
-    /// The place, in bytes of what is shown.
+    /// The place, in bytes of the shown text.
     pub(super) span: Range<usize>,
-    /// Where the place begins in the whole text.
+    /// The start of the place in the whole text.
     pub(super) position: Position,
 }
 

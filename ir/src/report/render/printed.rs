@@ -1,4 +1,4 @@
-//! Finds the lines of a printed module that diagnostics without a place in a source text are about.
+//! Finds the lines of a printed module for diagnostics without a place in a source text.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::report::diagnostic::Diagnostic;
 use crate::text::extent::token_extent;
 use crate::text::{PrintLiterals, PrintOptions, print_function, unescape};
 
-/// A name is looked for, and a line shown, in this much of the line at most.
+/// The most bytes of a line that are searched for a name and shown.
 const LONGEST: usize = 1024;
 
 /// Constants of more elements are left out of the lines.
@@ -20,19 +20,19 @@ const MANY: usize = 16;
 /// A line of the printed text of a function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct PrintedLine {
-    /// Its beginning, as much as can be shown.
+    /// The start of the line, as far as it can be shown.
     pub(super) text: String,
-    /// Its number in the text of the function, from 1.
+    /// The number of the line in the text of the function, from 1.
     pub(super) number: usize,
-    /// The name that it binds, or the name of the function.
+    /// The name that the line binds, or the name of the function.
     pub(super) span: Range<usize>,
-    /// True if it is that of the function as a whole.
+    /// True if the line stands for the function as a whole.
     pub(super) is_head: bool,
 }
 
-/// The lines for those diagnostics that name a function of the module and have no span; a
-/// diagnostic's number finds its line. Each function is printed once, and only its lines that are
-/// asked for are kept.
+/// Returns the lines for the diagnostics that name a function of the module and have no span, by
+/// the indices of the diagnostics. Each function is printed once, and only the lines that are
+/// needed are kept.
 pub(super) fn printed_lines(diagnostics: &[Diagnostic], module: &Module) -> FxHashMap<usize, PrintedLine> {
     let mut by_function: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (i, d) in diagnostics.iter().enumerate() {
@@ -52,11 +52,11 @@ pub(super) fn printed_lines(diagnostics: &[Diagnostic], module: &Module) -> FxHa
         }
         let literals = PrintLiterals::Elided { more_than: MANY };
         let options = PrintOptions { literals, ..PrintOptions::default() };
-        // The finder takes all text.
+        // The finder accepts all text.
         let _ = print_function(module, key, &options, &mut finder);
         let LineFinder { found: lines, head, bindings, heads, .. } = finder;
         found.extend(lines);
-        // A binding that the text does not name: the function is what can be shown.
+        // If the text does not name a binding, the function is shown.
         let rest = heads.into_iter().chain(bindings.into_values().flatten());
         if let Some(head) = head {
             found.extend(rest.map(|i| (i, head.clone())));
@@ -67,9 +67,9 @@ pub(super) fn printed_lines(diagnostics: &[Diagnostic], module: &Module) -> FxHa
 
 #[derive(Default)]
 struct LineFinder<'d> {
-    /// Bindings that are looked for, each with the numbers of its diagnostics.
+    /// The bindings to find, each with the indices of its diagnostics.
     bindings: FxHashMap<&'d str, Vec<usize>>,
-    /// The diagnostics of the function as a whole.
+    /// The diagnostics about the function as a whole.
     heads: Vec<usize>,
     line: String,
     number: usize,
@@ -111,7 +111,7 @@ impl LineFinder<'_> {
         let binding = statement.strip_prefix("let ").unwrap_or(statement);
         let span = token_extent(line, line.len() - binding.len());
         let Some(name) = line[span.clone()].strip_prefix('%') else { return };
-        // A graph binding, not a tail.
+        // A local at the start of a statement without `=` is a tail, not a graph binding.
         if binding.len() == statement.len() && !line[span.end..].starts_with(" = ") {
             return;
         }

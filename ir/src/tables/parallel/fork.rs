@@ -1,28 +1,28 @@
-//! Working on a copy of a function while others still read the function as it was.
+//! Copies of functions that one thread edits while others still read the original functions.
 
 use crate::core::function::Function;
 use crate::core::module::Head;
 
-/// A fork that nobody edits any more: see [`Function::end_fork`].
+/// A fork that is no longer edited: see [`Function::end_fork`].
 pub struct EndedFork {
-    /// Absent if the fork says the same as the function that it was made of.
+    /// The fork; `None` if it equals the function that it was made of.
     changed: Option<Box<Function>>,
     /// The greatest revision that the body of the fork had.
     last_revision: u64,
 }
 
 impl EndedFork {
-    /// The fork, if it says something else than the function that it was made of.
+    /// Returns the fork, if it differs from the function that it was made of.
     pub fn changed(&mut self) -> Option<&mut Function> {
         self.changed.as_deref_mut()
     }
 }
 
 impl Function {
-    /// Returns a copy that is going to be edited in place of this function, which nobody may edit
-    /// until the fork is joined or dropped. The copy has the journals and the stamps of the
-    /// function: what analyses know of one, they know of the other, and an edit of the module that
-    /// is open can be taken back after the fork was joined. Linear in the body.
+    /// Returns a copy that is to be edited in place of this function. The function must not be
+    /// edited until the fork is joined or dropped. The copy has the journals and the stamps of the
+    /// function, so cached analyses of either hold for the other, and an open edit of the module
+    /// can be rolled back after the fork was joined. Linear in the body.
     ///
     /// ```
     /// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
@@ -52,19 +52,19 @@ impl Function {
         fork
     }
 
-    /// Ends the work on a fork of this function. A fork in which nothing was changed since the
-    /// module's edit began is dropped, with what was appended to it.
+    /// Ends the work on a fork of this function. If nothing was changed since the module's edit
+    /// began, the fork and what was appended to it are dropped.
     pub fn end_fork(&self, fork: Function) -> EndedFork {
         let last_revision = fork.body.last_revision();
         let changed = fork.body.is_edited_in_module() || Head::of(&fork) != Head::of(self);
         EndedFork { changed: changed.then(|| Box::new(fork)), last_revision }
     }
 
-    /// Puts an ended fork of this function in its place.
+    /// Replaces this function with an ended fork of it.
     pub fn join(&mut self, ended: EndedFork) {
         match ended.changed {
             Some(fork) => *self = *fork,
-            // States that the fork had do not come again.
+            // The stamps that the fork had must not be used again.
             None => self.body.skip_revisions(ended.last_revision),
         }
     }

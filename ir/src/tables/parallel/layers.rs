@@ -1,4 +1,5 @@
-//! Append-only tables whose front can be frozen, so that threads share it and each append to a layer of their own.
+//! Append-only tables whose existing entries can be frozen, so that threads share them and each
+//! thread appends to a layer of its own.
 
 use std::hash::Hash;
 use std::marker::PhantomData;
@@ -10,40 +11,43 @@ use rustc_hash::FxHashMap;
 use crate::core::entity::EntityId;
 use crate::work;
 
-/// A table that can be put behind an [`Arc`]. Ids stay: a frozen table reads as it did, what is appended to it goes to a layer of its own,
-/// and clones made while there is nothing in that layer are overlays, which cost next to nothing.
+/// A table that can be put behind an [`Arc`]. Ids stay: frozen entries are read as before, and new
+/// entries go to a separate layer. Clones made while that layer is empty are overlays, which cost
+/// next to nothing.
 pub(crate) trait Freeze {
-    /// Puts what there is behind an `Arc`. Takes constant time, unless there is something in a layer over what was frozen before.
+    /// Puts the current entries behind an `Arc`. Takes constant time, unless there are entries in a
+    /// layer above entries that were frozen before.
     fn freeze(&mut self);
 
-    /// Takes what was frozen back, with what was appended since behind it. Takes time linear in the latter, and in the former too if somebody else
-    /// still has it.
+    /// Takes the frozen entries back, and appends the later ones to them. Takes time linear in the
+    /// later entries, and also in the frozen ones if another clone still shares those.
     fn thaw(&mut self);
 
-    /// Returns true if there is something in the layer over what is frozen.
+    /// Returns true if there are entries in the layer above the frozen ones.
     fn has_own(&self) -> bool;
 }
 
-/// The entries of a table that are frozen, or those over them.
+/// One layer of a table: the frozen entries, or the entries above them.
 pub(crate) trait Layer: Clone + Default {
     /// Returns the number of entries.
     fn count(&self) -> usize;
 
-    /// Puts the entries of a layer that lies over this one behind those of this one.
+    /// Appends the entries of the layer above this one.
     fn push_all(&mut self, over: Self);
 }
 
-/// What is frozen of a table, and a layer over it.
+/// The frozen entries of a table, and a layer above them.
 #[derive(Clone, Default)]
 pub(crate) struct Layers<L> {
     pub(crate) frozen: Option<Arc<L>>,
-    /// So many entries are frozen; those in `own` follow them.
+    /// The number of frozen entries. The entries in `own` follow them.
     pub(crate) start: usize,
     pub(crate) own: L,
 }
 
 impl<L: Default> Layers<L> {
-    /// Takes the layer over what is frozen, as a table in which only that layer can be read; nothing is left over what is frozen.
+    /// Takes the layer above the frozen entries, as a table in which only that layer can be read.
+    /// An empty layer stays above the frozen entries.
     pub(crate) fn take_own(&mut self) -> Self {
         Layers { frozen: None, start: self.start, own: std::mem::take(&mut self.own) }
     }
@@ -58,7 +62,7 @@ impl<L: Layer> Layers<L> {
 }
 
 impl<L> Layers<L> {
-    /// Returns an entry, which is in one of the vectors that `items` gives.
+    /// Returns an entry from one of the vectors that `items` returns.
     ///
     /// # Panics
     /// If there is no such entry: the id is of another table.
@@ -113,14 +117,15 @@ impl<K: Copy + Eq + Hash, V: Copy> Layer for FxHashMap<K, V> {
     }
 }
 
-/// An append-only vector indexed by an id, for what the functions of a module share: see [`Context::freeze`](crate::Context::freeze).
+/// An append-only vector indexed by an id, for tables that the functions of a module share: see
+/// [`Context::freeze`](crate::Context::freeze).
 #[derive(Clone)]
 pub struct LayeredArena<K, V> {
     pub(crate) layers: Layers<Vec<V>>,
     key: PhantomData<K>,
 }
 
-/// How many entries there are.
+/// Prints the number of entries.
 impl<K, V> std::fmt::Debug for LayeredArena<K, V> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LayeredArena")
@@ -130,7 +135,7 @@ impl<K, V> std::fmt::Debug for LayeredArena<K, V> {
 }
 
 impl<K: EntityId, V> LayeredArena<K, V> {
-    /// An empty arena.
+    /// Returns an empty arena.
     pub const fn new() -> Self {
         LayeredArena { layers: Layers { frozen: None, start: 0, own: Vec::new() }, key: PhantomData }
     }
@@ -143,18 +148,18 @@ impl<K: EntityId, V> LayeredArena<K, V> {
         id
     }
 
-    /// The number of entries.
+    /// Returns the number of entries.
     #[inline]
     pub fn len(&self) -> usize {
         self.layers.start + self.layers.own.len()
     }
 
-    /// Whether there is no entry.
+    /// Returns true if there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The entry, if the id is of this arena.
+    /// Returns the entry, if the id is of this arena.
     #[inline]
     pub fn get(&self, id: K) -> Option<&V> {
         work::tick();
@@ -164,28 +169,28 @@ impl<K: EntityId, V> LayeredArena<K, V> {
         }
     }
 
-    /// Bytes held, frozen ones included.
+    /// Returns the number of bytes held, frozen layers included.
     pub(crate) fn capacity_bytes(&self) -> usize {
         (self.layers.own.capacity() + self.layers.frozen.as_ref().map_or(0, |frozen| frozen.capacity()))
             * size_of::<V>()
     }
 
-    /// Ids and entries in the order of appending.
+    /// Returns ids and entries in the order of appending.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (K, &V)> + ExactSizeIterator {
         (0..self.len()).map(|i| (K::from_index(i), &self[K::from_index(i)]))
     }
 
-    /// Ids and entries of the layer over what is frozen.
+    /// Returns ids and entries of the layer above the frozen one.
     pub(crate) fn own(&self) -> impl Iterator<Item = (K, &V)> {
         self.layers.own.iter().enumerate().map(|(i, v)| (K::from_index(self.layers.start + i), v))
     }
 
-    /// Takes the layer over what is frozen: see [`Layers::take_own`].
+    /// Takes the layer above the frozen one: see [`Layers::take_own`].
     pub(crate) fn take_own(&mut self) -> Self {
         LayeredArena { layers: self.layers.take_own(), key: PhantomData }
     }
 
-    /// An entry that is not frozen, for writing.
+    /// Returns an entry that is not frozen, for writing.
     pub(crate) fn own_mut(&mut self, id: K) -> Option<&mut V> {
         work::tick();
         self.layers.own.get_mut(id.index().wrapping_sub(self.layers.start))
@@ -193,7 +198,7 @@ impl<K: EntityId, V> LayeredArena<K, V> {
 }
 
 impl<K: EntityId, V: Clone> LayeredArena<K, V> {
-    /// Puts another entry in the place of one. Thaws the arena.
+    /// Replaces an entry, and returns the previous one. Thaws the arena.
     pub(crate) fn replace(&mut self, id: K, value: V) -> V {
         self.layers.thaw();
         std::mem::replace(self.own_mut(id).expect("an id of this arena"), value)
@@ -215,10 +220,10 @@ impl<K: EntityId, V> Index<K> for LayeredArena<K, V> {
     }
 }
 
-/// An entry of what was frozen.
+/// Returns an entry of the frozen layer.
 ///
 /// # Panics
-/// If it has no such entry: the id is of another table.
+/// If there is no such entry: the id is of another table.
 #[inline(never)]
 fn in_frozen<V>(frozen: Option<&Vec<V>>, index: usize) -> &V {
     match frozen.and_then(|f| f.get(index)) {

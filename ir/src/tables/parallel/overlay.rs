@@ -1,15 +1,16 @@
 //! Overlays: several threads work on functions of one module, and each interns into a layer of its
-//! own over tables that they share.
+//! own above shared tables.
 //!
-//! [`Context::freeze`] puts what there is behind an [`Arc`], for [`Context::overlay`]. What is
-//! interned into it goes on where the frozen ids end, so that two overlays give one id to different
-//! things. [`Context::take_additions`] takes that off it. Back on one thread, [`Context::absorb`]
-//! interns it into the tables of the module, and [`Function::translate`] gives a function that was
-//! edited under the overlay the ids that it then has there.
+//! [`Context::freeze`] puts the existing entries behind an [`Arc`], for [`Context::overlay`]. The
+//! ids of entries that are interned into an overlay continue where the frozen ids end, so two
+//! overlays give the same id to different entries. [`Context::take_additions`] removes these
+//! entries from the overlay and returns them. Back on one thread, [`Context::absorb`] interns them
+//! into the tables of the module, and [`Function::translate`] replaces the ids in a function that
+//! was edited under the overlay by the resulting ids.
 //!
-//! With additions of one function each, absorbed in program order, the tables become what they
-//! would have become had one function been edited after the other. Symbols keep their order, too,
-//! on which the form of sums depends; so sums are taken over as they are.
+//! If each overlay's additions stem from one function, and they are absorbed in program order, the
+//! tables become the same as if the functions had been edited one after the other. The order of
+//! symbols is kept too. The form of sums depends on that order, so sums are copied without changes.
 //!
 //! ```
 //! use anfora_ir::{Context, OpRegistry};
@@ -43,14 +44,14 @@ use crate::tables::parallel::layers::Freeze;
 use crate::tables::scratch::ScratchStock;
 use crate::tables::types::Types;
 
-/// What the ids of one kind become: those of frozen entries stay.
+/// A map from ids of one kind to their translations. Ids of frozen entries stay.
 pub(crate) struct Ids<K> {
     frozen: usize,
     new: Vec<K>,
 }
 
 impl<K: EntityId> IdMap<K> for Ids<K> {
-    /// Returns a map of a table of which `len` entries are frozen.
+    /// Returns a map for a table with `len` frozen entries.
     fn with_len(len: usize) -> Ids<K> {
         Ids { frozen: len, new: Vec::new() }
     }
@@ -70,21 +71,21 @@ impl<K: EntityId> Ids<K> {
     }
 }
 
-/// Ids over those that are frozen.
+/// The family of id maps above frozen ids.
 pub(crate) struct Absorbed;
 
 impl IdMaps for Absorbed {
     type Map<K: EntityId> = Ids<K>;
 }
 
-/// What was interned into an overlay: see [`Context::take_additions`].
+/// The entries that were interned into an overlay: see [`Context::take_additions`].
 pub struct Additions(Context);
 
-/// What the ids of an overlay are in the tables that absorbed it.
+/// A map from the ids of an overlay to the ids in the tables that absorbed it.
 pub struct Translation(EntryIds<Absorbed>);
 
 impl Translation {
-    /// Returns true if every id stays as it is.
+    /// Returns true if no id changes.
     pub fn is_identity(&self) -> bool {
         let EntryIds { names, types, lists, literals, globals, symbols, ops, .. } = &self.0;
         names.stay()
@@ -96,7 +97,7 @@ impl Translation {
             && ops.stay()
     }
 
-    /// What a type is.
+    /// Returns the translation of a type.
     ///
     /// Cost: one entry.
     pub fn ty(&self, id: TypeId) -> TypeId {
@@ -105,9 +106,9 @@ impl Translation {
 }
 
 impl Function {
-    /// Gives a function that was edited under an overlay its ids in the tables that absorbed it. An
-    /// edit that is open, if it was begun before the tables were frozen, can be taken back as
-    /// before. Linear in the body.
+    /// Replaces the ids in a function that was edited under an overlay by those of the tables that
+    /// absorbed it. An open edit that was begun before the tables were frozen can still be rolled
+    /// back. Linear in the body.
     ///
     /// Cost: one loop.
     pub fn translate(&mut self, translation: &Translation) {
@@ -121,7 +122,7 @@ impl Function {
 }
 
 impl Context {
-    /// Freezes the tables: from here on overlays and clones of this context share them. Takes
+    /// Freezes the tables: from here on, overlays and clones of this context share them. Takes
     /// constant time. The context itself reads and interns as before.
     ///
     /// Cost: one loop.
@@ -129,25 +130,25 @@ impl Context {
         self.tables().into_iter().for_each(|table| table.freeze());
     }
 
-    /// Takes frozen tables back. Does nothing with others. Linear in what was interned since they
-    /// were frozen, and, while there are clones, in all there is.
+    /// Thaws frozen tables. Does nothing if they are not frozen. Linear in the entries that were
+    /// interned since they were frozen and, while there are clones, in all entries.
     ///
     /// Cost: one loop.
     pub fn thaw(&mut self) {
         self.tables().into_iter().for_each(|table| table.thaw());
     }
 
-    /// An overlay: what is frozen, to be read and interned into on another thread. Takes constant
-    /// time if the tables are frozen and nothing was interned since. Another
-    /// [`clone`](Clone::clone) is no different, except that what analyses learnt from the
-    /// signatures of these tables is known to hold under an overlay.
+    /// Returns an overlay: the frozen tables, to be read and interned into on another thread. Takes
+    /// constant time if the tables are frozen and nothing was interned since. A
+    /// [`clone`](Clone::clone) differs only in that cached analyses of the signatures of these
+    /// tables are not known to hold under it.
     ///
     /// Cost: one loop.
     pub fn overlay(&self) -> Context {
         Context { globals: self.globals.overlay(), ..self.clone() }
     }
 
-    /// Every table.
+    /// Returns all tables.
     fn tables(&mut self) -> [&mut dyn Freeze; 11] {
         let Context { names, types, attrs, literals, ops, globals, function_attrs, scratch: _ } = self;
         let Types { types, dims, .. } = types;
@@ -158,8 +159,8 @@ impl Context {
         [names, symbols, dims, types, literals, ops, globals, by_name, values, lists, functions]
     }
 
-    /// Takes off what was interned since the tables were frozen, if anything was, and leaves an
-    /// overlay of which that is not so. Takes constant time.
+    /// Takes the entries that were interned since the tables were frozen, if there are any, and
+    /// leaves an overlay without them. Takes constant time.
     ///
     /// Cost: one loop.
     pub fn take_additions(&mut self) -> Option<Additions> {
@@ -179,8 +180,8 @@ impl Context {
         })
     }
 
-    /// Interns what was interned into an overlay of these tables, in the same order. Linear in
-    /// that.
+    /// Interns the additions of an overlay of these tables, in the same order, and returns the
+    /// translation of their ids. Linear in the additions.
     ///
     /// Cost: one loop.
     ///
@@ -215,7 +216,7 @@ impl Context {
         for row in &ops.opaque.own.rows {
             t.ops.new.push(self.ops.opaque(&row.name, row.purity)?);
         }
-        // What a name means is said in the module, so a new one means nothing yet.
+        // The meaning of a name is set in the module, so a new global resolves to nothing yet.
         t.globals.new =
             globals.globals.own().map(|(_, g): (_, &Global)| self.globals.intern(t.names.translated(g.name))).collect();
         let functions = (self.function_attrs.len()..).map(FunctionAttrId::from_index);

@@ -1,17 +1,19 @@
-//! What types say of the elements of small integer tensors, with which shapes are computed.
+//! The elements of small integer tensors in types, from which shapes are computed.
 
 use super::{TensorType, Type, Types};
 use crate::core::entity::{DimId, TypeId};
 use crate::tables::dtype::DType;
 
-/// A type says no elements of tensors of more.
+/// The largest number of elements of a tensor type that includes its elements.
 pub const MAX_KNOWN_ELEMENTS: usize = 64;
 
 impl Types {
-    /// A tensor type that says what the elements of its tensors are, in row-major order: `?` where that is not known. The same type where it
-    /// cannot say that: if it is no tensor type of integers or `bool` (whose elements are 0 and 1) of constant extents, has another number of
-    /// elements or more than [`MAX_KNOWN_ELEMENTS`], or none is known. An element that is no number of the element type counts as unknown, and so does one that
-    /// is no constant where the elements are not `int64`, since it may not fit.
+    /// Returns a tensor type with the given elements, in row-major order; `?` is an unknown
+    /// element. Returns `ty` unchanged if it cannot include them: if it is not a tensor type of
+    /// integers or `bool` (whose elements are 0 and 1) of constant extents, or has another number
+    /// of elements or more than [`MAX_KNOWN_ELEMENTS`]. If no element is known, the result includes
+    /// no elements. An element that is not a value of the element type counts as unknown. So does
+    /// an element that is not a constant if the element type is not `int64`, since it may not fit.
     ///
     /// Cost: one loop.
     pub fn with_elements(&mut self, ty: TypeId, elements: &[DimId]) -> TypeId {
@@ -38,7 +40,8 @@ impl Types {
         self.intern(Type::Tensor(TensorType { dtype, shape, elements }))
     }
 
-    /// The number of elements of a tensor type that may say them: of integers or `bool`, of constant extents, and not too large.
+    /// Returns the number of elements of a tensor type that may include its elements: of integers
+    /// or `bool`, of constant extents, and with at most [`MAX_KNOWN_ELEMENTS`] elements.
     ///
     /// Cost: one loop.
     pub fn element_count(&self, ty: TypeId) -> Option<usize> {
@@ -51,14 +54,14 @@ impl Types {
         (count <= MAX_KNOWN_ELEMENTS).then_some(count)
     }
 
-    /// What a tensor type says of the elements; `None` if it says nothing.
+    /// Returns the elements that a tensor type includes; `None` if it includes none.
     ///
     /// Cost: one entry.
     pub fn elements(&self, ty: TypeId) -> Option<&[DimId]> {
         self.as_tensor(ty)?.elements.as_deref()
     }
 
-    /// Whether a type says elements of a tensor, in the fields of tuples too.
+    /// Returns true if a type, or a field of a tuple type, includes elements of a tensor.
     ///
     /// Cost: one entry.
     #[inline]
@@ -66,7 +69,8 @@ impl Types {
         self.types.note(ty).elements
     }
 
-    /// The type that says no elements, but is the same otherwise. Functions in it stay as they are. Linear in the distinct types in it; an explicit stack.
+    /// Returns the type without elements, but the same otherwise. Function types in it stay
+    /// unchanged. Linear in the distinct types in it; uses an explicit stack.
     pub fn without_elements(&mut self, ty: TypeId) -> TypeId {
         let mut memo: rustc_hash::FxHashMap<TypeId, TypeId> = Default::default();
         let mut stack = vec![ty];
@@ -100,7 +104,7 @@ mod tests {
     use super::*;
     use crate::tables::names::Names;
 
-    /// Types with a symbol and the numbers from 0.
+    /// Returns types, a symbol and the constants from 0 to 4.
     fn setup() -> (Types, DimId, [DimId; 5]) {
         let (mut t, mut names) = (Types::default(), Names::default());
         let n = t.dims.new_symbol(names.intern("n"));

@@ -1,7 +1,7 @@
-//! The symbols in types: finding them, and putting something else in their place.
+//! Walks and substitutions of the symbols in types.
 //!
-//! Types share their parts, so each walk looks at a part once. A walk of many types that have parts
-//! in common keeps what it has seen from one to the next.
+//! Types share their parts, so each walk visits a part once. Several walks of types with common
+//! parts can share the set of visited parts.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -9,8 +9,7 @@ use super::{TensorType, Type, Types};
 use crate::core::entity::{DimId, SymbolId, TypeId};
 use crate::tables::dim::{Dim, Dims};
 
-/// The parts of types that a walk of several types has looked at: see
-/// [`Types::for_each_new_symbol`].
+/// The parts of types that several walks have visited: see [`Types::for_each_new_symbol`].
 #[derive(Clone, Default, Debug)]
 pub struct SeenParts {
     types: FxHashSet<TypeId>,
@@ -18,47 +17,48 @@ pub struct SeenParts {
 }
 
 impl SeenParts {
-    /// Returns the dimensions that were looked at.
+    /// Returns the dimensions that were visited.
     pub(crate) fn dims_mut(&mut self) -> &mut FxHashSet<DimId> {
         &mut self.dims
     }
 }
 
-/// The parts of types of which a substitution has found out what they become: see
+/// The parts of types that a substitution has visited, with their results: see
 /// [`Types::substitute_in`].
 #[derive(Clone, Default, Debug)]
 pub struct SubstitutedParts {
-    /// True if a part may become something else where another number of function types is around
-    /// it.
+    /// True if the result for a part depends on the number of function types around it.
     by_depth: bool,
     types: FxHashMap<(TypeId, u32), TypeId>,
     dims: FxHashMap<(DimId, u32), DimId>,
 }
 
 impl SubstitutedParts {
-    /// Those of a substitution that depends on how many function types are around a part.
+    /// Returns an empty map for a substitution that depends on the number of function types around
+    /// a part.
     pub(super) fn by_depth() -> SubstitutedParts {
         SubstitutedParts { by_depth: true, ..SubstitutedParts::default() }
     }
 }
 
-/// Which symbols a walk of a type is for.
+/// The symbols that a walk of a type visits.
 #[derive(Copy, Clone)]
 pub(super) enum Reach {
-    /// Those that no function type binds.
+    /// Symbols that no function type binds.
     Free,
-    /// Bound ones too.
+    /// All symbols, bound ones too.
     All,
 }
 
 impl Types {
-    /// The type with free symbols replaced; `None` keeps a symbol.
+    /// Returns the type with free symbols replaced by the results of `map`; `None` keeps a symbol.
     pub fn substitute(&mut self, id: TypeId, map: impl FnMut(SymbolId) -> Option<DimId>) -> TypeId {
         self.substitute_in(id, &mut SubstitutedParts::default(), map)
     }
 
-    /// The type with free symbols replaced, where `done` says what became of parts under the same
-    /// `map` already. Linear in the parts that `done` does not say, which it says afterwards.
+    /// Returns the type with free symbols replaced as in [`Types::substitute`]. `done` has the
+    /// results for parts under the same `map`; the results of this call are added to it. Linear in
+    /// the parts that are not in `done`.
     pub fn substitute_in(
         &mut self,
         id: TypeId,
@@ -78,9 +78,9 @@ impl Types {
         }
     }
 
-    /// Replaces symbols all through a type; parts without symbols of the kind are not looked into.
-    /// `leaf` is told how many function types lie between the place and the top. Linear in the
-    /// distinct (type, depth) pairs under `id`; an explicit stack.
+    /// Replaces symbols throughout a type; parts without symbols in `reach` are skipped. `leaf` is
+    /// passed the number of function types between the symbol and the top. Linear in the distinct
+    /// (type, depth) pairs under `id`; uses an explicit stack.
     pub(super) fn substitute_with(
         &mut self,
         id: TypeId,
@@ -134,8 +134,8 @@ impl Types {
     }
 
     /// Calls `f` with every symbol in a type, free or bound, in order of first appearance, possibly
-    /// more than once, but not with those of parts that were seen. The parts of the type are seen
-    /// then: all walks with the same `seen` together take time linear in the distinct parts.
+    /// more than once. Parts in `seen` are skipped, and the parts of the type are added to it: all
+    /// walks with the same `seen` together take time linear in the distinct parts.
     pub fn for_each_new_symbol(&self, id: TypeId, seen: &mut SeenParts, f: impl FnMut(DimId)) {
         self.symbols_within(id, Reach::All, seen, f);
     }
@@ -157,9 +157,10 @@ impl Types {
         }
     }
 
-    /// Calls `f` with every dimension of a tensor in a symbolic type, or in the fields of a tuple,
-    /// and the one in its place in another type: where a parameter or a `match_cast` of the first
-    /// type binds what a value of the other one has. Pairs of types that are `seen` are left out.
+    /// Calls `f` with each dimension of a symbolic tensor type, or of the fields of a tuple type,
+    /// and the dimension at the same position in another type. Here a parameter or a `match_cast`
+    /// of the first type binds symbols to the dimensions of a value of the other type. Pairs of
+    /// types in `seen` are skipped.
     pub fn for_each_dim_beside(
         &self,
         id: TypeId,
@@ -180,14 +181,15 @@ impl Types {
         }
     }
 
-    /// Calls `f` with every symbol that stands alone as a dimension, or as an element, of a tensor
-    /// in a type, or in the fields of a tuple, where a parameter or a `match_cast` of that type
-    /// binds it: in order of first appearance, possibly more than once.
+    /// Calls `f` with every symbol that is by itself a dimension, or an element, of a tensor in a
+    /// type, or in the fields of a tuple. There a parameter or a `match_cast` of that type binds
+    /// it. Symbols come in order of first appearance, possibly more than once.
     pub fn for_each_binding_symbol(&self, id: TypeId, f: impl FnMut(SymbolId)) {
         self.binding_symbols_within(id, |_| true, f);
     }
 
-    /// The same, but parts that `enter` says no to are not looked into.
+    /// Calls `f` as [`Types::for_each_binding_symbol`] does, but skips parts for which `enter`
+    /// returns false.
     pub(crate) fn binding_symbols_within(
         &self,
         id: TypeId,

@@ -1,4 +1,4 @@
-//! Attribute values, and lists of named ones.
+//! Attribute values, and lists of named attributes.
 
 use super::expressions::{Callee, Frame, State};
 use super::literals::Unsuffixed;
@@ -9,7 +9,7 @@ use crate::tables::dtype::DType;
 use crate::text::lexer::Kind;
 
 impl Parser<'_, '_> {
-    /// Reads an attribute value, or begins one that nests.
+    /// Reads an attribute value, or begins one with nested values.
     pub(super) fn attribute(&mut self) -> Parsed<State> {
         let tok = self.tok;
         let attr = match tok.kind {
@@ -94,7 +94,7 @@ impl Parser<'_, '_> {
         self.deliver_attribute(attr)
     }
 
-    /// Reads a type as an attribute value. That of a `match_cast` binds symbols.
+    /// Reads a type as an attribute value. The type of a `match_cast` binds symbols.
     fn type_attr(&mut self) -> Parsed<Attr> {
         let binds = match self.frames.as_slice() {
             [.., Frame::Call { callee: Callee::Op(op), .. }, Frame::Key { key, .. }] => {
@@ -106,8 +106,8 @@ impl Parser<'_, '_> {
         Ok(Attr::Type(ty))
     }
 
-    /// At `fn`: whether it is a function rather than a type, as far as that shows from what follows
-    /// the parenthesis. A `fn()` counts as a type if a result follows.
+    /// Returns true if the `fn` here begins a function and not a type, judged by what follows the
+    /// parenthesis. A `fn()` with a result type after it counts as a type.
     fn at_function_attr(&self) -> bool {
         let mut ahead = self.lexer;
         if ahead.next().kind != Kind::LParen {
@@ -122,7 +122,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// An attribute value is complete: what is it part of?
+    /// Hands a complete attribute value to the frame that it is part of.
     pub(super) fn deliver_attribute(&mut self, value: crate::core::entity::AttrId) -> Parsed<State> {
         match self.frames.last() {
             Some(&Frame::Key { key, place }) => {
@@ -147,7 +147,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// At the `]` of a list.
+    /// Reads the `]` of a list and makes its value.
     fn finish_list(&mut self) -> Parsed<State> {
         self.expect(Kind::RBracket)?;
         let Some(Frame::List { elements }) = self.frames.pop() else { return Err(self.unexpected("a value")) };
@@ -164,7 +164,7 @@ impl Parser<'_, '_> {
         (self.tok.kind.is_word() || self.tok.kind == Kind::Str) && self.peek().kind == Kind::Equal
     }
 
-    /// What closes the list of named attributes on top of the stack.
+    /// Returns the token that closes the list of named attributes on top of the stack.
     fn key_values_end(&self) -> Kind {
         match self.frames.last() {
             Some(Frame::Call { .. } | Frame::Signature) => Kind::RParen,
@@ -201,7 +201,7 @@ impl Parser<'_, '_> {
         Ok(State::Attribute)
     }
 
-    /// At the end of a list of named attributes, whose owner is on top of the stack.
+    /// Ends a list of named attributes, whose owner is on top of the stack.
     fn finish_key_values(&mut self) -> Parsed<State> {
         match self.frames.last() {
             Some(Frame::Call { .. }) => self.finish_call(),
@@ -210,14 +210,14 @@ impl Parser<'_, '_> {
                 self.expect(Kind::RBracket)?;
                 self.frames.pop();
                 self.add_meta(key_values);
-                // An item stands in no block, so nothing is left to be read.
+                // An item is in no block, so nothing is left to be read.
                 Ok(if self.frames.is_empty() { State::Done } else { State::Statement })
             }
             _ => Err(self.unexpected("an attribute value")),
         }
     }
 
-    /// Adds a `#[…]` to those before it.
+    /// Adds the attributes of a `#[…]` to those before it.
     fn add_meta(&mut self, key_values: u32) {
         let mut attrs = self.take_key_values(key_values);
         self.key_values.truncate(key_values as usize);
@@ -229,7 +229,8 @@ impl Parser<'_, '_> {
         self.meta = Some(attrs);
     }
 
-    /// The named attributes from a place on the stack on. They stay there, with their places.
+    /// Returns the named attributes on the stack from index `from` on. They stay on the stack, with
+    /// their places.
     pub(super) fn take_key_values(&mut self, from: u32) -> AttrsId {
         let list = &self.key_values[from as usize..];
         if list.is_empty() {

@@ -11,12 +11,12 @@ enum DimFrame {
     Paren,
     First(DimOp),
     Second(DimOp, DimId),
-    /// An operator with the dimension on its left side.
+    /// An operator with its left operand.
     Binary(Kind, DimId),
 }
 
-/// Returns the rank of an operator on dimensions, that of the strongest last; `None` for other
-/// tokens.
+/// Returns the precedence of an operator on dimensions; a higher number binds more tightly. Returns
+/// `None` for other tokens.
 fn precedence(kind: Kind) -> Option<u8> {
     match kind {
         Kind::Plus | Kind::Minus => Some(1),
@@ -71,7 +71,7 @@ impl Parser<'_, '_> {
                 }
                 _ => return Err(self.unexpected("a dimension")),
             };
-            // What may follow a factor.
+            // Handle what may follow a factor.
             loop {
                 let next = precedence(self.tok.kind);
                 while let Some(&DimFrame::Binary(operator, lhs)) = frames.last()
@@ -104,14 +104,14 @@ impl Parser<'_, '_> {
                         self.expect(Kind::RParen)?;
                         value = self.cx.types.dims.op(op, lhs, value);
                     }
-                    // None is left where no operator follows.
+                    // No operator frame is left if no operator follows.
                     Some(DimFrame::Binary(..)) => {}
                 }
             }
         }
     }
 
-    /// A dimension that is a number.
+    /// Returns the dimension of a number.
     pub(super) fn dim_number(&mut self, place: Place) -> DimId {
         let text = &self.text[place.range()];
         match text.parse::<i64>() {

@@ -9,7 +9,7 @@ use crate::report::suggest::did_you_mean;
 use crate::tables::dtype::DType;
 use crate::text::lexer::{Kind, Token};
 
-/// What is being read, innermost last.
+/// A construct that is being read. The stack has the innermost last.
 pub(super) enum Frame {
     /// `{` …
     Block(Block),
@@ -17,7 +17,7 @@ pub(super) enum Frame {
     Let(LetHead),
     /// `%x =` …
     Graph { name: NameId, meta: Option<AttrsId> },
-    /// A call: operands and attributes so far lie on the parser's stacks from these places on.
+    /// A call. Its operands and attributes so far are on the parser's stacks from these indices on.
     Call { callee: Callee, start: u32, operands: u32, key_values: u32 },
     /// `(` and an expression that may turn out to be the first field of a tuple.
     Paren { start: u32 },
@@ -29,10 +29,10 @@ pub(super) enum Frame {
     Then { start: u32, cond: ExprId },
     /// `if (c) { … } else {` …
     Else { start: u32, cond: ExprId, then_block: ExprId },
-    /// The signature of a `def`, `declare` or `fn`, in its attributes; the rest is on the parser's
+    /// The signature of a `def`, `declare` or `fn`, at its attributes. The rest is on the parser's
     /// stack of heads.
     Signature,
-    /// A function in its block; the rest is on the parser's stack of heads.
+    /// The block of a function. The rest is on the parser's stack of heads.
     Function,
     /// `KEY =` …
     Key { key: NameId, place: Place },
@@ -42,13 +42,13 @@ pub(super) enum Frame {
     Meta { key_values: u32 },
 }
 
-/// What is called.
+/// The target of a call.
 #[derive(Copy, Clone)]
 pub(super) enum Callee {
     Op(OpId),
     /// A function value: the first of the operands.
     Value,
-    /// An operator that does not exist: an error was reported.
+    /// An unknown operator, for which an error was reported.
     Unknown,
 }
 
@@ -57,32 +57,32 @@ pub(super) enum Callee {
 pub(super) struct LetHead {
     pub(super) name: NameId,
     pub(super) start: u32,
-    /// Where its name starts.
+    /// The start of its name.
     pub(super) name_start: u32,
     pub(super) annotation: Option<TypeId>,
-    /// Where an annotation starts that names a symbol which only the value can bind.
+    /// The start of an annotation that names a symbol which only the value can bind.
     pub(super) later: Option<u32>,
-    /// Made already where the value is a `fn`, which may name it.
+    /// The variable, if it was made before the value: the value is a `fn`, which may name it.
     pub(super) var: Option<VarId>,
     pub(super) meta: Option<AttrsId>,
 }
 
-/// What is to be done next.
+/// The next step of the machine.
 #[derive(Copy, Clone)]
 pub(super) enum State {
     /// Read a statement or the tail of the block on top of the stack.
     Statement,
     /// Read an expression.
     Expression,
-    /// An expression that started there was read; arguments or `.INT` may follow.
+    /// Continue after an expression with this start; arguments or `.INT` may follow.
     Value(ExprId, u32),
-    /// An expression was read: what is it part of?
+    /// Hand an expression to the frame that it is part of.
     Deliver(ExprId),
     /// Read the next argument of the call on top of the stack, or its end.
     Argument,
     /// Read an attribute value.
     Attribute,
-    /// An attribute value was read: what is it part of?
+    /// Hand an attribute value to the frame that it is part of.
     AttributeValue(AttrId),
     /// Read `KEY = attr`, or the end of the list that is on top of the stack.
     KeyValue,
@@ -91,7 +91,7 @@ pub(super) enum State {
 }
 
 impl<'s> Parser<'s, '_> {
-    /// Reads an expression up to what may follow a primary.
+    /// Reads a primary expression, without the arguments and projections that may follow it.
     pub(super) fn expression(&mut self) -> Parsed<State> {
         let tok = self.tok;
         let start = tok.start();
@@ -153,7 +153,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// The operator of a name; `None` after an error.
+    /// Returns the operator with a name; `None` after an error.
     #[inline]
     pub(super) fn op_of(&mut self, name: &'s str, place: Place) -> Option<OpId> {
         for &(known, op) in &self.ops {
@@ -183,14 +183,15 @@ impl<'s> Parser<'s, '_> {
         None
     }
 
-    /// Reads the string behind `op`. Returns the operator of that name; `None` after an error.
+    /// Reads the string after `op`. Returns the operator with that name; `None` after an error.
     pub(super) fn quoted_op(&mut self) -> Parsed<Option<OpId>> {
         let tok = self.expect(Kind::Str)?;
         let name = self.text_of(tok);
         Ok(self.resolve_op(&name, tok.into()))
     }
 
-    /// Behind the name of an operator: a call of it, or the operator as a value.
+    /// Continues after the name of an operator: begins a call of it, or takes the operator as a
+    /// value.
     fn operator(&mut self, op: Option<OpId>, start: u32) -> Parsed<State> {
         if self.tok.kind == Kind::LParen {
             self.next();
@@ -213,7 +214,7 @@ impl<'s> Parser<'s, '_> {
         Frame::Call { callee, start, operands: self.operands.len() as u32, key_values: self.key_values.len() as u32 }
     }
 
-    /// The node of the global that was read.
+    /// Returns the node of a global that was read.
     fn global(&mut self, tok: Token) -> ExprId {
         let global = self.global_name(tok);
         let before = self.body.len();
@@ -226,13 +227,14 @@ impl<'s> Parser<'s, '_> {
         id
     }
 
-    /// The global of a name that was read.
+    /// Returns the global with the name in a token.
     pub(super) fn global_name(&mut self, tok: Token) -> GlobalId {
         let name = self.name(tok);
         self.cx.globals.intern(name)
     }
 
-    /// Behind a primary: arguments, projections, or what it is part of.
+    /// Continues after a primary expression: with arguments, projections, or the frame that it is
+    /// part of.
     pub(super) fn value(&mut self, mut id: ExprId, start: u32) -> Parsed<State> {
         loop {
             match self.tok.kind {
@@ -270,7 +272,7 @@ impl<'s> Parser<'s, '_> {
         Ok(index)
     }
 
-    /// An expression is complete: what is it part of?
+    /// Hands a complete expression to the frame that it is part of.
     pub(super) fn deliver(&mut self, id: ExprId) -> Parsed<State> {
         let Some(frame) = self.frames.last_mut() else { return Ok(State::Done) };
         match frame {
@@ -343,13 +345,13 @@ impl<'s> Parser<'s, '_> {
                 Ok(self.finish_function(id))
             }
             Frame::Signature | Frame::Key { .. } | Frame::List { .. } | Frame::Meta { .. } => {
-                // Only attribute values are read under these.
+                // In these frames, only attribute values are read.
                 Err(self.unexpected("an attribute value"))
             }
         }
     }
 
-    /// Reads the next argument of a call. Atoms are taken in a loop.
+    /// Reads the next argument of a call. Atoms are read in a loop.
     pub(super) fn argument(&mut self) -> Parsed<State> {
         loop {
             let tok = self.tok;
@@ -377,7 +379,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// At the `)` of a call.
+    /// Reads the `)` of a call and makes its node.
     pub(super) fn finish_call(&mut self) -> Parsed<State> {
         self.expect(Kind::RParen)?;
         let Some(Frame::Call { callee, start, operands, key_values }) = self.frames.pop() else {
@@ -387,9 +389,9 @@ impl<'s> Parser<'s, '_> {
         Ok(State::Value(id, start))
     }
 
-    /// Reads the call of an operator that is the value of a `let`, whose operands are most often
-    /// all atoms. If one is not, or there are attributes, puts up the frames for what was read so
-    /// far and returns how to go on.
+    /// Reads the call of an operator that is the value of a `let`. Usually all operands are atoms.
+    /// If one is not, or if there are attributes, pushes the frames for what was read so far and
+    /// returns the next state.
     #[inline]
     pub(super) fn call_of_atoms(&mut self, head: LetHead) -> Parsed<Result<(ExprId, u32), State>> {
         let name = self.tok;
@@ -440,7 +442,7 @@ impl<'s> Parser<'s, '_> {
         Ok(Ok((self.make_call(callee, start, operands, key_values), start)))
     }
 
-    /// Makes a call of the operands and attributes that lie on the stacks from these places on.
+    /// Makes a call of the operands and attributes on the stacks from these indices on.
     #[inline]
     fn make_call(&mut self, callee: Callee, start: u32, operands: usize, key_values: u32) -> ExprId {
         let mut attrs = self.cx.attrs.empty();
@@ -476,7 +478,7 @@ impl<'s> Parser<'s, '_> {
         id
     }
 
-    /// Reports what is wrong with the attributes of a call, at the attribute if it is one.
+    /// Reports an error in the attributes of a call, at the attribute if `key` names one.
     #[cold]
     fn attrs_error(&mut self, e: crate::ops::op::TypeError, key: Option<String>, start: u32) {
         let names = &self.cx.names;
@@ -485,7 +487,7 @@ impl<'s> Parser<'s, '_> {
         self.error(Diagnostic { help: e.help, ..Diagnostic::error(e.message).at(place.range()) });
     }
 
-    /// At the `)` of a tuple.
+    /// Reads the `)` of a tuple and makes its node.
     fn finish_tuple(&mut self) -> Parsed<State> {
         self.expect(Kind::RParen)?;
         let Some(Frame::Tuple { start, operands }) = self.frames.pop() else {

@@ -116,7 +116,7 @@ impl Parser<'_, '_> {
         self.expect(Kind::Semicolon).map(|_| ())
     }
 
-    /// Skips to what may begin an item.
+    /// Skips to a token that may begin an item.
     fn skip_to_item(&mut self) {
         loop {
             match self.tok.kind {

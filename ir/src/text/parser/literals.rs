@@ -13,8 +13,8 @@ use crate::tables::dtype::{DType, DTypeClass};
 use crate::tables::literal::{Literal, LiteralError, Shape};
 use crate::text::lexer::{Kind, Token, special_float, suffix_dtype, unescape};
 
-/// The type of the constant read last, with its text from `<` to `[`: constants that stand together
-/// often share it.
+/// The type of the last constant, with its text from `<` to `[`. Neighbouring constants often share
+/// it.
 pub(super) struct SplatType<'s> {
     text: &'s [u8],
     ty: TypeId,
@@ -22,16 +22,16 @@ pub(super) struct SplatType<'s> {
     shape: Shape,
 }
 
-/// The most scalars and splats that are remembered by their bits.
+/// The most scalars and splats that are cached by their bits.
 const REMEMBERED: usize = 1 << 16;
 
-/// A scalar's tag in the memory of scalars: above all type ids.
+/// The tag of a scalar in the cache of scalars; it is greater than all type ids.
 const SCALAR: u32 = 1 << 31;
 
-/// What a number is where it has no suffix.
+/// The type of a number without a suffix.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(super) enum Unsuffixed {
-    /// int32; a fraction wants a suffix.
+    /// int32. A fraction must have a suffix.
     Expression,
     /// int64 or float64.
     Attribute,
@@ -50,7 +50,7 @@ impl Number {
     }
 }
 
-/// Why a number has no bits.
+/// The reason why a number is invalid.
 enum BadNumber {
     Malformed,
     OutOfRange,
@@ -228,7 +228,7 @@ impl<'s> Parser<'s, '_> {
                     "such as `dense<Tensor[(2, 2), float32]>[1, 2, 3, 4]`",
                 );
             }
-            // Its elements are read as whatever they look like.
+            // The elements are skipped, since their type is unknown.
             self.skip_elements()?;
             return Ok(self.error_literal());
         };
@@ -281,7 +281,7 @@ impl<'s> Parser<'s, '_> {
         self.expect(Kind::RBracket).map(|_| ())
     }
 
-    /// Reads elements up to `]`; the first of them is looked at.
+    /// Reads elements up to `]`. The current token is the first of them.
     fn elements(&mut self, ty: TypeId, dtype: DType, shape: &[usize], start: u32) -> Parsed<(LiteralId, TypeId)> {
         if dtype == DType::String {
             return self.strings(shape, start);
@@ -352,7 +352,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Reads one element without a suffix; its bits.
+    /// Reads one element without a suffix. Returns its bits.
     #[inline]
     fn element(&mut self, dtype: DType) -> Parsed<u64> {
         let start = self.tok.start();
@@ -408,7 +408,7 @@ impl<'s> Parser<'s, '_> {
         self.literal_or_error(Literal::from_strings(shape, strings), start)
     }
 
-    /// Reads raw bytes: those of every element, or of one that stands for all.
+    /// Reads raw bytes: those of every element, or of one element that all are equal to.
     fn raw_bytes(&mut self, dtype: DType, shape: &[usize], start: u32) -> Parsed<(LiteralId, TypeId)> {
         let tok = self.tok;
         let quoted = self.slice(tok);
@@ -486,10 +486,10 @@ fn largest_float(dtype: DType) -> f64 {
     }
 }
 
-/// The bits of a number of this element type, from its digits without a suffix.
+/// Returns the bits of a number of this element type, from its digits without a suffix.
 #[inline]
 fn number_bits(dtype: DType, digits: &str, negative: bool) -> Result<u64, BadNumber> {
-    // A float32 is parsed as such: to round a float64 would be to round twice.
+    // A float32 is parsed directly: rounding a float64 would round twice.
     fn float<T: FromStr + Neg<Output = T>>(digits: &str, negative: bool) -> Result<T, BadNumber> {
         let value: T = digits.parse().map_err(|_| BadNumber::Malformed)?;
         Ok(if negative { -value } else { value })
@@ -522,7 +522,8 @@ fn number_bits(dtype: DType, digits: &str, negative: bool) -> Result<u64, BadNum
     if finite { Ok(bits) } else { Err(BadNumber::OutOfRange) }
 }
 
-/// Returns the bits of infinity, the bit that makes a quiet NaN of it, and the place of the sign.
+/// Returns the bits of infinity, the bit that turns it into a quiet NaN, and the position of the
+/// sign bit.
 fn float_layout(dtype: DType) -> (u64, u64, u32) {
     match dtype {
         DType::Float16 => (0x7c00, 0x200, 15),

@@ -1,4 +1,4 @@
-//! Going on after a syntax error: at the next `;`, `}` or item.
+//! Recovery from syntax errors: parsing continues at the next `;`, `}` or item.
 
 use super::expressions::{Frame, State};
 use super::scope::LocalKind;
@@ -6,11 +6,13 @@ use super::{Parsed, Parser, Reported};
 use crate::text::lexer::Kind;
 
 impl Parser<'_, '_> {
-    /// After an error was reported: gives up what was being read in the innermost block, and skips
-    /// to where that block goes on. An error if there is no such place: the stack is empty then.
+    /// Recovers after an error was reported: gives up the construct being read in the innermost
+    /// block, and skips to where that block continues. Returns an error if there is no such place;
+    /// the stack is then empty.
     #[cold]
     pub(super) fn recover(&mut self) -> Parsed<State> {
-        // If the error is in a binding, the last frame is that of the outermost one in the block.
+        // If the error is in a binding, the last frame is that of the outermost binding in the
+        // block.
         let broken = self.unwind_to_block().filter(|f| matches!(f, Frame::Let(_) | Frame::Graph { .. }));
         let Some(Frame::Block(block)) = self.frames.last() else { return Err(Reported) };
         let opened = block.start;
@@ -48,7 +50,7 @@ impl Parser<'_, '_> {
                     self.bind_broken(broken);
                     return Ok(State::Statement);
                 }
-                // The `;` before it is missing.
+                // The `;` before this token is missing.
                 Kind::Let if depth == 0 && moved => {
                     self.bind_broken(broken);
                     return Ok(State::Statement);
@@ -70,7 +72,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Gives up everything.
+    /// Gives up all open constructs.
     fn give_up(&mut self) -> Parsed<State> {
         while !self.frames.is_empty() {
             self.unwind_to_block();
@@ -79,7 +81,7 @@ impl Parser<'_, '_> {
         Err(Reported)
     }
 
-    /// Takes frames off the stack down to the innermost block. Returns the last of them.
+    /// Pops frames down to the innermost block. Returns the last popped frame.
     fn unwind_to_block(&mut self) -> Option<Frame> {
         let mut last = None;
         while let Some(frame) = self.frames.pop_if(|frame| !matches!(frame, Frame::Block(_))) {

@@ -1,5 +1,5 @@
-//! The meaning of names at the place that is being read: locals and symbolic dimensions, scoped by
-//! an undo log.
+//! The meanings of names at the current place: locals and symbolic dimensions, scoped by an undo
+//! log.
 
 use super::{Parser, Place};
 use crate::core::entity::{DimId, EntityId, ExprId, NameId, SideTable, SymbolId};
@@ -8,26 +8,26 @@ use crate::report::diagnostic::Diagnostic;
 use crate::report::suggest::did_you_mean;
 use crate::tables::dtype::DType;
 
-/// What is known of a local besides its expression.
+/// A property of a local that restricts its use.
 #[derive(Copy, Clone, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum LocalKind {
     /// A variable, or a graph node that may be shared.
     Plain = 0,
-    /// The variable of a `fn` in its own block, whose result type nothing states.
+    /// The variable of a `fn` in its own block, if the result type of the `fn` is not stated.
     Untyped = 1,
-    /// A graph node that binds something, and so may be used once.
+    /// A graph node that contains a binding, and so may be used only once.
     Once = 2,
 }
 
 #[derive(Copy, Clone)]
 struct Local {
     expr: Option<ExprId>,
-    /// Serial number of the function that it is visible in, and kind.
+    /// The serial number of the function in which it is visible, and the kind.
     tag: u32,
 }
 
-/// What a name means that was never declared.
+/// The entry of a name that was never declared.
 const UNDECLARED: Local = Local { expr: None, tag: u32::MAX };
 
 #[derive(Copy, Clone)]
@@ -36,28 +36,28 @@ struct Symbol {
     owner: u32,
 }
 
-/// A symbol that the signature or `match_cast` being read binds.
+/// A symbol that the current signature or `match_cast` binds.
 #[derive(Copy, Clone)]
 pub(super) struct NewSymbol {
     pub(super) name: NameId,
     pub(super) symbol: SymbolId,
     pub(super) place: Place,
-    /// True if it stood alone as a dimension, which binds it.
+    /// True if the symbol occurred alone as a dimension, which binds it.
     pub(super) alone: bool,
 }
 
-/// What becomes of a name in a dimension that nothing binds.
+/// The treatment of a name in a dimension that nothing binds.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(super) enum UnknownSymbols {
-    /// It is an error.
+    /// The name is an error.
     Error,
-    /// The type is read once more, when its name may be known.
+    /// The type is read again later, when the name may be bound.
     Later,
-    /// Likewise, and there was one.
+    /// As `Later`, and such a name was found.
     Found,
 }
 
-/// How much was visible at some point: to go back to.
+/// A position in the undo log, to return to.
 #[derive(Copy, Clone)]
 pub(super) struct Mark {
     locals: u32,
@@ -66,14 +66,14 @@ pub(super) struct Mark {
 
 pub(super) struct Scopes {
     locals: SideTable<NameId, Local>,
-    /// The names that were declared, in order.
+    /// The declared names, in order.
     local_log: Vec<NameId>,
-    /// The earlier meaning of a name, where it meant anything when it was declared, with its place
-    /// in the log.
+    /// The previous meanings of names that had one when they were declared again, with the
+    /// positions of the declarations in the log.
     shadowed: Vec<(u32, Local)>,
     symbols: SideTable<NameId, Symbol>,
     symbol_log: Vec<(NameId, Symbol)>,
-    /// Serial number of the function that is being read. Functions see nothing of each other.
+    /// The serial number of the current function. Functions do not see each other's names.
     pub(super) owner: u32,
     serials: u32,
     /// The symbols that the `fn`s being read own so far.
@@ -94,14 +94,14 @@ impl Scopes {
         }
     }
 
-    /// Makes room for so many names.
+    /// Reserves space for `names` names.
     pub(super) fn reserve(&mut self, names: usize) {
         self.locals.reserve(names);
         self.local_log.reserve(names);
     }
 
-    /// Begins a function that sees nothing of what is around it. Returns the number of the one
-    /// before, to go back to.
+    /// Begins a function, which sees no names from outside. Returns the number of the previous
+    /// function, to be restored later.
     pub(super) fn begin_function(&mut self) -> u32 {
         self.serials += 1;
         std::mem::replace(&mut self.owner, self.serials)
@@ -112,7 +112,7 @@ impl Scopes {
         Mark { locals: self.local_log.len() as u32, symbols: self.symbol_log.len() as u32 }
     }
 
-    /// What was declared since is not visible any more.
+    /// Removes the declarations since `mark`.
     #[inline]
     pub(super) fn undo(&mut self, mark: Mark) {
         self.undo_locals(mark);
@@ -122,8 +122,8 @@ impl Scopes {
         }
     }
 
-    /// Like [`Scopes::undo`] at the end of a function that stands in no other: what was declared
-    /// stays, and no other function sees it.
+    /// Like [`Scopes::undo`], for the end of a function that is in no other. The declarations stay
+    /// in the table, but no other function sees them.
     pub(super) fn forget(&mut self, mark: Mark) {
         self.local_log.truncate(mark.locals as usize);
         while self.shadowed.pop_if(|&mut (at, _)| at >= mark.locals).is_some() {}
@@ -149,7 +149,7 @@ impl Scopes {
         *slot = Local { expr: Some(expr), tag: self.owner << 2 | kind as u32 };
     }
 
-    /// The expression of a plain local.
+    /// Returns the expression of a plain local.
     #[inline(always)]
     fn plain(&self, name: NameId) -> Option<ExprId> {
         let local = self.locals[name];
@@ -176,7 +176,7 @@ impl Scopes {
         if entry.owner == self.owner { entry.symbol } else { None }
     }
 
-    /// Names that are visible, the nearest first; not all of them where there are very many.
+    /// Returns visible names, the nearest first. If there are very many, some are left out.
     fn visible(&self) -> Vec<NameId> {
         const MOST: usize = 2000;
         let newest = self.local_log.iter().rev().take(MOST);
@@ -186,7 +186,7 @@ impl Scopes {
 }
 
 impl Parser<'_, '_> {
-    /// What a local means here.
+    /// Returns the expression that a local stands for here.
     #[inline]
     pub(super) fn local(&mut self, name: NameId, place: impl Into<Place>) -> ExprId {
         match self.scopes.plain(name) {
@@ -207,7 +207,7 @@ impl Parser<'_, '_> {
                     format!("`%{text}` calls itself, but its result type is not stated"),
                     "state it: `fn(…) -> TYPE { … }`",
                 );
-                // One error a `fn`: from here on it is of the error type.
+                // Report one error for each `fn`: after it, the variable has the error type.
                 self.scopes.declare(name, expr, LocalKind::Plain);
                 expr
             }
@@ -227,7 +227,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// The parameter that a local is that nothing binds, where such are parameters.
+    /// Returns the parameter for a local that nothing binds, if such locals are parameters.
     fn free_local(&mut self, name: NameId, place: Place) -> Option<ExprId> {
         /// The number of the function that a fragment is the block of.
         const FRAGMENT: u32 = 1;
@@ -277,7 +277,7 @@ impl Parser<'_, '_> {
 
     // ---- Symbolic dimensions ----
 
-    /// What a name in a dimension means here.
+    /// Returns the dimension that a name stands for here.
     pub(super) fn symbolic_dim(&mut self, name: NameId, place: Place) -> DimId {
         if let Some(symbol) = self.scopes.symbol(name) {
             return self.cx.types.dims.symbol(symbol);
@@ -311,8 +311,8 @@ impl Parser<'_, '_> {
         self.cx.types.dims.unknown()
     }
 
-    /// Notes that a dimension stands alone in a tensor type outside of function types: that binds
-    /// it.
+    /// Records that a symbol is alone as a dimension of a tensor type outside function types, which
+    /// binds it.
     pub(super) fn bind_symbol(&mut self, symbol: SymbolId) {
         if let Some(new) = &mut self.new_symbols
             && let Ok(i) = new.binary_search_by_key(&symbol.index(), |n| n.symbol.index())
@@ -321,8 +321,8 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Reads types whose unknown names are new symbols, each bound by a place where it stands
-    /// alone.
+    /// Reads types in which unknown names are new symbols. Each new symbol must occur alone as a
+    /// dimension, which binds it.
     pub(super) fn binding_types<T>(&mut self, mut read: impl FnMut(&mut Self) -> super::Parsed<T>) -> super::Parsed<T> {
         let start = self.tok.start();
         let errors = self.diagnostics.len();
@@ -330,8 +330,8 @@ impl Parser<'_, '_> {
         self.names_in_function_types.clear();
         let mut result = read(self);
         let new = self.new_symbols.take().unwrap_or_default();
-        // A function type that came before the parameter that binds a name took the name for its
-        // own.
+        // If a function type came before the parameter that binds a name, the function type has
+        // bound the name itself. Then read the types again.
         let mistaken = self.names_in_function_types.iter().any(|&n| self.scopes.symbol(n).is_some());
         if mistaken && result.is_ok() && self.diagnostics.len() == errors {
             self.seek(start);

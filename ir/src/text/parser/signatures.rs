@@ -1,4 +1,4 @@
-//! Signatures, and the functions, declarations and `fn`s that they are the signatures of.
+//! Signatures, and the functions, declarations and `fn`s that they belong to.
 
 use std::sync::Arc;
 
@@ -15,14 +15,15 @@ use crate::core::function::{Function, FunctionKind, Visibility};
 use crate::tables::attrs::Attr;
 use crate::text::lexer::Kind;
 
-/// A signature that was begun, until what it belongs to is finished.
+/// A signature whose function, declaration or `fn` is not finished.
 pub(super) struct Head {
     kind: HeadKind,
     start: u32,
     mark: Mark,
-    /// The number of the function around it.
+    /// The number of the enclosing function.
     owner: u32,
-    /// How many parameters, attributes and symbols of `fn`s were on the stacks before it.
+    /// The numbers of parameters, attributes and symbols of `fn`s on the stacks before the
+    /// signature.
     params: u32,
     key_values: u32,
     lambda_symbols: u32,
@@ -41,7 +42,7 @@ enum HeadKind {
         recursive: Option<Recursive>,
         lambda: Option<LambdaId>,
     },
-    /// A `fn` that is an attribute value, with the body that was being read around it.
+    /// A `fn` that is an attribute value, with the enclosing body, whose reading is suspended.
     FunctionAttr(Box<Body>),
 }
 
@@ -50,18 +51,19 @@ enum HeadKind {
 pub(super) struct Recursive {
     pub(super) name: NameId,
     pub(super) var: VarId,
-    /// True if the binding says what type it has.
+    /// True if the binding states the type of the variable.
     pub(super) typed: bool,
 }
 
 impl Parser<'_, '_> {
-    /// Reads `fn`, up to its block, as an expression.
+    /// Begins a `fn` expression: reads up to the attributes of its signature.
     pub(super) fn lambda(&mut self, start: u32, recursive: Option<Recursive>) -> Parsed<State> {
         self.next();
         self.begin_signature(HeadKind::Lambda { recursive, lambda: None }, start)
     }
 
-    /// Reads `fn`, up to its block, as an attribute value: a closed function.
+    /// Begins a `fn` that is an attribute value, a closed function: reads up to the attributes of
+    /// its signature.
     pub(super) fn function_attr(&mut self) -> Parsed<State> {
         let start = self.tok.start();
         self.next();
@@ -69,7 +71,7 @@ impl Parser<'_, '_> {
         self.begin_signature(HeadKind::FunctionAttr(Box::new(around)), start)
     }
 
-    /// Reads `def` or `declare`, up to the block.
+    /// Begins a `def` or `declare`: reads up to the attributes of its signature.
     pub(super) fn function_item(&mut self) -> Parsed<State> {
         let start = self.tok.start();
         let definition = self.tok.kind == Kind::Def;
@@ -96,10 +98,10 @@ impl Parser<'_, '_> {
         self.begin_signature(HeadKind::Item { global, visibility, kind, meta }, start)
     }
 
-    /// Makes room for the function that starts here: the first may be all of the text, the others
-    /// are taken to be about as long as the one before.
+    /// Reserves space for the function that starts here. The first function may take all of the
+    /// text; the others are assumed to be about as long as the previous one.
     fn reserve(&mut self, start: u32) {
-        /// Bytes of text a node, at least.
+        /// The least number of bytes of text for a node.
         const BYTES: usize = 20;
         let rest = self.text.len() - start as usize;
         let expected = if self.items.is_empty() { rest } else { rest.min(2 * self.last_length as usize) };
@@ -165,7 +167,8 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// At the `)` of a signature, whose frame is on top of the stack.
+    /// Reads the `)` of a signature, whose frame is on top of the stack, and the stated result
+    /// type.
     pub(super) fn finish_signature(&mut self) -> Parsed<State> {
         self.expect(Kind::RParen)?;
         let key_values = self.heads.last().map_or(0, |h| h.key_values);
@@ -206,7 +209,7 @@ impl Parser<'_, '_> {
         Ok(State::Statement)
     }
 
-    /// Takes down what a head put up: its names are not visible any more.
+    /// Pops the innermost head and restores what it changed: its names are not visible any more.
     fn pop_head(&mut self) -> Option<Head> {
         let head = self.heads.pop()?;
         self.scopes.undo(head.mark);
@@ -217,14 +220,14 @@ impl Parser<'_, '_> {
         Some(head)
     }
 
-    /// Finishes the function on top of the stack of heads, of which the block was read, or of a
-    /// `declare` the signature.
+    /// Finishes the function on top of the stack of heads, after its block was read, or, for a
+    /// `declare`, its signature.
     pub(super) fn finish_function(&mut self, root: ExprId) -> State {
         let symbols = self.heads.last().map_or(0, |h| h.lambda_symbols);
         let own = self.scopes.lambda_symbols.split_off(symbols as usize);
         let Some(head) = self.pop_head() else { return State::Done };
         let start = head.start;
-        // Makes a function of the body that was read, and goes on with the body around it.
+        // Makes a function of the body that was read, and restores the enclosing body.
         let function = |p: &mut Self, around: Body| {
             p.body.set_root(root);
             let body = std::mem::replace(&mut p.body, around);
@@ -236,7 +239,7 @@ impl Parser<'_, '_> {
                 if !own.is_empty() {
                     self.body.set_lambda_symbols(lambda, own);
                 }
-                // The result that it states is to be checked.
+                // The stated result type must be checked.
                 self.typed = false;
                 let ty = self.cx.types.error();
                 State::Deliver(self.body.push(Expr::Lambda { lambda, body: root }, ty, Some(start)))
@@ -257,7 +260,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Gives up a signature, or what has it, after an error.
+    /// Gives up a signature, or the function that it belongs to, after an error.
     pub(super) fn abandon_head(&mut self) {
         if let Some(Head { kind: HeadKind::FunctionAttr(around), .. }) = self.pop_head() {
             self.body = *around;

@@ -1,7 +1,7 @@
-//! Sketches: expressions with holes, in which rules are written.
+//! Sketches: expressions with holes, in which rewrite rules are written.
 //!
-//! They are expressions of the text format, read by a machine with an explicit stack, in which
-//! locals are holes:
+//! Sketches are expressions of the text format in which locals are holes. A machine with an
+//! explicit stack reads them:
 //!
 //! ```text
 //! TERM  = %NAME | NUMBER | true | false | "TEXT" | dense<TYPE>[…] | none | @NAME
@@ -21,9 +21,9 @@ use crate::tables::literal::Literal;
 use crate::tables::value::AttrValue;
 use crate::text::lexer::Kind;
 
-/// An expression with holes: one side of a rule. It belongs to no module.
+/// An expression with holes: one side of a rewrite rule. It belongs to no module.
 ///
-/// Its nodes stand in one list, the parts of each before it, the root last.
+/// The nodes are stored in one list: the parts of a node before it, the root last.
 #[derive(Clone, Debug, Default)]
 pub struct Sketch {
     nodes: Vec<(SketchNode, Place)>,
@@ -37,9 +37,9 @@ pub struct Sketch {
 pub enum SketchNode {
     /// `%x`: the name, without `%`.
     Hole(String),
-    /// A whole number without a suffix: of any element type.
+    /// A whole number without a suffix, which may have any element type.
     Whole(i64),
-    /// A number with a suffix, or a truth value: of its element type.
+    /// A number with a suffix, or a truth value.
     Scalar(Literal),
     /// Another constant.
     Tensor(Literal),
@@ -69,7 +69,7 @@ pub enum SketchNode {
     },
 }
 
-/// A list of parts or attributes of a node: [`Sketch::parts`], [`Sketch::attrs`].
+/// A list of parts or attributes of a node, for [`Sketch::parts`] and [`Sketch::attrs`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SketchParts(Range<usize>);
 
@@ -78,9 +78,9 @@ pub struct SketchParts(Range<usize>);
 pub struct SketchAttr {
     /// The name.
     pub name: String,
-    /// The value behind the `=`.
+    /// The value after the `=`.
     pub value: SketchValue,
-    /// The bytes of both.
+    /// The bytes of name and value.
     pub place: Range<usize>,
 }
 
@@ -92,23 +92,23 @@ pub enum SketchValue {
     Hole(String),
     /// `none`: the attribute is left out.
     Absent,
-    /// A value.
+    /// An attribute value.
     Is(AttrValue),
 }
 
 impl Sketch {
-    /// The nodes, the parts of each before it, each with its bytes of the text; the last one is the
-    /// root.
+    /// Returns the nodes with their bytes of the text. The parts of a node come before it; the last
+    /// node is the root.
     pub fn nodes(&self) -> impl Iterator<Item = (&SketchNode, Range<usize>)> {
         self.nodes.iter().map(|(node, place)| (node, place.range()))
     }
 
-    /// The numbers of the nodes of a list.
+    /// Returns the numbers of the nodes of a list.
     pub fn parts(&self, list: &SketchParts) -> &[u32] {
         self.parts.get(list.0.clone()).unwrap_or(&[])
     }
 
-    /// The attributes of a list.
+    /// Returns the attributes of a list.
     pub fn attrs(&self, list: &SketchParts) -> &[SketchAttr] {
         self.attrs.get(list.0.clone()).unwrap_or(&[])
     }
@@ -150,20 +150,20 @@ pub fn parse_sketch(text: &str) -> Result<Sketch, Diagnostics> {
     parser.finish(read.map(|()| reader.sketch), "sketch")
 }
 
-/// The state of a reader: the values that were read, and the parts that are being read.
+/// The state of a reader: the values that were read, and the constructs that are being read.
 #[derive(Default)]
 struct Reader {
     sketch: Sketch,
     open: Vec<Open>,
-    /// The nodes that are parts of what is open.
+    /// The nodes that are parts of open constructs.
     values: Vec<u32>,
 }
 
-/// Something with parts that is not at its end.
+/// A construct with parts whose end has not been read.
 struct Open {
     kind: OpenKind,
     start: u32,
-    /// Where its `(` is.
+    /// The start of its `(`.
     paren: u32,
     /// The number of values that were read before its parts.
     values: usize,
@@ -172,17 +172,17 @@ struct Open {
 enum OpenKind {
     Op(String),
     Call,
-    /// One expression, or the first field of a tuple.
+    /// One expression in parentheses, or the first field of a tuple.
     Paren,
     Tuple,
 }
 
-/// The next thing to read.
+/// The next step of the reader.
 enum Next {
     Term,
-    /// A part of what is open, or its end.
+    /// Read a part of the innermost open construct, or its end.
     Part,
-    /// The parts that may follow a term: arguments, `.INT`, or the rest of what is open.
+    /// Read what may follow a term: arguments, `.INT`, or the rest of the innermost open construct.
     After(u32),
 }
 
@@ -197,7 +197,7 @@ impl Reader {
         Next::Part
     }
 
-    /// Moves the values from a place on to the parts of the sketch.
+    /// Moves the values from index `from` on to the parts of the sketch.
     fn parts(&mut self, from: usize) -> SketchParts {
         let start = self.sketch.parts.len();
         self.sketch.parts.extend(self.values.drain(from..));
@@ -222,7 +222,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Reads a term up to what may follow it.
+    /// Reads a term without the arguments and projections that may follow it.
     fn primary(&mut self, reader: &mut Reader) -> Parsed<Next> {
         let tok = self.tok;
         let node = match tok.kind {
@@ -275,7 +275,8 @@ impl Parser<'_, '_> {
         Ok(self.text_of(name))
     }
 
-    /// Behind a term: its arguments, a projection, or what it is a part of; `None` at the end.
+    /// Continues after a term: with its arguments, a projection, or the construct that it is a part
+    /// of. Returns `None` at the end.
     fn after(&mut self, reader: &mut Reader, node: u32) -> Parsed<Option<Next>> {
         let start = reader.sketch.nodes[node as usize].1.start;
         match self.tok.kind {
@@ -313,7 +314,8 @@ impl Parser<'_, '_> {
         if self.eat(Kind::RParen) { Ok(()) } else { Err(self.unexpected("`,` or `)`")) }
     }
 
-    /// At the `)` of what is open, the last `attrs` attributes of which are its own.
+    /// Reads the `)` of the innermost open construct and makes its node. The last `attrs`
+    /// attributes belong to it. Returns the number of the node.
     fn close(&mut self, reader: &mut Reader, attrs: usize) -> Parsed<u32> {
         self.expect_closed()?;
         let Some(Open { kind, start, values, .. }) = reader.open.pop() else { return Err(self.unexpected("a term")) };
@@ -328,7 +330,7 @@ impl Parser<'_, '_> {
         Ok(reader.push(node, place))
     }
 
-    /// Reads `KEY = VALUE, …)` of a call.
+    /// Reads `KEY = VALUE, …)` of a call. Returns the number of its node.
     fn attributes_and_close(&mut self, reader: &mut Reader) -> Parsed<u32> {
         if !matches!(reader.open.last(), Some(Open { kind: OpenKind::Op(_), .. })) {
             return Err(self.error_help(

@@ -21,10 +21,10 @@ pub(super) struct Block {
 /// A dataflow region that is being read.
 struct Region {
     start: u32,
-    /// True if no binding of it was read yet.
+    /// True if no binding of the region was read yet.
     empty: bool,
     mark: Mark,
-    /// How many nodes there were before it.
+    /// The number of nodes before the region.
     nodes: u32,
 }
 
@@ -34,7 +34,7 @@ impl Parser<'_, '_> {
         self.frames.push(Frame::Block(Block { start, first: None, last: None, mark, region: None }));
     }
 
-    /// The block on top of the stack.
+    /// Returns the block on top of the stack.
     fn block(&mut self) -> Option<&mut Block> {
         match self.frames.last_mut() {
             Some(Frame::Block(block)) => Some(block),
@@ -111,15 +111,15 @@ impl Parser<'_, '_> {
         Ok(State::Expression)
     }
 
-    /// `#[…]` belongs to a binding.
+    /// Reports an error if a `#[…]` was read: it belongs to a binding or an item, not to `what`.
     fn no_meta(&mut self, what: &str) {
         if self.meta.take().is_some() {
             self.error_at(self.tok, format!("`#[…]` belongs to a binding or an item, not to {what}"));
         }
     }
 
-    /// Reads a `let` behind its keyword. If its value is a call of an operator on atoms, as most
-    /// are, it takes no frame.
+    /// Reads a `let` after its keyword. If its value is a call of an operator on atoms, which is
+    /// the usual case, no frame is pushed.
     #[inline]
     fn let_binding(&mut self, start: u32) -> Parsed<State> {
         let tok = self.expect_or(Kind::Local, "a binding is `let %x = …;`")?;
@@ -129,7 +129,7 @@ impl Parser<'_, '_> {
         if self.tok.kind != Kind::Equal
             && let Err(reported) = self.annotation(&mut head)
         {
-            // What the rest of a broken statement comes to is not held against its annotation.
+            // The value of a broken statement is not checked against its annotation.
             self.frames.push(Frame::Let(LetHead { annotation: None, later: None, ..head }));
             return Err(reported);
         }
@@ -173,7 +173,8 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Reads the `fn` that is the value of a `let`, up to its block, which may name the variable.
+    /// Begins the `fn` that is the value of a `let`: makes the variable, which the block of the
+    /// `fn` may name, and reads up to the attributes of the signature.
     fn let_function(&mut self, mut head: LetHead) -> Parsed<State> {
         let flags = self.let_var_flags();
         let ty = head.annotation.unwrap_or(self.cx.types.error());
@@ -190,7 +191,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Reads the annotation of a `let` again whose value was read, and comes back.
+    /// Reads the annotation of a `let` again after its value, and returns to the current place.
     #[cold]
     fn later_annotation(&mut self, at: u32) -> Option<TypeId> {
         let here = self.tok.start();
@@ -203,7 +204,7 @@ impl Parser<'_, '_> {
         annotation.filter(|_| self.diagnostics.len() == errors)
     }
 
-    /// Makes the Let of a binding whose value was read. The block is on top of the stack.
+    /// Makes the Let of a binding after its value was read. The block is on top of the stack.
     #[inline]
     pub(super) fn finish_let(&mut self, mut head: LetHead, value: ExprId) {
         if let Some(at) = head.later {
@@ -236,7 +237,7 @@ impl Parser<'_, '_> {
                 self.body.push_var(Some(head.name), var_flags, ty, Some(head.name_start))
             }
         };
-        // Until the block goes on or ends, the rest is a placeholder: the variable.
+        // Until the block continues or ends, the body of the Let is a placeholder: the variable.
         let link = self.body.push(Expr::Let { var, value, body: var.expr(), flags }, error, Some(head.start));
         match block.last.replace(link) {
             Some(last) => self.body.set_let_body(last, link),
@@ -258,7 +259,7 @@ impl Parser<'_, '_> {
         self.scopes.declare(name, value, kind);
     }
 
-    /// The tail of the block on top of the stack was read.
+    /// Handles the tail of the block on top of the stack, after it was read.
     pub(super) fn tail(&mut self, id: ExprId) -> Parsed<State> {
         if self.tok.kind == Kind::Semicolon {
             self.unexpected_help(
@@ -274,7 +275,7 @@ impl Parser<'_, '_> {
         self.close_block(id)
     }
 
-    /// Closes the block on top of the stack, whose `}` was read.
+    /// Closes the block on top of the stack after its `}` was read.
     pub(super) fn close_block(&mut self, tail: ExprId) -> Parsed<State> {
         let Some(Frame::Block(block)) = self.frames.pop() else { return Err(self.unexpected("an expression")) };
         let id = match (block.first, block.last) {
@@ -286,11 +287,11 @@ impl Parser<'_, '_> {
         };
         let owned = matches!(self.frames.last(), Some(Frame::Then { .. } | Frame::Else { .. } | Frame::Function));
         match self.frames.as_slice() {
-            // Nothing outside of such a function sees its names, so they need not be undone.
+            // Nothing outside this function sees its names, so they need not be undone.
             [Frame::Function] => self.scopes.forget(block.mark),
             _ if owned => self.scopes.undo(block.mark),
-            // A block that is a value is evaluated before what follows it, so the symbols that it
-            // binds are visible there.
+            // A block that is a value is evaluated before the code that follows it, so the symbols
+            // that it binds stay visible there.
             _ => self.scopes.undo_locals(block.mark),
         }
         Ok(if owned { State::Deliver(id) } else { State::Value(id, block.start) })
@@ -335,8 +336,8 @@ impl Parser<'_, '_> {
         self.error_at(place, format!("`%{text}` {error}"));
     }
 
-    /// Ends the region of the block on top of the stack. Its variables go out of sight, but for the
-    /// outputs, which lost their flag when they were named.
+    /// Ends the region of the block on top of the stack. Its variables are no longer visible,
+    /// except the outputs, whose dataflow flag was removed when they were named.
     pub(super) fn end_region(&mut self, outputs: &[(NameId, ExprId)]) {
         let Some(region) = self.block().and_then(|b| b.region.take()) else { return };
         self.scopes.undo_locals(region.mark);
@@ -345,7 +346,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Where the dataflow region that is open in the block on top of the stack starts.
+    /// Returns the start of the dataflow region that is open in the block on top of the stack.
     pub(super) fn open_region(&mut self) -> Option<u32> {
         self.block().and_then(|b| b.region.as_ref()).map(|r| r.start)
     }

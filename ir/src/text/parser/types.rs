@@ -1,8 +1,8 @@
 //! Types: a machine with a stack of open tuples and function types.
 //!
 //! A name that is not visible outside a function type is bound by the innermost function type that
-//! encloses all its occurrences. Which that is, is known at the end of the outermost one only: it
-//! is read a second time if some name belongs further inside.
+//! encloses all its occurrences. This function type is known only at the end of the outermost one.
+//! If some name belongs further inside, the outermost function type is read a second time.
 
 use rustc_hash::FxHashMap;
 
@@ -16,23 +16,23 @@ use crate::text::lexer::Kind;
 pub(super) enum TypeFrame {
     /// `(` …
     Tuple { base: u32, commas: bool },
-    /// `fn(` …; its number in the outermost function type.
+    /// `fn(` …, with its number in the outermost function type.
     Params { base: u32, function: u32 },
-    /// `fn(…) ->` …; likewise.
+    /// `fn(…) ->` …, with its number in the outermost function type.
     Result { base: u32, function: u32 },
 }
 
 /// The function types that are open, and the names that they bind.
 #[derive(Default)]
 pub(super) struct FunctionTypes {
-    /// By number: the function type around it, and whether it is open.
+    /// For each function type by number: the number of the enclosing one, and true if it is open.
     functions: Vec<(u32, bool)>,
-    /// The numbers of those that are open.
+    /// The numbers of the open function types.
     open: Vec<u32>,
     names: FxHashMap<NameId, usize>,
-    /// Symbol, and number of the function type that binds it as far as is known.
+    /// Symbols, each with the number of the function type that binds it as far as is known.
     symbols: Vec<(SymbolId, u32)>,
-    /// By number: the symbols that it binds. Only in the second reading.
+    /// The symbols that each function type binds, by number. Only filled in the second reading.
     bound: Vec<Vec<SymbolId>>,
     second: bool,
 }
@@ -107,7 +107,7 @@ impl Parser<'_, '_> {
                     ));
                 }
             };
-            // A type is complete: what is it part of?
+            // Hand the complete type to the frame that it is part of.
             loop {
                 if self.type_frames.len() == bottom {
                     return Ok(value);
@@ -145,7 +145,7 @@ impl Parser<'_, '_> {
                                 self.type_values.truncate(base);
                             }
                             None => {
-                                // Read it again, now that it is known which name belongs where.
+                                // Read it again, now that the binder of each name is known.
                                 self.type_values.truncate(base);
                                 self.seek(outermost);
                                 break;
@@ -157,7 +157,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// At the `)` of the parameters of a function type.
+    /// Reads the `)` of the parameters of a function type, and the `->`.
     fn end_of_params(&mut self) -> Parsed<()> {
         self.expect(Kind::RParen)?;
         self.expect(Kind::Arrow)?;
@@ -181,8 +181,8 @@ impl Parser<'_, '_> {
         number
     }
 
-    /// The symbol of a name that is not visible outside the function types that are open, if any
-    /// is.
+    /// Returns the symbol of a name that is not visible outside the open function types. Returns
+    /// `None` if no function type is open.
     pub(super) fn symbol_of_function_type(&mut self, name: NameId) -> Option<SymbolId> {
         let f = &mut self.function_types;
         let &innermost = f.open.last()?;
@@ -202,7 +202,7 @@ impl Parser<'_, '_> {
         Some(symbol)
     }
 
-    /// Makes a function type; `None` if the outermost one has to be read again.
+    /// Makes a function type. Returns `None` if the outermost one must be read again.
     fn close_function_type(&mut self, base: usize, function: u32, ret: TypeId) -> Option<TypeId> {
         let f = &mut self.function_types;
         f.functions[function as usize].1 = false;
@@ -230,7 +230,7 @@ impl Parser<'_, '_> {
         Some(self.cx.types.function(&self.type_values[base..], ret, &binds))
     }
 
-    /// `Tensor[…]`
+    /// Reads `Tensor[…]`.
     fn tensor_type(&mut self) -> Parsed<TypeId> {
         self.next();
         self.expect(Kind::LBracket)?;
@@ -261,7 +261,7 @@ impl Parser<'_, '_> {
         Ok(self.type_with_elements(ty, &elements, place))
     }
 
-    /// `n`, or `[n, 4]`
+    /// Reads known elements: `n`, or `[n, 4]`.
     fn known_elements(&mut self) -> Parsed<smallvec::SmallVec<[DimId; 8]>> {
         let mut elements = smallvec::SmallVec::new();
         if !self.eat(Kind::LBracket) {
@@ -285,7 +285,8 @@ impl Parser<'_, '_> {
         Ok(element)
     }
 
-    /// The type with these elements, if it can say them.
+    /// Returns the type with these elements. If it cannot have them, reports an error and returns
+    /// the type without them.
     fn type_with_elements(&mut self, ty: TypeId, elements: &[DimId], place: Place) -> TypeId {
         let with = self.cx.types.with_elements(ty, elements);
         let unknown = self.cx.types.dims.unknown();
@@ -307,7 +308,7 @@ impl Parser<'_, '_> {
         ty
     }
 
-    /// `(` dimensions `)`, of a tensor type or of a `shape(…)`.
+    /// Reads `(` dimensions `)` of a tensor type or of a `shape(…)`.
     pub(super) fn dim_list(&mut self, of_type: bool) -> Parsed<smallvec::SmallVec<[DimId; 8]>> {
         self.expect(Kind::LParen)?;
         let mut dims = smallvec::SmallVec::new();
@@ -355,11 +356,11 @@ impl Parser<'_, '_> {
             None => "such as float32, int64 or bool".to_string(),
         };
         self.error_help(tok, format!("unknown element type `{word}`"), help);
-        // What follows it can still be read.
+        // The text after it can still be read.
         Ok(DType::Float32)
     }
 
-    /// Reads `!NAME`. `None`, after an error, for one that is not defined.
+    /// Reads `!NAME`. Returns `None` after an error if the alias is not defined.
     pub(super) fn alias(&mut self) -> Parsed<(Option<Alias>, Place)> {
         let tok = self.expect(Kind::Alias)?;
         let place = Place::from(tok);

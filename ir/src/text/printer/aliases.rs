@@ -1,9 +1,9 @@
-//! Which types and attributes get an alias: `type !t0 = …;`, `attr !a0 = …;`.
+//! Chooses the types and attributes that get an alias: `type !t0 = …;`, `attr !a0 = …;`.
 //!
-//! Those of more than 8 nodes that occur more than once, and as many more as it takes that none
-//! nests more than 32 deep. Each distinct part is looked at once, so the plan, and the text, are
-//! linear however much is shared. A type that names a symbol of a function has no alias, since
-//! symbols are the function's own.
+//! A type or attribute of more than 8 nodes that occurs more than once gets an alias. Further
+//! aliases are added so that nothing nests more than 32 deep. Each distinct part is visited once,
+//! so the plan and the text are linear, however much is shared. A type that names a symbol of a
+//! function has no alias, since the symbols belong to the function.
 
 use crate::core::context::Context;
 use crate::core::entity::{AttrId, AttrsId, DimId, EntityId, IdSet, TypeId};
@@ -16,35 +16,35 @@ use crate::walk::cursor::{Cursor, Step};
 
 use super::{PrintOptions, Printer, annotation, result_annotation};
 
-/// No alias for what has at most so many nodes.
+/// Types and attributes with at most this many nodes get no alias.
 const SMALL: u32 = 8;
 
-/// Nothing nests deeper in the text.
+/// The deepest nesting in the text.
 const DEEPEST: u32 = 32;
 
-/// A type of more nodes, which names symbols of a function and shares its parts, so that it can
-/// have no alias, is not written.
+/// A type with more nodes is not written if it names symbols of a function, so that it can have no
+/// alias.
 const LARGEST: u32 = 1 << 20;
 
-/// The number of each alias.
+/// The numbers of the aliases.
 #[derive(Default)]
 pub(super) struct Aliases {
     of_types: Vec<u32>,
     of_attrs: Vec<u32>,
     too_large: Option<IdSet<TypeId>>,
-    /// In the order of definition: parts before wholes, else by first use.
+    /// In the order of definition: parts before wholes, otherwise by first use.
     pub(super) types: Vec<TypeId>,
     pub(super) attrs: Vec<AttrId>,
 }
 
 impl Aliases {
-    /// The number of a type's alias.
+    /// Returns the number of a type's alias.
     #[inline]
     pub(super) fn of_type(&self, ty: TypeId) -> Option<u32> {
         self.of_types.get(ty.index()).and_then(|n| n.checked_sub(1))
     }
 
-    /// The number of an attribute's alias.
+    /// Returns the number of an attribute's alias.
     pub(super) fn of_attr(&self, attr: AttrId) -> Option<u32> {
         self.of_attrs.get(attr.index()).and_then(|n| n.checked_sub(1))
     }
@@ -54,7 +54,7 @@ impl Aliases {
         self.too_large.as_ref().is_some_and(|t| t.contains(ty))
     }
 
-    /// The aliases for a text with these attributes and functions.
+    /// Plans the aliases for a text with these attributes and functions.
     pub(super) fn plan<'m>(
         cx: &Context,
         options: &PrintOptions,
@@ -89,7 +89,8 @@ impl Aliases {
     }
 }
 
-/// The number of nodes of every type, shared ones counted again and again, and how deep it nests.
+/// Returns the number of nodes of every type, with shared nodes counted at each use, and its
+/// nesting depth.
 fn type_sizes(cx: &Context) -> (Vec<u32>, Vec<u32>) {
     let mut sizes: Vec<u32> = Vec::with_capacity(cx.types.len());
     let mut heights: Vec<u32> = Vec::with_capacity(cx.types.len());
@@ -118,11 +119,11 @@ fn small_attrs(cx: &Context) -> bool {
     true
 }
 
-/// A symbol of a function occurs.
+/// Marks that a symbol of a function occurs.
 const FREE: u32 = u32::MAX;
 
-/// For every type, how many function types would have to be around it for its bound symbols to be
-/// bound; [`FREE`] if there is a free one.
+/// Returns, for every type, the number of enclosing function types that it takes to bind its bound
+/// symbols; [`FREE`] if it has a free symbol.
 fn free_types(cx: &Context) -> Vec<u32> {
     let mut free: Vec<u32> = Vec::with_capacity(cx.types.len());
     for (id, ty) in cx.types.iter() {
@@ -151,13 +152,13 @@ fn free_dim(cx: &Context, dim: DimId) -> u32 {
     free
 }
 
-/// A type or attributes that the text of a function has.
+/// A type or a list of attributes in the text of a function.
 enum Root {
     Type(TypeId),
     Attrs(AttrsId),
 }
 
-/// The types and attributes in the text of a function, in its order.
+/// Returns the types and attributes in the text of a function, in their order.
 fn roots(cx: &Context, options: &PrintOptions, f: &Function) -> Vec<Root> {
     let body = &f.body;
     let mut roots = vec![Root::Attrs(f.meta)];
@@ -198,11 +199,11 @@ fn roots(cx: &Context, options: &PrintOptions, f: &Function) -> Vec<Root> {
 #[derive(Copy, Clone, Default)]
 struct Seen {
     count: u32,
-    /// Known once its parts are: whether a symbol of a function occurs in it (attributes), and its
-    /// nodes.
+    /// For attributes, true if a symbol of a function occurs in it. Like `size`, known once its
+    /// parts are visited.
     free: bool,
     size: u32,
-    /// How deep it nests in the text, aliases counting as one.
+    /// The nesting depth in the text; an alias counts as one level.
     depth: u32,
     aliased: bool,
 }
@@ -294,7 +295,7 @@ impl Survey<'_> {
                 if part.depth >= DEEPEST && self.free[p.index()] == 0 {
                     part.aliased = true;
                 }
-                // What is small was not counted.
+                // Small parts were not counted.
                 let (part_depth, part_size) = match part {
                     Seen { aliased: true, .. } => (1, 1),
                     Seen { depth: 0, .. } => (self.heights[p.index()], self.sizes[p.index()]),
@@ -324,7 +325,7 @@ impl Survey<'_> {
                         free |= part.free;
                     }
                 }
-                // What is in a function counts with its nodes, so that functions within functions
+                // A function counts with the nodes of its body, so that functions within functions
                 // are not repeated either.
                 &Attr::Function(f) => {
                     let f = &self.cx.function_attrs[f];
@@ -354,7 +355,7 @@ fn numbered<I: EntityId>(mut order: Vec<I>, seen: &[Seen]) -> (Vec<I>, Vec<u32>)
 }
 
 impl Printer<'_, '_> {
-    /// The definitions of the aliases.
+    /// Prints the definitions of the aliases.
     pub(super) fn alias_definitions(&mut self) {
         for (n, t) in std::mem::take(&mut self.aliases.types).into_iter().enumerate() {
             self.out.text("type !t");

@@ -9,14 +9,15 @@ use super::words::is_op_name;
 use super::{Printer, Task};
 
 impl<'m> Printer<'m, '_> {
-    /// What tools carry along, on a line of its own.
+    /// Prints the attributes that tools attach to a binding or item, on a line of their own.
     pub(super) fn meta(&mut self, attrs: AttrsId) {
         self.out.indent();
         self.out.text("#[");
         self.named_attrs(self.cx.attrs.list(attrs), false, "]\n");
     }
 
-    /// `KEY=attr, …` and what closes it. What nests is left to a task, and the rest with it.
+    /// Prints `KEY=attr, …` and `close`. From the first nested attribute on, the rest is left to
+    /// tasks.
     pub(super) fn named_attrs(&mut self, mut items: &'m [(NameId, AttrId)], mut comma: bool, close: &'static str) {
         while let Some((&(key, value), rest)) = items.split_first() {
             if comma {
@@ -61,14 +62,14 @@ impl<'m> Printer<'m, '_> {
         !matches!(self.cx.attrs.get(attr), Attr::Function(_) | Attr::List(_)) || self.aliases.of_attr(attr).is_some()
     }
 
-    /// An attribute, by its alias if it has one.
+    /// Prints an attribute, by its alias if it has one.
     pub(super) fn attr(&mut self, attr: AttrId) {
         if !self.attr_alias(attr) {
             self.attr_in_full(attr);
         }
     }
 
-    /// The alias of an attribute, if it has one.
+    /// Prints the alias of an attribute. Returns false if it has none.
     fn attr_alias(&mut self, attr: AttrId) -> bool {
         let Some(n) = self.aliases.of_attr(attr) else { return false };
         self.out.text("!a");
@@ -76,7 +77,7 @@ impl<'m> Printer<'m, '_> {
         true
     }
 
-    /// An attribute in full; its parts may be aliases.
+    /// Prints an attribute in full; its parts may be aliases.
     pub(super) fn attr_in_full(&mut self, attr: AttrId) {
         let cx = self.cx;
         match cx.attrs.get(attr) {
@@ -92,8 +93,8 @@ impl<'m> Printer<'m, '_> {
         self.attr_items(items);
     }
 
-    /// The rest of a list, and its closing bracket. An item that nests is left to a task, and so is
-    /// what follows it.
+    /// Prints the rest of a list and its closing bracket. From the first nested item on, the rest
+    /// is left to tasks.
     pub(super) fn attr_items(&mut self, mut items: &'m [AttrId]) {
         while let Some((&item, rest)) = items.split_first() {
             items = rest;
@@ -134,12 +135,12 @@ impl<'m> Printer<'m, '_> {
                 self.out.name(cx.global_name(*g));
             }
             Attr::Op(op) => self.op_name(*op),
-            // These nest, and are printed by tasks.
+            // These nest and are printed by tasks.
             Attr::List(_) | Attr::Function(_) => {}
         }
     }
 
-    /// The name of an operator.
+    /// Prints the name of an operator.
     #[inline]
     pub(super) fn op_name(&mut self, op: OpId) {
         let name: &str = &self.cx.ops.get(op).name;

@@ -11,12 +11,12 @@ use super::names::Labels;
 use super::shared::{SharedNodes, Slot, glance, place};
 use super::{Annotations, Printer, Task, annotation, is_nameable, result_annotation};
 
-/// What is known of the body that is being printed.
+/// The printer's data about the current body.
 pub(super) struct BodyState<'m> {
     pub(super) body: &'m Body,
     pub(super) labels: Labels,
     shared: Option<SharedNodes>,
-    /// Variables of Lets whose `fn` calls itself and does not state its result.
+    /// The variables of Lets whose `fn` calls itself and does not state its result type.
     recursive: Option<IdSet<ExprId>>,
 }
 
@@ -26,13 +26,13 @@ impl<'m> BodyState<'m> {
     }
 }
 
-/// Where the printing of a block is.
+/// The position in a block that is being printed.
 #[derive(Copy, Clone)]
 pub(super) struct Statements {
     at: ExprId,
-    /// The slot of the tail, should `at` be it.
+    /// The slot of the tail, if `at` is the tail.
     slot: Slot,
-    /// The outputs of the open dataflow region are the variables from here on.
+    /// The index in the printer's outputs from which on they belong to the open dataflow region.
     outputs_from: u32,
     in_region: bool,
     phase: Phase,
@@ -43,14 +43,14 @@ enum Phase {
     Start,
     /// The graph bindings before the statement are printed.
     Placed,
-    /// What tools put on it, too.
+    /// The attributes that tools attached to the statement are printed too.
     Noted,
 }
 
 impl<'m> Printer<'m, '_> {
     // ---- Functions ----
 
-    /// A definition or declaration.
+    /// Prints a definition or declaration.
     pub(super) fn function(&mut self, f: &'m Function) {
         self.symbols.clear();
         let labels = std::mem::take(&mut self.state.labels);
@@ -71,7 +71,7 @@ impl<'m> Printer<'m, '_> {
         self.run();
     }
 
-    /// A function that is an attribute: names and symbols of its own.
+    /// Prints a function that is an attribute. It has names and symbols of its own.
     pub(super) fn function_attr(&mut self, f: &'m Function) {
         self.names.enter();
         self.symbols.enter();
@@ -88,7 +88,7 @@ impl<'m> Printer<'m, '_> {
         self.signature(f.body.params().iter().copied(), f.attrs, ret);
     }
 
-    /// Comes back to the function around an attribute.
+    /// Returns to the function that encloses a function in an attribute.
     pub(super) fn leave_function(&mut self) {
         self.names.leave();
         self.symbols.leave();
@@ -116,8 +116,8 @@ impl<'m> Printer<'m, '_> {
         }
     }
 
-    /// `(%x: T, …, KEY=attr, …)`. The result is left to a task, and so are the attributes from one
-    /// that nests on.
+    /// Prints `(%x: T, …, KEY=attr, …)`. The result type is left to a task, and so are the
+    /// attributes from the first nested one on.
     fn signature(&mut self, params: impl ExactSizeIterator<Item = VarId> + Clone, attrs: AttrsId, ret: Option<TypeId>) {
         let body = self.state.body;
         for ty in params.clone().map(|p| body.ty(p.expr())).chain(ret) {
@@ -162,12 +162,12 @@ impl<'m> Printer<'m, '_> {
 
     // ---- Blocks ----
 
-    /// The block of a function of the module.
+    /// Prints the block of a function of the module.
     pub(super) fn function_block(&mut self, root: ExprId) {
         self.open_block(root, Slot::tail_of(self.state.body, BlockKind::Root));
     }
 
-    /// A block: on one line if there is nothing but a simple tail.
+    /// Prints a block, on one line if it consists of a simple tail.
     pub(super) fn block(&mut self, start: ExprId, slot: Slot) {
         let body = self.state.body;
         let is_bare = !matches!(body.expr(start), Expr::Let { .. })
@@ -191,7 +191,7 @@ impl<'m> Printer<'m, '_> {
         self.statements(Statements { at: start, slot, outputs_from, in_region: false, phase: Phase::Start });
     }
 
-    /// The closing brace of a block.
+    /// Prints the closing brace of a block.
     pub(super) fn close_block(&mut self) {
         self.out.shallower();
         self.out.indent();
@@ -202,8 +202,8 @@ impl<'m> Printer<'m, '_> {
         self.state.shared.as_ref()?.first_before(slot)
     }
 
-    /// Statements from one on: those that do not nest, in a loop; at one that does, the rest is
-    /// left to a task.
+    /// Prints statements. Statements that do not nest are printed in a loop; at a nested one, the
+    /// rest is left to a task.
     pub(super) fn statements(&mut self, mut s: Statements) {
         let body = self.state.body;
         while self.out.pass_on() {
@@ -295,7 +295,7 @@ impl<'m> Printer<'m, '_> {
         }
     }
 
-    /// A graph binding, and those after it.
+    /// Prints a graph binding and those after it.
     pub(super) fn graph_binding(&mut self, n: u32, is_noted: bool, in_region: bool) {
         let Some(shared) = &self.state.shared else { return };
         let (id, next) = shared.binding(n);
@@ -308,7 +308,7 @@ impl<'m> Printer<'m, '_> {
         }
         self.out.indent();
         let annotation = self.opaque_type(id);
-        // Only a `let` can have a type, and be an output.
+        // Only a `let` can have a type or be an output.
         if is_output || annotation.is_some() {
             self.out.text("let ");
             if in_region {
@@ -328,7 +328,7 @@ impl<'m> Printer<'m, '_> {
 
     // ---- Expressions ----
 
-    /// A variable, or a shared node by its number.
+    /// Prints a variable, or a shared node by its number.
     #[inline]
     pub(super) fn local(&mut self, id: ExprId) {
         self.names.print(&mut self.state.labels, &self.cx.names, self.state.body, id, &mut self.out);
@@ -338,7 +338,7 @@ impl<'m> Printer<'m, '_> {
         self.state.shared.as_ref().is_some_and(|s| s.contains(id))
     }
 
-    /// Returns true if it prints without tasks.
+    /// Returns true if an expression prints without tasks.
     #[inline]
     fn is_flat(&self, id: ExprId) -> bool {
         let body = self.state.body;
@@ -360,7 +360,7 @@ impl<'m> Printer<'m, '_> {
             }
     }
 
-    /// Returns true if `(…)` or `.0` may follow without parentheses.
+    /// Returns true if `(…)` or `.0` may follow an expression without parentheses.
     fn is_callee(&self, id: ExprId) -> bool {
         self.is_shared(id)
             || self.hidden_type(id).is_none()
@@ -375,8 +375,7 @@ impl<'m> Printer<'m, '_> {
                 )
     }
 
-    /// The type of a call of an operator of which nothing is known, which only the annotation of a
-    /// Let can say.
+    /// Returns the type of a call of an opaque operator. Only the annotation of a Let can state it.
     fn opaque_type(&self, id: ExprId) -> Option<TypeId> {
         let Expr::CallOp { op, .. } = self.state.body.expr(id) else { return None };
         if !self.cx.ops.is_opaque(op) {
@@ -386,12 +385,12 @@ impl<'m> Printer<'m, '_> {
         (!matches!(self.cx.types.get(ty), Type::Any | Type::Error)).then_some(ty)
     }
 
-    /// Returns the type of [`Printer::opaque_type`] if the node does not print as a number.
+    /// Returns [`Printer::opaque_type`] of a node, unless the node prints as a number.
     fn hidden_type(&self, id: ExprId) -> Option<TypeId> {
         self.opaque_type(id).filter(|_| !self.is_shared(id))
     }
 
-    /// An expression as an operand, a condition, a tail.
+    /// Prints an expression as an operand, a condition or a tail.
     #[inline]
     pub(super) fn expr(&mut self, id: ExprId) {
         if self.is_shared(id) {
@@ -404,7 +403,7 @@ impl<'m> Printer<'m, '_> {
         self.typed_tail(id, ty);
     }
 
-    /// The value of a Let.
+    /// Prints the value of a Let.
     pub(super) fn let_value(&mut self, id: ExprId, is_recursive: bool) {
         match self.state.body.expr(id) {
             _ if self.is_shared(id) => self.local(id),
@@ -413,7 +412,7 @@ impl<'m> Printer<'m, '_> {
         }
     }
 
-    /// A tail whose type only the annotation of a Let can say.
+    /// Prints a tail whose type only the annotation of a Let can state.
     fn typed_tail(&mut self, id: ExprId, ty: TypeId) {
         let number = self.names.number(&mut self.state.labels, &self.cx.names);
         self.out.indent();
@@ -426,7 +425,7 @@ impl<'m> Printer<'m, '_> {
         self.node(id);
     }
 
-    /// The tail that names the Let before it.
+    /// Prints the tail that names the Let before it.
     pub(super) fn numbered_tail(&mut self, number: u32) {
         self.out.indent();
         self.out.ascii(b'%');
@@ -487,7 +486,8 @@ impl<'m> Printer<'m, '_> {
         }
     }
 
-    /// Prints what can be called or projected as it is and without tasks.
+    /// Prints an expression that can be called or projected without parentheses and tasks. Returns
+    /// false if it is not such an expression.
     fn word(&mut self, id: ExprId) -> bool {
         let is_word = match self.state.body.expr(id) {
             Expr::Var { .. } | Expr::Global(_) => true,
@@ -499,7 +499,7 @@ impl<'m> Printer<'m, '_> {
         is_word
     }
 
-    /// What is called or projected.
+    /// Prints an expression that is called or projected.
     fn callee(&mut self, id: ExprId) {
         if !self.is_callee(id) {
             self.out.ascii(b'(');
@@ -508,13 +508,13 @@ impl<'m> Printer<'m, '_> {
         self.tasks.push(Task::Expr(id));
     }
 
-    /// `.0`
+    /// Prints `.0`.
     pub(super) fn field(&mut self, index: u32) {
         self.out.ascii(b'.');
         self.out.number(index.into());
     }
 
-    /// Operands from one on, then attributes (of a call), then what closes them.
+    /// Prints the operands from `next` on, then the attributes of a call, then the closing text.
     #[inline]
     pub(super) fn operands(&mut self, list: OperandList, next: u32, attrs: Option<AttrsId>) {
         let body = self.state.body;

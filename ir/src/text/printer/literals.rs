@@ -12,25 +12,26 @@ use super::PrintLiterals;
 use super::numbers::{Decimal, decimal};
 use super::output::Output;
 
-/// Where a constant stands: an unsuffixed integer is an int32 in an expression, but an int64 in an
-/// attribute.
+/// The position of a constant: an unsuffixed integer is an int32 in an expression, but an int64 in
+/// an attribute.
 #[derive(Copy, Clone, PartialEq)]
 pub(super) enum Position {
     Expression,
     Attribute,
 }
 
-/// Constants of up to that many characters are printed once and copied from then on.
+/// Constants of up to this many characters are printed once and then copied.
 const SHORT: usize = 96;
 
-/// As many elements are always written as numbers; of longer tensors, the first so many decide.
+/// Up to this many elements are always written as numbers. For longer tensors, the first `SAMPLE`
+/// elements decide.
 const FEW: usize = 16;
 const SAMPLE: usize = 1024;
 
-/// The texts of constants in expressions that were printed before.
+/// The texts of the constants in expressions that were printed before.
 pub(super) struct LiteralTexts {
     text: String,
-    /// Where the text of each starts and how long it is; 0 where it is not there.
+    /// The start and length of the text of each constant; 0 if there is no text.
     at: Vec<u64>,
 }
 
@@ -64,8 +65,8 @@ impl LiteralTexts {
 }
 
 impl Output<'_> {
-    /// A constant: a scalar as a number with a suffix where the language has one for it, anything
-    /// else as `dense<…>`.
+    /// Prints a constant: a scalar as a number with a suffix if the language has a suffix for it,
+    /// any other constant as `dense<…>`.
     pub(super) fn literal(&mut self, literal: &Literal, position: Position, how: PrintLiterals) {
         let dtype = literal.dtype();
         if literal.rank() == 0
@@ -116,7 +117,7 @@ impl Output<'_> {
         }
         let packed;
         let bytes: &[u8] = match (literal.as_splat(), literal.as_dense()) {
-            // The byte of one packed element would be taken for two.
+            // The byte of a single packed element would be read as two elements.
             (Some(_), _) if dtype.bits() == 4 && count <= 2 => {
                 packed = literal.to_bytes();
                 &packed
@@ -150,7 +151,7 @@ impl Output<'_> {
     }
 
     /// Returns true if the bytes of many elements take fewer characters than the numbers, judged by
-    /// the first of them.
+    /// the first elements.
     fn is_shorter_in_bytes(&self, dtype: DType, bytes: &[u8]) -> bool {
         let size = dtype.bits() / 8;
         if bytes.len() <= FEW * size {
@@ -164,7 +165,7 @@ impl Output<'_> {
         text.len() > 2 * sample.len() + 4
     }
 
-    /// One element of a type that kernels compute with, without suffix.
+    /// Prints one element of a type that kernels compute with, without a suffix.
     fn element(&mut self, dtype: DType, bytes: &[u8]) {
         match dtype {
             DType::Bool => self.text(if bytes[0] != 0 { "true" } else { "false" }),

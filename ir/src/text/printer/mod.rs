@@ -1,8 +1,8 @@
 //! Prints modules in the text format.
 //!
-//! Linear in the size of the program, whatever its shape, with an explicit stack of [`Task`]s: what
-//! remains to be printed. Text is handed on in chunks. What prints on one line without nesting
-//! never touches that stack.
+//! Printing is linear in the size of the program, whatever its shape. It uses an explicit stack of
+//! [`Task`]s, the parts that remain to be printed. Text is handed on in chunks. Text on one line
+//! without nesting never uses that stack.
 
 mod aliases;
 mod attributes;
@@ -37,44 +37,46 @@ use shared::Slot;
 use symbols::SymbolNames;
 use types::TypePart;
 
-/// How a module is printed.
+/// Options for printing a module.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct PrintOptions {
-    /// Which types are written out.
+    /// The types that are written out.
     pub annotations: Annotations,
-    /// How much of the constants is written out.
+    /// The constants that are written out.
     pub literals: PrintLiterals,
 }
 
-/// Which types are written out, besides those of parameters and of the results of global functions.
+/// The types that are written out, besides those of parameters and of the results of global
+/// functions.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Annotations {
-    /// Those that inference could not find again, and the results that a `fn` states.
+    /// Types that inference could not find again, and the result types that a `fn` states.
     #[default]
     Needed,
-    /// That of every Let, and the result of every `fn`.
+    /// The type of every Let, and the result type of every `fn`.
     All,
 }
 
-/// How much of the constants is written out.
+/// The constants that are written out.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum PrintLiterals {
-    /// Every bit.
+    /// All constants, with every bit.
     #[default]
     Full,
-    /// Of those with more elements, only their number: for reading. Such a text does not parse
-    /// back.
+    /// Constants with more elements are replaced by the number of their elements, for reading. Such
+    /// a text does not parse back.
     Elided {
-        /// Constants of up to that many elements, and those whose elements are all the same, are
+        /// Constants of up to this many elements, and those whose elements are all equal, are
         /// written out.
         more_than: usize,
     },
 }
 
-/// Prints a module. Parsing the text gives a module that is alpha-equal to it, and prints the same.
+/// Prints a module. Parsing the text gives a module that is alpha-equal to it and prints the same
+/// text.
 ///
 /// # Errors
-/// If `sink` does not take the text.
+/// If `sink` returns an error.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -104,24 +106,24 @@ pub fn print_module(module: &Module, options: &PrintOptions, sink: &mut impl fmt
     print_functions(&module.cx, options, module.attrs(), &functions, sink, |_| ())
 }
 
-/// How long the text of a node is, more or less.
+/// The approximate length of the text of a node.
 const BYTES_OF_A_NODE: usize = 16;
 
-/// The text of a module, as [`print_module`] writes it, and where in it each function is.
+/// The text of a module, as [`print_module`] writes it, with the position of each function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ModuleText {
     text: String,
-    /// Each function in program order, and where it begins.
+    /// The functions in program order, each with its start.
     functions: Vec<(FunctionKey, usize)>,
 }
 
 impl ModuleText {
-    /// The module's text with these options.
+    /// Returns the text of a module with these options.
     pub fn new(module: &Module, options: &PrintOptions) -> ModuleText {
         let functions: Vec<&Function> = module.functions().map(|(_, f)| f).collect();
         let nodes: usize = functions.iter().map(|f| f.body.len()).sum();
-        // About what a binding takes. Where that does, what is allocated does not depend on whether
-        // the text is just longer than a power of two.
+        // This is about the length of a binding. If the estimate suffices, the allocation does not
+        // depend on whether the text is slightly longer than a power of two.
         let mut text = String::with_capacity(nodes.saturating_mul(BYTES_OF_A_NODE));
         let mut starts = Vec::with_capacity(functions.len());
         print_functions(&module.cx, options, module.attrs(), &functions, &mut text, |at| starts.push(at))
@@ -129,19 +131,19 @@ impl ModuleText {
         ModuleText { text, functions: module.order().iter().copied().zip(starts).collect() }
     }
 
-    /// All of it.
+    /// Returns the whole text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What stands before the functions: the attributes of the module, and aliases.
+    /// Returns the text before the functions: the attributes of the module, and aliases.
     pub fn head(&self) -> &str {
         let end = self.functions.first().map_or(self.text.len(), |&(_, start)| start);
         self.text[..end].trim_end_matches('\n')
     }
 
-    /// The functions in program order, each with its text, without the empty line between it and
-    /// the next.
+    /// Returns the functions in program order, each with its text, without the empty line before
+    /// the next function.
     pub fn functions(&self) -> impl ExactSizeIterator<Item = (FunctionKey, &str)> {
         self.functions.iter().enumerate().map(|(i, &(key, start))| {
             let end = self.functions.get(i + 1).map_or(self.text.len(), |&(_, next)| next - 1);
@@ -150,11 +152,11 @@ impl ModuleText {
     }
 }
 
-/// Prints one function, with the aliases that it uses before it; nothing if it was removed from the
-/// module.
+/// Prints one function, after the aliases that it uses. Prints nothing if the function was removed
+/// from the module.
 ///
 /// # Errors
-/// If `sink` does not take the text.
+/// If `sink` returns an error.
 pub fn print_function(
     module: &Module,
     function: FunctionKey,
@@ -165,10 +167,10 @@ pub fn print_function(
     print_functions(&module.cx, options, module.cx.attrs.empty(), &functions, sink, |_| ())
 }
 
-/// Prints a module to a file or the like.
+/// Prints a module to a file or another writer.
 ///
 /// # Errors
-/// Those of `sink`.
+/// The errors of `sink`.
 pub fn write_module(module: &Module, options: &PrintOptions, sink: &mut impl io::Write) -> io::Result<()> {
     struct Adapter<'a, W> {
         sink: &'a mut W,
@@ -196,13 +198,13 @@ impl fmt::Display for Module {
 }
 
 impl Module {
-    /// The module as text, with the default options.
+    /// Returns the module as text, with the default options.
     pub fn to_text(&self) -> String {
         ModuleText::new(self, &PrintOptions::default()).text
     }
 }
 
-/// Prints attributes and functions of a module; tells where each function begins.
+/// Prints attributes and functions of a module. Calls `begins_at` with the start of each function.
 fn print_functions(
     cx: &Context,
     options: &PrintOptions,
@@ -252,7 +254,7 @@ fn print_functions(
     printer.out.finish()
 }
 
-/// The annotation of a Let, if it is to be written.
+/// Returns the annotation of a Let if it is to be written.
 fn annotation(cx: &Context, options: &PrintOptions, body: &Body, var: VarId, value: ExprId) -> Option<TypeId> {
     let ty = body.ty(var.expr());
     let is_written = match (options.annotations, body.expr(value)) {
@@ -263,8 +265,8 @@ fn annotation(cx: &Context, options: &PrintOptions, body: &Body, var: VarId, val
     (is_written && ty != cx.types.error()).then_some(ty)
 }
 
-/// The result type of a function of the module: what is stated, else what its block has, unless
-/// only the block can name a dimension in it.
+/// Returns the result type to print for a function of the module: the stated type, or the type of
+/// its block, unless only the block can name a dimension in it.
 fn result_annotation(cx: &Context, f: &Function) -> Option<TypeId> {
     let ty = f.ret.unwrap_or_else(|| f.body.type_of(f.body.root()));
     if matches!(cx.types.get(ty), Type::Error) {
@@ -274,8 +276,7 @@ fn result_annotation(cx: &Context, f: &Function) -> Option<TypeId> {
     (f.ret.is_some() || is_nameable(cx, ty, params, |_| true)).then_some(ty)
 }
 
-/// Returns true if the parameters have every symbol of a result type of which `own` says that the
-/// function binds it.
+/// Returns true if the parameter types name every symbol of the type `ty` for which `own` is true.
 fn is_nameable(cx: &Context, ty: TypeId, params: impl Iterator<Item = TypeId>, own: impl Fn(SymbolId) -> bool) -> bool {
     if !cx.types.is_symbolic(ty) {
         return true;
@@ -293,7 +294,7 @@ fn is_nameable(cx: &Context, ty: TypeId, params: impl Iterator<Item = TypeId>, o
     nameable
 }
 
-/// What remains to be printed.
+/// A part of the text that remains to be printed.
 enum Task<'m> {
     Text(&'static str),
     /// ` -> T`
@@ -338,10 +339,10 @@ struct Printer<'m, 'w> {
     names: NameUses,
     symbols: SymbolNames,
     literals: LiteralTexts,
-    /// Which operators' names need no quotes, where that is known.
+    /// For each operator, true if its name needs no quotes, where this is known.
     plain_ops: Vec<Option<bool>>,
     state: BodyState<'m>,
-    /// Around a function that is an attribute, the functions that it is in.
+    /// The enclosing functions of a function that is an attribute.
     outer: Vec<BodyState<'m>>,
     tasks: Vec<Task<'m>>,
     type_parts: Vec<TypePart>,
@@ -350,7 +351,7 @@ struct Printer<'m, 'w> {
 }
 
 impl Printer<'_, '_> {
-    /// Does what remains.
+    /// Runs the remaining tasks.
     fn run(&mut self) {
         while let Some(task) = self.tasks.pop() {
             match task {

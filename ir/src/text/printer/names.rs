@@ -1,8 +1,10 @@
-//! What variables and shared nodes are called in the text.
+//! The names of variables and shared nodes in the text.
 //!
-//! Of the variables of a function that have one name, the first that is printed gets it; each other gets the next `name$1`, `name$2` … that no
-//! variable of the function has. What has no name gets the next number that none has. Labels are given out in the order of
-//! printing, so that parsing the text and printing it again gives out the same.
+//! If several variables of a function have one name, the first that is printed gets it. Each other
+//! gets the next `name$1`, `name$2` … that no variable of the function has. A variable without a
+//! name and a shared node get the next number that is not the name of a variable. Labels are
+//! assigned in the order of printing, so parsing the text and printing it again assigns the same
+//! labels.
 
 use crate::core::body::Body;
 use crate::core::entity::{EntityId, ExprId, NameId};
@@ -14,11 +16,11 @@ use super::output::Output;
 
 const KIND: u32 = 3;
 const UNNAMED_YET: u32 = 0;
-/// Its own name, with the suffix in the upper bits if they are not 0.
+/// The variable's own name, with the suffix in the upper bits if they are not 0.
 const PLAIN: u32 = 1;
-/// Likewise, in quotes.
+/// Like `PLAIN`, but in quotes.
 const QUOTED: u32 = 2;
-/// The number in the upper bits.
+/// A number, in the upper bits.
 const NUMBER: u32 = 3;
 
 /// Marks a name that a variable was printed with.
@@ -32,12 +34,14 @@ pub(super) struct Labels {
     scope: u32,
 }
 
-/// Which names the variables of the functions that are being printed have: dense by [`NameId`], valid for the scope in the upper half. The
-/// lower half holds [`TAKEN`] and the last suffix.
+/// The names of the variables of the functions that are being printed. An entry is indexed by its
+/// [`NameId`] and valid for the scope in its upper half. The lower half holds [`TAKEN`] and the
+/// last suffix.
 pub(super) struct NameUses {
     entries: Vec<u64>,
     scopes: u32,
-    /// What entries of enclosing scopes were, with how long the log was when each open inner scope began.
+    /// The overwritten entries of enclosing scopes. `open` has the length of the log at the start
+    /// of each open inner scope.
     log: Vec<(u32, u64)>,
     open: Vec<usize>,
     text: String,
@@ -48,7 +52,7 @@ impl NameUses {
         NameUses { entries: vec![0; names.len()], scopes: 0, log: Vec::new(), open: Vec::new(), text: String::new() }
     }
 
-    /// Begins the labels of a body. With `labels` of a body that is done, their memory is used again.
+    /// Begins the labels of a body. Reuses the memory of `labels`, those of a finished body.
     pub(super) fn begin(&mut self, body: &Body, mut labels: Labels) -> Labels {
         self.scopes += 1;
         labels.by_expr.clear();
@@ -58,12 +62,12 @@ impl NameUses {
         labels
     }
 
-    /// Begins to note what is overwritten, for a function within a function.
+    /// Begins a function within a function: overwritten entries are logged from here on.
     pub(super) fn enter(&mut self) {
         self.open.push(self.log.len());
     }
 
-    /// Brings back the uses of the enclosing function.
+    /// Restores the entries of the enclosing function.
     pub(super) fn leave(&mut self) {
         let from = self.open.pop().unwrap_or(0);
         for (at, old) in self.log.drain(from..).rev() {
@@ -84,7 +88,7 @@ impl NameUses {
         *entry = u64::from(labels.scope) << 32 | u64::from(state);
     }
 
-    /// Notes that a variable of the body has this name.
+    /// Records that a variable of the body has this name.
     #[inline]
     pub(super) fn declare(&mut self, labels: &Labels, name: NameId) {
         if self.get(labels, name).is_none() {
@@ -96,7 +100,7 @@ impl NameUses {
         names.find(&self.text).is_some_and(|n| self.get(labels, n).is_some())
     }
 
-    /// The next number that is not a variable's name.
+    /// Returns the next number that is not a variable's name.
     pub(super) fn number(&mut self, labels: &mut Labels, names: &Names) -> u32 {
         use std::fmt::Write;
         loop {

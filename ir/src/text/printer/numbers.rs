@@ -1,4 +1,4 @@
-//! Numbers, with every bit kept.
+//! Prints numbers, with every bit kept.
 
 use std::fmt::Write;
 
@@ -9,10 +9,10 @@ use crate::tables::literal::Element;
 
 use super::output::Output;
 
-/// A floating-point number of any width, as it is to be printed.
+/// A floating-point number of any width, in the form in which it is printed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Decimal {
-    /// The shortest decimal that reads back as it: of a float32 or of a float64.
+    /// A number that is printed as its shortest decimal, that of a float32 or of a float64.
     Single(f32),
     Double(f64),
     Infinity {
@@ -24,7 +24,7 @@ pub(super) enum Decimal {
     NanBits(u64),
 }
 
-/// The element in `bytes` of one of the floating-point types that kernels compute with.
+/// Returns the element in `bytes` of one of the floating-point types that kernels compute with.
 pub(super) fn decimal(dtype: DType, bytes: &[u8]) -> Decimal {
     macro_rules! classify {
         ($ty:ty, $finite:expr) => {{
@@ -52,15 +52,16 @@ pub(super) fn decimal(dtype: DType, bytes: &[u8]) -> Decimal {
     }
 }
 
-/// The decimal of fewest digits that `reads_back`, as the float64 next to it.
+/// Returns the decimal with the fewest digits for which `reads_back` is true, as the nearest
+/// float64.
 fn shortest(exact: f64, reads_back: impl Fn(f64) -> bool) -> Decimal {
     let mut candidates = (0..8).filter_map(|digits| format!("{exact:.digits$e}").parse().ok());
     Decimal::Double(candidates.find(|&d| reads_back(d)).unwrap_or(exact))
 }
 
 impl Output<'_> {
-    /// A number that reads back as itself where a float of its type is expected. Whole numbers have
-    /// no point.
+    /// Prints a number so that it reads back as itself where a float of its type is expected. Whole
+    /// numbers have no point.
     pub(super) fn float(&mut self, value: Decimal) {
         match value {
             Decimal::Single(x) => self.finite(x, x.abs() < 1e16),
@@ -82,8 +83,8 @@ impl Output<'_> {
         let _ = write!(self, "{x:?}");
     }
 
-    /// A float64 that does not read as an integer; without suffix unless it is infinite or not a
-    /// number.
+    /// Prints a float64 so that it does not read as an integer. It has no suffix unless it is
+    /// infinite or not a number.
     pub(super) fn float_attribute(&mut self, bits: u64) {
         match decimal(DType::Float64, &bits.to_le_bytes()) {
             Decimal::Double(x) => {

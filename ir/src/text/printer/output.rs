@@ -1,24 +1,24 @@
-//! Where the printer's text goes: a buffer that is handed on in chunks.
+//! The destination of the printer's text: a buffer that is handed on in chunks.
 
 use std::fmt;
 
-/// The room for the text of a constant or of a type in a message.
+/// The initial capacity, for the text of a constant or of a type in a message.
 const SHORT: usize = 128;
 
-/// Handed on when it holds that much.
+/// The buffer is handed on when it holds this many bytes.
 const CHUNK: usize = 32 * 1024;
 
-/// Indentation grows up to here.
+/// The depth up to which indentation grows.
 const DEEPEST: u32 = 32;
 
 const SPACES: &[u8; 2 * DEEPEST as usize] = &[b' '; 2 * DEEPEST as usize];
 
-/// Collects text and hands it on in chunks.
+/// A buffer that collects text and hands it on in chunks.
 pub(super) struct Output<'w> {
     buffer: Vec<u8>,
     sink: &'w mut dyn fmt::Write,
     failed: bool,
-    /// Bytes that were handed on.
+    /// The number of bytes that were handed on.
     handed: usize,
     depth: u32,
 }
@@ -28,7 +28,7 @@ impl<'w> Output<'w> {
         Output { buffer: Vec::with_capacity(SHORT), sink, failed: false, handed: 0, depth: 0 }
     }
 
-    /// Makes room for a chunk, for long texts.
+    /// Reserves space for a chunk, for long texts.
     pub(super) fn with_room(mut self) -> Output<'w> {
         self.buffer.reserve(CHUNK + 1024);
         self
@@ -88,7 +88,7 @@ impl<'w> Output<'w> {
         self.buffer.extend_from_slice(&SPACES[..2 * self.depth.min(DEEPEST) as usize]);
     }
 
-    /// Hands on what is there if it is much. Whether the sink still takes text.
+    /// Hands on the buffer if it holds a chunk. Returns true if the sink still takes text.
     #[inline]
     pub(super) fn pass_on(&mut self) -> bool {
         if self.buffer.len() >= CHUNK {
@@ -106,7 +106,7 @@ impl<'w> Output<'w> {
         self.buffer.clear();
     }
 
-    /// How many bytes there are so far.
+    /// Returns the number of bytes so far.
     pub(super) fn position(&self) -> usize {
         self.handed + self.buffer.len()
     }
@@ -118,7 +118,7 @@ impl<'w> Output<'w> {
     }
 }
 
-/// Formatted text, for what is rare.
+/// Appends formatted text, for rare cases.
 impl fmt::Write for Output<'_> {
     fn write_str(&mut self, s: &str) -> fmt::Result {
         self.text(s);

@@ -1,14 +1,14 @@
-//! Where shared nodes are bound in the text.
+//! Places the bindings of shared nodes in the text.
 //!
-//! A node that several others refer to, and one that tools put something on, prints as a graph
-//! binding `%0 = …;` in the innermost block that encloses its uses, before the first statement that
-//! uses it. A use by a node that is such a binding itself is where that binding stands, so nodes
-//! are placed in reverse post-order, users first. The innermost common block is found in time
-//! logarithmic in the depth of blocks.
+//! A node that several others refer to, and a node with attributes from tools, prints as a graph
+//! binding `%0 = …;`. The binding is in the innermost block that encloses all uses, before the
+//! first statement that uses the node. A use by another graph binding counts at the place of that
+//! binding, so nodes are placed in reverse post-order, users first. The innermost common block is
+//! found in time logarithmic in the depth of blocks.
 //!
-//! A graph binding is not visible after the dataflow region that it is in. A node that is used in a
-//! region and after it stands before the region; one that needs what the region binds stands in it
-//! as a `let`, which is an output.
+//! A graph binding is not visible after its dataflow region. If a node is used in a region and
+//! after it, its binding is placed before the region. If such a node needs a variable that the
+//! region binds, its binding is placed in the region as a `let`, which is an output.
 
 use smallvec::SmallVec;
 
@@ -20,23 +20,23 @@ use crate::walk::cursor::{BlockKind, Cursor, Step};
 
 const NOWHERE: u32 = u32::MAX;
 
-/// A statement of a block, by the node that it can be found from: a Let, the tail behind a Let, or
-/// the tail of a block without Lets.
+/// A statement of a block, encoded by the node from which it can be found: a Let, the tail after a
+/// Let, or the tail of a block without Lets.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Slot(u32);
 
 impl Slot {
-    /// Before a Let.
+    /// Returns the slot before a Let.
     pub(super) fn let_(id: ExprId) -> Slot {
         Slot(2 * id.index() as u32)
     }
 
-    /// Before the tail behind a Let, the last of its chain.
+    /// Returns the slot before the tail after a Let, the last of its chain.
     pub(super) fn tail_after(id: ExprId) -> Slot {
         Slot(2 * id.index() as u32 + 1)
     }
 
-    /// Before the tail of a block without Lets.
+    /// Returns the slot before the tail of a block without Lets.
     pub(super) fn tail_of(body: &Body, kind: BlockKind) -> Slot {
         match kind {
             BlockKind::Then(id) | BlockKind::Lambda(id) | BlockKind::Value(id) | BlockKind::Operand(id) => {
@@ -51,11 +51,11 @@ impl Slot {
 /// The graph bindings of a body.
 pub(super) struct SharedNodes {
     bound: IdSet<ExprId>,
-    /// Those that have to be a `let`, so that they can be the output of a region.
+    /// The nodes that must be bound by a `let`, so that they can be outputs of a region.
     lets: IdSet<ExprId>,
     /// The first binding before each statement.
     first: Vec<u32>,
-    /// Nodes, each with the next one before the same statement.
+    /// Nodes, each with the index of the next one before the same statement.
     nodes: Vec<(ExprId, u32)>,
 }
 
@@ -66,33 +66,32 @@ impl SharedNodes {
         self.bound.contains(id)
     }
 
-    /// Returns true if a graph binding has to be a `let`.
+    /// Returns true if a graph binding must be a `let`.
     pub(super) fn is_let(&self, id: ExprId) -> bool {
         self.lets.contains(id)
     }
 
-    /// The first graph binding before a statement.
+    /// Returns the index of the first graph binding before a statement.
     #[inline]
     pub(super) fn first_before(&self, slot: Slot) -> Option<u32> {
         self.first.get(slot.0 as usize).copied().filter(|&n| n != NOWHERE)
     }
 
-    /// A graph binding, and the next before the same statement.
+    /// Returns a graph binding, and the index of the next before the same statement.
     pub(super) fn binding(&self, n: u32) -> (ExprId, Option<u32>) {
         let (id, next) = self.nodes[n as usize];
         (id, (next != NOWHERE).then_some(next))
     }
 }
 
-/// Who refers to a node.
+/// A reference to a node.
 #[derive(Copy, Clone)]
 enum User {
     Node(ExprId),
     Statement(Place),
 }
 
-/// A statement: its block, its slot, its number in program order, and the dataflow region that it
-/// is in.
+/// A statement: its block, its slot, its number in program order, and its dataflow region.
 #[derive(Copy, Clone)]
 struct Place {
     block: u32,
@@ -108,7 +107,7 @@ struct Block {
     region: Option<u32>,
     /// The region of the last Let.
     last_region: Option<u32>,
-    /// Its node in the tree of blocks, once that is known.
+    /// The node of the block in the tree of blocks, once it is known.
     node: u32,
 }
 
@@ -117,8 +116,7 @@ enum Entity {
     Block(u32),
 }
 
-/// Places the graph bindings of a body: `several` are the nodes that are referred to more than
-/// once.
+/// Places the graph bindings of a body.
 pub(super) fn place(body: &Body) -> SharedNodes {
     Placement {
         body,
@@ -141,10 +139,10 @@ struct Placement<'b> {
     body: &'b Body,
     blocks: Vec<Block>,
     tree: AncestorTree,
-    /// For each node of the tree, the statement that the block is in.
+    /// For each node of the tree, the statement that contains the block.
     within: Vec<Option<Place>>,
     users: Vec<Option<User>>,
-    /// Further users of a node, each with the one before it.
+    /// Further users of a node, each with the index of the one before it.
     more: Vec<(User, u32)>,
     first_more: Vec<u32>,
     places: Vec<Option<Place>>,
@@ -152,8 +150,8 @@ struct Placement<'b> {
     lets: IdSet<ExprId>,
     /// The slot and number of the first Let of every region.
     regions: Vec<(Slot, u32)>,
-    /// For a variable, the number of the statement that binds it; for a node, that of the last
-    /// variable that it names.
+    /// For a variable, the number of the statement that binds it. For a node, the number of the
+    /// statement that binds the last variable that it names.
     needs: Vec<u32>,
 }
 
@@ -174,7 +172,7 @@ impl Placement<'_> {
                     }
                     let Some(place) = place.map(|p| self.earliest(id, p)) else { continue };
                     self.places[id.index()] = Some(place);
-                    // Users come first in this loop, and are put behind what they use.
+                    // Users come first in this loop, so each node is put before its users.
                     let head = &mut first[place.slot.0 as usize];
                     nodes.push((id, *head));
                     *head = nodes.len() as u32 - 1;
@@ -184,7 +182,7 @@ impl Placement<'_> {
         SharedNodes { bound: self.bound, lets: self.lets, first, nodes }
     }
 
-    /// Notes users and blocks; the nodes and blocks in post-order.
+    /// Records users and blocks. Returns the nodes and blocks in post-order.
     fn walk(&mut self) -> Vec<Entity> {
         let body = self.body;
         let mut post_order = Vec::new();
@@ -266,8 +264,8 @@ impl Placement<'_> {
         }
     }
 
-    /// The number of the statement that binds the last of the variables that a node names; what is
-    /// in blocks is not looked for.
+    /// Returns the number of the statement that binds the last of the variables that a node names.
+    /// Returns the largest number for a node with blocks, whose contents are not searched.
     fn needs_of(&self, id: ExprId) -> u32 {
         let need = |o: ExprId| match self.body.expr(o) {
             Expr::Let { .. } => u32::MAX,
@@ -292,7 +290,7 @@ impl Placement<'_> {
         self.within.push(Some(within));
     }
 
-    /// The earliest use of a node in the innermost block that encloses all of them, `place` being
+    /// Returns the earliest use of a node in the innermost block that encloses all uses. `place` is
     /// one of them.
     fn earliest(&mut self, id: ExprId, place: Place) -> Place {
         let mut uses: SmallVec<[Place; 8]> = smallvec::smallvec![place];
@@ -315,20 +313,21 @@ impl Placement<'_> {
         first
     }
 
-    /// The node in the tree of the block that a statement is in.
+    /// Returns the tree node of the block that contains a statement.
     fn node(&self, place: Place) -> u32 {
         self.blocks[place.block as usize].node
     }
 
-    /// The statement of an enclosing block that a statement is in.
+    /// Returns the statement of an enclosing block that contains a statement.
     fn lift(&self, place: Place, block: u32) -> Place {
         let child = self.tree.ancestor(self.node(place), self.tree.depth(block) + 1);
         if child == block { place } else { self.within[child as usize].unwrap_or(place) }
     }
 }
 
-/// True if any node of a body prints as a graph binding; and the variables of Lets that a `fn`
-/// without stated result uses to call itself.
+/// The result of [`glance`]: `has_shared` is true if any node of a body prints as a graph binding;
+/// `recursive` are the variables of Lets through which a `fn` without stated result type calls
+/// itself.
 pub(super) struct Glance {
     pub(super) has_shared: bool,
     pub(super) recursive: Option<IdSet<ExprId>>,
@@ -337,8 +336,7 @@ pub(super) struct Glance {
 /// Walks a body once, calling `name` with each variable that it binds.
 pub(super) fn glance(body: &Body, mut name: impl FnMut(ExprId)) -> Glance {
     let mut glance = Glance { has_shared: false, recursive: None };
-    // The variables of the Lets around the present place whose value is a `fn` without stated
-    // result.
+    // The variables of the enclosing Lets whose value is a `fn` without a stated result type.
     let mut open: Option<IdSet<ExprId>> = None;
     let mut open_count = 0usize;
     let mut cursor = Cursor::new(body);

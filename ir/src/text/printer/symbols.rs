@@ -1,8 +1,7 @@
-//! What symbolic dimensions are called in the text, and the order in which the terms of a sum are
-//! written.
+//! The names of symbolic dimensions in the text, and the order of the terms of a sum.
 //!
-//! Every symbol of a function gets its own name: that which it was made with, brought to the form
-//! of an identifier, or the next `name_1`, `name_2` … that is free. Sums are ordered by these
+//! Every symbol of a function gets its own name. This is the name that it was made with, converted
+//! to an identifier, or the next `name_1`, `name_2` … that is free. Sums are ordered by these
 //! names, not by ids.
 
 use std::cmp::Ordering;
@@ -22,26 +21,26 @@ use super::words::is_dim_op;
 pub(super) struct SymbolNames {
     labels: FxHashMap<SymbolId, usize>,
     texts: Vec<String>,
-    /// The names in use, with the last number that was put behind each.
+    /// The names in use, with the last number that was appended to each.
     used: FxHashMap<String, u32>,
-    /// The labels of enclosing functions, with the number of texts when the next began.
+    /// The labels of enclosing functions, with the number of texts when the inner function began.
     outer: Vec<(FxHashMap<SymbolId, usize>, usize)>,
-    /// The dimensions that are prepared, with their parts in the order of printing, and the numbers
-    /// of their nodes.
+    /// The prepared dimensions, with their parts in the order of printing, and their numbers of
+    /// nodes.
     canonical: FxHashMap<DimId, (Dim, u32)>,
-    /// The numbers in the names of the symbols that the function types around the present place
-    /// bind; where each type's begin.
+    /// The numbers in the names of the symbols that the enclosing function types bind. `bound_from`
+    /// has the start for each type.
     bound: Vec<u32>,
     bound_from: Vec<usize>,
     next_bound: u32,
 }
 
-/// A dimension of more nodes, shared ones counted again and again, is written as `?`: there are no
-/// aliases for dimensions.
+/// A dimension with more nodes, where shared nodes count at each use, is written as `?`: there are
+/// no aliases for dimensions.
 const LARGEST: u32 = 1 << 20;
 
 impl SymbolNames {
-    /// Forgets everything, for the next function.
+    /// Clears all names, for the next function.
     pub(super) fn clear(&mut self) {
         if !self.texts.is_empty() {
             *self = SymbolNames::default();
@@ -54,7 +53,7 @@ impl SymbolNames {
         self.canonical.clear();
     }
 
-    /// Comes back to the enclosing function.
+    /// Returns to the enclosing function.
     pub(super) fn leave(&mut self) {
         if let Some((labels, texts)) = self.outer.pop() {
             for gone in self.texts.drain(texts..) {
@@ -65,7 +64,7 @@ impl SymbolNames {
         }
     }
 
-    /// Gives a symbol its name.
+    /// Returns the index of a symbol's name, and assigns a name if it has none.
     pub(super) fn label(&mut self, cx: &Context, symbol: SymbolId) -> usize {
         if let Some(&at) = self.labels.get(&symbol) {
             return at;
@@ -99,13 +98,13 @@ impl SymbolNames {
         self.texts.len() - 1
     }
 
-    /// The name of a symbol.
+    /// Returns the name of a symbol.
     pub(super) fn text(&mut self, cx: &Context, symbol: SymbolId) -> &str {
         let at = self.label(cx, symbol);
         &self.texts[at]
     }
 
-    /// Comes into a function type that binds so many symbols.
+    /// Enters a function type that binds `symbols` symbols.
     pub(super) fn enter_type(&mut self, symbols: u32) {
         self.bound_from.push(self.bound.len());
         for _ in 0..symbols {
@@ -121,22 +120,22 @@ impl SymbolNames {
     pub(super) fn leave_type(&mut self) {
         let from = self.bound_from.pop().unwrap_or(0);
         self.bound.truncate(from);
-        // A name in two function types side by side would be one that the type around both binds.
+        // If two function types side by side had the same name, the type around both would bind it.
         if self.bound_from.is_empty() {
             self.next_bound = 0;
         }
     }
 
-    /// The number in the name of a bound symbol; `None` if nothing around binds it.
+    /// Returns the number in the name of a bound symbol; `None` if no enclosing type binds it.
     pub(super) fn bound(&self, depth: u32, index: u32) -> Option<u32> {
         let scope = self.bound_from.len().checked_sub(1 + depth as usize)?;
         let end = self.bound_from.get(scope + 1).copied().unwrap_or(self.bound.len());
         self.bound[self.bound_from[scope]..end].get(index as usize).copied()
     }
 
-    /// Brings the parts of a dimension, at all depths, in the order of printing; whether it is not
-    /// too large to be written. Linear in its distinct parts but for comparisons, each of which
-    /// follows the first difference only.
+    /// Puts the parts of a dimension, at all depths, into the order of printing. Returns false if
+    /// the dimension is too large to be written. Linear in its distinct parts, apart from
+    /// comparisons, each of which follows only the first difference.
     pub(super) fn prepare(&mut self, cx: &Context, dim: DimId) -> bool {
         let dims = &cx.types.dims;
         let mut stack = Vec::new();
@@ -180,32 +179,33 @@ impl SymbolNames {
         self.size(dim) <= LARGEST
     }
 
-    /// The nodes of a dimension that was prepared, written out.
+    /// Returns the number of nodes that a prepared dimension has when it is written out.
     fn size(&self, dim: DimId) -> u32 {
         self.canonical.get(&dim).map_or(1, |&(_, size)| size)
     }
 
-    /// Returns a dimension as it is written: terms, factors and operands that may stand in any order
-    /// are ordered by names, if it was prepared.
+    /// Returns a dimension as it is written. If it was prepared, its terms, factors and operands
+    /// that may be in any order are ordered by names.
     pub(super) fn written<'a>(&'a self, cx: &'a Context, dim: DimId) -> &'a Dim {
         self.canonical.get(&dim).map_or_else(|| cx.types.dims.get(dim), |(dim, _)| dim)
     }
 
-    /// The order of dimensions whose parts were prepared.
+    /// Compares dimensions whose parts were prepared.
     fn compare(&self, cx: &Context, a: DimId, b: DimId) -> Ordering {
         let name = |s: SymbolId| self.labels.get(&s).map_or("", |&at| self.texts[at].as_str());
         compare_dims(a, b, |dim| self.written(cx, dim), |x, y| name(x).cmp(name(y)))
     }
 }
 
-/// A product as it is printed: the sign, the magnitude unless it is 1, the factors.
+/// A product as it is printed: the sign, the magnitude unless it is 1, and the factors.
 pub(super) struct Product {
     pub(super) negative: bool,
     pub(super) magnitude: Option<u64>,
     pub(super) factors: SmallVec<[DimId; 2]>,
 }
 
-/// A term as products whose magnitudes are an int64 each: one, but for the smallest coefficient.
+/// Returns a term as products whose magnitudes fit an int64. This is one product, except for the
+/// smallest coefficient.
 pub(super) fn products(term: &Term) -> impl Iterator<Item = Product> {
     let magnitude = term.coefficient.unsigned_abs();
     let parts = if magnitude > i64::MAX as u64 { [magnitude - 1, 1] } else { [magnitude, 0] };

@@ -1,6 +1,6 @@
-//! Types and dimensions, in programs and in messages.
+//! Prints types and dimensions, in programs and in messages.
 //!
-//! One machine prints both, with a stack of the parts that remain. The two differ in
+//! One machine prints both, with a stack of the remaining parts. The two uses differ in
 //! [`TypeNames`].
 
 use crate::core::context::Context;
@@ -16,7 +16,7 @@ use super::symbols::{SymbolNames, products};
 /// Messages show at most this many characters of a type.
 const LONGEST: usize = 400;
 
-/// What remains to be printed of a type.
+/// A part of a type that remains to be printed.
 pub(super) enum TypePart {
     Type(TypeId),
     Dim(DimId),
@@ -27,9 +27,9 @@ pub(super) enum TypePart {
 
 /// The names of the parts of types, and the order of sums.
 enum TypeNames<'a> {
-    /// In the text of a program, which parses back: with aliases, sums in the order of names.
+    /// The text of a program, which parses back: with aliases, and sums in the order of names.
     Program { aliases: &'a Aliases, symbols: &'a mut SymbolNames },
-    /// In a message, which is cut: without aliases, sums in the order of the table.
+    /// A message, which is cut: without aliases, and sums in the order of the table.
     Message,
 }
 
@@ -42,13 +42,13 @@ struct TypeText<'a, 'w> {
 }
 
 impl Context {
-    /// A type in the text format, for messages: without aliases, cut after a few hundred
-    /// characters.
+    /// Returns a type in the text format, for messages: without aliases, and cut after a few
+    /// hundred characters.
     pub fn type_text(&self, ty: TypeId) -> String {
         self.message_text(TypePart::Type(ty))
     }
 
-    /// A dimension in the text format, for messages: cut after a few hundred characters.
+    /// Returns a dimension in the text format, for messages: cut after a few hundred characters.
     pub fn dim_text(&self, dim: DimId) -> String {
         self.message_text(TypePart::Dim(dim))
     }
@@ -68,29 +68,28 @@ impl<'w> Printer<'_, 'w> {
         TypeText { cx: self.cx, out: &mut self.out, names, parts: &mut self.type_parts }
     }
 
-    /// A type, by its alias if it has one.
+    /// Prints a type, by its alias if it has one.
     pub(super) fn ty(&mut self, ty: TypeId) {
         let mut text = self.type_text();
         text.ty(ty);
         text.run();
     }
 
-    /// A type in full; its parts may be aliases.
+    /// Prints a type in full; its parts may be aliases.
     pub(super) fn type_in_full(&mut self, ty: TypeId) {
         let mut text = self.type_text();
         text.composite(ty);
         text.run();
     }
 
-    /// Dimensions with commas between them.
+    /// Prints dimensions with commas between them.
     pub(super) fn dims(&mut self, dims: &[DimId]) {
         let mut text = self.type_text();
         text.list(dims, TypePart::Dim);
         text.run();
     }
 
-    /// Gives the symbols of a type their names, so that what the type is printed beside does not
-    /// take them.
+    /// Gives the symbols of a type their names, so that a type printed next to it cannot take them.
     pub(super) fn name_symbols(&mut self, ty: TypeId) {
         if self.cx.types.is_symbolic(ty) {
             let (cx, symbols) = (self.cx, &mut self.symbols);
@@ -108,7 +107,7 @@ impl TypeText<'_, '_> {
         matches!(self.names, TypeNames::Message)
     }
 
-    /// Prints the parts that remain.
+    /// Prints the remaining parts.
     fn run(&mut self) {
         while let Some(part) = self.parts.pop() {
             if self.is_message() && self.out.position() > LONGEST {
@@ -146,8 +145,8 @@ impl TypeText<'_, '_> {
     fn composite(&mut self, ty: TypeId) {
         match self.cx.types.get(ty) {
             Type::Error if self.is_message() => self.out.text("an unknown type"),
-            // A type with an error in it agrees with everything, as `Any` does; no module without
-            // errors has one.
+            // A type that contains an error agrees with everything, as `Any` does. A module without
+            // errors has no such type.
             Type::Any | Type::Error => self.out.text("Any"),
             Type::Tensor(t) => self.tensor(t),
             Type::Tuple(fields) => {
@@ -187,9 +186,9 @@ impl TypeText<'_, '_> {
         }
     }
 
-    /// Leaves items with commas between them to be printed.
+    /// Pushes items with commas between them, to be printed later.
     fn list<T: Copy>(&mut self, items: &[T], part: fn(T) -> TypePart) {
-        // A message is cut before it comes to the others.
+        // A message is cut before the remaining items.
         let most = if self.is_message() { LONGEST } else { usize::MAX };
         for (i, &item) in items.iter().take(most).enumerate().rev() {
             self.parts.push(part(item));
@@ -209,8 +208,8 @@ impl TypeText<'_, '_> {
             (Dim::Unknown, _) => out.ascii(b'?'),
             (&Dim::Const(c), _) if c >= 0 => out.number(c as u64),
             (&Dim::Const(c), TypeNames::Message) => out.signed(c),
-            // No dimension starts with a sign, and the magnitude of the smallest integer is no
-            // integer.
+            // No dimension starts with a sign, and the magnitude of the smallest integer does not
+            // fit an int64.
             (Dim::Const(i64::MIN), _) => {
                 out.text("0 - ");
                 out.number(i64::MAX as u64);

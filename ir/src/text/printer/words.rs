@@ -1,21 +1,22 @@
-//! Which names stand in the text as they are, and how the others are quoted.
+//! Decides which names are written without quotes, and quotes the others.
 
 use crate::text::lexer::{is_plain_name, is_reserved, is_word};
 
 use super::output::Output;
 
-/// Whether an identifier is an operation on dimensions.
+/// Returns true if an identifier is an operation on dimensions.
 pub(super) fn is_dim_op(s: &str) -> bool {
     crate::tables::dim::DimOp::ALL.iter().any(|op| op.name() == s)
 }
 
-/// Whether the name of an operator may go without quotes: words with dots between. A single word must not be reserved.
+/// Returns true if the name of an operator needs no quotes: it consists of words with dots between
+/// them and is not reserved.
 pub(super) fn is_op_name(s: &str) -> bool {
     s.split('.').all(is_word) && !is_reserved(s)
 }
 
 impl Output<'_> {
-    /// A string in quotes, with escapes.
+    /// Prints a string in quotes, with escapes.
     pub(super) fn quoted(&mut self, s: &str) {
         self.ascii(b'"');
         let mut plain = 0;
@@ -45,7 +46,7 @@ impl Output<'_> {
         self.ascii(b'"');
     }
 
-    /// The name of a local or global after its `%` or `@`.
+    /// Prints the name of a local or global after its `%` or `@`.
     #[inline]
     pub(super) fn name(&mut self, s: &str) {
         if is_plain_name(s) { self.text(s) } else { self.quoted(s) }

@@ -1,11 +1,12 @@
-//! Depth: every kind of nesting on a stack of 64 KiB.
+//! Every kind of deep nesting, on a stack of 64 KiB.
 
 use anfora_ir::{Module, alpha_equal};
 use anfora_testing::{depth, on_small_stack};
 
 use super::{parse, registry};
 
-/// `open` n times, `inner`, `close` n times, between `before` and `after`.
+/// Returns `open` repeated n times, `inner`, and `close` repeated n times, between `before` and
+/// `after`.
 fn nest(n: usize, before: &str, open: &str, inner: &str, close: &str, after: &str) -> String {
     [before, &open.repeat(n), inner, &close.repeat(n), after].concat()
 }

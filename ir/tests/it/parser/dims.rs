@@ -1,4 +1,4 @@
-//! Symbolic dimensions: how they are written, what binds them, where they are visible.
+//! Symbolic dimensions: their syntax, their binding and their scopes.
 
 use anfora_ir::{Module, parse_type};
 use expect_test::expect;
@@ -89,7 +89,7 @@ fn a_fn_sees_outer_symbols_and_binds_its_own() {
     let ty = f.body.type_of(f.body.root());
     let fields = m.cx.types.as_tuple(ty).unwrap();
     assert_eq!(m.cx.type_text(fields[0]), "fn(Tensor[(n, n0), float32]) -> Tensor[(n, n0), float32]");
-    // Nobody outside can name what its block binds.
+    // Outside the block, nothing can name the symbols that it binds.
     assert_eq!(m.cx.type_text(fields[1]), "fn(Any) -> Tensor[(?,), float32]");
 }
 
@@ -102,14 +102,14 @@ fn function_types_bind_what_is_not_visible() {
     };
     let v = |d: &str| format!("Tensor[({d},), int8]");
     assert_eq!(text(&mut m, &format!("fn({}) -> {}", v("a"), v("a"))), format!("fn({}) -> {}", v("n0"), v("n0")));
-    // Bound by the innermost function type around all occurrences.
+    // A name is bound by the innermost function type around all its occurrences.
     let inner = format!("fn({}) -> {}", v("a"), v("a"));
     assert_eq!(text(&mut m, &format!("fn(Any) -> {inner}")), format!("fn(Any) -> fn({}) -> {}", v("n0"), v("n0")));
     let (one, other) = (format!("fn({inner}, {}) -> Any", v("a")), format!("fn({inner}, {}) -> Any", v("b")));
     let one = text(&mut m, &one);
     assert_eq!(one, format!("fn(fn({}) -> {}, {}) -> Any", v("n0_1"), v("n0_1"), v("n0")));
     assert_ne!(one, text(&mut m, &other));
-    // The names make no difference.
+    // Names do not distinguish types.
     let a = parse_type(&mut m.cx, &format!("fn({}, {}) -> {}", v("x"), v("y"), v("x"))).unwrap();
     let b = parse_type(&mut m.cx, &format!("fn({}, {}) -> {}", v("y"), v("x"), v("y"))).unwrap();
     assert_eq!(a, b);

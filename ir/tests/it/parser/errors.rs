@@ -1,4 +1,4 @@
-//! Every kind of error: its place, its words, and that reading goes on behind it.
+//! Every kind of error: its place, its message, and that parsing continues after it.
 
 use expect_test::expect;
 

@@ -1,4 +1,4 @@
-//! Types of whole modules.
+//! Type inference for whole modules.
 
 use anfora_ir::{infer_module, print_module};
 use expect_test::expect;

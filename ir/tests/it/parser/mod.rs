@@ -1,4 +1,5 @@
-//! The text format, read: every production, every kind of error with its place, depth, and texts that are no programs.
+//! Reading the text format: every production, every kind of error with its place, deep nesting, and
+//! invalid texts.
 
 mod deep;
 mod dims;
@@ -72,7 +73,7 @@ fn parse(text: &str) -> Result<Module, Diagnostics> {
     parse_module(Source::new("test.anf", text), registry())
 }
 
-/// The module of a text that has no errors.
+/// Returns the module of a text without errors.
 #[track_caller]
 fn module(text: &str) -> Module {
     match parse(text) {
@@ -81,7 +82,7 @@ fn module(text: &str) -> Module {
     }
 }
 
-/// Errors, one a line: the bytes underlined, the message, the help.
+/// Returns errors, one on each line: the underlined bytes, the message, the help.
 fn shown(text: &str, errors: &[Diagnostic]) -> String {
     let mut out = String::new();
     for e in errors {
@@ -99,7 +100,7 @@ fn shown(text: &str, errors: &[Diagnostic]) -> String {
     out
 }
 
-/// The errors of a text that has some.
+/// Returns the errors of a text that has errors.
 #[track_caller]
 fn errors(text: &str) -> String {
     match parse(text) {
@@ -108,7 +109,7 @@ fn errors(text: &str) -> String {
     }
 }
 
-/// Checks what a text is printed as, and that this reads back as itself.
+/// Checks the printed form of a text, and that it parses and prints as itself.
 #[track_caller]
 fn prints(text: &str, expected: &expect_test::Expect) {
     let printed = module(text).to_string();
@@ -122,7 +123,8 @@ fn fails(text: &str, expected: &expect_test::Expect) {
     expected.assert_eq(&errors(text));
 }
 
-/// The errors in the block of a function with two vectors `%x`, `%y` and a flag `%c` as parameters.
+/// Checks the errors in the block of a function with two vectors `%x`, `%y` and a flag `%c` as
+/// parameters.
 #[track_caller]
 fn fails_in(block: &str, expected: &expect_test::Expect) {
     let text =

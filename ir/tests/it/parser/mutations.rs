@@ -1,4 +1,4 @@
-//! Texts that are no programs: errors or modules, never a panic.
+//! Invalid texts: parsing gives errors or modules and never panics.
 
 use anfora_ir::MAX_ERRORS;
 use proptest::prelude::*;

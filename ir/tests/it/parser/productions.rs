@@ -1,4 +1,4 @@
-//! What every production means, shown by printing it.
+//! The meaning of every production, shown by printing it.
 
 use anfora_ir::{Attr, Expr, Function, FunctionKind, Module, Visibility, alpha_equal, parse_attr, parse_type};
 use expect_test::expect;

@@ -1,4 +1,4 @@
-//! What the printer writes.
+//! The output of the printer.
 
 mod deep;
 mod programs;
@@ -47,7 +47,8 @@ pub(crate) fn module() -> Module {
     Module::new(registry())
 }
 
-/// Prints the module, and compares; then parses the text, which has to give the same module and to print the same.
+/// Compares the printed module. Then parses the text, which must give the same module and print the
+/// same.
 pub(crate) fn check(module: &Module, expect: Expect) {
     let text = module.to_text();
     expect.assert_eq(&text);
@@ -68,7 +69,8 @@ fn render_diagnostics(errors: &[Diagnostic]) -> String {
     errors.iter().map(|e| format!("{e} at {:?}\n", e.span)).collect()
 }
 
-/// What is written may be another form of the same program: it has to parse, and to print the same from then on.
+/// Like `check`, for text that is another form of the same program: it must parse, and print as
+/// itself.
 pub(crate) fn check_text(module: &Module, expect: Expect) {
     let text = module.to_text();
     expect.assert_eq(&text);
@@ -79,7 +81,7 @@ pub(crate) fn f32x8(module: &mut Module) -> TypeId {
     module.cx.types.static_tensor(DType::Float32, &[8])
 }
 
-/// `def @main(%x: Tensor[(8,), float32])` with the block that `build` gives it.
+/// Returns a module with `def @main(%x: Tensor[(8,), float32])`, whose block `build` makes.
 pub(crate) fn main_of(build: impl FnOnce(&mut FunctionBuilder<'_>, ExprId) -> Result<ExprId, BuildError>) -> Module {
     let mut m = module();
     let ty = f32x8(&mut m);
@@ -94,7 +96,7 @@ pub(crate) fn condition(f: &mut FunctionBuilder<'_>) -> ExprId {
     f.literal(Literal::scalar(true))
 }
 
-/// A closed function `fn (%x: …) { body }` as an attribute.
+/// Returns a closed function `fn (%x: …) { body }` as an attribute.
 pub(crate) fn function_attr(m: &mut Module, name: &str, attrs: &[(&str, AttrId)]) -> AttrId {
     let ty = f32x8(m);
     let mut function = Function::new(&m.cx.types, m.cx.attrs.empty());

@@ -1,4 +1,4 @@
-//! Random programs, in A-normal form and not.
+//! Random programs, in A-normal form and in graph form.
 
 use anfora_ir::{BuildError, ExprId, FunctionBuilder, Literal, Module, first_difference};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use super::{condition, main_of, parse};
 
 const NAMES: [&str; 8] = ["", "", "x", "y", "x$1", "0", "2", "a b"];
 
-/// A block that is being built: what was visible before it, and what it becomes.
+/// A block that is being built: the number of values visible before it, and its kind.
 struct Open {
     visible: usize,
     kind: Kind,
@@ -22,7 +22,7 @@ enum Kind {
 
 struct Program<'a> {
     bytes: std::slice::Iter<'a, u8>,
-    /// Values of one type that may be used here: variables and nodes.
+    /// Values of one type that may be used at the current place: variables and nodes.
     values: Vec<ExprId>,
     open: Vec<Open>,
 }

@@ -165,7 +165,7 @@ fn every_small_float_reads_back() {
     let brains: Vec<bf16> = (0..=u16::MAX).map(bf16::from_bits).collect();
     for chunk in 0..1024 {
         let range = chunk * 64..chunk * 64 + 64;
-        // Bytes are shorter where there are many, so few at a time.
+        // Many elements are printed as bytes, so use few at a time.
         let literals = halves[range.clone()]
             .chunks(16)
             .map(|c| Literal::from_elements(&[16], c).unwrap())

@@ -36,7 +36,7 @@ fn cast(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     call.attrs().ty("to").ok_or_else(|| TypeError::new("`to` is missing"))
 }
 
-/// The type of the function without the parameters that the captures take.
+/// Returns the type of the function without the parameters that the captures take.
 fn closure(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let callee = call.operand(0).ok_or_else(|| TypeError::new("the function is missing"))?;
     let captures = call.operands.len() - 1;
@@ -47,7 +47,7 @@ fn closure(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     Ok(call.cx.types.function(&f.params[..left], f.ret, &[]))
 }
 
-/// The operators.
+/// Returns a registry with the operators.
 pub(crate) fn registry() -> Arc<OpRegistry> {
     const TO: &[AttrDef] =
         &[AttrDef { name: "to", kind: AttrKind::Type, default: AttrDefault::Required, doc: "the type" }];
@@ -68,23 +68,24 @@ pub(crate) fn registry() -> Arc<OpRegistry> {
     Arc::new(r)
 }
 
-/// An empty module over them.
+/// Returns an empty module over these operators.
 pub(crate) fn module() -> Module {
     Module::new(registry())
 }
 
-/// `Tensor[(8,), float32]`
+/// Returns `Tensor[(8,), float32]`.
 pub(crate) fn vector(m: &mut Module) -> TypeId {
     m.cx.types.static_tensor(DType::Float32, &[8])
 }
 
-/// `bool`
+/// Returns `bool`.
 pub(crate) fn flag(m: &mut Module) -> TypeId {
     m.cx.types.scalar(DType::Bool)
 }
 
-/// `@main` of one parameter whose type nests 100,000 deep, with an attribute that does, each of both twice in the next. In the innermost place stand a
-/// tensor of so many elements, and that number.
+/// Returns a module with an `@main` of one parameter. Its type nests 100,000 deep, and so does an
+/// attribute; each level has the next one twice. At the innermost level are a tensor of `innermost`
+/// elements and the number `innermost`.
 pub(crate) fn deep_type_and_attribute(innermost: usize) -> Module {
     let mut m = module();
     let mut ty = m.cx.types.static_tensor(DType::Float32, &[innermost]);
@@ -100,7 +101,7 @@ pub(crate) fn deep_type_and_attribute(innermost: usize) -> Module {
     m
 }
 
-/// A shape of program.
+/// A shape of programs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Shape {
     Chain,
@@ -114,14 +115,15 @@ pub(crate) enum Shape {
 pub(crate) const SHAPES: [Shape; 5] =
     [Shape::Chain, Shape::NestedIf, Shape::NestedFn, Shape::NestedCall, Shape::LetInValue];
 
-/// `@main` of a shape, `n` deep or long. Names of variables begin with `prefix`; `last` is the operator at the far end.
+/// Returns a module with an `@main` of a shape, `n` deep or long. Names of variables begin with
+/// `prefix`; `last` is the operator at the far end.
 pub(crate) fn deep(shape: Shape, n: usize, prefix: &str, last: &str) -> Module {
     let mut m = module();
     add_deep(&mut m, "main", shape, n, prefix, last);
     m
 }
 
-/// Adds such a function.
+/// Adds a function like that of [`deep`].
 pub(crate) fn add_deep(m: &mut Module, name: &str, shape: Shape, n: usize, prefix: &str, last: &str) {
     let (v, c) = (vector(m), flag(m));
     let mut b = FunctionBuilder::new(m, name);
@@ -188,7 +190,7 @@ pub(crate) fn add_deep(m: &mut Module, name: &str, shape: Shape, n: usize, prefi
     b.finish(tail).unwrap();
 }
 
-/// A scalar constant.
+/// Returns a constant vector of ones.
 pub(crate) fn one(b: &mut FunctionBuilder<'_>) -> ExprId {
     b.literal(Literal::splat(&[8], 1f32))
 }

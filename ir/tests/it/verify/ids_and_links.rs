@@ -1,4 +1,4 @@
-//! Rules 1 to 4: what has to hold before a program can be walked, and what is bound.
+//! Rules 1 to 4: the conditions for walking a program, and bindings.
 
 use anfora_ir::{
     AttrsId, Body, Context, EntityId, Expr, ExprId, Function, LambdaData, LambdaId, LiteralId, NameId, OperandList,
@@ -34,7 +34,8 @@ pub(super) fn rule_1_ids_are_in_range(rule: &mut Rule) {
             b.set_expr(value, Expr::Lambda { lambda: LambdaId::from_index(9999), body });
         },
         |b, cx, _| {
-            // What an operand list reaches past the pool cannot be made from outside; an empty call can.
+            // An operand list past the end of the pool cannot be made from outside the crate; an
+            // empty call can.
             let (_, value, ..) = parts(b, link(b, cx, "b"));
             b.set_expr(value, Expr::Call { operands: OperandList::EMPTY, attrs: cx.attrs.empty() });
         },
@@ -52,7 +53,7 @@ pub(super) fn rule_1_ids_are_in_range(rule: &mut Rule) {
         b.set_expr(l, Expr::Let { var: not_a_var, value, body: rest, flags });
     });
     rule.broken_by(&m, "is not a variable", "@main");
-    // A let of a variable that another body has, and a name that another module has.
+    // A Let of a variable of another body, and a name of another module.
     let strange = deep(Shape::Chain, 100, "", "add");
     let strange = strange.get(strange.find("main").unwrap()).unwrap().body.clone();
     let m = edited(CHAIN, |b, cx| {
@@ -67,14 +68,14 @@ pub(super) fn rule_1_ids_are_in_range(rule: &mut Rule) {
         b.set_expr(v, Expr::Var { name: Some(NameId::from_index(9999)), flags: VarFlags::PLAIN });
     });
     rule.broken_by(&m, "does not exist, in a variable", "@main");
-    // Of the operands of a binding's value.
+    // An operand of a binding's value.
     let m = edited(CHAIN, |b, cx| {
         let (_, value, ..) = parts(b, link(b, cx, "b"));
         let list = b.expr(value).operand_list().unwrap();
         b.set_operand(list, 1, far);
     });
     rule.broken_by(&m, "a part of it does not exist, in a call of an operator", "@main %b");
-    // A call of nothing, and parameters that are none.
+    // A call without a callee, and parameters that are no variables.
     let m = edited(CHAIN, |b, cx| {
         let (_, value, ..) = parts(b, link(b, cx, "b"));
         b.set_expr(value, Expr::Call { operands: OperandList::EMPTY, attrs: cx.attrs.empty() });
@@ -89,7 +90,7 @@ pub(super) fn rule_1_ids_are_in_range(rule: &mut Rule) {
         b.set_lambda(lambda, LambdaData { params, ..data });
     });
     rule.broken_by(&m, "a parameter is not a variable", "@main %f");
-    // Of the function.
+    // Ids of the function.
     type FunctionEdit = fn(&mut Function);
     let edits: [(FunctionEdit, &str); 3] = [
         (|f| f.ret = Some(TypeId::from_index(9999)), "result type does not exist"),
@@ -105,7 +106,7 @@ pub(super) fn rule_1_ids_are_in_range(rule: &mut Rule) {
 }
 
 pub(super) fn rule_2_what_binds_has_one_parent(rule: &mut Rule) {
-    // The chain of the first branch as the second too.
+    // The chain of the first branch as the second branch too.
     let m = edited(BRANCH, |b, _| {
         let id = find(b, |e| matches!(e, Expr::If { .. }));
         let Expr::If { cond, then_block, .. } = b.expr(id) else { unreachable!() };

@@ -1,4 +1,4 @@
-//! The rules of well-formed programs, each with programs that break just it.
+//! The rules of well-formed programs, each with programs that break only that rule.
 
 mod ids_and_links;
 mod modules;
@@ -10,10 +10,11 @@ mod types_and_symbols;
 use anfora_ir::{Form, Module, verify_function, verify_module};
 use programs::{BRANCH, CHAIN, LAMBDA, REGION, assert_fine, parse};
 
-/// Breaks one rule in all ways that there are.
+/// Breaks one rule in all possible ways.
 type Breaks = fn(&mut Rule);
 
-/// Each rule of the checklist at the head of the verifier: its number and title, and what breaks it.
+/// Each rule of the checklist in the verifier's module: its number, its title, and the functions
+/// that break it.
 const RULES: &[(u32, &str, &[Breaks])] = &[
     (1, "Ids", &[ids_and_links::rule_1_ids_are_in_range]),
     (2, "One parent", &[ids_and_links::rule_2_what_binds_has_one_parent]),
@@ -37,7 +38,7 @@ const RULES: &[(u32, &str, &[Breaks])] = &[
     (13, "Phase", &[modules::rule_13_a_claimed_phase_is_true]),
 ];
 
-/// What the verifier says where a rule is broken, and of which rules it says so.
+/// The messages of the verifier for broken rules, and the rules that each belongs to.
 const MESSAGES: &[(&str, &[u32])] = &[
     ("does not exist", &[1]),
     ("do not exist", &[1]),
@@ -84,15 +85,16 @@ const MESSAGES: &[(&str, &[u32])] = &[
     ("not a number", &[13]),
 ];
 
-/// A rule whose breaking is looked at.
+/// The rule that is being tested.
 struct Rule {
     number: u32,
-    /// The messages of its own that were seen, by their places in [`MESSAGES`].
+    /// The messages of the rule that were seen, by their indices in [`MESSAGES`].
     seen: Vec<usize>,
 }
 
 impl Rule {
-    /// One error, which says `what` about this function and binding, as `@f %x`, and is about this rule alone.
+    /// Checks that there is one error, that its message contains `what` and is about this rule, and
+    /// that it is in this function and binding, such as `@f %x`.
     #[track_caller]
     fn broken_by(&mut self, m: &Module, what: &str, place: &str) {
         let text = assert_breaks(m, what, place);

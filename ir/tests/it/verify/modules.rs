@@ -13,7 +13,7 @@ pub(super) fn rule_12_globals_resolve_and_signatures_agree(rule: &mut Rule) {
     let helper = m.find("helper").unwrap();
     m.remove(&[helper]);
     rule.broken_by(&m, "nothing defines or declares `@helper`", "@main %r");
-    // In an attribute of a call, in a list of them, and of the function.
+    // In an attribute of a call, in a list in an attribute, and in an attribute of the function.
     let named = "def private @f(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] { %x }
         def @main(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] {
             let %a: Tensor[(8,), float32] = onnx.Foo(%x, callees=[1, [@f]]);
@@ -40,7 +40,8 @@ pub(super) fn rule_12_globals_resolve_and_signatures_agree(rule: &mut Rule) {
     let any = m.cx.types.any();
     m.set_signature(global, any);
     rule.broken_by(&m, "the signature of the function is", "@main");
-    // A function in the place of another, one without a name, and an order that names one that is gone.
+    // A function in the place of another, a function without a name, and an order that names a
+    // removed function.
     let twins = "def @f(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] { %x }
         def @g(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] { %x }";
     let mut m = parse(twins);
@@ -57,13 +58,14 @@ pub(super) fn rule_12_globals_resolve_and_signatures_agree(rule: &mut Rule) {
     m.remove(&[f]);
     m.set_order(vec![f]);
     rule.broken_by(&m, "the program order names a function that is not there", "");
-    // A declaration has to state its result.
+    // A declaration must state its result type.
     let mut m = parse("declare @f(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32];");
     assert_fine(&m, Form::Anf);
     let f = m.find("f").unwrap();
     m.get_mut(f).unwrap().0.ret = None;
     rule.broken_by(&m, "states no result type", "@f");
-    // A linker takes one definition of each symbol, be it public or private. A declaration names what is elsewhere.
+    // A linker takes one definition of each symbol, public or private. A declaration names a
+    // definition elsewhere.
     let linked = |first: &str, second: &str| {
         parse(&format!(
             "declare @d(%x: Tensor[(8,), float32], global_symbol=\"s\") -> Tensor[(8,), float32];
@@ -73,7 +75,7 @@ pub(super) fn rule_12_globals_resolve_and_signatures_agree(rule: &mut Rule) {
     };
     assert_fine(&linked("\"s\"", "\"f\""), Form::Anf);
     rule.broken_by(&linked("\"s\"", "\"s\""), "`@f` has the symbol \"s\" too", "@g");
-    // Also where one of the two is checked alone.
+    // The error is also found if only one of the two is checked.
     let twice = linked("\"s\"", "\"s\"");
     for (name, other) in [("f", "g"), ("g", "f")] {
         let errors = verify_function(&twice, twice.find(name).unwrap()).unwrap_err();
@@ -98,14 +100,14 @@ pub(super) fn rule_13_a_claimed_phase_is_true(rule: &mut Rule) {
     rule.broken_by(&with("\"late\"", CHAIN), "not a number", "");
     rule.broken_by(&with("\"inf\"", CHAIN), "not a number", "");
     rule.broken_by(&with("true", CHAIN), "not a number", "");
-    // Phases that come before the first, and others in between, promise what those before them do.
+    // A phase before the first, or between two, has the rules of the phases before it.
     assert_fine(&with("-1", REGION), Form::Anf);
     assert_fine(&with("1", REGION), Form::Anf);
     assert_fine(&with("2", REGION), Form::Anf);
     assert_fine(&with("2.2", CHAIN), Form::Anf);
     let symbol = CHAIN.replacen("%x: Tensor[(8,), float32])", "%x: Tensor[(8,), float32], global_symbol=\"main\")", 1);
     assert_fine(&with("2.3", &symbol), Form::Anf);
-    // What is declared is somebody else's.
+    // A declaration is defined elsewhere, so the rule does not hold for it.
     assert_fine(&with("2.3", "declare @f(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32];"), Form::Anf);
 }
 
@@ -129,7 +131,7 @@ fn claims_are_numbers_that_survive_the_text() {
     assert_eq!(Phase::new(-0.0), Phase::new(0.0));
 }
 
-/// What passes ask, and what the verifier says of a body's form, are the same.
+/// The invariants that passes check agree with the form that the verifier reports.
 #[test]
 fn invariants_say_what_the_verifier_says() {
     for text in [CHAIN, LAMBDA, REGION, BRANCH] {

@@ -19,7 +19,7 @@ pub(super) fn assert_fine(m: &Module, form: Form) {
     assert_eq!(verify_module(m).map(|r| r.form()), Ok(form));
 }
 
-/// A module of a text whose `@main` was edited.
+/// Returns the module of a text after an edit of its `@main`.
 pub(super) fn edited(text: &str, edit: impl FnOnce(&mut Body, &mut Context)) -> Module {
     let mut m = parse(text);
     assert_eq!(errors(&m), Vec::<String>::new(), "the program is in order before the edit");
@@ -37,7 +37,7 @@ pub(super) fn find(body: &Body, mut f: impl FnMut(&Expr) -> bool) -> ExprId {
     body.exprs().find(|(_, e)| f(e)).unwrap().0
 }
 
-/// The Let of a variable.
+/// Returns the Let of a variable.
 pub(super) fn link(body: &Body, cx: &Context, name: &str) -> ExprId {
     let name = cx.names.find(name).unwrap();
     find(body, |e| matches!(e, Expr::Let { var, .. } if body.var_name(*var) == Some(name)))

@@ -1,4 +1,5 @@
-//! What is reported, where and how much of it; functions in attributes; deep programs.
+//! Reports of the verifier: their contents, places and number; functions in attributes; deep
+//! programs.
 
 use anfora_ir::{Attr, Expr, Form, Function, FunctionBuilder, MAX_VERIFY_ERRORS, VarFlags, verify_module};
 use anfora_testing::{depth, on_small_stack};
@@ -99,7 +100,7 @@ fn deep_programs_need_no_stack() {
         assert_fine(&m, Form::Graph);
         let mut m = deep_type_and_attribute(8);
         assert_fine(&m, Form::Anf);
-        // What is wrong with such a type is said in few words.
+        // The message about such a type is short.
         let main = m.find("main").unwrap();
         let (f, cx) = m.get_mut(main).unwrap();
         f.ret = Some(cx.types.unit());

@@ -1,4 +1,4 @@
-//! Rules 5 to 8: where variables are visible, and what is evaluated where.
+//! Rules 5 to 8: scopes of variables, regions and effects.
 
 use anfora_ir::{Body, Expr, Form, LetFlags, VarFlags};
 
@@ -24,7 +24,7 @@ pub(super) fn rule_5_a_variable_is_used_where_it_is_visible(rule: &mut Rule) {
     }";
     rule.broken_by(&operand(through_fn, "r", "y"), "`%y` is used outside its scope", "@main %r");
     rule.broken_by(&operand(through_fn, "r", "n"), "`%n` is used outside its scope", "@main %r");
-    // A `fn` may name itself; nothing else may.
+    // A `fn` may name itself; no other value may.
     let recursive = "def @main(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] {
         let %f = fn (%y: Tensor[(8,), float32]) -> Tensor[(8,), float32] { let %n = %f(%y); %n };
         let %r = %f(%x);
@@ -49,14 +49,15 @@ pub(super) fn rule_5_a_shared_node_is_used_where_its_variables_are_visible(rule:
         b.set_expr(s, Expr::Let { var: v, value: shared, body: rest, flags });
     });
     rule.broken_by(&m, "a shared node is used where `%i`, which is in it, is not in scope", "@main %s");
-    // A node with a `fn` in it: what the `fn` binds is not free in it.
+    // A shared node that contains a `fn`: the variables that the `fn` binds are not free in the
+    // node.
     let text = "def @main(%x: Tensor[(8,), float32], %p: bool) -> Tensor[(8,), float32] {
         %a = (fn (%y: Tensor[(8,), float32]) { let %n = add(%y, %x); %n })(%x);
         let %r = if (%p) { let %i = add(%a, %x); %i } else { %a };
         add(%r, %a)
     }";
     assert_fine(&parse(text), Form::Graph);
-    // Likewise where the `fn` was walked before the node that is shared.
+    // The same, where the `fn` is walked before the shared node.
     let text = "def @main(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] {
         %a = (fn (%y: Tensor[(8,), float32]) { let %n = add(%y, %x); %n })(%x);
         let %first = negative(%a);
@@ -83,7 +84,7 @@ pub(super) fn rule_6_regions_are_well_formed(rule: &mut Rule) {
     rule.broken_by(&flag(REGION, "b"), "`%b` is visible only in its dataflow region, but used outside", "@main %c");
     rule.broken_by(&flag(REGION, "c"), "`%c` is visible only in a dataflow region, but bound outside", "@main %c");
     rule.broken_by(&flag(CHAIN, "x"), "the parameter `%x` is visible only in a dataflow region", "@main");
-    // Regions side by side are two.
+    // Adjacent regions are separate.
     let two = "def @main(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] {
         dataflow { let %a = negative(%x); let %b = add(%a, %x); output(%b); }
         dataflow { let %c = negative(%b); output(%c); }
@@ -105,7 +106,7 @@ pub(super) fn rule_6_regions_are_well_formed(rule: &mut Rule) {
     rule.broken_by(&m, "`%a` is visible only in its dataflow region", "@main");
 }
 
-/// Makes one region of the Lets of `@main`'s own block.
+/// Puts the Lets of `@main`'s own block into one region.
 fn regionise(b: &mut Body) {
     let mut at = b.root();
     let mut flags = LetFlags::REGION_START;
@@ -138,7 +139,7 @@ pub(super) fn rule_7_regions_hold_no_control_flow_and_no_side_effect(rule: &mut 
     for value in ["negative(%x)", "%g(%x)", "@promised(%x)"] {
         assert_fine(&edited(&noisy(value), |b, _| regionise(b)), Form::Anf);
     }
-    // What a `fn` holds is not evaluated where it is defined.
+    // The block of a `fn` is not evaluated where the `fn` is defined.
     let inside = "def @main(%x: Tensor[(8,), float32], %p: bool) -> Tensor[(8,), float32] {
         let %f = fn (%y: Tensor[(8,), float32]) {
             let %n = random(%y);

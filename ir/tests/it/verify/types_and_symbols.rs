@@ -37,13 +37,13 @@ pub(super) fn rule_9_operands_and_attributes_agree_with_the_row(rule: &mut Rule)
 }
 
 pub(super) fn rule_10_stored_types_are_what_inference_gives(rule: &mut Rule) {
-    // Of a call, through the last binding, so that nothing follows from it.
+    // The type of a call, through the last binding, so that no other error follows.
     let other = |cx: &mut Context| cx.types.static_tensor(DType::Int8, &[3]);
     let m = edited(CHAIN, |b, cx| {
         let (v, value, ..) = parts(b, link(b, cx, "c"));
         let (any, wrong) = (cx.types.any(), other(cx));
         b.set_type(value, wrong);
-        // The variable accepts anything; the function's result still has to.
+        // The variable accepts any type; the function's result must still match.
         b.set_type(v.expr(), any);
     });
     let all = errors(&m);
@@ -51,13 +51,13 @@ pub(super) fn rule_10_stored_types_are_what_inference_gives(rule: &mut Rule) {
         all[0].contains("the stored type is Tensor[(3,), int8], but its parts give Tensor[(8,), float32]"),
         "{all:?}"
     );
-    // Of a variable: less specific is fine, another is not.
+    // The type of a variable: less specific is allowed, different is not.
     let retyped = |wrong: fn(&mut Context) -> TypeId| {
         edited(CHAIN, |b, cx| {
             let ty = wrong(cx);
             let s = link(b, cx, "c");
             let (v, _, _, flags) = parts(b, s);
-            // A binding that nobody uses.
+            // A binding that nothing uses.
             let unused = b.push_var(None, VarFlags::PLAIN, ty, None);
             let link = b.push(Expr::Let { var: unused, value: v.expr(), body: v.expr(), flags }, ty, None);
             b.set_let_body(s, link);
@@ -65,7 +65,7 @@ pub(super) fn rule_10_stored_types_are_what_inference_gives(rule: &mut Rule) {
     };
     assert_fine(&retyped(|cx| cx.types.any()), Form::Anf);
     rule.broken_by(&retyped(other), "is of type Tensor[(3,), int8], but its value is Tensor[(8,), float32]", "@main");
-    // Of a condition, a constant, a function's result.
+    // The type of a condition, a constant and a function's result.
     let m = edited(BRANCH, |b, cx| {
         let id = find(b, |e| matches!(e, Expr::If { .. }));
         let Expr::If { then_block, else_block, .. } = b.expr(id) else { unreachable!() };
@@ -86,7 +86,7 @@ pub(super) fn rule_10_stored_types_are_what_inference_gives(rule: &mut Rule) {
     f.ret = Some(cx.types.static_tensor(DType::Int8, &[3]));
     let all = errors(&m);
     assert!(all[0].contains("the function returns Tensor[(8,), float32], but Tensor[(3,), int8] is stated"), "{all:?}");
-    // Of a `fn`'s result.
+    // The type of a `fn`'s result.
     let m = edited(LAMBDA, |b, cx| {
         let id = find(b, |e| matches!(e, Expr::Lambda { .. }));
         let Expr::Lambda { lambda, .. } = b.expr(id) else { unreachable!() };
@@ -113,7 +113,7 @@ pub(super) fn rule_11_symbols_are_named_where_they_are_bound(rule: &mut Rule) {
         %c
     }";
     assert_fine(&parse(fine), Form::Anf);
-    // What a branch, a `fn` or a block as a value binds may be in the type of what comes out of it.
+    // A symbol that a branch, a `fn` or a block as a value binds may be in the type of its result.
     let out = "def @main(%x: Tensor[?, float32], %p: bool) {
         let %r = if (%p) { let %y = match_cast(%x, to=Tensor[(k,), float32]); %y }
             else { let %z = match_cast(%x, to=Tensor[(j,), float32]); %z };
@@ -150,7 +150,7 @@ pub(super) fn rule_11_symbols_are_named_where_they_are_bound(rule: &mut Rule) {
         cx.types.tensor(DType::Float32, &[d])
     }));
     assert!(all[0].contains("`n` is named where it is not bound"), "{all:?}");
-    // A branch's symbol after the branch.
+    // A symbol of a branch, used after the branch.
     let m = edited(fine, |b, cx| {
         let d = var(b, cx, "d");
         let ty = b.ty(d);
@@ -165,7 +165,7 @@ pub(super) fn rule_11_symbols_are_named_where_they_are_bound(rule: &mut Rule) {
         b.set_let_body(c, link);
     });
     rule.broken_by(&m, "`l` is named where it is not bound", "@main");
-    // In an attribute.
+    // A symbol in an attribute.
     let mut m = parse("def @main(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] { let %a = negative(%x); %a }");
     edit_main(&mut m, |b, cx| {
         let name = cx.names.intern("q");
@@ -179,7 +179,7 @@ pub(super) fn rule_11_symbols_are_named_where_they_are_bound(rule: &mut Rule) {
         b.set_expr(value, Expr::CallOp { op, operands, attrs });
     });
     rule.broken_by(&m, "`q` is named where it is not bound", "@main %a");
-    // In an attribute of a function whose result is not stated.
+    // A symbol in an attribute of a function whose result type is not stated.
     let mut m = parse("def @main(%x: Tensor[(8,), float32]) { let %a = negative(%x); %a }");
     let main = m.find("main").unwrap();
     let (f, cx) = m.get_mut(main).unwrap();
@@ -189,7 +189,7 @@ pub(super) fn rule_11_symbols_are_named_where_they_are_bound(rule: &mut Rule) {
     let shape = cx.attr(Attr::Shape([d].into()));
     f.attrs = cx.named_attrs(&[("shape", shape)]);
     rule.broken_by(&m, "`q` is named where it is not bound", "@main");
-    // One symbol of two functions.
+    // One symbol in two functions.
     let mut m = module();
     let mut b = FunctionBuilder::new(&mut m, "f");
     let n = b.symbol("n");
