@@ -324,7 +324,7 @@ impl<'e> Site<'e> {
         }
     }
 
-    /// Returns true if a node has several parents. The first call counts the links of the whole
+    /// Returns true if several links lead to a node. The first call counts the links of the whole
     /// body.
     #[cold]
     pub(crate) fn is_shared(&mut self, node: ExprId) -> bool {

@@ -22,7 +22,7 @@ pub(super) struct Head {
     pub(super) global: GlobalId,
     pub(super) signature: TypeId,
     ret: TypeId,
-    /// The symbols that replace those from outside in it; `None` if it names none of them.
+    /// The substitutes for the symbols from outside; `None` if the lambda names none of them.
     symbols: Option<Box<SymbolSubstitution>>,
     /// The lambda's data besides its block.
     data: LambdaData,
