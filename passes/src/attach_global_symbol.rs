@@ -21,10 +21,10 @@ use anfora_ir::{Attr, FunctionKey, GlobalId, Module, NameId, Visibility};
 use anfora_manager::{PassError, register_pass};
 use rustc_hash::FxHashMap;
 
-/// The attribute that a function's name is put in.
+/// The attribute that holds a function's symbol.
 pub const GLOBAL_SYMBOL: &str = anfora_ir::GLOBAL_SYMBOL;
 
-/// The attribute of modules that the symbols of Primitive functions begin with.
+/// The attribute of modules with the prefix of the symbols of Primitive functions.
 pub const SYSTEM_LIB_PREFIX: &str = "system_lib_prefix";
 
 register_pass! {
@@ -36,14 +36,15 @@ register_pass! {
     }
 }
 
-/// Gives each function that has a body its name as the attribute [`GLOBAL_SYMBOL`], and returns how
-/// many had another or none. If the module has the attribute [`SYSTEM_LIB_PREFIX`], Primitive
-/// functions get that in front: in the symbol, and, if they are private, in their name too. A
-/// private one whose name begins with it is left with its name.
+/// Gives each function with a body its name as the attribute [`GLOBAL_SYMBOL`]. Returns the number
+/// of functions that had another symbol or none. If the module has the attribute
+/// [`SYSTEM_LIB_PREFIX`], Primitive functions get this prefix in their symbol and, if they are
+/// private, in their name. A private function whose name already begins with the prefix keeps its
+/// name.
 ///
 /// # Errors
-/// If the prefix is not a string, or two functions would get one symbol. The module may be half
-/// rewritten then.
+/// If the prefix is not a string, or two functions would get the same symbol. The module may be
+/// half rewritten then.
 pub fn attach_global_symbol(module: &mut Module) -> Result<usize, PassError> {
     let prefix = prefix(module)?;
     let mut attached = 0;
@@ -58,8 +59,8 @@ pub fn attach_global_symbol(module: &mut Module) -> Result<usize, PassError> {
         let old = function.global_symbol(cx);
         if !prefix.is_empty() && function.is_primitive(cx) {
             let private = function.global().filter(|_| function.visibility == Visibility::Private);
-            // The symbol of a private function cannot tell whether this run or an earlier one gave
-            // the prefix.
+            // For a private function, the symbol does not show whether this run or an earlier one
+            // added the prefix.
             if private.is_none() || !name.starts_with(&prefix) {
                 name.insert_str(0, &prefix);
                 renamed.extend(private.map(|global| (global, name.clone())));
@@ -85,7 +86,7 @@ pub fn attach_global_symbol(module: &mut Module) -> Result<usize, PassError> {
     Ok(attached)
 }
 
-/// Returns what the symbols of Primitive functions begin with.
+/// Returns the prefix of the symbols of Primitive functions.
 fn prefix(module: &Module) -> Result<String, PassError> {
     let cx = &module.cx;
     match cx.find_attr(module.attrs(), SYSTEM_LIB_PREFIX).map(|id| cx.attrs.get(id)) {

@@ -66,12 +66,12 @@ register_pass! {
     }
 }
 
-/// A symbolic dimension that is to be bound.
+/// A reference to symbolic dimensions that are to be bound.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum SymbolRef<'a> {
-    /// All of this name.
+    /// All symbols with this name.
     Name(&'a str),
-    /// This one.
+    /// This symbol.
     Symbol(SymbolId),
 }
 
@@ -87,13 +87,12 @@ impl<'a> SymbolRef<'a> {
     }
 }
 
-/// Gives symbolic dimensions their extents, in the function of a name or in all external ones that
-/// have them, and returns how many were bound, counted in each function. Callers are adapted.
+/// Gives symbolic dimensions their extents, in the named function or in all external ones that have
+/// them. Returns the number of bound symbols, counted in each function. Callers are adapted.
 ///
 /// # Errors
-/// If there is no such function or symbol, a symbol
-/// is given two extents, or one that is negative or contradicts a type. The module is half
-/// rewritten then.
+/// If there is no such function or symbol, or if a symbol is given two extents, a negative one, or
+/// one that contradicts a type. The module is half rewritten then.
 pub fn bind_symbols(
     module: &mut Module,
     function: Option<&str>,
@@ -146,11 +145,11 @@ struct WantedSymbol<'a> {
     is_found: bool,
 }
 
-/// The symbols that are to be bound, and the names that were seen.
+/// The symbols that are to be bound, and the names of the symbols that were seen.
 struct Wanted<'a> {
     symbols: Vec<WantedSymbol<'a>>,
     positions: FxHashMap<SymbolRef<'a>, usize>,
-    /// The names that symbols have, for messages: each once, in order of appearance.
+    /// The names of symbols for messages: each once, in order of appearance.
     seen: Vec<NameId>,
     seen_names: FxHashSet<NameId>,
 }
@@ -179,7 +178,7 @@ impl<'a> Wanted<'a> {
     }
 
     /// Returns the symbols of a function that are to be bound, with their extents, in order of
-    /// appearance: those that its parameters, its `fn`s and its `match_cast`s name.
+    /// appearance. Considers the symbols that its parameters, its `fn`s and its `match_cast`s name.
     fn symbols_of(&mut self, cx: &Context, function: &Function) -> Vec<(SymbolId, DimId)> {
         let body = &function.body;
         let mut found = Vec::new();
@@ -219,10 +218,10 @@ impl<'a> Wanted<'a> {
         found
     }
 
-    /// Checks that nothing is left.
+    /// Checks that all symbols were found.
     fn check_all_found(&mut self, module: &Module, function: Option<&str>) -> Result<(), PassError> {
         let cx = &module.cx;
-        // A name comes before a symbol.
+        // Names are reported before symbols.
         let left = self.symbols.iter().filter(|wanted| !wanted.is_found);
         let Some(left) = left.min_by_key(|wanted| matches!(wanted.symbol, SymbolRef::Symbol(_))) else { return Ok(()) };
         let name = left.symbol.name(cx).to_string();
@@ -238,7 +237,7 @@ impl<'a> Wanted<'a> {
             Some(near) => format!("did you mean `{near}`?"),
             None if self.seen.is_empty() => "there are no symbols".to_string(),
             None => {
-                /// More names are not listed.
+                /// The greatest number of listed names.
                 const MOST_NAMES: usize = 8;
                 let mut listed: Vec<&str> = names.by_ref().take(MOST_NAMES).collect();
                 listed.extend(names.next().map(|_| "…"));
@@ -250,8 +249,8 @@ impl<'a> Wanted<'a> {
         Err(function.into_iter().fold(error, PassError::in_function))
     }
 
-    /// Returns the name of the first private function that has a symbol that is to be bound and has
-    /// this name.
+    /// Returns the name of the first private function that has a symbol with this name that is to
+    /// be bound.
     fn private_with<'m>(&mut self, module: &'m Module, name: &str) -> Option<&'m str> {
         let cx = &module.cx;
         let mut private = module.functions().filter(|(_, f)| may_be_bound(cx, f) && !f.is_external(cx));
@@ -260,7 +259,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Checks that no extent of a type that symbols were taken out of became negative.
+/// Checks that no extent of a type became negative by the substitution.
 fn check_types(cx: &Context, substitution: &SymbolSubstitution) -> Result<(), PassError> {
     let mut types: Vec<(TypeId, TypeId)> = substitution.types().collect();
     types.sort_unstable_by_key(|(old, _)| old.index());
@@ -274,7 +273,7 @@ fn check_types(cx: &Context, substitution: &SymbolSubstitution) -> Result<(), Pa
     }
 }
 
-/// Returns true if a part of a type that was not seen has a negative extent.
+/// Returns true if a part of a type that is not in `seen` has a negative extent.
 fn has_negative_extent(cx: &Context, ty: TypeId, seen: &mut FxHashSet<TypeId>) -> bool {
     let mut stack = vec![ty];
     while let Some(ty) = stack.pop() {
@@ -292,8 +291,8 @@ fn has_negative_extent(cx: &Context, ty: TypeId, seen: &mut FxHashSet<TypeId>) -
 
 // ---- Callers ----
 
-/// Casts the arguments of functions whose parameters say constants now, where less is known of the
-/// arguments.
+/// Casts the arguments of functions whose parameters now have constant extents, if less is known of
+/// the arguments.
 fn cast_arguments(module: &mut Module, changed: &[GlobalId]) -> Result<(), PassError> {
     let changed: FxHashSet<GlobalId> = changed.iter().copied().collect();
     for key in module.order().to_vec() {
@@ -308,7 +307,7 @@ fn cast_arguments(module: &mut Module, changed: &[GlobalId]) -> Result<(), PassE
         if casts.is_empty() {
             continue;
         }
-        // A call is made with the same arguments wherever it hangs.
+        // A shared call gets the same arguments at all its uses.
         let before = body.shared_edits(SharedEdits::Meant);
         let mut editor = Editor::new(cx, body);
         for Cast { argument, to } in casts {
@@ -328,8 +327,8 @@ fn cast_arguments(module: &mut Module, changed: &[GlobalId]) -> Result<(), PassE
     Ok(())
 }
 
-/// Casts what a block returns to the result type that its function states. Does nothing if no value
-/// of the one type is of the other.
+/// Casts the result of a block to the result type that its function states. Does nothing if no
+/// value can have both types.
 fn cast_result(cx: &mut Context, body: &mut Body, stated: TypeId) {
     let was_normal = Invariant::ANormalForm.holds_in(body);
     let mut editor = Editor::new(cx, body);
@@ -348,7 +347,8 @@ struct Cast {
     to: TypeId,
 }
 
-/// Returns the arguments of which a callee knows more than the caller, in program order.
+/// Returns the arguments whose types are less specific than the callee's constants, in program
+/// order.
 fn needed_casts(cx: &mut Context, body: &Body, changed: &FxHashSet<GlobalId>) -> Vec<Cast> {
     let leaves: FxHashMap<ExprId, GlobalId> =
         body.global_leaves().into_iter().filter(|(_, g)| changed.contains(g)).collect();
@@ -373,8 +373,8 @@ fn needed_casts(cx: &mut Context, body: &Body, changed: &FxHashSet<GlobalId>) ->
     casts
 }
 
-/// Returns the type `found` with the constants of `wanted` in place of what is not known in it.
-/// Tuples nest on an explicit stack.
+/// Returns the type `found` with its unknown parts replaced by the constants of `wanted`. Tuples
+/// are processed with an explicit stack.
 fn narrowed(cx: &mut Context, found: TypeId, wanted: TypeId, memo: &mut FxHashMap<(TypeId, TypeId), TypeId>) -> TypeId {
     let mut stack = vec![(found, wanted)];
     while let Some(&(found, wanted)) = stack.last() {
@@ -408,7 +408,7 @@ fn narrowed(cx: &mut Context, found: TypeId, wanted: TypeId, memo: &mut FxHashMa
 fn narrowed_tensor(cx: &mut Context, found: TypeId, a: &TensorType, b: &TensorType) -> TypeId {
     let dims = &mut cx.types.dims;
     let unknown = dims.unknown();
-    // A symbol of the callee means nothing here.
+    // A symbol of the callee has no meaning here.
     let constant = |d: DimId| if matches!(dims.get(d), Dim::Const(_)) { d } else { unknown };
     let narrow = |a: DimId, b: DimId| match (dims.get(a), constant(b)) {
         (Dim::Const(_), _) => a,

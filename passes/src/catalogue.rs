@@ -25,7 +25,7 @@ const PIPELINES: &[(&str, &str, &str)] = &[
     ("O3", "O2,FoldBatchNorm,LambdaLifting,Normalize,ConvertToDataflow,FuseOps,DeadCodeElimination", "everything"),
 ];
 
-/// What leads to each of the standard phases: number, passes, doc.
+/// The pipelines that lead to the standard phases: number, passes, doc.
 const MEGAPASSES: &[(&str, &str, &str)] = &[
     (
         "0",
@@ -42,12 +42,12 @@ const MEGAPASSES: &[(&str, &str, &str)] = &[
     ("2.3", "AttachGlobalSymbol", "early build: symbols for what links the functions"),
 ];
 
-/// A pipeline without the pass that is there only with the feature `interp`.
+/// Returns a pipeline without FoldConstant if the feature `interp` is off.
 fn available(text: &str) -> Cow<'_, str> {
     if cfg!(feature = "interp") { text.into() } else { text.replace("FoldConstant,", "").into() }
 }
 
-/// A registry of the passes, settings and pipelines of this crate.
+/// Returns a registry of the passes, settings and pipelines of this crate.
 ///
 /// # Panics
 /// Never: their names differ.
@@ -57,13 +57,13 @@ pub fn registry() -> Arc<PassRegistry> {
     Arc::new(registry)
 }
 
-/// Makes a registry of the passes, settings and pipelines of this crate the one that contexts have
-/// which are given none: after it, `PassContext::new()`, `PassContext::builder()` and
+/// Makes a registry of the passes, settings and pipelines of this crate the default for contexts
+/// that are given no registry. Then `PassContext::new()`, `PassContext::builder()` and
 /// `PassContext::current()` find the dependencies of passes, their settings and pipelines. A
-/// program says it once, best at its beginning; to say it again does nothing.
+/// program should call this once at its beginning; further calls do nothing.
 ///
 /// # Errors
-/// If the process has another default registry, by [`set_default_registry`].
+/// If the process already has another default registry, set by [`set_default_registry`].
 ///
 /// ```
 /// use anfora_ir::{Source, parse_module};
@@ -85,7 +85,7 @@ pub fn install_default_registry() -> Result<(), DefaultRegistryError> {
     set_default_registry(REGISTRY.clone())
 }
 
-/// Registers the passes of this crate, the settings that they read, and the standard pipelines.
+/// Registers the passes of this crate, their settings, and the standard pipelines.
 ///
 /// # Errors
 /// If one of their names is taken.

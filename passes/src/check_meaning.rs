@@ -1,4 +1,4 @@
-//! Whether passes keep what programs compute: an instrument.
+//! An instrument that checks whether passes keep the results of programs.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,21 +11,22 @@ use anfora_manager::{Instrument, OpenRuns, Outcome, PassError, PassFailure, Pass
 use rustc_hash::FxHashMap;
 
 /// Interprets the external functions of a module before the first pass and after each pass that
-/// changes it, on arguments that are drawn from a seed, and holds the results against each other. A
-/// pass after which something else comes out has failed, and what it did is taken back.
+/// changes it, on arguments generated from a seed, and compares the results. A pass that changes a
+/// result fails, and its changes are rolled back.
 ///
-/// Results and effects have to agree bit for bit, or, after a pass that declares it, as far as
-/// [`Pass::tolerance`](anfora_manager::Pass::tolerance) says. Where the program fails before the
-/// pass, anything may happen after it. A private function with a symbol may get another name. Each
-/// function is run on ordinary numbers and on those at the ends of their types, with `true` and
+/// Results and effects must agree bit for bit or, after a pass that declares a tolerance, as far as
+/// [`Pass::tolerance`](anfora_manager::Pass::tolerance) says. If the program fails before the pass,
+/// anything may happen after it. A private function with a symbol may get another name. Each
+/// function is run on ordinary numbers and on numbers at the ends of their types, with `true` and
 /// with `false` for a boolean, and with several extents for symbolic dimensions.
 ///
-/// What cannot be told is no error but a note: of functions whose arguments cannot be drawn, that
-/// call what has no kernel, take too much work or memory, or whose parameters a pass changes. A
-/// pass that is run by another one that is no sequence is checked with that one.
+/// If a function cannot be checked, this is reported as a note, not as an error: its arguments
+/// cannot be generated, it calls an operator without a kernel, it takes too much work or memory, or
+/// a pass changes its parameters. A pass that is run by another pass, other than a sequence, is
+/// checked together with that pass.
 ///
-/// Cost: that of interpreting all external functions some three times over, once for each pass that
-/// changes something.
+/// Cost: interpreting all external functions about three times, once for each pass that changes
+/// something.
 pub struct CheckMeaning {
     seed: u64,
     limits: Limits,
@@ -34,39 +35,40 @@ pub struct CheckMeaning {
 
 #[derive(Default)]
 struct State {
-    /// With what is known of the module that the runs work on.
+    /// The open runs, with the known results of their module.
     runs: OpenRuns<Known>,
     checked: Checked,
     noted: BTreeSet<String>,
 }
 
-/// How much was checked.
+/// Counts of what was checked.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Checked {
-    /// Passes that changed something.
+    /// The number of passes that changed something.
     pub passes: u64,
-    /// Runs of functions that were held against runs before a pass.
+    /// The number of runs of functions that were compared with runs before a pass.
     pub runs: u64,
-    /// Notes of what could not be told.
+    /// The number of notes about what could not be checked.
     pub notes: u64,
 }
 
 #[derive(Default)]
 struct Known {
-    /// What the module as it is comes to, once that was asked.
+    /// The results of the present module, once computed.
     meaning: Option<Meaning>,
-    /// What it comes to if the pass that just ran is kept.
+    /// The results of the module if the changes of the last pass are kept.
     next: Option<Meaning>,
 }
 
-/// Compares what two modules compute: the external functions of the first, interpreted on arguments
-/// that are drawn from a seed, as [`CheckMeaning`] does it. Where the first fails, the second may
-/// do anything.
+/// Compares the results of two modules: interprets the external functions of the first on arguments
+/// generated from a seed, as [`CheckMeaning`] does. Where the first fails, the second may do
+/// anything.
 ///
-/// Returns how many runs were compared, and of how many functions nothing could be told.
+/// Returns the number of compared runs, and the number of notes about functions that could not be
+/// checked.
 ///
 /// # Errors
-/// If the second computes something else, fails where the first does not, or lacks an external
+/// If the second module has other results, fails where the first does not, or lacks an external
 /// function of the first.
 pub fn same_meaning(first: &Module, second: &Module, agreement: Agreement) -> Result<Checked, PassError> {
     let check = CheckMeaning::new();
@@ -78,7 +80,7 @@ pub fn same_meaning(first: &Module, second: &Module, agreement: Agreement) -> Re
     Ok(checked)
 }
 
-/// What the external functions of a module come to.
+/// The results of the external functions of a module.
 type Meaning = Vec<Entry>;
 
 struct Entry {
@@ -86,12 +88,13 @@ struct Entry {
     cases: Vec<Case>,
 }
 
-/// An external function of the module that was run.
+/// An external function of a module that was interpreted.
 struct External {
-    /// Its key in that module; `None` if it is looked up in another one.
+    /// Its key in that module; `None` if it must be looked up in another module.
     key: Option<FunctionKey>,
     name: String,
-    /// The symbol by which others know it, if its name is private. Passes may change such a name.
+    /// The symbol by which linkers know it, if the function is private. Passes may rename such a
+    /// function.
     symbol: Option<String>,
     /// Types of the parameters.
     signature: Vec<String>,
@@ -108,10 +111,10 @@ impl External {
         }
     }
 
-    /// Returns the function that others know as this one in a later state of the module.
+    /// Returns this function in a later state of the module, as linkers know it.
     fn find(&self, module: &Module, symbols: &FxHashMap<&str, FunctionKey>) -> Option<FunctionKey> {
         let by_symbol = self.symbol.as_ref().and_then(|symbol| {
-            // A function whose symbol a pass changed is still the one of its key.
+            // A function whose symbol a pass changed still has its key.
             let same = self.key.filter(|&key| module.get(key).is_some_and(|f| f.is_external(&module.cx)));
             same.or_else(|| symbols.get(symbol.as_str()).copied())
         });
@@ -127,7 +130,7 @@ fn private_symbol<'c>(cx: &'c Context, function: &Function) -> Option<&'c str> {
 
 #[derive(Clone)]
 struct Input {
-    /// What is drawn, in words.
+    /// A description of the generated arguments.
     what: String,
     arguments: Arguments,
 }
@@ -137,18 +140,18 @@ struct Case {
     result: Result<Evaluated, EvalError>,
 }
 
-/// Limits of a run.
+/// The default limits of a run.
 const LIMITS: Limits = Limits { steps: 1 << 22, work: 1 << 36, bytes: 1 << 30 };
-/// All runs that are made of one module take no more steps and work than so many times those of one
+/// The limit of the steps and work of all runs of one module, as a multiple of the limit of one
 /// run.
 const RUNS_OF_ONE: u64 = 16;
-/// A pass may make a run so many times slower, and few steps more; and let it take so many times
-/// the bytes that a run may take before.
+/// A run after a pass may take this many times the steps and work, a few steps more, and this many
+/// times the bytes that a run before it may take.
 const SLOWER: u64 = 16;
 const FEW_STEPS: u64 = 1 << 16;
 const LARGER: usize = 2;
-/// What is drawn: from the seed or a later one, numbers, and extents of symbolic dimensions. The
-/// first two together have every boolean both ways.
+/// The generated arguments: the offset of the seed, the kind of numbers, and the extents of
+/// symbolic dimensions. The first two together have both values of every boolean.
 const CASES: [(u64, Numbers, &[usize]); 3] =
     [(0, Numbers::Ordinary, &[2]), (0, Numbers::Extreme, &[3]), (1, Numbers::Ordinary, &[4, 1, 3, 2])];
 
@@ -159,40 +162,40 @@ impl Default for CheckMeaning {
 }
 
 impl CheckMeaning {
-    /// Draws from seed 0; a run takes at most 2^22 steps and 1 GiB.
+    /// Returns an instrument with seed 0; a run takes at most 2^22 steps and 1 GiB.
     pub fn new() -> CheckMeaning {
         CheckMeaning::default()
     }
 
-    /// Draws from another seed.
+    /// Uses another seed.
     #[must_use]
     pub fn seed(self, seed: u64) -> CheckMeaning {
         CheckMeaning { seed, ..self }
     }
 
-    /// Lets each run take so much. All functions together take at most sixteen times the steps and
+    /// Sets the limits of each run. All functions together take at most sixteen times the steps and
     /// the work.
     #[must_use]
     pub fn limits(self, limits: Limits) -> CheckMeaning {
         CheckMeaning { limits, ..self }
     }
 
-    /// How much was checked so far.
+    /// Returns the counts of what was checked so far.
     pub fn checked(&self) -> Checked {
         self.lock().checked
     }
 
-    /// What could not be told so far, in words: each once, sorted.
+    /// Returns the messages about what could not be checked so far: each once, sorted.
     pub fn notes(&self) -> Vec<String> {
         self.lock().noted.iter().cloned().collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // What is known is put in whole, so a panic of another holder does not matter.
+        // Results are stored as a whole, so the state is valid after a panic of another holder.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a module comes to, with a run for each input that is drawn.
+    /// Returns the results of a module, with a run for each generated input.
     fn meaning_of(&self, module: &Module, notes: &mut Notes<'_>) -> Meaning {
         let mut left = self.limits_of_all();
         let mut meaning = Meaning::new();
@@ -242,7 +245,7 @@ impl CheckMeaning {
                 Ok(arguments) => {
                     inputs.push(Input { what: format!("{numbers} numbers of seed {seed}{extents}"), arguments })
                 }
-                // Other extents may do.
+                // Other extents may work.
                 Err(e) => failed = failed.or(Some(e.to_string())),
             }
         }
@@ -252,13 +255,13 @@ impl CheckMeaning {
         }
     }
 
-    /// Returns what all runs of one module may take.
+    /// Returns the limits of all runs of one module together.
     fn limits_of_all(&self) -> Cost {
         let Limits { steps, work, .. } = self.limits;
         Cost { steps: steps.saturating_mul(RUNS_OF_ONE), work: work.saturating_mul(RUNS_OF_ONE) }
     }
 
-    /// Calls a function, within the limits and what is left for all runs.
+    /// Runs a function, within its limits and the remaining ones of all runs.
     fn run(&self, module: &Module, function: &External, input: Input, limits: Limits, left: &mut Cost) -> Case {
         let limits = Limits { steps: limits.steps.min(left.steps), work: limits.work.min(left.work), ..limits };
         let Arguments { values, list } = input.arguments.clone();
@@ -271,7 +274,7 @@ impl CheckMeaning {
         Case { input, result }
     }
 
-    /// What the module comes to after a pass, held against what it came to before.
+    /// Runs the module after a pass, and compares the results with those before.
     fn compare(
         &self,
         module: &Module,
@@ -280,7 +283,7 @@ impl CheckMeaning {
         notes: &mut Notes<'_>,
     ) -> Result<Meaning, PassError> {
         let mut after: Meaning = Vec::new();
-        // What runs that are compared may take together, and what the others may take.
+        // The limits of the runs that are not compared, and of the compared ones.
         let mut free = self.limits_of_all();
         let mut left = Cost { steps: u64::MAX, work: free.work.saturating_mul(SLOWER) };
         let symbols = module.functions().filter_map(|(key, f)| Some((private_symbol(&module.cx, f)?, key))).collect();
@@ -301,7 +304,7 @@ impl CheckMeaning {
                 continue;
             }
             let again = |case: &Case| match &case.result {
-                // A pass may make programs slower, and larger, but not without end.
+                // A pass may make programs slower and larger, within limits.
                 Ok(ran) => {
                     let limits = Limits {
                         steps: ran.steps.saturating_mul(SLOWER).saturating_add(FEW_STEPS),
@@ -362,7 +365,7 @@ fn is_limit(error: &EvalError) -> bool {
     matches!(error.kind, EvalErrorKind::Steps(_) | EvalErrorKind::Work(_) | EvalErrorKind::Memory(_))
 }
 
-/// Where it is noted what cannot be told: once each.
+/// Collects notes about what could not be checked, each once.
 struct Notes<'a> {
     tell: &'a dyn Fn(Diagnostic),
     noted: &'a mut BTreeSet<String>,
@@ -374,7 +377,7 @@ impl Notes<'_> {
         self.add(Diagnostic::new(Severity::Note, message(function, why)).in_function(function));
     }
 
-    /// With the place of the error.
+    /// Adds a note with the place of the error.
     fn note_error(&mut self, function: &str, what: &str, error: &EvalError) {
         let mut note = Diagnostic::new(Severity::Note, message(function, &format!("{what}{}", error.kind)));
         note.function = Some(error.function.as_deref().unwrap_or(function).to_string());

@@ -1,4 +1,4 @@
-//! Contexts under which no pass can break a program unnoticed.
+//! Contexts that detect every pass that breaks a program.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use crate::check_meaning::CheckMeaning;
 
 /// A context that checks each pass, in any build.
 pub trait CheckedContext {
-    /// A context of level 2 with the passes of this crate, under which the module is verified
-    /// before the first pass and after each that changed it ([`VerifyEach`]), and interpreted then
-    /// (`CheckMeaning`, with the feature `interp`). A pass that makes an ill-formed module, or one
-    /// that computes something else, fails, and what it did is taken back.
+    /// Makes a context of level 2 with the passes of this crate. The module is verified before the
+    /// first pass and after each pass that changed it ([`VerifyEach`]), and interpreted then
+    /// (`CheckMeaning`, with the feature `interp`). A pass fails and its changes are rolled back if
+    /// it makes an ill-formed module, or one that computes something else.
     ///
-    /// It is for tests: to interpret the program takes far longer than most passes do.
+    /// It is meant for tests: interpreting a program takes far longer than most passes do.
     ///
     /// ```
     /// use anfora_ir::{Source, parse_module};
@@ -41,10 +41,10 @@ impl CheckedContext for PassContext {
     }
 }
 
-/// A builder of such contexts.
+/// A builder of contexts that check each pass.
 pub trait CheckedContextBuilder: Sized {
-    /// Adds the instruments of [`PassContext::checked()`](CheckedContext::checked), after those
-    /// there are, to a context of any registry, level and settings.
+    /// Adds the instruments of [`PassContext::checked()`](CheckedContext::checked) to a context of
+    /// any registry, level and settings, after its own instruments.
     #[must_use]
     fn checked(self) -> Self;
 }

@@ -50,20 +50,20 @@ register_pass! {
     }
 }
 
-/// What became of the bindings outside regions.
+/// The result of converting bindings outside of regions.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Converted {
-    /// How many are in a region now.
+    /// The number of bindings that are in a region now.
     pub grouped: usize,
-    /// How many regions are new.
+    /// The number of new regions.
     pub regions: usize,
 }
 
 /// Groups maximal runs of at least `min_size` pure bindings of a function into dataflow regions,
-/// and lets those beside a region join it.
+/// and lets runs next to a region join it.
 ///
 /// # Errors
-/// If the body is not in A-normal form; it is half converted then.
+/// If the body is not in A-normal form. It is half converted then.
 pub fn convert_to_dataflow(
     cx: &Context,
     body: &mut Body,
@@ -96,15 +96,15 @@ pub fn convert_to_dataflow(
     Ok(result)
 }
 
-/// What comes right before a binding in its block.
+/// The state of a block directly before a binding.
 #[derive(Copy, Clone, Default)]
 struct Block {
-    /// The first Let of the region that goes on with the binding, if that may be in it.
+    /// The first Let of a region that the binding may continue.
     region: Option<ExprId>,
-    /// True if bindings joined that region since the last one that was in it.
+    /// True if bindings joined that region after its own last binding.
     is_joined: bool,
     writer: RegionWriter,
-    /// Otherwise, the first of the bindings that may become a region, and how many they are.
+    /// Otherwise, the first of the bindings that may become a region, and their number.
     loose: Option<(ExprId, usize)>,
 }
 
@@ -112,13 +112,13 @@ struct Pass<'a> {
     cx: &'a Context,
     effects: LazyBodyPurity<'a>,
     min_size: usize,
-    /// The first Lets of the regions that got bindings.
+    /// The first Lets of the regions that gained bindings.
     touched: IdSet<ExprId>,
     result: Converted,
 }
 
 impl Pass<'_> {
-    /// Comes to a region, which what is right before it joins.
+    /// Visits a region, which the bindings directly before it join.
     fn region(&mut self, body: &mut Body, block: &mut Block, first: ExprId) {
         self.group(body, block);
         if !std::mem::take(&mut block.is_joined) {
@@ -146,7 +146,7 @@ impl Pass<'_> {
         }
     }
 
-    /// A run ends, and no region follows.
+    /// Ends a run that no region follows.
     fn end(&mut self, body: &mut Body, block: &mut Block) {
         if block.loose.is_some_and(|(_, count)| count >= self.min_size) {
             self.group(body, block);
@@ -155,7 +155,7 @@ impl Pass<'_> {
         *block = Block::default();
     }
 
-    /// Makes loose bindings the beginning of a region.
+    /// Puts loose bindings at the beginning of a region.
     fn group(&mut self, body: &mut Body, block: &mut Block) {
         let Some((first, count)) = block.loose.take() else { return };
         block.writer.begin();

@@ -53,22 +53,22 @@ register_pass! {
     }
 }
 
-/// What the pass did.
+/// The result of dead code elimination.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Eliminated {
-    /// How many bindings were removed.
+    /// The number of removed bindings.
     pub bindings: usize,
-    /// How many functions were removed.
+    /// The number of removed functions.
     pub functions: usize,
-    /// Why nothing more was.
+    /// The reasons why nothing more was removed.
     pub remarks: Vec<Diagnostic>,
 }
 
 /// Removes the dead bindings of a module, and the functions that cannot be reached from external
-/// ones ([`anfora_ir::Function::is_external`]) and those named by `entries`.
+/// functions ([`anfora_ir::Function::is_external`]) and those named by `entries`.
 ///
 /// # Errors
-/// If one that stays is not in A-normal form; or if an entry is not defined.
+/// If a function that stays is not in A-normal form, or an entry is not defined.
 pub fn eliminate_dead_code(module: &mut Module, purity: &Purity, entries: &[String]) -> Result<Eliminated, PassError> {
     let walk = GlobalWalk::new(&module.cx);
     let mut reach = Reach { order: Vec::new(), globals: FxHashSet::default(), walk };
@@ -152,7 +152,7 @@ fn unknown_entry(module: &Module, entry: &str) -> PassError {
         .with_optional_help(did_you_mean(entry, names).map(|n| format!("did you mean `@{n}`?")))
 }
 
-/// The globals that were reached, in the order in which they were.
+/// The reached globals, in the order in which they were reached.
 struct Reach {
     order: Vec<GlobalId>,
     globals: FxHashSet<GlobalId>,
@@ -160,7 +160,7 @@ struct Reach {
 }
 
 impl Reach {
-    /// Returns the walk that finds globals, and the closure that notes them.
+    /// Returns the walk that finds globals, and the closure that records them.
     #[inline]
     fn parts(&mut self) -> (&mut GlobalWalk, impl FnMut(GlobalId)) {
         let Reach { order, globals, walk } = self;
@@ -176,7 +176,8 @@ impl Reach {
         self.parts().1(global);
     }
 
-    /// Reaches the globals that attributes name, and those in functions that are their values.
+    /// Records the globals that attributes name, including those in functions that are attribute
+    /// values.
     #[inline]
     fn attrs(&mut self, cx: &Context, attrs: AttrsId) {
         let (walk, note) = self.parts();
@@ -184,7 +185,7 @@ impl Reach {
     }
 }
 
-/// The bindings of one body that stay, and the functions that they reach.
+/// The live bindings of one body, and the functions that they reach.
 struct Live<'a> {
     cx: &'a Context,
     effects: LazyBodyPurity<'a>,

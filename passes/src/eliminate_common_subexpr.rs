@@ -55,17 +55,17 @@ register_pass! {
     }
 }
 
-/// True if the operands of commutative operators are compared in either order.
+/// The order in which operands of commutative operators are compared.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum OperandOrder {
-    /// `add(x, y)` and `add(y, x)` are two values.
+    /// `add(x, y)` and `add(y, x)` are different values.
     #[default]
     Exact,
-    /// They are one.
+    /// `add(x, y)` and `add(y, x)` are equal.
     Commutative,
 }
 
-/// Removes the bindings of a function whose values were computed before, and returns how many.
+/// Removes the bindings of a function whose values were computed before, and returns their number.
 ///
 /// # Errors
 /// If the body is not in A-normal form.
@@ -79,9 +79,9 @@ pub fn eliminate_common_subexpr(
     let mut pass = Pass {
         order,
         impure: BodyPurity::new(cx, body, purity),
-        // The larger table comes last: an arena at least doubles where it grows.
+        // The larger table is allocated last: an arena at least doubles when it grows.
         seen: HashTable::with_capacity_in(body.len() / 4, &scratch),
-        // A binding has three nodes, or more.
+        // A binding has at least three nodes.
         values: ScratchVec::with_capacity_in(body.len() / 3, &scratch),
         scopes: smallvec![SeenScope { around: 0, lambda: 0, is_region: false, is_open: true }],
         here: 0,
@@ -96,24 +96,23 @@ pub fn eliminate_common_subexpr(
     Ok(pass.merged)
 }
 
-/// A value that was seen. Its hash is kept, so that a probe seldom reads the arena, and growing
-/// never does.
+/// A value that was seen. Its hash is stored, so that a probe rarely reads the arena, and growing
+/// the table never does.
 #[derive(Copy, Clone)]
 struct Seen {
     hash: u32,
-    /// The scope that it is in, by its number.
+    /// The number of its scope.
     scope: u32,
     value: ExprId,
     var: VarId,
 }
 
-/// A scope that was entered. What is seen in it stays in the table when it is left, and is passed
-/// over until an equal value takes its place: most programs end with the scope that has nearly all
-/// of their values.
+/// A scope that was entered. Its values stay in the table when it is left, and are skipped until an
+/// equal value replaces them: in most programs, the last scope contains nearly all values.
 struct SeenScope {
     /// The scope around it.
     around: u32,
-    /// The lambda in whose block it is, numbered as they come; 0 for the function's own block.
+    /// The lambda of its block, numbered in program order; 0 for the function's own block.
     lambda: u32,
     is_region: bool,
     is_open: bool,
@@ -122,18 +121,17 @@ struct SeenScope {
 struct Pass<'b> {
     order: OperandOrder,
     impure: BodyPurity,
-    /// Places in `values`, which are few bytes, so that as much of the table as can be stays in a
-    /// cache.
+    /// Indices into `values`. They take few bytes, so that much of the table stays in a cache.
     seen: HashTable<u32, &'b Bump>,
-    /// The values that were seen, as they come.
+    /// The values that were seen, in order.
     values: ScratchVec<'b, Seen>,
-    /// All scopes, as they come; the function's own block first.
+    /// All scopes in the order of entry; the function's own block is the first.
     scopes: SmallVec<[SeenScope; 4]>,
-    /// The innermost scope that is open, and its lambda.
+    /// The innermost open scope, and its lambda.
     here: u32,
     lambda: u32,
     lambdas: u32,
-    /// The symbols that parameters of the function bind, once they are asked for.
+    /// The symbols that parameters of the function bind, once they are needed.
     param_symbols: Option<FxHashSet<SymbolId>>,
     free: FreeSymbols,
     alpha: AlphaHasher,
@@ -147,7 +145,7 @@ fn spread(hash: u32) -> u64 {
 }
 
 impl Pass<'_> {
-    /// The hash of a value; `None` if it is not to be merged.
+    /// Returns the hash of a value; `None` if it must not be merged.
     #[inline]
     fn hash(&mut self, s: &Site<'_>, value: ExprId) -> Option<u32> {
         let mut h = FxHasher::default();
@@ -189,8 +187,8 @@ impl Pass<'_> {
                 h.write_u32(value.index() as u32);
             }
             Expr::If { .. } | Expr::Lambda { .. } => {
-                // Asked for even where it is not used, since the hash of what is around it is made
-                // of it.
+                // The hash is computed even if it is not used here, since the hashes of enclosing
+                // values include it.
                 let alpha = self.alpha.hash(s.editor.cx, s.editor.body, value);
                 if matches!(s.editor.body.expr(value), Expr::If { .. }) && self.impure.is_impure(value) {
                     return None;
@@ -223,8 +221,8 @@ impl Pass<'_> {
     }
 }
 
-/// Returns true if a value that was seen is visible: its scope is open, or was a region whose
-/// output it is.
+/// Returns true if a value that was seen is visible: its scope is open, or the value is an output
+/// of a region in an open scope.
 #[inline]
 fn is_visible(s: &Site<'_>, scopes: &[SeenScope], entry: &Seen) -> bool {
     let scope = &scopes[entry.scope as usize];
@@ -232,7 +230,7 @@ fn is_visible(s: &Site<'_>, scopes: &[SeenScope], entry: &Seen) -> bool {
         || (scope.is_region && scopes[scope.around as usize].is_open && !s.editor.body.is_dataflow_var(entry.var))
 }
 
-/// Returns true if two values with one hash are the same; `same_blocks` says it of two branches or
+/// Returns true if two values with the same hash are equal. `same_blocks` compares two branches or
 /// lambdas.
 #[inline]
 fn same(s: &Site<'_>, order: OperandOrder, a: ExprId, b: ExprId, same_blocks: impl Fn(ExprId, ExprId) -> bool) -> bool {
@@ -271,8 +269,8 @@ impl Mutator for Pass<'_> {
             let e = &values[i as usize];
             e.hash == hash
                 && scopes[e.scope as usize].lambda == *lambda
-                // Blocks that are out of sight are not compared, which would take their size again
-                // and again: one that has the hash goes.
+                // Values that are not visible are not compared block by block, which could take
+                // their size again and again. The entry with the same hash is replaced.
                 && same(s, *order, e.value, value, |a, b| {
                     !is_visible(s, scopes, e) || alpha_equal_exprs(s.editor.cx, s.editor.body, a, b)
                 })

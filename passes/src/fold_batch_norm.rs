@@ -88,27 +88,26 @@ register_pass! {
     }
 }
 
-/// What folding into weights did.
+/// The result of folding into weights.
 #[derive(Clone, Debug, Default)]
 pub struct FoldedIntoWeights {
-    /// How many calls were folded into a weight or a bias.
+    /// The number of calls that were folded into a weight or a bias.
     pub folded: usize,
-    /// By how many bytes constants grew.
+    /// The number of bytes by which constants grew.
     pub growth: usize,
-    /// How many elements of splats were written out.
+    /// The number of elements of splats that were written out.
     pub work: u64,
-    /// Why others were not. At most [`FoldedIntoWeights::MAX_REMARKS`].
+    /// The reasons why other calls were not folded. At most [`FoldedIntoWeights::MAX_REMARKS`].
     pub remarks: Vec<Diagnostic>,
 }
 
 impl FoldedIntoWeights {
-    /// How many calls are spoken of one by one.
+    /// The greatest number of calls with a remark of their own.
     pub const MAX_REMARKS: usize = 32;
 }
 
-/// Folds what scales and shifts the result or the operand of a convolution by channel into the
-/// constants of the convolution. A call that several Lets share stays, and nothing is folded into
-/// it.
+/// Folds scales and shifts by channel of a convolution's result or operand into the constants of
+/// the convolution. A call that several Lets share stays, and nothing is folded into it.
 ///
 /// # Errors
 /// If the body is not in A-normal form.
@@ -146,44 +145,44 @@ pub fn fold_batch_norm(
     Ok(pass.result)
 }
 
-/// A call that is linear in a constant weight, and the constants that it is to have.
+/// A call that is linear in a constant weight, with its new constants.
 struct Weighted {
     call: ExprId,
-    /// The variable that it is bound to.
+    /// The variable bound to the call.
     var: Option<VarId>,
     shape: Shape,
     constants: Constants,
-    /// The largest magnitude of each channel of the weight, once that was asked for.
+    /// The largest magnitude of each channel of the weight, once computed.
     magnitudes: Option<PerChannel>,
 }
 
-/// The constants that a call is to have.
+/// The new constants of a call.
 struct Constants {
-    /// The numbers that the weight is to be multiplied by.
+    /// The factors of the weight.
     factors: Factors,
     bias: PerChannel,
     has_bias: bool,
     is_scaled: bool,
     is_biased: bool,
-    /// Bytes of them.
+    /// The sizes of the new constants in bytes; 0 for a constant that stays.
     weight_bytes: usize,
     bias_bytes: usize,
-    /// Elements of splats that are to be written out.
+    /// The number of elements of splats that are to be written out.
     work: u64,
 }
 
-/// The bytes and the work that new constants take.
+/// The bytes and the work that new constants cost.
 #[derive(Copy, Clone, Default)]
 struct Cost {
-    /// Bytes of them, and of those that go.
+    /// Bytes of the new constants, and of the constants that are freed.
     new: usize,
     freed: usize,
-    /// Elements that are written out or read.
+    /// The number of elements that are written out or read.
     work: u64,
 }
 
 impl Weighted {
-    /// Gives the call its new constants.
+    /// Replaces the constants of the call.
     fn write(&self, cx: &mut Context, function: &mut Function) {
         let Constants { factors, bias, is_scaled, is_biased, .. } = &self.constants;
         if !is_scaled && !is_biased {
@@ -213,27 +212,26 @@ impl Weighted {
     }
 }
 
-/// Why a step stays.
+/// The reason why a step stays.
 enum Stays {
-    /// The constants would grow by more bytes than are left.
+    /// The constants would grow by this number of bytes, which is more than the budget.
     TooLarge(usize),
-    /// More elements of constants would be computed than are left.
+    /// This number of elements of constants would be computed, which is more than the budget.
     TooLong(u64),
-    /// A number would leave the range of its type.
+    /// A number would be out of the range of its type.
     OutOfRange,
-    /// It adds something that no bias takes; or `nn.relu` stops it.
+    /// It adds a shift that no bias can take, or `nn.relu` stops it.
     Unfit,
 }
 
 struct Pass {
     roles: Roles,
-    /// How often each node is mentioned.
+    /// The number of references to each node.
     links: SideTable<ExprId, u32>,
-    /// The weighted calls whose results may be scaled and shifted, by the variables that they are
-    /// bound to.
+    /// The weighted calls whose results may be scaled and shifted, by the variables bound to them.
     by_result: FxHashMap<ExprId, u32>,
     weighted: Vec<Weighted>,
-    /// The steps that stay and what commutes with scales, in program order.
+    /// The steps that stay and the calls that commute with scales, in program order.
     before: Vec<(Slot, ExprId, Role)>,
     budget: FoldBudget,
     unsaid: usize,
@@ -241,7 +239,7 @@ struct Pass {
 }
 
 impl Pass {
-    /// Notes a call that is linear in its weight.
+    /// Records a call that is linear in its weight.
     fn note(&mut self, s: &Site<'_>, slot: Slot, call: ExprId, role: Role) {
         let (cx, body) = (&*s.editor.cx, &*s.editor.body);
         let Some(shape) = linear(cx, body, call, role) else { return };
@@ -269,8 +267,9 @@ impl Pass {
         self.weighted.push(Weighted { call, var: slot.var, shape, constants, magnitudes: None });
     }
 
-    /// Folds a call into the weighted one whose result it scales and shifts. A call that does not
-    /// stay for good is noted for those that it may be folded into after it.
+    /// Folds a call into the weighted call whose result it scales and shifts. If there is no such
+    /// call, or the step does not fit it, the call is recorded, since it may be folded into calls
+    /// after it.
     fn step(&mut self, s: &Site<'_>, slot: Slot, call: ExprId, role: Role) -> Verdict {
         let (cx, body) = (&*s.editor.cx, &*s.editor.body);
         let operands = body.operands_of(call);
@@ -299,7 +298,8 @@ impl Pass {
         Verdict::Keep
     }
 
-    /// The bytes of a constant that goes, unless it is mentioned elsewhere in the function.
+    /// Returns the bytes of a constant that is no longer used; 0 if the function has other
+    /// references to it.
     fn freed_bytes(&self, cx: &Context, body: &Body, constant: ExprId) -> usize {
         match body.as_literal(constant) {
             Some(literal) if self.links[constant] <= 1 => cx.literals.get(literal).stored_bytes(),
@@ -326,7 +326,7 @@ impl Pass {
                 *known = magnitudes(weight, &shape.output);
             }
             let magnitudes = known.as_ref().ok_or(Stays::OutOfRange)?;
-            // What a channel that is all zeros is multiplied by does not matter.
+            // The factor of a channel of zeros does not matter.
             let products = magnitudes.zip(&output, magnitude_of);
             if !products.all(|p| p == 0.0 || (smallest..=largest).contains(&p)) {
                 return Err(Stays::OutOfRange);
@@ -343,7 +343,7 @@ impl Pass {
         Ok(())
     }
 
-    /// Returns what it takes to give a call new constants, and notes there how large they are.
+    /// Returns the cost of new constants for a call, and stores their sizes in `new`.
     fn cost(&self, cx: &Context, body: &Body, index: usize, new: &mut Constants) -> Cost {
         let Weighted { shape, constants: old, .. } = &self.weighted[index];
         let literal = |constant: ExprId| body.as_literal(constant).map(|id| cx.literals.get(id));
@@ -356,7 +356,8 @@ impl Pass {
             (false, _) => old.weight_bytes,
         };
         new.bias_bytes = if new.is_biased { of(new.bias.is_same(), shape.output.channels) } else { old.bias_bytes };
-        // What this call alone has goes when it is replaced; what others have too stays with them.
+        // A constant that only this call uses is freed when it is replaced; a constant with other
+        // uses stays.
         let kept = |was_new: bool, old: Option<ExprId>, bytes: usize| match old {
             Some(old) if !was_new => self.freed_bytes(cx, body, old),
             _ => bytes,
@@ -381,7 +382,7 @@ impl Pass {
         cost
     }
 
-    /// Takes what a step costs off the budget, if it is there.
+    /// Takes the cost of a step off the budget, if the budget allows it.
     fn spend(&mut self, cost: Cost) -> Result<(), Stays> {
         let growth = cost.new.saturating_sub(cost.freed);
         let left = self.budget.total.map_or(usize::MAX, |t| t.saturating_sub(self.result.growth));
@@ -441,7 +442,7 @@ impl Mutator for Pass {
         let Expr::CallOp { op, .. } = s.editor.body.expr(value) else { return Ok(Verdict::Keep) };
         Ok(match self.roles.of(op) {
             Role::Nothing => Verdict::Keep,
-            // A call that two Lets share belongs to neither.
+            // A call that two Lets share is not folded.
             _ if self.links[value] != 1 => Verdict::Keep,
             role @ (Role::Convolution | Role::Gemm | Role::Matmul) => {
                 self.note(s, slot, value, role);
@@ -456,7 +457,7 @@ impl Mutator for Pass {
     }
 }
 
-/// Returns a weight, with the largest number of its type and the smallest of full precision.
+/// Returns a weight, with the largest number of its type and the smallest number of full precision.
 fn weight_of<'c>(cx: &'c Context, body: &Body, shape: &Shape) -> Result<(&'c Literal, (f64, f64)), Stays> {
     let weight = cx.literals.get(body.as_literal(shape.weight).ok_or(Stays::OutOfRange)?);
     Ok((weight, range(weight.dtype()).ok_or(Stays::OutOfRange)?))

@@ -1,23 +1,23 @@
-//! Limits to what folding computes and adds to a module: the settings that FoldConstant and
-//! FoldBatchNorm read.
+//! Limits of the computations and growth by folding: the settings of FoldConstant and
+//! FoldBatchNorm.
 
 use anfora_manager::{ConfigDef, ConfigError, PassContext};
 
-/// By how much folding one call may make the module grow.
+/// The limit of the growth of the module by folding one call.
 pub const MAX_GROWTH_BYTES: ConfigDef = ConfigDef::bytes(
     "FoldConstant.max_growth_bytes",
     Some(16 << 10),
     "how many bytes folding one call may add to the module",
 );
 
-/// By how much folding may make the module grow in all.
+/// The limit of the growth of the module by all folds in a function.
 pub const MAX_TOTAL_GROWTH_BYTES: ConfigDef = ConfigDef::bytes(
     "FoldConstant.max_total_growth_bytes",
     Some(16 << 20),
     "how many bytes all folds in a function together may add to the module",
 );
 
-/// A limit to what kernels compute while folding. No value lifts this limit.
+/// The limit of the steps of kernels while folding. No value lifts this limit.
 pub const MAX_WORK: ConfigDef = ConfigDef::int(
     "FoldConstant.max_work",
     0,
@@ -26,20 +26,20 @@ pub const MAX_WORK: ConfigDef = ConfigDef::int(
     "how many steps the kernels of all folds in a function together may take; a limit to the bytes that is lifted does not lift this one",
 );
 
-/// Limits to what folding computes, and to the bytes of literals that it adds to a function.
-/// `None` lifts a limit to bytes; `work` always holds.
+/// Limits of the computations while folding, and of the bytes of literals that folding adds to a
+/// function. `None` lifts a limit of bytes; `work` always holds.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct FoldBudget {
-    /// By folding one call.
+    /// The bytes added by folding one call.
     pub per_call: Option<usize>,
-    /// By all folds in a function together.
+    /// The bytes added by all folds in a function.
     pub total: Option<usize>,
-    /// Steps of the kernels of all folds in a function together.
+    /// The steps of the kernels of all folds in a function.
     pub work: u64,
 }
 
 impl FoldBudget {
-    /// Returns the limits that the settings of a context say.
+    /// Returns the limits in the settings of a context.
     ///
     /// # Errors
     /// If the context's registry declares one of the settings as a setting of another kind.

@@ -48,27 +48,27 @@ register_pass! {
     }
 }
 
-/// What folding did.
+/// The result of folding.
 #[derive(Clone, Debug, Default)]
 pub struct Folded {
-    /// How many bindings and tails became constants or fields.
+    /// The number of bindings and tails that became constants or fields.
     pub folded: usize,
-    /// How many Ifs were replaced by one of their branches.
+    /// The number of Ifs that were replaced by one of their branches.
     pub branches: usize,
-    /// Bytes of the literals that were made.
+    /// The bytes of the new literals.
     pub growth: usize,
-    /// Steps of the kernels that ran, also of those that failed.
+    /// The steps of the kernels that ran, including those that failed.
     pub work: u64,
-    /// Why calls on constants were not folded. At most [`Folded::MAX_REMARKS`].
+    /// The reasons why calls on constants were not folded. At most [`Folded::MAX_REMARKS`].
     pub remarks: Vec<Diagnostic>,
 }
 
 impl Folded {
-    /// How many calls are spoken of one by one.
+    /// The greatest number of calls with a remark of their own.
     pub const MAX_REMARKS: usize = 32;
 }
 
-/// Evaluates what can be evaluated in a function.
+/// Evaluates the calls on constants in a function, and takes known branches.
 ///
 /// # Errors
 /// If the body is not in A-normal form.
@@ -95,7 +95,7 @@ impl Pass {
         let facts = s.editor.cx.ops.facts(op);
         let list = s.editor.body.operands(operands);
         let is_constant = |&o: &ExprId| matches!(s.editor.body.expr(o), Expr::Literal(_) | Expr::None);
-        // Most calls are seen not to be foldable by their first operand.
+        // For most calls, the first operand shows that they cannot be folded.
         if !list.iter().all(is_constant) || !facts.is_foldable() {
             return if facts.is_known_by_type() { self.known(s, value, op) } else { Verdict::Keep };
         }
@@ -119,7 +119,7 @@ impl Pass {
         }
     }
 
-    /// A call of an operator of which the results may be known by the types of the operands.
+    /// Folds a call of an operator whose results may be known from the types of the operands.
     fn known(&mut self, s: &mut Site<'_>, value: ExprId, op: OpId) -> Verdict {
         let Expr::CallOp { operands, attrs, .. } = s.editor.body.expr(value) else { return Verdict::Keep };
         let Some(rule) = s.editor.cx.ops.get(op).known_by_type else { return Verdict::Keep };
@@ -131,7 +131,7 @@ impl Pass {
         }
     }
 
-    /// Puts results, if they are of the type that was inferred for the call, in its place.
+    /// Replaces a call by its results, if they have the type that was inferred for the call.
     fn replace(&mut self, s: &mut Site<'_>, value: ExprId, mut results: Vec<Literal>) -> Verdict {
         let wanted = s.editor.body.ty(value);
         let bytes = results.iter().map(Literal::stored_bytes).sum::<usize>();
@@ -191,7 +191,7 @@ impl Pass {
     }
 }
 
-/// An operand as rules about types see it.
+/// Returns an operand as type rules read it.
 fn operand(body: &Body, id: ExprId) -> Operand {
     Operand { ty: body.type_of(id), literal: body.as_literal(id), absent: matches!(body.expr(id), Expr::None) }
 }
@@ -202,7 +202,7 @@ impl Mutator for Pass {
     const VALUES: bool = true;
     const REFUSED: Refused = Refused::CastBack;
 
-    /// The branch that is taken, where that is known.
+    /// Returns the taken branch of an If, if the condition is known.
     #[inline]
     fn expand(&mut self, s: &mut Site<'_>, _: Slot, value: ExprId) -> Result<Option<ExprId>, RewriteError> {
         let Expr::If { cond, then_block, else_block } = s.editor.body.expr(value) else { return Ok(None) };

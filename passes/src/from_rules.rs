@@ -1,18 +1,18 @@
-//! Passes that are made of rules.
+//! Passes that consist of rules.
 
 use anfora_ir::{Context, Function, Purity};
 use anfora_manager::{ConfigDef, FunctionEdit, FunctionPass, ModuleView, PassContext, PassError};
 use anfora_visit::pattern::{Outcome, PatternOptions, PatternRewriteError, RuleSet, rewrite_rules};
 
-/// The setting under which passes that are made of rules say in remarks what each rule changed.
+/// The setting under which passes that consist of rules report the changes of each rule as remarks.
 pub const TRACE_RULES: ConfigDef = ConfigDef::flag("Rules.trace", "passes made of rules say what each rule changed");
 
-/// A pass that is made of rules.
+/// A pass that consists of rules.
 ///
-/// It counts how often each rule applied (`PassContext::count`, under the name of the rule), and
-/// says in remarks which rules still applied when the work was given up, in which case all of it is
-/// taken back, and which did not fit by type. With the setting `Rules.trace` it says in remarks,
-/// too, what each rule changed.
+/// It counts the rewrites of each rule (`PassContext::count`, under the name of the rule). If a
+/// limit is reached, everything is rolled back and remarks name the rules that still applied. Other
+/// remarks name the rules whose replacement had a type that does not fit. With the setting
+/// `Rules.trace`, remarks also report the changes of each rule.
 ///
 /// ```
 /// use anfora_ir::{Source, parse_module};
@@ -32,8 +32,8 @@ pub const TRACE_RULES: ConfigDef = ConfigDef::flag("Rules.trace", "passes made o
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait FromRules: Sized {
-    /// A pass of this name that runs from this level. A mistake in the rules is found when it first
-    /// runs, which fails then.
+    /// Returns a pass with this name that runs from this level on. A mistake in the rules is found
+    /// when the pass first runs, which fails then.
     fn from_rules(name: impl Into<String>, opt_level: u8, rules: RuleSet) -> Self;
 }
 
@@ -43,7 +43,7 @@ impl FromRules for FunctionPass {
     }
 }
 
-/// The work of a pass that is made of rules on a function.
+/// Runs a pass that consists of rules on a function.
 pub(crate) fn run_rules(
     edit: &mut FunctionEdit<'_>,
     module: &ModuleView<'_>,

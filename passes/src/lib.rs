@@ -1,7 +1,7 @@
 //! The reference passes of anfora.
 //!
-//! Each pass is one file or folder, which opens with what it needs, does, never does and costs. A
-//! pass is a plain function, over the tables of a module and one function or over the module, and
+//! Each pass is one file or folder. Its head lists what the pass needs, does, never does and costs.
+//! A pass is a plain function, over the tables of a module and one function or over the module, and
 //! an entry of the registry under the name that pipelines use ([`register`]):
 //!
 //! - over one function: [`fold_constant`], [`eliminate_common_subexpr`], [`canonicalize_bindings`],
@@ -10,12 +10,12 @@
 //! - over the module: [`eliminate_dead_code`], [`lift_lambdas`], [`inline_functions`],
 //!   [`fuse_ops`], [`bind_params`], [`bind_symbols`], [`attach_global_symbol`].
 //!
-//! [`CheckMeaning`] is an instrument that interprets programs before and after passes, and finds
-//! those that change what a program computes; [`PassContext::checked()`](CheckedContext::checked)
-//! is a context that has it, and the verifier, look at each pass.
+//! [`CheckMeaning`] is an instrument that interprets programs before and after passes, and detects
+//! passes that change the results. [`PassContext::checked()`](CheckedContext::checked) is a context
+//! that runs it and the verifier after each pass.
 //!
-//! The registry has the pipelines `O0` to `O3` and those of the phases, `phase0` to `phase2.3`,
-//! too.
+//! The registry also has the pipelines `O0` to `O3` and those of the phases, `phase0` to
+//! `phase2.3`.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -35,16 +35,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`FOLD_CONSTANT`] and [`CheckMeaning`] evaluate programs: they, the interpreter and the kernels
-//! come with the feature `interp`, which is on by default. Without it the pipelines are those
-//! without FoldConstant.
+//! [`FOLD_CONSTANT`] and [`CheckMeaning`] evaluate programs. They, the interpreter and the kernels
+//! need the feature `interp`, which is on by default. Without it, the pipelines do not contain
+//! FoldConstant.
 //!
-//! [`simplify_expr`] is made of rules in text, as passes of users are ([`FromRules`]).
+//! [`simplify_expr`] consists of rules in text, like passes of users ([`FromRules`]).
 //!
 //! The passes that rewrite bindings are [`Mutator`](anfora_visit::Mutator)s: the walk replaces
-//! variables by what stands for them, takes bindings out of their chains, keeps types and dataflow
-//! regions right as it goes, and enters branches and functions with an explicit stack. None of them
-//! recurses, builds lists of uses or infers a whole program again.
+//! variables, removes bindings from their chains, keeps types and dataflow regions right as it
+//! goes, and enters branches and functions with an explicit stack. None of them recurses, builds
+//! lists of uses or infers a whole program again.
 
 mod attach_global_symbol;
 mod bind_params;

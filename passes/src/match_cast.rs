@@ -1,4 +1,4 @@
-//! Casts that are checked when they run: the operator `match_cast`.
+//! The operator `match_cast`, a cast that is checked at run time.
 
 use anfora_ir::{Attr, Context, Editor, Expr, ExprId, TypeError, TypeId};
 

@@ -41,21 +41,21 @@ register_pass! {
     }
 }
 
-/// What normalizing did.
+/// The result of normalizing.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Normalized {
-    /// How many bindings are new.
+    /// The number of new bindings.
     pub bound: usize,
-    /// How many regions became part of the one before them.
+    /// The number of regions that were merged into the region before them.
     pub merged: usize,
 }
 
-/// Brings a function into A-normal form in which no block ends in a call, projection, If or lambda,
-/// and no region follows another at once.
+/// Converts a function to A-normal form in which no block ends in a call, projection, If or lambda,
+/// and no region directly follows another.
 pub fn normalize(cx: &Context, body: &mut Body) -> Normalized {
     let mut done = Normalized { bound: to_a_normal_form(cx, body), merged: 0 };
     let mut blocks: PerBlock<Block> = PerBlock::default();
-    // The first Lets of the regions that took others in.
+    // The first Lets of the regions that others were merged into.
     let mut grown: IdSet<ExprId> = IdSet::with_capacity(0);
     let mut cursor = Cursor::with_regions(body);
     while let Some(step) = cursor.next(body) {
@@ -99,17 +99,18 @@ pub fn normalize(cx: &Context, body: &mut Body) -> Normalized {
     done
 }
 
-/// The facts about an open block.
+/// The state of an open block.
 #[derive(Copy, Clone, Default)]
 struct Block {
-    /// The last Let that was met.
+    /// The last Let that was visited.
     last: Option<ExprId>,
     /// The first Let of the region that it is in.
     region: Option<ExprId>,
     writer: RegionWriter,
 }
 
-/// Binds the tail of a block, unless it is an atom or a tuple of atoms; whether it did.
+/// Binds the tail of a block, unless it is an atom or a tuple of atoms. Returns true if it was
+/// bound.
 fn bind_tail(cx: &Context, body: &mut Body, last: Option<ExprId>, start: ExprId, kind: BlockKind) -> bool {
     let link = match (last, kind) {
         (Some(last), _) => Link::Rest(last),

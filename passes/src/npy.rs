@@ -1,11 +1,11 @@
-//! NumPy's files: a tensor (`.npy`), or tensors by name in an archive (`.npz`).
+//! NumPy files: a tensor (`.npy`), or tensors by name in an archive (`.npz`).
 //!
-//! A tensor is a header, the text of a Python dictionary with element type, order and shape, and
-//! then the elements. Archives are zip files of such, compressed or not. Reading them takes the
-//! feature `npz`.
+//! A tensor is a header, the text of a Python dictionary with the element type, order and shape,
+//! followed by the elements. Archives are zip files of such tensors, compressed or not. Reading
+//! them needs the feature `npz`.
 //!
-//! Files are not trusted: nothing is allocated for what a header claims and the file does not hold,
-//! and objects that Python would have to unpickle are refused.
+//! Files are not trusted: nothing is allocated for data that a header claims but the file does not
+//! contain, and objects that Python would have to unpickle are refused.
 
 use std::fs::File;
 #[cfg(feature = "npz")]
@@ -15,16 +15,16 @@ use std::path::Path;
 
 use anfora_ir::{DType, Diagnostic, Diagnostics, IntoDiagnostics, Literal, LiteralError, element_count};
 
-/// A file that cannot be read or written as NumPy's.
+/// The error of reading or writing a NumPy file.
 #[derive(Debug, thiserror::Error)]
 pub enum NpyError {
-    /// Reading or writing fails.
+    /// Reading or writing failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The contents are not those of such a file, or not those of a tensor.
+    /// The contents are not a valid file of this format, or not a tensor.
     #[error("{0}")]
     Contents(String),
-    /// NumPy has no element type that stands for this one.
+    /// NumPy has no equivalent element type.
     #[error("NumPy has no element type for {0}")]
     ElementType(DType),
     /// The elements do not make a tensor.
@@ -44,10 +44,10 @@ fn contents(message: impl Into<String>) -> NpyError {
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// Longer headers are those of structured arrays.
+/// The greatest length of a header. Longer headers are those of structured arrays.
 const LONGEST_HEADER: usize = 1 << 16;
 
-/// The element types that NumPy has too, as headers write them, without the byte order.
+/// The element types that NumPy has too, as written in headers, without the byte order.
 const ELEMENT_TYPES: [(DType, &str); 12] = [
     (DType::Bool, "b1"),
     (DType::Int8, "i1"),
@@ -67,14 +67,14 @@ const ELEMENT_TYPES: [(DType, &str); 12] = [
 /// tensors.
 ///
 /// # Errors
-/// If the file cannot be read, is not of this format or shorter than its header says, or has
-/// elements that no element type stands for.
+/// If the file cannot be read, is not of this format, is shorter than its header says, or has
+/// elements of a type that has no equivalent.
 pub fn read_npy(path: &Path) -> Result<Literal, NpyError> {
     NpyFile::open(path)?.read_tensor()
 }
 
-/// An open file: a tensor, or an archive of tensors, which its first bytes tell. It is opened once,
-/// since a pipe gives its bytes once.
+/// An open file: a tensor, or an archive of tensors; the first bytes tell them apart. It is opened
+/// once, since the bytes of a pipe can be read only once.
 #[derive(Debug)]
 pub struct NpyFile {
     file: File,
@@ -85,7 +85,7 @@ impl NpyFile {
     /// Opens a file.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the file cannot be read.
     pub fn open(path: &Path) -> Result<NpyFile, NpyError> {
         let file = File::open(path)?;
         let mut beginning = Vec::new();
@@ -93,12 +93,12 @@ impl NpyFile {
         Ok(NpyFile { file, beginning })
     }
 
-    /// Returns true if the file begins as archives do.
+    /// Returns true if the file begins like an archive.
     pub fn is_archive(&self) -> bool {
         self.beginning == b"PK"
     }
 
-    /// Reads the tensor that the file is.
+    /// Reads the tensor in the file.
     ///
     /// # Errors
     /// As for [`read_npy`].
@@ -109,7 +109,7 @@ impl NpyFile {
         read_tensor(io::Cursor::new(self.beginning).chain(BufReader::new(self.file)), bytes)
     }
 
-    /// Reads the tensors of an archive whose names are `wanted`.
+    /// Reads the tensors of an archive whose names pass the test `wanted`.
     ///
     /// # Errors
     /// As for [`read_npz`].
@@ -127,20 +127,20 @@ impl NpyFile {
 /// Reads the tensors of a `.npz` file with their names, in the order of the file.
 ///
 /// # Errors
-/// If the file cannot be read or is no archive, or one of the tensors cannot be read.
+/// If the file cannot be read or is not an archive, or if one of the tensors cannot be read.
 #[cfg(feature = "npz")]
 pub fn read_npz(path: &Path) -> Result<Vec<(String, Literal)>, NpyError> {
     NpyFile::open(path)?.read_archive(|_| true)
 }
 
-/// Reads the tensors of an archive of `file_bytes` whose names are `wanted`.
+/// Reads the tensors of an archive of `file_bytes` bytes whose names pass the test `wanted`.
 #[cfg(feature = "npz")]
 fn read_entries(
     file: File,
     file_bytes: u64,
     wanted: impl Fn(&str) -> bool,
 ) -> Result<Vec<(String, Literal)>, NpyError> {
-    /// Deflate makes no more of a byte.
+    /// The greatest factor by which Deflate can expand data.
     const MOST_EXPANSION: u64 = 1032;
     let broken = |e: zip::result::ZipError| match e {
         zip::result::ZipError::Io(e) => NpyError::Io(e),
@@ -151,7 +151,7 @@ fn read_entries(
     let mut compressed = 0u64;
     for i in 0..archive.len() {
         let entry = archive.by_index(i).map_err(broken)?;
-        // Entries that share bytes would make any amount of tensors of a small file.
+        // Entries that share bytes could expand a small file without limit.
         compressed = compressed.saturating_add(entry.compressed_size());
         if compressed > file_bytes {
             return Err(contents("the entries of the archive are larger than the file"));
@@ -165,7 +165,7 @@ fn read_entries(
     Ok(tensors)
 }
 
-/// Reads a tensor from a stream that has no more than `bytes`, if that is known.
+/// Reads a tensor from a stream of at most `bytes` bytes, if the number is known.
 fn read_tensor(mut stream: impl Read, bytes: Option<u64>) -> Result<Literal, NpyError> {
     let header = Header::read(&mut stream)?;
     let elements = element_count(&header.shape).ok_or_else(|| contents("the array is too large"))?;
@@ -183,7 +183,7 @@ fn read_tensor(mut stream: impl Read, bytes: Option<u64>) -> Result<Literal, Npy
         let (found, dtype) = (data.len() / size, header.dtype);
         return Err(contents(format!("the header claims {elements} elements of {dtype}, but there are {found}")));
     }
-    // At its end, an entry of an archive is held against its check sum.
+    // At the end of an entry of an archive, its checksum is verified.
     let _ = stream.read(&mut [0])?;
     if header.big_endian {
         data.chunks_exact_mut(size).for_each(<[u8]>::reverse);
@@ -194,10 +194,10 @@ fn read_tensor(mut stream: impl Read, bytes: Option<u64>) -> Result<Literal, Npy
     Ok(Literal::from_bytes(header.dtype, &header.shape, data.into())?)
 }
 
-/// Copies the elements of an array whose first index varies fastest.
+/// Copies the elements of an array whose first index varies fastest to row-major order.
 fn to_row_major(data: &[u8], size: usize, shape: &[usize]) -> Result<Vec<u8>, NpyError> {
     let mut row_major = Vec::new();
-    // Without elements, the extents may be so large that no stride can be worked out.
+    // If there are no elements, the extents may be too large to compute strides.
     if data.is_empty() {
         return Ok(row_major);
     }
@@ -225,7 +225,7 @@ fn to_row_major(data: &[u8], size: usize, shape: &[usize]) -> Result<Vec<u8>, Np
     Ok(row_major)
 }
 
-/// The elements and the shape that a file has.
+/// The element type, the order and the shape in the header of a file.
 struct Header {
     dtype: DType,
     big_endian: bool,
@@ -259,8 +259,7 @@ impl Header {
     }
 }
 
-/// The text of a header that is left to read: `{'descr': '<f4', 'fortran_order': False, 'shape':
-/// (2, 3), }`.
+/// The unread rest of a header: `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`.
 struct HeaderText<'a> {
     rest: &'a str,
 }
@@ -365,7 +364,7 @@ impl<'a> HeaderText<'a> {
     }
 }
 
-/// Returns true if NumPy has an element type that stands for this one.
+/// Returns true if NumPy has an equivalent element type.
 pub fn has_npy_type(dtype: DType) -> bool {
     ELEMENT_TYPES.iter().any(|(d, _)| *d == dtype)
 }
@@ -373,11 +372,11 @@ pub fn has_npy_type(dtype: DType) -> bool {
 /// Writes a tensor as a `.npy` file.
 ///
 /// # Errors
-/// If writing fails, or NumPy has no such element type ([`has_npy_type`]).
+/// If writing fails, or NumPy has no equivalent element type ([`has_npy_type`]).
 pub fn write_npy(out: &mut (impl Write + ?Sized), tensor: &Literal) -> Result<(), NpyError> {
-    /// A file begins with so many bytes, and its elements at a multiple of this.
+    /// The elements begin at a multiple of this number of bytes.
     const ALIGNMENT: usize = 64;
-    /// So many elements of a splat are written at a time.
+    /// The number of elements of a splat that are written at a time.
     const PART: usize = 1 << 13;
     let dtype = tensor.dtype();
     let Some((_, code)) = ELEMENT_TYPES.iter().find(|(d, _)| *d == dtype) else {
@@ -387,7 +386,7 @@ pub fn write_npy(out: &mut (impl Write + ?Sized), tensor: &Literal) -> Result<()
     let extents: Vec<String> = tensor.shape().iter().map(|e| format!("{e},")).collect();
     let shape = extents.join(" ");
     let mut text = format!("{{'descr': '{order}{code}', 'fortran_order': False, 'shape': ({shape}), }}");
-    // The header ends in a line end, after the blanks that it takes.
+    // The header ends with a newline, after padding with blanks.
     let before = |text: &str| if text.len() < usize::from(u16::MAX) - ALIGNMENT { 10 } else { 12 };
     let blanks = (before(&text) + text.len() + 1).next_multiple_of(ALIGNMENT) - before(&text) - text.len() - 1;
     let short = before(&text) == 10;

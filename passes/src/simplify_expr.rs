@@ -50,10 +50,10 @@ register_pass! {
     run |edit, module, cx| run_rules(edit, module, cx, &RULES)
 }
 
-/// Simplifies the expressions of a function, and says which rules applied.
+/// Simplifies the expressions of a function, and returns the counts of each rule.
 ///
 /// # Errors
-/// If the body is ill-formed. The body is as it was then.
+/// If the body is ill-formed. The body is unchanged then.
 pub fn simplify_expr(
     cx: &mut Context,
     function: &mut Function,
@@ -64,7 +64,7 @@ pub fn simplify_expr(
 
 static RULES: LazyLock<RuleSet> = LazyLock::new(|| neutral().and(repeated()).and(signs()).and(shapes()));
 
-/// Operands that change nothing.
+/// Returns the rules for operands that change nothing.
 fn neutral() -> RuleSet {
     rules![
         "add(%x, 0)" => "%x",
@@ -102,7 +102,7 @@ fn neutral() -> RuleSet {
     ]
 }
 
-/// The same twice.
+/// Returns the rules for two equal operands.
 fn repeated() -> RuleSet {
     rules![
         "maximum(%x, %x)" => "%x", if keeps_nans,
@@ -125,7 +125,7 @@ fn repeated() -> RuleSet {
     ]
 }
 
-/// Signs and negations that cancel out.
+/// Returns the rules for signs and negations that cancel out.
 fn signs() -> RuleSet {
     rules![
         "subtract(%x, negative(%y))" => "add(%x, %y)",
@@ -141,7 +141,7 @@ fn signs() -> RuleSet {
     ]
 }
 
-/// The rules of operators that only move elements.
+/// Returns the rules for operators that only move elements.
 fn shapes() -> RuleSet {
     rules![
         "permute_dims(permute_dims(%x, axes=none), axes=none)" => "%x",
@@ -158,8 +158,9 @@ fn shapes() -> RuleSet {
     ]
 }
 
-/// Returns true if `x` has the bits that arithmetic on it gives: it is no float, or the result of
-/// an operator that computes, whose NaNs are the canonical one. Another NaN would change.
+/// Returns true if arithmetic on `x` would not change its bits: `x` is not a float, or it is the
+/// result of an operator that computes, whose NaNs are canonical. Arithmetic would change any other
+/// NaN.
 fn keeps_nans(m: &Match<'_>) -> bool {
     const COMPUTING: &[&str] = &[
         "abs",
@@ -189,7 +190,7 @@ fn keeps_nans(m: &Match<'_>) -> bool {
     !m.is_float("x") || m.op("x").is_some_and(|row| COMPUTING.contains(&&*row.name))
 }
 
-/// The axes of a transposition after another one.
+/// Returns the axes of the composition of two transpositions.
 fn after(m: &Match<'_>, first: &str, second: &str) -> Option<Vec<i64>> {
     let (first, second) = (m.ints(first)?, m.ints(second)?);
     let rank = first.len() as i64;
@@ -205,10 +206,10 @@ fn is_identity(axes: Option<Vec<i64>>) -> bool {
     })
 }
 
-/// Returns true if the shape `s` of a reshape is known and none of its extents is that of the
-/// operand: 0 may say so.
+/// Returns true if the shape `s` of a reshape is known and has no extent 0, which could mean the
+/// extent of the operand.
 fn copies_no_extent(m: &Match<'_>) -> bool {
-    /// A shape of more axes is not looked at.
+    /// The greatest number of axes of a shape that is examined.
     const MOST_AXES: usize = 64;
     let shape = m.literal("s").filter(|shape| shape.shape().iter().all(|&axes| axes <= MOST_AXES));
     shape.and_then(|shape| shape.to_i64s()).is_some_and(|extents| !extents.contains(&0))

@@ -34,7 +34,7 @@ register_pass! {
     }
 }
 
-/// Brings a function into A-normal form, and returns how many bindings were made.
+/// Converts a function to A-normal form, and returns the number of new bindings.
 pub fn to_a_normal_form(cx: &Context, body: &mut Body) -> usize {
     if Invariant::ANormalForm.holds_in(body) {
         return 0;
@@ -48,13 +48,14 @@ pub fn to_a_normal_form(cx: &Context, body: &mut Body) -> usize {
 
 const NOWHERE: u32 = u32::MAX;
 
-/// Where the nodes of a body are evaluated, once chains in values and operands are dissolved. Such
-/// a chain is then part of the block that it is in.
+/// The blocks in which the nodes of a body are evaluated, after chains in values and operands are
+/// dissolved. Such a chain becomes part of the enclosing block.
 struct Homes {
     blocks: Blocks,
-    /// By block: itself, or the block in which it is dissolved.
+    /// By block: itself, or the block into which it is dissolved.
     dissolved: Vec<u32>,
-    /// By If and Lambda: its first block. The second block of an If has the next number.
+    /// By If and Lambda: the number of its first block. The second block of an If has the next
+    /// number.
     inner: Vec<u32>,
 }
 
@@ -77,18 +78,18 @@ impl Homes {
         Homes { blocks, dissolved, inner }
     }
 
-    /// Returns the block that a node is evaluated in.
+    /// Returns the block in which a node is evaluated.
     fn home(&self, id: ExprId) -> u32 {
         self.blocks.block(id).map_or(NOWHERE, |block| self.dissolved[block.index()])
     }
 }
 
-/// Where the bindings of a block go, as they come.
+/// The state of a block to which bindings are appended.
 #[derive(Copy, Clone)]
 struct BlockState {
-    /// Where the next Let, or the tail, hangs.
+    /// The link for the next Let or the tail.
     last: Link,
-    /// True if what is bound now is in a dataflow region.
+    /// The present dataflow region, if there is one.
     regions: RegionWriter,
 }
 
@@ -98,33 +99,34 @@ impl BlockState {
     }
 }
 
-/// What an expression is evaluated for.
+/// The destination of an evaluated expression.
 #[derive(Copy, Clone)]
 enum Destination {
-    /// To be an operand: an atom stands for it afterwards.
+    /// An operand: an atom replaces the expression.
     Operand,
-    /// To be the value of a Let.
+    /// The value of this Let.
     Value(ExprId),
-    /// To be the tail of the block.
+    /// The tail of the block.
     Tail,
 }
 
 #[derive(Copy, Clone)]
 enum Frame {
-    /// The rest of a chain, whose bindings go to `block` and whose tail goes to `to`.
+    /// The rest of a chain, with bindings that go to `block` and a tail that goes to `to`.
     Chain { at: ExprId, block: u32, to: Destination, region: ChainRegion },
-    /// A compound node, whose next child is number `child`.
+    /// A compound node, with the number of its next child.
     Node { id: ExprId, child: u32, block: u32, to: Destination },
-    /// After the tail of a chain that is an operand: what stands for the tail stands for the chain.
+    /// After the tail of a chain that is an operand: the replacement of the tail replaces the
+    /// chain.
     Alias { chain: ExprId, tail: ExprId },
 }
 
-/// Which region the bindings of a chain are in.
+/// The regions of the bindings of a chain.
 #[derive(Copy, Clone, PartialEq)]
 enum ChainRegion {
-    /// Those that the chain itself has; its tail is outside.
+    /// The chain's own regions; its tail is outside.
     Own,
-    /// It is part of a binding in a region, and so all of it is in that.
+    /// The region of an enclosing binding, which contains the whole chain.
     Enclosing,
 }
 
@@ -133,7 +135,7 @@ struct Emitter<'a> {
     body: &'a mut Body,
     homes: Homes,
     states: Vec<BlockState>,
-    /// By node that was bound: the variable.
+    /// By bound node: the variable.
     atoms: Vec<Option<ExprId>>,
     frames: Vec<Frame>,
     made: usize,
@@ -152,7 +154,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// What stands for an expression, if that is known.
+    /// Returns the replacement of an expression, if it is known.
     fn atom(&self, id: ExprId) -> Option<ExprId> {
         if self.body.expr(id).is_atom() { Some(id) } else { self.atoms.get(id.index()).copied().flatten() }
     }
@@ -188,24 +190,25 @@ impl Emitter<'_> {
         self.frames.push(Frame::Node { id, child: 0, block, to });
     }
 
-    /// Goes on with a node: with its next child, or, after the last, puts it where it belongs.
+    /// Continues with a node: evaluates its next child or, after the last one, moves the node to
+    /// its destination.
     fn node(&mut self, id: ExprId, child: u32, block: u32, to: Destination) {
         if let Some(atom) = self.atom(id) {
             self.deliver(atom, block, to);
             return;
         }
-        // What a node needs is evaluated where the node is.
+        // The operands of a node are evaluated in the node's block.
         let home = self.homes.home(id);
         let inputs = self.body.inputs(id);
         let blocks_from = inputs.len() as u32;
-        // Atoms are passed over at once.
+        // Skip atoms.
         if let Some(i) = (child as usize..inputs.len()).find(|&i| self.atom(inputs[i]).is_none()) {
             let operand = inputs[i];
             self.frames.push(Frame::Node { id, child: i as u32 + 1, block, to });
             self.evaluate_operand(operand, home);
             return;
         }
-        // Then come the blocks of the node.
+        // Then evaluate the blocks of the node.
         let child = child.max(blocks_from);
         let inner = self.homes.inner[id.index()];
         let (start, place, inner) = match (self.body.expr(id), child - blocks_from) {
@@ -234,7 +237,7 @@ impl Emitter<'_> {
         self.evaluate(id, block, Destination::Operand);
     }
 
-    /// Puts atoms for the operands of a node.
+    /// Replaces the operands of a node by atoms.
     fn settle(&mut self, id: ExprId) {
         match self.body.expr(id) {
             Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
@@ -259,8 +262,8 @@ impl Emitter<'_> {
         self.atom(id).expect("operands are evaluated before the node")
     }
 
-    /// Puts an atom, or a node whose operands are atoms, where it is wanted. A node that is wanted
-    /// in another block than its own is bound in its own.
+    /// Moves an atom, or a node whose operands are atoms, to its destination. A node that is needed
+    /// in another block is bound in its own block.
     fn deliver(&mut self, id: ExprId, block: u32, to: Destination) {
         let here = self.body.expr(id).is_atom() || self.homes.home(id) == block;
         match to {
@@ -295,8 +298,8 @@ impl Emitter<'_> {
         self.states[block as usize].last.set(self.body, id);
     }
 
-    /// Binds a node to a new variable at the present end of its block. In a region, what is used
-    /// more than once may be used outside, and becomes an output.
+    /// Binds a node to a new variable at the present end of its block. In a region, a node with
+    /// several uses may be used outside, so its variable becomes an output.
     fn bind(&mut self, id: ExprId) -> ExprId {
         let block = self.homes.home(id);
         let regions = &mut self.states[block as usize].regions;
@@ -305,7 +308,7 @@ impl Emitter<'_> {
         let span = self.body.span(id);
         let ty = self.body.ty(id);
         let var: VarId = self.body.push_var(None, var_flags, ty, span);
-        // What comes next takes the place of the variable as the rest.
+        // The next Let or the tail replaces the variable as the rest.
         let link = self.body.push(Expr::Let { var, value: id, body: var.expr(), flags }, self.cx.types.unit(), span);
         self.hang(block, link);
         self.states[block as usize].last = Link::Rest(link);

@@ -51,10 +51,10 @@ register_pass! {
     }
 }
 
-/// Brings a function into graph normal form, and returns how many bindings became nodes or gave way
-/// to atoms.
+/// Converts a function to graph normal form. Returns the number of bindings that became nodes or
+/// were replaced by atoms.
 pub fn to_graph_normal_form(cx: &Context, body: &mut Body, purity: &Purity) -> usize {
-    // What comes to hang at several places is the same at all of them.
+    // A node that gets several users is the same for all of them.
     let before = body.shared_edits(SharedEdits::Meant);
     if has_blocks_as_values(body) {
         to_a_normal_form(cx, body);
@@ -75,14 +75,14 @@ fn has_blocks_as_values(body: &Body) -> bool {
     })
 }
 
-/// A body in program order, with what keeps bindings where they are.
+/// A body in program order, with the reasons that keep bindings in place.
 struct Program {
-    /// Each Let after its value and before the rest of its chain, other nodes after all that they
-    /// refer to.
+    /// Each Let after its value and before the rest of its chain, other nodes after all nodes that
+    /// they refer to.
     order: Vec<ExprId>,
-    /// Nodes, and beginnings of blocks, that are a `match_cast` or have one in them.
+    /// Nodes, and first expressions of blocks, that are a `match_cast` or contain one.
     checked: IdSet<ExprId>,
-    /// Calls, tuples and projections with an If or a lambda in them.
+    /// Calls, tuples and projections that contain an If or a lambda.
     owners: IdSet<ExprId>,
     /// Lets of lambdas that name themselves.
     recursive: IdSet<ExprId>,
@@ -94,7 +94,7 @@ impl Program {
         let order = Vec::with_capacity(body.len());
         let mut program = Program { order, checked: none(), owners: none(), recursive: none() };
         let mut used = IdSet::with_capacity(body.len());
-        // For each open block, whether one of its values has a `match_cast` in it.
+        // For each open block, true if one of its values contains a `match_cast`.
         let mut blocks: Vec<bool> = Vec::new();
         let mut cursor = Cursor::new(body);
         while let Some(step) = cursor.next(body) {
@@ -153,18 +153,18 @@ impl Program {
 
 const NOWHERE: u32 = u32::MAX;
 
-/// Who uses each node and variable once the bindings that were looked at are dissolved.
+/// The users of each node and variable, as if the processed bindings were dissolved.
 struct Uses {
     tree: AncestorTree,
-    /// By block: the outermost one that is evaluated with it, which is that of a lambda or of the
-    /// function.
+    /// By block: the outermost block that is evaluated together with it, which is the block of a
+    /// lambda or of the function.
     callable: Vec<u32>,
-    /// By node, Let and variable: the innermost block that encloses the uses (for a Let, the block
-    /// that it is in).
+    /// By node, Let and variable: the innermost block that encloses all uses. For a Let, the block
+    /// that it is in.
     home: Vec<u32>,
-    /// By node and variable.
+    /// By node and variable: the number of uses.
     count: Vec<u32>,
-    /// Nodes and variables used by a node that is shared, or by one that is used by such a node.
+    /// Nodes and variables that a shared node uses, directly or through other nodes.
     below_shared: IdSet<ExprId>,
 }
 
@@ -179,8 +179,8 @@ impl Uses {
         }
     }
 
-    /// The Lets that dissolve, and how many. Goes from users to what they use, so that all uses are
-    /// known when a node or binding is come to.
+    /// Returns the Lets to dissolve, and their number. Goes from users to the nodes that they use,
+    /// so that all uses are known when a node or binding is reached.
     fn choose(mut self, body: &Body, program: &Program, impure: &BodyPurity) -> (IdSet<ExprId>, usize) {
         let (mut chosen, mut count) = (IdSet::with_capacity(body.len()), 0);
         let mut carriers = IdSet::with_capacity(0);
@@ -273,19 +273,18 @@ impl Uses {
     }
 }
 
-/// True if what uses something is, or is used by, a node that is shared.
+/// The kind of a user: `Shared` if it is a shared node, or a shared node uses it.
 #[derive(Copy, Clone, PartialEq)]
 enum Holder {
     Single,
     Shared,
 }
 
-/// Takes the chosen Lets out of their chains, and puts their values in the places of their
-/// variables.
+/// Removes the chosen Lets from their chains, and replaces their variables by their values.
 struct Rewriter<'a> {
     body: &'a mut Body,
     dissolved: IdSet<ExprId>,
-    /// By variable of such a Let: its value.
+    /// By variable of a dissolved Let: its value.
     stands_for: Memo<ExprId>,
 }
 
@@ -329,8 +328,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// Takes the dissolved Lets out of the chain that hangs at a link, or exchanges the variable
-    /// there.
+    /// Removes the dissolved Lets from the chain at a link, or replaces the variable there.
     fn block(&mut self, mut link: Link) {
         let mut at = link.target(self.body);
         while let Some(binding) = Binding::of(self.body, at) {

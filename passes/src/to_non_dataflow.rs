@@ -32,7 +32,7 @@ register_pass! {
     }
 }
 
-/// Dissolves the dataflow regions of a function, and returns how many there were.
+/// Dissolves the dataflow regions of a function, and returns their number.
 pub fn to_non_dataflow(body: &mut Body) -> usize {
     let in_region = |e: Expr| matches!(e, Expr::Let { flags, .. } if flags.is_dataflow());
     if !body.exprs().any(|(_, e)| in_region(e)) {

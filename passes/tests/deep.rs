@@ -1,6 +1,6 @@
-//! What the passes leave of long and deep programs, on a stack of 64 KiB.
+//! Tests of passes on long and deep programs, on a stack of 64 KiB.
 //!
-//! The ordinary run goes 100,000 deep; `ANFORA_DEEP=1000000` sets another depth.
+//! By default, programs are 100,000 deep; `ANFORA_DEEP=1000000` sets another depth.
 
 mod programs;
 
@@ -12,7 +12,7 @@ use anfora_passes::{
 use anfora_testing::{depth, on_small_stack};
 use programs::{ChainKind, NestKind, nest, straight, two_nests};
 
-/// Runs all passes; whether they changed anything.
+/// Runs all passes. Returns true if they changed anything.
 fn optimise(module: &mut Module) -> bool {
     let purity = Purity::of_module(module);
     module.begin_edit();
@@ -76,7 +76,7 @@ fn a_chain_of_constants() {
 
 #[test]
 fn nested_ifs() {
-    // The inner bindings are dead: the whole nest is left, without them.
+    // The inner bindings are dead: the nest itself stays, without them.
     check(|| nest(depth(100_000), NestKind::If), 1);
 }
 

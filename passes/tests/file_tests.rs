@@ -1,10 +1,12 @@
 //! Runs the pipelines that the files under `tests/files` name on the programs in them.
 //!
-//! The first line is `// RUN: PIPELINE`, with `; KEY=VALUE` for each setting of the context. Then comes the input, then a line
-//! `// ----`, then what is expected: the remarks, as comments, and the text of the module, or the error, as a comment.
-//! `ANFORA_BLESS=1` writes what came out instead. `ANFORA_FILES=DeadCode` runs only files whose path has that in it.
+//! The first line is `// RUN: PIPELINE`, with `; KEY=VALUE` for each setting of the context. The
+//! input follows, then a line `// ----`, then the expected output: the remarks, as comments, and
+//! the text of the module, or the error, as a comment. `ANFORA_BLESS=1` writes the actual output
+//! instead. `ANFORA_FILES=DeadCode` runs only files whose path contains this text.
 //!
-//! Each result is also verified, parsed again and compared with itself, and unless the first line ends in `; again`, a second run has to leave it alone.
+//! Each result is also verified, parsed again and compared with itself. Unless the first line ends
+//! in `; again`, a second run must not change it.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,7 +20,7 @@ const SEPARATOR: &str = "// ----\n";
 struct Case<'a> {
     pipeline: &'a str,
     config: Vec<&'a str>,
-    /// Whether a second run may change something.
+    /// True if a second run may change something.
     changes_again: bool,
     input: &'a str,
     expected: &'a str,

@@ -1,20 +1,20 @@
-//! Edits of Let chains that passes share: taking a Let out, putting bindings in, splicing a block.
+//! Edits of Let chains that passes share: removing a Let, inserting bindings, splicing a block.
 //!
-//! All of them keep the flags of dataflow regions right, and all go through the body's journal, so
-//! that they can be taken back. None is longer than the chain that it puts in. They do not look at
-//! uses: who takes a Let out has replaced or dropped the uses of its variable.
+//! All of them keep the flags of dataflow regions right and go through the body's journal, so that
+//! they can be rolled back. Each takes time linear in the chain that it inserts. They do not check
+//! uses: before a Let is removed, the caller must replace or drop the uses of its variable.
 
 use anfora_ir::{Body, Editor, ExprId, LetFlags, RegionWriter, VarFlags, VarId};
 
 use crate::link::{Binding, Link, chain};
 
-/// Takes the Let that hangs at `link` out of its chain and returns what hangs there now. If a
-/// dataflow region started with it, the region starts with the next Let of the region.
+/// Removes the Let at `link` from its chain, and returns the expression that is at `link` then. If
+/// a dataflow region started with the Let, the region starts with its next Let.
 ///
-/// The Let itself keeps its own link to the rest, so that a walk standing on it goes on.
+/// The removed Let keeps its own link to the rest, so that a walk that stands on it can go on.
 ///
 /// # Panics
-/// If no Let hangs there.
+/// If no Let is at `link`.
 pub fn unlink_let(body: &mut Body, link: Link) -> ExprId {
     let Some(gone) = Binding::of(body, link.target(body)) else {
         panic!("no Let hangs at {link:?}");
@@ -24,9 +24,9 @@ pub fn unlink_let(body: &mut Body, link: Link) -> ExprId {
     gone.rest
 }
 
-/// Puts bindings in front of what hangs at `link`, a Let or a tail, and returns the link where that
-/// hangs now. In front of a Let of a dataflow region, they become part of the region (of its
-/// beginning, if it started there), with their variables visible as the author made them; elsewhere
+/// Inserts bindings before the Let or tail at `link`, and returns the link at which that Let or
+/// tail is then. Before a Let of a dataflow region, the bindings become part of the region (of its
+/// beginning, if the region started there), and their variables keep their visibility; elsewhere
 /// the variables become plain.
 pub fn insert_before(editor: &mut Editor<'_>, link: Link, bindings: &[(VarId, ExprId)]) -> Link {
     let next = link.target(editor.body);
@@ -53,20 +53,20 @@ fn insert(editor: &mut Editor<'_>, mut link: Link, bindings: &[(VarId, ExprId)],
     link
 }
 
-/// Moves the bindings of a block in front of what hangs at `link`; returns the block's tail, and
-/// the link where what hung at `link` hangs now.
+/// Moves the bindings of a block before the expression at `link`. Returns the block's tail, and the
+/// link at which that expression is then.
 ///
-/// In front of a Let of a dataflow region, all of them become part of that region and their
-/// variables visible only in it; elsewhere the regions of the block stay as they are. The block
-/// must not hang anywhere else afterwards: its Lets are moved, not copied (see
-/// [`copy_fresh`](crate::copy_fresh)). Takes time linear in the block's chain.
+/// Before a Let of a dataflow region, all bindings become part of that region and their variables
+/// visible only in it; elsewhere the regions of the block stay as they are. The Lets of the block
+/// are moved, not copied (see [`copy_fresh`](crate::copy_fresh)): afterwards the block must have no
+/// other parent. Takes time linear in the block's chain.
 ///
 /// # Panics
-/// If the link is one of the block's own chain, or of a Let to which that leads.
+/// If the link is in the block's own chain, or belongs to a Let to which that chain leads.
 pub fn splice_before(body: &mut Body, link: Link, block: ExprId) -> (ExprId, Link) {
     let next = link.target(body);
     let Some(first) = Binding::of(body, block) else { return (block, link) };
-    // Looked at before anything is linked: afterwards the chain would go round.
+    // Checked before anything is linked: afterwards the chain would be cyclic.
     let is_its_own = chain(body, block).any(|b| Some(b.id) == link.holder() || b.id == next);
     assert!(!is_its_own, "a block cannot be spliced into its own chain; splice a copy: `copy_fresh`");
     let mut regions = RegionWriter::before(Binding::of(body, next).map_or(LetFlags::PLAIN, |b| b.flags));
@@ -79,9 +79,9 @@ pub fn splice_before(body: &mut Body, link: Link, block: ExprId) -> (ExprId, Lin
     (last.rest, Link::Rest(last.id))
 }
 
-/// Writes the Lets of a chain, of which `first` is the first, into the region that is open, and
-/// makes their variables visible only in it. If none is open, the regions of the chain stay.
-/// Returns the last Let, and the number of Lets.
+/// Writes the Lets of the chain that begins with `first` into the open region, and makes their
+/// variables visible only in it. If no region is open, the regions of the chain stay. Returns the
+/// last Let and the number of Lets.
 pub(crate) fn join_region(body: &mut Body, first: Binding, regions: &mut RegionWriter) -> (Binding, usize) {
     let (mut at, mut len) = (first, 1);
     loop {
@@ -96,7 +96,7 @@ pub(crate) fn join_region(body: &mut Body, first: Binding, regions: &mut RegionW
     }
 }
 
-/// The link at which the tail of the chain that hangs at `link` hangs. Walks the chain.
+/// Returns the link that holds the tail of the chain at `link`. Walks the chain.
 pub fn tail_link(body: &Body, mut link: Link) -> Link {
     while let Some(b) = Binding::of(body, link.target(body)) {
         link = Link::Rest(b.id);
@@ -107,14 +107,14 @@ pub fn tail_link(body: &Body, mut link: Link) -> Link {
 /// Overwrites the flags of a Let.
 ///
 /// # Panics
-/// If it is not a Let.
+/// If `id` is not a Let.
 #[inline]
 pub fn set_let_flags(body: &mut Body, id: ExprId, flags: LetFlags) {
     body.set_let_flags(id, flags);
 }
 
-/// If an output of a region, which goes, is replaced by a variable that is visible only in the
-/// region, that becomes an output.
+/// Makes the variable `by` an output of its region if it is visible only there and replaces the
+/// removed output `gone`.
 #[inline]
 pub(crate) fn pass_on_output(body: &mut Body, gone: VarId, by: ExprId) {
     if let Some(by) = body.as_var(by)
@@ -126,7 +126,7 @@ pub(crate) fn pass_on_output(body: &mut Body, gone: VarId, by: ExprId) {
 }
 
 /// Overwrites the flags of a variable: makes it an output of its dataflow region
-/// ([`VarFlags::PLAIN`]), or visible only in it.
+/// ([`VarFlags::PLAIN`]), or visible only in the region.
 #[inline]
 pub fn set_var_flags(body: &mut Body, var: VarId, flags: VarFlags) {
     body.set_var_flags(var, flags);

@@ -1,4 +1,4 @@
-//! Alpha-renaming copies: an expression or function once more, with variables of its own.
+//! Alpha-renaming copies of expressions and functions, with variables of their own.
 
 use anfora_ir::{
     Diagnostic, Diagnostics, Editor, ExprId, FunctionKey, GlobalTarget, IntoDiagnostics, Module, Transplant,
@@ -7,17 +7,16 @@ use anfora_ir::{
 use crate::error::name_for_error;
 use crate::variables::free_variables;
 
-/// Why something was not copied from one function to another. Nothing was changed.
+/// The reason why an expression or function was not copied. Nothing was changed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CopyError {
     /// A function was removed from the module, or both are the same one.
     #[error("a copy from one function to another wants two functions of the module")]
     NotTwoFunctions,
-    /// The module has a function of that name.
+    /// The module already has a function with this name.
     #[error("`@{0}` is defined already")]
     Duplicate(String),
-    /// The expression uses a variable that is bound outside of it, and nothing was said of what
-    /// that becomes.
+    /// The expression uses a variable that is bound outside of it and has no replacement.
     #[error("the variable %{0} is bound outside of what is copied, and is not replaced")]
     FreeVariable(String),
 }
@@ -28,17 +27,17 @@ impl IntoDiagnostics for CopyError {
     }
 }
 
-/// Copies an expression within its body. Every variable bound in the copy is a new one of the same
-/// name, so that the copy can hang beside the original; what is free in it is shared. Sharing
-/// inside the expression is kept; nothing but atoms is shared with the original. Symbolic
-/// dimensions that a `fn` in it owns are renamed too.
+/// Copies an expression within its body and returns the copy. Every variable bound in the copy is a
+/// new one of the same name, so that the program can contain the copy and the original; free
+/// variables are shared. Nodes shared inside the expression are shared in the copy; only atoms are
+/// shared with the original. Symbolic dimensions owned by a `fn` in it are renamed too.
 ///
 /// A symbol that a `match_cast` outside any `fn` of the copy binds is not renamed, since the copy
-/// may be meant to stay in its scope; [`Transplant::symbols`] says which are renamed.
+/// may be meant to stay in its scope; use [`Transplant::symbols`] to rename symbols.
 ///
-/// Takes time linear in the expression, constant stack, and a table up to the largest id in it: for
-/// many small copies, one [`Transplant`] keeps its table from copy to copy. The original is not
-/// edited.
+/// Takes time linear in the expression, constant stack, and a table up to the largest id in it. For
+/// many small copies, use one [`Transplant`], which keeps its table from copy to copy. The original
+/// is not edited.
 ///
 /// ```
 /// # use anfora_ir::{Editor, FunctionBuilder, Literal, Module, OpRegistry};
@@ -65,14 +64,14 @@ pub fn copy_fresh(editor: &mut Editor<'_>, id: ExprId) -> ExprId {
     Transplant::new().copy(editor, None, id)
 }
 
-/// Copies a whole function under another name, to the end of the program: parameters, block, result
+/// Copies a whole function under another name to the end of the program: parameters, block, result
 /// type, attributes, metadata and visibility. Variables and symbolic dimensions of the copy are its
-/// own. Where the function calls itself, the copy calls the original.
+/// own. If the function calls itself, the copy calls the original.
 ///
 /// Takes time linear in the function and constant stack.
 ///
 /// # Errors
-/// If the function was removed, or the module has a function of the name.
+/// If the function was removed, or the module already has a function with this name.
 ///
 /// ```
 /// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
@@ -97,14 +96,14 @@ pub fn copy_function(module: &mut Module, from: FunctionKey, name: &str) -> Resu
 }
 
 /// Copies an expression of one function of a module to the end of the arenas of another, and
-/// returns the copy there, which hangs nowhere yet. What is free in it has been given a replacement
-/// by [`Transplant::replace`]; symbols that a parameter or `match_cast` outside of it binds, in
-/// [`Transplant::symbols`].
+/// returns the copy, which has no parent yet. The caller must give each free variable a replacement
+/// by [`Transplant::replace`], and replace symbols that a parameter or `match_cast` outside of the
+/// expression binds in [`Transplant::symbols`].
 ///
 /// Takes time linear in the expression and constant stack.
 ///
 /// # Errors
-/// If a function was removed, they are the same, or a free variable has no replacement.
+/// If a function was removed, both functions are the same, or a free variable has no replacement.
 ///
 /// ```
 /// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};

@@ -1,20 +1,19 @@
-//! Why a rewrite was refused.
+//! The errors of rewrites.
 
 use anfora_ir::{
     Body, Context, Cursor, Diagnostic, Diagnostics, ExprId, IntoDiagnostics, RegionSteps, Step, TypeError, TypeId,
     VarId,
 };
 
-/// Why a rewrite was refused. The body is then half rewritten: the caller takes the edit back
-/// ([`Module::rollback`](anfora_ir::Module::rollback)), as the pass manager does for every failing
-/// pass.
+/// The reason why a rewrite was refused. The body is half rewritten then, and the caller must roll
+/// the edit back ([`Module::rollback`](anfora_ir::Module::rollback)), as the pass manager does for
+/// every pass that fails.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RewriteError {
     /// The parts of an expression do not fit together after the rewrite.
     #[error(transparent)]
     Type(#[from] TypeError),
-    /// An expression has no type after the rewrite, and nothing could be put in to keep its old
-    /// one.
+    /// An expression has no type after the rewrite, and no conversion could keep its old type.
     #[error("an expression loses its type: {error}")]
     Untyped {
         /// The error of the type rule.
@@ -22,30 +21,31 @@ pub enum RewriteError {
         /// The name of the variable whose binding it is in; empty if it has none.
         name: String,
     },
-    /// The body is not in A-normal form, which the walk needs.
+    /// The body is not in A-normal form, which the walk requires.
     #[error("the program is not in A-normal form")]
     NotANormalForm {
-        /// The name of the variable whose binding or tail is not; empty if it has none.
+        /// The name of the variable whose binding or tail is not in A-normal form; empty if it has
+        /// none.
         name: String,
     },
     /// A replacement has a type that the replaced expression's type does not accept.
     #[error("a value of type {found} cannot replace one of type {wanted}")]
     LessSpecific {
-        /// The type of what was to be replaced.
+        /// The type of the replaced expression.
         wanted: String,
         /// The type of the replacement.
         found: String,
     },
-    /// A variable was to be replaced by something that is evaluated.
+    /// A variable was to be replaced by an expression that is not an atom.
     #[error("a variable can be replaced only by an atom: a variable, literal, global, operator or none")]
     NotAnAtom,
-    /// A binding was dropped, and its variable is used in what is left.
+    /// A binding was dropped, but a remaining expression uses its variable.
     #[error("the binding of `%{name}` was dropped, and `%{name}` is used")]
     DroppedUsed {
         /// The name of the variable; empty if it has none.
         name: String,
     },
-    /// A block was spliced, and hangs elsewhere in the program too.
+    /// A block was spliced, but has another parent in the program too.
     #[error("{}", spliced_twice(.name))]
     SplicedTwice {
         /// The name of a variable that is bound in it; empty if it has none.
@@ -56,8 +56,8 @@ pub enum RewriteError {
         "a link of the program was overwritten during the walk; a rewrite returns what becomes of a node or binding, and the walk hangs it in its place"
     )]
     OverwrittenLink,
-    /// A callback took out, moved or put in Lets before its own, in a walk down a chain and back
-    /// up.
+    /// In a walk down a chain and back up, a callback removed, moved or inserted Lets before its
+    /// own.
     #[error(
         "a let of the chain is not where the walk left it; a callback may take out its own let, and edit what comes after it, but not what comes before"
     )]
@@ -74,7 +74,7 @@ impl RewriteError {
         RewriteError::NotANormalForm { name: name.to_string() }
     }
 
-    /// Returns an error if a walk of a body has come to a step that breaks A-normal form.
+    /// Returns an error if a step of a walk breaks A-normal form.
     ///
     /// Cost: one node.
     #[inline(always)]
@@ -124,12 +124,12 @@ fn spliced_twice(name: &str) -> String {
     format!("{binding} was spliced, and hangs at another place of the program too; splice a copy: `copy_fresh`")
 }
 
-/// Returns the name of a variable for an error; nothing if it has none.
+/// Returns the name of a variable for an error; an empty string if it has none.
 pub(crate) fn name_for_error(cx: &Context, body: &Body, var: VarId) -> String {
     body.binding_name(cx, var.expr()).unwrap_or_default().to_string()
 }
 
-/// Checks that a value of type `found` may stand where one of type `wanted` did.
+/// Checks that a value of type `found` may replace a value of type `wanted`.
 #[inline]
 pub(crate) fn check_type(cx: &Context, wanted: TypeId, found: TypeId) -> Result<(), RewriteError> {
     if wanted == found || cx.types.accepts(wanted, found) {

@@ -1,7 +1,8 @@
-//! Down a Let chain and back up.
+//! Walks down a Let chain and back up.
 //!
-//! Both walks here keep, for each Let between its `pre` and its `post`, the link that it hangs at, and look whether it still does when they come back to
-//! it: so an edit that pulls a Let from under the walk is reported, at the cost of one look a Let.
+//! Between a Let's `pre` and its `post`, both walks here remember the link that holds the Let, and
+//! check on the way back that it still does. So an edit that removes a Let during the walk is
+//! reported, at the cost of one check per Let.
 
 use std::ops::ControlFlow;
 
@@ -11,12 +12,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::error::RewriteError;
 use crate::link::{Binding, Link};
 
-/// What a walk of a chain can be given as its context: a body, or anything that holds one.
+/// The context of a walk of a chain: a body, or anything that holds one.
 ///
-/// Implemented for a reference to a body (which can then not be edited), for an [`Editor`] (which can), and for either in a pair with a state of
-/// the author's own. A pass that holds an editor implements it in a line, and has its own methods in reach of both callbacks.
+/// It is implemented for a reference to a body (without edits), for an [`Editor`] (with edits), and
+/// for a pair of either with a state of the author's. A pass that holds an editor implements it in
+/// one line, and can call its own methods in both callbacks.
 pub trait HoldsBody {
-    /// The body.
+    /// Returns the body.
     fn body(&self) -> &Body;
 }
 
@@ -62,39 +64,47 @@ impl<H: HoldsBody, S> HoldsBody for (H, S) {
     }
 }
 
-/// A Let and where it hangs.
+/// A Let with the link that holds it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ChainLink {
-    /// The link that the Let hangs at. In the `post` of a Let that its `pre` took out: where what followed it hangs.
+    /// The link that holds the Let. In the `post` of a Let that its `pre` removed: the link that
+    /// holds the expression after it.
     pub link: Link,
     /// The Let, as it is when the callback is called.
     pub binding: Binding,
 }
 
-/// Walks the chain that hangs at `at`: down it, calling `pre` at each Let, and back up from the tail, calling `post` at each in reverse. What `pre`
-/// returns for a Let is handed to `post` for the same Let. Returns the tail.
+/// Walks the chain at `at`: down, with a call of `pre` at each Let, and back up from the tail, with
+/// a call of `post` at each Let in reverse. The result of `pre` for a Let is passed to `post` for
+/// the same Let. Returns the tail.
 ///
-/// It is the shape of a recursive function over Lets, `pre` being what stands before the recursive call on the rest and `post` what stands
-/// after it. A chain of any length takes constant stack. Either callback ends the walk with [`ControlFlow::Break`], of a type of the author's.
-/// What is in the values is not walked; [`expand_every_chain`] does that.
+/// This is the shape of a recursive function over Lets: `pre` is the code before the recursive call
+/// on the rest, and `post` is the code after it. A chain of any length takes constant stack. Either
+/// callback can end the walk with [`ControlFlow::Break`], with a value of the author's type. The
+/// walk does not go into values; [`expand_every_chain`] does.
 ///
 /// # Edits
 ///
-/// Both callbacks may overwrite the value of their Let, take the Let out of the chain with [`unlink_let`](crate::unlink_let) at the link that they are given, put
-/// bindings in front of it there ([`insert_before`](crate::insert_before), [`splice_before`](crate::splice_before)), and edit anything that
-/// comes after it. What `pre` does to what comes after is walked as it has become; a Let that it took out has its value and its `post` all the same.
-/// A `pre` that takes out its own Let may take out any number of those after it too, before or afterwards, at the same link: what is left of them, or the tail, goes on being the
-/// same expression.
+/// Both callbacks may overwrite the value of their Let, remove the Let from the chain with
+/// [`unlink_let`](crate::unlink_let) at the given link, insert bindings before it there
+/// ([`insert_before`](crate::insert_before), [`splice_before`](crate::splice_before)), and edit
+/// everything after it. The walk goes on with the chain as `pre` left it; a Let that its `pre`
+/// removed is still given to `post`. A `pre` that removes its own Let may also remove any number of
+/// Lets after it at the same link, before or afterwards; the remaining Lets, or the tail, must stay
+/// the same expression.
 ///
-/// To find out where a Let is after its `pre` takes time in proportion to what `pre` put in and took out, or to the chain where that ends the walk.
+/// Finding a Let after its `pre` takes time in proportion to the Lets that `pre` inserted and
+/// removed, or to the chain if the walk ends with an error.
 ///
-/// Neither may take out, move or put in Lets before its own (but right in front of it), and the `post` of a Let that `pre` took out may edit nothing at the
-/// link where it was. Where that was done the walk breaks with [`RewriteError::MovedLet`].
+/// Neither callback may remove, move or insert Lets before its own, except directly before it. The
+/// `post` of a Let that `pre` removed may edit nothing at the link where the Let was. If a callback
+/// does this, the walk breaks with [`RewriteError::MovedLet`].
 ///
 /// # Errors
-/// Breaks with what the author broke with, or with [`RewriteError::MovedLet`], as the author's type.
+/// Breaks with the author's value, or with [`RewriteError::MovedLet`], converted to the author's
+/// type.
 ///
-/// Here `post` sees whether the rest uses the variable, and takes out what is unused:
+/// Here `post` checks whether the rest uses the variable, and removes unused bindings:
 ///
 /// ```
 /// # use anfora_ir::{Editor, Expr, ExprId, FunctionBuilder, IdSet, Literal, Module, OpRegistry};
@@ -154,11 +164,14 @@ pub fn expand_a_normal_form<C: HoldsBody, T, B: From<RewriteError>>(
     ControlFlow::Continue(next)
 }
 
-/// Walks every chain under the one that hangs at `at`, those in values, branches, lambdas and operands too, in program order: `pre` at each Let before its value,
-/// and at the end of each chain `post` for its Lets in reverse. So between a Let's `pre` and its `post` come its value, and the rest of its chain.
+/// Walks every chain under the chain at `at`, including those in values, branches, lambdas and
+/// operands, in program order. Calls `pre` at each Let before its value, and at the end of each
+/// chain `post` for its Lets in reverse. So the value of a Let and the rest of its chain come
+/// between its `pre` and its `post`.
 ///
-/// Each node is walked once, and nesting of any depth takes constant stack. `pre` and `post` are as in [`expand_a_normal_form`], and the same edits are legal in
-/// them and reported where they are not; a value that `pre` overwrote is walked as it has become.
+/// Each node is walked once, and nesting of any depth takes constant stack. `pre` and `post` are as
+/// in [`expand_a_normal_form`], with the same legal edits and the same errors. If `pre` overwrites
+/// a value, the new value is walked.
 ///
 /// # Errors
 /// As [`expand_a_normal_form`].
@@ -205,7 +218,7 @@ pub fn expand_every_chain<C: HoldsBody, T, B: From<RewriteError>>(
     let mut cursor = Cursor::at(context.body(), at.target(context.body()));
     let mut open: Vec<Open<T>> = Vec::new();
     let mut blocks: Vec<OpenBlock> = Vec::new();
-    // For each node that was entered, the operand that holds the last block.
+    // For each entered node, the number of the operand that holds the last block.
     let mut nodes: Vec<u32> = Vec::new();
     while let Some(step) = cursor.next(context.body()) {
         match step {
@@ -259,7 +272,8 @@ pub fn expand_every_chain<C: HoldsBody, T, B: From<RewriteError>>(
     ControlFlow::Continue(())
 }
 
-/// The link of a block that is an operand of a node, or its condition. Operands are come to in order, so the search goes on from the last.
+/// Returns the link of a block that is an operand of a node, or its condition. Operands are visited
+/// in order, so the search starts at the last one found.
 pub(crate) fn operand_link(body: &Body, id: ExprId, start: ExprId, from: &mut u32) -> Option<Link> {
     let Some(operands) = body.expr(id).operand_list() else {
         return Some(if matches!(body.expr(id), Expr::If { .. }) { Link::Cond(id) } else { Link::Operand(id, 0) });
@@ -268,13 +282,13 @@ pub(crate) fn operand_link(body: &Body, id: ExprId, start: ExprId, from: &mut u3
     Some(Link::Operand(id, *from))
 }
 
-/// A block of which Lets are still to come.
+/// A block with Lets that are still to be walked.
 struct OpenBlock {
-    /// Where its Lets begin among the open ones.
+    /// The number of open Lets before its own.
     mark: usize,
-    /// The link of what comes next in it.
+    /// The link of the next Let or tail in it.
     link: Link,
-    /// Whether the cursor passes Lets that were taken out together with the one before them.
+    /// True while the cursor passes Lets that were removed together with the one before them.
     passing: bool,
 }
 
@@ -285,17 +299,17 @@ struct Open<T> {
     carried: T,
 }
 
-/// Where a Let is after its `pre`.
+/// The place of a Let after its `pre`.
 #[derive(Copy, Clone)]
 enum Place {
-    /// It hangs here.
+    /// This link holds the Let.
     At(Link),
-    /// It was taken out; what followed it hangs here.
+    /// The Let was removed; this link holds the expression after it.
     Out(Link),
 }
 
 impl Place {
-    /// Looks for a Let that hung at `link`. What `pre` put in front of it is walked over.
+    /// Finds a Let that was at `link`. Walks over Lets that `pre` inserted before it.
     #[inline]
     fn after_pre<B: From<RewriteError>>(body: &Body, link: Link, id: ExprId) -> ControlFlow<B, Place> {
         let found = link.target(body);
@@ -311,8 +325,9 @@ impl Place {
         }
     }
 
-    /// Walks in turn down what hangs at `link` now and down what followed the Let, which it still links to when it was taken out, until it comes to the Let
-    /// or both are at the same: in as many steps as there are Lets before that.
+    /// Alternates between the chain at `link` and the chain after the Let, which the Let still
+    /// links to if it was removed. Stops when the first reaches the Let, or when both reach the
+    /// same expression. Takes as many steps as there are Lets before that.
     fn search(body: &Body, link: Link, id: ExprId) -> Option<Place> {
         let mut here: FxHashMap<ExprId, Link> = FxHashMap::default();
         let mut after: FxHashSet<ExprId> = FxHashSet::default();
@@ -327,7 +342,7 @@ impl Place {
                 if after.contains(&found) {
                     return Some(Place::Out(link));
                 }
-                // What comes around to itself is no chain.
+                // The chain is cyclic.
                 at = if here.insert(found, link).is_none() { rest(found) } else { None };
             }
             if let Some(link) = behind {
@@ -341,7 +356,7 @@ impl Place {
         None
     }
 
-    /// The link of what comes next in the chain.
+    /// Returns the link of the next expression in the chain.
     #[inline]
     fn next(self, id: ExprId) -> Link {
         match self {
@@ -352,7 +367,7 @@ impl Place {
 }
 
 impl<T> Open<T> {
-    /// Calls `post`, if the Let is where its `pre` left it.
+    /// Calls `post` if the Let is where its `pre` left it.
     #[inline]
     fn come_back<C: HoldsBody, B: From<RewriteError>>(
         self,

@@ -1,38 +1,38 @@
-//! The recursive style, for an author who wants to recurse: the one place in the project that
-//! recurses over programs.
+//! Recursive walks, for authors who want to recurse. No other code in the project recurses over
+//! programs.
 //!
 //! Everything else walks with explicit stacks. Here each step of a recursion checks how much stack
-//! is left, and goes on in a new segment from the operating system where that is less than the red
-//! zone ([`stacker`]). So any program that fits into memory is walked from a stack of any size, a
-//! long Let chain by one recursion a Let included.
+//! is left. If it is less than the red zone, the recursion goes on in a new segment from the
+//! operating system ([`stacker`]). So any program that fits into memory can be walked from a stack
+//! of any size, even a long Let chain with one recursive call per Let.
 //!
-//! # What it costs
+//! # Cost
 //!
 //! Time: one check of the stack pointer against a thread-local limit at each step, and the calls
-//! themselves; `benches/README.md` has the figures beside those of [`walk`](crate::walk) and
+//! themselves. `benches/README.md` compares the figures with those of [`walk`](crate::walk) and
 //! [`mutate`](crate::mutate).
 //!
-//! Memory: the frames of every open step, as long as it is open. A Let of a long chain takes about
-//! 100 bytes of stack with a small callback in an optimised build and about 350 in an unoptimised
-//! one, so a chain of a million takes 0.1 or 0.35 GB until it returns, where [`walk`](crate::walk)
-//! takes none. More is taken by what a callback keeps in locals across [`ExprFunctor::recurse`].
-//! Segments are given back as the recursion returns. A step that finds less than the red zone takes
-//! and gives back a segment of its own (some microseconds), so that a callback at just that depth
-//! that recurses into a million parts does so a million times.
+//! Memory: the frames of all open steps. A Let of a long chain takes about 100 bytes of stack with
+//! a small callback in an optimised build, and about 350 in an unoptimised one. So a chain of a
+//! million Lets takes 0.1 or 0.35 GB until it returns, while [`walk`](crate::walk) takes none.
+//! Local variables that a callback keeps across [`ExprFunctor::recurse`] take more. Segments are
+//! freed as the recursion returns. A step that finds less than the red zone allocates and frees a
+//! segment of its own (some microseconds), so a callback at just that depth that recurses into a
+//! million parts does so a million times.
 //!
 //! # The red zone
 //!
-//! At least [`ExprFunctor::RED_ZONE`] bytes are left whenever a callback begins. Until the next
-//! [`ExprFunctor::recurse`] the callback, and all that it calls itself, have to do with that. The
-//! default is far more than a callback needs in any build, unless it has large arrays among its
-//! locals or calls something that recurses by itself; then the author sets it higher, and
+//! At least [`ExprFunctor::RED_ZONE`] bytes are left when a callback begins. Until the next
+//! [`ExprFunctor::recurse`], the callback and all functions that it calls must not need more. The
+//! default is far more than a callback needs in any build, unless it has large arrays as local
+//! variables or calls another recursive function. Such an author must set it higher, and
 //! [`ExprFunctor::SEGMENT`] to a multiple of it.
 //!
 //! # Panics, and targets without segments
 //!
-//! A panic in a callback unwinds through the segments to whoever catches it, and gives them back.
-//! Where `stacker` cannot switch stacks (WebAssembly, and targets that it does not know) a
-//! recursion has the thread's stack and no more; the other tools of this crate work there as
+//! A panic in a callback unwinds through the segments to the code that catches it, and frees them.
+//! On targets where `stacker` cannot switch stacks (WebAssembly, and targets that it does not
+//! know), a recursion has only the thread's stack. The other tools of this crate work there as
 //! everywhere.
 
 use anfora_ir::{AttrsId, Expr, ExprId, GlobalId, LambdaId, LiteralId, OpId, OperandList, VarId};
@@ -41,16 +41,15 @@ use crate::expand::HoldsBody;
 use crate::link::Binding;
 
 /// A recursion over expressions: a callback for each kind of expression, which calls
-/// [`ExprFunctor::recurse`] on the parts that it wants to go into, when it wants to, and returns a
-/// value of the author's type.
+/// [`ExprFunctor::recurse`] on the parts that it wants to visit, and returns a value of the
+/// author's type.
 ///
-/// Callbacks that are left out do as [`ExprFunctor::visit_default`] does. A fallible recursion has
-/// a [`Result`] as its output.
+/// The default of each callback is to call [`ExprFunctor::visit_default`]. If a recursion can fail,
+/// its output is a [`Result`].
 ///
-/// Edits: the context is the author's own ([`HoldsBody`]), and if it holds an
-/// [`Editor`](anfora_ir::Editor), every edit is legal at any time but for compaction. A callback is
-/// given the parts of its expression as they were when it was called; what is overwritten
-/// afterwards has no effect on it.
+/// The context is the author's own ([`HoldsBody`]). If it holds an [`Editor`](anfora_ir::Editor),
+/// every edit except compaction is legal at any time. A callback gets the parts of its expression
+/// as they are when it is called; later overwrites do not affect them.
 ///
 /// ```
 /// # use anfora_ir::{Body, ExprId, FunctionBuilder, Module, OpRegistry};
@@ -93,56 +92,59 @@ use crate::link::Binding;
 /// assert_eq!(Depth(body).recurse(body.root()), 3);
 /// ```
 pub trait ExprFunctor: HoldsBody + Sized {
-    /// What a recursion returns.
+    /// The result of a recursion.
     type Output;
 
-    /// Bytes of stack that a callback finds at least: more than it, and what it calls between two
-    /// steps, can need.
+    /// The least number of bytes of stack at the start of a callback. It must exceed the needs of a
+    /// callback and its calls between two steps.
     const RED_ZONE: usize = 32 << 10;
 
-    /// Bytes of stack that are taken from the operating system at a time.
+    /// The number of bytes of stack allocated at a time.
     const SEGMENT: usize = 2 << 20;
 
-    /// Goes into an expression: its callback, on a stack with at least [`ExprFunctor::RED_ZONE`]
-    /// bytes left. The value that was remembered for it, if there is one.
+    /// Calls the callback of an expression, on a stack with at least [`ExprFunctor::RED_ZONE`]
+    /// bytes left, and returns its value. If a value is remembered for the expression, returns that
+    /// value.
     fn recurse(&mut self, id: ExprId) -> Self::Output {
         stacker::maybe_grow(Self::RED_ZONE, Self::SEGMENT, || dispatch(self, id))
     }
 
-    /// Goes into all parts of an expression in program order, and gives their values to `each`: the
-    /// operands of a call (of a function value: it first) or tuple, the tuple of a projection,
-    /// condition and branches of an If, the block of a Lambda, value and rest of a Let.
+    /// Recurses into all parts of an expression in program order, and passes their values to
+    /// `each`: the operands of a call (with the function of a function value first) or tuple, the
+    /// tuple of a projection, the condition and branches of an If, the block of a Lambda, the value
+    /// and rest of a Let.
     fn recurse_parts(&mut self, id: ExprId, mut each: impl FnMut(&mut Self, Self::Output)) {
         for i in 0..self.body().parts(id).len() {
-            // The functor may edit what it goes into.
+            // The functor may edit the expression.
             let Some(part) = self.body().parts(id).nth(i) else { break };
             let value = self.recurse(part);
             each(self, value);
         }
     }
 
-    /// The value of an expression that need not be gone into again. A functor that remembers
-    /// ([`ExprFunctor::remember`]) goes into a shared node once; one that does not goes into it
-    /// from each of its uses, and a graph has more paths than nodes: a row of n diamonds 2^n.
+    /// Returns the remembered value of an expression, so that it is not visited again. A functor
+    /// that remembers values ([`ExprFunctor::remember`]) visits a shared node once. Without them,
+    /// it visits a shared node once per use, and a graph has more paths than nodes: a row of n
+    /// diamonds has 2^n.
     ///
-    /// Not asked for Lets, which have one parent.
+    /// It is not called for Lets, which have one parent.
     #[inline(always)]
     fn recall(&self, id: ExprId) -> Option<Self::Output> {
         let _ = id;
         None
     }
 
-    /// Takes note of the value of an expression other than an atom or a Let, in a
-    /// [`Memo`](crate::Memo), say. Where values depend on the scope, so do the author's notes.
+    /// Remembers the value of an expression other than an atom or a Let, for example in a
+    /// [`Memo`](crate::Memo). If values depend on the scope, the memory must do so too.
     #[inline(always)]
     fn remember(&mut self, id: ExprId, value: &Self::Output) {
         let _ = (id, value);
     }
 
-    /// Every expression whose own callback is left out.
+    /// Visits every expression whose own callback is not overridden.
     fn visit_default(&mut self, id: ExprId) -> Self::Output;
 
-    /// The use of a variable.
+    /// Visits a use of a variable.
     ///
     /// Cost: that of the author's code.
     #[inline(always)]
@@ -150,7 +152,7 @@ pub trait ExprFunctor: HoldsBody + Sized {
         self.visit_default(var.expr())
     }
 
-    /// A constant.
+    /// Visits a constant.
     ///
     /// Cost: that of the author's code.
     #[inline(always)]
@@ -159,7 +161,7 @@ pub trait ExprFunctor: HoldsBody + Sized {
         self.visit_default(id)
     }
 
-    /// A global function.
+    /// Visits a global function.
     ///
     /// Cost: that of the author's code.
     #[inline(always)]
@@ -168,7 +170,7 @@ pub trait ExprFunctor: HoldsBody + Sized {
         self.visit_default(id)
     }
 
-    /// An operator as a value.
+    /// Visits an operator as a value.
     ///
     /// Cost: that of the author's code.
     #[inline(always)]
@@ -177,7 +179,7 @@ pub trait ExprFunctor: HoldsBody + Sized {
         self.visit_default(id)
     }
 
-    /// `none`.
+    /// Visits `none`.
     ///
     /// Cost: that of the author's code.
     #[inline(always)]
@@ -185,7 +187,7 @@ pub trait ExprFunctor: HoldsBody + Sized {
         self.visit_default(id)
     }
 
-    /// A call of an operator.
+    /// Visits a call of an operator.
     ///
     /// Cost: that of the author's code.
     #[inline(always)]
@@ -194,7 +196,7 @@ pub trait ExprFunctor: HoldsBody + Sized {
         self.visit_default(id)
     }
 
-    /// A call of a function value, which is operand 0.
+    /// Visits a call of a function value, which is operand 0.
     ///
     /// Cost: that of the author's code.
     #[inline(always)]
@@ -203,7 +205,7 @@ pub trait ExprFunctor: HoldsBody + Sized {
         self.visit_default(id)
     }
 
-    /// A tuple.
+    /// Visits a tuple.
     ///
     /// Cost: that of the author's code.
     #[inline(always)]
@@ -212,7 +214,7 @@ pub trait ExprFunctor: HoldsBody + Sized {
         self.visit_default(id)
     }
 
-    /// A projection.
+    /// Visits a projection.
     ///
     /// Cost: that of the author's code.
     #[inline(always)]
@@ -221,7 +223,7 @@ pub trait ExprFunctor: HoldsBody + Sized {
         self.visit_default(id)
     }
 
-    /// A Let. To go into the rest of the chain is one recursion a Let.
+    /// Visits a Let. Recursing into the rest of the chain takes one recursive call per Let.
     ///
     /// Cost: that of the author's code.
     #[inline(always)]
@@ -229,7 +231,7 @@ pub trait ExprFunctor: HoldsBody + Sized {
         self.visit_default(binding.id)
     }
 
-    /// An If.
+    /// Visits an If.
     ///
     /// Cost: that of the author's code.
     #[inline(always)]
@@ -238,7 +240,7 @@ pub trait ExprFunctor: HoldsBody + Sized {
         self.visit_default(id)
     }
 
-    /// A Lambda.
+    /// Visits a Lambda.
     ///
     /// Cost: that of the author's code.
     #[inline(always)]

@@ -3,18 +3,19 @@
 use anfora_ir::{Attr, AttrWalk, AttrsId, Body, Context, Cursor, Expr, ExprId, GlobalId, Step};
 use rustc_hash::FxHashSet;
 
-/// A walk of what names globals. A list of attributes is looked at once in the life of a walk,
-/// however many nodes have it. The globals themselves may come several times.
+/// A walk over the names of globals. Each list of attributes is visited once per walk, however many
+/// nodes have it. The same global may be reported several times.
 #[derive(Clone, Debug)]
 pub struct GlobalWalk {
-    /// True if some attribute is or holds a global or a function.
+    /// True if some attribute is a global or a function, or contains one.
     attrs_name_functions: bool,
     lists: FxHashSet<AttrsId>,
     values: AttrWalk,
 }
 
 impl GlobalWalk {
-    /// Returns a walk that has looked at nothing yet. Linear in the number of attribute values.
+    /// Returns a walk that has visited nothing yet. Takes time linear in the number of attribute
+    /// values.
     pub fn new(cx: &Context) -> GlobalWalk {
         GlobalWalk {
             attrs_name_functions: cx.attrs.iter().any(|(_, a)| matches!(a, Attr::Global(_) | Attr::Function(_))),
@@ -23,7 +24,7 @@ impl GlobalWalk {
         }
     }
 
-    /// Calls `each` for the globals that a body names, in what can be reached from its root.
+    /// Calls `each` for the globals that a body names, in the expressions that its root reaches.
     pub fn in_body(&mut self, cx: &Context, body: &Body, mut each: impl FnMut(GlobalId)) {
         if !self.attrs_name_functions && body.global_leaves().is_empty() {
             return;
@@ -46,8 +47,8 @@ impl GlobalWalk {
         }
     }
 
-    /// Calls `each` for the globals that attributes name, and for those in functions that are their
-    /// values.
+    /// Calls `each` for the globals that attributes name, including globals in functions that are
+    /// attribute values.
     #[inline]
     pub fn in_attrs(&mut self, cx: &Context, attrs: AttrsId, each: impl FnMut(GlobalId)) {
         if self.attrs_name_functions && attrs != cx.attrs.empty() && self.lists.insert(attrs) {

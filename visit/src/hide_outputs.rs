@@ -1,16 +1,17 @@
-//! Outputs of dataflow regions that nothing outside uses.
+//! Outputs of dataflow regions that are used only inside their region.
 
 use anfora_ir::{Body, Cursor, EntityId, Expr, ExprId, PerBlock, Step, VarFlags, VarId};
 
 use crate::chain::set_var_flags;
 
-/// Makes outputs of dataflow regions that nothing outside of their region uses visible only inside,
-/// and returns their number. `is_chosen` says by its first Let whether a region is looked at.
+/// Makes outputs of dataflow regions visible only inside if nothing outside of their region uses
+/// them. Returns the number of these outputs. `is_chosen` gets the first Let of a region and
+/// returns true if the region is to be processed.
 ///
-/// It is for passes that make regions larger or merge them: what was needed between two regions is
-/// then inside of one. A use in a branch or `fn` inside of the region counts as one outside.
+/// It is for passes that enlarge or merge regions: a variable that was needed between two regions
+/// is then inside of one. A use in a branch or `fn` inside of the region counts as a use outside.
 ///
-/// It takes one walk of the body.
+/// Walks the body once.
 ///
 /// ```
 /// # use anfora_ir::{Source, parse_module};
@@ -28,11 +29,11 @@ use crate::chain::set_var_flags;
 /// assert!(module.to_text().contains("output(%b)"));
 /// ```
 pub fn hide_unused_outputs(body: &mut Body, is_chosen: impl Fn(ExprId) -> bool) -> usize {
-    // Chosen regions have numbers from 1; 0 is for all other places.
+    // Chosen regions have numbers from 1; 0 stands for all other places.
     let mut regions = 0;
     let mut here: PerBlock<u32> = PerBlock::default();
     let mut outputs: Vec<VarId> = Vec::new();
-    // By variable: the region that it is an output of, until it is used elsewhere.
+    // By variable: the region whose output it is, until a use elsewhere is found.
     let mut home: Vec<u32> = vec![0; body.len()];
     let mut cursor = Cursor::with_regions(body);
     while let Some(step) = cursor.next(body) {

@@ -1,8 +1,7 @@
-//! Walking and rewriting programs of [`anfora_ir`], however long and deep.
+//! Walking and rewriting programs of [`anfora_ir`], of any length and depth.
 //!
-//! No tool here recurses over the shape of a program: a chain, or a nest, of a million Lets,
-//! branches, lambdas or calls takes constant stack. All of them are thin on top of the one
-//! traversal, [`anfora_ir::Cursor`].
+//! No tool here recurses over a program: a chain or a nest of a million Lets, branches, lambdas or
+//! calls takes constant stack. All tools are thin layers over one traversal, [`anfora_ir::Cursor`].
 //!
 //! | for | there is |
 //! |---|---|
@@ -26,12 +25,12 @@
 //! | the functions of a module | [`CallGraph`]; the names of functions: [`GlobalWalk`] |
 //! | copies, also from one function to another | [`copy_fresh`], [`copy_function`], [`copy_between`], [`Transplant`](anfora_ir::Transplant) |
 //!
-//! A visitor that must stop at some nodes and not at others, or treat chains, branches and calls in
-//! ways of its own, needs no engine of its own: callbacks skip what they do not want, and the
-//! cursor itself can be driven step by step and lends the body in between. See [mixed
-//! modes](#mixed-modes) below; and who would rather recurse has [`ExprFunctor`].
+//! A visitor that must stop at some nodes only, or treat chains, branches and calls in its own way,
+//! needs no walk of its own: callbacks skip the nodes that they do not want, and a pass can drive
+//! the cursor itself step by step and edit the body in between. See [mixed modes](#mixed-modes)
+//! below. For recursive code, use [`ExprFunctor`].
 //!
-//! The rewrite that every compiler has first, `x * 1` to `x`, wherever it stands:
+//! The classic first rewrite of a compiler, `x * 1` to `x`, at any place:
 //!
 //! ```
 //! use anfora_ir::{Editor, ExprId, OpId};
@@ -87,14 +86,14 @@
 //! with a loop, operands first, and recurse only where control flow begins. Here one engine does
 //! both without recursion, and the two modes are two ways of using it:
 //!
-//! - What flows (calls, tuples, projections) is seen operands first by [`Visitor::exit_expr`], and
-//!   by [`Mutator::rewrite_expr`], which gets rewritten operands. Shared nodes come once.
-//! - What controls (blocks of branches and lambdas, chains, regions) is announced and left by the
-//!   `enter_` and `exit_` callbacks, where a visitor keeps a stack of its own: what it would have
-//!   had in the locals of a recursion is pushed at `enter_` and popped at `exit_`. [`Visit::Skip`]
-//!   leaves a block out.
+//! - Data flow (calls, tuples, projections) is visited operands first by [`Visitor::exit_expr`],
+//!   and by [`Mutator::rewrite_expr`], which gets rewritten operands. Shared nodes are visited
+//!   once.
+//! - Control flow (blocks of branches and lambdas, chains, regions) is entered and left by the
+//!   `enter_` and `exit_` callbacks. A visitor keeps a stack of its own: it pushes at `enter_` and
+//!   pops at `exit_` what a recursion would keep in local variables. [`Visit::Skip`] skips a block.
 //!
-//! What a program costs, if of two branches the costlier counts:
+//! This computes the cost of a program, where an If costs as much as its costlier branch:
 //!
 //! ```
 //! use anfora_ir::{Body, Expr, ExprId};

@@ -1,10 +1,12 @@
-//! Where an expression hangs, and what a link of a chain says.
+//! Links: the places that hold expressions, and the parts of a Let.
 
 use anfora_ir::{BlockKind, Body, Expr, ExprId, LetFlags, VarId};
 
-/// A place that holds an expression: the one parent link of a Let, a branch or a lambda's block, or any operand.
+/// A place that holds an expression: the only parent link of a Let, a branch or a lambda's block,
+/// or any operand.
 ///
-/// It is how edits name their place: what hangs there is read by [`Link::target`] and exchanged by [`Link::set`].
+/// Edits identify their place by a link: [`Link::target`] reads the expression there, and
+/// [`Link::set`] replaces it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Link {
     /// The block of the function.
@@ -21,13 +23,14 @@ pub enum Link {
     Else(ExprId),
     /// The block of a Lambda.
     Lambda(ExprId),
-    /// An operand of a call or tuple (in a [`Expr::Call`] the function is operand 0), or operand 0 of a projection.
+    /// An operand of a call or tuple (in an [`Expr::Call`], the function is operand 0), or operand
+    /// 0 of a projection.
     Operand(ExprId, u32),
 }
 
 impl Link {
-    /// Returns where a block hangs; `None` for one that is an operand, whose number its kind does
-    /// not say.
+    /// Returns the link that holds a block; `None` for a block that is an operand, since its kind
+    /// does not contain the operand's number.
     ///
     /// Cost: one entry.
     #[inline]
@@ -42,7 +45,7 @@ impl Link {
         }
     }
 
-    /// What hangs here.
+    /// Returns the expression at this link.
     ///
     /// # Panics
     /// If the node is not of the kind that has such a link.
@@ -65,7 +68,8 @@ impl Link {
         }
     }
 
-    /// Hangs another expression here. What hung here is linked from here no more. Types stay as they are.
+    /// Replaces the expression at this link. The old one is no longer linked from here. Types stay
+    /// as they are.
     ///
     /// # Panics
     /// If the node is not of the kind that has such a link.
@@ -91,7 +95,7 @@ impl Link {
         body.set_expr(id, holder);
     }
 
-    /// The node that holds what hangs here; `None` for the block of the function.
+    /// Returns the node that holds this link; `None` for the block of the function.
     ///
     /// Cost: one entry.
     #[inline]
@@ -114,7 +118,7 @@ impl Link {
     }
 }
 
-/// A Let, taken apart.
+/// The parts of a Let.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Binding {
     /// The Let itself.
@@ -125,12 +129,12 @@ pub struct Binding {
     pub value: ExprId,
     /// The rest of the chain: another Let, or the tail.
     pub rest: ExprId,
-    /// Whether it is in a dataflow region.
+    /// The flags, which say whether it is in a dataflow region.
     pub flags: LetFlags,
 }
 
 impl Binding {
-    /// The parts of a Let; `None` for any other expression.
+    /// Returns the parts of a Let; `None` for any other expression.
     #[inline]
     pub fn of(body: &Body, id: ExprId) -> Option<Binding> {
         match body.expr(id) {
@@ -140,10 +144,11 @@ impl Binding {
     }
 }
 
-/// The bindings of the chain that begins at `start`, in program order, without what is in their values.
+/// Returns the bindings of the chain that begins at `start`, in program order, without the bindings
+/// in their values.
 ///
-/// The iterator borrows the body, so that nothing can be edited meanwhile; [`expand_a_normal_form`](crate::expand_a_normal_form) walks a chain that
-/// is edited as it goes.
+/// The iterator borrows the body, so that nothing can be edited in the meantime;
+/// [`expand_a_normal_form`](crate::expand_a_normal_form) walks a chain with edits.
 ///
 /// ```
 /// # use anfora_ir::{FunctionBuilder, Literal, Module, OpRegistry};

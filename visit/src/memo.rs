@@ -2,12 +2,14 @@
 
 use anfora_ir::{Body, ExprId, SideTable};
 
-/// A table from expressions to results: a dense vector indexed by id, that takes memory only up to the largest id stored.
+/// A table from expressions to results: a dense vector indexed by id, which takes memory only up to
+/// the largest stored id.
 ///
-/// Entries made after [`Memo::begin_scope`] are undone by the matching [`Memo::end_scope`], which costs as much as they did to make. An entry
-/// that holds only inside a branch or lambda is made in its scope.
+/// Entries made after [`Memo::begin_scope`] are undone by the matching [`Memo::end_scope`], at the
+/// cost of making them. An entry that holds only inside a branch or lambda is made in its scope.
 ///
-/// Any edit of the body is legal while a memo exists, but for compaction, which renumbers: see [`Memo::check`].
+/// Any edit of the body is legal while a memo exists, except for compaction, which renumbers
+/// expressions: see [`Memo::check`].
 ///
 /// ```
 /// # use anfora_ir::{EntityId, ExprId};
@@ -25,24 +27,24 @@ use anfora_ir::{Body, ExprId, SideTable};
 #[derive(Clone, Debug)]
 pub struct Memo<V> {
     entries: SideTable<ExprId, Option<V>>,
-    /// What entries were before they were made or changed in the open scopes, oldest first.
+    /// The old values of entries that were made or changed in the open scopes, oldest first.
     log: Vec<(ExprId, Option<V>)>,
-    /// Lengths of the log at the beginning of the open scopes.
+    /// The lengths of the log at the start of the open scopes.
     scopes: Vec<usize>,
 }
 
 impl<V: Copy> Memo<V> {
-    /// An empty table.
+    /// Returns an empty table.
     pub fn new() -> Memo<V> {
         Memo { entries: SideTable::new(0, None), log: Vec::new(), scopes: Vec::new() }
     }
 
-    /// An empty table with room for every expression of a body.
+    /// Returns an empty table with room for every expression of a body.
     pub fn with_room(body: &Body) -> Memo<V> {
         Memo { entries: body.side_table(None), log: Vec::new(), scopes: Vec::new() }
     }
 
-    /// The result of an expression, if it has one.
+    /// Returns the result of an expression, if it has one.
     #[inline]
     pub fn get(&self, id: ExprId) -> Option<V> {
         self.entries[id]
@@ -54,7 +56,7 @@ impl<V: Copy> Memo<V> {
         self.store(id, Some(value));
     }
 
-    /// Forgets the result of an expression.
+    /// Removes the result of an expression.
     #[inline]
     pub fn remove(&mut self, id: ExprId) {
         self.store(id, None);
@@ -69,12 +71,13 @@ impl<V: Copy> Memo<V> {
         }
     }
 
-    /// Begins a scope inside those that are open.
+    /// Begins a scope inside the open ones.
     pub fn begin_scope(&mut self) {
         self.scopes.push(self.log.len());
     }
 
-    /// Ends the innermost scope: the table is as it was when it began. Does nothing if none is open.
+    /// Ends the innermost scope and restores the table as it was when the scope began. Does nothing
+    /// if no scope is open.
     pub fn end_scope(&mut self) {
         let Some(mark) = self.scopes.pop() else { return };
         for (id, old) in self.log.drain(mark..).rev() {
@@ -82,15 +85,16 @@ impl<V: Copy> Memo<V> {
         }
     }
 
-    /// How many scopes are open.
+    /// Returns the number of open scopes.
     pub fn depth(&self) -> usize {
         self.scopes.len()
     }
 
-    /// Asserts that a table made by [`Memo::with_room`] belongs to the present generation of the body.
+    /// Asserts that a table made by [`Memo::with_room`] belongs to the present generation of the
+    /// body.
     ///
     /// # Panics
-    /// If the body was compacted since.
+    /// If the body was compacted since the table was made.
     pub fn check(&self, body: &Body) {
         body.check_table(&self.entries);
     }

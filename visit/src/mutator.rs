@@ -1,7 +1,7 @@
-//! Mutators: rewriting a body in place, in one walk, memoized.
+//! Mutators: rewriting a body in place, in one walk, with results remembered.
 //!
-//! A Let that stays is linked to the one that stayed before it, so that dropped and added bindings
-//! need no parent links; what is equal to what it was is not written.
+//! A kept Let is linked to the kept Let before it, so that dropped and added bindings need no
+//! parent links. Expressions that did not change are not written.
 
 use anfora_ir::{BlockKind, Body, Context, Editor, ExprId, Function, TypeId, VarId};
 
@@ -10,30 +10,31 @@ use crate::error::RewriteError;
 use crate::link::{Binding, Link};
 use crate::site::Site;
 
-/// The things that a rewrite may depend on, and so when nodes are overwritten and when copied.
+/// The information that a rewrite depends on. It determines whether nodes are overwritten or
+/// copied.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Edits {
-    /// On the node alone (its operator, attributes and operands), so that wherever it is used it
-    /// becomes the same. It is overwritten in place, once. What replaces a node mentions no
-    /// variable that the node did not mention.
+    /// The node alone (its operator, attributes and operands), so that it becomes the same wherever
+    /// it is used. It is overwritten in place, once. A replacement mentions no variable that the
+    /// node did not mention.
     InPlace,
-    /// Likewise, but a node whose operands changed becomes a new node, so that [`Site::original`]
-    /// is still as it was. A node with blocks (an If, a Lambda) has one parent and is overwritten
-    /// all the same.
+    /// The node alone, but a node whose operands changed becomes a new node, so that
+    /// [`Site::original`] is unchanged. A node with blocks (an If, a Lambda) has one parent and is
+    /// still overwritten.
     Copied,
-    /// On the place as well: on what is known or bound in the enclosing blocks. Changed nodes
-    /// become new nodes on that path only, and results are forgotten at the end of the block, and
-    /// of the dataflow region, that they were found in. A shared node is rewritten again in each
-    /// block that uses it; one that holds blocks is copied first.
+    /// The place as well: facts and bindings in the enclosing blocks. Changed nodes become new
+    /// nodes on that path only, and results are dropped at the end of the block or dataflow region
+    /// in which they were found. A shared node is rewritten again in each block that uses it; a
+    /// shared node that holds blocks is copied first.
     Scoped,
 }
 
 /// The decision about a node.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Rewrite {
-    /// It stays.
+    /// The node stays.
     Keep,
-    /// Another expression takes its place, of a type that is equal or more specific.
+    /// This expression replaces the node. Its type is equal or more specific.
     Replace(ExprId),
 }
 
@@ -47,7 +48,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Returns the Let with `value` for its value; `None` in a tail.
+    /// Returns the binding of the slot with the value `value`; `None` in a tail.
     ///
     /// Cost: one node.
     pub fn binding(self, body: &Body, value: ExprId) -> Option<Binding> {
@@ -57,141 +58,140 @@ impl Slot {
 }
 
 /// The decision about a value and its binding. In a tail, [`Verdict::Value`] and [`Verdict::Var`]
-/// put an expression in its place, [`Verdict::Splice`] also the bindings before it, and
+/// replace the tail by an expression, [`Verdict::Splice`] also inserts bindings before it, and
 /// [`Verdict::Drop`] keeps it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// The binding stays, with its rewritten value. If [`Mutator::rewrite_expr`] replaced the value
-    /// by an atom, uses of the variable become the atom and the binding disappears.
+    /// by an atom, the atom replaces the uses of the variable, and the binding is removed.
     Keep,
-    /// It stays, with this value (also if that is an atom).
+    /// The binding stays, with this value, even if it is an atom.
     Value(ExprId),
-    /// Uses of its variable become this atom and the binding disappears.
+    /// This atom replaces the uses of the variable, and the binding is removed.
     Var(ExprId),
-    /// The bindings of this block, which are not walked, take its place, and the block's tail is
-    /// the value, as by [`Verdict::Keep`]. If the block hangs elsewhere in the walked part
+    /// The bindings of this block, which are not walked, replace the binding. The block's tail is
+    /// the value, as with [`Verdict::Keep`]. If the block has another parent in the walked part
     /// afterwards, the walk ends with [`RewriteError::SplicedTwice`].
     Splice(ExprId),
-    /// It disappears. If what is left of the walked part uses its variable, the walk ends with
-    /// [`RewriteError::DroppedUsed`].
+    /// The binding is removed. If a remaining expression of the walked part uses its variable, the
+    /// walk ends with [`RewriteError::DroppedUsed`].
     Drop,
 }
 
-/// A part of a program that begins and ends, and in which facts may hold.
+/// A part of a program with a beginning and an end, in which facts may hold.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Scope {
-    /// A block: a branch, that of a `fn`, a chain as a value or operand, or the whole walk's.
+    /// A block: a branch, the block of a `fn`, a chain as a value or operand, or the block of the
+    /// walk.
     Block(BlockKind),
     /// A dataflow region.
     Region,
 }
 
-/// The way to go on where an operator refuses the types that its operands have become, or the
-/// branches of an If have nothing in common any more.
+/// The way to go on if an operator does not accept the types of its new operands, or if the
+/// branches of an If have no common type any more.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Refused {
     /// The walk ends with the type error.
     Error,
-    /// The operands (the results of the branches) get the types back that they had, by
-    /// [`Mutator::cast`]. What a rewrite puts in the place of another still has a type that is
-    /// equal or more specific.
+    /// The operands (or the results of the branches) are converted back to their old types by
+    /// [`Mutator::cast`]. Replacements must still have a type that is equal or more specific.
     CastBack,
-    /// The same, and types may change to any others, through bindings, tuples, branches and
-    /// functions. What is stated to have a type (the result of a `fn` or of the function) is
-    /// converted to it by [`Mutator::cast`].
+    /// As [`Refused::CastBack`], but types may change to any others, through bindings, tuples,
+    /// branches and functions. A result with a stated type (of a `fn` or of the function) is
+    /// converted to that type by [`Mutator::cast`].
     Retype,
 }
 
 /// A rewrite of a body in program order, operands before nodes; see [`mutate`].
 ///
-/// All callbacks are given a [`Site`]: the editor, and the place in the program, where further
-/// bindings can be put ([`Site::bind`]: that is how a binding becomes several). A callback that is
-/// left out keeps what it is given.
+/// All callbacks get a [`Site`]: the editor, and the place in the program, where further bindings
+/// can be inserted ([`Site::bind`]: this is how a binding becomes several). The default of each
+/// callback changes nothing.
 ///
-/// Edits that are legal in the callbacks: making any expressions; editing those that were made
-/// since and do not hang anywhere yet; changing names, metadata and flags of variables. Links of
-/// the program are changed by what the callbacks return, never by the author, during the walk: a
-/// callback that overwrites one of a node that was there before the walk ends it with
-/// [`RewriteError::OverwrittenLink`].
+/// Callbacks may make any expressions, edit expressions made since that have no parent yet, and
+/// change names, metadata and flags of variables. During the walk, links of the program are changed
+/// by the results of the callbacks, never by the author. A callback that overwrites a link of a
+/// node that existed before the walk ends it with [`RewriteError::OverwrittenLink`].
 pub trait Mutator {
     /// The author's error. It ends the walk.
     type Error: From<RewriteError>;
 
-    /// The things that the rewrites depend on.
+    /// The information that the rewrites depend on.
     const EDITS: Edits = Edits::InPlace;
 
-    /// False if the body is in A-normal form and [`Mutator::rewrite_expr`] is not wanted: the walk
-    /// then keeps no results of nodes, and ends with [`RewriteError::NotANormalForm`] where an
-    /// operand is no atom.
+    /// False if the body is in A-normal form and [`Mutator::rewrite_expr`] is not needed. The walk
+    /// then keeps no results of nodes, and ends with [`RewriteError::NotANormalForm`] if an operand
+    /// is not an atom.
     const NODES: bool = true;
 
-    /// True if the values of variables are asked for: [`Site::value_of`], [`Site::field`].
+    /// True if the mutator uses the values of variables: [`Site::value_of`], [`Site::field`].
     const VALUES: bool = false;
 
-    /// The way to go on where types do not fit any more.
+    /// The way to go on if types no longer fit.
     const REFUSED: Refused = Refused::Error;
 
-    /// A value or tail, before its operands are rewritten. The block (or value) that is returned
-    /// takes its place and is walked then, in the present block: the branch of an If that is taken,
-    /// the body of a function that is called. Its bindings hang nowhere else afterwards.
+    /// Visits a value or tail, before its operands are rewritten. A returned block (or value)
+    /// replaces it and is walked next, in the present block: for example, the taken branch of an
+    /// If, or the body of a called function. Its bindings must have no other parent afterwards.
     ///
     /// # Errors
-    /// The author's.
+    /// The author's errors.
     #[inline(always)]
     fn expand(&mut self, site: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Option<ExprId>, Self::Error> {
         let _ = (site, slot, value);
         Ok(None)
     }
 
-    /// A call, tuple, projection, If or Lambda, wherever it stands: as a value, a tail, an operand.
-    /// Its operands and blocks are rewritten already. Called once for a shared node (with
+    /// Visits a call, tuple, projection, If or Lambda that is a value, a tail or an operand. Its
+    /// operands and blocks are rewritten already. It is called once for a shared node (with
     /// [`Edits::Scoped`], once for each scope).
     ///
     /// # Errors
-    /// The author's.
+    /// The author's errors.
     #[inline(always)]
     fn rewrite_expr(&mut self, site: &mut Site<'_>, id: ExprId) -> Result<Rewrite, Self::Error> {
         let _ = (site, id);
         Ok(Rewrite::Keep)
     }
 
-    /// The value of a Let, or a tail that is no atom, as it is after the rewrite: `value` is not
-    /// written to the Let yet. Atoms are values of Lets too.
+    /// Visits the value of a Let, or a tail that is not an atom, after the rewrite: `value` is not
+    /// written to the Let yet. Values of Lets may be atoms.
     ///
     /// # Errors
-    /// The author's.
+    /// The author's errors.
     #[inline(always)]
     fn rewrite_value(&mut self, site: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, Self::Error> {
         let _ = (site, slot, value);
         Ok(Verdict::Keep)
     }
 
-    /// A block or a dataflow region begins, before its first Let.
+    /// Enters a block or a dataflow region, before its first Let.
     ///
     /// # Errors
-    /// The author's.
+    /// The author's errors.
     #[inline(always)]
     fn enter(&mut self, site: &mut Site<'_>, scope: Scope) -> Result<(), Self::Error> {
         let _ = (site, scope);
         Ok(())
     }
 
-    /// It ends: a block after its tail, a region after its last Let.
+    /// Leaves a block after its tail, or a region after its last Let.
     ///
     /// # Errors
-    /// The author's.
+    /// The author's errors.
     #[inline(always)]
     fn exit(&mut self, site: &mut Site<'_>, scope: Scope) -> Result<(), Self::Error> {
         let _ = (site, scope);
         Ok(())
     }
 
-    /// Makes a value of the type `to` from an atom that is of another type now. A `match_cast`,
-    /// unless an author says otherwise. Bindings that it puts in stand before the value, wherever
-    /// that comes to stand. See [`Refused`].
+    /// Makes a value of the type `to` from an atom that has another type now. The default is a
+    /// `match_cast`. Bindings that it inserts come before the value, wherever the value is
+    /// inserted. See [`Refused`].
     ///
     /// # Errors
-    /// The author's, or that the value cannot be made.
+    /// The author's errors, or if the value cannot be made.
     fn cast(&mut self, site: &mut Site<'_>, atom: ExprId, to: TypeId) -> Result<ExprId, Self::Error> {
         Ok(site.match_cast(atom, to).map_err(RewriteError::Type)?)
     }
@@ -199,20 +199,23 @@ pub trait Mutator {
 
 /// Rewrites the body of a function.
 ///
-/// One walk in program order; nests of any depth take constant stack. Nodes that do not change keep
-/// their ids, and if nothing changes, nothing is written
-/// ([`Body::is_edited`](anfora_ir::Body::is_edited) is exact). Types stay right: where an operand
-/// was replaced by one of more specific type, the node's type is inferred again, and so on to its
-/// users until a type stays the same. The signature of the function is not part of its body and
-/// stays: where no result type is stated and the body's has become more specific, the author states
-/// the old one or sets the new signature. Dataflow regions stay right: a region whose first Let
-/// disappears starts with the next, new bindings are in the region that they are put in, and a
-/// variable of a region that a replacement uses outside of the region becomes an output of it. What
-/// no longer hangs anywhere stays in the arenas until they are compacted.
+/// One walk in program order; nested expressions of any depth take constant stack. Nodes that do
+/// not change keep their ids, and if nothing changes, nothing is written
+/// ([`Body::is_edited`](anfora_ir::Body::is_edited) is exact).
+///
+/// Types stay right: if an operand was replaced by one of a more specific type, the node's type is
+/// inferred again, and so on to its users until a type stays the same. The signature of the
+/// function is not part of its body and stays: if no result type is stated and the result's type
+/// became more specific, the author must state the old one or set the new signature.
+///
+/// Dataflow regions stay right: if the first Let of a region is removed, the region starts with the
+/// next; new bindings are in the region in which they are inserted; and if a replacement uses a
+/// variable of a region outside of the region, the variable becomes an output. Unreachable
+/// expressions stay in the arenas until they are compacted.
 ///
 /// # Errors
-/// The author's, or a [`RewriteError`] when parts do not fit together after a rewrite. The body is
-/// then partly rewritten; with a journal open, the caller can take the edit back.
+/// The author's errors, or a [`RewriteError`] if parts do not fit together after a rewrite. The
+/// body is partly rewritten then; with a journal open, the caller can roll the edit back.
 ///
 /// `(a, b).0` becomes `a`:
 ///
@@ -260,15 +263,15 @@ pub fn mutate<M: Mutator>(editor: &mut Editor<'_>, mutator: &mut M) -> Result<()
     mutate_at(editor, Link::Root, mutator)
 }
 
-/// Rewrites what hangs at a link, and hangs there what it has become. See [`mutate`]. The type of
-/// what is around it is not inferred again.
+/// Rewrites the expression at a link and stores the result there. See [`mutate`]. The types of the
+/// expressions around it are not inferred again.
 ///
-/// A variable of a dataflow region that the walk does not come to stays visible in the region only.
-/// If a replacement uses it outside, the author makes it plain
+/// A variable of a dataflow region that the walk does not reach stays visible in the region only.
+/// If a replacement uses it outside, the author must make it plain
 /// ([`set_var_flags`](crate::set_var_flags)), or the body is ill-formed.
 ///
-/// A call keeps tables up to the largest id that it meets (with [`Edits::Scoped`], of the whole
-/// body): rewrite many small parts of one body in one walk of it.
+/// Each call allocates tables up to the largest id that it reaches (with [`Edits::Scoped`], for the
+/// whole body): rewrite many small parts of one body in one walk of it.
 ///
 /// # Errors
 /// As [`mutate`].
@@ -279,7 +282,7 @@ pub fn mutate_at<M: Mutator>(editor: &mut Editor<'_>, at: Link, mutator: &mut M)
     rewrite_at(&mut site, at, mutator)
 }
 
-/// Rewrites what hangs at a link from a site that is ready to begin.
+/// Rewrites the expression at a link with a prepared site.
 pub(crate) fn rewrite_at<M: Mutator>(site: &mut Site<'_>, at: Link, mutator: &mut M) -> Result<(), M::Error> {
     let start = at.target(site.editor.body);
     let result = run(site, mutator, start, None)?;
@@ -289,10 +292,9 @@ pub(crate) fn rewrite_at<M: Mutator>(site: &mut Site<'_>, at: Link, mutator: &mu
     Ok(())
 }
 
-/// Rewrites the body of a function, and keeps its signature: if the result gets a more specific
-/// type and none is stated, the function states the one that it had. With [`Refused::Retype`], a
-/// result of another type than the stated one is converted, and where none is stated the signature
-/// changes.
+/// Rewrites the body of a function and keeps its signature: if the result gets a more specific type
+/// and no result type is stated, the old type is stated. With [`Refused::Retype`], a result that
+/// does not have the stated type is converted; if no type is stated, the signature changes.
 ///
 /// # Errors
 /// As [`mutate`].

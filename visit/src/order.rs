@@ -1,11 +1,11 @@
-//! The expressions of a program in an order, as iterators.
+//! Iterators over the expressions of a program, in a given order.
 
 use anfora_ir::{Body, Cursor, ExprId, Step};
 
 use crate::link::Binding;
 
-/// Every node under `start`, after all that is in it: the Lets of a chain come after its tail, the
-/// last one first.
+/// Returns the nodes under `start`, each after all nodes in it. The Lets of a chain come after its
+/// tail, the last one first.
 ///
 /// ```
 /// # use anfora_ir::{Expr, FunctionBuilder, Literal, Module, OpRegistry};
@@ -24,8 +24,8 @@ use crate::link::Binding;
 /// ```
 pub fn post_order(body: &Body, start: ExprId) -> impl Iterator<Item = ExprId> + '_ {
     let mut cursor = Cursor::at(body, start);
-    // The Lets of the open blocks, and where those of each begin; those of a block that was left
-    // are yielded from the end.
+    // The Lets of the open blocks, and the start of each block's Lets. The Lets of a block that was
+    // left are yielded from the end.
     let (mut lets, mut marks): (Vec<ExprId>, Vec<usize>) = (Vec::new(), Vec::new());
     let mut left = 0;
     std::iter::from_fn(move || {
@@ -45,11 +45,11 @@ pub fn post_order(body: &Body, start: ExprId) -> impl Iterator<Item = ExprId> + 
     })
 }
 
-/// Every node under `start` in the order of evaluation: operands and blocks before the node that
-/// has them, a Let after its value and before the rest of its chain.
+/// Returns the nodes under `start` in the order of evaluation: operands and blocks before the node
+/// that has them, a Let after its value and before the rest of its chain.
 ///
-/// The branches of an If come one after the other, and the block of a Lambda where it is written.
-/// So what a node is computed from comes before it, and a binding before the uses of its variable,
+/// The branches of an If come one after the other, and the block of a Lambda where the Lambda
+/// stands. So the operands of a node come before it, and a binding before the uses of its variable,
 /// except that a recursive `fn` uses its name before it is bound.
 ///
 /// | iterator | a Let comes | any other node comes |
@@ -58,12 +58,12 @@ pub fn post_order(body: &Body, start: ExprId) -> impl Iterator<Item = ExprId> + 
 /// | [`program_order`] | after its value, before the rest of its chain | after its operands and blocks |
 ///
 /// Both yield the Lets, calls, tuples, projections, Ifs and Lambdas that can be reached from
-/// `start`, each once: a node that several others refer to comes where it is met first, going
-/// through the parts of a node in the order in which they are evaluated (in reverse order, the
-/// reverse of that). Atoms are not yielded: they are read off the nodes that hold them
-/// ([`Body::operands_of`]), and [`Visitor`](crate::Visitor) has callbacks for them.
+/// `start`, each once. A node with several users is yielded where it is reached first, when the
+/// parts of each node are visited in the order of evaluation. Atoms are not yielded: read them from
+/// the nodes that hold them ([`Body::operands_of`]), or use a [`Visitor`](crate::Visitor), which
+/// has callbacks for them.
 ///
-/// The iterator borrows the body, so that nothing can be edited while there is one:
+/// The iterator borrows the body, so that nothing can be edited while it exists:
 ///
 /// ```compile_fail,E0502
 /// # fn edit(mut body: anfora_ir::Body) {
@@ -73,8 +73,8 @@ pub fn post_order(body: &Body, start: ExprId) -> impl Iterator<Item = ExprId> + 
 /// # }
 /// ```
 ///
-/// What is to be edited is collected first, or walked by the [`Cursor`], which lends the body
-/// between steps.
+/// To edit nodes, collect them first, or walk with the [`Cursor`], which lends the body between
+/// steps.
 ///
 /// ```
 /// # use anfora_ir::{Expr, FunctionBuilder, Literal, Module, OpRegistry};
@@ -102,9 +102,9 @@ pub fn program_order(body: &Body, start: ExprId) -> impl Iterator<Item = ExprId>
     })
 }
 
-/// The bindings of every chain under `start`, those in values, branches, lambdas and operands too,
-/// in program order: each where its variable comes into scope, after the bindings in its value.
-/// [`chain`](crate::chain) has those of one chain alone.
+/// Returns the bindings of every chain under `start`, including those in values, branches, lambdas
+/// and operands, in program order: each binding where its variable comes into scope, after the
+/// bindings in its value. [`chain`](crate::chain) returns those of one chain alone.
 ///
 /// ```
 /// # use anfora_ir::{FunctionBuilder, Literal, Module, OpRegistry};

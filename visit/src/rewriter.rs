@@ -1,4 +1,4 @@
-//! Rewriting node by node, with the node before and after its operands were rewritten.
+//! Rewriting node by node. The author sees each node before and after its operands were rewritten.
 
 use std::marker::PhantomData;
 
@@ -30,24 +30,24 @@ where
     }
 }
 
-/// Rewrites what hangs at a link, each node after its operands: graphs and A-normal form alike. A
-/// shared node is rewritten once.
+/// Rewrites the expression at a link, each node after its operands, in graphs and in A-normal form.
+/// A shared node is rewritten once.
 ///
-/// `rewrite` is called for calls, tuples, projections, Ifs and Lambdas, and returns what becomes of
-/// the node: `post`, if it stays. `pre` is the node as it was; `post` has rewritten operands, and
-/// is `pre` itself where none of them changed.
+/// `rewrite` is called for calls, tuples, projections, Ifs and Lambdas, and returns the replacement
+/// of the node, or `post` if the node stays. `pre` is the node before its operands were rewritten,
+/// and `post` is the node after it. If no operand changed, `post` is `pre`.
 ///
-/// Nodes whose operands changed become new nodes, so that `pre` can be looked at next to `post` (an
-/// If or a Lambda, which has one parent, is rewritten in place, and there `pre` is `post`). Where
-/// the value of a Let becomes an atom, uses of its variable become that atom and the Let
-/// disappears. A node that stays keeps its id, and if all stay nothing is written. Nests of any
-/// depth take constant stack.
+/// A node whose operands changed becomes a new node, so that `pre` can be compared with `post`. An
+/// If or a Lambda, which has one parent, is rewritten in place, and there `pre` is `post`. If the
+/// value of a Let becomes an atom, that atom replaces the uses of its variable, and the Let is
+/// removed. A node that stays keeps its id; if all nodes stay, nothing is written. Expressions of
+/// any depth take constant stack.
 ///
-/// Edits that are legal in the rewriter: making expressions. Types and dataflow regions are kept
+/// In the rewriter, the only legal edit is to make expressions. Types and dataflow regions are kept
 /// right as by [`mutate_at`](crate::mutate_at).
 ///
 /// # Errors
-/// The author's, or a [`RewriteError`] where a replacement has the wrong type.
+/// The errors of `rewrite`, and a [`RewriteError`] if a replacement has the wrong type.
 ///
 /// ```
 /// # use anfora_ir::{Editor, Expr, FunctionBuilder, Module, OpRegistry};

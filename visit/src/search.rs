@@ -1,11 +1,11 @@
-//! Looking at every expression in program order, without a visitor.
+//! A loop over every expression in program order, without a visitor.
 
 use anfora_ir::{Body, ExprId};
 
 use crate::order::program_order;
 
-/// Calls `f` with every node under `start`, each once, in [`program_order`]. Atoms are not among
-/// them.
+/// Calls `f` with every node under `start`, each once, in [`program_order`]. Atoms are not
+/// included.
 ///
 /// ```
 /// # use anfora_ir::{Expr, FunctionBuilder, Literal, Module, OpRegistry};

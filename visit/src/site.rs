@@ -1,4 +1,4 @@
-//! The place of a rewrite, and the state of the walk that has come to it.
+//! The place of a rewrite, and the state of the walk that reached it.
 
 use std::ops::ControlFlow;
 
@@ -21,7 +21,7 @@ use crate::link::Binding;
 use crate::mutator::{Edits, Mutator, Refused};
 use crate::visitor::{Visit, Visitor, walk_from};
 
-/// Where a [`Mutator`](crate::Mutator) is in the program, with the editor of the body.
+/// The place of a [`Mutator`](crate::Mutator) in the program, with the editor of the body.
 ///
 /// ```
 /// # use anfora_ir::{Editor, Expr, ExprId, FunctionBuilder, Literal, Module, OpRegistry};
@@ -61,10 +61,10 @@ pub struct Site<'e> {
     /// The editor of the body.
     pub editor: Editor<'e>,
     pub(crate) original: ExprId,
-    /// The links that the walk itself has overwritten.
+    /// The links that the walk itself overwrote.
     pub(crate) heard: LinkWatch,
 
-    /// Where the stacks and tables are.
+    /// The arena of the stacks and tables.
     scratch: &'e Bump,
 
     // ---- The stacks ----
@@ -77,29 +77,30 @@ pub struct Site<'e> {
     pub(crate) results: ScratchVec<'e, ExprId>,
 
     // ---- The tables ----
-    /// The present meaning of each variable and of each node that was walked.
+    /// The replacement of each variable and of each walked node.
     pub(crate) current: ScratchVec<'e, Option<ExprId>>,
     is_whole: bool,
     /// The values of variables, with [`Mutator::VALUES`](crate::Mutator::VALUES).
     values: ScratchVec<'e, Option<ExprId>>,
-    /// The types that expressions had before the walk, of those that have others now.
+    /// The types before the walk of expressions whose type changed.
     pub(crate) retyped: FxHashMap<ExprId, TypeId>,
-    /// Counts the changes of types, and of what may change types.
+    /// The number of changes of types, and of edits that may change types.
     pub(crate) retypes: u32,
     /// The type that the result had before the walk.
     pub(crate) result_before: Option<TypeId>,
     pub(crate) scoped: Option<Box<Scoped>>,
     regions: Option<Regions<'e>>,
 
-    /// The bindings that [`Mutator::cast`](crate::Mutator::cast) puts in, while it runs.
+    /// The bindings that [`Mutator::cast`](crate::Mutator::cast) inserts, while it runs.
     pub(crate) of_cast: Option<Vec<(VarId, ExprId)>>,
-    /// The variables of the `fn`s that were entered, and those of them that are used inside.
+    /// The variables of the `fn`s that were entered. `calls_itself` holds those that are used
+    /// inside.
     open_fns: IdSet<ExprId>,
     pub(crate) calls_itself: IdSet<ExprId>,
 
-    // ---- Blocks that were moved, and bindings that went ----
+    // ---- Moved blocks and dropped bindings ----
     pub(crate) has_expanded: bool,
-    /// Variables that authors let stand for something else.
+    /// Variables that authors replaced.
     given: IdSet<ExprId>,
     links: Option<SideTable<ExprId, u32>>,
     /// Variables whose values were expanded.
@@ -109,7 +110,7 @@ pub struct Site<'e> {
     dropped: Option<IdSet<ExprId>>,
     /// True if the present value uses a variable whose binding was dropped.
     met_dropped: bool,
-    /// True if what stays may use one.
+    /// True if a remaining expression may use such a variable.
     uses_dropped: bool,
 }
 
@@ -122,7 +123,7 @@ impl<'e> Site<'e> {
             heard: LinkWatch::default(),
             block: Block::new(start, BlockKind::Root, 0, 0),
             scratch,
-            // Few are open at a time as a rule. This room lies in front of the tables.
+            // Usually few are open at a time. This memory lies before the tables.
             blocks: ScratchVec::with_capacity_in(8, scratch),
             nodes: ScratchVec::with_capacity_in(8, scratch),
             results: ScratchVec::with_capacity_in(8, scratch),
@@ -148,25 +149,26 @@ impl<'e> Site<'e> {
         }
     }
 
-    /// Returns the scratch arena for a walk from `start`, with room for the stacks and, of a walk of
-    /// the whole body, the tables: what has become of each node, values of variables, and regions.
+    /// Returns the scratch arena for a walk from `start`. It has room for the stacks. If the walk
+    /// covers the whole body, it also has room for the tables: replacements of nodes, values of
+    /// variables, and regions.
     pub(crate) fn scratch<M: Mutator>(cx: &Context, body: &Body, start: ExprId) -> Scratch {
         const STACKS: usize = 1 << 10;
         let tables = if start == body.root() { 2 + usize::from(M::VALUES) } else { 0 };
         cx.scratch_with_room(STACKS + body.len() * tables * size_of::<ExprId>())
     }
 
-    // ---- What an author asks and does ----
+    // ---- For authors ----
 
-    /// Returns the node, Let or start of a block that the walk came to, before it was rewritten.
-    /// With [`Edits::Copied`](crate::Edits::Copied) and [`Edits::Scoped`](crate::Edits::Scoped) a
-    /// node still has the operands that it had.
+    /// Returns the node, Let or start of a block that the walk reached, before it was rewritten.
+    /// With [`Edits::Copied`](crate::Edits::Copied) and [`Edits::Scoped`](crate::Edits::Scoped), a
+    /// node still has its old operands.
     pub fn original(&self) -> ExprId {
         self.original
     }
 
-    /// Returns what the uses of a variable, or a node that was walked before, have become; the id
-    /// itself if nothing else.
+    /// Returns the replacement of the uses of a variable, or of a node that was walked before; the
+    /// id itself if it was not replaced.
     #[inline]
     pub fn resolve(&self, id: ExprId) -> ExprId {
         let id = self.current_of(id).unwrap_or(id);
@@ -176,17 +178,17 @@ impl<'e> Site<'e> {
         }
     }
 
-    /// Returns the value of a variable whose binding the walk has left, as it is now. `None` for a
-    /// parameter, and for a variable whose binding an author put in. Needs
+    /// Returns the present value of a variable whose binding the walk has left. Returns `None` for
+    /// a parameter, and for a variable whose binding an author inserted. Needs
     /// [`Mutator::VALUES`](crate::Mutator::VALUES).
     #[inline]
     pub fn value_of(&self, var: ExprId) -> Option<ExprId> {
         *self.values.get(var.index())?
     }
 
-    /// Returns the atom that a field of a tuple is, where the value of the tuple is known. A
-    /// variable of an ended dataflow region becomes an output of it where the walk puts it in.
-    /// Needs [`Mutator::VALUES`](crate::Mutator::VALUES).
+    /// Returns the field of a tuple, if the tuple's value is known and the field is an atom. If the
+    /// walk inserts a variable of an ended dataflow region, the variable becomes an output of the
+    /// region. Needs [`Mutator::VALUES`](crate::Mutator::VALUES).
     #[inline]
     pub fn field(&mut self, tuple: ExprId, index: u32) -> Option<ExprId> {
         let Expr::Tuple(fields) = self.editor.body.expr(self.value_of(tuple)?) else { return None };
@@ -197,13 +199,13 @@ impl<'e> Site<'e> {
         self.editor.body.expr(field).is_atom().then_some(field)
     }
 
-    /// Binds a value to a new variable in the innermost open block, before the binding or tail that
-    /// the walk is at, and returns the variable as an expression. In a dataflow region the binding
-    /// is part of the region and the variable visible only in it.
+    /// Binds a value to a new variable in the innermost open block, before the present binding or
+    /// tail, and returns the variable as an expression. In a dataflow region, the binding is part
+    /// of the region and the variable is visible only in it.
     ///
-    /// It is not walked. In [`Mutator::rewrite_expr`](crate::Mutator::rewrite_expr) of a node that
-    /// may be shared, it belongs to [`Edits::Scoped`](crate::Edits::Scoped), since other blocks do
-    /// not see the variable.
+    /// The value is not walked. In [`Mutator::rewrite_expr`](crate::Mutator::rewrite_expr) of a
+    /// node that may be shared, use it with [`Edits::Scoped`](crate::Edits::Scoped), since other
+    /// blocks do not see the variable.
     pub fn bind(&mut self, name: Option<NameId>, value: ExprId) -> ExprId {
         let ty = self.editor.body.type_of(value);
         let var = self.editor.var(name, self.block.regions.var_flags(), ty);
@@ -211,8 +213,8 @@ impl<'e> Site<'e> {
         var.expr()
     }
 
-    /// Binds a value to a variable that was made before and is bound by nothing, like
-    /// [`Site::bind`]. Outside a dataflow region the variable becomes plain.
+    /// Binds a value to an existing variable that nothing binds yet, like [`Site::bind`]. Outside a
+    /// dataflow region, the variable becomes plain.
     pub fn push(&mut self, var: VarId, value: ExprId) {
         if let Some(bindings) = &mut self.of_cast {
             bindings.push((var, value));
@@ -228,23 +230,23 @@ impl<'e> Site<'e> {
         self.unwatched(|site| site.emit(id, var));
     }
 
-    /// Moves all bindings of a block before the binding or tail that the walk is at, and returns
-    /// the block's tail. In a dataflow region they become part of it. If the block hangs elsewhere
+    /// Moves all bindings of a block before the present binding or tail, and returns the block's
+    /// tail. In a dataflow region, the bindings become part of it. If the block has another parent
     /// in the walked part afterwards, the walk ends with [`RewriteError::SplicedTwice`].
     ///
     /// # Errors
-    /// If the block is of the chain that it is to become part of.
+    /// If the block belongs to the chain that it is moved into.
     pub fn splice(&mut self, block: ExprId) -> Result<ExprId, RewriteError> {
         self.unwatched(|site| site.splice_walked(block))
     }
 
-    /// From here on, uses of `var` become `atom`. A variable that is bound in a block which
-    /// [`Mutator::expand`](crate::Mutator::expand) returns can be made to stand for something here.
+    /// Replaces the following uses of `var` by `atom`. This can also replace a variable that is
+    /// bound in a block returned by [`Mutator::expand`](crate::Mutator::expand).
     ///
     /// Cost: one entry.
     ///
     /// # Errors
-    /// If it is not an atom, or its type is not one that the variable's accepts.
+    /// If `atom` is not an atom, or the variable's type does not accept its type.
     pub fn replace_var(&mut self, var: VarId, atom: ExprId) -> Result<(), RewriteError> {
         check_atom(&self.editor, var, atom)?;
         self.let_out(atom);
@@ -254,13 +256,13 @@ impl<'e> Site<'e> {
         Ok(())
     }
 
-    /// From here to the end of the innermost open block, or of the dataflow region, uses of `var`
-    /// become `atom`: what is known of a condition in a branch, say. Used in
+    /// Replaces the uses of `var` by `atom`, from here to the end of the innermost open block or
+    /// dataflow region; for example, a condition by its value in a branch. In
     /// [`Mutator::enter`](crate::Mutator::enter) of a block, it holds for that block. Needs
     /// [`Edits::Scoped`](crate::Edits::Scoped).
     ///
     /// # Errors
-    /// If it is not an atom, or its type is not one that the variable's accepts.
+    /// If `atom` is not an atom, or the variable's type does not accept its type.
     ///
     /// # Panics
     /// Without [`Edits::Scoped`](crate::Edits::Scoped).
@@ -279,9 +281,9 @@ impl<'e> Site<'e> {
         Ok(())
     }
 
-    /// Returns the node of a constant of the type `ty` that is going to take the place of the value
-    /// `of`. Unless the body has one already, the node `of` becomes it, so that a body without room
-    /// does not grow. Nothing else may use that node.
+    /// Returns a node for a constant of the type `ty` that will replace the value `of`. If the body
+    /// has no such node, `of` itself is overwritten, so that the body does not grow. Nothing else
+    /// may use that node.
     ///
     /// Cost: one node.
     pub fn literal_in_place(&mut self, of: ExprId, literal: LiteralId, ty: TypeId) -> ExprId {
@@ -293,12 +295,12 @@ impl<'e> Site<'e> {
         self.block.in_region()
     }
 
-    /// Returns the number of blocks that are open around the place, the walk's own included.
+    /// Returns the number of open blocks around the place, including the block of the walk itself.
     pub fn depth(&self) -> usize {
         self.blocks.len() + 1
     }
 
-    /// Lets the engine overwrite links, as it does between callbacks.
+    /// Runs an edit of the engine, which may overwrite links between callbacks.
     fn unwatched<T>(&mut self, edit: impl FnOnce(&mut Self) -> T) -> T {
         let has_heard = self.editor.body.has_heard();
         let result = edit(self);
@@ -308,13 +310,13 @@ impl<'e> Site<'e> {
         result
     }
 
-    /// The links that were overwritten since the last call were overwritten by the walk.
+    /// Records that the walk itself overwrote the links since the last call.
     #[cold]
     pub(crate) fn forget_heard(&mut self) {
         self.editor.body.forget_heard(&mut self.heard);
     }
 
-    // ---- What the walk asks and does ----
+    // ---- For the walk ----
 
     pub(crate) fn prepare(&mut self, edits: Edits, start: ExprId) {
         if edits == Edits::Scoped {
@@ -322,14 +324,15 @@ impl<'e> Site<'e> {
         }
     }
 
-    /// Returns true if several links lead to a node. Looked up in the whole body the first time.
+    /// Returns true if several links lead to a node. The first call counts the links of the whole
+    /// body.
     #[cold]
     pub(crate) fn is_shared(&mut self, node: ExprId) -> bool {
         let body = &*self.editor.body;
         self.links.get_or_insert_with(|| link_counts(body))[node] > 1
     }
 
-    /// Returns the innermost Let that the walk is at, or in whose value it is.
+    /// Returns the innermost Let that the walk is at, or whose value it is in.
     pub(crate) fn binding(&self) -> Option<ExprId> {
         let mut open = std::iter::once(&self.block).chain(self.blocks.iter().rev());
         open.find_map(|block| Binding::of(self.editor.body, block.at)).map(|b| b.id)
@@ -339,7 +342,7 @@ impl<'e> Site<'e> {
         RewriteError::not_a_normal_form(self.editor.cx, self.editor.body, self.block.at)
     }
 
-    /// Returns true if what is being finished is the value of the present Let, or the tail.
+    /// Returns true if the expression being finished is the value of the present Let, or the tail.
     #[inline(always)]
     pub(crate) fn is_at_slot(&self) -> bool {
         self.nodes.len() == self.block.nodes as usize
@@ -351,7 +354,7 @@ impl<'e> Site<'e> {
         self.block = self.blocks.pop().expect("a block is around every block but the first");
     }
 
-    // ---- What has become of what ----
+    // ---- Replacements ----
 
     #[inline(always)]
     pub(crate) fn current_of(&self, id: ExprId) -> Option<ExprId> {
@@ -363,7 +366,7 @@ impl<'e> Site<'e> {
         *self.entry(id) = Some(by);
     }
 
-    /// Returns what has become of a node, to be overwritten.
+    /// Returns the table entry for a node's replacement.
     #[inline(always)]
     fn entry(&mut self, id: ExprId) -> &mut Option<ExprId> {
         let i = id.index();
@@ -380,24 +383,24 @@ impl<'e> Site<'e> {
         self.current.resize(room.max(i + 1), None);
     }
 
-    /// A variable stands for itself, unless it was said to stand for something else.
+    /// Maps a variable to itself, unless the author replaced it.
     #[inline(always)]
     pub(crate) fn bind_itself(&mut self, var: ExprId) {
         self.entry(var).get_or_insert(var);
     }
 
-    /// Returns the result of a node that was walked before, unless it was forgotten.
+    /// Returns the result of a node that was walked before, unless it was dropped.
     #[inline(always)]
     pub(crate) fn seen(&mut self, id: ExprId) -> Option<ExprId> {
         let result = self.current_of(id)?;
         if result != id && self.editor.body.expr(result).binds() {
-            // What binds has one parent: the second use gets a copy.
+            // A node with blocks has one parent: the second use gets a copy.
             return Some(copy_fresh(&mut self.editor, result));
         }
         Some(result)
     }
 
-    /// Returns what stands for an atom.
+    /// Returns the replacement of an atom.
     #[inline(always)]
     pub(crate) fn resolve_atom<M: Mutator>(&mut self, id: ExprId) -> ExprId {
         let by = match self.current_of(id) {
@@ -407,7 +410,7 @@ impl<'e> Site<'e> {
         self.follow::<M>(by)
     }
 
-    /// Returns what stands for an operand; `None` if it is a node that was not walked.
+    /// Returns the replacement of an operand; `None` if it is a node that was not walked.
     #[inline(always)]
     pub(crate) fn resolve_operand<M: Mutator>(&mut self, id: ExprId) -> Option<ExprId> {
         match self.current_of(id) {
@@ -420,7 +423,7 @@ impl<'e> Site<'e> {
         }
     }
 
-    /// Follows what is assumed of an atom in the open blocks.
+    /// Follows the assumptions about an atom in the open blocks.
     #[inline(always)]
     fn follow<M: Mutator>(&self, id: ExprId) -> ExprId {
         match &self.scoped {
@@ -429,17 +432,17 @@ impl<'e> Site<'e> {
         }
     }
 
-    /// A `fn` is going to be bound to a variable, which it may use.
+    /// Records that a `fn` will be bound to a variable, which it may use itself.
     pub(crate) fn open_fn(&mut self, var: VarId) {
         self.open_fns.insert(var.expr());
     }
 
-    /// Returns true if the walk has come to the binding of a variable.
+    /// Returns true if the walk has reached the binding of a variable.
     pub(crate) fn was_walked(&self, var: VarId) -> bool {
         self.current_of(var.expr()).is_some() && !self.given.contains(var.expr())
     }
 
-    /// Returns what stands for an atom that the walk has not met, or that is not bound yet.
+    /// Returns the replacement of an atom that the walk has not reached, or that is not bound yet.
     fn first_use(&mut self, atom: ExprId) -> ExprId {
         if self.dropped.as_ref().is_some_and(|dropped| dropped.contains(atom)) {
             self.met_dropped = true;
@@ -484,7 +487,7 @@ impl<'e> Site<'e> {
         }
     }
 
-    /// Notes that a variable is bound in the innermost region.
+    /// Records that a variable is bound in the innermost region.
     #[inline(always)]
     pub(crate) fn bind_in_region(&mut self, var: VarId) {
         if let Some(regions) = &mut self.regions {
@@ -492,8 +495,8 @@ impl<'e> Site<'e> {
         }
     }
 
-    /// Makes variables of ended dataflow regions, which an expression that comes to stand here
-    /// uses, outputs of theirs.
+    /// Makes variables of ended dataflow regions outputs of their regions, if an expression that is
+    /// inserted here uses them.
     #[inline]
     pub(crate) fn let_out(&mut self, id: ExprId) {
         if let Some(regions) = &mut self.regions {
@@ -503,7 +506,7 @@ impl<'e> Site<'e> {
 
     // ---- Checks ----
 
-    /// Checks that uses of a variable may become an atom.
+    /// Checks that an atom may replace the uses of a variable.
     #[inline]
     pub(crate) fn check_atom<M: Mutator>(&self, var: VarId, atom: ExprId) -> Result<(), RewriteError> {
         if M::REFUSED == Refused::Retype && self.editor.body.expr(atom).is_atom() {
@@ -525,7 +528,7 @@ impl<'e> Site<'e> {
         self.has_expanded && self.expanded.contains(var.expr())
     }
 
-    /// Checks that a Let which the walk keeps is not one that was spliced elsewhere before.
+    /// Checks that a kept Let was not spliced elsewhere before.
     #[inline(always)]
     pub(crate) fn check_in_place(&self, at: ExprId, var: VarId) -> Result<(), RewriteError> {
         match &self.spliced {
@@ -534,8 +537,8 @@ impl<'e> Site<'e> {
         }
     }
 
-    /// Checks that no block which hangs in what is left under `root` was spliced out of it. A walk,
-    /// if one was.
+    /// Checks that no spliced block has two parents under `root`. Walks the result if a block was
+    /// spliced.
     pub(crate) fn check_spliced(&self, root: ExprId) -> Result<(), RewriteError> {
         match &self.spliced {
             Some(spliced) => spliced.check(&self.editor, root),
@@ -543,7 +546,7 @@ impl<'e> Site<'e> {
         }
     }
 
-    /// The binding of a variable goes.
+    /// Records that the binding of a variable is dropped.
     pub(crate) fn drop_var(&mut self, var: VarId) {
         self.dropped.get_or_insert_with(|| IdSet::with_capacity(self.editor.body.len())).insert(var.expr());
         if let Some(entry) = self.current.get_mut(var.index()) {
@@ -551,28 +554,28 @@ impl<'e> Site<'e> {
         }
     }
 
-    /// An expression that the author made stays. It may use a variable whose binding was dropped,
-    /// however deep inside.
+    /// Records that an expression made by the author stays. It may use a variable whose binding was
+    /// dropped, at any depth.
     #[inline(always)]
     pub(crate) fn note_made(&mut self) {
         self.uses_dropped |= self.dropped.is_some();
     }
 
-    /// The present value stays.
+    /// Records that the present value stays.
     #[inline(always)]
     pub(crate) fn note_kept(&mut self) {
         self.uses_dropped |= self.met_dropped;
     }
 
-    /// The present value goes; nodes in it may stay elsewhere.
+    /// Records that the present value is dropped; nodes in it may stay elsewhere.
     #[inline(always)]
     pub(crate) fn note_gone<M: Mutator>(&mut self) {
         self.uses_dropped |= self.met_dropped && M::NODES;
         self.met_dropped = false;
     }
 
-    /// Checks that what is left under `root` uses no variable whose binding was dropped. A walk, if
-    /// what was met may use one.
+    /// Checks that the result under `root` uses no variable whose binding was dropped. Walks the
+    /// result if it may use one.
     pub(crate) fn check_dropped(&self, root: ExprId) -> Result<(), RewriteError> {
         struct Uses<'a>(&'a IdSet<ExprId>);
         impl Visitor for Uses<'_> {
@@ -592,7 +595,7 @@ impl<'e> Site<'e> {
     }
 }
 
-/// Checks that uses of a variable may become this.
+/// Checks that an atom may replace the uses of a variable.
 pub(crate) fn check_atom(editor: &Editor<'_>, var: VarId, atom: ExprId) -> Result<(), RewriteError> {
     if !editor.body.expr(atom).is_atom() {
         return Err(RewriteError::NotAnAtom);

@@ -15,20 +15,20 @@ impl Mutator for Nothing {
     const EDITS: Edits = Edits::Scoped;
 }
 
-/// Replaces the uses of variables by atoms in what hangs at a link, all at once: what is put in is
-/// not substituted in again.
+/// Replaces the uses of variables by atoms in the expression at a link, all at once: the inserted
+/// atoms are not substituted again.
 ///
 /// Every binder has a variable of its own, so nothing is captured. Nodes that change become new
-/// nodes, since the old ones may be used from outside the link as well; branches, lambdas and Lets,
-/// which have one parent, are overwritten. A Let whose value becomes an atom disappears. A variable
-/// of a dataflow region that takes the place of one that is visible outside of it becomes an
-/// output. Types are inferred again where an atom is of a more specific type than the variable.
+/// nodes, since the old ones may also be used outside of the link; branches, lambdas and Lets,
+/// which have one parent, are overwritten. A Let whose value becomes an atom is removed. If a
+/// variable of a dataflow region replaces one that is visible outside of the region, it becomes an
+/// output. Types are inferred again if an atom has a more specific type than the variable.
 ///
-/// A call keeps a table of the whole body: substitute many variables at once.
+/// Each call allocates a table for the whole body: substitute many variables at once.
 ///
 /// # Errors
-/// If a replacement is not an atom, or of a type that its variable's does not accept; nothing is
-/// then changed. Or if a node's operator does not accept its new operands.
+/// If a replacement is not an atom, or the variable's type does not accept its type; nothing is
+/// changed then. Or if a node's operator does not accept its new operands.
 ///
 /// ```
 /// # use anfora_ir::{Editor, FunctionBuilder, Module, OpRegistry};

@@ -1,4 +1,4 @@
-//! Backward sweeps: taking bindings out of their chains, users before what they use.
+//! Backward sweeps: removing bindings from their chains, users before the bindings that they use.
 
 use anfora_ir::{Body, Context, Expr, ExprId, GlobalId, IdSet, RegionWriter, ScratchVec};
 use smallvec::{SmallVec, smallvec};
@@ -8,40 +8,40 @@ use crate::link::{Binding, Link};
 
 /// The decisions of a backward sweep: see [`sweep_back`].
 ///
-/// A method that is left out keeps nothing and notes nothing.
+/// By default, no binding is kept and nothing is recorded.
 pub trait BackwardSweep {
-    /// Returns true if a binding stays although nothing that stays uses its variable: its value has
-    /// an effect, say.
+    /// Returns true if a binding stays although no remaining expression uses its variable; for
+    /// example, because its value has an effect.
     #[inline(always)]
     fn is_kept(&mut self, body: &Body, binding: Binding) -> bool {
         let _ = (body, binding);
         false
     }
 
-    /// Notes a value or tail that stays, before the blocks in it are swept.
+    /// Records a value or tail that stays, before the blocks in it are swept.
     #[inline(always)]
     fn live_value(&mut self, body: &Body, value: ExprId) {
         let _ = (body, value);
     }
 
-    /// Notes that something that stays names a function of the module.
+    /// Records that a remaining expression names a function of the module.
     #[inline(always)]
     fn live_global(&mut self, global: GlobalId) {
         let _ = global;
     }
 }
 
-/// Takes the bindings out of a body in A-normal form whose variables nothing uses that stays, and
-/// returns their number.
+/// Removes the bindings whose variables no remaining expression uses from a body in A-normal form.
+/// Returns the number of removed bindings.
 ///
 /// Each block is swept from its tail to its beginning, so that a binding is decided on after all
-/// that may use it. Branches and lambdas are swept if the value that they belong to stays; what is
-/// in others goes with them. A dataflow region whose first Let goes begins with the next. One walk
-/// down and one up, on an explicit stack: linear in the body.
+/// its possible users. Branches and lambdas are swept if their value stays; otherwise they are
+/// removed with it. If the first Let of a dataflow region is removed, the region begins with the
+/// next. The sweep walks down and up once on an explicit stack, and takes time linear in the body.
 ///
 /// # Errors
-/// If a block that stays is not in A-normal form. The body is then half rewritten: the caller takes
-/// the edit back.
+/// If a block that stays is not in A-normal form. The body is half rewritten then, and the caller
+/// must roll the edit back.
 ///
 /// ```
 /// use anfora_ir::{Body, Expr, Source, parse_module};
@@ -82,12 +82,12 @@ pub fn sweep_back<S: BackwardSweep>(cx: &Context, body: &mut Body, sweep: &mut S
     }
 }
 
-/// A block whose Lets are swept, last first.
+/// A block whose Lets are being swept, last first.
 struct SweptBlock {
     place: Link,
-    /// The position in the stack of Lets at which its own begin.
+    /// The position in the stack of Lets at which the block's own begin.
     start: usize,
-    /// The Let or tail that stays and comes after the Lets that are left.
+    /// The remaining Let or tail that follows the Lets that are left to sweep.
     next: ExprId,
 }
 
@@ -100,7 +100,7 @@ enum Task {
 struct SweepState<'s, S> {
     body: &'s mut Body,
     sweep: &'s mut S,
-    /// The variables that were met, where they are bound.
+    /// The bound variables that the walk has reached.
     bound: IdSet<ExprId>,
     used: IdSet<ExprId>,
     /// The Lets of the open blocks, in order.
@@ -123,8 +123,8 @@ impl<S: BackwardSweep> SweepState<'_, S> {
         Ok(())
     }
 
-    /// Walks down a block to its tail, which is live. Returns the block, if nothing in the tail has
-    /// to be swept before it.
+    /// Walks a block down to its tail, which is live. Returns the block, unless something in the
+    /// tail must be swept before it.
     fn open(&mut self, place: Link) -> Result<Option<SweptBlock>, ExprId> {
         let start = self.lets.len();
         let mut at = place.target(self.body);
@@ -143,7 +143,7 @@ impl<S: BackwardSweep> SweepState<'_, S> {
         Ok(None)
     }
 
-    /// Sweeps up a block, until a live value with blocks of its own has to be swept first.
+    /// Sweeps a block upwards, until a live value has blocks of its own that must be swept first.
     fn sweep(&mut self, mut block: SweptBlock) -> Result<(), ExprId> {
         while self.lets.len() > block.start {
             let Some(binding) = self.lets.pop().and_then(|at| Binding::of(self.body, at)) else { break };
@@ -170,8 +170,8 @@ impl<S: BackwardSweep> SweepState<'_, S> {
         Ok(())
     }
 
-    /// Marks what a live value uses, and puts its blocks on the list of tasks. `at` is the Let or
-    /// tail that it stands at.
+    /// Marks the variables that a live value uses, and adds its blocks to the list of tasks. `at`
+    /// is the Let or tail of the value.
     #[inline]
     fn mark_value(&mut self, value: ExprId, at: ExprId) -> Result<(), ExprId> {
         let SweepState { body, sweep, bound, used, tasks, .. } = self;

@@ -1,4 +1,4 @@
-//! Which variables an expression uses and binds.
+//! The variables that an expression uses and binds.
 
 use std::convert::Infallible;
 
@@ -42,8 +42,8 @@ fn variables(body: &Body, id: ExprId) -> Variables {
     variables
 }
 
-/// The variables that an expression uses and does not bind, in the order of their first uses. One
-/// walk of the expression.
+/// Returns the variables that an expression uses but does not bind, in the order of their first
+/// uses. Walks the expression once.
 ///
 /// ```
 /// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
@@ -66,8 +66,8 @@ pub fn free_variables(body: &Body, id: ExprId) -> Vec<VarId> {
     uses
 }
 
-/// The variables that an expression binds, by Lets and as parameters of Lambdas, in the order in
-/// which they come into scope. One walk of the expression.
+/// Returns the variables that an expression binds, by Lets and as parameters of Lambdas, in the
+/// order in which they come into scope. Walks the expression once.
 pub fn bound_variables(body: &Body, id: ExprId) -> Vec<VarId> {
     variables(body, id).definitions
 }

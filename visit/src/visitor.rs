@@ -1,4 +1,4 @@
-//! Visitors: callbacks at what an author asks for, over a walk that cannot overflow the stack.
+//! Visitors: callbacks chosen by an author, over a walk that cannot overflow the stack.
 
 use std::ops::ControlFlow;
 
@@ -6,31 +6,31 @@ use anfora_ir::{BlockKind, Body, Cursor, Expr, ExprId, Step, VarId};
 
 use crate::link::Binding;
 
-/// How a walk goes on.
+/// The verdict of a callback on how the walk goes on.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Visit<B> {
-    /// Into what was come to, then on.
+    /// Goes into the expression, then on.
     Continue,
-    /// On, past what is in it. There is no exit callback for what was skipped.
+    /// Goes on without the parts of the expression. There is no exit callback for what was skipped.
     Skip,
-    /// Not at all: the walk ends with this.
+    /// Ends the walk with this value.
     Stop(B),
 }
 
-/// Which branch of an If.
+/// A branch of an If.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Branch {
-    /// Where the condition is true.
+    /// The branch for a true condition.
     Then,
-    /// Where it is false.
+    /// The branch for a false condition.
     Else,
 }
 
 /// A read-only walk in program order; see [`walk`].
 ///
-/// Every callback has a default that goes on, and is given the body; what an author keeps is in
-/// `self`. The walk is compiled for each visitor, so that callbacks that are left out cost nothing.
-/// Where a callback returns [`Visit::Skip`] it means:
+/// Every callback gets the body, and by default does nothing and goes on. The visitor's own state
+/// is in `self`. The walk is compiled for each visitor, so that callbacks that are not overridden
+/// cost nothing. The effect of [`Visit::Skip`] depends on the callback:
 ///
 /// | callback | [`Visit::Skip`] leaves out |
 /// |---|---|
@@ -39,111 +39,111 @@ pub enum Branch {
 /// | [`enter_lambda`](Visitor::enter_lambda), [`enter_branch`](Visitor::enter_branch), [`enter_block`](Visitor::enter_block) | that block, and the exit callback |
 /// | [`enter_region`](Visitor::enter_region), [`visit_def`](Visitor::visit_def), [`visit_use`](Visitor::visit_use), [`visit_leaf`](Visitor::visit_leaf) | nothing: it is taken as `Continue` |
 ///
-/// A visitor cannot edit what it walks: the body is borrowed during the walk. Edits that depend on
-/// a whole walk are collected in `self` and made after it, or made by a
-/// [`Mutator`](crate::Mutator). For a pass that must look and edit in turns, the [`Cursor`] itself
-/// lends the body between steps.
+/// A visitor cannot edit the body, which is borrowed during the walk. Collect edits that depend on
+/// a whole walk in `self` and make them afterwards, or use a [`Mutator`](crate::Mutator). If a pass
+/// must read and edit in turns, it can use the [`Cursor`], which lends the body between steps.
 pub trait Visitor {
-    /// What ends the walk early; [`Infallible`](std::convert::Infallible) for a walk that never
-    /// does.
+    /// The value that ends the walk early; [`Infallible`](std::convert::Infallible) for a walk that
+    /// is never stopped.
     type Break;
 
-    /// A Let, before its value.
+    /// Visits a Let, before its value.
     #[inline(always)]
     fn visit_binding(&mut self, body: &Body, binding: Binding) -> Visit<Self::Break> {
         let _ = (body, binding);
         Visit::Continue
     }
 
-    /// A node other than a Let or an atom, once, before what is in it; in a graph, where it comes
-    /// first in program order.
+    /// Visits a node other than a Let or an atom, once, before its parts; in a graph, at its first
+    /// place in program order.
     #[inline(always)]
     fn visit_expr(&mut self, body: &Body, id: ExprId) -> Visit<Self::Break> {
         let _ = (body, id);
         Visit::Continue
     }
 
-    /// The same node, after what is in it.
+    /// Visits the same node after its parts.
     #[inline(always)]
     fn exit_expr(&mut self, body: &Body, id: ExprId) -> ControlFlow<Self::Break> {
         let _ = (body, id);
         ControlFlow::Continue(())
     }
 
-    /// A variable where it comes into scope: parameters before the block of their function or
-    /// lambda, a Let's variable after its value.
+    /// Visits a variable where it comes into scope: parameters before the block of their function
+    /// or lambda, a Let's variable after its value.
     #[inline(always)]
     fn visit_def(&mut self, body: &Body, var: VarId) -> Visit<Self::Break> {
         let _ = (body, var);
         Visit::Continue
     }
 
-    /// A use of a variable: as an operand, a condition, a value or a tail. Operands of a shared
-    /// node are visited once.
+    /// Visits a use of a variable: as an operand, a condition, a value or a tail. Operands of a
+    /// shared node are visited once.
     #[inline(always)]
     fn visit_use(&mut self, body: &Body, var: VarId) -> Visit<Self::Break> {
         let _ = (body, var);
         Visit::Continue
     }
 
-    /// A use of an atom that is not a variable: a literal, a global, an operator or `none`.
+    /// Visits a use of an atom that is not a variable: a literal, a global, an operator or `none`.
     #[inline(always)]
     fn visit_leaf(&mut self, body: &Body, id: ExprId) -> Visit<Self::Break> {
         let _ = (body, id);
         Visit::Continue
     }
 
-    /// The block of a Lambda (its id), before its parameters.
+    /// Enters the block of a Lambda, before its parameters. `lambda` is the Lambda's id.
     #[inline(always)]
     fn enter_lambda(&mut self, body: &Body, lambda: ExprId) -> Visit<Self::Break> {
         let _ = (body, lambda);
         Visit::Continue
     }
 
-    /// The end of the block of a Lambda (its id).
+    /// Leaves the block of a Lambda. `lambda` is the Lambda's id.
     #[inline(always)]
     fn exit_lambda(&mut self, body: &Body, lambda: ExprId) -> ControlFlow<Self::Break> {
         let _ = (body, lambda);
         ControlFlow::Continue(())
     }
 
-    /// A branch of an If (its id).
+    /// Enters a branch of an If. `if_` is the If's id.
     #[inline(always)]
     fn enter_branch(&mut self, body: &Body, if_: ExprId, branch: Branch) -> Visit<Self::Break> {
         let _ = (body, if_, branch);
         Visit::Continue
     }
 
-    /// The end of a branch of an If (its id).
+    /// Leaves a branch of an If. `if_` is the If's id.
     #[inline(always)]
     fn exit_branch(&mut self, body: &Body, if_: ExprId, branch: Branch) -> ControlFlow<Self::Break> {
         let _ = (body, if_, branch);
         ControlFlow::Continue(())
     }
 
-    /// A block that is neither a branch nor that of a Lambda: the whole walk's own, or a chain as a
-    /// value or an operand. `start` is its first Let, or its tail if it has none.
+    /// Enters a block that is neither a branch nor the block of a Lambda: the block of the whole
+    /// walk, or a chain as a value or an operand. `start` is its first Let, or its tail if it has
+    /// no Lets.
     #[inline(always)]
     fn enter_block(&mut self, body: &Body, start: ExprId) -> Visit<Self::Break> {
         let _ = (body, start);
         Visit::Continue
     }
 
-    /// The end of such a block.
+    /// Leaves such a block.
     #[inline(always)]
     fn exit_block(&mut self, body: &Body, start: ExprId) -> ControlFlow<Self::Break> {
         let _ = (body, start);
         ControlFlow::Continue(())
     }
 
-    /// A dataflow region begins with this Let.
+    /// Enters a dataflow region, which begins with this Let.
     #[inline(always)]
     fn enter_region(&mut self, body: &Body, first: ExprId) -> Visit<Self::Break> {
         let _ = (body, first);
         Visit::Continue
     }
 
-    /// A dataflow region ended with this Let.
+    /// Leaves a dataflow region, which ended with this Let.
     #[inline(always)]
     fn exit_region(&mut self, body: &Body, last: ExprId) -> ControlFlow<Self::Break> {
         let _ = (body, last);
@@ -153,11 +153,11 @@ pub trait Visitor {
 
 /// Walks a function's body in program order: its parameters, then its block.
 ///
-/// Each node is visited once, each Let chain by a loop, nests on an explicit stack. Nothing can be
-/// edited during the walk.
+/// Each node is visited once, each Let chain by a loop, and nested nodes on an explicit stack.
+/// Nothing can be edited during the walk.
 ///
 /// # Errors
-/// Breaks with what the visitor stopped with.
+/// Breaks with the value with which the visitor stopped.
 ///
 /// ```
 /// # use anfora_ir::{Body, FunctionBuilder, Literal, Module, OpRegistry, VarId};
@@ -195,10 +195,10 @@ pub fn walk<V: Visitor>(body: &Body, visitor: &mut V) -> ControlFlow<V::Break> {
     walk_from(body, body.root(), visitor)
 }
 
-/// Walks what is under one expression, which may be a block. See [`walk`].
+/// Walks one expression, which may be a block. See [`walk`].
 ///
 /// # Errors
-/// Breaks with what the visitor stopped with.
+/// Breaks with the value with which the visitor stopped.
 pub fn walk_from<V: Visitor>(body: &Body, start: ExprId, visitor: &mut V) -> ControlFlow<V::Break> {
     let mut cursor = Cursor::with_regions_at(body, start);
     while let Some(step) = cursor.next(body) {
@@ -263,7 +263,7 @@ pub fn walk_from<V: Visitor>(body: &Body, start: ExprId, visitor: &mut V) -> Con
     ControlFlow::Continue(())
 }
 
-/// Returns true if what is skipped is to be skipped.
+/// Returns true if the parts are to be skipped. Breaks if the walk ends.
 #[inline(always)]
 fn verdict<B>(visit: Visit<B>) -> ControlFlow<B, bool> {
     match visit {

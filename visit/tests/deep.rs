@@ -1,6 +1,6 @@
-//! Every tool on every shape of program, on a stack of 64 KiB.
+//! Tests of every tool on every shape of program, on a stack of 64 KiB.
 //!
-//! The ordinary run goes 100,000 deep; `ANFORA_DEEP=1000000` sets another depth.
+//! By default, programs are 100,000 deep; `ANFORA_DEEP=1000000` sets another depth.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -16,7 +16,7 @@ use anfora_visit::{
 mod programs;
 use programs::{SHAPES, Shape, body, deep, first};
 
-/// Runs on each shape.
+/// Calls `run` on each shape.
 fn on_each(run: impl Fn(Shape, &mut Module) + Send + Sync + Clone + 'static) {
     for shape in SHAPES {
         let run = run.clone();
@@ -27,7 +27,7 @@ fn on_each(run: impl Fn(Shape, &mut Module) + Send + Sync + Clone + 'static) {
     }
 }
 
-/// Edits the body with a journal; whether anything was written.
+/// Edits the body with a journal. Returns true if anything was written.
 fn edit(module: &mut Module, edit: impl FnOnce(&mut Editor<'_>)) -> bool {
     let key = first(module);
     let (function, cx) = module.get_mut(key).unwrap();
@@ -128,7 +128,7 @@ fn a_mutator_that_does_nothing_writes_nothing() {
     });
 }
 
-/// `negative(v)` becomes `v`.
+/// Replaces `negative(v)` by `v`.
 struct DropNegative;
 
 fn without_negative(editor: &Editor<'_>, id: ExprId) -> ExprId {
@@ -169,7 +169,7 @@ fn mutators() {
     on_each(|shape, module| {
         assert!(edit(module, |editor| mutate(editor, &mut DropNegative).unwrap()));
         check_without_negative(shape, module);
-        // Once more there is nothing to do.
+        // A second run changes nothing.
         assert!(!edit(module, |editor| mutate(editor, &mut DropNegative).unwrap()));
     });
 }

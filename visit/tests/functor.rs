@@ -1,4 +1,5 @@
-//! The recursive style: deep from a small stack, memoised if asked, editing, failing, unwinding.
+//! Tests of recursive walks: deep programs on a small stack, memoisation, edits, failures,
+//! unwinding.
 //!
 //! These run without optimisation too, where frames are largest:
 //! `cargo test --profile test-unoptimised --workspace --test functor`.
@@ -72,7 +73,7 @@ fn every_shape_on_a_small_stack() {
     }
 }
 
-/// Has 16 KiB of locals in each frame.
+/// Has 16 KiB of local variables in each frame.
 struct Greedy<'b>(&'b Body);
 
 impl HoldsBody for Greedy<'_> {
@@ -109,7 +110,7 @@ fn a_red_zone_of_the_authors_for_large_frames() {
     });
 }
 
-/// Where the stack is at each Let.
+/// Records the address of the stack at each Let.
 struct Addresses<'b>(&'b Body, Vec<usize>);
 
 impl HoldsBody for Addresses<'_> {
@@ -139,14 +140,14 @@ fn a_level_takes_as_much_stack_as_documented() {
     let body = body(&module);
     let mut addresses = Addresses(body, Vec::new());
     assert_eq!(addresses.recurse(body.root()), 10_001);
-    // Within a segment, addresses go down by a frame a level.
+    // Within a segment, addresses decrease by one frame per level.
     let mut frames: Vec<usize> = addresses.1.windows(2).filter_map(|w| w[0].checked_sub(w[1])).collect();
     frames.sort_unstable();
     let frame = frames[frames.len() / 2];
     assert!(frame <= 1024, "{frame} bytes a Let");
 }
 
-/// The number of paths to leaves.
+/// Counts the paths to leaves.
 struct Paths<'b> {
     body: &'b Body,
     memo: Option<Memo<u64>>,
@@ -195,7 +196,7 @@ fn shared_nodes_are_gone_into_once_where_values_are_remembered() {
     assert_eq!(all.calls, (1 << 17) - 1);
 }
 
-/// Every callback, by what it is called with.
+/// Prints every callback with its arguments.
 struct Outline<'b>(&'b Body);
 
 impl HoldsBody for Outline<'_> {
@@ -269,7 +270,7 @@ fn a_callback_for_each_kind_of_expression() {
     .assert_eq(&Outline(body).recurse(body.root()));
 }
 
-/// `negative(negative(x))` becomes `x`, through Lets, by recursion with an editor in hand.
+/// Replaces `negative(negative(x))` by `x`, through Lets, by a recursion with an editor.
 struct DoubleNegative<'e, 'b> {
     editor: &'e mut Editor<'b>,
     values: Memo<ExprId>,
@@ -331,7 +332,7 @@ fn a_functor_may_edit() {
     .assert_eq(&text);
 }
 
-/// Stops at the last Let: by an error, or by a panic.
+/// Stops at the last Let, by an error or by a panic.
 struct Failing<'b> {
     body: &'b Body,
     how: fn() -> Result<usize, &'static str>,
@@ -365,7 +366,7 @@ fn errors_and_panics_come_back_through_the_segments() {
         assert_eq!(run(|| Err("enough")), Err("enough"));
         let panicked = catch_unwind(AssertUnwindSafe(|| run(|| resume_unwind(Box::new("in a callback"))))).unwrap_err();
         assert_eq!(panicked.downcast_ref::<&str>(), Some(&"in a callback"));
-        // And the thread goes on as before.
+        // The thread still works.
         assert_eq!(run(|| Ok(0)), Ok(100_001));
     });
 }

@@ -68,10 +68,10 @@ register_pass! {
     }
 }
 
-/// A parameter that is to be bound.
+/// A reference to a parameter that is to be bound.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum ParamRef<'a> {
-    /// The one of this name, without `%`.
+    /// The parameter with this name, without `%`.
     Name(&'a str),
     /// This variable.
     Var(VarId),
@@ -89,13 +89,12 @@ impl From<VarId> for ParamRef<'_> {
     }
 }
 
-/// Binds parameters of the function of a name to literals, and returns how many. They disappear
-/// from its signature and from its calls.
+/// Binds parameters of a function to literals, and returns the number of parameters. They are
+/// removed from the function's signature and calls.
 ///
 /// # Errors
-/// If a parameter is not there, not unique, given twice or not of the literal's type, if the
-/// function is used as a value, or if a call of it does not fit any more. The module is half
-/// rewritten then.
+/// If a parameter is missing, not unique, given twice or does not have the literal's type, if the
+/// function is used as a value, or if a call no longer fits. The module is half rewritten then.
 pub fn bind_params(
     module: &mut Module,
     function: &str,
@@ -141,7 +140,7 @@ pub(crate) fn find_function(module: &Module, name: &str) -> Result<(FunctionKey,
     }
 }
 
-/// The parameters that are named, in the order of the signature.
+/// Returns the given parameters, in the order of the signature.
 fn find_params(cx: &Context, function: &Function, params: &[(ParamRef<'_>, Literal)]) -> Result<Vec<Bound>, PassError> {
     let body = &function.body;
     let name_of = |var: VarId| body.var_name(var).map_or("", |name| cx.names.get(name));
@@ -181,7 +180,7 @@ fn find_params(cx: &Context, function: &Function, params: &[(ParamRef<'_>, Liter
     Ok(found)
 }
 
-/// What the literals say of the symbols of the function.
+/// Returns the extents that the literals determine for the symbols of the function.
 fn match_types(cx: &mut Context, function: &Function, bound: &[Bound]) -> Result<SymbolSubstitution, PassError> {
     let mut symbols = SymbolSubstitution::default();
     let body = &function.body;
@@ -201,7 +200,7 @@ fn match_types(cx: &mut Context, function: &Function, bound: &[Bound]) -> Result
         }
         for (dim, extent) in numbers(cx, &tensor, &b.literal) {
             let Dim::Symbol(symbol) = *cx.types.dims.get(dim) else { continue };
-            // Symbols stand for extents.
+            // A symbol stands for an extent, which is not negative.
             if cx.types.dims.as_constant(extent).is_some_and(|c| c < 0) {
                 continue;
             }
@@ -231,7 +230,8 @@ fn match_types(cx: &mut Context, function: &Function, bound: &[Bound]) -> Result
     Ok(symbols)
 }
 
-/// What a tensor type says of extents and elements, each with what it is in a literal.
+/// Returns the dimensions of a tensor type, including those of its elements, each with its value in
+/// a literal.
 fn numbers(cx: &mut Context, tensor: &TensorType, literal: &Literal) -> Vec<(DimId, DimId)> {
     let literal = cx.literals.intern(literal.clone());
     let given = cx.literal_type(literal);
@@ -254,13 +254,13 @@ fn misfit(cx: &mut Context, param: &str, ty: TypeId, literal: &Literal) -> PassE
 
 // ---- Rewriting ----
 
-/// Takes the arguments for the bound parameters out of all calls.
+/// Removes the arguments for the bound parameters from all calls.
 fn drop_arguments(module: &mut Module, key: FunctionKey, bound: &[Bound]) -> Result<(), PassError> {
     let positions: FxHashSet<usize> = bound.iter().map(|b| b.position + 1).collect();
     for (caller, calls) in calls_of(module, &[key])? {
         let Some((function, _)) = module.get_mut(caller) else { continue };
         let body = &mut function.body;
-        // A call loses these arguments wherever it hangs.
+        // A call loses these arguments at all its uses.
         let before = body.shared_edits(SharedEdits::Meant);
         for &id in &calls {
             let Expr::Call { operands, attrs } = body.expr(id) else { continue };
@@ -279,8 +279,8 @@ fn drop_arguments(module: &mut Module, key: FunctionKey, bound: &[Bound]) -> Res
     Ok(())
 }
 
-/// Makes the parameters Lets, puts in what the symbols stand for, and gives the name its new
-/// signature.
+/// Turns the parameters into Lets, replaces the symbols by their extents, and gives the function
+/// its new signature.
 fn specialize(
     module: &mut Module,
     key: FunctionKey,

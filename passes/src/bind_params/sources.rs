@@ -1,4 +1,4 @@
-//! Where the literals of BindParams come from: the text of its option, and files.
+//! The sources of the literals of BindParams: the text of its option, and files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use anfora_manager::PassError;
 
 use crate::npy::{NpyError, NpyFile};
 
-/// A part of the option `params`.
+/// An entry of the option `params`.
 pub(super) enum ParamSource {
-    /// A parameter, and its literal.
+    /// A parameter and its literal.
     Literal(String, Literal),
-    /// A parameter, and the file that its literal is in: of an archive, the array of this name, or
-    /// of that of the parameter.
+    /// A parameter and the file with its literal. In an archive, the array has the given name, or
+    /// the parameter's name if none is given.
     File(String, PathBuf, Option<String>),
-    /// An archive, whose arrays have the names of parameters.
+    /// An archive whose arrays are named like parameters.
     Archive(PathBuf),
 }
 
 // ---- The text ----
 
-/// Parses `%name=LITERAL, %name=FILE, ARCHIVE, …`. Files are not looked at.
+/// Parses `%name=LITERAL, %name=FILE, ARCHIVE, …`. Reads no files.
 pub(super) fn parse(text: &str) -> Result<Vec<ParamSource>, PassError> {
     let form = || PassError::new(format!("`{text}` is not of the form `%name=LITERAL, …`"));
     let mut sources = Vec::new();
@@ -43,13 +43,14 @@ pub(super) fn parse(text: &str) -> Result<Vec<ParamSource>, PassError> {
                 _ => return Err(form()),
             },
         });
-        // Another part follows a comma, unless that is the last character.
+        // After a comma there is another entry, unless the comma is the last character.
         rest = rest[end..].strip_prefix(',').unwrap_or_default().trim_start();
     }
     Ok(sources)
 }
 
-/// Returns where the first part ends: before a comma that is not in a string or in brackets.
+/// Returns the end of the first entry: the position of a comma outside of strings and brackets, or
+/// the end of the text.
 fn part_end(text: &str) -> usize {
     let mut depth = 0usize;
     let mut at = 0;
@@ -73,7 +74,7 @@ fn part_end(text: &str) -> usize {
     text.len()
 }
 
-/// Splits what follows a `%` into a name and the rest.
+/// Splits the text after a `%` into a name and the rest.
 fn param_name(text: &str) -> Option<(String, &str)> {
     if text.starts_with('"') {
         let end = string_end(text)?;
@@ -83,8 +84,8 @@ fn param_name(text: &str) -> Option<(String, &str)> {
     (end > 0).then(|| (text[..end].to_string(), &text[end..]))
 }
 
-/// Reads `path.npy`, `path.npz[array]`, `file("path")` or `file("path")["array"]`. No literal is
-/// written so.
+/// Parses `path.npy`, `path.npz[array]`, `file("path")` or `file("path")["array"]`. No literal has
+/// such a form.
 fn file_of(text: &str) -> Option<(PathBuf, Option<String>)> {
     let (path, rest) = match text.strip_prefix("file") {
         Some(rest) if rest.trim_start().starts_with('(') => {
@@ -113,7 +114,7 @@ fn file_of(text: &str) -> Option<(PathBuf, Option<String>)> {
     (!array.is_empty()).then(|| (path.into(), Some(array)))
 }
 
-/// Returns where the string that a text begins with ends, quotes included.
+/// Returns the end of the string at the start of a text, including its quotes.
 fn string_end(text: &str) -> Option<usize> {
     let mut escaped = false;
     for (i, c) in text.char_indices().skip(1) {
@@ -126,7 +127,7 @@ fn string_end(text: &str) -> Option<usize> {
     None
 }
 
-/// Parses a literal as the text format has it.
+/// Parses a literal of the text format.
 fn parse_literal(text: &str) -> Result<Literal, PassError> {
     let error = || PassError::new(format!("`{text}` is not a literal"));
     if text.ends_with(".npy") || text.ends_with(".npz") {
@@ -157,7 +158,7 @@ fn parse_string(text: &str) -> Option<String> {
 
 // ---- The files ----
 
-/// Returns parameters by name, with their literals; reads the files.
+/// Reads the files, and returns the names of parameters with their literals.
 pub(super) fn read(sources: &[ParamSource]) -> Result<Vec<(String, Literal)>, PassError> {
     let mut literals = Vec::new();
     for source in sources {
@@ -191,7 +192,7 @@ fn read_array(path: &Path, param: &str, array: Option<&str>) -> Result<Literal, 
     found.map(|(_, literal)| literal).ok_or_else(|| NpyError::Contents(format!("it has no array `{array}`")))
 }
 
-/// Returns the arrays of an archive, or the one of a name.
+/// Returns all arrays of an archive, or only the array with the given name.
 #[cfg(feature = "npz")]
 fn read_archive(file: NpyFile, array: Option<&str>) -> Result<Vec<(String, Literal)>, NpyError> {
     file.read_archive(|name| array.is_none_or(|array| array == name))

@@ -1,11 +1,11 @@
-//! Calls of closures that are known.
+//! Calls of known closures.
 
 use anfora_ir::{Editor, Expr, ExprId};
 use smallvec::SmallVec;
 
-/// Returns the call of `@g` with the arguments of `call` and then the captures, where `closure`,
-/// the value that is called, is `make_closure(@g, captures…)`. `None` if it is anything else, or if
-/// the new call has a type that does not stand for that of the call.
+/// Returns a call of `@g` with the arguments of `call` followed by the captures, if the called
+/// value `closure` is `make_closure(@g, captures…)`. Returns `None` if it is anything else, or if
+/// the type of the new call cannot replace that of `call`.
 ///
 /// Cost: one loop.
 pub fn direct_call(editor: &mut Editor<'_>, call: ExprId, closure: ExprId) -> Option<ExprId> {

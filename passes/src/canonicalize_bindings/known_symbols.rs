@@ -1,4 +1,4 @@
-//! Symbols of which casts say only what was known before.
+//! Symbols bound by casts whose values are already known.
 
 use anfora_ir::{
     BlockKind, Body, Context, Cursor, Dim, Expr, FreeSymbols, Step, SymbolId, SymbolSubstitution, SymbolWalk, TypeId,
@@ -7,8 +7,8 @@ use rustc_hash::FxHashSet;
 
 use crate::match_cast::cast_type;
 
-/// The symbols that `match_cast`s bind to what the types of their operands say already, and what
-/// that is. In A-normal form.
+/// Returns the symbols that `match_cast`s bind to dimensions known from the types of their
+/// operands, with these dimensions. The body must be in A-normal form.
 pub(super) fn known_symbols(cx: &mut Context, body: &Body) -> SymbolSubstitution {
     if !body.exprs().any(|(_, node)| cast_type(cx, node).is_some_and(|to| cx.types.is_symbolic(to))) {
         return SymbolSubstitution::default();
@@ -17,7 +17,7 @@ pub(super) fn known_symbols(cx: &mut Context, body: &Body) -> SymbolSubstitution
     for &param in body.params() {
         known.note(cx, body.ty(param.expr()));
     }
-    // What was found out in the blocks that are open, and where that of each begins.
+    // The symbols found in the open blocks, and the start of each block's symbols.
     let (mut found, mut marks): (Vec<SymbolId>, Vec<usize>) = (Vec::new(), Vec::new());
     let mut cursor = Cursor::new(body);
     while let Some(step) = cursor.next(body) {
@@ -52,7 +52,7 @@ struct Known {
     by: SymbolSubstitution,
     /// The symbols that were bound so far.
     bound: FxHashSet<SymbolId>,
-    /// Those that stand for something in a block that was left.
+    /// The symbols that got a value in a block that was left.
     closed: FxHashSet<SymbolId>,
     walk: SymbolWalk,
     free: FreeSymbols,
@@ -67,8 +67,8 @@ impl Known {
         });
     }
 
-    /// Looks at a cast of a value of type `from`. False if it binds a symbol that another block
-    /// binds to something.
+    /// Processes a cast of a value of type `from`. Returns false if it binds a symbol that got a
+    /// value in another block.
     fn cast(&mut self, cx: &mut Context, from: TypeId, to: TypeId, found: &mut Vec<SymbolId>) -> bool {
         if !cx.types.is_symbolic(to) {
             return true;

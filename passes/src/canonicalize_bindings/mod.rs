@@ -52,26 +52,26 @@ register_pass! {
     }
 }
 
-/// What canonicalizing did.
+/// The result of canonicalizing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Canonicalized {
-    /// The number of bindings and tails that gave way to atoms.
+    /// The number of bindings and tails that were replaced by atoms.
     pub replaced: usize,
     /// The number of calls of closures that became calls of their functions.
     pub direct: usize,
-    /// How many outputs of dataflow regions became visible only inside.
+    /// The number of outputs of dataflow regions that became visible only inside.
     pub hidden: usize,
-    /// How many symbols gave way to what was known of them already.
+    /// The number of symbols that were replaced by known dimensions.
     pub resolved: usize,
-    /// Why none did although there were some.
+    /// The reason why no symbols were replaced although some could have been.
     pub contradiction: Option<Diagnostic>,
 }
 
 /// Replaces the variables of a function that stand for atoms, and the symbols that stand for other
 /// dimensions.
 ///
-/// Where the result is not stated and a symbol in its type is replaced, the signature has to
-/// follow, as it does after a [`FunctionPass`](anfora_manager::FunctionPass).
+/// If the result type is not stated and a symbol in it is replaced, the caller must update the
+/// signature, as [`FunctionPass`](anfora_manager::FunctionPass) does.
 ///
 /// # Errors
 /// If the body is not in A-normal form.
@@ -87,8 +87,9 @@ pub fn canonicalize_bindings(cx: &mut Context, function: &mut Function) -> Resul
     Ok(Canonicalized { replaced: pass.replaced, direct: pass.direct, hidden, resolved, contradiction })
 }
 
-/// Replaces the symbols that casts bind to dimensions that the types of their operands say; how
-/// many they were. All stay, with a remark, if then some expression had no type.
+/// Replaces the symbols that casts bind to dimensions known from the types of their operands.
+/// Returns the number of symbols. If some expression would have no type then, all symbols stay, and
+/// the error is a remark.
 fn resolve_symbols(cx: &mut Context, function: &mut Function) -> Result<usize, Box<Diagnostic>> {
     let mut known = known_symbols(cx, &function.body);
     if known.is_empty() {
@@ -108,7 +109,7 @@ fn resolve_symbols(cx: &mut Context, function: &mut Function) -> Result<usize, B
     body.commit_journal();
     let unknown = cx.types.dims.unknown();
     if let Some(ret) = function.ret {
-        // What only the result names is unknown to callers, and stays so.
+        // Callers do not know symbols that only the result names, and this stays so.
         function.ret = Some(cx.types.substitute(ret, |s| known.get(s).is_some().then_some(unknown)));
     }
     Ok(known.len())
@@ -121,7 +122,7 @@ struct Pass {
 }
 
 impl Pass {
-    /// The atom that stands for a value.
+    /// Returns the atom that a value equals.
     #[inline]
     fn atom(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Option<ExprId> {
         match s.editor.body.expr(value) {
@@ -129,7 +130,7 @@ impl Pass {
                 if s.editor.cx.ops.facts(op).is_match_cast() {
                     let operand = *s.editor.body.operands(operands).first()?;
                     let (from, to) = (s.editor.body.ty(operand), s.editor.body.ty(value));
-                    // That the elements are known besides is no reason to cast.
+                    // A cast is not needed if the only difference is that the elements are known.
                     return (from == to || s.editor.cx.types.without_elements(from) == to).then_some(operand);
                 }
                 if !s.editor.cx.ops.facts(op).forwards() {
@@ -155,7 +156,7 @@ impl Pass {
     }
 }
 
-/// A variable of a region that is about to take the place of an output takes its name too.
+/// Gives a variable of a region the name of the output that it is about to replace.
 fn take_name(s: &mut Site<'_>, slot: Slot, atom: ExprId) {
     let (Some(output), Some(inner)) = (slot.var, s.editor.body.as_var(atom)) else { return };
     if s.editor.body.is_dataflow_var(inner)
@@ -166,7 +167,7 @@ fn take_name(s: &mut Site<'_>, slot: Slot, atom: ExprId) {
     }
 }
 
-/// The tuple whose fields, all and in order, a tuple is made of.
+/// Returns the tuple whose fields, all and in order, form another tuple.
 fn whole(s: &Site<'_>, value: ExprId) -> Option<ExprId> {
     let body = &*s.editor.body;
     let fields = body.operands_of(value);
@@ -182,7 +183,7 @@ fn whole(s: &Site<'_>, value: ExprId) -> Option<ExprId> {
     fields.iter().enumerate().all(is_field).then_some(tuple)
 }
 
-/// The operand that result `index` of a call just is.
+/// Returns the operand that equals result `index` of a call.
 fn forwarded(s: &Site<'_>, call: ExprId, index: u32) -> Option<ExprId> {
     let Expr::CallOp { op, operands, .. } = s.editor.body.expr(call) else { return None };
     let &(_, operand) = s.editor.cx.ops.get(op).forwards.iter().find(|&&(result, _)| result == index)?;

@@ -1,4 +1,4 @@
-//! One number a channel, and constant tensors as such numbers.
+//! Numbers by channel, and constant tensors as such numbers.
 
 use anfora_ir::{DType, Element, Literal};
 use half::{bf16, f16};
@@ -8,14 +8,14 @@ use super::roles::{Shape, Side};
 /// A number for each channel.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum PerChannel {
-    /// The same for all.
+    /// The same number for all channels.
     Same(f64),
-    /// One each; for a tensor that is no splat, and so takes room for each.
+    /// One number per channel; from a tensor that is not a splat and so has memory for each.
     Each(Box<[f64]>),
 }
 
 impl PerChannel {
-    /// The elements of a tensor, if it has kernels for floating point.
+    /// Returns the elements of a tensor of a floating point type; `None` for any other type.
     pub(super) fn of(literal: &Literal) -> Option<PerChannel> {
         Some(match literal.dtype() {
             DType::Float16 => of::<f16>(literal),
@@ -33,7 +33,8 @@ impl PerChannel {
         }
     }
 
-    /// Combines two; as many channels in both, where they differ.
+    /// Combines two sets of numbers. If neither is the same for all channels, both must have the
+    /// same number of channels.
     pub(super) fn zip(&self, other: &PerChannel, f: impl Fn(f64, f64) -> f64) -> PerChannel {
         match (self, other) {
             (PerChannel::Same(a), b) => b.map(|b| f(*a, b)),
@@ -63,7 +64,7 @@ impl PerChannel {
         }
     }
 
-    /// The rank-1 tensor of these numbers, rounded once each.
+    /// Returns the rank-1 tensor of these numbers, each rounded once.
     pub(super) fn to_literal(&self, dtype: DType, channels: usize) -> Option<Literal> {
         let zeros = Literal::splat_bytes(dtype, &[channels], &[0; 8]);
         rewritten(&zeros, |_, channel| self.get(channel), self.is_same())
@@ -80,7 +81,7 @@ fn of<T: Float>(literal: &Literal) -> PerChannel {
     }
 }
 
-/// Returns the largest magnitude of each channel of a weight, NaN where there is one.
+/// Returns the largest magnitude of each channel of a weight, NaN for a channel that contains one.
 pub(super) fn magnitudes(weight: &Literal, side: &Side) -> Option<PerChannel> {
     let elements = PerChannel::of(weight)?;
     let PerChannel::Each(elements) = elements else { return Some(elements.map(f64::abs)) };
@@ -92,14 +93,14 @@ pub(super) fn magnitudes(weight: &Literal, side: &Side) -> Option<PerChannel> {
     Some(PerChannel::Each(largest.into()))
 }
 
-/// Raises a maximum. Unlike `max`, it keeps a NaN.
+/// Raises a maximum. Unlike `max`, keeps a NaN.
 fn raise(largest: &mut f64, magnitude: f64) {
     if magnitude.is_nan() || magnitude > *largest {
         *largest = magnitude;
     }
 }
 
-/// The numbers that the elements of a weight are multiplied by.
+/// The factors of the elements of a weight.
 #[derive(Clone)]
 pub(super) struct Factors {
     /// By channel of the result.
@@ -109,14 +110,15 @@ pub(super) struct Factors {
 }
 
 impl Factors {
-    /// Returns true if all elements are multiplied by one number.
+    /// Returns true if all elements have the same factor.
     pub(super) fn is_same(&self) -> bool {
         self.output.is_same() && self.input.is_same()
     }
 }
 
 /// Returns true if the weight times the factors has no number above `range`, and no channel of the
-/// result or of the operand with all its numbers below. A product that underflows is below it.
+/// result or of the operand has all its numbers below `range`. A product that underflows counts as
+/// below.
 ///
 /// Cost: `work` elements.
 pub(super) fn stays_in_range(
@@ -139,13 +141,13 @@ pub(super) fn stays_in_range(
     by_output.iter().all(fits) && by_input.iter().all(fits)
 }
 
-/// Returns the magnitude of a product, which is 0 only if a factor is.
+/// Returns the magnitude of a product, which is 0 only if a factor is 0.
 pub(super) fn magnitude_of(a: f64, b: f64) -> f64 {
     if a == 0.0 || b == 0.0 { 0.0 } else { (a * b).abs().max(f64::from_bits(1)) }
 }
 
-/// Returns the weight times the factors, each element computed as a float64 and rounded once. A
-/// splat times one number stays one.
+/// Returns the weight times the factors. Each element is computed in float64 and rounded once. A
+/// splat times one number stays a splat.
 pub(super) fn scaled(weight: &Literal, shape: &Shape, factors: &Factors) -> Option<Literal> {
     let (output, input) = (Layout::of(weight, &shape.output), Layout::of(weight, &shape.input));
     let product = |e, i| e * factors.output.get(output.channel(i)) * factors.input.get(input.channel(i));
@@ -186,7 +188,7 @@ fn rewritten_as<T: Float>(literal: &Literal, f: impl Fn(f64, usize) -> f64, igno
 
 /// The channel of each element of a weight.
 struct Layout {
-    /// The channels of one group, and the elements of one.
+    /// The number of channels of one group, and of elements of one group.
     channels: usize,
     group: usize,
     inner: usize,
@@ -194,7 +196,7 @@ struct Layout {
 
 impl Layout {
     fn of(weight: &Literal, side: &Side) -> Layout {
-        // A tensor without elements has no element to ask about.
+        // A tensor without elements needs no layout; avoid divisions by 0.
         let inner = weight.shape()[side.weight_axis + 1..].iter().try_fold(1usize, |n, &d| n.checked_mul(d));
         let channels = weight.shape()[side.weight_axis].max(1);
         let group = (weight.element_count() / (side.channels / channels).max(1)).max(1);
@@ -206,7 +208,7 @@ impl Layout {
     }
 }
 
-/// The largest and the smallest positive number of an element type that keep its full precision.
+/// Returns the largest number of an element type, and the smallest positive one of full precision.
 pub(super) fn range(dtype: DType) -> Option<(f64, f64)> {
     Some(match dtype {
         DType::Float16 => (f16::MAX.into(), f16::MIN_POSITIVE.into()),
@@ -217,7 +219,7 @@ pub(super) fn range(dtype: DType) -> Option<(f64, f64)> {
     })
 }
 
-/// A floating point element, to and from float64.
+/// A floating point element with conversions to and from float64.
 trait Float: Element {
     fn widen(self) -> f64;
     /// Rounds to nearest, ties to even.

@@ -1,9 +1,9 @@
-//! The forward half: scales that are folded into the calls after them.
+//! The forward half: scales are folded into the calls after them.
 //!
-//! A step goes if every use of its result is the first operand of a weighted call, or of what
-//! commutes with it and is itself used like that. The steps are gone through from the last to the
-//! first, so that all uses of a step are known when its turn comes, and the one that stands next to
-//! the weight is folded first.
+//! A step is folded if every use of its result is the first operand of a weighted call, or of a
+//! call that commutes with it and is itself used in this way. Steps are processed from the last to
+//! the first, so that all uses of a step are known when it is processed, and the step next to the
+//! weight is folded first.
 
 use anfora_ir::{Body, Context, ExprId};
 use anfora_visit::{Mutator, Refused, RewriteError, Site, Slot, Verdict};
@@ -14,21 +14,21 @@ use super::channels::{Factors, stays_in_range};
 use super::roles::{Affine, Role, Side, affine};
 use super::{Constants, Cost, Pass, Stays, weight_of};
 
-/// The most calls that one step is folded into, which bounds the work for each step.
+/// The greatest number of calls that one step is folded into, which bounds the work for each step.
 const MAX_USERS: usize = 16;
 
 /// The weighted calls that take a scale from a variable.
 struct Users {
-    /// Indexes of the weighted calls.
+    /// The indices of the weighted calls.
     calls: SmallVec<[u32; 4]>,
-    /// The number of mentions of the variable that lead to them.
+    /// The number of references to the variable that lead to them.
     links: u32,
-    /// True if a scale gets there only if it is positive.
+    /// True if a scale reaches them only if it is positive.
     only_positive: bool,
 }
 
 impl Pass {
-    /// Folds steps into the weighted calls after them, and returns what takes the place of each.
+    /// Folds steps into the weighted calls after them, and returns the replacement of each step.
     pub(super) fn fold_into_inputs(&mut self, cx: &Context, body: &Body) -> FxHashMap<ExprId, ExprId> {
         let mut bypassed = FxHashMap::default();
         let before = std::mem::take(&mut self.before);
@@ -72,8 +72,8 @@ impl Pass {
         bypassed
     }
 
-    /// Adds users of a variable, unless they are too many or the channels are other ones. Not all
-    /// of its mentions lead to users then, so that no step before it is folded.
+    /// Adds users of a variable, unless there are too many or their channels differ. In that case,
+    /// not all references to the variable lead to users, so that no step before it is folded.
     fn add_users(&self, users: &mut FxHashMap<ExprId, Users>, operand: ExprId, more: Users) {
         let side = |users: &Users| self.weighted[users.calls[0] as usize].shape.input;
         let Some(all) = users.get_mut(&operand) else {
@@ -88,8 +88,8 @@ impl Pass {
         }
     }
 
-    /// Folds a step into all users of its result, or into none. An error has the first user that
-    /// does not take it.
+    /// Folds a step into all users of its result, or into none. An error names the first user that
+    /// cannot take it.
     fn absorb_before(
         &mut self,
         cx: &Context,
@@ -112,8 +112,8 @@ impl Pass {
         Ok(())
     }
 
-    /// Returns the constants of a call that a step before it is folded into, and adds up what they
-    /// cost.
+    /// Returns the constants of a call after a step before it is folded into it, and adds their
+    /// cost to `total`.
     fn absorbed_before(
         &self,
         cx: &Context,
@@ -134,7 +134,7 @@ impl Pass {
         let is_scaled = !step.scale.all(|s| s == 1.0);
         let factors = Factors { output: old.factors.output.clone(), input };
 
-        // Each element of the weight is looked at, unless all are the same or stay as they are.
+        // Each element of the weight is checked, unless all are equal or unchanged.
         let is_same = weight.as_splat().is_some() && factors.is_same();
         let count = if is_same { 1 } else { weight.element_count() };
         if is_scaled {
@@ -165,7 +165,7 @@ impl Pass {
     }
 }
 
-/// Lets other atoms take the places of calls.
+/// Replaces calls by other atoms.
 pub(super) struct Bypass(pub(super) FxHashMap<ExprId, ExprId>);
 
 impl Mutator for Bypass {

@@ -1,12 +1,12 @@
-//! The part that an operator plays for the pass: linear in a constant weight, or a scale and a
-//! shift by channel.
+//! The roles of operators in the pass: linear in a constant weight, or a scale and a shift by
+//! channel.
 
 use anfora_ir::{AttrReader, AttrsId, Body, Context, DTypeClass, Expr, ExprId, Literal, OpId};
 use smallvec::SmallVec;
 
 use super::channels::PerChannel;
 
-/// The part that an operator plays.
+/// The role of an operator.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Role {
     Nothing,
@@ -19,11 +19,11 @@ pub(super) enum Role {
     Add,
     Subtract,
     Negative,
-    /// Commutes with positive scales.
+    /// It commutes with positive scales.
     Homogeneous,
 }
 
-/// The part that each operator of the registry plays.
+/// The role of each operator of the registry.
 pub(super) struct Roles(Vec<Role>);
 
 impl Roles {
@@ -61,10 +61,10 @@ impl Roles {
 /// The channels of the operand or of the result of a linear call.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Side {
-    /// The axis of the value along which they lie.
+    /// The axis of the value for the channels.
     pub(super) axis: usize,
     pub(super) channels: usize,
-    /// The axis of the weight along which those of one group lie.
+    /// The axis of the weight for the channels of one group.
     pub(super) weight_axis: usize,
 }
 
@@ -75,13 +75,13 @@ pub(super) struct Shape {
     pub(super) weight: ExprId,
     /// The operand that is the bias, if there is one.
     pub(super) bias: Option<ExprId>,
-    /// True if a bias can be given.
+    /// True if the call can take a bias.
     pub(super) takes_bias: bool,
     pub(super) output: Side,
     pub(super) input: Side,
 }
 
-/// What a call is linear in, if that is known.
+/// Returns the shape of a call that is linear in its weight, if it is known.
 pub(super) fn linear(cx: &Context, body: &Body, call: ExprId, role: Role) -> Option<Shape> {
     let Expr::CallOp { op, operands, attrs } = body.expr(call) else { return None };
     let operands = body.operands(operands);
@@ -132,10 +132,11 @@ pub(super) struct Affine {
     pub(super) shift: PerChannel,
 }
 
-/// The scale and shift that a call is, and the constants that it takes.
+/// The scale and shift of a call, and the constants that it uses.
 pub(super) type Step = (Affine, SmallVec<[ExprId; 4]>);
 
-/// A call with a value as its operand `position`, as a scale and a shift of the channels of that.
+/// Returns a call with `value` as its operand `position` as a scale and a shift of the value's
+/// channels.
 pub(super) fn affine(
     cx: &Context,
     body: &Body,
@@ -194,8 +195,8 @@ fn batch_norm(
     Some((Affine { scale, shift }, constants))
 }
 
-/// A constant that is broadcast to a value, if it has one number a channel and leaves the value's
-/// extents as they are.
+/// Returns the numbers of a constant that is broadcast to a value, if it has one number per channel
+/// and does not change the value's extents.
 pub(super) fn per_channel(
     cx: &Context,
     body: &Body,

@@ -1,4 +1,4 @@
-//! What is computed from what in the dataflow regions of a function.
+//! The data flow in the dataflow regions of a function.
 
 use anfora_ir::bumpalo::Bump;
 use anfora_ir::{
@@ -26,39 +26,39 @@ fn pattern_of(cx: &Context, body: &Body, op: OpId, call: ExprId) -> u8 {
 /// A run of Lets.
 #[derive(Copy, Clone)]
 pub(super) struct Region {
-    /// Where its first Let hangs.
+    /// The link that holds its first Let.
     pub(super) link: Link,
     first: ExprId,
-    /// Its nodes; before they are numbered, from 0.
+    /// The range of its nodes; before they are numbered, it starts from 0.
     pub(super) start: u32,
     pub(super) end: u32,
 }
 
-/// A variable whose type has a symbol alone as a dimension.
+/// A variable that has a symbol alone as a dimension of its type.
 #[derive(Copy, Clone)]
 struct Binder {
     var: ExprId,
-    /// The region that it is visible in; 0 if it is not bound to one.
+    /// The region in which it is visible, numbered from 1; 0 if it is visible in all.
     region: u32,
 }
 
 /// The bindings of all dataflow regions of a function, numbered region by region, each region in
 /// program order.
 ///
-/// An edge leads from a node to each later one that has its variable as an operand, however often.
-/// A variable that is used in any other way (outside its region, in a lambda, under an operand that
-/// is not an atom or a value that others share) escapes: its node has no edges. There is no edge
-/// for the symbols that a `match_cast` binds: a `match_cast` is never in a group and stays where it
-/// is, and what mentions its symbols only moves down.
+/// An edge leads from a node to each later node that has its variable as an operand, once even if
+/// there are several such operands. A variable with any other use (outside its region, in a lambda,
+/// under an operand that is not an atom, or in a shared value) escapes: its node has no edges. The
+/// symbols that a `match_cast` binds have no edges: a `match_cast` is never in a group and stays in
+/// place, and bindings that mention its symbols only move down.
 pub(super) struct Graph<'b> {
     /// The Let of each node.
     pub(super) lets: ScratchVec<'b, ExprId>,
     pub(super) kinds: ScratchVec<'b, u8>,
     pub(super) regions: ScratchVec<'b, Region>,
     escapes: ScratchVec<'b, bool>,
-    /// From each node to those that use its value.
+    /// The edges from each node to the nodes that use its value.
     pub(super) flow: FlowGraph,
-    /// By expression: of a variable of a region, its node and one.
+    /// By expression: for a variable of a region, the number of its node plus one.
     node_of: &'b mut [u32],
     binders: FxHashMap<SymbolId, Binder>,
 }
@@ -87,7 +87,7 @@ impl<'b> Graph<'b> {
         Some(graph)
     }
 
-    /// A graph of nodes of these kinds that do not escape, with uses by user.
+    /// Returns a graph of nodes of these kinds that do not escape, with uses by user.
     #[cfg(test)]
     pub(super) fn of_edges(kinds: &[u8], uses: &[(u32, FlowEdge)], scratch: &'b Bump) -> Graph<'b> {
         Graph {
@@ -105,19 +105,19 @@ impl<'b> Graph<'b> {
         self.lets.len()
     }
 
-    /// Returns true if a node's value is needed: by another node, or elsewhere.
+    /// Returns true if a node's value is used by another node or elsewhere.
     pub(super) fn is_used(&self, node: u32) -> bool {
         self.escapes[node as usize] || !self.flow.edges(node).is_empty()
     }
 
-    /// The node whose variable an expression is.
+    /// Returns the node of a variable.
     #[inline]
     pub(super) fn node(&self, id: ExprId) -> Option<u32> {
         self.node_of[id.index()].checked_sub(1)
     }
 
-    /// A variable that is visible in a region and whose type has a symbol alone as a dimension: the
-    /// one that binds it.
+    /// Returns a variable that is visible in a region and binds a symbol, by having it alone as a
+    /// dimension of its type.
     pub(super) fn binder(&self, symbol: SymbolId, region: usize) -> Option<ExprId> {
         let binder = self.binders.get(&symbol)?;
         (binder.region == 0 || binder.region as usize == region + 1).then_some(binder.var)
@@ -135,7 +135,7 @@ impl<'b> Graph<'b> {
         }
     }
 
-    /// Finds the kind of each node, and returns what it uses, by user.
+    /// Finds the kind of each node, and returns the edges from its operands, by user.
     fn look_at_values(
         &mut self,
         cx: &Context,
@@ -143,8 +143,8 @@ impl<'b> Graph<'b> {
         shared: &IdSet<ExprId>,
         scratch: &'b Bump,
     ) -> ScratchVec<'b, (u32, FlowEdge)> {
-        // By node: the user that it was an operand of last, and one. A node that a user has several
-        // times is used by it once.
+        // By node: the last user that had it as an operand, plus one. Several equal operands of a
+        // user count once.
         let latest: &mut [u32] = scratch.alloc_slice_fill_copy(self.lets.len(), 0);
         let mut uses = ScratchVec::with_capacity_in(self.lets.len() * 2, scratch);
         for i in 0..self.lets.len() {
@@ -158,8 +158,7 @@ impl<'b> Graph<'b> {
                 Expr::Var { .. } => (OPAQUE, std::slice::from_ref(&value)),
                 _ => (OPAQUE, &[]),
             };
-            // A value that is needed elsewhere too, or needs one that is no binding's, stays where
-            // it is.
+            // A value that is shared, or that has an operand which is not an atom, stays in place.
             if kind != OPAQUE && (shared.contains(value) || !operands.iter().all(|&o| body.expr(o).is_atom())) {
                 kind = OPAQUE;
             }
@@ -183,8 +182,8 @@ impl<'b> Graph<'b> {
     }
 }
 
-/// Returns true if an operand has just the shape of the result, so that broadcasting repeats none
-/// of it.
+/// Returns true if an operand has exactly the shape of the result, so that broadcasting repeats
+/// none of its elements.
 fn has_shape_of(cx: &Context, operand: TypeId, result: TypeId) -> bool {
     let shape = |ty| cx.types.as_tensor(ty).and_then(|t| t.shape.as_ref());
     let known = |d: &_| !matches!(cx.types.dims.get(*d), Dim::Unknown);
@@ -194,24 +193,24 @@ fn has_shape_of(cx: &Context, operand: TypeId, result: TypeId) -> bool {
     }
 }
 
-/// What one walk over a body finds out about its regions.
+/// The facts about the regions of a body, found by one walk.
 struct Regions<'b> {
     regions: ScratchVec<'b, Region>,
-    /// By variable: the number of its region and one.
+    /// By variable: the number of its region plus one.
     home: &'b mut [u32],
-    /// Variables of regions that are used where they are no operand of a binding of their region.
+    /// Variables of regions with a use other than as an operand of a binding of their region.
     escaping: IdSet<ExprId>,
-    /// Nodes that more than one refers to.
+    /// Nodes with several users.
     shared: IdSet<ExprId>,
     binders: FxHashMap<SymbolId, Binder>,
 }
 
-/// Where the walk is, in one block.
+/// The present place in one block.
 #[derive(Default)]
 struct Place {
-    /// Where the next Let hangs; `None` at the beginning of a block that is an operand.
+    /// The link that holds the next Let; `None` at the beginning of a block that is an operand.
     link: Option<Link>,
-    /// The region that the walk is in, by its number and one.
+    /// The number of the present region plus one; 0 outside of regions.
     region: u32,
     value: Option<ExprId>,
 }
@@ -253,8 +252,8 @@ impl<'b> Regions<'b> {
                     }
                 }
                 Step::EnterRegion(first) => {
-                    // In a block that is an operand there is no link to hang another first Let at:
-                    // its first region stays as it is.
+                    // In a block that is an operand, there is no link for another first Let: its
+                    // first region stays as it is.
                     if let Some(link) = here.link {
                         found.regions.push(Region { link, first, start: 0, end: 0 });
                         here.region = found.regions.len() as u32;
@@ -286,7 +285,7 @@ impl<'b> Regions<'b> {
         found
     }
 
-    /// Comes to a use by `user`, which is the atom itself where it is no operand.
+    /// Visits a use by `user`, which is the atom itself if it is not an operand.
     #[inline]
     fn uses(&mut self, here: &Place, user: ExprId, operand: ExprId) {
         let home = self.home[operand.index()];

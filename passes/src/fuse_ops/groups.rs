@@ -1,20 +1,21 @@
-//! Which nodes are computed together.
+//! The nodes that are computed together.
 //!
 //! Each node begins as a group of its own. A group is merged, with everything on the paths from it
-//! to the immediate post-dominator of its last node, into the group of that one. So at any time:
+//! to the immediate post-dominator of its last node, into the group of that post-dominator. So at
+//! any time:
 //!
-//! - The last node of a group post-dominates the others, and the group holds all that is on the
+//! - The last node of a group post-dominates the others, and the group contains everything on the
 //!   paths from any of them to it.
-//! - A node of a group other than its last is used only inside the group. Whatever else is computed
-//!   from the group is computed from its last node: a group has one result.
-//! - Groups put where their last node was are in a right order, and have no cycles: what a group
-//!   needs from another is that one's last node, which comes before the node that uses it, and so
-//!   before the last node of the group that needs it.
+//! - A node of a group other than its last is used only inside the group. Everything outside that
+//!   is computed from the group is computed from its last node: a group has one result.
+//! - Groups placed at their last nodes are in a correct order and have no cycles. What a group
+//!   needs from another group is that group's last node, which comes before its user, and so before
+//!   the last node of the user's group.
 //!
-//! A walk along the paths therefore goes from last node to last node, and never into a group. What
-//! it has walked over becomes part of one group if it is merged, so that it is not walked over
-//! again; if not, the walk ends at the first node that stands in the way, at the latest when there
-//! are more nodes than a group may have.
+//! A walk along the paths therefore goes from last node to last node, and never into a group. The
+//! groups that it passes become part of one group if they are merged, so that they are not walked
+//! again. Otherwise the walk ends at the first node that prevents the merge, at the latest when
+//! there are more nodes than a group may have.
 
 use anfora_ir::bumpalo::Bump;
 use anfora_ir::{Body, Context, EntityId, Expr, ExprId, ScratchVec, work};
@@ -28,30 +29,30 @@ pub(super) struct Groups<'a> {
     graph: &'a Graph<'a>,
     dominators: &'a PostDominatorTree,
     limits: FusionLimits,
-    /// By node: one closer to the last node of its group, or itself.
+    /// By node: a node closer to the last node of its group, or itself.
     parents: &'a mut [u32],
-    /// By last node of a group: its kind. By any other node: the kind that its group had when it
-    /// was merged.
+    /// By last node of a group: the kind of the group. By any other node: the kind of its group at
+    /// the time it was merged.
     kinds: &'a mut [u8],
-    /// By last node of a group: how many nodes it has.
+    /// By last node of a group: the number of its nodes.
     sizes: &'a mut [u32],
-    /// The groups on the paths that were walked last.
+    /// The groups on the last walked paths.
     passed: ScratchVec<'a, u32>,
     stack: ScratchVec<'a, u32>,
-    /// By node: the walk that came to it last.
+    /// By node: the last walk that reached it.
     walked: &'a mut [u32],
     walk: u32,
     arguments: Option<Arguments<'a>>,
     pub(super) merged: bool,
 }
 
-/// What groups need from outside, kept while there is a limit.
+/// The atoms that groups need from outside. Kept only if there is a limit.
 struct Arguments<'a> {
     cx: &'a Context,
     body: &'a Body,
-    /// By last node of a group: the atoms, once they were asked for.
+    /// By last node of a group: the atoms, once computed.
     of: Vec<Option<Vec<ExprId>>>,
-    /// By expression: the count in which it was seen last.
+    /// By expression: the last count in which it was seen.
     seen: Vec<u32>,
     count: u32,
 }
@@ -96,7 +97,7 @@ impl<'a> Groups<'a> {
         groups
     }
 
-    /// The last node of a node's group.
+    /// Returns the last node of a node's group.
     #[inline]
     pub(super) fn last(&mut self, mut node: u32) -> u32 {
         loop {
@@ -110,8 +111,8 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Merges the group that ends with a node into that of the node's post-dominator, if this is
-    /// the phase for it and nothing is in the way.
+    /// Merges the group that ends with a node into the group of the node's post-dominator, if the
+    /// phase does this and nothing prevents it.
     #[inline]
     fn extend(&mut self, phase: u8, node: u32) {
         let kind = self.kinds[node as usize];
@@ -120,7 +121,7 @@ impl<'a> Groups<'a> {
         }
         let Some(end) = self.dominators.immediate(node) else { return };
         let label = self.dominators.path_label(node);
-        // The greatest kind of what is in between, and of the group at the end.
+        // The greatest kinds allowed for groups in between, and for the group at the end.
         let (between, at_end) = match (phase, kind) {
             (2, ELEM_WISE..=INJECTIVE) if self.kinds[end as usize] == TUPLE => (INJECTIVE, INJECTIVE),
             (2, _) => return,
@@ -134,7 +135,7 @@ impl<'a> Groups<'a> {
         if self.kinds[last as usize] > at_end {
             return;
         }
-        // As many nodes as the longest of the paths has at least.
+        // The longest path gives a lower bound of the number of nodes.
         let longest = self.dominators.height(node) - self.dominators.height(end);
         if self.sizes[node as usize].saturating_add(longest) > self.limits.max_depth
             || !self.walk(node, end, between)
@@ -145,8 +146,8 @@ impl<'a> Groups<'a> {
         self.merge(node, last);
     }
 
-    /// Walks the paths from a node to the group of its post-dominator, and notes the groups in
-    /// between; whether there are not too many, and none of a greater kind.
+    /// Walks the paths from a node to the group of its post-dominator, and records the groups in
+    /// between. Returns true if there are not too many, and none has a kind above `greatest`.
     fn walk(&mut self, node: u32, end: u32, greatest: u8) -> bool {
         let last = self.last(end);
         self.walk += 1;
@@ -163,7 +164,7 @@ impl<'a> Groups<'a> {
                 work::tick();
                 let next = self.last(edge.to);
                 if next == last {
-                    // Other than the end itself, what is in its group already is on the way to it.
+                    // Except for the end itself, the nodes of its group are on the way to it.
                     if edge.to != end && self.kinds[last as usize] > greatest {
                         return false;
                     }
@@ -191,15 +192,15 @@ impl<'a> Groups<'a> {
             self.parents[group as usize] = last;
             self.sizes[last as usize] += self.sizes[group as usize];
         }
-        // What elementwise operations were appended to stays what they are appended to.
+        // A group that elementwise operations were appended to keeps its kind.
         if self.kinds[node as usize] == OUT_ELEM_WISE {
             self.kinds[last as usize] = OUT_ELEM_WISE;
         }
     }
 
-    /// Returns true if the groups walked over, with the first and the last, need no more from
-    /// outside than a function may have parameters. If so, what they need is noted for the last:
-    /// they are about to be merged.
+    /// Returns true if the walked groups, with the first and the last, need at most as many atoms
+    /// from outside as a function may have parameters. If so, records these atoms for the last
+    /// group, since the groups are about to be merged.
     fn arguments_fit(&mut self, node: u32, last: u32) -> bool {
         let Some(mut arguments) = self.arguments.take() else { return true };
         let limit = self.limits.max_function_args as usize;
@@ -208,7 +209,7 @@ impl<'a> Groups<'a> {
         self.passed.push(node);
         self.passed.push(last);
         let inside = self.passed.len();
-        // All but those that are inside come from outside.
+        // At most `inside` of a group's atoms are computed in the walked groups.
         let mut fits = self.passed.iter().all(|&group| arguments.list(self.graph, group).len() <= limit + inside);
         let mut all: Vec<ExprId> = Vec::new();
         arguments.count += 1;
@@ -239,7 +240,8 @@ impl<'a> Groups<'a> {
 }
 
 impl Arguments<'_> {
-    /// What a group needs; of a group of one node it is found out when it is first asked for.
+    /// Returns the atoms that a group needs. For a group of one node, they are computed on first
+    /// use.
     fn list(&mut self, graph: &Graph<'_>, node: u32) -> &[ExprId] {
         let Arguments { cx, body, of, seen, count } = self;
         of[node as usize].get_or_insert_with(|| {

@@ -65,11 +65,11 @@ use self::graph::Graph;
 use self::groups::Groups;
 use self::outline::{Outlined, Outliner};
 
-/// How many bindings a group has at most.
+/// The greatest number of bindings of a group.
 pub const MAX_FUSION_DEPTH: ConfigDef =
     ConfigDef::int("FuseOps.max_depth", 0, u32::MAX as i64, 256, "how many bindings a group has at most");
 
-/// How many parameters a fused function has at most.
+/// The greatest number of parameters of a fused function.
 pub const MAX_FUSION_ARGS: ConfigDef = ConfigDef::int(
     "FuseOps.max_function_args",
     0,
@@ -96,12 +96,12 @@ register_pass! {
     }
 }
 
-/// How large groups get.
+/// The limits of the size of groups.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct FusionLimits {
-    /// How many bindings a group has at most.
+    /// The greatest number of bindings of a group.
     pub max_depth: u32,
-    /// How many parameters a fused function has at most; 0 for no limit.
+    /// The greatest number of parameters of a fused function; 0 for no limit.
     pub max_function_args: u32,
 }
 
@@ -111,21 +111,21 @@ impl Default for FusionLimits {
     }
 }
 
-/// What fusing did.
+/// The result of fusing.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Fused {
-    /// How many groups became calls.
+    /// The number of groups that became calls.
     pub groups: usize,
-    /// How many bindings they had.
+    /// The number of bindings in these groups.
     pub bindings: usize,
-    /// How many functions were made for them.
+    /// The number of new functions.
     pub functions: usize,
 }
 
-/// Literals of more elements than this, other than splats, become parameters.
+/// A literal with more elements that is not a splat becomes a parameter.
 const SMALL_LITERAL: usize = 16;
 
-/// Returns true if a literal is passed to a fused function rather than part of it.
+/// Returns true if a literal becomes a parameter of a fused function instead of a part of it.
 fn is_large(literal: &Literal) -> bool {
     literal.rank() > 0 && literal.element_count() > SMALL_LITERAL && literal.as_splat().is_none()
 }
@@ -166,8 +166,8 @@ pub fn fuse_ops(module: &mut Module, limits: FusionLimits) -> Fused {
 
 /// The nodes of each group, in program order.
 struct Lists<'b> {
-    /// By last node of a group: where the nodes of the group begin; one more at the end. For
-    /// others, nothing lies in between.
+    /// By last node of a group: the position of the group's first node. There is one more entry at
+    /// the end, and the other nodes have empty ranges.
     starts: &'b [u32],
     nodes: &'b [u32],
 }
@@ -197,7 +197,7 @@ impl<'b> Lists<'b> {
     }
 }
 
-/// Makes calls of the groups of a function, each where its last binding was.
+/// Replaces the groups of a function by calls, each at the place of the group's last binding.
 fn replace_groups(
     cx: &mut Context,
     function: &mut Function,
@@ -210,7 +210,7 @@ fn replace_groups(
     let body = &mut function.body;
     let gone: &mut [bool] = scratch.alloc_slice_fill_copy(graph.len(), false);
     let mut members: ScratchVec<'_, Binding> = ScratchVec::new_in(scratch);
-    // By node: the last node of the group that it is taken into, and one.
+    // By node: the number of the last node of its group plus one; 0 if it is in no group.
     let taken: &mut [u32] = scratch.alloc_slice_fill_copy(graph.len(), 0);
     for (number, region) in graph.regions.iter().enumerate() {
         let before = done.groups;
@@ -255,8 +255,8 @@ fn replace_groups(
             done.bindings += members.len();
         }
         if done.groups > before {
-            // The last Let of a region is the last of its group, so that the link of the next
-            // region stays.
+            // The last Let of a region is the last of its group, so the link of the next region
+            // stays.
             let mut link = region.link;
             for node in region.start..region.end {
                 if gone[node as usize] {

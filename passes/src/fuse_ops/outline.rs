@@ -1,4 +1,4 @@
-//! The functions that groups become, and which of them are equal.
+//! The functions that groups become, and the comparison of groups.
 
 use std::hash::{Hash, Hasher};
 
@@ -14,57 +14,57 @@ use smallvec::SmallVec;
 
 use super::is_large;
 
-/// How long the names of operators in the name of a function get.
+/// The greatest length of the part of a function's name that lists operators.
 const NAME_LENGTH: usize = 64;
 
-/// A function that was made or found.
+/// A function that was made for a group or found in the module.
 struct Entry {
     hash: u64,
-    /// Where its key is among the words.
+    /// The range of its key in the list of words.
     start: usize,
     end: usize,
     function: Outlined,
 }
 
-/// A function whose call takes the place of a group.
+/// A function whose call replaces a group.
 #[derive(Copy, Clone)]
 pub(super) struct Outlined {
     pub(super) global: GlobalId,
     pub(super) signature: TypeId,
 }
 
-/// Makes functions from groups, each once.
+/// Makes functions from groups, one for equal groups.
 ///
-/// A group is written down as a list of words, in which variables and symbols are numbered as they
-/// come: equal groups have equal words.
+/// A group is written as a list of words, with variables and symbols numbered in order of
+/// appearance. Equal groups have equal words.
 pub(super) struct Outliner {
     names: NameSupply,
     attrs: AttrsId,
     max_function_args: usize,
     entries: HashTable<Entry>,
     words: Vec<u32>,
-    /// By expression: the group that it was seen in last, and its word there.
+    /// By expression: the last group that contained it, and its word there.
     slots: Vec<(u32, u32)>,
     group: u32,
-    /// Symbols that stand for the first, second and so on of a group.
+    /// Symbols that replace the first, second, … symbol of a group.
     pool: Vec<DimId>,
     symbolic_attrs: FxHashMap<AttrsId, Box<[SymbolId]>>,
-    /// What the group at hand needs from outside, in the order of first use.
+    /// The atoms that the present group needs from outside, in the order of first use.
     params: Vec<ExprId>,
-    /// The symbols of the group at hand, in the order in which they come.
+    /// The symbols of the present group, in order of appearance.
     symbols: Vec<SymbolId>,
     numbers: FxHashSet<SymbolId>,
-    /// The symbols of the pool for those of groups. What other groups left in it does not count: a
-    /// group is asked for types whose symbols are numbered.
+    /// Maps the symbols of groups to the symbols of the pool. Entries of earlier groups do no harm:
+    /// only types with numbered symbols are looked up.
     numbering: SymbolSubstitution,
     free: FreeSymbols,
     /// Copies groups into functions.
     transplant: Transplant<'static>,
-    /// How much there is in the group at hand, parameters left out.
+    /// The size of the present group, without parameters.
     room: BodyRoom,
-    /// The name of the function that is being made.
+    /// The name of the present function.
     name: String,
-    /// Functions to be added to the module.
+    /// The functions that are to be added to the module.
     pub(super) made: Vec<(GlobalId, Function, TypeId)>,
 }
 
@@ -88,7 +88,7 @@ enum Word {
 }
 
 impl Outliner {
-    /// One that knows the primitive functions of a module.
+    /// Returns an outliner that knows the primitive functions of a module.
     pub(super) fn new(module: &mut Module, max_function_args: usize) -> Outliner {
         let one = module.cx.attr(Attr::Int(1));
         let mut outliner = Outliner {
@@ -122,7 +122,7 @@ impl Outliner {
         outliner
     }
 
-    /// Notes a function of the module, if it is one that a group could have become.
+    /// Records a function of the module, if a group could have become it.
     fn learn(&mut self, cx: &mut Context, function: &mut Function) {
         let (Some(global), FunctionKind::Definition) = (function.global(), function.kind) else { return };
         let Some(signature) = cx.globals.get(global).signature else { return };
@@ -157,9 +157,9 @@ impl Outliner {
         }
     }
 
-    /// The function that a group becomes, whose arguments are then `self.arguments()`; `None` if it
-    /// cannot become one. `binder` is a variable, visible where the group is, whose type has a
-    /// symbol alone as a dimension.
+    /// Returns the function that a group becomes; its arguments are then `self.arguments()`.
+    /// Returns `None` if the group cannot become a function. `binder` returns a variable, visible
+    /// at the group, that has the symbol alone as a dimension of its type.
     pub(super) fn outline(
         &mut self,
         cx: &mut Context,
@@ -192,13 +192,13 @@ impl Outliner {
         Some(Outlined { global, signature })
     }
 
-    /// The arguments of the call of the function that was outlined last.
+    /// Returns the arguments of the call of the last outlined function.
     pub(super) fn arguments(&self) -> &[ExprId] {
         &self.params
     }
 
-    /// Returns true if a call with the present arguments is of just the type that is wanted.
-    /// Without symbols it is: the parameters have the types of the arguments.
+    /// Returns true if a call with the present arguments has exactly the type `wanted`. This holds
+    /// without symbols, since the parameters have the types of the arguments.
     fn is_of_type(&self, cx: &mut Context, body: &Body, signature: TypeId, wanted: TypeId) -> bool {
         if self.symbols.is_empty() {
             return true;
@@ -214,20 +214,20 @@ impl Outliner {
         self.entries.find(hash(key), |e| &self.words[e.start..e.end] == key).map(|e| e.function)
     }
 
-    /// Keeps the words from `start` on as the key of a function.
+    /// Stores the words from `start` on as the key of a function.
     fn enter(&mut self, start: usize, function: Outlined) {
         let hash = hash(&self.words[start..]);
         let entry = Entry { hash, start, end: self.words.len(), function };
         self.entries.insert_unique(hash, entry, |e| e.hash);
     }
 
-    /// Writes a group down, and finds its parameters and symbols on the way.
+    /// Writes a group as words, and finds its parameters and symbols.
     fn write(&mut self, cx: &mut Context, body: &mut Body, members: &[Binding]) {
         self.group += 1;
         self.params.clear();
         self.symbols.clear();
         self.numbers.clear();
-        // For each member a variable, a value and a Let.
+        // A variable, a value and a Let for each member.
         self.room = BodyRoom { nodes: 3 * members.len(), operands: 0, params: 0 };
         if self.slots.len() < body.len() {
             self.slots.resize(body.len(), (0, 0));
@@ -277,7 +277,7 @@ impl Outliner {
                 }
             },
         };
-        // Each of these is a node of the function, or one that it has already.
+        // Each of these is a node of the function, or one that the function has already.
         self.room.nodes += usize::from(words[0] >= Word::Literal as u32);
         self.words.extend(words);
     }
@@ -309,7 +309,7 @@ impl Outliner {
         self.numbering.attrs(cx, attrs).index() as u32
     }
 
-    /// Numbers symbols as they come.
+    /// Numbers symbols in order of appearance.
     fn meet(&mut self, cx: &mut Context, found: &[SymbolId]) {
         for &symbol in found {
             if !self.numbers.insert(symbol) {
@@ -326,7 +326,8 @@ impl Outliner {
         }
     }
 
-    /// Adds parameters for the symbols that the others do not bind; whether all are bound then.
+    /// Adds parameters for the symbols that the other parameters do not bind. Returns true if all
+    /// symbols are bound then.
     fn bind_symbols(&mut self, cx: &mut Context, body: &mut Body, binder: impl Fn(SymbolId) -> Option<ExprId>) -> bool {
         if self.symbols.is_empty() {
             return true;
@@ -335,7 +336,7 @@ impl Outliner {
         for &param in &self.params {
             cx.types.for_each_binding_symbol(body.ty(param), |symbol| bound.extend([symbol]));
         }
-        // The list grows with the symbols of the parameters that are added.
+        // The list grows by the symbols of the added parameters.
         let mut i = 0;
         while let Some(&symbol) = self.symbols.get(i) {
             i += 1;
@@ -352,7 +353,7 @@ impl Outliner {
 
     // ---- Functions ----
 
-    /// The function of the group that was written down last, and its signature.
+    /// Returns the function of the last written group, and its signature.
     fn build(&mut self, cx: &mut Context, from: &Body, members: &[Binding]) -> (Function, TypeId) {
         let params = self.params.len();
         let room = BodyRoom { nodes: self.room.nodes + params, params, ..self.room };
@@ -381,7 +382,7 @@ impl Outliner {
         }
         let mut previous: Option<ExprId> = None;
         for member in members {
-            // One literal may be passed for one call and be part of another.
+            // The same literal may be a parameter for one call and a part of another.
             let passed: SmallVec<[(ExprId, ExprId); 2]> =
                 match literals == 0 || lifts_literals(editor.cx, from, member.value) {
                     true => SmallVec::new(),
@@ -412,8 +413,8 @@ fn hash(words: &[u32]) -> u64 {
     hasher.finish()
 }
 
-/// The type of the parameter for an operand. What the elements of a literal are is what functions
-/// are not to differ in.
+/// Returns the type of the parameter for an operand. The type of a literal omits its elements, so
+/// that functions do not differ in them.
 fn param_type(cx: &mut Context, body: &Body, operand: ExprId) -> TypeId {
     match body.expr(operand) {
         Expr::Literal(_) => cx.types.without_elements(body.ty(operand)),
@@ -421,7 +422,7 @@ fn param_type(cx: &mut Context, body: &Body, operand: ExprId) -> TypeId {
     }
 }
 
-/// Returns true if the type of a call stays what it is if its large literals become parameters.
+/// Returns true if the type of a call does not change when its large literals become parameters.
 fn lifts_literals(cx: &mut Context, body: &Body, call: ExprId) -> bool {
     let Expr::CallOp { op, operands, attrs } = body.expr(call) else { return false };
     let literal = |o: ExprId| body.as_literal(o);
@@ -447,7 +448,7 @@ fn symbols_of_attrs(cx: &Context, attrs: AttrsId) -> Box<[SymbolId]> {
     found.into()
 }
 
-/// `fused_` and the operators without their namespaces, as many as fit.
+/// Writes the name `fused_` and the operators without their namespaces, as many as fit.
 fn write_name(name: &mut String, cx: &Context, body: &Body, members: &[Binding]) {
     name.clear();
     name.push_str("fused");

@@ -1,4 +1,4 @@
-//! The groups, held against a definition that walks every path.
+//! Tests of groups against a definition that walks every path.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::FusionLimits;
 use super::graph::Graph;
 use super::groups::Groups;
 
-/// Kinds, and (used, user, label).
+/// Kinds of nodes, and edges (used node, user, label).
 struct Plain {
     kinds: Vec<u8>,
     edges: Vec<(u32, u32, u8)>,
@@ -26,7 +26,7 @@ impl Random {
 
     fn graph(&mut self) -> Plain {
         let n = 2 + self.below(24) as u32;
-        // From graphs of nothing but elementwise operations to such with a bit of everything.
+        // The graphs range from only elementwise operations to a mix of all kinds.
         let choice: &[u8] = match self.below(4) {
             0 => &[0, 0, 0, 1],
             1 => &[0, 1, 2, 0, 0, 4],
@@ -52,12 +52,12 @@ impl Random {
     }
 }
 
-/// The peers' algorithm, path by path; a group's size is how many nodes are in it.
+/// The algorithm of the peers, path by path. The size of a group is its number of nodes.
 fn by_definition(plain: &Plain, max_depth: usize) -> Vec<u32> {
     let n = plain.kinds.len() as u32;
     let users = |node: u32| plain.edges.iter().filter(move |e| e.0 == node);
-    // All nodes after `node` that every path from it goes through, and all that a path goes through
-    // on the way to `end`.
+    // `post` holds, by node, the later nodes on every path from it; `between` returns the nodes on
+    // the paths to `end`.
     let mut post: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); n as usize];
     for node in (0..n).rev() {
         let mut sets = users(node).map(|e| {
@@ -138,7 +138,7 @@ fn groups_are_those_that_walking_every_path_finds() {
         let wanted = by_definition(&plain, max_depth as usize);
         assert_eq!(found, wanted, "{:?} {:?} at most {max_depth}", plain.kinds, plain.edges);
         merged += usize::from(groups.merged);
-        // What a node other than the last is used by is in its group.
+        // The users of a node that is not the last of its group are in the group.
         for &(from, to, _) in &plain.edges {
             assert!(found[from as usize] == from || found[from as usize] == found[to as usize]);
         }

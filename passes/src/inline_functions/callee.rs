@@ -11,29 +11,29 @@ use super::named_in;
 use crate::attach_global_symbol::GLOBAL_SYMBOL;
 use crate::match_cast::cast_type;
 
-/// What is copied where a function is named: its parameters and its block, without what was left
-/// over from edits.
+/// The parts of a function that are copied to its uses: its parameters and its block, without
+/// unreachable nodes.
 pub(super) struct Callee {
     pub(super) body: Body,
-    /// The result type that it states.
+    /// The stated result type.
     pub(super) ret: Option<TypeId>,
-    /// Its attributes, without its name.
+    /// The function's attributes without its symbol.
     pub(super) attrs: AttrsId,
     pub(super) meta: AttrsId,
-    /// True if there is no If in its block, but for those in lambdas.
+    /// True if its block contains no If outside of lambdas.
     pub(super) is_straight: bool,
     /// The symbols that its parameters bind.
     pub(super) param_symbols: Vec<SymbolId>,
     /// The symbols that its `match_cast`s bind.
     pub(super) inner_symbols: Vec<SymbolId>,
-    /// The variables that are bound to calls and only projected.
+    /// The variables that are bound to calls and have no uses other than projections.
     pub(super) projected: Vec<VarId>,
-    /// The number of its nodes, once the functions that it names are inlined.
+    /// The number of its nodes after the functions that it names are inlined.
     pub(super) full_size: usize,
 }
 
 impl Callee {
-    /// A callee that may name others.
+    /// Returns the callee for a function, which may name other callees.
     pub(super) fn of(cx: &mut Context, function: &Function, others: &FxHashMap<GlobalId, Callee>) -> Callee {
         let mut body = Transplant::moving().function(cx, function).body;
         for i in 0..body.lambda_count() {
@@ -68,7 +68,7 @@ impl Callee {
         }
         let projected = projected_calls(&body);
         let named = named_in(&body, |global| others.contains_key(&global));
-        // With the call, which stays in the arenas.
+        // Includes the call, which stays in the arenas.
         let full_size = named.iter().fold(body.len() + 1, |size, global| size.saturating_add(others[global].full_size));
         Callee {
             body,
@@ -89,7 +89,7 @@ impl Callee {
     }
 }
 
-/// Attributes without the symbol, which is that of one function alone.
+/// Returns attributes without the symbol, which belongs to one function.
 fn without_symbol(cx: &mut Context, attrs: AttrsId) -> AttrsId {
     match cx.find_attr(attrs, GLOBAL_SYMBOL) {
         Some(_) => cx.with_attr(attrs, GLOBAL_SYMBOL, None),
@@ -97,7 +97,8 @@ fn without_symbol(cx: &mut Context, attrs: AttrsId) -> AttrsId {
     }
 }
 
-/// The variables of a body that Lets bind to calls and that are only projected.
+/// Returns the variables of a body that Lets bind to calls and that have no uses other than
+/// projections.
 pub(super) fn projected_calls(body: &Body) -> Vec<VarId> {
     let mut used: IdSet<ExprId> = IdSet::with_capacity(body.len());
     let mut calls = Vec::new();

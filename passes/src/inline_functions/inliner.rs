@@ -1,4 +1,4 @@
-//! Puts blocks of functions in the places of what names these, in one function.
+//! Replaces references to functions by their blocks, in one function.
 
 use anfora_ir::{
     BlockKind, Body, Context, Cursor, Dim, DimId, Expr, ExprId, GlobalId, IdSet, LambdaId, LetFlags, OpId, Step,
@@ -11,19 +11,19 @@ use smallvec::SmallVec;
 use super::Budget;
 use super::callee::{Callee, projected_calls};
 
-/// The work on one function.
+/// The state of inlining into one function.
 pub(super) struct Inliner<'a> {
     callees: &'a FxHashMap<GlobalId, Callee>,
     make_closure: Option<OpId>,
-    /// The variables that are bound to calls and only projected.
+    /// The variables that are bound to calls and have no uses other than projections.
     projected: IdSet<ExprId>,
-    /// The Lets whose values came out of functions.
+    /// The Lets whose values came from inlined functions.
     inlined: IdSet<ExprId>,
-    /// The variables of tuples whose bindings went.
+    /// The variables of tuples whose bindings were removed.
     gone: IdSet<ExprId>,
-    /// The lambdas that the walk is in.
+    /// The lambdas around the present place.
     lambdas: Vec<LambdaId>,
-    /// Symbols that are bound in lambdas from now on.
+    /// The symbols that are now bound in lambdas.
     new_symbols: FxHashMap<LambdaId, Vec<SymbolId>>,
     pub(super) uses: usize,
     budget: &'a mut Budget,
@@ -53,7 +53,7 @@ impl<'a> Inliner<'a> {
         }
     }
 
-    /// The function that an atom names that is inlined.
+    /// Returns the callee that an atom names, if it is inlined.
     fn callee(&self, body: &Body, atom: ExprId) -> Option<&'a Callee> {
         match body.expr(atom) {
             Expr::Global(global) => self.callees.get(&global),
@@ -61,8 +61,8 @@ impl<'a> Inliner<'a> {
         }
     }
 
-    /// What stands for an operand here, where that is to be inlined. A function that came here as
-    /// an argument of another was not counted where it stands now.
+    /// Returns the replacement of an operand, if it may be inlined here. The uses counted before do
+    /// not include a function that is passed here as an argument of another.
     fn resolve(&mut self, s: &mut Site<'_>, operand: ExprId) -> ExprId {
         let atom = s.resolve(operand);
         if atom == operand {
@@ -74,7 +74,7 @@ impl<'a> Inliner<'a> {
         }
     }
 
-    /// The block of the function that is called; `None` if the call stays.
+    /// Returns the block of a called function; `None` if the call stays.
     fn call(
         &mut self,
         s: &mut Site<'_>,
@@ -94,8 +94,8 @@ impl<'a> Inliner<'a> {
         Ok(Some(copy.with_casts(s, copy.block)))
     }
 
-    /// The lambda that a function is once its last parameters are these arguments, after the casts
-    /// of these; `None` if it stays.
+    /// Returns the lambda for a function whose last parameters are replaced by `captures`, with the
+    /// casts of these. Returns `None` if the reference stays.
     fn lambda(
         &mut self,
         s: &mut Site<'_>,
@@ -120,7 +120,7 @@ impl<'a> Inliner<'a> {
         Ok(Some((copy, node)))
     }
 
-    /// A lambda as a block to be evaluated in the place of a value.
+    /// Returns a block that evaluates to a lambda, to replace a value.
     fn closure(
         &mut self,
         s: &mut Site<'_>,
@@ -139,8 +139,8 @@ impl<'a> Inliner<'a> {
         Ok(Some(copy.with_casts(s, node)))
     }
 
-    /// A block that binds a lambda for each operand that names a function, and ends in the node
-    /// with these for operands.
+    /// Returns a block that binds a lambda for each operand that names a function, and ends in the
+    /// node with these lambdas as operands.
     fn operands(
         &mut self,
         s: &mut Site<'_>,
@@ -181,7 +181,7 @@ impl<'a> Inliner<'a> {
         Ok(Some(block))
     }
 
-    /// Notes symbols that are bound in the block at hand from now on.
+    /// Records symbols that are now bound in the present block.
     fn bind_here(&mut self, symbols: &[SymbolId]) {
         if let Some(&lambda) = self.lambdas.last()
             && !symbols.is_empty()
@@ -192,8 +192,8 @@ impl<'a> Inliner<'a> {
 
     // ---- Copies ----
 
-    /// A copy of a function's block for use here, in which its last parameters stand for the
-    /// arguments. `None` if some expression in it had no type then.
+    /// Copies a function's block for use here, with arguments in place of its last parameters.
+    /// Returns `None` if some expression in it would have no type.
     fn copy(
         &mut self,
         s: &mut Site<'_>,
@@ -261,10 +261,9 @@ impl<'a> Inliner<'a> {
 /// A copy of the block of a function.
 struct Copy {
     block: ExprId,
-    /// The parameters that no argument was given for.
+    /// The parameters without an argument.
     params: SmallVec<[VarId; 4]>,
-    /// Arguments whose types do not say what symbols stand for, cast to the types of the
-    /// parameters.
+    /// The arguments whose types do not determine the symbols, cast to the types of the parameters.
     casts: SmallVec<[(VarId, ExprId); 2]>,
     /// The symbols that are bound in the block, or by `params`.
     bound: Vec<SymbolId>,
@@ -275,7 +274,7 @@ struct Copy {
 }
 
 impl Copy {
-    /// Finds what the symbols of a function stand for.
+    /// Finds the dimensions that replace the symbols of a function.
     fn bind_symbols(&mut self, s: &mut Site<'_>, callee: &Callee, left: usize, arguments: &[ExprId]) {
         let mut found: FxHashMap<SymbolId, DimId> = FxHashMap::default();
         let mut own: FxHashSet<SymbolId> = FxHashSet::default();
@@ -304,7 +303,7 @@ impl Copy {
         }
     }
 
-    /// Returns true if a parameter of a type has to be cast for its symbols.
+    /// Returns true if a parameter must be cast because its type names symbols that the casts bind.
     fn names_cast(&mut self, cx: &mut Context, ty: TypeId) -> bool {
         if self.cast.is_empty() {
             return false;
@@ -315,7 +314,7 @@ impl Copy {
         names
     }
 
-    /// The casts, and then the value or block.
+    /// Returns a block with the casts, followed by the value or block.
     fn with_casts(&self, s: &mut Site<'_>, mut block: ExprId) -> ExprId {
         for &(var, cast) in self.casts.iter().rev() {
             block = s.editor.let_(var, cast, block, LetFlags::PLAIN);
@@ -324,8 +323,8 @@ impl Copy {
     }
 }
 
-/// Finds the extents that symbols which stand alone in the type of a parameter have in that of an
-/// argument. What is not known there is left out.
+/// Finds the extents of symbols that are alone in a dimension of a parameter's type, from the type
+/// of an argument. Unknown extents are skipped.
 fn extents(cx: &Context, param: TypeId, argument: TypeId, found: &mut FxHashMap<SymbolId, DimId>) {
     let unknown = cx.types.dims.unknown();
     cx.types.for_each_dim_beside(param, argument, &mut FxHashSet::default(), |d, e| {
@@ -337,8 +336,8 @@ fn extents(cx: &Context, param: TypeId, argument: TypeId, found: &mut FxHashMap<
     });
 }
 
-/// Infers the types of a block again, in which variables that are bound outside have other types,
-/// or symbols stand for something else.
+/// Infers the types of a block again, after variables that are bound outside got other types or
+/// symbols were replaced.
 fn infer_again(cx: &mut Context, body: &mut Body, block: ExprId) -> Result<(), TypeError> {
     let mut cursor = Cursor::at(body, block);
     while let Some(step) = cursor.next(body) {
@@ -462,7 +461,7 @@ impl Mutator for Inliner<'_> {
 }
 
 impl Inliner<'_> {
-    /// Symbols that are bound in the block of a lambda are its own.
+    /// Makes symbols that are bound in the block of a lambda the lambda's own.
     fn bind_in_lambda(
         &mut self,
         s: &mut Site<'_>,
@@ -487,8 +486,8 @@ impl Inliner<'_> {
     }
 }
 
-/// The variable that takes the place of another takes what tools carry along with that, and its
-/// name if it has none.
+/// Copies the metadata of a removed variable to its replacement, and its name if the replacement
+/// has none.
 fn pass_on_meta(s: &mut Site<'_>, gone: VarId, by: ExprId) {
     let Some(var) = s.editor.body.as_var(by) else { return };
     if let Some(meta) = s.editor.body.meta(gone.expr())

@@ -71,33 +71,33 @@ register_pass! {
     }
 }
 
-/// By how much inlining may make the module grow.
+/// The limit of the growth of the module by inlining.
 pub const MAX_INLINE_GROWTH: ConfigDef =
     ConfigDef::bytes("InlineFunctions.max_growth", Some(1 << 20), "how many nodes inlining may add to the module");
 
-/// What inlining did.
+/// The result of inlining.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Inlined {
-    /// How many calls, closures and values gave way to the blocks of functions.
+    /// The number of calls, closures and values that were replaced by the blocks of functions.
     pub uses: usize,
-    /// How many functions were removed.
+    /// The number of removed functions.
     pub functions: usize,
-    /// True if some use stays because the module would have grown by more than it may.
+    /// True if some use stays because of the limit of growth.
     pub is_limited: bool,
-    /// Why functions were not inlined.
+    /// The reasons why functions were not inlined.
     pub remarks: Vec<Diagnostic>,
 }
 
 impl Inlined {
-    /// How many functions that stay are spoken of one by one.
+    /// The greatest number of functions with a remark of their own.
     pub const MAX_REMARKS: usize = 32;
 }
 
-/// Inlines the private functions of a module that are not recursive (or of those named by
-/// `functions`, if any), as long as that adds no more than `max_growth` nodes.
+/// Inlines the private functions of a module that are not recursive (or, if `functions` is not
+/// empty, those that it names), as long as this adds at most `max_growth` nodes.
 ///
 /// # Errors
-/// If one that names a function that is inlined is not in A-normal form; or if one of `functions`
+/// If a function that names an inlined function is not in A-normal form, or if one of `functions`
 /// is not defined.
 pub fn inline_functions(
     module: &mut Module,
@@ -159,7 +159,8 @@ pub fn inline_functions(
         result.remarks.push(Diagnostic::new(Severity::Remark, format!("{unsaid} more functions stay")));
     }
 
-    // What stays is inlined into: what is not inlined itself, and then what that still names.
+    // Inline into the functions that stay: first those that are not inlined themselves, then those
+    // that they still name.
     let goes = |module: &Module, key: FunctionKey| {
         module.get(key).is_some_and(|f| {
             !f.is_external(&module.cx)
@@ -192,7 +193,7 @@ pub fn inline_functions(
     Ok(result)
 }
 
-/// The functions that the option names.
+/// Returns the functions named by the option.
 fn choose(module: &Module, functions: &[String]) -> Result<FxHashSet<FunctionKey>, PassError> {
     let mut chosen = FxHashSet::default();
     for name in functions {
@@ -210,16 +211,16 @@ fn choose(module: &Module, functions: &[String]) -> Result<FxHashSet<FunctionKey
     Ok(chosen)
 }
 
-/// By how much the module may still grow.
+/// The remaining growth of the module.
 struct Budget {
-    /// In nodes; `None` if there is no limit.
+    /// The number of nodes; `None` if there is no limit.
     left: Option<usize>,
-    /// True if something stays because of the limit.
+    /// True if some use stays because of the limit.
     is_limited: bool,
 }
 
 impl Budget {
-    /// Returns true if the module may grow by so much, which is taken then.
+    /// Takes `growth` off the budget. Returns false if the budget does not allow it.
     fn spend(&mut self, growth: usize) -> bool {
         match self.left.map(|left| left.checked_sub(growth)) {
             Some(None) => {
@@ -233,7 +234,7 @@ impl Budget {
     }
 }
 
-/// Inlines into one function; in how many places.
+/// Inlines into one function. Returns the number of replaced uses.
 fn inline_into(
     module: &mut Module,
     key: FunctionKey,
@@ -247,7 +248,7 @@ fn inline_into(
     Ok(inliner.uses)
 }
 
-/// How often functions are named.
+/// The number of references to each function.
 struct Uses {
     counts: FxHashMap<GlobalId, usize>,
     in_attrs: IdSet<GlobalId>,
@@ -282,7 +283,8 @@ impl Uses {
     }
 }
 
-/// The globals of some kind that a body names, as often and in the order in which it does.
+/// Returns the globals for which `is_one` returns true, once for each reference in a body, in
+/// order.
 fn named_in(body: &Body, is_one: impl Fn(GlobalId) -> bool) -> Vec<GlobalId> {
     let mut named = Vec::new();
     if !body.global_leaves().iter().any(|&(_, global)| is_one(global)) {

@@ -1,10 +1,10 @@
-//! What each lambda of a body captures.
+//! The captures of each lambda of a body.
 //!
-//! One walk notes the lambdas, the uses of variables from outside of the lambda that they are in,
-//! and the symbols from outside. Then it is decided, outermost lambda first, what each captures.
-//! All that a lambda may capture is bound before it, so whether a lambda that it names captures
-//! something is known by then, or it is the lambda itself or one around it, which is decided before
-//! too.
+//! One walk records the lambdas, the uses of variables from outside of their lambda, and the
+//! symbols from outside. Then the captures of each lambda are decided, outermost lambda first.
+//! Everything that a lambda may capture is bound before it. So for each lambda that it names, it is
+//! already known whether that one has captures; or it is the lambda itself or an enclosing one,
+//! which is decided before too.
 
 use std::collections::hash_map::Entry;
 
@@ -20,14 +20,14 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::match_cast::cast_type;
 
-/// A lambda that names one with up to so many captures takes these for its own, and so knows whom
-/// it calls; of one with more it captures the closure.
+/// If a lambda names another with at most this many captures, it captures these too, and can call
+/// the other's function directly. If the other has more captures, it captures the closure.
 const MOST_PASSED_ON: usize = 16;
 
-/// The function itself, in place of a lambda.
+/// The number of the function itself among the lambdas.
 pub(super) const HOST: u32 = 0;
 
-/// The place of a variable that was not met.
+/// The place of a variable that the walk has not reached.
 const NOWHERE: u32 = 0;
 
 /// A lambda.
@@ -37,50 +37,50 @@ pub(super) struct Lambda<'b> {
     pub(super) lambda: LambdaId,
     /// The variable that a Let binds to it.
     pub(super) var: Option<VarId>,
-    /// The name of that.
+    /// The name of that variable.
     pub(super) name: Option<NameId>,
-    /// Where the Let or tail hangs that it stands at.
+    /// The link that holds its Let or tail.
     pub(super) link: Link,
-    /// The lambda in whose block it is.
+    /// The lambda whose block contains it.
     pub(super) parent: u32,
-    /// The place that it stands at.
+    /// The place of its Let or tail.
     place: u32,
-    /// True if it is used otherwise than by calling it.
+    /// True if it has a use other than as the callee of a call.
     is_value: bool,
-    /// The variables that it captures, by where they are first used.
+    /// The variables that it captures, each with its first use.
     captures: ScratchVec<'b, (u32, VarId)>,
-    /// The lambdas that its block uses as values and that are made closures of at its beginning.
+    /// The lambdas that its block uses as values. Their closures are made at its beginning.
     pub(super) closures: ScratchVec<'b, u32>,
-    /// True if who names it from another lambda takes its captures.
+    /// True if a lambda that names it from outside takes its captures.
     passes_on: bool,
-    /// Where it is named from other lambdas, itself included.
+    /// The uses of its name in other lambdas, and in itself.
     pub(super) uses: ScratchVec<'b, u32>,
-    /// The aliases from outside that it uses, and what each stands for.
+    /// The aliases from outside that it uses, each with its target.
     pub(super) aliases: ScratchVec<'b, (ExprId, ExprId)>,
-    /// The symbols that it names and does not bind.
+    /// The symbols that it names but does not bind.
     pub(super) symbols: ScratchVec<'b, SymbolId>,
-    /// How much there is going to be in its function, or a little less.
+    /// The size of its function, or a little less.
     pub(super) room: BodyRoom,
 }
 
 impl Lambda<'_> {
-    /// What it captures.
+    /// Returns the variables that it captures.
     pub(super) fn captures(&self) -> impl ExactSizeIterator<Item = VarId> + '_ {
         self.captures.iter().map(|&(_, var)| var)
     }
 
-    /// Returns true if it captures anything.
+    /// Returns true if it has captures.
     pub(super) fn is_closure(&self) -> bool {
         !self.captures.is_empty()
     }
 }
 
-/// What binds a symbol.
+/// The binder of a symbol.
 #[derive(Copy, Clone)]
 struct SymbolBinder {
     /// The lambda that binds it.
     owner: u32,
-    /// The parameter or the variable of a `match_cast`.
+    /// The parameter, or the variable of a `match_cast`.
     var: VarId,
 }
 
@@ -92,24 +92,23 @@ pub(super) struct Use {
     pub(super) call: Option<ExprId>,
 }
 
-/// The lambdas of a body, in program order after the function itself, and who captures what.
+/// The lambdas of a body, in program order after the function itself, and their captures.
 pub(super) struct Captures<'b> {
     pub(super) lambdas: ScratchVec<'b, Lambda<'b>>,
-    /// By variable: the lambda that it is bound to; 0 for none.
+    /// By variable: the lambda bound to it; 0 if there is none.
     lambda_of: &'b [u32],
-    /// The uses of variables from outside of the lambda that they are in, in program order.
+    /// The uses of variables from outside of their lambda, in program order.
     pub(super) uses: ScratchVec<'b, Use>,
     /// Dataflow variables that are used outside of their region.
     pub(super) outputs: ScratchVec<'b, VarId>,
-    /// True if a value that may be called is captured: who calls it is not known to be pure any
-    /// more.
+    /// True if a value that may be called is captured: its callers are no longer known to be pure.
     pub(super) hides_callees: bool,
     /// The type of the body.
     pub(super) ty: TypeId,
 }
 
 impl<'b> Captures<'b> {
-    /// What the lambdas of a body capture; `None` if it has none.
+    /// Returns the captures of the lambdas of a body; `None` if it has no lambdas.
     pub(super) fn of(cx: &Context, body: &Body, scratch: &'b Bump) -> Result<Option<Captures<'b>>, PassError> {
         let mut finder = Finder::new(cx, body, scratch);
         finder.walk()?;
@@ -133,7 +132,8 @@ impl<'b> Captures<'b> {
         Ok(Some(Captures { lambdas, lambda_of, uses, outputs, hides_callees, ty }))
     }
 
-    /// The lambda whose captures are added to the arguments, where it is called by a use.
+    /// Returns the lambda that a use calls, if the call becomes a direct one with the captures as
+    /// further arguments.
     pub(super) fn direct_callee(&self, from: &Use) -> Option<u32> {
         let h = self.lambda_of[from.var.index()];
         let callee = &self.lambdas[h as usize];
@@ -144,12 +144,12 @@ impl<'b> Captures<'b> {
 /// A block that the walk is in.
 #[derive(Copy, Clone)]
 struct OpenBlock {
-    /// The place that the walk is at, and the one that it is at outside of regions.
+    /// The present place, and the place outside of regions.
     place: u32,
     outside: u32,
     /// The number of symbols that were bound before the block.
     symbols: usize,
-    /// Where the next Let or the tail hangs.
+    /// The link that holds the next Let or the tail.
     link: Link,
 }
 
@@ -159,26 +159,25 @@ impl Default for OpenBlock {
     }
 }
 
-/// Finds out what lambdas capture.
+/// The walk that finds the captures of lambdas.
 struct Finder<'a, 'b> {
     cx: &'a Context,
     body: &'a Body,
     scratch: &'b Bump,
     lambdas: ScratchVec<'b, Lambda<'b>>,
     uses: ScratchVec<'b, Use>,
-    /// The lambda of each place: where a lambda begins, and where a dataflow region does.
+    /// The lambda of each place. A place begins with a lambda or a dataflow region.
     places: ScratchVec<'b, u32>,
-    /// By variable: the place at which it is bound. By any other atom: the lambda that was last
-    /// seen to use it.
+    /// By variable: the place that binds it. By any other atom: the last lambda that used it.
     home: &'b mut [u32],
     lambda_of: &'b mut [u32],
-    /// The variables that are bound to a variable that is bound to a lambda, to a global or to an
-    /// operator: that.
+    /// The targets of aliases: variables that are bound to the variable of a lambda, to a global or
+    /// to an operator.
     aliases: FxHashMap<ExprId, ExprId>,
-    /// Which lambdas have which variables (captured, or bound to a lambda whose captures they took)
-    /// from around them.
+    /// The pairs of a lambda and a variable from outside that it already has: captured, or bound to
+    /// a lambda whose captures it took.
     named: FxHashSet<(u32, ExprId)>,
-    /// The type of what was walked last: in the end, of the tail.
+    /// The type of the last walked expression: at the end, of the tail.
     ty: TypeId,
 
     // ---- Where the walk is ----
@@ -194,9 +193,9 @@ struct Finder<'a, 'b> {
     bound: FxHashMap<SymbolId, SymbolBinder>,
     /// The symbols that are bound, innermost last.
     order: Vec<SymbolId>,
-    /// The parts of types that each lambda names, by open lambda.
+    /// The visited parts of types, by open lambda.
     seen: PerBlock<SymbolWalk>,
-    /// What binds the symbols that a lambda names, and those that its parameters bind.
+    /// The binders of the symbols that a lambda names, and of those that its parameters bind.
     binders: FxHashMap<(u32, SymbolId), SymbolBinder>,
     /// The parameter or captured variable that binds a symbol from outside in a lambda.
     sources: FxHashMap<(u32, SymbolId), VarId>,
@@ -260,7 +259,7 @@ impl<'a, 'b> Finder<'a, 'b> {
                 Step::Flat(id) => self.node(id),
                 Step::Enter(id) => match body.expr(id) {
                     Expr::Lambda { lambda, .. } => {
-                        // The closure, and the global that it is of.
+                        // The closure and its global.
                         self.count(2, 1);
                         self.begin_lambda(id, lambda, body.lambda_params(lambda));
                     }
@@ -305,7 +304,7 @@ impl<'a, 'b> Finder<'a, 'b> {
         Ok(())
     }
 
-    /// The lambda that the walk is in has so many nodes and operands more.
+    /// Adds nodes and operands to the size of the present lambda.
     #[inline]
     fn count(&mut self, nodes: usize, operands: usize) {
         let room = &mut self.lambdas[self.here as usize].room;
@@ -317,7 +316,7 @@ impl<'a, 'b> Finder<'a, 'b> {
         self.home[var.index()] = self.blocks.place;
     }
 
-    /// Begins a lambda, whose block comes next, or the function.
+    /// Begins a lambda, whose block follows, or the function.
     fn begin_lambda(&mut self, node: ExprId, lambda: LambdaId, params: impl ExactSizeIterator<Item = VarId>) {
         let (scratch, number) = (self.scratch, self.lambdas.len() as u32);
         let var = self.naming.take();
@@ -353,7 +352,7 @@ impl<'a, 'b> Finder<'a, 'b> {
         let body = self.body;
         let Some(Binding { var, value, .. }) = Binding::of(body, id) else { return };
         match body.expr(value) {
-            // It was defined before its block.
+            // It was recorded before its block.
             Expr::Lambda { .. } => return self.mention_type(body.ty(var.expr())),
             Expr::Var { .. } if self.lambda_of[value.index()] == HOST => {
                 if let Some(&of) = self.aliases.get(&value) {
@@ -392,7 +391,7 @@ impl<'a, 'b> Finder<'a, 'b> {
     fn use_atom(&mut self, atom: ExprId, call: Option<ExprId>) {
         let home = self.home[atom.index()];
         let Expr::Var { .. } = self.body.expr(atom) else {
-            // Any other atom is one node of each body that uses it.
+            // Any other atom is one node in each body that uses it.
             if home != self.here {
                 self.home[atom.index()] = self.here;
                 self.count(1, 0);
@@ -413,7 +412,7 @@ impl<'a, 'b> Finder<'a, 'b> {
         if var != atom {
             self.lambdas[self.here as usize].aliases.push((atom, var));
         }
-        // A global or operator, or a variable that nothing has bound.
+        // A global, an operator, or a variable without a binding.
         if !matches!(self.body.expr(var), Expr::Var { .. }) || self.home[var.index()] == NOWHERE {
             return;
         }
@@ -485,7 +484,7 @@ impl<'a, 'b> Finder<'a, 'b> {
         }
     }
 
-    /// Notes the symbols of types, of the last one first, and those in the types of what binds them.
+    /// Records the symbols of types, the last type first, and those in the types of their binders.
     fn mention_types(&mut self, mut types: SmallVec<[TypeId; 4]>) {
         while let Some(ty) = types.pop() {
             let mut found: SmallVec<[SymbolId; 4]> = SmallVec::new();
@@ -494,8 +493,8 @@ impl<'a, 'b> Finder<'a, 'b> {
         }
     }
 
-    /// Notes symbols with the present lambda and those around it, up to the one that binds them.
-    /// Returns the types of what binds them.
+    /// Records symbols for the present lambda and the enclosing ones, up to the lambda that binds
+    /// them. Returns the types of their binders.
     fn mention(&mut self, symbols: SmallVec<[SymbolId; 4]>) -> SmallVec<[TypeId; 4]> {
         let mut types = SmallVec::new();
         for symbol in symbols {
@@ -511,7 +510,7 @@ impl<'a, 'b> Finder<'a, 'b> {
         types
     }
 
-    /// Notes a symbol that a lambda names and does not bind. Returns true if that is new.
+    /// Records a symbol that a lambda names but does not bind. Returns true if it is new.
     fn name_symbol(&mut self, g: u32, symbol: SymbolId, binder: SymbolBinder) -> bool {
         let Entry::Vacant(entry) = self.binders.entry((g, symbol)) else { return false };
         entry.insert(binder);
@@ -519,7 +518,8 @@ impl<'a, 'b> Finder<'a, 'b> {
         true
     }
 
-    /// Notes the symbols of the type of a variable that `g` captures, as `h` names them.
+    /// Records the symbols of the type of a variable that `g` captures, with the binders that they
+    /// have in `h`.
     fn name_symbols_of(&mut self, g: u32, var: VarId, h: u32) {
         for &symbol in self.free.of(&self.cx.types, self.body.ty(var.expr())).iter() {
             if let Some(&binder) = self.binders.get(&(h, symbol)) {
@@ -550,7 +550,8 @@ impl Finder<'_, '_> {
         Ok(())
     }
 
-    /// Tells those that name a closure from other lambdas, or from itself.
+    /// Passes the captures of a closure, or the closure, on to the lambdas that name it, including
+    /// itself.
     fn pass_on(&mut self, h: u32) {
         let lambda = &mut self.lambdas[h as usize];
         lambda.passes_on = lambda.captures.len() <= MOST_PASSED_ON;
@@ -563,16 +564,16 @@ impl Finder<'_, '_> {
             if call.is_none() && (passes_on || lambda == h) {
                 self.close_at_beginning(lambda, h);
             }
-            // A lambda inside of `h` that captures the closure has it from `h`.
+            // A lambda inside of `h` that captures the closure gets it from `h`.
             if self.capture(i, h, &taken) == h && !passes_on && lambda != h {
                 self.close_at_beginning(h, h);
             }
         }
     }
 
-    /// Captures what a use takes in the lambda of the use and those around it, up to the one that
-    /// binds the variable, the one that it is bound to (`h`), or one that has it already. Returns
-    /// where that ended.
+    /// Adds the variables `taken` to the captures of a use's lambda and the enclosing ones, up to
+    /// the lambda that binds the variable, the lambda that is bound to it (`h`), or one that has it
+    /// already. Returns the lambda at which it stopped.
     fn capture(&mut self, i: u32, h: u32, taken: &[VarId]) -> u32 {
         let Use { var, lambda: mut g, .. } = self.uses[i as usize];
         let owner = self.places[self.home[var.index()] as usize];
@@ -600,7 +601,7 @@ impl Finder<'_, '_> {
     }
 
     fn close_at_beginning(&mut self, of: u32, h: u32) {
-        // Lambdas are decided one after the other, so that one that is there already is the last.
+        // Lambdas are decided one after the other, so an existing entry is the last.
         if self.lambdas[of as usize].closures.last() == Some(&h) {
             return;
         }
@@ -612,14 +613,14 @@ impl Finder<'_, '_> {
         lambda.room.operands += operands;
     }
 
-    /// Captures something that binds the symbols from outside that nothing else binds.
+    /// Captures variables that bind symbols from outside which have no other binder.
     fn close_over_symbols(&mut self, h: u32) -> Result<(), PassError> {
         let Lambda { lambda, parent, ref symbols, .. } = self.lambdas[h as usize];
         if symbols.is_empty() {
             return Ok(());
         }
-        // The type of a closure names the symbols of its captures, as that of the lambda does. That
-        // of a global binds its own.
+        // The type of a closure names the symbols of its captures, like the type of the lambda. The
+        // type of a global binds its own.
         let mut first = 0;
         if !self.lambdas[h as usize].is_closure() && !self.lambdas[h as usize].is_value {
             let mut bound = FxHashSet::default();
@@ -638,7 +639,7 @@ impl Finder<'_, '_> {
             let (_, var) = self.lambdas[h as usize].captures[i];
             self.add_source(h, var);
         }
-        // The list grows with the symbols of the variables that are captured.
+        // The list grows by the symbols of the captured variables.
         let mut order = std::iter::once(first).chain(0..);
         while let Some(&symbol) = order.next().and_then(|i| self.lambdas[h as usize].symbols.get(i)) {
             if !self.sources.contains_key(&(h, symbol)) {
@@ -658,7 +659,7 @@ impl Finder<'_, '_> {
         });
     }
 
-    /// The variable that binds a symbol in the lambda around `h`.
+    /// Returns the variable that binds a symbol in the lambda around `h`.
     fn source(&self, h: u32, symbol: SymbolId) -> Result<VarId, PassError> {
         let parent = self.lambdas[h as usize].parent;
         let binder = self.binders[&(h, symbol)];

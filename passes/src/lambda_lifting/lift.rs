@@ -1,10 +1,10 @@
 //! Writes the block of each lambda of a body into a function of its own.
 //!
-//! First, where lambdas stand and are called is edited in place, the innermost lambda first: a
-//! lambda that captures something becomes a `make_closure`, and its calls from where its captures
-//! are known become calls of its function; the variable of any other lambda becomes the global of
-//! its function. No block holds a lambda then. So each block moves to its function, in one copy in
-//! which parameters stand for what is captured.
+//! First, the places and calls of lambdas are edited in place, the innermost lambda first. A lambda
+//! with captures becomes a `make_closure`, and its calls become calls of its function wherever its
+//! captures are known. The variable of any other lambda becomes the global of its function. Then no
+//! block contains a lambda, and each block is copied once to its function, where parameters replace
+//! the captures.
 
 use anfora_ir::{
     AttrsId, Body, Context, Editor, Expr, ExprId, Function, GlobalId, LambdaData, LetFlags, NameId, OperandList,
@@ -17,21 +17,21 @@ use smallvec::SmallVec;
 
 use super::captures::{Captures, HOST, Lambda};
 
-/// The function that a lambda becomes, as far as it is known before its block is written.
+/// The function that a lambda becomes, with the facts that are known before its block is written.
 pub(super) struct Head {
     pub(super) global: GlobalId,
     pub(super) signature: TypeId,
     ret: TypeId,
-    /// The symbols that stand in it for those from outside; `None` if it names none of them.
+    /// The substitutes for the symbols from outside; `None` if the lambda names none of them.
     symbols: Option<Box<SymbolSubstitution>>,
-    /// What the lambda says besides its block.
+    /// The lambda's data besides its block.
     data: LambdaData,
     meta: Option<AttrsId>,
     block: ExprId,
 }
 
 impl Head {
-    /// The head of the function that a lambda becomes.
+    /// Returns the head of the function that a lambda becomes.
     pub(super) fn of(cx: &mut Context, body: &Body, lambda: &Lambda<'_>, global: GlobalId) -> Head {
         let block = Link::Lambda(lambda.node).target(body);
         let data = body.lambda(lambda.lambda);
@@ -49,7 +49,8 @@ impl Head {
     }
 }
 
-/// A result type without the symbols that no parameter names, which nobody outside can name.
+/// Returns a result type without the symbols that no parameter names, since callers cannot name
+/// them.
 fn without_inner_symbols(cx: &mut Context, params: &[TypeId], ret: TypeId) -> TypeId {
     if !cx.types.is_symbolic(ret) {
         return ret;
@@ -70,16 +71,16 @@ pub(super) struct Lifter<'a> {
     pub(super) cx: &'a mut Context,
     pub(super) body: &'a mut Body,
     pub(super) captures: &'a Captures<'a>,
-    /// By lambda; that of the function itself is missing.
+    /// By lambda, without an entry for the function itself.
     pub(super) heads: Vec<Head>,
-    /// By lambda: expressions in its block whose types are others than before.
+    /// By lambda: the expressions in its block whose types changed.
     pub(super) changed: FxHashMap<u32, Vec<ExprId>>,
 }
 
 impl Lifter<'_> {
-    /// The functions that the lambdas become, in program order, with what names them.
+    /// Returns the functions that the lambdas become, in program order, with their globals.
     pub(super) fn run(mut self, transplant: &mut Transplant<'_>) -> Result<Vec<(GlobalId, Function)>, RewriteError> {
-        // A variable that becomes a global is one in all its uses.
+        // A variable that becomes a global does so in all its uses.
         let shared = self.body.shared_edits(SharedEdits::Meant);
         for &var in &self.captures.outputs {
             set_var_flags(self.body, var, VarFlags::PLAIN);
@@ -92,7 +93,7 @@ impl Lifter<'_> {
         for h in lambdas.clone() {
             functions.push((self.head(h).global, self.function(transplant, h)?));
         }
-        // The blocks that named the functions of inner lambdas have moved.
+        // The blocks that named the functions of inner lambdas were moved.
         for h in lambdas.filter(|&h| self.captures.lambdas[h as usize].parent != HOST) {
             self.body.remove_global(self.head(h).global);
         }
@@ -107,7 +108,7 @@ impl Lifter<'_> {
 
     // ---- In place ----
 
-    /// Lets calls of closures from where their captures are known be calls of their functions.
+    /// Turns calls of closures into calls of their functions, wherever the captures are known.
     fn call_directly(&mut self) -> Result<(), RewriteError> {
         let captures = self.captures;
         for from in &captures.uses {
@@ -127,7 +128,7 @@ impl Lifter<'_> {
     }
 
     /// Infers the type of a call of, or closure over, a function whose signature has symbols.
-    /// Returns true if it is another than before.
+    /// Returns true if the type changed.
     fn refresh(&mut self, id: ExprId, signature: TypeId) -> Result<bool, RewriteError> {
         if !self.cx.types.is_symbolic(signature) {
             return Ok(false);
@@ -136,7 +137,7 @@ impl Lifter<'_> {
         editor.refresh_type(id).map_err(|error| RewriteError::untyped(error, None))
     }
 
-    /// Puts a closure or global in the place of a lambda.
+    /// Replaces a lambda by a closure or a global.
     fn replace(&mut self, h: u32) -> Result<(), RewriteError> {
         let lambda = &self.captures.lambdas[h as usize];
         let head = &mut self.heads[h as usize - 1];
@@ -159,13 +160,13 @@ impl Lifter<'_> {
             }
             return Ok(());
         }
-        // The variable, or the tail, becomes the global.
+        // The global overwrites the variable or the tail.
         let atom = lambda.var.map_or(lambda.node, VarId::expr);
         let before = self.body.ty(atom);
         if lambda.var.is_some() {
             let gone = lambda.link.target(self.body);
             unlink_let(self.body, lambda.link);
-            // Its variable is none any more.
+            // The variable of the removed Let is no longer a variable.
             self.body.set_expr(gone, Expr::Tuple(OperandList::EMPTY));
         }
         self.body.global_in_place(atom, global, signature);
@@ -175,8 +176,8 @@ impl Lifter<'_> {
         Ok(())
     }
 
-    /// Says that what stands for a lambda in the block around it, and in those that use it from
-    /// outside, is of another type than before.
+    /// Records that the replacement of a lambda has another type than before, for the enclosing
+    /// block and for the blocks that use it from outside.
     fn note_var(&mut self, h: u32, var: ExprId) {
         let lambda = &self.captures.lambdas[h as usize];
         let users = lambda.uses.iter().map(|&i| self.captures.uses[i as usize].lambda);
@@ -187,7 +188,7 @@ impl Lifter<'_> {
 
     // ---- Functions ----
 
-    /// The function of a lambda.
+    /// Returns the function of a lambda.
     fn function(&mut self, transplant: &mut Transplant<'_>, h: u32) -> Result<Function, RewriteError> {
         let captures = self.captures;
         let lambda = &captures.lambdas[h as usize];
@@ -243,7 +244,7 @@ impl Lifter<'_> {
     }
 }
 
-/// A variable like one of `from`, outside of dataflow regions.
+/// Returns a variable like one of `from`, outside of dataflow regions.
 fn plain_var(transplant: &mut Transplant<'_>, editor: &mut Editor<'_>, from: &Body, var: ExprId) -> VarId {
     let var = from.as_var(var).expect("only variables are bound");
     let var = transplant.var(editor, Some(from), var);
@@ -253,7 +254,7 @@ fn plain_var(transplant: &mut Transplant<'_>, editor: &mut Editor<'_>, from: &Bo
     var
 }
 
-/// Hangs a Let or tail after a Let, or at the root of a body.
+/// Links a Let or tail to the previous Let, or makes it the root of a body.
 fn hang(body: &mut Body, after: Option<ExprId>, next: ExprId) {
     match after {
         Some(last) => body.set_let_body(last, next),
@@ -261,7 +262,7 @@ fn hang(body: &mut Body, after: Option<ExprId>, next: ExprId) {
     }
 }
 
-/// Passes on the types of expressions. `binding` is the name for errors.
+/// Propagates the types of changed expressions. `binding` is the name for errors.
 fn retype(cx: &mut Context, body: &mut Body, changed: &[ExprId], binding: Option<NameId>) -> Result<(), RewriteError> {
     if changed.is_empty() {
         return Ok(());

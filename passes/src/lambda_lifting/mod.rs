@@ -51,12 +51,12 @@ register_pass! {
     }
 }
 
-/// Makes a function of every lambda of a module, and returns how many there were.
+/// Makes a function of every lambda of a module, and returns the number of lambdas.
 ///
 /// # Errors
-/// If one that has a lambda is not in A-normal form, if the name that a lambda asks for is taken,
-/// or if no variable has a symbolic dimension that a lambda needs. The module may be half rewritten
-/// then.
+/// If a function with a lambda is not in A-normal form, if the name that a lambda requests is
+/// taken, or if no variable has a symbolic dimension that a lambda needs. The module may be half
+/// rewritten then.
 pub fn lift_lambdas(module: &mut Module) -> Result<usize, PassError> {
     let hosts: Vec<FunctionKey> = module
         .functions()
@@ -94,7 +94,7 @@ pub fn lift_lambdas(module: &mut Module) -> Result<usize, PassError> {
         let Some((function, cx)) = module.get_mut(host) else { continue };
         let functions =
             lift(cx, function, &captures, heads, &mut transplant).map_err(|error| in_function(error.into()))?;
-        // Both take as much memory as the functions do.
+        // Both take as much memory as the functions.
         drop(captures);
         drop(scratch);
         module.reserve(functions.len());
@@ -124,8 +124,8 @@ pub fn lift_lambdas(module: &mut Module) -> Result<usize, PassError> {
     Ok(count)
 }
 
-/// Writes the functions of one body. Should its result get another type, the function states the
-/// one that it had, and so keeps its signature.
+/// Writes the functions of one body. If the type of its result changes, the function states the old
+/// one and so keeps its signature.
 fn lift(
     cx: &mut Context,
     function: &mut Function,
@@ -141,10 +141,10 @@ fn lift(
     Ok(functions)
 }
 
-/// The globals of lambdas that ask for a name.
+/// The globals of lambdas that request a name.
 type Claims = FxHashMap<(FunctionKey, LambdaId), GlobalId>;
 
-/// The names that lambdas ask for by their attribute `global_symbol`.
+/// Returns the names that lambdas request by their attribute `global_symbol`.
 fn claim_names(module: &mut Module, hosts: &[FunctionKey], names: &mut NameSupply) -> Result<Claims, PassError> {
     let mut claims = Claims::default();
     if module.cx.names.find("global_symbol").is_none() {
@@ -181,7 +181,7 @@ fn symbol_name(cx: &Context, attrs: AttrsId) -> Option<String> {
     }
 }
 
-/// Makes plain the dataflow regions in which something impure is evaluated. Linear in the functions
+/// Dissolves dataflow regions that evaluate something impure. Takes time linear in the functions
 /// that have regions.
 fn dissolve_impure_regions(module: &mut Module) {
     let purity = Purity::of_module(module);
@@ -193,7 +193,7 @@ fn dissolve_impure_regions(module: &mut Module) {
         }
         let impure = BodyPurity::new(cx, body, &purity);
         let mut cursor = Cursor::with_regions(body);
-        // The Lets of the open region, and whether one of them is impure.
+        // The Lets of the open region, and true if one of them is impure.
         let mut region: PerBlock<(Vec<ExprId>, bool)> = PerBlock::default();
         while let Some(step) = cursor.next(body) {
             match step {

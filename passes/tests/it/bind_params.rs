@@ -1,5 +1,5 @@
-//! What of BindParams a file cannot show: parameters by variable, names that are not unique, and
-//! options that make no pass.
+//! Tests of BindParams that a file cannot express: parameters by variable, names that are not
+//! unique, and invalid options.
 
 use anfora_ir::{FunctionBuilder, Literal, Module, Source, VarFlags, parse_module, verify_module};
 use anfora_manager::parse_pipeline;

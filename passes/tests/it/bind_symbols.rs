@@ -1,4 +1,4 @@
-//! What of BindSymbols a file cannot show: symbols by id, and options that make no pass.
+//! Tests of BindSymbols that a file cannot express: symbols by id, and invalid options.
 
 use anfora_ir::{Dim, Module, Source, SymbolId, parse_module, verify_module};
 use anfora_manager::{Pass, PassContext, parse_pipeline};
@@ -8,7 +8,7 @@ fn parse(text: &str) -> Module {
     parse_module(Source::new("input", text), anfora_ops::standard()).unwrap_or_else(|e| panic!("{e:?}"))
 }
 
-/// The first symbol of the first parameter of a function.
+/// Returns the first symbol of the first parameter of a function.
 fn symbol_of(module: &Module, function: &str) -> SymbolId {
     let body = &module.get(module.find(function).unwrap()).unwrap().body;
     let tensor = module.cx.types.as_tensor(body.ty(body.params()[0].expr())).unwrap();
@@ -71,7 +71,7 @@ fn options_that_are_no_symbols_are_errors_of_the_pipeline() {
 
 #[test]
 fn many_callers_and_callees_are_adapted_once() {
-    // Each function is called by the next one, with less known of its argument.
+    // Each function is called by the next one, which knows less of its argument.
     let mut text = String::from("def @f0(%x: Tensor[(n,), float32]) { %x }\n");
     for i in 1..200 {
         let call = i - 1;
@@ -99,7 +99,7 @@ fn nodes_that_hang_at_several_places_are_meant() {
     let registry = registry();
     let options = ["BindSymbols{n=4}", BIND_M, "BindSymbols{n=4},BindSymbols{function=callee,m=4}", BIND_W];
     for pass in options {
-        // The graph has its shared nodes at several places.
+        // The graph has shared nodes.
         let text = format!("ToGraphNormalForm,{pass}");
         let pipeline = parse_pipeline(&registry, &text).unwrap_or_else(|e| panic!("{e}"));
         let cx = PassContext::builder().registry(registry.clone()).build().unwrap();

@@ -1,4 +1,4 @@
-//! CheckMeaning finds passes that change what programs compute, and only those.
+//! Tests that CheckMeaning finds the passes that change results, and only those.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ fn parse(text: &str) -> Module {
 
 fn context(check: &Arc<CheckMeaning>) -> PassContext {
     let registry = anfora_passes::registry();
-    // Some of the passes here leave what is ill-formed.
+    // Some of the passes here make ill-formed programs.
     let context = PassContext::builder().registry(registry).opt_level(3).verification(Verification::Off);
     context.instrument(check.clone()).build().unwrap()
 }
 
-/// A pass that makes the n-th scalar constant of each function another one.
+/// Returns a pass that sets the scalar constants of each function to a value.
 fn set_constant(name: &str, value: f32) -> FunctionPass {
     FunctionPass::new(name, 0, move |function, _, _| {
         let mut editor = function.editor();
@@ -55,7 +55,7 @@ fn the_first_difference_fails_the_pass() {
                  symbolic extents 2: field .0 of the result, element [0, 0]: ";
     assert!(text.starts_with(begin) && text.ends_with(" after (in @main)"), "{text}");
     assert_eq!(failure.function(), Some("main"));
-    // The same again, byte for byte.
+    // A second run gives the same message, byte for byte.
     assert_eq!(set_constant("Wrong", 3.0).apply(&mut module, &cx).unwrap_err().to_string(), text);
     let other = context(&Arc::new(CheckMeaning::new().seed(5)));
     let other = set_constant("Wrong", 3.0).apply(&mut module, &other).unwrap_err().to_string();
@@ -105,7 +105,7 @@ fn each_pass_is_held_against_the_one_before_it() {
     ];
     let failure = Sequential::new(passes).unwrap().apply(&mut module, &cx).unwrap_err();
     assert_eq!(failure.pass(), "Wrong");
-    // Three inputs after each of two passes, and one that told.
+    // Three inputs after each of two passes, and the input that showed the difference.
     assert_eq!(check.checked(), Checked { passes: 3, runs: 7, notes: 0 });
     assert!(cx.take_remarks().is_empty());
 }
@@ -147,15 +147,15 @@ fn what_cannot_be_told_is_noted() {
             "note: the meaning of `@long` is not checked: the program takes more than 10000 steps (in @long)",
         ]
     );
-    // Those of @fine.
+    // The runs of @fine.
     assert_eq!(check.checked(), Checked { passes: 1, runs: 2, notes: 4 });
 }
 
-/// All runs together take so much time at most, whether they come to an end or fail.
+/// The time of all runs together is bounded, whether they succeed or fail.
 #[test]
 fn the_work_of_all_runs_is_bounded() {
     for tail in ["%b", "let %c = assert(false); %b"] {
-        // Some two thousand steps of kernels for each of two runs, and few of the interpreter.
+        // About two thousand steps of kernels for each of two runs, and few of the interpreter.
         let function = |i: usize| {
             format!(
                 "def @f{i}(%x: Tensor[(10, 10), float32]) {{ let %a = matmul(%x, %x); let %b = multiply(%a, 2f); {tail} }}\n"
@@ -164,7 +164,7 @@ fn the_work_of_all_runs_is_bounded() {
         let mut module = parse(&(0..100).map(function).collect::<String>());
         let check = Arc::new(CheckMeaning::new().limits(Limits { work: 4000, ..Limits::default() }));
         let cx = context(&check);
-        // Whatever it does to the functions that could not be run, nobody is told.
+        // A change of the functions that could not be run is not reported.
         set_constant("Same", 2.0).apply(&mut module, &cx).unwrap();
         let unchecked =
             check.notes().iter().filter(|n| n.ends_with("all functions together take too many steps")).count();
@@ -204,7 +204,7 @@ fn an_external_function_that_goes_is_a_difference() {
 
 #[test]
 fn a_private_function_with_a_symbol_may_be_renamed() {
-    // `@g` gets the symbol that `@h` has before.
+    // `@g` gets the symbol that `@h` had before.
     let mut module = parse(
         "#![system_lib_prefix=\"p_\"]
         def @main(%y: float32) { (@g(%y), @h(%y)) }
@@ -217,10 +217,10 @@ fn a_private_function_with_a_symbol_may_be_renamed() {
     pipeline.apply(&mut module, &cx).unwrap_or_else(|e| panic!("{e}"));
     assert!(module.find("p_g").is_some() && module.find("p_h").is_some() && module.find("g").is_none());
     assert_eq!(check.checked(), Checked { passes: 1, runs: 6, notes: 0 });
-    // Later passes are held against what it is called now.
+    // Later passes are checked under the new name.
     let failure = set_constant("Wrong", 3.0).apply(&mut module, &cx).unwrap_err().to_string();
     assert!(failure.contains("`@main` computes something else"), "{failure}");
-    // Another module has it by its symbol.
+    // Another module's function is found by its symbol.
     let text = module.to_text().replace("@p_g", "@other");
     let exact = anfora_interp::Agreement::Exact;
     let same = |text: &str| anfora_passes::same_meaning(&module, &parse(text), exact).map_err(|e| e.to_string());
@@ -256,7 +256,7 @@ fn a_pass_that_makes_a_program_run_forever_fails_soon() {
     assert!(text.contains("`@main` fails on ordinary numbers of seed 0: the program takes more than"), "{text}");
 }
 
-/// What a pass runs itself is checked with it.
+/// Passes that a pass runs itself are checked together with it.
 #[test]
 fn a_pass_in_a_pass_may_be_wrong_for_a_while() {
     let outer = ModulePass::new("Outer", 0, |module, cx| {

@@ -1,5 +1,5 @@
-//! Passes over single dataflow regions: what they are given, what becomes of what they did, and
-//! what is refused.
+//! Tests of passes over single dataflow regions: their input, the use of their result, and refused
+//! results.
 
 use std::sync::{Arc, Mutex};
 
@@ -25,14 +25,14 @@ fn pass(work: impl Fn(&mut BlockEdit<'_>) -> Result<(), PassError> + Send + Sync
     DataflowBlockPass::new("p", 0, move |block, _, _| work(block))
 }
 
-/// What becomes of a program, after it was verified.
+/// Returns the text of a program after a pass, and verifies it.
 fn after(text: &str, pass: &DataflowBlockPass) -> String {
     let mut module = parse(text);
     assert_eq!(pass.apply(&mut module, &verifying()).unwrap(), Outcome::Changed);
     module.to_text()
 }
 
-/// How it fails, with the program as it was.
+/// Returns the failure of a pass, and checks that the program is unchanged.
 fn failure(text: &str, pass: &DataflowBlockPass) -> PassFailure {
     let mut module = parse(text);
     let before = module.to_text();
@@ -42,7 +42,7 @@ fn failure(text: &str, pass: &DataflowBlockPass) -> PassFailure {
 }
 
 /// Regions next to each other, in branches, in a function value in a region, and in a function that
-/// is left alone.
+/// is skipped.
 const PLACES: &str = "def @first(%x: float32, %c: bool) {
   dataflow { let %a = exp(%x); let %b = add(%a, %x); output(%b); }
   dataflow { let %d = exp(%b); output(%d); }
@@ -59,7 +59,7 @@ def @skipped(%x: float32, SkipOptimization=true) { dataflow { let %z = exp(%x); 
 def @second(%x: float32) { dataflow { let %l = exp(%x); output(%l); } %l }
 ";
 
-/// `exp(x)` becomes `negative(negative(exp(x)))`, with bindings of its own.
+/// Replaces `exp(x)` by `negative(negative(exp(x)))`, with bindings of its own.
 struct Around;
 
 impl Mutator for Around {
@@ -114,7 +114,7 @@ fn each_region_is_seen_once_in_program_order_with_its_inputs_and_outputs() {
 fn what_became_of_a_region_takes_its_place() {
     let around = pass(|block| Ok(mutate(&mut block.editor(), &mut Around)?));
     let text = after(PLACES, &around);
-    // That of the function value is a part of the region around it.
+    // The region of the function value is a part of the region around it.
     assert_eq!(text.matches("negative").count(), 14, "{text}");
     assert_eq!(text.matches("dataflow {").count(), 8, "{text}");
     let small = "def @main(%x: float32) { dataflow { let %a = exp(%x); let %b = add(%a, %x); output(%b); } tanh(%b) }";
@@ -231,10 +231,10 @@ fn a_dimension_that_is_bound_has_to_stay_bound() {
     };
     let lost = failure(&cast("let %a = match_cast(%x, to=Tensor[(n,), float32]); let %b = exp(%a);"), &uncast());
     assert!(lost.error().message().contains("begins at %a does not bind the dimension n any more"), "{lost}");
-    // `k` is a parameter's.
+    // A parameter binds `k`.
     let kept = cast("let %a = match_cast(%x, to=Tensor[(k,), float32]); let %b = exp(%a);");
     let mut module = parse(&kept);
-    // What it leaves is ill-formed all the same, since its type is not that of the variable.
+    // The result is ill-formed anyway, since its type is not that of the variable.
     let context = PassContext::builder().verification(Verification::Off).build().unwrap();
     assert!(uncast().apply(&mut module, &context).unwrap().is_changed());
 }
@@ -267,7 +267,7 @@ fn a_region_binds_variables_once_and_none_that_it_is_given() {
   dataflow { let %a = exp(%z); let %b = tanh(%a); output(%b); }
   add(%b, %z)
 }";
-    // Binds one more variable before all others.
+    // Binds another variable before all others.
     let binds = |which: fn(&BlockEdit<'_>) -> VarId| {
         pass(move |block| {
             let (var, input, root) = (which(block), block.body.params()[0].expr(), block.body.root());

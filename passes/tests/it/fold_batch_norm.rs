@@ -1,5 +1,5 @@
-//! FoldBatchNorm on random convolutions and what may follow them: what is computed stays, within
-//! what rounding explains.
+//! Tests of FoldBatchNorm on random convolutions and the calls after them: results stay the same,
+//! except for rounding.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use half::{bf16, f16};
 
 const PROGRAMS: u64 = 512;
 
-/// A failing program is found again by its seed.
+/// The seed of a failing program identifies it.
 struct Random(Rng);
 
 impl Random {
@@ -19,14 +19,14 @@ impl Random {
         self.0.usize(..n)
     }
 
-    /// Between 0.5 and 2, of either sign.
+    /// Returns a number between 0.5 and 2, of either sign.
     fn factor(&mut self) -> f64 {
         let size = 0.5 + 1.5 * f64::from(self.0.u32(..1000)) / 1000.0;
         if self.0.bool() { size } else { -size }
     }
 
     fn list(&mut self, count: usize, mut number: impl FnMut(&mut Random) -> f64) -> String {
-        // Now and then a splat.
+        // Sometimes a splat.
         let count = if self.below(4) == 0 { 1 } else { count };
         let all: Vec<String> = (0..count).map(|_| number(self).to_string()).collect();
         format!("[{}]", all.join(", "))
@@ -35,11 +35,11 @@ impl Random {
 
 struct Program {
     text: String,
-    /// The same, with what every step computes as the result.
+    /// The same program, with the results of all steps as its result.
     with_steps: String,
     input: Vec<usize>,
     dtype: DType,
-    /// How many steps can be folded, and how many calls there are in all.
+    /// The number of steps that can be folded.
     steps: usize,
 }
 
@@ -48,10 +48,10 @@ fn shape(extents: &[usize]) -> String {
     format!("({})", all.join(" "))
 }
 
-/// How many kinds of steps there are.
+/// The number of kinds of steps.
 const STEPS: usize = 8;
 
-/// A step of the kind `which` after `last`, with numbers by channel.
+/// Returns a step of the kind `which` after `last`, with numbers by channel.
 fn step(
     random: &mut Random,
     which: usize,
@@ -83,14 +83,14 @@ fn step(
     }
 }
 
-/// Returns the number of steps before a convolution that go into it. Each is of a kind (or
-/// nn.relu), with true if all of its numbers are positive.
+/// Returns the number of steps before a convolution that are folded into it. Each step has a kind
+/// (or is nn.relu), and true if all of its numbers are positive.
 fn folded_before(before: &[(usize, bool)]) -> usize {
     let (mut has_relu, mut count) = (false, 0);
     for &(which, is_positive) in before.iter().rev() {
         match which {
             STEPS => has_relu = true,
-            // What shifts stays.
+            // Steps with a shift stay.
             3..=5 | 7 => break,
             _ if has_relu && !(is_positive && which < 3) => break,
             _ => count += 1,
@@ -157,7 +157,7 @@ fn program(seed: u64) -> Program {
         if random.below(2) == 0 {
             last = bind(&mut text, format!("tanh({last})"));
         } else {
-            // The convolution's result is used twice, and takes nothing more.
+            // The convolution's result is used twice, so no more steps are folded into it.
             let more = bind(&mut text, format!("tanh({last})"));
             last = bind(&mut text, format!("subtract({more}, {last})"));
         }
@@ -198,7 +198,7 @@ fn folded(module: &mut Module) -> FoldedIntoWeights {
     fold_batch_norm(cx, function, FoldBudget { per_call: None, total: None, ..FoldBudget::default() }).unwrap()
 }
 
-/// How far apart results may be, as a part of the largest that a step computes.
+/// Returns the greatest difference of results, relative to the largest number that a step computes.
 fn tolerance(dtype: DType) -> f64 {
     match dtype {
         DType::Float16 => 0.01,
@@ -240,11 +240,11 @@ fn random_chains_compute_what_they_did() {
         assert_eq!(folded(&mut module).folded, 0, "seed {seed}: a second run folds more\n{text}");
     }
     assert!(done as u64 > PROGRAMS, "only {done} steps were folded");
-    // Rounding shows, so that the comparison above is of two different computations.
+    // Rounding differs, so the comparison above is of two different computations.
     assert!(changed as u64 > PROGRAMS / 4, "only {changed} results differ");
 }
 
-/// A call that several Lets share stays as it is, whether it is a step or takes steps.
+/// A call that several Lets share stays unchanged, as a step and as a convolution.
 #[test]
 fn shared_calls_are_not_folded() {
     type Build = fn(&mut FunctionBuilder<'_>, ExprId) -> ExprId;

@@ -1,9 +1,10 @@
-//! What FoldConstant does to the arenas of a body, and that it is taken back.
+//! Tests of FoldConstant's effect on the arenas of a body, and of its rollback.
 
 use anfora_ir::{Attr, Editor, Expr, Literal, Module, Source, parse_module, verify_module};
 use anfora_passes::{FoldBudget, fold_constant};
 
-/// `count` sums of a parameter, then a constant that is folded in two steps and returned.
+/// Returns a program with `count` sums of a parameter and a constant that is folded in two steps
+/// and returned.
 fn module(count: usize) -> Module {
     let mut text = "def @main(%x: float32) {".to_string();
     (0..count).for_each(|i| text += &format!("let %s{i} = add(%x, {i}.5f);"));
@@ -19,7 +20,7 @@ fn fold(module: &mut Module) -> usize {
     done.folded
 }
 
-/// The number of nodes of the function.
+/// Returns the number of nodes of the function.
 fn nodes(module: &Module) -> usize {
     module.get(module.find("main").unwrap()).unwrap().body.len()
 }
@@ -54,7 +55,7 @@ fn a_fold_that_is_taken_back_leaves_no_constant_behind() {
         module.rollback();
         assert_eq!(module.to_text(), before);
         assert_eq!(module.stamp(), stamp);
-        // The nodes of the constants are calls again, and nobody is given them for constants.
+        // The nodes of the constants are calls again, and are not returned for new constants.
         let key = module.find("main").unwrap();
         module.begin_edit();
         let (function, cx) = module.get_mut(key).unwrap();

@@ -1,5 +1,5 @@
-//! FuseOps on random dataflow graphs: what is computed stays bit for bit, a second run changes
-//! nothing, and InlineFunctions gives the program back.
+//! Tests of FuseOps on random dataflow graphs: results stay the same bit for bit, a second run
+//! changes nothing, and InlineFunctions restores the program.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use fastrand::Rng;
 
 const PROGRAMS: u64 = 1000;
 
-/// What a variable holds.
+/// The type of a variable.
 #[derive(Copy, Clone, PartialEq)]
 enum Type {
     /// `(4, 4)`
@@ -27,11 +27,11 @@ enum Type {
     Pair,
 }
 
-/// Regions, one after the other and in branches, of operators of all patterns.
+/// Generates regions of operators of all patterns, one after the other and in branches.
 struct Generator {
     random: Rng,
     text: String,
-    /// Those that are visible, with what they hold.
+    /// The visible variables with their types.
     visible: Vec<(String, Type)>,
     count: usize,
 }
@@ -39,7 +39,7 @@ struct Generator {
 impl Generator {
     fn pick(&mut self, ty: Type) -> Option<String> {
         let all: Vec<usize> = (0..self.visible.len()).filter(|&i| self.visible[i].1 == ty).collect();
-        // Rather a late one, so that chains, skips and joins come about.
+        // Usually a late variable, so that the graph has chains, skips and joins.
         let back = self.random.usize(..all.len().clamp(1, 4));
         let far = self.random.usize(..5) == 0;
         let i = match far {
@@ -49,7 +49,7 @@ impl Generator {
         Some(self.visible[i].0.clone())
     }
 
-    /// A value of some type of visible variables.
+    /// Returns a value of some type, made of visible variables.
     fn value(&mut self) -> Option<(String, Type)> {
         let s = self.pick(Type::Square)?;
         let t = self.pick(Type::Square)?;
@@ -83,7 +83,7 @@ impl Generator {
         (0..n).map(|_| format!("{}", self.random.usize(..3))).collect::<Vec<_>>().join(", ")
     }
 
-    /// A region; what it puts out is visible afterwards.
+    /// Writes a region. Its outputs are visible afterwards.
     fn region(&mut self, indent: &str) {
         let before = self.visible.len();
         writeln!(self.text, "{indent}dataflow {{").unwrap();
@@ -184,7 +184,7 @@ fn random_regions() {
             let bindings = anfora_visit::chain(&f.body, f.body.root()).count();
             assert!((2..=limits.max_depth as usize).contains(&bindings), "@{} has {bindings}", module.name(key));
         }
-        // The order of what does not depend on each other may have changed.
+        // The order of independent bindings may have changed.
         let mut inlined = module;
         apply(&mut inlined, "InlineFunctions,ToGraphNormalForm");
         let mut graph = before;

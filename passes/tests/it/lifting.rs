@@ -1,4 +1,4 @@
-//! LambdaLifting in an edit that is taken back.
+//! Tests of LambdaLifting in an edit that is rolled back.
 
 use anfora_ir::{Body, EntityId, GlobalId, Source, compact_body, parse_module, verify_module};
 use anfora_passes::lift_lambdas;
@@ -18,7 +18,7 @@ const PROGRAM: &str = "def @main(%x: Tensor[(n,), int32], %c: bool) {
 
 #[test]
 fn lifting_is_taken_back() {
-    // In a body with a table of its atoms, and in one that is searched for them.
+    // In a body with a table of its atoms, and in a body whose atoms are searched.
     let small = "def @main(%x: int32) { let %f = fn (%y: int32) { negative(%y) }; let %a = %f(%x); %f(%a) }";
     for text in [PROGRAM, small] {
         let mut module = parse_module(Source::new("text", text), anfora_ops::standard()).unwrap();
@@ -38,7 +38,7 @@ fn lifting_is_taken_back() {
 
 #[test]
 fn a_function_names_no_functions_of_inner_lambdas() {
-    // In a body with a table of its atoms, and in one that is searched for them.
+    // In a body with a table of its atoms, and in a body whose atoms are searched.
     let small = "def @main(%x: int32) {
         let %f = fn (%y: int32) {
             let %g = fn (%z: int32) { negative(%z) };

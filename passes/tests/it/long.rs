@@ -1,5 +1,5 @@
-//! What of the smaller passes the generated programs have nothing of, on long and deep programs:
-//! casts that bind symbols, parameters that are bound, and wide tuples of functions.
+//! Tests of smaller passes on long and deep programs with parts that the generated programs lack:
+//! casts that bind symbols, bound parameters, and wide tuples of functions.
 
 use std::fmt::Write as _;
 
@@ -128,8 +128,8 @@ fn a_tuple_of_many_functions() {
     });
 }
 
-/// What is equal in branches side by side is not visible from one to the other; the table keeps one
-/// value of each kind.
+/// Equal values in sibling branches are not visible in each other; the table keeps one value of
+/// each kind.
 #[test]
 fn equal_values_in_many_branches_stay_in_them() {
     on_small_stack(|| {
@@ -144,7 +144,7 @@ fn equal_values_in_many_branches_stay_in_them() {
         let purity = Purity::of_module(&module);
         let key = module.find("f").unwrap();
         let (f, cx) = module.get_mut(key).unwrap();
-        // In each branch `exp` of the inner one is that of the outer one.
+        // In each branch, the inner `exp` is merged into the outer one.
         let merged = eliminate_common_subexpr(cx, f, &purity, OperandOrder::Exact).unwrap();
         assert_eq!(merged, N);
         verify_module(&module).unwrap();

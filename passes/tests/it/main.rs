@@ -1,4 +1,4 @@
-//! What the files of `tests/files` cannot say about passes.
+//! Tests of passes that the files of `tests/files` cannot express.
 
 mod bind_params;
 mod bind_symbols;

@@ -1,4 +1,4 @@
-//! What text cannot say: modules in which something is missing, options, pipelines.
+//! Tests that text cannot express: modules with missing functions, options, pipelines.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ fn registry() -> Arc<PassRegistry> {
     Arc::new(registry)
 }
 
-/// `main` calls `@gone`, which is not there; `@unused` is not called, and has a dead binding.
+/// Returns a module in which `main` calls the missing `@gone`, and in which `@unused` is not called
+/// and has a dead binding.
 fn incomplete() -> Module {
     let mut module = Module::new(anfora_ops::standard());
     let ty = module.cx.types.scalar(DType::Int32);

@@ -1,4 +1,4 @@
-//! NumPy's files, read, written, and bound to parameters.
+//! Tests of NumPy files: reading, writing, and binding to parameters.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use anfora_manager::{Pass, PassContext, parse_pipeline};
 use anfora_passes::{has_npy_type, read_npy, registry, write_npy};
 use half::f16;
 
-/// A folder of its own, which is removed at the end.
+/// A folder that is removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -41,7 +41,7 @@ fn npy(tensor: &Literal) -> Vec<u8> {
     bytes
 }
 
-/// A file of version 1 with this header.
+/// Returns a file of version 1 with this header.
 fn file_with(header: &str, data: &[u8]) -> Vec<u8> {
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     bytes.extend((header.len() as u16).to_le_bytes());
@@ -172,7 +172,7 @@ const PROGRAM: &str = "def @main(%x: Tensor[(n,), float32], %w: Tensor[(n,), flo
   multiply(add(%x, %w), %b)
 }";
 
-/// The program after BindParams with these params.
+/// Returns the program after BindParams with these params.
 fn bound(params: &str) -> Result<String, String> {
     let mut module: Module = parse_module(Source::new("input", PROGRAM), anfora_ops::standard()).expect("a program");
     let params = params.replace('\\', "\\\\").replace('"', "\\\"");
@@ -287,7 +287,7 @@ mod archives {
         for cut in 0..whole.len() {
             assert!(read_npz(&folder.file("cut.npz", &whole[..cut])).is_err(), "{cut}");
         }
-        // A file with another byte is an error, or says the same; none is a panic.
+        // If a byte of the file is changed, the result is an error or the same, never a panic.
         for at in 0..whole.len() {
             let mut changed = whole.clone();
             changed[at] ^= 0x15;

@@ -1,4 +1,4 @@
-//! FoldConstant on operators of an embedder's own: right ones, and such as are wrong.
+//! Tests of FoldConstant on operators of an embedder, correct and incorrect ones.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use anfora_ir::{Arity, DType, Kernel, Literal, OpDef, OpRegistry, Source, TypeCa
 use anfora_ops::typing::{Elements, elementwise};
 use anfora_passes::{FoldBudget, fold_constant};
 
-/// The text that folding leaves, and its remarks.
+/// Returns the text after folding, and the remarks.
 fn folded(op: OpDef, body: &str) -> (String, Vec<String>) {
     let mut registry = OpRegistry::clone(&anfora_ops::standard());
     registry.register(op).unwrap();
@@ -67,7 +67,7 @@ fn what_the_types_tell_is_folded_by_the_row() {
     );
     assert_eq!(folded(op(rank), "let %r = acme.rank(%x); add(%r, 1i64)").0, "  3i64");
     assert_eq!(folded(op(|_| None), "acme.rank(%x)").0, "  acme.rank(%x)");
-    // A rule that tells another type is not believed.
+    // A rule whose result has another type is ignored.
     assert_eq!(folded(op(|_| Some(vec![Literal::scalar(1f32)])), "acme.rank(%x)").0, "  acme.rank(%x)");
     assert_eq!(folded(op(rank).impure(), "acme.rank(%x)").0, "  acme.rank(%x)");
 }

@@ -1,4 +1,4 @@
-//! What a pass says that ends with `?` on an error of the toolkit.
+//! Tests of the errors of passes that use `?` on an error of the toolkit.
 
 use anfora_ir::{Cursor, ExprId, Literal, Module, Source, Step, parse_module, verify_module};
 use anfora_manager::{
@@ -32,7 +32,7 @@ fn failure(pass: &dyn Pass) -> PassFailure {
     failure
 }
 
-/// Makes a matrix product of each call of an operator and a vector.
+/// Replaces each call of an operator by the matrix product of the call and a vector.
 struct Multiply(&'static str);
 
 impl Mutator for Multiply {
@@ -44,7 +44,7 @@ impl Mutator for Multiply {
             anfora_ir::Expr::CallOp { op, .. } if Some(op) == wanted => {}
             _ => return Ok(Rewrite::Keep),
         }
-        // What is put in before is no reason to lose the place.
+        // Inserting a binding before it does not lose the place.
         let operand = site.editor.body.operands_of(id)[0];
         let bound = site.editor.tuple(&[operand]);
         site.bind(None, bound);
@@ -216,7 +216,7 @@ fn what_a_pass_says_itself_is_not_put_where_an_older_walk_ended() {
         });
         assert_eq!(failure(&pass).to_string(), "pass `P` failed: no (in @main)");
     }
-    // Two functions in which walks ended: the error may be that of either.
+    // Walks ended in two functions: the error may belong to either.
     let text = "def @f(%x: float32) { let %a = tanh(%x); %a } def @g(%x: float32) { let %b = tanh(%x); %b }";
     let mut module = parse_module(Source::new("test", text), anfora_ops::standard()).unwrap();
     let pass = ModulePass::new("P", 0, |module, _| {

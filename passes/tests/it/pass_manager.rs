@@ -1,5 +1,5 @@
-//! What TVM tests its pass manager on, on its own programs: `docs/peer-cases/pass-manager.md` says
-//! which test is for which case.
+//! TVM's tests of its pass manager, on its own programs: `docs/peer-cases/pass-manager.md` lists
+//! the test for each case.
 
 use std::sync::{Arc, Mutex};
 
@@ -26,7 +26,7 @@ fn made(name: &str) -> Arc<dyn Pass> {
     registry().make(name).unwrap()
 }
 
-/// A place to print to.
+/// A buffer to print to.
 #[derive(Clone, Default)]
 struct Page(Arc<Mutex<Vec<u8>>>);
 
@@ -45,7 +45,7 @@ impl Page {
     }
 }
 
-/// A tensor of some numbers.
+/// Returns a tensor of some numbers.
 fn tensor(shape: &[usize]) -> Literal {
     let elements: Vec<f32> = (0..shape.iter().product::<usize>()).map(|i| i as f32 * 0.5 + 1.0).collect();
     Literal::from_elements(shape, &elements).unwrap()
@@ -89,7 +89,7 @@ fn passes_are_timed_until_other_instruments_take_the_place() {
     PassContext::current().override_instruments(Vec::new()).unwrap();
     assert!(PassContext::current().instruments().is_empty());
     run_all();
-    // Nothing was added. The table stays to be read.
+    // Nothing was added. The table can still be read.
     assert_eq!(timing.to_string(), profile);
 }
 
@@ -118,7 +118,7 @@ fn all_passes_of_a_pipeline_are_printed_before_and_after() {
 
 // ---- Passes ----
 
-/// Binds the double of each parameter, and uses that in place of the parameter.
+/// Returns a pass that binds the double of each parameter, and uses it instead of the parameter.
 fn double_values(opt_level: u8) -> FunctionPass {
     FunctionPass::new("function_pass_test", opt_level, |func, _, _| {
         let nodes: Vec<(_, Expr)> = func.function.body.exprs().collect();
@@ -149,7 +149,7 @@ fn double_values(opt_level: u8) -> FunctionPass {
 
 const MY_ABS: &str = "def @myAbs(%x: Tensor[(5, 10), float32]) { abs(%x) }";
 
-/// Returns a module with `@myAbs` and the functions of the one that it is given.
+/// Returns a pass that makes a module with `@myAbs` and the functions of its input.
 fn add_abs(opt_level: u8) -> ModulePass {
     ModulePass::returning("module_pass_test", opt_level, |module, _| {
         let mut new = parsed(MY_ABS);
@@ -160,7 +160,7 @@ fn add_abs(opt_level: u8) -> ModulePass {
     })
 }
 
-/// Whether a function of a module is the one of a text.
+/// Returns true if a function of a module equals the function of a text.
 fn is_function(module: &Module, name: &str, text: &str) -> bool {
     let wanted = parsed(text);
     let mut alone = Module::new(module.cx.ops.registry().clone());
@@ -212,7 +212,7 @@ fn a_function_pass_doubles_what_a_function_is_given() {
     assert!(found.iter().zip(&logs).all(|(a, b)| (a - b).abs() <= 1e-5 * b.abs().max(1.0)), "{found:?} {logs:?}");
 }
 
-/// A pass of a type of its own, made with the function that it puts in the place of each.
+/// A pass with a type of its own. It replaces each function by the function that it was made with.
 struct TestReplaceFunc {
     info: anfora_manager::PassInfo,
     new_func: Module,
@@ -272,7 +272,7 @@ fn sequences_of_module_and_function_passes_do_what_each_does() {
     assert_eq!(run(&module, "myAbs", &[x]), doubles);
 }
 
-/// A function of a constant vector, which stands for the peer's `c`.
+/// Returns a function of a constant vector, which stands for the peer's `c`.
 fn of_constant(build: impl FnOnce(&mut FunctionBuilder<'_>, [anfora_ir::ExprId; 2]) -> anfora_ir::ExprId) -> Module {
     let mut module = Module::new(anfora_ops::standard());
     let ty = module.cx.types.static_tensor(DType::Float32, &[1, 2, 3]);
@@ -315,8 +315,8 @@ fn a_sequence_in_the_scope_of_a_context_folds_and_merges() {
     assert!(alpha_equal(&module, &expected), "{module}\n{expected}");
 }
 
-/// Takes a reshape of a reshape for one of what that reshapes: what the peer's SimplifyExpr does
-/// there.
+/// Returns a pass that replaces a reshape of a reshape by a single one, like the peer's
+/// SimplifyExpr in this case.
 fn merge_reshapes() -> FunctionPass {
     FunctionPass::new("SimplifyExpr", 0, |func, _, _| {
         let cx = &func.cx;
@@ -373,7 +373,7 @@ fn the_module_is_printed_in_the_middle_of_a_sequence() {
 
 // ---- Errors with their places ----
 
-/// Infers the type of each binding again: what the peer's Normalize does.
+/// Returns a pass that infers the type of each binding again, like the peer's Normalize.
 fn infer_again() -> Arc<dyn Pass> {
     Arc::new(FunctionPass::new("Normalize", 0, |func, _, _| {
         let bindings: Vec<_> = anfora_visit::bindings(&func.function.body, func.function.body.root()).collect();
@@ -386,7 +386,7 @@ fn infer_again() -> Arc<dyn Pass> {
     }))
 }
 
-/// A product of matrices that do not fit, which no constructor would make.
+/// Returns a product of matrices that do not fit, which no constructor would make.
 fn bad_matmul() -> Module {
     let mut module = Module::new(anfora_ops::standard());
     let types = &mut module.cx.types;
@@ -445,7 +445,7 @@ fn an_error_without_a_place_is_told_as_it_is() {
 
 #[test]
 fn an_external_function_keeps_what_others_know_of_it() {
-    // It returns a constant of another shape, and no result is stated.
+    // It returns a constant of another shape, and no result type is stated.
     let pass = FunctionPass::new("Other", 0, |function, _, _| {
         let mut editor = function.editor();
         if editor.body.params().len() == 1 {

@@ -1,4 +1,4 @@
-//! Passes made of rules: what they count, what they say, and what mistakes in their rules give.
+//! Tests of passes that consist of rules: counts, remarks, and mistakes in rules.
 
 use anfora_ir::{Module, Source, parse_module};
 use anfora_manager::{FunctionPass, Pass, PassContext};
@@ -10,7 +10,8 @@ fn parse(text: &str) -> Module {
     parse_module(Source::new("test", text), anfora_ops::standard()).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// What a pass of rules makes of a program, and its remarks, each after its binding.
+/// Returns the text of a program after a pass of rules, its remarks, each after its binding, and
+/// the context.
 fn run(rules: RuleSet, text: &str, trace: bool) -> (String, Vec<String>, PassContext) {
     let pass = FunctionPass::from_rules("Test", 0, rules);
     let builder = PassContext::builder().registry(anfora_passes::registry());
@@ -113,7 +114,7 @@ fn mistakes_in_rules_fail_the_pass_with_their_places() {
         .iter()
         .map(|d| format!("{}; {}", d.message, d.help.as_deref().unwrap_or("")))
         .collect();
-    // The first says of which pass they are.
+    // The first message names the pass.
     for (told, wanted) in said[1..].iter().zip([
         "unknown operator `multply`, at column 1 of the rule `multply(%x, 1) => %x`; did you mean `multiply`?",
         "`%vale` stands on the right, and nothing on the left binds it, at column 19 of the rule `add(%value, 0) => %vale`; did you mean `%value`?",

@@ -1,22 +1,22 @@
-//! Programs that several tests run passes on, built by [`FunctionBuilder`].
+//! Programs for passes in several tests, built by [`FunctionBuilder`].
 
 use anfora_ir::{DType, FunctionBuilder, Literal, Module};
 use anfora_ops::standard;
 
-/// What a chain is made of.
+/// The kind of the bindings of a chain.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum ChainKind {
-    /// Each binding uses the one before.
+    /// Each binding uses the previous one.
     Live,
-    /// None is used.
+    /// No binding is used.
     Dead,
-    /// All are the same.
+    /// All bindings are equal.
     Duplicate,
-    /// Each adds a constant to the one before, beginning with a constant.
+    /// Each binding adds a constant to the previous one; the first one is a constant.
     Constant,
 }
 
-/// A chain of n bindings.
+/// Returns a chain of n bindings.
 pub(crate) fn straight(n: usize, kind: ChainKind) -> Module {
     let mut module = Module::new(standard());
     let mut f = FunctionBuilder::new(&mut module, "main");
@@ -42,7 +42,7 @@ pub(crate) fn straight(n: usize, kind: ChainKind) -> Module {
     module
 }
 
-/// What a nest is made of.
+/// The kind of the levels of a nest.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum NestKind {
     /// `if (c) { let a = add(x, x); let b = if … { … }; b } else { x }`
@@ -57,7 +57,7 @@ pub(crate) enum NestKind {
     Block,
 }
 
-/// A nest of n.
+/// Returns a nest of n levels.
 pub(crate) fn nest(n: usize, kind: NestKind) -> Module {
     let mut module = Module::new(standard());
     let mut f = FunctionBuilder::new(&mut module, "main");
@@ -116,7 +116,7 @@ pub(crate) fn nest(n: usize, kind: NestKind) -> Module {
     module
 }
 
-/// Two equal nests of n Ifs, whose results are added.
+/// Returns a program that adds the results of two equal nests of n Ifs.
 pub(crate) fn two_nests(n: usize) -> Module {
     let mut module = Module::new(standard());
     let mut f = FunctionBuilder::new(&mut module, "main");

@@ -1,11 +1,11 @@
-//! Which block everything is in, and how blocks are nested.
+//! The block of each expression, and the nesting of blocks.
 
 use anfora_ir::{AncestorTree, Body, Cursor, Expr, ExprId, SideTable, Step};
 
 use crate::link::{Binding, Link};
 
-/// A block of a body: that of the function, a branch, the block of a Lambda, or a chain as a value
-/// or an operand.
+/// A block of a body: the function's own block, a branch, the block of a Lambda, or a chain as a
+/// value or an operand.
 #[derive(Copy, Clone, PartialEq, Eq, Hash)]
 pub struct BlockId(u32);
 
@@ -13,7 +13,7 @@ impl BlockId {
     /// The block of the function.
     pub const ROOT: BlockId = BlockId(0);
 
-    /// Its number, below [`Blocks::len`].
+    /// Returns the number of the block, which is below [`Blocks::len`].
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -25,22 +25,22 @@ impl std::fmt::Debug for BlockId {
     }
 }
 
-/// The blocks of a body as a tree, and the block that each expression is in.
+/// The blocks of a body as a tree, and the block of each expression.
 ///
-/// - A Let, its variable and its value are in the block whose chain the Let is a link of; a tail is
-///   in the block that it ends.
+/// - A Let, its variable and its value are in the block of the Let's chain; a tail is in the block
+///   that it ends.
 /// - Operands and the condition of an If are in the block of the node that has them; branches and
-///   the block of a Lambda are blocks in that one.
+///   the block of a Lambda are nested in that block.
 /// - Parameters are in the block of their Lambda or function.
-/// - A node that several others refer to is in the innermost block that encloses them all, which is
-///   where it is evaluated.
+/// - A node with several users is in the innermost block that encloses all of them, where it is
+///   evaluated.
 ///
-/// Literals, globals, operators and `none` are in no block, nor is what cannot be reached from the
-/// body's root. To be made takes one walk down and one pass back up, with logarithmic time for each
+/// Literals, globals, operators, `none` and expressions that the root does not reach are in no
+/// block. Making it takes one walk down and one pass back up, with logarithmic time for each
 /// further reference to a shared node.
 ///
-/// It speaks of the body as it was when it was made. Any edit is legal while it exists, but for
-/// compaction, which renumbers: see [`Blocks::check`].
+/// It describes the body at the time it was made. While it exists, any edit is legal except
+/// compaction, which renumbers expressions: see [`Blocks::check`].
 ///
 /// ```
 /// # use anfora_ir::{DType, FunctionBuilder, Module, OpRegistry};
@@ -72,19 +72,19 @@ pub struct Blocks {
     tree: AncestorTree,
     links: Vec<Link>,
     block: SideTable<ExprId, u32>,
-    /// True for nodes, but not atoms, that several others refer to, or one several times.
+    /// True for nodes, except atoms, with several references, also from one node.
     shared: SideTable<ExprId, bool>,
 }
 
 const NOWHERE: u32 = u32::MAX;
 
 impl Blocks {
-    /// The blocks of everything that can be reached from a body's root.
+    /// Returns the blocks of all expressions that a body's root reaches.
     pub fn of(body: &Body) -> Blocks {
         Blocks::with_order(body).0
     }
 
-    /// The blocks, and the nodes in [`program_order`](crate::program_order).
+    /// Returns the blocks, and the nodes in [`program_order`](crate::program_order).
     pub(crate) fn with_order(body: &Body) -> (Blocks, Vec<ExprId>) {
         let mut order = Vec::with_capacity(body.len());
         let mut shared = body.side_table(false);
@@ -104,21 +104,22 @@ impl Blocks {
         }
         builder.open.push((body.root(), 0));
         builder.walk_chains();
-        // In reverse, what refers to a node comes before it.
+        // In reverse order, a node comes after its users.
         for &id in order.iter().rev() {
             builder.node(id);
         }
         (builder.blocks, order)
     }
 
-    /// The block that an expression is in.
+    /// Returns the block of an expression.
     #[inline]
     pub fn block(&self, id: ExprId) -> Option<BlockId> {
         Some(self.block[id]).filter(|&b| b != NOWHERE).map(BlockId)
     }
 
-    /// Returns true if several nodes refer to a call, tuple, projection, If, Lambda or chain, or
-    /// one does several times. False for atoms, which [`link_counts`](crate::link_counts) counts.
+    /// Returns true if several nodes refer to a call, tuple, projection, If, Lambda or chain, or if
+    /// one node does so several times. Returns false for atoms, which
+    /// [`link_counts`](crate::link_counts) counts.
     ///
     /// Cost: one entry.
     #[inline]
@@ -126,66 +127,66 @@ impl Blocks {
         self.shared[id]
     }
 
-    /// Returns the blocks by number, which is the order of this iterator: each after the one that
-    /// encloses it.
+    /// Returns the blocks in the order of their numbers: each after the block that encloses it.
     pub fn ids(&self) -> impl Iterator<Item = BlockId> + use<> {
         (0..self.links.len() as u32).map(BlockId)
     }
 
-    /// How many blocks there are.
+    /// Returns the number of blocks.
     pub fn len(&self) -> usize {
         self.links.len()
     }
 
-    /// Never: there is always the block of the function.
+    /// Returns false: there is always the block of the function.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// The link at which a block hangs.
+    /// Returns the link that holds a block.
     ///
     /// # Panics
-    /// If it is a block of another body.
+    /// If the block belongs to another body.
     pub fn link(&self, block: BlockId) -> Link {
         self.links[block.index()]
     }
 
-    /// The block that encloses a block directly; `None` for that of the function.
+    /// Returns the block that directly encloses a block; `None` for the function's own block.
     ///
     /// # Panics
-    /// If it is a block of another body.
+    /// If the block belongs to another body.
     pub fn parent(&self, block: BlockId) -> Option<BlockId> {
         (block != BlockId::ROOT).then(|| BlockId(self.tree.parent(block.0)))
     }
 
-    /// How many blocks enclose a block: 0 for that of the function.
+    /// Returns the number of blocks that enclose a block: 0 for the function's own block.
     ///
     /// # Panics
-    /// If it is a block of another body.
+    /// If the block belongs to another body.
     pub fn depth(&self, block: BlockId) -> u32 {
         self.tree.depth(block.0)
     }
 
-    /// The innermost block that encloses both, which may be one of them. Logarithmic in the depth.
+    /// Returns the innermost block that encloses both, which may be one of them. Takes time
+    /// logarithmic in the depth.
     ///
     /// # Panics
-    /// If one is a block of another body.
+    /// If a block belongs to another body.
     pub fn common(&self, a: BlockId, b: BlockId) -> BlockId {
         BlockId(self.tree.common(a.0, b.0))
     }
 
-    /// Returns true if a block is another, or encloses it. Logarithmic in the depth.
+    /// Returns true if `outer` is `inner` or encloses it. Takes time logarithmic in the depth.
     ///
     /// # Panics
-    /// If one is a block of another body.
+    /// If a block belongs to another body.
     pub fn encloses(&self, outer: BlockId, inner: BlockId) -> bool {
         self.tree.is_under(inner.0, outer.0)
     }
 
-    /// Asserts that this belongs to the present generation of the body.
+    /// Asserts that the blocks belong to the present generation of the body.
     ///
     /// # Panics
-    /// If the body was compacted since.
+    /// If the body was compacted since the blocks were found.
     pub fn check(&self, body: &Body) {
         body.check_table(&self.block);
     }
@@ -194,12 +195,12 @@ impl Blocks {
 struct Builder<'b> {
     body: &'b Body,
     blocks: Blocks,
-    /// Chains that were found and not walked yet: the first Let or the tail, and the block.
+    /// Chains that were found but not walked yet: the first Let or the tail, and the block.
     open: Vec<(ExprId, u32)>,
 }
 
 impl Builder<'_> {
-    /// Says of what a node has in which block it is used.
+    /// Records the block in which the parts of a node are used.
     #[inline]
     fn node(&mut self, id: ExprId) {
         let block = self.blocks.block[id];
@@ -220,7 +221,7 @@ impl Builder<'_> {
                     self.blocks.block.set(param.expr(), inner);
                 }
             }
-            // The Lets of a chain were seen when its block was found.
+            // The Lets of a chain were handled when its block was found.
             _ => return,
         }
         self.walk_chains();
@@ -260,8 +261,7 @@ impl Builder<'_> {
                 self.used(Link::Value(at), binding.value, block);
                 at = binding.rest;
             }
-            // A tail hangs at the last Let, or where the block does; it is not a Let, so the link
-            // does not matter.
+            // The link of a tail does not matter, since a tail is not a Let.
             self.used(Link::Root, at, block);
         }
     }

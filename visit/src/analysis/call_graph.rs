@@ -1,4 +1,4 @@
-//! Which functions of a module name which.
+//! The references between the functions of a module.
 
 use anfora_ir::{Components, FunctionKey, Module};
 use rustc_hash::FxHashMap;
@@ -6,15 +6,15 @@ use rustc_hash::FxHashMap;
 use crate::analysis::flow_graph::FlowGraph;
 use crate::global_walk::GlobalWalk;
 
-/// Which functions of a module name which globals, in what can be reached from their bodies' roots
-/// and in their attributes; the strongly connected components of that.
+/// The references of the functions of a module to globals, in their attributes and in the
+/// expressions that their bodies' roots reach, with the strongly connected components.
 ///
-/// Naming a function is enough to be its caller here: a function that names another may have it
-/// called. A declaration names nothing but what its attributes do.
+/// A function that names another counts as its caller, since it may have it called. A declaration
+/// names only the globals in its attributes.
 ///
 /// Making it takes one walk of every body that names a global or has attributes that do, and time
-/// linear in what they name. It holds no expression ids, and speaks of the module as it was when it
-/// was made; a function that was added since is in no relation to others.
+/// linear in the references. It holds no expression ids, and describes the module at the time it
+/// was made; a function that was added later has no relations.
 ///
 /// ```
 /// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
@@ -47,7 +47,7 @@ pub struct CallGraph {
 }
 
 impl CallGraph {
-    /// The call graph of a module.
+    /// Returns the call graph of a module.
     pub fn of(module: &Module) -> CallGraph {
         let keys = module.order().to_vec();
         let positions: FxHashMap<FunctionKey, u32> = keys.iter().enumerate().map(|(i, &k)| (k, i as u32)).collect();
@@ -81,9 +81,9 @@ impl CallGraph {
         positions.iter().map(|&p| self.keys[p as usize])
     }
 
-    /// Returns the functions that a function names, each once: those that its attributes name, then
-    /// those that its body names, in that order. Itself too, if it names itself. Globals that
-    /// resolve to nothing are left out.
+    /// Returns the functions that a function names, each once: first those in its attributes, then
+    /// those in its body, in order. Includes the function itself if it names itself. Globals that
+    /// do not resolve to a function are not included.
     pub fn callees(
         &self,
         function: FunctionKey,
@@ -91,7 +91,7 @@ impl CallGraph {
         self.keys(self.positions.get(&function).map_or(&[], |&p| self.callees.edges(p)))
     }
 
-    /// The functions that name a function, in program order.
+    /// Returns the functions that name a function, in program order.
     pub fn callers(
         &self,
         function: FunctionKey,
@@ -99,8 +99,8 @@ impl CallGraph {
         self.keys(self.positions.get(&function).map_or(&[], |&p| self.callers.edges(p)))
     }
 
-    /// The strongly connected components, callees first, each in program order: functions that can
-    /// reach each other are in one.
+    /// Returns the strongly connected components, callees first, each in program order. Functions
+    /// that can reach each other are in one component.
     pub fn components(
         &self,
     ) -> impl DoubleEndedIterator<Item = impl DoubleEndedIterator<Item = FunctionKey> + ExactSizeIterator> + ExactSizeIterator
@@ -108,13 +108,13 @@ impl CallGraph {
         self.components.iter().map(|members| self.keys(members))
     }
 
-    /// The functions, callees before their callers where they are not in a cycle.
+    /// Returns the functions, callees before their callers unless they are in a cycle.
     pub fn callees_first(&self) -> impl DoubleEndedIterator<Item = FunctionKey> + '_ {
         self.components().flatten()
     }
 
-    /// The number of a function's component: callees have smaller ones, unless they are in the
-    /// same.
+    /// Returns the number of a function's component. Callees have smaller numbers, unless they are
+    /// in the same component.
     pub fn component(&self, function: FunctionKey) -> Option<usize> {
         self.positions.get(&function).map(|&p| self.components.component(p))
     }
@@ -124,8 +124,8 @@ impl CallGraph {
         self.positions.get(&function).is_some_and(|&p| self.components.is_cyclic(p))
     }
 
-    /// The functions that can be reached from some, these included, in program order. Linear in the
-    /// module's functions and what they name.
+    /// Returns the functions that `roots` can reach, including the roots themselves, in program
+    /// order. Takes time linear in the module's functions and their references.
     pub fn reachable(&self, roots: impl IntoIterator<Item = FunctionKey>) -> Vec<FunctionKey> {
         let mut reached = vec![false; self.keys.len()];
         let mut work: Vec<u32> = roots.into_iter().filter_map(|key| self.positions.get(&key).copied()).collect();

@@ -4,36 +4,36 @@ use anfora_ir::{Body, EntityId, Expr, ExprId, VarId, work};
 
 use crate::link::Link;
 
-/// Where a variable gets its value.
+/// The definition of a variable.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Definition {
     /// A parameter of the function.
     Param,
     /// A parameter of this Lambda.
     LambdaParam(ExprId),
-    /// Bound by this Let.
+    /// A binding by this Let.
     Let(ExprId),
 }
 
 const NONE: u32 = u32::MAX;
 const PARAM: u32 = u32::MAX - 1;
 
-/// One link, in the list of the uses of what hangs there.
+/// A link, in the list of the uses of its target.
 #[derive(Copy, Clone)]
 struct Slot {
-    /// What hangs there; `NONE` where the link is part of the program no more.
+    /// The target of the link; `NONE` if the link is no longer part of the program.
     target: u32,
-    /// Whose link it is; `NONE` for the root of the body.
+    /// The node that holds the link; `NONE` for the root of the body.
     owner: u32,
     previous: u32,
     next: u32,
 }
 
-/// What is known of a node.
+/// The entry of a node.
 #[derive(Copy, Clone)]
 struct Node {
-    /// Of a variable, who binds it. Of any other node that is part of the program, its first slot;
-    /// the others follow.
+    /// For a variable, the node that binds it. For any other node that is part of the program, its
+    /// first slot; its other slots follow.
     first: u32,
     head: u32,
     tail: u32,
@@ -42,16 +42,16 @@ struct Node {
 
 const UNKNOWN: Node = Node { first: NONE, head: NONE, tail: NONE, uses: 0 };
 
-/// Who binds each variable, and where each variable and node of a body hangs.
+/// The definition of each variable, and the uses of each variable and node of a body.
 ///
-/// It speaks of what can be reached from the root of the body; each link is one use, and the links
-/// of a shared node count once. A node whose last use goes is part of the program no more, and
-/// neither are its own links: the counts are those of a fresh look at the body at any time.
+/// It covers the expressions that the root of the body reaches. Each link is one use, and the links
+/// of a shared node count once. A node whose last use is removed is no longer part of the program,
+/// and neither are its own links: the counts always equal those of a fresh analysis of the body.
 ///
-/// Lists of uses are threaded through two dense vectors (16 bytes a link, 16 bytes a node). Making
-/// it takes one walk; a change costs what it changes. Links are overwritten by [`DefUse::set`], or
-/// each is reported afterwards by [`DefUse::sync`]. A body that was compacted needs a new one
-/// ([`DefUse::check`]).
+/// Lists of uses are threaded through two dense vectors (16 bytes per link, 16 bytes per node).
+/// Making it takes one walk; a change costs as much as it changes. Links must be overwritten by
+/// [`DefUse::set`], or each must be reported afterwards by [`DefUse::sync`]. A body that was
+/// compacted needs a new one ([`DefUse::check`]).
 ///
 /// ```
 /// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
@@ -84,9 +84,9 @@ pub struct DefUse {
     slots: Vec<Slot>,
     nodes: Vec<Node>,
     generation: u32,
-    /// Nodes and variables that have lost a use, when that is noted.
+    /// Nodes and variables that have lost a use, if losses are recorded.
     losses: Option<Vec<ExprId>>,
-    /// Emptied and filled again by every change.
+    /// A buffer that is reused by every change.
     stack: Vec<Frame>,
 }
 
@@ -98,8 +98,8 @@ struct Frame {
 }
 
 impl DefUse {
-    /// Looks at a whole body. One walk in program order, which is the order of the uses in each
-    /// list.
+    /// Analyses a whole body. Walks it once in program order, which is the order of the uses in
+    /// each list.
     pub fn new(body: &Body) -> DefUse {
         let mut def_use = DefUse {
             slots: Vec::with_capacity(body.len() + body.operand_count() + 1),
@@ -118,7 +118,7 @@ impl DefUse {
 
     // ---- Looking ----
 
-    /// Who binds a variable; `None` if nothing that is part of the program does.
+    /// Returns the definition of a variable; `None` if nothing in the program binds it.
     #[inline]
     pub fn definition(&self, body: &Body, var: VarId) -> Option<Definition> {
         match self.nodes.get(var.index()).map_or(NONE, |n| n.first) {
@@ -134,7 +134,7 @@ impl DefUse {
         }
     }
 
-    /// What a variable is bound to, if a Let binds it.
+    /// Returns the value of a variable, if a Let binds it.
     #[inline]
     pub fn value(&self, body: &Body, var: VarId) -> Option<ExprId> {
         match self.nodes.get(var.index()).map_or(NONE, |n| n.first) {
@@ -146,19 +146,19 @@ impl DefUse {
         }
     }
 
-    /// How often an expression is used: how many links it hangs at. In constant time.
+    /// Returns the number of uses of an expression, one for each link to it. Takes constant time.
     #[inline]
     pub fn use_count(&self, id: ExprId) -> usize {
         self.nodes.get(id.index()).map_or(0, |n| n.uses as usize)
     }
 
-    /// Returns true if an expression hangs at just one link. In constant time.
+    /// Returns true if an expression has exactly one use. Takes constant time.
     #[inline]
     pub fn is_used_once(&self, id: ExprId) -> bool {
         self.use_count(id) == 1
     }
 
-    /// The one link that an expression hangs at, if there is just one: for a Let, the link that
+    /// Returns the only link to an expression, if there is exactly one: for a Let, the link that
     /// holds it.
     #[inline]
     pub fn only_use(&self, body: &Body, id: ExprId) -> Option<Link> {
@@ -166,14 +166,14 @@ impl DefUse {
         (node.uses == 1).then(|| self.link(body, node.head))
     }
 
-    /// The links that an expression hangs at: in program order, then those that came later, in the
-    /// order in which they came.
+    /// Returns the links to an expression: in program order, then the links that were added later,
+    /// in the order of addition.
     pub fn uses<'a>(&'a self, body: &'a Body, id: ExprId) -> impl Iterator<Item = Link> + 'a {
         self.slots_of(id).map(|slot| self.link(body, slot))
     }
 
-    /// The nodes whose links an expression hangs at, in the same order, once for each link; the
-    /// root of the body is nobody's link and left out.
+    /// Returns the nodes that hold the links to an expression, in the same order, once for each
+    /// link. The root of the body belongs to no node and is not included.
     pub fn users(&self, id: ExprId) -> impl Iterator<Item = ExprId> + '_ {
         self.slots_of(id)
             .map(|slot| self.slots[slot as usize].owner)
@@ -193,7 +193,7 @@ impl DefUse {
     /// Asserts that it was made for the present generation of the body.
     ///
     /// # Panics
-    /// If the body was compacted since.
+    /// If the body was compacted since it was made.
     pub fn check(&self, body: &Body) {
         assert_eq!(self.generation, body.generation(), "definitions and uses outlived a compaction of their body");
     }
@@ -216,7 +216,7 @@ impl DefUse {
         }
     }
 
-    /// The slot of a link of a node that is part of the program.
+    /// Returns the slot of a link of a node that is part of the program.
     fn slot(&self, link: Link) -> Option<u32> {
         let (owner, number) = match link {
             Link::Root => return Some(0),
@@ -231,9 +231,8 @@ impl DefUse {
 
     // ---- Changing ----
 
-    /// Hangs another expression at a link, in the body and here. What is new there becomes part of
-    /// the program with all that is under it; what hung there and nowhere else is part of it no
-    /// more.
+    /// Overwrites a link, in the body and here. A new target becomes part of the program with
+    /// everything under it. An old target without other uses is no longer part of it.
     ///
     /// # Panics
     /// If the node is not of the kind that has such a link.
@@ -242,8 +241,8 @@ impl DefUse {
         self.sync(body, link);
     }
 
-    /// Says that a link was overwritten in the body. One of a node that is not part of the program
-    /// is of no consequence.
+    /// Records that a link was overwritten in the body. A link of a node that is not part of the
+    /// program is ignored.
     ///
     /// # Panics
     /// If the node is not of the kind that has such a link.
@@ -254,19 +253,20 @@ impl DefUse {
         if old == target.index() as u32 {
             return;
         }
-        // The new one first, so that what both have in common stays.
+        // The new target is added first, so that parts which both targets share stay.
         let lost = self.unthread(slot);
         self.hang(body, slot, target);
         self.release(body, lost);
     }
 
-    /// From here on, notes what loses uses; see [`DefUse::take_losses`].
+    /// Starts recording the nodes that lose uses; see [`DefUse::take_losses`].
     pub fn note_losses(&mut self) {
         self.losses.get_or_insert_default();
     }
 
-    /// What has lost a use since it was last asked, oldest first, once for each use lost: what may
-    /// now be used once, or not at all. Empty unless [`DefUse::note_losses`] was called.
+    /// Returns the nodes and variables that lost uses since the last call, oldest first, once for
+    /// each lost use: they may now have one use or none. The list is empty unless
+    /// [`DefUse::note_losses`] was called.
     pub fn take_losses(&mut self) -> Vec<ExprId> {
         self.losses.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -279,8 +279,8 @@ impl DefUse {
         &mut self.nodes[i]
     }
 
-    /// Puts a slot at the end of the list of an expression; whether it has to be registered: it has
-    /// links and they are not known.
+    /// Appends a slot to the list of an expression. Returns true if the expression must be
+    /// registered: it has links, but no slots for them yet.
     #[inline]
     fn thread(&mut self, body: &Body, slot: u32, target: ExprId) -> bool {
         work::tick();
@@ -299,7 +299,7 @@ impl DefUse {
         unknown && !body.expr(target).is_atom()
     }
 
-    /// Takes a slot out of the list that it is in, and returns whose that is.
+    /// Removes a slot from its list. Returns the expression whose list it was.
     fn unthread(&mut self, slot: u32) -> Option<ExprId> {
         work::tick();
         let Slot { target, previous, next, .. } = self.slots[slot as usize];
@@ -324,15 +324,14 @@ impl DefUse {
         Some(target)
     }
 
-    /// Hangs an expression at a slot that nothing hangs at, with all that is under it.
+    /// Adds an expression at an unused slot, with everything under it.
     fn hang(&mut self, body: &Body, slot: u32, target: ExprId) {
         if self.thread(body, slot, target) {
             self.register(body, target);
         }
     }
 
-    /// Makes the links of a node known, and of all under it that are not known yet, in program
-    /// order.
+    /// Registers the links of a node, and of all unregistered nodes under it, in program order.
     fn register(&mut self, body: &Body, root: ExprId) {
         let mut stack = std::mem::take(&mut self.stack);
         stack.clear();
@@ -358,7 +357,7 @@ impl DefUse {
         self.stack = stack;
     }
 
-    /// Makes slots for the links of a node, and says what it binds.
+    /// Makes slots for the links of a node, and records the variables that it binds.
     fn open(&mut self, body: &Body, id: ExprId) -> Frame {
         let len = body.parts(id).len() as u32;
         let first = self.slots.len() as u32;
@@ -377,7 +376,7 @@ impl DefUse {
         Frame { id, next: 0, len }
     }
 
-    /// Takes out of the program what has no use left, beginning with `lost`.
+    /// Removes nodes without uses from the program, starting with `lost`.
     fn release(&mut self, body: &Body, lost: Option<ExprId>) {
         let dead = |d: &DefUse, id: ExprId| {
             let node = d.nodes[id.index()];
@@ -408,7 +407,7 @@ impl DefUse {
 
     fn unbind(&mut self, var: VarId, owner: u32) {
         let node = self.node(var.expr());
-        // A Let that was put in the place of this one may bind it already.
+        // A Let that replaced this one may bind the variable already.
         if node.first == owner {
             node.first = NONE;
         }

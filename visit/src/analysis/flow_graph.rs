@@ -1,9 +1,9 @@
-//! Graphs: for each vertex, the edges that leave it.
+//! Graphs as lists of the outgoing edges of each vertex.
 
-/// An edge of a [`FlowGraph`], in the list of the vertex that it leaves.
+/// An edge of a [`FlowGraph`], in the list of its source vertex.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct FlowEdge {
-    /// The vertex that it leads to.
+    /// The target vertex.
     pub to: u32,
     /// Its label, such as a fusion pattern.
     pub label: u8,
@@ -15,17 +15,17 @@ pub struct FlowEdge {
 /// vertex, or to the exit, which is number `len`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FlowGraph<E = FlowEdge> {
-    /// By vertex: where its edges begin; one more at the end.
+    /// By vertex: the position of its first edge; one more entry at the end.
     starts: Vec<u32>,
     edges: Vec<E>,
 }
 
 impl<E: Copy> FlowGraph<E> {
-    /// Returns the graph with these edges, each with the vertex that it leaves. The edges of a
-    /// vertex stay in the order given. Linear.
+    /// Returns the graph with these edges, each paired with its source vertex. The edges of a
+    /// vertex keep their order. Takes linear time.
     ///
     /// # Panics
-    /// If an edge leaves a vertex that is not below `len`.
+    /// If the source of an edge is not below `len`.
     pub fn new(len: usize, edges: &[(u32, E)]) -> FlowGraph<E> {
         let mut starts = vec![0u32; len + 1];
         edges.iter().for_each(|&(from, _)| starts[from as usize] += 1);
@@ -48,7 +48,7 @@ impl<E: Copy> FlowGraph<E> {
         self.starts.len() - 1
     }
 
-    /// Returns the edges that leave a vertex.
+    /// Returns the outgoing edges of a vertex.
     ///
     /// # Panics
     /// If there is no such vertex.

@@ -1,10 +1,11 @@
-//! How many links each expression hangs at.
+//! The number of links to each expression.
 
 use anfora_ir::{Body, Cursor, Expr, ExprId, SideTable, Step};
 
-/// Returns how many links each expression of a function hangs at, by its id: 0 for what cannot be
-/// reached, more than one for a shared node. For a variable it is the number of its uses. The root
-/// of the body hangs at one, [`Link::Root`](crate::Link::Root). One walk.
+/// Returns the number of links to each expression of a function, by its id: 0 for an expression
+/// that the root does not reach, more than one for a shared node. For a variable it is the number
+/// of its uses. The root of the body has one link, [`Link::Root`](crate::Link::Root). Walks the
+/// body once.
 ///
 /// ```
 /// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};

@@ -1,10 +1,10 @@
-//! How long variables are needed.
+//! Liveness of variables.
 
 use anfora_ir::{AncestorTree, BlockKind, Body, Cursor, EntityId, Expr, ExprId, SideTable, Step, VarId};
 
 use crate::link::Binding;
 
-/// Where a variable is used last in the chain of the block that binds it.
+/// The last use of a variable in the chain of the block that binds it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum LastUse {
     /// In the value of this Let, or in a block nested in that value.
@@ -13,25 +13,25 @@ pub enum LastUse {
     Tail,
 }
 
-/// From where to where variables of a body are live.
+/// The live ranges of the variables of a body.
 ///
-/// A variable belongs to the chain of the block that binds it: a Let's to the chain of the Let, a
-/// parameter to the chain of its Lambda or function. Positions in a chain are 0 for its beginning,
-/// where parameters are bound, 1, 2, … for its Lets, and one more than the last for its tail. Every
-/// use counts at the position of the variable's own chain in which it is: a use in a branch, in a
-/// block as a value or in the block of a Lambda is a use by the Let (or tail) of that chain that
-/// the block is part of. What a Lambda captures is so used where the closure is made, not where it
-/// is called.
+/// A variable belongs to the chain of the block that binds it: a Let's variable to the chain of the
+/// Let, a parameter to the chain of its Lambda or function. Positions in a chain are 0 for its
+/// beginning, where parameters are bound, 1, 2, … for its Lets, and one more than the last for its
+/// tail. Every use counts at a position of the variable's own chain: a use in a branch, in a block
+/// as a value or in the block of a Lambda is a use by the Let (or tail) of that chain that contains
+/// the block. So the captures of a Lambda are used where the closure is made, not where it is
+/// called.
 ///
 /// A variable is live after each position from that of its binding up to the last before that of
-/// its last use. One that nothing uses is live nowhere; nor does the use of a recursive function in
-/// its own block make it live. What has no variable (operands that are not atoms) is not counted;
-/// its own operands are used where it comes first in program order.
+/// its last use. A variable without uses is never live, and the use of a recursive function in its
+/// own block does not make it live. Values without a variable (operands that are not atoms) are not
+/// counted; their own operands are used at their first place in program order.
 ///
-/// To be made takes one walk and one loop, 12 bytes an expression.
+/// Making it takes one walk and one loop, and 12 bytes per expression.
 ///
-/// It speaks of the body as it was when it was made. Any edit is legal while it exists, but for
-/// compaction, which renumbers: see [`Liveness::check`].
+/// It describes the body at the time it was made. While it exists, any edit is legal except
+/// compaction, which renumbers expressions: see [`Liveness::check`].
 ///
 /// ```
 /// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
@@ -57,12 +57,12 @@ pub enum LastUse {
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Liveness {
-    /// Of variables and Lets.
+    /// The entries of variables and Lets.
     entries: SideTable<ExprId, Entry>,
     blocks: Vec<Block>,
-    /// How the blocks are nested.
+    /// The nesting of blocks.
     tree: AncestorTree,
-    /// By position, block by block: the Let there. At the beginning of a block there is none.
+    /// By position, block by block: the Let there. The beginning of a block has no Let.
     lets: Vec<ExprId>,
     max_live: u32,
 }
@@ -71,31 +71,32 @@ pub struct Liveness {
 struct Entry {
     block: u32,
     position: u32,
-    /// Of a variable.
+    /// The position of the last use of a variable.
     last: u32,
 }
 
 #[derive(Copy, Clone, PartialEq, Debug)]
 struct Block {
-    /// Its position in the chain around it.
+    /// Its position in the enclosing chain.
     position: u32,
-    /// The outermost block that is evaluated together with it: that of the function or of a Lambda.
+    /// The outermost block that is evaluated together with it: the block of the function or of a
+    /// Lambda.
     frame: u32,
-    /// Where its positions begin in the list of all.
+    /// The index of its first position in the list of all positions.
     start: u32,
     len: u32,
 }
 
-/// The block of what is in none.
+/// The block of expressions that are in no block.
 const NOWHERE: u32 = u32::MAX;
-/// The last use of what is not used.
+/// The last use of a variable that is not used.
 const NEVER: u32 = 0;
 /// The position of a tail.
 const TAIL: u32 = u32::MAX;
 
 impl Liveness {
-    /// The liveness of every variable that is bound in what can be reached from a body's root.
-    /// Linear.
+    /// Returns the liveness of every variable bound in expressions that a body's root reaches.
+    /// Takes linear time.
     pub fn of(body: &Body) -> Liveness {
         let liveness = Liveness {
             entries: body.side_table(Entry { block: NOWHERE, position: 0, last: NEVER }),
@@ -110,7 +111,7 @@ impl Liveness {
         walk.liveness
     }
 
-    /// Where a variable is used last; `None` if it is not used.
+    /// Returns the last use of a variable; `None` if it is not used.
     pub fn last_use(&self, var: VarId) -> Option<LastUse> {
         let entry = self.entries[var.expr()];
         match entry.last {
@@ -123,8 +124,8 @@ impl Liveness {
         }
     }
 
-    /// The positions of a variable's binding and of its last use in the chain that it belongs to;
-    /// `None` if it is not live anywhere.
+    /// Returns the positions of a variable's binding and of its last use in its chain; `None` if it
+    /// is never live.
     pub fn range(&self, var: VarId) -> Option<(u32, u32)> {
         let Entry { block, position, last } = self.entries[var.expr()];
         match last {
@@ -135,10 +136,10 @@ impl Liveness {
 
     /// Returns true if a variable is live after a Let.
     ///
-    /// In a block that is nested in its own, a variable is live from beginning to end if the block
-    /// is part of a Let (or tail) that comes after its binding and not after its last use. In the
-    /// block of a Lambda nothing from around it is: the closure holds what it needs. Logarithmic in
-    /// the depth of nesting.
+    /// In a block nested in its own, a variable is live from beginning to end if the block is part
+    /// of a Let (or tail) that comes after the variable's binding and not after its last use. In
+    /// the block of a Lambda, no variable from outside is live: the closure holds the values that
+    /// it needs. Takes time logarithmic in the depth of nesting.
     pub fn is_live_after(&self, var: VarId, let_: ExprId) -> bool {
         let (var, at) = (self.entries[var.expr()], self.entries[let_]);
         if var.block == NOWHERE || at.block == NOWHERE {
@@ -157,17 +158,17 @@ impl Liveness {
         var.position < position && position <= var.last
     }
 
-    /// The greatest number of variables that are live at once, between two positions of a chain.
-    /// While a branch or a block as a value is evaluated, what is live in it counts together with
-    /// what is live around it; the block of a Lambda counts alone.
+    /// Returns the greatest number of variables that are live at once, between two positions of a
+    /// chain. While a branch or a block as a value is evaluated, variables that are live in it and
+    /// around it count together; the block of a Lambda counts alone.
     pub fn max_live(&self) -> usize {
         self.max_live as usize
     }
 
-    /// Asserts that this belongs to the present generation of the body.
+    /// Asserts that the liveness belongs to the present generation of the body.
     ///
     /// # Panics
-    /// If the body was compacted since.
+    /// If the body was compacted since the liveness was computed.
     pub fn check(&self, body: &Body) {
         body.check_table(&self.entries);
     }
@@ -180,7 +181,7 @@ impl Liveness {
             positions += block.len + 1;
         }
         self.lets.resize(positions as usize, body.root());
-        // By position: first by how much the count changes there, modulo 2^32; then the count.
+        // By position: first the change of the count, modulo 2^32; then the count.
         let mut live = vec![0u32; positions as usize];
         for id in (0..body.len()).map(ExprId::from_index) {
             let Entry { block, position, last } = self.entries[id];
@@ -199,7 +200,7 @@ impl Liveness {
                 }
             }
         }
-        // Blocks come after the blocks that they are in.
+        // Blocks come after the blocks that enclose them.
         for (number, block) in (0..).zip(&self.blocks) {
             let mut now = 0;
             if block.frame != number {
@@ -220,7 +221,7 @@ impl Liveness {
 struct Walk<'b> {
     body: &'b Body,
     liveness: Liveness,
-    /// The open blocks by depth, and the position that is being walked in each.
+    /// The open blocks by depth, with the present position in each.
     open: Vec<(u32, u32)>,
 }
 
@@ -263,7 +264,7 @@ impl Walk<'_> {
         if entry.block == NOWHERE {
             return;
         }
-        // What is bound outside of what it is used in is bound in an open block.
+        // A variable that is used outside of its own block is bound in an open block.
         let depth = self.liveness.tree.depth(entry.block);
         if let Some(&(block, at)) = self.open.get(depth as usize)
             && block == entry.block

@@ -1,4 +1,4 @@
-//! What is found out about a program by looking at it, and kept beside it.
+//! Analyses of programs.
 
 mod blocks;
 mod call_graph;

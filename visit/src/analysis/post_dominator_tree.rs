@@ -1,9 +1,9 @@
-//! Post-dominators in a graph without cycles.
+//! Post-dominators in an acyclic graph.
 //!
 //! The immediate post-dominator of a vertex is the nearest common post-dominator of its successors,
-//! so one pass from the last vertex to the first finds all of them (K. D. Cooper, T. J. Harvey,
-//! K. Kennedy, "A simple, fast dominance algorithm", 2001, of which an acyclic graph needs one
-//! round). Common ancestors come from [`AncestorTree`].
+//! so one pass from the last vertex to the first finds all of them (K. D. Cooper, T. J. Harvey, K.
+//! Kennedy, "A simple, fast dominance algorithm", 2001; an acyclic graph needs one round).
+//! [`AncestorTree`] finds common ancestors.
 
 use anfora_ir::AncestorTree;
 
@@ -11,12 +11,12 @@ use crate::analysis::flow_graph::FlowGraph;
 
 /// The post-dominator tree of a [`FlowGraph`].
 ///
-/// A vertex without edges leads to the exit. One vertex post-dominates another if every path from
-/// that one to the exit goes through it. The exit is the root of the tree and no vertex; methods
+/// A vertex without edges leads to the exit. A vertex post-dominates another if every path from the
+/// other to the exit goes through it. The exit is the root of the tree and not a vertex; methods
 /// return `None` for it. All methods panic if there is no such vertex.
 ///
-/// Making the tree takes time logarithmic in how far edges are apart for each edge of a vertex
-/// beyond the first, and constant time for any other.
+/// Making the tree takes constant time for the first edge of a vertex, and for each further edge
+/// time logarithmic in the distance of the edges.
 ///
 /// ```
 /// use anfora_visit::{FlowEdge, FlowGraph, PostDominatorTree};
@@ -41,9 +41,9 @@ pub struct PostDominatorTree {
 /// The greatest labels on the paths from a node.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 struct PathLabels {
-    /// On the paths to its parent.
+    /// The greatest label on the paths to its parent.
     parent: u8,
-    /// On the paths to its jump in the tree.
+    /// The greatest label on the paths to its jump in the tree.
     jump: u8,
 }
 
@@ -100,7 +100,7 @@ impl PostDominatorTree {
         self.tree.add(parent);
     }
 
-    /// Returns the greatest label on the paths from a node to one that post-dominates it.
+    /// Returns the greatest label on the paths from a node to a node that post-dominates it.
     fn climb(&self, mut at: u32, to: u32) -> u8 {
         let (depth, mut greatest) = (self.tree.depth(to), 0);
         while self.tree.depth(at) > depth {
@@ -115,7 +115,7 @@ impl PostDominatorTree {
         greatest
     }
 
-    /// The node of a vertex.
+    /// Returns the node of a vertex.
     #[inline]
     fn node(&self, vertex: u32) -> u32 {
         self.len() - vertex
@@ -131,7 +131,7 @@ impl PostDominatorTree {
         self.heights.len() as u32 - 1
     }
 
-    /// Returns the first other vertex that every path from a vertex goes through.
+    /// Returns the first other vertex on every path from a vertex to the exit.
     #[inline]
     pub fn immediate(&self, vertex: u32) -> Option<u32> {
         self.vertex(self.tree.parent(self.node(vertex)))
@@ -144,26 +144,26 @@ impl PostDominatorTree {
         self.labels[self.node(vertex) as usize].parent
     }
 
-    /// Returns how many vertices the longest path from a vertex has, itself included.
+    /// Returns the number of vertices on the longest path from a vertex, including itself.
     #[inline]
     pub fn height(&self, vertex: u32) -> u32 {
         self.heights[self.node(vertex) as usize]
     }
 
-    /// Returns how many vertices post-dominate a vertex, plus one for the exit. A vertex does not
-    /// count for itself.
+    /// Returns the number of vertices that post-dominate a vertex, plus one for the exit. The
+    /// vertex itself does not count.
     pub fn depth(&self, vertex: u32) -> u32 {
         self.tree.depth(self.node(vertex))
     }
 
-    /// Returns the first vertex that every path from either goes through, which may be one of them.
-    /// Logarithmic.
+    /// Returns the first vertex on every path from both vertices, which may be one of them. Takes
+    /// logarithmic time.
     pub fn common(&self, a: u32, b: u32) -> Option<u32> {
         self.vertex(self.tree.common(self.node(a), self.node(b)))
     }
 
-    /// Returns true if every path from `vertex` goes through `by`, or they are the same.
-    /// Logarithmic.
+    /// Returns true if every path from `vertex` goes through `by`, or they are the same. Takes
+    /// logarithmic time.
     pub fn is_post_dominated(&self, vertex: u32, by: u32) -> bool {
         self.tree.is_under(self.node(vertex), self.node(by))
     }

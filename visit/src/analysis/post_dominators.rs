@@ -1,4 +1,4 @@
-//! Which values everything that is computed from a value goes through.
+//! Post-dominators of the values of a body.
 
 use anfora_ir::{Body, Expr, ExprId, SideTable};
 
@@ -7,29 +7,28 @@ use crate::analysis::flow_graph::{FlowEdge, FlowGraph};
 use crate::analysis::post_dominator_tree::PostDominatorTree;
 use crate::link::Binding;
 
-/// The post-dominator tree of the values of a body: the graph that operator fusion looks at.
+/// The post-dominator tree of the values of a body, which operator fusion uses.
 ///
-/// The values are the bindings, each by its Let, and the nodes that are no binding's value
-/// (operands that are not atoms, tails). An edge leads from a value to each value *of the same
-/// block* that has it as an operand, condition or alias. A value goes to the exit of its block if
-/// it is
+/// The values are the bindings, each represented by its Let, and the nodes that are not the value
+/// of a binding (operands that are not atoms, tails). An edge leads from a value to each value *of
+/// the same block* that has it as an operand, condition or alias. A value has an edge to the exit
+/// of its block if it is
 /// - the tail of the block,
 /// - used in a block that is nested in it: a branch, the block of a Lambda or a block as a value,
 /// - bound in a dataflow region to a variable that is visible outside of it, or
 /// - not used at all.
 ///
-/// One value post-dominates another if every path from that one to the exit goes through it. The
-/// exit is what the methods say `None` for. Blocks are all in one tree, and have only the exit in
-/// common. Parameters, literals and globals are not computed in a block and are no values here.
+/// A value post-dominates another if every path from the other to the exit goes through it. The
+/// methods return `None` for the exit. All blocks are in one tree and have only the exit in common.
+/// Parameters, literals and globals are not computed in a block and are not values here.
 ///
-/// Where a method takes an expression, a binding may be named by its Let, its variable or its
-/// value.
+/// The methods accept the Let, the variable or the value of a binding.
 ///
-/// Making it takes a walk down and two passes over the values. For each further use of a
-/// value it takes time logarithmic in how far the uses are apart. Memory is linear.
+/// Making it takes a walk down and two passes over the values. Each further use of a value takes
+/// time logarithmic in the distance of the uses. Memory is linear.
 ///
-/// It speaks of the body as it was when it was made. Any edit is legal while it exists, but for
-/// compaction, which renumbers: see [`PostDominators::check`].
+/// It describes the body at the time it was made. While it exists, any edit is legal except
+/// compaction, which renumbers expressions: see [`PostDominators::check`].
 ///
 /// ```
 /// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
@@ -68,16 +67,16 @@ pub struct PostDominators {
 const NONE: u32 = u32::MAX;
 
 impl PostDominators {
-    /// The post-dominator tree of everything that can be reached from a body's root.
+    /// Returns the post-dominator tree of all values that a body's root reaches.
     pub fn of(body: &Body) -> PostDominators {
         PostDominators::with_labels(body, |_, _| 0)
     }
 
-    /// The same, with a label on each edge: `label(operand, user)`, where `user` is the node that
-    /// has the operand (the Let, where a binding's value is an atom or shared).
-    /// [`PostDominators::path_label`] then says the greatest label on the paths from a value to its
-    /// immediate post-dominator: with fusion patterns for labels, whether what lies between can be
-    /// fused.
+    /// Returns the tree with a label on each edge: `label(operand, user)`, where `user` is the node
+    /// that has the operand (the Let, if a binding's value is an atom or shared).
+    /// [`PostDominators::path_label`] returns the greatest label on the paths from a value to its
+    /// immediate post-dominator. With fusion patterns as labels, it shows whether the values
+    /// between them can be fused.
     pub fn with_labels(body: &Body, label: impl Fn(ExprId, ExprId) -> u8) -> PostDominators {
         let (blocks, order) = Blocks::with_order(body);
         let mut flow = Flow {
@@ -104,31 +103,31 @@ impl PostDominators {
         self.values[vertex as usize]
     }
 
-    /// The first value that everything computed from a value goes through; `None` if that is the
-    /// exit, or it is no value.
+    /// Returns the first value on every path from a value to the exit; `None` if that is the exit,
+    /// or `id` is not a value.
     pub fn immediate(&self, id: ExprId) -> Option<ExprId> {
         self.tree.immediate(self.vertex(id)?).map(|v| self.value(v))
     }
 
-    /// The immediate post-dominator of a value, that of this one, and so on to the exit.
+    /// Returns the immediate post-dominator of a value, then that one's, and so on up to the exit.
     pub fn path(&self, id: ExprId) -> impl Iterator<Item = ExprId> + '_ {
         std::iter::successors(self.immediate(id), |&id| self.immediate(id))
     }
 
-    /// How many values post-dominate a value, and the exit: 1 for one that the exit alone does, 0
-    /// for what is no value.
+    /// Returns the number of values that post-dominate a value, plus one for the exit; 0 if `id` is
+    /// not a value.
     pub fn depth(&self, id: ExprId) -> u32 {
         self.vertex(id).map_or(0, |v| self.tree.depth(v))
     }
 
-    /// The first value that everything computed from either goes through, which may be one of them;
-    /// `None` if that is the exit, or one is no value. Logarithmic.
+    /// Returns the first value on every path from both values, which may be one of them; `None` if
+    /// that is the exit, or if one is not a value. Takes logarithmic time.
     pub fn common(&self, a: ExprId, b: ExprId) -> Option<ExprId> {
         self.tree.common(self.vertex(a)?, self.vertex(b)?).map(|v| self.value(v))
     }
 
-    /// Returns true if everything computed from `id` goes through `by`, as it does if they are the
-    /// same. Logarithmic.
+    /// Returns true if every path from `id` to the exit goes through `by`, or they are the same.
+    /// Takes logarithmic time.
     pub fn is_post_dominated(&self, id: ExprId, by: ExprId) -> bool {
         match (self.vertex(id), self.vertex(by)) {
             (Some(id), Some(by)) => self.tree.is_post_dominated(id, by),
@@ -136,16 +135,16 @@ impl PostDominators {
         }
     }
 
-    /// The greatest label of an edge on the paths from a value to its immediate post-dominator; 0
-    /// if that is the exit, or without labels.
+    /// Returns the greatest label of an edge on the paths from a value to its immediate
+    /// post-dominator; 0 if that is the exit, or without labels.
     pub fn path_label(&self, id: ExprId) -> u8 {
         self.vertex(id).map_or(0, |v| self.tree.path_label(v))
     }
 
-    /// Asserts that this belongs to the present generation of the body.
+    /// Asserts that the tree belongs to the present generation of the body.
     ///
     /// # Panics
-    /// If the body was compacted since.
+    /// If the body was compacted since the tree was made.
     pub fn check(&self, body: &Body) {
         body.check_table(&self.vertex);
     }
@@ -166,8 +165,8 @@ struct Flow<'b, L> {
 }
 
 impl<L: Fn(ExprId, ExprId) -> u8> Flow<'_, L> {
-    /// Gives a node its vertex, and an edge to it to each of its operands. A parameter has no
-    /// vertex, nor has a recursive function where its own block uses it.
+    /// Adds a vertex for a node, with an edge from each of its operands. Parameters have no vertex,
+    /// and neither has a recursive function in its own block.
     #[inline]
     fn value(&mut self, id: ExprId) {
         if let Some(binding) = Binding::of(self.body, id) {
@@ -195,7 +194,7 @@ impl<L: Fn(ExprId, ExprId) -> u8> Flow<'_, L> {
         vertex
     }
 
-    /// A Let and a value that nothing else refers to share a vertex.
+    /// Adds a binding. The Let shares a vertex with its value, if nothing else refers to the value.
     #[inline]
     fn binding(&mut self, Binding { id, var, value, rest, flags }: Binding) {
         let value_vertex = self.vertex[value];
@@ -218,7 +217,7 @@ impl<L: Fn(ExprId, ExprId) -> u8> Flow<'_, L> {
         }
     }
 
-    /// An operand flows into a value by a node of it.
+    /// Adds an edge from an operand to a value that has it, by the node `user`.
     #[inline]
     fn flows(&mut self, operand: ExprId, to: u32, user: ExprId) {
         let from = self.vertex[operand];
@@ -232,7 +231,7 @@ impl<L: Fn(ExprId, ExprId) -> u8> Flow<'_, L> {
         }
     }
 
-    /// An expression flows out of its block.
+    /// Records that an expression flows out of its block.
     #[inline]
     fn leaves(&mut self, id: ExprId) {
         let vertex = self.vertex[id];

@@ -1,4 +1,4 @@
-//! The block that a walk rewrites: the chain of Lets that have stayed so far.
+//! The block that a walk rewrites: the chain of the Lets kept so far.
 
 use anfora_ir::{BlockKind, Expr, ExprId, LetFlags, RegionWriter, TypeId, VarFlags, VarId};
 
@@ -11,23 +11,23 @@ use crate::site::Site;
 /// An open block.
 #[derive(Copy, Clone)]
 pub(crate) struct Block {
-    /// The Let or the tail that the walk is at.
+    /// The Let or tail that the walk is at.
     pub(crate) at: ExprId,
     pub(crate) kind: BlockKind,
-    /// The block before the walk.
+    /// The start of the block before the walk.
     pub(crate) start: ExprId,
-    /// The first Let that has stayed; before one has, what the block began with.
+    /// The first kept Let; before there is one, the start of the block.
     pub(crate) head: ExprId,
-    /// The last Let that has stayed.
+    /// The last kept Let.
     last: Option<ExprId>,
-    /// True if something was left out since `last`, whose link is then an old one.
+    /// True if something was removed after `last`, whose link is then out of date.
     gap: bool,
     pub(crate) regions: RegionWriter,
     /// The number of open nodes that belong to the blocks around this one.
     pub(crate) nodes: u32,
-    /// The number of changes of types when the If or the `fn` of the block was entered.
+    /// The number of type changes when the If or the `fn` of the block was entered.
     pub(crate) entered: u32,
-    /// The type of the block before the walk, for a block in the place of a value or an operand.
+    /// The type of the block before the walk, if the block is a value or an operand.
     pub(crate) ty_before: Option<TypeId>,
 }
 
@@ -52,7 +52,7 @@ impl Block {
         self.regions.is_open()
     }
 
-    /// Goes on to the rest without the present Let.
+    /// Removes the present Let and goes on to the rest.
     #[inline(always)]
     pub(crate) fn leave_out(&mut self, rest: ExprId) {
         self.gap = true;
@@ -61,7 +61,7 @@ impl Block {
 }
 
 impl Site<'_> {
-    /// Hangs a Let or a tail after the last Let that has stayed.
+    /// Links a Let or a tail to the last kept Let.
     #[inline]
     fn hang(&mut self, id: ExprId) {
         match self.block.last {
@@ -85,7 +85,8 @@ impl Site<'_> {
         self.block.at = rest;
     }
 
-    /// Makes a Let, which has these flags, the next of the region that the walk is in.
+    /// Sets the flags of a Let to make it the next of the present region. `flags` are its present
+    /// flags.
     #[inline]
     fn set_flags_in_region(&mut self, id: ExprId, flags: LetFlags) {
         let wanted = self.block.regions.next_flags();
@@ -94,7 +95,7 @@ impl Site<'_> {
         }
     }
 
-    /// Puts a new Let, whose rest is the present Let or tail, in front of that.
+    /// Inserts a new Let before the present Let or tail, which is its rest.
     pub(crate) fn emit(&mut self, id: ExprId, var: VarId) {
         self.hang(id);
         self.block.gap = false;
@@ -117,15 +118,15 @@ impl Site<'_> {
         }
     }
 
-    /// Moves the Lets of a block, which the walk does not come to, in front of the present Let or
-    /// tail; returns the block's tail.
+    /// Moves the Lets of a block before the present Let or tail, without walking them. Returns the
+    /// block's tail.
     pub(crate) fn splice_walked(&mut self, block: ExprId) -> Result<ExprId, RewriteError> {
         self.let_out(block);
         self.note_made();
         let before = self.block.last;
         let mut at = block;
         while let Some(b) = Binding::of(self.editor.body, at) {
-            // From a Let that stays in this block already, its last one is come to.
+            // If a Let of this block is reached, the last kept one is reached too.
             if Some(b.id) == before {
                 return Err(spliced_twice(&self.editor, b.var));
             }
@@ -144,8 +145,8 @@ impl Site<'_> {
         Ok(at)
     }
 
-    /// Puts a block in the place of the value of the present Let, or of the tail, and goes to its
-    /// beginning.
+    /// Replaces the value of the present Let, or the tail, by a block, and goes to the start of
+    /// that block.
     pub(crate) fn expand_into(&mut self, block: ExprId) -> Result<(), RewriteError> {
         self.retypes += 1;
         self.has_expanded = true;

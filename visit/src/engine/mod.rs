@@ -1,9 +1,10 @@
-//! The forward walk of [`mutate`](crate::mutate): one loop over slots, operands in place first.
+//! The forward walk of [`mutate`](crate::mutate): one loop over slots, in which operands are
+//! rewritten before their node.
 //!
-//! A slot is a Let or a tail. The loop goes along a chain from slot to slot; an If, a `fn` and a
-//! block open a [`Block`], and a node with operands that are nodes opens an [`OpenNode`], each on a
-//! stack of its own. A call, tuple or projection of atoms opens nothing. One table says what has
-//! become of each variable and node ([`Site::current`](crate::Site)).
+//! A slot is a Let or a tail. The loop goes along a chain from slot to slot. An If, a `fn` or a
+//! block opens a [`Block`], and a node with operands that are nodes opens an [`OpenNode`], each on
+//! a stack of its own. A call, tuple or projection of atoms opens nothing. One table holds the
+//! replacement of each variable and node ([`Site::current`](crate::Site)).
 
 pub(crate) mod block;
 mod operands;
@@ -23,7 +24,7 @@ use crate::site::Site;
 use block::Block;
 use spliced::spliced_twice;
 
-/// A node some of whose operands are nodes, and are being walked.
+/// A node with operands that are nodes and are being walked.
 #[derive(Copy, Clone)]
 pub(crate) struct OpenNode {
     pub(crate) id: ExprId,
@@ -48,7 +49,7 @@ enum Walk {
     End,
 }
 
-/// Calls the author, who may overwrite nothing that is being walked.
+/// Calls the author, who must not overwrite anything that is being walked.
 #[inline(always)]
 pub(crate) fn ask<'e, M: Mutator, T>(
     s: &mut Site<'e>,
@@ -69,8 +70,8 @@ pub(crate) fn ask<'e, M: Mutator, T>(
     answer
 }
 
-/// Rewrites what is under `start`, and returns what it has become. `ret` is the type that the
-/// result is stated to have.
+/// Rewrites the expression `start` and returns its replacement. `ret` is the stated type of the
+/// result.
 pub(crate) fn run<M: Mutator>(
     s: &mut Site<'_>,
     m: &mut M,
@@ -157,8 +158,8 @@ fn walk<M: Mutator>(s: &mut Site<'_>, m: &mut M, start: ExprId) -> Result<ExprId
 
 // ---- Expressions ----
 
-/// Comes to an expression in the place of a value, a tail or an operand. `kind` is that of the
-/// block which it opens if it is a chain.
+/// Visits an expression that is a value, a tail or an operand. `kind` is the kind of the block that
+/// it opens if it is a chain.
 #[inline(always)]
 fn visit<M: Mutator>(s: &mut Site<'_>, m: &mut M, id: ExprId, kind: BlockKind) -> Result<Walk, M::Error> {
     let expr = s.editor.body.expr(id);
@@ -206,7 +207,7 @@ fn visit_node<M: Mutator>(s: &mut Site<'_>, m: &mut M, id: ExprId, kind: BlockKi
             open_if(s, m, id, cond)
         }
         Expr::Lambda { lambda, body: block } => {
-            // A recursive `fn` uses the variable that it is going to be bound to.
+            // A recursive `fn` uses the variable to which it will be bound.
             if let Expr::Let { var, .. } = s.editor.body.expr(s.block.at)
                 && s.is_at_slot()
             {
@@ -238,7 +239,7 @@ fn open_node<E>(s: &mut Site<'_>, id: ExprId) -> Result<Walk, E> {
     Ok(Walk::Node)
 }
 
-/// Goes on with the next operand of the innermost open node, or finishes it.
+/// Visits the next operand of the innermost open node, or finishes the node.
 fn next_operand<M: Mutator>(s: &mut Site<'_>, m: &mut M) -> Result<Walk, M::Error> {
     let node = s.nodes.last_mut().expect("a node is open where an operand was finished");
     let (id, i) = (node.id, node.next as usize);
@@ -267,7 +268,8 @@ fn next_operand<M: Mutator>(s: &mut Site<'_>, m: &mut M) -> Result<Walk, M::Erro
     }
 }
 
-/// Asks about a node whose operands and blocks are in place (`post` is what it is then).
+/// Asks the author about a node whose operands and blocks are rewritten. `post` is the rewritten
+/// node.
 #[inline(always)]
 fn finish_node<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, post: ExprId) -> Result<Walk, M::Error> {
     if !M::NODES {
@@ -371,8 +373,8 @@ fn leave_region<M: Mutator>(s: &mut Site<'_>, m: &mut M, at: ExprId) -> Result<(
 
 // ---- Slots ----
 
-/// Asks what becomes of the value of the present Let or of the tail, and does it. Returns false at
-/// the end of the block.
+/// Asks the author about the value of the present Let or the tail, and applies the answer. Returns
+/// false at the end of the block.
 #[inline(always)]
 fn finish_slot<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, value: ExprId) -> Result<bool, M::Error> {
     let at = s.block.at;
@@ -383,7 +385,7 @@ fn finish_slot<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, value: Expr
     if s.editor.body.expr(value).is_atom() {
         types::note_alias::<M>(s, pre, value)?;
     } else if M::NODES && (value != old || !s.retyped.is_empty()) {
-        // A node that was walked before has passed its type on to other places only.
+        // A node that was walked before has passed its type on to its other users only.
         let before = s.type_before(old);
         types::note_value::<M>(s, before, value)?;
     }
@@ -446,7 +448,7 @@ fn finish_slot<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, value: Expr
     Ok(true)
 }
 
-/// Lets an atom take the place of the variable of the present Let, which goes.
+/// Replaces the variable of the present Let by an atom and removes the Let.
 #[inline]
 fn replace<M: Mutator>(
     s: &mut Site<'_>,

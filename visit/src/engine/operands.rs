@@ -1,4 +1,4 @@
-//! Puts what operands have become in their places.
+//! Rewrites the operands of nodes.
 
 use anfora_ir::{Expr, ExprId, OperandList};
 use smallvec::SmallVec;
@@ -7,12 +7,11 @@ use crate::engine::types;
 use crate::mutator::{Edits, Mutator};
 use crate::site::Site;
 
-/// The operands of a node whose types may be other ones than before: the number of each, and the
-/// operand that it was.
+/// The operands of a node whose types may have changed: the number and the old operand of each.
 pub(super) type Changed = SmallVec<[(u32, ExprId); 4]>;
 
-/// Rewrites the operands of a call or tuple, and returns what it is then. `parts` is the place of
-/// the results of its operands, if they were walked; otherwise all operands are atoms.
+/// Rewrites the operands of a call or tuple and returns the resulting node. `parts` is the position
+/// of the results of its operands, if these were walked; otherwise all operands are atoms.
 #[inline(always)]
 pub(super) fn rewrite_list<M: Mutator>(
     s: &mut Site<'_>,
@@ -32,7 +31,7 @@ pub(super) fn rewrite_list<M: Mutator>(
     Ok(id)
 }
 
-/// Goes on from the first operand that is another one now, or may have another type.
+/// Rewrites the operands from the first one that is new or may have another type.
 fn rewrite_from<M: Mutator>(
     s: &mut Site<'_>,
     m: &mut M,
@@ -72,7 +71,7 @@ fn rewrite_from<M: Mutator>(
     Ok(post)
 }
 
-/// Rewrites the operand of a projection, and returns what the projection is then.
+/// Rewrites the operand of a projection and returns the resulting projection.
 #[inline(always)]
 pub(super) fn rewrite_proj<M: Mutator>(
     s: &mut Site<'_>,
@@ -116,7 +115,7 @@ fn result_of<M: Mutator>(
 }
 
 impl Site<'_> {
-    /// Returns true if the type of a node may be another one after `old` became `new` in it.
+    /// Returns true if the type of a node may change when `new` replaces its operand `old`.
     #[inline(always)]
     fn matters(&self, old: ExprId, new: ExprId) -> bool {
         if new != old {

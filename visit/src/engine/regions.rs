@@ -1,5 +1,5 @@
-//! The dataflow regions of a walk: a variable of a region becomes an output of it where an author's
-//! expression uses it outside.
+//! The dataflow regions of a walk. A variable of a region becomes an output of it if an expression
+//! of the author uses it outside.
 
 use anfora_ir::bumpalo::Bump;
 use anfora_ir::{Body, EntityId, Expr, ExprId, ScratchVec, VarFlags, VarId};
@@ -10,27 +10,28 @@ use crate::chain::set_var_flags;
 
 /// The dataflow regions of a walk, and the variables that they bind.
 pub(crate) struct Regions<'b> {
-    /// The regions around the place, outermost first, by their serial numbers, from 1.
+    /// The open regions around the present place, outermost first, by their serial numbers, from 1.
     open: SmallVec<[u32; 4]>,
-    /// The serial number of the innermost one; 0 if none is open.
+    /// The serial number of the innermost open region; 0 if none is open.
     here: u32,
-    /// By variable: the serial number of its region; 0 if the walk has not come to its binding.
+    /// By variable: the serial number of its region; 0 if the walk has not reached its binding.
     home: ScratchVec<'b, u32>,
-    /// By serial number: the depth of an open region, from 1; 0 for one that has ended.
+    /// By serial number: the depth of an open region, from 1; 0 for a region that has ended.
     depth: SmallVec<[u32; 4]>,
-    /// What is known of nodes that were looked into.
+    /// The results for nodes that were searched.
     looked_into: FxHashMap<ExprId, Looked>,
-    /// How many expressions were looked into.
+    /// The number of searched expressions.
     calls: u32,
 }
 
 /// The variables of dataflow regions that an expression uses.
 #[derive(Copy, Clone)]
 struct Uses {
-    /// The depth of the innermost open region that binds one of them, from 1; 0 if none does.
+    /// The depth of the innermost open region that binds one of the variables, from 1; 0 if there
+    /// is none.
     region: u32,
-    /// The least depth at which the search had come to a Let that binds one of them; `u32::MAX` if
-    /// none does.
+    /// The least search depth of a Let that binds one of the variables; `u32::MAX` if there is
+    /// none.
     binder: u32,
 }
 
@@ -43,19 +44,19 @@ impl Uses {
     }
 }
 
-/// What is known of a node. It holds until the region of `uses` ends, since all others of which it
-/// uses variables end later; for ever, if there is none.
+/// The result for a searched node. It is valid until the region of `uses` ends, since the other
+/// regions whose variables the node uses end later. If there is no such region, it stays valid.
 #[derive(Copy, Clone)]
 struct Looked {
     uses: Uses,
-    /// The serial number of that region.
+    /// The serial number of the region.
     serial: u32,
-    /// The expression in which the node was met. A node that uses what is bound in that expression
-    /// is known in there only.
+    /// The number of the expression that was being searched. If the node uses variables bound in
+    /// that expression, the result is valid only there.
     call: u32,
 }
 
-/// A node that is being looked into.
+/// A node that is being searched.
 struct Frame {
     id: ExprId,
     next: u32,
@@ -63,7 +64,7 @@ struct Frame {
 }
 
 impl<'b> Regions<'b> {
-    /// Returns the state outside of regions, with room for so many expressions.
+    /// Returns the state outside of regions, with room for `room` expressions.
     pub(crate) fn with_room(room: usize, scratch: &'b Bump) -> Regions<'b> {
         let mut home = ScratchVec::new_in(scratch);
         home.resize(room, 0);
@@ -77,14 +78,14 @@ impl<'b> Regions<'b> {
         }
     }
 
-    /// A region begins.
+    /// Begins a region.
     pub(crate) fn begin(&mut self) {
         self.here = self.depth.len() as u32;
         self.open.push(self.here);
         self.depth.push(self.open.len() as u32);
     }
 
-    /// The innermost region ends.
+    /// Ends the innermost region.
     pub(crate) fn end(&mut self) {
         if let Some(serial) = self.open.pop() {
             self.depth[serial as usize] = 0;
@@ -92,7 +93,7 @@ impl<'b> Regions<'b> {
         self.here = self.open.last().copied().unwrap_or(0);
     }
 
-    /// A variable is bound in the innermost region.
+    /// Records that a variable is bound in the innermost region.
     #[inline(always)]
     pub(crate) fn bind(&mut self, var: VarId) {
         let i = var.index();
@@ -107,8 +108,8 @@ impl<'b> Regions<'b> {
         self.home.resize((i + 1).next_power_of_two(), 0);
     }
 
-    /// Returns the depth of the open region that binds a variable; `None` if that has ended, and 0
-    /// if no region is known to bind it.
+    /// Returns the depth of the open region that binds a variable; `None` if the region has ended,
+    /// and 0 if no region is known to bind it.
     fn depth_of(&self, var: ExprId) -> Option<u32> {
         let serial = self.home.get(var.index()).copied().unwrap_or(0);
         if serial == 0 {
@@ -117,8 +118,8 @@ impl<'b> Regions<'b> {
         Some(self.depth[serial as usize]).filter(|&depth| depth != 0)
     }
 
-    /// Makes variables that an expression uses, and that were bound in regions which have ended and
-    /// not in the expression itself, outputs of their regions.
+    /// Makes variables that an expression uses outputs of their regions, if these regions have
+    /// ended and the expression itself does not bind the variables.
     #[inline]
     pub(crate) fn let_out(&mut self, body: &mut Body, id: ExprId) {
         let expr = body.expr(id);
@@ -146,7 +147,7 @@ impl<'b> Regions<'b> {
         }
     }
 
-    /// Looks into an expression with parts. A node is looked into once, and again when a region has
+    /// Searches an expression with parts. A node is searched once, and again when a region has
     /// ended whose variables it uses.
     fn let_out_of(&mut self, body: &mut Body, id: ExprId) {
         self.calls = self.calls.wrapping_add(1);
@@ -154,7 +155,7 @@ impl<'b> Regions<'b> {
         let mut stack: SmallVec<[Frame; 4]> = SmallVec::new();
         let mut part = Some(id);
         loop {
-            // What the part that the search has come to uses, unless it has to be looked into.
+            // The variables of the present part, unless it must be searched.
             let mut uses = Uses::NONE;
             if let Some(id) = part {
                 match body.expr(id) {
@@ -172,7 +173,8 @@ impl<'b> Regions<'b> {
                     expr => match self.known(id) {
                         Some(known) => uses = known,
                         None => {
-                            // What is part of itself, which the walk refuses later, ends here.
+                            // A node that contains itself, which the walk refuses later, ends the
+                            // search here.
                             self.note(id, Uses::NONE);
                             if let Expr::Let { var, .. } = expr {
                                 binders.insert(var.expr(), stack.len() as u32);
@@ -189,7 +191,7 @@ impl<'b> Regions<'b> {
             if part.is_none()
                 && let Some(Frame { id, mut uses, .. }) = stack.pop()
             {
-                // It binds what was bound at this depth of the search or further in.
+                // A Let binds the variables found at this depth of the search or below.
                 if uses.binder >= stack.len() as u32 {
                     uses.binder = u32::MAX;
                 }
@@ -200,7 +202,7 @@ impl<'b> Regions<'b> {
         }
     }
 
-    /// Returns what is known of a node, if it still holds.
+    /// Returns the result for a node, if it is still valid.
     fn known(&self, id: ExprId) -> Option<Uses> {
         let &Looked { uses, serial, call } = self.looked_into.get(&id)?;
         let is_open = match uses.region.checked_sub(1) {

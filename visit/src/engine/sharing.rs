@@ -1,5 +1,5 @@
-//! Rewrites that depend on the place: results that are forgotten at the end of a scope, and copies
-//! of shared nodes.
+//! Rewrites that depend on the place: results that are dropped at the end of a scope, and copies of
+//! shared nodes.
 
 use anfora_ir::{Body, Cursor, EntityId, ExprId, IdSet, Step};
 
@@ -10,17 +10,17 @@ use crate::site::Site;
 
 /// The state of a walk with [`Edits::Scoped`].
 pub(crate) struct Scoped {
-    /// The earlier results of nodes that got others in the open scopes, oldest first.
+    /// The earlier results of nodes that got new ones in the open scopes, oldest first.
     log: Vec<(ExprId, Option<ExprId>)>,
-    /// The lengths of the log at the beginning of the open scopes.
+    /// The lengths of the log at the start of the open scopes.
     scopes: Vec<usize>,
-    /// The atoms that variables are assumed to be in the open scopes. Never in a circle, since what
-    /// is stored is resolved.
+    /// The atoms that variables are assumed to equal in the open scopes. They never form a cycle,
+    /// since the stored atoms are resolved.
     known: Memo<ExprId>,
     has_known: bool,
     /// Nodes with several uses that hold blocks.
     shared: IdSet<ExprId>,
-    /// Copies of such nodes that are being walked, with their originals, innermost last.
+    /// Copies of shared nodes that are being walked, with their originals, innermost last.
     copies: Vec<(ExprId, ExprId)>,
 }
 
@@ -36,13 +36,13 @@ impl Scoped {
         };
         scoped.find_shared(body, start);
         if start != body.root() {
-            // What is outside of the walk may use a node as well.
+            // A node may also be used outside of the walk.
             scoped.find_shared(body, body.root());
         }
         scoped
     }
 
-    /// Finds the nodes under `start` that several others refer to and that hold blocks.
+    /// Finds the nodes under `start` that have several users and hold blocks.
     fn find_shared(&mut self, body: &Body, start: ExprId) {
         let mut cursor = Cursor::at(body, start);
         let mut open: Vec<bool> = Vec::new();
@@ -75,7 +75,7 @@ impl Scoped {
         }
     }
 
-    /// Follows what is assumed of an atom.
+    /// Follows the assumptions about an atom to its end.
     pub(crate) fn follow(&self, mut id: ExprId) -> ExprId {
         if self.has_known {
             while let Some(known) = self.known.get(id) {
@@ -101,7 +101,7 @@ impl Site<'_> {
         }
     }
 
-    /// Forgets the results of the innermost scope.
+    /// Drops the results of the innermost scope.
     pub(crate) fn end_scope<M: Mutator>(&mut self) {
         if M::EDITS == Edits::Scoped
             && let Some(scoped) = &mut self.scoped
@@ -137,14 +137,14 @@ impl Site<'_> {
         self.scoped = Some(scoped);
     }
 
-    /// Returns true if a node has to be copied before it is rewritten for this scope, since
-    /// rewriting its blocks would change it for others.
+    /// Returns true if a node must be copied before it is rewritten for this scope, since rewriting
+    /// its blocks would change it for other users.
     #[inline]
     pub(crate) fn must_copy(&self, id: ExprId) -> bool {
         self.scoped.as_ref().is_some_and(|scoped| scoped.shared.contains(id))
     }
 
-    /// Makes a copy of such a node, to be walked in its place.
+    /// Copies a shared node and returns the copy, which is walked in its place.
     pub(crate) fn copy_for_scope(&mut self, id: ExprId) -> ExprId {
         let copy = copy_fresh(&mut self.editor, id);
         if let Some(scoped) = &mut self.scoped {

@@ -1,4 +1,4 @@
-//! The Lets that a rewriting walk has spliced, and the check that each hangs at one place.
+//! The Lets that a rewriting walk has spliced, and the check that each has one parent.
 
 use std::ops::ControlFlow;
 
@@ -8,8 +8,7 @@ use crate::error::{RewriteError, name_for_error};
 use crate::link::Binding;
 use crate::visitor::{Visit, Visitor, walk_from};
 
-/// Lets that were moved to another chain. Each has one link to it, so it hangs nowhere else
-/// afterwards.
+/// Lets that were moved to another chain. Each must have one parent afterwards.
 pub(crate) struct Spliced(IdSet<ExprId>);
 
 impl Default for Spliced {
@@ -27,8 +26,8 @@ impl Spliced {
         self.0.contains(id)
     }
 
-    /// Checks that the walk comes to none of them twice under `root`. It ends at the second time,
-    /// so that it ends in a program that became a part of itself.
+    /// Checks that the walk reaches none of them twice under `root`. The check stops at the second
+    /// time, so that it also ends in a program that contains itself.
     pub(crate) fn check(&self, editor: &Editor<'_>, root: ExprId) -> Result<(), RewriteError> {
         let mut twice = Twice { spliced: &self.0, seen: IdSet::with_capacity(0) };
         match walk_from(editor.body, root, &mut twice) {
@@ -38,7 +37,7 @@ impl Spliced {
     }
 }
 
-/// Returns the error for a Let that hangs at two places.
+/// Returns the error for a Let with two parents.
 #[cold]
 pub(crate) fn spliced_twice(editor: &Editor<'_>, var: VarId) -> RewriteError {
     RewriteError::SplicedTwice { name: name_for_error(editor.cx, editor.body, var) }

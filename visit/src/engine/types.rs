@@ -1,8 +1,9 @@
-//! Keeps types right: infers them again where operands have other ones, and passes them on.
+//! Type inference of a walk: types are inferred again if operands have new types, and changes are
+//! passed on to users.
 //!
-//! The three ways to treat a node that refuses what its operands have become are those of
-//! [`Refused`]: the walk ends; the operands get back the types that they had; or types may change
-//! to any others, and what must keep its type is converted to it.
+//! If a node does not accept the types of its new operands, there are three ways to go on, selected
+//! by [`Refused`]: the walk ends; the operands are converted back to their old types; or types may
+//! change to any others, and values that must keep their type are converted to it.
 
 use anfora_ir::{DType, Editor, Expr, ExprId, LetFlags, TypeError, TypeId, VarFlags, VarId};
 use smallvec::SmallVec;
@@ -14,8 +15,9 @@ use crate::link::{Binding, Link};
 use crate::mutator::{Edits, Mutator, Refused};
 use crate::site::Site;
 
-/// Infers the type of a node again, of whose operands these, with what they were, are others or
-/// have other types now. Returns the node, or a copy of it if it is none yet and nodes are copied.
+/// Infers the type of a node again after operands were replaced or got other types. `old_operands`
+/// are these operands with their numbers, before the change. Returns the node, or a copy of it if
+/// nodes are copied and it is not a copy yet.
 #[inline(never)]
 pub(super) fn refresh<M: Mutator>(
     s: &mut Site<'_>,
@@ -40,7 +42,7 @@ pub(super) fn refresh<M: Mutator>(
     Ok(node)
 }
 
-/// Converts operands back to the types that they had, which the type rule accepted.
+/// Converts operands back to their old types, which the type rule accepted.
 #[cold]
 fn restore_types<M: Mutator>(
     s: &mut Site<'_>,
@@ -89,15 +91,15 @@ fn block_of(s: &mut Site<'_>, bindings: Bindings, mut block: ExprId) -> ExprId {
     block
 }
 
-/// A tuple whose fields are converted one by one.
+/// A tuple whose fields are being converted.
 struct OpenTuple {
     tuple: ExprId,
     to: TypeId,
     fields: SmallVec<[ExprId; 4]>,
 }
 
-/// Returns a value of the type `to` made from another one. Where types change to any others, a
-/// tuple is taken apart and its fields are converted, however deep they are.
+/// Returns a value of type `to` made from another value. If types may change to any others, a tuple
+/// is split and its fields are converted, at any depth.
 fn convert<M: Mutator>(
     s: &mut Site<'_>,
     m: &mut M,
@@ -129,7 +131,7 @@ fn convert<M: Mutator>(
             bindings.extend(std::mem::replace(&mut s.of_cast, outer).into_iter().flatten());
             value = cast?;
         }
-        // `value` is converted, unless a tuple was opened: goes on with the next field.
+        // If no tuple was opened, `value` is converted: go on with the next field.
         let mut is_done = open.last().is_none_or(|tuple| tuple.tuple != value);
         loop {
             let Some(tuple) = open.last_mut() else { return Ok(value) };
@@ -149,7 +151,7 @@ fn convert<M: Mutator>(
     }
 }
 
-/// Infers the type of an If or a `fn` again, in whose blocks types or tails have changed.
+/// Infers the type of an If or a `fn` again after types or tails changed in its blocks.
 #[cold]
 pub(super) fn refresh_owner<M: Mutator>(s: &mut Site<'_>, m: &mut M, owner: ExprId) -> Result<(), M::Error> {
     let old = s.editor.body.ty(owner);
@@ -166,7 +168,7 @@ pub(super) fn refresh_owner<M: Mutator>(s: &mut Site<'_>, m: &mut M, owner: Expr
         if M::REFUSED == Refused::Error || !matches!(s.editor.body.expr(owner), Expr::If { .. }) {
             return Err(RewriteError::Type(error).into());
         }
-        // The branches have nothing in common any more: each is given the type that both had.
+        // The branches have no common type any more: each is converted to their old type.
         for place in [Link::Then(owner), Link::Else(owner)] {
             cast_tail(s, m, place, old)?;
         }
@@ -175,7 +177,7 @@ pub(super) fn refresh_owner<M: Mutator>(s: &mut Site<'_>, m: &mut M, owner: Expr
     note_node::<M>(s, old, owner)
 }
 
-/// States the result of a `fn` that calls itself, which is the one that its calls had.
+/// States the result type of a `fn` that calls itself: the type that its calls had.
 fn state_recursive_result(s: &mut Site<'_>, owner: ExprId) {
     let body = &*s.editor.body;
     let Expr::Lambda { lambda, body: block } = body.expr(owner) else { return };
@@ -191,7 +193,7 @@ fn state_recursive_result(s: &mut Site<'_>, owner: ExprId) {
     }
 }
 
-/// Returns the condition of an If as a boolean, where types change to any others.
+/// Returns the condition of an If converted to a boolean, if types may change to any others.
 pub(super) fn restore_condition<M: Mutator>(
     s: &mut Site<'_>,
     m: &mut M,
@@ -211,7 +213,7 @@ pub(super) fn restore_condition<M: Mutator>(
     Ok(s.bind(None, cond))
 }
 
-/// Converts the result of a block to a type, unless it is of the type.
+/// Converts the result of a block to a type, unless it has this type.
 fn cast_tail<M: Mutator>(s: &mut Site<'_>, m: &mut M, block: Link, to: TypeId) -> Result<(), M::Error> {
     let link = tail_link(s.editor.body, block);
     let tail = link.target(s.editor.body);
@@ -230,8 +232,7 @@ fn convert_tail<M: Mutator>(s: &mut Site<'_>, m: &mut M, tail: ExprId, to: TypeI
     Ok(block_of(s, bindings, value))
 }
 
-/// Gives the result of the walk the type that is stated, if that is not one that the stated type
-/// accepts.
+/// Converts the result of the walk to the stated type, if the stated type does not accept it.
 pub(super) fn finish_result<M: Mutator>(
     s: &mut Site<'_>,
     m: &mut M,
@@ -258,7 +259,7 @@ pub(super) fn finish_result<M: Mutator>(
 
 // ---- Passing types on ----
 
-/// Passes on that a node of the type `old` has another one now.
+/// Records that the type of a node changed from `old`.
 #[inline]
 pub(super) fn note_node<M: Mutator>(s: &mut Site<'_>, old: TypeId, node: ExprId) -> Result<(), M::Error> {
     let new = s.editor.body.ty(node);
@@ -278,8 +279,8 @@ pub(super) fn note_node<M: Mutator>(s: &mut Site<'_>, old: TypeId, node: ExprId)
     Ok(())
 }
 
-/// Passes on that the value of the present Let, which had the type `old`, is `value` now. A
-/// variable that had that type gets the new one; one that was annotated with a less specific type
+/// Records that `value` replaced the value of the present Let, which had the type `old`. A variable
+/// that had this type gets the new one; a variable that was annotated with a less specific type
 /// keeps it.
 pub(super) fn note_value<M: Mutator>(s: &mut Site<'_>, old: TypeId, value: ExprId) -> Result<(), M::Error> {
     let new = s.editor.body.type_of(value);
@@ -301,7 +302,7 @@ pub(super) fn note_value<M: Mutator>(s: &mut Site<'_>, old: TypeId, value: ExprI
     Ok(())
 }
 
-/// Passes on the type of an atom that is the value of the present Let, and was `pre`.
+/// Records the type of an atom that became the value of the present Let in place of `pre`.
 #[inline]
 pub(super) fn note_alias<M: Mutator>(s: &mut Site<'_>, pre: ExprId, value: ExprId) -> Result<(), M::Error> {
     if !s.editor.body.expr(pre).is_atom() {
@@ -311,8 +312,8 @@ pub(super) fn note_alias<M: Mutator>(s: &mut Site<'_>, pre: ExprId, value: ExprI
     note_value::<M>(s, before, value)
 }
 
-/// Passes on the type of an atom, or of a node that may have been walked before, that is the tail
-/// of the block, and was `pre`.
+/// Records the type of the block's new tail, an atom or a node that may have been walked before, in
+/// place of `pre`.
 #[inline]
 pub(super) fn note_tail(s: &mut Site<'_>, pre: ExprId, value: ExprId) {
     if s.editor.body.type_of(value) != s.type_before(pre) {
@@ -320,7 +321,7 @@ pub(super) fn note_tail(s: &mut Site<'_>, pre: ExprId, value: ExprId) {
     }
 }
 
-/// Passes on the type of the value that an author gives to the present Let.
+/// Records the type of a value that the author gave to the present Let.
 pub(super) fn note_new_value<M: Mutator>(s: &mut Site<'_>, old: ExprId, new: ExprId) -> Result<(), M::Error> {
     let before = s.editor.body.type_of(old);
     if M::REFUSED != Refused::Retype {
@@ -329,8 +330,7 @@ pub(super) fn note_new_value<M: Mutator>(s: &mut Site<'_>, old: ExprId, new: Exp
     note_value::<M>(s, before, new)
 }
 
-/// Passes on the type of the tail that an author gives to a block, whose tail had the type
-/// `wanted`.
+/// Records the type of a tail that the author gave to a block whose tail had the type `wanted`.
 pub(super) fn note_new_tail<M: Mutator>(s: &mut Site<'_>, wanted: TypeId, new: ExprId) -> Result<(), M::Error> {
     let found = s.editor.body.type_of(new);
     if wanted != found {
@@ -342,8 +342,7 @@ pub(super) fn note_new_tail<M: Mutator>(s: &mut Site<'_>, wanted: TypeId, new: E
     Ok(())
 }
 
-/// Returns the result of a node (`post`, as it is with its parts rewritten) that the author
-/// replaced.
+/// Returns the result of a node that the author replaced. `post` is the node with rewritten parts.
 pub(super) fn replaced<M: Mutator>(s: &mut Site<'_>, post: ExprId, new: ExprId) -> Result<ExprId, M::Error> {
     let new = s.resolve(new);
     if new == post {
@@ -361,8 +360,8 @@ pub(super) fn replaced<M: Mutator>(s: &mut Site<'_>, post: ExprId, new: ExprId) 
     Ok(new)
 }
 
-/// Passes on that the result of a block in the place of a value or an operand, of the type `old`,
-/// has another one now. The block is left.
+/// Records that the type of a block that is a value or an operand changed from `old`. The walk has
+/// left the block.
 pub(super) fn note_block<M: Mutator>(
     s: &mut Site<'_>,
     start: ExprId,

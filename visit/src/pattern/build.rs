@@ -1,4 +1,4 @@
-//! Patterns as they are written: nodes in a flat arena, put together by constructors.
+//! Patterns as they are written: nodes in a flat arena, made by constructors.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,10 +11,11 @@ use anfora_ir::{
 use crate::pattern::compile::CaptureKind;
 use crate::pattern::guard::{Guard, Match};
 
-/// A description of expressions, to be looked for in programs. See [the module](crate::pattern).
+/// A description of expressions to look for in programs. See [the module](crate::pattern).
 ///
-/// Its nodes stand in one flat list, so that patterns of any depth are built, used and dropped
-/// without recursion. Put into another pattern, the shorter list is moved into the longer one.
+/// Its nodes are in one flat list, so that patterns of any depth are built, used and dropped
+/// without recursion. When one pattern becomes a part of another, the shorter list is moved into
+/// the longer one.
 #[derive(Clone)]
 pub struct Pattern {
     pub(crate) nodes: Vec<Node>,
@@ -30,25 +31,25 @@ pub(crate) type TypeTest = Arc<dyn Fn(&Types, TypeId) -> bool + Send + Sync>;
 pub(crate) type AttrTest = Arc<dyn Fn(&AttrReader<'_>) -> bool + Send + Sync>;
 /// A test of the row of an operator.
 pub(crate) type OpTest = Arc<dyn Fn(&OpDef) -> bool + Send + Sync>;
-/// A test of anything.
+/// A test of an expression in its program.
 pub(crate) type SiteTest = Arc<dyn Fn(&Candidate<'_>) -> bool + Send + Sync>;
 
-/// What a [`Pattern::filter`] is asked about.
+/// The argument of the test of a [`Pattern::filter`].
 #[derive(Copy, Clone)]
 pub struct Candidate<'a> {
     /// The tables of the module.
     pub cx: &'a Context,
     /// The body.
     pub body: &'a Body,
-    /// The expression as it stands there: in A-normal form, an operand is an atom.
+    /// The expression as it stands in the program: in A-normal form, an operand is an atom.
     pub expr: ExprId,
-    /// What it is bound to, if it is a variable that can be looked through; else the expression
-    /// itself.
+    /// The value that the expression is bound to, if it is a variable that patterns look through;
+    /// otherwise the expression itself.
     pub value: ExprId,
 }
 
 impl Candidate<'_> {
-    /// Its type.
+    /// Returns the type of the expression.
     pub fn ty(&self) -> &Type {
         self.cx.types.get(self.body.type_of(self.expr))
     }
@@ -56,13 +57,13 @@ impl Candidate<'_> {
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Order {
-    /// As the row of the operator says.
+    /// The operator's row says whether its operands may be exchanged.
     Row,
     AsWritten,
     Either,
 }
 
-/// Several parts of a node, in the list of a pattern.
+/// Several parts of a node, as a range in the pattern's list.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Children {
     pub(crate) start: u32,
@@ -73,9 +74,9 @@ pub(crate) struct Children {
 pub(crate) enum Node {
     Any,
     Rest,
-    /// What an optional wrapping is put around.
+    /// The placeholder for the pattern that an optional wrapping is put around.
     Hole(Arc<()>),
-    /// What the hole was filled with.
+    /// A filled hole: the node that it stands for.
     Link(u32),
     Literal(LiteralCondition),
     Global(Arc<str>),
@@ -103,7 +104,7 @@ pub(crate) enum Node {
 }
 
 impl Node {
-    /// Returns true if it matches what one of its parts matches.
+    /// Returns true if the node matches what one of its parts matches.
     pub(crate) fn is_transparent(&self) -> bool {
         matches!(self, Node::Either(_) | Node::Capture { .. } | Node::Filter { .. } | Node::Link(_))
     }
@@ -117,7 +118,7 @@ pub(crate) enum OpNames {
 }
 
 impl OpNames {
-    /// The names, where they are listed.
+    /// Returns the names if they are listed, otherwise an empty list.
     pub(crate) fn listed(&self) -> &[Arc<str>] {
         match self {
             OpNames::One(name) => std::slice::from_ref(name),
@@ -132,9 +133,9 @@ pub(crate) enum LiteralCondition {
     Number(Number),
     Is(Literal),
     Where(LiteralTest),
-    /// A scalar or splat of a whole number, of any element type; 0 of integers only.
+    /// A scalar or splat of a whole number, of any element type; the number 0 only of integers.
     Whole(i64),
-    /// A scalar or splat of the one element of this scalar.
+    /// A scalar or splat of this scalar's element.
     Splat(Literal),
 }
 
@@ -142,9 +143,9 @@ pub(crate) enum LiteralCondition {
 #[derive(Clone)]
 pub(crate) enum Wanted {
     Is(AttrValue),
-    /// It is left out.
+    /// The attribute is omitted or has its default.
     Absent,
-    /// Whatever it is, named.
+    /// Any value, which is captured by this name.
     Named(Arc<str>),
 }
 
@@ -161,7 +162,7 @@ pub(crate) enum Condition {
     SameTypeAs(Arc<str>),
     TypeWhere(TypeTest),
     Where(SiteTest),
-    /// An order of operands was asked for where there is no operator.
+    /// An order of operands was requested for a node that is not an operator.
     Order,
 }
 
@@ -172,7 +173,7 @@ impl Pattern {
         &self.children[children.start as usize..][..children.len as usize]
     }
 
-    /// The parts of a node, which stand before it.
+    /// Returns the parts of a node, which come before it.
     pub(crate) fn parts(&self, at: u32) -> impl Iterator<Item = u32> + '_ {
         let (one, list): (_, &[u32]) = match &self.nodes[at as usize] {
             Node::Op { children, .. } | Node::Call(children) | Node::Tuple(children) | Node::Either(children) => {
@@ -189,8 +190,8 @@ impl Pattern {
         one.into_iter().chain(list.iter().copied())
     }
 
-    /// Returns the nodes that are reached from `root` through nodes that are `open`: each once, in
-    /// the order of the text, and before its parts.
+    /// Returns the nodes that are reached from `root` through nodes for which `open` returns true:
+    /// each once, in the order of the text, before its parts.
     pub(crate) fn reached(&self, root: u32, open: impl Fn(&Node) -> bool) -> Vec<u32> {
         let mut reached = Vec::new();
         let mut seen: PartSet<ExprId> = PartSet::of_part(self.nodes.len());
@@ -209,7 +210,7 @@ impl Pattern {
         reached
     }
 
-    /// Returns the node that a hole was filled with; any other node stands for itself.
+    /// Returns the node that a hole was filled with; for any other node, the node itself.
     pub(crate) fn through_links(&self, mut at: u32) -> u32 {
         while let Node::Link(to) = self.nodes[at as usize] {
             at = to;
@@ -226,7 +227,7 @@ impl Pattern {
         matches!(self.nodes[end as usize], Node::Rest)
     }
 
-    /// Returns the kind of thing that a capture stands for.
+    /// Returns the kind of a capture.
     pub(crate) fn kind_of_capture(&self, at: u32) -> CaptureKind {
         if self.is_rest(at) { CaptureKind::List } else { CaptureKind::Expression }
     }
@@ -237,7 +238,7 @@ impl Pattern {
         Pattern { nodes: vec![node], children: Vec::new(), root: 0 }
     }
 
-    /// Appends the nodes of another pattern; they are numbered on from those of this one.
+    /// Appends the nodes of another pattern, numbered after those of this one.
     fn append(&mut self, other: Pattern) {
         let (nodes, children) = (self.nodes.len() as u32, self.children.len() as u32);
         self.children.extend(other.children.iter().map(|c| c + nodes));
@@ -257,8 +258,8 @@ impl Pattern {
         }));
     }
 
-    /// A pattern over several others. The shorter lists are appended to the longest so far, so that
-    /// nests are built in near-linear time.
+    /// Returns a pattern over several others. Shorter lists are appended to the longest so far, so
+    /// that nested patterns are built in near-linear time.
     fn over(parts: impl IntoIterator<Item = Pattern>, node: impl FnOnce(Children) -> Node) -> Pattern {
         let mut all = Pattern { nodes: Vec::new(), children: Vec::new(), root: 0 };
         let mut roots: Vec<u32> = Vec::new();
@@ -295,9 +296,9 @@ impl Pattern {
 
     // ---- Naming ----
 
-    /// Gives what is matched here a name, by which the right side of a rule finds it. Where one
-    /// name stands twice, both have to be the same expression: the same variable, literal or node,
-    /// aliases looked through. Of [`rest`], what is captured is a list.
+    /// Captures the matched expression by a name, for the right side of a rule. If the name occurs
+    /// twice, both matches must be the same expression: the same variable, literal or node, with
+    /// aliases resolved. A capture of [`rest`] is a list.
     #[must_use]
     pub fn capture(self, name: &str) -> Pattern {
         let name = Arc::from(name);
@@ -306,8 +307,8 @@ impl Pattern {
 
     // ---- Alternatives ----
 
-    /// This, or what `wrap` puts around it: an addition of a bias, an activation. What is wrapped
-    /// is tried first. A capture in the wrapping tells whether it was there:
+    /// Matches this pattern, or `wrap` around it, such as the addition of a bias or an activation.
+    /// The wrapped pattern is tried first. A capture in the wrapping shows whether it was matched:
     /// [`Captures::get`](crate::pattern::Captures::get).
     ///
     /// ```
@@ -335,53 +336,53 @@ impl Pattern {
 
     // ---- Conditions ----
 
-    /// Only where what is matched has one use, in the block that computes it: fusing it into its
-    /// user computes nothing twice.
+    /// Restricts the match to expressions with one use, in the block that computes them: fusing
+    /// such an expression into its user computes nothing twice.
     #[must_use]
     pub fn used_once(self) -> Pattern {
         self.filtered(Condition::UsedOnce)
     }
 
-    /// Only calls of an operator with this value of an attribute; one that is left out has its
-    /// default.
+    /// Restricts the match to operator calls with this value of an attribute. An omitted attribute
+    /// has its default.
     #[must_use]
     pub fn attr(self, name: &str, value: impl Into<AttrValue>) -> Pattern {
         self.filtered(Condition::Attr { name: name.into(), value: Wanted::Is(value.into()) })
     }
 
-    /// Names the value of an attribute. Where one name stands twice, both have the same value. On
-    /// the right side of a rule it is the value that was named on the left.
+    /// Captures the value of an attribute by a name. If the name occurs twice, both values must be
+    /// equal. The right side of a rule can use the name as the value of an attribute.
     #[must_use]
     pub fn attr_as(self, name: &str, capture: &str) -> Pattern {
         self.filtered(Condition::Attr { name: name.into(), value: Wanted::Named(capture.into()) })
     }
 
-    /// Only matches that pass a test of all that is captured. It is asked when the rest of the
-    /// pattern matches, and where it says no, the other ways to match are tried.
+    /// Restricts the match by a test of all captures. The test is called when the rest of the
+    /// pattern matches; if it fails, the other ways to match are tried.
     #[must_use]
     pub fn guard(self, test: impl Fn(&Match<'_>) -> bool + Send + Sync + 'static) -> Pattern {
         self.filtered(Condition::Guard(Arc::new(test)))
     }
 
-    /// Only calls of an operator whose attributes pass a test.
+    /// Restricts the match to operator calls whose attributes pass a test.
     #[must_use]
     pub fn attrs_where(self, test: impl Fn(&AttrReader<'_>) -> bool + Send + Sync + 'static) -> Pattern {
         self.filtered(Condition::AttrsWhere(Arc::new(test)))
     }
 
-    /// Only tensors of an element type.
+    /// Restricts the match to tensors of an element type.
     #[must_use]
     pub fn dtype(self, dtype: DType) -> Pattern {
         self.type_where(move |types, ty| types.as_tensor(ty).is_some_and(|tensor| tensor.dtype == dtype))
     }
 
-    /// Only tensors of a rank.
+    /// Restricts the match to tensors of a rank.
     #[must_use]
     pub fn rank(self, rank: usize) -> Pattern {
         self.type_where(move |types, ty| shape_of(types, ty).is_some_and(|shape| shape.len() == rank))
     }
 
-    /// Only tensors of these constant extents; `None` is any extent.
+    /// Restricts the match to tensors of these constant extents; `None` is any extent.
     #[must_use]
     pub fn shape(self, extents: &[Option<usize>]) -> Pattern {
         let wanted: Box<[Option<usize>]> = extents.into();
@@ -394,26 +395,26 @@ impl Pattern {
         })
     }
 
-    /// Only tensors of which all extents are constants.
+    /// Restricts the match to tensors whose extents are all constants.
     #[must_use]
     pub fn static_shape(self) -> Pattern {
         self.type_where(|types, ty| types.static_shape(ty).is_some())
     }
 
-    /// Only what has the same type as the capture of a name, which may stand anywhere in the
-    /// pattern.
+    /// Restricts the match to expressions with the same type as a capture, which may be anywhere in
+    /// the pattern.
     #[must_use]
     pub fn same_type_as(self, capture: &str) -> Pattern {
         self.filtered(Condition::SameTypeAs(capture.into()))
     }
 
-    /// Only what has a type that passes a test.
+    /// Restricts the match to expressions whose type passes a test.
     #[must_use]
     pub fn type_where(self, test: impl Fn(&Types, TypeId) -> bool + Send + Sync + 'static) -> Pattern {
         self.filtered(Condition::TypeWhere(Arc::new(test)))
     }
 
-    /// Only what passes a test.
+    /// Restricts the match to expressions that pass a test.
     #[must_use]
     pub fn filter(self, test: impl Fn(&Candidate<'_>) -> bool + Send + Sync + 'static) -> Pattern {
         self.filtered(Condition::Where(Arc::new(test)))
@@ -421,14 +422,14 @@ impl Pattern {
 
     // ---- Operands ----
 
-    /// The two operands of the operator may stand in either order, whatever its row says.
+    /// Lets the operator's two operands match in either order, whatever its row says.
     #[must_use]
     pub fn commutative(self) -> Pattern {
         self.in_order(Order::Either)
     }
 
-    /// The operands of the operator stand as they are written, though its row says that they may be
-    /// exchanged.
+    /// Matches the operator's operands only in the written order, even if its row says that they
+    /// may be exchanged.
     #[must_use]
     pub fn ordered(self) -> Pattern {
         self.in_order(Order::AsWritten)
@@ -443,49 +444,49 @@ impl Pattern {
                     *order = wanted;
                     return self;
                 }
-                // Found to be no operator when it is compiled.
+                // Compiling reports that it is not an operator.
                 _ => return self.filtered(Condition::Order),
             }
         }
     }
 }
 
-/// The extents of a tensor of known rank.
+/// Returns the extents of a tensor of known rank.
 fn shape_of(types: &Types, ty: TypeId) -> Option<&[DimId]> {
     Some(types.as_tensor(ty)?.shape.as_ref()?)
 }
 
-/// Anything: a wildcard.
+/// Matches anything.
 pub fn any() -> Pattern {
     Pattern::leaf(Node::Any)
 }
 
-/// Anything, named: `any().capture(name)`. On the right side of a rule, what was captured on the
-/// left.
+/// Matches anything and captures it: `any().capture(name)`. On the right side of a rule, stands for
+/// the expression captured on the left.
 pub fn capture(name: &str) -> Pattern {
     any().capture(name)
 }
 
-/// Any number of further operands, arguments or fields; the last of its list.
+/// Matches any number of further operands, arguments or fields. It must be the last in its list.
 pub fn rest() -> Pattern {
     Pattern::leaf(Node::Rest)
 }
 
-/// A call of an operator with these operands (all of them, unless [`rest`] is the last). Where the
-/// operator's row says that its two operands may be exchanged, both orders match; the one that is
-/// written is tried first.
+/// Matches a call of an operator with these operands (all of them, unless [`rest`] is the last). If
+/// the operator's row says that its two operands may be exchanged, both orders match, and the
+/// written order is tried first.
 pub fn op(name: &str, operands: impl IntoIterator<Item = Pattern>) -> Pattern {
     let names = OpNames::One(name.into());
     Pattern::over(operands, |children| Node::Op { names, children, order: Order::Row })
 }
 
-/// A call of one of several operators.
+/// Matches a call of one of several operators.
 pub fn op_in<'n>(names: impl IntoIterator<Item = &'n str>, operands: impl IntoIterator<Item = Pattern>) -> Pattern {
     let names = OpNames::Several(names.into_iter().map(Arc::from).collect());
     Pattern::over(operands, |children| Node::Op { names, children, order: Order::Row })
 }
 
-/// A call of any operator whose row passes a test.
+/// Matches a call of any operator whose row passes a test.
 ///
 /// ```
 /// use anfora_ir::FusionPattern;
@@ -500,59 +501,59 @@ pub fn op_where(
     Pattern::over(operands, |children| Node::Op { names, children, order: Order::Row })
 }
 
-/// A call of a function value with these arguments.
+/// Matches a call of a function value with these arguments.
 pub fn call(function: Pattern, arguments: impl IntoIterator<Item = Pattern>) -> Pattern {
     Pattern::over(std::iter::once(function).chain(arguments), Node::Call)
 }
 
-/// A tuple of these fields.
+/// Matches a tuple with these fields.
 pub fn tuple(fields: impl IntoIterator<Item = Pattern>) -> Pattern {
     Pattern::over(fields, Node::Tuple)
 }
 
-/// A field of a tuple, by number; `None` is any field.
+/// Matches a projection of a tuple's field, by number; `None` is any field.
 pub fn proj(tuple: Pattern, index: impl Into<Option<u32>>) -> Pattern {
     let index = index.into();
     tuple.around(|tuple| Node::Proj { tuple, index })
 }
 
-/// The first of several patterns that matches. Of two, written `a | b`.
+/// Matches the first of several patterns that matches. For two patterns, write `a | b`.
 pub fn any_of(alternatives: impl IntoIterator<Item = Pattern>) -> Pattern {
     Pattern::over(alternatives, Node::Either)
 }
 
-/// A tensor literal, of any shape, whose elements all have this value.
+/// Matches a tensor literal of any shape whose elements all have this value.
 ///
-/// An integer is that number in any integer type, and no float; a float that number in any float
-/// type, and no integer: `literal(1) | literal(1.0)` is one in any type. A float is rounded to the
-/// type of the literal, as where a program is read: `literal(0.1)` matches `0.1f`; one that becomes
-/// zero or infinite there matches nothing. Zeros have signs: `literal(0.0)` does not match `-0f`.
-/// Any NaN matches a NaN. A [`Literal`] is just itself.
+/// An integer matches this number in any integer type, but no float. A float matches this number in
+/// any float type, but no integer. So `literal(1) | literal(1.0)` matches one in any numeric type.
+/// A float is rounded to the element type, as in the text format: `literal(0.1)` matches `0.1f`. If
+/// it becomes zero or infinite there, it matches nothing. Zeros have signs: `literal(0.0)` does not
+/// match `-0f`. Any NaN matches a NaN. A [`Literal`] matches only itself.
 pub fn literal(value: impl Into<LiteralValue>) -> Pattern {
     Pattern::leaf(Node::Literal(value.into().0))
 }
 
-/// A tensor literal.
+/// Matches any tensor literal.
 pub fn any_literal() -> Pattern {
     literal_where(|_| true)
 }
 
-/// A tensor literal that passes a test.
+/// Matches a tensor literal that passes a test.
 pub fn literal_where(test: impl Fn(&Literal) -> bool + Send + Sync + 'static) -> Pattern {
     Pattern::leaf(Node::Literal(LiteralCondition::Where(Arc::new(test))))
 }
 
-/// The global function of a name, without `@`.
+/// Matches the global function with this name, without `@`.
 pub fn global(name: &str) -> Pattern {
     Pattern::leaf(Node::Global(name.into()))
 }
 
-/// `none`: an optional operand that is left out.
+/// Matches `none`, an omitted optional operand.
 pub fn none() -> Pattern {
     Pattern::leaf(Node::NoneValue)
 }
 
-/// What [`literal`] takes: a number, a boolean or a [`Literal`].
+/// The argument of [`literal`]: a number, a boolean or a [`Literal`].
 pub struct LiteralValue(LiteralCondition);
 
 macro_rules! literal_values {
@@ -572,7 +573,7 @@ impl From<Literal> for LiteralValue {
     }
 }
 
-/// `a | b`: `a`, or where that does not match, `b`.
+/// `a | b` matches `a`, or if `a` does not match, `b`.
 impl std::ops::BitOr for Pattern {
     type Output = Pattern;
 

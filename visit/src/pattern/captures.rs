@@ -1,12 +1,12 @@
-//! What a match has found.
+//! The captures of a match.
 
 use anfora_ir::{AttrId, Body, ExprId};
 
 use crate::pattern::compile::NamedCapture;
 use crate::pattern::search::tail;
 
-/// What the captures of a pattern stand for in a match. In A-normal form an operand is an atom: the
-/// variable, not what is bound to it.
+/// The captures of a pattern in a match. In A-normal form, an operand is an atom: the variable, not
+/// its value.
 #[derive(Copy, Clone)]
 pub struct Captures<'m> {
     pub(crate) names: &'m [NamedCapture],
@@ -19,20 +19,20 @@ pub(crate) enum Found {
     #[default]
     Nothing,
     One(ExprId),
-    /// The operands of a node from a number on.
+    /// The operands of a node, from this number on.
     Tail(ExprId, u32),
     /// The value of an attribute; `None` is its default.
     Attr(Option<AttrId>),
 }
 
 impl<'m> Captures<'m> {
-    /// The node at which the pattern was found.
+    /// Returns the node at which the pattern matched.
     pub fn root(&self) -> ExprId {
         self.root
     }
 
-    /// What was captured by a name; `None` where it stands in an alternative that was not taken, or
-    /// is a list.
+    /// Returns the expression captured by a name. Returns `None` if the name is in an alternative
+    /// that was not taken, or captures a list.
     pub fn get(&self, name: &str) -> Option<ExprId> {
         match self.found(name)? {
             Found::One(id) => Some(*id),
@@ -40,8 +40,8 @@ impl<'m> Captures<'m> {
         }
     }
 
-    /// The value of an attribute that was captured by a name; `None` where it was left out, so that
-    /// it has its default, and of anything else.
+    /// Returns the value of an attribute captured by a name. Returns `None` if the attribute was
+    /// omitted, so that it has its default, and for other captures.
     pub fn attr(&self, name: &str) -> Option<AttrId> {
         match self.found(name)? {
             Found::Attr(value) => *value,
@@ -49,15 +49,15 @@ impl<'m> Captures<'m> {
         }
     }
 
-    /// Returns true if something was captured by a name.
+    /// Returns true if the name captured something.
     pub fn has(&self, name: &str) -> bool {
         self.found(name).is_some_and(|f| *f != Found::Nothing)
     }
 
-    /// The list that a [`rest`](crate::pattern::rest) captured, in the body that was matched; empty
-    /// where it stands in an alternative that was not taken. In constant time: it is where it was
-    /// found. While a rule builds, [`Rewriter::list`](crate::pattern::Rewriter::list) says it in a
-    /// copy.
+    /// Returns the list that a [`rest`](crate::pattern::rest) captured in the matched body; an
+    /// empty list if it is in an alternative that was not taken. Takes constant time, since the
+    /// list is a part of the body. Use [`Rewriter::list`](crate::pattern::Rewriter::list) for a
+    /// copy while a rule builds.
     ///
     /// Cost: one loop.
     pub fn list<'a>(&'a self, body: &'a Body, name: &str) -> &'a [ExprId] {
@@ -82,8 +82,8 @@ impl<'m> Captures<'m> {
         self.found.get(self.names.iter().position(|n| *n.name == *name)?)
     }
 
-    /// Names and what was captured, in the order in which they stand in the pattern, without lists
-    /// and what was not captured.
+    /// Returns the captured expressions and their names, in the order of the pattern. Lists and
+    /// captures without a match are not included.
     pub fn iter(&self) -> impl Iterator<Item = (&'m str, ExprId)> + use<'m> {
         self.names.iter().zip(self.found).filter_map(|(name, found)| match found {
             Found::One(id) => Some((&*name.name, *id)),
@@ -95,8 +95,10 @@ impl<'m> Captures<'m> {
 impl std::ops::Index<&str> for Captures<'_> {
     type Output = ExprId;
 
+    /// Returns the expression captured by a name.
+    ///
     /// # Panics
-    /// If nothing was captured by that name; [`Captures::get`] says so instead.
+    /// If the name captured no expression. [`Captures::get`] returns `None` then.
     fn index(&self, name: &str) -> &ExprId {
         match self.found(name) {
             Some(Found::One(id)) => id,
@@ -108,10 +110,11 @@ impl std::ops::Index<&str> for Captures<'_> {
 impl std::ops::Index<usize> for Captures<'_> {
     type Output = ExprId;
 
-    /// By number: captures are numbered from 0, in the order in which they stand in the pattern.
+    /// Returns the expression of a capture by number: captures are numbered from 0, in the order of
+    /// the pattern.
     ///
     /// # Panics
-    /// If nothing was captured by that number.
+    /// If the capture with this number captured no expression.
     fn index(&self, number: usize) -> &ExprId {
         match self.found.get(number) {
             Some(Found::One(id)) => id,

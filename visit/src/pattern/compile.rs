@@ -1,7 +1,7 @@
-//! Patterns made ready: names resolved against the operators, and checked.
+//! Compiling of patterns: names are resolved against the operators, and the pattern is checked.
 //!
-//! Both sides of a rule stay the flat lists that they are written as; what the names in them stand
-//! for is a second list beside the first. Parts stand before what they are parts of.
+//! Both sides of a rule stay the flat lists that they are written as. The meanings of the names in
+//! them are a second list, indexed like the first. Parts come before the nodes that use them.
 
 use std::sync::Arc;
 
@@ -12,13 +12,14 @@ use crate::pattern::build::{Children, Condition, Node, OpNames, Order, Pattern, 
 use crate::pattern::dispatch::Roots;
 use crate::pattern::error::{PatternError, Refused, Side, arity_text};
 
-/// A pattern that is ready to be looked for.
+/// A pattern that is ready for matching.
 #[derive(Clone)]
 pub(crate) struct Compiled {
     pub(crate) resolved: Resolved,
     pub(crate) names: CaptureNames,
     pub(crate) roots: Roots,
-    /// How many values deep it looks: how far from a change it may match anew.
+    /// The number of nested values that the pattern looks at: a change can enable a match this many
+    /// values away.
     pub(crate) depth: u32,
     pub(crate) asks_for_uses: bool,
 }
@@ -29,17 +30,17 @@ pub(crate) struct Resolved {
     pub(crate) pattern: Pattern,
     /// By node.
     pub(crate) meanings: Vec<NodeMeaning>,
-    /// Operators, as bits and as a list.
+    /// The sets of operators, each as bits and as a list.
     sets: Vec<(Vec<u64>, Vec<OpId>)>,
-    /// True if all operators are rows of the registry, and no global function is named: so it holds
-    /// for all modules with this registry.
+    /// True if all operators are rows of the registry and no global function is named. Then the
+    /// result is valid for all modules with this registry.
     pub(crate) is_portable: bool,
 }
 
 /// The meaning of the names in a node.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum NodeMeaning {
-    /// There are none in it, or it names a global that the module does not know.
+    /// The node has no names, or it names a global that the module does not have.
     Nothing,
     /// Operands, arguments or fields.
     List {
@@ -57,7 +58,7 @@ pub(crate) enum Ops {
     /// No operator is called.
     None,
     One(OpId),
-    /// Those in the set of that number.
+    /// The operators in the set with this number.
     Set(u32),
 }
 
@@ -68,7 +69,7 @@ pub(crate) enum Rest {
     Captured(u32),
 }
 
-/// Operands, arguments or fields: the first ones by patterns, and whether there may be more.
+/// Operands, arguments or fields: patterns for the first ones, and whether there may be more.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Operands {
     pub(crate) first: Children,
@@ -87,7 +88,7 @@ pub(crate) enum CaptureKind {
 pub(crate) struct NamedCapture {
     pub(crate) name: Arc<str>,
     kind: CaptureKind,
-    /// The kind and default of the attributes that it is the value of, once one is known.
+    /// The kind and default of the attributes whose value it captures, once one is known.
     attr: Option<(AttrKind, AttrDefault)>,
 }
 
@@ -129,7 +130,7 @@ impl CaptureNames {
         })
     }
 
-    /// Returns the number of a capture that is of this kind everywhere.
+    /// Returns the number of a capture, and checks that it has this kind everywhere.
     fn slot_of(&self, name: &str, kind: CaptureKind) -> Result<u32, PatternError> {
         let slot = self.slot(name)?;
         match self.list[slot as usize].kind == kind {
@@ -138,8 +139,8 @@ impl CaptureNames {
         }
     }
 
-    /// Notes that a capture is the value of an attribute of an operator. All such have one kind and
-    /// one default.
+    /// Records that a capture is the value of an operator's attribute. All attributes with the same
+    /// capture must have the same kind and default.
     fn note_attr(&mut self, capture: &str, op: &str, def: &AttrDef) -> Result<(), PatternError> {
         let slot = self.slot_of(capture, CaptureKind::Attribute)?;
         let known = self.list[slot as usize].attr.get_or_insert((def.kind, def.default));
@@ -155,7 +156,7 @@ impl CaptureNames {
 }
 
 impl Compiled {
-    /// Makes a pattern ready. What is refused is refused at a node of it.
+    /// Compiles a pattern. An error names the node at fault.
     pub(crate) fn new(cx: &mut Context, pattern: &Pattern) -> Result<Compiled, Refused> {
         let root = pattern.through_links(pattern.root);
         if pattern.is_rest(root) {
@@ -169,7 +170,7 @@ impl Compiled {
             let error = if asks_for_none { PatternError::NoOperator } else { PatternError::AtomRoot };
             return Err(error.at(root));
         }
-        // The longest way from the root, counted in calls, tuples and projections.
+        // The longest path from the root, counted in calls, tuples and projections.
         let mut depths: Vec<u32> = Vec::with_capacity(nodes.len());
         for at in nodes {
             let looks_at_value = matches!(
@@ -191,7 +192,7 @@ impl Compiled {
 }
 
 impl Resolved {
-    /// Finds the meanings of some nodes of a side.
+    /// Finds the meanings of `nodes` of one side.
     pub(crate) fn new(
         cx: &mut Context,
         pattern: &Pattern,
@@ -212,7 +213,7 @@ impl Resolved {
         Ok(resolved)
     }
 
-    /// Returns true if an operator is one of those that a node asks for.
+    /// Returns true if an operator is one that a node accepts.
     pub(crate) fn contains(&self, ops: Ops, op: OpId) -> bool {
         match ops {
             Ops::None => false,
@@ -248,7 +249,7 @@ impl Resolved {
                     Order::AsWritten => false,
                     Order::Row => two && all_commutative,
                     Order::Either if two => true,
-                    // What is built has the order in which it is written.
+                    // A replacement keeps the order in which it is written.
                     Order::Either if side == Side::Right => false,
                     Order::Either => return Err(PatternError::NotTwoOperands(operands.first.len as usize)),
                 };
@@ -289,7 +290,7 @@ impl Resolved {
         }
     }
 
-    /// Finds the operators that are asked for; true if all of them commute.
+    /// Finds the operators that a node accepts. The flag is true if all of them commute.
     fn resolve(&mut self, cx: &mut Context, names: &OpNames, operands: Operands) -> Result<(Ops, bool), PatternError> {
         let found = operands.first.len as usize;
         let fits = |arity: Arity| match operands.rest {
@@ -320,7 +321,8 @@ impl Resolved {
         Ok((Ops::Set(self.sets.len() as u32 - 1), commutative))
     }
 
-    /// Finds what it can begin at; true if it would begin at an operator where none is asked for.
+    /// Finds the nodes at which the pattern can begin. The flag is true if it would begin at an
+    /// operator but no operator is accepted.
     fn find_roots(&self) -> (Roots, bool) {
         let mut asks_for_none = false;
         let mut roots = Roots::default();
@@ -345,8 +347,8 @@ impl Resolved {
     }
 }
 
-/// Returns the operands that a list asks for. On the right side of a rule, captured lists may stand
-/// anywhere in it.
+/// Returns the operands that a list describes. On the right side of a rule, captured lists may
+/// stand anywhere in it.
 fn operands_of(
     pattern: &Pattern,
     side: Side,
@@ -372,8 +374,8 @@ fn operands_of(
     Ok(Operands { first: Children { len: at as u32, ..children }, rest })
 }
 
-/// Calls `f` with the operators that a condition on attributes is on, through names, other
-/// conditions and alternatives.
+/// Calls `f` with the operators that a condition on attributes applies to. Looks through captures,
+/// other conditions and alternatives.
 fn operators(
     pattern: &Pattern,
     at: u32,
@@ -389,8 +391,8 @@ fn operators(
     Ok(())
 }
 
-/// Checks that an operator has an attribute, and that it can have a value. A capture of the value
-/// is noted.
+/// Checks that an operator has an attribute, and that the attribute can have the value. Records a
+/// capture of the value.
 fn check_attr_of(
     cx: &mut Context,
     name: &str,

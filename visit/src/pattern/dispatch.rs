@@ -1,8 +1,8 @@
-//! Which rules may begin at a node.
+//! The rules that may begin at a node.
 
 use anfora_ir::{Body, Expr, ExprId, OpId};
 
-/// The expressions that a pattern can begin at.
+/// The expressions at which a pattern can begin.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Roots {
     pub(crate) all: bool,
@@ -30,7 +30,7 @@ impl Roots {
 /// of the rules.
 pub(crate) struct Dispatch {
     lists: Vec<Vec<u32>>,
-    /// Those that may begin anywhere.
+    /// The rules that may begin anywhere.
     all: Vec<u32>,
 }
 
@@ -49,7 +49,7 @@ impl Dispatch {
         dispatch
     }
 
-    /// The rules that may apply at a node.
+    /// Returns the rules that may begin at a node.
     #[inline]
     pub(crate) fn rules(&self, body: &Body, id: ExprId) -> &[u32] {
         let list = match body.expr(id) {

@@ -1,4 +1,4 @@
-//! Rewriting to a fixpoint over a work list.
+//! Rewriting to a fixpoint with a worklist.
 
 use std::collections::VecDeque;
 
@@ -27,34 +27,35 @@ use crate::pattern::trace::{Applied, node_text};
 
 /// Rewrites a body by rules, until none applies any more or a limit is reached.
 ///
-/// Nodes are looked at in program order, the rules at each in the order in which they are given;
-/// the first that matches and applies replaces the node. What it put there, and what uses it, are
-/// looked at next; when all are done, sweeps over the body follow until one finds nothing
-/// ([`StopReason::Fixpoint`]). Rules whose patterns cannot begin at a node cost nothing there. A
+/// Nodes are visited in program order, and the rules at each node are tried in the order in which
+/// they are given; the first rule that matches and applies replaces the node. The new nodes and
+/// their users are visited next. Then sweeps over the body follow, until a sweep changes nothing
+/// ([`StopReason::Fixpoint`]). A rule whose pattern cannot begin at a node costs nothing there. A
 /// rewrite costs as much as it changes, and the whole is near-linear in the body and the rewrites.
 ///
-/// In a program in A-normal form the result is in A-normal form: nested parts of a replacement are
-/// bound just before the binding or tail that is rewritten, in its dataflow region where there is
-/// one. Where a binding's value becomes an atom, uses of its variable become that atom and the
-/// binding disappears. In a graph, and any other program, a node is replaced at all its uses and
-/// nothing is bound; an operand that is impure, an `if`, a `fn` or a block is then matched by
-/// nothing, and a binding whose value has nested parts is not looked through (bring the program to
-/// A-normal form first where these matter: `ToANormalForm`).
+/// In a program in A-normal form, the result is in A-normal form: nested parts of a replacement are
+/// bound just before the binding or tail that is rewritten, in its dataflow region if it is in one.
+/// If the value of a binding becomes an atom, that atom replaces the uses of its variable and the
+/// binding is removed. In a graph, and in any other program, a node is replaced at all its uses and
+/// nothing is bound. There, no pattern matches an operand that is impure, an `if`, a `fn` or a
+/// block, and no pattern looks through a binding whose value has nested parts. If these matter,
+/// convert the program to A-normal form first (`ToANormalForm`).
 ///
-/// A replacement has an equal or more specific type than what it replaces, else the rule does not
-/// apply there ([`RuleCounts::mistyped`]); its users are inferred again. A variable of another
-/// dataflow region that a replacement uses becomes an output of its region. Pure bindings that a
-/// rewrite leaves without use are erased, so that [`used_once`](crate::pattern::Pattern::used_once)
-/// is right for the next rule; other dead code is left as it is.
+/// A replacement must have a type that is equal to the old one or more specific; otherwise the rule
+/// does not apply there ([`RuleCounts::mistyped`]). The types of its users are inferred again. If a
+/// replacement uses a variable of another dataflow region, the variable becomes an output of its
+/// region. Pure bindings that a rewrite leaves without uses are erased, so that
+/// [`used_once`](crate::pattern::Pattern::used_once) is right for the next rule; other dead code
+/// stays.
 ///
-/// A `fn` with the attribute `Primitive=1` is finished: nothing in it is looked at. Who fuses into
-/// a `fn` gives it that attribute, or the rule applies in it again.
+/// A `fn` with the attribute `Primitive=1` is finished: nothing in it is visited. A rule that fuses
+/// nodes into a `fn` must give it that attribute, or the rule applies again inside.
 ///
-/// Where the work is taken back, since a limit was reached that nobody stated, [`Outcome::remarks`]
-/// are noted in the body ([`Body::note_remarks`]), and the pass manager reports them.
+/// If a default limit, which the caller did not set, is reached, the changes are rolled back and
+/// [`Outcome::remarks`] are noted in the body ([`Body::note_remarks`]). The pass manager reports
+/// them.
 ///
-/// What a rule may do is what [`Rewriter`] offers: make expressions. Nothing else can be edited
-/// meanwhile.
+/// A rule can do what [`Rewriter`] offers: make expressions. It can edit nothing else.
 ///
 /// ```
 /// use anfora_ir::{Source, parse_module};
@@ -80,8 +81,8 @@ use crate::pattern::trace::{Applied, node_text};
 /// ```
 ///
 /// # Errors
-/// If a rule is refused before anything is rewritten; what a rule returns; or if the result does
-/// not fit. The body is as it was then.
+/// If a rule is invalid, before anything is rewritten; the errors that rules return; or if the
+/// result does not fit. The body is unchanged then.
 pub fn rewrite_patterns(
     editor: &mut Editor<'_>,
     rules: &mut [Rule<'_>],
@@ -104,8 +105,7 @@ pub fn rewrite_patterns(
     run(editor, &RuleTable::new(ready), build, options)
 }
 
-/// Rewrites a body by rules that do not change from run to run, as [`rewrite_patterns`] does by
-/// others.
+/// Rewrites a body as [`rewrite_patterns`] does, by a set of rules that is made once for many runs.
 ///
 /// ```
 /// use anfora_ir::{Source, parse_module};
@@ -124,7 +124,7 @@ pub fn rewrite_patterns(
 /// ```
 ///
 /// # Errors
-/// Those of [`rewrite_patterns`], and with all mistakes in the texts of the rules.
+/// The errors of [`rewrite_patterns`], and all mistakes in the texts of the rules.
 pub fn rewrite_rules(
     editor: &mut Editor<'_>,
     rules: &RuleSet,
@@ -134,7 +134,7 @@ pub fn rewrite_rules(
     run(editor, &table, &mut |rule, rewriter, captures| rules.build_by(rule, rewriter, captures), options)
 }
 
-/// Makes the replacements of the rules that are not written, by their numbers.
+/// Makes the replacements of the rules whose right side is code, by the number of the rule.
 type BuildBy<'b> = &'b mut dyn FnMut(usize, &mut Rewriter<'_, '_>, &Captures<'_>) -> Built;
 
 fn run(
@@ -192,7 +192,7 @@ fn rewrite(
         editor,
     };
     let mut sweeps = 0;
-    // True if something was rewritten since the facts were found.
+    // True if something was rewritten since the facts were computed.
     let mut is_new = false;
     let stop = loop {
         sweeps += 1;
@@ -200,7 +200,7 @@ fn rewrite(
             None => break StopReason::OutOfFuel,
             Some(true) => is_new = true,
             Some(false) if driver.facts.is_anf || !std::mem::take(&mut is_new) => break StopReason::Fixpoint,
-            // A block that lost its bindings is a value now, through which more may be seen.
+            // A block that lost its bindings is a value now, and patterns may look through it.
             Some(false) => driver.facts = Facts::new(driver.editor.cx, driver.editor.body, options.purity),
         }
         if sweeps >= options.sweeps.unwrap_or(SWEEPS) {
@@ -215,14 +215,14 @@ fn rewrite(
     Ok(driver.outcome(stop, sweeps, taken_back))
 }
 
-/// How many sweeps there may be where nothing is said.
+/// The default limit of the number of sweeps.
 const SWEEPS: u32 = 32;
 
-/// How many of the last rewrites of a sweep are remembered, to tell which rules go round.
+/// The number of a sweep's last rewrites that are remembered, to find the rules that undo each
+/// other.
 const LAST: usize = 64;
 
-/// How many nodes a rewrite puts back on the work list; what more there is, the next sweep comes
-/// to.
+/// The number of nodes that a rewrite puts back on the worklist. The next sweep visits the others.
 const REACH: usize = 256;
 
 struct Driver<'t, 'e> {
@@ -230,21 +230,20 @@ struct Driver<'t, 'e> {
     facts: Facts,
     table: &'t RuleTable,
     fuel: u64,
-    /// Nodes to look at, the next one last.
+    /// Nodes to visit, the next one last.
     work: Vec<ExprId>,
     queued: IdSet<ExprId>,
     search: Search,
     nested: Nested,
-    /// What has another type at the end of a block.
+    /// Type changes that pass through blocks, left for the end of the sweep.
     retype: Option<Retype>,
-    /// Nodes to put on the work list after a rewrite.
+    /// Nodes to put on the worklist after a rewrite.
     next: Vec<ExprId>,
     counts: Vec<RuleCounts>,
-    /// The replacements so far, if they are asked for.
+    /// The replacements so far, if a trace is requested.
     trace: Option<Vec<Applied>>,
     erased: u64,
-    /// The last rewrites of this sweep, the oldest first: the rule, and an expression that says
-    /// where.
+    /// The last rewrites of this sweep, the oldest first: the rule and the original expression.
     last: VecDeque<(usize, ExprId)>,
     /// The number of nodes at the start.
     start: usize,
@@ -254,8 +253,8 @@ struct Driver<'t, 'e> {
 }
 
 impl Driver<'_, '_> {
-    /// Tries the rules everywhere, and again at what they change. Returns true if anything changed;
-    /// `None` if the fuel is used up.
+    /// Tries the rules at all nodes, and again at the nodes that they change. Returns true if
+    /// anything changed; `None` if the fuel is used up.
     fn sweep(&mut self, build: BuildBy<'_>, steps: Option<u64>) -> Result<Option<bool>, PatternRewriteError> {
         self.fill();
         self.last.clear();
@@ -281,8 +280,8 @@ impl Driver<'_, '_> {
         Ok((!is_out_of_fuel).then_some(self.fuel < fuel || retyped > 0))
     }
 
-    /// Returns what was done, with the rules that a limit stopped: the one that it refused, and
-    /// those that went round before.
+    /// Returns the outcome, with the rules that a limit stopped: the rule that the limit refused,
+    /// and those that were applied repeatedly before.
     fn outcome(mut self, stop: StopReason, sweeps: u32, taken_back: bool) -> Outcome {
         let refused = self.last.back().map(|&(rule, _)| rule);
         let mut times = vec![0; self.counts.len()];
@@ -312,7 +311,7 @@ impl Driver<'_, '_> {
         }
     }
 
-    /// Puts every node that a rule may begin at on the work list, in program order.
+    /// Puts every node at which a rule may begin on the worklist, in program order.
     fn fill(&mut self) {
         let mut cursor = Cursor::new(self.editor.body);
         while let Some(step) = cursor.next(self.editor.body) {
@@ -331,7 +330,7 @@ impl Driver<'_, '_> {
         self.work.reverse();
     }
 
-    /// The next node that is still part of the program.
+    /// Returns the next node that is still part of the program.
     fn take(&mut self) -> Option<ExprId> {
         loop {
             let node = self.work.pop()?;
@@ -346,7 +345,7 @@ impl Driver<'_, '_> {
     fn try_rules(&mut self, build: BuildBy<'_>, steps: Option<u64>, node: ExprId) -> Result<bool, PatternRewriteError> {
         let sight = Sight { cx: self.editor.cx, body: self.editor.body, facts: &self.facts };
         let table = self.table;
-        // The rules that may match at first sight.
+        // The rules that a look at the operands does not exclude.
         let mut candidates: SmallVec<[u32; 8]> = SmallVec::from_slice(table.dispatch.rules(self.editor.body, node));
         if candidates.len() > 1
             && let Some(glance) = Glance::of(sight, node)
@@ -368,7 +367,7 @@ impl Driver<'_, '_> {
                     continue;
                 }
             }
-            // What it makes.
+            // Make the replacement.
             let mark = self.editor.body.len();
             let captures = self.search.captures(pattern);
             let mut rewriter = Rewriter::new(self.editor, &self.facts, node);
@@ -393,7 +392,7 @@ impl Driver<'_, '_> {
                 self.counts[number].declined += 1;
                 continue;
             };
-            // The replacement, if that fits by type.
+            // Skip the replacement if its type does not fit.
             let (wanted, found) = (self.editor.body.type_of(node), self.editor.body.type_of(new));
             if check_type(self.editor.cx, wanted, found).is_err() {
                 let (at, cx) = (self.original(node), &*self.editor.cx);
@@ -423,7 +422,7 @@ impl Driver<'_, '_> {
         Ok(false)
     }
 
-    /// Notes what a rule is about to replace, if that is asked for.
+    /// Records a replacement before it is made, if a trace is requested.
     fn note_trace(&mut self, rule: usize, node: ExprId, new: ExprId) {
         let Some(trace) = &mut self.trace else { return };
         let Editor { cx, body } = &*self.editor;
@@ -432,7 +431,7 @@ impl Driver<'_, '_> {
         trace.push(Applied { rule, at: self.origin, binding, before, after });
     }
 
-    /// Remembers where a rule applied last: something that is there also if all is taken back.
+    /// Records where a rule was applied last, as an expression that still exists after a rollback.
     fn remember(&mut self, rule: usize, node: ExprId) {
         if self.last.len() == LAST {
             self.last.pop_front();
@@ -442,14 +441,14 @@ impl Driver<'_, '_> {
         self.last.push_back((rule, self.origin));
     }
 
-    /// Returns a node that is there after a rollback too: this one, or the last such at which a
-    /// rule applied.
+    /// Returns a node that still exists after a rollback: this one, or the last such node at which
+    /// a rule was applied.
     fn original(&self, at: ExprId) -> ExprId {
         if at.index() < self.start { at } else { self.origin }
     }
 
-    /// Checks what is to replace a node, and takes it apart. Returns `None` if it is the node
-    /// itself. Overwrites nothing that is part of the program.
+    /// Checks the replacement of a node and splits it into bindings. Returns `None` if the
+    /// replacement is the node itself. Overwrites nothing that is part of the program.
     fn prepare(
         &mut self,
         pattern: &Compiled,
@@ -478,7 +477,7 @@ impl Driver<'_, '_> {
             }
             return Ok(Some(top));
         }
-        // Parts of a graph may be shared, but not those that hold blocks.
+        // Parts of a graph may be shared, except for those that hold blocks.
         if new.index() < mark && body.expr(new).binds() {
             return Err(IllegalEdit::Elsewhere);
         }
@@ -497,7 +496,7 @@ impl Driver<'_, '_> {
         Ok(Some(new))
     }
 
-    /// Puts `new` in the place of a node, at all its links.
+    /// Replaces a node by `new` at all its links.
     fn replace(&mut self, node: ExprId, new: ExprId, mark: usize) -> Result<(), RewriteError> {
         let mut links: SmallVec<[Link; 4]> = self.facts.def_use.uses(self.editor.body, node).collect();
         let retyped = self.editor.body.type_of(node) != self.editor.body.type_of(new);
@@ -543,7 +542,8 @@ impl Driver<'_, '_> {
         Ok(())
     }
 
-    /// Makes what was appended known, and lets variables of other dataflow regions out of them.
+    /// Adds the appended nodes to the facts, and makes variables of other dataflow regions that
+    /// they use outputs of those regions.
     fn take_in(&mut self, node: ExprId, new: ExprId, mark: usize) {
         self.facts.add_all(self.editor.cx, self.editor.body, mark, node);
         let (body, facts) = (&*self.editor.body, &self.facts);
@@ -560,7 +560,7 @@ impl Driver<'_, '_> {
     }
 
     /// Binds the parts of a replacement before the binding or tail that a link belongs to, and
-    /// returns the link at which the replaced node hangs then.
+    /// returns the link at which the replaced node is then.
     fn bind_nested(&mut self, link: Link, node: ExprId) -> Link {
         if self.nested.bindings.is_empty() {
             return link;
@@ -585,8 +585,8 @@ impl Driver<'_, '_> {
         self.facts.def_use.sync(self.editor.body, link);
     }
 
-    /// Infers again what hangs around links at which something of another type hangs now. What
-    /// follows from the type of a block is left for the end of the sweep.
+    /// Infers the types of the users of links whose targets have another type now. Types that
+    /// follow from the type of a block are inferred at the end of the sweep.
     fn pass_on(&mut self, changed: SmallVec<[Link; 8]>) -> Result<(), RewriteError> {
         let mut stack = changed;
         stack.reverse();
@@ -613,7 +613,7 @@ impl Driver<'_, '_> {
         Ok(())
     }
 
-    /// Gives a node another type, and puts its uses on the stack. Returns false if it has the type
+    /// Gives a node another type and pushes its uses on the stack. Returns false if it has the type
     /// already.
     fn retype_as(&mut self, id: ExprId, ty: TypeId, stack: &mut SmallVec<[Link; 8]>) -> Result<bool, RewriteError> {
         let old = self.editor.body.ty(id);
@@ -626,8 +626,8 @@ impl Driver<'_, '_> {
         Ok(true)
     }
 
-    /// Erases bindings that lost their last use and can be left out, and puts the users of what is
-    /// used once now on the work list.
+    /// Erases bindings that lost their last use and can be erased, and puts the users of nodes that
+    /// now have one use on the worklist.
     fn erase_unused(&mut self) {
         let mut losses = self.facts.def_use.take_losses();
         while !losses.is_empty() {
@@ -653,15 +653,15 @@ impl Driver<'_, '_> {
 
     fn can_be_left_out(&self, value: ExprId) -> bool {
         match self.editor.body.expr(value) {
-            // Checked where it stands, used or not.
+            // It is checked at run time, used or not.
             Expr::CallOp { op, .. } if self.editor.cx.ops.get(op).name == "match_cast" => false,
             Expr::If { .. } | Expr::Let { .. } => false,
             _ => !self.facts.is_impure(value),
         }
     }
 
-    /// Puts the nodes of a rewrite on the work list, and those that may look at them through their
-    /// operands.
+    /// Puts the nodes of a rewrite on the worklist, and the nodes whose patterns may look at them
+    /// through operands.
     fn queue(&mut self) {
         let body = &*self.editor.body;
         let mut level = 0;
@@ -686,8 +686,8 @@ impl Driver<'_, '_> {
     }
 }
 
-/// Checks the parts of a replacement in a graph: what is new of it, and what of the program it
-/// shares. Shared parts are evaluated where `node` is, too. Returns the shared parts.
+/// Checks the parts of a replacement in a graph: the new nodes and the shared nodes of the program.
+/// Shared parts are evaluated where `node` is, too. Returns the shared nodes.
 fn share_parts(
     cx: &Context,
     body: &Body,
@@ -713,7 +713,8 @@ fn share_parts(
         }
         if !is_new {
             shared.push(id);
-            // What is evaluated where it is visible from here has only such variables in it.
+            // If the part's place does not change, it uses only variables that are visible at
+            // `node`.
             if !facts.scopes.meet(id, place) {
                 continue;
             }
@@ -729,9 +730,10 @@ fn share_parts(
     Ok(shared)
 }
 
-/// Returns true if `node` is a part of other nodes, or of what these have in them.
+/// Returns true if `node` is one of the nodes, or a direct or indirect part of one of them.
 fn has_part(body: &Body, facts: &Facts, mut nodes: SmallVec<[ExprId; 8]>, node: ExprId) -> bool {
-    // Most rules share what is in the node, a few steps away: the node is no part of that.
+    // Most rules share a part of the node that is a few steps away. Such a part cannot contain the
+    // node.
     let mut inside = vec![node];
     let mut next = 0;
     while next < inside.len() && !nodes.is_empty() {

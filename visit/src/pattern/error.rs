@@ -1,8 +1,8 @@
-//! Why a pattern, or a rule, is refused.
+//! The errors of patterns and rules.
 
 use anfora_ir::{Arity, Diagnostic, Diagnostics, IntoDiagnostics, TypeError};
 
-/// Why a pattern cannot be looked for, or cannot be built as the right side of a rule.
+/// The reason why a pattern is invalid, or cannot be built as the right side of a rule.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PatternError {
@@ -14,9 +14,9 @@ pub enum PatternError {
     Arity {
         /// The operator.
         op: String,
-        /// How many it takes.
+        /// The number of operands that it takes.
         wanted: String,
-        /// How many the pattern has.
+        /// The number of operands in the pattern.
         found: usize,
     },
     /// The operator has no such attribute.
@@ -24,12 +24,12 @@ pub enum PatternError {
     UnknownAttr {
         /// The operator.
         op: String,
-        /// What it was taken to have.
+        /// The unknown attribute.
         attr: String,
         /// A suggestion.
         help: Option<String>,
     },
-    /// The operator has to be given an attribute, which the right side of a rule leaves out.
+    /// The right side of a rule omits an attribute that the operator requires.
     #[error("`{op}` needs the attribute `{attr}`")]
     MissingAttr {
         /// The operator.
@@ -37,20 +37,20 @@ pub enum PatternError {
         /// The attribute.
         attr: String,
     },
-    /// The attribute never has such a value.
+    /// The attribute never has this value.
     #[error("attribute `{attr}` of `{op}` wants {wanted}")]
     AttrKind {
         /// The operator.
         op: String,
         /// The attribute.
         attr: String,
-        /// What it takes.
+        /// The kind of value that it takes.
         wanted: &'static str,
     },
-    /// Attributes or an order of operands are asked for where there is no operator.
+    /// Attributes or an order of operands are required of a node that is not an operator.
     #[error("a condition on {0} stands where there is no operator")]
     NotAnOperator(&'static str),
-    /// Both orders are asked for of other than two operands.
+    /// Both orders are required for a number of operands other than two.
     #[error("operands can be exchanged only where there are two of them, not {0}")]
     NotTwoOperands(usize),
     /// No capture has that name.
@@ -61,11 +61,10 @@ pub enum PatternError {
         /// A suggestion.
         help: Option<String>,
     },
-    /// One name stands for different things in different places: an expression, a list or an
-    /// attribute.
+    /// One name is used for different kinds of captures: an expression, a list or an attribute.
     #[error("`{0}` is captured as two of these: an expression, a list, an attribute")]
     MixedCapture(String),
-    /// One name stands for values of attributes of different kinds or defaults.
+    /// One name captures values of attributes of different kinds or defaults.
     #[error("`{capture}` stands for another attribute too, which has another kind or default than `{attr}` of `{op}`")]
     MixedAttr {
         /// The name.
@@ -75,20 +74,20 @@ pub enum PatternError {
         /// Its attribute.
         attr: String,
     },
-    /// `rest()` stands elsewhere than at the end of a list of operands, arguments or fields, or has
-    /// a condition.
+    /// `rest()` is not at the end of a list of operands, arguments or fields, or has a condition.
     #[error("`rest()` has to be the last operand, argument or field, without conditions")]
     Rest,
-    /// Alternatives without any.
+    /// The list of alternatives is empty.
     #[error("there is no alternative to match")]
     NoAlternatives,
-    /// What is passed to the wrapping of `optional` is used outside of it.
+    /// The argument of the wrapping of `optional` is used outside of the wrapping.
     #[error("what `optional` passes to its wrapping is used outside of it")]
     Hole,
-    /// It can match only an atom, and a match begins at calls, tuples and projections.
+    /// The pattern can match only an atom, but a match begins at a call, tuple, projection, `if` or
+    /// `fn`.
     #[error("a match begins at a call, tuple, projection, `if` or `fn`, not at an atom")]
     AtomRoot,
-    /// No operator is in the list, or passes the test, with that many operands.
+    /// The list of operators is empty, or no operator with this number of operands passes the test.
     #[error("no operator is asked for, or none that takes that many operands passes the test")]
     NoOperator,
     /// The right side of a rule names a function that the module does not have.
@@ -99,13 +98,13 @@ pub enum PatternError {
         /// A suggestion.
         help: Option<String>,
     },
-    /// The right side of a rule does not say what to build.
+    /// The right side of a rule is not specific enough to be built.
     #[error("{0} cannot stand on the right side of a rule: it does not say what to build")]
     NotBuildable(&'static str),
 }
 
 impl PatternError {
-    /// What is wrong, and what may have been meant.
+    /// Returns the message and the suggestion.
     pub(crate) fn message_and_help(mut self) -> (String, Option<String>) {
         let help = match &mut self {
             PatternError::UnknownOp(error) => error.help.take(),
@@ -117,7 +116,7 @@ impl PatternError {
         (self.to_string(), help)
     }
 
-    /// At a node of a pattern.
+    /// Adds the node of the pattern at fault.
     pub(crate) fn at(self, node: u32) -> Refused {
         Refused { error: self, node }
     }
@@ -130,7 +129,7 @@ pub(crate) enum Side {
     Right,
 }
 
-/// Why a pattern is refused, and at which of its nodes.
+/// The error of a pattern, with the node at fault.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) error: PatternError,

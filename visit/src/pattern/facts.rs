@@ -1,4 +1,4 @@
-//! What matching has to know of a body: definitions and uses, effects, blocks and regions.
+//! Facts about a body for matching: definitions and uses, effects, blocks and regions.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -18,31 +18,31 @@ use crate::pattern::scopes::{END, GAP, Place, Scopes};
 
 const NO_ALIAS: u32 = u32::MAX;
 
-/// What is known of a body, kept up to date while it is rewritten.
+/// Facts about a body, kept up to date while it is rewritten.
 pub(crate) struct Facts {
     pub(crate) def_use: DefUse,
-    /// Calls, tuples and projections that can be observed when they are evaluated.
+    /// Calls, tuples and projections with observable effects.
     impure: IdSet<ExprId>,
-    /// The places of Lets and of what is not an atom, and which block is in which.
+    /// The places of Lets and of nodes that are not atoms, and the nesting of blocks.
     pub(crate) scopes: Scopes,
-    /// Functions that the program calls in regions, or that have nothing in them that can be
-    /// observed.
+    /// Functions that the program calls in regions, or that have no observable effects.
     pure_functions: IdSet<ExprId>,
     pure_globals: IdSet<GlobalId>,
-    /// What each variable that is bound to an atom, or was replaced by one, stands for; shortened
-    /// as it is followed.
+    /// By variable: the atom that it is bound to or was replaced by. Rows of aliases are shortened
+    /// when they are followed.
     aliases: Vec<AtomicU32>,
-    /// What stands in a `fn` with the attribute `Primitive=1`.
+    /// The nodes in a `fn` with the attribute `Primitive=1`.
     closed: IdSet<ExprId>,
-    /// True if operands are atoms, and blocks stand only where they are the block of something.
+    /// True if the program is in A-normal form: operands and conditions are atoms, and no block is
+    /// a value or operand.
     pub(crate) is_anf: bool,
     purity: Purity,
-    /// How many nodes there are that a rewrite can begin at.
+    /// The number of nodes at which a rewrite can begin.
     pub(crate) node_count: usize,
 }
 
 impl Facts {
-    /// Looks at a body. One walk, and one more for the definitions and uses.
+    /// Computes the facts of a body, in one walk and one more for the definitions and uses.
     pub(crate) fn new(cx: &Context, body: &Body, purity: Option<&Purity>) -> Facts {
         let mut facts = Facts {
             def_use: DefUse::new(body),
@@ -53,7 +53,7 @@ impl Facts {
             aliases: Vec::new(),
             closed: IdSet::with_capacity(0),
             is_anf: true,
-            // A module without functions knows none to be pure.
+            // The purity of an empty module, which lists no function as pure.
             purity: match purity {
                 Some(purity) => purity.clone(),
                 None => Purity::of_module(&Module::new(Arc::clone(cx.ops.registry()))),
@@ -68,7 +68,7 @@ impl Facts {
 
     fn walk(&mut self, cx: &Context, body: &Body, known: Option<&BodyPurity>) {
         let mut regions = 0u32;
-        // The place at hand in each open block, and the label of its last Let.
+        // The current place in each open block, and the label of its last Let.
         let mut here: PerBlock<(Place, u64)> = PerBlock::default();
         here.0.label = END;
         let mut primitive = 0u32;
@@ -126,7 +126,8 @@ impl Facts {
             }
         }
         if !self.is_anf {
-            // The parts of a node are evaluated where it is. They come before it in program order.
+            // The parts of a node are evaluated at its place. They come before the node in program
+            // order.
             let order: Vec<ExprId> = program_order(body, body.root()).collect();
             for &id in order.iter().rev() {
                 let place = self.place(id);
@@ -149,7 +150,7 @@ impl Facts {
             && (!own || self.place(id).region != 0)
             && let Some(&function) = body.operands(operands).first()
         {
-            // A program that is well-formed calls only what is pure in a region.
+            // A well-formed program calls only pure functions in a region.
             self.note_pure(body, function);
         }
         if let (Expr::Lambda { lambda, .. }, Some(known)) = (body.expr(id), known)
@@ -164,13 +165,13 @@ impl Facts {
 
     fn parts_are_impure(&self, body: &Body, id: ExprId) -> bool {
         match body.expr(id) {
-            // What is in blocks is not looked at.
+            // Blocks are not searched.
             Expr::If { .. } | Expr::Let { .. } => true,
             _ => body.inputs(id).iter().any(|&o| self.impure.contains(o)),
         }
     }
 
-    /// Says that calls of a function cannot be observed.
+    /// Records that calls of a function have no observable effects.
     pub(crate) fn note_pure(&mut self, body: &Body, function: ExprId) {
         match body.expr(function) {
             Expr::Global(global) => {
@@ -189,7 +190,7 @@ impl Facts {
         }
     }
 
-    /// Returns true if a new node is a call that must not stand in a dataflow region.
+    /// Returns true if a new node is a call that must not be in a dataflow region.
     pub(crate) fn call_is_barred(&self, cx: &Context, body: &Body, id: ExprId) -> bool {
         if !self.purity.call_is_impure(cx, body, id) {
             return false;
@@ -200,7 +201,7 @@ impl Facts {
         ![Some(function), value].into_iter().flatten().any(|function| self.is_noted_pure(body, function))
     }
 
-    /// Returns the Let whose value a node is, if that is its only use.
+    /// Returns the Let whose value is this node, if that is the node's only use.
     pub(crate) fn let_of(&self, body: &Body, id: ExprId) -> Option<Binding> {
         match self.def_use.only_use(body, id)? {
             Link::Value(link) => Binding::of(body, link),
@@ -208,7 +209,7 @@ impl Facts {
         }
     }
 
-    /// Where in its block a node is evaluated, as a label to compare.
+    /// Returns the label at which a node is evaluated in its block.
     fn label_of_node(&self, body: &Body, id: ExprId) -> u64 {
         if !self.is_anf {
             return self.place(id).label;
@@ -216,7 +217,7 @@ impl Facts {
         self.let_of(body, id).map_or(END, |binding| self.place(binding.id).label)
     }
 
-    /// Checks that the program binds a variable, and that it can be used where a node stands.
+    /// Checks that the program binds a variable, and that the variable is visible at a node.
     pub(crate) fn check_visible(&self, body: &Body, var: VarId, at: ExprId) -> Result<(), IllegalEdit> {
         let block = self.place(at).block;
         let (outer, label) = match self.def_use.definition(body, var).ok_or(IllegalEdit::Unbound)? {
@@ -236,7 +237,7 @@ impl Facts {
         if label < end { Ok(()) } else { Err(IllegalEdit::NotVisible) }
     }
 
-    /// Gives places to Lets that were put at `before`, where `root` is evaluated; `count` of them.
+    /// Gives places to `count` Lets that were inserted at `before`, where `root` is evaluated.
     pub(crate) fn place_inserted(&mut self, body: &Body, before: Link, count: usize, root: ExprId) {
         let place = self.place(root);
         let low = match before {
@@ -250,7 +251,7 @@ impl Facts {
                 self.scopes.set(at, place);
             } else {
                 let (room, steps) = (self.place(at).label.saturating_sub(low), lets.len() as u64 + 1);
-                // Labels near here may be used up: then the next Lets get new ones with them.
+                // Labels near here may be used up: then the following Lets get new labels too.
                 let step = if lets.len() == count { room / (4 * steps) } else { room / steps };
                 if step >= 1 << 16 || lets.len() == count && step >= 1 {
                     return self.scopes.set_labels(&lets, low, step);
@@ -262,10 +263,10 @@ impl Facts {
         self.scopes.set_labels(&lets, low, GAP);
     }
 
-    /// Finds the place of each new node, from that of the node that is replaced.
+    /// Finds the place of each new node, starting from the place of the replaced node.
     pub(crate) fn add_all(&mut self, cx: &Context, body: &Body, mark: usize, root: ExprId) {
         let place = self.place(root);
-        // Parts come first.
+        // Parts come before their users.
         for i in mark..body.len() {
             let id = ExprId::from_index(i);
             if body.expr(id).is_atom() {
@@ -277,7 +278,7 @@ impl Facts {
                 self.impure.insert(id);
             }
         }
-        // A `fn` is made after what is in it.
+        // A `fn` is made after its nodes.
         for i in (mark..body.len()).rev() {
             let id = ExprId::from_index(i);
             let Expr::Lambda { body: mut at, .. } = body.expr(id) else { continue };
@@ -294,7 +295,7 @@ impl Facts {
             }
             stack.push((at, END));
             while let Some((id, label)) = stack.pop() {
-                // What is shared with the outside was made before: it is evaluated there.
+                // Nodes that are shared with the outside were made before and are evaluated there.
                 if id.index() < mark || body.expr(id).is_atom() || self.place(id).block == block {
                     continue;
                 }
@@ -304,7 +305,7 @@ impl Facts {
         }
     }
 
-    /// Says that a variable stands for an atom from now on.
+    /// Records that a variable is an alias of an atom.
     pub(crate) fn set_alias(&mut self, var: VarId, atom: ExprId) {
         let end = self.atom(atom);
         if end == var.expr() {
@@ -316,8 +317,8 @@ impl Facts {
         self.aliases[var.index()] = AtomicU32::new(end.index() as u32);
     }
 
-    /// The end of a row of aliases: a variable that is bound to no atom, or another atom.
-    /// Near-constant time: the row is shortened.
+    /// Returns the end of a row of aliases: a variable that is not bound to an atom, or another
+    /// atom. Takes near-constant time, since the row is shortened.
     #[inline]
     pub(crate) fn atom(&self, id: ExprId) -> ExprId {
         let next = |id: ExprId| {
@@ -334,22 +335,22 @@ impl Facts {
         to
     }
 
-    /// What an operand is bound to, if it is a variable that can be looked through; else itself,
-    /// aliases looked through.
+    /// Returns the value of an operand, if it is a variable that patterns may look through;
+    /// otherwise the operand itself with aliases resolved.
     #[inline]
     pub(crate) fn value(&self, body: &Body, id: ExprId) -> ExprId {
         let atom = self.atom(id);
         body.as_var(atom).and_then(|var| self.visible_value(body, var)).unwrap_or(atom)
     }
 
-    /// Says that the nodes of these numbers stand in a `fn` with the attribute `Primitive=1`.
+    /// Records that the nodes with these numbers are in a `fn` with the attribute `Primitive=1`.
     pub(crate) fn close(&mut self, range: std::ops::Range<usize>) {
         range.for_each(|i| {
             self.closed.insert(ExprId::from_index(i));
         });
     }
 
-    /// Returns true if a node stands in a `fn` with the attribute `Primitive=1`.
+    /// Returns true if a node is in a `fn` with the attribute `Primitive=1`.
     pub(crate) fn is_closed(&self, id: ExprId) -> bool {
         self.closed.contains(id)
     }
@@ -358,15 +359,15 @@ impl Facts {
         self.scopes.place(id)
     }
 
-    /// Returns true if evaluating a node can be observed, or is not known not to be.
+    /// Returns true if the evaluation of a node has observable effects, or may have.
     #[inline]
     pub(crate) fn is_impure(&self, id: ExprId) -> bool {
         self.impure.contains(id)
     }
 
-    /// What a variable is bound to, if that can be looked at in its place. Outside of A-normal form
-    /// its operands have to be atoms: a node that is nested in the value of one Let does not become
-    /// part of another.
+    /// Returns the value of a variable, if patterns may look at it instead of the variable. Outside
+    /// of A-normal form, the operands of the value must be atoms, so that a node that is nested in
+    /// the value of one Let does not become part of another.
     #[inline]
     pub(crate) fn visible_value(&self, body: &Body, var: VarId) -> Option<ExprId> {
         let value = self.def_use.value(body, var)?;
@@ -376,15 +377,15 @@ impl Facts {
         (may_be_seen && (self.is_anf || is_flat())).then_some(value)
     }
 
-    /// Returns true if an expression may be an operand that a pattern matches: evaluating it
-    /// somewhere else, once more or not at all makes no difference, and it holds no block that has
-    /// to stay where it is.
+    /// Returns true if a pattern may match an expression as an operand: it can be evaluated
+    /// elsewhere, again or not at all without a difference, and it has no block that must stay
+    /// where it is.
     #[inline]
     pub(crate) fn may_be_operand(&self, body: &Body, id: ExprId) -> bool {
         self.is_anf || !body.expr(id).binds() && !self.impure.contains(id)
     }
 
-    /// The place where the value of a variable is computed; `None` for a parameter.
+    /// Returns the place where the value of a variable is computed; `None` for a parameter.
     pub(crate) fn place_of_definition(&self, body: &Body, var: VarId) -> Option<Place> {
         match self.def_use.definition(body, var)? {
             Definition::Let(id) => Some(self.place(id)),
@@ -393,8 +394,8 @@ impl Facts {
     }
 }
 
-/// Returns true if an expression is a `fn` with the attribute `Primitive=1`, which is not looked
-/// into.
+/// Returns true if an expression is a `fn` with the attribute `Primitive=1`. Rules do not look
+/// inside.
 pub(crate) fn is_primitive(cx: &Context, body: &Body, id: ExprId) -> bool {
     let Expr::Lambda { lambda, .. } = body.expr(id) else { return false };
     let attrs = body.lambda(lambda).attrs;

@@ -1,4 +1,4 @@
-//! A first look at operands, which tells of most rules that they do not match.
+//! A first look at operands, which excludes most rules without matching.
 
 use anfora_ir::{Expr, ExprId, Literal, Number, OpId};
 use smallvec::SmallVec;
@@ -7,7 +7,7 @@ use crate::pattern::build::{LiteralCondition, Node};
 use crate::pattern::compile::{NodeMeaning, Resolved, Rest};
 use crate::pattern::search::Sight;
 
-/// An expression at first sight, variables looked through.
+/// An expression at first sight, with variables looked through.
 #[derive(Copy, Clone)]
 pub(crate) enum Seen<'a> {
     Literal(&'a Literal),
@@ -27,13 +27,13 @@ impl<'a> Seen<'a> {
         look(sight.facts.value(sight.body, expr))
     }
 
-    /// Returns true if it may meet a node of a pattern: false only if it cannot.
+    /// Returns false if the expression cannot match a node of a pattern, and true if it may.
     pub(crate) fn may_meet(self, pattern: &Resolved, mut at: u32) -> bool {
-        // What stands behind more names and conditions than this is looked at properly.
+        // Nodes behind more captures and conditions than this are left to matching.
         for _ in 0..8 {
             match (&pattern.pattern.nodes[at as usize], pattern.meanings[at as usize]) {
                 (Node::Capture { inner, .. } | Node::Filter { inner, .. } | Node::Link(inner), _) => at = *inner,
-                // Of the author, and is asked once.
+                // The test is the author's and is called once, by matching.
                 (Node::Literal(LiteralCondition::Where(_)), _) => return matches!(self, Seen::Literal(_)),
                 (Node::Literal(test), _) => return matches!(self, Seen::Literal(found) if test.holds_for(found)),
                 (Node::Op { .. }, NodeMeaning::List { ops, .. }) => {
@@ -48,22 +48,23 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// The operands of a call of an operator, each looked at once for all rules.
+/// The operands of an operator call, each looked at once for all rules.
 pub(crate) struct Glance<'a> {
     operands: SmallVec<[Seen<'a>; 4]>,
 }
 
 impl<'a> Glance<'a> {
-    /// Looks at the operands of a node; `None` where that would tell little.
+    /// Looks at the operands of a node. Returns `None` if the node is not an operator call or has
+    /// too many operands.
     pub(crate) fn of(sight: Sight<'a>, node: ExprId) -> Option<Glance<'a>> {
-        /// Of more operands, the patterns that look at them are few.
+        /// Few patterns look at calls with more operands.
         const MOST: usize = 4;
         let Expr::CallOp { operands, .. } = sight.body.expr(node) else { return None };
         let list = sight.body.operands(operands);
         (list.len() <= MOST).then(|| Glance { operands: list.iter().map(|&o| Seen::of(sight, o)).collect() })
     }
 
-    /// Returns true if a pattern may match at the node: false only if it cannot.
+    /// Returns false if a pattern cannot match at the node, and true if it may.
     pub(crate) fn may_match(&self, pattern: &Resolved) -> bool {
         let mut at = pattern.pattern.root;
         for _ in 0..8 {
@@ -72,7 +73,7 @@ impl<'a> Glance<'a> {
                 (Node::Op { .. }, NodeMeaning::List { operands, swap, .. }) => {
                     let parts = pattern.pattern.list(operands.first);
                     if parts.len() != self.operands.len() {
-                        // `none` at the end may be left out.
+                        // A `none` at the end may be omitted.
                         return parts.len() > self.operands.len() || operands.rest != Rest::None;
                     }
                     let meet = |(seen, &part): (&Seen<'_>, &u32)| seen.may_meet(pattern, part);
@@ -87,7 +88,7 @@ impl<'a> Glance<'a> {
 }
 
 impl LiteralCondition {
-    /// Returns true if a literal passes it.
+    /// Returns true if a literal passes the test.
     pub(crate) fn holds_for(&self, literal: &Literal) -> bool {
         match self {
             LiteralCondition::Number(number) => number.is_splat_of(literal),
@@ -102,8 +103,8 @@ impl LiteralCondition {
     }
 }
 
-/// Returns true if all elements are a whole number, of whatever type. A float that is the nearest
-/// one only is not it, and 0 is none of floats, which have two zeros.
+/// Returns true if all elements are this whole number, of whatever element type. A float that is
+/// only near to the number does not count, and neither does a zero of floats, which have two zeros.
 fn is_whole(literal: &Literal, value: i64) -> bool {
     let has_it = || Number::Int(value).scalar(literal.dtype()).is_some();
     Number::Int(value).is_splat_of(literal)

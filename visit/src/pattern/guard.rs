@@ -1,4 +1,4 @@
-//! The view of a match that the condition of a rule has.
+//! Access to a match for the condition of a rule.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::pattern::search::Sight;
 /// A test of a whole match.
 pub(crate) type Guard = Arc<dyn Fn(&Match<'_>) -> bool + Send + Sync>;
 
-/// A match, before anything is replaced: what is captured, and what is known of it. Of a name that
-/// captured nothing nothing is known.
+/// A match before its replacement: the captures and their properties. For a name that captured
+/// nothing, all properties are `None` or false.
 #[derive(Copy, Clone)]
 pub struct Match<'m> {
     pub(crate) sight: Sight<'m>,
@@ -19,12 +19,12 @@ pub struct Match<'m> {
 }
 
 impl<'m> Match<'m> {
-    /// The tables of the module and the body.
+    /// Returns the tables of the module and the body.
     pub fn program(&self) -> (&'m Context, &'m Body) {
         (self.sight.cx, self.sight.body)
     }
 
-    /// The node that is to be replaced.
+    /// Returns the node that is to be replaced.
     pub fn root(&self) -> ExprId {
         self.captures.root()
     }
@@ -34,7 +34,7 @@ impl<'m> Match<'m> {
         self.captures
     }
 
-    /// The type of a capture.
+    /// Returns the type of a capture.
     pub fn ty(&self, name: &str) -> Option<TypeId> {
         Some(self.sight.body.type_of(self.captures.get(name)?))
     }
@@ -56,19 +56,19 @@ impl<'m> Match<'m> {
         self.class(name) == Some(DTypeClass::Float)
     }
 
-    /// Returns true if a capture and what is to be replaced are tensors of one type, all extents of
-    /// which are known: they have one shape then.
+    /// Returns true if a capture and the replaced node are tensors of the same type whose extents
+    /// are all known: they have the same shape then.
     pub fn has_type_of_root(&self, name: &str) -> bool {
         let root = self.sight.body.type_of(self.root());
         self.ty(name) == Some(root) && self.sight.cx.types.has_known_extents(root)
     }
 
-    /// The constant that a capture is, looked through to its value.
+    /// Returns the tensor if a capture is a literal, looked through to its value.
     pub fn literal(&self, name: &str) -> Option<&'m Literal> {
         self.sight.literal(self.captures.get(name)?)
     }
 
-    /// The row of the operator that a capture is a call of, looked through to its value.
+    /// Returns the row of the operator that a capture calls, looked through to its value.
     ///
     /// Cost: one entry.
     pub fn op(&self, name: &str) -> Option<&'m OpDef> {
@@ -76,13 +76,13 @@ impl<'m> Match<'m> {
         Some(self.sight.cx.ops.get(call.op))
     }
 
-    /// The value of an attribute that was captured; `None` where it was left out, so that it has
-    /// its default.
+    /// Returns the captured value of an attribute; `None` if the attribute was omitted, so that it
+    /// has its default.
     pub fn attr(&self, name: &str) -> Option<&'m Attr> {
         Some(self.sight.cx.attrs.get(self.captures.attr(name)?))
     }
 
-    /// The list of integers that was captured as the value of an attribute.
+    /// Returns the captured value of an attribute, if it is a list of integers.
     pub fn ints(&self, name: &str) -> Option<Vec<i64>> {
         self.sight.cx.attr_ints(self.captures.attr(name)?)
     }

@@ -10,7 +10,7 @@ use crate::pattern::error::PatternError;
 use crate::pattern::facts::Facts;
 use crate::pattern::search::{Attempt, Search, Sight, default_budget};
 
-/// Looks for one pattern in a body that is not edited meanwhile.
+/// Looks for one pattern in a body that is not edited in the meantime.
 ///
 /// ```
 /// use anfora_ir::{Source, parse_module};
@@ -43,13 +43,13 @@ pub struct Matcher<'a> {
 }
 
 impl<'a> Matcher<'a> {
-    /// Gets ready to look for a pattern. `purity` says which global functions are pure; without it,
-    /// calls of function values count as impure, and are not looked through. Takes time linear in
-    /// the body and the pattern.
+    /// Returns a matcher for a pattern. `purity` says which global functions are pure; without it,
+    /// calls of function values count as impure, and patterns do not look through them. Takes time
+    /// linear in the body and the pattern.
     ///
     /// # Errors
-    /// If the pattern is refused: an operator or attribute that does not exist, a wrong number of
-    /// operands, and so on.
+    /// If the pattern is invalid: an unknown operator or attribute, a wrong number of operands, and
+    /// so on.
     pub fn new(
         cx: &'a mut Context,
         body: &'a Body,
@@ -64,8 +64,9 @@ impl<'a> Matcher<'a> {
         Ok(Matcher { cx, body, facts, pattern, dispatch, search: Search::default(), budget })
     }
 
-    /// What the pattern captures at a call, tuple, projection, If or Lambda; `None` if it does not
-    /// match there, or not in 64 steps for each of its nodes and 4,096 more.
+    /// Returns the captures of the pattern at a call, tuple, projection, If or Lambda; `None` if it
+    /// does not match there, or if the match takes more than 4,096 steps and 64 steps for each node
+    /// of the pattern.
     pub fn at(&mut self, root: ExprId) -> Option<Captures<'_>> {
         if self.dispatch.rules(self.body, root).is_empty() {
             return None;
@@ -75,7 +76,7 @@ impl<'a> Matcher<'a> {
         (attempt == Attempt::Matched).then(|| self.search.captures(&self.pattern))
     }
 
-    /// The nodes at which the pattern matches, in program order.
+    /// Returns the nodes at which the pattern matches, in program order.
     pub fn find_all(&mut self) -> Vec<ExprId> {
         let mut found = Vec::new();
         let mut cursor = Cursor::new(self.body);

@@ -1,9 +1,9 @@
-//! Patterns: describing expressions, finding them through Let-bound values, and rewriting by rules.
+//! Patterns: descriptions of expressions, matching through bindings, and rewriting by rules.
 //!
-//! A [`Pattern`] is put together by constructors and looked for by [`Matcher`] or, with what
-//! replaces it, by [`rewrite_patterns`]. An operand that is a variable is looked through to what is
-//! bound to it, so that `op("exp", [op("log", [any()])])` matches `let %a = log(%x); exp(%a)`, and
-//! the nested `exp(log(%x))` alike.
+//! A [`Pattern`] is made by constructors and used by [`Matcher`] or, with its replacement, by
+//! [`rewrite_patterns`]. Patterns look through an operand that is a variable to its value, so that
+//! `op("exp", [op("log", [any()])])` matches `let %a = log(%x); exp(%a)` as well as the nested
+//! `exp(log(%x))`.
 //!
 //! | pattern | matches |
 //! |---|---|
@@ -21,22 +21,22 @@
 //! | [`dtype`](Pattern::dtype), [`rank`](Pattern::rank), [`shape`](Pattern::shape), [`static_shape`](Pattern::static_shape), [`same_type_as`](Pattern::same_type_as), [`type_where`](Pattern::type_where) | types |
 //! | [`p.filter`](Pattern::filter) | anything else |
 //!
-//! Before it is looked for, a pattern is checked against the operators of the module: a misspelt
-//! operator, attribute or capture is an error with a suggestion, and so is a number of operands
-//! that the operator never has.
+//! Before it is used, a pattern is checked against the operators of the module. A misspelt
+//! operator, attribute or capture is an error with a suggestion. A number of operands that the
+//! operator never has is an error too.
 //!
-//! # What is not looked into
-//! A value that is impure (an operator that is, a call of what is not known to be pure) is matched
-//! at the root only: as an operand its variable is an atom like any other. A value in an enclosing
-//! block is looked at like any other, since it is visible; blocks (of an `if`, a `fn`, or as a
-//! value) are never entered from outside.
+//! # Limits of matching
+//! An impure value (of an impure operator, or of a call that is not known to be pure) matches only
+//! at the root: as an operand, its variable is an atom like any other. Values in an enclosing block
+//! match like any other, since they are visible. Patterns never look into blocks (of an `if`, a
+//! `fn`, or as a value) from outside.
 //!
-//! # How long it takes
-//! Goals and choices are kept on explicit stacks that all attempts share, so that one that fails
-//! allocates nothing. Choices (alternatives, optional parts, exchanged operands) are tried in the
-//! order in which they are written, and both orders of operands only where both can match at first
-//! sight. An attempt takes at most 64 steps for each node of the pattern and 4,096 more; one that
-//! would take more counts as no match, and [`RuleCounts::gave_up`] says so.
+//! # Cost
+//! All attempts share explicit stacks of goals and choices, so that a failed attempt allocates
+//! nothing. Choices (alternatives, optional parts, exchanged operands) are tried in the order in
+//! which they are written. Both orders of operands are tried only if a first look shows that both
+//! may match. An attempt takes at most 4,096 steps and 64 steps for each node of the pattern. If it
+//! would take more, it counts as no match and in [`RuleCounts::gave_up`].
 
 mod build;
 mod captures;

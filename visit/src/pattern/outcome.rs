@@ -1,4 +1,4 @@
-//! How rewriting by patterns is limited, and how it ended.
+//! Limits and results of rewriting by patterns.
 
 use std::borrow::Cow;
 
@@ -11,76 +11,77 @@ use crate::pattern::rule::RuleError;
 use crate::pattern::rule_set::without_source;
 use crate::pattern::trace::Applied;
 
-/// Limits of [`rewrite_patterns`](crate::pattern::rewrite_patterns), and what it may take to be
-/// pure.
+/// Limits of [`rewrite_patterns`](crate::pattern::rewrite_patterns), and the functions that it may
+/// treat as pure.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct PatternOptions<'a> {
-    /// The largest number of rewrites; results are kept when it is reached. Default: 8 for each
-    /// node and 1,000 more. Reaching the default rolls everything back.
+    /// The largest number of rewrites; if it is reached, results are kept. Default: 1,000, and 8
+    /// for each node. If the default is reached, everything is rolled back.
     pub fuel: Option<u64>,
-    /// The largest number of sweeps over the body; results are kept when it is reached. A fixpoint
-    /// takes one sweep more, which finds nothing. Default: 32. Reaching the default rolls
-    /// everything back.
+    /// The largest number of sweeps over the body; if it is reached, results are kept. A fixpoint
+    /// takes one sweep more, which changes nothing. Default: 32. If the default is reached,
+    /// everything is rolled back.
     pub sweeps: Option<u32>,
-    /// How many steps a match may take at one node. By default 64 for each node of the pattern, and
-    /// 4,096 more.
+    /// The largest number of steps of a match at one node. Default: 4,096, and 64 for each node of
+    /// the pattern.
     pub steps: Option<u64>,
-    /// Which global functions are pure. Without it, calls of function values count as impure, and
-    /// are not looked through.
+    /// The global functions that are pure. If it is `None`, calls of function values count as
+    /// impure, and patterns do not look through them.
     pub purity: Option<&'a Purity>,
-    /// True if [`Outcome::trace`] says what each rewrite changed.
+    /// True if [`Outcome::trace`] lists the changes of each rewrite.
     pub trace: bool,
 }
 
-/// Why rewriting stopped.
+/// The reason why rewriting stopped.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum StopReason {
-    /// No rule applies anywhere any more.
+    /// No rule applies any more.
     Fixpoint,
-    /// There were as many rewrites as there may be, and a rule still applied. Where the options
-    /// state no fuel, the body is as it was.
+    /// The limit of rewrites was reached, and a rule still applied. If the options state no fuel,
+    /// the body is unchanged.
     OutOfFuel,
-    /// There were as many sweeps as there may be, and the last one still changed something. Where
-    /// the options state no number of sweeps, the body is as it was. A rule that applies to what it
-    /// makes is the usual reason: one that wraps a match in a `fn` without the attribute
-    /// `Primitive=1` applies again in there.
+    /// The limit of sweeps was reached, and the last sweep still changed something. If the options
+    /// state no number of sweeps, the body is unchanged. Usually a rule applies to its own result:
+    /// a rule that wraps a match in a `fn` without the attribute `Primitive=1` applies again
+    /// inside.
     OutOfSweeps,
 }
 
-/// What rewriting did.
+/// The result of rewriting.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[must_use = "it says whether a limit was reached"]
 pub struct Outcome {
-    /// Why it stopped.
+    /// The reason why rewriting stopped.
     pub stop: StopReason,
-    /// How many matches were replaced; none if all was taken back.
+    /// The number of replaced matches; 0 if everything was rolled back.
     pub rewrites: u64,
-    /// How many bindings were erased since a rewrite left them without use; none if all was taken
-    /// back.
+    /// The number of bindings that were erased because a rewrite left them without uses; 0 if
+    /// everything was rolled back.
     pub erased: u64,
-    /// How many sweeps over the body it took.
+    /// The number of sweeps over the body.
     pub sweeps: u32,
     pub(crate) attempted: u64,
     pub(crate) taken_back: bool,
-    /// By rule, in the order in which they were given.
+    /// The counts of each rule, in the order in which the rules were given.
     pub rules: Vec<RuleCounts>,
-    /// What was changed, in order, if [`PatternOptions::trace`] asked for it. What was taken back
-    /// is there too.
+    /// The changes in order, if [`PatternOptions::trace`] is set. Includes changes that were rolled
+    /// back.
     pub trace: Vec<Applied>,
 }
 
 impl Outcome {
-    /// Returns true if a limit that nobody stated was reached, so that the body is as it was.
+    /// Returns true if a default limit was reached, so that the body is unchanged.
     pub fn was_taken_back(&self) -> bool {
         self.taken_back
     }
 
-    /// Returns what the author of the rules is to be told: which rules still applied when a limit
-    /// was reached, which did not fit by type, and which took too many steps to match; each about
-    /// the first expression where that was so. Nothing, if all went as it should.
+    /// Returns remarks for the author of the rules: rules that still applied when a limit was
+    /// reached, rules whose replacement had a type that does not fit, and rules that took too many
+    /// steps to match. Each remark is about the first expression concerned. The list is empty if
+    /// there was no problem.
     ///
-    /// In a pass, `FunctionEdit::report_all` leaves them in the context. If all was taken back, the
-    /// pass manager does so in any case, once.
+    /// In a pass, `FunctionEdit::report_all` leaves them in the context. If everything was rolled
+    /// back, the pass manager does this in any case, once.
     pub fn remarks(&self) -> Vec<(ExprId, Diagnostic)> {
         let mut remarks = Vec::new();
         let reached = match self.stop {
@@ -92,7 +93,7 @@ impl Outcome {
             let name = &rule.name;
             if let (Some(reached), Some(at)) = (&reached, rule.still_applies) {
                 let message = match (self.stop, self.taken_back) {
-                    // Whether it would apply once more is not known.
+                    // It is not known whether the rule would apply once more.
                     (StopReason::OutOfSweeps, false) => {
                         let sweeps = count(u64::from(self.sweeps), "sweep");
                         format!("the rule `{name}` applied in the last of {sweeps} of the body, and may apply again")
@@ -145,34 +146,33 @@ fn count(n: u64, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
-/// The first place where what a rule makes had a type that does not fit.
+/// The first match whose replacement had a type that does not fit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Misfit {
     /// The expression that was to be replaced.
     pub at: ExprId,
-    /// What does not fit.
+    /// The reason why the type does not fit.
     pub why: String,
 }
 
-/// What a rule did.
+/// The counts of one rule.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RuleCounts {
-    /// Its name.
+    /// The name of the rule.
     pub name: Cow<'static, str>,
-    /// How many matches it replaced, those included that were taken back.
+    /// The number of matches that it replaced, including replacements that were rolled back.
     pub rewrites: u64,
-    /// How often it matched and did not apply after all.
+    /// The number of matches to which it did not apply.
     pub declined: u64,
-    /// How often what it would have put there has a type that does not fit: the match was left as
-    /// it is.
+    /// The number of matches that were left because the replacement's type does not fit.
     pub mistyped: u64,
-    /// Where and why that was so first.
+    /// The first such match.
     pub first_misfit: Option<Misfit>,
-    /// How often matching took more steps than it may: taken as no match.
+    /// The number of attempts that exceeded the limit of steps. They count as no match.
     pub gave_up: u64,
-    /// Where that was so first.
+    /// The node of the first such attempt.
     pub first_gave_up: Option<ExprId>,
-    /// An expression at which it applied last, if a limit was reached that stopped it.
+    /// The last expression at which it applied, if a limit stopped it.
     pub still_applies: Option<ExprId>,
 }
 
@@ -184,16 +184,16 @@ impl RuleCounts {
     }
 }
 
-/// Why rewriting by patterns failed. The body is as it was.
+/// The error of rewriting by patterns. The body is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PatternRewriteError {
-    /// A pattern, or the right side of a rule, is refused; nothing was rewritten.
+    /// A pattern, or the right side of a rule, is invalid; nothing was rewritten.
     #[error("the rule `{rule}`: {error}")]
     Pattern {
         /// The rule.
         rule: String,
-        /// Why.
+        /// The error.
         #[source]
         error: PatternError,
     },
@@ -210,25 +210,25 @@ pub enum PatternRewriteError {
         #[source]
         error: RuleError,
     },
-    /// What a rule returned cannot stand in the program.
+    /// The result of a rule cannot stand in the program.
     #[error("the rule `{rule}`: {error}")]
     Illegal {
         /// The rule.
         rule: String,
-        /// Why.
+        /// The error.
         #[source]
         error: IllegalEdit,
     },
-    /// The users of what a rule replaced do not fit any more.
+    /// The users of a replaced node do not accept the replacement.
     #[error("after the rule `{rule}`: {error}")]
     Users {
         /// The rule.
         rule: String,
-        /// Why.
+        /// The error.
         #[source]
         error: RewriteError,
     },
-    /// Expressions around a block do not fit any more, after what is in it was rewritten.
+    /// Expressions around a block do not accept its new type.
     #[error(transparent)]
     Around(#[from] RetypeError),
 }

@@ -1,4 +1,4 @@
-//! What the right side of a rule builds with.
+//! The builder for the right sides of rules.
 
 use std::ops::Range;
 
@@ -14,23 +14,22 @@ use crate::pattern::captures::Captures;
 use crate::pattern::facts::{Facts, is_primitive};
 use crate::pattern::search::Sight;
 
-/// Makes the expressions that a rule replaces a match by, and looks at the program around it.
+/// Makes the expressions that replace a match, and gives read access to the program around it.
 ///
-/// It makes expressions and nothing else: no link of the program, no type, flag or binding can be
-/// overwritten through it. What it makes may be nested: in a program in A-normal form, the parts
-/// that are not atoms are bound just before the binding or tail that is rewritten, each once
-/// however often it is used. Operands are what was captured (or is in scope at the root of the
-/// match), and what was made here. An expression that was made and is not part of what the rule
-/// returns is of no consequence.
+/// It only makes expressions: it cannot overwrite a link, type, flag or binding of the program. The
+/// expressions may be nested. In a program in A-normal form, parts that are not atoms are bound
+/// just before the binding or tail that is rewritten, each once however often it is used. Operands
+/// are captures, expressions in scope at the root of the match, and expressions made here. An
+/// expression that is not part of the rule's result has no effect.
 pub struct Rewriter<'r, 'e> {
     editor: &'r mut Editor<'e>,
     facts: &'r Facts,
     root: ExprId,
-    /// How many nodes there were when the rule began.
+    /// The number of nodes when the rule began.
     start: usize,
     /// Numbers of the nodes in each `fn` with the attribute `Primitive=1`.
     closed: Vec<Range<usize>>,
-    /// Functions that it made in which nothing can be observed.
+    /// The new functions without observable effects.
     pure: Vec<ExprId>,
     /// Numbers of the parameters of the functions that are being made.
     scopes: Vec<Range<usize>>,
@@ -42,7 +41,7 @@ impl<'r, 'e> Rewriter<'r, 'e> {
         Rewriter { editor, facts, root, start, closed: Vec::new(), pure: Vec::new(), scopes: Vec::new() }
     }
 
-    /// What it made in functions that are not to be looked into, and the functions that are pure.
+    /// Returns the number ranges of the nodes in closed functions, and the functions that are pure.
     pub(crate) fn finish(self) -> (Vec<Range<usize>>, Vec<ExprId>) {
         (self.closed, self.pure)
     }
@@ -53,51 +52,52 @@ impl<'r, 'e> Rewriter<'r, 'e> {
         Sight { cx: self.editor.cx, body: self.editor.body, facts: self.facts }
     }
 
-    /// The node that is to be replaced.
+    /// Returns the node that is to be replaced.
     pub fn root(&self) -> ExprId {
         self.root
     }
 
-    /// The tables of the module and the body.
+    /// Returns the tables of the module and the body.
     pub fn program(&self) -> (&Context, &Body) {
         (self.editor.cx, self.editor.body)
     }
 
-    /// The tables of the module, to intern attributes, types, names and literals in.
+    /// Returns the tables of the module, in which attributes, types, names and literals are
+    /// interned.
     pub fn cx(&mut self) -> &mut Context {
         self.editor.cx
     }
 
-    /// What a variable is bound to, as far as it can be looked through; any other expression is its
-    /// own value.
+    /// Returns the value that a variable is bound to, as far as patterns look through it; for any
+    /// other expression, the expression itself.
     ///
     /// Cost: one node.
     pub fn value(&self, id: ExprId) -> ExprId {
         self.facts.value(self.editor.body, id)
     }
 
-    /// The list that a [`rest`](crate::pattern::rest) captured, as [`Captures::list`]; in a copy,
-    /// so that expressions can be made of it.
+    /// Returns a copy of the list that a [`rest`](crate::pattern::rest) captured (see
+    /// [`Captures::list`]), so that expressions can be made from it.
     ///
     /// Cost: one loop.
     pub fn list(&self, captures: &Captures<'_>, name: &str) -> SmallVec<[ExprId; 4]> {
         SmallVec::from_slice(captures.list(self.editor.body, name))
     }
 
-    /// The type of an expression; that of a Let is that of the tail of its chain, which is walked
-    /// to.
+    /// Returns the type of an expression. The type of a Let is that of the tail of its chain, which
+    /// is walked.
     pub fn ty(&self, id: ExprId) -> TypeId {
         self.editor.body.type_of(id)
     }
 
-    /// The row of the operator that an expression is a call of, looked through to its value.
+    /// Returns the row of the operator that an expression calls, looked through to its value.
     ///
     /// Cost: one node.
     pub fn op_of(&self, id: ExprId) -> Option<&OpDef> {
         Some(self.editor.cx.ops.get(self.attrs(id)?.op))
     }
 
-    /// The attributes of the call of an operator that an expression is, looked through to its
+    /// Returns the attributes of an expression that is an operator call, looked through to its
     /// value, with the defaults of the operator's row.
     ///
     /// Cost: one node.
@@ -105,7 +105,7 @@ impl<'r, 'e> Rewriter<'r, 'e> {
         self.sight().call(id)
     }
 
-    /// The tensor that an expression is, looked through to its value.
+    /// Returns the tensor if an expression is a literal, looked through to its value.
     ///
     /// Cost: one node.
     pub fn literal_of(&self, id: ExprId) -> Option<&Literal> {
@@ -114,7 +114,7 @@ impl<'r, 'e> Rewriter<'r, 'e> {
 
     // ---- Making ----
 
-    /// A call of the operator of a name, without attributes.
+    /// Makes a call of the operator with this name, without attributes.
     ///
     /// Cost: one node.
     ///
@@ -124,7 +124,7 @@ impl<'r, 'e> Rewriter<'r, 'e> {
         self.editor.call_named(name, operands)
     }
 
-    /// A call of the operator of a name with attributes.
+    /// Makes a call of the operator with this name, with attributes.
     ///
     /// Cost: one node.
     ///
@@ -139,12 +139,12 @@ impl<'r, 'e> Rewriter<'r, 'e> {
         self.editor.op(name, operands, attrs)
     }
 
-    /// A call of the operator, with the attributes, of another call (looked through to its value).
+    /// Makes a call with the operator and attributes of another call (looked through to its value).
     ///
     /// Cost: one node.
     ///
     /// # Errors
-    /// If the other one is no call of an operator, or the operands do not fit.
+    /// If `other` is not an operator call, or the operands do not fit.
     pub fn op_like(&mut self, other: ExprId, operands: &[ExprId]) -> Result<ExprId, TypeError> {
         let Some(AttrReader { op, attrs, .. }) = self.attrs(other) else {
             return Err(TypeError::new("what is to be called likewise is no call of an operator"));
@@ -152,7 +152,7 @@ impl<'r, 'e> Rewriter<'r, 'e> {
         self.editor.call_op(op, operands, attrs)
     }
 
-    /// A call of an operator with interned attributes.
+    /// Makes a call of an operator with interned attributes.
     ///
     /// Cost: one node.
     ///
@@ -168,41 +168,41 @@ impl<'r, 'e> Rewriter<'r, 'e> {
         cx.attrs(&list)
     }
 
-    /// A call of a function value.
+    /// Makes a call of a function value.
     ///
     /// Cost: one node.
     ///
     /// # Errors
-    /// If it is not a function, or the arguments do not fit.
+    /// If `function` is not a function, or the arguments do not fit.
     pub fn call(&mut self, function: ExprId, arguments: &[ExprId]) -> Result<ExprId, TypeError> {
         let attrs = self.editor.cx.attrs.empty();
         self.editor.call(function, arguments, attrs)
     }
 
-    /// A tuple.
+    /// Makes a tuple.
     ///
     /// Cost: one node.
     pub fn tuple(&mut self, fields: &[ExprId]) -> ExprId {
         self.editor.tuple(fields)
     }
 
-    /// A field of a tuple.
+    /// Makes a projection of a tuple's field.
     ///
     /// Cost: one node.
     ///
     /// # Errors
-    /// If it is not a tuple, or has no such field.
+    /// If `tuple` is not a tuple, or has no such field.
     pub fn proj(&mut self, tuple: ExprId, index: u32) -> Result<ExprId, TypeError> {
         self.editor.proj(tuple, index)
     }
 
-    /// A tensor.
+    /// Makes a tensor.
     pub fn literal(&mut self, literal: Literal) -> ExprId {
         self.editor.literal(literal)
     }
 
-    /// A rank-0 tensor of the element type of another expression; `None` if that is not a tensor,
-    /// or its element type has no such number.
+    /// Makes a rank-0 tensor of the element type of another expression; `None` if that expression
+    /// is not a tensor, or its element type cannot represent the number.
     ///
     /// Cost: one node.
     pub fn number_like(&mut self, number: impl Into<Number>, other: ExprId) -> Option<ExprId> {
@@ -211,7 +211,8 @@ impl<'r, 'e> Rewriter<'r, 'e> {
         Some(self.editor.literal(literal))
     }
 
-    /// A whole number as the text of a rule says it: 0 is none of floats, which have two zeros.
+    /// Makes a whole number as written in the text of a rule. Returns `None` for a 0 of a float
+    /// type, since floats have two zeros.
     pub(crate) fn whole_like(&mut self, value: i64, other: ExprId) -> Option<ExprId> {
         let is_zero_of_floats = value == 0 && {
             let types = &self.editor.cx.types;
@@ -220,7 +221,7 @@ impl<'r, 'e> Rewriter<'r, 'e> {
         if is_zero_of_floats { None } else { self.number_like(value, other) }
     }
 
-    /// The global function of a name, without `@`.
+    /// Makes a reference to the global function with this name, without `@`.
     ///
     /// Cost: one node.
     pub fn global(&mut self, name: &str) -> ExprId {
@@ -228,21 +229,21 @@ impl<'r, 'e> Rewriter<'r, 'e> {
         self.editor.global(global)
     }
 
-    /// `none`.
+    /// Makes `none`.
     pub fn none(&mut self) -> ExprId {
         self.editor.none()
     }
 
-    /// A `fn` with parameters of these types and these attributes; `block` makes what it returns
-    /// from the parameters. What it makes nested is bound inside the `fn`, in a program in A-normal
-    /// form. With the attribute `Primitive=1`, nothing in it is rewritten; without it, the rules go
-    /// on in it: one that wraps what it matches in a `fn` matches again in there, without end
+    /// Makes a `fn` with these parameter types and attributes; `block` gets the parameters and
+    /// makes the result. In a program in A-normal form, nested parts are bound inside the `fn`.
+    /// With the attribute `Primitive=1`, nothing in it is rewritten. Without it, the rules continue
+    /// inside: a rule that wraps its match in a `fn` matches again in there, without end
     /// ([`StopReason::OutOfSweeps`](crate::pattern::StopReason)).
     ///
     /// Cost: one node.
     ///
     /// # Errors
-    /// What `block` returns, and if it uses a part of the program that is not an atom.
+    /// The errors of `block`, and if it uses a part of the program that is not an atom.
     pub fn lambda<E: From<TypeError>>(
         &mut self,
         params: &[TypeId],
@@ -276,8 +277,8 @@ impl<'r, 'e> Rewriter<'r, 'e> {
         Ok(function)
     }
 
-    /// Binds the parts of a tail that was made since `mark`, in a program in A-normal form. Returns
-    /// the block.
+    /// Binds the parts of a tail that were made since `mark`, if the program is in A-normal form.
+    /// Returns the block.
     fn bind_parts(&mut self, tail: ExprId, mark: usize) -> Result<ExprId, TypeError> {
         if !self.facts.is_anf {
             return Ok(tail);
@@ -297,12 +298,12 @@ impl<'r, 'e> Rewriter<'r, 'e> {
     }
 }
 
-/// Why what a rule returns cannot stand in the program.
+/// The reason why the result of a rule cannot stand in the program.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IllegalEdit {
-    /// A part of it is an `if`, a `fn` or a block that stands elsewhere in the program, or any
-    /// expression there that has no name.
+    /// A part of it is an `if`, a `fn` or a block of another place of the program, or an expression
+    /// of another place that has no name.
     #[error(
         "what a rule returns is made of atoms, of what was captured and of new expressions, not of a part of the program that stands elsewhere"
     )]
@@ -313,43 +314,43 @@ pub enum IllegalEdit {
     /// A part of it is a variable that is bound in another block, or later.
     #[error("what a rule returns uses a variable that is not visible where it is to stand")]
     NotVisible,
-    /// It has a call in it that can be observed, and it is to stand in a dataflow region.
+    /// It contains a call with observable effects, and it is to stand in a dataflow region.
     #[error("what a rule returns has an impure call in it, and what it replaces stands in a dataflow region")]
     Impure,
-    /// A part of it has what it replaces in it: in a graph, that would be a part of itself.
+    /// A part of it contains the replaced node: in a graph, the part would contain itself.
     #[error("what a rule returns shares a part of the program that is made of what it replaces")]
     Cyclic,
-    /// It has a `fn` in it that would have to stand in several places.
+    /// It contains a `fn` that would have to stand in several places.
     #[error("a `fn` that a rule returns would have to stand in several places")]
     Shared,
 }
 
-/// What is new in a replacement, and what it replaces.
+/// The new parts of a replacement, and the replaced node.
 #[derive(Copy, Clone)]
 pub(crate) struct New<'a> {
-    /// Nodes from here on may be taken apart.
+    /// Nodes from this number on may be split into bindings.
     pub(crate) from: usize,
-    /// Variables before this one have to be bound.
+    /// Variables below this number must be bound.
     pub(crate) start: usize,
     pub(crate) root: ExprId,
-    /// Numbers of the parameters that are visible in it.
+    /// Number ranges of the parameters that are visible in it.
     pub(crate) scopes: &'a [Range<usize>],
 }
 
 /// Finds the parts of a new expression that are not atoms, and gives them variables.
 #[derive(Default)]
 pub(crate) struct Nested {
-    /// In the order in which they are computed: operands from first to last, parts before what
-    /// they are parts of.
+    /// In the order of computation: operands from first to last, each part before its user.
     pub(crate) bindings: Vec<(VarId, ExprId)>,
-    /// What the root is bound to, and each new node, by how much later it was made than the first.
+    /// The name of the root, then that of each node from `New::from` on, by its distance to that
+    /// node.
     names: Vec<Option<ExprId>>,
     stack: Vec<(ExprId, u32)>,
 }
 
 impl Nested {
-    /// Takes a new expression apart, and returns it, its operands atoms now. What it replaces may
-    /// be a part of it.
+    /// Splits a new expression into bindings and returns it with operands that are atoms. The
+    /// replaced node may be a part of it.
     pub(crate) fn find(
         &mut self,
         editor: &mut Editor<'_>,
@@ -402,12 +403,11 @@ impl Nested {
     }
 }
 
-/// An expression as it may be a part of a new one in A-normal form: a new node, the root, or an
-/// atom; of what is bound elsewhere, the variable.
+/// Returns the form in which an expression is a part of a new one in A-normal form: a new node, the
+/// root or an atom. For an expression that is bound elsewhere, this is the variable.
 pub(crate) fn named(body: &Body, facts: &Facts, id: ExprId, new: New<'_>) -> Result<ExprId, IllegalEdit> {
     if let Some(var) = body.as_var(id) {
-        // The variable that is being rewritten would be bound to itself: what it was bound to is
-        // meant.
+        // The variable that is being rewritten would be bound to itself: its old value is meant.
         if facts.def_use.value(body, var) == Some(new.root) {
             return Ok(new.root);
         }

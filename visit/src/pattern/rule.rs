@@ -1,4 +1,4 @@
-//! Rules: a pattern, and what replaces what it matches.
+//! Rules: a pattern and its replacement.
 
 use std::borrow::Cow;
 
@@ -12,31 +12,31 @@ use crate::pattern::error::{Refused, Side};
 use crate::pattern::rewriter::Rewriter;
 use crate::pattern::template::Template;
 
-/// The error of a rule's author: `?` makes one of any error.
+/// An error of a rule's code. The operator `?` converts any error to it.
 pub type RuleError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a rule returns: the replacement; `None` where it does not apply after all.
+/// The result of a rule's code: the replacement, or `None` if the rule does not apply.
 pub(crate) type Built = Result<Option<ExprId>, RuleError>;
 
 /// A function that makes the replacement.
 pub(crate) type RuleFunction<'r> = Box<dyn FnMut(&mut Rewriter<'_, '_>, &Captures<'_>) -> Built + 'r>;
 
-/// What a matched expression becomes: made by a function, or as it is written.
+/// The replacement of a match: made by a function, or written as a pattern.
 pub(crate) enum Right<F> {
     Built(F),
     Written(Pattern),
 }
 
-/// A rule that is ready to be tried.
+/// A compiled rule.
 pub(crate) struct ReadyRule {
     pub(crate) name: Cow<'static, str>,
     pub(crate) pattern: Compiled,
-    /// The right side, unless it is made by a function.
+    /// The right side, unless it is a function.
     pub(crate) template: Option<Template>,
 }
 
 impl ReadyRule {
-    /// Makes a rule ready. What is refused is refused on the left or on the right.
+    /// Compiles a rule. An error names the side at fault.
     pub(crate) fn new<F>(
         cx: &mut Context,
         name: Cow<'static, str>,
@@ -54,14 +54,14 @@ impl ReadyRule {
     }
 }
 
-/// Rules that are ready to be tried, and which of them may begin at a node.
+/// Compiled rules, and the lists of rules that may begin at a node.
 pub(crate) struct RuleTable {
     pub(crate) rules: Vec<ReadyRule>,
     pub(crate) dispatch: Dispatch,
-    /// The deepest of the patterns.
+    /// The depth of the deepest pattern.
     pub(crate) depth: u32,
     pub(crate) asks_for_uses: bool,
-    /// True if it holds for all modules with the same registry.
+    /// True if the table is valid for all modules with the same registry.
     pub(crate) is_portable: bool,
 }
 
@@ -80,7 +80,8 @@ impl RuleTable {
     }
 }
 
-/// A rewrite of what a pattern matches, for [`rewrite_patterns`](crate::pattern::rewrite_patterns).
+/// A rule that replaces matches of a pattern, for
+/// [`rewrite_patterns`](crate::pattern::rewrite_patterns).
 pub struct Rule<'r> {
     pub(crate) name: String,
     pub(crate) pattern: Pattern,
@@ -88,10 +89,10 @@ pub struct Rule<'r> {
 }
 
 impl<'r> Rule<'r> {
-    /// What `pattern` matches becomes `by`, which is written like a pattern: captures of the left
-    /// side, operators with attributes, tuples, projections, calls, and literals (a number is a
-    /// rank-0 tensor of the element type of what is replaced). Where it does not have a type that
-    /// fits, the rule does not apply.
+    /// Returns a rule that replaces matches of `pattern` by `by`, which is written like a pattern:
+    /// captures of the left side, operators with attributes, tuples, projections, calls, and
+    /// literals (a number is a rank-0 tensor of the element type of the replaced node). If the type
+    /// of the replacement does not fit, the rule does not apply.
     ///
     /// ```
     /// use anfora_visit::pattern::{Rule, capture, literal, op};
@@ -101,8 +102,8 @@ impl<'r> Rule<'r> {
         Rule { name: name.to_string(), pattern, right: Right::Written(by) }
     }
 
-    /// What `pattern` matches becomes what `build` makes of the captures; `None` where the rule
-    /// does not apply after all. An error ends the rewriting.
+    /// Returns a rule that replaces matches of `pattern` by the result of `build`, which gets the
+    /// captures. If `build` returns `None`, the rule does not apply. An error ends the rewriting.
     pub fn new(
         name: &str,
         pattern: Pattern,
@@ -111,7 +112,7 @@ impl<'r> Rule<'r> {
         Rule { name: name.to_string(), pattern, right: Right::Built(Box::new(build)) }
     }
 
-    /// The name by which outcomes and errors speak of it.
+    /// Returns the name of the rule in outcomes and errors.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -14,8 +14,8 @@ use crate::pattern::rewriter::Rewriter;
 use crate::pattern::rule::{Built, ReadyRule, Right, RuleError, RuleTable};
 use crate::pattern::text::parse_sides;
 
-/// Rules that do not change from run to run: a pass has one set, which its threads share.
-/// [`rules!`](crate::rules) makes one.
+/// Rules that are made once for many runs. A pass has one set, which its threads share.
+/// [`rules!`](crate::rules) makes a set.
 ///
 /// # The text of rules
 /// Both sides are expressions of the text format in which locals are holes, such as
@@ -35,18 +35,19 @@ use crate::pattern::text::parse_sides;
 /// | `dense<Tensor[(2,), int64]>[1, 2]`, `"text"` | this tensor | it |
 /// | `(%x, %y)`, `%t.0`, `@f(%x)`, `%f(%x)`, `none` | tuples, projections, calls, an operand that is left out | the same |
 ///
-/// A splat of several elements matches only where the extents of what is replaced are known: of an
-/// operand of unknown extents it is not known what shape a splat makes of it.
+/// A splat of several elements matches only where the extents of the replaced node are known: for
+/// operands of unknown extents, the splat's effect on the shape is not known.
 ///
-/// A mistake in a text is found when the set is made, a wrong operator or attribute when it is used
-/// or [checked](RuleSet::check); both are reported with their places in [`text`](RuleSet::text).
+/// A mistake in a text is found when the set is made, a wrong operator or attribute when the set is
+/// used or [checked](RuleSet::check). Both are reported with their places in
+/// [`text`](RuleSet::text).
 #[derive(Default)]
 pub struct RuleSet {
     rules: Vec<SharedRule>,
-    /// The rules that are written as text, one after the other.
+    /// The texts of the written rules, one after the other.
     text: String,
     mistakes: Vec<Diagnostic>,
-    /// The rules made ready for modules with this registry.
+    /// The rules compiled for modules with this registry.
     ready: Mutex<Option<(Arc<OpRegistry>, Arc<RuleTable>)>>,
 }
 
@@ -61,12 +62,12 @@ struct SharedRule {
 }
 
 impl RuleSet {
-    /// No rules.
+    /// Returns a set without rules.
     pub fn new() -> RuleSet {
         RuleSet::default()
     }
 
-    /// Adds a rule in text: what `left` matches becomes `right`. Its name is `left => right`.
+    /// Adds a rule in text that replaces `left` by `right`. Its name is `left => right`.
     #[must_use]
     pub fn rule(self, left: &str, right: &str) -> RuleSet {
         self.written(format!("{left} => {right}").into(), left, right, |pattern| pattern)
@@ -103,7 +104,7 @@ impl RuleSet {
         self.written(name.into(), left, right, |pattern| pattern.guard(test))
     }
 
-    /// Adds a rule of patterns that are put together, as
+    /// Adds a rule with a pattern as its right side, as
     /// [`Rule::replace`](crate::pattern::Rule::replace).
     #[must_use]
     pub fn replace(mut self, name: &'static str, pattern: Pattern, by: Pattern) -> RuleSet {
@@ -111,7 +112,7 @@ impl RuleSet {
         self
     }
 
-    /// Adds a rule whose right side is made in Rust, as [`Rule::new`](crate::pattern::Rule::new).
+    /// Adds a rule whose right side is Rust code, as [`Rule::new`](crate::pattern::Rule::new).
     #[must_use]
     pub fn build(
         mut self,
@@ -139,12 +140,13 @@ impl RuleSet {
         self
     }
 
-    /// The names of the rules, in their order. A rule with a mistake in its text has none.
+    /// Returns the names of the rules, in order. A rule with a mistake in its text has no name.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.rules.iter().map(|rule| &*rule.name)
     }
 
-    /// The name of a rule, unless it was made when the rule was: what a pass counts it under.
+    /// Returns the name of a rule if it is a static string; passes count its rewrites under this
+    /// name. `None` if the name was built at run time.
     pub fn static_name(&self, rule: usize) -> Option<&'static str> {
         match self.rules.get(rule)?.name {
             Cow::Borrowed(name) => Some(name),
@@ -152,15 +154,16 @@ impl RuleSet {
         }
     }
 
-    /// The texts of the rules, a rule after the other, in which mistakes have their places.
+    /// Returns the texts of the rules, one after the other. The places of mistakes refer to this
+    /// text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Says whether all rules are right, against the operators of a module.
+    /// Checks all rules against the operators of a module.
     ///
     /// # Errors
-    /// With all mistakes.
+    /// All mistakes.
     ///
     /// ```
     /// use anfora_ir::{Context, OpRegistry};
@@ -177,8 +180,8 @@ impl RuleSet {
         self.ready(cx).map(drop)
     }
 
-    /// Returns the rules ready for a run: once for all modules with the same registry, if that can
-    /// be.
+    /// Returns the rules compiled for a run. They are compiled once for all modules with the same
+    /// registry if they are portable.
     pub(crate) fn ready(&self, cx: &mut Context) -> Result<Arc<RuleTable>, Diagnostics> {
         let lock = || self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         let known = lock().clone().filter(|(registry, _)| Arc::ptr_eq(registry, cx.ops.registry()));
@@ -216,7 +219,7 @@ impl RuleSet {
         }
     }
 
-    /// Makes the replacement of a rule that is not written.
+    /// Makes the replacement of a rule whose right side is code.
     pub(crate) fn build_by(&self, rule: usize, rewriter: &mut Rewriter<'_, '_>, captures: &Captures<'_>) -> Built {
         match self.rules.get(rule).map(|rule| &rule.right) {
             Some(Right::Built(build)) => build(rewriter, captures),
@@ -263,7 +266,7 @@ impl RuleSet {
     }
 }
 
-/// A message whose places are so many bytes later.
+/// Returns a message whose places are shifted by `by` bytes.
 fn moved(mut mistake: Diagnostic, by: usize) -> Diagnostic {
     let later = |place: Range<usize>| place.start + by..place.end + by;
     mistake.span = mistake.span.map(later);
@@ -273,8 +276,8 @@ fn moved(mut mistake: Diagnostic, by: usize) -> Diagnostic {
     mistake
 }
 
-/// Mistakes in rules, told where the source of the messages is that of a program: each names its
-/// rule and the column in it.
+/// Rewrites mistakes in rules for a report whose source is a program: each message names its rule
+/// and the column in it.
 pub(crate) fn without_source(mistakes: Diagnostics) -> Diagnostics {
     let source = mistakes.source().cloned();
     let text = source.as_ref().map_or("", |source| source.text());

@@ -1,4 +1,4 @@
-//! Blocks in blocks, and the order of what is in each.
+//! The nesting of blocks, and the order of expressions in each block.
 //!
 //! Bindings have labels that grow along their block.
 
@@ -8,17 +8,17 @@ use rustc_hash::FxHashMap;
 /// The label of the tail of a block.
 pub(crate) const END: u64 = u64::MAX;
 
-/// How far the labels of Lets are apart at first.
+/// The initial distance of the labels of Lets.
 pub(crate) const GAP: u64 = 1 << 32;
 
-/// Where an expression is evaluated.
+/// The place where an expression is evaluated.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
     /// The innermost block, numbered from 1.
     pub(crate) block: u32,
-    /// The dataflow region of that block; 0 outside of any.
+    /// The dataflow region of that block; 0 outside of regions.
     pub(crate) region: u32,
-    /// The label of the Let that it is, or in whose value it is.
+    /// The label of the Let, or of the Let whose value contains the expression.
     pub(crate) label: u64,
 }
 
@@ -28,11 +28,10 @@ impl Default for Place {
     }
 }
 
-/// Which block is in which, and the places of expressions.
+/// The nesting of blocks, and the places of expressions.
 pub(crate) struct Scopes {
     tree: AncestorTree,
-    /// By block: the label of the Let in whose value it was opened, and the If or Lambda that holds
-    /// it.
+    /// By block: the label of the Let whose value contains it, and the If or Lambda that holds it.
     pub(crate) blocks: Vec<(u64, Option<ExprId>)>,
     places: Vec<Place>,
     /// The block of each Lambda.
@@ -49,7 +48,7 @@ impl Scopes {
         }
     }
 
-    /// A new block at a place.
+    /// Opens a new block at a place and returns its number.
     pub(crate) fn open(&mut self, at: Place, holder: Option<ExprId>) -> u32 {
         self.blocks.push((at.label, holder));
         self.tree.add(at.block)
@@ -72,14 +71,15 @@ impl Scopes {
         }
     }
 
-    /// The block right in `outer` that has `block` in it or is it; `None` if it is not in `outer`.
+    /// Returns the block directly inside `outer` that is or contains `block`; `None` if `block` is
+    /// not inside `outer`.
     pub(crate) fn below(&self, block: u32, outer: u32) -> Option<u32> {
         let below = self.tree.ancestor(block, self.tree.depth(outer) + 1);
         (below != outer && self.tree.parent(below) == outer).then_some(below)
     }
 
-    /// Takes account of another place at which a shared node is evaluated. Returns true if the
-    /// place of the node is another one then.
+    /// Records another place at which a shared node is evaluated. Returns true if this changes the
+    /// place of the node.
     pub(crate) fn meet(&mut self, id: ExprId, place: Place) -> bool {
         let old = self.place(id);
         let met = self.common(old, place);
@@ -87,7 +87,8 @@ impl Scopes {
         met != old
     }
 
-    /// The last place from which two places are reached: what is visible there is visible at both.
+    /// Returns the last place that comes before both places. What is visible there is visible at
+    /// both.
     pub(crate) fn common(&self, a: Place, b: Place) -> Place {
         let region = if a.region == b.region { a.region } else { 0 };
         if a.block == b.block {

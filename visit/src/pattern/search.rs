@@ -1,4 +1,4 @@
-//! Matching: an explicit stack of goals, and of choices to come back to.
+//! Matching with an explicit stack of goals, and of choices for backtracking.
 
 use anfora_ir::work::tick;
 use anfora_ir::{AttrReader, Body, Context, Expr, ExprId, Literal};
@@ -10,7 +10,7 @@ use crate::pattern::facts::Facts;
 use crate::pattern::glance::Seen;
 use crate::pattern::guard::Match;
 
-/// A program as matching sees it.
+/// The program as matching reads it.
 #[derive(Copy, Clone)]
 pub(crate) struct Sight<'a> {
     pub(crate) cx: &'a Context,
@@ -19,7 +19,8 @@ pub(crate) struct Sight<'a> {
 }
 
 impl<'a> Sight<'a> {
-    /// Returns the call of an operator that an expression is, looked through to its value.
+    /// Returns the attributes of an expression that is an operator call, looked through to its
+    /// value.
     pub(crate) fn call(self, id: ExprId) -> Option<AttrReader<'a>> {
         match self.body.expr(self.facts.value(self.body, id)) {
             Expr::CallOp { op, attrs, .. } => Some(AttrReader { cx: self.cx, op, attrs }),
@@ -27,13 +28,13 @@ impl<'a> Sight<'a> {
         }
     }
 
-    /// Returns the tensor that an expression is, looked through to its value.
+    /// Returns the tensor if an expression is a literal, looked through to its value.
     pub(crate) fn literal(self, id: ExprId) -> Option<&'a Literal> {
         let value = self.facts.value(self.body, id);
         Some(self.cx.literals.get(self.body.as_literal(value)?))
     }
 
-    /// Returns true if an expression is used once, and in the block in which it is computed.
+    /// Returns true if an expression is used once, in the block in which it is computed.
     fn is_used_once(&self, mut id: ExprId, root: ExprId, budget: &mut u64) -> bool {
         let (body, def_use) = (self.body, &self.facts.def_use);
         loop {
@@ -61,9 +62,9 @@ impl<'a> Sight<'a> {
         }
     }
 
-    /// Returns true if a literal does not have a say in the extents of a match at `root`, but for
-    /// what the types say: it is a scalar, or these extents are known. Of an operand of unknown
-    /// extents it is not known what a tensor of several elements makes.
+    /// Returns true if a literal cannot change the extents of a match at `root`: it is a scalar, or
+    /// the extents of `root` are known. For operands of unknown extents, the effect of a tensor of
+    /// several elements is not known.
     fn keeps_extents(&self, literal: &Literal, root: ExprId) -> bool {
         literal.shape().is_empty() || self.cx.types.has_known_extents(self.body.type_of(root))
     }
@@ -78,12 +79,12 @@ impl<'a> Sight<'a> {
     }
 }
 
-/// How an attempt ended.
+/// The result of an attempt.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Attempt {
     Matched,
     Failed,
-    /// It took more steps than it may.
+    /// It exceeded its budget of steps.
     GaveUp,
 }
 
@@ -94,15 +95,15 @@ struct Goal {
     /// The node of the pattern.
     node: u32,
     expr: ExprId,
-    /// The goal after it.
+    /// The next goal.
     next: u32,
 }
 
 #[derive(Copy, Clone)]
 enum Other {
-    /// The alternatives of a list from this number on.
+    /// The alternatives of a list, from this number on.
     Alternative(Children, u32, ExprId),
-    /// A goal that is ready.
+    /// An existing goal.
     Goal(u32),
 }
 
@@ -115,21 +116,21 @@ struct Choice {
     deferred: u32,
 }
 
-/// Room for attempts, which take none of their own once it is large enough.
+/// The memory of attempts, which is reused.
 #[derive(Default)]
 pub(crate) struct Search {
     goals: Vec<Goal>,
     choices: Vec<Choice>,
     found: Vec<Found>,
-    /// Captures in the order in which they were found.
+    /// Captures in the order in which they were made.
     trail: Vec<u32>,
-    /// Conditions that speak of captures, for the end.
+    /// Conditions that refer to captures, checked at the end.
     deferred: Vec<(u32, ExprId)>,
     root: Option<ExprId>,
 }
 
-/// Steps that an attempt may take: enough for any pattern that does not have many ways to match in
-/// each other.
+/// Returns the number of steps that an attempt may take: enough for any pattern without many nested
+/// choices.
 pub(crate) fn default_budget(pattern: &Compiled) -> u64 {
     4096 + 64 * pattern.resolved.meanings.len() as u64
 }
@@ -166,7 +167,7 @@ impl Search {
         }
     }
 
-    /// What the last attempt, which matched, captured.
+    /// Returns the captures of the last attempt, which must have matched.
     pub(crate) fn captures<'m>(&'m self, pattern: &'m Compiled) -> Captures<'m> {
         let root = self.root.expect("an attempt was made");
         Captures { names: &pattern.names.list, found: &self.found, root }
@@ -195,7 +196,8 @@ impl Search {
         });
     }
 
-    /// Goes back to the last choice; the goal there, if there is one.
+    /// Returns to the last choice. Returns the goal of its alternative; `None` if no choice is
+    /// left.
     fn backtrack(&mut self, pattern: &Resolved) -> Option<u32> {
         let choice = self.choices.pop()?;
         self.goals.truncate(choice.goals as usize);
@@ -218,7 +220,7 @@ impl Search {
         self.push(pattern.pattern.list(children)[number as usize], expr, next)
     }
 
-    /// Does what a goal asks; the goal after it, or `None` if it is not met.
+    /// Checks a goal. Returns the next goal, or `None` if this goal fails.
     fn step(
         &mut self,
         sight: Sight<'_>,
@@ -282,7 +284,7 @@ impl Search {
                 // A global that the module does not know.
                 _ => return None,
             }
-            // A row of names and conditions is a step each.
+            // Each capture or condition on the way is a step.
             *budget = budget.checked_sub(1)?;
         }
     }
@@ -309,8 +311,8 @@ impl Search {
         Some(self.push_operands(pattern, operands, list, next))
     }
 
-    /// The two operands in the order in which they may match at all; where both may, the other
-    /// order is a choice to come back to.
+    /// Returns the goal for the order of two operands that may match. If both orders may match, the
+    /// other order becomes a choice for backtracking.
     fn either_order(
         &mut self,
         sight: Sight<'_>,
@@ -358,7 +360,7 @@ impl Search {
         }
     }
 
-    /// Asks the condition at a node of the pattern.
+    /// Checks the condition at a node of the pattern.
     fn passes(
         &mut self,
         sight: Sight<'_>,
@@ -408,8 +410,8 @@ impl Search {
     }
 }
 
-/// The patterns for the operands of a call that has so many: `none` at the end is met by an operand
-/// that is not there.
+/// Returns the operand patterns for a call with `count` operands: patterns for `none` at the end
+/// match omitted operands.
 fn given(pattern: &Resolved, mut operands: Operands, count: usize) -> Operands {
     while operands.first.len as usize > count && operands.rest == Rest::None {
         let Some(&last) = pattern.pattern.list(operands.first).last() else { break };

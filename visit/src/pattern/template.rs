@@ -1,4 +1,4 @@
-//! The right side of a rule, where it is written as a pattern.
+//! Right sides of rules that are written as patterns.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::pattern::compile::{CaptureNames, NodeMeaning, Ops, Resolved};
 use crate::pattern::error::{PatternError, Refused, Side};
 use crate::pattern::rewriter::Rewriter;
 
-/// What to build, parts before what they are parts of.
+/// The nodes of a right side, parts before their users.
 pub(crate) struct Template {
     pub(crate) side: Resolved,
-    /// The nodes that are built. A capture stands for itself, whatever it is the capture of.
+    /// The nodes to build. The pattern inside a capture is not built.
     nodes: Vec<u32>,
     /// The attributes of the calls of operators, by node.
     attrs: Vec<GivenAttrs>,
@@ -23,9 +23,9 @@ pub(crate) struct Template {
 type GivenAttrs = SmallVec<[(Arc<str>, Wanted); 1]>;
 
 impl Template {
-    /// Makes a right side ready.
+    /// Compiles a right side.
     pub(crate) fn new(cx: &mut Context, pattern: &Pattern, names: &mut CaptureNames) -> Result<Template, Refused> {
-        // Parts have smaller numbers than what they are parts of.
+        // Parts have smaller numbers than their users.
         let mut nodes = pattern.reached(pattern.root, |node| !matches!(node, Node::Capture { .. }));
         nodes.sort_unstable();
         for &at in &nodes {
@@ -41,8 +41,8 @@ impl Template {
         }
     }
 
-    /// Hands the attributes to the calls that have them, and checks that each has those that its
-    /// operator asks for.
+    /// Assigns the attributes to the operator calls that have them, and checks that each call has
+    /// the attributes that its operator requires.
     fn gather_attrs(&mut self, cx: &Context) -> Result<(), Refused> {
         for &at in &self.nodes {
             let Node::Filter { condition: Condition::Attr { name, value }, mut inner } =
@@ -71,7 +71,7 @@ impl Template {
         Ok(())
     }
 
-    /// Checks that the module has the functions that are called.
+    /// Checks that the module has the global functions that the right side names.
     fn check_globals(&self, cx: &Context) -> Result<(), Refused> {
         for &at in &self.nodes {
             let Node::Global(name) = &self.side.pattern.nodes[at as usize] else { continue };
@@ -86,14 +86,14 @@ impl Template {
         Ok(())
     }
 
-    /// Builds it. `None` where a capture is missing, or a number does not exist in the element type
-    /// of what is replaced.
+    /// Builds the replacement. Returns `None` if a capture is missing, or if a number does not
+    /// exist in the element type of the replaced node.
     pub(crate) fn build(
         &self,
         rewriter: &mut Rewriter<'_, '_>,
         captures: &Captures<'_>,
     ) -> Result<Option<ExprId>, TypeError> {
-        // What is built of each node; of a list, any expression.
+        // The expression built for each node; for a list, any expression.
         let mut built: Vec<ExprId> = vec![captures.root(); self.side.pattern.nodes.len()];
         for &at in &self.nodes {
             let made = match (&self.side.pattern.nodes[at as usize], self.side.meanings[at as usize]) {
@@ -138,7 +138,7 @@ impl Template {
         Ok(Some(built[self.side.pattern.root as usize]))
     }
 
-    /// The operands that are built, with the lists that were captured.
+    /// Returns the operands to build a node with, including captured lists.
     fn operands(
         &self,
         children: Children,
@@ -159,7 +159,7 @@ impl Template {
     }
 }
 
-/// Checks that a node says what to build.
+/// Checks that a node is specific enough to be built.
 fn check_buildable(pattern: &Pattern, at: u32) -> Result<(), PatternError> {
     let what = match &pattern.nodes[at as usize] {
         Node::Any => "a wildcard without a name",

@@ -1,4 +1,4 @@
-//! Rules in text: sketches of expressions become patterns.
+//! Rules in text: converts sketches of expressions to patterns.
 
 use std::ops::Range;
 
@@ -7,17 +7,17 @@ use rustc_hash::FxHashSet;
 
 use crate::pattern::build::{Children, Condition, LiteralCondition, Node, OpNames, Order, Pattern, Wanted};
 
-/// A pattern with the bytes of the text that each of its nodes is from.
+/// A pattern, with the range of bytes in the text for each of its nodes.
 pub(crate) struct Placed {
     pub(crate) pattern: Pattern,
     pub(crate) places: Vec<Range<usize>>,
 }
 
-/// The hole that is any expression, and binds nothing.
+/// The hole that matches any expression and binds nothing.
 const ANY: &str = "_";
 
-/// Reads both sides of a rule. A mistake has its place in the text of its side, which the flag says
-/// to be the right one.
+/// Reads both sides of a rule. A mistake has its place in the text of its side; its flag is true
+/// for the right side.
 pub(crate) fn parse_sides(left: &str, right: &str) -> Result<(Placed, Placed), Vec<(bool, Diagnostic)>> {
     let of_side = |is_right: bool| move |errors: Diagnostics| errors.into_iter().map(move |d| (is_right, d));
     let (left, right) = match (parse_sketch(left), parse_sketch(right)) {
@@ -36,7 +36,8 @@ pub(crate) fn parse_sides(left: &str, right: &str) -> Result<(Placed, Placed), V
 
 /// Finds the holes on the right that are not on the left.
 fn unbound_holes(left: &Sketch, right: &Sketch) -> Vec<Diagnostic> {
-    /// Of more names, the first ones are looked at: each mistake looks at all of them.
+    /// The number of names that suggestions are taken from. It is limited since each mistake is
+    /// compared with all of them.
     const MOST_NAMES: usize = 32;
     let mut names: Vec<&str> = Vec::new();
     let mut bound: FxHashSet<&str> = FxHashSet::default();
@@ -78,11 +79,12 @@ fn for_each_hole<'s>(sketch: &'s Sketch, mut f: impl FnMut(&'s str, Range<usize>
     }
 }
 
-/// The pattern that a sketch describes. Its parts come before it, so that one loop makes it.
+/// Returns the pattern that a sketch describes. Parts of a sketch come first, so one loop is
+/// enough.
 fn pattern_of(sketch: Sketch) -> Placed {
     let mut pattern = Pattern { nodes: Vec::new(), children: Vec::new(), root: 0 };
     let mut places: Vec<Range<usize>> = Vec::new();
-    // The node of the pattern that stands for each of the sketch.
+    // The pattern's node for each node of the sketch.
     let mut tops: Vec<u32> = Vec::new();
     for (node, place) in sketch.nodes() {
         let Pattern { nodes, children, .. } = &mut pattern;

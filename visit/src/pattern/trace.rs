@@ -1,24 +1,24 @@
-//! The changes that rules made, in words.
+//! Texts of the changes that rules made.
 
 use anfora_ir::{Attr, AttrId, AttrsId, Body, Context, Expr, ExprId};
 
-/// A rewrite, as [`Outcome::trace`](crate::pattern::Outcome::trace) tells it.
+/// A rewrite in [`Outcome::trace`](crate::pattern::Outcome::trace).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Applied {
     /// The number of the rule.
     pub rule: usize,
-    /// An expression of the body as it was before: what was replaced, the binding of it, or if that
-    /// was made by rules, the last such before.
+    /// An expression of the body before the run: the replaced node or its binding. If rules made
+    /// that, the last original expression at which a rule was applied.
     pub at: ExprId,
     /// The binding whose value was replaced, without `%`, if it has a name.
     pub binding: Option<String>,
-    /// The node that was replaced, alone, with the names of its operands, and its attributes.
+    /// The replaced node alone, with the names of its operands and its attributes.
     pub before: String,
-    /// The node that took its place.
+    /// The replacement.
     pub after: String,
 }
 
-/// The text of a node, in which `…` stands for operands that have no names.
+/// Returns the text of a node, in which `…` stands for operands without names.
 pub(crate) fn node_text(cx: &Context, body: &Body, id: ExprId) -> String {
     let list = |ids: &[ExprId]| ids.iter().map(|&o| atom_text(cx, body, o)).collect::<Vec<_>>().join(", ");
     let text = match body.expr(id) {
@@ -53,8 +53,8 @@ fn atom_text(cx: &Context, body: &Body, id: ExprId) -> String {
     }
 }
 
-/// The attributes of a call. `…` stands for what is no number, word or type, and for further items
-/// of a long list.
+/// Returns the texts of the attributes of a call. `…` stands for values that are not a number, word
+/// or type, and for further items of a long list.
 fn attr_texts(cx: &Context, attrs: AttrsId) -> impl Iterator<Item = String> + '_ {
     const MOST_ITEMS: usize = 16;
     let plain = |value: AttrId| match cx.attrs.get(value) {

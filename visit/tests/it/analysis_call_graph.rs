@@ -1,4 +1,4 @@
-//! Call graphs, against their definition.
+//! Tests of call graphs against their definition.
 
 use anfora_ir::{Components, FunctionKey, Module};
 use anfora_testing::{depth, on_small_stack};
@@ -82,7 +82,7 @@ fn cycles_are_components() {
     assert_eq!(names(&module, graph.callees_first().rev()), "a c b d");
 }
 
-/// A module of `n` functions, each of which calls some.
+/// Returns a module of `n` functions with the given calls.
 fn module(n: usize, calls: &[(u8, u8)]) -> Module {
     let mut text = String::new();
     for i in 0..n {
@@ -179,7 +179,7 @@ fn deep_bodies() {
             let (function, cx) = module.get_mut(main).unwrap();
             let ty = cx.globals.get(global).signature.unwrap();
             let other = function.body.global(global, ty);
-            // Instead of the operands of the innermost `negative`.
+            // Replaces the operand of the innermost `negative`.
             let call = anfora_visit::program_order(&function.body, function.body.root())
                 .find(|&id| function.body.operands_of(id).len() == 1);
             let list = function.body.expr(call.unwrap()).operand_list().unwrap();

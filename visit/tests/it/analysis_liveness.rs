@@ -1,4 +1,4 @@
-//! Liveness, against its definition.
+//! Tests of liveness against its definition.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,7 +20,7 @@ fn variables(body: &Body) -> Vec<VarId> {
     all
 }
 
-/// Each variable with its last use: `;` is the tail, `-` nowhere.
+/// Returns each variable with its last use: `;` is the tail, `-` means no use.
 fn last_uses(module: &Module) -> String {
     let body = body(module);
     let liveness = Liveness::of(body);
@@ -77,7 +77,8 @@ fn uses_in_nested_blocks_are_uses_of_what_they_are_part_of() {
     let liveness = Liveness::of(body);
     let all: HashMap<String, Binding> = bindings(body, body.root()).map(|b| (name(&module, b.var), b)).collect();
     let x = body.params()[0];
-    // In a branch of what uses it last, it is live to the end; in the block of a Lambda it is not live, whatever captures it.
+    // In a branch of its last user, a variable is live to the end. In the block of a Lambda it is
+    // not live, even if the Lambda captures it.
     assert!(liveness.is_live_after(x, all["t"].id) && liveness.is_live_after(x, all["u"].id));
     assert!(!liveness.is_live_after(x, all["q"].id) && !liveness.is_live_after(x, all["i"].id));
     assert!(liveness.is_live_after(x, all["f"].id) && !liveness.is_live_after(x, all["w"].id));
@@ -115,10 +116,11 @@ fn a_compacted_body_is_refused() {
     assert!(std::panic::catch_unwind(check).is_err());
 }
 
-/// A place: the positions of the blocks around it in each other, and its own in the innermost. Blocks of lambdas begin with a mark.
+/// A place: the positions of the enclosing blocks in each other, and the place's own position in
+/// the innermost. Blocks of lambdas begin with a mark.
 type Place = Vec<(ExprId, usize)>;
 
-/// All places of definitions and uses, by recursion.
+/// The places of all definitions and uses, found by recursion.
 struct Places<'b> {
     body: &'b Body,
     seen: HashSet<ExprId>,
@@ -158,7 +160,7 @@ impl Places<'_> {
             expr if expr.is_atom() || !self.seen.insert(id) => {}
             Expr::If { cond, then_block, else_block } => {
                 self.expr(cond, place);
-                // Branches that are the same node begin with the same id, but it is not walked twice.
+                // Branches that are the same node begin with the same id, but are not walked twice.
                 self.chain(then_block, place, &[]);
                 self.chain(else_block, place, &[]);
             }
@@ -205,7 +207,8 @@ proptest! {
             });
             prop_assert_eq!(liveness.last_use(*var), expected);
         }
-        // Whether a variable is live at a place: after its last position, or in a block there.
+        // Returns true if a variable is live at a place: after its last position, or in a block
+        // there.
         let is_live = |def: &Place, last: usize, at: &Place| {
             let depth = def.len() - 1;
             if at.len() <= depth || at[..depth] != def[..depth] || at[depth].0 != def[depth].0 {
@@ -237,7 +240,8 @@ fn deep_programs() {
             let body = body(&module);
             let liveness = Liveness::of(body);
             let expected = match shape {
-                // In a nested block what is used in it is live to its end: %x, %c and the innermost %v.
+                // Variables that are used in a nested block are live to its end: %x, %c and the
+                // innermost %v.
                 Shape::IfInValue => 3,
                 Shape::NestedCall | Shape::Diamonds => 1,
                 _ => 2,

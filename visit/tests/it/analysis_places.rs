@@ -1,4 +1,4 @@
-//! Blocks and counts of links, against their definitions.
+//! Tests of blocks and counts of links against their definitions.
 
 use std::collections::HashMap;
 
@@ -81,7 +81,7 @@ fn ancestors_agree_with_walking_up() {
     let mut tree = AncestorTree::new();
     let mut random = fastrand::Rng::with_seed(7);
     for i in 1..3000u64 {
-        // Deep on the whole, with forks.
+        // Deep overall, with forks.
         let parent = i - 1 - random.u64(..i.min(3));
         assert_eq!(tree.add(parent as u32), i as u32);
     }
@@ -104,8 +104,8 @@ fn ancestors_agree_with_walking_up() {
     }
 }
 
-/// The links of the blocks around each node, outermost first: the longest that all references to it
-/// have in common, found by going over the links until nothing changes.
+/// Returns the links of the blocks around each node, outermost first: the longest common prefix of
+/// all references to it, found by visiting the links until nothing changes.
 fn nesting(body: &Body) -> HashMap<ExprId, Vec<Link>> {
     let mut found: HashMap<ExprId, Vec<Link>> = HashMap::new();
     let links = all_links(body);
@@ -132,7 +132,7 @@ fn nesting(body: &Body) -> HashMap<ExprId, Vec<Link>> {
             }
             let at = found.entry(target).or_insert_with(|| path.clone());
             let common = at.iter().zip(&path).take_while(|(a, b)| a == b).count();
-            // What binds hangs at one link, whose owner may have moved out.
+            // A node that binds has one link, whose owner may have moved outwards.
             if body.expr(target).binds() { *at = path } else { at.truncate(common) }
         }
         if found == before {

@@ -1,4 +1,4 @@
-//! Post-dominators, against their definition.
+//! Tests of post-dominators against their definition.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ fn name(module: &Module, id: ExprId) -> String {
     }
 }
 
-/// `a>c` where `c` is the immediate post-dominator of `a`; `.` is the exit.
+/// Returns pairs `a>c`, where `c` is the immediate post-dominator of `a`; `.` is the exit.
 fn tree(module: &Module) -> String {
     let body = body(module);
     let tree = PostDominators::of(body);
@@ -54,7 +54,7 @@ fn diamonds_and_skip_connections() {
     assert_eq!((tree.depth(b.id), tree.depth(e.id), tree.depth(dead.id)), (3, 1, 1));
     assert!(tree.is_post_dominated(c.id, e.id) && tree.is_post_dominated(c.id, c.id));
     assert!(!tree.is_post_dominated(e.id, c.id) && !tree.is_post_dominated(a.id, f.id));
-    // By variable and value as by Let; parameters are no values.
+    // A binding is found by its variable and value as by its Let; parameters are not values.
     assert_eq!(tree.immediate(b.var.expr()), Some(d.id));
     assert_eq!(tree.immediate(b.value), Some(d.id));
     let x = body.params()[0].expr();
@@ -122,7 +122,7 @@ fn nodes_of_a_graph_are_values() {
 
 #[test]
 fn labels_of_paths() {
-    // What is computed by `multiply` is reached by edges of label 5, by `less` 9, by others 1.
+    // Edges to results of `multiply` have label 5, to results of `less` 9, and to others 1.
     let module = parse(
         "def @main(%x: float32) {
             let %a = negative(%x);
@@ -167,11 +167,12 @@ fn label(operand: ExprId, user: ExprId) -> u8 {
     ((operand.index() * 31 + user.index() * 17) % 251) as u8
 }
 
-/// The graph by its definition: for each value where it flows to (`None`: the exit), with labels.
+/// Returns the graph by its definition: for each value, the values to which it flows (`None` is the
+/// exit), with labels.
 fn graph(body: &Body) -> BTreeMap<usize, Vec<(Option<usize>, u8)>> {
     use anfora_ir::EntityId;
     let (blocks, uses) = (Blocks::of(body), DefUse::new(body));
-    // The Let of a value or variable that has one.
+    // Returns the Let of a value or variable, if it has one.
     let named = |id: ExprId| match uses.only_use(body, id) {
         Some(Link::Value(l)) if !body.expr(id).is_atom() && Binding::of(body, id).is_none() => Some(l),
         _ => bindings(body, body.root()).find(|b| b.var.expr() == id).map(|b| b.id),
@@ -190,7 +191,7 @@ fn graph(body: &Body) -> BTreeMap<usize, Vec<(Option<usize>, u8)>> {
     };
     for (link, target) in all_links(body) {
         let (Link::Value(user) | Link::Cond(user) | Link::Operand(user, _)) = link else {
-            // A Let is the value of a binding, which does not flow to where its chain hangs.
+            // A Let is the value of a binding. It does not flow to the place of its chain.
             if Binding::of(body, target).is_none() {
                 edge(target, None, 0);
             }
@@ -212,7 +213,7 @@ fn graph(body: &Body) -> BTreeMap<usize, Vec<(Option<usize>, u8)>> {
             edge(b.id, None, 0);
         }
     }
-    // What is not used.
+    // Values without uses.
     for edges in graph.values_mut() {
         if edges.is_empty() {
             edges.push((None, 0));
@@ -230,7 +231,7 @@ proptest! {
         let module = program(&choices);
         let body = body(&module);
         let graph = graph(body);
-        // The values on every path from each to the exit, to a fixpoint.
+        // The values on every path from each value to the exit, by iteration to a fixpoint.
         let all: BTreeSet<usize> = graph.keys().copied().collect();
         let mut on_all: BTreeMap<usize, BTreeSet<usize>> = all.iter().map(|&v| (v, all.clone())).collect();
         loop {
@@ -261,7 +262,7 @@ proptest! {
                 let common = dominators.iter().copied().filter(|d| others.contains(d)).max_by_key(|d| on_all[d].len());
                 prop_assert_eq!(tree.common(id(v), id(w)), common.map(id));
             }
-            // All that lies between, and the edges out of it.
+            // All values in between, and their outgoing edges.
             let Some(up) = up else {
                 prop_assert_eq!(tree.path_label(id(v)), 0);
                 continue;

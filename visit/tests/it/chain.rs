@@ -1,4 +1,4 @@
-//! Edits of chains, and lists of bindings.
+//! Tests of edits of chains, and of lists of bindings.
 
 use anfora_ir::{Editor, ExprId, VarFlags};
 use anfora_visit::{Binding, LetList, Link, chain, insert_before, splice_before, tail_link, unlink_let};

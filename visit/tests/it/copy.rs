@@ -1,4 +1,4 @@
-//! Copies within a function and from one to another.
+//! Tests of copies within a function and from one function to another.
 
 use anfora_ir::{
     Dim, Editor, Expr, ExprId, LetFlags, Module, SymbolId, SymbolSubstitution, Transplant, VarFlags, alpha_equal_exprs,
@@ -28,7 +28,7 @@ fn verified(module: &Module) {
     }
 }
 
-/// The text of one function, under the name `@f`.
+/// Returns the text of one function, under the name `@f`.
 fn text_of(module: &Module, name: &str) -> String {
     let text = module.to_string();
     let start = text.find(&format!("def @{name}(")).unwrap();
@@ -55,12 +55,12 @@ fn a_function_is_copied_with_symbols_of_its_own() {
     let mut module = parse(SYMBOLIC);
     let key = module.find("main").unwrap();
     let copy = copy_function(&mut module, key, "copy").unwrap();
-    // A symbol that two functions bind is refused.
+    // The verifier refuses a symbol that two functions bind.
     verified(&module);
     assert_eq!(text_of(&module, "copy"), text_of(&module, "main"));
     assert!(text_of(&module, "copy").contains("#[name=\"first\"]"));
     assert_eq!(*module.order().last().unwrap(), copy);
-    // Back again under a third name, from the copy.
+    // Copy the copy under a third name.
     copy_function(&mut module, copy, "again").unwrap();
     module.remove(&[copy]);
     verified(&module);
@@ -70,7 +70,7 @@ fn a_function_is_copied_with_symbols_of_its_own() {
     assert_eq!(copy_function(&mut module, copy, "new"), Err(CopyError::NotTwoFunctions));
 }
 
-/// The symbols of the first parameter's dimensions.
+/// Returns the symbols of the first parameter's dimensions.
 fn symbols(module: &Module, name: &str) -> Vec<SymbolId> {
     let body = &module.get(module.find(name).unwrap()).unwrap().body;
     let types = &module.cx.types;
@@ -82,7 +82,7 @@ fn symbols(module: &Module, name: &str) -> Vec<SymbolId> {
     shape.iter().map(|&d| symbol(d)).collect()
 }
 
-/// A transplant from `from` to `to` that takes parameters and their symbols to each other.
+/// Returns a transplant that maps the parameters and symbols of `from` to those of `to`.
 fn between(module: &mut Module, from: &str, to: &str) -> Transplant<'static> {
     let mut transplant = Transplant::between_functions();
     let (olds, news) = (symbols(module, from), symbols(module, to));
@@ -112,7 +112,7 @@ fn an_expression_goes_to_another_function_and_back() {
     let body = &module.get(main).unwrap().body;
     assert_ne!(back, root);
     assert!(alpha_equal_exprs(&module.cx, body, root, back));
-    // Metadata is carried along by the variable.
+    // The variable keeps its metadata.
     let var = chain(body, back).next().unwrap().var;
     assert_eq!(body.meta(var.expr()), body.meta(chain(body, root).next().unwrap().var.expr()));
     assert!(body.meta(var.expr()).is_some());

@@ -1,4 +1,4 @@
-//! Definitions and uses, kept up to date, against a fresh look at the body.
+//! Tests of definitions and uses that are kept up to date, against a fresh analysis of the body.
 
 use anfora_ir::{Body, DType, EntityId, Expr, ExprId, FunctionBuilder, Module};
 use anfora_testing::{depth, on_small_stack};
@@ -11,7 +11,7 @@ fn ids(body: &Body) -> impl Iterator<Item = ExprId> + use<> {
     (0..body.len()).map(ExprId::from_index)
 }
 
-/// Agrees in everything with one that was made just now, but for the order of uses.
+/// Checks that an updated analysis equals a fresh one, except for the order of uses.
 fn check(body: &Body, kept: &DefUse) {
     let fresh = DefUse::new(body);
     for id in ids(body) {
@@ -65,7 +65,7 @@ fn uses_are_listed_in_program_order() {
     }
 }
 
-/// A program of random choices, with branches, `fn`s, blocks as values and shared nodes.
+/// Returns a random program with branches, `fn`s, blocks as values and shared nodes.
 fn program(choices: &[(u8, u8, u8)]) -> Module {
     let mut module = Module::new(registry());
     let float = module.cx.types.scalar(DType::Float32);
@@ -126,16 +126,16 @@ proptest! {
         check(body, &def_use);
         for (at, by, how) in edits {
             let at = ExprId::from_index(at as usize % body.len());
-            // What was made earlier does not hang under what was made later.
+            // An earlier node is never a part of a later one.
             let by = ExprId::from_index(by as usize % at.index().max(1));
             match body.expr(at) {
                 Expr::Let { body: rest, var, flags, .. } => match how % 3 {
-                    // Taken out of its chain.
+                    // Removed from its chain.
                     0 if def_use.use_count(at) == 1 => {
                         let link = def_use.only_use(body, at).unwrap();
                         def_use.set(body, link, rest);
                     }
-                    // A Let put after it.
+                    // A Let inserted after it.
                     1 => {
                         let new_var = body.push_var(None, Default::default(), body.ty(var.expr()), None);
                         let new = Expr::Let { var: new_var, value: var.expr(), body: rest, flags };
@@ -143,7 +143,7 @@ proptest! {
                         body.set_let_body(at, new);
                         def_use.sync(body, Link::Rest(at));
                     }
-                    // Given another value.
+                    // Gets another value.
                     2 if !body.expr(by).binds() => def_use.set(body, Link::Value(at), by),
                     _ => {}
                 },
@@ -193,7 +193,7 @@ fn every_shape_takes_constant_stack() {
             let counts = link_counts(body);
             let x = body.params()[0].expr();
             assert_eq!(def_use.use_count(x), counts[x] as usize, "{shape:?}");
-            // The whole program goes at once.
+            // The whole program is removed at once.
             def_use.set(body, Link::Root, x);
             assert_eq!(def_use.only_use(body, x), Some(Link::Root));
             assert!(ids(body).all(|id| id == x || def_use.use_count(id) == 0), "{shape:?}");

@@ -1,5 +1,4 @@
-//! Odd things that authors do in callbacks: the walk makes a well-formed program of them, or says
-//! why not.
+//! Tests of unusual edits in callbacks: the walk makes a well-formed program or reports an error.
 
 use anfora_ir::{BlockKind, DType, ExprId, Module, Source, TypeId, VarId, parse_module, verify_module};
 use anfora_visit::{
@@ -9,7 +8,7 @@ use expect_test::{Expect, expect};
 
 type Answer<T> = Result<T, RewriteError>;
 
-/// A mutator of closures, which are told the name of the variable at the place, or of the operator.
+/// A mutator made of closures. They get the name of the variable at the place, or of the operator.
 struct Case<const NODES: bool, const RETYPE: bool> {
     expand: fn(&mut Site<'_>, &str, ExprId) -> Answer<Option<ExprId>>,
     expr: fn(&mut Site<'_>, &str, ExprId) -> Answer<Rewrite>,
@@ -88,7 +87,7 @@ fn var_named(site: &Site<'_>, name: &str) -> VarId {
     site.editor.body.as_var(id).unwrap()
 }
 
-/// Runs a case on the first function of a text. What comes out is verified.
+/// Runs a case on the first function of a text, and verifies the result.
 fn outcome<const NODES: bool, const RETYPE: bool>(text: &str, mut case: Case<NODES, RETYPE>) -> String {
     let mut module = module(text);
     let key = module.order()[0];

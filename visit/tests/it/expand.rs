@@ -1,4 +1,5 @@
-//! `expand_a_normal_form`, and the three refactorings of RAF's page on adding a pass, each beside the recursion that it replaces.
+//! Tests of `expand_a_normal_form`, with the three refactorings of RAF's page on adding a pass,
+//! each next to the recursion that it replaces.
 
 use std::ops::ControlFlow;
 
@@ -23,7 +24,7 @@ const FOLDABLE: &str = "def @main(%x: float32) {
     %d
 }";
 
-/// What RAF's first example keeps: how often each variable is used, and what each is bound to.
+/// The state of RAF's first example: the number of uses of each variable, and the value of each.
 struct UpdateUses<'b> {
     body: &'b Body,
     uses: SideTable<ExprId, u32>,
@@ -54,7 +55,7 @@ impl<'b> UpdateUses<'b> {
     }
 }
 
-/// Before: the recursion, which notes and goes into the rest.
+/// Before: the recursion, which records uses and goes into the rest.
 impl ExprFunctor for UpdateUses<'_> {
     type Output = ();
 
@@ -76,7 +77,7 @@ fn refactoring_1_a_visitor_over_lets() {
     let mut before = UpdateUses::new(body);
     before.recurse(body.root());
 
-    // After: what stands before the recursion is `pre`; after it stands nothing.
+    // After: the code before the recursion is `pre`; there is no code after it.
     let mut after = UpdateUses::new(body);
     let walked: ControlFlow<RewriteError, ExprId> = expand_a_normal_form(
         &mut after,
@@ -100,7 +101,7 @@ fn refactoring_1_a_visitor_over_lets() {
     }
 }
 
-/// What RAF's second example keeps: constants, by the variables that stand for them.
+/// The state of RAF's second example: constants, by the variables that stand for them.
 struct FoldConstants<'e, 'b> {
     editor: &'e mut Editor<'b>,
     memo: Memo<ExprId>,
@@ -150,7 +151,8 @@ impl<'e, 'b> FoldConstants<'e, 'b> {
     }
 }
 
-/// Before: a recursion that returns what becomes of the rest, with or without its Let. It goes into blocks too.
+/// Before: a recursion that returns the replacement of the rest, with or without its Let. It goes
+/// into blocks too.
 impl ExprFunctor for FoldConstants<'_, '_> {
     type Output = ExprId;
 
@@ -203,7 +205,7 @@ fn refactoring_2_a_mutator_with_an_if_around_the_recursion() {
             editor.body.set_root(root);
         })
     };
-    // After: the condition is found in `pre` and handed to `post`, where RAF looks the value up again.
+    // After: `pre` finds the condition and passes it to `post`, while RAF looks the value up again.
     let text = edited(FOLDABLE, |editor| {
         let mut pass = FoldConstants::new(editor);
         assert!(expand_a_normal_form(&mut pass, Link::Root, FoldConstants::pre, FoldConstants::post).is_continue());
@@ -220,7 +222,7 @@ fn refactoring_2_a_mutator_with_an_if_around_the_recursion() {
     .assert_eq(&text);
     assert_eq!(text, recursive(FOLDABLE));
 
-    // The same two callbacks for Lets in values, branches and operands.
+    // The same two callbacks, for Lets in values, branches and operands.
     let every = |text| {
         edited(text, |editor| {
             let mut pass = FoldConstants::new(editor);
@@ -256,7 +258,8 @@ fn refactoring_2_a_mutator_with_an_if_around_the_recursion() {
     assert_eq!(every(&without_operands), recursive(&without_operands));
 }
 
-/// What RAF's third example keeps: what aliases stand for. Whether a Let is one is a local of the recursion, which RAF parks in a map.
+/// The state of RAF's third example: the targets of aliases. A local variable of the recursion says
+/// if a Let is an alias; RAF stores this in a map.
 struct RemoveAliases<'e, 'b> {
     editor: &'e mut Editor<'b>,
     aliases: Memo<ExprId>,
@@ -269,7 +272,7 @@ impl HoldsBody for RemoveAliases<'_, '_> {
 }
 
 impl RemoveAliases<'_, '_> {
-    /// What becomes of a value, and whether it is a variable.
+    /// Returns the replacement of a value, and true if it is a variable.
     fn rewrite_value(&mut self, binding: Binding) -> (ExprId, bool) {
         let resolve = |id: ExprId| self.aliases.get(id).unwrap_or(id);
         let value = resolve(binding.value);
@@ -395,7 +398,7 @@ fn chains_in_branches_and_values_are_walked_from_their_links() {
     assert_eq!(context.1.join(" "), "+v +i -i +w +t +u -u -t -w -v");
 }
 
-/// An author's own reason to stop.
+/// The author's own reason to stop.
 #[derive(PartialEq, Debug)]
 enum Stop {
     Enough,
@@ -457,7 +460,8 @@ fn pre_may_change_what_follows() {
 const THREE: &str =
     "def @main(%x: float32) { let %a = negative(%x); let %b = negative(%x); let %c = negative(%x); %x }";
 
-/// Edits in `pre` and in `post`, by either walk: the text afterwards, or why the walk ended.
+/// Edits in `pre` and in `post`, by either walk. Returns the new text, or the error that ended the
+/// walk.
 fn walked(
     every: bool,
     pre: fn(&mut Editor<'_>, ChainLink),
@@ -500,7 +504,7 @@ fn is(editor: &Editor<'_>, at: ChainLink, name: &str) -> bool {
     var(editor, name) == at.binding.var
 }
 
-/// Puts a binding in front of the Let that hangs at a link.
+/// Inserts a binding before the Let at a link.
 fn put_before(editor: &mut Editor<'_>, link: Link) {
     let x = editor.body.params()[0].expr();
     let (ty, name) = (editor.body.ty(x), editor.cx.names.intern("new"));
@@ -516,7 +520,7 @@ fn edits_that_are_legal() {
         unlink_let(editor.body, at.link);
     };
     for every in [false, true] {
-        // Each Let takes itself out: on the way down, on the way back, and one after the other.
+        // Each Let removes itself: on the way down, on the way back, and one after the other.
         let empty = "def @main(%x: float32) -> float32 {\n  %x\n}\n";
         assert_eq!(walked(every, unlink, nothing).unwrap(), empty);
         assert_eq!(walked(every, nothing, unlink).unwrap(), empty);
@@ -534,7 +538,8 @@ fn edits_that_are_legal() {
             },
         );
         assert_eq!(first_two.unwrap(), empty);
-        // Something is put in front of each on the way down; on the way back each takes itself out.
+        // A binding is inserted before each Let on the way down; on the way back, each Let removes
+        // itself.
         let replaced = walked(every, |editor, at| put_before(editor, at.link), unlink).unwrap();
         assert_eq!(replaced.matches("add(%x, %x)").count(), 3);
         assert!(!replaced.contains("negative"), "{replaced}");
@@ -545,7 +550,7 @@ fn edits_that_are_legal() {
 #[test]
 fn pre_may_take_out_its_own_let_and_those_after_it() {
     let nothing = |_: &mut Editor<'_>, _: ChainLink| {};
-    // Its own and the next one, in either order; all three; its own and the last.
+    // Removes its own Let and the next one, in either order; all three; its own and the last.
     let own_first = |editor: &mut Editor<'_>, at: ChainLink| {
         if is(editor, at, "a") {
             unlink_let(editor.body, at.link);
@@ -576,7 +581,7 @@ fn pre_may_take_out_its_own_let_and_those_after_it() {
         let c = "def @main(%x: float32) -> float32 {\n  let %c = negative(%x);\n  %x\n}\n";
         assert_eq!(walked(every, own_first, nothing).unwrap(), c);
         assert_eq!(walked(every, next_first, nothing).unwrap(), c);
-        // The last one has its `post`, and the link that it hangs at is right.
+        // The last Let is given to `post`, with the right link.
         let last = |editor: &mut Editor<'_>, at: ChainLink| {
             if is(editor, at, "c") {
                 unlink_let(editor.body, at.link);
@@ -622,7 +627,7 @@ fn taking_out_in_pairs_is_linear() {
 fn edits_that_are_not_legal_are_reported() {
     let nothing = |_: &mut Editor<'_>, _: ChainLink| {};
     for every in [false, true] {
-        // The last takes out the first, on the way down or on the way back.
+        // The last Let removes the first, on the way down or on the way back.
         let first = |editor: &mut Editor<'_>, at: ChainLink| {
             if is(editor, at, "c") {
                 unlink_let(editor.body, Link::Root);
@@ -630,7 +635,7 @@ fn edits_that_are_not_legal_are_reported() {
         };
         assert_eq!(walked(every, first, nothing), Err(RewriteError::MovedLet));
         assert_eq!(walked(every, nothing, first), Err(RewriteError::MovedLet));
-        // The last puts something in front of the first.
+        // The last Let inserts a binding before the first.
         let before_first = |editor: &mut Editor<'_>, at: ChainLink| {
             if is(editor, at, "c") {
                 put_before(editor, Link::Root);
@@ -638,14 +643,14 @@ fn edits_that_are_not_legal_are_reported() {
         };
         assert_eq!(walked(every, before_first, nothing), Err(RewriteError::MovedLet));
         assert_eq!(walked(every, nothing, before_first), Err(RewriteError::MovedLet));
-        // One takes itself out twice, which would take out the next.
+        // A Let removes itself twice, which would remove the next one.
         let own = |editor: &mut Editor<'_>, at: ChainLink| {
             if is(editor, at, "b") {
                 unlink_let(editor.body, at.link);
             }
         };
         assert_eq!(walked(every, own, own), Err(RewriteError::MovedLet));
-        // One cuts itself and the rest off, with the tail.
+        // A Let cuts itself and the rest off, including the tail.
         let cut = |editor: &mut Editor<'_>, at: ChainLink| {
             if is(editor, at, "b") {
                 let a = var(editor, "a").expr();
@@ -669,7 +674,7 @@ fn many_lets_down_and_up_on_a_small_stack() {
                 ControlFlow::Continue(*n)
             },
             |(_, n), _, carried| {
-                // The last in is the first out.
+                // The callbacks are called in last-in, first-out order.
                 assert_eq!(*n, carried);
                 *n -= 1;
                 ControlFlow::Continue(())

@@ -1,4 +1,4 @@
-//! Visitors, mutators, rewriters and analyses, on programs that are written out, random, and deep.
+//! Tests of visitors, mutators, rewriters and analyses, on written, random and deep programs.
 
 mod analysis_call_graph;
 mod analysis_liveness;

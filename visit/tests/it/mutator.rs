@@ -1,4 +1,4 @@
-//! What mutators do to programs: verdicts, regions, types, sharing, scopes.
+//! Tests of mutators: verdicts, regions, types, sharing, scopes.
 
 use anfora_ir::{BlockKind, Editor, Expr, ExprId, LinkWatch, Literal};
 use anfora_visit::{
@@ -9,9 +9,9 @@ use expect_test::{Expect, expect};
 
 use crate::programs::{edited, var};
 
-/// What a test does at each binding whose variable has a name.
+/// The action of a test at each binding whose variable has a name.
 type OnBinding = fn(&mut Site<'_>, &str, Binding) -> Result<Verdict, RewriteError>;
-/// What a test does at each node, told the operator's name.
+/// The action of a test at each node. It gets the operator's name.
 type OnExpr = fn(&mut Site<'_>, &str, ExprId) -> Result<Rewrite, RewriteError>;
 
 struct Test {
@@ -80,7 +80,7 @@ fn nothing_changed_means_nothing_written() {
         unchanged
     "#]],
     );
-    // An alias that was there stays, unless it is said otherwise.
+    // An existing alias stays by default.
     check_bindings(
         "def @main(%x: float32) { let %y = %x; %y }",
         |_, _, _| Ok(Verdict::Keep),
@@ -216,7 +216,7 @@ fn dead_bindings_are_dropped() {
 
 #[test]
 fn a_block_is_spliced() {
-    // The branch of an If whose condition is known.
+    // The branch of an If with a known condition.
     let on_binding: OnBinding = |site, _, binding| {
         if let Expr::If { cond, then_block, .. } = site.editor.body.expr(binding.value)
             && let Some(literal) = site.editor.body.as_literal(cond)
@@ -271,7 +271,7 @@ fn a_block_is_spliced() {
     );
 }
 
-/// `multiply(x, 1f)` is `x`.
+/// Replaces `multiply(x, 1f)` by `x`.
 const UNIT: OnExpr = |site, name, id| {
     if name == "multiply"
         && let &[x, one] = site.editor.body.operands_of(id)
@@ -373,8 +373,8 @@ fn types_become_more_specific_down_to_where_they_stay_the_same() {
     .assert_eq(&text);
 }
 
-/// A shared node that got a more specific type passes it on to all that it is the value or the tail
-/// of, also where the walk comes to it again.
+/// A shared node with a more specific type passes it on to all its uses as a value or tail, even
+/// where the walk reaches it again.
 #[test]
 fn the_type_of_a_shared_node_is_passed_on_each_time() {
     let text = "def @main(%x: Tensor[?, float32], %y: Tensor[(8,), float32], %c: bool) -> Any {
@@ -403,7 +403,7 @@ fn the_type_of_a_shared_node_is_passed_on_each_time() {
         let x = editor.body.as_var(x).unwrap();
         substitute(editor, Link::Root, &[(x, y)]).unwrap();
     });
-    // Likewise where the shared node is overwritten in place.
+    // The same if the shared node is overwritten in place.
     check(|editor, [x, y]| {
         struct Replaces([ExprId; 2]);
         impl Mutator for Replaces {
@@ -432,7 +432,7 @@ fn a_less_specific_type_is_refused() {
     });
 }
 
-/// In the branches of an If on a variable, its value is known.
+/// Replaces the condition variable of an If by its value in the branches.
 struct KnownConditions;
 
 impl Mutator for KnownConditions {
@@ -606,7 +606,7 @@ fn the_authors_error_ends_the_walk() {
     });
 }
 
-/// Counts that every enter has its exit, with regions inside their blocks.
+/// Checks that every `enter` has its `exit`, with regions inside of their blocks.
 #[derive(Default)]
 struct Nesting(Vec<&'static str>, usize);
 
@@ -657,7 +657,7 @@ fn a_link_that_is_overwritten_during_the_walk_is_reported() {
         |site, id| Link::Operand(id, 0).set(site.editor.body, id),
         |site, id| site.editor.body.set_root(id),
         |site, id| {
-            // Of all the program, which a walk inside the walk may not do either.
+            // In the whole program; a walk inside of the walk must not do this either.
             let copy = copy_fresh(&mut site.editor, id);
             post_order_rewrite(&mut site.editor, Link::Root, &mut |_: &mut Editor<'_>, _, post| {
                 Ok::<_, RewriteError>(if post == id { copy } else { post })
@@ -672,7 +672,7 @@ fn a_link_that_is_overwritten_during_the_walk_is_reported() {
             assert_eq!(result, Err(RewriteError::OverwrittenLink));
             let left = editor.body.watch_links(LinkWatch::default());
             assert_eq!(left, LinkWatch::default(), "the watch has ended");
-            // As the caller of a failing edit does.
+            // Like the caller of a failing edit.
             editor.body.rollback_journal();
             assert_eq!(editor.body.root(), root);
             editor.body.begin_journal();
@@ -696,7 +696,7 @@ fn what_was_made_during_the_walk_may_be_overwritten_and_renamed() {
     });
 }
 
-/// Puts a copy of each lambda's block, rewritten once more, in its place.
+/// Replaces each lambda's block by a copy that was rewritten again.
 struct CopyLambdas(anfora_ir::VarId, ExprId);
 
 impl Mutator for CopyLambdas {
@@ -705,7 +705,8 @@ impl Mutator for CopyLambdas {
         let Expr::Lambda { body: block, .. } = site.editor.body.expr(id) else { return Ok(Rewrite::Keep) };
         let lambda = copy_fresh(&mut site.editor, id);
         assert_ne!(lambda, block);
-        // A walk inside the walk, with edits of its own, of what does not hang anywhere yet.
+        // A walk inside of the walk, with edits of its own, of an expression that has no parent
+        // yet.
         substitute(&mut site.editor, Link::Lambda(lambda), &[(self.0, self.1)])?;
         mutate_at(&mut site.editor, Link::Lambda(lambda), &mut Trespasser(|_, _| {}))?;
         Ok(Rewrite::Replace(lambda))
@@ -739,7 +740,7 @@ fn a_binding_that_is_dropped_and_used_is_reported() {
     let used = |name: &str| Err(RewriteError::DroppedUsed { name: name.to_string() });
     assert_eq!(dropping(&["a"]), used("a"));
     assert_eq!(dropping(&["c"]), used("c"));
-    // What uses it is dropped as well, but for the tail.
+    // The users are dropped as well, except for the tail.
     assert_eq!(dropping(&["a", "b"]), used("b"));
 }
 

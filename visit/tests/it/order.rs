@@ -1,4 +1,4 @@
-//! Orders, against recursion.
+//! Tests of orders against recursion.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::programs::random::{choices, program};
 use crate::programs::{SHAPES, Shape, body, deep, links_of, parse};
 
-/// A Let by its variable, anything else by its kind.
+/// Returns the names of nodes: a Let by its variable, other nodes by their kind.
 fn text(module: &Module, ids: impl Iterator<Item = ExprId>) -> String {
     let body = body(module);
     let name = |id| match body.expr(id) {
@@ -42,7 +42,7 @@ fn each_order_of_a_program() {
     assert_eq!(text(&module, post_order(body, root)), "negative add %q fn call multiply %i %t if tuple %w %v %f");
     assert_eq!(text(&module, program_order(body, root)), "negative add %q fn %f call %i multiply %v %t if %w tuple");
     assert_eq!(text(&module, bindings(body, root).map(|b| b.id)), "%q %f %i %v %t %w");
-    // Under one expression alone.
+    // Under a single expression.
     let lambda = Binding::of(body, root).unwrap().value;
     assert_eq!(text(&module, program_order(body, lambda)), "negative add %q fn");
 }
@@ -63,7 +63,7 @@ fn each_expression_is_visited_in_program_order() {
     assert_eq!(all, program_order(body, body.root()).collect::<Vec<_>>());
 }
 
-/// The orders by recursion.
+/// The orders, computed by recursion.
 #[derive(Default)]
 struct Reference {
     seen: HashSet<ExprId>,

@@ -1,4 +1,4 @@
-//! Patterns: what they match, and what they do not.
+//! Tests of the matches of patterns.
 
 use anfora_ir::{
     DType, Editor, ExprId, FunctionBuilder, FusionPattern, Literal, Module, Source, parse_module, verify_module,
@@ -16,7 +16,7 @@ fn parse(text: &str) -> Module {
         .unwrap_or_else(|errors| panic!("{}", errors.iter().map(|e| format!("{e}\n")).collect::<String>()))
 }
 
-/// At how many nodes of `@main` a pattern matches.
+/// Returns the number of nodes of `@main` at which a pattern matches.
 fn count(text: &str, pattern: &Pattern) -> usize {
     let mut module = parse(text);
     let key = module.find("main").unwrap();
@@ -24,7 +24,8 @@ fn count(text: &str, pattern: &Pattern) -> usize {
     Matcher::new(cx, &function.body, pattern, None).unwrap_or_else(|e| panic!("{e}")).find_all().len()
 }
 
-/// Whether a pattern matches the tail of `@main(%x: Tensor[(2, 3), float32], %y: Tensor[(2, 3), float32], %i: int32, %c: bool)` with this block.
+/// Returns true if a pattern matches the tail of `block` in `@main(%x: Tensor[(2, 3), float32], %y:
+/// Tensor[(2, 3), float32], %i: int32, %c: bool)`.
 fn matches(block: &str, pattern: Pattern) -> bool {
     let text = format!(
         "def @main(%x: Tensor[(2, 3), float32], %y: Tensor[(2, 3), float32], %i: int32, %c: bool) {{ {block} }}"
@@ -89,7 +90,7 @@ fn operands_of_commutative_operators_stand_in_either_order() {
     let difference = || op("subtract", [op("exp", [any()]), any()]);
     assert!(!matches("let %e = exp(%x); subtract(%y, %e)", difference()));
     assert!(matches("let %e = exp(%x); subtract(%y, %e)", difference().commutative()));
-    // Found only after going back: %a has to be the same in both.
+    // Found only by backtracking: `a` must be the same in both products.
     let same = op("add", [op("multiply", [capture("a"), any()]), op("multiply", [capture("a"), any()])]);
     assert!(matches("let %p = multiply(%y, %x); let %q = multiply(%x, %x); add(%p, %q)", same.clone()));
     assert!(!matches("let %p = multiply(%y, %y); let %q = multiply(%x, %x); add(%p, %q)", same));
@@ -159,7 +160,7 @@ fn alternatives_and_optional_parts() {
     let either = || op("exp", [any()]) | op("log", [any()]);
     assert!(matches("exp(%x)", either()) && matches("log(%x)", either()) && !matches("tanh(%x)", either()));
     assert!(matches("let %a = log(%x); negative(%a)", op("negative", [any_of([either(), any()])])));
-    // The first alternative fails later on: the next is tried.
+    // The first alternative fails later on, and the next one is tried.
     let later = op("add", [op("exp", [capture("x")]) | capture("x"), capture("x")]).ordered();
     assert!(matches("let %e = exp(%x); add(%e, %e)", later.clone()) && matches("let %e = exp(%x); add(%e, %x)", later));
     let layer = || {
@@ -191,7 +192,7 @@ fn types_and_uses() {
     assert!(exp(any().shape(&[Some(2), None])) && !exp(any().shape(&[Some(3), None])) && !exp(any().shape(&[None])));
     assert!(exp(any().type_where(|types, ty| types.static_shape(ty).is_some_and(|s| s[1] == 3))));
     assert!(exp(any().filter(|c| c.expr == c.body.params()[0].expr() && c.value == c.expr)));
-    // What it is compared with may come later.
+    // The capture for the comparison may come later.
     let same = || op("add", [any(), capture("y")]).ordered().same_type_as("y");
     assert!(matches("add(%x, %y)", same()) && !matches("add(%x, 1f)", same()));
     let once = || op("exp", [op("log", [any()]).used_once()]);
@@ -218,7 +219,8 @@ fn captures_by_name_and_number() {
     assert_eq!(names, ["sum", "e", "x", "y"]);
 }
 
-/// Each level can match in two ways, and what is innermost does not: 2^40 ways to fail.
+/// Each level can match in two ways, and the innermost expression does not match: 2^40 ways to
+/// fail.
 #[test]
 fn many_ways_to_match_end_at_the_budget() {
     let mut text = String::from("def @main(%x: float32) { let %a = exp(%x);");
@@ -283,7 +285,7 @@ fn a_float_is_rounded_to_the_type_of_the_literal() {
     assert!(matches("multiply(%x, 0.1f)", op("multiply", [any(), literal(0.1f32)])));
     assert!(!matches("multiply(%x, 0.1f)", times(0.1001)));
     assert!(matches("multiply(%x, dense<Tensor[(2, 3), float32]>[0.3])", times(0.3)));
-    // What is not zero, and not infinite, is neither in a narrow type.
+    // A number that is neither zero nor infinite does not match zero or infinity in a narrow type.
     assert!(!matches("multiply(%x, 0f)", times(1e-300)));
     assert!(!matches("multiply(%x, dense<Tensor[(2, 3), float32]>[inf])", times(1e300)));
     assert!(matches("multiply(%x, dense<Tensor[(2, 3), float32]>[inf])", times(f64::INFINITY)));
@@ -310,7 +312,7 @@ fn a_pattern_that_no_operator_passes_is_refused_for_that() {
     assert!(!text.contains("rewritten"), "{text}");
 }
 
-/// Rewrites `@main` of a module; how it ended.
+/// Rewrites `@main` of a module and returns the outcome.
 fn rewrite(module: &mut Module, rules: &mut [Rule<'_>]) -> Result<anfora_visit::pattern::Outcome, PatternRewriteError> {
     let key = module.find("main").unwrap();
     let (function, cx) = module.get_mut(key).unwrap();
@@ -364,7 +366,7 @@ fn a_long_row_of_aliases_is_followed_in_constant_work() {
                 looked += usize::from(rw.op_of(operand).is_some_and(|row| row.name == "log"));
                 Ok(Some(c["x"]))
             }),
-            // The end of the row becomes another one.
+            // The last value of the row is replaced.
             Rule::replace("x * 1", op("multiply", [capture("x"), literal(1.0)]), capture("x")),
         ];
         let outcome = rewrite(&mut module, &mut rules).unwrap();
@@ -378,7 +380,8 @@ fn a_long_row_of_aliases_is_followed_in_constant_work() {
 
 #[test]
 fn a_captured_list_is_looked_at_where_it_stands() {
-    // So many projections of a tuple of so many fields: a copy of the fields for each would take hours.
+    // This many projections of a tuple with this many fields: copying the fields for each would
+    // take hours.
     let n = 200_000;
     let mut module = Module::new(anfora_ops::standard());
     let float = module.cx.types.scalar(DType::Float32);

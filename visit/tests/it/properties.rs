@@ -1,5 +1,5 @@
-//! Random programs: what does nothing writes nothing, a copy is the same but for its variables, and
-//! what rewrites leaves a whole program.
+//! Tests on random programs: a tool that does nothing writes nothing, a copy differs only in its
+//! variables, and rewrites leave well-formed programs.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -25,8 +25,8 @@ fn edit(module: &mut Module, edit: impl FnOnce(&mut Editor<'_>)) -> bool {
     function.body.commit_journal()
 }
 
-/// Every variable is in scope where it is used, every Let is linked once, and regions start where
-/// they should.
+/// Checks that every variable is in scope at its uses, that every Let has one link, and that
+/// regions start at the right place.
 struct Whole {
     defined: IdSet<ExprId>,
     undefined: usize,
@@ -76,7 +76,7 @@ impl Mutator for Scoped {
     const EDITS: Edits = Edits::Scoped;
 }
 
-/// Looks through aliases, and flattens blocks as values.
+/// Replaces aliases, and flattens blocks as values.
 struct Tidy;
 impl Mutator for Tidy {
     type Error = RewriteError;
@@ -113,7 +113,7 @@ proptest! {
         prop_assert!(!edit(&mut module, |editor| mutate(editor, &mut Copied).unwrap()));
         prop_assert_eq!(body(&module).len(), len);
         let before = module.to_string();
-        // Shared nodes that hold blocks are copied, and nothing else.
+        // Shared nodes that hold blocks are copied, and nothing else changes.
         edit(&mut module, |editor| mutate(editor, &mut Scoped).unwrap());
         prop_assert_eq!(module.to_string(), before);
     }

@@ -1,4 +1,4 @@
-//! Variables of dataflow regions stay visible where a rewrite uses them.
+//! Tests that variables of dataflow regions stay visible where a rewrite uses them.
 
 use anfora_ir::{Editor, Expr, ExprId, work};
 use anfora_visit::{Binding, LetList, Mutator, Rewrite, RewriteError, Site, Slot, Verdict, chain, copy_fresh, mutate};
@@ -22,8 +22,8 @@ const REGION: &str = "def @main(%x: float32) {
     negative(%e)
 }";
 
-/// What becomes of `REGION` under a rewrite of its bindings, which is given the variables `%a` and
-/// `%c`.
+/// Checks the result of a rewrite of the bindings of `REGION`. `rewrite` gets the variables `%a`
+/// and `%c`.
 fn check_region(
     mut rewrite: impl FnMut(&mut Site<'_>, &str, Binding, [ExprId; 2]) -> Result<Verdict, RewriteError>,
     expected: Expect,
@@ -43,7 +43,7 @@ fn check_region(
 
 #[test]
 fn a_variable_that_is_used_outside_of_its_region_becomes_an_output() {
-    // In a new value, outside of regions and in the next one.
+    // In a new value, outside of regions and in the next region.
     check_region(
         |site, name, _, [a, c]| match name {
             "d" => Ok(Verdict::Value(site.editor.call_named("add", &[a, c])?)),
@@ -71,7 +71,7 @@ fn a_variable_that_is_used_outside_of_its_region_becomes_an_output() {
             }
         "#]],
     );
-    // In a binding that is put in, and as an atom.
+    // In an inserted binding, and as an atom.
     check_region(
         |site, name, _, [a, _]| match name {
             "c" => Ok(Verdict::Var(a)),
@@ -173,8 +173,7 @@ fn a_recursive_function_that_gets_a_new_value_stays_in_its_region() {
     assert!(after.contains("output(%b);"), "{after}");
 }
 
-/// Puts values in the place of others, by the names of their variables, and drops bindings that get
-/// none.
+/// Replaces values by the names of their variables, and drops bindings that get no value.
 fn put_values(text: &str, values: impl FnOnce(&mut Editor<'_>) -> Vec<(&'static str, Option<ExprId>)>) -> String {
     edited(text, |editor| {
         let values = values(editor);
@@ -194,7 +193,7 @@ fn put_values(text: &str, values: impl FnOnce(&mut Editor<'_>) -> Vec<(&'static 
 
 #[test]
 fn what_was_there_before_the_walk_is_looked_into() {
-    // A part of the program, which moves out of the region.
+    // A part of the program that moves out of the region.
     let text = "def @main(%x: float32) {
         dataflow {
             let %a = negative(%x);
@@ -213,7 +212,7 @@ fn what_was_there_before_the_walk_is_looked_into() {
     });
     assert!(after.contains("output(%a, %b);"), "{after}");
 
-    // What was made for the walk, with an operand in it that has operands.
+    // An expression made before the walk, with an operand that has operands.
     let after = put_values(REGION, |editor| {
         let a = var(editor, "a").expr();
         let inner = editor.call_named("negative", &[a]).unwrap();
@@ -222,7 +221,7 @@ fn what_was_there_before_the_walk_is_looked_into() {
     assert!(after.contains("output(%a, %b);") && after.contains("output(%d);"), "{after}");
 }
 
-/// Wraps each call of a function value into an operator.
+/// Wraps each call of a function value in an operator.
 struct NegatesCalls;
 
 impl Mutator for NegatesCalls {
@@ -249,8 +248,8 @@ fn a_recursive_call_in_its_function_is_no_use_outside() {
     assert!(after.contains("output(%b);") && after.matches("negative(").count() == 2, "{after}");
 }
 
-/// A value block with a region of its own, in a region: what is bound in it is no use outside,
-/// whatever is made of the block.
+/// In a region, a value block with a region of its own: uses of variables that the block binds are
+/// not uses outside, whatever the block becomes.
 #[test]
 fn a_block_binds_what_it_uses() {
     struct Negates;
@@ -273,8 +272,8 @@ fn a_block_binds_what_it_uses() {
     assert!(after.contains("output(%j);") && after.contains("output(%b);"), "{after}");
 }
 
-/// Returns the accesses of a rewrite in which values of `n` regions share what was made, which is
-/// `n` calls of a variable.
+/// Returns the accesses of a rewrite in which values of `n` regions share a new expression, which
+/// consists of `n` calls of a variable.
 fn work_of_sharing(n: usize, of_region: bool) -> u64 {
     let regions: String = (0..n)
         .map(|i| format!("dataflow {{ let %a{i} = negative(%x); let %b{i} = negative(%a{i}); output(%b{i}) }}\n"))

@@ -1,4 +1,4 @@
-//! Dataflow regions in walks and edits, and the children of nodes.
+//! Tests of dataflow regions in walks and edits, and of the children of nodes.
 
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use crate::programs::random::{choices, program};
 use crate::programs::{SHAPES, body, deep, edited, parse, var};
 
-/// Two regions side by side; in the second, a block with a region of its own.
+/// Two adjacent regions; in the second, a block with a region of its own.
 const NESTED: &str = "def @main(%x: float32) {
     dataflow {
         let %a = negative(%x);
@@ -41,7 +41,8 @@ fn name(cx: &Context, body: &Body, id: ExprId) -> String {
     body.binding_name(cx, id).unwrap_or("?").to_string()
 }
 
-/// The Lets that a walk comes to, with where regions begin and end, and `edit` at each step.
+/// Returns the Lets in the order of a walk, with the beginnings and ends of regions. Calls `edit`
+/// at each step.
 fn trace(editor: &mut Editor<'_>, mut edit: impl FnMut(&mut Editor<'_>, &mut Cursor<ExprId>, Step<ExprId>)) -> String {
     let mut trace = String::new();
     let mut cursor = Cursor::with_regions(editor.body);
@@ -112,13 +113,13 @@ fn what_is_put_in_after_the_last_let_is_walked() {
             Link::Rest(b).set(editor.body, id);
         }
     };
-    // At the Let it goes on with the region, and the region ends after it.
+    // At its Let, the new Let continues the region, and the region ends after it.
     assert_eq!(traced(|e, _, s| insert(e, s, Step::Let)), "(a a b new )new (d d { i (j j )j } e )e f");
-    // After the end, its flags begin another one for the walk.
+    // After the end, its flags begin another region for the walk.
     assert_eq!(traced(|e, _, s| insert(e, s, Step::ExitRegion)), "(a a b )b (new new )new (d d { i (j j )j } e )e f");
 }
 
-/// The steps but for those of regions.
+/// Returns a step of a plain walk; `None` for a step of regions.
 fn plain(step: Step<ExprId>) -> Option<Step> {
     Some(match step {
         Step::EnterBlock(id, kind) => Step::EnterBlock(id, kind),
@@ -134,8 +135,8 @@ fn plain(step: Step<ExprId>) -> Option<Step> {
     })
 }
 
-/// The walk with regions is the plain one with steps in between, and has each Let of a region in
-/// one.
+/// Checks that the walk with regions is the plain walk with further steps, and that each Let of a
+/// region is inside of a region.
 fn check_regions(body: &Body) {
     let (mut with, mut without) = (Cursor::with_regions(body), Cursor::new(body));
     let mut open: PerBlock<Option<ExprId>> = PerBlock::default();
@@ -164,7 +165,7 @@ fn check_regions(body: &Body) {
     assert_eq!(without.next(body), None);
 }
 
-/// What hangs at the links of a node.
+/// Returns the expressions at the links of a node.
 fn children(body: &Body, id: ExprId) -> Vec<ExprId> {
     match body.expr(id) {
         Expr::Let { value, body: rest, .. } => vec![value, rest],
@@ -175,7 +176,7 @@ fn children(body: &Body, id: ExprId) -> Vec<ExprId> {
     }
 }
 
-/// The children of a node are what hangs at its links, in their order.
+/// Checks that the children of nodes are the expressions at their links, in order.
 fn check_parts(body: &Body) {
     for_each_expr(body, body.root(), |id| {
         let expected = children(body, id);
@@ -216,7 +217,7 @@ proptest! {
     }
 }
 
-/// A block that a visitor is in, and the first Let of the region that it is in there.
+/// A block that a visitor is in, and the first Let of the present region in it.
 #[derive(Copy, Clone)]
 struct Here {
     block: &'static str,
@@ -229,7 +230,7 @@ impl Default for Here {
     }
 }
 
-/// Notes the place at each variable that is bound and each block and region.
+/// Records the place of each bound variable, block and region.
 struct Places<'c> {
     cx: &'c Context,
     here: PerBlock<Here>,
@@ -391,7 +392,7 @@ fn outputs_that_only_their_region_uses_are_hidden() {
 #[test]
 fn a_writer_keeps_regions_whole() {
     let (start, inside, plain) = (LetFlags::REGION_START, LetFlags::DATAFLOW, LetFlags::PLAIN);
-    // `true` for a Let that stays, `false` for one that goes.
+    // `true` for a Let that stays, `false` for a removed one.
     let written = |chain: &[(LetFlags, bool)]| -> Vec<LetFlags> {
         let mut writer = RegionWriter::default();
         let mut written = Vec::new();

@@ -1,10 +1,10 @@
-//! Types that change in a walk, and those that are given back.
+//! Tests of types that change in a walk, and of types that are restored.
 
 use anfora_ir::{DType, ExprId, Module, Source, TypeId, parse_module, update_signatures, verify_module};
 use anfora_visit::{Mutator, Refused, Rewrite, RewriteError, Site, mutate_function};
 use expect_test::{Expect, expect};
 
-/// Makes `sqrt` of a tensor of float32 one in float16.
+/// Converts `sqrt` of a float32 tensor to float16.
 struct HalfRoots;
 
 fn convert(site: &mut Site<'_>, value: ExprId, dtype: DType) -> Result<ExprId, RewriteError> {
@@ -264,7 +264,7 @@ fn a_call_of_a_function_in_itself_has_the_type_that_the_function_keeps() {
     );
 }
 
-/// Makes `less` a number.
+/// Replaces `less` by a number.
 struct NumberForBool;
 
 impl Mutator for NumberForBool {

@@ -1,4 +1,4 @@
-//! Rewriting by rules, on the standard operators.
+//! Tests of rewriting by rules, on the standard operators.
 
 use crate::programs;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use anfora_visit::pattern::{
 use expect_test::expect;
 use fastrand::Rng;
 
-/// The standard operators, and a fused one.
+/// Returns the standard operators and a fused one.
 pub(crate) fn registry() -> Arc<OpRegistry> {
     let mut registry = OpRegistry::new();
     anfora_ops::register(&mut registry).unwrap();
@@ -34,7 +34,7 @@ pub(crate) fn parse(text: &str) -> Module {
         .unwrap_or_else(|errors| panic!("{}", errors.iter().map(|e| format!("{e}\n")).collect::<String>()))
 }
 
-/// Rewrites every function of a text; the text after, and what was done to the last one.
+/// Rewrites every function of a text. Returns the new text, and the outcome for the last function.
 pub(crate) fn rewritten(text: &str, rules: &mut [Rule<'_>]) -> (String, Outcome) {
     let mut module = parse(text);
     assert!(verify_module(&module).is_ok(), "{:?}", verify_module(&module).err());
@@ -73,12 +73,13 @@ pub(crate) fn times_one() -> Rule<'static> {
     Rule::replace("x * 1", op("multiply", [capture("x"), one()]), capture("x"))
 }
 
-/// `-0 + 0` is `0`: of floats, only `-0` can be left out.
+/// Returns a rule that removes additions of zero. `-0 + 0` is `0`, so of floats, only `-0` can be
+/// removed.
 pub(crate) fn plus_zero() -> Rule<'static> {
     Rule::replace("x + 0", op("add", [capture("x"), literal(0) | literal(-0.0)]), capture("x"))
 }
 
-/// Two transposes are one, or none.
+/// Returns a rule that replaces two transpositions by one or none.
 fn transposes() -> Rule<'static> {
     let twice = op("permute_dims", [op("permute_dims", [capture("x")]).capture("inner")]).capture("outer");
     Rule::new("transpose of transpose", twice, |rw, c| {
@@ -172,7 +173,7 @@ fn transposes_are_composed() {
     .assert_eq(&text);
 }
 
-/// A convolution that nothing else uses, an addition of a bias, and a relu.
+/// Matches a convolution without other uses, the addition of a bias, and a relu.
 fn conv_bias_relu() -> Pattern {
     let conv = op("nn.conv2d", [capture("data"), capture("weight")]).capture("conv").used_once();
     op("nn.relu", [op("add", [conv, capture("bias").rank(3)]).used_once()])
@@ -291,7 +292,7 @@ fn nested_parts_are_bound_once_before_what_is_rewritten() {
 
 #[test]
 fn nested_parts_are_computed_in_the_order_of_operands() {
-    // Made in another order than they stand, around the value that is replaced.
+    // Parts are made in an order other than that of their evaluation, around the replaced value.
     let rule = Rule::new("print", op("sin", [capture("x")]), |rw, c| {
         let late = rw.op("exp", &[c["x"]])?;
         let early = rw.op("tanh", &[c["x"]])?;
@@ -388,7 +389,7 @@ fn what_is_impure_stays_and_is_not_looked_through() {
         }
     "#]]
     .assert_eq(main);
-    // In a graph, what is impure is not an operand that a pattern matches at all.
+    // In a graph, a pattern does not match impure operands at all.
     let text = after(
         "def @main(%x: float32) { let %u = multiply(random.uniform(shape=shape(), low=0.0, high=1.0), 0f); %u }",
         &mut [Rule::replace("x * 0", op("multiply", [any(), literal(0.0)]), literal(0.0))],
@@ -461,7 +462,7 @@ fn more_specific_types_reach_the_users() {
     let _ = rewrite_patterns(&mut Editor::new(cx, &mut function.body), &mut rules, &PatternOptions::default()).unwrap();
     let found = function.body.type_of(function.body.root());
     assert_eq!(found, cx.types.static_tensor(DType::Float32, &[4]));
-    // No result type is stated, so the signature is the caller's to set.
+    // No result type is stated, so the caller must set the signature.
     let global = module.get(key).unwrap().global().unwrap();
     let params: Vec<_> =
         module.get(key).map(|f| f.body.params().iter().map(|p| f.body.ty(p.expr())).collect()).unwrap();
@@ -509,7 +510,7 @@ fn lists_are_captured_and_put_back() {
     assert!(text.ends_with("  let %l = tanh(%x);\n  abs(%l)\n}\n"), "{text}");
     let mut module = parse("def @main(%x: float32, %y: float32) { let %t = (1f, 2f, %x, %y, 3f); %t }");
     let (function, cx) = module.get_mut(module.order()[0]).unwrap();
-    // A tuple of fewer fields has another type.
+    // A tuple with fewer fields has another type.
     let outcome =
         rewrite_patterns(&mut Editor::new(cx, &mut function.body), &mut [drop_first], &PatternOptions::default());
     assert_eq!(outcome.unwrap().rules[0].mistyped, 1);
@@ -525,14 +526,14 @@ fn lists_stand_anywhere_in_what_is_built() {
     let (function, cx) = module.get_mut(module.order()[0]).unwrap();
     let mut rules = [swap];
     let outcome = rewrite_patterns(&mut Editor::new(cx, &mut function.body), &mut rules, &PatternOptions::default());
-    // What is built is of another type, so that it was built.
+    // The replacement has another type, which shows that it was built.
     assert_eq!(outcome.unwrap().rules[0].mistyped, 1);
     let either = Rule::replace("neg", op("negative", [capture("x")]), op("exp", [capture("x")]).commutative());
     let text = after("def @main(%x: float32) { negative(%x) }", &mut [either]);
     assert!(text.ends_with("  exp(%x)\n}\n"), "{text}");
 }
 
-/// `@main(%x: float32)` with a chain of `n` products with one, in a dataflow region.
+/// Returns `@main(%x: float32)` with a chain of `n` products with one, in a dataflow region.
 fn chain_of_ones(n: usize) -> Module {
     let mut module = Module::new(registry());
     let float = module.cx.types.scalar(DType::Float32);
@@ -571,15 +572,15 @@ fn every_match_of_a_long_chain_is_replaced_in_constant_work() {
             assert_eq!(outcome.stop, StopReason::Fixpoint);
             assert_eq!((outcome.rules[0].rewrites, outcome.rules[1].rewrites), (n as u64, pairs as u64));
             assert_eq!((outcome.erased, outcome.sweeps), (pairs as u64, 2));
-            // Nothing was appended: each rewrite relinks what is there.
+            // Nothing was appended: each rewrite changes links of existing nodes.
             assert_eq!(function.body.len(), before);
             assert!(verify_module(&module).is_ok());
         });
     }
 }
 
-/// Each value becomes used once when the one that is bound after it was rewritten: a row of matches
-/// against the order of the program.
+/// Each value becomes used once when the value bound after it is rewritten: a series of matches in
+/// reverse program order.
 #[test]
 fn what_becomes_used_once_is_found_backward_in_constant_work() {
     for n in [1_000, depth(20_000)] {
@@ -620,7 +621,7 @@ fn what_a_rewrite_shares_is_not_walked_each_time() {
             "add(%c, negative(".repeat(n),
             "))".repeat(n)
         );
-        let mut module = parsed(&text).unwrap();
+        let mut module = parse(&text);
         let (function, cx) = module.get_mut(module.order()[0]).unwrap();
         let sum = op("add", [capture("x"), op("negative", [capture("y")])]).ordered();
         let mut rules = [match is_written {
@@ -682,8 +683,8 @@ fn a_deep_replacement_is_taken_apart_without_recursion() {
     });
 }
 
-/// A program of random choices over integers, in which every rule below is exact: chains, branches,
-/// regions, and nested operands in every other round.
+/// Returns a random program over integers, in which every rule below is exact: chains, branches and
+/// regions, and nested operands if `nested` is true.
 fn random_program(random: &mut Rng, nested: bool) -> String {
     struct Writer<'r> {
         text: String,
@@ -764,8 +765,8 @@ fn random_program(random: &mut Rng, nested: bool) -> String {
     w.text
 }
 
-/// Whatever rules do to random programs, these stay whole and mean the same, and a second run finds
-/// nothing.
+/// Rewriting random programs by rules keeps them well-formed and keeps their results, and a second
+/// run finds nothing.
 #[test]
 fn random_programs_stay_whole_and_mean_the_same() {
     let rules = || {

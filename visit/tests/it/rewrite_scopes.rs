@@ -1,4 +1,5 @@
-//! What rules return stands where its variables are visible, and where its effects may be.
+//! Tests that results of rules stand only where their variables are visible and their effects are
+//! allowed.
 
 use anfora_ir::{Editor, ExprId, FunctionBuilder, Module, Purity, Source, parse_module, verify_module};
 use anfora_visit::pattern::{
@@ -10,7 +11,7 @@ fn parse(text: &str) -> Module {
         .unwrap_or_else(|errors| panic!("{}", errors.iter().map(|e| format!("{e}\n")).collect::<String>()))
 }
 
-/// Rewrites `@main` of a module by one rule; what comes of it is well-formed.
+/// Rewrites `@main` of a module by one rule, and verifies the result.
 fn rewrite(module: &mut Module, rule: Rule<'_>) -> Result<Outcome, PatternRewriteError> {
     verify_module(module).unwrap_or_else(|e| panic!("{e:?}"));
     let purity = Purity::of_module(module);
@@ -24,7 +25,7 @@ fn rewrite(module: &mut Module, rule: Rule<'_>) -> Result<Outcome, PatternRewrit
     Ok(outcome)
 }
 
-/// The variable of a name.
+/// Returns the variable with a name.
 fn named(rw: &Rewriter<'_, '_>, name: &str) -> ExprId {
     let (cx, body) = rw.program();
     (0..body.len())
@@ -33,7 +34,8 @@ fn named(rw: &Rewriter<'_, '_>, name: &str) -> ExprId {
         .unwrap()
 }
 
-/// `exp` becomes `tanh` of a variable of a name, dug out of the program.
+/// Returns a rule that replaces `exp` by `tanh` of the named variable, which it finds in the
+/// program.
 fn digging(name: &'static str) -> Rule<'static> {
     Rule::new("dig", op("exp", [capture("x")]), move |rw, _| {
         let var = named(rw, name);
@@ -81,7 +83,7 @@ fn a_variable_is_not_visible_before_it_is_bound() {
     assert_eq!(rewrite(&mut parse(text), digging("a")).unwrap().rewrites, 1);
     let flat = "def @main(%x: float32) { let %a = exp(%x); let %b = sqrt(%a); %b }";
     assert_eq!(refused(flat, digging("b")), NOT_VISIBLE);
-    // A graph, too.
+    // Also in a graph.
     let nested = "def @main(%x: float32) { let %a = negative(exp(%x)); let %b = sqrt(%a); %b }";
     assert_eq!(refused(nested, digging("b")), NOT_VISIBLE);
     assert_eq!(rewrite(&mut parse(nested), digging("x")).unwrap().rewrites, 1);
@@ -89,7 +91,8 @@ fn a_variable_is_not_visible_before_it_is_bound() {
 
 #[test]
 fn the_order_of_new_bindings_is_known_however_many_stand_at_one_place() {
-    // Each rewrite puts bindings before the call, of which the next one uses one and rewrites another.
+    // Each rewrite inserts bindings before the call. The next rewrite uses one of them and rewrites
+    // another.
     for front in [false, true] {
         let mut module = parse("def @main(%x: float32) { let %a = sqrt(%x); let %e = exp(%a); let %z = log(%e); %z }");
         let mut left = 2000;
@@ -193,7 +196,7 @@ fn a_node_that_a_region_shares_with_what_is_outside_is_checked_at_all_its_places
     assert!(module.to_text().contains("tanh(%a)"), "{module}");
 }
 
-/// The call of the operator of a name.
+/// Returns the call of the named operator.
 fn call_of(rw: &Rewriter<'_, '_>, name: &str) -> ExprId {
     let (cx, body) = rw.program();
     let is_it =
@@ -201,7 +204,7 @@ fn call_of(rw: &Rewriter<'_, '_>, name: &str) -> ExprId {
     body.exprs().find(|&(_, expr)| is_it(expr)).unwrap().0
 }
 
-/// `exp` becomes `tanh` of a call that stands elsewhere in a graph.
+/// Returns a rule that replaces `exp` by `tanh` of a call at another place of a graph.
 fn sharing(name: &'static str) -> Rule<'static> {
     Rule::new("share", op("exp", [capture("x")]), move |rw, _| {
         let call = call_of(rw, name);
@@ -217,7 +220,7 @@ fn a_graph_does_not_become_a_part_of_itself() {
     assert_eq!(refused(user, sharing("sqrt")), cyclic);
     let around = "def @main(%x: float32, %c: bool) { sqrt(if (%c) { negative(exp(%x)) } else { log(%x) }) }";
     assert_eq!(refused(around, sharing("sqrt")), cyclic);
-    // What it replaces, and what that is made of, can be shared, and what lies beside it.
+    // The replaced node, its parts, and nodes next to it can be shared.
     let beside = "def @main(%x: float32) { add(exp(log(sqrt(%x))), negative(%x)) }";
     for name in ["exp", "log", "sqrt", "negative"] {
         let mut options = PatternOptions { fuel: Some(1), ..PatternOptions::default() };

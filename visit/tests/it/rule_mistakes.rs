@@ -1,5 +1,5 @@
-//! The mistakes of rules: rewriting that goes round, types that do not fit, failures, and edits that
-//! are not legal.
+//! Tests of mistakes in rules: rewriting without end, types that do not fit, failures, and illegal
+//! edits.
 
 use anfora_ir::{Editor, Expr, verify_module};
 use anfora_visit::pattern::{
@@ -28,7 +28,7 @@ fn rules_that_go_round_stop_when_the_fuel_is_used_up() {
         assert_eq!((outcome.stop, outcome.rewrites), (StopReason::OutOfFuel, fuel));
         assert!(verify_module(&module).is_ok());
     }
-    // A limit that nobody stated is one that no rules that come to an end reach.
+    // Rules that terminate do not reach a default limit.
     let before = module.to_text();
     let (function, cx) = module.get_mut(key).unwrap();
     let outcome =
@@ -39,7 +39,8 @@ fn rules_that_go_round_stop_when_the_fuel_is_used_up() {
     assert_eq!(module.to_text(), before);
 }
 
-/// What the author of rules is told of them: in the words of the remarks, after the name of the binding that each is about.
+/// Returns the remarks for the author of rules, each after the name of its binding, and the text of
+/// the program.
 fn remarks(text: &str, rules: &mut [Rule<'_>], options: &PatternOptions<'_>) -> (String, String) {
     let mut module = parse(text);
     let key = module.order()[0];
@@ -63,7 +64,7 @@ fn remarks(text: &str, rules: &mut [Rule<'_>], options: &PatternOptions<'_>) -> 
 fn rules_that_go_round_are_named_and_what_they_made_is_taken_back() {
     let text = "def @main(%x: float32, %y: float32) { let %m = multiply(%x, 1f); let %a = exp(%m); let %b = log(%y); add(%a, %b) }";
     let once = || Rule::replace("x * 1", op("multiply", [capture("x"), literal(1.0)]), capture("x"));
-    // One rule that applies to what it makes, and one that has nothing to do with it.
+    // A rule that applies to its own result, and an unrelated rule.
     let wrap = Rule::replace("exp of -x", op("exp", [capture("x")]), op("exp", [op("negative", [capture("x")])]));
     let (said, after) = remarks(text, &mut [once(), wrap], &PatternOptions::default());
     expect![[r#"
@@ -72,7 +73,7 @@ fn rules_that_go_round_are_named_and_what_they_made_is_taken_back() {
     "#]]
     .assert_eq(&said);
     assert_eq!(after, parse(text).to_text());
-    // A stated limit names the rule that it refused, and none that did its work.
+    // A stated limit names only the rule that it refused.
     let fuel = PatternOptions { fuel: Some(5), ..PatternOptions::default() };
     let wrap = Rule::replace("exp of -x", op("exp", [capture("x")]), op("exp", [op("negative", [capture("x")])]));
     let (said, _) = remarks(text, &mut [once(), wrap], &fuel);
@@ -84,7 +85,7 @@ fn rules_that_go_round_are_named_and_what_they_made_is_taken_back() {
     assert_eq!(said.matches("still applies").count(), 2, "{said}");
     assert!(said.contains("log to exp") && said.contains("exp to log") && !said.contains("x * 1"), "{said}");
     assert_eq!(after, parse(text).to_text());
-    // Without end by sweeps: in a `fn` around itself.
+    // Without end by sweeps: a `fn` around the match itself.
     let mut outline = [Rule::new("outline", op("exp", [capture("x")]), |rw, found| {
         let types = [rw.ty(found["x"])];
         let function = rw.lambda(&types, &[], |rw, p| rw.op("exp", &[p[0]]))?;
@@ -96,7 +97,7 @@ fn rules_that_go_round_are_named_and_what_they_made_is_taken_back() {
         "{said}"
     );
     assert_eq!(after, parse(text).to_text());
-    // A limit that the author states keeps what was done, and says so too.
+    // A limit that the author states keeps the changes, and is reported too.
     let options = PatternOptions { sweeps: Some(2), ..PatternOptions::default() };
     let (said, after) = remarks(text, &mut outline, &options);
     expect![[r#"
@@ -203,14 +204,14 @@ fn edits_that_are_not_legal_are_errors() {
             .map_err(|e| e.to_string())
             .map(|o| (o.rewrites, module.to_text()))
     };
-    // Part of a branch: a tail, which has no name.
+    // A part of a branch: a tail, which has no name.
     let tail = run(|rw, _| {
         let (cx, body) = rw.program();
         let exp = cx.ops.find("exp");
         Ok(body.exprs().find(|(_, e)| matches!(e, Expr::CallOp { op, .. } if Some(*op) == exp)).map(|(id, _)| id))
     });
     assert!(tail.unwrap_err().contains("a part of the program that stands elsewhere"));
-    // A value that has a name stands for its name.
+    // A value with a name stands for its name.
     let (_, text) = run(|rw, c| {
         let (_, body) = rw.program();
         let value = body.exprs().find(|(_, e)| matches!(e, Expr::If { .. })).map(|(id, _)| id).unwrap();

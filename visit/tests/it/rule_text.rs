@@ -1,4 +1,4 @@
-//! Rules in text: what they match and make, their conditions, and mistakes in them.
+//! Tests of rules in text: matches, replacements, conditions and mistakes.
 
 use anfora_ir::{Context, Editor, verify_module};
 use anfora_visit::pattern::{Outcome, PatternOptions, RuleSet, rewrite_rules};
@@ -7,7 +7,7 @@ use expect_test::{Expect, expect};
 
 use crate::rewrite_patterns::parse;
 
-/// Rewrites a function by rules; what is in its block then.
+/// Rewrites a function by rules, and returns the text of its block.
 fn rewritten(rules: &RuleSet, text: &str) -> (String, Outcome) {
     let mut module = parse(text);
     let key = module.order()[0];
@@ -19,7 +19,7 @@ fn rewritten(rules: &RuleSet, text: &str) -> (String, Outcome) {
     (block.lines().map(str::trim).collect::<Vec<_>>().join(" "), outcome)
 }
 
-/// A rule alone, on the block of a function of `%x` and `%y`, of type `ty`.
+/// Checks a rule on the block of a function of `%x` and `%y`, of type `ty`.
 fn check(rules: RuleSet, ty: &str, block: &str, after: &str) {
     let (found, _) = rewritten(&rules, &format!("def @main(%x: {ty}, %y: {ty}, %c: bool) {{ {block} }}"));
     assert_eq!(found, after, "{rules:?} on {ty}: {block}");
@@ -89,7 +89,7 @@ fn nested_calls_match_through_bindings_and_a_hole_is_one_value() {
     let block = "let %p = multiply(%x, %y); let %q = multiply(%x, %x); add(%p, %q)";
     check(factor(), "int32", block, "let %0 = add(%y, %x); multiply(%x, %0)");
     let other = "let %p = multiply(%x, 2); let %q = multiply(%y, 2); add(%p, %q)";
-    // The factor that both have is the constant.
+    // The common factor is the constant.
     check(factor(), "int32", other, "let %0 = add(%x, %y); multiply(2, %0)");
     let none = "let %p = multiply(%x, 2); let %q = multiply(%y, 3); add(%p, %q)";
     check(factor(), "int32", none, none);
@@ -139,13 +139,14 @@ fn a_condition_sees_what_is_captured_and_decides_among_the_ways_to_match() {
     check(same(), "float32", "astype(%x, dtype=int8)", "astype(%x, dtype=int8)");
 }
 
-/// The mistakes in rules, as their author sees them.
+/// Checks the messages about mistakes in rules.
 fn mistakes(rules: RuleSet, expected: Expect) {
     let mut cx = Context::new(anfora_ops::standard());
     expected.assert_eq(&format!("{}\n", rules.check(&mut cx).unwrap_err()));
 }
 
-/// A whole number is itself in each element type, or nothing: float16 has no 2049, and no 100000.
+/// A whole number has its exact value in each element type, or does not exist: float16 has no 2049
+/// and no 100000.
 #[test]
 fn whole_numbers_are_exact() {
     let pass = |rules: RuleSet, text: &str| rewritten(&rules, text).1.rewrites;
@@ -185,7 +186,7 @@ fn calls_on_the_right_have_the_operands_and_attributes_that_they_need() {
               |                      ^^^^^^^^^^
         "#]],
     );
-    // An attribute that has a default may be left out.
+    // An attribute with a default may be omitted.
     let mut cx = Context::new(anfora_ops::standard());
     let rules = rules!["exp(%x)" => "sum(%x)", "tanh(%x)" => "astype(%x, dtype=float16)"];
     assert!(rules.check(&mut cx).is_ok());
@@ -225,7 +226,7 @@ fn a_set_is_right_for_each_module_that_it_is_used_on() {
     assert_eq!(rewritten(&rules, with).1.rewrites, 1);
     let mut without = parse("def @main(%x: float32) { exp(%x) }");
     assert!(rules.check(&mut without.cx).is_err());
-    // Of another registry, too, and with a rule more.
+    // Also with another registry, and with a further rule.
     let rules = rules!["exp(%x)" => "%x"];
     assert!(rules.check(&mut without.cx).is_ok());
     assert!(rules.check(&mut Context::new(anfora_ir::OpRegistry::new().into())).is_err());

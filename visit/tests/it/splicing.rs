@@ -1,12 +1,12 @@
-//! Blocks that are spliced: at one place only.
+//! Tests that spliced blocks have one parent.
 
 use anfora_ir::{ExprId, IntoDiagnostics};
 use anfora_visit::{Binding, LetList, Mutator, RewriteError, Site, Slot, Verdict, chain, copy_fresh, mutate};
 
 use crate::programs::edited;
 
-/// Rewrites bindings by a function, which is given the name of the variable and a place to remember
-/// an expression in.
+/// Rewrites bindings by a function. It gets the name of the variable, and a place to remember an
+/// expression.
 pub(crate) struct OnBinding<F>(pub(crate) F, pub(crate) Option<ExprId>);
 
 impl<F> Mutator for OnBinding<F>
@@ -23,7 +23,8 @@ where
     }
 }
 
-/// The error of a rewrite of bindings, which is given a place to remember an expression in.
+/// Returns the error of a rewrite of bindings by a function, which gets a place to remember an
+/// expression.
 fn error(
     text: &str,
     on_binding: impl FnMut(&mut Site<'_>, &str, Binding, &mut Option<ExprId>) -> Result<Verdict, RewriteError>,
@@ -51,7 +52,7 @@ fn is_refused(name: &str, found: &str) {
 
 #[test]
 fn the_same_block_twice_is_an_error() {
-    // By a verdict, after the block was spliced in front.
+    // By a verdict, after the block was spliced before the binding.
     is_refused(
         "b",
         &error(BLOCK, |site, name, binding, _| match name {
@@ -62,7 +63,7 @@ fn the_same_block_twice_is_an_error() {
             _ => Ok(Verdict::Keep),
         }),
     );
-    // It stays the value as well.
+    // The block stays the value as well.
     is_refused(
         "a",
         &error(BLOCK, |site, name, binding, _| {
@@ -72,7 +73,7 @@ fn the_same_block_twice_is_an_error() {
             Ok(Verdict::Keep)
         }),
     );
-    // For the next binding it is spliced once more.
+    // The block is spliced again for the next binding.
     let mut found = error(BLOCK, |_, name, binding, block| match name {
         "y" => {
             *block = Some(binding.value);
@@ -82,7 +83,7 @@ fn the_same_block_twice_is_an_error() {
         _ => Ok(Verdict::Keep),
     });
     is_refused("y", &found);
-    // It stays the value of the binding before.
+    // The block stays the value of the previous binding.
     found = error(BLOCK, |_, name, binding, block| match name {
         "y" => {
             *block = Some(binding.value);
@@ -96,7 +97,7 @@ fn the_same_block_twice_is_an_error() {
 
 #[test]
 fn a_part_of_the_chain_itself_is_an_error() {
-    // What comes after the binding, and what is before it.
+    // The expressions after the binding, and those before it.
     is_refused(
         "z",
         &error(BLOCK, |_, name, binding, _| match name {
@@ -111,7 +112,7 @@ fn a_part_of_the_chain_itself_is_an_error() {
             _ => Ok(Verdict::Keep),
         }),
     );
-    // The chain around a block, into the block.
+    // The chain around a block, spliced into the block.
     is_refused(
         "y",
         &error(BLOCK, |site, name, _, _| match name {
@@ -154,7 +155,7 @@ fn a_list_takes_a_block_once() {
             assert_eq!(refused, RewriteError::SplicedTwice { name: "z".to_string() });
             let said = refused.into_diagnostics();
             assert_eq!(said.iter().next().and_then(|d| d.binding.as_deref()), Some("z"));
-            // What is refused changes nothing: the chain still ends.
+            // A refused splice changes nothing: the chain still ends.
             assert_eq!(chain(editor.body, root).take(10).count(), 2);
             assert!(editor.body.as_var(tail).is_some());
             editor.body.rollback_journal();

@@ -1,4 +1,4 @@
-//! Backward sweeps over bodies in A-normal form.
+//! Tests of backward sweeps over bodies in A-normal form.
 
 use anfora_ir::{Body, Expr, ExprId, GlobalId, verify_module};
 use anfora_testing::{depth, on_small_stack};
@@ -6,7 +6,7 @@ use anfora_visit::{BackwardSweep, Binding, RewriteError, sweep_back};
 
 use crate::programs::{self, Shape, first, parse};
 
-/// Keeps bindings of calls of functions, and notes what stays.
+/// Keeps bindings of calls of functions, and records the expressions that stay.
 #[derive(Default)]
 struct Notes {
     values: Vec<ExprId>,
@@ -27,7 +27,7 @@ impl BackwardSweep for Notes {
     }
 }
 
-/// Sweeps the last function of a text. Returns the number of bindings that went, the text after, and
+/// Sweeps the last function of a text. Returns the number of removed bindings, the new text, and
 /// the notes.
 fn swept(text: &str) -> Result<(usize, String, Notes), RewriteError> {
     let mut module = parse(text);

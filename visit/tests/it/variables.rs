@@ -26,7 +26,7 @@ fn free_and_bound_variables_in_order() {
     assert_eq!(names(&module, &free_variables(body, body.root())), "x c");
     assert_eq!(names(&module, &bound_variables(body, body.root())), "p q f i v");
     let lambda = Binding::of(body, body.root()).unwrap().value;
-    // The name of a recursive function is bound by the Let around it.
+    // The enclosing Let binds the name of a recursive function.
     assert_eq!(names(&module, &free_variables(body, lambda)), "x c f");
     assert_eq!(names(&module, &bound_variables(body, lambda)), "p q");
 }

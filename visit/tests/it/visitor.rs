@@ -1,4 +1,4 @@
-//! What visitors see, in which order, and what their verdicts do.
+//! Tests of the callbacks of visitors, their order, and their verdicts.
 
 use std::ops::ControlFlow;
 
@@ -23,7 +23,7 @@ const EVERYTHING: &str = "def @main(%x: float32, %c: bool) {
     if (%c) { let %t = %f(%v); %t } else { %x }
 }";
 
-/// Notes everything that it is told; skips what begins with `skip`, and stops at `stop`.
+/// Records all callbacks. Skips names that begin with `skip`, and stops at `stop`.
 struct Trace<'c> {
     cx: &'c Context,
     trace: String,

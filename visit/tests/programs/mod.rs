@@ -16,7 +16,8 @@ fn row(name: &'static str, operands: usize, infer: TypeRule) -> OpDef {
     OpDef::new(name, "For tests.", Arity::exactly(operands), infer).fusion(FusionPattern::ElemWise)
 }
 
-/// `add`, `multiply` and `negative` have the type of their first operand, `less` is a boolean.
+/// Returns a registry in which `add`, `multiply` and `negative` have the type of their first
+/// operand, and `less` is a boolean.
 pub(crate) fn registry() -> Arc<OpRegistry> {
     let mut registry = OpRegistry::new();
     for (name, operands) in [("add", 2), ("multiply", 2), ("negative", 1)] {
@@ -26,23 +27,23 @@ pub(crate) fn registry() -> Arc<OpRegistry> {
     Arc::new(registry)
 }
 
-/// The module of a text.
+/// Returns the module of a text.
 pub(crate) fn parse(text: &str) -> Module {
     parse_module(Source::new("test.anf", text), registry())
         .unwrap_or_else(|errors| panic!("{}", errors.iter().map(|e| format!("{e}\n")).collect::<String>()))
 }
 
-/// The key of the first function.
+/// Returns the key of the first function.
 pub(crate) fn first(module: &Module) -> FunctionKey {
     module.order()[0]
 }
 
-/// The body of the first function.
+/// Returns the body of the first function.
 pub(crate) fn body(module: &Module) -> &Body {
     &module.get(first(module)).unwrap().body
 }
 
-/// The links of a node, in the order in which their targets are evaluated.
+/// Returns the links of a node, in the order in which their targets are evaluated.
 pub(crate) fn links_of(body: &Body, id: ExprId) -> Vec<Link> {
     match body.expr(id) {
         Expr::Let { .. } => vec![Link::Value(id), Link::Rest(id)],
@@ -53,15 +54,15 @@ pub(crate) fn links_of(body: &Body, id: ExprId) -> Vec<Link> {
     }
 }
 
-/// All links of a body with their targets, the body's own first.
+/// Returns all links of a body with their targets, starting with the body's own.
 pub(crate) fn all_links(body: &Body) -> Vec<(Link, ExprId)> {
     let nodes = program_order(body, body.root());
     let links = std::iter::once(Link::Root).chain(nodes.flat_map(|id| links_of(body, id)));
     links.map(|link| (link, link.target(body))).collect()
 }
 
-/// Edits the first function of a text, and prints the module. Says "unchanged" if nothing was
-/// written.
+/// Edits the first function of a text, and returns the text of the module, or "unchanged" if
+/// nothing was written.
 pub(crate) fn edited(text: &str, edit: impl FnOnce(&mut Editor<'_>)) -> String {
     let mut module = parse(text);
     let key = first(&module);
@@ -74,11 +75,11 @@ pub(crate) fn edited(text: &str, edit: impl FnOnce(&mut Editor<'_>)) -> String {
     if let Err(errors) = verify_module(&module) {
         panic!("{errors:?}\n{module}");
     }
-    // A rank-0 type may be written in two ways.
+    // The type of a scalar can be written in two ways.
     module.to_string().replace("Tensor[(), float32]", "float32").replace("Tensor[(), bool]", "bool")
 }
 
-/// The variable of a printed name; the last one if there are several.
+/// Returns the variable with a printed name; the last one if there are several.
 pub(crate) fn var(editor: &Editor<'_>, name: &str) -> VarId {
     let body = &editor.body;
     (0..body.len())
@@ -99,11 +100,11 @@ pub(crate) enum Shape {
     NestedFn,
     /// `negative(negative(…))`
     NestedCall,
-    /// A let in the value of a let in the value …
+    /// A Let in the value of a Let in the value …
     LetInValue,
-    /// An If in the value of a let in the first branch …
+    /// An If in the value of a Let in the first branch …
     IfInValue,
-    /// `((%x, %x), …)`, each tuple twice a field of the next.
+    /// `((%x, %x), …)`; each tuple is twice a field of the next.
     Diamonds,
 }
 
@@ -118,8 +119,8 @@ pub(crate) const SHAPES: [Shape; 7] = [
     Shape::Diamonds,
 ];
 
-/// `@main(%x: float32, %c: bool)` of a shape, `n` long or deep. In the innermost place stands
-/// `negative(%x)`.
+/// Returns `@main(%x: float32, %c: bool)` of a shape, of length or depth `n`. The innermost
+/// expression is `negative(%x)`.
 pub(crate) fn deep(shape: Shape, n: usize) -> Module {
     let mut module = Module::new(registry());
     let float = module.cx.types.scalar(DType::Float32);
@@ -197,7 +198,7 @@ pub(crate) fn deep(shape: Shape, n: usize) -> Module {
     module
 }
 
-/// A scalar literal, as an atom.
+/// Returns a scalar literal, as an atom.
 pub(crate) fn float(editor: &mut Editor<'_>, value: f32) -> ExprId {
     editor.literal(Literal::scalar(value))
 }

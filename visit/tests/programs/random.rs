@@ -5,7 +5,8 @@ use proptest::prelude::*;
 
 use super::registry;
 
-/// A program of random choices: operands are picked from what is in scope; graphs share nodes that were made in enclosing blocks.
+/// Returns a program of random choices. Operands are taken from the expressions in scope, and
+/// graphs share nodes that were made in enclosing blocks.
 pub(crate) fn program(choices: &[(u8, u8, u8)]) -> Module {
     let mut module = Module::new(registry());
     let float = module.cx.types.scalar(DType::Float32);
@@ -13,7 +14,8 @@ pub(crate) fn program(choices: &[(u8, u8, u8)]) -> Module {
     let mut f = FunctionBuilder::new(&mut module, "main");
     let x = f.param("x", float);
     let c = f.param("c", flag);
-    // What is in scope (an expression that may be used as an operand), for each open block how much there was at its beginning, and what kind it is.
+    // The expressions in scope that may be operands. For each open block, their number at its
+    // beginning, and its kind.
     let mut scope = vec![x];
     let mut open: Vec<(usize, Kind)> = Vec::new();
     #[derive(Copy, Clone, PartialEq)]
@@ -105,7 +107,7 @@ pub(crate) fn program(choices: &[(u8, u8, u8)]) -> Module {
     module
 }
 
-/// Choices for [`program`].
+/// Returns choices for [`program`].
 pub(crate) fn choices() -> impl Strategy<Value = Vec<(u8, u8, u8)>> {
     prop::collection::vec(any::<(u8, u8, u8)>(), 0..60)
 }
