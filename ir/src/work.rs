@@ -1,7 +1,7 @@
 //! Counted work: how many reads and writes went through arenas, pools and side tables.
 //!
-//! Tests of linearity compare these counts between sizes of program, never times. Without the feature `count-work` the
-//! calls compile to nothing and [`count`] is always 0.
+//! Tests of linearity compare these counts between sizes of program, never times. Without the
+//! feature `count-work` the calls compile to nothing and [`count`] is always 0.
 
 #[cfg(feature = "count-work")]
 mod counter {

@@ -611,7 +611,7 @@ fn what_becomes_used_once_is_found_backward_in_constant_work() {
     }
 }
 
-/// What a rule captures in a graph may have a wide node below it, and all the rest of a nest.
+/// A rule may capture a wide node of a graph, and all the rest of a nest.
 #[test]
 fn what_a_rewrite_shares_is_not_walked_each_time() {
     let counted = |n: usize, width: usize, is_written: bool| {
