@@ -3,12 +3,15 @@
 
 mod copies;
 mod ids;
+mod leaves;
+mod overwriting;
 mod parts;
 mod shared_edits;
 mod taking_back;
 mod translate;
 mod watching;
 
+use leaves::Leaf;
 pub use parts::Parts;
 pub(crate) use shared_edits::EditedByHand;
 pub use shared_edits::SharedEdits;
@@ -17,7 +20,7 @@ use rustc_hash::FxHashMap;
 
 use crate::core::context::Context;
 use crate::core::entity::{
-    Arena, AttrsId, EntityId, ExprId, GlobalId, LambdaId, LiteralId, NameId, OpId, SideTable, SymbolId, TypeId,
+    Arena, AttrsId, EntityId, ExprId, GlobalId, LambdaId, LiteralId, NameId, SideTable, SymbolId, TypeId,
 };
 use crate::core::expr::{Expr, LambdaData, OperandList, VarFlags, VarId};
 use crate::edit::journal::Journal;
@@ -68,10 +71,6 @@ struct Extras {
     meta: FxHashMap<ExprId, AttrsId>,
 }
 
-/// The largest number of nodes for which a body is searched for an atom. Small functions, of which
-/// there may be many, take no memory for a table.
-const SEARCHED: usize = 32;
-
 /// The message of the panic if the id of a `fn` is not of the body.
 const HAS_LAMBDA: &str = "an id is of what the body has";
 
@@ -84,28 +83,6 @@ pub struct BodyRoom {
     pub operands: usize,
     /// Parameters of the function.
     pub params: usize,
-}
-
-/// The atoms of which a body has one node each.
-#[derive(Copy, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Leaf {
-    Literal(LiteralId),
-    Global(GlobalId),
-    Op(OpId),
-    None,
-}
-
-impl Leaf {
-    #[inline]
-    pub(crate) fn of(expr: Expr) -> Option<Leaf> {
-        match expr {
-            Expr::Literal(l) => Some(Leaf::Literal(l)),
-            Expr::Global(g) => Some(Leaf::Global(g)),
-            Expr::Op(op) => Some(Leaf::Op(op)),
-            Expr::None => Some(Leaf::None),
-            _ => None,
-        }
-    }
 }
 
 /// Prints one line: the number of nodes, the parameters and the root.
@@ -545,344 +522,8 @@ impl Body {
         }
     }
 
-    /// Returns the node of a constant, appended if the body has none. `ty` is the type of the
-    /// constant.
-    ///
-    /// Cost: one node.
-    pub fn literal(&mut self, literal: LiteralId, ty: TypeId) -> ExprId {
-        self.leaf(Leaf::Literal(literal), Expr::Literal(literal), ty)
-    }
-
-    /// Returns the node of the constant `literal` of type `ty`. If the body has none yet,
-    /// overwrites `node` with it instead of appending one, so that the arenas do not grow. All
-    /// other uses of `node` then use the constant.
-    ///
-    /// Cost: one node.
-    pub fn literal_in_place(&mut self, node: ExprId, literal: LiteralId, ty: TypeId) -> ExprId {
-        let leaf = Leaf::Literal(literal);
-        if let Some(id) = self.find_leaf(leaf) {
-            return id;
-        }
-        self.leaf_in_place(node, leaf, Expr::Literal(literal), ty);
-        node
-    }
-
-    /// Overwrites a node, such as a variable, with a global of type `ty`. All uses of the node then
-    /// use the global.
-    ///
-    /// Cost: one node.
-    pub fn global_in_place(&mut self, node: ExprId, global: GlobalId, ty: TypeId) {
-        self.leaf_in_place(node, Leaf::Global(global), Expr::Global(global), ty);
-    }
-
-    /// Removes the node of a global that nothing uses any more. Does nothing if the body has none.
-    ///
-    /// Cost: one node.
-    pub fn remove_global(&mut self, global: GlobalId) {
-        let leaf = Leaf::Global(global);
-        let Some(node) = self.find_leaf(leaf) else { return };
-        let before = self.shared_edits(SharedEdits::Meant);
-        self.set_expr(node, Expr::Tuple(OperandList::EMPTY));
-        self.shared_edits(before);
-        if let Some(leaves) = &mut self.leaves {
-            leaves.remove(&leaf);
-        }
-    }
-
-    fn leaf_in_place(&mut self, node: ExprId, leaf: Leaf, expr: Expr, ty: TypeId) {
-        let before = self.shared_edits(SharedEdits::Meant);
-        self.set_expr(node, expr);
-        self.shared_edits(before);
-        self.set_type(node, ty);
-        if self.meta(node).is_some() {
-            self.set_meta(node, None);
-        }
-        self.enter_leaf(leaf, node);
-    }
-
-    /// Returns the node of a global, appended if the body has none. `ty` is its signature. A node
-    /// that the body has already takes on this type: the node may be left from a removed function
-    /// whose name another function has now.
-    ///
-    /// Cost: one node.
-    pub fn global(&mut self, global: GlobalId, ty: TypeId) -> ExprId {
-        let id = self.leaf(Leaf::Global(global), Expr::Global(global), ty);
-        if self.types[id.index()] != ty {
-            self.set_type(id, ty);
-        }
-        id
-    }
-
-    /// Returns the node of an operator as a value, appended if the body has none.
-    ///
-    /// Cost: one node.
-    pub fn op(&mut self, op: OpId, ty: TypeId) -> ExprId {
-        self.leaf(Leaf::Op(op), Expr::Op(op), ty)
-    }
-
-    /// Returns the node of `none`, appended if the body has none.
-    ///
-    /// Cost: one node.
-    pub fn none(&mut self, ty: TypeId) -> ExprId {
-        self.leaf(Leaf::None, Expr::None, ty)
-    }
-
-    fn leaf(&mut self, leaf: Leaf, expr: Expr, ty: TypeId) -> ExprId {
-        if let Some(id) = self.find_leaf(leaf) {
-            return id;
-        }
-        let id = self.push(expr, ty, None);
-        self.enter_leaf(leaf, id);
-        id
-    }
-
-    #[inline]
-    fn find_leaf(&mut self, leaf: Leaf) -> Option<ExprId> {
-        if self.leaves.is_none() && self.len() > SEARCHED {
-            self.tabulate_leaves();
-        }
-        match &self.leaves {
-            Some(leaves) => leaves.get(&leaf).copied(),
-            None => self.exprs().find_map(|(id, expr)| (Leaf::of(expr) == Some(leaf)).then_some(id)),
-        }
-    }
-
-    /// Makes the table of atoms for a body that is too large to be searched. Linear, once.
-    #[cold]
-    fn tabulate_leaves(&mut self) {
-        let mut leaves = FxHashMap::default();
-        for (id, expr) in self.exprs() {
-            if let Some(leaf) = Leaf::of(expr) {
-                leaves.entry(leaf).or_insert(id);
-            }
-        }
-        self.leaves = Some(Box::new(leaves));
-    }
-
-    /// Records the node of an atom, unless the atom has a node already.
-    fn enter_leaf(&mut self, leaf: Leaf, id: ExprId) {
-        if let Some(leaves) = &mut self.leaves {
-            leaves.entry(leaf).or_insert(id);
-        }
-    }
-
     fn extras_mut(&mut self) -> &mut Extras {
         self.extras.get_or_insert_default()
-    }
-
-    // ---- Overwriting ----
-
-    /// Overwrites a node. Its type stays; see [`Body::set_type`]. All uses of the node see the new
-    /// expression: see [`SharedEdits`].
-    ///
-    /// Cost: one node.
-    ///
-    /// # Panics
-    /// If there is no such node; while an edit is open in a build with debug assertions, also if an
-    /// id in it is not of this body.
-    #[inline]
-    #[track_caller]
-    pub fn set_expr(&mut self, id: ExprId, expr: Expr) {
-        self.check_id(id);
-        self.check_parts(expr);
-        let old = self.exprs[id];
-        if old == expr {
-            return;
-        }
-        if let Some(j) = &mut self.journal {
-            j.expr(id, old);
-            if cfg!(debug_assertions) && id.index() < j.exprs_len {
-                j.by_hand.expr(id, old, expr);
-            }
-        }
-        if !matches!(old, Expr::Var { .. }) {
-            self.watch.expr(id.index());
-        }
-        self.revisions.bump();
-        self.exprs[id] = expr;
-    }
-
-    /// Overwrites one operand of a list. All uses of the node with this list see the new operand:
-    /// see [`SharedEdits`].
-    ///
-    /// Cost: one node.
-    ///
-    /// # Panics
-    /// If the list has no operand of that number; while an edit is open in a build with debug
-    /// assertions, also if the operand is not of this body.
-    #[inline]
-    #[track_caller]
-    pub fn set_operand(&mut self, list: OperandList, i: usize, operand: ExprId) {
-        assert!(i < list.len(), "operand {i} of a list of {}", list.len());
-        self.check_ids(&[operand]);
-        work::tick();
-        let at = list.start as usize + i;
-        let old = self.operands[at];
-        if old == operand {
-            return;
-        }
-        if let Some(j) = &mut self.journal {
-            j.operand(at, old);
-            if cfg!(debug_assertions) && at < j.operands_len {
-                j.by_hand.operand(at);
-            }
-        }
-        self.watch.operand(at);
-        self.revisions.bump();
-        self.operands[at] = operand;
-    }
-
-    /// Overwrites the stored type of a node.
-    ///
-    /// Cost: one node.
-    ///
-    /// # Panics
-    /// If there is no such node.
-    #[track_caller]
-    pub fn set_type(&mut self, id: ExprId, ty: TypeId) {
-        self.check_id(id);
-        work::tick();
-        let old = self.types[id.index()];
-        if old == ty {
-            return;
-        }
-        if let Some(j) = &mut self.journal {
-            j.ty(id, old);
-        }
-        self.revisions.bump();
-        self.types[id.index()] = ty;
-    }
-
-    /// Overwrites the root: the expression that the body evaluates to.
-    ///
-    /// Cost: one node.
-    ///
-    /// # Panics
-    /// While an edit is open in a build with debug assertions, if the root is not of this body.
-    #[track_caller]
-    pub fn set_root(&mut self, root: ExprId) {
-        self.check_ids(&[root]);
-        if self.root == root {
-            return;
-        }
-        if let Some(j) = &mut self.journal {
-            j.root(self.root);
-        }
-        self.watch.expr(0);
-        self.revisions.bump();
-        self.root = root;
-    }
-
-    /// Overwrites the parameters.
-    ///
-    /// Cost: one loop.
-    ///
-    /// # Panics
-    /// While an edit is open in a build with debug assertions, if a parameter is not a variable of
-    /// this body.
-    #[track_caller]
-    pub fn set_params(&mut self, params: Vec<VarId>) {
-        self.check_vars(&params);
-        if self.params == params {
-            return;
-        }
-        self.revisions.bump();
-        let old = std::mem::replace(&mut self.params, params);
-        if let Some(j) = &mut self.journal {
-            j.params(old);
-        }
-    }
-
-    /// Appends a parameter of the function.
-    ///
-    /// Cost: one node.
-    ///
-    /// # Panics
-    /// While an edit is open in a build with debug assertions, if the parameter is not a variable
-    /// of this body.
-    #[track_caller]
-    pub fn push_param(&mut self, param: VarId) {
-        self.check_vars(&[param]);
-        if let Some(j) = &mut self.journal
-            && j.params.is_none()
-        {
-            j.params(self.params.clone());
-        }
-        self.revisions.bump();
-        self.params.push(param);
-    }
-
-    /// Overwrites the parameters, result annotation and attributes of a `fn`.
-    ///
-    /// Cost: one node.
-    ///
-    /// # Panics
-    /// If there is no such `fn`; while an edit is open in a build with debug assertions, also if a
-    /// parameter is not a variable of this body.
-    #[track_caller]
-    pub fn set_lambda(&mut self, id: LambdaId, data: LambdaData) {
-        self.check_lambda(id);
-        self.check_lambda_data(data);
-        let old = self.lambda(id);
-        if old == data {
-            return;
-        }
-        if let Some(j) = &mut self.journal {
-            j.lambda(id, old);
-        }
-        self.revisions.bump();
-        self.extras_mut().lambdas[id] = data;
-    }
-
-    /// Sets or removes the metadata that tools attach to a binding or graph node.
-    ///
-    /// Cost: one node.
-    ///
-    /// # Panics
-    /// While an edit is open in a build with debug assertions, if there is no such node.
-    #[track_caller]
-    pub fn set_meta(&mut self, id: ExprId, meta: Option<AttrsId>) {
-        self.check_ids(&[id]);
-        if self.meta(id) == meta {
-            return;
-        }
-        let of = &mut self.extras_mut().meta;
-        let old = match meta {
-            Some(m) => of.insert(id, m),
-            None => of.remove(&id),
-        };
-        self.revisions.bump();
-        if let Some(j) = &mut self.journal {
-            j.meta(id, old);
-        }
-    }
-
-    /// Overwrites the body of a Let. Links are removed from and inserted into a chain with this.
-    ///
-    /// Cost: one node.
-    ///
-    /// # Panics
-    /// If `id` is not a Let; while an edit is open in a build with debug assertions, also if
-    /// `new_body` is not of this body.
-    #[inline]
-    #[track_caller]
-    pub fn set_let_body(&mut self, id: ExprId, new_body: ExprId) {
-        self.check_id(id);
-        self.check_ids(&[new_body]);
-        let Expr::Let { body: old, .. } = self.exprs[id] else { panic!("{id:?} is {:?}, not a Let", self.exprs[id]) };
-        if old == new_body {
-            return;
-        }
-        if let Some(j) = &mut self.journal {
-            j.expr(id, self.exprs[id]);
-        }
-        self.watch.expr(id.index());
-        self.revisions.bump();
-        // Only this field is written. Reading a whole node to write it back stalls if its fields
-        // were written one by one shortly before.
-        if let Expr::Let { body, .. } = &mut self.exprs[id] {
-            *body = new_body;
-        }
     }
 
     // ---- For the parser ----
