@@ -3,18 +3,22 @@
 //! ```text
 //! Notation   @g a global function, P the attribute `system_lib_prefix` of the module.
 //! Needs      Nothing: any form.
-//! Effect     def @g(…) { … }                =>   def @g(…, global_symbol="g") { … }     private functions too; another symbol is overwritten
-//!            def private @g(…, Primitive=1) =>   def private @Pg(…, Primitive=1, global_symbol="Pg")
-//!                                                where the module has P: what is compiled as one gets the prefix, in its symbol and in
-//!                                                its name, unless its name begins with P; a public one keeps its name, and gets the
-//!                                                prefix in its symbol in any case
+//! Effect     def @g(…) { … }   =>   def @g(…, global_symbol="g") { … }
+//!              Private functions get a symbol too. Another symbol is overwritten.
+//!            def private @g(…, Primitive=1)
+//!              =>   def private @Pg(…, Primitive=1, global_symbol="Pg")
+//!              where the module has P. A private Primitive function gets the prefix in its
+//!              symbol and in its name, unless its name begins with P. A public Primitive
+//!              function keeps its name, and gets the prefix in its symbol in any case.
 //! Linkage    A function with a symbol is external: no pass removes it from then on.
-//! Not done   Declarations are symbols of others and stay as they are; so do functions that are values of attributes.
-//! Cost       Constant for each function. Idempotent. A run before the module has P changes nothing of what a run with P gives.
+//! Not done   Declarations are symbols of other modules, and stay as they are. Functions that are
+//!            values of attributes stay as they are, too.
+//! Cost       Constant for each function. Idempotent. A run before the module has P does not change
+//!            the result of a run with P.
 //!
-//! before     def private @g(%x: int32) {        after   def private @g(%x: int32, global_symbol="g") {
-//!              negative(%x)                               negative(%x)
-//!            }                                          }
+//! before     def private @g(%x: int32) {    after   def private @g(%x: int32, global_symbol="g") {
+//!              negative(%x)                           negative(%x)
+//!            }                                      }
 //! ```
 
 use anfora_ir::{Attr, FunctionKey, GlobalId, Module, NameId, Visibility};

@@ -1,29 +1,32 @@
 //! # BindSymbols
 //!
 //! ```text
-//! Notation   @f a function that has a symbol of a name that is given, n such a symbol, k its extent,
-//!            T a type, T[k/n] the same with k in place of n, worked out.
+//! Notation   @f a function that has a symbol of a name that is given, n such a symbol, k its
+//!            extent, T a type, T[k/n] the same with k in place of n, worked out.
 //! Needs      Nothing: any form.
 //! Effect     def @f(.., p: T, ..) -> U { rest }
 //!              =>   def @f(.., p: T[k/n], ..) -> U[k/n] { rest[k/n] }
-//!              in rest, n becomes k in the types of `fn`s, in `match_cast`s and in other attributes,
-//!              and types are inferred again
+//!              in rest, n becomes k in the types of `fn`s, in `match_cast`s and in other
+//!              attributes, and types are inferred again
 //!            @f(.., a, ..)   =>   @f(.., match_cast(a, to=A), ..)
 //!              in all functions, where the extent of a is not known, and A says that it is k
 //!            def @g(..) -> U { rest }   =>   def @g(..) -> U { match_cast(rest, to=U) }
-//!              in all functions, where U is stated, and does not accept what follows from the calls
-//! Options    An option for each symbol, `n=4`. A name that is no word, or is `function`, is written in
-//!            quotes, `"n.0"=4`, and stands for all symbols of that name in a function. With
-//!            `function=main` only the symbols of that function are bound; without it, those of all
-//!            external functions (the public ones, and those with a `global_symbol`). Private ones
-//!            keep theirs, since each call says the extents. Without symbols nothing is done.
-//! Refuses    A name that no symbol has. An extent that contradicts a type: an operator or a call loses
-//!            its type, or a computed extent would be negative. A function in an attribute whose calls
-//!            do not fit any more, since no casts are put into it.
+//!              in all functions, where U is stated, and does not accept the type that follows
+//!              from the calls
+//! Options    An option for each symbol, `n=4`. A name stands for all symbols of that name in a
+//!            function. A name that is no word, or is `function`, is written in quotes: `"n.0"=4`.
+//!            With `function=main` only the symbols of that function are bound. Without it, those
+//!            of all external functions (the public ones, and those with a `global_symbol`) are
+//!            bound. Private ones keep theirs, since each call says the extents. Without symbols
+//!            nothing is done.
+//! Refuses    A name that no symbol has. An extent that contradicts a type: an operator or a call
+//!            loses its type, or a computed extent would be negative. A function in an attribute
+//!            whose calls do not fit any more, since no casts are put into it.
 //! Never      Binds symbols of primitive functions, which take what they are given, or of declared
-//!            ones; calls in primitive functions are adapted like all others. Removes the check that
-//!            a `match_cast` makes.
-//! Not done   What is known now is not folded: FoldConstant does that. A second run finds no symbol.
+//!            ones; calls in primitive functions are adapted like all others. Removes the check
+//!            that a `match_cast` makes.
+//! Not done   Values that are known now are not folded: FoldConstant does that. A second run finds
+//!            no symbol.
 //! Cost       A walk of the functions that have such symbols, and of their callers.
 //!
 //! before     def @main(%x: Tensor[(n, 2), float32]) { (%x, zeros(shape=shape(2 * n))) }

@@ -73,10 +73,12 @@ pub fn registry() -> Arc<PassRegistry> {
 /// // It cannot do its work on other programs than those in A-normal form.
 /// let pass = ModulePass::new("Mine", 0, |_, _| Ok(())).requiring(["ToANormalForm"]);
 /// let text = "def @f(%x: int32) { negative(negative(%x)) }";
-/// let mut module = parse_module(Source::new("example", text), anfora_ops::standard()).expect("the program is right");
+/// let mut module = parse_module(Source::new("example", text), anfora_ops::standard())
+///     .expect("the program is right");
 /// let cx = PassContext::builder().config("FuseOps.max_depth", 64).build()?;
 /// assert!(pass.apply(&mut module, &cx)?.is_changed());
-/// parse_pipeline(PassContext::current().registry(), "O2")?.apply(&mut module, &PassContext::new())?;
+/// parse_pipeline(PassContext::current().registry(), "O2")?
+///     .apply(&mut module, &PassContext::new())?;
 /// anfora_passes::install_default_registry()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -28,7 +28,8 @@ pub trait CheckedContext {
     ///     Ok(())
     /// });
     /// let source = Source::new("example", "def @main(%x: float32) { exp(%x) }");
-    /// let mut module = parse_module(source, anfora_ops::standard()).expect("the program is right");
+    /// let mut module =
+    ///     parse_module(source, anfora_ops::standard()).expect("the program is right");
     /// let failure = wrong.apply(&mut module, &PassContext::checked()).unwrap_err();
     /// assert!(failure.to_string().contains("`@main` computes something else"));
     /// ```

@@ -1,15 +1,20 @@
 //! # ConvertToDataflow
 //!
 //! ```text
-//! Notation   b a binding, bs a run of them, none with an If or an impure call as its value; vs the variables of bs that are used outside it.
+//! Notation   b a binding; bs, cs runs of bindings, none with an If or an impure call as its value;
+//!            vs the variables of bs that are used outside the region.
 //! Needs      A-normal form.
-//! Effect     bs rest                            =>  dataflow { bs output(vs) } rest     bs is maximal, and has min_size bindings or more
-//!            bs dataflow { cs output(ws) } rest =>  dataflow { bs cs output(vs) } rest  however short bs is; likewise after a region, and between two
-//!            In blocks of all kinds. The definition of a fn is pure, whatever its calls are; what a fn uses counts as used outside.
+//! Effect     bs rest   =>   dataflow { bs output(vs) } rest
+//!              bs is maximal, and has min_size bindings or more
+//!            bs dataflow { cs output(ws) } rest   =>   dataflow { bs cs output(vs) } rest
+//!              however short bs is; likewise after a region, and between two
+//!            In blocks of all kinds. The definition of a fn is pure, whatever its calls are. The
+//!            variables that a fn uses count as used outside.
 //! Options    min_size (default 2).
-//! Not done   A tail is no binding and stays one (Normalize binds it). Two regions side by side stay two (Normalize merges them), and a region
-//!            with nothing to join it stays as it is.
-//! Cost       One walk, another where something was grouped, and one for purity where a call could be impure. Idempotent.
+//! Not done   A tail is no binding and stays one (Normalize binds it). Two regions side by side
+//!            stay two (Normalize merges them). A region with nothing to join it stays as it is.
+//! Cost       One walk, another where something was grouped, and one for purity where a call could
+//!            be impure. Idempotent.
 //!
 //! before     def @f(%x: int32) {                after   def @f(%x: int32) {
 //!              let %a = negative(%x);                     dataflow {

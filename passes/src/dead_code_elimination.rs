@@ -3,13 +3,16 @@
 //! ```text
 //! Notation   v a variable, e a value, @g a global.
 //! Needs      A-normal form of the functions that stay.
-//! Effect     let v = e; rest   =>   rest      v is not used in what is left of rest, and e is neither impure nor a match_cast
-//!            def private @g    =>             @g cannot be reached, and is not external
-//! Roots      External functions (public ones, and private ones with the attribute `global_symbol`, which a linker may find), and those
-//!            named by the option `entries`.
+//! Effect     let v = e; rest   =>   rest
+//!              if v is not used in what is left of rest, and e is neither impure nor a match_cast
+//!            def private @g    =>   nothing
+//!              if @g cannot be reached, and is not external
+//! Roots      External functions (public ones, and private ones with the attribute
+//!            `global_symbol`, which a linker may find), and those named by the option `entries`.
 //! Reaches    A function reaches those that its live bindings and attributes name.
-//! Never      Declarations and parameters go, or what is in a function with the attribute Primitive. If a function that is reached is missing from the module, no function goes, and a
-//!            remark says so: what the missing one calls is not known.
+//! Never      Declarations and parameters go, or parts of a function with the attribute Primitive.
+//!            If a function that is reached is missing from the module, no function goes, and a
+//!            remark says so: the functions that the missing one calls are not known.
 //! Not done   Parameters and results that nobody uses stay.
 //! Cost       One walk down and one sweep up each function that stays. Idempotent.
 //!

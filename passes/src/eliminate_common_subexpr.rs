@@ -1,22 +1,26 @@
 //! # EliminateCommonSubexpr
 //!
 //! ```text
-//! Notation   v, w variables; S(e) the value e after the replacements made so far; E the values seen, each with its variable.
+//! Notation   v, w variables; S(e) the value e after the replacements made so far; E the values
+//!            seen, each with its variable.
 //! Needs      A-normal form.
 //! Effect     let v = e; rest   =>   rest[v := w]            if (S(e), w) is in E
 //!                              =>   let v = S(e); rest      else, with (S(e), v) added to E
 //!            A tail e becomes w likewise.
-//! Scope      A branch sees what its If sees, and what it adds is forgotten at its end. A lambda sees nothing from outside and
-//!            adds nothing to it. At the end of a dataflow region what its variables stand for is forgotten, its outputs stay.
-//! Never      Impure calls (allocations and random numbers are); a `match_cast` to a type whose symbols are not all bound by parameters, since it
-//!            may bind one; a value whose variable was annotated with a type less specific than the duplicate's.
+//! Scope      A branch sees the values that its If sees. The values that it adds are forgotten at
+//!            its end. A lambda sees nothing from outside and adds nothing to it. At the end of a
+//!            dataflow region the values of its variables are forgotten, those of its outputs stay.
+//! Never      Impure calls (allocations and random numbers are). A `match_cast` to a type whose
+//!            symbols are not all bound by parameters, since it may bind one. A value whose
+//!            variable was annotated with a type less specific than the duplicate's.
 //! Not done   Nothing is moved: a value that both branches compute stays in both.
-//! Cost       One forward sweep; one hash probe a binding; O(n log n) for the hashes of Ifs and lambdas. Idempotent.
+//! Cost       One forward sweep; one hash probe a binding; O(n log n) for the hashes of Ifs and
+//!            lambdas. Idempotent.
 //!
-//! before     def @f(%x: Tensor[(8,), float32]) {        after   def @f(%x: Tensor[(8,), float32]) {
-//!              let %a = exp(%x);                                   let %a = exp(%x);
-//!              let %b = exp(%x);                                   add(%a, %a)
-//!              add(%a, %b)                                       }
+//! before     def @f(%x: Tensor[(8,), float32]) {    after   def @f(%x: Tensor[(8,), float32]) {
+//!              let %a = exp(%x);                              let %a = exp(%x);
+//!              let %b = exp(%x);                              add(%a, %a)
+//!              add(%a, %b)                                  }
 //!            }
 //! ```
 //!

@@ -44,13 +44,18 @@
 //!            weight for each step before it; the new constants. Idempotent, unless the budget ran
 //!            out.
 //!
-//! before     def @f(%x: Tensor[(1, 1, 4), float32]) {           after  def @f(%x: Tensor[(1, 1, 4), float32]) {
-//!              let %a = multiply(%x, 5f);                                let %r = nn.relu(%x);
-//!              let %r = nn.relu(%a);                                     let %v = nn.conv1d(%r, dense<Tensor[(2, 1, 1),
-//!              let %v = nn.conv1d(%r, dense<Tensor[(2, 1, 1),                                   float32]>[15, 30],
-//!                                     float32]>[1, 2]);                                     dense<Tensor[(2,), float32]>[1]);
-//!              let %u = multiply(%v, 3f);                                %v
-//!              add(%u, 1f)                                             }
+//! before     def @f(%x: Tensor[(1, 1, 4), float32]) {
+//!              let %a = multiply(%x, 5f);
+//!              let %r = nn.relu(%a);
+//!              let %v = nn.conv1d(%r, dense<Tensor[(2, 1, 1), float32]>[1, 2]);
+//!              let %u = multiply(%v, 3f);
+//!              add(%u, 1f)
+//!            }
+//! after      def @f(%x: Tensor[(1, 1, 4), float32]) {
+//!              let %r = nn.relu(%x);
+//!              let %v = nn.conv1d(%r, dense<Tensor[(2, 1, 1), float32]>[15, 30],
+//!                                 dense<Tensor[(2,), float32]>[1]);
+//!              %v
 //!            }
 //! ```
 

@@ -3,18 +3,24 @@
 //! ```text
 //! Notation   v a variable, c a literal, a an atom.
 //! Needs      A-normal form.
-//! Effect     let v = op(c, ...); rest        =>  rest[v := c']                 the call is pure and evaluates to c'
-//!            let v = op(c, ...); rest        =>  let v = (c', ...); rest       op returns a tuple
-//!            let v = (a0, a1); ... v.i       =>  ... ai
-//!            let v = a; rest                 =>  rest[v := a]
-//!            op(x)                           =>  c                             the type of x tells it: shape_of(x) of constant extents
-//!            let v = if (true) { bs e } else { .. }; rest   =>  bs let v = e; rest
+//! Effect     let v = op(c, ...); rest   =>   rest[v := c']
+//!              the call is pure and evaluates to c'
+//!            let v = op(c, ...); rest   =>   let v = (c', ...); rest
+//!              op returns a tuple
+//!            let v = (a0, a1); ... v.i  =>   ... ai
+//!            let v = a; rest            =>   rest[v := a]
+//!            op(x)                      =>   c
+//!              the type of x tells it: shape_of(x) of constant extents
+//!            let v = if (true) { bs e } else { .. }; rest   =>   bs let v = e; rest
 //!            In and out of dataflow regions, in branches and lambdas, transitively, in one sweep.
-//! Never      Impure, random and opaque operators; calls that fail (a remark says why); results beyond the budget: of one call, by
-//!            FoldConstant.max_growth_bytes; of all in a function, by FoldConstant.max_total_growth_bytes. The size is known from the type
-//!            before anything is computed. A splat counts as one element. Kernels that would take more than FoldConstant.max_work steps,
-//!            all in a function together: that is a limit also where there is none to the bytes, for a reduction of a splat may be
-//!            endless, and its result small.
+//! Never      Impure, random and opaque operators; calls that fail (a remark says why);
+//!            results and kernels beyond the budget.
+//! Budget     FoldConstant.max_growth_bytes limits the result of one call, and
+//!            FoldConstant.max_total_growth_bytes all results in a function. The size is known from
+//!            the type before anything is computed. A splat counts as one element.
+//!            FoldConstant.max_work limits the steps of all kernels in a function together. It
+//!            holds also where the bytes are not limited: a reduction of a splat may be endless,
+//!            and its result small.
 //! Not done   Calls of functions; algebra (x * 0).
 //! Cost       One forward sweep, and the kernels. Idempotent, unless the total budget ran out.
 //!

@@ -23,7 +23,10 @@ pub const TRACE_RULES: ConfigDef = ConfigDef::flag("Rules.trace", "passes made o
 /// let pass = FunctionPass::from_rules("Simplify", 1, rules!["multiply(%x, 1)" => "%x"]);
 /// let text = "def @main(%x: float32) { let %a = multiply(%x, 1f); tanh(%a) }";
 /// let mut module = parse_module(Source::new("example", text), anfora_ops::standard())?;
-/// let cx = PassContext::builder().registry(anfora_passes::registry()).config("Rules.trace", true).build()?;
+/// let cx = PassContext::builder()
+///     .registry(anfora_passes::registry())
+///     .config("Rules.trace", true)
+///     .build()?;
 /// pass.apply(&mut module, &cx)?;
 /// assert_eq!(cx.statistics().get("Simplify", "multiply(%x, 1) => %x"), 1);
 /// let said = &cx.take_remarks()[0].diagnostic;

@@ -23,8 +23,13 @@
 //! use anfora_ir::{Source, parse_module};
 //! use anfora_manager::{PassContext, PassRegistry, parse_pipeline, run_pass};
 //!
-//! let text = "def @f(%x: int32) { let %a = add(1, 2); let %b = negative(%x); multiply(add(%a, %b), negative(%x)) }";
-//! let mut module = parse_module(Source::new("example", text), anfora_ops::standard()).expect("the program is right");
+//! let text = "def @f(%x: int32) {
+//!     let %a = add(1, 2);
+//!     let %b = negative(%x);
+//!     multiply(add(%a, %b), negative(%x))
+//! }";
+//! let mut module = parse_module(Source::new("example", text), anfora_ops::standard())
+//!     .expect("the program is right");
 //!
 //! let mut registry = PassRegistry::new();
 //! anfora_passes::register(&mut registry)?;

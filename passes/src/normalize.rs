@@ -1,16 +1,19 @@
 //! # Normalize
 //!
 //! ```text
-//! Notation   n a call, projection, If or lambda; v a new variable; bs, cs bindings; xs, ys, zs variables; zs those of xs and ys that are used
-//!            outside.
+//! Notation   n a call, projection, If or lambda; v a new variable; bs, cs bindings; xs, ys, zs
+//!            variables; zs those of xs and ys that are used outside.
 //! Needs      Nothing: any form.
-//! Effect     What ToANormalForm does, which also flattens blocks in values and operands, and then
-//!            n                                  =>  let v = n; v                   where n is the tail of a block
+//! Effect     The pass does everything that ToANormalForm does, which also flattens blocks in
+//!            values and operands. Then
+//!            n                                  =>  let v = n; v
+//!              where n is the tail of a block
 //!            dataflow { bs output(xs) } dataflow { cs output(ys) } rest
 //!                                               =>  dataflow { bs cs output(zs) } rest
 //!            In blocks of all kinds.
-//! Not done   A tuple of atoms stays in the tail. The outputs of a region that is not merged stay. Nothing is moved into a region
-//!            (ConvertToDataflow does that), and nothing is replaced (CanonicalizeBindings does).
+//! Not done   A tuple of atoms stays in the tail. The outputs of a region that is not merged stay.
+//!            Nothing is moved into a region (ConvertToDataflow does that), and nothing is replaced
+//!            (CanonicalizeBindings does).
 //! Cost       That of ToANormalForm, a walk, and another where regions were merged. Idempotent.
 //!
 //! before     def @f(%x: int32) {                after   def @f(%x: int32) {

@@ -12,21 +12,22 @@
 //! Signs      x - (-y)   =>   x + y         x + (-y)   =>   x - y       (-x) * (-y)   =>   x * y
 //!            |-x|       =>   |x| (not of unsigned x)           (-x)^2, |x|^2   =>   x^2
 //!            not x = y  =>   x != y        not x != y      =>   x = y
-//! Shapes     f(x)       =>   x             f: a cast, reshape, broadcast or transposition to what x is
-//!            g(f(x))    =>   x             f, g: transpositions or changes of axes, each other's inverse
-//!            g(f(x))    =>   g(x)          f, g: reshapes; bitcasts
-//! Never      What does not compute the same, bit for bit, for every element type: with infinities,
-//!            both zeros, integers that wrap, and NaN: since arithmetic makes every NaN the canonical
-//!            one, a float x stays in its place only where it is itself a result of arithmetic.
-//!            What has another shape, or may have one where extents are unknown (`?`).
+//! Shapes     f(x)       =>   x       f: a cast, reshape, broadcast or transposition to what x is
+//!            g(f(x))    =>   x       f, g: transpositions or changes of axes, each other's inverse
+//!            g(f(x))    =>   g(x)    f, g: reshapes; bitcasts
+//! Never      A rule does not apply if its result is not the same, bit for bit, for every element
+//!            type: with infinities, both zeros, integers that wrap, and NaN. Arithmetic makes
+//!            every NaN the canonical one, so a float x stays in its place only where it is itself
+//!            a result of arithmetic. A rule does not apply either if the result has another shape,
+//!            or may have one where extents are unknown (`?`).
 //! Not done   Nothing is reassociated or distributed, which would round otherwise.
 //! Cost       One walk, a look at the rules for its operator at each node, and as much as is
 //!            changed. Idempotent.
 //!
-//! before     def @f(%x: Tensor[(8,), float32]) {        after   def @f(%x: Tensor[(8,), float32]) {
-//!              let %e = exp(%x);                                   let %e = exp(%x);
-//!              let %a = multiply(%e, 1f);                          tanh(%e)
-//!              let %b = negative(negative(%a));                  }
+//! before     def @f(%x: Tensor[(8,), float32]) {    after   def @f(%x: Tensor[(8,), float32]) {
+//!              let %e = exp(%x);                              let %e = exp(%x);
+//!              let %a = multiply(%e, 1f);                     tanh(%e)
+//!              let %b = negative(negative(%a));             }
 //!              tanh(%b)
 //!            }
 //! ```

@@ -3,16 +3,20 @@
 //! ```text
 //! Notation   e an expression, n a call, tuple or projection, v a new variable, B a block.
 //! Needs      Nothing: any form.
-//! Effect     op(.., n, ..)               =>  let v = n; op(.., v, ..)     likewise where n is an If or a lambda
-//!            let w = { bs e }; rest      =>  bs let w = e; rest           likewise for a block as an operand
-//!            A node n that several others refer to is bound once: at its first use in the innermost block B that
-//!            encloses all of its uses.
-//!            Operands are evaluated from left to right, as before, and impure calls in the order in which they were.
-//!            What is bound in front of a Let of a dataflow region joins the region.
-//!            In functions with the attribute Primitive too: A-normal form is a property of all functions of a module.
-//! Not done   The tail of a block, and the value of a Let, may be compound, as A-normal form allows. Nothing is merged.
-//! Cost       Two walks; the innermost common block of two is found in time logarithmic in the nesting depth. Idempotent; a body in
-//!            A-normal form is left alone after one walk.
+//! Effect     op(.., n, ..)               =>  let v = n; op(.., v, ..)
+//!              likewise where n is an If or a lambda
+//!            let w = { bs e }; rest      =>  bs let w = e; rest
+//!              likewise for a block as an operand
+//!            A node n that several others refer to is bound once: at its first use in the
+//!            innermost block B that encloses all of its uses.
+//!            Operands are evaluated from left to right, as before. Impure calls keep their order.
+//!            A new Let in front of a Let of a dataflow region joins the region.
+//!            Functions with the attribute Primitive are rewritten too: A-normal form is a property
+//!            of all functions of a module.
+//! Not done   The tail of a block, and the value of a Let, may be compound, as A-normal form
+//!            allows. Nothing is merged.
+//! Cost       Two walks; the innermost common block of two is found in time logarithmic in the
+//!            nesting depth. Idempotent; a body in A-normal form is left alone after one walk.
 //!
 //! before     def @f(%x: int32) {                after   def @f(%x: int32) {
 //!              %s = add(%x, 1);                           let %0 = add(%x, 1);

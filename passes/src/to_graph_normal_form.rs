@@ -1,22 +1,32 @@
 //! # ToGraphNormalForm
 //!
 //! ```text
-//! Notation   v, w variables; n a call, tuple or projection; b an If, a lambda, or an n with one of these in it; B a block.
+//! Notation   v, w variables; n a call, tuple or projection; b an If, a lambda, or an n with one of
+//!            these in it; B a block.
 //! Needs      Nothing: any form.
-//! Effect     let v = n; rest                 =>  rest[v := n]          one node, however often v is used
-//!            let v = b; rest                 =>  rest[v := b]          v is used once, and not by a node that is shared
-//!            let v = w; rest                 =>  rest[v := w]          likewise for a global and an operator as a value
+//! Effect     let v = n; rest                 =>  rest[v := n]
+//!              one node, however often v is used
+//!            let v = b; rest                 =>  rest[v := b]
+//!              v is used once, and not by a node that is shared
+//!            let v = w; rest                 =>  rest[v := w]
+//!              likewise for a global and an operator as a value
+//!            dataflow { bs output(..) }      =>  bs
+//!              graphs have no regions
 //!            A body with blocks as values or operands is brought into A-normal form first.
-//!            dataflow { bs output(..) }      =>  bs                    graphs have no regions
-//! Moves      A node is evaluated in the innermost block that encloses its uses: as late as can be, and in a branch if only that
-//!            branch uses it. So what succeeded succeeds, and what may fail runs at most where it ran.
-//! Stays      What is impure; match_cast, and what has one in it; a lambda that names itself; b that is used more than once (a block hangs in
-//!            one place only); what only a lambda inside B uses, since each call would evaluate it again; constants, since a type rule may say
-//!            more of a constant than of a variable; a variable of a stated type more general than its value's; a value that nothing
-//!            uses (DeadCodeElimination).
-//! Not done   Equal nodes are not merged (EliminateCommonSubexpr). Nodes have no names: those of the variables are lost; what
-//!            tools carry along with a binding goes to its node, and stays with its variable where it would be lost.
-//! Cost       Three walks; the innermost common block of two is found in time logarithmic in the nesting depth. Idempotent.
+//! Moves      A node is evaluated in the innermost block that encloses its uses: as late as
+//!            possible, and in a branch if only that branch uses it. So a call that succeeded
+//!            succeeds, and a call that may fail runs at most where it ran.
+//! Stays      An impure value. A match_cast, and a value that contains one. A lambda that names
+//!            itself. A b that is used more than once, since a block hangs in one place only. A
+//!            value that only a lambda inside B uses, since each call would evaluate it again. A
+//!            constant, since a type rule may say more of a constant than of a variable. A variable
+//!            of a stated type more general than its value's. A value that nothing uses
+//!            (DeadCodeElimination).
+//! Not done   Equal nodes are not merged (EliminateCommonSubexpr). Nodes have no names, so those of
+//!            the variables are lost. Metadata of a binding goes to its node, and stays with its
+//!            variable where it would be lost.
+//! Cost       Three walks; the innermost common block of two is found in time logarithmic in the
+//!            nesting depth. Idempotent.
 //!
 //! before     def @f(%x: int32) {                after   def @f(%x: int32) {
 //!              let %s = add(%x, 1);                       %0 = add(%x, 1);

@@ -3,8 +3,9 @@
 //! ```text
 //! Notation   bs bindings, vs variables.
 //! Needs      Nothing: any form.
-//! Effect     dataflow { bs output(vs) } rest   =>   bs rest     in blocks of all kinds, and in functions with the attribute Primitive too;
-//!                                                the variables become plain
+//! Effect     dataflow { bs output(vs) } rest   =>   bs rest
+//!              in blocks of all kinds, and in functions with the attribute Primitive too; the
+//!              variables become plain
 //! Not done   Nothing else changes: no name, no type, no order.
 //! Cost       A scan of the arena, and one walk where there is a region. Idempotent.
 //!

@@ -1,30 +1,40 @@
 //! # BindParams
 //!
 //! ```text
-//! Notation   @f the function that is named, p a parameter of it that is bound, c its literal, k a symbol, d an extent of c, as other expressions.
+//! Notation   @f the function that is named, p a parameter of it that is bound, c its literal,
+//!            k a symbol, d an extent of c, a the argument for p.
 //! Needs      Nothing: any form.
 //! Effect     def @f(.., p: T, ..) { rest }   =>   def @f(.., ..) { let p = c; rest }
-//!            k                               =>   d        all through @f, where k stands alone in T
-//!            c                               =>   match_cast(c, to=T)        in the new Let, where T still has a symbol in a computed extent
-//!            @f(.., a, ..)                   =>   @f(.., ..)        in all functions of the module, @f too: what was passed for p is dropped
+//!            k                               =>   d
+//!              all through @f, where k stands alone in T
+//!            c                               =>   match_cast(c, to=T)
+//!              in the new Let, where T still has a symbol in a computed extent
+//!            @f(.., a, ..)                   =>   @f(.., ..)
+//!              in all functions of the module, @f too: the argument for p is dropped
 //! Options    function, and params, separated by commas. Without both nothing is done.
 //!              %name=LITERAL              a literal of the text format
 //!              %name=weights.npy          the tensor in a NumPy file
-//!              %name=weights.npz[array]   a tensor of an archive of them; without [array] the one
-//!                                         that is called as the parameter
-//!              weights.npz                all tensors of an archive, for the parameters of their names
-//!              file("my weights.npy")     in place of a path that has other characters than letters,
-//!                                         digits and _ . / - + ~ @ :, or another ending
+//!              %name=weights.npz[array]   a tensor of an archive of them; without [array] the
+//!                                         one that is called as the parameter
+//!              weights.npz                all tensors of an archive, for the parameters of
+//!                                         their names
+//!              file("my weights.npy")     in place of a path that has other characters than
+//!                                         letters, digits and _ . / - + ~ @ :, or another
+//!                                         ending
 //!              ["my array"]               in place of [array]
 //!            Paths are relative to the working directory; the files are read when the pass runs.
-//! Refuses    Names that are not there, not unique or given twice; literals that do not fit the types of the parameters, or each other; a function
-//!            that is used as a value or by an attribute, since its signature changes; callers whose arguments do not fit any more.
-//!            Files that are not there, are cut short, or hold what is no tensor, such as pickled objects.
+//! Refuses    Names that are not there, not unique or given twice. Literals that do not fit the
+//!            types of the parameters, or each other. A function that is used as a value or by an
+//!            attribute, since its signature changes. Callers whose arguments do not fit any more.
+//!            Files that are not there, are cut short, or hold no tensor, such as pickled objects.
 //! Not done   The literal is not put where p is used (CanonicalizeBindings does that), nor folded.
 //! Cost       A walk of @f and of its callers, and a look at each function.
 //!
 //! before     def @f(%x: Tensor[(n,), float32], %w: Tensor[(n,), float32]) { multiply(%x, %w) }
-//! after      def @f(%x: Tensor[(2,), float32]) { let %w = dense<Tensor[(2,), float32]>[1, 2]; multiply(%x, %w) }
+//! after      def @f(%x: Tensor[(2,), float32]) {
+//!              let %w = dense<Tensor[(2,), float32]>[1, 2];
+//!              multiply(%x, %w)
+//!            }
 //! ```
 
 mod sources;

@@ -3,20 +3,27 @@
 //! ```text
 //! Notation   v, t variables; a an atom; i a field number.
 //! Needs      A-normal form.
-//! Effect     let v = a; rest                        =>  rest[v := a]       aliases, constants, globals
-//!            let v = t.i; rest                      =>  rest[v := ai]      let t = (a0, a1, ...) before
-//!            let v = t.i; rest                      =>  rest[v := aj]      let t = op(a0, ...), whose result i is operand j
-//!            let v = op(a0, ...); rest              =>  rest[v := aj]      likewise, if the result is not a tuple
-//!            let v = (t.0, t.1, ...); rest          =>  rest[v := t]       all the fields of t, in order
-//!            let v = c(b...); rest                  =>  let v = @g(b..., a...); rest
-//!                                                                           let c = make_closure(@g, a...) before
-//!            let v = match_cast(a, to=T); rest      =>  rest[v := a]       a is of type T
-//!            let v = match_cast(a, to=T); rest      =>  rest[k := d]      T has the new symbol k where the type of a has d, which is not `?`
-//!            An output of a dataflow region that is not used outside it becomes visible only inside; a variable of a region that takes the
-//!            place of an output becomes the output, and takes its name.
-//! Never      Where the types say that a match_cast, or what uses it, must fail, a remark says so and the symbols of the function stay.
-//! Not done   What a match_cast says of symbols that are bound before it is not used. Dead bindings stay (DeadCodeElimination); equal values stay (EliminateCommonSubexpr).
-//! Cost       One forward sweep, a walk where there are regions with outputs, and two where a match_cast binds symbols. Idempotent.
+//! Effect     let v = a; rest                    =>  rest[v := a]    aliases, constants, globals
+//!            let v = t.i; rest                  =>  rest[v := ai]   let t = (a0, a1, ...) before
+//!            let v = t.i; rest                  =>  rest[v := aj]
+//!              let t = op(a0, ...) before, whose result i is operand j
+//!            let v = op(a0, ...); rest          =>  rest[v := aj]
+//!              likewise, if the result is not a tuple
+//!            let v = (t.0, t.1, ...); rest      =>  rest[v := t]    all the fields of t, in order
+//!            let v = c(b...); rest              =>  let v = @g(b..., a...); rest
+//!              let c = make_closure(@g, a...) before
+//!            let v = match_cast(a, to=T); rest  =>  rest[v := a]    a is of type T
+//!            let v = match_cast(a, to=T); rest  =>  rest[k := d]
+//!              T has the new symbol k where the type of a has d, which is not `?`
+//!            An output of a dataflow region that is not used outside it becomes visible only
+//!            inside. A variable of a region that takes the place of an output becomes the output,
+//!            and takes its name.
+//! Never      Where the types say that a match_cast, or a use of its result, must fail, a remark
+//!            says so and the symbols of the function stay.
+//! Not done   A match_cast is not used to learn about symbols that are bound before it. Dead
+//!            bindings stay (DeadCodeElimination); equal values stay (EliminateCommonSubexpr).
+//! Cost       One forward sweep, a walk where there are regions with outputs, and two where a
+//!            match_cast binds symbols. Idempotent.
 //!
 //! before     def @f(%x: int32) {                after   def @f(%x: int32) {
 //!              let %p = (%x, 1);                          let %p = (%x, 1);

@@ -1,48 +1,74 @@
 //! # FuseOps
 //!
 //! ```text
-//! Notation   v, w variables; op an operator of a pattern other than Opaque; P(v) the first value that all paths from v go through (its immediate
-//!            post-dominator); G a group of bindings, r the last of them.
-//! Needs      Dataflow regions: nothing else is fused. In any form, though bindings whose operands are not atoms or whose values are shared stay as they are.
+//! Notation   v, w variables; op an operator of a pattern other than Opaque; P(v) the first value
+//!            that all paths from v go through (its immediate post-dominator); G a group of
+//!            bindings, r the last of them.
+//! Needs      Dataflow regions: nothing else is fused. The body may be in any form, but bindings
+//!            whose operands are not atoms or whose values are shared stay as they are.
 //! Effect     dataflow { .. let v = op(a, ..); .. let r = op(v, ..); .. }
 //!              =>  dataflow { .. let r = @fused_op_op(a, ..); .. }
-//!                  def private @fused_op_op(%a: T, .., Primitive=1) { let v = op(a, ..); let r = op(v, ..); r }
-//! Groups     Values of the patterns of their operators' rows: ElemWise 0, Broadcast 1, Injective 2, CommReduce 3, OutEWiseFusable 4;
-//!            projections 2; tuples 7; all else 8. A row may say it by the attributes of a call: image.resize to the nearest neighbour
-//!            is 2, else 4. A call whose extents are computed (by an operand that is not a literal) is 8 unless its type says them all,
-//!            by numbers or symbols. v is merged with P(v), and with all on the paths to it, if
-//!            phase 0    v is 4, each operation on the paths takes its operand element by element, and no group on the way or at P(v)
-//!                       is greater than 1: what is appended to a convolution;
-//!            phase 0, 1 v is 0 or 1, each step is at most 2 (or the greatest is 3), no group on the way is greater than 2, that of P(v) at most 4;
-//!            phase 1    v is 2 or 7, and no group on the way or at P(v) is greater than 2;
-//!            phase 2    v is at most 2, P(v) is a tuple in a group of at most 2, and so is what is on the way.
-//!            A group that a 4 was merged into is a 4. An operand of a Broadcast that has just the shape of the result is taken element by element.
-//!            A group has one result, r: what uses any other of its bindings is in the group too. So no results are put into a tuple.
-//! Function   Parameters in the order of first use; a value used twice is one. Literals of rank 0, splats, those of at most 16 elements and those that a
-//!            type rule looks at stay inside; larger ones are passed. Symbolic dimensions are the function's own; one that no parameter has alone as
-//!            a dimension gets a parameter more, the variable that binds it, and if that is not visible, the group is not made. Named after the operators,
-//!            without their namespaces (nn.relu is relu), up to 64 characters. Groups that are equal modulo names share a function, also one that the module
-//!            had before.
-//! Never      Parameters, literals, calls of functions, lambdas and match_cast are in no group. A projection of a tuple from outside its group
-//!            stays outside. A group whose result is not used is dead, and left alone (DeadCodeElimination).
-//! Limits     FuseOps.max_depth: how many bindings a group has at most, each counted once. FuseOps.max_function_args: how many parameters a function has at
-//!            most; 0 for no limit. What would be too large is not merged.
-//! Cost       A walk, and for each use of a value beyond its first a time logarithmic in how far the uses are apart. A merge costs what it merges,
-//!            once; a merge that is refused, at most one look at each of max_depth groups and their uses, and nothing if the longest of the paths alone is
-//!            too long. Idempotent.
+//!                  def private @fused_op_op(%a: T, .., Primitive=1) {
+//!                    let v = op(a, ..); let r = op(v, ..); r
+//!                  }
+//! Kinds      The kind of a value is the pattern of its operator's row: ElemWise 0, Broadcast 1,
+//!            Injective 2, CommReduce 3, OutEWiseFusable 4. Projections are 2, tuples 7, all else
+//!            is 8. A row may choose the pattern by the attributes of a call: image.resize to the
+//!            nearest neighbour is 2, else 4. A call whose extents are computed (by an operand that
+//!            is not a literal) is 8 unless its type says them all, by numbers or symbols.
+//!            An operand of a Broadcast that has just the shape of the result is taken element by
+//!            element. The kind of a group is that of its last value, or 4 if a 4 was merged into
+//!            it.
+//! Groups     v is merged with P(v), and with all on the paths to it, in these phases:
+//!            phase 0      v is 4; each operation on the paths takes its operand element by
+//!                         element; no group on the way or at P(v) is greater than 1. So
+//!                         operations are appended to a convolution.
+//!            phases 0, 1  v is 0 or 1; each step is at most 2 (or the greatest is 3); no group on
+//!                         the way is greater than 2, and that of P(v) is at most 4.
+//!            phase 1      v is 2 or 7; no group on the way or at P(v) is greater than 2.
+//!            phase 2      v is at most 2; P(v) is a tuple in a group of at most 2, and the groups
+//!                         on the way are at most 2.
+//!            A group has one result, r: a value that uses any other of its bindings is in the
+//!            group too. So no results are put into a tuple.
+//! Function   Its parameters are in the order of first use; a value used twice is one. Literals of
+//!            rank 0, splats, literals of at most 16 elements and those that a type rule looks at
+//!            stay inside; larger ones are passed. Symbolic dimensions are the function's own. For
+//!            one that no parameter has alone as a dimension, the variable that binds it becomes a
+//!            further parameter; if that is not visible, the group is not made.
+//!            Its name is made of those of the operators, without their namespaces (nn.relu is
+//!            relu), up to 64 characters. Groups that are equal modulo names share a function, also
+//!            one that the module had before.
+//! Never      Parameters, literals, calls of functions, lambdas and match_cast are in no group. A
+//!            projection of a tuple from outside its group stays outside. A group whose result is
+//!            not used is dead, and left alone (DeadCodeElimination).
+//! Limits     FuseOps.max_depth is the greatest number of bindings of a group, each counted once.
+//!            FuseOps.max_function_args is the greatest number of parameters of a function; 0 for
+//!            no limit. A group that would be too large is not merged.
+//! Cost       A walk, and for each use of a value beyond its first a time logarithmic in the
+//!            distance between the uses. A merge costs the size of what it merges, once. A refused
+//!            merge costs at most one look at each of max_depth groups and their uses, and nothing
+//!            if the longest of the paths alone is too long. Idempotent.
 //!
-//! before     def @f(%x: Tensor[(8,), float32]) {       after   def @f(%x: Tensor[(8,), float32]) {
-//!              dataflow {                                        dataflow {
-//!                let %a = exp(%x);                                 let %b = @fused_exp_add(%x);
-//!                let %b = add(%a, %x);                             output(%b)
-//!                output(%b)                                      }
-//!              }                                                 %b
-//!              %b                                              }
-//!            }                                                 def private @fused_exp_add(%x: Tensor[(8,), float32], Primitive=1) {
-//!                                                                let %a = exp(%x);
-//!                                                                let %b = add(%a, %x);
-//!                                                                %b
-//!                                                              }
+//! before     def @f(%x: Tensor[(8,), float32]) {
+//!              dataflow {
+//!                let %a = exp(%x);
+//!                let %b = add(%a, %x);
+//!                output(%b)
+//!              }
+//!              %b
+//!            }
+//! after      def @f(%x: Tensor[(8,), float32]) {
+//!              dataflow {
+//!                let %b = @fused_exp_add(%x);
+//!                output(%b)
+//!              }
+//!              %b
+//!            }
+//!            def private @fused_exp_add(%x: Tensor[(8,), float32], Primitive=1) {
+//!              let %a = exp(%x);
+//!              let %b = add(%a, %x);
+//!              %b
+//!            }
 //! ```
 //!
 //! The algorithm is that of T. Chen and others, "TVM: an automated end-to-end optimizing compiler

@@ -1,25 +1,34 @@
 //! # InlineFunctions
 //!
 //! ```text
-//! Notation   @g a private function that is not recursive, B its block, %p its parameters, %a arguments.
-//! Needs      A-normal form of the functions that name such a function, and of these.
-//! Effect     let %r = @g(%a…); rest              =>   B with %a for %p, spliced before rest, with its tail for %r
-//!            let %r = @g(%a…), where B ends in a tuple and %r is only projected   =>   the same, with the fields for the projections
-//!            make_closure(@g, %a…), @g           =>   fn (%p…) { B }, with %a for the last %p
-//!            def private @g                      =>   gone, if it was inlined, nothing names it any more and it is not external: a
-//!                                                     function with the attribute `global_symbol` stays
-//!            A fn that @g became, or that B has, loses the attribute `global_symbol`: it names one function, and there may be several copies.
-//! Callees    All such functions, or those that the option `functions` names; public ones too then, which stay. Primitive functions
-//!            are inlined, and inlined into, as any other.
-//! Budget     InlineFunctions.max_growth nodes, by which the module may grow in all (default 2^20; `unlimited`). A function whose every use would be
-//!            inlined and that goes then has one copy free. Beyond it a function stays, and a remark says so.
-//! Symbols    Those of @g stand for what the types of the arguments say; where these say nothing, a match_cast of the argument finds out.
-//! Stays      In a dataflow region, calls of functions that have control flow. Calls whose arguments a type rule in B refuses (which
-//!            fail when they are evaluated). What attributes name.
+//! Notation   @g a private function that is not recursive, B its block, %p its parameters,
+//!            %a arguments.
+//! Needs      A-normal form of @g, and of the functions that name it.
+//! Effect     let %r = @g(%a…); rest      =>   B with %a for %p, spliced before rest, with its
+//!                                             tail for %r
+//!              If B ends in a tuple and %r is only projected, the fields take the places of the
+//!              projections.
+//!            make_closure(@g, %a…), @g   =>   fn (%p…) { B }, with %a for the last %p
+//!            def private @g              =>   nothing
+//!              if it was inlined, nothing names it any more and it is not external. A function
+//!              with the attribute `global_symbol` is external, and stays.
+//!            A fn that @g became, or that B has, loses the attribute `global_symbol`: it names one
+//!            function, and there may be several copies.
+//! Callees    All such functions, or those that the option `functions` names; public ones too then,
+//!            which stay. Primitive functions are inlined, and inlined into, as any other.
+//! Budget     InlineFunctions.max_growth nodes, by which the module may grow in all (default 2^20;
+//!            `unlimited`). A function whose every use would be inlined and that goes then has one
+//!            copy free. Beyond the budget a function stays, and a remark says so.
+//! Symbols    Those of @g become the dimensions that the types of the arguments have. Where these
+//!            say nothing, a match_cast of the argument determines them.
+//! Stays      In a dataflow region, calls of functions that have control flow. Calls whose
+//!            arguments a type rule in B refuses (which fail when they are evaluated). Functions
+//!            that attributes name.
 //! Kept       Effects: their number and order.
 //! Not done   Calls of known closures stay calls.
-//! Cost       A walk of the module, two of each function that names a function that is inlined, and time linear in what is written. Idempotent, unless the
-//!            budget is used up: the next run has one of its own.
+//! Cost       A walk of the module, two of each function that names a function that is inlined, and
+//!            time linear in the nodes that are written. Idempotent, unless the budget is used up:
+//!            the next run has a budget of its own.
 //!
 //! before     def @f(%x: int32) {                          after   def @f(%x: int32) {
 //!              let %t = @g(%x);                                     let %s = add(%x, 1);

@@ -1,31 +1,47 @@
 //! # LambdaLifting
 //!
 //! ```text
-//! Notation   %f a variable that is bound to a fn, @h the function around it, %c a variable that the fn uses and does not bind.
+//! Notation   %f a variable that is bound to a fn, @h the function around it, %c a variable that
+//!            the fn uses and does not bind.
 //! Needs      A-normal form.
-//! Effect     let %f = fn (%y) { B }   =>   let %f = make_closure(@h_f, %c…)   and   def private @h_f(%y, %c…) { B }
-//!            let %f = fn (%y) { B }   =>   nothing, and @h_f for %f           if B uses nothing from outside but %f itself
-//!            fn (%y) { B }            =>   make_closure(@h_fn, %c…) or @h_fn  where it is the tail of a block
-//! Captures   Trailing parameters, in the order of their first uses. A fn that names another one which captures something, itself or one around it
-//!            included, takes its captures instead (of more than 16: the closure), calls its function with them, and makes the closure again, once at its
-//!            beginning, if it uses it as a value. A symbolic dimension from outside comes with a captured variable that has it; where the
-//!            fn captures nothing and is only called, its own parameters may bind it.
-//! Names      <function>_<variable>, or <function>_fn; if that is taken, with _1, _2 and so on in program order. The attribute `global_symbol` of
-//!            a fn names its function, and makes it external.
-//! Order      The functions come after the one that they are from, in the order in which they stood there.
-//! Kept       Attributes, metadata, effects, types. Should a dataflow region call what is not known to be pure any more (a closure that
-//!            another captures), the region dissolves.
-//! Not done   Functions that are values of attributes. Equal functions are not merged. Calls of a closure by the function that makes it stay calls of
-//!            the closure.
-//! Primitive  Functions with the attribute Primitive are rewritten as any other: that no function holds a fn is a property of all.
-//! Cost       A walk of each function that has a fn, a copy of the blocks of these, and time linear in the captures that are written. Idempotent.
+//! Effect     let %f = fn (%y) { B }   =>   let %f = make_closure(@h_f, %c…)
+//!                                          and   def private @h_f(%y, %c…) { B }
+//!            let %f = fn (%y) { B }   =>   nothing, and @h_f for %f
+//!              if B uses nothing from outside but %f itself
+//!            fn (%y) { B }            =>   make_closure(@h_fn, %c…) or @h_fn
+//!              where the fn is the tail of a block
+//! Captures   The captured variables become trailing parameters, in the order of their first uses.
+//!            A fn G may name a fn F that captures something; F may be G itself or one around it.
+//!            Then G takes the captures of F instead of F, and calls the function of F with them.
+//!            If G uses F as a value, G makes the closure again, once at its beginning. If F has
+//!            more than 16 captures and is not G, then G takes the closure of F instead.
+//!            A symbolic dimension from outside comes with a captured variable that has it. Where
+//!            the fn captures nothing and is only called, its own parameters may bind it.
+//! Names      <function>_<variable>, or <function>_fn; if that is taken, with _1, _2 and so on in
+//!            program order. The attribute `global_symbol` of a fn names its function, and makes it
+//!            external.
+//! Order      The functions come after the one that they are from, in the order in which the fns
+//!            stood there.
+//! Kept       Attributes, metadata, effects, types. A dataflow region dissolves if it calls a value
+//!            that is not known to be pure any more (a closure that another captures).
+//! Not done   Functions that are values of attributes. Equal functions are not merged. Calls of a
+//!            closure by the function that makes it stay calls of the closure.
+//! Primitive  Functions with the attribute Primitive are rewritten as any other: that no function
+//!            holds a fn is a property of all.
+//! Cost       A walk of each function that has a fn, a copy of the blocks of these, and time linear
+//!            in the captures that are written. Idempotent.
 //!
-//! before     def @h(%x: int32) {                     after   def @h(%x: int32) {
-//!              let %f = fn (%y: int32) { add(%y, %x) };        let %f = make_closure(@h_f, %x);
-//!              let %a = %f(1);                                 let %a = %f(1);
-//!              %f(%a)                                          %f(%a)
-//!            }                                               }
-//!                                                            def private @h_f(%y: int32, %x: int32) { add(%y, %x) }
+//! before     def @h(%x: int32) {
+//!              let %f = fn (%y: int32) { add(%y, %x) };
+//!              let %a = %f(1);
+//!              %f(%a)
+//!            }
+//! after      def @h(%x: int32) {
+//!              let %f = make_closure(@h_f, %x);
+//!              let %a = %f(1);
+//!              %f(%a)
+//!            }
+//!            def private @h_f(%y: int32, %x: int32) { add(%y, %x) }
 //! ```
 
 mod captures;
