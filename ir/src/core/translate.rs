@@ -10,44 +10,46 @@ use crate::core::function::Function;
 use crate::tables::attrs::Attr;
 use crate::tables::types::Type;
 
-/// A translation of ids of the shared tables. An id without a translation stays.
-pub(crate) trait Translate {
-    #[inline(always)]
-    fn name(&mut self, id: NameId) -> NameId {
-        id
-    }
-    #[inline(always)]
-    fn ty(&mut self, id: TypeId) -> TypeId {
-        id
-    }
-    #[inline(always)]
-    fn attrs(&mut self, id: AttrsId) -> AttrsId {
-        id
-    }
-    #[inline(always)]
-    fn literal(&mut self, id: LiteralId) -> LiteralId {
-        id
-    }
-    #[inline(always)]
-    fn global(&mut self, id: GlobalId) -> GlobalId {
-        id
-    }
-    #[inline(always)]
-    fn op(&mut self, id: OpId) -> OpId {
-        id
-    }
-    #[inline(always)]
-    fn symbol(&mut self, id: SymbolId) -> SymbolId {
-        id
-    }
-    /// Returns the position at which a node starts in the source text of the new tables.
-    #[inline(always)]
-    fn span(&mut self, span: Span) -> Span {
-        span
-    }
-    /// Is called for a `fn` that owns these symbols, before anything that names them.
-    #[inline(always)]
-    fn enter_lambda(&mut self, _symbols: &[SymbolId]) {}
+/// Declares [`Translate`] from its ids: each has a method, and a map in [`EntryIds`].
+macro_rules! translate {
+    ($($method:ident: $id:ty = $map:ident;)*) => {
+        /// A translation of ids of the shared tables. An id without a translation stays.
+        pub(crate) trait Translate {
+            $(
+                #[inline(always)]
+                fn $method(&mut self, id: $id) -> $id {
+                    id
+                }
+            )*
+            /// Returns the position at which a node starts in the source text of the new tables.
+            #[inline(always)]
+            fn span(&mut self, span: Span) -> Span {
+                span
+            }
+            /// Is called for a `fn` that owns these symbols, before anything that names them.
+            #[inline(always)]
+            fn enter_lambda(&mut self, _symbols: &[SymbolId]) {}
+        }
+
+        impl<M: IdMaps> Translate for &EntryIds<M> {
+            $(
+                #[inline(always)]
+                fn $method(&mut self, id: $id) -> $id {
+                    self.$map.translated(id)
+                }
+            )*
+        }
+    };
+}
+
+translate! {
+    name: NameId = names;
+    ty: TypeId = types;
+    attrs: AttrsId = lists;
+    literal: LiteralId = literals;
+    global: GlobalId = globals;
+    op: OpId = ops;
+    symbol: SymbolId = symbols;
 }
 
 /// A map from ids of one kind to their translations.
@@ -104,37 +106,6 @@ impl<M: IdMaps> EntryIds<M> {
     /// Returns the translation of a list of named attributes.
     pub(crate) fn translate_list(&self, list: &[(NameId, AttrId)]) -> Box<[(NameId, AttrId)]> {
         list.iter().map(|&(name, value)| (self.names.translated(name), self.values.translated(value))).collect()
-    }
-}
-
-impl<M: IdMaps> Translate for &EntryIds<M> {
-    #[inline(always)]
-    fn name(&mut self, id: NameId) -> NameId {
-        self.names.translated(id)
-    }
-    #[inline(always)]
-    fn ty(&mut self, id: TypeId) -> TypeId {
-        self.types.translated(id)
-    }
-    #[inline(always)]
-    fn attrs(&mut self, id: AttrsId) -> AttrsId {
-        self.lists.translated(id)
-    }
-    #[inline(always)]
-    fn literal(&mut self, id: LiteralId) -> LiteralId {
-        self.literals.translated(id)
-    }
-    #[inline(always)]
-    fn global(&mut self, id: GlobalId) -> GlobalId {
-        self.globals.translated(id)
-    }
-    #[inline(always)]
-    fn op(&mut self, id: OpId) -> OpId {
-        self.ops.translated(id)
-    }
-    #[inline(always)]
-    fn symbol(&mut self, id: SymbolId) -> SymbolId {
-        self.symbols.translated(id)
     }
 }
 
