@@ -18,12 +18,13 @@
 //! representation, the visitors, the manager, the passes except those that evaluate programs, and
 //! the operators without their kernels:
 //!
-//! | feature | by default | what it adds |
-//! |---|---|---|
-//! | `interp` | on, with `onnx` | kernels, `interp`, the pass FoldConstant and the instrument `passes::CheckMeaning` |
-//! | `onnx` | on | `onnx`, `stress` and `guide`; has `interp` in it |
-//! | `npz` | off | `.npz` archives of NumPy, for the pass BindParams and `passes::read_npz` |
-//! | `count-work` | off | counts of accesses to arenas and tables, for tests of linear work |
+//! - **`interp`** adds kernels, `interp`, the pass FoldConstant and the instrument
+//!   `passes::CheckMeaning`. It is on by default, with `onnx`.
+//! - **`onnx`** adds `onnx`, `stress` and `guide`, and has `interp` in it. It is on by default.
+//! - **`npz`** adds `.npz` archives of NumPy, for the pass BindParams and `passes::read_npz`. It is
+//!   off by default.
+//! - **`count-work`** adds counts of accesses to arenas and tables, for tests of linear work. It is
+//!   off by default.
 //!
 //! Text in, the standard pipeline, text out:
 //!

@@ -1,7 +1,7 @@
-//! What passes declare about properties is true, on random programs. After a pass, the properties
-//! that it establishes hold, and those that held before still hold unless it breaks them. A pass
-//! cannot do without the properties that it needs. An order of passes is refused exactly if it
-//! cannot work.
+//! The declarations of passes about properties are true on random programs. After a pass, the
+//! properties that it establishes hold, and those that held before still hold unless it breaks
+//! them. A pass cannot do without the properties that it needs. An order of passes is refused
+//! exactly if it cannot work.
 
 mod random_programs;
 

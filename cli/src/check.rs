@@ -25,7 +25,7 @@ pub(crate) struct Check {
     /// The format of the input
     #[arg(long)]
     from: Option<Format>,
-    /// How to print the counts
+    /// The form in which the counts are printed
     #[arg(long, value_enum, default_value_t = Stats::Text)]
     stats: Stats,
     /// Prints the type of every parameter and every binding too

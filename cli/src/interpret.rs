@@ -29,8 +29,8 @@ pub(crate) struct Run {
     /// The seed that the inputs which are not given are drawn from
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     random: u64,
-    /// What a symbolic dimension of the inputs comes to; the tensors that are given say it of
-    /// theirs, and all others come to 2
+    /// The extent of a symbolic dimension of the inputs; the tensors that are given determine those
+    /// of their own dimensions, and all others are 2
     #[arg(long = "dim", value_name = "NAME=EXTENT")]
     dims: Vec<String>,
     /// The function to run

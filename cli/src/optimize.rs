@@ -54,15 +54,15 @@ pub(crate) struct Opt {
     /// Sets a configuration option; `anfora configs` lists them
     #[arg(long, value_name = "KEY=VALUE")]
     config: Vec<String>,
-    /// How many threads function passes are shared out to; 0 for as many as the machine runs at
-    /// once. The result is the same
+    /// Number of threads for function passes; 0 for as many as the machine runs at once. The result
+    /// is the same
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=anfora::manager::MAX_THREADS as i64))]
     threads: u16,
     #[command(flatten)]
     watch: Watch,
     #[command(flatten)]
     remarks: Remarks,
-    /// What to write
+    /// The result to write
     #[arg(long, value_enum, default_value_t = Emit::Module)]
     emit: Emit,
     /// Prints no summary

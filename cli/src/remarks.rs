@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use crate::report;
 
-/// Whether and how it is shown.
+/// The option that prints remarks.
 #[derive(Args)]
 pub(crate) struct Remarks {
     /// Prints all that the passes have to say, such as why something was not done, with its place
@@ -14,7 +14,7 @@ pub(crate) struct Remarks {
     form: Option<Form>,
 }
 
-/// How messages are printed.
+/// The form in which messages are printed.
 #[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
 enum Form {
     /// Each with its place underlined

@@ -20,7 +20,7 @@ use crate::report::{Failure, say};
 /// Runs every entry point and every registered pass over every shape of program, on a small stack.
 #[derive(Args)]
 pub(crate) struct Stress {
-    /// How deep the nests are, and how long the chains
+    /// The depth of the nests, and the length of the chains
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=LARGEST_SIZE))]
     depth: u64,
     /// The stack, in KiB

@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 use crate::file;
 use crate::report::{self, Failure};
 
-/// What is printed, written and checked around passes.
+/// The options that print, write and check programs around passes.
 #[derive(Args)]
 pub(crate) struct Watch {
     /// Prints where the time went
@@ -55,7 +55,7 @@ pub(crate) struct Watch {
     /// the one that breaks a program
     #[arg(long, value_name = "N", value_parser = interval)]
     bisect_limit: Option<RangeInclusive<u64>>,
-    /// Whether the program is verified after each pass
+    /// Verifies the program after each pass
     #[arg(
         long,
         value_name = "BOOL",
@@ -76,7 +76,7 @@ pub(crate) struct Watch {
     reproducer: Option<PathBuf>,
 }
 
-/// How a report is printed.
+/// The form in which a report is printed.
 #[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
 enum Form {
     /// A table
@@ -85,7 +85,7 @@ enum Form {
     Json,
 }
 
-/// How a changed program is printed.
+/// The form in which a changed program is printed.
 #[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
 enum Changed {
     /// All of it

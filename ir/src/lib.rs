@@ -41,7 +41,8 @@
 //! | `walk` | the cursor, and sets and graphs that walks use |
 //! | `edit` | the editor, the journal, stamps, changes of types and signatures |
 //! | `infer`, `verify` | types of expressions and modules; the rules of well-formed modules |
-//! | `alpha`, `compact`, `text` | equality and hashes up to names; compaction; printing and parsing |
+//! | `alpha`, `compact` | equality and hashes up to names; compaction |
+//! | `text` | printing and parsing |
 //! | `report` | diagnostics and how they are shown |
 
 mod core;

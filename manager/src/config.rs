@@ -172,7 +172,8 @@ impl ConfigDef {
     /// ```
     /// use anfora_manager::{ConfigDef, ConfigValue};
     ///
-    /// static KINDS: ConfigDef = ConfigDef::words_list("kinds", &["call", "tuple"], &["call"], "what is looked at");
+    /// static KINDS: ConfigDef =
+    ///     ConfigDef::words_list("kinds", &["call", "tuple"], &["call"], "what is looked at");
     /// assert!(KINDS.parse("[tuple,call]").is_ok());
     /// let other = KINDS.parse("[tuples]").unwrap_err();
     /// assert!(other.to_string().contains("`tuples`"));

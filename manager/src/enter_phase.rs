@@ -3,10 +3,13 @@
 //! ```text
 //! Notation   p the phase that is asked for, q the one that the module claims.
 //! Needs      The properties that hold from p on: those of p and of the phases before it.
-//! Effect     #![phase=q]  =>  #![phase=p]     where q is less than p; likewise where the module claims none
-//! Fails      Where one of those properties does not hold, with the function and the binding where it does not.
+//! Effect     #![phase=q]  =>  #![phase=p]     where q is less than p;
+//!                                             likewise where the module claims none
+//! Fails      Where one of those properties does not hold, with the function and the binding where
+//!            it does not.
 //! Not done   A claim is never lowered: passes that break what holds from q on do that.
-//! Options    Without a phase, p is the greatest registered phase all of whose properties can be checked and hold; if there is none, nothing is done.
+//! Options    Without a phase, p is the greatest registered phase all of whose properties can be
+//!            checked and hold. If there is none, nothing is done.
 //! Cost       A walk for each of the properties. Idempotent.
 //!
 //! before     def @f(%x: int32) {                after   #![phase=1]

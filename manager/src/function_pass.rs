@@ -167,7 +167,8 @@ impl FunctionPass {
     /// let pass = FunctionPass::new("NoteSize", 0, |func, view, _cx| {
     ///     let size = view.functions()?.find(func.cx, "main").map_or(0, |main| main.body.len());
     ///     let size = func.cx.int_attr(size as i64);
-    ///     func.function.attrs = func.cx.with_attr(func.function.attrs, "size_of_main", Some(size));
+    ///     func.function.attrs =
+    ///         func.cx.with_attr(func.function.attrs, "size_of_main", Some(size));
     ///     Ok(())
     /// })
     /// .seeing_functions();

@@ -36,10 +36,18 @@
 //! ```
 //! use std::sync::Arc;
 //! use anfora_ir::{Module, OpRegistry};
-//! use anfora_manager::{ConfigDef, Pass, PassContext, PassRegistry, PassTiming, parse_pipeline, register_pass};
+//! use anfora_manager::{
+//!     ConfigDef, Pass, PassContext, PassRegistry, PassTiming, parse_pipeline, register_pass,
+//! };
 //!
 //! // A setting, declared beside the pass that reads it; a pass with an option.
-//! const LIMIT: ConfigDef = ConfigDef::int("CountNodes.limit", 1, 1_000_000, 1000, "bodies of more nodes are large");
+//! const LIMIT: ConfigDef = ConfigDef::int(
+//!     "CountNodes.limit",
+//!     1,
+//!     1_000_000,
+//!     1000,
+//!     "bodies of more nodes are large",
+//! );
 //! register_pass! {
 //!     /// Counts the bodies that are too large
 //!     pub COUNT_NODES = FunctionPass("CountNodes", 1);

@@ -19,11 +19,14 @@ type Check = dyn Fn(&Module) -> Result<(), Diagnostics> + Send + Sync;
 /// use anfora_manager::{PassRegistry, Property};
 ///
 /// let mut registry = PassRegistry::new();
-/// registry.register_property(Property::new("one-function", "there is one function at most").checked_by(|module| {
-///     if module.order().len() <= 1 { Ok(()) } else { Err(vec![Diagnostic::error("there is more than one function")]) }
+/// let property = Property::new("one-function", "there is one function at most");
+/// registry.register_property(property.checked_by(|module| match module.order().len() {
+///     0 | 1 => Ok(()),
+///     _ => Err(vec![Diagnostic::error("there is more than one function")]),
 /// }))?;
 /// assert!(registry.property("one-function")?.is_checkable());
-/// assert_eq!(registry.property("one-funktion").unwrap_err().suggestion.as_deref(), Some("one-function"));
+/// let error = registry.property("one-funktion").unwrap_err();
+/// assert_eq!(error.suggestion.as_deref(), Some("one-function"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]

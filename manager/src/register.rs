@@ -14,7 +14,13 @@
 /// use anfora_manager::{ConfigDef, PassContext, PassRegistry, parse_pipeline, register_pass};
 ///
 /// /// Bodies of more nodes are large.
-/// const LIMIT: ConfigDef = ConfigDef::int("CountNodes.limit", 1, 1_000_000, 1000, "bodies of more nodes are large");
+/// const LIMIT: ConfigDef = ConfigDef::int(
+///     "CountNodes.limit",
+///     1,
+///     1_000_000,
+///     1000,
+///     "bodies of more nodes are large",
+/// );
 ///
 /// register_pass! {
 ///     /// Counts the bodies that are too large

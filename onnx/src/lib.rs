@@ -20,7 +20,8 @@
 //! let back = import(model.bytes.into(), &ImportOptions::default())?;
 //! let again = export(&back.module, &ExportOptions::default())?;
 //! assert_eq!(again.nodes, 2);
-//! assert!(back.module.to_string().contains("let %z: Tensor[(n, 4), float32] = onnx.Sharpen(%y);"));
+//! let sharpen = "let %z: Tensor[(n, 4), float32] = onnx.Sharpen(%y);";
+//! assert!(back.module.to_string().contains(sharpen));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

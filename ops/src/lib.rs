@@ -27,7 +27,8 @@
 //! let operands = [cx.constant_operand(Some(&a)), cx.constant_operand(Some(&b))];
 //! let (attrs, annotated) = (cx.attrs.empty(), cx.types.any());
 //! let ty = infer_op(&mut cx, op, &operands, attrs, annotated).unwrap();
-//! let call = KernelCall { operands: &[Some(&a), Some(&b)], attrs: AttrReader { cx: &cx, op, attrs }, ty };
+//! let attrs = AttrReader { cx: &cx, op, attrs };
+//! let call = KernelCall { operands: &[Some(&a), Some(&b)], attrs, ty };
 //! let kernel = cx.ops.get(op).kernel.unwrap();
 //! assert_eq!(kernel(&call).unwrap(), [Literal::scalar(42i32)]);
 //! ```

@@ -10,7 +10,8 @@
 //! use anfora_ops::loops::{map_float, zip};
 //!
 //! let x = Literal::from_elements(&[3], &[1f32, 4.0, 9.0])?;
-//! assert_eq!(map_float(&x, libm::sqrtf, libm::sqrt)?, Literal::from_elements(&[3], &[1f32, 2.0, 3.0])?);
+//! let roots = Literal::from_elements(&[3], &[1f32, 2.0, 3.0])?;
+//! assert_eq!(map_float(&x, libm::sqrtf, libm::sqrt)?, roots);
 //! let limit = Literal::splat(&[2, 1], 4f32);
 //! let below = zip(&x, &limit, |x: f32, limit: f32| x < limit)?;
 //! assert_eq!(below, Literal::from_elements(&[2, 3], &[true, false, false, true, false, false])?);

@@ -5,8 +5,11 @@
 //! use anfora_ir::{Arity, DType, OpDef};
 //! use anfora_ops::typing::{Elements, elementwise, elementwise_to};
 //!
-//! // `acme.softsign(x)` has the type of its operand; `acme.differ(a, b)` broadcasts, and is of `bool`.
-//! OpDef::new("acme.softsign", "x / (1 + |x|)", Arity::exactly(1), |call| elementwise(call, Elements::Float));
+//! // `acme.softsign(x)` has the type of its operand. `acme.differ(a, b)` broadcasts, and its
+//! // elements are of type `bool`.
+//! OpDef::new("acme.softsign", "x / (1 + |x|)", Arity::exactly(1), |call| {
+//!     elementwise(call, Elements::Float)
+//! });
 //! OpDef::new("acme.differ", "whether bits differ", Arity::exactly(2), |call| {
 //!     elementwise_to(call, Elements::Any, DType::Bool)
 //! });

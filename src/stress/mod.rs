@@ -10,7 +10,8 @@
 //! use anfora::stress::{Operation, Subject, on_stack};
 //!
 //! let shape = "nested-if".parse()?;
-//! let print = Operation::all().into_iter().find(|o| o.name() == "print").expect("programs are printed");
+//! let mut operations = Operation::all().into_iter();
+//! let print = operations.find(|o| o.name() == "print").expect("programs are printed");
 //! on_stack(64, move || {
 //!     let subject = Subject::new(shape, 1000)?;
 //!     print.prepare(&subject)?.run()

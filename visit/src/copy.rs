@@ -83,7 +83,11 @@ pub fn copy_fresh(editor: &mut Editor<'_>, id: ExprId) -> ExprId {
 /// # let pair = f.tuple(&[x, x]);
 /// # let main = f.finish(pair).unwrap();
 /// anfora_visit::copy_function(&mut module, main, "twin")?;
-/// assert_eq!(module.to_string(), "def @main(%x: ()) -> ((), ()) {\n  (%x, %x)\n}\n\ndef @twin(%x: ()) -> ((), ()) {\n  (%x, %x)\n}\n");
+/// assert_eq!(
+///     module.to_string(),
+///     "def @main(%x: ()) -> ((), ()) {\n  (%x, %x)\n}\n\n\
+///      def @twin(%x: ()) -> ((), ()) {\n  (%x, %x)\n}\n"
+/// );
 /// # Ok::<(), anfora_visit::CopyError>(())
 /// ```
 pub fn copy_function(module: &mut Module, from: FunctionKey, name: &str) -> Result<FunctionKey, CopyError> {

@@ -206,7 +206,9 @@ pub fn expand_a_normal_form<C: HoldsBody, T, B: From<RewriteError>>(
 ///     },
 /// );
 /// assert!(walked.is_continue());
-/// let order: Vec<String> = context.1.iter().map(|&(w, n)| format!("{w} {}", module.cx.names.get(n))).collect();
+/// let (_, order) = context;
+/// let order: Vec<String> =
+///     order.iter().map(|&(w, n)| format!("{w} {}", module.cx.names.get(n))).collect();
 /// assert_eq!(order, ["pre outer", "pre inner", "post inner", "post outer"]);
 /// ```
 pub fn expand_every_chain<C: HoldsBody, T, B: From<RewriteError>>(

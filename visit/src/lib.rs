@@ -8,22 +8,31 @@
 //! | looking at a program, with callbacks | [`Visitor`] and [`walk`] |
 //! | looking at a program, as an iterator | [`post_order`], [`program_order`]; [`bindings`] |
 //! | looking at every node | [`for_each_expr`] |
-//! | one chain, down and back up | [`expand_a_normal_form`], [`expand_every_chain`]; [`chain`] to iterate |
+//! | one chain, down and back up | [`expand_a_normal_form`], [`expand_every_chain`] |
+//! | one chain, as an iterator | [`chain`] |
 //! | rewriting bindings and nodes, types and regions kept right | [`Mutator`] and [`mutate`] |
 //! | rewriting node by node, with the node before and after | [`post_order_rewrite`] |
 //! | building a block | [`LetList`] |
 //! | dataflow regions that were made or merged | [`hide_unused_outputs`] |
-//! | single edits of a chain | [`unlink_let`], [`insert_before`], [`splice_before`], at a [`Link`] |
+//! | single edits of a chain at a [`Link`] | [`unlink_let`], [`insert_before`], [`splice_before`] |
 //! | results by expression, undone at the end of a scope | [`Memo`] |
-//! | patterns, and rewriting by rules to a fixpoint | [`pattern`]: [`rewrite_patterns`], [`Rule`](pattern::Rule) |
+//! | patterns | [`pattern`] |
+//! | rewriting by rules to a fixpoint | [`rewrite_patterns`], [`Rule`](pattern::Rule) |
 //! | definitions and uses, kept up to date | [`DefUse`] |
 //! | recursion, an expression at a time, that cannot overflow either | [`ExprFunctor`] |
 //! | variables | [`free_variables`], [`bound_variables`], [`substitute`] |
 //! | where things are | [`Blocks`], [`link_counts`] |
-//! | what is computed from what, and how long it is needed | [`PostDominators`], [`PostDominatorTree`] of any graph, [`Liveness`] |
-//! | what can be observed when it is evaluated | [`Purity`](anfora_ir::Purity), [`BodyPurity`](anfora_ir::BodyPurity) |
+//! | what is computed from what | [`PostDominators`]; of any graph: [`PostDominatorTree`] |
+//! | how long a value is needed | [`Liveness`] |
+//! | what can be observed when it is evaluated | [`Purity`], [`BodyPurity`] |
 //! | the functions of a module | [`CallGraph`]; the names of functions: [`GlobalWalk`] |
-//! | copies, also from one function to another | [`copy_fresh`], [`copy_function`], [`copy_between`], [`Transplant`](anfora_ir::Transplant) |
+//! | copies within a function, and of a whole function | [`copy_fresh`], [`copy_function`] |
+//! | copies from one function to another | [`copy_between`] |
+//! | copies of any kind, many with one table | [`Transplant`] |
+//!
+//! [`Purity`]: anfora_ir::Purity
+//! [`BodyPurity`]: anfora_ir::BodyPurity
+//! [`Transplant`]: anfora_ir::Transplant
 //!
 //! A visitor that must stop at some nodes only, or treat chains, branches and calls in its own way,
 //! needs no walk of its own: callbacks skip the nodes that they do not want, and a pass can drive
@@ -59,7 +68,9 @@
 //! # use anfora_ir::{Arity, FunctionBuilder, Literal, Module, OpDef, OpRegistry, DType};
 //! # use std::sync::Arc;
 //! # let mut registry = OpRegistry::new();
-//! # let multiply = OpDef::new("multiply", "Multiplies.", Arity::exactly(2), |call| Ok(call.operand(0).unwrap()));
+//! # let multiply = OpDef::new("multiply", "Multiplies.", Arity::exactly(2), |call| {
+//! #     Ok(call.operand(0).unwrap())
+//! # });
 //! # registry.register(multiply.commutative()).unwrap();
 //! # let mut module = Module::new(Arc::new(registry));
 //! # let f32 = module.cx.types.scalar(DType::Float32);

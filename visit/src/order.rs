@@ -19,7 +19,8 @@ use crate::link::Binding;
 /// # let key = f.finish(first).unwrap();
 /// // let %x = (1, 1); %x.0
 /// let body = &module.get(key).unwrap().body;
-/// let kinds: Vec<Expr> = anfora_visit::post_order(body, body.root()).map(|id| body.expr(id)).collect();
+/// let order = anfora_visit::post_order(body, body.root());
+/// let kinds: Vec<Expr> = order.map(|id| body.expr(id)).collect();
 /// assert!(matches!(kinds[..], [Expr::Tuple(_), Expr::Proj { .. }, Expr::Let { .. }]));
 /// ```
 pub fn post_order(body: &Body, start: ExprId) -> impl Iterator<Item = ExprId> + '_ {
@@ -52,16 +53,16 @@ pub fn post_order(body: &Body, start: ExprId) -> impl Iterator<Item = ExprId> + 
 /// stands. So the operands of a node come before it, and a binding before the uses of its variable,
 /// except that a recursive `fn` uses its name before it is bound.
 ///
-/// | iterator | a Let comes | any other node comes |
-/// |---|---|---|
-/// | [`post_order`] | after its value and the rest of its chain | after its operands and blocks |
-/// | [`program_order`] | after its value, before the rest of its chain | after its operands and blocks |
+/// | iterator | a Let comes |
+/// |---|---|
+/// | [`post_order`] | after its value and the rest of its chain |
+/// | [`program_order`] | after its value, before the rest of its chain |
 ///
-/// Both yield the Lets, calls, tuples, projections, Ifs and Lambdas that can be reached from
-/// `start`, each once. A node with several users is yielded where it is reached first, when the
-/// parts of each node are visited in the order of evaluation. Atoms are not yielded: read them from
-/// the nodes that hold them ([`Body::operands_of`]), or use a [`Visitor`](crate::Visitor), which
-/// has callbacks for them.
+/// In both, any other node comes after its operands and blocks. Both yield the Lets, calls, tuples,
+/// projections, Ifs and Lambdas that can be reached from `start`, each once. A node with several
+/// users is yielded where it is reached first, when the parts of each node are visited in the order
+/// of evaluation. Atoms are not yielded: read them from the nodes that hold them
+/// ([`Body::operands_of`]), or use a [`Visitor`](crate::Visitor), which has callbacks for them.
 ///
 /// The iterator borrows the body, so that nothing can be edited while it exists:
 ///
@@ -88,7 +89,8 @@ pub fn post_order(body: &Body, start: ExprId) -> impl Iterator<Item = ExprId> + 
 /// # let key = f.finish(first).unwrap();
 /// // let %x = (1, 1); %x.0
 /// let body = &module.get(key).unwrap().body;
-/// let kinds: Vec<Expr> = anfora_visit::program_order(body, body.root()).map(|id| body.expr(id)).collect();
+/// let order = anfora_visit::program_order(body, body.root());
+/// let kinds: Vec<Expr> = order.map(|id| body.expr(id)).collect();
 /// assert!(matches!(kinds[..], [Expr::Tuple(_), Expr::Let { .. }, Expr::Proj { .. }]));
 /// ```
 pub fn program_order(body: &Body, start: ExprId) -> impl Iterator<Item = ExprId> + '_ {

@@ -63,10 +63,13 @@ where
 /// # let key = f.finish(first).unwrap();
 /// let (function, cx) = module.get_mut(key).unwrap();
 /// // (%a, %a).0
-/// post_order_rewrite(&mut Editor::new(cx, &mut function.body), Link::Root, &mut |editor: &mut Editor, _pre, post| {
+/// let mut editor = Editor::new(cx, &mut function.body);
+/// post_order_rewrite(&mut editor, Link::Root, &mut |editor: &mut Editor, _pre, post| {
 ///     let body = &editor.body;
 ///     Ok::<_, RewriteError>(match body.expr(post) {
-///         Expr::Proj { tuple, index } => body.operands_of(tuple).get(index as usize).copied().unwrap_or(post),
+///         Expr::Proj { tuple, index } => {
+///             body.operands_of(tuple).get(index as usize).copied().unwrap_or(post)
+///         }
 ///         _ => post,
 ///     })
 /// })?;

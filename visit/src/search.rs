@@ -19,7 +19,9 @@ use crate::order::program_order;
 /// // let %x = (1, 1); %x
 /// let body = &module.get(key).unwrap().body;
 /// let mut tuples = 0;
-/// anfora_visit::for_each_expr(body, body.root(), |id| tuples += usize::from(matches!(body.expr(id), Expr::Tuple(_))));
+/// anfora_visit::for_each_expr(body, body.root(), |id| {
+///     tuples += usize::from(matches!(body.expr(id), Expr::Tuple(_)));
+/// });
 /// assert_eq!(tuples, 1);
 /// ```
 pub fn for_each_expr(body: &Body, start: ExprId, f: impl FnMut(ExprId)) {

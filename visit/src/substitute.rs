@@ -44,7 +44,8 @@ impl Mutator for Nothing {
 /// let (function, cx) = module.get_mut(key).unwrap();
 /// let &[a, b] = function.body.params() else { panic!() };
 /// // (%a, %b), with %a and %b exchanged
-/// substitute(&mut Editor::new(cx, &mut function.body), Link::Root, &[(a, b.expr()), (b, a.expr())])?;
+/// let exchange = [(a, b.expr()), (b, a.expr())];
+/// substitute(&mut Editor::new(cx, &mut function.body), Link::Root, &exchange)?;
 /// assert_eq!(function.body.operands_of(function.body.root()), [b.expr(), a.expr()]);
 /// # Ok::<(), RewriteError>(())
 /// ```

@@ -57,7 +57,13 @@ pub trait BackwardSweep {
 /// }
 ///
 /// let text = "def @log(%x: float32) { %x }
-/// def @main(%x: float32) { let %a = exp(%x); let %b = @log(%x); let %c = tanh(%a); let %d = exp(%b); %d }";
+/// def @main(%x: float32) {
+///   let %a = exp(%x);
+///   let %b = @log(%x);
+///   let %c = tanh(%a);
+///   let %d = exp(%b);
+///   %d
+/// }";
 /// let mut module = parse_module(Source::new("example", text), anfora_ops::standard())?;
 /// let main = module.find("main").expect("it is defined");
 /// let (function, cx) = module.get_mut(main).expect("it is there");

@@ -34,10 +34,22 @@ pub enum Branch {
 ///
 /// | callback | [`Visit::Skip`] leaves out |
 /// |---|---|
-/// | [`visit_binding`](Visitor::visit_binding) | the value of the Let (its variable is still visited by [`visit_def`](Visitor::visit_def)) |
-/// | [`visit_expr`](Visitor::visit_expr) | operands, branches or block of the node, and its [`exit_expr`](Visitor::exit_expr) |
-/// | [`enter_lambda`](Visitor::enter_lambda), [`enter_branch`](Visitor::enter_branch), [`enter_block`](Visitor::enter_block) | that block, and the exit callback |
-/// | [`enter_region`](Visitor::enter_region), [`visit_def`](Visitor::visit_def), [`visit_use`](Visitor::visit_use), [`visit_leaf`](Visitor::visit_leaf) | nothing: it is taken as `Continue` |
+/// | [`visit_binding`] | the value of the Let (its variable is still visited by [`visit_def`]) |
+/// | [`visit_expr`] | operands, branches or block of the node, and its [`exit_expr`] |
+/// | [`enter_lambda`], [`enter_branch`], [`enter_block`] | that block, and the exit callback |
+/// | [`enter_region`], [`visit_def`], [`visit_use`] | nothing: it is taken as `Continue` |
+/// | [`visit_leaf`] | nothing: it is taken as `Continue` |
+///
+/// [`visit_binding`]: Visitor::visit_binding
+/// [`visit_expr`]: Visitor::visit_expr
+/// [`exit_expr`]: Visitor::exit_expr
+/// [`enter_lambda`]: Visitor::enter_lambda
+/// [`enter_branch`]: Visitor::enter_branch
+/// [`enter_block`]: Visitor::enter_block
+/// [`enter_region`]: Visitor::enter_region
+/// [`visit_def`]: Visitor::visit_def
+/// [`visit_use`]: Visitor::visit_use
+/// [`visit_leaf`]: Visitor::visit_leaf
 ///
 /// A visitor cannot edit the body, which is borrowed during the walk. Collect edits that depend on
 /// a whole walk in `self` and make them afterwards, or use a [`Mutator`](crate::Mutator). If a pass

@@ -141,7 +141,9 @@ fn reorders(slots: &[Slot<'_>], parameters: usize) -> bool {
 /// parameters.
 ///
 /// ```
-/// use anfora_ir::{DType, Literal, NewParameter, SignatureChange, Source, change_signature, parse_module};
+/// use anfora_ir::{
+///     DType, Literal, NewParameter, SignatureChange, Source, change_signature, parse_module,
+/// };
 ///
 /// let text = "def private @scale(%unused: bool, %x: Tensor[(n,), float32]) { %x }
 /// def @main(%c: bool, %x: Tensor[(8,), float32]) { let %y = @scale(%c, %x); %y }";

@@ -89,10 +89,15 @@ impl Copied {
 ///
 /// | made by | a `fn`'s own symbols | other symbols | for |
 /// |---|---|---|---|
-/// | [`new`](Transplant::new) | are renamed | stay | copies within a function |
-/// | [`between_functions`](Transplant::between_functions) | are renamed | are renamed | copies from one function to another |
-/// | [`moving`](Transplant::moving) | stay | stay | blocks whose original goes |
-/// | [`from_module`](Transplant::from_module) | are made anew | are made anew | copies from another module |
+/// | [`new`] | are renamed | stay | copies within a function |
+/// | [`between_functions`] | are renamed | are renamed | copies from one function to another |
+/// | [`moving`] | stay | stay | blocks whose original goes |
+/// | [`from_module`] | are made anew | are made anew | copies from another module |
+///
+/// [`new`]: Transplant::new
+/// [`between_functions`]: Transplant::between_functions
+/// [`moving`]: Transplant::moving
+/// [`from_module`]: Transplant::from_module
 ///
 /// A copy takes time linear in the copied expression and constant stack. The table of copies has
 /// room up to the largest id in the expression. For many small copies, use one `Transplant`, which

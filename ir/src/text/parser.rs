@@ -71,8 +71,13 @@ pub fn parse_module(source: impl Into<Arc<Source>>, registry: Arc<OpRegistry>) -
 /// ```
 /// use anfora_ir::parse_fragment;
 ///
-/// let module = parse_fragment("%x: Tensor[(4,), float32]", "let %a = multiply(%x, %y); tanh(%a)", anfora_ops::standard())?;
-/// assert!(module.to_text().starts_with("def @main(%x: Tensor[(4,), float32], %y: Tensor[(), float32])"));
+/// let module = parse_fragment(
+///     "%x: Tensor[(4,), float32]",
+///     "let %a = multiply(%x, %y); tanh(%a)",
+///     anfora_ops::standard(),
+/// )?;
+/// let signature = "def @main(%x: Tensor[(4,), float32], %y: Tensor[(), float32])";
+/// assert!(module.to_text().starts_with(signature));
 /// # Ok::<(), anfora_ir::Diagnostics>(())
 /// ```
 ///

@@ -166,15 +166,23 @@ enum InRegion {
 /// reaches it.** If a link is overwritten before that, the walk follows the new link. If it is
 /// overwritten after that, the walk does not change.
 ///
-/// | after | is still to be read | so, before the next step, you may |
-/// |---|---|---|
-/// | [`Step::EnterBlock`] | the first Let's value | skip the block |
-/// | [`Step::Let`] | the value of the Let, the link to its rest | replace the value: the new one is walked; skip the value |
-/// | [`Step::Bound`] | the link to the rest | put Lets in after it (they are walked) or take them out (they are not), replace the value (not walked again) |
-/// | [`Step::Enter`] | the operands or blocks of the node | replace them: the new ones are walked; skip the node |
-/// | [`Step::EnterRegion`] | the flags and value of the first Let | replace the value |
-/// | [`Step::ExitRegion`] | the link to the rest | put Lets in after the last Let |
-/// | [`Step::Flat`], [`Step::Atom`], [`Step::Exit`], [`Step::Seen`], [`Step::ExitBlock`] | nothing of it | overwrite it: it is not walked again |
+/// Some links are still to be read after a step. They determine what you may do before the next
+/// step:
+///
+/// - **[`Step::EnterBlock`]**: the first Let's value is still to be read. You may skip the block.
+/// - **[`Step::Let`]**: the value of the Let and the link to its rest are still to be read. You may
+///   replace the value: the new one is walked. You may skip the value.
+/// - **[`Step::Bound`]**: the link to the rest is still to be read. You may put Lets in after it:
+///   they are walked. You may take Lets out: they are not walked. You may replace the value: it is
+///   not walked again.
+/// - **[`Step::Enter`]**: the operands or blocks of the node are still to be read. You may replace
+///   them: the new ones are walked. You may skip the node.
+/// - **[`Step::EnterRegion`]**: the flags and value of the first Let are still to be read. You may
+///   replace the value.
+/// - **[`Step::ExitRegion`]**: the link to the rest is still to be read. You may put Lets in after
+///   the last Let.
+/// - **[`Step::Flat`], [`Step::Atom`], [`Step::Exit`], [`Step::Seen`], [`Step::ExitBlock`]**:
+///   nothing of the expression is still to be read. You may overwrite it: it is not walked again.
 ///
 /// Overwriting a node with several uses changes it for all of them. Nodes that are appended during
 /// the walk are walked if a link that is still to be read leads to them. Ids stay the same: a body
@@ -193,7 +201,10 @@ enum InRegion {
 /// use anfora_ir::{Cursor, Source, Step, parse_module};
 ///
 /// # let ops = std::sync::Arc::new(anfora_ir::OpRegistry::new());
-/// let text = "def @main(%x: ()) { dataflow { let %a = (%x, %x); let %b = (%a,); output(%b); } (%b, %b) }";
+/// let text = "def @main(%x: ()) {
+///   dataflow { let %a = (%x, %x); let %b = (%a,); output(%b); }
+///   (%b, %b)
+/// }";
 /// let module = parse_module(Source::new("text", text), ops).unwrap();
 /// let body = &module.functions().next().unwrap().1.body;
 /// let (mut cursor, mut ends) = (Cursor::with_regions(body), Vec::new());

@@ -24,7 +24,8 @@ use super::open_runs::OpenRuns;
 /// use anfora_manager::{PrintIr, PrintWhen};
 ///
 /// // What each pass did to @main, without long constants, to standard error.
-/// let brief = PrintOptions { literals: PrintLiterals::Elided { more_than: 16 }, ..PrintOptions::default() };
+/// let literals = PrintLiterals::Elided { more_than: 16 };
+/// let brief = PrintOptions { literals, ..PrintOptions::default() };
 /// let print = PrintIr::diff(std::io::stderr()).functions(["main"]).options(brief);
 ///
 /// // The module after each run of one pass that changed it.

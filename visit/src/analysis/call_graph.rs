@@ -34,7 +34,8 @@ use crate::global_walk::GlobalWalk;
 /// assert_eq!(graph.callees(main).collect::<Vec<_>>(), [callee]);
 /// assert_eq!(graph.callers(callee).collect::<Vec<_>>(), [main]);
 /// assert!(!graph.is_recursive(main));
-/// assert_eq!(graph.components().map(|c| c.collect::<Vec<_>>()).collect::<Vec<_>>(), [[callee], [main]]);
+/// let components = graph.components().map(|c| c.collect::<Vec<_>>());
+/// assert_eq!(components.collect::<Vec<_>>(), [[callee], [main]]);
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct CallGraph {

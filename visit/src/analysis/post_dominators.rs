@@ -49,7 +49,8 @@ use crate::link::Binding;
 /// # let key = f.finish(d).unwrap();
 /// // let %a = (%x,); let %b = (%a,); let %c = (%a, %a); let %d = (%b, %c); %d
 /// let body = &module.get(key).unwrap().body;
-/// let [a, b, c, d]: [Binding; 4] = chain(body, body.root()).collect::<Vec<_>>().try_into().unwrap();
+/// let [a, b, c, d]: [Binding; 4] =
+///     chain(body, body.root()).collect::<Vec<_>>().try_into().unwrap();
 /// let tree = PostDominators::of(body);
 /// assert_eq!(tree.immediate(a.id), Some(d.id));
 /// assert_eq!(tree.common(b.id, c.id), Some(d.id));

@@ -313,7 +313,8 @@ impl Pattern {
     ///
     /// ```
     /// use anfora_visit::pattern::{any, op};
-    /// let activated = op("matmul", [any(), any()]).optional(|x| op("nn.relu", [x]).capture("relu"));
+    /// let activated =
+    ///     op("matmul", [any(), any()]).optional(|x| op("nn.relu", [x]).capture("relu"));
     /// ```
     #[must_use]
     pub fn optional(self, wrap: impl FnOnce(Pattern) -> Pattern) -> Pattern {

@@ -62,11 +62,23 @@ use crate::pattern::trace::{Applied, node_text};
 /// use anfora_visit::pattern::{PatternOptions, Rule, capture, literal, op, rewrite_patterns};
 ///
 /// let mut rules = [
-///     Rule::replace("x * 1", op("multiply", [capture("x"), literal(1) | literal(1.0)]), capture("x")),
+///     Rule::replace(
+///         "x * 1",
+///         op("multiply", [capture("x"), literal(1) | literal(1.0)]),
+///         capture("x"),
+///     ),
 ///     // -0 + 0 is 0: of floats, only -0 can be left out.
-///     Rule::replace("x + 0", op("add", [capture("x"), literal(0) | literal(-0.0)]), capture("x")),
+///     Rule::replace(
+///         "x + 0",
+///         op("add", [capture("x"), literal(0) | literal(-0.0)]),
+///         capture("x"),
+///     ),
 /// ];
-/// let text = "def @main(%x: Tensor[(8,), float32]) { let %a = multiply(1f, %x); let %b = add(%a, -0f); exp(%b) }";
+/// let text = "def @main(%x: Tensor[(8,), float32]) {
+///   let %a = multiply(1f, %x);
+///   let %b = add(%a, -0f);
+///   exp(%b)
+/// }";
 /// let mut module = parse_module(Source::new("example", text), anfora_ops::standard()).unwrap();
 /// let key = module.find("main").unwrap();
 /// let (function, cx) = module.get_mut(key).unwrap();
@@ -113,7 +125,11 @@ pub fn rewrite_patterns(
 /// use anfora_visit::rules;
 ///
 /// let rules = rules!["multiply(%x, 1)" => "%x", "add(%x, 0)" => "%x", "add(%x, -0f)" => "%x"];
-/// let text = "def @main(%x: Tensor[(8,), float32]) { let %a = multiply(1f, %x); let %b = add(%a, -0f); exp(%b) }";
+/// let text = "def @main(%x: Tensor[(8,), float32]) {
+///   let %a = multiply(1f, %x);
+///   let %b = add(%a, -0f);
+///   exp(%b)
+/// }";
 /// let mut module = parse_module(Source::new("example", text), anfora_ops::standard()).unwrap();
 /// let key = module.find("main").unwrap();
 /// let (function, cx) = module.get_mut(key).unwrap();

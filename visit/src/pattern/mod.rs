@@ -5,21 +5,40 @@
 //! `op("exp", [op("log", [any()])])` matches `let %a = log(%x); exp(%a)` as well as the nested
 //! `exp(log(%x))`.
 //!
+//! Patterns of expressions:
+//!
 //! | pattern | matches |
 //! |---|---|
 //! | [`any()`](any) | anything |
-//! | [`capture("x")`](capture), [`p.capture("x")`](Pattern::capture) | anything, or `p`, named; the same name twice: the same expression |
-//! | [`literal(1.0)`](literal), [`literal(0)`](literal), [`any_literal()`](any_literal), [`literal_where`] | a scalar or splat of a value; any literal; one that passes a test |
-//! | [`op("add", [p, q])`](op) | a call of an operator; either order of operands where its row says so, or [`commutative`](Pattern::commutative) does |
-//! | [`op_in`], [`op_where`] | a call of one of several operators, or of any whose row passes a test |
+//! | [`capture("x")`](capture) | anything, named |
+//! | [`p.capture("x")`](Pattern::capture) | `p`, named |
+//! | [`literal(1.0)`](literal), [`literal(0)`](literal) | a scalar or splat of a value |
+//! | [`any_literal()`](any_literal) | any literal |
+//! | [`literal_where`] | a literal that passes a test |
+//! | [`op("add", [p, q])`](op) | a call of an operator |
+//! | [`op_in`] | a call of one of several operators |
+//! | [`op_where`] | a call of any operator whose row passes a test |
 //! | [`rest()`](rest), as the last operand | any number of further operands |
-//! | [`p.attr("axis", 1)`](Pattern::attr), [`p.attrs_where`](Pattern::attrs_where) | with such attributes |
 //! | [`tuple()`], [`proj`], [`call`], [`global`], [`none()`](none) | what they are called for |
 //! | `p \| q`, [`any_of`] | alternatives, tried in order |
 //! | [`p.optional(\|p\| op("nn.relu", [p]))`](Pattern::optional) | `p`, or that around it |
-//! | [`p.used_once()`](Pattern::used_once) | only where fusing it into its user computes nothing twice |
-//! | [`dtype`](Pattern::dtype), [`rank`](Pattern::rank), [`shape`](Pattern::shape), [`static_shape`](Pattern::static_shape), [`same_type_as`](Pattern::same_type_as), [`type_where`](Pattern::type_where) | types |
-//! | [`p.filter`](Pattern::filter) | anything else |
+//!
+//! A name that is captured twice matches the same expression at both places. A call matches in
+//! either order of operands if the row of the operator says so, or
+//! [`commutative`](Pattern::commutative) does.
+//!
+//! Methods that restrict a pattern `p`:
+//!
+//! | method | restricts |
+//! |---|---|
+//! | [`attr("axis", 1)`](Pattern::attr) | an attribute |
+//! | [`attrs_where`](Pattern::attrs_where) | the attributes, by a test |
+//! | [`used_once()`](Pattern::used_once) | uses: fusing `p` into its user computes nothing twice |
+//! | [`dtype`](Pattern::dtype) | the element type |
+//! | [`rank`](Pattern::rank) | the rank |
+//! | [`shape`](Pattern::shape), [`static_shape`](Pattern::static_shape) | the shape |
+//! | [`same_type_as`](Pattern::same_type_as), [`type_where`](Pattern::type_where) | the type |
+//! | [`filter`](Pattern::filter) | anything else |
 //!
 //! Before it is used, a pattern is checked against the operators of the module. A misspelt
 //! operator, attribute or capture is an error with a suggestion. A number of operands that the

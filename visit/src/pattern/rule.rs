@@ -96,7 +96,8 @@ impl<'r> Rule<'r> {
     ///
     /// ```
     /// use anfora_visit::pattern::{Rule, capture, literal, op};
-    /// let rule = Rule::replace("x * 1", op("multiply", [capture("x"), literal(1) | literal(1.0)]), capture("x"));
+    /// let x_times_1 = op("multiply", [capture("x"), literal(1) | literal(1.0)]);
+    /// let rule = Rule::replace("x * 1", x_times_1, capture("x"));
     /// ```
     pub fn replace(name: &str, pattern: Pattern, by: Pattern) -> Rule<'r> {
         Rule { name: name.to_string(), pattern, right: Right::Written(by) }

@@ -23,17 +23,26 @@ use crate::pattern::text::parse_sides;
 ///
 /// | text | on the left, it matches | on the right, it makes |
 /// |---|---|---|
-/// | `%x` | anything; the same name twice: the same expression | what the name stands for |
+/// | `%x` | anything, named | what the name stands for |
 /// | `%_` | anything | |
-/// | `add(%x, %y)` | a call, in either order where the operator commutes; an operand that is a variable is looked through to its value | the call |
-/// | `sum(%x, axis=[1])` | only with this value of the attribute; one that is not written may be any | the call with it; one that is not written has its default |
-/// | `sum(%x, axis=%a)` | with any value of the attribute, named; the same name twice: the same value | with the value of that name |
+/// | `add(%x, %y)` | a call | the call |
+/// | `sum(%x, axis=[1])` | only with this value of the attribute | the call with it |
+/// | `sum(%x, axis=%a)` | with any value of the attribute, named | with the value of that name |
 /// | `sum(%x, axis=none)` | only where the attribute is left out, or has its default | |
-/// | `1`, `-2` | a scalar or splat of this number, of any element type | a scalar of the element type of what is replaced |
-/// | `0` | the zero of integers only: floats have two | likewise |
+/// | `1`, `-2` | a scalar or splat of this number, of any element type | a scalar |
+/// | `0` | the zero of integers only: floats have two | a scalar |
 /// | `1f`, `-0f16`, `true` | a scalar or splat of this element type and these bits | a scalar |
 /// | `dense<Tensor[(2,), int64]>[1, 2]`, `"text"` | this tensor | it |
-/// | `(%x, %y)`, `%t.0`, `@f(%x)`, `%f(%x)`, `none` | tuples, projections, calls, an operand that is left out | the same |
+/// | `(%x, %y)` | a tuple | the same |
+/// | `%t.0` | a projection | the same |
+/// | `@f(%x)`, `%f(%x)` | a call | the same |
+/// | `none` | an operand that is left out | the same |
+///
+/// A name that is written twice on the left matches the same expression, or the same value of an
+/// attribute, at both places. A call matches in either order of operands where the operator
+/// commutes. An operand that is a variable is looked through to its value. An attribute that is not
+/// written may have any value on the left, and has its default on the right. A number without an
+/// element type becomes a scalar of the element type of what is replaced.
 ///
 /// A splat of several elements matches only where the extents of the replaced node are known: for
 /// operands of unknown extents, the splat's effect on the shape is not known.
@@ -170,10 +179,14 @@ impl RuleSet {
     /// use anfora_visit::rules;
     ///
     /// let mut cx = Context::new(anfora_ops::standard());
-    /// let mistakes = rules!["multply(%x, 1)" => "%x", "add(%x, 0)" => "%y"].check(&mut cx).unwrap_err();
+    /// let rules = rules!["multply(%x, 1)" => "%x", "add(%x, 0)" => "%y"];
+    /// let mistakes = rules.check(&mut cx).unwrap_err();
     /// assert_eq!(mistakes[0].message, "unknown operator `multply`");
     /// assert_eq!(mistakes[0].help.as_deref(), Some("did you mean `multiply`?"));
-    /// assert_eq!(mistakes[1].message, "`%y` stands on the right, and nothing on the left binds it");
+    /// assert_eq!(
+    ///     mistakes[1].message,
+    ///     "`%y` stands on the right, and nothing on the left binds it"
+    /// );
     /// assert!(mistakes.to_string().contains("rules:1:1"));
     /// ```
     pub fn check(&self, cx: &mut Context) -> Result<(), Diagnostics> {
@@ -309,7 +322,8 @@ impl std::fmt::Debug for RuleSet {
 ///
 /// let rules = rules![
 ///     "multiply(%x, 1)" => "%x",
-///     "add(multiply(%x, %a), multiply(%x, %b))" => "multiply(%x, add(%a, %b))", if |m| m.is_integer("x"),
+///     "add(multiply(%x, %a), multiply(%x, %b))" => "multiply(%x, add(%a, %b))",
+///         if |m| m.is_integer("x"),
 /// ];
 /// assert_eq!(rules.names().next(), Some("multiply(%x, 1) => %x"));
 /// ```

@@ -32,16 +32,16 @@ enum Command {
     Write {
         /// The form.
         form: Form,
-        /// How many operations.
+        /// The number of operations.
         n: usize,
     },
     /// Times every stage that a system has.
     Time {
         /// The system.
         system: System,
-        /// How many operations.
+        /// The number of operations.
         n: usize,
-        /// How often each stage runs.
+        /// The number of runs of each stage.
         #[arg(long, default_value_t = 5)]
         runs: usize,
     },
