@@ -11,7 +11,7 @@ use anfora::onnx::convert::{Conversion, Conversions};
 use anfora::onnx::proto::AttributeType;
 use anfora::onnx::{ExportOptions, ImportOptions};
 use anfora::ops::loops::{compare_float, map_float};
-use anfora::ops::typing::{Elements, Given, elementwise, elementwise_to, one};
+use anfora::ops::typing::{Elements, RequiredAttrs, elementwise, elementwise_to, one};
 use anfora::prelude::*;
 
 /// Returns the standard operators, those that ONNX files may bring, and two custom operators.
@@ -23,7 +23,7 @@ fn registry() -> Result<Arc<OpRegistry>, RegisterError> {
         })
         .attrs(vec![AttrDef::new("b", AttrKind::Float, AttrDefault::Float(4.0), "how round the corner is")])
         .kernel(|call| {
-            let b = call.attrs.given_float("b")?;
+            let b = call.attrs.required_float("b")?;
             one(map_float(
                 call.operand(0)?,
                 |x| 0.5 * (x + libm::sqrtf(x * x + b as f32)),
@@ -39,7 +39,7 @@ fn registry() -> Result<Arc<OpRegistry>, RegisterError> {
         })
         .attrs(vec![AttrDef::new("atol", AttrKind::Float, AttrDefault::Float(1e-8), "the most that they may be apart")])
         .kernel(|call| {
-            let atol = call.attrs.given_float("atol")?;
+            let atol = call.attrs.required_float("atol")?;
             one(compare_float(
                 call.operand(0)?,
                 call.operand(1)?,

@@ -16,7 +16,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
-use anfora::interp::{Draw, Interpreter, Value};
+use anfora::interp::{ArgumentGenerator, Interpreter, Value};
 use anfora::ir::{Literal, Module, Source, parse_module, verify_module, work};
 use anfora::passes::{SymbolRef, bind_params, bind_symbols};
 use anfora::programs::Shape;
@@ -131,7 +131,7 @@ fn counted_run_with_symbols(n: usize) -> u64 {
     let before = work::count();
     let module = parse_module(Source::new("symbols", text), anfora::onnx::registry()).expect("a program");
     let function = module.get(module.find("main").expect("it is there")).expect("it is there");
-    let draw = (0..n).fold(Draw::new(1), |draw, i| draw.dim(format!("n{i}"), 3));
+    let draw = (0..n).fold(ArgumentGenerator::new(1), |draw, i| draw.dim(format!("n{i}"), 3));
     let arguments = draw.arguments(&module.cx, function).expect("tensors can be drawn");
     let outcome = Interpreter::new(&module).call("main", arguments.values, &arguments.list).expect("a result");
     assert!(matches!(outcome.values.get(outcome.result), Value::Tuple(fields) if fields.len() == n));

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anfora::ir::Counts;
-use anfora::onnx::KeptNodes;
+use anfora::onnx::UnsupportedNodes;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
@@ -41,8 +41,8 @@ enum Stats {
     Json,
 }
 
-fn kept_json(kept: &KeptNodes) -> serde_json::Value {
-    let KeptNodes { domain, op_type, is_initializer, version, reason, first, count } = kept;
+fn kept_json(kept: &UnsupportedNodes) -> serde_json::Value {
+    let UnsupportedNodes { domain, op_type, is_initializer, version, reason, first, count } = kept;
     match is_initializer {
         true => json!({ "initializer": true, "reason": reason, "first": first, "count": count }),
         false => json!({

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anfora::ir::{Diagnostic, Module, PrintOptions, Source};
 use anfora::manager::{self, UnfinishedFile};
 use anfora::onnx::{
-    DataFiles, DataFolder, ExportOptions, ExternalData, ImportOptions, Imported, KeptNodes, WhenExternal,
+    DataFiles, DataFolder, ExportOptions, ExternalData, ImportOptions, Imported, UnsupportedNodes, WhenExternal,
 };
 use clap::{Args, ValueEnum};
 
@@ -59,7 +59,7 @@ pub(crate) struct Loaded {
     pub(crate) onnx_nodes: Option<usize>,
     /// The nodes of the ONNX file that have no meaning in operators of ours, and the initializers
     /// that no constant of ours can hold.
-    pub(crate) kept: Vec<KeptNodes>,
+    pub(crate) kept: Vec<UnsupportedNodes>,
     /// Warnings about the ONNX file. They have already been printed.
     pub(crate) warnings: Vec<Diagnostic>,
 }

@@ -3,9 +3,11 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anfora::interp::{Arguments, Draw, EvalError, EvalErrorKind, Interpreter, Limits, Value, ValueId, Values};
+use anfora::interp::{
+    ArgumentGenerator, Arguments, EvalError, EvalErrorKind, Interpreter, Limits, Value, ValueId, Values,
+};
 use anfora::ir::{Diagnostic, Function, Literal, Module, did_you_mean};
-use anfora::onnx::KeptNodes;
+use anfora::onnx::UnsupportedNodes;
 use anfora::passes;
 use clap::Args;
 use rustc_hash::FxHashMap;
@@ -101,7 +103,7 @@ impl Run {
         dims::check(dims, module, function, &inputs)?;
         // Drawn arguments take at most a quarter of the memory and leave the rest to the
         // computation.
-        let draw = Draw::new(self.random).most_bytes(Limits::default().bytes / 4);
+        let draw = ArgumentGenerator::new(self.random).most_bytes(Limits::default().bytes / 4);
         let draw = dims.iter().fold(draw, |draw, (name, extent)| draw.dim(name, *extent));
         let draw = inputs.into_iter().fold(draw, |draw, (i, tensor)| draw.given(i, tensor));
         draw.arguments(&module.cx, function)
@@ -139,13 +141,13 @@ impl Run {
 
 /// Returns the diagnostic of an error of the interpreter. For an operator without a kernel, it says
 /// why the import kept the node.
-fn explained(error: &EvalError, kept: &[KeptNodes]) -> Diagnostic {
+fn explained(error: &EvalError, kept: &[UnsupportedNodes]) -> Diagnostic {
     /// The number of reasons that are shown. `anfora check` lists the others.
     const MOST_REASONS: usize = 3;
     let diagnostic = error.diagnostic();
     let EvalErrorKind::NoKernel(name) = &error.kind else { return diagnostic };
-    let reasons: Vec<&KeptNodes> = kept.iter().filter(|k| k.are_calls_of(name)).collect();
-    let is_first = |k: &&&KeptNodes| error.binding.as_ref().is_some_and(|b| *b == k.first);
+    let reasons: Vec<&UnsupportedNodes> = kept.iter().filter(|k| k.are_calls_of(name)).collect();
+    let is_first = |k: &&&UnsupportedNodes| error.binding.as_ref().is_some_and(|b| *b == k.first);
     let reasons = match reasons.iter().find(is_first) {
         Some(&reason) => vec![reason],
         None => reasons,

@@ -10,7 +10,7 @@
 //!   arena, and a tail call takes no room. [`Limits`] bounds the resources of a program.
 //! - Symbolic dimensions are bound and checked at calls and by `match_cast`. All other statements
 //!   of the types are taken as true.
-//! - [`Draw`] draws arguments for test runs, and [`Agreement`] finds the first difference between
+//! - [`ArgumentGenerator`] draws arguments for test runs, and [`Agreement`] finds the first difference between
 //!   the outcomes of two programs.
 //! - `print` appends to the trace, `assert` fails, and `random.…` draw from a stream that depends
 //!   only on the seed.
@@ -29,7 +29,7 @@
 
 mod check;
 mod compare;
-mod draw;
+mod argument_generator;
 mod effect;
 mod error;
 mod interpreter;
@@ -39,8 +39,8 @@ mod operator;
 mod prepare;
 mod value;
 
+pub use argument_generator::{ArgumentGenerator, Arguments, CannotDraw, Numbers};
 pub use compare::{Agreement, Difference, DifferentPart};
-pub use draw::{Arguments, CannotDraw, Draw, Numbers};
 pub use effect::Effect;
 pub use error::{EvalError, EvalErrorKind};
 pub use interpreter::{Cost, Interpreter, Limits, Outcome, random_tensor};

@@ -118,8 +118,8 @@ pub use crate::walk::components::Components;
 pub use crate::walk::counts::Counts;
 pub use crate::walk::cursor::{BlockKind, Cursor, RegionSteps, Step};
 pub use crate::walk::link_watch::LinkWatch;
-pub use crate::walk::part_set::PartSet;
 pub use crate::walk::per_block::PerBlock;
+pub use crate::walk::sparse_set::SparseSet;
 pub use crate::walk::symbols::{FreeSymbols, SymbolWalk};
 pub use alpha::{
     AlphaHasher, AlphaOptions, Difference, MetaPolicy, alpha_equal, alpha_equal_exprs, first_difference,

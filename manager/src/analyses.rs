@@ -191,7 +191,7 @@ impl Analyses {
         let again = Arc::new(move |cx: &Context, body: &Body| Arc::new(analysis.run(cx, body)) as Shared);
         let mut cache = lock(&self.cache);
         let results = cache.functions.entry(slot).or_default();
-        results.retain(|r| r.stamp != stamp && body.may_go_back_to(r.stamp));
+        results.retain(|r| r.stamp != stamp && body.can_restore(r.stamp));
         results.push(FunctionResult { stamp, globals, value: value.clone(), again });
         value
     }
@@ -337,7 +337,7 @@ impl Analyses {
             .map_err(|e| e.in_function(module.name(key)))?;
         let mut cache = lock(&self.cache);
         let results = cache.functions.entry((stamp.identity(), analysis.id)).or_default();
-        results.retain(|r| r.stamp == stamp || function.body.may_go_back_to(r.stamp));
+        results.retain(|r| r.stamp == stamp || function.body.can_restore(r.stamp));
         if !results.iter().any(|r| r.stamp == stamp && r.globals == result.globals) {
             results.push(result);
         }

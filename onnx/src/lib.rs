@@ -76,7 +76,7 @@
 //! types that its version of the operators does not have, is kept unchanged. Warnings about such
 //! nodes are limited to operators that have a counterpart here. They are given if the extents of
 //! all operands are known and our operator does not take them, or if the conversion finds that no
-//! version of ONNX's operator does ([`Kept::misfit`]). A node that is merely not supported is
+//! version of ONNX's operator does ([`UnsupportedReason::misfit`]). A node that is merely not supported is
 //! listed only in [`Imported::kept`].
 //!
 //! A node of an unknown operator or version is also kept unchanged. So is a node that can be
@@ -135,7 +135,7 @@ mod types;
 pub use error::{ExportError, ExportProblem, ImportError, ImportProblem};
 pub use export::{DataFile, ExportOptions, Exported, ExternalData, NodeExport, WhenExternal, export};
 pub use external::{DataFiles, DataFolder, ExternalError};
-pub use import::{ImportOptions, Imported, Kept, KeptNodes, NodeImport, import};
+pub use import::{ImportOptions, Imported, NodeImport, UnsupportedNodes, UnsupportedReason, import};
 pub use opaque::{register, registry};
 pub use symbols::file_dimensions;
 pub use tensor::{TensorError, read_tensor, write_tensor};

@@ -25,8 +25,8 @@ pub(crate) fn rows() -> Vec<OpDef> {
 
 /// Returns the function type without the captured parameters.
 fn make_closure(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
-    let callee = call.as_they_are[0].ty;
-    let captures: Vec<TypeId> = call.as_they_are[1..].iter().map(|o| o.ty).collect();
+    let callee = call.operands_with_elements[0].ty;
+    let captures: Vec<TypeId> = call.operands_with_elements[1..].iter().map(|o| o.ty).collect();
     let cx = &mut *call.cx;
     let Type::Function(function) = cx.types.get(callee).clone() else {
         let found = cx.type_text(callee);
@@ -81,7 +81,7 @@ fn bind(cx: &Context, param: TypeId, capture: TypeId, bound: &mut [Option<DimId>
 
 fn match_cast(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let Some(to) = call.attrs().ty("to") else { return Err(TypeError::new("attribute `to` has no value")) };
-    let from = call.as_they_are[0].ty;
+    let from = call.operands_with_elements[0].ty;
     if let Some(why) = never(call.cx, from, to) {
         let (from, to) = (call.cx.type_text(from), call.cx.type_text(to));
         return Err(TypeError::operand(0, format!("no {from} is {to}: {why}")));

@@ -9,7 +9,8 @@ use crate::kernels::gather;
 use crate::kernels::strides::resolve_axis;
 use crate::row::row;
 use crate::typing::{
-    Elements, Extents, Given, as_extent, axis_of, differ, expect_one, expect_rank, extent, one, result, tensor, unify,
+    Elements, Extents, RequiredAttrs, as_extent, axis_of, differ, expect_one, expect_rank, extent, one, result, tensor,
+    unify,
 };
 
 const AXIS: AttrDef = AttrDef::new("axis", AttrKind::Int, AttrDefault::Int(0), "the axis that the indices are of");
@@ -18,7 +19,7 @@ const AXIS: AttrDef = AttrDef::new("axis", AttrKind::Int, AttrDefault::Int(0), "
 pub(crate) fn rows() -> Vec<OpDef> {
     vec![
         row("gather_elements", "for each index, the element that is there along the axis, at the index's own place along the others", Arity::exactly(2), gather_elements, |c| {
-            one(gather::gather_elements(c.operand(0)?, c.operand(1)?, c.attrs.given_int("axis")?))
+            one(gather::gather_elements(c.operand(0)?, c.operand(1)?, c.attrs.required_int("axis")?))
         })
         .splat(Splat::OfFirst)
         .elements(elements::moved)
@@ -26,7 +27,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
         .fusion(Injective)
         .may_fail(),
         row("gather_nd", "the slices that the lists of indices in the last axis name", Arity::exactly(2), gather_nd, |c| {
-            one(gather::gather_nd(c.operand(0)?, c.operand(1)?, c.attrs.given_int("batch_dims")?))
+            one(gather::gather_nd(c.operand(0)?, c.operand(1)?, c.attrs.required_int("batch_dims")?))
         })
         .splat(Splat::OfFirst)
         .elements(elements::moved)
@@ -35,14 +36,14 @@ pub(crate) fn rows() -> Vec<OpDef> {
         .may_fail(),
         row("one_hot", "for each index a row of `depth` elements: the second value at the index, the first elsewhere", Arity::exactly(3), one_hot, |c| {
             let depth = gather::depth_of(c.operand(1)?)?;
-            one(gather::one_hot(c.operand(0)?, depth, c.operand(2)?, c.attrs.given_int("axis")?))
+            one(gather::one_hot(c.operand(0)?, depth, c.operand(2)?, c.attrs.required_int("axis")?))
         })
         .attrs(const { &[AttrDef::new("axis", AttrKind::Int, AttrDefault::Int(-1), "where the rows are in the result")] })
         .fusion(Injective)
         .shape_operands(&[1])
         .may_fail(),
         row("reverse_sequence", "with the first elements along one axis in reverse, as many as an operand says for each place along another axis", Arity::exactly(2), reverse_sequence, |c| {
-            let (time, batch) = (c.attrs.given_int("time_axis")?, c.attrs.given_int("batch_axis")?);
+            let (time, batch) = (c.attrs.required_int("time_axis")?, c.attrs.required_int("batch_axis")?);
             one(gather::reverse_sequence(c.operand(0)?, c.operand(1)?, time, batch))
         })
         .splat(Splat::OfFirst)
@@ -74,7 +75,7 @@ pub(crate) fn along(
     indices: &anfora_ir::TensorType,
     i: usize,
 ) -> Result<(), TypeError> {
-    let axis = call.attrs().given_int("axis")?;
+    let axis = call.attrs().required_int("axis")?;
     let axis = match axis_of(axis, x)? {
         Some(axis) => Some(axis),
         None => axis_of(axis, indices)?,
@@ -130,7 +131,7 @@ pub(crate) fn slices(call: &mut TypeCall<'_>, batch: i64) -> Result<Option<Exten
 }
 
 fn gather_nd(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
-    let batch = call.attrs().given_int("batch_dims")?;
+    let batch = call.attrs().required_int("batch_dims")?;
     let dims = slices(call, batch)?;
     let dtype = tensor(call, 0, Elements::Any)?.dtype;
     Ok(result(call.cx, dtype, dims.as_deref()))
@@ -153,7 +154,7 @@ fn one_hot(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
         Some(Err(Failure::ElementType(_))) | None => call.cx.types.dims.unknown(),
         Some(Err(failure)) => return Err(failure.into()),
     };
-    let axis = call.attrs().given_int("axis")?;
+    let axis = call.attrs().required_int("axis")?;
     let Some(mut dims) = indices.shape else { return Ok(call.cx.types.unranked(values.dtype)) };
     dims.insert(resolve_axis(axis, dims.len() + 1)?, classes);
     Ok(result(call.cx, values.dtype, Some(&dims)))
@@ -163,7 +164,7 @@ fn reverse_sequence(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let mut x = tensor(call, 0, Elements::Any)?;
     let lengths = tensor(call, 1, Elements::Integer)?;
     expect_rank(&lengths, 1, 1)?;
-    let (time, batch) = (call.attrs().given_int("time_axis")?, call.attrs().given_int("batch_axis")?);
+    let (time, batch) = (call.attrs().required_int("time_axis")?, call.attrs().required_int("batch_axis")?);
     let (time, batch) = (axis_of(time, &x)?, axis_of(batch, &x)?);
     if time.is_some() && time == batch {
         return Err(TypeError::new("the two axes are the same one"));

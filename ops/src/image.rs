@@ -9,12 +9,12 @@ use smallvec::SmallVec;
 
 use crate::kernels::Failure;
 use crate::kernels::cast::cast;
-use crate::kernels::resize::{self, Axis, Coordinates, Filter, Method, Nearest, Outside, Spread};
+use crate::kernels::resize::{self, Coordinates, Filter, Method, Nearest, Outside, ResizedAxis, Spread};
 use crate::kernels::resize_size::{AspectRatio, Size, Whole, scaled, whole};
 use crate::kernels::strides::{resolve_axes, resolve_axis};
 use crate::row::row;
 use crate::steps;
-use crate::typing::{Elements, Extents, Given, as_extent, expect_rank, extent, given, one, result, tensor};
+use crate::typing::{Elements, Extents, RequiredAttrs, as_extent, expect_rank, extent, given, one, result, tensor};
 
 /// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
@@ -56,7 +56,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
         .may_fail(),
         row("image.crop_and_resize", "a region, resized to extents (int64)", Arity::exactly(3), cropped, |c| {
             let region = region(c.operand(2)?)?;
-            let outside = c.attrs.given_float("extrapolation_value")?;
+            let outside = c.attrs.required_float("extrapolation_value")?;
             let crop = |i: usize, n: usize| match (region.get(i), region.get(n + i)) {
                 (Some(&start), Some(&end)) => Coordinates::Crop { start, end },
                 _ => Coordinates::Crop { start: 0.0, end: 1.0 },
@@ -155,10 +155,10 @@ fn filter(attrs: &AttrReader<'_>) -> Result<Filter, Failure> {
         ("ceil", Nearest::Ceil),
     ];
     let nearest = Method::Nearest(choice(attrs, "rounding_method", &rounding)?);
-    let cubic = Method::Cubic(attrs.given_float("cubic_alpha")?);
+    let cubic = Method::Cubic(attrs.required_float("cubic_alpha")?);
     let method = choice(attrs, "method", &[("nearest", nearest), ("linear", Method::Linear), ("cubic", cubic)])?;
-    let outside = if attrs.given_bool("exclude_outside")? { Outside::Excluded } else { Outside::Border };
-    let spread = if attrs.given_bool("antialias")? { Spread::WithScale } else { Spread::Fixed };
+    let outside = if attrs.required_bool("exclude_outside")? { Outside::Excluded } else { Outside::Border };
+    let spread = if attrs.required_bool("antialias")? { Spread::WithScale } else { Spread::Fixed };
     if method == nearest && (outside, spread) != (Outside::Border, Spread::Fixed) {
         let message = "`exclude_outside` and `antialias` go with the methods \"linear\" and \"cubic\"";
         return Err(Failure::Mismatch(message.into()));
@@ -188,14 +188,17 @@ fn named_axes(attrs: &AttrReader<'_>, rank: usize) -> Result<SmallVec<[usize; 6]
 
 /// Returns the parameters of each resized axis. The arguments of `coordinates` are the index of an
 /// axis in the list of resized axes and the length of the list.
-fn axes(c: &KernelCall<'_>, coordinates: impl Fn(usize, usize) -> Coordinates) -> Result<Vec<Axis>, KernelError> {
+fn axes(
+    c: &KernelCall<'_>,
+    coordinates: impl Fn(usize, usize) -> Coordinates,
+) -> Result<Vec<ResizedAxis>, KernelError> {
     let (x, size) = (c.operand(0)?, Size::read(c.operand(1)?)?);
     let named = named_axes(&c.attrs, x.rank())?;
     let inputs: SmallVec<[usize; 6]> = named.iter().map(|&a| x.shape()[a]).collect();
     let outputs = size.apply(aspect_ratio(&c.attrs)?, &inputs)?;
     let axis = |(i, (&axis, (output, ratio)))| {
         let coordinates = coordinates(i, named.len());
-        Axis { axis, input: inputs[i], output, ratio, coordinates }
+        ResizedAxis { axis, input: inputs[i], output, ratio, coordinates }
     };
     Ok(named.iter().zip(outputs).enumerate().map(axis).collect())
 }

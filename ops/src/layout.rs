@@ -14,7 +14,9 @@ use crate::kernels::layout::{self, BlockOrder, Triangle};
 use crate::kernels::positions::one_integer;
 use crate::kernels::strides::resolve_axis;
 use crate::row::{row, with_kernel};
-use crate::typing::{Elements, Extents, Given, as_extent, expect_one, expect_rank, one, ranked, result, tensor};
+use crate::typing::{
+    Elements, Extents, RequiredAttrs, as_extent, expect_one, expect_rank, one, ranked, result, tensor,
+};
 
 /// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
@@ -26,7 +28,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
             flatten,
             |c| {
                 let x = c.operand(0)?;
-                one(index::reshape(x, &layout::flattened_shape(x.shape(), c.attrs.given_int("axis")?)?))
+                one(index::reshape(x, &layout::flattened_shape(x.shape(), c.attrs.required_int("axis")?)?))
             },
         )
         .splat(Splat::OfFirst)
@@ -79,7 +81,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
                     return Err(Failure::Mismatch(format!("a matrix of rank {}", x.rank())).into());
                 };
                 let dtype = c.attrs.dtype("dtype").unwrap_or(x.dtype());
-                one(layout::eye(rows, columns, c.attrs.given_int("k")?, dtype))
+                one(layout::eye(rows, columns, c.attrs.required_int("k")?, dtype))
             },
         )
         .attrs(
@@ -97,10 +99,10 @@ pub(crate) fn rows() -> Vec<OpDef> {
         )
         .fusion(ElemWise),
         block_row("nn.depth_to_space", "channels become blocks of the last two axes", depth_to_space, |c| {
-            one(layout::depth_to_space(c.operand(0)?, c.attrs.given_int("block_size")?, order(c.attrs.str("mode"))?))
+            one(layout::depth_to_space(c.operand(0)?, c.attrs.required_int("block_size")?, order(c.attrs.str("mode"))?))
         }),
         block_row("nn.space_to_depth", "blocks of the last two axes become channels", space_to_depth, |c| {
-            one(layout::space_to_depth(c.operand(0)?, c.attrs.given_int("block_size")?, order(c.attrs.str("mode"))?))
+            one(layout::space_to_depth(c.operand(0)?, c.attrs.required_int("block_size")?, order(c.attrs.str("mode"))?))
         }),
     ]
 }
@@ -123,7 +125,7 @@ const BLOCKS: &[AttrDef] = &[
 
 fn flatten(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Any)?;
-    let axis = call.attrs().given_int("axis")?;
+    let axis = call.attrs().required_int("axis")?;
     let dims = match &x.shape {
         None => [call.cx.types.dims.unknown(); 2],
         Some(shape) => {
@@ -216,7 +218,7 @@ fn order(mode: Option<&str>) -> Result<BlockOrder, Failure> {
 fn blocks(call: &mut TypeCall<'_>) -> Result<(TensorType, Extents, i64), TypeError> {
     let x = tensor(call, 0, Elements::Any)?;
     order(call.attrs().str("mode"))?;
-    let block = call.attrs().given_int("block_size")?;
+    let block = call.attrs().required_int("block_size")?;
     if !(1..=i64::from(u32::MAX >> 1)).contains(&block) {
         return Err(TypeError::new(format!("blocks of size {block}")));
     }

@@ -44,7 +44,7 @@ mod effects;
 mod einsum;
 mod elements;
 mod elementwise;
-mod found;
+mod search;
 mod gather;
 mod image;
 mod kernels;
@@ -84,7 +84,7 @@ fn rows() -> impl Iterator<Item = OpDef> {
         gather::rows(),
         scatter::rows(),
         pad::rows(),
-        found::rows(),
+        search::rows(),
         layout::rows(),
         creation::rows(),
         matrix::rows(),

@@ -8,7 +8,7 @@ use crate::kernels::matmul::{self, Gemm};
 use crate::row::row;
 use crate::steps;
 use crate::typing::{
-    Elements, Extents, Given, broadcast, differ, one, optional, ranked, result, same_elements, tensor, unify,
+    Elements, Extents, RequiredAttrs, broadcast, differ, one, optional, ranked, result, same_elements, tensor, unify,
 };
 
 /// Returns the rows of this family.
@@ -31,10 +31,10 @@ pub(crate) fn rows() -> Vec<OpDef> {
             gemm_type,
             |c| {
                 let how = Gemm {
-                    alpha: c.attrs.given_float("alpha")?,
-                    beta: c.attrs.given_float("beta")?,
-                    trans_a: c.attrs.given_bool("trans_a")?,
-                    trans_b: c.attrs.given_bool("trans_b")?,
+                    alpha: c.attrs.required_float("alpha")?,
+                    beta: c.attrs.required_float("beta")?,
+                    trans_a: c.attrs.required_bool("trans_a")?,
+                    trans_b: c.attrs.required_bool("trans_b")?,
                 };
                 one(matmul::gemm(c.operand(0)?, c.operand(1)?, c.optional(2), how))
             },
@@ -124,8 +124,8 @@ fn gemm_type(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     same_elements(&a, &b, 1)?;
     let c = optional(call, 2, Elements::Number)?;
     let attrs = call.attrs();
-    let (trans_a, trans_b) = (attrs.given_bool("trans_a")?, attrs.given_bool("trans_b")?);
-    let (alpha, beta) = (attrs.given_float("alpha")?, attrs.given_float("beta")?);
+    let (trans_a, trans_b) = (attrs.required_bool("trans_a")?, attrs.required_bool("trans_b")?);
+    let (alpha, beta) = (attrs.required_float("alpha")?, attrs.required_float("beta")?);
     if Elements::Integer.accepts(a.dtype) && (alpha.fract() != 0.0 || beta.fract() != 0.0) {
         return Err(TypeError::new(format!("`alpha` and `beta` of a product of {} are integral", a.dtype)));
     }

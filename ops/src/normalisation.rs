@@ -13,8 +13,8 @@ use crate::kernels::strides::{resolve_axes, resolve_axis};
 use crate::row::row;
 use crate::steps;
 use crate::typing::{
-    Elements, Extents, Given, as_extent, axis_of, differ, extent, one, optional, ranked, result, same_elements, tensor,
-    unify,
+    Elements, Extents, RequiredAttrs, as_extent, axis_of, differ, extent, one, optional, ranked, result, same_elements,
+    tensor, unify,
 };
 
 const EPSILON: AttrDef = AttrDef::new(
@@ -45,7 +45,7 @@ fn by_given_statistics() -> Vec<OpDef> {
             |c| {
                 let statistics =
                     Statistics { scale: c.operand(1)?, bias: c.operand(2)?, mean: c.operand(3)?, var: c.operand(4)? };
-                let (axis, epsilon) = (c.attrs.given_int("axis")?, c.attrs.given_float("epsilon")?);
+                let (axis, epsilon) = (c.attrs.required_int("axis")?, c.attrs.required_float("epsilon")?);
                 one(normalise::batch_norm(c.operand(0)?, &statistics, axis, epsilon))
             },
         )
@@ -59,10 +59,10 @@ fn by_given_statistics() -> Vec<OpDef> {
             lrn,
             |c| {
                 let how = Response {
-                    size: c.attrs.given_int("size")?,
-                    alpha: c.attrs.given_float("alpha")?,
-                    beta: c.attrs.given_float("beta")?,
-                    bias: c.attrs.given_float("bias")?,
+                    size: c.attrs.required_int("size")?,
+                    alpha: c.attrs.required_float("alpha")?,
+                    beta: c.attrs.required_float("beta")?,
+                    bias: c.attrs.required_float("bias")?,
                 };
                 one(normalise::lrn(c.operand(0)?, how))
             },
@@ -113,9 +113,9 @@ fn by_own_statistics() -> Vec<OpDef> {
             Arity::between(2, 3),
             layer_norm,
             |c| {
-                let epsilon = c.attrs.given_float("epsilon")?;
+                let epsilon = c.attrs.required_float("epsilon")?;
                 let (y, statistics) = over_last_axes(c, Statistic::Variance { epsilon })?;
-                Ok(match c.attrs.given_bool("statistics")? {
+                Ok(match c.attrs.required_bool("statistics")? {
                     true => vec![y, statistics.mean, statistics.inverse_deviation],
                     false => vec![y],
                 })
@@ -141,7 +141,7 @@ fn by_own_statistics() -> Vec<OpDef> {
             Arity::exactly(2),
             rms_norm,
             |c| {
-                let epsilon = c.attrs.given_float("epsilon")?;
+                let epsilon = c.attrs.required_float("epsilon")?;
                 Ok(vec![over_last_axes(c, Statistic::MeanSquare { epsilon })?.0])
             },
         )
@@ -154,7 +154,7 @@ fn by_own_statistics() -> Vec<OpDef> {
             Arity::exactly(3),
             instance_norm,
             |c| {
-                let epsilon = c.attrs.given_float("epsilon")?;
+                let epsilon = c.attrs.required_float("epsilon")?;
                 one(standardise::instance_norm(c.operand(0)?, c.operand(1)?, c.operand(2)?, epsilon))
             },
         )
@@ -167,7 +167,7 @@ fn by_own_statistics() -> Vec<OpDef> {
             Arity::exactly(3),
             group_norm,
             |c| {
-                let (groups, epsilon) = (c.attrs.given_int("num_groups")?, c.attrs.given_float("epsilon")?);
+                let (groups, epsilon) = (c.attrs.required_int("num_groups")?, c.attrs.required_float("epsilon")?);
                 one(standardise::group_norm(c.operand(0)?, c.operand(1)?, c.operand(2)?, groups, epsilon))
             },
         )
@@ -187,8 +187,8 @@ fn by_own_statistics() -> Vec<OpDef> {
             Arity::exactly(1),
             mean_variance_norm,
             |c| {
-                let epsilon = c.attrs.given_float("epsilon")?;
-                let axes = c.attrs.given_ints("axes")?;
+                let epsilon = c.attrs.required_float("epsilon")?;
+                let axes = c.attrs.required_ints("axes")?;
                 one(standardise::normalise(Statistic::Deviation { epsilon }, c.operand(0)?, &axes))
             },
         )
@@ -208,8 +208,8 @@ fn by_own_statistics() -> Vec<OpDef> {
         )
         .fusion(OutEWiseFusable),
         row("nn.lp_norm", "the elements, divided by their norm along an axis; zeros stay", Arity::exactly(1), lp_norm, |c| {
-            let statistic = norm_of_order(c.attrs.given_int("p")?)?;
-            one(standardise::normalise(statistic, c.operand(0)?, &[c.attrs.given_int("axis")?]))
+            let statistic = norm_of_order(c.attrs.required_int("p")?)?;
+            one(standardise::normalise(statistic, c.operand(0)?, &[c.attrs.required_int("axis")?]))
         })
         .splat(Splat::OfAll)
         .attrs(
@@ -228,8 +228,8 @@ fn by_own_statistics() -> Vec<OpDef> {
             batch_norm_training,
             |c| {
                 let running =
-                    Running { mean: c.operand(3)?, var: c.operand(4)?, momentum: c.attrs.given_float("momentum")? };
-                let (axis, epsilon) = (c.attrs.given_int("axis")?, c.attrs.given_float("epsilon")?);
+                    Running { mean: c.operand(3)?, var: c.operand(4)?, momentum: c.attrs.required_float("momentum")? };
+                let (axis, epsilon) = (c.attrs.required_int("axis")?, c.attrs.required_float("epsilon")?);
                 let [x, scale, bias] = [c.operand(0)?, c.operand(1)?, c.operand(2)?];
                 Ok(standardise::batch_norm_training(x, scale, bias, &running, axis, epsilon)?.to_vec())
             },
@@ -256,7 +256,7 @@ fn over_last_axes(
     statistic: Statistic,
 ) -> Result<(Literal, standardise::LayerStatistics), KernelError> {
     let x = c.operand(0)?;
-    let first = first_axis(&c.attrs.given_ints("axes")?, x.rank())?;
+    let first = first_axis(&c.attrs.required_ints("axes")?, x.rank())?;
     Ok(standardise::layer_norm(statistic, x, c.operand(1)?, c.optional(2), first)?)
 }
 
@@ -298,7 +298,7 @@ fn batch_norm(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 /// Returns the extent of the channels, which all operands of a batch norm but the first have.
 fn batch_channels(call: &mut TypeCall<'_>) -> Result<DimId, TypeError> {
     let x = tensor(call, 0, Elements::Float)?;
-    let axis = axis_of(call.attrs().given_int("axis")?, &x)?;
+    let axis = axis_of(call.attrs().required_int("axis")?, &x)?;
     let channels = match (&x.shape, axis) {
         (Some(shape), Some(axis)) => shape[axis],
         _ => call.cx.types.dims.unknown(),
@@ -346,7 +346,7 @@ fn broadcasts(cx: &mut Context, x: &TensorType, p: &TensorType, i: usize) -> Res
 /// group of elements that are normalised together. The shape is `None` if it is not known.
 fn statistics_shape(call: &mut TypeCall<'_>, last_operand: usize) -> Result<(TensorType, Option<Extents>), TypeError> {
     let x = tensor(call, 0, Elements::Float)?;
-    let axes = call.attrs().given_ints("axes")?;
+    let axes = call.attrs().required_ints("axes")?;
     let mut shape = x.shape.clone();
     if let Some(shape) = &mut shape {
         let first = first_axis(&axes, shape.len())?;
@@ -366,7 +366,7 @@ fn statistics_shape(call: &mut TypeCall<'_>, last_operand: usize) -> Result<(Ten
 fn layer_norm(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let (x, shape) = statistics_shape(call, 2)?;
     let y = call.operands[0].ty;
-    if !call.attrs().given_bool("statistics")? {
+    if !call.attrs().required_bool("statistics")? {
         return Ok(y);
     }
     let computed_in = if x.dtype == DType::Float64 { DType::Float64 } else { DType::Float32 };
@@ -389,7 +389,7 @@ fn instance_norm(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 fn group_norm(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Float)?;
     let channels = channels(call, &x)?;
-    let groups = call.attrs().given_int("num_groups")?;
+    let groups = call.attrs().required_int("num_groups")?;
     let Some(groups) = usize::try_from(groups).ok().filter(|&g| g > 0) else {
         return Err(TypeError::new(format!("attribute `num_groups` is {groups}, but at least 1 is wanted")));
     };
@@ -412,7 +412,7 @@ fn group_norm(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 
 fn mean_variance_norm(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Float)?;
-    let axes = call.attrs().given_ints("axes")?;
+    let axes = call.attrs().required_ints("axes")?;
     if let Some(shape) = &x.shape {
         resolve_axes(&axes, shape.len())?;
     }
@@ -421,15 +421,15 @@ fn mean_variance_norm(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 
 fn lp_norm(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Float)?;
-    axis_of(call.attrs().given_int("axis")?, &x)?;
-    norm_of_order(call.attrs().given_int("p")?)?;
+    axis_of(call.attrs().required_int("axis")?, &x)?;
+    norm_of_order(call.attrs().required_int("p")?)?;
     Ok(call.operands[0].ty)
 }
 
 fn lrn(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Float)?;
     channels(call, &x)?;
-    let size = call.attrs().given_int("size")?;
+    let size = call.attrs().required_int("size")?;
     if size < 1 {
         return Err(TypeError::new(format!("attribute `size` is {size}, but at least 1 is wanted")));
     }

@@ -7,7 +7,7 @@ use anfora_ir::{
 use crate::kernels::order;
 use crate::kernels::reduction::Extreme;
 use crate::row::row;
-use crate::typing::{Elements, Given, as_extent, axis_of, expect_one, extent, result, tensor};
+use crate::typing::{Elements, RequiredAttrs, as_extent, axis_of, expect_one, extent, result, tensor};
 
 /// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
@@ -43,16 +43,16 @@ pub(crate) fn rows() -> Vec<OpDef> {
 }
 
 fn run(c: &KernelCall<'_>) -> Result<Vec<Literal>, KernelError> {
-    let extreme = if c.attrs.given_bool("largest")? { Extreme::Max } else { Extreme::Min };
+    let extreme = if c.attrs.required_bool("largest")? { Extreme::Max } else { Extreme::Min };
     let k = order::count_operand(c.operand(1)?)?;
-    Ok(order::top(extreme, c.operand(0)?, k, c.attrs.given_int("axis")?)?.to_vec())
+    Ok(order::top(extreme, c.operand(0)?, k, c.attrs.required_int("axis")?)?.to_vec())
 }
 
 fn infer(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Number)?;
     let k = tensor(call, 1, Elements::Integer)?;
     expect_one(call.cx, &k, 1)?;
-    let axis = axis_of(call.attrs().given_int("axis")?, &x)?;
+    let axis = axis_of(call.attrs().required_int("axis")?, &x)?;
     let k = call.literal(1).map(order::count_operand).transpose()?;
     let mut shape = x.shape.clone();
     if let (Some(shape), Some(axis)) = (&mut shape, axis) {

@@ -15,7 +15,8 @@ use crate::kernels::{Failure, shape_text};
 use crate::row::row;
 use crate::steps;
 use crate::typing::{
-    Elements, Extents, Given, as_extent, differ, extent, one, optional, ranked, result, same_elements, tensor, unify,
+    Elements, Extents, RequiredAttrs, as_extent, differ, extent, one, optional, ranked, result, same_elements, tensor,
+    unify,
 };
 use crate::window::{CEIL_MODE, GROUPS, Lists, POOL_SIZE, dilation, global_type, padding, pool_dims, strides};
 
@@ -126,7 +127,7 @@ fn by_axes<const N: usize>(
             },
             |c| {
                 let lists = Lists::read(&c.attrs)?;
-                one(pool::lp_pool(c.operand(0)?, lists.sliding(&lists.kernel), c.attrs.given_int("p")?))
+                one(pool::lp_pool(c.operand(0)?, lists.sliding(&lists.kernel), c.attrs.required_int("p")?))
             },
         )
         .steps(steps::windows)
@@ -145,7 +146,7 @@ fn by_axes<const N: usize>(
             },
             |c| {
                 let lists = Lists::read(&c.attrs)?;
-                let column_major = c.attrs.given_bool("column_major")?;
+                let column_major = c.attrs.required_bool("column_major")?;
                 let numbering = if column_major { Numbering::ColumnMajor } else { Numbering::RowMajor };
                 Ok(pool::max_pool_with_indices(c.operand(0)?, lists.sliding(&lists.kernel), numbering)?)
             },
@@ -177,7 +178,7 @@ fn by_axes<const N: usize>(
                 norm(call)?;
                 global_type(call, &x, N)
             },
-            |c| one(pool::global_lp_pool(c.operand(0)?, c.attrs.given_int("p")?)),
+            |c| one(pool::global_lp_pool(c.operand(0)?, c.attrs.required_int("p")?)),
         )
         .attrs(list(&[p]))
         .splat(Splat::OfAll)
@@ -204,7 +205,7 @@ fn by_axes<const N: usize>(
             |call| transposed_type(call, N),
             |c: &KernelCall<'_>| {
                 let lists = Lists::read(&c.attrs)?;
-                let (groups, more) = (c.attrs.given_int("groups")?, c.attrs.given_ints("output_padding")?);
+                let (groups, more) = (c.attrs.required_int("groups")?, c.attrs.required_ints("output_padding")?);
                 let (x, w) = (c.operand(0)?, c.operand(1)?);
                 one(transposed::convolve_transposed(x, w, c.optional(2), groups, lists.sliding(&[]), &more))
             },
@@ -216,7 +217,7 @@ fn by_axes<const N: usize>(
 }
 
 fn norm(call: &TypeCall<'_>) -> Result<(), TypeError> {
-    let p = call.attrs().given_int("p")?;
+    let p = call.attrs().required_int("p")?;
     if p < 1 { Err(TypeError::new(format!("there is no {p}-norm"))) } else { Ok(()) }
 }
 
@@ -285,7 +286,7 @@ fn transposed_type(call: &mut TypeCall<'_>, spatial: usize) -> Result<TypeId, Ty
     same_elements(&x, &w, 1)?;
     let bias = optional(call, 2, Elements::Float)?;
     let lists = Lists::read(&call.attrs())?;
-    let (groups, more) = (call.attrs().given_int("groups")?, call.attrs().given_ints("output_padding")?);
+    let (groups, more) = (call.attrs().required_int("groups")?, call.attrs().required_ints("output_padding")?);
     let (xs, ws) = (ranked(call.cx, &x, 0, spatial + 2)?, ranked(call.cx, &w, 1, spatial + 2)?);
     lengths(&lists, spatial)?;
     if lists.dilation.len() != spatial || more.len() != spatial {

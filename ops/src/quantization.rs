@@ -10,7 +10,7 @@ use crate::kernels::quantization::{self, Along, Granularity, Scaled};
 use crate::matrix::product_type;
 use crate::row::row;
 use crate::steps;
-use crate::typing::{Elements, Given, one, optional, result, same_elements, tensor};
+use crate::typing::{Elements, RequiredAttrs, one, optional, result, same_elements, tensor};
 use crate::window::{Lists, convolution_attrs, convolution_type};
 
 const AXIS: AttrDef = AttrDef::new(
@@ -157,7 +157,7 @@ fn convolutions<const N: usize>(integer: &'static str, quantized: &'static str) 
                     c.optional(2),
                     c.optional(3),
                     None,
-                    c.attrs.given_int("groups")?,
+                    c.attrs.required_int("groups")?,
                     lists.sliding(&[]),
                 ))
             },
@@ -187,7 +187,7 @@ fn convolutions<const N: usize>(integer: &'static str, quantized: &'static str) 
                     scaled(c, 4)?,
                     scaled(c, 6)?,
                     c.optional(8),
-                    c.attrs.given_int("groups")?,
+                    c.attrs.required_int("groups")?,
                     lists.sliding(&[]),
                 ))
             },
@@ -199,7 +199,7 @@ fn convolutions<const N: usize>(integer: &'static str, quantized: &'static str) 
 }
 
 fn along(c: &KernelCall<'_>) -> Result<Along, KernelError> {
-    Ok(Along { axis: c.attrs.given_int("axis")?, block: c.attrs.given_int("block_size")? })
+    Ok(Along { axis: c.attrs.required_int("axis")?, block: c.attrs.required_int("block_size")? })
 }
 
 fn scaled<'a>(c: &'a KernelCall<'_>, i: usize) -> Result<Scaled<'a>, KernelError> {
@@ -248,7 +248,7 @@ fn scaled_operands(call: &TypeCall<'_>, a: &TensorType, b: &TensorType) -> Resul
 /// Fails if the shape of scales or zero points is known not to fit the elements.
 fn belongs(call: &mut TypeCall<'_>, x: &TensorType, i: usize) -> Result<(), TypeError> {
     let attrs = call.attrs();
-    let (axis, block) = (attrs.given_int("axis")?, attrs.given_int("block_size")?);
+    let (axis, block) = (attrs.required_int("axis")?, attrs.required_int("block_size")?);
     let Some(ty) = call.operand(i) else { return Ok(()) };
     let known = |ty| call.cx.types.static_shape(ty);
     let (Some(shape), Some(parameters)) = (known(call.operands[0].ty), known(ty)) else {

@@ -11,7 +11,7 @@ use crate::kernels::Failure;
 use crate::kernels::reduction::{self, Axes, Extreme, Reduce, Tie};
 use crate::kernels::strides::resolve_axes;
 use crate::row::{row, with_kernel};
-use crate::typing::{Elements, Extents, Given, as_extent, one, optional, ranked, result, tensor};
+use crate::typing::{Elements, Extents, RequiredAttrs, as_extent, one, optional, ranked, result, tensor};
 
 const KEEPDIMS: AttrDef = AttrDef::flag("keepdims", "whether reduced axes stay, with extent 1");
 const AXES: &[AttrDef] = &[
@@ -85,19 +85,19 @@ fn fold(c: &KernelCall<'_>, op: Reduce) -> Result<Vec<Literal>, KernelError> {
         Some(axes) => listed(reduction::axes_operand(axes)?, c.attrs)?,
         None => c.attrs.ints("axis"),
     };
-    let axes = Axes::new(axes.as_deref(), x.rank(), c.attrs.given_bool("keepdims")?)?;
+    let axes = Axes::new(axes.as_deref(), x.rank(), c.attrs.required_bool("keepdims")?)?;
     one(reduction::reduce(op, x, &axes))
 }
 
 /// Returns the axes that an operand lists; `None` if the list stands for all axes.
 fn listed(axes: Vec<i64>, attrs: AttrReader<'_>) -> Result<Option<Vec<i64>>, Failure> {
-    let none_means_none = attrs.given_bool("noop_with_empty_axes")?;
+    let none_means_none = attrs.required_bool("noop_with_empty_axes")?;
     Ok(if axes.is_empty() && !none_means_none { None } else { Some(axes) })
 }
 
 fn arg(c: &KernelCall<'_>, extreme: Extreme) -> Result<Vec<Literal>, KernelError> {
-    let tie = if c.attrs.given_bool("select_last_index")? { Tie::Last } else { Tie::First };
-    let keepdims = c.attrs.given_bool("keepdims")?;
+    let tie = if c.attrs.required_bool("select_last_index")? { Tie::Last } else { Tie::First };
+    let keepdims = c.attrs.required_bool("keepdims")?;
     one(reduction::arg_extreme(extreme, tie, c.operand(0)?, c.attrs.int("axis"), keepdims))
 }
 
@@ -135,7 +135,7 @@ fn reduce_listed(call: &mut TypeCall<'_>, elements: Elements) -> Result<TypeId, 
         return reduce(call, elements, axes, None);
     }
     let x = tensor(call, 0, elements)?;
-    let keepdims = call.attrs().given_bool("keepdims")?;
+    let keepdims = call.attrs().required_bool("keepdims")?;
     let Some(shape) = &x.shape else { return Ok(call.cx.types.unranked(x.dtype)) };
     // Axes are not listed twice, so a list with as many entries as there are axes names all of
     // them.
@@ -164,7 +164,7 @@ fn reduce(
 ) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, elements)?;
     let dtype = dtype.unwrap_or(x.dtype);
-    let keepdims = call.attrs().given_bool("keepdims")?;
+    let keepdims = call.attrs().required_bool("keepdims")?;
     let Some(shape) = &x.shape else {
         return Ok(match axes {
             None if !keepdims => call.cx.types.scalar(dtype),

@@ -6,13 +6,13 @@ use smallvec::SmallVec;
 
 use crate::elements;
 use crate::shape::listed_extents;
-use crate::typing::{Elements, Extents, Given, result, tensor};
+use crate::typing::{Elements, Extents, RequiredAttrs, result, tensor};
 
 /// Returns the type of a reshape.
 pub(crate) fn infer(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Any)?;
     let Some(target) = listed_extents(call, 1)? else { return Ok(call.cx.types.unranked(x.dtype)) };
-    let allow_zero = call.attrs().given_bool("allowzero")?;
+    let allow_zero = call.attrs().required_bool("allowzero")?;
     let mut dims = Extents::new();
     let mut inferred = None;
     for (axis, &d) in target.iter().enumerate() {

@@ -7,7 +7,7 @@ use anfora_ir::{
 use crate::kernels::positions::one_integer;
 use crate::kernels::scan::{self, Direction, Own, Scan};
 use crate::row::{row, with_kernel};
-use crate::typing::{Elements, Given, axis_of, expect_one, one, optional, tensor};
+use crate::typing::{Elements, RequiredAttrs, axis_of, expect_one, one, optional, tensor};
 
 const ATTRS: &[AttrDef] = &[
     AttrDef::optional(
@@ -40,8 +40,8 @@ fn run(c: &KernelCall<'_>, op: Scan) -> Result<Vec<Literal>, KernelError> {
         Some(axis) => Some(one_integer(axis, "axis")?),
         None => c.attrs.int("axis"),
     };
-    let direction = if c.attrs.given_bool("reverse")? { Direction::Backward } else { Direction::Forward };
-    let own = if c.attrs.given_bool("exclusive")? { Own::Excluded } else { Own::Included };
+    let direction = if c.attrs.required_bool("reverse")? { Direction::Backward } else { Direction::Forward };
+    let own = if c.attrs.required_bool("exclusive")? { Own::Excluded } else { Own::Included };
     one(scan::scan(op, c.operand(0)?, axis, direction, own))
 }
 

@@ -6,7 +6,7 @@ use crate::gather::{along, slices};
 use crate::kernels::Failure;
 use crate::kernels::scatter::{self, Write};
 use crate::row::row;
-use crate::typing::{Elements, Given, differ, expect_rank, one, result, same_elements, tensor, unify};
+use crate::typing::{Elements, RequiredAttrs, differ, expect_rank, one, result, same_elements, tensor, unify};
 
 /// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
@@ -17,7 +17,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
             Arity::exactly(3),
             scatter_elements,
             |c| {
-                let (axis, write) = (c.attrs.given_int("axis")?, write(c.attrs.str("reduction"))?);
+                let (axis, write) = (c.attrs.required_int("axis")?, write(c.attrs.str("reduction"))?);
                 one(scatter::scatter_elements(c.operand(0)?, c.operand(1)?, c.operand(2)?, axis, write))
             },
         )

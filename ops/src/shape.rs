@@ -19,8 +19,8 @@ use crate::reshape;
 use crate::row::row;
 use crate::steps;
 use crate::typing::{
-    Elements, Extents, Given, as_extent, axis_of, broadcast, differ, expect_rank, extent, given, one, optional, result,
-    same_elements, tensor, unify,
+    Elements, Extents, RequiredAttrs, as_extent, axis_of, broadcast, differ, expect_rank, extent, given, one, optional,
+    result, same_elements, tensor, unify,
 };
 
 /// The most parts that `split` returns.
@@ -38,7 +38,7 @@ fn shape_rows() -> Vec<OpDef> {
         row("reshape", "the same elements under another shape", Arity::exactly(2), reshape::infer, |c| {
             let x = c.operand(0)?;
             let target = shape_operand(c.operand(1)?)?;
-            let shape = index::reshape_target(x.shape(), &target, c.attrs.given_bool("allowzero")?)?;
+            let shape = index::reshape_target(x.shape(), &target, c.attrs.required_bool("allowzero")?)?;
             one(index::reshape(x, &shape))
         })
         .splat(Splat::OfFirst)
@@ -54,7 +54,7 @@ fn shape_rows() -> Vec<OpDef> {
         row("broadcast_to", "repeated along axes of extent 1 or none", Arity::exactly(2), broadcast_to, |c| {
             let x = c.operand(0)?;
             let shape = extents(&shape_operand(c.operand(1)?)?)?;
-            one(if c.attrs.given_bool("bidirectional")? {
+            one(if c.attrs.required_bool("bidirectional")? {
                 index::broadcast_to(x, &broadcast_shapes(x.shape(), &shape)?)
             } else {
                 index::broadcast_to(x, &shape)
@@ -147,7 +147,7 @@ fn selection_rows() -> Vec<OpDef> {
     vec![
         row("concat", "the operands one after the other along an axis", Arity::at_least(1), concat, |c| {
             let operands: SmallVec<[_; 8]> = (0..c.operands.len()).map(|i| c.operand(i)).collect::<Result<_, _>>()?;
-            one(index::concat(&operands, c.attrs.given_int("axis")?))
+            one(index::concat(&operands, c.attrs.required_int("axis")?))
         })
         .splat(Splat::OfEqual)
         .attrs(const { &[AttrDef::new("axis", AttrKind::Int, AttrDefault::Int(0), "the axis along which they lie")] })
@@ -155,7 +155,7 @@ fn selection_rows() -> Vec<OpDef> {
         .elements(elements::joined),
         row("split", "the parts of an axis, as a tuple", Arity::between(1, 2), split, |c| {
             let x = c.operand(0)?;
-            let axis = resolve_axis(c.attrs.given_int("axis")?, x.rank())?;
+            let axis = resolve_axis(c.attrs.required_int("axis")?, x.rank())?;
             let extent = x.shape()[axis];
             let cuts = match (c.attrs.int("sections"), c.attrs.ints("indices"), c.optional(1)) {
                 (sections, None, Some(sizes)) => sizes_of(&shape_operand(sizes)?, sections, Some(extent))?,
@@ -204,7 +204,7 @@ fn selection_rows() -> Vec<OpDef> {
         .fusion(Injective)
         .elements(elements::moved),
         row("take", "the slices of an axis that the indices name", Arity::exactly(2), take, |c| {
-            one(gather::take(c.operand(0)?, c.operand(1)?, c.attrs.given_int("axis")?))
+            one(gather::take(c.operand(0)?, c.operand(1)?, c.attrs.required_int("axis")?))
         })
         .splat(Splat::OfFirst)
         .attrs(
@@ -251,7 +251,7 @@ pub(crate) fn plain_shape(call: &mut TypeCall<'_>, i: usize, dtype: DType) -> Re
 fn broadcast_to(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Any)?;
     let ty = plain_shape(call, 1, x.dtype)?;
-    if call.attrs().given_bool("bidirectional")? {
+    if call.attrs().required_bool("bidirectional")? {
         let Some(to) = call.cx.types.as_tensor(ty).cloned() else { return Ok(ty) };
         let dims = broadcast(call.cx, &[(0, &x), (1, &to)])?;
         return Ok(result(call.cx, x.dtype, dims.as_deref()));
@@ -468,7 +468,7 @@ fn size_known(call: &mut TypeCall<'_>) -> Option<Vec<Literal>> {
 
 fn concat(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let first = tensor(call, 0, Elements::Any)?;
-    let axis = call.attrs().given_int("axis")?;
+    let axis = call.attrs().required_int("axis")?;
     let mut joined: Option<Extents> = None;
     let mut any_unranked = false;
     for i in 0..call.operands.len() {
@@ -560,7 +560,7 @@ fn indices_of(indices: &[i64]) -> Result<Vec<usize>, Failure> {
 fn split(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Any)?;
     let attrs = call.attrs();
-    let axis = axis_of(attrs.given_int("axis")?, &x)?;
+    let axis = axis_of(attrs.required_int("axis")?, &x)?;
     let (sections, indices) = (attrs.int("sections"), attrs.ints("indices"));
     let dim = axis.and_then(|a| x.shape.as_ref().map(|s| s[a]));
     let whole = dim.and_then(|d| as_extent(call.cx, d));
@@ -653,8 +653,8 @@ impl Slice {
     fn read(attrs: &anfora_ir::AttrReader<'_>) -> Result<Slice, Failure> {
         let slice = Slice {
             axes: attrs.ints("axes"),
-            begin: attrs.given_ints("begin")?,
-            end: attrs.given_ints("end")?,
+            begin: attrs.required_ints("begin")?,
+            end: attrs.required_ints("end")?,
             strides: attrs.ints("strides"),
         };
         slice.checked()
@@ -733,7 +733,7 @@ fn strided_slice(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 fn take(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Any)?;
     let indices = tensor(call, 1, Elements::Integer)?;
-    let axis = axis_of(call.attrs().given_int("axis")?, &x)?;
+    let axis = axis_of(call.attrs().required_int("axis")?, &x)?;
     let (Some(shape), Some(middle), Some(axis)) = (&x.shape, &indices.shape, axis) else {
         return Ok(call.cx.types.unranked(x.dtype));
     };

@@ -11,7 +11,7 @@ use crate::kernels::Failure;
 use crate::kernels::normalise::{self, Softmax};
 use crate::kernels::strides::resolve_axis;
 use crate::row::row;
-use crate::typing::{Elements, Given, one, tensor};
+use crate::typing::{Elements, RequiredAttrs, one, tensor};
 
 const ATTRS: &[AttrDef] = &[
     AttrDef::new("axis", AttrKind::Int, AttrDefault::Int(-1), "the axis along which they sum to 1"),
@@ -48,7 +48,7 @@ fn run(c: &KernelCall<'_>, kind: Softmax) -> Result<Vec<Literal>, KernelError> {
 }
 
 fn axes(c: &KernelCall<'_>, rank: usize) -> Result<Range<usize>, Failure> {
-    neighbours(c.attrs.given_int("axis")?, c.attrs.ints("axes").as_deref(), rank)
+    neighbours(c.attrs.required_int("axis")?, c.attrs.ints("axes").as_deref(), rank)
 }
 
 /// Returns the axes that are treated as one.
@@ -70,7 +70,7 @@ fn neighbours(axis: i64, axes: Option<&[i64]>, rank: usize) -> Result<Range<usiz
 fn infer(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Float)?;
     if let Some(shape) = &x.shape {
-        let (axis, axes) = (call.attrs().given_int("axis")?, call.attrs().ints("axes"));
+        let (axis, axes) = (call.attrs().required_int("axis")?, call.attrs().ints("axes"));
         neighbours(axis, axes.as_deref(), shape.len())?;
     }
     Ok(call.operands[0].ty)

@@ -322,40 +322,40 @@ pub(crate) fn given<T>(value: Option<T>, name: &str) -> Result<T, Failure> {
 }
 
 /// Typed access to attributes that the row requires or gives a default, in type rules and kernels.
-pub trait Given {
+pub trait RequiredAttrs {
     /// Returns the integer in the attribute `name`.
     ///
     /// # Errors
     /// If the attribute has no value of this kind.
-    fn given_int(&self, name: &str) -> Result<i64, Failure>;
+    fn required_int(&self, name: &str) -> Result<i64, Failure>;
     /// Returns the list of integers in the attribute `name`.
     ///
     /// # Errors
     /// If the attribute has no value of this kind.
-    fn given_ints(&self, name: &str) -> Result<Vec<i64>, Failure>;
+    fn required_ints(&self, name: &str) -> Result<Vec<i64>, Failure>;
     /// Returns the float64 in the attribute `name`.
     ///
     /// # Errors
     /// If the attribute has no value of this kind.
-    fn given_float(&self, name: &str) -> Result<f64, Failure>;
+    fn required_float(&self, name: &str) -> Result<f64, Failure>;
     /// Returns the boolean in the attribute `name`.
     ///
     /// # Errors
     /// If the attribute has no value of this kind.
-    fn given_bool(&self, name: &str) -> Result<bool, Failure>;
+    fn required_bool(&self, name: &str) -> Result<bool, Failure>;
 }
 
-impl Given for AttrReader<'_> {
-    fn given_int(&self, name: &str) -> Result<i64, Failure> {
+impl RequiredAttrs for AttrReader<'_> {
+    fn required_int(&self, name: &str) -> Result<i64, Failure> {
         given(self.int(name), name)
     }
-    fn given_ints(&self, name: &str) -> Result<Vec<i64>, Failure> {
+    fn required_ints(&self, name: &str) -> Result<Vec<i64>, Failure> {
         given(self.ints(name), name)
     }
-    fn given_float(&self, name: &str) -> Result<f64, Failure> {
+    fn required_float(&self, name: &str) -> Result<f64, Failure> {
         given(self.float(name), name)
     }
-    fn given_bool(&self, name: &str) -> Result<bool, Failure> {
+    fn required_bool(&self, name: &str) -> Result<bool, Failure> {
         given(self.bool(name), name)
     }
 }

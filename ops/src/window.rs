@@ -14,7 +14,8 @@ use crate::kernels::window::{Rounding, Sliding, Windows};
 use crate::row::row;
 use crate::steps;
 use crate::typing::{
-    Elements, Extents, Given, as_extent, differ, extent, one, optional, ranked, result, same_elements, tensor, unify,
+    Elements, Extents, RequiredAttrs, as_extent, differ, extent, one, optional, ranked, result, same_elements, tensor,
+    unify,
 };
 
 macro_rules! windows {
@@ -41,7 +42,7 @@ macro_rules! windows {
                 .fusion(OutEWiseFusable),
                 row($avg, "the mean of the elements under each window", Arity::exactly(1), avg_pool_type::<$n>, |c| {
                     let lists = Lists::read(&c.attrs)?;
-                    let padded = c.attrs.given_bool("count_include_pad")?;
+                    let padded = c.attrs.required_bool("count_include_pad")?;
                     let divisor = if padded { Divisor::Padded } else { Divisor::Inside };
                     one(pool::avg_pool(c.operand(0)?, lists.sliding(&lists.kernel), divisor))
                 })
@@ -129,8 +130,8 @@ impl Lists {
         let ceil = attrs.bool("ceil_mode").unwrap_or(false);
         Ok(Lists {
             kernel: attrs.ints("pool_size").unwrap_or_default(),
-            strides: attrs.given_ints("strides")?,
-            padding: attrs.given_ints("padding")?,
+            strides: attrs.required_ints("strides")?,
+            padding: attrs.required_ints("padding")?,
             dilation: attrs.ints("dilation").unwrap_or_default(),
             rounding: if ceil { Rounding::Ceil } else { Rounding::Floor },
         })
@@ -186,7 +187,7 @@ impl Lists {
 
 fn convolve(c: &KernelCall<'_>) -> Result<Vec<Literal>, KernelError> {
     let lists = Lists::read(&c.attrs)?;
-    let groups = c.attrs.given_int("groups")?;
+    let groups = c.attrs.required_int("groups")?;
     one(convolution::convolve(c.operand(0)?, c.operand(1)?, c.optional(2), groups, lists.sliding(&[])))
 }
 
@@ -209,7 +210,7 @@ pub(crate) fn convolution_type<const N: usize>(
     dtype: DType,
 ) -> Result<TypeId, TypeError> {
     let lists = Lists::read(&call.attrs())?;
-    let groups = call.attrs().given_int("groups")?;
+    let groups = call.attrs().required_int("groups")?;
     let (xs, ws) = (ranked(call.cx, x, i, N + 2)?, ranked(call.cx, w, j, N + 2)?);
     if groups < 1 {
         return Err(TypeError::new(format!("{groups} groups")));

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anfora_interp::{
-    Agreement, Arguments, Cost, Draw, EvalError, EvalErrorKind, Interpreter, Limits, Numbers, Outcome as Evaluated,
+    Agreement, ArgumentGenerator, Arguments, Cost, EvalError, EvalErrorKind, Interpreter, Limits, Numbers,
+    Outcome as Evaluated,
 };
 use anfora_ir::{Context, Diagnostic, Function, FunctionKey, Module, Severity, Visibility};
 use anfora_manager::{Instrument, OpenRuns, Outcome, PassError, PassFailure, PassRun, RunRole};
@@ -232,7 +233,7 @@ impl CheckMeaning {
         let mut failed = None;
         for &(later, numbers, extents) in cases {
             let seed = self.seed.wrapping_add(later);
-            let draw = Draw::new(seed).numbers(numbers).extents(extents).most_bytes(self.limits.bytes / 4);
+            let draw = ArgumentGenerator::new(seed).numbers(numbers).extents(extents).most_bytes(self.limits.bytes / 4);
             let extents = match extents {
                 _ if !has_symbols => String::new(),
                 extents => {

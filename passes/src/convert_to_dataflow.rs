@@ -75,7 +75,7 @@ pub fn convert_to_dataflow(
     purity: &Purity,
     min_size: NonZeroUsize,
 ) -> Result<Converted, RewriteError> {
-    let mut pass = Pass {
+    let mut pass = RegionFinder {
         cx,
         effects: LazyBodyPurity::new(purity),
         min_size: min_size.get(),
@@ -94,7 +94,7 @@ pub fn convert_to_dataflow(
             _ => {}
         }
     }
-    let Pass { touched, result, .. } = pass;
+    let RegionFinder { touched, result, .. } = pass;
     if result.grouped > 0 {
         hide_unused_outputs(body, |start| touched.contains(start));
     }
@@ -113,7 +113,7 @@ struct Block {
     loose: Option<(ExprId, usize)>,
 }
 
-struct Pass<'a> {
+struct RegionFinder<'a> {
     cx: &'a Context,
     effects: LazyBodyPurity<'a>,
     min_size: usize,
@@ -122,7 +122,7 @@ struct Pass<'a> {
     result: Converted,
 }
 
-impl Pass<'_> {
+impl RegionFinder<'_> {
     /// Visits a region, which the bindings directly before it join.
     fn region(&mut self, body: &mut Body, block: &mut Block, first: ExprId) {
         self.group(body, block);

@@ -80,7 +80,7 @@ pub fn eliminate_common_subexpr(
     order: OperandOrder,
 ) -> Result<usize, RewriteError> {
     let (body, scratch) = (&function.body, cx.scratch());
-    let mut pass = Pass {
+    let mut pass = SubexprEliminator {
         order,
         impure: BodyPurity::new(cx, body, purity),
         // The larger table is allocated last: an arena at least doubles when it grows.
@@ -122,7 +122,7 @@ struct SeenScope {
     is_open: bool,
 }
 
-struct Pass<'b> {
+struct SubexprEliminator<'b> {
     order: OperandOrder,
     impure: BodyPurity,
     /// Indices into `values`. They take few bytes, so that much of the table stays in a cache.
@@ -148,7 +148,7 @@ fn spread(hash: u32) -> u64 {
     u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-impl Pass<'_> {
+impl SubexprEliminator<'_> {
     /// Returns the hash of a value; `None` if it must not be merged.
     #[inline]
     fn hash(&mut self, s: &Site<'_>, value: ExprId) -> Option<u32> {
@@ -260,7 +260,7 @@ fn same(s: &Site<'_>, order: OperandOrder, a: ExprId, b: ExprId, same_blocks: im
     }
 }
 
-impl Mutator for Pass<'_> {
+impl Mutator for SubexprEliminator<'_> {
     type Error = RewriteError;
     const NODES: bool = false;
     const REFUSED: Refused = Refused::CastBack;
@@ -268,7 +268,7 @@ impl Mutator for Pass<'_> {
     #[inline]
     fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
         let Some(hash) = self.hash(s, value) else { return Ok(Verdict::Keep) };
-        let Pass { order, seen, values, scopes, here, lambda, merged, .. } = self;
+        let SubexprEliminator { order, seen, values, scopes, here, lambda, merged, .. } = self;
         let is_same = |&i: &u32| {
             let e = &values[i as usize];
             e.hash == hash

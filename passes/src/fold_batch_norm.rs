@@ -125,7 +125,7 @@ pub fn fold_batch_norm(
     if !roles.any_linear(&function.body) {
         return Ok(FoldedIntoWeights::default());
     }
-    let mut pass = Pass {
+    let mut pass = BatchNormFolder {
         roles,
         links: link_counts(&function.body),
         by_result: FxHashMap::default(),
@@ -229,7 +229,7 @@ enum Stays {
     Unfit,
 }
 
-struct Pass {
+struct BatchNormFolder {
     roles: Roles,
     /// The number of references to each node.
     links: SideTable<ExprId, u32>,
@@ -243,7 +243,7 @@ struct Pass {
     result: FoldedIntoWeights,
 }
 
-impl Pass {
+impl BatchNormFolder {
     /// Records a call that is linear in its weight.
     fn note(&mut self, s: &Site<'_>, slot: Slot, call: ExprId, role: Role) {
         let (cx, body) = (&*s.editor.cx, &*s.editor.body);
@@ -437,7 +437,7 @@ impl Pass {
     }
 }
 
-impl Mutator for Pass {
+impl Mutator for BatchNormFolder {
     type Error = RewriteError;
     const NODES: bool = false;
     const REFUSED: Refused = Refused::CastBack;

@@ -79,7 +79,7 @@ impl Folded {
 /// # Errors
 /// If the body is not in A-normal form.
 pub fn fold_constant(cx: &mut Context, function: &mut Function, budget: FoldBudget) -> Result<Folded, RewriteError> {
-    let mut pass = Pass { budget, unsaid: 0, result: Folded::default() };
+    let mut pass = ConstantFolder { budget, unsaid: 0, result: Folded::default() };
     mutate_function(cx, function, &mut pass)?;
     if pass.unsaid > 0 {
         let message = format!("{} more calls on constants were not folded", pass.unsaid);
@@ -88,13 +88,13 @@ pub fn fold_constant(cx: &mut Context, function: &mut Function, budget: FoldBudg
     Ok(pass.result)
 }
 
-struct Pass {
+struct ConstantFolder {
     budget: FoldBudget,
     unsaid: usize,
     result: Folded,
 }
 
-impl Pass {
+impl ConstantFolder {
     #[inline]
     fn call(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Verdict {
         let Expr::CallOp { op, operands, attrs } = s.editor.body.expr(value) else { return Verdict::Keep };
@@ -131,7 +131,8 @@ impl Pass {
         let Some(rule) = s.editor.cx.ops.get(op).known_by_type else { return Verdict::Keep };
         let operands: SmallVec<[Operand; 4]> =
             s.editor.body.operands(operands).iter().map(|&o| operand(s.editor.body, o)).collect();
-        match rule(&mut TypeCall { cx: s.editor.cx, op, operands: &operands, as_they_are: &operands, attrs }) {
+        match rule(&mut TypeCall { cx: s.editor.cx, op, operands: &operands, operands_with_elements: &operands, attrs })
+        {
             Some(results) => self.replace(s, value, results),
             None => Verdict::Keep,
         }
@@ -202,7 +203,7 @@ fn operand(body: &Body, id: ExprId) -> Operand {
     Operand { ty: body.type_of(id), literal: body.as_literal(id), absent: matches!(body.expr(id), Expr::None) }
 }
 
-impl Mutator for Pass {
+impl Mutator for ConstantFolder {
     type Error = RewriteError;
     const NODES: bool = false;
     const VALUES: bool = true;

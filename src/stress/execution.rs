@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anfora_interp::{Agreement, Arguments, Draw, EvalErrorKind, Interpreter, Limits};
+use anfora_interp::{Agreement, ArgumentGenerator, Arguments, EvalErrorKind, Interpreter, Limits};
 use anfora_ir::{Body, Diagnostic, Invariant, Module, RenderOptions, Source, VarFlags};
 use anfora_manager::{
     DataflowBlockPass, FunctionPass, Memory, ModulePass, Pass, PassContext, PassEntry, PassError, PassRegistry,
@@ -93,7 +93,7 @@ pub(super) const ROWS: &[Row] = &[
             "interp::Values::tensors",
             "interp::Values::same",
             "interp::Effect::same",
-            "interp::Draw::arguments",
+            "interp::ArgumentGenerator::arguments",
         ],
         kind: Kind::Module(interpret),
     },
@@ -281,7 +281,9 @@ fn reproducer(module: Module) -> Done {
 
 fn interpret(module: Module) -> Done {
     let main = module.find("main").and_then(|key| module.get(key)).ok_or("there is no main")?;
-    let Ok(Arguments { values, list: arguments }) = Draw::new(7).arguments(&module.cx, main) else { return Ok(()) };
+    let Ok(Arguments { values, list: arguments }) = ArgumentGenerator::new(7).arguments(&module.cx, main) else {
+        return Ok(());
+    };
     // Most of these programs run each of their bindings a few times; the random one loops as well,
     // and may be cut off.
     let limits = Limits { steps: 50_000_000, ..Limits::default() };

@@ -2,15 +2,15 @@
 
 use std::convert::Infallible;
 
-use anfora_ir::{Body, ExprId, PartSet, VarId};
+use anfora_ir::{Body, ExprId, SparseSet, VarId};
 
 use crate::visitor::{Visit, Visitor, walk_from};
 
 /// Definitions and uses in program order, each variable once.
 struct Variables {
-    defined: PartSet<ExprId>,
+    defined: SparseSet<ExprId>,
     definitions: Vec<VarId>,
-    used: PartSet<ExprId>,
+    used: SparseSet<ExprId>,
     uses: Vec<VarId>,
 }
 
@@ -36,7 +36,7 @@ impl Visitor for Variables {
 
 fn variables(body: &Body, id: ExprId) -> Variables {
     let nodes = body.len();
-    let set = || if id == body.root() { PartSet::of_whole(nodes) } else { PartSet::of_part(nodes) };
+    let set = || if id == body.root() { SparseSet::of_whole(nodes) } else { SparseSet::of_part(nodes) };
     let mut variables = Variables { defined: set(), definitions: Vec::new(), used: set(), uses: Vec::new() };
     let _ = walk_from(body, id, &mut variables);
     variables

@@ -1,6 +1,6 @@
 //! Arguments for test runs, and differences between results.
 
-use anfora_interp::{Agreement, Draw, Interpreter, Numbers, Outcome};
+use anfora_interp::{Agreement, ArgumentGenerator, Interpreter, Numbers, Outcome};
 use anfora_ir::{Literal, Module, Source, parse_module};
 
 fn parse(text: &str) -> Module {
@@ -8,14 +8,14 @@ fn parse(text: &str) -> Module {
 }
 
 /// Returns the arguments of `@main` as texts.
-fn drawn(text: &str, draw: &Draw) -> Result<Vec<String>, String> {
+fn drawn(text: &str, draw: &ArgumentGenerator) -> Result<Vec<String>, String> {
     let module = parse(text);
     let main = module.get(module.find("main").unwrap()).unwrap();
     let arguments = draw.arguments(&module.cx, main).map_err(|e| e.to_string())?;
     Ok(arguments.list.iter().map(|&a| arguments.values.text(a, 1000)).collect())
 }
 
-fn shapes(text: &str, draw: &Draw) -> String {
+fn shapes(text: &str, draw: &ArgumentGenerator) -> String {
     let texts = drawn(text, draw).unwrap();
     texts.iter().map(|t| t[t.find('(').unwrap()..=t.find(')').unwrap()].to_string()).collect::<Vec<_>>().join(" ")
 }
@@ -24,27 +24,32 @@ fn shapes(text: &str, draw: &Draw) -> String {
 fn extents_are_those_of_the_signature() {
     let text =
         "def @main(%a: Tensor[(m, 2 * n), float32], %b: Tensor[(n, m + 1, k), float32], %c: Tensor[(?,), int8]) { 1 }";
-    assert_eq!(shapes(text, &Draw::new(1)), "(2, 4) (2, 3, 2) (2,)");
-    assert_eq!(shapes(text, &Draw::new(1).extents(&[3, 5])), "(3, 10) (5, 4, 3) (2,)");
+    assert_eq!(shapes(text, &ArgumentGenerator::new(1)), "(2, 4) (2, 3, 2) (2,)");
+    assert_eq!(shapes(text, &ArgumentGenerator::new(1).extents(&[3, 5])), "(3, 10) (5, 4, 3) (2,)");
     let given = Literal::splat(&[4, 7, 1], 0f32);
-    assert_eq!(shapes(text, &Draw::new(1).given(1, given)), "(2, 8) (4, 7, 1) (2,)");
+    assert_eq!(shapes(text, &ArgumentGenerator::new(1).given(1, given)), "(2, 8) (4, 7, 1) (2,)");
 }
 
 #[test]
 fn a_parameter_is_drawn_from_its_name() {
-    let both = drawn("def @main(%a: Tensor[(4,), float32], %b: Tensor[(4,), float32]) { 1 }", &Draw::new(1)).unwrap();
-    let one = drawn("def @main(%b: Tensor[(4,), float32]) { 1 }", &Draw::new(1)).unwrap();
+    let both =
+        drawn("def @main(%a: Tensor[(4,), float32], %b: Tensor[(4,), float32]) { 1 }", &ArgumentGenerator::new(1))
+            .unwrap();
+    let one = drawn("def @main(%b: Tensor[(4,), float32]) { 1 }", &ArgumentGenerator::new(1)).unwrap();
     assert_eq!(one[0], both[1]);
     assert_ne!(both[0], both[1]);
-    assert_ne!(one, drawn("def @main(%b: Tensor[(4,), float32]) { 1 }", &Draw::new(2)).unwrap());
-    let parts = drawn("def @main(%t: ((int64, Tensor[(2,), float32]), Tensor[(2,), float32])) { 1 }", &Draw::new(1));
+    assert_ne!(one, drawn("def @main(%b: Tensor[(4,), float32]) { 1 }", &ArgumentGenerator::new(2)).unwrap());
+    let parts = drawn(
+        "def @main(%t: ((int64, Tensor[(2,), float32]), Tensor[(2,), float32])) { 1 }",
+        &ArgumentGenerator::new(1),
+    );
     assert!(parts.as_ref().unwrap()[0].starts_with("((Tensor[(), int64]"), "{parts:?}");
 }
 
 #[test]
 fn extreme_numbers_are_extreme() {
     let text = "def @main(%a: Tensor[(8,), float32]) { 1 }";
-    let found = &drawn(text, &Draw::new(1).numbers(Numbers::Extreme)).unwrap()[0];
+    let found = &drawn(text, &ArgumentGenerator::new(1).numbers(Numbers::Extreme)).unwrap()[0];
     assert!(["inf", "-inf", "NaN", "-0", "340282"].iter().all(|n| found.contains(n)), "{found}");
 }
 
@@ -52,14 +57,16 @@ fn extreme_numbers_are_extreme() {
 fn a_boolean_is_drawn_both_ways_from_one_seed() {
     for seed in 0..20 {
         let both = [Numbers::Ordinary, Numbers::Extreme]
-            .map(|numbers| drawn("def @main(%p: bool) { 1 }", &Draw::new(seed).numbers(numbers)).unwrap());
+            .map(|numbers| drawn("def @main(%p: bool) { 1 }", &ArgumentGenerator::new(seed).numbers(numbers)).unwrap());
         assert_ne!(both[0], both[1], "{seed}");
     }
 }
 
 #[test]
 fn what_cannot_be_drawn_says_why() {
-    let why = |ty: &str| drawn(&format!("def @main(%p: {ty}) {{ 1 }}"), &Draw::new(0).most_bytes(1 << 20)).unwrap_err();
+    let why = |ty: &str| {
+        drawn(&format!("def @main(%p: {ty}) {{ 1 }}"), &ArgumentGenerator::new(0).most_bytes(1 << 20)).unwrap_err()
+    };
     let begin = "the parameter `%p` of type";
     assert_eq!(
         why("fn(int64) -> int64"),
@@ -77,16 +84,18 @@ fn what_cannot_be_drawn_says_why() {
     // Without a limit, tensors that no memory can hold are rejected.
     for dtype in ["int8", "bool", "int64", "float16", "float64"] {
         let text = format!("def @main(%p: Tensor[(1152921504606846975,), {dtype}]) {{ 1 }}");
-        assert!(drawn(&text, &Draw::new(0)).unwrap_err().ends_with("it is too large"));
+        assert!(drawn(&text, &ArgumentGenerator::new(0)).unwrap_err().ends_with("it is too large"));
     }
     let text = "def @main(%p: Tensor[(1152921504606846975,), float32]) { 1 }";
-    assert!(drawn(text, &Draw::new(0).numbers(Numbers::Extreme)).unwrap_err().ends_with("it is too large"));
+    assert!(
+        drawn(text, &ArgumentGenerator::new(0).numbers(Numbers::Extreme)).unwrap_err().ends_with("it is too large")
+    );
 }
 
 fn run(text: &str) -> Outcome {
     let module = parse(text);
     let main = module.get(module.find("main").unwrap()).unwrap();
-    let arguments = Draw::new(3).arguments(&module.cx, main).unwrap();
+    let arguments = ArgumentGenerator::new(3).arguments(&module.cx, main).unwrap();
     Interpreter::new(&module).call("main", arguments.values, &arguments.list).unwrap()
 }
 

@@ -10,7 +10,7 @@ use crate::core::entity::{AttrId, AttrsId, EntityId, ExprId, NameId, TypeId};
 use crate::core::expr::Expr;
 use crate::tables::attrs::Attr;
 use crate::tables::entry::Entry;
-use crate::walk::part_set::PartSet;
+use crate::walk::sparse_set::SparseSet;
 
 /// The nodes of the left body that were compared, each with the node of the right body.
 pub(super) enum Pairs {
@@ -55,7 +55,7 @@ pub(super) fn compare_bodies(
 ) -> Result<(), Mismatch> {
     let mut pairs = Pairs::Whole(vec![None; left.len()]);
     left.params().iter().zip(right.params()).for_each(|(p, q)| pairs.set(p.expr(), q.expr()));
-    let visited = PartSet::of_whole(right.len());
+    let visited = SparseSet::of_whole(right.len());
     Walk { tables, left, right, pairs, visited, meta, tasks: Vec::new(), path: Vec::new() }
         .compare(left.root(), right.root())
 }
@@ -65,7 +65,7 @@ pub(super) fn equal_within(cx: &Context, body: &Body, a: ExprId, b: ExprId) -> b
         return true;
     }
     let mut tables = Tables::within(cx);
-    let (pairs, visited) = (Pairs::Part(FxHashMap::default()), PartSet::of_part(body.len()));
+    let (pairs, visited) = (Pairs::Part(FxHashMap::default()), SparseSet::of_part(body.len()));
     let (tasks, path) = (Vec::new(), Vec::new());
     let walk =
         Walk { tables: &mut tables, left: body, right: body, pairs, visited, meta: MetaPolicy::Ignore, tasks, path };
@@ -78,7 +78,7 @@ struct Walk<'w, 'a> {
     right: &'w Body,
     pairs: Pairs,
     /// The nodes of the right body that were compared.
-    visited: PartSet<ExprId>,
+    visited: SparseSet<ExprId>,
     meta: MetaPolicy,
     /// Expressions to be compared, with the number of enclosing Lets.
     tasks: Vec<(ExprId, ExprId, usize)>,

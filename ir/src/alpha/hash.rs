@@ -11,7 +11,7 @@ use crate::core::expr::Expr;
 use crate::core::function::{Function, FunctionKind, Visibility};
 use crate::core::module::Module;
 use crate::tables::dim::{Dim, DimOp};
-use crate::tables::entry::{Entry, Head};
+use crate::tables::entry::{Entry, EntryHead};
 use crate::tables::literal::Literal;
 use crate::walk::cursor::{BlockKind, Cursor, Step};
 use crate::walk::parts_first::PartsFirst;
@@ -256,7 +256,7 @@ impl<'a> ModuleHasher<'a> {
     }
 
     fn head_of(&self, entry: Entry) -> u64 {
-        let Head { kind, numbers, text } = entry.head(self.cx);
+        let EntryHead { kind, numbers, text } = entry.head(self.cx);
         numbers.into_iter().fold(mix_bytes(kind, text.as_bytes()), mix)
     }
 

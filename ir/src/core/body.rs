@@ -401,7 +401,7 @@ impl Body {
     /// Returns true if a rollback of one or more of the open edits restores the state of `stamp`.
     ///
     /// Cost: one loop.
-    pub fn may_go_back_to(&self, stamp: Stamp) -> bool {
+    pub fn can_restore(&self, stamp: Stamp) -> bool {
         let (mut body, mut journal) = (self, self.journal.as_deref());
         while let Some(open) = journal {
             if let Some(old) = &open.replaced {

@@ -71,7 +71,7 @@ struct ModuleEdit {
     order: Vec<FunctionKey>,
     attrs: AttrsId,
     /// The heads of the functions, which [`Body`](crate::Body)'s own journal does not cover.
-    heads: Vec<(FunctionKey, Head)>,
+    heads: Vec<(FunctionKey, FunctionHead)>,
     /// Functions that were removed in the edit. A rollback restores their keys.
     removed: Vec<FunctionKey>,
     added: Vec<FunctionKey>,
@@ -81,7 +81,7 @@ struct ModuleEdit {
 
 /// The parts of a function other than its body.
 #[derive(Clone, PartialEq, Hash, Debug)]
-pub(crate) struct Head {
+pub(crate) struct FunctionHead {
     global: Option<GlobalId>,
     visibility: crate::core::function::Visibility,
     ret: Option<crate::core::entity::TypeId>,
@@ -90,13 +90,20 @@ pub(crate) struct Head {
     kind: FunctionKind,
 }
 
-impl Head {
-    pub(crate) fn of(f: &Function) -> Head {
-        Head { global: f.global, visibility: f.visibility, ret: f.ret, attrs: f.attrs, meta: f.meta, kind: f.kind }
+impl FunctionHead {
+    pub(crate) fn of(f: &Function) -> FunctionHead {
+        FunctionHead {
+            global: f.global,
+            visibility: f.visibility,
+            ret: f.ret,
+            attrs: f.attrs,
+            meta: f.meta,
+            kind: f.kind,
+        }
     }
 
     fn restore(self, f: &mut Function) {
-        let Head { global, visibility, ret, attrs, meta, kind } = self;
+        let FunctionHead { global, visibility, ret, attrs, meta, kind } = self;
         (f.global, f.visibility, f.ret, f.attrs, f.meta, f.kind) = (global, visibility, ret, attrs, meta, kind);
     }
 }
@@ -389,7 +396,7 @@ impl Module {
     /// committed or rolled back before the outer one is. Journals of single bodies that are opened
     /// inside of an edit end with it. Linear in the number of functions.
     pub fn begin_edit(&mut self) {
-        let heads = self.functions().map(|(k, f)| (k, Head::of(f))).collect();
+        let heads = self.functions().map(|(k, f)| (k, FunctionHead::of(f))).collect();
         self.edits.push(ModuleEdit {
             order: self.order.clone(),
             attrs: self.attrs,
@@ -437,7 +444,10 @@ impl Module {
             || !edit.removed.is_empty()
             || !edit.added.is_empty()
             || !edit.function_attrs.is_empty()
-            || edit.heads.iter().any(|(key, head)| self.functions.get(*key).is_none_or(|f| Head::of(f) != *head))
+            || edit
+                .heads
+                .iter()
+                .any(|(key, head)| self.functions.get(*key).is_none_or(|f| FunctionHead::of(f) != *head))
             || self.functions.iter().any(|(_, f)| f.body.is_edited_in_module())
     }
 

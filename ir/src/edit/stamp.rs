@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::core::entity::AttrsId;
 use crate::core::function::Function;
-use crate::core::module::{FunctionKey, Head, Module};
+use crate::core::module::{FunctionHead, FunctionKey, Module};
 
 /// A counter of the changes of an object. A copy counts as another object.
 pub(crate) struct Revisions {
@@ -93,7 +93,7 @@ impl Stamp {
 /// metadata, kind).
 #[derive(Clone, PartialEq, Debug)]
 pub struct FunctionStamp {
-    head: Head,
+    head: FunctionHead,
     body: Stamp,
 }
 
@@ -145,7 +145,7 @@ impl Function {
     ///
     /// Cost: one loop.
     pub fn stamp(&self) -> FunctionStamp {
-        FunctionStamp { head: Head::of(self), body: self.body.stamp() }
+        FunctionStamp { head: FunctionHead::of(self), body: self.body.stamp() }
     }
 }
 

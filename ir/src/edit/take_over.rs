@@ -16,7 +16,7 @@ use crate::core::body::Body;
 use crate::core::context::GlobalTarget;
 use crate::core::entity::{GlobalId, TypeId};
 use crate::core::function::{Function, FunctionKind};
-use crate::core::module::{FunctionKey, Head, Module};
+use crate::core::module::{FunctionHead, FunctionKey, Module};
 use crate::core::translate::{IdMap, SameTables};
 use crate::edit::transplant::rebuild;
 use crate::ops::op::TypeError;
@@ -231,7 +231,7 @@ impl Module {
         let same_result =
             function.is_definition() && new.is_definition() && function.result_type() == new.result_type();
         let new = if same_result { Function { ret: function.ret, ..new } } else { new };
-        if Head::of(function) != Head::of(&new) {
+        if FunctionHead::of(function) != FunctionHead::of(&new) {
             (function.visibility, function.ret, function.kind) = (new.visibility, new.ret, new.kind);
             (function.attrs, function.meta) = (new.attrs, new.meta);
         }

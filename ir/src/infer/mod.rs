@@ -137,7 +137,7 @@ pub fn infer_op(
         false => operands,
     };
     let found = catch_panic(|| {
-        let mut call = TypeCall { cx: &mut *cx, op, operands: seen, as_they_are: operands, attrs };
+        let mut call = TypeCall { cx: &mut *cx, op, operands: seen, operands_with_elements: operands, attrs };
         let ty = infer(&mut call)?;
         match elements {
             Some(rule) if may_have_elements(call.cx, ty) => Ok(with_elements(&mut call, rule, ty)),

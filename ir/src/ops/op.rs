@@ -75,7 +75,7 @@ pub struct TypeCall<'a> {
     /// [`TypeCall::elements`].
     pub operands: &'a [Operand],
     /// The operands with their full types, elements included.
-    pub as_they_are: &'a [Operand],
+    pub operands_with_elements: &'a [Operand],
     /// The attributes, checked against the row.
     pub attrs: AttrsId,
 }
@@ -95,7 +95,7 @@ impl TypeCall<'_> {
     /// if no element is known, or if it is not a small tensor of integers or `bool`. The elements
     /// of a constant are constants.
     pub fn elements(&mut self, i: usize) -> Option<SmallVec<[DimId; 8]>> {
-        let operand = *self.as_they_are.get(i)?;
+        let operand = *self.operands_with_elements.get(i)?;
         let mut ty = operand.ty;
         if let Some(literal) = operand.literal
             && !self.cx.types.has_elements(ty)

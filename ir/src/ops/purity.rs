@@ -24,7 +24,7 @@ use crate::core::function::Function;
 use crate::core::module::{FunctionKey, Module};
 use crate::tables::attrs::Attr;
 use crate::walk::cursor::{BlockKind, Cursor, Step};
-use crate::walk::part_set::PartSet;
+use crate::walk::sparse_set::SparseSet;
 
 /// The purity of the global functions of a module, at the time when it was computed.
 #[derive(Clone, Debug)]
@@ -138,7 +138,7 @@ impl Purity {
     fn attr_is_pure(&self, cx: &Context, attr: AttrId) -> bool {
         let mut stack: SmallVec<[AttrId; 4]> = SmallVec::from_slice(&[attr]);
         // Lists may share their items.
-        let mut seen: PartSet<AttrId> = PartSet::of_part(cx.attrs.len());
+        let mut seen: SparseSet<AttrId> = SparseSet::of_part(cx.attrs.len());
         while let Some(attr) = stack.pop() {
             if attr.index() < self.attr_count {
                 if self.impure_attrs.contains(attr) {

@@ -34,7 +34,7 @@ pub(crate) enum Entry {
 
 /// The contents of an entry besides the entries that it names.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Head<'a> {
+pub(crate) struct EntryHead<'a> {
     /// A number for the kind of entry, which tells apart entries with equal parts.
     pub(crate) kind: u64,
     /// The numbers in the entry, the same on every machine.
@@ -45,7 +45,7 @@ pub(crate) struct Head<'a> {
 impl Entry {
     /// Returns the contents of the entry besides the entries that it names. The contents of
     /// constants are not included, nor is the way in which a dimension is computed from others.
-    pub(crate) fn head(self, cx: &Context) -> Head<'_> {
+    pub(crate) fn head(self, cx: &Context) -> EntryHead<'_> {
         let mut text = "";
         let (kind, numbers) = match self {
             Entry::Name(name) => {
@@ -96,7 +96,7 @@ impl Entry {
                 Attr::Op(_) => (42, [0; 3]),
             },
         };
-        Head { kind, numbers, text }
+        EntryHead { kind, numbers, text }
     }
 
     /// Calls `each` with the entries that this one names, in order of appearance. For a function it

@@ -45,7 +45,7 @@ use expressions::{Frame, State};
 use items::Item;
 use literals::SplatType;
 use scope::{NewSymbol, Scopes, UnknownSymbols};
-use signatures::Head;
+use signatures::OpenSignature;
 use types::TypeFrame;
 
 pub use sketches::{Sketch, SketchAttr, SketchNode, SketchParts, SketchValue, parse_sketch};
@@ -153,20 +153,20 @@ type Parsed<T> = Result<T, Reported>;
 
 /// A range of bytes of the text.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-struct Place {
+struct SourceRange {
     start: u32,
     end: u32,
 }
 
-impl Place {
+impl SourceRange {
     fn range(self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
 }
 
-impl From<Token> for Place {
-    fn from(t: Token) -> Place {
-        Place { start: t.start(), end: t.end() }
+impl From<Token> for SourceRange {
+    fn from(t: Token) -> SourceRange {
+        SourceRange { start: t.start(), end: t.end() }
     }
 }
 
@@ -174,7 +174,7 @@ impl From<Token> for Place {
 #[derive(Copy, Clone)]
 struct KeyValue {
     key: NameId,
-    place: Place,
+    place: SourceRange,
     value: AttrId,
 }
 
@@ -215,7 +215,7 @@ struct Parser<'s, 'c> {
     key_values: Vec<KeyValue>,
     /// Elements of the attribute lists that are being read.
     elements: Vec<AttrId>,
-    heads: Vec<Head>,
+    heads: Vec<OpenSignature>,
     /// Parameters of the signatures that are being read.
     params: Vec<VarId>,
     /// The `#[…]` of the following binding or item.
@@ -235,10 +235,10 @@ struct Parser<'s, 'c> {
     /// The length of the text of the previous function.
     last_length: u32,
     items: Vec<Item>,
-    aliases: FxHashMap<NameId, (Alias, Place)>,
-    definitions: FxHashMap<GlobalId, Place>,
+    aliases: FxHashMap<NameId, (Alias, SourceRange)>,
+    definitions: FxHashMap<GlobalId, SourceRange>,
     /// The first use of each global in each function.
-    global_uses: Vec<(GlobalId, Place)>,
+    global_uses: Vec<(GlobalId, SourceRange)>,
 
     // Caches.
     match_cast: Option<OpId>,
@@ -341,8 +341,8 @@ impl<'s, 'c> Parser<'s, 'c> {
     }
 
     /// Returns the range from `start` to the end of the last token that was read.
-    fn since(&self, start: u32) -> Place {
-        Place { start, end: self.previous_end.max(start) }
+    fn since(&self, start: u32) -> SourceRange {
+        SourceRange { start, end: self.previous_end.max(start) }
     }
 
     #[inline]
@@ -448,11 +448,16 @@ impl<'s, 'c> Parser<'s, 'c> {
         Reported
     }
 
-    fn error_at(&mut self, place: impl Into<Place>, message: impl Into<String>) -> Reported {
+    fn error_at(&mut self, place: impl Into<SourceRange>, message: impl Into<String>) -> Reported {
         self.error(Diagnostic::error(message).at(place.into().range()))
     }
 
-    fn error_help(&mut self, place: impl Into<Place>, message: impl Into<String>, help: impl Into<String>) -> Reported {
+    fn error_help(
+        &mut self,
+        place: impl Into<SourceRange>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Reported {
         self.error(Diagnostic::error(message).at(place.into().range()).with_help(help))
     }
 

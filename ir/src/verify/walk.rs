@@ -47,7 +47,7 @@ pub(super) enum Reason {
 }
 
 /// An open block.
-struct Block {
+struct OpenBlock {
     /// The number of variables bound before the block.
     bound: usize,
     /// The number of symbols bound before the block; `None` if the symbols that it binds stay bound
@@ -73,7 +73,7 @@ pub(super) struct Walk<'a> {
     states: Vec<u32>,
     next: u32,
     bound: Vec<ExprId>,
-    blocks: Vec<Block>,
+    blocks: Vec<OpenBlock>,
     links: Vec<ExprId>,
     open: IdSet<ExprId>,
     /// The latest free variables of each shared node.
@@ -203,7 +203,7 @@ impl Walk<'_> {
         // symbols that it binds stay bound.
         let dominates = matches!(kind, BlockKind::Value(_) | BlockKind::Operand(_));
         let symbols = (!dominates).then(|| self.symbols.mark());
-        self.blocks.push(Block {
+        self.blocks.push(OpenBlock {
             bound: self.bound.len(),
             symbols,
             region: None,

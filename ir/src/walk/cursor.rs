@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use crate::core::body::Body;
 use crate::core::entity::ExprId;
 use crate::core::expr::{Expr, LetFlags};
-use crate::walk::part_set::PartSet;
+use crate::walk::sparse_set::SparseSet;
 
 /// A step of the cursor.
 ///
@@ -217,7 +217,7 @@ enum InRegion {
 /// ```
 pub struct Cursor<R = Infallible> {
     stack: Vec<Frame>,
-    seen: PartSet<ExprId>,
+    seen: SparseSet<ExprId>,
     regions: PhantomData<R>,
 }
 
@@ -248,7 +248,7 @@ impl Cursor<ExprId> {
 
 impl<R: RegionSteps> Cursor<R> {
     fn begin(body: &Body, root: ExprId) -> Cursor<R> {
-        let seen = if root == body.root() { PartSet::of_whole(body.len()) } else { PartSet::of_part(body.len()) };
+        let seen = if root == body.root() { SparseSet::of_whole(body.len()) } else { SparseSet::of_part(body.len()) };
         let mut cursor = Cursor { stack: Vec::new(), seen, regions: PhantomData };
         cursor.push_block(root, BlockKind::Root);
         cursor

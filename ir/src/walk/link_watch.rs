@@ -52,7 +52,7 @@ impl LinkWatch {
 
     /// Returns true if a watched node or operand was overwritten.
     #[inline(always)]
-    pub(crate) fn has_seen(&self) -> bool {
+    pub(crate) fn is_dirty(&self) -> bool {
         self.first_expr & self.first_operand != u32::MAX
     }
 
@@ -63,7 +63,7 @@ impl LinkWatch {
     }
 
     /// Adds all overwrites that another watch recorded.
-    pub(crate) fn hear_of(&mut self, other: &LinkWatch) {
+    pub(crate) fn merge(&mut self, other: &LinkWatch) {
         self.first_expr = self.first_expr.min(other.first_expr);
         self.first_operand = self.first_operand.min(other.first_operand);
     }

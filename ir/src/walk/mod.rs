@@ -3,7 +3,7 @@
 
 pub(crate) mod ancestors;
 pub(crate) mod cursor;
-pub(crate) mod part_set;
+pub(crate) mod sparse_set;
 pub(crate) mod parts_first;
 pub(crate) mod per_block;
 pub(crate) mod link_watch;

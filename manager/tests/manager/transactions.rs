@@ -136,7 +136,7 @@ fn edits_in_edits_are_kept_or_taken_back() {
         }
         while let Some((before, stamp)) = open.pop() {
             assert!(stamp.functions().iter().all(|(key, f)| match module.get(*key) {
-                Some(now) => now.body.stamp() == f.body() || now.body.may_go_back_to(f.body()),
+                Some(now) => now.body.stamp() == f.body() || now.body.can_restore(f.body()),
                 None => !module.order().contains(key),
             }));
             module.rollback();

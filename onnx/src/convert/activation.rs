@@ -3,7 +3,7 @@
 use super::{Conversion, Conversions, Lowered, NEWEST, exact_float, export_direct, import_direct, str_attribute};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::{Kept, NodeImport};
+use crate::import::{NodeImport, UnsupportedReason};
 use crate::proto::AttributeType;
 
 /// An operator whose attributes are all floats.
@@ -76,7 +76,7 @@ fn attributes_of(native: &str) -> impl Iterator<Item = (&'static str, f32)> + us
     found.into_iter().flat_map(|a| a.attributes.iter().zip(a.defaults).map(|(&(name, _), &default)| (name, default)))
 }
 
-fn import_activation(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_activation(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let operands = n.all_operands()?;
     let dtype = n.float_dtype(0)?;
     let mut attrs = Vec::new();
@@ -102,7 +102,7 @@ fn export_activation(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_gelu(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_gelu(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let operands = n.all_operands()?;
     let attrs = match n.str("approximate") {
         None | Some("none") => Vec::new(),

@@ -5,7 +5,7 @@ use anfora_ir::{Attr, DType, ExprId};
 use super::{Conversion, Conversions, Lowered, NEWEST, OPSETS, int_attribute};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::{Kept, NodeImport};
+use crate::import::{NodeImport, UnsupportedReason};
 use crate::proto::AttributeType;
 use crate::tensor::{dtype_of, number_of};
 
@@ -30,41 +30,41 @@ pub(super) fn register(table: &mut Conversions) {
     }
 }
 
-fn import_cast(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_cast(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let operands = n.all_operands()?;
     let dtype = stated_dtype(n)?;
     cast(n, operands, dtype)
 }
 
 /// Imports `CastLike`. Only the element type of the second operand matters.
-fn import_cast_like(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_cast_like(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let (x, dtype) = (n.required(0)?, n.dtype(1)?);
     cast(n, vec![x], dtype)
 }
 
-fn cast(n: &mut NodeImport<'_, '_>, operands: Vec<ExprId>, dtype: DType) -> Result<Lowered, Kept> {
+fn cast(n: &mut NodeImport<'_, '_>, operands: Vec<ExprId>, dtype: DType) -> Result<Lowered, UnsupportedReason> {
     if !dtype.has_kernels() {
-        return Err(Kept::because(format!("it casts to {dtype}, with which nothing is computed")));
+        return Err(UnsupportedReason::because(format!("it casts to {dtype}, with which nothing is computed")));
     }
     let dtype = n.cx().attr(Attr::DType(dtype));
     n.call(operands, vec![("dtype", dtype)])
 }
 
-fn import_bitcast(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_bitcast(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let operands = n.all_operands()?;
     let (from, to) = (n.dtype(0)?, stated_dtype(n)?);
     if to == DType::Bool && from != to {
-        return Err(Kept::because("not every byte is a bool"));
+        return Err(UnsupportedReason::because("not every byte is a bool"));
     }
     let dtype = n.cx().attr(Attr::DType(to));
     n.call(operands, vec![("dtype", dtype)])
 }
 
 /// Returns the element type that the attribute `to` states.
-fn stated_dtype(n: &NodeImport<'_, '_>) -> Result<DType, Kept> {
+fn stated_dtype(n: &NodeImport<'_, '_>) -> Result<DType, UnsupportedReason> {
     let to = n.needed("to", n.int("to"))?;
     let dtype = i32::try_from(to).ok().and_then(dtype_of);
-    dtype.ok_or_else(|| Kept::because(format!("it casts to the element type {to}")))
+    dtype.ok_or_else(|| UnsupportedReason::because(format!("it casts to the element type {to}")))
 }
 
 fn export_cast(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {

@@ -9,7 +9,7 @@ use super::extents::shape_tensor;
 use super::{Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, tensor_attribute};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::{Kept, NodeImport};
+use crate::import::{NodeImport, UnsupportedReason};
 use crate::proto::{AttributeProto, AttributeType};
 use crate::sparse;
 use crate::tensor::{TensorError, literal_of, tensor_of};
@@ -46,12 +46,12 @@ pub(super) fn register(table: &mut Conversions) {
     }
 }
 
-fn import_constant(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_constant(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     if n.operand_count() != 0 {
-        return Err(Kept::because("it has inputs"));
+        return Err(UnsupportedReason::because("it has inputs"));
     }
     let [attribute] = n.node_attributes() else {
-        return Err(Kept::because("it does not have just one attribute"));
+        return Err(UnsupportedReason::because("it does not have just one attribute"));
     };
     let text = |s: &Bytes| std::str::from_utf8(s).ok().map(Arc::<str>::from);
     if let (sparse::ATTRIBUTE, Some(sparse)) = (attribute.name(), &attribute.sparse_tensor) {
@@ -60,7 +60,7 @@ fn import_constant(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     if let ("value", Some(tensor)) = (attribute.name(), &attribute.t)
         && let Err(e) = literal_of(tensor)
     {
-        return Err(Kept::because(e.to_string()));
+        return Err(UnsupportedReason::because(e.to_string()));
     }
     let literal = || match attribute.name() {
         "value" => {
@@ -80,7 +80,7 @@ fn import_constant(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
         _ => None,
     };
     let literal = literal().ok_or_else(|| {
-        Kept::because(format!("the attribute `{}` is not a constant without more to it", attribute.name()))
+        UnsupportedReason::because(format!("the attribute `{}` is not a constant without more to it", attribute.name()))
     })?;
     Ok(Lowered::Constant(literal))
 }
@@ -134,21 +134,21 @@ fn value_attribute(literal: &Literal) -> Result<AttributeProto, TensorError> {
     Ok(tensor_attribute("value", tensor_of(literal, i32::MAX as u64)?))
 }
 
-fn import_identity(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_identity(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     match n.operand_count() {
         // A function parameter that is left out stays left out under a second name.
         1 if n.is_named(0) => Ok(Lowered::Operand(n.operands()[0])),
         1 => n.required(0).map(Lowered::Operand),
-        more => Err(Kept::because(format!("it has {more} inputs"))),
+        more => Err(UnsupportedReason::because(format!("it has {more} inputs"))),
     }
 }
 
-fn import_full(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_full(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let value = match n.attribute("value") {
         Some(a) => {
             let literal = a.t.as_ref().and_then(|t| literal_of(t).ok());
             let one = literal.filter(|l| l.element_count() == 1 && l.dtype().has_kernels());
-            one.ok_or_else(|| Kept::because("the attribute `value` is not one number"))?
+            one.ok_or_else(|| UnsupportedReason::because("the attribute `value` is not one number"))?
         }
         None => Literal::scalar(0f32),
     };
@@ -161,7 +161,7 @@ fn import_full(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
 
 /// Imports `Range`. ONNX computes 16-bit floats in float32, as our operator does; `stash_type` does
 /// not affect other types.
-fn import_range(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_range(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     const FLOAT: i64 = 1;
     let is_half = matches!(n.dtype(0)?, DType::Float16 | DType::BFloat16);
     match n.int("stash_type").unwrap_or(FLOAT) {

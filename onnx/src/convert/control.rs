@@ -2,10 +2,12 @@
 //! the versions.
 
 use super::{BRANCHES, Conversion, Conversions, OPSETS};
-use crate::import::Kept;
+use crate::import::UnsupportedReason;
 
 pub(super) fn register(table: &mut Conversions) {
     table.register(
-        Conversion::new("If", OPSETS, BRANCHES).any_operands().import(|_| Err(Kept::because("it has no branches"))),
+        Conversion::new("If", OPSETS, BRANCHES)
+            .any_operands()
+            .import(|_| Err(UnsupportedReason::because("it has no branches"))),
     );
 }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::{Kept, NodeImport};
+use crate::import::{NodeImport, UnsupportedReason};
 use crate::proto::AttributeType;
 
 /// Operators with the same operands and results in ONNX and here, with the version that brought
@@ -105,7 +105,7 @@ pub(super) fn register(table: &mut Conversions) {
 
 /// Imports an operator of any number of operands. A single operand is the result itself; for two
 /// operands there is an operator of two operands.
-fn import_nary(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_nary(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let operands = n.all_operands()?;
     let two = match n.native() {
         "add_n" => Some("add"),
@@ -114,7 +114,7 @@ fn import_nary(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
         _ => None,
     };
     match (operands.as_slice(), two) {
-        ([], _) => Err(Kept::because("it has no inputs")),
+        ([], _) => Err(UnsupportedReason::because("it has no inputs")),
         ([one], _) => Ok(Lowered::Operand(*one)),
         ([_, _], Some(op)) => Ok(Lowered::Call { op: op.into(), operands, attrs: Vec::new() }),
         _ => n.call(operands, Vec::new()),
@@ -133,10 +133,10 @@ fn export_power(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 }
 
 /// Imports `Clip`. Before version 11 the bounds are attributes and have default values.
-fn import_clip(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_clip(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     if n.opset() >= 11 {
         if let Some(a) = n.node_attributes().first() {
-            return Err(Kept::because(format!("the attribute `{}` is older than version 11", a.name())));
+            return Err(UnsupportedReason::because(format!("the attribute `{}` is older than version 11", a.name())));
         }
         let operands = n.operands();
         return n.call(operands, Vec::new());
@@ -211,7 +211,7 @@ fn float_of(literal: &Literal) -> Option<f32> {
 }
 
 /// Imports `BitShift`. Signed integers came with version 28.
-fn import_shift(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_shift(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     if n.opset() < 28 && !n.dtype(0)?.is_unsigned() {
         return n.unknown_elements(0);
     }
@@ -234,7 +234,7 @@ fn export_shift(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_mod(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_mod(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let operands = n.all_operands()?;
     match n.int("fmod").unwrap_or(0) {
         0 if !n.dtype(0)?.is_integer() && n.opset() < 28 => n.unknown_elements(0),
@@ -277,7 +277,7 @@ fn export_rounding(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 /// The attributes of `IsInf` that say for which signs of infinity it tests.
 const SIGNS: [&str; 2] = ["detect_negative", "detect_positive"];
 
-fn import_isinf(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_isinf(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let operands = n.all_operands()?;
     let mut attrs = Vec::new();
     for name in SIGNS {

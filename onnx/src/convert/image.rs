@@ -8,7 +8,7 @@ use super::{
 };
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::{Kept, NodeImport};
+use crate::import::{NodeImport, UnsupportedReason};
 use crate::proto::{AttributeProto, AttributeType};
 
 const UPSAMPLE: &[(&str, AttributeType)] = &[("mode", AttributeType::String), ("scales", AttributeType::Floats)];
@@ -95,20 +95,23 @@ const CROP: &str = "tf_crop_and_resize";
 
 impl Choice {
     /// Returns the value of the attribute of a node, or the default.
-    fn of_node(&self, n: &NodeImport<'_, '_>) -> Result<&'static str, Kept> {
+    fn of_node(&self, n: &NodeImport<'_, '_>) -> Result<&'static str, UnsupportedReason> {
         if n.attribute(self.onnx).is_none() {
             return Ok(self.default);
         }
         let value = n.str(self.onnx).unwrap_or_default();
         match self.values.iter().find(|v| v.0 == value) {
             Some(&(value, first, last)) if (first..=last).contains(&n.opset()) => Ok(value),
-            Some(_) => Err(Kept::because(format!("`{}` is `{value}`, which its version does not know", self.onnx))),
-            None => Err(Kept::because(format!("the attribute `{}` is `{value}`", self.onnx))),
+            Some(_) => Err(UnsupportedReason::because(format!(
+                "`{}` is `{value}`, which its version does not know",
+                self.onnx
+            ))),
+            None => Err(UnsupportedReason::because(format!("the attribute `{}` is `{value}`", self.onnx))),
         }
     }
 
     /// Returns the attribute for a call; `None` if the node does not state it.
-    fn import(&self, n: &mut NodeImport<'_, '_>) -> Result<Option<(&'static str, AttrId)>, Kept> {
+    fn import(&self, n: &mut NodeImport<'_, '_>) -> Result<Option<(&'static str, AttrId)>, UnsupportedReason> {
         let value = self.of_node(n)?;
         Ok(n.attribute(self.onnx).is_some().then(|| (self.native, n.cx().str_attr(value))))
     }
@@ -131,7 +134,7 @@ impl Choice {
     }
 }
 
-fn is_weighted(n: &mut NodeImport<'_, '_>) -> Result<bool, Kept> {
+fn is_weighted(n: &mut NodeImport<'_, '_>) -> Result<bool, UnsupportedReason> {
     let is_weighted = METHOD.of_node(n)? != METHOD.default;
     if is_weighted {
         // The format does not define how results are rounded to integers.
@@ -141,16 +144,16 @@ fn is_weighted(n: &mut NodeImport<'_, '_>) -> Result<bool, Kept> {
 }
 
 /// Imports `Upsample` and the first version of `Resize`, which scale from the corner.
-fn import_by_scales(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_by_scales(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let x = n.required(0)?;
     let (scales, known) = match n.attribute("scales") {
         Some(a) if n.opset() < 9 => {
             let list = a.floats.clone();
             let literal = Literal::from_elements(&[list.len()], &list);
-            let literal = literal.map_err(|_| Kept::because("it has too many scales"))?;
+            let literal = literal.map_err(|_| UnsupportedReason::because("it has too many scales"))?;
             (n.constant(literal), Some(list))
         }
-        Some(_) => return Err(Kept::because("the attribute `scales` is of version 7")),
+        Some(_) => return Err(UnsupportedReason::because("the attribute `scales` is of version 7")),
         None => {
             let known = n.literal(1).ok().and_then(|l| l.elements::<f32>()).map(|s| s.into_owned());
             (n.required(1)?, known)
@@ -161,8 +164,12 @@ fn import_by_scales(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     match shrinks {
         // For an axis that shrinks, the first version of `Resize` does not define which element is
         // the nearest.
-        None if n.opset() == 10 && !is_weighted => return Err(Kept::because("its scales are not constant")),
-        Some(true) if n.opset() < 10 || !is_weighted => return Err(Kept::because("a scale is less than 1")),
+        None if n.opset() == 10 && !is_weighted => {
+            return Err(UnsupportedReason::because("its scales are not constant"));
+        }
+        Some(true) if n.opset() < 10 || !is_weighted => {
+            return Err(UnsupportedReason::because("a scale is less than 1"));
+        }
         _ => {}
     }
     let mut attrs = vec![("coordinate_transformation_mode", n.cx().str_attr("asymmetric"))];
@@ -218,19 +225,19 @@ fn is_empty(n: &mut NodeImport<'_, '_>, i: usize) -> bool {
     n.static_shape(i).is_ok_and(|s| s.contains(&0))
 }
 
-fn import_resize(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_resize(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let x = n.required(0)?;
     let size = match (n.operand(2), n.operand(3)) {
         (Some(_), Some(sizes)) if is_empty(n, 2) => sizes,
         (Some(scales), Some(_)) if is_empty(n, 3) => scales,
-        (Some(_), Some(_)) => return Err(Kept::because("it has both scales and sizes")),
+        (Some(_), Some(_)) => return Err(UnsupportedReason::because("it has both scales and sizes")),
         (Some(size), None) | (None, Some(size)) => size,
-        (None, None) => return Err(Kept::because("it has neither scales nor sizes")),
+        (None, None) => return Err(UnsupportedReason::because("it has neither scales nor sizes")),
     };
     if n.opset() < 18 {
         let newer = ["antialias", "axes", "keep_aspect_ratio_policy"].into_iter().find(|a| n.attribute(a).is_some());
         if let Some(name) = newer {
-            return Err(Kept::because(format!("the attribute `{name}` is of version 18")));
+            return Err(UnsupportedReason::because(format!("the attribute `{name}` is of version 18")));
         }
     }
     let is_weighted = is_weighted(n)?;
@@ -238,7 +245,7 @@ fn import_resize(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     for name in ["antialias", "exclude_outside"] {
         if let Some(value) = n.int(name) {
             if value != 0 && !is_weighted {
-                return Err(Kept::because(format!(
+                return Err(UnsupportedReason::because(format!(
                     "the attribute `{name}` goes with weights, but `mode` is `nearest`"
                 )));
             }
@@ -260,7 +267,7 @@ fn import_resize(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
         return n.call(vec![x, size], attrs);
     }
     if n.operand(3) != Some(size) {
-        return Err(Kept::because("how large a region is that scales are given for is not agreed upon"));
+        return Err(UnsupportedReason::because("how large a region is that scales are given for is not agreed upon"));
     }
     if let Some(value) = n.float("extrapolation_value") {
         attrs.push(("extrapolation_value", n.float_attr(value, dtype)));

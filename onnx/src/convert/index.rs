@@ -8,7 +8,7 @@ use super::{
 };
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::{Kept, NodeImport};
+use crate::import::{NodeImport, UnsupportedReason};
 use crate::proto::AttributeType;
 
 const AXIS: &[(&str, AttributeType)] = &[("axis", AttributeType::Int)];
@@ -60,7 +60,7 @@ pub(super) fn register(table: &mut Conversions) {
 
 /// Returns a call on all operands with one integer attribute that has the same name in ONNX and
 /// here.
-fn import_with_int(n: &mut NodeImport<'_, '_>, name: &'static str, default: i64) -> Result<Lowered, Kept> {
+fn import_with_int(n: &mut NodeImport<'_, '_>, name: &'static str, default: i64) -> Result<Lowered, UnsupportedReason> {
     let operands = n.all_operands()?;
     let value = n.int(name).unwrap_or(default);
     let value = n.cx().int_attr(value);
@@ -80,11 +80,11 @@ fn export_with_int(
 }
 
 /// Checks that operand `i` has integer elements, as indices must.
-fn indices(n: &mut NodeImport<'_, '_>, i: usize) -> Result<(), Kept> {
+fn indices(n: &mut NodeImport<'_, '_>, i: usize) -> Result<(), UnsupportedReason> {
     if n.dtype(i)?.is_integer() { Ok(()) } else { n.unknown_elements(i).map(|_| ()) }
 }
 
-fn import_gather_elements(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_gather_elements(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     indices(n, 1)?;
     import_with_int(n, "axis", 0)
 }
@@ -96,10 +96,10 @@ fn export_gather_elements(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_gather_nd(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_gather_nd(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     indices(n, 1)?;
     if n.opset() < 12 && n.int("batch_dims").is_some() {
-        return Err(Kept::because("the attribute `batch_dims` is of version 12"));
+        return Err(UnsupportedReason::because("the attribute `batch_dims` is of version 12"));
     }
     import_with_int(n, "batch_dims", 0)
 }
@@ -112,7 +112,7 @@ fn export_gather_nd(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     export_with_int(n, inputs, "batch_dims", 0)
 }
 
-fn import_one_hot(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_one_hot(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     // The first version does not define the result for an index out of range. Our operator leaves
     // the row as it is, like the later versions.
     import_with_int(n, "axis", -1)
@@ -129,7 +129,7 @@ fn export_one_hot(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     export_with_int(n, inputs, "axis", -1)
 }
 
-fn import_reverse_sequence(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_reverse_sequence(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     indices(n, 1)?;
     let operands = n.all_operands()?;
     let (time, batch) = (n.int("time_axis").unwrap_or(0), n.int("batch_axis").unwrap_or(1));
@@ -158,10 +158,10 @@ fn export_reverse_sequence(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> 
     Ok(())
 }
 
-fn import_found(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_found(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let operands = n.all_operands()?;
     if n.opset() < 11 && n.int("axis").is_some_and(|a| a < 0) {
-        return Err(Kept::because("negative axes are of version 11"));
+        return Err(UnsupportedReason::because("negative axes are of version 11"));
     }
     let mut attrs = Vec::new();
     if let Some(axis) = n.int("axis") {
@@ -190,7 +190,7 @@ fn export_found(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_trilu(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_trilu(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let mut operands = vec![n.required(0)?];
     operands.extend(n.operand(1));
     let op = if n.int("upper").unwrap_or(1) != 0 { "triu" } else { "tril" };
@@ -207,7 +207,7 @@ fn export_trilu(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_eye_like(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_eye_like(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let operands = n.all_operands()?;
     let mut attrs = Vec::new();
     if let Some(k) = n.int("k") {
@@ -215,7 +215,7 @@ fn import_eye_like(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     }
     if let Some(number) = n.int("dtype") {
         let dtype = i32::try_from(number).ok().and_then(crate::tensor::dtype_of).filter(|d| d.has_kernels());
-        let dtype = dtype.ok_or_else(|| Kept::because(format!("the attribute `dtype` is `{number}`")))?;
+        let dtype = dtype.ok_or_else(|| UnsupportedReason::because(format!("the attribute `dtype` is `{number}`")))?;
         attrs.push(("dtype", n.cx().attr(anfora_ir::Attr::DType(dtype))));
     }
     n.call(operands, attrs)
@@ -242,7 +242,7 @@ fn mode_since(onnx: &str) -> i64 {
     if onnx == "DepthToSpace" { 11 } else { 28 }
 }
 
-fn import_blocks(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_blocks(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let operands = n.all_operands()?;
     let block = n.needed("blocksize", n.int("blocksize"))?;
     let mode = match n.attribute("mode") {

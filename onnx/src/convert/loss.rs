@@ -3,7 +3,7 @@
 use super::{Conversion, Conversions, Lowered, OPSETS, int_attribute, str_attribute, with_indices};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::{Kept, NodeImport};
+use crate::import::{NodeImport, UnsupportedReason};
 use crate::proto::AttributeType;
 
 pub(super) fn register(table: &mut Conversions) {
@@ -15,12 +15,12 @@ pub(super) fn register(table: &mut Conversions) {
     }
 }
 
-fn import_loss(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_loss(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let dtype = n.float_dtype(0)?;
     let mut operands = vec![n.required(0)?, n.required(1)?];
     if let Some(weights) = n.operand(2) {
         if n.dtype(2)? != dtype {
-            return Err(Kept::misfit("input 2 does not have the element type of the first"));
+            return Err(UnsupportedReason::misfit("input 2 does not have the element type of the first"));
         }
         operands.push(weights);
     }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::{Kept, NodeImport};
+use crate::import::{NodeImport, UnsupportedReason};
 use crate::proto::{AttributeProto, AttributeType};
 
 pub(super) fn register(table: &mut Conversions) {
@@ -26,7 +26,7 @@ pub(super) fn register(table: &mut Conversions) {
     ]));
 }
 
-fn import_einsum(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_einsum(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let equation = n.needed("equation", n.str("equation"))?.to_owned();
     let operands = n.all_operands()?;
     let subscripts = n.cx().str_attr(&equation);
@@ -40,7 +40,7 @@ fn export_einsum(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-pub(super) fn import_gemm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+pub(super) fn import_gemm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let dtype = n.float_dtype(0)?;
     let mut operands = vec![n.required(0)?, n.required(1)?];
     operands.extend(n.operand(2));

@@ -41,12 +41,12 @@ pub(crate) use constant::{FILL_SINCE, constant_attribute};
 
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::{Kept, NodeImport};
+use crate::import::{NodeImport, UnsupportedReason};
 use crate::opaque::is_standard;
 use crate::proto::{AttributeProto, AttributeType, TensorProto};
 
 /// Converts a node to our operators, or returns the reason why the node has to be kept unchanged.
-pub type ImportRule = fn(&mut NodeImport<'_, '_>) -> Result<Lowered, Kept>;
+pub type ImportRule = fn(&mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason>;
 
 /// Writes a call as nodes.
 pub type ExportRule = fn(&mut NodeExport<'_>) -> Result<(), ExportProblem>;
@@ -311,7 +311,7 @@ impl Conversions {
 }
 
 /// Returns a call on the same operands, without attributes.
-fn import_direct(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_direct(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let operands = n.all_operands()?;
     n.call(operands, Vec::new())
 }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::{Kept, NodeImport};
+use crate::import::{NodeImport, UnsupportedReason};
 use crate::proto::{AttributeProto, AttributeType};
 
 const EPSILON: (&str, AttributeType) = ("epsilon", AttributeType::Float);
@@ -82,11 +82,11 @@ pub(super) fn register(table: &mut Conversions) {
 }
 
 /// Checks that all operands have the element type of the first, a float, and returns it.
-fn has_one_float(n: &mut NodeImport<'_, '_>) -> Result<DType, Kept> {
+fn has_one_float(n: &mut NodeImport<'_, '_>) -> Result<DType, UnsupportedReason> {
     let dtype = n.float_dtype(0)?;
     for i in 1..n.operand_count() {
         if n.operand(i).is_some() && n.dtype(i)? != dtype {
-            return Err(Kept::because(format!("input {i} does not have the element type of the first")));
+            return Err(UnsupportedReason::because(format!("input {i} does not have the element type of the first")));
         }
     }
     Ok(dtype)
@@ -94,12 +94,12 @@ fn has_one_float(n: &mut NodeImport<'_, '_>) -> Result<DType, Kept> {
 
 /// Checks that a node computes statistics in the type that we use: float64 for elements of float64,
 /// otherwise float32.
-fn has_our_stash(n: &NodeImport<'_, '_>, dtype: DType) -> Result<(), Kept> {
+fn has_our_stash(n: &NodeImport<'_, '_>, dtype: DType) -> Result<(), UnsupportedReason> {
     let stash = n.int("stash_type").unwrap_or(1);
     if stash == stash_of(dtype) {
         return Ok(());
     }
-    Err(Kept::because(format!("the attribute `stash_type` is {stash}, for elements of {dtype}")))
+    Err(UnsupportedReason::because(format!("the attribute `stash_type` is {stash}, for elements of {dtype}")))
 }
 
 /// Returns ONNX's number of the type in which we compute statistics.
@@ -118,14 +118,14 @@ fn epsilon(n: &NodeExport<'_>) -> Result<AttributeProto, ExportProblem> {
 }
 
 /// Refuses a first operand that is known to have no channel axis.
-fn has_channels(n: &mut NodeImport<'_, '_>) -> Result<(), Kept> {
+fn has_channels(n: &mut NodeImport<'_, '_>) -> Result<(), UnsupportedReason> {
     match n.rank(0) {
-        Ok(rank) if rank < 2 => Err(Kept::because("input 0 has no axis of channels")),
+        Ok(rank) if rank < 2 => Err(UnsupportedReason::because("input 0 has no axis of channels")),
         _ => Ok(()),
     }
 }
 
-pub(super) fn import_batch_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+pub(super) fn import_batch_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let dtype = has_one_float(n)?;
     has_channels(n)?;
     let spatial = n.int("spatial").unwrap_or(1);
@@ -134,7 +134,7 @@ pub(super) fn import_batch_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, K
     }
     let is_training = n.int("training_mode").unwrap_or(0) != 0;
     if !is_training && n.output_count() != 1 {
-        return Err(Kept::because("its further outputs are those of training"));
+        return Err(UnsupportedReason::because("its further outputs are those of training"));
     }
     let operands = n.all_operands()?;
     let mut attrs = vec![("epsilon", n.float_attr(n.float("epsilon").unwrap_or(1e-5), dtype))];
@@ -142,7 +142,7 @@ pub(super) fn import_batch_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, K
         return n.call(operands, attrs);
     }
     if n.attribute("momentum").is_some_and(|a| a.r#type() != AttributeType::Float || !a.ref_attr_name().is_empty()) {
-        return Err(Kept::because("the attribute `momentum` is not of the type Float"));
+        return Err(UnsupportedReason::because("the attribute `momentum` is not of the type Float"));
     }
     attrs.push(("momentum", n.float_attr(n.float("momentum").unwrap_or(0.9), dtype)));
     Ok(Lowered::Call { op: "nn.batch_norm_training".into(), operands, attrs })
@@ -183,22 +183,22 @@ fn export_batch_norm_training(n: &mut NodeExport<'_>) -> Result<(), ExportProble
 const MOST_AXES: i64 = 64;
 
 /// Returns the axes from the attribute `axis` to the last, counted from the end.
-fn last_axes(n: &mut NodeImport<'_, '_>) -> Result<Vec<i64>, Kept> {
+fn last_axes(n: &mut NodeImport<'_, '_>) -> Result<Vec<i64>, UnsupportedReason> {
     let axis = n.int("axis").unwrap_or(-1);
     if let Ok(rank) = n.rank(0)
         && !(-(rank as i64)..rank as i64).contains(&axis)
     {
-        return Err(Kept::misfit(format!("axis {axis} is out of range")));
+        return Err(UnsupportedReason::misfit(format!("axis {axis} is out of range")));
     }
     // A negative axis does not need the rank.
     let first = if axis < 0 { axis } else { axis - n.rank(0)? as i64 };
     if first < -MOST_AXES {
-        return Err(Kept::because(format!("there are more than {MOST_AXES} axes from axis {axis} on")));
+        return Err(UnsupportedReason::because(format!("there are more than {MOST_AXES} axes from axis {axis} on")));
     }
     Ok((first..0).collect())
 }
 
-fn import_layer_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_layer_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let dtype = has_one_float(n)?;
     has_our_stash(n, dtype)?;
     let mut operands = vec![n.required(0)?, n.required(1)?];
@@ -238,7 +238,7 @@ fn over_last_axes(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_rms_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_rms_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let dtype = has_one_float(n)?;
     has_our_stash(n, dtype)?;
     let operands = n.all_operands()?;
@@ -252,7 +252,7 @@ fn export_rms_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     over_last_axes(n)
 }
 
-fn import_instance_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_instance_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let dtype = has_one_float(n)?;
     has_channels(n)?;
     let operands = n.all_operands()?;
@@ -271,7 +271,7 @@ fn export_instance_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 /// per group.
 const BY_CHANNEL_SINCE: i64 = 21;
 
-fn import_group_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_group_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let dtype = has_one_float(n)?;
     has_channels(n)?;
     if n.opset() >= BY_CHANNEL_SINCE {
@@ -332,7 +332,7 @@ fn export_group_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_mean_variance_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_mean_variance_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     n.float_dtype(0)?;
     let operands = n.all_operands()?;
     let axes = n.ints("axes").unwrap_or(&[0, 2, 3]).to_vec();
@@ -351,7 +351,7 @@ fn export_mean_variance_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem
     Ok(())
 }
 
-fn import_lp_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_lp_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     n.float_dtype(0)?;
     let operands = n.all_operands()?;
     let (axis, p) = (n.int("axis").unwrap_or(-1), n.int("p").unwrap_or(2));
@@ -371,7 +371,7 @@ fn export_lp_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 
 const LRN_FLOATS: [(&str, f32); 3] = [("alpha", 0.0001), ("beta", 0.75), ("bias", 1.0)];
 
-fn import_lrn(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_lrn(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let dtype = has_one_float(n)?;
     let operands = n.all_operands()?;
     let size = n.needed("size", n.int("size"))?;
@@ -393,10 +393,10 @@ fn export_lrn(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_dropout(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_dropout(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     // Before version 10 the mask was not a boolean tensor.
     if n.opset() < 10 && n.is_output_used(1) {
-        return Err(Kept::because("before version 10 its mask is not boolean"));
+        return Err(UnsupportedReason::because("before version 10 its mask is not boolean"));
     }
     let dtype = n.float_dtype(0)?;
     let operands = n.all_operands()?;
@@ -404,14 +404,14 @@ fn import_dropout(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     n.call(operands, vec![("ratio", ratio)])
 }
 
-fn import_dropout_with_operands(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_dropout_with_operands(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let x = n.required(0)?;
     let dtype = n.float_dtype(0)?;
     let is_zero = |ratio: &Literal| ratio.as_splat().is_some_and(|bytes| bytes.iter().all(|&b| b == 0));
     let drops_nothing = n.literal(1).is_ok_and(is_zero);
     // Dropout in training with a ratio of 0 has the same result as without training.
     if n.operand(2).is_some() && !drops_nothing && n.literal(2)?.as_scalar::<bool>() != Some(false) {
-        return Err(Kept::because("it is the form for training"));
+        return Err(UnsupportedReason::because("it is the form for training"));
     }
     if n.operand(1).is_none() {
         return n.call(vec![x], Vec::new());

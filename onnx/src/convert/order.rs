@@ -5,7 +5,7 @@ use anfora_ir::Literal;
 use super::{Conversion, Conversions, Lowered, OPSETS, as_int64, int_attribute, with_rank};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::{Kept, NodeImport};
+use crate::import::{NodeImport, UnsupportedReason};
 use crate::proto::AttributeType;
 
 pub(super) fn register(table: &mut Conversions) {
@@ -32,7 +32,7 @@ pub(super) fn register(table: &mut Conversions) {
     }
 }
 
-fn import_with_attribute(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_with_attribute(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let x = n.required(0)?;
     let k = n.needed("k", n.int("k"))?;
     let k = n.constant(Literal::splat(&[1], k));
@@ -41,7 +41,7 @@ fn import_with_attribute(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     n.call(vec![x, k], attrs)
 }
 
-fn import_with_operand(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_with_operand(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let operands = n.all_operands()?;
     let axis = n.int("axis").unwrap_or(-1);
     let mut attrs = vec![("axis", n.cx().int_attr(axis))];

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::{Kept, NodeImport};
+use crate::import::{NodeImport, UnsupportedReason};
 use crate::proto::{AttributeProto, AttributeType};
 
 const MODE: &[(&str, AttributeType)] = &[("mode", AttributeType::String)];
@@ -31,7 +31,7 @@ pub(super) fn register(table: &mut Conversions) {
     }
 }
 
-fn mode(n: &mut NodeImport<'_, '_>) -> Result<String, Kept> {
+fn mode(n: &mut NodeImport<'_, '_>) -> Result<String, UnsupportedReason> {
     let mode = match n.attribute("mode") {
         Some(_) => n.str("mode").unwrap_or("not a text").to_owned(),
         None => "constant".to_owned(),
@@ -40,7 +40,7 @@ fn mode(n: &mut NodeImport<'_, '_>) -> Result<String, Kept> {
     if is_known { Ok(mode) } else { n.unknown_value("mode", &mode).map(|_| mode) }
 }
 
-fn import_attributes(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_attributes(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let mode = mode(n)?;
     let x = n.required(0)?;
     let dtype = n.float_dtype(0)?;
@@ -109,7 +109,7 @@ fn mode_attribute(n: &NodeExport<'_>) -> Result<Option<AttributeProto>, ExportPr
     Ok(mode.map(|m| str_attribute("mode", m)))
 }
 
-fn import_operands(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_operands(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let mode = mode(n)?;
     let mut operands = vec![n.required(0)?, n.required(1)?];
     if n.dtype(1)? != DType::Int64 {
@@ -117,7 +117,7 @@ fn import_operands(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     }
     let (value, axes) = (n.operand(2), n.operand(3));
     if axes.is_some() && n.opset() < 18 {
-        return Err(Kept::because("axes are of version 18"));
+        return Err(UnsupportedReason::because("axes are of version 18"));
     }
     if value.is_some() || axes.is_some() {
         let value = match value {
@@ -145,7 +145,7 @@ fn export_operands(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_center(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_center(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let operands = n.all_operands()?;
     let axes = n.ints("axes").map(<[i64]>::to_vec);
     let attrs = axes.map(|a| ("axes", n.cx().ints_attr(&a))).into_iter().collect();

@@ -6,7 +6,7 @@ use super::window::{MAX_POOL, Window, add_ceil_mode, by_rank, call, has_window, 
 use super::{Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, int_attribute, ints_attribute};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::{Kept, NodeImport};
+use crate::import::{NodeImport, UnsupportedReason};
 use crate::proto::AttributeType;
 
 const LP_POOL: &[(&str, AttributeType)] = &[
@@ -62,7 +62,7 @@ pub(super) fn register(table: &mut Conversions) {
     table.register(row.import(import_images).export(export_images));
 }
 
-fn import_lp_pool(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_lp_pool(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     n.float_dtype(0)?;
     let kernel = n.needed("kernel_shape", n.ints("kernel_shape"))?.to_vec();
     let op = by_rank(["nn.lp_pool1d", "nn.lp_pool2d", "nn.lp_pool3d"], kernel.len())?;
@@ -105,7 +105,7 @@ fn export_with_indices(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_global_max(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_global_max(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     n.float_dtype(0)?;
     let names = ["nn.global_max_pool1d", "nn.global_max_pool2d", "nn.global_max_pool3d"];
     let op = by_rank(names, n.rank(0)?.saturating_sub(2))?;
@@ -113,7 +113,7 @@ fn import_global_max(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     call(op, operands, Vec::new())
 }
 
-fn import_global_lp(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_global_lp(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     n.float_dtype(0)?;
     let names = ["nn.global_lp_pool1d", "nn.global_lp_pool2d", "nn.global_lp_pool3d"];
     let op = by_rank(names, n.rank(0)?.saturating_sub(2))?;
@@ -133,7 +133,7 @@ fn export_global_lp(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_unpool(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_unpool(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     n.float_dtype(0)?;
     let kernel = n.needed("kernel_shape", n.ints("kernel_shape"))?.to_vec();
     let op = by_rank(["nn.max_unpool1d", "nn.max_unpool2d", "nn.max_unpool3d"], kernel.len())?;
@@ -156,20 +156,22 @@ fn export_unpool(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_transposed(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_transposed(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     n.float_dtype(0)?;
     has_window(n, 1)?;
     let weights = n.extents(1)?;
     let kernel: Option<Vec<i64>> = weights.iter().skip(2).copied().collect();
-    let kernel = kernel.ok_or_else(|| Kept::because("the extents of its weights are not known"))?;
+    let kernel = kernel.ok_or_else(|| UnsupportedReason::because("the extents of its weights are not known"))?;
     if n.ints("kernel_shape").is_some_and(|k| k != kernel) {
-        return Err(Kept::misfit("the attribute `kernel_shape` is not the extents of its weights"));
+        return Err(UnsupportedReason::misfit("the attribute `kernel_shape` is not the extents of its weights"));
     }
     let axes = kernel.len();
     let op = by_rank(["nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose"], axes)?;
     let more = n.ints("output_padding").map_or(vec![0; axes], <[i64]>::to_vec);
     if more.len() != axes || more.iter().any(|m| !(0..1 << 31).contains(m)) {
-        return Err(Kept::because("the attribute `output_padding` does not have an entry for each axis, in range"));
+        return Err(UnsupportedReason::because(
+            "the attribute `output_padding` does not have an entry for each axis, in range",
+        ));
     }
     let shape = n.ints("output_shape").map(<[i64]>::to_vec);
     let mode = n.str("auto_pad").unwrap_or("NOTSET").to_owned();
@@ -192,20 +194,23 @@ fn import_transposed(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     };
     if let Some(wanted) = wanted {
         if n.ints("pads").is_some_and(|p| p.iter().any(|&p| p != 0)) && shape.is_none() {
-            return Err(Kept::because("it has both `auto_pad` and `pads`"));
+            return Err(UnsupportedReason::because("it has both `auto_pad` and `pads`"));
         }
         let extents = n.extents(0)?;
         if wanted.len() != axes || extents.len() != axes + 2 {
-            return Err(Kept::because("the attribute `output_shape` does not have an entry for each axis"));
+            return Err(UnsupportedReason::because(
+                "the attribute `output_shape` does not have an entry for each axis",
+            ));
         }
         for axis in 0..axes {
             let total = (|| {
                 let steps = extents[axis + 2]?.checked_sub(1)?.checked_mul(window.strides[axis])?;
                 steps.checked_add(more[axis])?.checked_add(window.reach(axis))?.checked_sub(wanted[axis]?)
             })();
-            let total = total.ok_or_else(|| Kept::because("its padding follows from extents that are not known"))?;
+            let total = total
+                .ok_or_else(|| UnsupportedReason::because("its padding follows from extents that are not known"))?;
             if !(0..1 << 31).contains(&total) {
-                return Err(Kept::because("its padding would be negative, or huge"));
+                return Err(UnsupportedReason::because("its padding would be negative, or huge"));
             }
             let (less, rest) = (total / 2, total - total / 2);
             let (begin, end) = if mode == "SAME_UPPER" { (less, rest) } else { (rest, less) };
@@ -240,7 +245,7 @@ fn export_transposed(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_images(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_images(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let operands = n.all_operands()?;
     let mut attrs = Vec::new();
     for (theirs, ours) in [("strides", "strides"), ("pads", "padding"), ("dilations", "dilation")] {

@@ -6,7 +6,7 @@ use super::window::{CONV, conv_operands, export_windows};
 use super::{Conversion, Conversions, Lowered, NEWEST, export_direct, import_direct, int_attribute};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::{Kept, NodeImport};
+use crate::import::{NodeImport, UnsupportedReason};
 use crate::proto::{AttributeProto, AttributeType};
 use crate::tensor::{dtype_of, number_of};
 
@@ -60,17 +60,17 @@ pub(super) fn register(table: &mut Conversions) {
 }
 
 /// Returns a call on the same operands. Operands from the third on may be left out.
-fn import_optional(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_optional(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let operands = (0..n.operand_count()).map(|i| if i < 2 { n.required(i) } else { Ok(n.operand_or_none(i)) });
     let operands = operands.collect::<Result<_, _>>()?;
     n.call(operands, Vec::new())
 }
 
-fn import_quantize(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_quantize(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     import_linear(n, &[("output_dtype", "dtype"), ("precision", "precision")], 21)
 }
 
-fn import_dequantize(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_dequantize(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     import_linear(n, &[("output_dtype", "dtype")], 23)
 }
 
@@ -80,10 +80,10 @@ fn import_linear(
     n: &mut NodeImport<'_, '_>,
     types: &[(&'static str, &'static str)],
     typed: i64,
-) -> Result<Lowered, Kept> {
+) -> Result<Lowered, UnsupportedReason> {
     for (attribute, since) in [("axis", 13), ("block_size", 21), ("output_dtype", typed), ("precision", 23)] {
         if n.attribute(attribute).is_some() && n.opset() < since {
-            return Err(Kept::because(format!("the attribute `{attribute}` is younger than the version")));
+            return Err(UnsupportedReason::because(format!("the attribute `{attribute}` is younger than the version")));
         }
     }
     n.float_dtype(1)?;
@@ -187,14 +187,14 @@ fn export_scaled(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     export_direct(n)
 }
 
-fn import_conv_integer(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_conv_integer(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let (op, attrs) = conv_operands(n, 1, ["nn.conv_integer1d", "nn.conv_integer2d", "nn.conv_integer3d"])?;
     let mut operands = vec![n.required(0)?, n.required(1)?];
     operands.extend((2..n.operand_count()).map(|i| n.operand_or_none(i)));
     Ok(Lowered::Call { op: op.into(), operands, attrs })
 }
 
-fn import_quantized_conv(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_quantized_conv(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let (op, attrs) = conv_operands(n, 3, ["nn.quantized_conv1d", "nn.quantized_conv2d", "nn.quantized_conv3d"])?;
     let mut operands = (0..8).map(|i| n.required(i)).collect::<Result<Vec<_>, _>>()?;
     operands.extend(n.operand(8));

@@ -5,7 +5,7 @@ use anfora_ir::{AttrId, ExprId, Literal};
 use super::{Conversion, Conversions, Lowered, OPSETS, int_attribute, ints_attribute, with_int64};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::{Kept, NodeImport};
+use crate::import::{NodeImport, UnsupportedReason};
 use crate::proto::AttributeType;
 
 /// Reductions, with the version that made the axes an operand.
@@ -45,15 +45,17 @@ pub(super) fn register(table: &mut Conversions) {
     }
 }
 
-fn import_with_attribute(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_with_attribute(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let axes = n.ints("axes").map(<[i64]>::to_vec);
     if n.operand_count() != 1 || axes.as_ref().is_some_and(Vec::is_empty) {
-        return Err(Kept::because("its axes are not one list that an attribute gives, or there are none in it"));
+        return Err(UnsupportedReason::because(
+            "its axes are not one list that an attribute gives, or there are none in it",
+        ));
     }
     import_axes(n, axes)
 }
 
-fn import_with_operand(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_with_operand(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let noop = n.int("noop_with_empty_axes").unwrap_or(0) != 0;
     if n.operand(1).is_some() && n.literal(1).is_err() {
         let operands = n.all_operands()?;
@@ -69,7 +71,7 @@ fn import_with_operand(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     import_axes(n, axes)
 }
 
-fn import_axes(n: &mut NodeImport<'_, '_>, axes: Option<Vec<i64>>) -> Result<Lowered, Kept> {
+fn import_axes(n: &mut NodeImport<'_, '_>, axes: Option<Vec<i64>>) -> Result<Lowered, UnsupportedReason> {
     let x = n.required(0)?;
     let attrs = axes.map(|a| ("axis", n.cx().ints_attr(&a))).into_iter().collect();
     import_operands(n, vec![x], attrs)
@@ -79,7 +81,7 @@ fn import_operands(
     n: &mut NodeImport<'_, '_>,
     operands: Vec<ExprId>,
     mut attrs: Vec<(&'static str, AttrId)>,
-) -> Result<Lowered, Kept> {
+) -> Result<Lowered, UnsupportedReason> {
     // The format does not define how the mean, a root or a logarithm of integers is rounded.
     let is_rounded = matches!(n.native(), "mean" | "l2_norm" | "log_sum" | "log_sum_exp");
     if is_rounded && !n.dtype(0)?.is_float() {
@@ -128,7 +130,7 @@ fn keepdims(n: &NodeExport<'_>) -> Option<crate::proto::AttributeProto> {
     (!keep).then(|| int_attribute("keepdims", 0))
 }
 
-fn import_arg(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_arg(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let operands = n.all_operands()?;
     let axis = n.int("axis").unwrap_or(0);
     let axis = n.cx().int_attr(axis);

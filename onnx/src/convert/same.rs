@@ -5,7 +5,7 @@ use anfora_ir::{Attr, AttrId, AttrKind, AttrReader, Context, DType};
 use super::{Lowered, float_attribute, floats_attribute, int_attribute, ints_attribute, str_attribute, strs_attribute};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::{Kept, NodeImport, float_meant};
+use crate::import::{NodeImport, UnsupportedReason, float_meant};
 use crate::proto::{AttributeProto, AttributeType};
 
 /// Returns the element type for which float attributes are interpreted: that of the first operand,
@@ -16,7 +16,7 @@ fn element_type(dtype: Option<DType>) -> DType {
 
 /// Returns a call on the same operands, with the attributes that the node states under the same
 /// names.
-pub(super) fn import(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+pub(super) fn import(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let native = n.native().to_owned();
     let kinds: Vec<(&'static str, AttrKind)> = {
         let ops = &n.cx().ops;
@@ -28,11 +28,13 @@ pub(super) fn import(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     for &(name, _) in n.row().attributes {
         let Some(attribute) = n.attribute(name).cloned() else { continue };
         let kind = kinds.iter().find(|(known, _)| *known == name).map(|&(_, kind)| kind);
-        let kind = kind.ok_or_else(|| Kept::because(format!("`{native}` has no attribute `{name}`")))?;
+        let kind = kind.ok_or_else(|| UnsupportedReason::because(format!("`{native}` has no attribute `{name}`")))?;
         let value = value(n.cx(), &attribute, kind, dtype);
         attrs.push((
             name,
-            value.ok_or_else(|| Kept::because(format!("the value of the attribute `{name}` is not known")))?,
+            value.ok_or_else(|| {
+                UnsupportedReason::because(format!("the value of the attribute `{name}` is not known"))
+            })?,
         ));
     }
     let operands = n.operands();

@@ -5,7 +5,7 @@ use anfora_ir::Literal;
 use super::{Conversion, Conversions, Lowered, OPSETS, as_int64, int_attribute, with_rank};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::{Kept, NodeImport};
+use crate::import::{NodeImport, UnsupportedReason};
 use crate::proto::AttributeType;
 
 /// The attributes, which have the same names in our operators.
@@ -18,13 +18,13 @@ pub(super) fn register(table: &mut Conversions) {
     }
 }
 
-fn import_scan(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_scan(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let mut operands = vec![n.required(0)?];
     let mut attrs = Vec::new();
     match n.literal(1) {
         Ok(_) => {
             let axis = n.ints_operand(1)?;
-            let &[axis] = axis.as_slice() else { return Err(Kept::because("its axis is not one number")) };
+            let &[axis] = axis.as_slice() else { return Err(UnsupportedReason::because("its axis is not one number")) };
             attrs.push(("axis", n.cx().int_attr(axis)));
         }
         Err(_) => operands.push(n.required(1)?),

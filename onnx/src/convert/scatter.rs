@@ -3,7 +3,7 @@
 use super::{Conversion, Conversions, Lowered, NEWEST, int_attribute, str_attribute, with_indices, with_int64};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::{Kept, NodeImport};
+use crate::import::{NodeImport, UnsupportedReason};
 use crate::proto::AttributeType;
 
 const AXIS: &[(&str, AttributeType)] = &[("axis", AttributeType::Int)];
@@ -38,7 +38,7 @@ fn reduction_since(reduction: &str) -> i64 {
     }
 }
 
-fn import_scatter(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_scatter(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     if !n.dtype(1)?.is_integer() {
         return n.unknown_elements(1);
     }
@@ -57,7 +57,7 @@ fn import_scatter(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     if n.native() == "scatter_elements" {
         let axis = n.int("axis").unwrap_or(0);
         if axis < 0 && n.opset() < 11 {
-            return Err(Kept::because("negative axes are of version 11"));
+            return Err(UnsupportedReason::because("negative axes are of version 11"));
         }
         attrs.push(("axis", n.cx().int_attr(axis)));
     }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::{Kept, NodeImport};
+use crate::import::{NodeImport, UnsupportedReason};
 use crate::proto::AttributeType;
 
 const AXIS: &[(&str, AttributeType)] = &[("axis", AttributeType::Int)];
@@ -75,7 +75,7 @@ pub(super) fn register(table: &mut Conversions) {
     }
 }
 
-fn import_reshape(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_reshape(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let allow = n.int("allowzero").unwrap_or(0) != 0;
     let operands = n.all_operands()?;
     let allow = n.bool_attr(allow);
@@ -95,7 +95,7 @@ fn export_reshape(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 
 /// Imports `Expand`. In ONNX either the operand or the shape may be the larger one. The result is
 /// known to have the given shape only if every extent of the operand fits it.
-fn import_expand(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_expand(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let operands = n.all_operands()?;
     let to = n.ints_operand(1).ok();
     let from = n.static_shape(0).ok();
@@ -110,7 +110,7 @@ fn import_expand(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     n.call(operands, vec![("bidirectional", bidirectional)])
 }
 
-fn import_transpose(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_transpose(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let operands = n.all_operands()?;
     let axes = n.ints("perm").map(<[i64]>::to_vec);
     let attrs = axes.map(|a| ("axes", n.cx().ints_attr(&a))).into_iter().collect();
@@ -130,22 +130,22 @@ fn export_transpose(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_axes_attribute(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_axes_attribute(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let axes = n.ints("axes").map(<[i64]>::to_vec);
     if n.operand_count() != 1 || (axes.is_none() && n.native() == "expand_dims") {
-        return Err(Kept::because("its axes are not one list that an attribute gives"));
+        return Err(UnsupportedReason::because("its axes are not one list that an attribute gives"));
     }
     import_axes(n, axes)
 }
 
-fn import_axes_operand(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_axes_operand(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     if n.operand(1).is_some() && n.literal(1).is_err() {
         if n.dtype(1)? != DType::Int64 {
             return n.unknown_elements(1);
         }
         let is_empty_excluded = matches!(n.extents(1).as_deref(), Ok([Some(1..)]));
         if n.native() == "squeeze" && !is_empty_excluded {
-            return Err(Kept::because("its list of axes may be empty"));
+            return Err(UnsupportedReason::because("its list of axes may be empty"));
         }
         let operands = n.all_operands()?;
         return n.call(operands, Vec::new());
@@ -153,16 +153,16 @@ fn import_axes_operand(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let axes = match n.operand(1) {
         Some(_) => Some(n.ints_operand(1)?),
         None if n.native() == "squeeze" => None,
-        None => return Err(Kept::because("it says no axes")),
+        None => return Err(UnsupportedReason::because("it says no axes")),
     };
     import_axes(n, axes)
 }
 
-fn import_axes(n: &mut NodeImport<'_, '_>, axes: Option<Vec<i64>>) -> Result<Lowered, Kept> {
+fn import_axes(n: &mut NodeImport<'_, '_>, axes: Option<Vec<i64>>) -> Result<Lowered, UnsupportedReason> {
     let x = n.required(0)?;
     // An empty list means no axis to our operators; the format does not define its meaning.
     if axes.as_ref().is_some_and(|a| a.is_empty() || a.len() > 64) {
-        return Err(Kept::because("its list of axes is empty, or longer than any rank"));
+        return Err(UnsupportedReason::because("its list of axes is empty, or longer than any rank"));
     }
     let attrs = axes.map(|a| ("axis", n.cx().ints_attr(&a))).into_iter().collect();
     n.call(vec![x], attrs)
@@ -210,16 +210,16 @@ fn export_axes_operand(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_concat(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_concat(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     n.needed("axis", n.int("axis"))?;
     import_axis(n)
 }
 
-fn import_gather(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_gather(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     if n.dtype(1)?.is_integer() { import_axis(n) } else { n.unknown_elements(1) }
 }
 
-fn import_axis(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_axis(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let operands = n.all_operands()?;
     let axis = n.int("axis").unwrap_or(0);
     let axis = n.cx().int_attr(axis);
@@ -246,13 +246,13 @@ fn export_tile(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_split(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_split(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let x = n.required(0)?;
     let axis = n.int("axis").unwrap_or(0);
     let parts = n.output_count();
     if n.operand(1).is_some() && n.literal(1).is_err() {
         if n.dtype(1)? != DType::Int64 || n.int("num_outputs").is_some() {
-            return Err(Kept::because("its sizes are not int64, or it says its number of outputs too"));
+            return Err(UnsupportedReason::because("its sizes are not int64, or it says its number of outputs too"));
         }
         let operands = n.all_operands()?;
         let attrs = vec![("axis", n.cx().int_attr(axis)), ("sections", n.cx().int_attr(parts as i64))];
@@ -261,7 +261,7 @@ fn import_split(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let extents = n.extents(0)?;
     let position = if axis < 0 { axis + extents.len() as i64 } else { axis };
     let extent = usize::try_from(position).ok().and_then(|p| extents.get(p).copied());
-    let extent = extent.ok_or_else(|| Kept::misfit(format!("axis {axis} is out of range")))?;
+    let extent = extent.ok_or_else(|| UnsupportedReason::misfit(format!("axis {axis} is out of range")))?;
     let sizes = match n.operand(1) {
         Some(_) => Some(n.ints_operand(1)?),
         None => n.ints("split").map(<[i64]>::to_vec),
@@ -273,14 +273,14 @@ fn import_split(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
             let mut cuts = Vec::with_capacity(sizes.len());
             for &size in &sizes {
                 let next = end.checked_add(size).filter(|_| size >= 0);
-                end = next.ok_or_else(|| Kept::misfit("a size is negative, or their sum too large"))?;
+                end = next.ok_or_else(|| UnsupportedReason::misfit("a size is negative, or their sum too large"))?;
                 cuts.push(end);
             }
             if sizes.len() != parts || extent.is_some_and(|e| e != end) {
-                return Err(Kept::misfit("its sizes do not fit its outputs, or the extent that is cut"));
+                return Err(UnsupportedReason::misfit("its sizes do not fit its outputs, or the extent that is cut"));
             }
             if extent.is_none() || n.int("num_outputs").is_some() {
-                return Err(Kept::because("its sizes do not fit its outputs, or the extent that is cut"));
+                return Err(UnsupportedReason::because("its sizes do not fit its outputs, or the extent that is cut"));
             }
             cuts.pop();
             attrs.push(("indices", n.cx().ints_attr(&cuts)));
@@ -289,13 +289,15 @@ fn import_split(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
             // Since version 18 the last part may be smaller, as in our operator.
             let (stated, uneven) = (n.int("num_outputs"), extent.is_none_or(|e| e % parts.max(1) as i64 != 0));
             if stated.is_some_and(|s| s != parts as i64) || (stated.is_none() && uneven) || parts == 0 {
-                return Err(Kept::because("its number of outputs does not fit the extent that is cut"));
+                return Err(UnsupportedReason::because("its number of outputs does not fit the extent that is cut"));
             }
             // All parts before the last have the same size, rounded up. If these parts need more
             // than the extent, ONNX does not define the last part.
             let before = |e: i64| (e / parts as i64 + i64::from(e % parts as i64 != 0)).checked_mul(parts as i64 - 1);
             if extent.is_some_and(|e| before(e).is_none_or(|b| b > e)) {
-                return Err(Kept::because("the parts before the last are more than the extent that is cut"));
+                return Err(UnsupportedReason::because(
+                    "the parts before the last are more than the extent that is cut",
+                ));
             }
             attrs.push(("sections", n.cx().int_attr(parts as i64)));
         }
@@ -340,17 +342,17 @@ fn export_split(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_slice_attributes(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_slice_attributes(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let list = |name: &str| n.ints(name).map(<[i64]>::to_vec);
     let (begin, end) = (n.needed("starts", list("starts"))?, n.needed("ends", list("ends"))?);
     let axes = list("axes");
     match n.operand_count() {
         1 => import_slice(n, begin, end, axes, None),
-        more => Err(Kept::because(format!("it has {more} inputs"))),
+        more => Err(UnsupportedReason::because(format!("it has {more} inputs"))),
     }
 }
 
-fn import_slice_operands(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_slice_operands(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     if (1..n.operand_count()).any(|i| n.operand(i).is_some() && n.literal(i).is_err()) {
         for i in 0..3 {
             n.required(i)?;
@@ -379,7 +381,7 @@ fn import_slice(
     end: Vec<i64>,
     axes: Option<Vec<i64>>,
     strides: Option<Vec<i64>>,
-) -> Result<Lowered, Kept> {
+) -> Result<Lowered, UnsupportedReason> {
     let x = n.required(0)?;
     let mut attrs = vec![("begin", n.cx().ints_attr(&begin)), ("end", n.cx().ints_attr(&end))];
     attrs.extend(axes.map(|a| ("axes", n.cx().ints_attr(&a))));
@@ -430,13 +432,13 @@ fn export_dynamic_slice(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_shape(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_shape(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let operands = n.all_operands()?;
     let mut attrs = Vec::new();
     for name in ["start", "end"] {
         if let Some(axis) = n.int(name) {
             if n.opset() < 15 {
-                return Err(Kept::because(format!("the attribute `{name}` is of version 15")));
+                return Err(UnsupportedReason::because(format!("the attribute `{name}` is of version 15")));
             }
             attrs.push((name, n.cx().int_attr(axis)));
         }
@@ -458,11 +460,11 @@ fn export_shape(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_flatten(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_flatten(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let operands = n.all_operands()?;
     let axis = n.int("axis").unwrap_or(1);
     if axis < 0 && n.opset() < 11 {
-        return Err(Kept::because("negative axes are of version 11"));
+        return Err(UnsupportedReason::because("negative axes are of version 11"));
     }
     let axis = n.cx().int_attr(axis);
     n.call(operands, vec![("axis", axis)])

@@ -3,7 +3,7 @@
 use super::{Conversion, Conversions, Lowered, NEWEST, int_attribute};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::{Kept, NodeImport};
+use crate::import::{NodeImport, UnsupportedReason};
 use crate::proto::AttributeType;
 
 const AXIS: &[(&str, AttributeType)] = &[("axis", AttributeType::Int)];
@@ -18,12 +18,12 @@ pub(super) fn register(table: &mut Conversions) {
     }
 }
 
-fn import(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let axis = n.int("axis").unwrap_or(-1);
     over_axis(n, axis)
 }
 
-fn over_axis(n: &mut NodeImport<'_, '_>, axis: i64) -> Result<Lowered, Kept> {
+fn over_axis(n: &mut NodeImport<'_, '_>, axis: i64) -> Result<Lowered, UnsupportedReason> {
     let operands = n.all_operands()?;
     n.float_dtype(0)?;
     let axis = n.cx().int_attr(axis);
@@ -32,12 +32,12 @@ fn over_axis(n: &mut NodeImport<'_, '_>, axis: i64) -> Result<Lowered, Kept> {
 
 /// Imports an operator before version 13, which treats the axes from the given axis on as a single
 /// axis.
-fn import_flattening(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_flattening(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let axis = n.int("axis").unwrap_or(1);
     let extents = n.extents(0)?;
     let position = if axis < 0 { axis + extents.len() as i64 } else { axis };
     let first = usize::try_from(position).ok().filter(|&p| p < extents.len());
-    let first = first.ok_or_else(|| Kept::misfit(format!("axis {axis} is out of range")))?;
+    let first = first.ok_or_else(|| UnsupportedReason::misfit(format!("axis {axis} is out of range")))?;
     // If all axes but the first of them have extent 1, the operator works along the first.
     if extents[first + 1..].iter().all(|&e| e == Some(1)) {
         return over_axis(n, axis);

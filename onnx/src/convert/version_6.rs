@@ -7,7 +7,7 @@
 use super::{Conversion, Conversions, Lowered, int_attribute, matrix, normalization};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::{Kept, NodeImport};
+use crate::import::{NodeImport, UnsupportedReason};
 use crate::proto::AttributeType;
 
 const VERSION: i64 = 6;
@@ -109,27 +109,31 @@ fn fills<T: Copy + PartialEq>(large: &[T], small: &[T], one: T) -> bool {
     rest.is_some_and(|r| r.iter().zip(small).all(|(&l, &s)| s == l || s == one))
 }
 
-fn import_binary(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_binary(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let operands = n.all_operands()?;
     let dtype = n.dtype(0)?;
     if n.dtype(1)? != dtype {
-        return Err(Kept::misfit("its inputs are not of one type"));
+        return Err(UnsupportedReason::misfit("its inputs are not of one type"));
     }
     if n.native() == "power" && !dtype.is_float() {
-        return Err(Kept::because("its inputs are not of a type that it takes"));
+        return Err(UnsupportedReason::because("its inputs are not of a type that it takes"));
     }
     let (a, b) = (n.static_shape(0)?, n.static_shape(1)?);
     let is_single = b.iter().all(|&e| e == 1);
     match n.int("broadcast").unwrap_or(0) {
-        0 if a != b => return Err(Kept::misfit("its inputs have different shapes, and `broadcast` is not set")),
+        0 if a != b => {
+            return Err(UnsupportedReason::misfit("its inputs have different shapes, and `broadcast` is not set"));
+        }
         0 => {}
         _ if !fills(&a, &b, 1) => {
-            return Err(Kept::because("its second input does not have the last extents of the first"));
+            return Err(UnsupportedReason::because("its second input does not have the last extents of the first"));
         }
         _ => {
             let last = a.len() as i64 - b.len() as i64;
             if n.int("axis").is_some_and(|axis| axis != last && !is_single) {
-                return Err(Kept::because("its second input is not aligned with the last axes of the first"));
+                return Err(UnsupportedReason::because(
+                    "its second input is not aligned with the last axes of the first",
+                ));
             }
         }
     }
@@ -160,18 +164,18 @@ fn export_binary(n: &mut NodeExport<'_>, order: Order) -> Result<(), ExportProbl
     Ok(())
 }
 
-fn import_gemm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_gemm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let (c, a, b) = (n.static_shape(2)?, n.static_shape(0)?, n.static_shape(1)?);
     let extent = |shape: &[usize], axis: usize| shape.get(axis).copied();
     let transposed = |name: &str| usize::from(n.int(name).unwrap_or(0) != 0);
     let product = [extent(&a, transposed("transA")), extent(&b, 1 - transposed("transB"))];
     let [Some(rows), Some(columns)] = product else {
-        return Err(Kept::misfit("its first inputs are not matrices"));
+        return Err(UnsupportedReason::misfit("its first inputs are not matrices"));
     };
     let is_repeated = n.int("broadcast").unwrap_or(0) != 0;
     let fits = if is_repeated { fills(&[rows, columns], &c, 1) } else { c[..] == [rows, columns] };
     if !fits {
-        return Err(Kept::because("its third input does not have the last extents of the product"));
+        return Err(UnsupportedReason::because("its third input does not have the last extents of the product"));
     }
     matrix::import_gemm(n)
 }
@@ -182,9 +186,9 @@ fn export_gemm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     matrix::export_gemm_with(n, more)
 }
 
-fn import_batch_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_batch_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     if n.int("is_test").unwrap_or(0) == 0 {
-        return Err(Kept::because("it is the form for training"));
+        return Err(UnsupportedReason::because("it is the form for training"));
     }
     normalization::import_batch_norm(n)
 }

@@ -5,7 +5,7 @@ use anfora_ir::{AttrId, ExprId};
 use super::{Conversion, Conversions, Lowered, OPSETS, export_direct, int_attribute, ints_attribute};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::{Kept, NodeImport};
+use crate::import::{NodeImport, UnsupportedReason};
 use crate::proto::{AttributeProto, AttributeType};
 
 pub(super) const CONV: &[(&str, AttributeType)] = &[
@@ -55,17 +55,19 @@ pub(super) fn register(table: &mut Conversions) {
 }
 
 /// Refuses weights without a spatial axis.
-pub(super) fn has_window(n: &mut NodeImport<'_, '_>, weights: usize) -> Result<(), Kept> {
+pub(super) fn has_window(n: &mut NodeImport<'_, '_>, weights: usize) -> Result<(), UnsupportedReason> {
     match n.rank(weights)? {
-        rank @ 0..=2 => Err(Kept::misfit(format!("input {weights} has {rank} axes, none of them that of a window"))),
+        rank @ 0..=2 => {
+            Err(UnsupportedReason::misfit(format!("input {weights} has {rank} axes, none of them that of a window")))
+        }
         _ => Ok(()),
     }
 }
 
 /// Returns our operator for windows of a number of axes: one, two or three.
-pub(super) fn by_rank(names: [&'static str; 3], axes: usize) -> Result<&'static str, Kept> {
+pub(super) fn by_rank(names: [&'static str; 3], axes: usize) -> Result<&'static str, UnsupportedReason> {
     let name = axes.checked_sub(1).and_then(|i| names.get(i));
-    name.copied().ok_or_else(|| Kept::because(format!("its windows have {axes} axes")))
+    name.copied().ok_or_else(|| UnsupportedReason::because(format!("its windows have {axes} axes")))
 }
 
 /// The position of windows, with one entry for each spatial axis.
@@ -80,14 +82,16 @@ pub(super) struct Window {
 impl Window {
     /// Reads the attributes except `auto_pad` from a node whose first operand is
     /// `(n, c, spatial…)`.
-    pub(super) fn read_lists(n: &mut NodeImport<'_, '_>, kernel: Vec<i64>) -> Result<Window, Kept> {
+    pub(super) fn read_lists(n: &mut NodeImport<'_, '_>, kernel: Vec<i64>) -> Result<Window, UnsupportedReason> {
         let axes = kernel.len();
         if n.rank(0)? != axes + 2 {
-            return Err(Kept::misfit(format!("its windows have {axes} axes, but its first input has another rank")));
+            return Err(UnsupportedReason::misfit(format!(
+                "its windows have {axes} axes, but its first input has another rank"
+            )));
         }
         let list = |name: &str, default: i64, len: usize| match n.ints(name) {
             Some(v) if v.len() != len => {
-                Err(Kept::misfit(format!("the attribute `{name}` does not have {len} entries")))
+                Err(UnsupportedReason::misfit(format!("the attribute `{name}` does not have {len} entries")))
             }
             Some(v) => Ok(v.to_vec()),
             None => Ok(vec![default; len]),
@@ -97,16 +101,18 @@ impl Window {
         let pads = list("pads", 0, 2 * axes)?;
         let is_positive = |v: &[i64]| v.iter().all(|&x| (1..1 << 31).contains(&x));
         if !is_positive(&kernel) || !is_positive(&strides) || !is_positive(&dilations) {
-            return Err(Kept::because("an extent, a stride or a dilation of its windows is not positive, or is huge"));
+            return Err(UnsupportedReason::because(
+                "an extent, a stride or a dilation of its windows is not positive, or is huge",
+            ));
         }
         if pads.iter().any(|p| !(0..1 << 31).contains(p)) {
-            return Err(Kept::because("its padding is negative, or huge"));
+            return Err(UnsupportedReason::because("its padding is negative, or huge"));
         }
         Ok(Window { kernel, strides, dilations, pads })
     }
 
     /// Reads the attributes of a node whose first operand is `(n, c, spatial…)`.
-    pub(super) fn read(n: &mut NodeImport<'_, '_>, kernel: Vec<i64>) -> Result<Window, Kept> {
+    pub(super) fn read(n: &mut NodeImport<'_, '_>, kernel: Vec<i64>) -> Result<Window, UnsupportedReason> {
         let mut window = Window::read_lists(n, kernel)?;
         match n.str("auto_pad") {
             None if n.attribute("auto_pad").is_none() => {}
@@ -116,13 +122,14 @@ impl Window {
                     "VALID" => return Ok(window),
                     "SAME_UPPER" => true,
                     "SAME_LOWER" => false,
-                    other => return Err(Kept::because(format!("the attribute `auto_pad` is `{other}`"))),
+                    other => return Err(UnsupportedReason::because(format!("the attribute `auto_pad` is `{other}`"))),
                 };
                 let extents = n.extents(0)?;
                 let padded = window.pad_to_same(&extents, upper);
-                padded.ok_or_else(|| Kept::because("its padding follows from extents that are not known"))?;
+                padded
+                    .ok_or_else(|| UnsupportedReason::because("its padding follows from extents that are not known"))?;
             }
-            _ => return Err(Kept::because("it has both `auto_pad` and `pads`")),
+            _ => return Err(UnsupportedReason::because("it has both `auto_pad` and `pads`")),
         }
         window.check_number(n)?;
         Ok(window)
@@ -130,7 +137,7 @@ impl Window {
 
     /// Checks that the format and the runtimes agree on the number of windows. If a window is
     /// larger than the padded input, some runtimes round the number towards zero.
-    fn check_number(&self, n: &mut NodeImport<'_, '_>) -> Result<(), Kept> {
+    fn check_number(&self, n: &mut NodeImport<'_, '_>) -> Result<(), UnsupportedReason> {
         let is_rounded_up = n.int("ceil_mode").unwrap_or(0) != 0;
         let extents = n.extents(0)?;
         let axes = self.kernel.len();
@@ -139,7 +146,7 @@ impl Window {
             let padded = extent.saturating_add(self.pads[axis] + self.pads[axes + axis]);
             let room = padded.saturating_sub(self.reach(axis));
             if room < 0 && (room % self.strides[axis] == 0) == is_rounded_up {
-                return Err(Kept::because(
+                return Err(UnsupportedReason::because(
                     "a window is larger than what it slides over; how many there are is not agreed on",
                 ));
             }
@@ -220,11 +227,11 @@ pub(super) fn call(
     op: &'static str,
     operands: Vec<ExprId>,
     attrs: Vec<(&'static str, AttrId)>,
-) -> Result<Lowered, Kept> {
+) -> Result<Lowered, UnsupportedReason> {
     Ok(Lowered::Call { op: op.into(), operands, attrs })
 }
 
-fn import_conv(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_conv(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     n.float_dtype(0)?;
     let (op, attrs) = conv_operands(n, 1, ["nn.conv1d", "nn.conv2d", "nn.conv3d"])?;
     let mut operands = vec![n.required(0)?, n.required(1)?];
@@ -241,13 +248,13 @@ pub(super) fn conv_operands(
     n: &mut NodeImport<'_, '_>,
     weights: usize,
     names: [&'static str; 3],
-) -> Result<(&'static str, Attrs), Kept> {
+) -> Result<(&'static str, Attrs), UnsupportedReason> {
     has_window(n, weights)?;
     let weights = n.extents(weights)?;
     let kernel: Option<Vec<i64>> = weights.iter().skip(2).copied().collect();
-    let kernel = kernel.ok_or_else(|| Kept::because("the extents of its weights are not known"))?;
+    let kernel = kernel.ok_or_else(|| UnsupportedReason::because("the extents of its weights are not known"))?;
     if n.ints("kernel_shape").is_some_and(|k| k != kernel) {
-        return Err(Kept::misfit("the attribute `kernel_shape` is not the extents of its weights"));
+        return Err(UnsupportedReason::misfit("the attribute `kernel_shape` is not the extents of its weights"));
     }
     let op = by_rank(names, kernel.len())?;
     let window = Window::read(n, kernel)?;
@@ -257,10 +264,10 @@ pub(super) fn conv_operands(
     Ok((op, attrs))
 }
 
-fn import_max_pool(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_max_pool(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let order = n.int("storage_order");
     if order.is_some() && n.opset() < 8 {
-        return Err(Kept::because("the attribute `storage_order` is younger than the version"));
+        return Err(UnsupportedReason::because("the attribute `storage_order` is younger than the version"));
     }
     if n.output_count() < 2 {
         // The storage order only affects the second output.
@@ -274,12 +281,12 @@ fn import_max_pool(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     Ok(lowered)
 }
 
-fn import_average_pool(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_average_pool(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     n.float_dtype(0)?;
     import_pool(n, ["nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d"])
 }
 
-fn import_pool(n: &mut NodeImport<'_, '_>, names: [&'static str; 3]) -> Result<Lowered, Kept> {
+fn import_pool(n: &mut NodeImport<'_, '_>, names: [&'static str; 3]) -> Result<Lowered, UnsupportedReason> {
     let kernel = n.needed("kernel_shape", n.ints("kernel_shape"))?.to_vec();
     let op = by_rank(names, kernel.len())?;
     let pool_size = n.cx().ints_attr(&kernel);
@@ -303,21 +310,21 @@ pub(super) fn add_ceil_mode(
     n: &mut NodeImport<'_, '_>,
     window: &Window,
     attrs: &mut Vec<(&'static str, AttrId)>,
-) -> Result<(), Kept> {
+) -> Result<(), UnsupportedReason> {
     if n.int("ceil_mode").unwrap_or(0) == 0 {
         return Ok(());
     }
     if n.opset() < CEIL_SINCE {
         let count = n.int("count_include_pad").unwrap_or(0) != 0;
         if count || window.all_begin_inside(&n.extents(0)?) != Some(true) {
-            return Err(Kept::because("`ceil_mode` may make windows of padding alone"));
+            return Err(UnsupportedReason::because("`ceil_mode` may make windows of padding alone"));
         }
     }
     attrs.push(("ceil_mode", n.bool_attr(true)));
     Ok(())
 }
 
-fn import_global(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+fn import_global(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     n.float_dtype(0)?;
     let names = ["nn.global_avg_pool1d", "nn.global_avg_pool2d", "nn.global_avg_pool3d"];
     let op = by_rank(names, n.rank(0)?.saturating_sub(2))?;

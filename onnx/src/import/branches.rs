@@ -3,8 +3,8 @@
 use anfora_ir::{Attr, AttrId, DType, ExprId, Literal, TypeId};
 
 use super::graph::{Importer, OpenGraph, PendingNode, Subgraph};
-use super::kept::Kept;
 use super::node::{is_empty_graph_attribute, standard_domain};
+use super::unsupported::UnsupportedReason;
 use crate::convert::BRANCHES;
 use crate::error::ImportProblem;
 use crate::keys;
@@ -18,28 +18,28 @@ const AS_CONDITION: &str = "reshape";
 impl Importer<'_, '_> {
     /// Checks that a node may become an `if`, so that its subgraphs are imported as blocks.
     /// Otherwise returns the reason.
-    pub(super) fn may_be_if(&mut self, node: &NodeProto) -> Result<(), Kept> {
+    pub(super) fn may_be_if(&mut self, node: &NodeProto) -> Result<(), UnsupportedReason> {
         let domain = standard_domain(node);
         let opset = self.settings.opsets.get(domain).copied();
-        let opset = opset.ok_or_else(|| Kept::because("it has subgraphs"))?;
+        let opset = opset.ok_or_else(|| UnsupportedReason::because("it has subgraphs"))?;
         match self.settings.conversions.for_node(domain, node.op_type(), opset) {
             Ok(row) if row.native == BRANCHES => {}
-            Ok(_) => return Err(Kept::because("it has subgraphs")),
-            Err(why) => return Err(Kept::because(why)),
+            Ok(_) => return Err(UnsupportedReason::because("it has subgraphs")),
+            Err(why) => return Err(UnsupportedReason::because(why)),
         }
         if !node.overload().is_empty() {
-            return Err(Kept::because("it names an overload"));
+            return Err(UnsupportedReason::because("it names an overload"));
         }
         let are_branches = |name| {
             let mut found = node.attribute.iter().filter(|a| a.name() == name);
             matches!((found.next(), found.next()), (Some(a), None) if a.r#type() == AttributeType::Graph && a.g.is_some())
         };
         if node.attribute.len() != 2 || !are_branches(THEN) || !are_branches(ELSE) {
-            return Err(Kept::because(format!("its attributes are not just `{THEN}` and `{ELSE}`")));
+            return Err(UnsupportedReason::because(format!("its attributes are not just `{THEN}` and `{ELSE}`")));
         }
         match node.input.as_slice() {
             [condition] if !condition.is_empty() => Ok(()),
-            _ => Err(Kept::because("its input is not just a condition")),
+            _ => Err(UnsupportedReason::because("its input is not just a condition")),
         }
     }
 
@@ -49,26 +49,31 @@ impl Importer<'_, '_> {
         graph: &OpenGraph,
         pending: &PendingNode,
         operands: &[ExprId],
-    ) -> Result<ExprId, Kept> {
+    ) -> Result<ExprId, UnsupportedReason> {
         pending.branches.clone()?;
         if !pending.node.attribute.iter().all(is_empty_graph_attribute) {
-            return Err(Kept::because("an attribute says more than its graph"));
+            return Err(UnsupportedReason::because("an attribute says more than its graph"));
         }
         let [(label, Subgraph::Block(first, _)), (_, Subgraph::Block(second, _))] = pending.subgraphs.as_slice() else {
-            return Err(Kept::because("a branch has inputs"));
+            return Err(UnsupportedReason::because("a branch has inputs"));
         };
         let (then_block, else_block) = if label == THEN { (*first, *second) } else { (*second, *first) };
         let outputs = pending.node.output.len();
         for block in [then_block, else_block] {
             let results = self.results_of(block).len();
             if results != outputs || outputs == 0 {
-                return Err(Kept::because(format!("a branch has {results} outputs, and the node {outputs}")));
+                return Err(UnsupportedReason::because(format!(
+                    "a branch has {results} outputs, and the node {outputs}"
+                )));
             }
         }
         let condition = self.condition(operands[0])?;
-        let value = self.builder.if_(condition, then_block, else_block).map_err(|e| Kept::because(e.to_string()))?;
+        let value = self
+            .builder
+            .if_(condition, then_block, else_block)
+            .map_err(|e| UnsupportedReason::because(e.to_string()))?;
         if self.knows_less(graph, &pending.node.output, value) {
-            return Err(Kept::because("its branches do not show the types of its outputs"));
+            return Err(UnsupportedReason::because("its branches do not show the types of its outputs"));
         }
         Ok(value)
     }
@@ -80,7 +85,7 @@ impl Importer<'_, '_> {
     }
 
     /// Returns the single element of a condition.
-    fn condition(&mut self, operand: ExprId) -> Result<ExprId, Kept> {
+    fn condition(&mut self, operand: ExprId) -> Result<ExprId, UnsupportedReason> {
         let ty = self.builder.body().ty(operand);
         match self.builder.cx().types.as_tensor(ty) {
             Some(t) if t.dtype == DType::Bool => {
@@ -88,10 +93,11 @@ impl Importer<'_, '_> {
                     return Ok(operand);
                 }
             }
-            _ => return Err(Kept::because("the condition is not known to be a tensor of bool")),
+            _ => return Err(UnsupportedReason::because("the condition is not known to be a tensor of bool")),
         }
-        let fails =
-            |e: &dyn std::fmt::Display| Kept::because(format!("the condition is not known to be one element: {e}"));
+        let fails = |e: &dyn std::fmt::Display| {
+            UnsupportedReason::because(format!("the condition is not known to be one element: {e}"))
+        };
         if let Some(literal) = self.builder.body().as_literal(operand) {
             let scalar = self.builder.cx().literals.get(literal).reshaped(&[]).map_err(|e| fails(&e))?;
             return Ok(self.builder.literal(scalar));

@@ -19,7 +19,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::function_attributes::{Arguments, arguments, declared, given_attributes, key_of, room_for};
 use super::graph::{Finished, GraphPlace, Importer, OpenGraph, PendingNode, Progress, Settings, doc_of};
 use super::hints_attr;
-use super::kept::Kept;
+use super::unsupported::UnsupportedReason;
 use super::warnings::Notes;
 use super::{GraphProto, ModelProto, opset_versions};
 use crate::error::{ImportError, ImportProblem};
@@ -84,7 +84,7 @@ struct Entry {
     /// True if a call of the function was kept unchanged.
     is_kept: bool,
     /// The reason why the function cannot be imported.
-    failure: Option<Box<Kept>>,
+    failure: Option<Box<UnsupportedReason>>,
 }
 
 /// The versions of operators that functions import.
@@ -138,7 +138,7 @@ pub(super) enum FunctionNode {
     /// The node calls no function of the table.
     Other,
     /// The node calls a function but is kept unchanged, for this reason.
-    Kept(Kept),
+    UnsupportedReason(UnsupportedReason),
     /// The node is imported.
     Done,
     /// The node waits for a copy of a function.
@@ -319,7 +319,7 @@ impl FunctionTable {
             return Err(error);
         }
         entry.is_open = false;
-        let why = Kept::because(format!("its function cannot be one of the module: {error}"));
+        let why = UnsupportedReason::because(format!("its function cannot be one of the module: {error}"));
         entry.failure = Some(Box::new(why));
         notes.drop_copy();
         Ok(())
@@ -604,7 +604,7 @@ impl Importer<'_, '_> {
         let entry = &mut self.functions.entries[index];
         if let Some(why) = entry.failure.clone() {
             entry.is_kept = true;
-            return Ok(FunctionNode::Kept(*why));
+            return Ok(FunctionNode::UnsupportedReason(*why));
         }
         let constants = entry.constants as usize;
         let (inputs, is_own) = (entry.inputs as usize, entry.is_own);
@@ -615,7 +615,7 @@ impl Importer<'_, '_> {
         let declared = Rc::clone(&entry.declared);
         let Some(attributes) = given_attributes(&declared, node).filter(|_| is_whole) else {
             entry.is_kept = true;
-            return Ok(FunctionNode::Kept(Kept::because(
+            return Ok(FunctionNode::UnsupportedReason(UnsupportedReason::because(
                 "its inputs, outputs or attributes are not those of its function",
             )));
         };
@@ -642,7 +642,9 @@ impl Importer<'_, '_> {
         }
         if last.len() != constants {
             self.functions.entries[index].is_kept = true;
-            return Ok(FunctionNode::Kept(Kept::because("a constant of its function is left out")));
+            return Ok(FunctionNode::UnsupportedReason(UnsupportedReason::because(
+                "a constant of its function is left out",
+            )));
         }
         let body = self.builder.body();
         let constants: Box<[Option<LiteralId>]> = last.iter().map(|&(_, o)| body.as_literal(o)).collect();
@@ -664,7 +666,7 @@ impl Importer<'_, '_> {
                 if !is_own && self.knows_less(graph, &node.output, value) {
                     self.functions.entries[index].is_kept = true;
                     let why = "its function does not show the types of its outputs";
-                    return Ok(FunctionNode::Kept(Kept::because(why)));
+                    return Ok(FunctionNode::UnsupportedReason(UnsupportedReason::because(why)));
                 }
                 graph.is_impure |= is_impure;
                 self.bind_call(graph, node, value, (&operands, &hints))?;
@@ -674,7 +676,9 @@ impl Importer<'_, '_> {
         let entry = &mut self.functions.entries[index];
         if entry.asked == MAX_COPIES {
             entry.is_kept = true;
-            return Ok(FunctionNode::Kept(Kept::because("its function would need too many copies")));
+            return Ok(FunctionNode::UnsupportedReason(UnsupportedReason::because(
+                "its function would need too many copies",
+            )));
         }
         let is_param = |i: usize| match i.checked_sub(params) {
             Some(i) => variant.constants[i].is_none(),

@@ -16,7 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::function_attributes::{Arguments, with_arguments};
 use super::functions::{FunctionNode, FunctionTable, Input, Request, own_type};
 use super::initializers::{Initializer, Initializers};
-use super::kept::Kept;
+use super::unsupported::UnsupportedReason;
 use super::values::{Scope, Value};
 use super::warnings::{Notes, Warning};
 use crate::attributes::{encoded_attr, encoded_list, entries_attr, strs_attr};
@@ -112,7 +112,7 @@ pub(super) struct PendingNode {
     /// The finished subgraphs with their labels.
     pub(super) subgraphs: Vec<(String, Subgraph)>,
     /// `Ok` if the node becomes an `if`, otherwise the reason.
-    pub(super) branches: Result<(), Kept>,
+    pub(super) branches: Result<(), UnsupportedReason>,
     /// True if a subgraph has observable effects.
     pub(super) is_impure: bool,
 }
@@ -146,7 +146,7 @@ impl PendingNode {
             node,
             waiting: waiting.into_iter(),
             subgraphs: Vec::new(),
-            branches: Err(Kept::because("it has subgraphs")),
+            branches: Err(UnsupportedReason::because("it has subgraphs")),
             is_impure: false,
         }
     }
@@ -357,7 +357,7 @@ impl<'m, 'a> Importer<'m, 'a> {
                     let done = self.function_node(graph, &pending).and_then(|done| {
                         match done {
                             FunctionNode::Other => self.node(graph, &mut pending, None)?,
-                            FunctionNode::Kept(why) => self.node(graph, &mut pending, Some(why))?,
+                            FunctionNode::UnsupportedReason(why) => self.node(graph, &mut pending, Some(why))?,
                             FunctionNode::Done => {}
                             FunctionNode::Needs(request) => return Ok(Some(request)),
                         }

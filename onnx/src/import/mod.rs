@@ -5,7 +5,7 @@ mod function_attributes;
 mod functions;
 mod graph;
 mod initializers;
-mod kept;
+mod unsupported;
 mod node;
 mod result_types;
 mod values;
@@ -32,9 +32,9 @@ use crate::wire::{self, UnknownFields, WireSummary};
 use functions::FunctionTable;
 use warnings::{Notes, Warning};
 
-pub use kept::{Kept, KeptNodes};
 pub use node::NodeImport;
 pub(crate) use node::float_meant;
+pub use unsupported::{UnsupportedNodes, UnsupportedReason};
 
 /// The number of [`ModelProto::functions`] in the format.
 const FUNCTIONS_FIELD: u32 = 25;
@@ -74,7 +74,7 @@ pub struct Imported {
     pub nodes: usize,
     /// The nodes that cannot be expressed in our operators and are kept unchanged. They are grouped
     /// by operator and reason, in the order in which the groups first appear.
-    pub kept: Vec<KeptNodes>,
+    pub kept: Vec<UnsupportedNodes>,
     /// The faults of the file that did not prevent the import, each with its place. A fault is a
     /// stated type that contradicts the type of a value, and is then left out, or a node that does
     /// not fit its operands, and is then kept unchanged. The crate's page says which nodes count.

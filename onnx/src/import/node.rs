@@ -10,8 +10,8 @@ use rustc_hash::FxHashSet;
 
 use super::graph::{Importer, OpenGraph, PendingNode, Settings, Stated, doc_of};
 use super::hints_attr;
-use super::kept::Kept;
 use super::result_types::result_type;
+use super::unsupported::UnsupportedReason;
 use super::warnings::Warning;
 use crate::attributes::{encoded_attr, encoded_list, has_only_its_value, strs_attr, value_of};
 use crate::convert::{Conversion, Lowered, Operands};
@@ -52,7 +52,11 @@ impl NodeImport<'_, '_> {
     ///
     /// # Errors
     /// Never fails; the type is that of an import rule's result.
-    pub fn call(&self, operands: Vec<ExprId>, attrs: Vec<(&'static str, AttrId)>) -> Result<Lowered, Kept> {
+    pub fn call(
+        &self,
+        operands: Vec<ExprId>,
+        attrs: Vec<(&'static str, AttrId)>,
+    ) -> Result<Lowered, UnsupportedReason> {
         Ok(Lowered::Call { op: self.row.native.clone(), operands, attrs })
     }
 
@@ -94,8 +98,8 @@ impl NodeImport<'_, '_> {
     ///
     /// # Errors
     /// If it is left out.
-    pub fn required(&mut self, i: usize) -> Result<ExprId, Kept> {
-        self.operand(i).ok_or_else(|| Kept::because(format!("input {i} is left out")))
+    pub fn required(&mut self, i: usize) -> Result<ExprId, UnsupportedReason> {
+        self.operand(i).ok_or_else(|| UnsupportedReason::because(format!("input {i} is left out")))
     }
 
     /// Returns true if the node names an operand. A named operand is still left out if it is a
@@ -113,7 +117,7 @@ impl NodeImport<'_, '_> {
     ///
     /// # Errors
     /// If one is left out.
-    pub fn all_operands(&mut self) -> Result<Vec<ExprId>, Kept> {
+    pub fn all_operands(&mut self) -> Result<Vec<ExprId>, UnsupportedReason> {
         (0..self.operands.len()).map(|i| self.required(i)).collect()
     }
 
@@ -121,7 +125,7 @@ impl NodeImport<'_, '_> {
     ///
     /// # Errors
     /// If it is left out.
-    pub fn ty(&mut self, i: usize) -> Result<TypeId, Kept> {
+    pub fn ty(&mut self, i: usize) -> Result<TypeId, UnsupportedReason> {
         let operand = self.required(i)?;
         Ok(self.builder.body().ty(operand))
     }
@@ -130,17 +134,17 @@ impl NodeImport<'_, '_> {
     ///
     /// # Errors
     /// If it is not known to be a tensor.
-    pub fn tensor(&mut self, i: usize) -> Result<&TensorType, Kept> {
+    pub fn tensor(&mut self, i: usize) -> Result<&TensorType, UnsupportedReason> {
         let ty = self.ty(i)?;
         let tensor = self.builder.cx().types.as_tensor(ty);
-        tensor.ok_or_else(|| Kept::because(format!("input {i} is not known to be a tensor")))
+        tensor.ok_or_else(|| UnsupportedReason::because(format!("input {i} is not known to be a tensor")))
     }
 
     /// Returns the element type of an operand.
     ///
     /// # Errors
     /// If it is not known to be a tensor.
-    pub fn dtype(&mut self, i: usize) -> Result<DType, Kept> {
+    pub fn dtype(&mut self, i: usize) -> Result<DType, UnsupportedReason> {
         Ok(self.tensor(i)?.dtype)
     }
 
@@ -148,10 +152,10 @@ impl NodeImport<'_, '_> {
     ///
     /// # Errors
     /// If it is not a floating-point type, or the operand is not known to be a tensor.
-    pub fn float_dtype(&mut self, i: usize) -> Result<DType, Kept> {
+    pub fn float_dtype(&mut self, i: usize) -> Result<DType, UnsupportedReason> {
         match self.dtype(i)? {
             dtype if dtype.is_float() => Ok(dtype),
-            dtype => Err(Kept::because(format!("input {i} has elements of {dtype}"))),
+            dtype => Err(UnsupportedReason::because(format!("input {i} has elements of {dtype}"))),
         }
     }
 
@@ -159,16 +163,16 @@ impl NodeImport<'_, '_> {
     ///
     /// # Errors
     /// If it is not known.
-    pub fn rank(&mut self, i: usize) -> Result<usize, Kept> {
+    pub fn rank(&mut self, i: usize) -> Result<usize, UnsupportedReason> {
         let shape = self.tensor(i)?.shape.as_ref();
-        shape.map(|s| s.len()).ok_or_else(|| Kept::because(format!("the rank of input {i} is not known")))
+        shape.map(|s| s.len()).ok_or_else(|| UnsupportedReason::because(format!("the rank of input {i} is not known")))
     }
 
     /// Returns the extents of an operand, each if it is known.
     ///
     /// # Errors
     /// If the rank is not known.
-    pub fn extents(&mut self, i: usize) -> Result<Vec<Option<i64>>, Kept> {
+    pub fn extents(&mut self, i: usize) -> Result<Vec<Option<i64>>, UnsupportedReason> {
         self.rank(i)?;
         let shape = self.tensor(i)?.shape.clone().unwrap_or_default();
         let dims = &self.builder.cx().types.dims;
@@ -179,20 +183,20 @@ impl NodeImport<'_, '_> {
     ///
     /// # Errors
     /// If an extent is not known.
-    pub fn static_shape(&mut self, i: usize) -> Result<Shape, Kept> {
+    pub fn static_shape(&mut self, i: usize) -> Result<Shape, UnsupportedReason> {
         let ty = self.ty(i)?;
         let shape = self.builder.cx().types.static_shape(ty);
-        shape.ok_or_else(|| Kept::because(format!("not all extents of input {i} are known")))
+        shape.ok_or_else(|| UnsupportedReason::because(format!("not all extents of input {i} are known")))
     }
 
     /// Returns the value of an operand that is a constant.
     ///
     /// # Errors
     /// If it is not a constant.
-    pub fn literal(&mut self, i: usize) -> Result<&Literal, Kept> {
+    pub fn literal(&mut self, i: usize) -> Result<&Literal, UnsupportedReason> {
         let operand = self.required(i)?;
         let id = self.builder.body().as_literal(operand);
-        let id = id.ok_or_else(|| Kept::because(format!("input {i} is not a constant")))?;
+        let id = id.ok_or_else(|| UnsupportedReason::because(format!("input {i} is not a constant")))?;
         Ok(self.builder.cx().literals.get(id))
     }
 
@@ -201,11 +205,13 @@ impl NodeImport<'_, '_> {
     ///
     /// # Errors
     /// If it is not such a list.
-    pub fn ints_operand(&mut self, i: usize) -> Result<Vec<i64>, Kept> {
+    pub fn ints_operand(&mut self, i: usize) -> Result<Vec<i64>, UnsupportedReason> {
         let literal = self.literal(i)?;
         let is_list = literal.rank() <= 1 && literal.element_count() <= MAX_RANK;
         let list = if is_list { literal.to_i64s() } else { None };
-        list.ok_or_else(|| Kept::because(format!("input {i} is not a list of at most {MAX_RANK} integers")))
+        list.ok_or_else(|| {
+            UnsupportedReason::because(format!("input {i} is not a list of at most {MAX_RANK} integers"))
+        })
     }
 
     /// Returns a constant as an operand.
@@ -221,15 +227,20 @@ impl NodeImport<'_, '_> {
     /// # Errors
     /// If the registry has no such operator, the operator does not take these operands, or the call
     /// could not be written back.
-    pub fn step(&mut self, op: &str, operands: &[ExprId], attrs: &[(&str, AttrId)]) -> Result<ExprId, Kept> {
+    pub fn step(
+        &mut self,
+        op: &str,
+        operands: &[ExprId],
+        attrs: &[(&str, AttrId)],
+    ) -> Result<ExprId, UnsupportedReason> {
         let id = self.builder.cx().ops.find(op);
-        let id = id.ok_or_else(|| Kept::because(format!("the registry has no `{op}`")))?;
+        let id = id.ok_or_else(|| UnsupportedReason::because(format!("the registry has no `{op}`")))?;
         let attrs = self.builder.named_attrs(attrs);
         let editor = &mut self.builder.editor();
-        let call = editor.call_op(id, operands, attrs).map_err(|e| Kept::because(e.to_string()))?;
+        let call = editor.call_op(id, operands, attrs).map_err(|e| UnsupportedReason::because(e.to_string()))?;
         let Settings { conversions, written, .. } = self.settings;
         check_call(editor.cx, editor.body, call, &[true], conversions, written)
-            .map_err(|e| Kept::because(e.to_string()))?;
+            .map_err(|e| UnsupportedReason::because(e.to_string()))?;
         Ok(self.builder.bind("", call))
     }
 
@@ -287,8 +298,8 @@ impl NodeImport<'_, '_> {
     ///
     /// # Errors
     /// If it is `None`.
-    pub fn needed<T>(&self, name: &str, value: Option<T>) -> Result<T, Kept> {
-        value.ok_or_else(|| Kept::because(format!("the attribute `{name}` is missing")))
+    pub fn needed<T>(&self, name: &str, value: Option<T>) -> Result<T, UnsupportedReason> {
+        value.ok_or_else(|| UnsupportedReason::because(format!("the attribute `{name}` is missing")))
     }
 
     /// Returns the error for an attribute with a value that our operators do not support.
@@ -297,8 +308,8 @@ impl NodeImport<'_, '_> {
     ///
     /// # Errors
     /// Always.
-    pub fn unknown_value(&self, name: &str, value: impl fmt::Display) -> Result<Lowered, Kept> {
-        Err(Kept::because(format!("the attribute `{name}` is `{value}`")))
+    pub fn unknown_value(&self, name: &str, value: impl fmt::Display) -> Result<Lowered, UnsupportedReason> {
+        Err(UnsupportedReason::because(format!("the attribute `{name}` is `{value}`")))
     }
 
     /// Returns the error for an operand whose element type our operator treats differently or not
@@ -306,9 +317,9 @@ impl NodeImport<'_, '_> {
     ///
     /// # Errors
     /// Always.
-    pub fn unknown_elements(&mut self, i: usize) -> Result<Lowered, Kept> {
+    pub fn unknown_elements(&mut self, i: usize) -> Result<Lowered, UnsupportedReason> {
         let dtype = self.dtype(i)?;
-        Err(Kept::because(format!("input {i} has elements of {dtype}")))
+        Err(UnsupportedReason::because(format!("input {i} has elements of {dtype}")))
     }
 
     /// Returns a string attribute; `None` also if it is not UTF-8.
@@ -346,7 +357,7 @@ impl<'a> Importer<'_, 'a> {
         &mut self,
         graph: &mut OpenGraph,
         pending: &mut PendingNode,
-        kept: Option<Kept>,
+        kept: Option<UnsupportedReason>,
     ) -> Result<(), ImportProblem> {
         let node = &pending.node;
         if node.op_type().is_empty() {
@@ -424,22 +435,25 @@ impl<'a> Importer<'_, 'a> {
         graph: &OpenGraph,
         node: &NodeProto,
         operands: &[ExprId],
-    ) -> Result<(&'a Conversion, Lowered), Kept> {
+    ) -> Result<(&'a Conversion, Lowered), UnsupportedReason> {
         let domain = standard_domain(node);
         let settings: &'a Settings<'a> = self.settings;
         let opset = settings.opsets.get(domain).copied();
-        let opset = opset.ok_or_else(|| Kept::because("the file imports no version of its domain"))?;
+        let opset = opset.ok_or_else(|| UnsupportedReason::because("the file imports no version of its domain"))?;
         let row = settings.conversions.for_node(domain, node.op_type(), opset);
-        let row = row.map_err(Kept::because)?;
-        let rule = row.import.ok_or_else(|| Kept::because("there is no operator of ours for it"))?;
+        let row = row.map_err(UnsupportedReason::because)?;
+        let rule = row.import.ok_or_else(|| UnsupportedReason::because("there is no operator of ours for it"))?;
         if !node.overload().is_empty() {
-            return Err(Kept::because("it names an overload"));
+            return Err(UnsupportedReason::because("it names an overload"));
         }
         for a in node.attribute.iter().filter(|a| !row.carried.contains(&a.name())) {
             match row.attributes.iter().find(|&&(name, _)| name == a.name()) {
-                None => return Err(Kept::because(format!("the attribute `{}` is not known", a.name()))),
+                None => return Err(UnsupportedReason::because(format!("the attribute `{}` is not known", a.name()))),
                 Some(&(_, ty)) if a.r#type() != ty || !has_only_its_value(a) => {
-                    return Err(Kept::because(format!("the attribute `{}` is not of the type {ty:?}", a.name())));
+                    return Err(UnsupportedReason::because(format!(
+                        "the attribute `{}` is not of the type {ty:?}",
+                        a.name()
+                    )));
                 }
                 Some(_) => {}
             }
@@ -469,18 +483,19 @@ impl<'a> Importer<'_, 'a> {
     }
 
     /// Checks that an operand is left out, or is a tensor that the kernels compute with.
-    fn check_computed(&mut self, i: usize, operand: ExprId) -> Result<(), Kept> {
+    fn check_computed(&mut self, i: usize, operand: ExprId) -> Result<(), UnsupportedReason> {
         if self.builder.body().expr(operand) == Expr::None {
             return Ok(());
         }
         let ty = self.builder.body().ty(operand);
         match self.builder.cx().types.as_tensor(ty) {
-            None => Err(Kept::because(format!("input {i} is not known to be a tensor"))),
-            Some(t) if !t.dtype.has_kernels() => {
-                Err(Kept::because(format!("input {i} has elements of {}, with which nothing is computed", t.dtype)))
-            }
+            None => Err(UnsupportedReason::because(format!("input {i} is not known to be a tensor"))),
+            Some(t) if !t.dtype.has_kernels() => Err(UnsupportedReason::because(format!(
+                "input {i} has elements of {}, with which nothing is computed",
+                t.dtype
+            ))),
             Some(t) if t.shape.as_ref().is_some_and(|s| s.len() > MAX_RANK) => {
-                Err(Kept::because(format!("input {i} has more than {MAX_RANK} extents")))
+                Err(UnsupportedReason::because(format!("input {i} has more than {MAX_RANK} extents")))
             }
             Some(_) => Ok(()),
         }
@@ -488,11 +503,16 @@ impl<'a> Importer<'_, 'a> {
 
     /// Returns the value that a conversion asks for. It must provide all of the node's outputs, and
     /// export must be able to write it.
-    fn native_value(&mut self, graph: &OpenGraph, node: &NodeProto, lowered: Lowered) -> Result<Native, Kept> {
+    fn native_value(
+        &mut self,
+        graph: &OpenGraph,
+        node: &NodeProto,
+        lowered: Lowered,
+    ) -> Result<Native, UnsupportedReason> {
         let outputs = node.output.len();
         let has = |results: usize, native: Native| match outputs <= results {
             true => Ok(native),
-            false => Err(Kept::because(format!("it has {outputs} outputs"))),
+            false => Err(UnsupportedReason::because(format!("it has {outputs} outputs"))),
         };
         let (op, operands, attrs) = match lowered {
             Lowered::Operand(value) => return has(1, Native::Alias(value)),
@@ -510,22 +530,22 @@ impl<'a> Importer<'_, 'a> {
             }
         };
         let Some(op) = self.builder.cx().ops.find(&op) else {
-            return Err(Kept::because(format!("the registry has no `{op}`")));
+            return Err(UnsupportedReason::because(format!("the registry has no `{op}`")));
         };
         let attrs = self.builder.named_attrs(&attrs);
         let value = self.builder.editor().call_op(op, &operands, attrs).map_err(|e| {
             // If an extent is not known, the type rule may require more than the operator does.
             match operands.iter().all(|&o| self.is_static(o)) {
-                true => Kept::misfit(e.to_string()),
-                false => Kept::because(e.to_string()),
+                true => UnsupportedReason::misfit(e.to_string()),
+                false => UnsupportedReason::because(e.to_string()),
             }
         })?;
         let used_outputs = self.used_outputs(graph, node);
         let Settings { conversions, written, .. } = self.settings;
         let editor = &mut self.builder.editor();
         check_call(editor.cx, editor.body, value, &used_outputs, conversions, written).map_err(|e| match e {
-            Unwritable::Elements(_) => Kept::misfit(e.to_string()),
-            _ => Kept::because(e.to_string()),
+            Unwritable::Elements(_) => UnsupportedReason::misfit(e.to_string()),
+            _ => UnsupportedReason::because(e.to_string()),
         })?;
         let ty = self.builder.body().ty(value);
         let cx = self.builder.cx();

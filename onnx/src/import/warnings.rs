@@ -6,7 +6,7 @@ use anfora_ir::{AttrId, Diagnostic, TypeId};
 use rustc_hash::FxHashSet;
 
 use super::graph::Importer;
-use super::kept::{Kept, KeptList, KeptNodes};
+use super::unsupported::{KeptList, UnsupportedNodes, UnsupportedReason};
 use crate::attributes::encoded_attr;
 use crate::proto::{NodeProto, ValueInfoProto};
 use crate::types::{Binding, contradict, other_kind, proto_of, says_no_more, type_of};
@@ -32,7 +32,7 @@ struct Said {
 
 impl Notes {
     /// Counts a node that is kept unchanged.
-    pub(super) fn keep(&self, node: &NodeProto, domain: &str, version: Option<i64>, why: &Kept) {
+    pub(super) fn keep(&self, node: &NodeProto, domain: &str, version: Option<i64>, why: &UnsupportedReason) {
         self.say(|said, turn| said.kept.note(turn, node, domain, version, why));
     }
 
@@ -73,7 +73,7 @@ impl Notes {
 
     /// Returns the kept nodes and the warnings in the order in which they were added. Repeated
     /// warnings from copies of a function are dropped.
-    pub(super) fn into_parts(self) -> (Vec<KeptNodes>, Vec<Diagnostic>) {
+    pub(super) fn into_parts(self) -> (Vec<UnsupportedNodes>, Vec<Diagnostic>) {
         let Said { kept, mut warnings } = self.finished.into_inner();
         warnings.sort_by_key(|&(turn, _)| turn);
         let mut said = FxHashSet::default();

@@ -4,7 +4,7 @@ use anfora_ir::{AttrDef, AttrDefault, AttrKind, FusionPattern, OpDef, TypeCall, 
 
 use super::{binary, keep, keep_float, unary};
 use crate::kernels::activation::{self, Activation};
-use crate::typing::{Elements, Given, broadcast, differ, one, same_elements, tensor, unify};
+use crate::typing::{Elements, RequiredAttrs, broadcast, differ, one, same_elements, tensor, unify};
 
 const fn float(name: &'static str, default: f64, doc: &'static str) -> AttrDef {
     AttrDef::new(name, AttrKind::Float, AttrDefault::Float(default), doc)
@@ -17,7 +17,7 @@ pub(super) fn rows() -> Vec<OpDef> {
         };
         ($op:ident $($attr:ident)+) => {
             |c| {
-                $(let $attr = c.attrs.given_float(stringify!($attr))?;)+
+                $(let $attr = c.attrs.required_float(stringify!($attr))?;)+
                 one(activation::activation(Activation::$op { $($attr),+ }, c.operand(0)?))
             }
         };
@@ -68,7 +68,7 @@ pub(super) fn rows() -> Vec<OpDef> {
         unary("nn.silu", "x times the sigmoid of `alpha` times x", keep_float, kernel!(Silu alpha))
             .attrs(attrs! { alpha 1.0 "factor inside the sigmoid"; }),
         binary("nn.swiglu", "the `nn.silu` of the first times the second, of the same shape", swiglu, |c| {
-            one(activation::swiglu(c.operand(0)?, c.operand(1)?, c.attrs.given_float("alpha")?))
+            one(activation::swiglu(c.operand(0)?, c.operand(1)?, c.attrs.required_float("alpha")?))
         })
         .fusion(FusionPattern::ElemWise)
         .attrs(attrs! { alpha 1.0 "factor inside the sigmoid"; }),

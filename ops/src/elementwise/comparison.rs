@@ -5,7 +5,7 @@ use anfora_ir::{Arity, AttrDef, AttrDefault, AttrKind, DType, OpDef, TypeCall, T
 use super::{binary, broadcasting, keep, same, unary};
 use crate::elements;
 use crate::kernels::arithmetic::{self, Classify, Compare};
-use crate::typing::{Elements, Given, broadcast, one, result, same_elements, tensor};
+use crate::typing::{Elements, RequiredAttrs, broadcast, one, result, same_elements, tensor};
 
 pub(super) fn rows() -> Vec<OpDef> {
     let mut rows = comparison_rows();
@@ -84,8 +84,8 @@ fn test_rows() -> Vec<OpDef> {
     vec![
         unary("isnan", "whether it is NaN", test_float, |c| one(arithmetic::classify(Classify::Nan, c.operand(0)?))),
         unary("isinf", "whether it is infinite, with a sign that counts", test_float, |c| {
-            let negative = c.attrs.given_bool("detect_negative")?;
-            let positive = c.attrs.given_bool("detect_positive")?;
+            let negative = c.attrs.required_bool("detect_negative")?;
+            let positive = c.attrs.required_bool("detect_positive")?;
             one(arithmetic::classify(Classify::Infinite { negative, positive }, c.operand(0)?))
         })
         .attrs(SIGNS),

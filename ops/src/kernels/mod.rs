@@ -22,7 +22,7 @@ pub(crate) mod creation;
 pub(crate) mod determinant;
 pub(crate) mod einsum;
 pub(crate) mod elementwise;
-pub(crate) mod found;
+pub(crate) mod search;
 pub(crate) mod gather;
 pub(crate) mod index;
 pub(crate) mod layout;

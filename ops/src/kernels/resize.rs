@@ -83,7 +83,7 @@ pub(crate) struct Ratio {
 
 /// The parameters of the resizing of an axis.
 #[derive(Copy, Clone, PartialEq, Debug)]
-pub(crate) struct Axis {
+pub(crate) struct ResizedAxis {
     pub(crate) axis: usize,
     pub(crate) input: usize,
     pub(crate) output: usize,
@@ -105,7 +105,7 @@ impl Tap {
     }
 }
 
-impl Axis {
+impl ResizedAxis {
     /// Returns true if the axis does not change: every element of the result is the element at the
     /// same position.
     fn is_identity(&self) -> bool {
@@ -215,7 +215,12 @@ fn weight(method: Method, distance: f64) -> f64 {
 
 /// Resizes a tensor along some axes, each of which is named once. `extrapolation` is the value of
 /// elements outside of a crop.
-pub(crate) fn resize(x: &Literal, axes: &[Axis], filter: Filter, extrapolation: f64) -> Result<Literal, Failure> {
+pub(crate) fn resize(
+    x: &Literal,
+    axes: &[ResizedAxis],
+    filter: Filter,
+    extrapolation: f64,
+) -> Result<Literal, Failure> {
     let mut shape: Shape = x.shape().into();
     for a in axes {
         shape[a.axis] = a.output;
@@ -224,14 +229,14 @@ pub(crate) fn resize(x: &Literal, axes: &[Axis], filter: Filter, extrapolation: 
         let (from, to) = (shape_text(x.shape()), shape_text(&shape));
         return Err(Failure::Mismatch(format!("there is nothing in {from} that could be resized to {to}")));
     }
-    let crops = |a: &Axis| matches!(a.coordinates, Coordinates::Crop { .. });
-    let leaves = |a: &Axis| crops(a) && (0..a.output).any(|y| a.place(y).is_none());
+    let crops = |a: &ResizedAxis| matches!(a.coordinates, Coordinates::Crop { .. });
+    let leaves = |a: &ResizedAxis| crops(a) && (0..a.output).any(|y| a.place(y).is_none());
     if (shape.contains(&0) || !axes.iter().any(leaves))
         && let Some(result) = uniform(x, &shape)
     {
         return Ok(result);
     }
-    let mut passes: Vec<Axis> = axes.iter().copied().filter(|a| !a.is_identity()).collect();
+    let mut passes: Vec<ResizedAxis> = axes.iter().copied().filter(|a| !a.is_identity()).collect();
     if passes.is_empty() {
         return Ok(x.clone());
     }
@@ -260,7 +265,7 @@ pub(crate) fn resize(x: &Literal, axes: &[Axis], filter: Filter, extrapolation: 
 
 /// Returns the elements and the shape that the passes start from. A splat needs only one element
 /// along each axis that is resized.
-fn start<E: Copy>(x: &Literal, passes: &[Axis], elements: Vec<E>) -> Result<(Vec<E>, Shape), Failure> {
+fn start<E: Copy>(x: &Literal, passes: &[ResizedAxis], elements: Vec<E>) -> Result<(Vec<E>, Shape), Failure> {
     let mut shape: Shape = x.shape().into();
     if x.as_splat().is_none() {
         return Ok((elements, shape));
@@ -276,7 +281,7 @@ fn start<E: Copy>(x: &Literal, passes: &[Axis], elements: Vec<E>) -> Result<(Vec
 fn mix<T: FloatNumber>(
     x: &Literal,
     shape: &[usize],
-    passes: &[Axis],
+    passes: &[ResizedAxis],
     filter: Filter,
     extrapolation: f64,
 ) -> Result<Literal, Failure> {
@@ -325,7 +330,7 @@ const BLOCK: usize = 1 << 10;
 fn pass<E: Copy>(
     from: &[E],
     shape: &mut Shape,
-    a: &Axis,
+    a: &ResizedAxis,
     filter: Filter,
     outside: E,
     write: impl Fn(&[Tap], &[E], &mut [E]),

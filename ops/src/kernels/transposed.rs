@@ -21,7 +21,7 @@ const TERMS: usize = 1 << 14;
 /// The mapping from the windows of one spatial axis to positions in the result: tap `t` of window
 /// `i` is at `i * stride + t * dilation - begin`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-struct Axis {
+struct TransposedAxis {
     windows: usize,
     taps: usize,
     stride: usize,
@@ -30,8 +30,8 @@ struct Axis {
     result: usize,
 }
 
-impl Axis {
-    const NONE: Axis = Axis { windows: 1, taps: 1, stride: 1, dilation: 1, begin: 0, result: 1 };
+impl TransposedAxis {
+    const NONE: TransposedAxis = TransposedAxis { windows: 1, taps: 1, stride: 1, dilation: 1, begin: 0, result: 1 };
 
     /// Returns the range of windows in which a tap is inside of the result: the first window and
     /// the end.
@@ -50,16 +50,17 @@ impl Axis {
 
 /// The mapping from the windows of one channel to its result.
 struct Layout {
-    axes: [Axis; MAX_SPATIAL],
+    axes: [TransposedAxis; MAX_SPATIAL],
     windows: usize,
     taps: usize,
     result: usize,
 }
 
 impl Layout {
-    fn new(axes: [Axis; MAX_SPATIAL]) -> Result<Layout, Failure> {
-        let product =
-            |of: fn(&Axis) -> usize| axes.iter().try_fold(1usize, |n, a| n.checked_mul(of(a))).ok_or(Failure::TooLarge);
+    fn new(axes: [TransposedAxis; MAX_SPATIAL]) -> Result<Layout, Failure> {
+        let product = |of: fn(&TransposedAxis) -> usize| {
+            axes.iter().try_fold(1usize, |n, a| n.checked_mul(of(a))).ok_or(Failure::TooLarge)
+        };
         Ok(Layout {
             axes,
             windows: product(|a| a.windows)?,
@@ -167,14 +168,14 @@ pub(crate) fn convolve_transposed(
             shape_text(b.shape())
         )));
     }
-    let mut axes = [Axis::NONE; MAX_SPATIAL];
+    let mut axes = [TransposedAxis::NONE; MAX_SPATIAL];
     let mut shape = Shape::from_slice(&[n, all_features]);
     for i in 0..spatial {
         let taps = i64::try_from(kernel[i]).map_err(|_| Failure::TooLarge)?;
         let (stride, dilation) = (sliding.strides[i], sliding.dilation[i]);
         let padding = [sliding.padding[i], sliding.padding[spatial + i]];
         let result = transposed_extent(input[i], taps, stride, dilation, padding, output_padding[i])?;
-        axes[MAX_SPATIAL - spatial + i] = Axis {
+        axes[MAX_SPATIAL - spatial + i] = TransposedAxis {
             windows: input[i],
             taps: kernel[i],
             stride: stride as usize,
@@ -274,7 +275,7 @@ pub(crate) fn images_of_patches(x: &Literal, image: &[usize], sliding: Sliding<'
         return Err(Failure::Mismatch(format!("patches of shape {}, not of rank 3", shape_text(x.shape()))));
     };
     let windows = Windows::new(image, sliding)?;
-    let axes = windows.axes.map(|a| Axis {
+    let axes = windows.axes.map(|a| TransposedAxis {
         windows: a.output,
         taps: a.kernel,
         stride: a.stride,

@@ -84,7 +84,7 @@ pub struct Canonicalized {
 /// If the body is not in A-normal form.
 pub fn canonicalize_bindings(cx: &mut Context, function: &mut Function) -> Result<Canonicalized, RewriteError> {
     let resolved = resolve_symbols(cx, function);
-    let mut pass = Pass { regions: 0, replaced: 0, direct: 0 };
+    let mut pass = BindingCanonicalizer { regions: 0, replaced: 0, direct: 0 };
     mutate_function(cx, function, &mut pass)?;
     let hidden = if pass.regions > 0 { hide_unused_outputs(&mut function.body, |_| true) } else { 0 };
     let (resolved, contradiction) = match resolved {
@@ -122,13 +122,13 @@ fn resolve_symbols(cx: &mut Context, function: &mut Function) -> Result<usize, B
     Ok(known.len())
 }
 
-struct Pass {
+struct BindingCanonicalizer {
     regions: usize,
     replaced: usize,
     direct: usize,
 }
 
-impl Pass {
+impl BindingCanonicalizer {
     /// Returns the atom that a value equals.
     #[inline]
     fn atom(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Option<ExprId> {
@@ -197,7 +197,7 @@ fn forwarded(s: &Site<'_>, call: ExprId, index: u32) -> Option<ExprId> {
     s.editor.body.operands(operands).get(operand as usize).copied()
 }
 
-impl Mutator for Pass {
+impl Mutator for BindingCanonicalizer {
     type Error = RewriteError;
     const NODES: bool = false;
     const VALUES: bool = true;

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::channels::{Factors, stays_in_range};
 use super::roles::{Affine, Role, Side, affine};
-use super::{Constants, Cost, Pass, Stays, weight_of};
+use super::{BatchNormFolder, Constants, Cost, Stays, weight_of};
 
 /// The greatest number of calls that one step is folded into, which bounds the work for each step.
 const MAX_USERS: usize = 16;
@@ -27,7 +27,7 @@ struct Users {
     only_positive: bool,
 }
 
-impl Pass {
+impl BatchNormFolder {
     /// Folds steps into the weighted calls after them, and returns the replacement of each step.
     pub(super) fn fold_into_inputs(&mut self, cx: &Context, body: &Body) -> FxHashMap<ExprId, ExprId> {
         let mut bypassed = FxHashMap::default();

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use anfora_ir::{
-    AttrReader, AttrValue, Body, Context, DType, DimId, EntityId, ExprId, Literal, Number, OpDef, PartSet, Type,
+    AttrReader, AttrValue, Body, Context, DType, DimId, EntityId, ExprId, Literal, Number, OpDef, SparseSet, Type,
     TypeId, Types,
 };
 
@@ -194,7 +194,7 @@ impl Pattern {
     /// each once, in the order of the text, before its parts.
     pub(crate) fn reached(&self, root: u32, open: impl Fn(&Node) -> bool) -> Vec<u32> {
         let mut reached = Vec::new();
-        let mut seen: PartSet<ExprId> = PartSet::of_part(self.nodes.len());
+        let mut seen: SparseSet<ExprId> = SparseSet::of_part(self.nodes.len());
         let mut stack = vec![root];
         while let Some(at) = stack.pop() {
             if !seen.insert(ExprId::from_index(at as usize)) {

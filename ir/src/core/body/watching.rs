@@ -30,14 +30,14 @@ impl Body {
     /// Cost: one node.
     #[inline(always)]
     pub fn has_heard(&self) -> bool {
-        self.watch.has_seen()
+        self.watch.is_dirty()
     }
 
     /// Marks the overwrites of links until now as intended, and adds them to `by`.
     ///
     /// Cost: one node.
     pub fn forget_heard(&mut self, by: &mut LinkWatch) {
-        by.hear_of(&self.watch);
+        by.merge(&self.watch);
         self.watch = self.watch.unseen();
     }
 

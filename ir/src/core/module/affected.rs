@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use slotmap::SecondaryMap;
 
-use super::{FunctionKey, Head, Module};
+use super::{FunctionHead, FunctionKey, Module};
 use crate::core::entity::GlobalId;
 use crate::core::function::Function;
 use crate::ops::purity::{EffectScan, Purity, carries_functions};
@@ -20,9 +20,10 @@ impl Module {
         if self.cx.globals.has_changes() || edit.attrs != self.attrs || !edit.function_attrs.is_empty() {
             return self.order.clone();
         }
-        let heads: SecondaryMap<FunctionKey, &Head> = edit.heads.iter().map(|(key, head)| (*key, head)).collect();
+        let heads: SecondaryMap<FunctionKey, &FunctionHead> =
+            edit.heads.iter().map(|(key, head)| (*key, head)).collect();
         let has_changed = |(key, f): &(FunctionKey, &Function)| {
-            f.body.is_edited_in_module() || heads.get(*key).is_none_or(|head| **head != Head::of(f))
+            f.body.is_edited_in_module() || heads.get(*key).is_none_or(|head| **head != FunctionHead::of(f))
         };
         let changed: Vec<FunctionKey> = self.functions().filter(has_changed).map(|(key, _)| key).collect();
         if changed.len() == self.order.len() || !self.may_be_impure(&changed) {

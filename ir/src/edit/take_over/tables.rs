@@ -12,7 +12,7 @@ use crate::core::body::Body;
 use crate::core::context::Context;
 use crate::core::entity::{AttrsId, EntityId, ExprId, FunctionAttrId, GlobalId, SymbolId, TypeId};
 use crate::core::function::Function;
-use crate::core::module::Head;
+use crate::core::module::FunctionHead;
 use crate::core::translate::{EntryIds, IdMap, IdMaps, SameTables};
 use crate::edit::transplant::rebuild_function;
 use crate::tables::dim::Dim;
@@ -292,7 +292,7 @@ impl<'a> TableMap<'a> {
         }
         let candidates = self.known.get(&fingerprint(function))?;
         let is_same = |other: &Function| {
-            Head::of(other) == Head::of(function) && compacted(&other.body).has_nodes_of(&function.body)
+            FunctionHead::of(other) == FunctionHead::of(function) && compacted(&other.body).has_nodes_of(&function.body)
         };
         candidates.iter().copied().find(|&id| is_same(&cx.function_attrs[id]))
     }
@@ -342,7 +342,7 @@ fn symbols_of(cx: &Context, body: &Body) -> Vec<SymbolId> {
 /// ids.
 fn fingerprint(function: &Function) -> u64 {
     let mut hasher = FxHasher::default();
-    Head::of(function).hash(&mut hasher);
+    FunctionHead::of(function).hash(&mut hasher);
     function.body.hash_nodes(&mut hasher);
     hasher.finish()
 }

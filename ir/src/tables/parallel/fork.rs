@@ -1,7 +1,7 @@
 //! Copies of functions that one thread edits while others still read the original functions.
 
 use crate::core::function::Function;
-use crate::core::module::Head;
+use crate::core::module::FunctionHead;
 
 /// A fork that is no longer edited: see [`Function::end_fork`].
 pub struct EndedFork {
@@ -56,7 +56,7 @@ impl Function {
     /// began, the fork and what was appended to it are dropped.
     pub fn end_fork(&self, fork: Function) -> EndedFork {
         let last_revision = fork.body.last_revision();
-        let changed = fork.body.is_edited_in_module() || Head::of(&fork) != Head::of(self);
+        let changed = fork.body.is_edited_in_module() || FunctionHead::of(&fork) != FunctionHead::of(self);
         EndedFork { changed: changed.then(|| Box::new(fork)), last_revision }
     }
 

@@ -2,7 +2,7 @@
 
 use std::num::IntErrorKind;
 
-use super::{Parsed, Parser, Place};
+use super::{Parsed, Parser, SourceRange};
 use crate::core::entity::DimId;
 use crate::tables::dim::DimOp;
 use crate::text::lexer::{Kind, is_reserved};
@@ -112,7 +112,7 @@ impl Parser<'_, '_> {
     }
 
     /// Returns the dimension of a number.
-    pub(super) fn dim_number(&mut self, place: Place) -> DimId {
+    pub(super) fn dim_number(&mut self, place: SourceRange) -> DimId {
         let text = &self.text[place.range()];
         match text.parse::<i64>() {
             Ok(value) => return self.cx.types.dims.constant(value),

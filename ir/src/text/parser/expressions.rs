@@ -1,7 +1,7 @@
 //! Expressions: the machine's frames and states.
 
 use super::statements::Block;
-use super::{KeyValue, Parsed, Parser, Place};
+use super::{KeyValue, Parsed, Parser, SourceRange};
 use crate::core::entity::{AttrId, AttrsId, ExprId, GlobalId, NameId, OpId, TypeId};
 use crate::core::expr::{Expr, OperandList, VarId};
 use crate::report::diagnostic::Diagnostic;
@@ -35,7 +35,7 @@ pub(super) enum Frame {
     /// The block of a function. The rest is on the parser's stack of heads.
     Function,
     /// `KEY =` …
-    Key { key: NameId, place: Place },
+    Key { key: NameId, place: SourceRange },
     /// `[` …, of an attribute list.
     List { elements: u32 },
     /// `#[` … before a binding or an item, or `#![` …
@@ -155,7 +155,7 @@ impl<'s> Parser<'s, '_> {
 
     /// Returns the operator with a name; `None` after an error.
     #[inline]
-    pub(super) fn op_of(&mut self, name: &'s str, place: Place) -> Option<OpId> {
+    pub(super) fn op_of(&mut self, name: &'s str, place: SourceRange) -> Option<OpId> {
         for &(known, op) in &self.ops {
             if known == name {
                 return Some(op);
@@ -169,7 +169,7 @@ impl<'s> Parser<'s, '_> {
         Some(op)
     }
 
-    pub(super) fn resolve_op(&mut self, name: &str, place: Place) -> Option<OpId> {
+    pub(super) fn resolve_op(&mut self, name: &str, place: SourceRange) -> Option<OpId> {
         let error = match self.cx.ops.resolve(name) {
             Ok(op) => return Some(op),
             Err(error) => error,

@@ -1,7 +1,7 @@
 //! Items: module attributes, aliases, declarations and definitions.
 
 use super::expressions::{Frame, State};
-use super::{Alias, Parsed, Parser, Place, Reported};
+use super::{Alias, Parsed, Parser, Reported, SourceRange};
 use crate::core::entity::{AttrsId, GlobalId};
 use crate::core::function::Function;
 use crate::report::diagnostic::Diagnostic;
@@ -93,7 +93,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn alias_head(&mut self) -> Parsed<(crate::core::entity::NameId, Place)> {
+    fn alias_head(&mut self) -> Parsed<(crate::core::entity::NameId, SourceRange)> {
         if self.meta.take().is_some() {
             self.error_at(self.tok, "`#[…]` belongs to a binding or a function, not to an alias");
         }
@@ -103,7 +103,7 @@ impl Parser<'_, '_> {
         Ok((name, tok.into()))
     }
 
-    fn define_alias(&mut self, name: crate::core::entity::NameId, alias: Alias, place: Place) -> Parsed<()> {
+    fn define_alias(&mut self, name: crate::core::entity::NameId, alias: Alias, place: SourceRange) -> Parsed<()> {
         match self.aliases.get(&name) {
             Some(&(_, first)) => {
                 let text = format!("the alias `!{}`", self.cx.names.get(name));
@@ -135,7 +135,7 @@ impl Parser<'_, '_> {
                 continue;
             }
             let name = self.cx.global_name(global).to_string();
-            let mut defined: Vec<(Place, GlobalId)> = self.definitions.iter().map(|(&g, &p)| (p, g)).collect();
+            let mut defined: Vec<(SourceRange, GlobalId)> = self.definitions.iter().map(|(&g, &p)| (p, g)).collect();
             defined.sort_by_key(|(place, _)| place.start);
             let names = defined.iter().take(4000).map(|&(_, g)| self.cx.global_name(g));
             let help = match did_you_mean(&name, names) {

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use bytes::Bytes;
 use half::{bf16, f16};
 
-use super::{Parsed, Parser, Place};
+use super::{Parsed, Parser, SourceRange};
 use crate::core::entity::{EntityId, LiteralId, TypeId};
 use crate::tables::dtype::{DType, DTypeClass};
 use crate::tables::literal::{Literal, LiteralError, Shape};
@@ -172,7 +172,7 @@ impl<'s> Parser<'s, '_> {
     }
 
     #[cold]
-    fn bad_number(&mut self, bad: BadNumber, place: Place, dtype: DType) {
+    fn bad_number(&mut self, bad: BadNumber, place: SourceRange, dtype: DType) {
         let text = &self.text[place.range()];
         match bad {
             BadNumber::Malformed => self.error_at(place, format!("`{text}` is not a number of type {dtype}")),

@@ -1,7 +1,7 @@
 //! The meanings of names at the current place: locals and symbolic dimensions, scoped by an undo
 //! log.
 
-use super::{Parser, Place};
+use super::{Parser, SourceRange};
 use crate::core::entity::{DimId, EntityId, ExprId, NameId, SideTable, SymbolId};
 use crate::core::expr::{Expr, VarFlags};
 use crate::report::diagnostic::Diagnostic;
@@ -41,7 +41,7 @@ struct Symbol {
 pub(super) struct NewSymbol {
     pub(super) name: NameId,
     pub(super) symbol: SymbolId,
-    pub(super) place: Place,
+    pub(super) place: SourceRange,
     /// True if the symbol occurred alone as a dimension, which binds it.
     pub(super) alone: bool,
 }
@@ -188,7 +188,7 @@ impl Scopes {
 impl Parser<'_, '_> {
     /// Returns the expression that a local stands for here.
     #[inline]
-    pub(super) fn local(&mut self, name: NameId, place: impl Into<Place>) -> ExprId {
+    pub(super) fn local(&mut self, name: NameId, place: impl Into<SourceRange>) -> ExprId {
         match self.scopes.plain(name) {
             Some(expr) => expr,
             None => self.special_local(name, place.into()),
@@ -196,7 +196,7 @@ impl Parser<'_, '_> {
     }
 
     #[cold]
-    fn special_local(&mut self, name: NameId, place: Place) -> ExprId {
+    fn special_local(&mut self, name: NameId, place: SourceRange) -> ExprId {
         let Some((expr, kind)) = self.scopes.find(name) else { return self.unknown_local(name, place) };
         match kind {
             LocalKind::Plain => expr,
@@ -228,7 +228,7 @@ impl Parser<'_, '_> {
     }
 
     /// Returns the parameter for a local that nothing binds, if such locals are parameters.
-    fn free_local(&mut self, name: NameId, place: Place) -> Option<ExprId> {
+    fn free_local(&mut self, name: NameId, place: SourceRange) -> Option<ExprId> {
         /// The number of the function that a fragment is the block of.
         const FRAGMENT: u32 = 1;
         if self.scopes.owner != FRAGMENT {
@@ -244,7 +244,7 @@ impl Parser<'_, '_> {
         Some(var.expr())
     }
 
-    fn unknown_local(&mut self, name: NameId, place: Place) -> ExprId {
+    fn unknown_local(&mut self, name: NameId, place: SourceRange) -> ExprId {
         if let Some(free) = self.free_local(name, place) {
             return free;
         }
@@ -278,7 +278,7 @@ impl Parser<'_, '_> {
     // ---- Symbolic dimensions ----
 
     /// Returns the dimension that a name stands for here.
-    pub(super) fn symbolic_dim(&mut self, name: NameId, place: Place) -> DimId {
+    pub(super) fn symbolic_dim(&mut self, name: NameId, place: SourceRange) -> DimId {
         if let Some(symbol) = self.scopes.symbol(name) {
             return self.cx.types.dims.symbol(symbol);
         }

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::expressions::{Frame, State};
 use super::items::Item;
 use super::scope::{LocalKind, Mark};
-use super::{Parsed, Parser, Place};
+use super::{Parsed, Parser, SourceRange};
 use crate::core::body::Body;
 use crate::core::entity::{AttrsId, ExprId, GlobalId, LambdaId, NameId, TypeId};
 use crate::core::expr::{Expr, VarFlags, VarId};
@@ -16,7 +16,7 @@ use crate::tables::attrs::Attr;
 use crate::text::lexer::Kind;
 
 /// A signature whose function, declaration or `fn` is not finished.
-pub(super) struct Head {
+pub(super) struct OpenSignature {
     kind: HeadKind,
     start: u32,
     mark: Mark,
@@ -79,7 +79,7 @@ impl Parser<'_, '_> {
         let private = definition && self.eat(Kind::Private);
         let name = self.expect(Kind::Global)?;
         let global = self.global_name(name);
-        let place = Place::from(name);
+        let place = SourceRange::from(name);
         match self.definitions.get(&global) {
             Some(&first) => {
                 let text = format!("`@{}`", self.cx.global_name(global));
@@ -114,7 +114,7 @@ impl Parser<'_, '_> {
             HeadKind::Item { .. } | HeadKind::FunctionAttr(_) => self.scopes.begin_function(),
         };
         self.frames.push(Frame::Signature);
-        self.heads.push(Head {
+        self.heads.push(OpenSignature {
             kind,
             start,
             mark: self.scopes.mark(),
@@ -136,7 +136,7 @@ impl Parser<'_, '_> {
     }
 
     /// Reads `%x: TYPE, …` up to the attributes or the end of a signature.
-    fn parameters(&mut self) -> Parsed<SmallVec<[(NameId, Place, TypeId); 4]>> {
+    fn parameters(&mut self) -> Parsed<SmallVec<[(NameId, SourceRange, TypeId); 4]>> {
         let mut params = SmallVec::new();
         while self.tok.kind == Kind::Local {
             let tok = self.tok;
@@ -152,7 +152,7 @@ impl Parser<'_, '_> {
         Ok(params)
     }
 
-    fn check_parameters(&mut self, params: &[(NameId, Place, TypeId)]) {
+    fn check_parameters(&mut self, params: &[(NameId, SourceRange, TypeId)]) {
         if params.len() < 2 {
             return;
         }
@@ -175,7 +175,8 @@ impl Parser<'_, '_> {
         let attrs = self.take_key_values(key_values);
         self.key_values.truncate(key_values as usize);
         let ret = if self.eat(Kind::Arrow) { Some(self.parse_type()?) } else { None };
-        let is_declaration = |h: &Head| matches!(h.kind, HeadKind::Item { kind: FunctionKind::Declaration, .. });
+        let is_declaration =
+            |h: &OpenSignature| matches!(h.kind, HeadKind::Item { kind: FunctionKind::Declaration, .. });
         let is_declaration = self.heads.last().is_some_and(is_declaration);
         let end = match self.tok.kind {
             _ if is_declaration => self.expect_or(Kind::Semicolon, "a declaration has no block")?,
@@ -210,7 +211,7 @@ impl Parser<'_, '_> {
     }
 
     /// Pops the innermost head and restores what it changed: its names are not visible any more.
-    fn pop_head(&mut self) -> Option<Head> {
+    fn pop_head(&mut self) -> Option<OpenSignature> {
         let head = self.heads.pop()?;
         self.scopes.undo(head.mark);
         self.scopes.owner = head.owner;
@@ -262,7 +263,7 @@ impl Parser<'_, '_> {
 
     /// Gives up a signature, or the function that it belongs to, after an error.
     pub(super) fn abandon_head(&mut self) {
-        if let Some(Head { kind: HeadKind::FunctionAttr(around), .. }) = self.pop_head() {
+        if let Some(OpenSignature { kind: HeadKind::FunctionAttr(around), .. }) = self.pop_head() {
             self.body = *around;
         }
     }

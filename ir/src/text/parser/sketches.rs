@@ -12,7 +12,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Parsed, Parser, Place, Reported};
+use super::{Parsed, Parser, Reported, SourceRange};
 use crate::core::context::Context;
 use crate::ops::op::OpRegistry;
 use crate::report::diagnostics::Diagnostics;
@@ -26,7 +26,7 @@ use crate::text::lexer::Kind;
 /// The nodes are stored in one list: the parts of a node before it, the root last.
 #[derive(Clone, Debug, Default)]
 pub struct Sketch {
-    nodes: Vec<(SketchNode, Place)>,
+    nodes: Vec<(SketchNode, SourceRange)>,
     parts: Vec<u32>,
     attrs: Vec<SketchAttr>,
 }
@@ -187,7 +187,7 @@ enum Next {
 }
 
 impl Reader {
-    fn push(&mut self, node: SketchNode, place: Place) -> u32 {
+    fn push(&mut self, node: SketchNode, place: SourceRange) -> u32 {
         self.sketch.nodes.push((node, place));
         self.sketch.nodes.len() as u32 - 1
     }

@@ -3,7 +3,7 @@
 use super::expressions::{Frame, LetHead, State};
 use super::scope::{LocalKind, Mark, UnknownSymbols};
 use super::signatures::Recursive;
-use super::{Parsed, Parser, Place};
+use super::{Parsed, Parser, SourceRange};
 use crate::core::entity::{AttrsId, EntityId, ExprId, NameId, TypeId};
 use crate::core::expr::{Expr, LetFlags, VarFlags};
 use crate::report::diagnostic::Diagnostic;
@@ -319,7 +319,7 @@ impl Parser<'_, '_> {
         Ok(State::Statement)
     }
 
-    fn check_output(&mut self, name: NameId, id: ExprId, place: Place) {
+    fn check_output(&mut self, name: NameId, id: ExprId, place: SourceRange) {
         let nodes = self.block().and_then(|b| b.region.as_ref()).map_or(0, |r| r.nodes);
         let inside = id.index() >= nodes as usize;
         let error = match self.body.expr(id) {
@@ -354,7 +354,7 @@ impl Parser<'_, '_> {
     // ---- Errors ----
 
     /// Reports two declarations of one name.
-    pub(super) fn duplicate(&mut self, what: &str, place: Place, first: Place) {
+    pub(super) fn duplicate(&mut self, what: &str, place: SourceRange, first: SourceRange) {
         self.error(
             Diagnostic::error(format!("{what} is defined twice"))
                 .at(place.range())

@@ -6,7 +6,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Alias, Parsed, Parser, Place};
+use super::{Alias, Parsed, Parser, SourceRange};
 use crate::core::entity::{DimId, NameId, SymbolId, TypeId};
 use crate::report::suggest::did_you_mean;
 use crate::tables::dim::Dim;
@@ -287,7 +287,7 @@ impl Parser<'_, '_> {
 
     /// Returns the type with these elements. If it cannot have them, reports an error and returns
     /// the type without them.
-    fn type_with_elements(&mut self, ty: TypeId, elements: &[DimId], place: Place) -> TypeId {
+    fn type_with_elements(&mut self, ty: TypeId, elements: &[DimId], place: SourceRange) -> TypeId {
         let with = self.cx.types.with_elements(ty, elements);
         let unknown = self.cx.types.dims.unknown();
         let said = self.cx.types.elements(with).unwrap_or_default();
@@ -361,9 +361,9 @@ impl Parser<'_, '_> {
     }
 
     /// Reads `!NAME`. Returns `None` after an error if the alias is not defined.
-    pub(super) fn alias(&mut self) -> Parsed<(Option<Alias>, Place)> {
+    pub(super) fn alias(&mut self) -> Parsed<(Option<Alias>, SourceRange)> {
         let tok = self.expect(Kind::Alias)?;
-        let place = Place::from(tok);
+        let place = SourceRange::from(tok);
         let name = self.name(tok);
         if let Some(&(alias, _)) = self.aliases.get(&name) {
             return Ok((Some(alias), place));

@@ -88,19 +88,19 @@ impl SharedNodes {
 #[derive(Copy, Clone)]
 enum User {
     Node(ExprId),
-    Statement(Place),
+    Statement(StatementPlace),
 }
 
 /// A statement: its block, its slot, its number in program order, and its dataflow region.
 #[derive(Copy, Clone)]
-struct Place {
+struct StatementPlace {
     block: u32,
     slot: Slot,
     order: u32,
     region: Option<u32>,
 }
 
-struct Block {
+struct BlockPlace {
     owner: Option<User>,
     slot: Slot,
     order: u32,
@@ -137,15 +137,15 @@ pub(super) fn place(body: &Body) -> SharedNodes {
 
 struct Placement<'b> {
     body: &'b Body,
-    blocks: Vec<Block>,
+    blocks: Vec<BlockPlace>,
     tree: AncestorTree,
     /// For each node of the tree, the statement that contains the block.
-    within: Vec<Option<Place>>,
+    within: Vec<Option<StatementPlace>>,
     users: Vec<Option<User>>,
     /// Further users of a node, each with the index of the one before it.
     more: Vec<(User, u32)>,
     first_more: Vec<u32>,
-    places: Vec<Option<Place>>,
+    places: Vec<Option<StatementPlace>>,
     bound: IdSet<ExprId>,
     lets: IdSet<ExprId>,
     /// The slot and number of the first Let of every region.
@@ -194,7 +194,7 @@ impl Placement<'_> {
                 Some(&Entity::Node(id)) => Some(User::Node(id)),
                 Some(&Entity::Block(block)) => {
                     let b = &self.blocks[block as usize];
-                    Some(User::Statement(Place { block, slot: b.slot, order: b.order, region: b.region }))
+                    Some(User::Statement(StatementPlace { block, slot: b.slot, order: b.order, region: b.region }))
                 }
                 None => None,
             };
@@ -202,7 +202,7 @@ impl Placement<'_> {
                 Step::EnterBlock(_, kind) => {
                     let slot = Slot::tail_of(body, kind);
                     stack.push(Entity::Block(self.blocks.len() as u32));
-                    self.blocks.push(Block { owner: user, slot, order, region: None, last_region: None, node: 0 });
+                    self.blocks.push(BlockPlace { owner: user, slot, order, region: None, last_region: None, node: 0 });
                     order += 1;
                 }
                 Step::Let(id) => {
@@ -277,7 +277,7 @@ impl Placement<'_> {
         }
     }
 
-    fn resolve(&self, user: User) -> Option<Place> {
+    fn resolve(&self, user: User) -> Option<StatementPlace> {
         match user {
             User::Node(id) => self.places[id.index()],
             User::Statement(place) => Some(place),
@@ -292,8 +292,8 @@ impl Placement<'_> {
 
     /// Returns the earliest use of a node in the innermost block that encloses all uses. `place` is
     /// one of them.
-    fn earliest(&mut self, id: ExprId, place: Place) -> Place {
-        let mut uses: SmallVec<[Place; 8]> = smallvec::smallvec![place];
+    fn earliest(&mut self, id: ExprId, place: StatementPlace) -> StatementPlace {
+        let mut uses: SmallVec<[StatementPlace; 8]> = smallvec::smallvec![place];
         let mut at = self.first_more[id.index()];
         while let Some(&(user, next)) = self.more.get(at as usize) {
             uses.extend(self.resolve(user));
@@ -307,19 +307,19 @@ impl Placement<'_> {
         let Some(region) = first.region.filter(|_| uses.iter().any(|p| p.region != first.region)) else { return first };
         let (slot, order) = self.regions[region as usize];
         if self.needs[id.index()] < order {
-            return Place { slot, order, region: None, ..first };
+            return StatementPlace { slot, order, region: None, ..first };
         }
         self.lets.insert(id);
         first
     }
 
     /// Returns the tree node of the block that contains a statement.
-    fn node(&self, place: Place) -> u32 {
+    fn node(&self, place: StatementPlace) -> u32 {
         self.blocks[place.block as usize].node
     }
 
     /// Returns the statement of an enclosing block that contains a statement.
-    fn lift(&self, place: Place, block: u32) -> Place {
+    fn lift(&self, place: StatementPlace, block: u32) -> StatementPlace {
         let child = self.tree.ancestor(self.node(place), self.tree.depth(block) + 1);
         if child == block { place } else { self.within[child as usize].unwrap_or(place) }
     }

@@ -5,27 +5,27 @@ use anfora_ir::{
     Arity, AttrDef, AttrDefault, AttrKind, DType, KernelCall, OpDef, TypeCall, TypeError, TypeId, element_count,
 };
 
-use crate::kernels::found::{self, Order};
+use crate::kernels::search::{self, Order};
 use crate::kernels::strides::resolve_axis;
 use crate::row::row;
-use crate::typing::{Elements, Given, axis_of, expect_rank, extent, one, result, tensor};
+use crate::typing::{Elements, RequiredAttrs, axis_of, expect_rank, extent, one, result, tensor};
 
 /// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     vec![
         row("nonzero", "the indices of the elements that are not zero, a row for each axis", Arity::exactly(1), nonzero, |c| {
-            one(found::nonzero(c.operand(0)?))
+            one(search::nonzero(c.operand(0)?))
         })
         .size_bound(nonzero_bound),
         row("compress", "the slices of an axis, or the elements, at which a condition holds", Arity::exactly(2), compress, |c| {
-            one(found::compress(c.operand(0)?, c.operand(1)?, c.attrs.int("axis")))
+            one(search::compress(c.operand(0)?, c.operand(1)?, c.attrs.int("axis")))
         })
         .attrs(const { &[AttrDef::optional("axis", AttrKind::Int, "the axis; all elements in row-major order if left out")] })
         .size_bound(compress_bound)
         .may_fail(),
         row("unique", "the slices of an axis, or the elements, each once; where each first is; which of them each is; how often each is there", Arity::exactly(1), unique, |c| {
-            let order = if c.attrs.given_bool("sorted")? { Order::Sorted } else { Order::Found };
-            let found = found::unique(c.operand(0)?, c.attrs.int("axis"), order)?;
+            let order = if c.attrs.required_bool("sorted")? { Order::Sorted } else { Order::Found };
+            let found = search::unique(c.operand(0)?, c.attrs.int("axis"), order)?;
             Ok(vec![found.values, found.first, found.inverse, found.counts])
         })
         .attrs(
@@ -49,7 +49,7 @@ fn nonzero(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 
 fn nonzero_bound(c: &KernelCall<'_>) -> usize {
     let Some(x) = c.optional(0) else { return 0 };
-    let count = found::nonzero_count(x).and_then(|n| n.checked_mul(x.rank())?.checked_mul(size_of::<i64>()));
+    let count = search::nonzero_count(x).and_then(|n| n.checked_mul(x.rank())?.checked_mul(size_of::<i64>()));
     count.unwrap_or(usize::MAX)
 }
 
@@ -77,7 +77,7 @@ fn compress_bound(c: &KernelCall<'_>) -> usize {
             others.map(|(_, &e)| e).try_fold(1usize, usize::checked_mul)
         }
     };
-    let bytes = found::nonzero_count(condition).and_then(|n| x.dtype().byte_len(n.checked_mul(others?)?));
+    let bytes = search::nonzero_count(condition).and_then(|n| x.dtype().byte_len(n.checked_mul(others?)?));
     bytes.unwrap_or(usize::MAX)
 }
 

@@ -13,17 +13,17 @@ use crate::proto::NodeProto;
 /// The reason why a node cannot be expressed in our operators: a phrase such as "`mode` is
 /// `cubic`".
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Kept {
+pub struct UnsupportedReason {
     reason: Cow<'static, str>,
     is_misfit: bool,
 }
 
-impl Kept {
+impl UnsupportedReason {
     /// Returns the reason with a phrase that names the obstacle in the node.
     ///
     /// Cost: one node.
-    pub fn because(reason: impl Into<Cow<'static, str>>) -> Kept {
-        Kept { reason: reason.into(), is_misfit: false }
+    pub fn because(reason: impl Into<Cow<'static, str>>) -> UnsupportedReason {
+        UnsupportedReason { reason: reason.into(), is_misfit: false }
     }
 
     /// Returns the reason for a node that does not fit its operands: no version of its operator
@@ -31,11 +31,11 @@ impl Kept {
     /// phrase says what does not fit.
     ///
     /// Cost: one node.
-    pub fn misfit(reason: impl Into<Cow<'static, str>>) -> Kept {
-        Kept { reason: reason.into(), is_misfit: true }
+    pub fn misfit(reason: impl Into<Cow<'static, str>>) -> UnsupportedReason {
+        UnsupportedReason { reason: reason.into(), is_misfit: true }
     }
 
-    /// Returns true if the node does not fit its operands; see [`Kept::misfit`].
+    /// Returns true if the node does not fit its operands; see [`UnsupportedReason::misfit`].
     pub fn is_misfit(&self) -> bool {
         self.is_misfit
     }
@@ -48,7 +48,7 @@ impl Kept {
 
 /// Nodes of the same operator, or initializers, that were kept unchanged for the same reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct KeptNodes {
+pub struct UnsupportedNodes {
     /// The domain of the operator; empty for the standard domain.
     pub domain: String,
     /// The operator; for initializers, the operator of the calls that represent them.
@@ -65,7 +65,7 @@ pub struct KeptNodes {
     pub count: usize,
 }
 
-impl KeptNodes {
+impl UnsupportedNodes {
     /// Returns true if calls of the module's operator `name`, such as `onnx.Resize`, are such
     /// nodes.
     ///
@@ -75,11 +75,11 @@ impl KeptNodes {
     }
 }
 
-impl fmt::Display for KeptNodes {
+impl fmt::Display for UnsupportedNodes {
     /// Writes a text such as "3 nodes `Resize` (version 13), the first `up_1`: `mode` is `cubic`",
     /// or "initializer `k`: element type 99 is not supported".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let KeptNodes { domain, op_type, is_initializer, version, reason, first, count } = self;
+        let UnsupportedNodes { domain, op_type, is_initializer, version, reason, first, count } = self;
         let dot = if domain.is_empty() { "" } else { "." };
         match (is_initializer, count) {
             (true, 1) => return write!(f, "initializer `{first}`: {reason}"),
@@ -103,19 +103,26 @@ impl fmt::Display for KeptNodes {
 /// initializers.
 type GroupKey = (String, String, Option<i64>, String, bool);
 
-/// Kept nodes, counted by operator and reason.
+/// UnsupportedReason nodes, counted by operator and reason.
 #[derive(Default)]
 pub(super) struct KeptList {
     /// The groups, each with the turn of its first node.
-    groups: Vec<(u64, KeptNodes)>,
+    groups: Vec<(u64, UnsupportedNodes)>,
     by_reason: FxHashMap<GroupKey, usize>,
 }
 
 impl KeptList {
     /// Counts a node. `turn` must be greater than the turns of all earlier nodes.
-    pub(super) fn note(&mut self, turn: u64, node: &NodeProto, domain: &str, version: Option<i64>, why: &Kept) {
+    pub(super) fn note(
+        &mut self,
+        turn: u64,
+        node: &NodeProto,
+        domain: &str,
+        version: Option<i64>,
+        why: &UnsupportedReason,
+    ) {
         let output = || node.output.iter().find(|o| !o.is_empty()).map_or("", String::as_str);
-        let one = KeptNodes {
+        let one = UnsupportedNodes {
             domain: domain.to_owned(),
             op_type: node.op_type().to_owned(),
             is_initializer: is_initializer(&node.metadata_props),
@@ -132,8 +139,8 @@ impl KeptList {
         other.groups.into_iter().for_each(|(turn, group)| self.add(turn, group));
     }
 
-    fn add(&mut self, turn: u64, group: KeptNodes) {
-        let KeptNodes { domain, op_type, version, reason, is_initializer, .. } = &group;
+    fn add(&mut self, turn: u64, group: UnsupportedNodes) {
+        let UnsupportedNodes { domain, op_type, version, reason, is_initializer, .. } = &group;
         let key = (domain.clone(), op_type.clone(), *version, reason.clone(), *is_initializer);
         match self.by_reason.entry(key) {
             Entry::Occupied(at) => {
@@ -151,7 +158,7 @@ impl KeptList {
     }
 
     /// Returns the groups in the order of their first nodes.
-    pub(super) fn into_groups(mut self) -> Vec<KeptNodes> {
+    pub(super) fn into_groups(mut self) -> Vec<UnsupportedNodes> {
         self.groups.sort_by_key(|&(turn, _)| turn);
         self.groups.into_iter().map(|(_, group)| group).collect()
     }

@@ -61,17 +61,17 @@ fn why(found: &Option<String>) -> String {
 ///
 /// ```
 /// use anfora_ir::{Source, parse_module};
-/// use anfora_interp::{Draw, Interpreter};
+/// use anfora_interp::{ArgumentGenerator, Interpreter};
 ///
 /// let text = "def @main(%x: Tensor[(n, 2 * n), float32]) { tanh(%x) }";
 /// let module = parse_module(Source::new("example", text), anfora_ops::standard()).unwrap();
 /// let main = module.get(module.find("main").unwrap()).unwrap();
-/// let drawn = Draw::new(7).extents(&[3]).arguments(&module.cx, main).unwrap();
+/// let drawn = ArgumentGenerator::new(7).extents(&[3]).arguments(&module.cx, main).unwrap();
 /// let outcome = Interpreter::new(&module).call("main", drawn.values, &drawn.list).unwrap();
 /// assert_eq!(outcome.tensor().unwrap().shape(), [3, 6]);
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Draw {
+pub struct ArgumentGenerator {
     seed: u64,
     numbers: Numbers,
     extents: Vec<usize>,
@@ -86,23 +86,23 @@ const EXTENT: usize = 2;
 /// exponential.
 const MOST_PARTS: usize = 1 << 22;
 
-impl Draw {
+impl ArgumentGenerator {
     /// Returns a generator of ordinary numbers with a seed.
-    pub fn new(seed: u64) -> Draw {
-        Draw { seed, ..Draw::default() }
+    pub fn new(seed: u64) -> ArgumentGenerator {
+        ArgumentGenerator { seed, ..ArgumentGenerator::default() }
     }
 
     /// Sets the kind of numbers.
     #[must_use]
-    pub fn numbers(self, numbers: Numbers) -> Draw {
-        Draw { numbers, ..self }
+    pub fn numbers(self, numbers: Numbers) -> ArgumentGenerator {
+        ArgumentGenerator { numbers, ..self }
     }
 
     /// Sets the extents of symbolic dimensions, in the order in which the parameters name them. The
     /// list repeats if there are more dimensions. Without a list, all extents are 2.
     #[must_use]
-    pub fn extents(self, extents: &[usize]) -> Draw {
-        Draw { extents: extents.to_vec(), ..self }
+    pub fn extents(self, extents: &[usize]) -> ArgumentGenerator {
+        ArgumentGenerator { extents: extents.to_vec(), ..self }
     }
 
     /// Sets the extent of the symbolic dimension `name`. It overrides the shapes of given tensors.
@@ -110,7 +110,7 @@ impl Draw {
     ///
     /// Cost: linear in the text.
     #[must_use]
-    pub fn dim(mut self, name: impl Into<String>, extent: usize) -> Draw {
+    pub fn dim(mut self, name: impl Into<String>, extent: usize) -> ArgumentGenerator {
         self.dims.insert(name.into(), extent);
         self
     }
@@ -118,15 +118,15 @@ impl Draw {
     /// Gives a parameter, counted from 0, this tensor. The tensor's shape determines the symbols of
     /// the parameter's type.
     #[must_use]
-    pub fn given(mut self, parameter: usize, tensor: Literal) -> Draw {
+    pub fn given(mut self, parameter: usize, tensor: Literal) -> ArgumentGenerator {
         self.given.insert(parameter, tensor);
         self
     }
 
     /// Limits the bytes that are drawn for all parameters together.
     #[must_use]
-    pub fn most_bytes(self, bytes: usize) -> Draw {
-        Draw { most_bytes: Some(bytes), ..self }
+    pub fn most_bytes(self, bytes: usize) -> ArgumentGenerator {
+        ArgumentGenerator { most_bytes: Some(bytes), ..self }
     }
 
     /// Returns an argument for each parameter.
@@ -200,7 +200,7 @@ impl Draw {
 /// The state of the drawing of arguments.
 struct Drawing<'a> {
     cx: &'a Context,
-    draw: &'a Draw,
+    draw: &'a ArgumentGenerator,
     symbols: FxHashMap<SymbolId, i64>,
     bytes_left: usize,
     values: Values,

@@ -8,7 +8,7 @@ use crate::work;
 /// A set of entries of an arena for a walk of a part of it. While the set is small, it takes time
 /// and room in proportion to its size; after that, it takes a bit for each entry of the arena.
 #[derive(Clone, Debug)]
-pub struct PartSet<K>(Kind<K>);
+pub struct SparseSet<K>(Kind<K>);
 
 #[derive(Clone, Debug)]
 enum Kind<K> {
@@ -20,15 +20,15 @@ enum Kind<K> {
     },
 }
 
-impl<K: EntityId> PartSet<K> {
+impl<K: EntityId> SparseSet<K> {
     /// Returns an empty set for a part of an arena of `len` entries.
-    pub fn of_part(len: usize) -> PartSet<K> {
-        PartSet(Kind::Few { ids: FxHashSet::default(), most: len / 64 })
+    pub fn of_part(len: usize) -> SparseSet<K> {
+        SparseSet(Kind::Few { ids: FxHashSet::default(), most: len / 64 })
     }
 
     /// Returns an empty set for up to all entries of an arena of `len` entries.
-    pub fn of_whole(len: usize) -> PartSet<K> {
-        PartSet(Kind::Many(IdSet::with_capacity(len)))
+    pub fn of_whole(len: usize) -> SparseSet<K> {
+        SparseSet(Kind::Many(IdSet::with_capacity(len)))
     }
 
     /// Inserts an entry. Returns true if it was not in the set before.
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn few_become_many_and_nothing_is_lost() {
-        for mut set in [PartSet::of_part(640), PartSet::of_whole(640)] {
+        for mut set in [SparseSet::of_part(640), SparseSet::of_whole(640)] {
             for i in (0..640).step_by(3) {
                 let id = ExprId::from_index(i);
                 assert!(!set.contains(id) && set.insert(id) && !set.insert(id) && set.contains(id));
