@@ -138,7 +138,7 @@ pub(super) enum FunctionNode {
     /// The node calls no function of the table.
     Other,
     /// The node calls a function but is kept unchanged, for this reason.
-    UnsupportedReason(UnsupportedReason),
+    Unsupported(UnsupportedReason),
     /// The node is imported.
     Done,
     /// The node waits for a copy of a function.
@@ -604,7 +604,7 @@ impl Importer<'_, '_> {
         let entry = &mut self.functions.entries[index];
         if let Some(why) = entry.failure.clone() {
             entry.is_kept = true;
-            return Ok(FunctionNode::UnsupportedReason(*why));
+            return Ok(FunctionNode::Unsupported(*why));
         }
         let constants = entry.constants as usize;
         let (inputs, is_own) = (entry.inputs as usize, entry.is_own);
@@ -615,7 +615,7 @@ impl Importer<'_, '_> {
         let declared = Rc::clone(&entry.declared);
         let Some(attributes) = given_attributes(&declared, node).filter(|_| is_whole) else {
             entry.is_kept = true;
-            return Ok(FunctionNode::UnsupportedReason(UnsupportedReason::because(
+            return Ok(FunctionNode::Unsupported(UnsupportedReason::because(
                 "its inputs, outputs or attributes are not those of its function",
             )));
         };
@@ -642,9 +642,7 @@ impl Importer<'_, '_> {
         }
         if last.len() != constants {
             self.functions.entries[index].is_kept = true;
-            return Ok(FunctionNode::UnsupportedReason(UnsupportedReason::because(
-                "a constant of its function is left out",
-            )));
+            return Ok(FunctionNode::Unsupported(UnsupportedReason::because("a constant of its function is left out")));
         }
         let body = self.builder.body();
         let constants: Box<[Option<LiteralId>]> = last.iter().map(|&(_, o)| body.as_literal(o)).collect();
@@ -666,7 +664,7 @@ impl Importer<'_, '_> {
                 if !is_own && self.knows_less(graph, &node.output, value) {
                     self.functions.entries[index].is_kept = true;
                     let why = "its function does not show the types of its outputs";
-                    return Ok(FunctionNode::UnsupportedReason(UnsupportedReason::because(why)));
+                    return Ok(FunctionNode::Unsupported(UnsupportedReason::because(why)));
                 }
                 graph.is_impure |= is_impure;
                 self.bind_call(graph, node, value, (&operands, &hints))?;
@@ -676,7 +674,7 @@ impl Importer<'_, '_> {
         let entry = &mut self.functions.entries[index];
         if entry.asked == MAX_COPIES {
             entry.is_kept = true;
-            return Ok(FunctionNode::UnsupportedReason(UnsupportedReason::because(
+            return Ok(FunctionNode::Unsupported(UnsupportedReason::because(
                 "its function would need too many copies",
             )));
         }

@@ -357,7 +357,7 @@ impl<'m, 'a> Importer<'m, 'a> {
                     let done = self.function_node(graph, &pending).and_then(|done| {
                         match done {
                             FunctionNode::Other => self.node(graph, &mut pending, None)?,
-                            FunctionNode::UnsupportedReason(why) => self.node(graph, &mut pending, Some(why))?,
+                            FunctionNode::Unsupported(why) => self.node(graph, &mut pending, Some(why))?,
                             FunctionNode::Done => {}
                             FunctionNode::Needs(request) => return Ok(Some(request)),
                         }
