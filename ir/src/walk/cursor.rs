@@ -364,41 +364,46 @@ impl<R: RegionSteps> Cursor<R> {
                 Frame::Node { id, child } => {
                     let (id, i) = (*id, *child as usize);
                     *child += 1;
-                    let (next, kind) = match body.expr(id) {
-                        Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
-                            ((i < operands.len()).then(|| body.operand(operands, i)), BlockKind::Operand(id))
-                        }
-                        Expr::Proj { tuple, .. } => ((i == 0).then_some(tuple), BlockKind::Operand(id)),
-                        Expr::If { cond, then_block, else_block } => match i {
-                            0 => (Some(cond), BlockKind::Operand(id)),
-                            1 => {
-                                self.push_block(then_block, BlockKind::Then(id));
-                                continue;
-                            }
-                            2 => {
-                                self.push_block(else_block, BlockKind::Else(id));
-                                continue;
-                            }
-                            _ => (None, BlockKind::Root),
-                        },
-                        Expr::Lambda { body: block, .. } if i == 0 => {
-                            self.push_block(block, BlockKind::Lambda(id));
-                            continue;
-                        }
-                        _ => (None, BlockKind::Root),
-                    };
-                    match next {
-                        Some(operand) => {
-                            if let Some(step) = self.visit(body, operand, kind) {
-                                return Some(step);
-                            }
-                        }
-                        None => {
-                            self.stack.pop();
-                            return Some(Step::Exit(id));
-                        }
+                    if let Some(step) = self.child(body, id, i) {
+                        return Some(step);
                     }
                 }
+            }
+        }
+    }
+
+    /// Returns the step for child `i` of the node on top of the stack, which is its exit if it has
+    /// no such child; `None` if a block was pushed.
+    #[inline(always)]
+    fn child(&mut self, body: &Body, id: ExprId, i: usize) -> Option<Step<R>> {
+        let (child, kind) = match body.expr(id) {
+            Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
+                ((i < operands.len()).then(|| body.operand(operands, i)), BlockKind::Operand(id))
+            }
+            Expr::Proj { tuple, .. } => ((i == 0).then_some(tuple), BlockKind::Operand(id)),
+            Expr::If { cond, then_block, else_block } => match i {
+                0 => (Some(cond), BlockKind::Operand(id)),
+                1 => {
+                    self.push_block(then_block, BlockKind::Then(id));
+                    return None;
+                }
+                2 => {
+                    self.push_block(else_block, BlockKind::Else(id));
+                    return None;
+                }
+                _ => (None, BlockKind::Root),
+            },
+            Expr::Lambda { body: block, .. } if i == 0 => {
+                self.push_block(block, BlockKind::Lambda(id));
+                return None;
+            }
+            _ => (None, BlockKind::Root),
+        };
+        match child {
+            Some(operand) => self.visit(body, operand, kind),
+            None => {
+                self.stack.pop();
+                Some(Step::Exit(id))
             }
         }
     }

@@ -607,7 +607,7 @@ impl Importer<'_, '_> {
             return Ok(FunctionNode::Unsupported(*why));
         }
         let constants = entry.constants as usize;
-        let (inputs, is_own) = (entry.inputs as usize, entry.is_own);
+        let inputs = entry.inputs as usize;
         let is_whole = node.input.len() <= inputs
             && (constants == 0 || node.input.len() == inputs)
             && node.output.len() <= entry.outputs as usize
@@ -622,6 +622,7 @@ impl Importer<'_, '_> {
         if entry.is_open {
             return Err(ImportProblem::Recursion(node.op_type().to_owned()));
         }
+        // The operands: first those for parameters, then the trailing constants.
         let params = inputs - constants;
         let mut given_inputs = Vec::with_capacity(node.input.len());
         let mut operands = Vec::with_capacity(node.input.len());
@@ -650,27 +651,10 @@ impl Importer<'_, '_> {
         let hints: Vec<&str> = operands.iter().map(|&(i, _)| node.input[i].as_str()).collect();
         let operands: Vec<ExprId> = operands.iter().map(|&(_, o)| o).collect();
         let variant = Variant { constants, given: given_inputs.into(), attributes: key_of(&attributes).into() };
-        let count = self.functions.entries[index].copies.len();
-        let mut was_tried = false;
-        for i in 0..count {
-            let copy = &self.functions.entries[index].copies[i];
-            if copy.variant != variant {
-                continue;
-            }
-            was_tried = true;
-            let (global, is_impure) = (copy.global, copy.is_impure);
-            let callee = self.builder.editor().global(global);
-            if let Ok(value) = self.builder.call(callee, &operands) {
-                if !is_own && self.knows_less(graph, &node.output, value) {
-                    self.functions.entries[index].is_kept = true;
-                    let why = "its function does not show the types of its outputs";
-                    return Ok(FunctionNode::Unsupported(UnsupportedReason::because(why)));
-                }
-                graph.is_impure |= is_impure;
-                self.bind_call(graph, node, value, (&operands, &hints))?;
-                return Ok(FunctionNode::Done);
-            }
+        if let Some(called) = self.call_copy(graph, node, index, &variant, (&operands, &hints))? {
+            return Ok(called);
         }
+        // No copy fits: request one.
         let entry = &mut self.functions.entries[index];
         if entry.asked == MAX_COPIES {
             entry.is_kept = true;
@@ -678,6 +662,7 @@ impl Importer<'_, '_> {
                 "its function would need too many copies",
             )));
         }
+        let was_tried = entry.copies.iter().any(|copy| copy.variant == variant);
         let is_param = |i: usize| match i.checked_sub(params) {
             Some(i) => variant.constants[i].is_none(),
             None => is_given(&variant.given, i),
@@ -688,6 +673,38 @@ impl Importer<'_, '_> {
         let types = derived.then(|| operands.iter().map(|&o| self.builder.body().ty(o)).collect());
         let arguments = Rc::new(arguments(&declared, &attributes));
         Ok(FunctionNode::Needs(Request { entry: index, variant, arguments, types, contradicts: was_tried && says_all }))
+    }
+
+    /// Calls the first copy of a function that takes the operands of a node. Returns `None` if there
+    /// is none.
+    fn call_copy(
+        &mut self,
+        graph: &mut OpenGraph,
+        node: &NodeProto,
+        index: usize,
+        variant: &Variant,
+        (operands, hints): (&[ExprId], &[&str]),
+    ) -> Result<Option<FunctionNode>, ImportProblem> {
+        let entry = &self.functions.entries[index];
+        let (count, is_own) = (entry.copies.len(), entry.is_own);
+        for i in 0..count {
+            let copy = &self.functions.entries[index].copies[i];
+            if copy.variant != *variant {
+                continue;
+            }
+            let (global, is_impure) = (copy.global, copy.is_impure);
+            let callee = self.builder.editor().global(global);
+            let Ok(value) = self.builder.call(callee, operands) else { continue };
+            if !is_own && self.knows_less(graph, &node.output, value) {
+                self.functions.entries[index].is_kept = true;
+                let why = "its function does not show the types of its outputs";
+                return Ok(Some(FunctionNode::Unsupported(UnsupportedReason::because(why))));
+            }
+            graph.is_impure |= is_impure;
+            self.bind_call(graph, node, value, (operands, hints))?;
+            return Ok(Some(FunctionNode::Done));
+        }
+        Ok(None)
     }
 
     /// Defines the constant of a node, if the node does nothing else.

@@ -25,7 +25,7 @@ use crate::error::{ImportError, ImportProblem};
 use crate::external::ReadFiles;
 use crate::kept_initializer;
 use crate::keys;
-use crate::proto::{GraphProto, NodeProto, StringStringEntryProto, TensorProto, ValueInfoProto};
+use crate::proto::{GraphProto, NodeProto, StringStringEntryProto, TensorAnnotation, TensorProto, ValueInfoProto};
 use crate::types::{Binding, FileDims, type_of};
 
 /// The settings of all graphs of a file.
@@ -404,6 +404,8 @@ impl<'m, 'a> Importer<'m, 'a> {
         };
         let fail = |problem: ImportProblem| ImportError::new(&place, problem);
         filled.map_err(fail)?;
+
+        // Initializers: parameters with a default value, literals, and nodes for the others.
         self.scope.open();
         let mut initializers = self.read_initializers(initializer).map_err(fail)?;
         let plain = initializers.take_constants(&input, self.settings.constant_initializers);
@@ -416,12 +418,6 @@ impl<'m, 'a> Importer<'m, 'a> {
         }
         let mut node = node;
         node.splice(0..0, kept);
-        let cx = self.builder.cx();
-        let mut meta = Vec::new();
-        meta.extend(name.filter(|n| !n.is_empty()).map(|n| (keys::GRAPH, cx.str_attr(&n))));
-        meta.extend(doc_of(cx, &doc_string, &metadata_props));
-        meta.extend(encoded_list(cx, &quantization_annotation).map(|q| (keys::QUANTIZATION, q)));
-
         let Initializers { literals, tensors, of_no_literal: _ } = initializers;
         let has_subgraphs = node.iter().any(has_graphs);
         let mut open = OpenGraph {
@@ -438,12 +434,13 @@ impl<'m, 'a> Importer<'m, 'a> {
             uses: FxHashSet::default(),
             has_subgraphs,
             is_impure: false,
-            meta,
+            meta: graph_meta(self.builder.cx(), name, &doc_string, &metadata_props, &quantization_annotation),
             infos: Vec::new(),
             output_infos: Vec::new(),
             contradicted: FxHashSet::default(),
             is_tuple,
         };
+        // Inputs, and what the file states about other values.
         let params = match given {
             Some(given) => self.read_function_inputs(&mut open, input, given).map_err(fail)?,
             None => self.read_inputs(&mut open, input, &tensors, is_outermost).map_err(fail)?,
@@ -754,6 +751,21 @@ impl<'m, 'a> Importer<'m, 'a> {
 /// Returns true if a node has subgraphs.
 fn has_graphs(node: &NodeProto) -> bool {
     node.attribute.iter().any(|a| a.g.is_some() || !a.graphs.is_empty())
+}
+
+/// Returns the metadata of a graph: its name, doc string, properties and quantization.
+fn graph_meta(
+    cx: &mut anfora_ir::Context,
+    name: Option<String>,
+    doc: &Option<String>,
+    metadata: &[StringStringEntryProto],
+    quantization: &[TensorAnnotation],
+) -> Vec<(&'static str, AttrId)> {
+    let mut meta = Vec::new();
+    meta.extend(name.filter(|n| !n.is_empty()).map(|n| (keys::GRAPH, cx.str_attr(&n))));
+    meta.extend(doc_of(cx, doc, metadata));
+    meta.extend(encoded_list(cx, quantization).map(|q| (keys::QUANTIZATION, q)));
+    meta
 }
 
 /// Returns the attributes for a doc string and metadata properties.

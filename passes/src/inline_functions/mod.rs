@@ -137,36 +137,8 @@ pub fn inline_functions(
         return Ok(result);
     }
     let uses = Uses::of(module, &candidates);
-    let mut callees: FxHashMap<GlobalId, Callee> = FxHashMap::default();
     let mut budget = Budget { left: max_growth, is_limited: false };
-    let mut unsaid = 0;
-    for &key in &candidates {
-        let Some((function, cx)) = module.get_mut(key) else { continue };
-        let Some(global) = function.global() else { continue };
-        let Some(&count) = uses.counts.get(&global) else { continue };
-        let callee = Callee::of(cx, function, &callees);
-        let goes = !function.is_external(cx) && !uses.in_attrs.contains(global);
-        let growth = callee.full_size.saturating_mul(if goes { count - 1 } else { count });
-        if budget.spend(growth) {
-            callees.insert(global, callee);
-            continue;
-        }
-        if result.remarks.len() >= Inlined::MAX_REMARKS {
-            unsaid += 1;
-            continue;
-        }
-        let message = format!(
-            "`@{}` stays: with it in the {count} places that use it, the module would grow by {growth} nodes, and {} are left",
-            module.name(key),
-            budget.left.unwrap_or(usize::MAX)
-        );
-        let help = "raise InlineFunctions.max_growth, or set it to unlimited";
-        let remark = Diagnostic::new(Severity::Remark, message).with_help(help);
-        result.remarks.push(remark.in_function(module.name(key)));
-    }
-    if unsaid > 0 {
-        result.remarks.push(Diagnostic::new(Severity::Remark, format!("{unsaid} more functions stay")));
-    }
+    let callees = callees_within(module, &candidates, &uses, &mut budget, &mut result.remarks);
 
     // Inline into the functions that stay: first those that are not inlined themselves, then those
     // that they still name.
@@ -200,6 +172,47 @@ pub fn inline_functions(
         module.remove(&gone);
     }
     Ok(result)
+}
+
+/// Returns the candidates that are inlined, callees first, as long as the budget lasts. Adds a
+/// remark for each of the first others.
+fn callees_within(
+    module: &mut Module,
+    candidates: &[FunctionKey],
+    uses: &Uses,
+    budget: &mut Budget,
+    remarks: &mut Vec<Diagnostic>,
+) -> FxHashMap<GlobalId, Callee> {
+    let mut callees: FxHashMap<GlobalId, Callee> = FxHashMap::default();
+    let mut unsaid = 0;
+    for &key in candidates {
+        let Some((function, cx)) = module.get_mut(key) else { continue };
+        let Some(global) = function.global() else { continue };
+        let Some(&count) = uses.counts.get(&global) else { continue };
+        let callee = Callee::of(cx, function, &callees);
+        let goes = !function.is_external(cx) && !uses.in_attrs.contains(global);
+        let growth = callee.full_size.saturating_mul(if goes { count - 1 } else { count });
+        if budget.spend(growth) {
+            callees.insert(global, callee);
+            continue;
+        }
+        if remarks.len() >= Inlined::MAX_REMARKS {
+            unsaid += 1;
+            continue;
+        }
+        let message = format!(
+            "`@{}` stays: with it in the {count} places that use it, the module would grow by {growth} nodes, and {} are left",
+            module.name(key),
+            budget.left.unwrap_or(usize::MAX)
+        );
+        let help = "raise InlineFunctions.max_growth, or set it to unlimited";
+        let remark = Diagnostic::new(Severity::Remark, message).with_help(help);
+        remarks.push(remark.in_function(module.name(key)));
+    }
+    if unsaid > 0 {
+        remarks.push(Diagnostic::new(Severity::Remark, format!("{unsaid} more functions stay")));
+    }
+    callees
 }
 
 /// Returns the functions named by the option.

@@ -54,102 +54,115 @@ impl Parser<'_, '_> {
     fn type_machine(&mut self, bottom: usize) -> Parsed<TypeId> {
         let mut outermost = self.tok.start();
         loop {
-            let tok = self.tok;
-            let mut value = match tok.kind {
-                Kind::Tensor => self.tensor_type()?,
-                Kind::Any => {
-                    self.next();
-                    self.cx.types.any()
-                }
-                Kind::Word => {
-                    let dtype = self.dtype_or_error()?;
-                    self.cx.types.scalar(dtype)
-                }
-                Kind::Alias => {
-                    let (alias, place) = self.alias()?;
-                    match alias {
-                        Some(Alias::Type(ty)) => ty,
-                        Some(Alias::Attr(_)) => {
-                            let text = &self.text[place.range()];
-                            self.error_at(place, format!("`{text}` is an attribute, not a type"));
-                            self.cx.types.error()
-                        }
-                        None => self.cx.types.error(),
+            if self.tok.kind == Kind::Fn && self.function_types.open.is_empty() {
+                outermost = self.tok.start();
+            }
+            if let Some(ty) = self.begin_type()?
+                && let Some(whole) = self.complete_type(ty, bottom, outermost)?
+            {
+                return Ok(whole);
+            }
+        }
+    }
+
+    /// Reads a type without parts, and returns it; or reads the beginning of a type with parts, and
+    /// opens a frame for it.
+    #[inline]
+    fn begin_type(&mut self) -> Parsed<Option<TypeId>> {
+        Ok(Some(match self.tok.kind {
+            Kind::Tensor => self.tensor_type()?,
+            Kind::Any => {
+                self.next();
+                self.cx.types.any()
+            }
+            Kind::Word => {
+                let dtype = self.dtype_or_error()?;
+                self.cx.types.scalar(dtype)
+            }
+            Kind::Alias => {
+                let (alias, place) = self.alias()?;
+                match alias {
+                    Some(Alias::Type(ty)) => ty,
+                    Some(Alias::Attr(_)) => {
+                        let text = &self.text[place.range()];
+                        self.error_at(place, format!("`{text}` is an attribute, not a type"));
+                        self.cx.types.error()
                     }
+                    None => self.cx.types.error(),
                 }
-                Kind::LParen => {
-                    self.next();
-                    if !self.eat(Kind::RParen) {
-                        let base = self.type_values.len() as u32;
-                        self.type_frames.push(TypeFrame::Tuple { base, commas: false });
-                        continue;
-                    }
-                    self.cx.types.unit()
-                }
-                Kind::Fn => {
-                    if self.function_types.open.is_empty() {
-                        outermost = tok.start();
-                    }
-                    self.next();
-                    self.expect(Kind::LParen)?;
-                    let function = self.open_function_type();
+            }
+            Kind::LParen => {
+                self.next();
+                if !self.eat(Kind::RParen) {
                     let base = self.type_values.len() as u32;
-                    self.type_frames.push(TypeFrame::Params { base, function });
-                    if self.tok.kind == Kind::RParen {
+                    self.type_frames.push(TypeFrame::Tuple { base, commas: false });
+                    return Ok(None);
+                }
+                self.cx.types.unit()
+            }
+            Kind::Fn => {
+                self.next();
+                self.expect(Kind::LParen)?;
+                let function = self.open_function_type();
+                let base = self.type_values.len() as u32;
+                self.type_frames.push(TypeFrame::Params { base, function });
+                if self.tok.kind == Kind::RParen {
+                    self.end_of_params()?;
+                }
+                return Ok(None);
+            }
+            _ => {
+                return Err(self.unexpected_help(
+                    "a type",
+                    "such as `Tensor[(8,), float32]`, `float32`, `(A, B)`, `fn(A) -> B` or `Any`",
+                ));
+            }
+        }))
+    }
+
+    /// Hands a complete type to the frame that it is part of, and so on outwards. Returns the type
+    /// of the outermost frame above `bottom` if that is complete; `None` if another type has to be
+    /// read first. `outermost` is the start of the outermost open function type.
+    #[inline]
+    fn complete_type(&mut self, mut value: TypeId, bottom: usize, outermost: u32) -> Parsed<Option<TypeId>> {
+        loop {
+            if self.type_frames.len() == bottom {
+                return Ok(Some(value));
+            }
+            let Some(frame) = self.type_frames.last_mut() else { return Ok(Some(value)) };
+            match frame {
+                TypeFrame::Tuple { base, commas } => {
+                    *commas |= self.tok.kind == Kind::Comma;
+                    let (base, is_tuple) = (*base as usize, *commas);
+                    self.type_values.push(value);
+                    if self.comma_or(Kind::RParen)? {
+                        return Ok(None);
+                    }
+                    self.next();
+                    if is_tuple {
+                        value = self.cx.types.tuple(&self.type_values[base..]);
+                    }
+                    self.type_values.truncate(base);
+                    self.type_frames.pop();
+                }
+                TypeFrame::Params { .. } => {
+                    self.type_values.push(value);
+                    if !self.comma_or(Kind::RParen)? {
                         self.end_of_params()?;
                     }
-                    continue;
+                    return Ok(None);
                 }
-                _ => {
-                    return Err(self.unexpected_help(
-                        "a type",
-                        "such as `Tensor[(8,), float32]`, `float32`, `(A, B)`, `fn(A) -> B` or `Any`",
-                    ));
-                }
-            };
-            // Hand the complete type to the frame that it is part of.
-            loop {
-                if self.type_frames.len() == bottom {
-                    return Ok(value);
-                }
-                let Some(frame) = self.type_frames.last_mut() else { return Ok(value) };
-                match frame {
-                    TypeFrame::Tuple { base, commas } => {
-                        *commas |= self.tok.kind == Kind::Comma;
-                        let (base, is_tuple) = (*base as usize, *commas);
-                        self.type_values.push(value);
-                        if self.comma_or(Kind::RParen)? {
-                            break;
-                        }
-                        self.next();
-                        if is_tuple {
-                            value = self.cx.types.tuple(&self.type_values[base..]);
-                        }
-                        self.type_values.truncate(base);
-                        self.type_frames.pop();
-                    }
-                    TypeFrame::Params { .. } => {
-                        self.type_values.push(value);
-                        if self.comma_or(Kind::RParen)? {
-                            break;
-                        }
-                        self.end_of_params()?;
-                        break;
-                    }
-                    TypeFrame::Result { base, function } => {
-                        let (base, function) = (*base as usize, *function);
-                        self.type_frames.pop();
-                        match self.close_function_type(base, function, value) {
-                            Some(ty) => {
-                                value = ty;
-                                self.type_values.truncate(base);
-                            }
-                            None => {
-                                // Read it again, now that the binder of each name is known.
-                                self.type_values.truncate(base);
-                                self.seek(outermost);
-                                break;
-                            }
+                TypeFrame::Result { base, function } => {
+                    let (base, function) = (*base as usize, *function);
+                    self.type_frames.pop();
+                    let closed = self.close_function_type(base, function, value);
+                    self.type_values.truncate(base);
+                    match closed {
+                        Some(ty) => value = ty,
+                        None => {
+                            // Read it again, now that the binder of each name is known.
+                            self.seek(outermost);
+                            return Ok(None);
                         }
                     }
                 }
