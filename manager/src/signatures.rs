@@ -43,7 +43,8 @@ fn has_changed(module: &mut Module, visited: &Visited) -> bool {
     let ret = visited.result.unwrap_or_else(|| f.body.type_of(f.body.root()));
     let signature = f.signature(cx, ret);
     let known = cx.globals.get(global).signature;
-    let keeps = f.is_external(cx)
-        && known.and_then(|known| cx.types.as_function(known)).is_some_and(|known| !cx.types.accepts(known.ret, ret));
+    // Both are read from signatures, in which the symbols of the parameters are numbered.
+    let results = cx.types.as_function(signature).zip(known.and_then(|known| cx.types.as_function(known)));
+    let keeps = f.is_external(cx) && results.is_some_and(|(new, known)| !cx.types.accepts(known.ret, new.ret));
     known != Some(signature) && !keeps
 }
