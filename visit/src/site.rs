@@ -504,6 +504,31 @@ impl<'e> Site<'e> {
         }
     }
 
+    /// Makes variables of ended dataflow regions outputs of their regions, if they are operands of a
+    /// node that is about to be walked. An expanded block may have such nodes.
+    pub(crate) fn let_out_atoms(&mut self, id: ExprId) {
+        if self.regions.is_none() {
+            return;
+        }
+        let expr = self.editor.body.expr(id);
+        match expr {
+            Expr::Proj { tuple: operand, .. } | Expr::If { cond: operand, .. } => self.let_out_operand(operand),
+            _ => {
+                let list = expr.operand_list().unwrap_or(OperandList::EMPTY);
+                for i in 0..list.len() {
+                    self.let_out_operand(self.editor.body.operand(list, i));
+                }
+            }
+        }
+    }
+
+    fn let_out_operand(&mut self, operand: ExprId) {
+        if self.editor.body.expr(operand).is_atom() {
+            let atom = self.resolve(operand);
+            self.let_out(atom);
+        }
+    }
+
     // ---- Checks ----
 
     /// Checks that an atom may replace the uses of a variable.

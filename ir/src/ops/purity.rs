@@ -26,8 +26,9 @@ use crate::tables::attrs::Attr;
 use crate::walk::cursor::{BlockKind, Cursor, Step};
 use crate::walk::sparse_set::SparseSet;
 
-/// The purity of the global functions of a module, at the time when it was computed.
-#[derive(Clone, Debug)]
+/// The purity of the global functions of a module, at the time when it was computed. By default, no
+/// function is known to be pure.
+#[derive(Clone, Default, Debug)]
 pub struct Purity {
     pure_globals: IdSet<GlobalId>,
     impure_attrs: IdSet<AttrId>,

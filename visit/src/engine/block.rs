@@ -146,11 +146,11 @@ impl Site<'_> {
     }
 
     /// Replaces the value of the present Let, or the tail, by a block, and goes to the start of
-    /// that block.
+    /// that block. The walk of the block makes the variables that it uses outputs of their regions
+    /// where that is needed, so the block is not searched for them here.
     pub(crate) fn expand_into(&mut self, block: ExprId) -> Result<(), RewriteError> {
         self.retypes += 1;
         self.has_expanded = true;
-        self.let_out(block);
         self.note_made();
         let at = self.block.at;
         let Expr::Let { var, flags, .. } = self.editor.body.expr(at) else {

@@ -165,6 +165,9 @@ fn visit<M: Mutator>(s: &mut Site<'_>, m: &mut M, id: ExprId, kind: BlockKind) -
     let expr = s.editor.body.expr(id);
     if expr.is_atom() {
         let result = s.resolve_atom::<M>(id);
+        if s.has_expanded {
+            s.let_out(result);
+        }
         return Ok(Walk::Done { pre: id, result });
     }
     if M::NODES
@@ -184,6 +187,9 @@ fn visit<M: Mutator>(s: &mut Site<'_>, m: &mut M, id: ExprId, kind: BlockKind) -
 
 #[inline(always)]
 fn visit_node<M: Mutator>(s: &mut Site<'_>, m: &mut M, id: ExprId, kind: BlockKind) -> Result<Walk, M::Error> {
+    if s.has_expanded {
+        s.let_out_atoms(id);
+    }
     match s.editor.body.expr(id) {
         Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
             if M::NODES && !s.is_flat(operands) {

@@ -243,7 +243,7 @@ const REACH: usize = 256;
 
 struct Driver<'t, 'e> {
     editor: &'t mut Editor<'e>,
-    facts: Facts,
+    facts: Facts<'t>,
     table: &'t RuleTable,
     fuel: u64,
     /// Nodes to visit, the next one last.

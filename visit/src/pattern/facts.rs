@@ -1,13 +1,13 @@
 //! Facts about a body for matching: definitions and uses, effects, blocks and regions.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use anfora_ir::work::tick;
 use anfora_ir::{
-    Attr, BlockKind, Body, BodyPurity, Context, Cursor, EntityId, Expr, ExprId, GlobalId, IdSet, Module, PerBlock,
-    Purity, Step, VarId,
+    Attr, BlockKind, Body, BodyPurity, Context, Cursor, EntityId, Expr, ExprId, GlobalId, IdSet, PerBlock, Purity,
+    Step, VarId,
 };
 
 use crate::analysis::{DefUse, Definition};
@@ -19,7 +19,7 @@ use crate::pattern::scopes::{END, GAP, Place, Scopes};
 const NO_ALIAS: u32 = u32::MAX;
 
 /// Facts about a body, kept up to date while it is rewritten.
-pub(crate) struct Facts {
+pub(crate) struct Facts<'p> {
     pub(crate) def_use: DefUse,
     /// Calls, tuples and projections with observable effects.
     impure: IdSet<ExprId>,
@@ -36,14 +36,14 @@ pub(crate) struct Facts {
     /// True if the program is in A-normal form: operands and conditions are atoms, and no block is
     /// a value or operand.
     pub(crate) is_anf: bool,
-    purity: Purity,
+    purity: Cow<'p, Purity>,
     /// The number of nodes at which a rewrite can begin.
     pub(crate) node_count: usize,
 }
 
-impl Facts {
+impl<'p> Facts<'p> {
     /// Computes the facts of a body, in one walk and one more for the definitions and uses.
-    pub(crate) fn new(cx: &Context, body: &Body, purity: Option<&Purity>) -> Facts {
+    pub(crate) fn new(cx: &Context, body: &Body, purity: Option<&'p Purity>) -> Facts<'p> {
         let mut facts = Facts {
             def_use: DefUse::new(body),
             impure: IdSet::with_capacity(0),
@@ -53,11 +53,7 @@ impl Facts {
             aliases: Vec::new(),
             closed: IdSet::with_capacity(0),
             is_anf: true,
-            // The purity of an empty module, which lists no function as pure.
-            purity: match purity {
-                Some(purity) => purity.clone(),
-                None => Purity::of_module(&Module::new(Arc::clone(cx.ops.registry()))),
-            },
+            purity: purity.map_or_else(Cow::default, Cow::Borrowed),
             node_count: 0,
         };
         let calls = purity.map(|purity| BodyPurity::new(cx, body, purity));

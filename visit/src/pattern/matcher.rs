@@ -35,7 +35,7 @@ use crate::pattern::search::{Attempt, Search, Sight, default_budget};
 pub struct Matcher<'a> {
     cx: &'a Context,
     body: &'a Body,
-    facts: Facts,
+    facts: Facts<'a>,
     pattern: Compiled,
     dispatch: Dispatch,
     search: Search,
@@ -54,7 +54,7 @@ impl<'a> Matcher<'a> {
         cx: &'a mut Context,
         body: &'a Body,
         pattern: &Pattern,
-        purity: Option<&Purity>,
+        purity: Option<&'a Purity>,
     ) -> Result<Matcher<'a>, PatternError> {
         let pattern = Compiled::new(cx, pattern).map_err(|refused| refused.error)?;
         let cx = &*cx;

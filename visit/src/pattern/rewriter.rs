@@ -23,7 +23,7 @@ use crate::pattern::search::Sight;
 /// expression that is not part of the rule's result has no effect.
 pub struct Rewriter<'r, 'e> {
     editor: &'r mut Editor<'e>,
-    facts: &'r Facts,
+    facts: &'r Facts<'r>,
     root: ExprId,
     /// The number of nodes when the rule began.
     start: usize,
@@ -36,7 +36,7 @@ pub struct Rewriter<'r, 'e> {
 }
 
 impl<'r, 'e> Rewriter<'r, 'e> {
-    pub(crate) fn new(editor: &'r mut Editor<'e>, facts: &'r Facts, root: ExprId) -> Rewriter<'r, 'e> {
+    pub(crate) fn new(editor: &'r mut Editor<'e>, facts: &'r Facts<'r>, root: ExprId) -> Rewriter<'r, 'e> {
         let start = editor.body.len();
         Rewriter { editor, facts, root, start, closed: Vec::new(), pure: Vec::new(), scopes: Vec::new() }
     }

@@ -15,7 +15,7 @@ use crate::pattern::guard::Match;
 pub(crate) struct Sight<'a> {
     pub(crate) cx: &'a Context,
     pub(crate) body: &'a Body,
-    pub(crate) facts: &'a Facts,
+    pub(crate) facts: &'a Facts<'a>,
 }
 
 impl<'a> Sight<'a> {

@@ -310,3 +310,76 @@ fn what_many_regions_share_is_looked_into_once() {
         assert!(small > 0 && large < 10 * small, "{small} accesses for 50 regions, {large} for 400");
     }
 }
+
+/// Replaces each If by its first branch.
+struct TakesThen;
+
+impl Mutator for TakesThen {
+    type Error = RewriteError;
+
+    fn expand(&mut self, site: &mut Site<'_>, _: Slot, value: ExprId) -> Result<Option<ExprId>, RewriteError> {
+        Ok(match site.editor.body.expr(value) {
+            Expr::If { then_block, .. } => Some(then_block),
+            _ => None,
+        })
+    }
+}
+
+/// Returns the accesses of expanding `n` Ifs, each in a `fn` in a region in the one around it.
+fn work_of_expanding(n: usize) -> u64 {
+    let mut text = String::from("def @main(%x: float32) {");
+    for i in 0..n {
+        let outer = if i == 0 { "%x".to_string() } else { format!("%a{}", i - 1) };
+        text += &format!("dataflow {{ let %a{i} = negative({outer}); let %f{i} = fn () {{ let %r{i} = if (true) {{");
+    }
+    text += &format!("%a{}", n - 1);
+    for i in (0..n).rev() {
+        text += &format!("}} else {{ %a{i} }}; %r{i} }}; output(%f{i}); }} %f{i}()");
+    }
+    text += "}";
+    let mut accesses = 0;
+    edited(&text, |editor| {
+        let before = work::count();
+        mutate(editor, &mut TakesThen).unwrap();
+        accesses = work::count() - before;
+    });
+    accesses
+}
+
+#[test]
+fn nested_blocks_are_not_searched_at_each_expansion() {
+    let (small, large) = (work_of_expanding(50), work_of_expanding(400));
+    assert!(small > 0 && large < 10 * small, "{small} accesses for 50 blocks, {large} for 400");
+}
+
+#[test]
+fn a_variable_that_an_expanded_block_uses_becomes_an_output() {
+    /// Replaces `%e` by a block with a `fn` that uses `%a`, whose region has ended.
+    struct Expands(ExprId, bool);
+    impl Mutator for Expands {
+        type Error = RewriteError;
+        fn expand(&mut self, site: &mut Site<'_>, slot: Slot, _: ExprId) -> Result<Option<ExprId>, RewriteError> {
+            let name = slot.var.and_then(|v| site.editor.body.binding_name(site.editor.cx, v.expr()));
+            if name != Some("e") || std::mem::replace(&mut self.1, true) {
+                return Ok(None);
+            }
+            let editor = &mut site.editor;
+            let mut inside = LetList::new();
+            let negated = editor.call_named("negative", &[self.0])?;
+            let result = inside.bind(editor, None, negated);
+            let block = inside.finish(editor, result);
+            let lambda = editor.body.push_lambda(&[], None, editor.cx.attrs.empty());
+            let lambda = editor.lambda(lambda, block);
+            let mut outside = LetList::new();
+            let f = outside.bind(editor, None, lambda);
+            let call = editor.call(f, &[], editor.cx.attrs.empty())?;
+            let result = outside.bind(editor, None, call);
+            Ok(Some(outside.finish(editor, result)))
+        }
+    }
+    let after = edited(REGION, |editor| {
+        let a = var(editor, "a").expr();
+        mutate(editor, &mut Expands(a, false)).unwrap();
+    });
+    assert!(after.contains("output(%a, %b);"), "{after}");
+}
