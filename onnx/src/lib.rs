@@ -116,6 +116,7 @@
 
 pub mod convert;
 pub mod proto;
+mod schema;
 pub mod tensor;
 pub mod wire;
 
