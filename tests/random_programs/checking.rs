@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use anfora::interp::{Agreement, Outcome};
 use anfora::ir::{Form, Function, FunctionKey, Literal, Module, verify_module};
 use anfora::manager::{Pass, PassContext, PassRegistry, Verification, parse_pipeline};
-use anfora::programs::Shape;
+use anfora_testing::programs::Shape;
 
 use super::inputs::{arguments, call_main, extreme_arguments};
 

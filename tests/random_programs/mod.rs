@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use anfora::ir::{FunctionKey, Module, Source, parse_module, verify_module};
 use anfora::manager::{Pass, PassRegistry, parse_pipeline};
-use anfora::programs::Shape;
+use anfora_testing::programs::Shape;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
