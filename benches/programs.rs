@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use anfora::ir::Module;
 use anfora::passes::registry;
-use anfora::programs::Shape;
+use anfora_testing::programs::Shape;
 
 use crate::{parse, run};
 

@@ -9,10 +9,10 @@
 //! - [`passes`]: the reference passes and the standard pipelines;
 //! - [`ops`] and `interp`: the standard operators and what they compute;
 //! - `onnx`: models in, models out;
-//! - [`programs`]: programs of any size and shape, for benches and stress tests;
-//! - [`check`]: tests of passes, on text;
-//! - `stress`: every operation of the toolkit, on all of these programs;
-//! - `guide`: how to write a pass, page by page.
+//! - [`check`]: tests of passes, on text.
+//!
+//! The crate `anfora-testing` has programs of any size and shape, every operation of the toolkit as
+//! a stress test on them, and the guide, page by page.
 //!
 //! Features select the parts of a build; `onnx` is on by default. A build without features has the
 //! representation, the visitors, the manager, the passes except those that evaluate programs, and
@@ -20,7 +20,7 @@
 //!
 //! - **`interp`** adds kernels, `interp`, the pass FoldConstant and the instrument
 //!   `passes::CheckMeaning`. It is on by default, with `onnx`.
-//! - **`onnx`** adds `onnx`, `stress` and `guide`, and has `interp` in it. It is on by default.
+//! - **`onnx`** adds `onnx`, and has `interp` in it. It is on by default.
 //! - **`npz`** adds `.npz` archives of NumPy, for the pass BindParams and `passes::read_npz`. It is
 //!   off by default.
 //! - **`count-work`** adds counts of accesses to arenas and tables, for tests of linear work. It is
@@ -65,11 +65,6 @@ pub use anfora_passes as passes;
 pub use anfora_visit as visit;
 
 pub mod check;
-#[cfg(feature = "onnx")]
-pub mod guide;
-pub mod programs;
-#[cfg(feature = "onnx")]
-pub mod stress;
 
 /// The items that most programs use.
 pub mod prelude {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anfora::ir::{Module, PrintOptions, Source, alpha_equal, module_hash, parse_module, verify_module, write_module};
 use anfora::manager::{Pass, PassContext, PassRegistry, Verification, parse_pipeline};
-use anfora::programs::Shape;
+use anfora_testing::programs::Shape;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
 #[global_allocator]

@@ -3,9 +3,9 @@
 
 use anfora::ir::{Counts, Editor, Expr, ExprId, Module, work};
 use anfora::manager::{Pass, PassContext, parse_pipeline};
-use anfora::programs::Shape;
 use anfora::visit::pattern::{PatternOptions, RuleSet, rewrite_rules};
 use anfora::visit::{Binding, chain, rules};
+use anfora_testing::programs::Shape;
 
 fn program(n: usize) -> Module {
     let shape: Shape = "chain".parse().expect("a shape");

@@ -10,8 +10,8 @@
 
 use std::sync::Arc;
 
-use anfora::programs::Shape;
-use anfora::stress::{Operation, Subject};
+use anfora_testing::programs::Shape;
+use anfora_testing::stress::{Operation, Subject};
 use anfora_testing::{depth, on_small_stack};
 
 fn every_operation(shape: Shape) {

@@ -1,5 +1,5 @@
 //! The table of `tests/deep.rs` is complete. Every public function of the crates that takes a
-//! program, a part of one, or a text is run by an operation of [`anfora::stress`], or its
+//! program, a part of one, or a text is run by an operation of [`anfora_testing::stress`], or its
 //! documentation states a cost that does not depend on how deep a program is: a line such as
 //! `Cost: one entry.`, with one of the costs in [`BOUNDED`].
 
@@ -7,7 +7,7 @@ mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anfora::stress::Operation;
+use anfora_testing::stress::Operation;
 use syn::visit::Visit;
 
 use sources::{Names, folder, is_conditional, is_public, read_sources};
@@ -201,7 +201,7 @@ fn entry_points() -> BTreeMap<String, Option<String>> {
     let mut all = BTreeMap::new();
     for krate in CRATES {
         let mut found = EntryPoints { krate, owner: None, found: BTreeMap::new() };
-        read_sources(&folder(krate).join("src"), &|_| true, &mut found);
+        read_sources(&folder(krate).join("src"), &mut found);
         all.append(&mut found.found);
     }
     all
@@ -212,10 +212,10 @@ fn run_by_operations() -> BTreeSet<String> {
     let mut calls = Calls::default();
     let mut operations = Calls::default();
     for krate in CRATES {
-        read_sources(&folder(krate).join("src"), &|_| true, &mut calls);
+        read_sources(&folder(krate).join("src"), &mut calls);
     }
-    for part in ["src/stress", "src/programs"] {
-        read_sources(&folder(part), &|_| true, &mut operations);
+    for part in ["testing/src/stress", "testing/src/programs"] {
+        read_sources(&folder(part), &mut operations);
     }
     calls.reachable(operations.0.into_values().flatten())
 }

@@ -25,12 +25,12 @@ fn compare(name: &str, contents: &[u8]) {
         std::fs::write(&path, contents).expect("the examples can be written");
     }
     let found = std::fs::read(&path).expect("the examples can be read");
-    assert!(found == contents, "{} is not what `anfora::programs` makes", path.display());
+    assert!(found == contents, "{} is not what `anfora_testing::programs` makes", path.display());
 }
 
 #[test]
 fn residual_is_made_by_our_builder() {
-    let module = anfora::programs::residual().expect("the model is well-typed");
+    let module = anfora_testing::programs::residual().expect("the model is well-typed");
     let exported = anfora::onnx::export(&module, &ExportOptions::default()).expect("the model can be exported");
     compare("residual.onnx", &exported.bytes);
 }
@@ -47,6 +47,6 @@ fn residual_comes_back_from_its_file() {
 
 #[test]
 fn mlp_is_made_by_our_builder() {
-    let module = anfora::programs::mlp().expect("the model is well-typed");
+    let module = anfora_testing::programs::mlp().expect("the model is well-typed");
     compare("mlp.anf", module.to_text().as_bytes());
 }

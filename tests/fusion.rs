@@ -7,132 +7,9 @@ use anfora::ir::{Literal, Module, Source, first_difference, parse_module, verify
 use anfora::manager::{PassContext, parse_pipeline, run_pass};
 use anfora::onnx::{ExportOptions, ImportOptions, export, import};
 use anfora::passes::{FusionLimits, fuse_ops, registry};
-use fastrand::Rng;
+use anfora_testing::programs::{Random, Vocabulary};
 
 const PROGRAMS: u64 = 400;
-
-/// The type of a variable, which is a tensor of float32.
-#[derive(Copy, Clone, PartialEq)]
-enum Type {
-    /// `(4, 4)`
-    Square,
-    /// `(4,)`
-    Row,
-    /// `(2, 4)`
-    Half,
-    /// `(5, 4)`
-    Tall,
-    /// `(n, 4)`
-    Sized,
-}
-use Type::{Half, Row, Sized, Square, Tall};
-
-/// A generator of regions of operators that ONNX has, one region after the other.
-struct Generator {
-    random: Rng,
-    text: String,
-    /// The visible variables, with their types.
-    visible: Vec<(String, Type)>,
-    count: usize,
-}
-
-impl Generator {
-    /// Returns one of the last few variables of a type. A half exists only after a square was
-    /// split.
-    fn pick(&mut self, ty: Type) -> Option<String> {
-        let all: Vec<&String> = self.visible.iter().filter(|v| v.1 == ty).map(|v| &v.0).collect();
-        let back = self.random.usize(..all.len().clamp(1, 4));
-        Some(all.get(all.len().checked_sub(back + 1)?)?.to_string())
-    }
-
-    fn bind(&mut self, value: &str, ty: Type) {
-        self.count += 1;
-        let name = format!("%v{}", self.count);
-        writeln!(self.text, "    let {name} = {value};").unwrap();
-        self.visible.push((name, ty));
-    }
-
-    fn literal(&mut self, shape: &str, elements: usize) -> String {
-        let elements: Vec<String> = (0..elements).map(|i| format!("{}", i + self.random.usize(..3))).collect();
-        format!("dense<Tensor[{shape}, float32]>[{}]", elements.join(", "))
-    }
-
-    fn binding(&mut self) -> Option<()> {
-        let any = [Square, Square, Row, Half, Tall, Sized][self.random.usize(..6)];
-        let (a, b) = (self.pick(any)?, self.pick(any)?);
-        let (s, r) = (self.pick(Square)?, self.pick(Row)?);
-        match self.random.usize(..16) {
-            0 => self.bind(&format!("exp({a})"), any),
-            1 => self.bind(&format!("negative({a})"), any),
-            2 => self.bind(&format!("tanh({a})"), any),
-            3 | 4 => self.bind(&format!("add({a}, {b})"), any),
-            5 if any != Row => self.bind(&format!("multiply({a}, {r})"), any),
-            5 | 6 => self.bind(&format!("subtract({a}, 2f)"), any),
-            7 => {
-                let value = format!("add({s}, {})", self.literal("(4,)", 4));
-                self.bind(&value, Square);
-            }
-            8 => {
-                let value = format!("multiply({}, {})", self.pick(Tall)?, self.literal("(5, 4)", 20));
-                self.bind(&value, Tall);
-            }
-            9 => {
-                let value = format!("sum({s}, axis=[{}])", self.random.usize(..2));
-                self.bind(&value, Row);
-            }
-            10 => self.bind(&format!("matmul({a}, {s})"), any),
-            11 => self.bind(&format!("permute_dims({s}, axes=[1, 0])"), Square),
-            12 if any != Row => self.bind(&format!("nn.softmax({a})"), any),
-            12 | 13 => {
-                self.count += 1;
-                let halves = format!("%v{}", self.count);
-                writeln!(self.text, "    let {halves} = split({s}, sections=2);").unwrap();
-                self.bind(&format!("{halves}.0"), Half);
-                self.bind(&format!("{halves}.1"), Half);
-            }
-            14 => {
-                let value = format!("concat({}, {}, axis=0)", self.pick(Half)?, self.pick(Half)?);
-                self.bind(&value, Square);
-            }
-            _ => self.bind(&format!("nn.relu({a})"), any),
-        }
-        Some(())
-    }
-
-    fn region(&mut self) {
-        let before = self.visible.len();
-        self.text.push_str("  dataflow {\n");
-        let wanted = self.count + 2 + self.random.usize(..20);
-        while self.count < wanted {
-            let _ = self.binding();
-        }
-        let inside = self.visible.split_off(before);
-        let last = inside.len() - 1;
-        let outputs = inside.into_iter().enumerate().filter(|(i, _)| *i == last || self.random.usize(..8) == 0);
-        let outputs: Vec<(String, Type)> = outputs.map(|p| p.1).collect();
-        let names: Vec<&str> = outputs.iter().map(|(n, _)| n.as_str()).collect();
-        writeln!(self.text, "  output({})\n  }}", names.join(", ")).unwrap();
-        self.visible.extend(outputs);
-    }
-
-    fn program(seed: u64) -> String {
-        let params = [("%s", Square), ("%r", Row), ("%t", Tall), ("%n", Sized)];
-        let mut g = Generator {
-            random: Rng::with_seed(seed),
-            text: "def @main(%s: Tensor[(4, 4), float32], %r: Tensor[(4,), float32], %t: Tensor[(5, 4), float32], \
-                   %n: Tensor[(n, 4), float32]) {\n"
-                .to_string(),
-            visible: params.map(|(name, ty)| (name.to_string(), ty)).to_vec(),
-            count: 0,
-        };
-        for _ in 0..2 + g.random.usize(..2) {
-            g.region();
-        }
-        let results: Vec<&str> = g.visible[params.len()..].iter().map(|(n, _)| n.as_str()).collect();
-        writeln!(g.text, "  ({})\n}}", results.join(", ")).unwrap();
-        g.text
-    }
-}
 
 fn results(module: &Module) -> anfora::interp::Outcome {
     let floats = |shape: &[usize]| {
@@ -161,7 +38,8 @@ fn comparable(module: &Module) -> Module {
 fn fused_programs_come_back() {
     let mut functions = 0;
     for seed in 0..PROGRAMS {
-        let text = Generator::program(seed);
+        let size = 10 + seed as usize % 40;
+        let text = Random { vocabulary: Vocabulary::OnnxRegions, size, seed }.module().to_text();
         let mut module = parse_module(Source::new("input", text.as_str()), anfora::onnx::registry())
             .unwrap_or_else(|e| panic!("{}\n{text}", e[0]));
         let max_depth = [256, 8, 3][seed as usize % 3];

@@ -16,8 +16,9 @@ use anfora::visit::{
     Binding, Edits, Link, Memo, Mutator, RewriteError, Visit, Visitor, bound_variables, chain, copy_fresh,
     expand_a_normal_form, free_variables, mutate, substitute, walk,
 };
+use anfora_testing::programs::Random;
 use proptest::prelude::*;
-use random_programs::{Random, arguments, call_main, check, config, definitions, programs, run};
+use random_programs::{arguments, call_main, check, config, definitions, normal, programs, run};
 
 /// Edits the body of a function. Returns true if anything was written.
 fn edit(module: &mut Module, key: FunctionKey, edit: impl FnOnce(&mut Editor<'_>)) -> bool {
@@ -159,7 +160,7 @@ fn replace(module: &mut Module, key: FunctionKey, link: Link, replacements: &[(V
 /// Returns the program in A-normal form, without bindings of atoms. A substitution removes such
 /// bindings, and with them the uses of atoms that they are.
 fn without_aliases(random: &Random) -> Module {
-    let mut module = random.normal();
+    let mut module = normal(random);
     run(&anfora::passes::registry(), "CanonicalizeBindings", &mut module);
     module
 }

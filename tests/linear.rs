@@ -19,9 +19,9 @@ use std::thread;
 use anfora::interp::{ArgumentGenerator, Interpreter, Value};
 use anfora::ir::{Literal, Module, Source, parse_module, verify_module, work};
 use anfora::passes::{SymbolRef, bind_params, bind_symbols};
-use anfora::programs::Shape;
-use anfora::stress::{Operation, Subject};
 use anfora::visit::copy_function;
+use anfora_testing::programs::Shape;
+use anfora_testing::stress::{Operation, Subject};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
 #[global_allocator]

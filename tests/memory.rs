@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use anfora::ir::{PrintOptions, Source, parse_module, verify_module, write_module};
 use anfora::manager::{Pass, PassContext, Verification, parse_pipeline};
-use anfora::programs::Shape;
+use anfora_testing::programs::Shape;
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]

@@ -4,13 +4,13 @@
 
 use std::sync::Arc;
 
-use anfora::guide::parse;
 use anfora::ir::EntityId;
 use anfora::manager::{FunctionEdit, Outcome, PassFailure, Repeat, Verification};
 use anfora::prelude::*;
-use anfora::programs::Shape;
 use anfora::visit::pattern::{PatternOptions, Rule, capture, op, rewrite_patterns};
 use anfora::visit::set_let_flags;
+use anfora_testing::guide::parse;
+use anfora_testing::programs::Shape;
 
 /// The result of a pass, and the remarks that it left.
 struct Run {

@@ -21,7 +21,7 @@ use proptest::prelude::*;
 use random_programs::checking::{
     Again, Needs, Program, Promise, Why, check_pass, check_pass_and_shrink, context, pool,
 };
-use random_programs::{check, config, meaning, parse, programs, run, same_meaning};
+use random_programs::{check, config, meaning, normal, parse, programs, run, same_meaning};
 
 /// Passes that take any form; the others need A-normal form.
 const ANY_FORM: [&str; 10] = [
@@ -395,7 +395,7 @@ proptest! {
     #[test]
     fn graph_and_a_normal_form_settle_at_once(random in programs(1..120)) {
         let registry = anfora::passes::registry();
-        let mut module = random.normal();
+        let mut module = normal(&random);
         run(&registry, "ToGraphNormalForm", &mut module);
         let graph = module.clone();
         run(&registry, "ToANormalForm", &mut module);
@@ -496,7 +496,7 @@ proptest! {
         plain.set_attrs(plain.cx.attrs.empty());
         prop_assert_eq!(taken.to_text(), plain.to_text());
         prop_assert!(alpha_equal(&taken, &plain));
-        for given in [Module::new(module.cx.ops.registry().clone()), other.module(), random.normal()] {
+        for given in [Module::new(module.cx.ops.registry().clone()), other.module(), normal(&random)] {
             let mut given = given;
             let before = given.to_text();
             given.begin_edit();

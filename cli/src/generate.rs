@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anfora::onnx::ExportOptions;
-use anfora::programs::Shape;
+use anfora_testing::programs::Shape;
 use clap::Args;
 
 use crate::file::{self, Constants, Format};

@@ -9,8 +9,9 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 use anfora::ir::did_you_mean;
-use anfora::programs::Shape;
-use anfora::stress::{Operation, Subject, on_stack};
+use anfora_testing::on_stack;
+use anfora_testing::programs::Shape;
+use anfora_testing::stress::{Operation, Subject};
 use clap::Args;
 use serde_json::{Value, json};
 

@@ -117,6 +117,7 @@
 
 pub mod convert;
 pub mod proto;
+mod schema;
 pub mod tensor;
 pub mod wire;
 

@@ -1,11 +1,27 @@
-//! The depth of the programs of tests, and the size of the stack that they run on. This crate
-//! depends on no other crate, so that the tests of every crate can use it.
+//! Everything that tests, benches and the command line share, and that users of the toolkit do not
+//! need:
+//!
+//! - [`programs`]: programs of any size and shape;
+//! - [`depth`] and [`on_small_stack`]: how deep programs of tests are, and the stack that they run
+//!   on;
+//! - `stress`: every operation of the toolkit, on all of these programs;
+//! - `guide`: how to write a pass, page by page.
+//!
+//! The last two have the feature `toolkit`, which is on by default. Without it, this crate depends
+//! only on the representation and the operators. The tests of the other crates use it so.
 //!
 //! The environment sets both for all tests at once: `ANFORA_DEEP=1000000` sets the depth, and
 //! `ANFORA_STACK_KIB=256` the size of the stack. Code that is built without optimisation has frames
 //! several times as large. It needs a stack that is larger by the same factor, however deep the
 //! program is.
 
+#[cfg(feature = "toolkit")]
+pub mod guide;
+pub mod programs;
+#[cfg(feature = "toolkit")]
+pub mod stress;
+
+use std::io;
 use std::panic::resume_unwind;
 use std::thread::Builder;
 
@@ -25,9 +41,20 @@ pub fn depth(ordinary: usize) -> usize {
 /// # Panics
 /// If `work` panics, or no thread can be started.
 pub fn on_small_stack<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    let kib = setting("ANFORA_STACK_KIB", 64);
-    let thread = Builder::new().stack_size(kib << 10).spawn(work).expect("a thread starts");
-    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+    on_stack(setting("ANFORA_STACK_KIB", 64), work).expect("a thread starts")
+}
+
+/// Runs `work` on a thread with a stack of `kib` KiB and returns its result. A stack overflow ends
+/// the process.
+///
+/// # Errors
+/// If the thread cannot be started.
+///
+/// # Panics
+/// If `work` panics.
+pub fn on_stack<T: Send + 'static>(kib: usize, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+    let thread = Builder::new().stack_size(kib << 10).spawn(work)?;
+    Ok(thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
 }
 
 fn setting(name: &str, ordinary: usize) -> usize {

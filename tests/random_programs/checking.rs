@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use anfora::interp::{Agreement, Outcome};
 use anfora::ir::{Form, Function, FunctionKey, Literal, Module, verify_module};
 use anfora::manager::{Pass, PassContext, PassRegistry, Verification, parse_pipeline};
-use anfora::programs::Shape;
+use anfora_testing::programs::{Random, Vocabulary};
 
 use super::inputs::{arguments, call_main, extreme_arguments};
 
@@ -25,8 +25,7 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn new(size: usize, seed: u64) -> Program {
-        let shape: Shape = "random".parse().expect("a shape");
-        let original = shape.build(size, seed).expect("random programs are well-typed");
+        let original = Random { vocabulary: Vocabulary::Whole, size, seed }.module();
         let mut normal = original.clone();
         let registry = anfora::passes::registry();
         let passes = parse_pipeline(&registry, "ToANormalForm").expect("a pass");

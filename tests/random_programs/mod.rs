@@ -9,13 +9,12 @@
 pub(crate) mod checking;
 pub(crate) mod inputs;
 
-use std::fmt;
 use std::sync::Arc;
 
 use anfora::ir::{FunctionKey, Module, Source, parse_module, verify_module};
 use anfora::manager::{Pass, PassRegistry, parse_pipeline};
-use anfora::programs::Shape;
-use proptest::prelude::*;
+use anfora_testing::programs::{Random, Vocabulary};
+use proptest::strategy::Strategy;
 use proptest::test_runner::Config;
 
 #[allow(unused_imports, reason = "each test binary uses part of it")]
@@ -26,35 +25,16 @@ pub(crate) fn config() -> Config {
     Config { cases, failure_persistence: None, ..Config::default() }
 }
 
-/// A program of the shape `random`. Shrinking makes it smaller and keeps the seed.
-#[derive(Clone)]
-pub(crate) struct Random {
-    pub(crate) size: usize,
-    pub(crate) seed: u64,
-}
-
-impl Random {
-    pub(crate) fn module(&self) -> Module {
-        let shape: Shape = "random".parse().expect("a shape");
-        shape.build(self.size, self.seed).expect("random programs are well-typed")
-    }
-
-    /// Returns the program in A-normal form.
-    pub(crate) fn normal(&self) -> Module {
-        let mut module = self.module();
-        run(&anfora::passes::registry(), "ToANormalForm", &mut module);
-        module
-    }
-}
-
-impl fmt::Debug for Random {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the random program of size {} and seed {}:\n{}", self.size, self.seed, self.module())
-    }
-}
-
+/// Returns programs of the whole language.
 pub(crate) fn programs(sizes: std::ops::Range<usize>) -> impl Strategy<Value = Random> {
-    (sizes, any::<u64>().no_shrink()).prop_map(|(size, seed)| Random { size, seed })
+    Random::strategy(Vocabulary::Whole, sizes)
+}
+
+/// Returns the program in A-normal form.
+pub(crate) fn normal(random: &Random) -> Module {
+    let mut module = random.module();
+    run(&anfora::passes::registry(), "ToANormalForm", &mut module);
+    module
 }
 
 /// Returns the functions that have a body.

@@ -45,15 +45,15 @@ pub(crate) fn is_conditional(module: &syn::ItemMod) -> bool {
     module.attrs.iter().any(|a| a.path().is_ident("cfg"))
 }
 
-/// Visits the sources in a folder for which `is_wanted` returns true, except those of tests.
-pub(crate) fn read_sources(folder: &Path, is_wanted: &impl Fn(&Path) -> bool, visitor: &mut impl for<'a> Visit<'a>) {
+/// Visits the sources in a folder, except those of tests.
+pub(crate) fn read_sources(folder: &Path, visitor: &mut impl for<'a> Visit<'a>) {
     for entry in fs::read_dir(folder).expect("the sources are there") {
         let path = entry.expect("the sources can be listed").path();
-        if !is_wanted(&path) || path.ends_with("tests.rs") {
+        if path.ends_with("tests.rs") {
             continue;
         }
         if path.is_dir() {
-            read_sources(&path, is_wanted, visitor);
+            read_sources(&path, visitor);
         } else {
             let text = fs::read_to_string(&path).expect("a source is text");
             visitor.visit_file(&syn::parse_file(&text).expect("a source is Rust"));

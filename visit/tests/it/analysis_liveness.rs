@@ -7,8 +7,7 @@ use anfora_testing::{depth, on_small_stack};
 use anfora_visit::{Binding, LastUse, Liveness, bindings, bound_variables};
 use proptest::prelude::*;
 
-use crate::programs::random::{choices, program};
-use crate::programs::{SHAPES, Shape, body, deep, first, parse};
+use crate::programs::{SHAPES, Shape, body, deep, first, parse, random};
 
 fn name(module: &Module, var: VarId) -> String {
     module.cx.names.get(body(module).var_name(var).unwrap()).to_string()
@@ -181,8 +180,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn liveness_is_from_definition_to_last_use(choices in choices()) {
-        let module = program(&choices);
+    fn liveness_is_from_definition_to_last_use(random in random()) {
+        let module = random.module();
         let body = body(&module);
         let mut places = Places {
             body, seen: HashSet::new(), defs: Vec::new(), uses: Vec::new(), lets: HashMap::new(), frames: Vec::new(), ends: Vec::new(),

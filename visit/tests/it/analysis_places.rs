@@ -7,8 +7,7 @@ use anfora_testing::{depth, on_small_stack};
 use anfora_visit::{Binding, BlockId, Blocks, Link, bindings, link_counts};
 use proptest::prelude::*;
 
-use crate::programs::random::{choices, program};
-use crate::programs::{SHAPES, Shape, all_links, body, deep, first, parse};
+use crate::programs::{SHAPES, Shape, all_links, body, deep, first, parse, random};
 
 #[test]
 fn what_is_unlinked_or_appended_is_in_no_block() {
@@ -145,8 +144,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn links_are_counted(choices in choices()) {
-        let module = program(&choices);
+    fn links_are_counted(random in random()) {
+        let module = random.module();
         let body = body(&module);
         let links = all_links(body);
         let counts = link_counts(body);
@@ -156,8 +155,8 @@ proptest! {
     }
 
     #[test]
-    fn blocks_are_the_innermost_around_all_references(choices in choices()) {
-        let module = program(&choices);
+    fn blocks_are_the_innermost_around_all_references(random in random()) {
+        let module = random.module();
         let body = body(&module);
         let blocks = Blocks::of(body);
         let nesting = nesting(body);

@@ -7,8 +7,7 @@ use anfora_testing::{depth, on_small_stack};
 use anfora_visit::{Binding, Blocks, DefUse, Link, PostDominators, bindings, chain};
 use proptest::prelude::*;
 
-use crate::programs::random::{choices, program};
-use crate::programs::{SHAPES, Shape, all_links, body, deep, first, parse};
+use crate::programs::{SHAPES, Shape, all_links, body, deep, first, parse, random};
 
 fn name(module: &Module, id: ExprId) -> String {
     let body = body(module);
@@ -226,9 +225,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn post_dominators_are_on_every_path(choices in choices()) {
+    fn post_dominators_are_on_every_path(random in random()) {
         use anfora_ir::EntityId;
-        let module = program(&choices);
+        let module = random.module();
         let body = body(&module);
         let graph = graph(body);
         // The values on every path from each value to the exit, by iteration to a fixpoint.

@@ -1,11 +1,11 @@
 //! Tests of definitions and uses that are kept up to date, against a fresh analysis of the body.
 
-use anfora_ir::{Body, DType, EntityId, Expr, ExprId, FunctionBuilder, Module};
+use anfora_ir::{Body, EntityId, Expr, ExprId};
 use anfora_testing::{depth, on_small_stack};
 use anfora_visit::{DefUse, Definition, Link, link_counts};
 use proptest::prelude::*;
 
-use crate::programs::{SHAPES, body, deep, first, parse, registry};
+use crate::programs::{SHAPES, body, deep, first, parse, random};
 
 fn ids(body: &Body) -> impl Iterator<Item = ExprId> + use<> {
     (0..body.len()).map(ExprId::from_index)
@@ -65,61 +65,13 @@ fn uses_are_listed_in_program_order() {
     }
 }
 
-/// Returns a random program with branches, `fn`s, blocks as values and shared nodes.
-fn program(choices: &[(u8, u8, u8)]) -> Module {
-    let mut module = Module::new(registry());
-    let float = module.cx.types.scalar(DType::Float32);
-    let flag = module.cx.types.scalar(DType::Bool);
-    let mut f = FunctionBuilder::new(&mut module, "main");
-    let x = f.param("x", float);
-    let c = f.param("c", flag);
-    let mut scope = vec![x];
-    for &(what, a, b) in choices {
-        let (a, b) = (scope[a as usize % scope.len()], scope[b as usize % scope.len()]);
-        let new = match what % 6 {
-            0 => f.call_op("negative", &[a], &[]).unwrap(),
-            1 => {
-                f.open_block();
-                let sum = f.call_op("add", &[a, b], &[]).unwrap();
-                let v = f.bind("t", sum);
-                let then_block = f.close_block(v).unwrap();
-                let choice = f.if_(c, then_block, a).unwrap();
-                f.bind("i", choice)
-            }
-            2 => {
-                let p = f.open_lambda(&[("p", float)], Some(float), &[])[0];
-                let sum = f.call_op("add", &[p, b], &[]).unwrap();
-                let v = f.bind("l", sum);
-                let function = f.close_lambda(v).unwrap();
-                let function = f.bind("f", function);
-                f.call(function, &[a]).unwrap()
-            }
-            3 => {
-                f.open_block();
-                let product = f.call_op("multiply", &[a, b], &[]).unwrap();
-                let v = f.bind("t", product);
-                let block = f.close_block(v).unwrap();
-                f.bind("v", block)
-            }
-            _ => {
-                let sum = f.call_op("add", &[a, b], &[]).unwrap();
-                f.bind("s", sum)
-            }
-        };
-        scope.push(new);
-    }
-    let tail = *scope.last().unwrap();
-    f.finish(tail).unwrap();
-    module
-}
-
 proptest! {
     #[test]
     fn changes_keep_it_up_to_date(
-        choices in prop::collection::vec(any::<(u8, u8, u8)>(), 0..40),
+        random in random(),
         edits in prop::collection::vec(any::<(u16, u16, u8)>(), 0..30),
     ) {
-        let mut module = program(&choices);
+        let mut module = random.module();
         let key = first(&module);
         let body = &mut module.get_mut(key).unwrap().0.body;
         let mut def_use = DefUse::new(body);

@@ -7,8 +7,7 @@ use anfora_testing::{depth, on_small_stack};
 use anfora_visit::{Binding, Link, bindings, chain, for_each_expr, link_counts, post_order, program_order};
 use proptest::prelude::*;
 
-use crate::programs::random::{choices, program};
-use crate::programs::{SHAPES, Shape, body, deep, links_of, parse};
+use crate::programs::{SHAPES, Shape, body, deep, links_of, parse, random};
 
 /// Returns the names of nodes: a Let by its variable, other nodes by their kind.
 fn text(module: &Module, ids: impl Iterator<Item = ExprId>) -> String {
@@ -94,8 +93,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn orders_are_those_of_recursion(choices in choices()) {
-        let module = program(&choices);
+    fn orders_are_those_of_recursion(random in random()) {
+        let module = random.module();
         let body = body(&module);
         let root = body.root();
         let mut reference = Reference::default();

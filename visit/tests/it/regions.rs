@@ -11,8 +11,7 @@ use anfora_visit::{Binding, Link, Visit, Visitor, chain, for_each_expr, hide_unu
 use expect_test::expect;
 use proptest::prelude::*;
 
-use crate::programs::random::{choices, program};
-use crate::programs::{SHAPES, body, deep, edited, parse, var};
+use crate::programs::{SHAPES, body, deep, edited, parse, random, var};
 
 /// Two adjacent regions; in the second, a block with a region of its own.
 const NESTED: &str = "def @main(%x: float32) {
@@ -212,8 +211,8 @@ fn regions_and_children_of_programs_of_every_shape() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn regions_and_children_of_random_programs(choices in choices()) {
-        check_all(&program(&choices));
+    fn regions_and_children_of_random_programs(random in random()) {
+        check_all(&random.module());
     }
 }
 

@@ -7,13 +7,13 @@ use anfora_ir::{
     Arity, DType, Editor, Expr, FunctionBuilder, Literal, Module, OpDef, OpRegistry, Purity, Source, TypeError,
     parse_module, verify_module,
 };
+use anfora_testing::programs::{Random, Vocabulary};
 use anfora_testing::{depth, on_small_stack};
 use anfora_visit::pattern::{
     Outcome, Pattern, PatternOptions, Rewriter, Rule, StopReason, any, any_literal, call, capture, literal, op, op_in,
     rest, rewrite_patterns, tuple,
 };
 use expect_test::expect;
-use fastrand::Rng;
 
 /// Returns the standard operators and a fused one.
 pub(crate) fn registry() -> Arc<OpRegistry> {
@@ -683,88 +683,6 @@ fn a_deep_replacement_is_taken_apart_without_recursion() {
     });
 }
 
-/// Returns a random program over integers, in which every rule below is exact: chains, branches and
-/// regions, and nested operands if `nested` is true.
-fn random_program(random: &mut Rng, nested: bool) -> String {
-    struct Writer<'r> {
-        text: String,
-        scopes: Vec<Vec<usize>>,
-        next: usize,
-        nested: bool,
-        random: &'r mut Rng,
-    }
-    impl Writer<'_> {
-        fn atom(&mut self) -> String {
-            match self.random.usize(..6) {
-                0 => ["1", "0", "2"][self.random.usize(..3)].to_string(),
-                _ => {
-                    let visible: Vec<usize> = self.scopes.iter().flatten().copied().collect();
-                    format!("%v{}", visible[self.random.usize(..visible.len())])
-                }
-            }
-        }
-
-        fn line(&mut self) -> usize {
-            let (a, b) = (self.atom(), self.atom());
-            let value = match self.random.usize(..5) {
-                0 => format!("negative({a})"),
-                1 | 2 => format!("add({a}, {b})"),
-                3 if self.nested => format!("multiply({a}, negative({b}))"),
-                _ => format!("multiply({a}, {b})"),
-            };
-            self.bind(value)
-        }
-
-        fn bind(&mut self, value: String) -> usize {
-            let number = self.next;
-            self.text.push_str(&format!("let %v{number} = {value};\n"));
-            self.scopes.last_mut().unwrap().push(number);
-            self.next += 1;
-            number
-        }
-
-        fn block(&mut self, head: &str, tail: impl FnOnce(usize) -> String) {
-            self.text.push_str(head);
-            self.scopes.push(Vec::new());
-            self.line();
-            let last = self.line();
-            self.scopes.pop();
-            self.text.push_str(&tail(last));
-        }
-    }
-    let mut w = Writer { text: String::new(), scopes: vec![vec![0]], next: 1, nested, random };
-    w.text.push_str("def @main(%v0: int32, %c: bool) {\n");
-    for _ in 0..12 {
-        match w.random.usize(..6) {
-            0 => {
-                let number = w.next;
-                w.next += 1;
-                w.block(&format!("let %v{number} = if (%c) {{\n"), |last| format!("%v{last} }} else {{\n"));
-                w.block("", |last| format!("negative(%v{last}) }};\n"));
-                w.scopes.last_mut().unwrap().push(number);
-            }
-            1 => {
-                w.block("dataflow {\n", |last| format!("output(%v{last})\n}}\n"));
-                let number = w.next - 1;
-                w.scopes.last_mut().unwrap().push(number);
-            }
-            2 => {
-                let number = w.next;
-                w.next += 1;
-                w.block(&format!("let %f{number} = fn (%p: int32) {{\n"), |last| format!("add(%v{last}, %p) }};\n"));
-                let argument = w.atom();
-                w.bind(format!("%f{number}({argument})"));
-            }
-            _ => {
-                w.line();
-            }
-        }
-    }
-    let all: Vec<String> = w.scopes[0].iter().rev().take(4).map(|v| format!("%v{v}")).collect();
-    w.text.push_str(&format!("({},)\n}}\n", all.join(", ")));
-    w.text
-}
-
 /// Rewriting random programs by rules keeps them well-formed and keeps their results, and a second
 /// run finds nothing.
 #[test]
@@ -794,10 +712,10 @@ fn random_programs_stay_whole_and_mean_the_same() {
             .map(|&(v, c)| interpreter.run("main", &[Literal::scalar(v), Literal::scalar(c)]).unwrap())
             .collect()
     };
-    let mut random = Rng::with_seed(7);
     let mut rewrites = 0;
-    for round in 0..400 {
-        let text = random_program(&mut random, round % 2 == 1);
+    // Every rule is exact in arithmetic of integers.
+    for seed in 0..400 {
+        let text = Random { vocabulary: Vocabulary::Arithmetic, size: 30, seed }.module().to_text();
         let (after, outcome) = rewritten(&text, &mut rules());
         assert_eq!(outcome.stop, StopReason::Fixpoint, "{text}");
         rewrites += outcome.rewrites;

@@ -2,15 +2,15 @@
 
 #![allow(dead_code)]
 
-pub(crate) mod random;
-
 use std::sync::Arc;
 
 use anfora_ir::{
     Arity, Body, DType, Editor, Expr, ExprId, FunctionBuilder, FunctionKey, FusionPattern, Literal, Module, OpDef,
     OpRegistry, Source, TypeRule, VarId, parse_module, verify_module,
 };
+use anfora_testing::programs::{Random, Vocabulary};
 use anfora_visit::{Link, program_order};
+use proptest::prelude::Strategy;
 
 fn row(name: &'static str, operands: usize, infer: TypeRule) -> OpDef {
     OpDef::new(name, "For tests.", Arity::exactly(operands), infer).fusion(FusionPattern::ElemWise)
@@ -87,6 +87,11 @@ pub(crate) fn var(editor: &Editor<'_>, name: &str) -> VarId {
         .filter_map(|i| body.as_var(anfora_ir::EntityId::from_index(i)))
         .find(|&v| body.var_name(v).is_some_and(|n| editor.cx.names.get(n) == name))
         .unwrap_or_else(|| panic!("no variable %{name}"))
+}
+
+/// Returns random programs of every construct.
+pub(crate) fn random() -> impl Strategy<Value = Random> {
+    Random::strategy(Vocabulary::Arithmetic, 0..60)
 }
 
 /// A shape of program.

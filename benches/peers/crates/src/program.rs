@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use anfora::ir::{Body, Expr, ExprId, Module};
-use anfora::programs::Shape;
+use anfora_testing::programs::Shape;
 use anfora::visit::{Binding, chain};
 
 /// The operator of an operation.

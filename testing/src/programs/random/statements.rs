@@ -5,7 +5,7 @@ use anfora_ir::{Attr, AttrId, BuildError, DType, Element, ExprId, Literal};
 use super::blocks::Frame;
 use super::kinds::{DTYPES, Kind};
 use super::rng::Rng;
-use super::{Generator, Role};
+use super::{Generator, Role, Vocabulary};
 
 const FLOATS: [Kind; 3] = [Kind::Vector, Kind::Matrix, Kind::Scalar];
 
@@ -21,6 +21,14 @@ impl Generator<'_> {
     }
 
     pub(super) fn statement(&mut self) -> Result<(), BuildError> {
+        match self.vocabulary {
+            Vocabulary::Whole => self.whole_statement(),
+            Vocabulary::Arithmetic => self.arithmetic_statement(),
+            Vocabulary::Regions | Vocabulary::OnnxRegions => self.region_statement(),
+        }
+    }
+
+    fn whole_statement(&mut self) -> Result<(), BuildError> {
         if self.rng.one_in(if self.region.is_open() { 12 } else { 16 }) {
             self.toggle_region();
             return Ok(());
@@ -72,14 +80,14 @@ impl Generator<'_> {
         }
     }
 
-    fn unary(&mut self, op: &str, from: Kind, to: Kind) -> Result<(), BuildError> {
+    pub(super) fn unary(&mut self, op: &str, from: Kind, to: Kind) -> Result<(), BuildError> {
         let a = self.pick(from)?;
         let call = self.b.call_op(op, &[a], &[])?;
         self.bind(call, to);
         Ok(())
     }
 
-    fn binary(&mut self, op: &str, from: [Kind; 2], to: Kind) -> Result<(), BuildError> {
+    pub(super) fn binary(&mut self, op: &str, from: [Kind; 2], to: Kind) -> Result<(), BuildError> {
         let (a, b) = (self.pick(from[0])?, self.pick(from[1])?);
         let call = self.b.call_op(op, &[a, b], &[])?;
         self.bind(call, to);
@@ -189,12 +197,12 @@ impl Generator<'_> {
         Ok(())
     }
 
-    fn ints(&mut self, ints: &[i64]) -> AttrId {
+    pub(super) fn ints(&mut self, ints: &[i64]) -> AttrId {
         self.b.cx().ints_attr(ints)
     }
 
     /// Returns a constant of the given shape.
-    fn dense<T: Element>(&mut self, shape: &[usize], elements: &[T]) -> ExprId {
+    pub(super) fn dense<T: Element>(&mut self, shape: &[usize], elements: &[T]) -> ExprId {
         let literal = Literal::from_elements(shape, elements).expect("as many elements as the shape has");
         self.b.literal(literal)
     }

@@ -1,16 +1,16 @@
 //! The entry points of `anfora-visit` that rewrite by patterns, copy functions, and recurse on a
 //! guarded stack.
 
-use anfora_ir::{Body, DType, Expr, ExprId, Module, OpId, Purity, Transplant, parse_fragment, parse_sketch};
-use anfora_passes::to_a_normal_form;
-use anfora_visit::pattern::{
+use anfora::passes::to_a_normal_form;
+use anfora::visit::pattern::{
     Match, Matcher, Outcome, PatternOptions, Rule, RuleSet, any, any_literal, any_of, call, capture, global, literal,
     op, op_in, op_where, proj, rewrite_patterns, rewrite_rules, tuple,
 };
-use anfora_visit::{
+use anfora::visit::{
     BackwardSweep, Binding, ExprFunctor, HoldsBody, Memo, copy_between, copy_function, free_variables,
     hide_unused_outputs, rules, sweep_back,
 };
+use anfora_ir::{Body, DType, Expr, ExprId, Module, OpId, Purity, Transplant, parse_fragment, parse_sketch};
 
 use super::visiting::{each_function, verified};
 use super::{Done, Kind, Row, ensure};

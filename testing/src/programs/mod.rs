@@ -11,6 +11,7 @@ mod regions;
 mod wide;
 
 pub use models::{mlp, residual};
+pub use random::{Random, Vocabulary};
 
 use std::str::FromStr;
 

@@ -7,7 +7,8 @@
 //! thread with a stack of any size:
 //!
 //! ```
-//! use anfora::stress::{Operation, Subject, on_stack};
+//! use anfora_testing::on_stack;
+//! use anfora_testing::stress::{Operation, Subject};
 //!
 //! let shape = "nested-if".parse()?;
 //! let mut operations = Operation::all().into_iter();
@@ -26,10 +27,9 @@ mod rewriting;
 mod visiting;
 
 use std::io;
-use std::thread;
 
+use anfora::manager::{Pass, PassContext, PassRegistry, Verification, parse_pipeline};
 use anfora_ir::Module;
-use anfora_manager::{Pass, PassContext, PassRegistry, Verification, parse_pipeline};
 
 use crate::programs::Shape;
 
@@ -73,7 +73,7 @@ impl Operation {
         let tables = [representation::ROWS, visiting::ROWS, analysing::ROWS, rewriting::ROWS, execution::ROWS];
         let rows = tables.into_iter().flatten();
         let rows = rows.map(|r| Operation { name: r.name.to_string(), covers: r.covers, kind: r.kind });
-        let passes = crate::passes::registry();
+        let passes = anfora::passes::registry();
         let passes = passes.passes().iter();
         let passes = passes.map(|p| Operation { name: p.name().to_string(), covers: &[], kind: Kind::Pass });
         rows.chain(passes).collect()
@@ -174,25 +174,9 @@ impl Subject {
     }
 }
 
-/// Runs `work` on a thread with a stack of `kib` KiB and returns its result. A stack overflow ends
-/// the process.
-///
-/// # Errors
-/// If the thread cannot be started.
-///
-/// # Panics
-/// If `work` panics.
-pub fn on_stack<T: Send + 'static>(kib: usize, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
-    let thread = thread::Builder::new().stack_size(kib * 1024).spawn(work)?;
-    match thread.join() {
-        Ok(result) => Ok(result),
-        Err(panic) => std::panic::resume_unwind(panic),
-    }
-}
-
 /// Runs a pipeline at level 3.
 fn run_pipeline(module: &mut Module, pipeline: &str) -> Done {
-    let registry: std::sync::Arc<PassRegistry> = crate::passes::registry();
+    let registry: std::sync::Arc<PassRegistry> = anfora::passes::registry();
     let pipeline = parse_pipeline(&registry, pipeline).map_err(|e| e.to_string())?;
     let context = PassContext::builder().registry(registry).opt_level(3).verification(Verification::Off);
     let context = context.print_to(io::sink());

@@ -36,12 +36,15 @@ impl Generator<'_> {
         self.region.start = Some(self.values.mark());
     }
 
-    /// Ends the region, if one is open. About a third of its variables become outputs; the others
-    /// go out of scope.
+    /// Ends the region, if one is open. About a third of its variables become outputs, and in
+    /// regions to fuse, the last and about an eighth; the others go out of scope.
     pub(super) fn end_region(&mut self) {
         let Some(start) = self.region.start.take() else { return };
         let mut outputs = std::mem::take(&mut self.region.variables);
-        outputs.retain(|v| self.sinks.contains(v) || self.rng.one_in(3));
+        match outputs.last().copied() {
+            Some(last) if self.vocabulary.is_regions() => outputs.retain(|&v| v == last || self.rng.one_in(8)),
+            _ => outputs.retain(|v| self.sinks.contains(v) || self.rng.one_in(3)),
+        }
         self.b.end_dataflow(&outputs);
         let visible: std::collections::HashSet<ExprId> = outputs.into_iter().collect();
         self.values.retain_since(start, |v| visible.contains(&v));

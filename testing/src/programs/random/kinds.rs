@@ -3,13 +3,13 @@
 use anfora_ir::{BuildError, Context, DType, DimId, Element, ExprId, Literal, TypeId};
 use half::{bf16, f16};
 
-use super::Generator;
+use super::{Generator, Vocabulary};
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
-    /// Eight floats.
+    /// Eight floats; in regions to fuse four, and in arithmetic one int32.
     Vector,
-    /// Two by eight floats.
+    /// Two by eight floats; in regions to fuse four by four.
     Matrix,
     Scalar,
     /// One int64.
@@ -17,7 +17,7 @@ pub(super) enum Kind {
     Bool,
     /// Three elements of the type with this index in [`DTYPES`].
     Three(u8),
-    /// A tuple of a vector and a scalar.
+    /// A tuple of a vector and a scalar; in regions to fuse, of a matrix and a vector.
     Pair,
     /// A tuple of a pair, and of an int and a pair.
     Nested,
@@ -25,8 +25,15 @@ pub(super) enum Kind {
     Function,
     /// A tuple of a function and a vector.
     Holder,
-    /// A vector of floats, whose length is the first symbol of the function.
+    /// A vector of floats, whose length is the first symbol of the function; in regions to fuse, as
+    /// many rows of four.
     Dynamic,
+    /// Two by four floats.
+    Half,
+    /// A tuple of two halves.
+    Halves,
+    /// Five by four floats.
+    Tall,
 }
 
 /// Element types other than those of the main kinds.
@@ -44,7 +51,7 @@ pub(super) const DTYPES: [DType; 11] = [
     DType::Float64,
 ];
 
-const KINDS: usize = 10 + DTYPES.len();
+const KINDS: usize = 13 + DTYPES.len();
 
 impl Kind {
     pub(super) const TENSORS: [Kind; 5] = [Kind::Vector, Kind::Matrix, Kind::Scalar, Kind::Int, Kind::Bool];
@@ -61,7 +68,10 @@ impl Kind {
             Kind::Function => 7,
             Kind::Holder => 8,
             Kind::Dynamic => 9,
-            Kind::Three(dtype) => 10 + usize::from(dtype),
+            Kind::Half => 10,
+            Kind::Halves => 11,
+            Kind::Tall => 12,
+            Kind::Three(dtype) => 13 + usize::from(dtype),
         }
     }
 }
@@ -75,7 +85,38 @@ pub(super) struct Types {
 }
 
 impl Types {
-    pub(super) fn new(cx: &mut Context) -> Types {
+    pub(super) fn new(cx: &mut Context, vocabulary: Vocabulary) -> Types {
+        match vocabulary {
+            Vocabulary::Whole => Types::whole(cx),
+            _ => Types::narrow(cx, vocabulary),
+        }
+    }
+
+    /// Returns the types of a part of the language. Kinds that it does not have are units.
+    fn narrow(cx: &mut Context, vocabulary: Vocabulary) -> Types {
+        let types = &mut cx.types;
+        let mut ids = [types.unit(); KINDS];
+        let mut set = |kind: Kind, ty| ids[kind.index()] = ty;
+        let vector = match vocabulary {
+            Vocabulary::Arithmetic => types.scalar(DType::Int32),
+            _ => types.static_tensor(DType::Float32, &[4]),
+        };
+        let (matrix, half) =
+            (types.static_tensor(DType::Float32, &[4, 4]), types.static_tensor(DType::Float32, &[2, 4]));
+        set(Kind::Vector, vector);
+        set(Kind::Matrix, matrix);
+        set(Kind::Bool, types.scalar(DType::Bool));
+        set(Kind::Pair, types.tuple(&[matrix, vector]));
+        let function = types.function(&[vector], vector, &[]);
+        set(Kind::Function, function);
+        set(Kind::Half, half);
+        set(Kind::Halves, types.tuple(&[half, half]));
+        set(Kind::Tall, types.static_tensor(DType::Float32, &[5, 4]));
+        let maker = types.function(&[vector], function, &[]);
+        Types { ids, maker, has_dynamic: false }
+    }
+
+    fn whole(cx: &mut Context) -> Types {
         let types = &mut cx.types;
         let mut ids = [types.unit(); KINDS];
         let (vector, scalar) = (types.static_tensor(DType::Float32, &[8]), types.scalar(DType::Float32));
@@ -99,8 +140,10 @@ impl Types {
         Types { ids, maker, has_dynamic: false }
     }
 
-    pub(super) fn bind_length(&mut self, cx: &mut Context, length: DimId) {
-        self.ids[Kind::Dynamic.index()] = cx.types.tensor(DType::Float32, &[length]);
+    pub(super) fn bind_length(&mut self, cx: &mut Context, length: DimId, vocabulary: Vocabulary) {
+        let four = vocabulary.is_regions().then(|| cx.types.dims.constant(4));
+        let extents: Vec<DimId> = [length].into_iter().chain(four).collect();
+        self.ids[Kind::Dynamic.index()] = cx.types.tensor(DType::Float32, &extents);
         self.has_dynamic = true;
     }
 
@@ -123,6 +166,15 @@ impl Values {
 
     pub(super) fn push(&mut self, kind: Kind, id: ExprId) {
         self.0[kind.index()].push(id);
+    }
+
+    pub(super) fn of(&self, kind: Kind) -> &[ExprId] {
+        &self.0[kind.index()]
+    }
+
+    /// Returns the values since the mark, kind by kind.
+    pub(super) fn since(&self, mark: &Mark) -> impl Iterator<Item = ExprId> {
+        self.0.iter().zip(mark.0).flat_map(|(list, len)| list[len..].iter().copied())
     }
 
     pub(super) fn mark(&self) -> Mark {
@@ -181,7 +233,8 @@ impl Generator<'_> {
     /// Returns a visible value of a kind, preferably a recent one. Returns a constant if there is
     /// no value of the kind, and sometimes otherwise.
     pub(super) fn pick(&mut self, kind: Kind) -> Result<ExprId, BuildError> {
-        let constant = matches!(kind, Kind::Vector | Kind::Matrix | Kind::Scalar | Kind::Int | Kind::Bool);
+        let constant = !self.vocabulary.is_regions()
+            && matches!(kind, Kind::Vector | Kind::Matrix | Kind::Scalar | Kind::Int | Kind::Bool);
         let list = &self.values.0[kind.index()];
         if list.is_empty() || (constant && self.rng.one_in(6)) {
             return self.constant(kind);
@@ -214,6 +267,7 @@ impl Generator<'_> {
 
     pub(super) fn constant(&mut self, kind: Kind) -> Result<ExprId, BuildError> {
         let literal = match kind {
+            Kind::Vector if self.vocabulary == Vocabulary::Arithmetic => Literal::scalar(self.rng.below(3) as i32),
             Kind::Vector if self.rng.one_in(2) => {
                 let elements: Vec<f32> = (0..8).map(|i| i as f32 - self.rng.below(8) as f32).collect();
                 Literal::from_elements(&[8], &elements).expect("eight elements of a shape of eight")
@@ -242,8 +296,10 @@ impl Generator<'_> {
                 let holder = self.b.tuple(&[f, v]);
                 return Ok(self.bind(holder, kind));
             }
-            // The parameter has this kind.
-            Kind::Dynamic => unreachable!("only functions that have a value of this kind ask for one"),
+            // A parameter has this kind, or only what is known to be in scope is asked for.
+            Kind::Dynamic | Kind::Half | Kind::Halves | Kind::Tall => {
+                unreachable!("only functions that have a value of this kind ask for one")
+            }
         };
         Ok(self.b.literal(literal))
     }

@@ -3,15 +3,15 @@
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use anfora_ir::{
-    Body, Editor, Expr, ExprId, FunctionKey, LetFlags, Module, Transplant, VarId, alpha_equal, alpha_equal_exprs,
-    verify_module,
-};
-use anfora_visit::{
+use anfora::visit::{
     Binding, Edits, LetList, Link, Memo, Mutator, Refused, Rewrite, RewriteError, Scope, Site, Slot, Verdict, Visit,
     Visitor, bound_variables, chain, copy_fresh, expand_a_normal_form, expand_every_chain, free_variables,
     insert_before, link_counts, mutate, mutate_at, mutate_function, post_order_rewrite, splice_before, substitute,
     tail_link, unlink_let, walk, walk_from,
+};
+use anfora_ir::{
+    Body, Editor, Expr, ExprId, FunctionKey, LetFlags, Module, Transplant, VarId, alpha_equal, alpha_equal_exprs,
+    verify_module,
 };
 
 use super::{Done, Kind, Row, ensure};

@@ -1,10 +1,10 @@
 //! The entry points of `anfora-visit` for orders and analyses.
 
-use anfora_ir::{Body, Expr, ExprId, Module, SideTable};
-use anfora_visit::{
+use anfora::visit::{
     Blocks, CallGraph, DefUse, Link, Liveness, PostDominators, bindings, bound_variables, for_each_expr, post_order,
     program_order,
 };
+use anfora_ir::{Body, Expr, ExprId, Module, SideTable};
 
 use super::{Done, Kind, Row, ensure};
 

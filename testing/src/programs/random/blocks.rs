@@ -3,7 +3,7 @@
 use anfora_ir::{BuildError, Expr, ExprId, Literal, VarId};
 
 use super::kinds::{Kind, Mark};
-use super::{Generator, Role};
+use super::{Generator, Role, Vocabulary};
 
 /// The purpose of a block that is being generated, with the data that is needed to close it.
 pub(super) enum Frame {
@@ -127,6 +127,9 @@ impl Generator<'_> {
                 let tail = self.pick(Kind::Vector)?;
                 let lambda = self.b.close_lambda(tail)?;
                 self.values.truncate(values);
+                // The elements of its result may be known.
+                let ty = self.b.body().type_of(lambda);
+                self.b.body().set_type(var.expr(), ty);
                 self.bind_declared(var, lambda, Kind::Function);
             }
             Frame::Maker { var } => {
@@ -153,6 +156,7 @@ impl Generator<'_> {
         match self.role {
             Role::Helper | Role::Sized => self.pick(Kind::Vector),
             Role::Maker => self.pick(Kind::Function),
+            Role::Main if self.vocabulary != Vocabulary::Whole => self.narrow_result(),
             Role::Main => {
                 let mut fields = std::mem::take(&mut self.sinks);
                 for kind in [Kind::TENSORS; 3].concat() {
@@ -181,12 +185,7 @@ impl Generator<'_> {
 
     pub(super) fn bind_let(&mut self, value: ExprId, kind: Kind) -> ExprId {
         self.names += 1;
-        // Some names repeat, and some bindings have no name.
-        let name = match self.rng.below(8) {
-            0 => String::new(),
-            1 => "t".to_string(),
-            _ => format!("v{}", self.names),
-        };
+        let name = self.name();
         let id = self.b.bind(&name, value);
         self.values.push(kind, id);
         self.region.bound(id);

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use anfora::manager::unified_diff;
 use anfora_ir::bumpalo::Bump;
 use anfora_ir::{
     AlphaHasher, AlphaOptions, Body, BodyPurity, Context, Counts, Cursor, DType, Diagnostic, DimOp, Editor, EntityId,
@@ -13,7 +14,6 @@ use anfora_ir::{
     parse_type, print_function, print_module, render_diagnostics, render_module_diagnostics, retype_from,
     update_signatures, update_signatures_with, verify_function, verify_functions, verify_module, write_module,
 };
-use anfora_manager::unified_diff;
 
 use super::{Done, Kind, Row, ensure};
 
@@ -326,7 +326,7 @@ fn parse(text: String) -> Done {
 }
 
 fn parsed(text: String) -> Result<Module, String> {
-    parse_module(Source::new("stress.anf", text), crate::ops::standard()).map_err(|errors| first(&errors))
+    parse_module(Source::new("stress.anf", text), anfora_ops::standard()).map_err(|errors| first(&errors))
 }
 
 /// Checks that the first half of a text has an error, deep inside, that can be shown.
@@ -337,7 +337,7 @@ fn parse_cut_off(mut text: String) -> Done {
     }
     text.truncate(end);
     let source = Source::new("stress.anf", text);
-    let Err(errors) = parse_module(source.clone(), crate::ops::standard()) else {
+    let Err(errors) = parse_module(source.clone(), anfora_ops::standard()) else {
         return Err("half of a program is accepted".to_string());
     };
     let shown = render_diagnostics(&errors, Some(&source), &RenderOptions::default());

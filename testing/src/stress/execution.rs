@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use anfora_interp::{Agreement, ArgumentGenerator, Arguments, EvalErrorKind, Interpreter, Limits};
-use anfora_ir::{Body, Diagnostic, Invariant, Module, RenderOptions, Source, VarFlags};
-use anfora_manager::{
+use anfora::interp::{Agreement, ArgumentGenerator, Arguments, EvalErrorKind, Interpreter, Limits};
+use anfora::manager::{
     DataflowBlockPass, FunctionPass, Memory, ModulePass, Pass, PassContext, PassEntry, PassError, PassRegistry,
     PassTiming, PrintIr, PrintWhen, Property, Reproducer, ReproducerFile, RunLog, Sequential, Verdict, Verification,
     VerifyEach, parse_pipeline, remarks_json, render_remarks, run_pass,
 };
-use anfora_onnx::{ExportOptions, ImportOptions};
+use anfora::onnx::{ExportOptions, ImportOptions};
+use anfora_ir::{Body, Diagnostic, Invariant, Module, RenderOptions, Source, VarFlags};
 
 use super::{Done, Kind, Row, ensure};
 
@@ -107,13 +107,13 @@ fn prepend() -> FunctionPass {
         let nothing = editor.tuple(&[]);
         let ty = editor.body.ty(nothing);
         let var = editor.var(None, VarFlags::PLAIN, ty);
-        anfora_visit::insert_before(&mut editor, anfora_visit::Link::Root, &[(var, nothing)]);
+        anfora::visit::insert_before(&mut editor, anfora::visit::Link::Root, &[(var, nothing)]);
         Ok(())
     })
 }
 
 fn instruments(mut module: Module) -> Done {
-    let registry = crate::passes::registry();
+    let registry = anfora::passes::registry();
     let context = PassContext::builder()
         .registry(Arc::clone(&registry))
         .instrument(Arc::new(PrintIr::new(PrintWhen::Always, PrintWhen::Always, std::io::sink())))
@@ -142,7 +142,7 @@ fn seeing_functions(mut module: Module) -> Done {
         let nothing = editor.tuple(&[]);
         let ty = editor.body.ty(nothing);
         let var = editor.var(None, VarFlags::PLAIN, ty);
-        anfora_visit::insert_before(&mut editor, anfora_visit::Link::Root, &[(var, nothing)]);
+        anfora::visit::insert_before(&mut editor, anfora::visit::Link::Root, &[(var, nothing)]);
         let itself = functions.find(function.cx, function.name()).ok_or("it is there")?;
         let global = function.cx.find_global(function.name()).ok_or("it has a name")?;
         let key = function.cx.globals.get(global).target.function().ok_or("it is a function")?;
@@ -168,7 +168,7 @@ fn returned_module(mut module: Module) -> Done {
     let adds = ModulePass::returning("Adds", 0, |module, _| {
         let mut new = module.clone();
         let last = new.order().last().copied().ok_or("there is a function")?;
-        anfora_visit::copy_function(&mut new, last, "one_more")?;
+        anfora::visit::copy_function(&mut new, last, "one_more")?;
         Ok(new)
     });
     let same = ModulePass::returning("Same", 0, |module, _| Ok(module.clone()));
@@ -185,7 +185,7 @@ fn failing_pass(mut module: Module) -> Done {
     let pass = FunctionPass::new("Failing", 0, |function, _, cx| {
         let mut editor = function.editor();
         let root = editor.body.root();
-        let copy = anfora_visit::copy_fresh(&mut editor, root);
+        let copy = anfora::visit::copy_fresh(&mut editor, root);
         editor.body.set_root(copy);
         cx.remark(function.diagnostic(anfora_ir::Severity::Remark, root, "about to fail"));
         Err(function.error_at(root, "it fails"))
@@ -275,7 +275,7 @@ fn reproducer(module: Module) -> Done {
     ensure(written.ends_with(&text), "a reproducer ends with the program")?;
     let show = |errors: anfora_ir::Diagnostics| errors.first().map_or_else(String::new, |e| e.to_string());
     let file = ReproducerFile::parse(Source::new("reproducer", written)).map_err(show)?;
-    let replay = file.run(&registry, anfora_onnx::registry(), &[]).map_err(show)?;
+    let replay = file.run(&registry, anfora::onnx::registry(), &[]).map_err(show)?;
     ensure(replay.verdict == Verdict::FailedAsRecorded, "and fails as it did")
 }
 
@@ -306,9 +306,9 @@ fn interpret(module: Module) -> Done {
 }
 
 fn onnx(module: Module) -> Done {
-    match anfora_onnx::export(&module, &ExportOptions::default()) {
+    match anfora::onnx::export(&module, &ExportOptions::default()) {
         Ok(exported) => {
-            let imported = anfora_onnx::import(exported.bytes.into(), &ImportOptions::default());
+            let imported = anfora::onnx::import(exported.bytes.into(), &ImportOptions::default());
             imported.map(drop).map_err(|e| format!("what was exported is not imported: {e}"))
         }
         // A program that ONNX cannot express is refused, and the refusal says what to do about it.

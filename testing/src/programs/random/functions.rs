@@ -68,7 +68,7 @@ impl Generator<'_> {
         Ok(())
     }
 
-    fn enter_lambda(&mut self) {
+    pub(super) fn enter_lambda(&mut self) {
         self.names += 1;
         let (vector, function) = (self.types.of(Kind::Vector), self.types.of(Kind::Function));
         let var = self.b.declare_var(&format!("f{}", self.names), function);
