@@ -7,7 +7,7 @@ use half::{bf16, f16};
 use rustc_hash::FxHashSet;
 
 use crate::interpreter::Outcome;
-use crate::value::{Value, ValueId, Values, element_text};
+use crate::value::{Value, ValueId, Values, element_bytes, element_text};
 
 /// The tolerance of a comparison of the outcomes of two programs.
 #[derive(Copy, Clone, PartialEq, Debug)]
@@ -201,12 +201,6 @@ impl Agreement {
 
 fn whole(part: DifferentPart, before: String, after: String) -> Difference {
     Difference { part, path: Vec::new(), element: None, before, after }
-}
-
-/// Returns the stored bytes of element `n`. Elements must have at least 8 bits.
-pub(crate) fn element_bytes(literal: &Literal, n: usize) -> Option<&[u8]> {
-    let size = literal.dtype().bits() / 8;
-    literal.as_splat().or_else(|| literal.as_dense()?.get(n.checked_mul(size)?..)?.get(..size))
 }
 
 fn float(dtype: DType, bytes: &[u8]) -> Option<f64> {

@@ -7,29 +7,9 @@ use anfora_ops::{RandomStream, draw_uniform};
 
 use crate::effect::Effect;
 use crate::error::{EvalError, EvalErrorKind};
+use crate::limits::{Cost, Limits};
 use crate::machine::Machine;
 use crate::value::{ValueId, Values};
-
-/// The resources that a program may use.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Limits {
-    /// The number of evaluated expressions, not counting atoms.
-    pub steps: u64,
-    /// The steps of all kernels together: elements that they read, write or compute with, as
-    /// [`KernelCall::steps`](anfora_ir::KernelCall::steps) counts them. A kernel that would exceed
-    /// the limit does not start.
-    pub work: u64,
-    /// The bytes of values, variables and pending work, not counting garbage. The count is an
-    /// estimate, and the same on every machine.
-    pub bytes: usize,
-}
-
-impl Default for Limits {
-    /// Returns limits of 2^40 steps, 2^38 steps of kernels, and 8 GiB.
-    fn default() -> Limits {
-        Limits { steps: 1 << 40, work: 1 << 38, bytes: 8 << 30 }
-    }
-}
 
 /// The outcome of a run.
 #[derive(Clone)]
@@ -42,16 +22,6 @@ pub struct Outcome {
     pub trace: Vec<Effect>,
     /// The number of expressions that were evaluated, not counting atoms.
     pub steps: u64,
-}
-
-/// The resources that a run used, out of those that [`Limits`] bounds.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub struct Cost {
-    /// The number of expressions that were evaluated, not counting atoms.
-    pub steps: u64,
-    /// The steps of the kernels, as [`KernelCall::steps`](anfora_ir::KernelCall::steps) counts
-    /// them.
-    pub work: u64,
 }
 
 /// Prints one line: the result as text, cut short, the names of the effects, and the number of

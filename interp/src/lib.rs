@@ -27,12 +27,13 @@
 //! assert_eq!(outcome.tensor(), Some(&x));
 //! ```
 
+mod argument_generator;
 mod check;
 mod compare;
-mod argument_generator;
 mod effect;
 mod error;
 mod interpreter;
+mod limits;
 mod machine;
 mod memory;
 mod operator;
@@ -43,6 +44,7 @@ pub use argument_generator::{ArgumentGenerator, Arguments, CannotDraw, Numbers};
 pub use compare::{Agreement, Difference, DifferentPart};
 pub use effect::Effect;
 pub use error::{EvalError, EvalErrorKind};
-pub use interpreter::{Cost, Interpreter, Limits, Outcome, random_tensor};
+pub use interpreter::{Interpreter, Outcome, random_tensor};
+pub use limits::{Cost, Limits};
 pub use operator::{Evaluated, OpError, OpLimits, evaluate_op};
 pub use value::{Value, ValueId, Values};

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 use crate::effect::Effect;
 use crate::error::{EvalError, EvalErrorKind};
-use crate::interpreter::Limits;
+use crate::limits::Limits;
 use crate::operator::Scratch;
 use crate::prepare::Prepared;
 use crate::value::{Entry, Ref, Target, ValueId, Values};

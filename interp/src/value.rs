@@ -6,8 +6,6 @@ use std::fmt::{self, Write};
 use anfora_ir::{DType, EntityId, ExprId, GlobalId, Literal, LiteralId};
 use rustc_hash::FxHashSet;
 
-use crate::compare::element_bytes;
-
 /// A value in a [`Values`].
 #[derive(Copy, Clone, PartialEq, Eq, Hash)]
 pub struct ValueId(Ref);
@@ -361,6 +359,12 @@ fn first_elements(literal: &Literal) -> Vec<String> {
     }
     let bytes = literal.as_splat().or(literal.as_dense().map(|b| &b[..])).unwrap_or(&[]);
     bytes.chunks_exact(bits / 8).take(SHOWN).map_while(|b| number_text(literal.dtype(), b)).collect()
+}
+
+/// Returns the stored bytes of element `n`. Elements must have at least 8 bits.
+pub(crate) fn element_bytes(literal: &Literal, n: usize) -> Option<&[u8]> {
+    let size = literal.dtype().bits() / 8;
+    literal.as_splat().or_else(|| literal.as_dense()?.get(n.checked_mul(size)?..)?.get(..size))
 }
 
 /// Returns the text of an element for a message about its bits. The text of a float includes its
