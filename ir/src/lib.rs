@@ -58,19 +58,21 @@ mod text;
 mod report;
 pub mod work;
 
+pub use crate::core::attr_names::{GLOBAL_SYMBOL, PRIMITIVE};
 pub use crate::core::body::{Body, BodyRoom, Parts, SharedEdits, Span};
 pub use crate::core::builder::{BuildError, FunctionBuilder, UnfinishedFunction};
 pub use crate::core::context::{Context, Global, GlobalTable, GlobalTarget, LiteralTable};
 pub use crate::core::entity::{
-    Arena, AttrId, AttrsId, DimId, EntityId, ExprId, FunctionAttrId, GlobalId, IdSet, LambdaId, LiteralId, NameId,
-    OpId, SideTable, SymbolId, TypeId,
+    Arena, AttrId, AttrsId, DimId, EntityId, ExprId, FunctionAttrId, FunctionKey, GlobalId, IdSet, LambdaId, LiteralId,
+    NameId, OpId, SideTable, SymbolId, TypeId,
 };
 pub use crate::core::expr::{Expr, LambdaData, LetFlags, OperandList, VarFlags, VarId};
 pub use crate::core::function::{Function, FunctionKind, Visibility};
-pub use crate::core::invariant::{GLOBAL_SYMBOL, Invariant, PRIMITIVE};
-pub use crate::core::module::{FunctionKey, Functions, Module};
+pub use crate::core::invariant::Invariant;
+pub use crate::core::module::{Functions, Module};
 pub use crate::core::phase::{PHASE, Phase, PhaseError, STANDARD_PHASES, StandardPhase};
 pub use crate::edit::editor::Editor;
+pub use crate::edit::function_stamp::{FunctionStamp, ModuleStamp};
 pub use crate::edit::name_supply::NameSupply;
 pub use crate::edit::region_writer::RegionWriter;
 pub use crate::edit::retype::{Retype, RetypeError, retype_from};
@@ -78,7 +80,7 @@ pub use crate::edit::signature::{
     NewParameter, SignatureChange, SignatureError, calls_of, change_signature, change_signatures, update_signatures,
     update_signatures_with,
 };
-pub use crate::edit::stamp::{FunctionStamp, ModuleStamp, Stamp};
+pub use crate::edit::stamp::Stamp;
 pub use crate::edit::substitution::SymbolSubstitution;
 pub use crate::edit::take_over::TakeOverError;
 pub use crate::edit::transplant::Transplant;

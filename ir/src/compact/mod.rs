@@ -13,11 +13,13 @@ use std::ops::ControlFlow;
 use bumpalo::Bump;
 
 use crate::core::body::Body;
-use crate::core::entity::{EntityId, ExprId, LambdaId};
+use crate::core::entity::{EntityId, ExprId, FunctionKey, LambdaId};
 use crate::core::expr::{Expr, VarId};
-use crate::core::module::{FunctionKey, Module};
+use crate::core::module::Module;
 use crate::core::translate::SameTables;
 use crate::edit::transplant::{Copied, rebuild};
+use crate::report::diagnostic::Diagnostic;
+use crate::report::diagnostics::{Diagnostics, IntoDiagnostics};
 use crate::walk::cursor::{BlockKind, Cursor, Step};
 
 /// The reason why nothing was compacted.
@@ -164,4 +166,10 @@ fn remap(body: &Body, new: &mut Body, copied: Copied) -> Remap {
         }
     }
     Remap { exprs: copied, lambdas }
+}
+
+impl IntoDiagnostics for CompactError {
+    fn into_diagnostics(self) -> Diagnostics {
+        Diagnostic::from_error(&self).into()
+    }
 }

@@ -3,8 +3,8 @@
 
 use super::{Remap, live, remap};
 use crate::core::context::{Context, Global};
-use crate::core::entity::{EntityId, SymbolId};
-use crate::core::module::{FunctionKey, Module};
+use crate::core::entity::{EntityId, FunctionKey, SymbolId};
+use crate::core::module::Module;
 use crate::core::translate::IdMap;
 use crate::edit::take_over::{TableMap, TakeOverError};
 use crate::edit::transplant::rebuild_function;

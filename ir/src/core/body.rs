@@ -4,6 +4,7 @@
 mod copies;
 mod ids;
 mod leaves;
+mod names;
 mod overwriting;
 mod parts;
 mod shared_edits;
@@ -18,7 +19,6 @@ pub use shared_edits::SharedEdits;
 
 use rustc_hash::FxHashMap;
 
-use crate::core::context::Context;
 use crate::core::entity::{
     Arena, AttrsId, EntityId, ExprId, GlobalId, LambdaId, LiteralId, NameId, SideTable, SymbolId, TypeId,
 };
@@ -246,16 +246,6 @@ impl Body {
             Expr::Var { name, .. } => name,
             _ => None,
         }
-    }
-
-    /// Returns the name of the variable that a Let binds, or of a variable itself, as `cx` spells
-    /// it; `None` if it has no name, and for anything else.
-    pub fn binding_name<'c>(&self, cx: &'c Context, id: ExprId) -> Option<&'c str> {
-        let var = match self.expr(id) {
-            Expr::Let { var, .. } => var,
-            _ => self.as_var(id)?,
-        };
-        self.var_name(var).map(|name| cx.names.get(name))
     }
 
     /// Returns true if a variable is visible only in its dataflow region.

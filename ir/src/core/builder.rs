@@ -2,13 +2,15 @@
 
 use crate::core::body::{Body, Span};
 use crate::core::context::Context;
-use crate::core::entity::{AttrId, AttrsId, DimId, ExprId, LambdaId, SymbolId, TypeId};
+use crate::core::entity::{AttrId, AttrsId, DimId, ExprId, FunctionKey, LambdaId, SymbolId, TypeId};
 use crate::core::expr::{Expr, VarFlags, VarId};
 use crate::core::function::{Function, Visibility};
-use crate::core::module::{FunctionKey, Module};
+use crate::core::module::Module;
 use crate::edit::editor::Editor;
 use crate::edit::region_writer::RegionWriter;
 use crate::ops::op::TypeError;
+use crate::report::diagnostic::Diagnostic;
+use crate::report::diagnostics::{Diagnostics, IntoDiagnostics};
 use crate::tables::dim::Dim;
 use crate::tables::literal::Literal;
 
@@ -359,5 +361,16 @@ impl<'m> FunctionBuilder<'m> {
     /// Cost: one loop.
     pub fn named_attrs(&mut self, attrs: &[(&str, AttrId)]) -> AttrsId {
         self.module.cx.named_attrs(attrs)
+    }
+}
+
+impl IntoDiagnostics for BuildError {
+    fn into_diagnostics(self) -> Diagnostics {
+        match self {
+            BuildError::Type(error) => error.into_diagnostics(),
+            BuildError::Duplicate(_) | BuildError::Unbalanced | BuildError::TooLarge { .. } => {
+                Diagnostic::from_error(&self).into()
+            }
+        }
     }
 }

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::core::entity::{DimId, FunctionAttrId, GlobalId, LiteralId, NameId, TypeId};
+use crate::core::entity::{DimId, FunctionAttrId, FunctionKey, GlobalId, LiteralId, NameId, TypeId};
 use crate::core::function::Function;
-use crate::core::module::FunctionKey;
 use crate::edit::stamp::{Revisions, Stamp};
 use crate::ops::op::{OpRegistry, OpTable, Operand};
 use crate::tables::attrs::AttrTable;

@@ -405,3 +405,8 @@ mod tests {
         assert!(s.remove(id) && !s.contains(id));
     }
 }
+
+slotmap::new_key_type! {
+    /// A function of a module. Looking up the key of a removed function finds nothing.
+    pub struct FunctionKey;
+}

@@ -1,10 +1,9 @@
 //! A function: a body with its name, visibility, result type and attributes.
 
+use crate::core::attr_names::GLOBAL_SYMBOL;
 use crate::core::body::{Body, BodyRoom};
 use crate::core::context::Context;
 use crate::core::entity::{AttrsId, GlobalId, NameId, TypeId};
-use crate::core::invariant::GLOBAL_SYMBOL;
-use crate::infer::signature_type;
 use crate::tables::attrs::Attr;
 use crate::tables::types::Types;
 
@@ -113,13 +112,6 @@ impl Function {
             Attr::Str(symbol) => Some(symbol),
             _ => None,
         }
-    }
-
-    /// Returns the function type of the function if it returns `ret`, from the types of its
-    /// parameters and `ret`. Linear in the types.
-    pub fn signature(&self, cx: &mut Context, ret: TypeId) -> TypeId {
-        let params: Vec<TypeId> = self.body.params().iter().map(|p| self.body.ty(p.expr())).collect();
-        signature_type(cx, &params, ret)
     }
 
     /// Returns the result type: the annotated one, or the type of the block.

@@ -8,15 +8,6 @@ use crate::report::diagnostic::Diagnostic;
 use crate::verify::Place;
 use crate::walk::cursor::{Cursor, Step};
 
-/// The attribute of functions that holds their symbol for a linker. A function with this attribute
-/// is external, be it public or private ([`Function::is_external`]), and no other definition of the
-/// module has the same symbol.
-pub const GLOBAL_SYMBOL: &str = "global_symbol";
-
-/// The attribute of functions that are groups of operators: see
-/// [`Context::is_primitive`](crate::Context::is_primitive).
-pub const PRIMITIVE: &str = "Primitive";
-
 /// A property that holds for every definition of a module, or does not hold for the module.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Invariant {

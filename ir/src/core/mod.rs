@@ -2,6 +2,7 @@
 
 pub(crate) mod entity;
 pub(crate) mod expr;
+pub(crate) mod attr_names;
 pub(crate) mod body;
 pub(crate) mod function;
 pub(crate) mod context;

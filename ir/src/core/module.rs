@@ -8,15 +8,10 @@ use rustc_hash::FxHashSet;
 use slotmap::{SecondaryMap, SlotMap};
 
 use crate::core::context::{Context, GlobalTarget};
-use crate::core::entity::{AttrsId, FunctionAttrId, GlobalId, NameId, TypeId};
+use crate::core::entity::{AttrsId, FunctionAttrId, FunctionKey, GlobalId, NameId, TypeId};
 use crate::core::function::{Function, FunctionKind};
 use crate::ops::op::OpRegistry;
 use crate::report::source::Source;
-
-slotmap::new_key_type! {
-    /// A function of a module. Looking up the key of a removed function finds nothing.
-    pub struct FunctionKey;
-}
 
 /// A program.
 #[derive(Clone)]

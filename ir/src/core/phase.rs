@@ -10,6 +10,8 @@ use std::str::FromStr;
 
 use crate::core::invariant::Invariant;
 use crate::core::module::Module;
+use crate::report::diagnostic::Diagnostic;
+use crate::report::diagnostics::{Diagnostics, IntoDiagnostics};
 use crate::tables::attrs::Attr;
 
 /// The attribute of modules that holds their phase.
@@ -133,5 +135,11 @@ impl Module {
         });
         let attrs = self.cx.with_attr(self.attrs(), PHASE, value);
         self.set_attrs(attrs);
+    }
+}
+
+impl IntoDiagnostics for PhaseError {
+    fn into_diagnostics(self) -> Diagnostics {
+        Diagnostic::from_error(&self).into()
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod editor;
 pub(crate) mod journal;
 pub(crate) mod region_writer;
 pub(crate) mod stamp;
+pub(crate) mod function_stamp;
 pub(crate) mod retype;
 pub(crate) mod signature;
 pub(crate) mod substitution;

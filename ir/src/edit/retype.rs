@@ -9,6 +9,7 @@ use crate::core::entity::{ExprId, IdSet, TypeId};
 use crate::core::expr::Expr;
 use crate::infer::infer_expr;
 use crate::ops::op::TypeError;
+use crate::report::diagnostics::{Diagnostics, IntoDiagnostics};
 use crate::walk::cursor::{Cursor, Step};
 
 /// The error for a user whose type could not be inferred again.
@@ -155,6 +156,14 @@ pub fn retype_from(cx: &mut Context, body: &mut Body, changed: ExprId, from: Exp
     let mut retype = Retype::new(body);
     retype.changed(changed);
     retype.sweep(cx, body, from)
+}
+
+impl IntoDiagnostics for RetypeError {
+    const MAY_END_WALK: bool = true;
+
+    fn into_diagnostics(self) -> Diagnostics {
+        self.error.into_diagnostics()
+    }
 }
 
 #[cfg(test)]

@@ -11,10 +11,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::core::body::{Body, SharedEdits};
 use crate::core::context::Context;
-use crate::core::entity::{ExprId, GlobalId, TypeId};
+use crate::core::entity::{ExprId, FunctionKey, GlobalId, TypeId};
 use crate::core::expr::{Expr, VarFlags, VarId};
 use crate::core::function::Function;
-use crate::core::module::{FunctionKey, Module};
+use crate::core::module::Module;
 use crate::edit::editor::Editor;
 use crate::edit::retype::{Retype, RetypeError};
 use crate::ops::op::TypeError;

@@ -5,9 +5,9 @@ use smallvec::SmallVec;
 
 use crate::core::body::{Body, SharedEdits};
 use crate::core::context::Context;
-use crate::core::entity::{AttrId, AttrsId, DimId, ExprId, SymbolId, TypeId};
+use crate::core::entity::{AttrId, AttrsId, DimId, ExprId, FunctionKey, SymbolId, TypeId};
 use crate::core::expr::{Expr, VarId};
-use crate::core::module::{FunctionKey, Module};
+use crate::core::module::Module;
 use crate::edit::retype::{Retype, RetypeError};
 use crate::ops::op::TypeError;
 use crate::tables::attrs::Attr;

@@ -14,9 +14,9 @@ use rustc_hash::FxHashSet;
 
 use crate::core::body::Body;
 use crate::core::context::GlobalTarget;
-use crate::core::entity::{GlobalId, TypeId};
+use crate::core::entity::{FunctionKey, GlobalId, TypeId};
 use crate::core::function::{Function, FunctionKind};
-use crate::core::module::{FunctionHead, FunctionKey, Module};
+use crate::core::module::{FunctionHead, Module};
 use crate::core::translate::{IdMap, SameTables};
 use crate::edit::transplant::rebuild;
 use crate::ops::op::TypeError;

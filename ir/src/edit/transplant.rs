@@ -12,10 +12,12 @@ use smallvec::SmallVec;
 use crate::compact::live_nodes;
 use crate::core::body::{Body, Span};
 use crate::core::context::Context;
-use crate::core::entity::{AttrsId, ExprId, GlobalId, LambdaId, LiteralId, NameId, OpId, SideTable, SymbolId, TypeId};
+use crate::core::entity::{
+    AttrsId, ExprId, FunctionKey, GlobalId, LambdaId, LiteralId, NameId, OpId, SideTable, SymbolId, TypeId,
+};
 use crate::core::expr::{Expr, LambdaData, LetFlags, OperandList, VarFlags, VarId};
 use crate::core::function::Function;
-use crate::core::module::{FunctionKey, Module};
+use crate::core::module::Module;
 use crate::core::translate::{EntryIds, IdMap, Translate, translate_expr, translate_head, translate_lambda};
 use crate::edit::editor::Editor;
 use crate::edit::substitution::SymbolSubstitution;

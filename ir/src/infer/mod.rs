@@ -8,6 +8,7 @@ use crate::core::body::Body;
 use crate::core::context::Context;
 use crate::core::entity::{AttrsId, DimId, ExprId, LambdaId, OpId, SymbolId, TypeId};
 use crate::core::expr::Expr;
+use crate::core::function::Function;
 use crate::ops::kernel::catch_panic;
 use crate::ops::op::{ElementsRule, Operand, TypeCall, TypeError};
 use crate::tables::dim::Dim;
@@ -263,4 +264,13 @@ pub fn signature_type(cx: &mut Context, params: &[TypeId], ret: TypeId) -> TypeI
         walk.in_type(cx, part, |symbol| binds.extend(seen.insert(symbol).then_some(symbol)));
     }
     cx.types.function(params, ret, &binds)
+}
+
+impl Function {
+    /// Returns the function type of the function if it returns `ret`, from the types of its
+    /// parameters and `ret`. Linear in the types.
+    pub fn signature(&self, cx: &mut Context, ret: TypeId) -> TypeId {
+        let params: Vec<TypeId> = self.body.params().iter().map(|p| self.body.ty(p.expr())).collect();
+        signature_type(cx, &params, ret)
+    }
 }

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use crate::core::body::Body;
 use crate::core::context::Context;
-use crate::core::entity::{EntityId, ExprId, FunctionAttrId, TypeId};
+use crate::core::entity::{EntityId, ExprId, FunctionAttrId, FunctionKey, TypeId};
 use crate::core::expr::Expr;
 use crate::core::function::Function;
-use crate::core::module::{FunctionKey, Module};
+use crate::core::module::Module;
 use crate::infer::{infer_expr, lambda_type};
 use crate::ops::op::TypeError;
 use crate::report::diagnostic::Diagnostic;

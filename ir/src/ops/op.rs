@@ -12,6 +12,8 @@ use crate::core::expr::Expr;
 use crate::ops::facts::OpFacts;
 use crate::ops::op_def::{Arity, AttrDefault, AttrKind, FusionPattern, OpDef, OpPurity};
 use crate::ops::register::RegisterError;
+use crate::report::diagnostic::Diagnostic;
+use crate::report::diagnostics::{Diagnostics, IntoDiagnostics};
 use crate::report::suggest::did_you_mean;
 use crate::tables::attrs::Attr;
 use crate::tables::dtype::DType;
@@ -708,5 +710,20 @@ impl AttrKind {
             AttrKind::Type => "a type",
             AttrKind::Any => "a value",
         }
+    }
+}
+
+impl IntoDiagnostics for TypeError {
+    const MAY_END_WALK: bool = true;
+
+    fn into_diagnostics(self) -> Diagnostics {
+        let message = self.to_string();
+        Diagnostic { help: self.help, ..Diagnostic::error(message) }.into()
+    }
+}
+
+impl IntoDiagnostics for KernelError {
+    fn into_diagnostics(self) -> Diagnostics {
+        Diagnostic::error(format!("a kernel failed: {self}")).into()
     }
 }

@@ -18,10 +18,12 @@ use smallvec::SmallVec;
 
 use crate::core::body::Body;
 use crate::core::context::{Context, GlobalTarget};
-use crate::core::entity::{AttrId, AttrsId, EntityId, ExprId, FunctionAttrId, GlobalId, IdSet, LambdaId, OpId};
+use crate::core::entity::{
+    AttrId, AttrsId, EntityId, ExprId, FunctionAttrId, FunctionKey, GlobalId, IdSet, LambdaId, OpId,
+};
 use crate::core::expr::Expr;
 use crate::core::function::Function;
-use crate::core::module::{FunctionKey, Module};
+use crate::core::module::Module;
 use crate::tables::attrs::Attr;
 use crate::walk::cursor::{BlockKind, Cursor, Step};
 use crate::walk::sparse_set::SparseSet;

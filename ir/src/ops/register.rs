@@ -3,6 +3,8 @@
 
 use crate::core::entity::OpId;
 use crate::ops::op_def::{AttrDefault, AttrKind, OpDef};
+use crate::report::diagnostic::Diagnostic;
+use crate::report::diagnostics::{Diagnostics, IntoDiagnostics};
 
 /// The reason why an operator was not registered.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -90,5 +92,11 @@ impl AttrDefault {
             AttrDefault::DType(_) => AttrKind::DType,
         };
         kind == own || kind == AttrKind::Any
+    }
+}
+
+impl IntoDiagnostics for RegisterError {
+    fn into_diagnostics(self) -> Diagnostics {
+        Diagnostic::from_error(&self).into()
     }
 }

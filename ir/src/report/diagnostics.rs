@@ -5,16 +5,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::compact::CompactError;
-use crate::core::builder::BuildError;
-use crate::core::phase::PhaseError;
-use crate::edit::retype::RetypeError;
-use crate::ops::op::{KernelError, TypeError};
-use crate::ops::register::RegisterError;
 use crate::report::diagnostic::Diagnostic;
-use crate::report::render::{RenderOptions, render_diagnostics};
 use crate::report::source::Source;
-use crate::tables::literal::LiteralError;
 
 /// The most causes of an error that its message names.
 const MOST_CAUSES: usize = 64;
@@ -112,13 +104,6 @@ impl<'a> IntoIterator for &'a Diagnostics {
     }
 }
 
-impl fmt::Display for Diagnostics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = render_diagnostics(&self.list, self.source.as_deref(), &RenderOptions::default());
-        f.write_str(text.trim_end_matches('\n'))
-    }
-}
-
 impl fmt::Debug for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -204,63 +189,5 @@ impl IntoDiagnostics for String {
 impl IntoDiagnostics for Box<dyn Error + Send + Sync> {
     fn into_diagnostics(self) -> Diagnostics {
         Diagnostic::from_error(&*self).into()
-    }
-}
-
-impl IntoDiagnostics for TypeError {
-    const MAY_END_WALK: bool = true;
-
-    fn into_diagnostics(self) -> Diagnostics {
-        let message = self.to_string();
-        Diagnostic { help: self.help, ..Diagnostic::error(message) }.into()
-    }
-}
-
-impl IntoDiagnostics for RetypeError {
-    const MAY_END_WALK: bool = true;
-
-    fn into_diagnostics(self) -> Diagnostics {
-        self.error.into_diagnostics()
-    }
-}
-
-impl IntoDiagnostics for BuildError {
-    fn into_diagnostics(self) -> Diagnostics {
-        match self {
-            BuildError::Type(error) => error.into_diagnostics(),
-            BuildError::Duplicate(_) | BuildError::Unbalanced | BuildError::TooLarge { .. } => {
-                Diagnostic::from_error(&self).into()
-            }
-        }
-    }
-}
-
-impl IntoDiagnostics for KernelError {
-    fn into_diagnostics(self) -> Diagnostics {
-        Diagnostic::error(format!("a kernel failed: {self}")).into()
-    }
-}
-
-impl IntoDiagnostics for LiteralError {
-    fn into_diagnostics(self) -> Diagnostics {
-        Diagnostic::from_error(&self).into()
-    }
-}
-
-impl IntoDiagnostics for CompactError {
-    fn into_diagnostics(self) -> Diagnostics {
-        Diagnostic::from_error(&self).into()
-    }
-}
-
-impl IntoDiagnostics for RegisterError {
-    fn into_diagnostics(self) -> Diagnostics {
-        Diagnostic::from_error(&self).into()
-    }
-}
-
-impl IntoDiagnostics for PhaseError {
-    fn into_diagnostics(self) -> Diagnostics {
-        Diagnostic::from_error(&self).into()
     }
 }

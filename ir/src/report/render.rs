@@ -5,12 +5,14 @@ mod json;
 mod lines;
 mod printed;
 
+use std::fmt;
 use std::ops::Range;
 
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::core::module::Module;
 use crate::report::diagnostic::{Diagnostic, Severity};
+use crate::report::diagnostics::Diagnostics;
 use crate::report::source::Source;
 use lines::{Excerpt, Lines};
 use printed::printed_lines;
@@ -162,6 +164,13 @@ fn render_one(out: &mut String, d: &Diagnostic, title: &str, shown: &[Shown<'_>]
         done += at + rendered.len();
     }
     out.push_str(&text[done..]);
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = render_diagnostics(self, self.source().map(|s| &**s), &RenderOptions::default());
+        f.write_str(text.trim_end_matches('\n'))
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Attribute values and lists of named attributes, interned.
 
+use crate::core::attr_names::PRIMITIVE;
 use crate::core::context::Context;
 use crate::core::entity::{AttrId, AttrsId, DimId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, TypeId};
-use crate::core::invariant::PRIMITIVE;
 use crate::tables::dtype::DType;
 use crate::tables::intern::Interner;
 

@@ -8,6 +8,8 @@ use bytes::Bytes;
 use half::{bf16, f16};
 use smallvec::SmallVec;
 
+use crate::report::diagnostic::Diagnostic;
+use crate::report::diagnostics::{Diagnostics, IntoDiagnostics};
 use crate::tables::dtype::DType;
 
 /// The shape of a constant: its extents, outermost first.
@@ -408,6 +410,12 @@ impl fmt::Debug for Literal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = if self.as_splat().is_some() { "splat" } else { "dense" };
         write!(f, "{kind}<{}{:?}>({} bytes)", self.dtype, self.shape.as_slice(), self.stored_bytes())
+    }
+}
+
+impl IntoDiagnostics for LiteralError {
+    fn into_diagnostics(self) -> Diagnostics {
+        Diagnostic::from_error(&self).into()
     }
 }
 

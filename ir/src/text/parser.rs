@@ -19,7 +19,7 @@ mod literals;
 mod recovery;
 mod scope;
 mod signatures;
-mod sketches;
+pub(super) mod sketches;
 mod statements;
 mod types;
 
@@ -47,8 +47,6 @@ use literals::SplatType;
 use scope::{NewSymbol, Scopes, UnknownSymbols};
 use signatures::OpenSignature;
 use types::TypeFrame;
-
-pub use sketches::{Sketch, SketchAttr, SketchNode, SketchParts, SketchValue, parse_sketch};
 
 /// The most errors that are reported for one text.
 pub const MAX_ERRORS: usize = 20;

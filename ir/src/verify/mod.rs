@@ -51,8 +51,8 @@ mod types;
 mod walk;
 
 use crate::core::body::Body;
-use crate::core::entity::ExprId;
-use crate::core::module::{FunctionKey, Module};
+use crate::core::entity::{ExprId, FunctionKey};
+use crate::core::module::Module;
 use crate::report::diagnostic::Diagnostic;
 use crate::report::diagnostics::Diagnostics;
 use crate::text::extent::token_extent;

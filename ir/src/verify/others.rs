@@ -4,12 +4,11 @@ use rustc_hash::FxHashSet;
 
 use super::in_function;
 use super::module_rules::{Verifier, function_name, same_symbol};
+use crate::core::attr_names::GLOBAL_SYMBOL;
 use crate::core::body::Body;
-use crate::core::entity::{SymbolId, TypeId};
+use crate::core::entity::{FunctionKey, SymbolId, TypeId};
 use crate::core::expr::Expr;
 use crate::core::function::Function;
-use crate::core::invariant::GLOBAL_SYMBOL;
-use crate::core::module::FunctionKey;
 use crate::report::diagnostic::Diagnostic;
 use crate::tables::attrs::Attr;
 use crate::walk::cursor::{Cursor, Step};

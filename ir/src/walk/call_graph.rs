@@ -2,7 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::core::module::{FunctionKey, Module};
+use crate::core::entity::FunctionKey;
+use crate::core::module::Module;
 use crate::walk::components::Components;
 
 /// The definitions that each definition names, by their positions in program order.

@@ -5,6 +5,7 @@ pub(crate) mod ancestors;
 pub(crate) mod cursor;
 pub(crate) mod sparse_set;
 pub(crate) mod parts_first;
+pub(crate) mod edited_shared;
 pub(crate) mod per_block;
 pub(crate) mod link_watch;
 pub(crate) mod components;

@@ -5,7 +5,6 @@ use rustc_hash::FxHashMap;
 use super::Body;
 use crate::core::entity::{EntityId, ExprId};
 use crate::core::expr::Expr;
-use crate::walk::cursor::{Cursor, Step};
 
 /// The meaning of overwriting a node that has several uses, during an edit.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
@@ -71,17 +70,12 @@ impl Body {
         }
     }
 
-    /// Takes the nodes that existed when the innermost open edit began, were overwritten since
-    /// while edits of shared nodes were recorded, and have more than one use. Each comes with its
-    /// number of uses, in program order. Empty in builds without debug assertions.
-    ///
-    /// Linear in the body, if there are candidates.
-    pub fn take_edited_shared(&mut self) -> Vec<(ExprId, usize)> {
-        let Some(by_hand) = self.journal.as_mut().map(|j| &mut j.by_hand) else { return Vec::new() };
-        if by_hand.exprs.is_empty() && by_hand.operands.is_empty() {
-            return Vec::new();
-        }
-        let mut links: FxHashMap<ExprId, usize> = by_hand.exprs.drain(..).map(|id| (id, 0)).collect();
+    /// Takes the nodes that were overwritten since the innermost open edit began, while edits of
+    /// shared nodes were recorded. Each comes with the number 0. Empty in builds without debug
+    /// assertions.
+    pub(crate) fn take_edited_by_hand(&mut self) -> FxHashMap<ExprId, usize> {
+        let Some(by_hand) = self.journal.as_mut().map(|j| &mut j.by_hand) else { return FxHashMap::default() };
+        let mut nodes: FxHashMap<ExprId, usize> = by_hand.exprs.drain(..).map(|id| (id, 0)).collect();
         let mut places = std::mem::take(&mut by_hand.operands);
         places.sort_unstable();
         if !places.is_empty() {
@@ -89,25 +83,10 @@ impl Body {
                 let Some(list) = expr.operand_list() else { continue };
                 let first = places.partition_point(|&at| at < list.start);
                 if places.get(first).is_some_and(|&at| (at as usize) < list.start as usize + list.len()) {
-                    links.insert(id, 0);
+                    nodes.insert(id, 0);
                 }
             }
         }
-        let mut found = Vec::new();
-        let mut count = |target: ExprId| {
-            if let Some(n) = links.get_mut(&target) {
-                *n += 1;
-                if *n == 2 {
-                    found.push(target);
-                }
-            }
-        };
-        count(self.root());
-        let mut cursor = Cursor::new(self);
-        while let Some(step) = cursor.next(self) {
-            let (Step::Let(id) | Step::Flat(id) | Step::Enter(id)) = step else { continue };
-            self.parts(id).for_each(&mut count);
-        }
-        found.into_iter().map(|id| (id, links[&id])).collect()
+        nodes
     }
 }

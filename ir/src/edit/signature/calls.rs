@@ -4,10 +4,10 @@ use rustc_hash::FxHashSet;
 
 use super::SignatureError;
 use crate::core::body::Body;
-use crate::core::entity::{AttrsId, ExprId, FunctionAttrId, GlobalId};
+use crate::core::entity::{AttrsId, ExprId, FunctionAttrId, FunctionKey, GlobalId};
 use crate::core::expr::Expr;
 use crate::core::function::Function;
-use crate::core::module::{FunctionKey, Module};
+use crate::core::module::Module;
 use crate::tables::attrs::Attr;
 use crate::tables::entry::Entry;
 use crate::walk::attr_walk::AttrWalk;

@@ -21,10 +21,10 @@ use std::io;
 
 use crate::core::body::Body;
 use crate::core::context::Context;
-use crate::core::entity::{AttrId, AttrsId, ExprId, NameId, SymbolId, TypeId};
+use crate::core::entity::{AttrId, AttrsId, ExprId, FunctionKey, NameId, SymbolId, TypeId};
 use crate::core::expr::{Expr, OperandList, VarId};
 use crate::core::function::Function;
-use crate::core::module::{FunctionKey, Module};
+use crate::core::module::Module;
 use crate::tables::dim::Dim;
 use crate::tables::types::Type;
 
