@@ -179,6 +179,7 @@ mod functor;
 
 mod engine;
 mod mutator;
+mod mutate;
 mod site;
 
 mod sweep_back;
@@ -221,7 +222,8 @@ pub use hide_outputs::hide_unused_outputs;
 pub use let_list::LetList;
 pub use link::{Binding, Link, chain};
 pub use memo::Memo;
-pub use mutator::{Edits, Mutator, Refused, Rewrite, Scope, Slot, Verdict, mutate, mutate_at, mutate_function};
+pub use mutate::{mutate, mutate_at, mutate_function};
+pub use mutator::{Edits, Mutator, Refused, Rewrite, Scope, Slot, Verdict};
 pub use order::{bindings, post_order, program_order};
 pub use pattern::rewrite_patterns;
 pub use rewriter::post_order_rewrite;

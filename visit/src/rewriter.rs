@@ -6,7 +6,8 @@ use anfora_ir::{Editor, ExprId};
 
 use crate::error::RewriteError;
 use crate::link::Link;
-use crate::mutator::{Edits, Mutator, Rewrite, mutate_at};
+use crate::mutate::mutate_at;
+use crate::mutator::{Edits, Mutator, Rewrite};
 use crate::site::Site;
 
 struct Adapter<'r, F, E> {

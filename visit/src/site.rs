@@ -11,8 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::analysis::link_counts;
 use crate::copy::copy_fresh;
-use crate::engine::OpenNode;
-use crate::engine::block::Block;
+use crate::engine::block::{Block, OpenNode};
 use crate::engine::regions::Regions;
 use crate::engine::sharing::Scoped;
 use crate::engine::spliced::{Spliced, spliced_twice};

@@ -5,7 +5,8 @@ use anfora_ir::{Editor, ExprId, VarId};
 use crate::chain::pass_on_output;
 use crate::error::RewriteError;
 use crate::link::Link;
-use crate::mutator::{Edits, Mutator, rewrite_at};
+use crate::mutate::rewrite_at;
+use crate::mutator::{Edits, Mutator};
 use crate::site::{Site, check_atom};
 
 struct Nothing;

@@ -31,6 +31,14 @@ pub(crate) struct Block {
     pub(crate) ty_before: Option<TypeId>,
 }
 
+/// A node with operands that are nodes and are being walked.
+#[derive(Copy, Clone)]
+pub(crate) struct OpenNode {
+    pub(crate) id: ExprId,
+    /// The number of the next operand.
+    pub(crate) next: u32,
+}
+
 impl Block {
     pub(crate) fn new(start: ExprId, kind: BlockKind, nodes: usize, entered: u32) -> Block {
         Block {

@@ -21,16 +21,8 @@ use crate::link::Link;
 use crate::mutator::{Edits, Mutator, Refused, Rewrite, Scope, Slot, Verdict};
 use crate::site::Site;
 
-use block::Block;
+use block::{Block, OpenNode};
 use spliced::spliced_twice;
-
-/// A node with operands that are nodes and are being walked.
-#[derive(Copy, Clone)]
-pub(crate) struct OpenNode {
-    pub(crate) id: ExprId,
-    /// The number of the next operand.
-    next: u32,
-}
 
 /// The state after a step.
 enum Walk {

@@ -18,11 +18,13 @@ use crate::pattern::compile::Compiled;
 use crate::pattern::error::Refused;
 use crate::pattern::facts::{Facts, is_primitive};
 use crate::pattern::glance::Glance;
+use crate::pattern::illegal_edit::IllegalEdit;
 use crate::pattern::outcome::{Outcome, PatternOptions, PatternRewriteError, RuleCounts, StopReason};
-use crate::pattern::rewriter::{IllegalEdit, Nested, New, Rewriter, named};
+use crate::pattern::rewriter::{Nested, New, Rewriter, named};
 use crate::pattern::rule::{Built, ReadyRule, Right, Rule, RuleTable};
 use crate::pattern::rule_set::RuleSet;
-use crate::pattern::search::{Attempt, Search, Sight, default_budget};
+use crate::pattern::search::{Attempt, Search, default_budget};
+use crate::pattern::sight::Sight;
 use crate::pattern::trace::{Applied, node_text};
 
 /// Rewrites a body by rules, until none applies any more or a limit is reached.

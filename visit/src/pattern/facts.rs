@@ -13,7 +13,7 @@ use anfora_ir::{
 use crate::analysis::{DefUse, Definition};
 use crate::link::{Binding, Link};
 use crate::order::program_order;
-use crate::pattern::rewriter::IllegalEdit;
+use crate::pattern::illegal_edit::IllegalEdit;
 use crate::pattern::scopes::{END, GAP, Place, Scopes};
 
 const NO_ALIAS: u32 = u32::MAX;

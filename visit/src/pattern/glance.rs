@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use crate::pattern::build::{LiteralCondition, Node};
 use crate::pattern::compile::{NodeMeaning, Resolved, Rest};
-use crate::pattern::search::Sight;
+use crate::pattern::sight::Sight;
 
 /// An expression at first sight, with variables looked through.
 #[derive(Copy, Clone)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anfora_ir::{Attr, Body, Context, DTypeClass, ExprId, Literal, OpDef, TypeId};
 
 use crate::pattern::captures::Captures;
-use crate::pattern::search::Sight;
+use crate::pattern::sight::Sight;
 
 /// A test of a whole match.
 pub(crate) type Guard = Arc<dyn Fn(&Match<'_>) -> bool + Send + Sync>;

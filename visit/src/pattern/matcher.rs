@@ -8,7 +8,8 @@ use crate::pattern::compile::Compiled;
 use crate::pattern::dispatch::Dispatch;
 use crate::pattern::error::PatternError;
 use crate::pattern::facts::Facts;
-use crate::pattern::search::{Attempt, Search, Sight, default_budget};
+use crate::pattern::search::{Attempt, Search, default_budget};
+use crate::pattern::sight::Sight;
 
 /// Looks for one pattern in a body that is not edited in the meantime.
 ///

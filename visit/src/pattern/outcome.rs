@@ -6,7 +6,7 @@ use anfora_ir::{Diagnostic, Diagnostics, ExprId, IntoDiagnostics, Purity, Retype
 
 use crate::error::RewriteError;
 use crate::pattern::error::PatternError;
-use crate::pattern::rewriter::IllegalEdit;
+use crate::pattern::illegal_edit::IllegalEdit;
 use crate::pattern::rule::RuleError;
 use crate::pattern::rule_set::without_source;
 use crate::pattern::trace::Applied;
