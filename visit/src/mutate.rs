@@ -69,6 +69,8 @@ use crate::site::Site;
 /// assert_eq!(body.tail(body.root()), body.params()[0].expr());
 /// # Ok::<(), RewriteError>(())
 /// ```
+///
+/// [`RewriteError`]: crate::RewriteError
 pub fn mutate<M: Mutator>(editor: &mut Editor<'_>, mutator: &mut M) -> Result<(), M::Error> {
     mutate_at(editor, Link::Root, mutator)
 }
@@ -85,6 +87,8 @@ pub fn mutate<M: Mutator>(editor: &mut Editor<'_>, mutator: &mut M) -> Result<()
 ///
 /// # Errors
 /// As [`mutate`].
+///
+/// [`Edits::Scoped`]: crate::Edits::Scoped
 pub fn mutate_at<M: Mutator>(editor: &mut Editor<'_>, at: Link, mutator: &mut M) -> Result<(), M::Error> {
     let start = at.target(editor.body);
     let scratch = Site::scratch::<M>(editor.cx, editor.body, start);

@@ -102,7 +102,7 @@ pub enum Refused {
     Retype,
 }
 
-/// A rewrite of a body in program order, operands before nodes; see [`mutate`].
+/// A rewrite of a body in program order, operands before nodes; see [`mutate`](crate::mutate()).
 ///
 /// All callbacks get a [`Site`]: the editor, and the place in the program, where further bindings
 /// can be inserted ([`Site::bind`]: this is how a binding becomes several). The default of each

@@ -8,7 +8,7 @@ use crate::work;
 
 impl Body {
     /// Overwrites a node. Its type stays; see [`Body::set_type`]. All uses of the node see the new
-    /// expression: see [`SharedEdits`].
+    /// expression: see [`SharedEdits`](crate::SharedEdits).
     ///
     /// Cost: one node.
     ///
@@ -38,7 +38,7 @@ impl Body {
     }
 
     /// Overwrites one operand of a list. All uses of the node with this list see the new operand:
-    /// see [`SharedEdits`].
+    /// see [`SharedEdits`](crate::SharedEdits).
     ///
     /// Cost: one node.
     ///
