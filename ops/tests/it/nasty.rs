@@ -238,7 +238,6 @@ fn operand(rng: &mut Rng, row: &OpDef, common: &Common, i: usize) -> Option<Lite
 
 /// Returns an element type and a shape with which operand `i` is more often valid than with those
 /// given.
-#[expect(clippy::too_many_lines, reason = "a table of rows")]
 fn fitting(
     rng: &mut Rng,
     row: &OpDef,
