@@ -79,6 +79,7 @@ struct Row {
 
 /// Returns the row of an operator, with its entries in the table of ONNX conversions.
 fn operator(op: &OpDef, conversions: &[&Conversion]) -> Row {
+    // The attributes, for JSON.
     let kind = |a: &AttrDef| format!("{:?}", a.kind).to_lowercase();
     let attrs: Vec<Value> = op
         .attrs
@@ -93,6 +94,7 @@ fn operator(op: &OpDef, conversions: &[&Conversion]) -> Row {
             })
         })
         .collect();
+    // The lines of text: facts, attributes and conversions.
     let mut details = vec![facts(op)];
     details.extend(op.attrs.iter().map(|a| {
         let default = match a.default {
@@ -115,6 +117,7 @@ fn operator(op: &OpDef, conversions: &[&Conversion]) -> Row {
         };
         format!("ONNX {}{dot}{}, {versions}: {directions}", c.domain, c.onnx)
     }));
+    // The conversions, for JSON.
     let onnx: Vec<Value> = conversions
         .iter()
         .map(|c| {

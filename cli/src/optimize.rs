@@ -81,6 +81,7 @@ enum Emit {
 impl Opt {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let registry = anfora::passes::registry();
+        // Read the arguments.
         let passes = match &self.passes {
             Some(text) => text.clone(),
             None => format!("O{}", self.level),
@@ -101,12 +102,14 @@ impl Opt {
         settings().build().map_err(|e| Failure::Usage(e.to_string()))?;
         self.watch.check(&registry, (self.emit == Emit::Module).then(|| self.output_path()))?;
 
+        // Read and check the program.
         let loaded = file::load(&self.input, self.from)?;
         let kept_nodes = loaded.kept_nodes();
         let mut module = loaded.module;
         if let Err(errors) = anfora::ir::verify_module(&module) {
             return Err(Failure::in_module(&errors, &module));
         }
+        // Bind the dimensions of the program, and build the context.
         let (pipeline, passes) = match dims::in_module(&dims, &module)?.as_slice() {
             [] => (passes, given),
             dims => {
@@ -119,6 +122,7 @@ impl Opt {
         let instruments = watching.before_checks().into_iter().chain(watching.after_checks());
         let context = instruments.fold(settings(), PassContextBuilder::instrument);
         let context = context.build().map_err(|e| Failure::Usage(e.to_string()))?;
+        // Run the passes.
         let before = Counts::of_module(&module);
         let start = Instant::now();
         let done = context.scope(|| passes.apply(&mut module, &context)).and_then(|done| done);
@@ -137,6 +141,7 @@ impl Opt {
             }
             return Err(Failure::in_module(&failure.to_diagnostics(), &module));
         }
+        // Write the result, and say what was done.
         let after = Counts::of_module(&module);
         let written = self.write(&module, &context)?;
         if !self.quiet {

@@ -166,6 +166,7 @@ fn has_constant_shapes(cx: &Context, attrs: AttrsId) -> bool {
 impl Machine<'_> {
     /// Returns the value of a call whose operands are on the stack from `base` on.
     pub(crate) fn call_op(&mut self, id: ExprId, op: OpId, attrs: AttrsId, base: usize) -> Step<Ref> {
+        // The machine itself evaluates some operators without a kernel or with effects.
         let row = self.cx.ops.get(op);
         let this = Some(op);
         if row.kernel.is_none() || row.purity == OpPurity::Impure {
@@ -191,9 +192,11 @@ impl Machine<'_> {
         }
         let failed = |message: String| EvalErrorKind::Operator { op: row.name.to_string(), message };
 
+        // Discard the types that earlier calls made if they are many.
         if self.scratch.as_ref().is_some_and(|scratch| scratch.weight >= MAX_SCRATCH) {
             self.scratch = None;
         }
+        // Find the size of the result by the static type.
         let stated = self.body().ty(id);
         let (is_splat, mut size) = {
             let operands = self.operand_tensors(base)?;
@@ -210,6 +213,7 @@ impl Machine<'_> {
             let operands = self.operand_tensors(base)?;
             size = row.result_bytes(&KernelCall { operands: &operands, attrs: AttrReader { cx, op, attrs }, ty });
         }
+        // Check the limit of memory.
         if !is_splat {
             match size {
                 Some(usize::MAX) => return Err(self.out_of_memory()),
@@ -217,6 +221,7 @@ impl Machine<'_> {
                 None => return Err(failed("the size of the result is not known".into())),
             }
         }
+        // Put the extents into attributes that are shapes.
         let bound = if has_shape_attr(row) && !has_constant_shapes(self.cx, attrs) {
             Some(self.bind_shapes(attrs).map_err(failed)?)
         } else {
@@ -227,6 +232,7 @@ impl Machine<'_> {
             _ => self.cx,
         };
         let attrs = bound.unwrap_or(attrs);
+        // Check the limit of work, and run the kernel.
         let (steps, results) = {
             let operands = self.operand_tensors(base)?;
             let call = KernelCall { operands: &operands, attrs: AttrReader { cx, op, attrs }, ty };

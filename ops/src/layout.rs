@@ -19,6 +19,7 @@ use crate::typing::{
 };
 
 /// Returns the rows of this family.
+#[expect(clippy::too_many_lines, reason = "a table of rows")]
 pub(crate) fn rows() -> Vec<OpDef> {
     vec![
         row(

@@ -105,6 +105,7 @@ fn by_given_statistics() -> Vec<OpDef> {
 }
 
 /// Returns the rows that normalise by statistics of their operand.
+#[expect(clippy::too_many_lines, reason = "a table of rows")]
 fn by_own_statistics() -> Vec<OpDef> {
     vec![
         row(

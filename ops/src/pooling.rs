@@ -107,6 +107,7 @@ const fn per_axis(name: &'static str, doc: &'static str) -> AttrDef {
 
 /// Returns the rows for a number of spatial axes. `pool` lists the attributes of pools: size,
 /// strides, padding, dilation and ceil_mode, then `p`, then `column_major`.
+#[expect(clippy::too_many_lines, reason = "a table of rows")]
 fn by_axes<const N: usize>(
     [lp, with_indices, global_max, global_lp, unpool, transpose]: [&'static str; 6],
     pool: &'static [AttrDef; 7],

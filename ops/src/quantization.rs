@@ -47,6 +47,7 @@ const DEQUANTIZE_ATTRS: &[AttrDef] = &[
 ];
 
 /// Returns the rows of this family.
+#[expect(clippy::too_many_lines, reason = "a table of rows")]
 pub(crate) fn rows() -> Vec<OpDef> {
     let mut rows = vec![
         row(

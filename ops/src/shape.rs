@@ -3,7 +3,7 @@
 use anfora_ir::FusionPattern::{Broadcast, Injective};
 use anfora_ir::{
     Arity, AttrDef, AttrDefault, AttrKind, AttrReader, Context, DType, Dim, DimId, DimOp, Literal, OpDef, Shape, Splat,
-    TypeCall, TypeError, TypeId,
+    TensorType, TypeCall, TypeError, TypeId,
 };
 use smallvec::SmallVec;
 
@@ -33,6 +33,8 @@ pub(crate) fn rows() -> Vec<OpDef> {
     rows
 }
 
+/// Returns the rows that change or read only the shape.
+#[expect(clippy::too_many_lines, reason = "a table of rows")]
 fn shape_rows() -> Vec<OpDef> {
     vec![
         row("reshape", "the same elements under another shape", Arity::exactly(2), reshape::infer, |c| {
@@ -143,6 +145,7 @@ fn shape_rows() -> Vec<OpDef> {
     ]
 }
 
+/// Returns the rows that join, cut and select elements.
 fn selection_rows() -> Vec<OpDef> {
     vec![
         row("concat", "the operands one after the other along an axis", Arity::at_least(1), concat, |c| {
@@ -563,69 +566,11 @@ fn split(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let axis = axis_of(attrs.required_int("axis")?, &x)?;
     let (sections, indices) = (attrs.int("sections"), attrs.ints("indices"));
     let dim = axis.and_then(|a| x.shape.as_ref().map(|s| s[a]));
-    let whole = dim.and_then(|d| as_extent(call.cx, d));
-    let unknown = call.cx.types.dims.unknown();
-    let from_cuts = |cx: &mut Context, cuts: &[usize], whole: usize| -> Vec<DimId> {
-        let mut start = 0;
-        let mut parts = Vec::with_capacity(cuts.len() + 1);
-        for &cut in cuts.iter().chain([&whole]) {
-            let end = cut.clamp(start, whole);
-            parts.push(extent(cx, end - start));
-            start = end;
-        }
-        parts
-    };
     let sizes = optional(call, 1, Elements::Integer)?;
-    let parts: Vec<DimId> = match (sections, indices, sizes) {
-        (sections, None, Some(sizes)) => {
-            expect_rank(&sizes, 1, 1)?;
-            match call.literal(1) {
-                Some(literal) => {
-                    let numbers = shape_operand(literal)?;
-                    sizes_of(&numbers, sections, whole)?;
-                    numbers.into_iter().map(|n| call.cx.types.dims.constant(n)).collect()
-                }
-                None => {
-                    let listed = sizes.shape.and_then(|s| as_extent(call.cx, s[0]));
-                    let count = match (sections.map(part_count).transpose()?, listed) {
-                        (Some(count), Some(listed)) if count != listed => {
-                            return Err(TypeError::operand(
-                                1,
-                                format!("operand 1 lists {listed} sizes, but {count} are wanted"),
-                            ));
-                        }
-                        (Some(count), _) => count,
-                        (None, Some(listed)) => part_count(i64::try_from(listed).unwrap_or(i64::MAX))?,
-                        (None, None) => {
-                            let error = TypeError::operand(1, "how many sizes operand 1 lists is not known");
-                            return Err(error.with_help("say it: `sections=…`"));
-                        }
-                    };
-                    vec![unknown; count]
-                }
-            }
-        }
-        (Some(sections), None, None) => {
-            let count = part_count(sections)?;
-            match (whole, dim) {
-                (Some(whole), _) => from_cuts(call.cx, &sections_of(whole, sections)?, whole),
-                (None, Some(dim)) => {
-                    let dims = &mut call.cx.types.dims;
-                    let by = dims.constant(sections);
-                    let rest = dims.op(DimOp::Mod, dim, by);
-                    let even = dims.as_constant(rest) == Some(0);
-                    vec![if even { dims.op(DimOp::FloorDiv, dim, by) } else { unknown }; count]
-                }
-                (None, None) => vec![unknown; count],
-            }
-        }
-        (None, Some(indices), None) => {
-            let cuts = indices_of(&indices)?;
-            match whole {
-                Some(whole) => from_cuts(call.cx, &cuts, whole),
-                None => vec![unknown; cuts.len() + 1],
-            }
-        }
+    let parts = match (sections, indices, sizes) {
+        (sections, None, Some(sizes)) => parts_of_sizes(call, sections, sizes, dim)?,
+        (Some(sections), None, None) => parts_of_sections(call.cx, sections, dim)?,
+        (None, Some(indices), None) => parts_at_indices(call.cx, &indices, dim)?,
         _ => return Err(one_of_two().into()),
     };
     let fields: Vec<TypeId> = parts
@@ -639,6 +584,71 @@ fn split(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
         })
         .collect();
     Ok(call.cx.types.tuple(&fields))
+}
+
+/// Returns the extents of the parts of `dim` if operand 1 is `sizes`.
+fn parts_of_sizes(
+    call: &mut TypeCall<'_>,
+    sections: Option<i64>,
+    sizes: TensorType,
+    dim: Option<DimId>,
+) -> Result<Vec<DimId>, TypeError> {
+    expect_rank(&sizes, 1, 1)?;
+    if let Some(literal) = call.literal(1) {
+        let numbers = shape_operand(literal)?;
+        let whole = dim.and_then(|d| as_extent(call.cx, d));
+        sizes_of(&numbers, sections, whole)?;
+        return Ok(numbers.into_iter().map(|n| call.cx.types.dims.constant(n)).collect());
+    }
+    let listed = sizes.shape.and_then(|s| as_extent(call.cx, s[0]));
+    let count = match (sections.map(part_count).transpose()?, listed) {
+        (Some(count), Some(listed)) if count != listed => {
+            return Err(TypeError::operand(1, format!("operand 1 lists {listed} sizes, but {count} are wanted")));
+        }
+        (Some(count), _) => count,
+        (None, Some(listed)) => part_count(i64::try_from(listed).unwrap_or(i64::MAX))?,
+        (None, None) => {
+            let error = TypeError::operand(1, "how many sizes operand 1 lists is not known");
+            return Err(error.with_help("say it: `sections=…`"));
+        }
+    };
+    Ok(vec![call.cx.types.dims.unknown(); count])
+}
+
+/// Returns the extents of `sections` parts of `dim` that are as even as possible.
+fn parts_of_sections(cx: &mut Context, sections: i64, dim: Option<DimId>) -> Result<Vec<DimId>, TypeError> {
+    let count = part_count(sections)?;
+    let unknown = cx.types.dims.unknown();
+    let Some(dim) = dim else { return Ok(vec![unknown; count]) };
+    if let Some(whole) = as_extent(cx, dim) {
+        return Ok(extents_between(cx, &sections_of(whole, sections)?, whole));
+    }
+    let dims = &mut cx.types.dims;
+    let by = dims.constant(sections);
+    let rest = dims.op(DimOp::Mod, dim, by);
+    let even = dims.as_constant(rest) == Some(0);
+    Ok(vec![if even { dims.op(DimOp::FloorDiv, dim, by) } else { unknown }; count])
+}
+
+/// Returns the extents of the parts of `dim` that begin at 0 and at the indices.
+fn parts_at_indices(cx: &mut Context, indices: &[i64], dim: Option<DimId>) -> Result<Vec<DimId>, TypeError> {
+    let cuts = indices_of(indices)?;
+    Ok(match dim.and_then(|d| as_extent(cx, d)) {
+        Some(whole) => extents_between(cx, &cuts, whole),
+        None => vec![cx.types.dims.unknown(); cuts.len() + 1],
+    })
+}
+
+/// Returns the extents of the parts into which the cuts divide an axis of extent `whole`.
+fn extents_between(cx: &mut Context, cuts: &[usize], whole: usize) -> Vec<DimId> {
+    let mut start = 0;
+    let mut parts = Vec::with_capacity(cuts.len() + 1);
+    for &cut in cuts.iter().chain([&whole]) {
+        let end = cut.clamp(start, whole);
+        parts.push(extent(cx, end - start));
+        start = end;
+    }
+    parts
 }
 
 /// The axes and ranges of a `strided_slice`.

@@ -73,6 +73,7 @@ pub struct Eliminated {
 /// # Errors
 /// If a function that stays is not in A-normal form, or an entry is not defined.
 pub fn eliminate_dead_code(module: &mut Module, purity: &Purity, entries: &[String]) -> Result<Eliminated, PassError> {
+    // Begin with the entries, the attributes of the module and the external functions.
     let walk = GlobalWalk::new(&module.cx);
     let mut reach = Reach { order: Vec::new(), globals: FxHashSet::default(), walk };
     for entry in entries {
@@ -88,6 +89,7 @@ pub fn eliminate_dead_code(module: &mut Module, purity: &Purity, entries: &[Stri
         .filter_map(|(_, f)| f.global())
         .for_each(|g| reach.global(g));
 
+    // Clean each function that is reached, which reaches further functions.
     let mut result = Eliminated::default();
     let mut missing: Option<GlobalId> = None;
     let mut reached: FxHashSet<FunctionKey> = FxHashSet::default();
@@ -119,6 +121,7 @@ pub fn eliminate_dead_code(module: &mut Module, purity: &Purity, entries: &[Stri
             None => missing = missing.or(Some(global)),
         }
     }
+    // Remove the other functions, unless a function that is missing may use them.
     let unreached: Vec<FunctionKey> = module
         .functions()
         .filter(|(k, f)| f.is_definition() && !f.is_external(&module.cx) && !reached.contains(k))

@@ -215,6 +215,7 @@ pub fn walk_from<V: Visitor>(body: &Body, start: ExprId, visitor: &mut V) -> Con
     let mut cursor = Cursor::with_regions_at(body, start);
     while let Some(step) = cursor.next(body) {
         match step {
+            // Bindings and regions.
             Step::Let(id) => {
                 let Some(binding) = Binding::of(body, id) else { continue };
                 if verdict(visitor.visit_binding(body, binding))? {
@@ -227,6 +228,7 @@ pub fn walk_from<V: Visitor>(body: &Body, start: ExprId, visitor: &mut V) -> Con
             }
             Step::EnterRegion(first) => _ = verdict(visitor.enter_region(body, first))?,
             Step::ExitRegion(last) => visitor.exit_region(body, last)?,
+            // Expressions.
             Step::Atom(id) => visit_atom(body, id, visitor)?,
             Step::Flat(id) => {
                 if !verdict(visitor.visit_expr(body, id))? {
@@ -243,6 +245,7 @@ pub fn walk_from<V: Visitor>(body: &Body, start: ExprId, visitor: &mut V) -> Con
             }
             Step::Exit(id) => visitor.exit_expr(body, id)?,
             Step::Seen(_) => {}
+            // Blocks.
             Step::EnterBlock(start, kind) => {
                 let skip = match kind {
                     BlockKind::Then(if_) => verdict(visitor.enter_branch(body, if_, Branch::Then))?,

@@ -252,6 +252,7 @@ fn change_all(
     let mut reordered = Vec::new();
     let mut params = Vec::with_capacity(changes.len());
     let mut slots: Vec<Vec<Slot<'_>>> = Vec::with_capacity(changes.len());
+    // Set the parameters and results of the functions.
     for (i, (key, change)) in changes.into_iter().enumerate() {
         let name = module.get(key).map(|_| module.name(key).to_string()).unwrap_or_default();
         let Some((function, cx)) = module.get_mut(key) else { return Err(SignatureError::NotAFunction) };
@@ -271,6 +272,7 @@ fn change_all(
         params.push(function.body.params().to_vec());
         slots.push(new);
     }
+    // Give their calls the new arguments.
     let mut rewritten = Rewritten::default();
     for (key, calls) in calls_of(module, &reordered)? {
         let name = module.name(key).to_string();

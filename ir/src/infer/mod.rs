@@ -23,6 +23,7 @@ use crate::walk::symbols::SymbolWalk;
 /// If the types of the parts do not fit together.
 pub fn infer_expr(cx: &mut Context, body: &Body, id: ExprId) -> Result<TypeId, TypeError> {
     match body.expr(id) {
+        // Atoms.
         Expr::Var { .. } => Ok(body.ty(id)),
         Expr::Literal(l) => Ok(cx.literal_type(l)),
         Expr::Global(g) => cx.globals.get(g).signature.ok_or_else(|| {
@@ -30,6 +31,7 @@ pub fn infer_expr(cx: &mut Context, body: &Body, id: ExprId) -> Result<TypeId, T
                 .with_help("state its result type, with `-> TYPE`")
         }),
         Expr::Op(_) | Expr::None => Ok(cx.types.any()),
+        // Calls. One or two operands need no list.
         Expr::CallOp { op, operands, attrs } => {
             let annotated = body.ty(id);
             match *body.operands(operands) {
@@ -48,6 +50,7 @@ pub fn infer_expr(cx: &mut Context, body: &Body, id: ExprId) -> Result<TypeId, T
             let arguments: SmallVec<[TypeId; 8]> = arguments.iter().map(|&a| body.type_of(a)).collect();
             infer_call(cx, callee, &arguments)
         }
+        // Tuples.
         Expr::Tuple(fields) => {
             let fields: SmallVec<[TypeId; 8]> = body.operands(fields).iter().map(|&f| body.type_of(f)).collect();
             Ok(cx.types.tuple(&fields))
@@ -66,6 +69,7 @@ pub fn infer_expr(cx: &mut Context, body: &Body, id: ExprId) -> Result<TypeId, T
                 }
             }
         }
+        // Expressions with blocks.
         Expr::Let { body: rest, .. } => Ok(body.type_of(rest)),
         Expr::If { cond, then_block, else_block } => {
             let (cond, a, b) = (body.type_of(cond), body.type_of(then_block), body.type_of(else_block));

@@ -415,6 +415,7 @@ impl<'a> EffectScan<'a> {
 /// Reports the calls of a body that are not of pure operators: the `fn` whose block contains the
 /// call (`None` for the function's own block), the call, and the function that it may run.
 fn trace(cx: &Context, body: &Body, mut report: impl FnMut(Option<LambdaId>, ExprId, Callee)) {
+    // A variable stands for the function that its value names, if that is known.
     let make_closure = cx.ops.find("make_closure");
     let carries = carries_functions(cx);
     let empty = cx.attrs.empty();
@@ -436,6 +437,7 @@ fn trace(cx: &Context, body: &Body, mut report: impl FnMut(Option<LambdaId>, Exp
             _ => atom(known, tail),
         }
     };
+    // Walk the body, and report each call within the innermost `fn`.
     let mut cursor = Cursor::new(body);
     while let Some(step) = cursor.next(body) {
         match step {

@@ -303,6 +303,7 @@ impl<R: RegionSteps> Cursor<R> {
         loop {
             match self.stack.last_mut()? {
                 Frame::Block { start, at, kind, next, region } => match *next {
+                    // A link of the chain: a Let, or the tail.
                     InBlock::Link => {
                         let id = *at;
                         if let Expr::Let { flags, .. } = body.expr(id) {
@@ -323,6 +324,7 @@ impl<R: RegionSteps> Cursor<R> {
                             return Some(step);
                         }
                     }
+                    // The value of a Let.
                     InBlock::Value => {
                         *next = InBlock::Bound;
                         let id = *at;
@@ -351,6 +353,7 @@ impl<R: RegionSteps> Cursor<R> {
                         }
                         *next = InBlock::Link;
                     }
+                    // The start and the end of the block.
                     InBlock::Begin => {
                         *next = InBlock::Link;
                         return Some(Step::EnterBlock(*start, *kind));
@@ -361,6 +364,7 @@ impl<R: RegionSteps> Cursor<R> {
                         return Some(step);
                     }
                 },
+                // The next part of a node.
                 Frame::Node { id, child } => {
                     let (id, i) = (*id, *child as usize);
                     *child += 1;

@@ -157,6 +157,7 @@ fn export_unpool(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 }
 
 fn import_transposed(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
+    // Check the weights and the attributes.
     n.float_dtype(0)?;
     has_window(n, 1)?;
     let weights = n.extents(1)?;
@@ -218,6 +219,7 @@ fn import_transposed(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedR
             window.pads[axes + axis] = end;
         }
     }
+    // Make the call.
     let mut operands = vec![n.required(0)?, n.required(1)?];
     operands.extend(n.operand(2));
     let mut attrs = window.attrs(n);

@@ -56,6 +56,7 @@ impl Exporter<'_> {
         let cx = self.cx;
         let infos = self.carried_infos(graph.meta, keys::INFOS)?;
         let of_outputs = self.carried_infos(graph.meta, keys::OUTPUT_INFOS)?;
+        // The outputs, and `Identity` nodes for those that repeat a value.
         let mut outputs = Vec::with_capacity(graph.outputs.len());
         let mut repeats = Vec::new();
         for output in std::mem::take(&mut graph.outputs) {
@@ -77,6 +78,7 @@ impl Exporter<'_> {
             }
         }
         self.add_nodes(&mut graph, repeats)?;
+        // The initializers, and what is stated about them.
         let mut defaults = self.defaults(graph.meta, &graph.inputs)?;
         let mut begin = self.constants.close();
         begin.nodes.append(&mut graph.nodes);
@@ -95,6 +97,7 @@ impl Exporter<'_> {
         }
         begin.initializers.append(&mut defaults);
         self.nodes += begin.nodes.len();
+        // Close the scopes of names and constants.
         let quantization_annotation = self.quantization(graph.meta)?;
         for ((id, own), var) in &graph.bound_constants {
             if var.is_none() {

@@ -253,6 +253,7 @@ impl<'m> Exporter<'m> {
             vec![self.open_block(Block::Function, GraphMeta::of(function.meta), None).map_err(|p| (None, p))?];
         loop {
             let graph = stack.last_mut().expect("the outermost graph returns when it is finished");
+            // A call waits for its subgraphs: open the next one, or write the node.
             if let Some(mut pending) = graph.pending.take() {
                 let var = pending.var;
                 match pending.waiting.pop() {
@@ -282,6 +283,7 @@ impl<'m> Exporter<'m> {
                 }
                 continue;
             }
+            // Go on to the next value, or close the graph.
             let (value, var) = match self.body.expr(graph.at) {
                 Expr::Let { var, value, body, .. } => {
                     graph.at = body;
@@ -310,6 +312,7 @@ impl<'m> Exporter<'m> {
                     continue;
                 }
             };
+            // Write the node of the value, or let it wait for its subgraphs.
             match self.body.expr(value) {
                 Expr::CallOp { .. } if self.conditions.contains(var) => {}
                 Expr::CallOp { .. } => self.begin_call(graph, value, var).map_err(|p| (var, p))?,

@@ -44,6 +44,7 @@ impl<'m> Exporter<'m> {
             views: Vec::new(),
             is_tail_done: false,
         };
+        // The inputs.
         let body = self.body;
         let params: Vec<VarId> = match of {
             Block::Function => body.params().to_vec(),
@@ -63,6 +64,7 @@ impl<'m> Exporter<'m> {
                 self.value_names[v.index()] = Some(name);
             }
         }
+        // The outputs.
         self.forget_names(&mut graph, block);
         let tail = body.tail(block);
         let fields = self.slots.fields(self.slots.of_tail(tail));
@@ -72,6 +74,7 @@ impl<'m> Exporter<'m> {
             self.return_directly(&mut output, of)?;
             graph.outputs.push(output);
         }
+        // The names of all other values.
         let mut at = block;
         while let Expr::Let { var, value, body: rest, .. } = body.expr(at) {
             match body.expr(value) {

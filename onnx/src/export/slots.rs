@@ -168,6 +168,7 @@ impl<'m> Slots<'m> {
         let pass = |what, pass| Err(ExportProblem::Pass { what, pass });
         let body = self.body;
         match body.expr(value) {
+            // Calls of operators.
             Expr::CallOp { op, operands, .. } => {
                 if !body.operands(operands).iter().all(|&o| body.expr(o).is_atom()) {
                     return pass("calls as operands", "ToANormalForm");
@@ -177,6 +178,7 @@ impl<'m> Slots<'m> {
                 }
                 self.add_results(value, var, block)
             }
+            // Tuples and their fields.
             Expr::Tuple(fields) => {
                 let start = self.pool.len();
                 for &field in body.operands(fields) {
@@ -207,6 +209,7 @@ impl<'m> Slots<'m> {
                 }
                 Ok(slot)
             }
+            // Values with blocks.
             Expr::Lambda { .. } => Ok(Slot::Lambda(value)),
             Expr::Let { .. } => pass("blocks as values", "Normalize"),
             Expr::If { cond, .. } => {
@@ -215,6 +218,7 @@ impl<'m> Slots<'m> {
                 }
                 self.add_results(value, var, block)
             }
+            // Calls of functions.
             Expr::Call { operands, .. } => {
                 let operands = body.operands(operands);
                 if !operands.iter().all(|&o| body.expr(o).is_atom()) {

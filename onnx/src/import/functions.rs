@@ -596,6 +596,7 @@ impl Importer<'_, '_> {
         graph: &mut OpenGraph,
         pending: &PendingNode,
     ) -> Result<FunctionNode, ImportProblem> {
+        // Find the function, and check that the node fits it.
         let node = &pending.node;
         if self.is_in_function && node.metadata_props.iter().any(|e| e.key() == keys::LITERAL) {
             return self.literal_node(node);
@@ -645,6 +646,7 @@ impl Importer<'_, '_> {
             self.functions.entries[index].is_kept = true;
             return Ok(FunctionNode::Unsupported(UnsupportedReason::because("a constant of its function is left out")));
         }
+        // Use a copy of the function that fits.
         let body = self.builder.body();
         let constants: Box<[Option<LiteralId>]> = last.iter().map(|&(_, o)| body.as_literal(o)).collect();
         operands.extend(last.into_iter().filter(|&(_, o)| body.as_literal(o).is_none()));
@@ -675,8 +677,8 @@ impl Importer<'_, '_> {
         Ok(FunctionNode::Needs(Request { entry: index, variant, arguments, types, contradicts: was_tried && says_all }))
     }
 
-    /// Calls the first copy of a function that takes the operands of a node. Returns `None` if there
-    /// is none.
+    /// Calls the first copy of a function that takes the operands of a node. Returns `None` if
+    /// there is none.
     fn call_copy(
         &mut self,
         graph: &mut OpenGraph,

@@ -23,7 +23,6 @@ use crate::attributes::{encoded_attr, encoded_list, entries_attr, strs_attr};
 use crate::convert::Conversions;
 use crate::error::{ImportError, ImportProblem};
 use crate::external::ReadFiles;
-use crate::kept_initializer;
 use crate::keys;
 use crate::proto::{GraphProto, NodeProto, StringStringEntryProto, TensorAnnotation, TensorProto, ValueInfoProto};
 use crate::types::{Binding, FileDims, type_of};
@@ -408,14 +407,9 @@ impl<'m, 'a> Importer<'m, 'a> {
         // Initializers: parameters with a default value, literals, and nodes for the others.
         self.scope.open();
         let mut initializers = self.read_initializers(initializer).map_err(fail)?;
-        let plain = initializers.take_constants(&input, self.settings.constant_initializers);
-        let plain = plain.into_iter().map(kept_initializer::node_of_tensor);
-        let sparse = sparse_initializer.into_iter().map(kept_initializer::node_of_sparse);
-        let kept: Vec<NodeProto> = plain.chain(sparse).collect();
+        let are_constants = self.settings.constant_initializers;
+        let kept = initializers.take_kept_nodes(sparse_initializer, &input, are_constants).map_err(fail)?;
         let kept_initializers = kept.len();
-        if kept.iter().any(|n| n.output[0].is_empty()) {
-            return Err(fail(ImportProblem::Nameless("a sparse initializer")));
-        }
         let mut node = node;
         node.splice(0..0, kept);
         let Initializers { literals, tensors, of_no_literal: _ } = initializers;
@@ -453,6 +447,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         self.define_initializers(&open).map_err(fail)?;
         self.read_stated(&mut open, value_info, &output).map_err(fail)?;
 
+        // The nodes, and the names that they and the outputs use.
         let cx = self.builder.cx();
         let used = node.iter().flat_map(|n| n.input.iter()).map(String::as_str).chain(output.iter().map(|o| o.name()));
         open.uses.extend(used.map(|n| cx.names.intern(n)));

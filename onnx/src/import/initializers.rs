@@ -5,7 +5,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::graph::{Importer, OpenGraph, doc_of};
 use crate::error::ImportProblem;
-use crate::proto::{TensorProto, ValueInfoProto};
+use crate::kept_initializer;
+use crate::proto::{NodeProto, SparseTensorProto, TensorProto, ValueInfoProto};
 use crate::tensor::{TensorError, literal_of};
 
 /// The initializers of a graph.
@@ -26,14 +27,26 @@ pub(super) struct Initializer {
 }
 
 impl Initializers {
-    /// Takes the constants that no literal can hold. Default values of inputs are not among them.
-    pub(super) fn take_constants(&mut self, inputs: &[ValueInfoProto], are_all_constants: bool) -> Vec<TensorProto> {
-        let mut taken = std::mem::take(&mut self.of_no_literal);
-        if !taken.is_empty() && !are_all_constants {
+    /// Takes the constants that no literal can hold, and returns the nodes that represent them and
+    /// the sparse initializers. Default values of inputs are not among them.
+    pub(super) fn take_kept_nodes(
+        &mut self,
+        sparse: Vec<SparseTensorProto>,
+        inputs: &[ValueInfoProto],
+        are_all_constants: bool,
+    ) -> Result<Vec<NodeProto>, ImportProblem> {
+        let mut plain = std::mem::take(&mut self.of_no_literal);
+        if !plain.is_empty() && !are_all_constants {
             let inputs: FxHashSet<&str> = inputs.iter().map(|i| i.name()).collect();
-            taken.retain(|t| !inputs.contains(t.name()));
+            plain.retain(|t| !inputs.contains(t.name()));
         }
-        taken
+        let plain = plain.into_iter().map(kept_initializer::node_of_tensor);
+        let sparse = sparse.into_iter().map(kept_initializer::node_of_sparse);
+        let kept: Vec<NodeProto> = plain.chain(sparse).collect();
+        if kept.iter().any(|n| n.output[0].is_empty()) {
+            return Err(ImportProblem::Nameless("a sparse initializer"));
+        }
+        Ok(kept)
     }
 }
 

@@ -359,6 +359,7 @@ impl<'a> Importer<'_, 'a> {
         pending: &mut PendingNode,
         kept: Option<UnsupportedReason>,
     ) -> Result<(), ImportProblem> {
+        // Check the node.
         let node = &pending.node;
         if node.op_type().is_empty() {
             return Err(ImportProblem::Missing("op_type"));
@@ -366,6 +367,7 @@ impl<'a> Importer<'_, 'a> {
         if let Some(name) = repeated_name(&node.attribute) {
             return Err(ImportProblem::DuplicateAttribute(name.to_owned()));
         }
+        // Resolve the operands.
         let mut operands = Vec::with_capacity(node.input.len() + pending.subgraphs.len());
         let mut hints = Vec::with_capacity(node.input.len());
         for name in &node.input {
@@ -380,12 +382,14 @@ impl<'a> Importer<'_, 'a> {
             hints.push(if is_constant { name.as_str() } else { "" });
         }
 
+        // Collect the metadata.
         let mut meta = doc_of(self.builder.cx(), &node.doc_string, &node.metadata_props);
         let cx = self.builder.cx();
         meta.extend(node.name.as_ref().filter(|n| !n.is_empty()).map(|n| (keys::NAME, cx.str_attr(n))));
         meta.extend(encoded_list(cx, &node.device_configurations).map(|d| (keys::DEVICES, d)));
         meta.extend(hints_attr(cx, &hints).map(|h| (keys::INPUTS, h)));
 
+        // Translate the node, if it is not kept unchanged.
         let lowered = match self.branches(graph, pending, &operands) {
             Ok(value) => {
                 graph.is_impure |= pending.is_impure;
@@ -401,6 +405,7 @@ impl<'a> Importer<'_, 'a> {
             Ok((row, lowered)) => self.native_value(graph, node, lowered).map(|native| (row, native)),
             Err(why) => Err(why),
         };
+        // Bind the result.
         match lowered {
             Ok((row, native)) => {
                 let carried = row.carried;

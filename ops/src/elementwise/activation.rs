@@ -10,6 +10,8 @@ const fn float(name: &'static str, default: f64, doc: &'static str) -> AttrDef {
     AttrDef::new(name, AttrKind::Float, AttrDefault::Float(default), doc)
 }
 
+/// Returns the rows of this family.
+#[expect(clippy::too_many_lines, reason = "a table of rows")]
 pub(super) fn rows() -> Vec<OpDef> {
     macro_rules! kernel {
         ($op:ident) => {

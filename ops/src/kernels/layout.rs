@@ -17,6 +17,7 @@ pub(crate) fn separable<M: Fn(usize) -> Option<usize>>(
     maps: &[Option<M>],
     fill: Option<&Literal>,
 ) -> Result<Literal, Failure> {
+    // Check the shapes and the element type.
     let mut stays = x.shape().iter().zip(shape).zip(maps).map(|((from, to), map)| map.is_some() || from == to);
     if x.rank() != shape.len() || maps.len() != shape.len() || !stays.all(|s| s) {
         let (from, to) = (shape_text(x.shape()), shape_text(shape));
@@ -25,6 +26,7 @@ pub(crate) fn separable<M: Fn(usize) -> Option<usize>>(
     if !x.dtype().has_kernels() {
         return Err(Failure::ElementType(x.dtype()));
     }
+    // A result whose elements are all equal, or that has none.
     let same = |fill: &Literal| fill.as_splat() == x.as_splat();
     if (fill.is_none_or(same) || shape.contains(&0))
         && let Some(result) = uniform(x, shape)
@@ -46,6 +48,7 @@ pub(crate) fn separable<M: Fn(usize) -> Option<usize>>(
     let splat = x.as_splat().is_some();
     // The positions in a splat are irrelevant, and its extents may overflow.
     let strides = if splat { smallvec::smallvec![0; x.rank()] } else { row_major(x.shape()) };
+    // Fill the rows of the result.
     dispatch!(size x.dtype(), T => {
         let source = elements::<T>(x);
         let fill = fill.map(|f| elements::<T>(f)[0]).unwrap_or_default();

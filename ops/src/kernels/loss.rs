@@ -111,6 +111,7 @@ fn nll_loss_of<T: FloatNumber>(
         let value = if loss.reduction == Reduction::Mean { total.losses.div(divisor) } else { total.losses };
         Literal::scalar(T::narrow(value))
     };
+    // Count the samples, and return early if there are none.
     let count = samples.iter().try_fold(1u128, |n, &e| if e == 0 { Some(0) } else { n.checked_mul(e as u128) });
     let count = if samples.contains(&0) { 0 } else { count.ok_or(Failure::TooLong)? };
     if count == 0 {
@@ -119,6 +120,7 @@ fn nll_loss_of<T: FloatNumber>(
             _ => reduced(Total { losses: T::Calc::ZERO, weights: T::Calc::ZERO, count: 0 }),
         });
     }
+    // Equal samples are added up at once.
     let one_target = targets.as_splat().map(|_| first_target(targets)).transpose()?;
     if let Some(target) = one_target {
         let class = class(target)?;
@@ -147,6 +149,7 @@ fn nll_loss_of<T: FloatNumber>(
         Reduction::None => Some(Output::<T>::new(samples)?),
         _ => None,
     };
+    // Add up the samples, or list their losses.
     let mut total = Total { losses: T::Calc::ZERO, weights: T::Calc::ZERO, count: 0 };
     for sample in 0..samples_count {
         let target = listed.as_ref().map_or(one_target.unwrap_or_default(), |l| l[sample]);

@@ -203,6 +203,7 @@ impl Pool {
                 [1, a.input, a.input * b.input]
             }
         };
+        // Fill each plane, window by window.
         let planes: usize = self.shape[..2].iter().product();
         planes.checked_mul(size).filter(|&n| i64::try_from(n).is_ok()).ok_or(Failure::TooLarge)?;
         let mut slots = best.raw().iter_mut().zip(numbers.raw());
@@ -225,6 +226,7 @@ impl Pool {
                             usize::MAX
                         };
                         let counts = counts.map(|n| n.min(most));
+                        // Find the largest element under the window.
                         for p in 0..counts[0] {
                             for q in 0..counts[1] {
                                 for r in 0..counts[2] {

@@ -2,8 +2,8 @@
 //! memory than its result.
 
 use anfora_ir::{
-    Attr, AttrId, AttrKind, AttrReader, Context, DType, KernelCall, Literal, Operand, Type, TypeId, element_count,
-    infer_op,
+    Attr, AttrId, AttrKind, AttrReader, AttrsId, Context, DType, KernelCall, Literal, OpDef, OpId, Operand, Type,
+    TypeId, element_count, infer_op,
 };
 
 struct Rng(fastrand::Rng);
@@ -173,6 +173,228 @@ fn quantized(rng: &mut Rng, op: &str, i: usize, shape: &mut Vec<usize>, dtype: &
     }
 }
 
+/// The number of spatial axes if the operator has windows, and the shape and element type of most
+/// operands of a call.
+struct Common {
+    spatial: Option<usize>,
+    shape: Vec<usize>,
+    dtype: DType,
+}
+
+impl Common {
+    fn random(rng: &mut Rng, row: &OpDef) -> Common {
+        let (mut shape, mut dtype) =
+            (rng.shape(), rng.pick(&[DType::Float32, DType::Float16, DType::Int8, DType::UInt64]));
+        // Random windows seldom fit together.
+        let spatial = row
+            .name
+            .trim_end_matches("_transpose")
+            .strip_suffix('d')
+            .and_then(|n| n.chars().last())
+            .and_then(|c| c.to_digit(10));
+        let spatial = spatial.map(|n| n as usize).filter(|_| row.name.starts_with("nn.") && rng.below(8) > 0);
+        if row.name == "det" && rng.below(4) > 0 {
+            let order = rng.below(4);
+            shape = vec![rng.below(3), order, order];
+        }
+        if let Some(n) = spatial {
+            shape = (0..n + 2).map(|_| rng.below(6)).collect();
+            shape[1] = 2;
+            dtype = rng.pick(&[DType::Float32, DType::BFloat16, DType::Float64]);
+            if rng.below(8) == 0 {
+                shape[2] = 1 << 40;
+            }
+        }
+        if row.name.starts_with("logical") {
+            dtype = DType::Bool;
+        }
+        let dtype = if rng.below(8) == 0 { rng.pick(DType::ALL) } else { dtype };
+        match row.name.as_ref() {
+            "nn.depth_to_space" | "nn.space_to_depth" => shape = (0..4).map(|_| rng.pick(&[0, 1, 2, 4, 8])).collect(),
+            "eye_like" => shape.truncate(2),
+            _ => {}
+        }
+        Common { spatial, shape, dtype }
+    }
+}
+
+/// Returns operand `i` of a call; `None` if it is left out.
+fn operand(rng: &mut Rng, row: &OpDef, common: &Common, i: usize) -> Option<Literal> {
+    let is_quantized = row.name.contains("quantized");
+    let same = rng.below(4) > 0 || (common.spatial.is_some() && rng.below(8) > 0) || is_quantized;
+    let mut shape = if same { common.shape.clone() } else { rng.shape() };
+    let mut dtype = if rng.below(10) > 0 { common.dtype } else { rng.pick(DType::ALL) };
+    if row.name.contains("quantize") || row.name.contains("_integer") {
+        quantized(rng, &row.name, i, &mut shape, &mut dtype);
+    }
+    if row.name == "col2im" && i > 0 && rng.below(8) > 0 {
+        // Images of 3 by 3 have 4 patches of 2 by 2.
+        let extents = [[3i64, 3], [2, 2]][i - 1];
+        return Some(Literal::from_elements(&[2], &extents).unwrap());
+    }
+    let (dtype, shape) = fitting(rng, row, common, i, dtype, shape);
+    (rng.below(if is_quantized { 200 } else { 20 }) > 0).then(|| rng.literal(dtype, &shape))
+}
+
+/// Returns an element type and a shape with which operand `i` is more often valid than with those
+/// given.
+fn fitting(
+    rng: &mut Rng,
+    row: &OpDef,
+    common: &Common,
+    i: usize,
+    mut dtype: DType,
+    mut shape: Vec<usize>,
+) -> (DType, Vec<usize>) {
+    let (spatial, rank) = (common.spatial, common.shape.len());
+    match row.name.as_ref() {
+        "col2im" if i == 0 => shape = vec![rng.below(3), 4, 4],
+        "col2im" => (dtype, shape) = (DType::Int64, vec![2]),
+        name if i > 0 && name.starts_with("nn.max_unpool") => {
+            dtype = DType::Int64;
+            if i == 2 {
+                shape = vec![2 + spatial.unwrap_or(1)];
+            }
+        }
+        "reshape" | "broadcast_to" if i == 1 => (dtype, shape) = (DType::Int64, vec![rng.below(4)]),
+        "full" => (dtype, shape) = (DType::Int64, vec![rng.below(4)]),
+        "take" | "gather_elements" if i == 1 => dtype = DType::Int64,
+        "tile" if i == 1 => (dtype, shape) = (DType::Int64, vec![rank]),
+        "gather_nd" if i == 1 => {
+            dtype = DType::Int64;
+            shape.truncate(2);
+            shape.push(rng.below(3));
+        }
+        "scatter_elements" if i > 0 => {
+            (dtype, shape) = (if i == 1 { DType::Int8 } else { dtype }, vec![2; rank]);
+        }
+        "scatter_nd" if i == 1 => (dtype, shape) = (DType::Int8, vec![2, 1]),
+        "scatter_nd" if i == 2 => shape = shape.iter().enumerate().map(|(a, &e)| if a == 0 { 2 } else { e }).collect(),
+        "nn.pad" if i == 1 => (dtype, shape) = (DType::Int8, vec![2 * rank]),
+        "nn.pad" if i == 2 => shape = vec![],
+        "nn.pad" if i == 3 => (dtype, shape) = (DType::Int8, vec![rank]),
+        "center_crop_pad" if i == 1 => (dtype, shape) = (DType::Int8, vec![rank]),
+        "dynamic_strided_slice" if i > 0 => (dtype, shape) = (DType::Int8, vec![rank]),
+        "one_hot" if i == 1 => shape = vec![],
+        "one_hot" if i == 2 => shape = vec![2],
+        "tril" | "triu" if i == 1 => (dtype, shape) = (DType::Int64, vec![]),
+        "reverse_sequence" if i == 1 => {
+            (dtype, shape) = (DType::Int8, shape.get(1).map_or(vec![], |&c| vec![c]));
+        }
+        "compress" if i == 1 => (dtype, shape) = (DType::Bool, vec![rng.below(6)]),
+        "cumsum" | "cumprod" if i == 1 => (dtype, shape) = (DType::Int64, vec![]),
+        "image.resize" | "image.crop_and_resize" if i == 1 && rng.below(8) > 0 => {
+            dtype = if rng.below(2) == 0 { DType::Int64 } else { DType::Float32 };
+            shape = vec![rank];
+        }
+        "image.crop_and_resize" if i == 2 => (dtype, shape) = (DType::Float32, vec![2 * rank]),
+        _ if row.shape_operands.contains(&(i as u32)) => (dtype, shape) = (DType::Int64, vec![rng.below(4)]),
+        "where" if i == 0 => dtype = DType::Bool,
+        "arange" => shape = vec![],
+        "topk" if i == 1 => {
+            dtype = DType::Int64;
+            shape = vec![1; rng.below(2)];
+        }
+        "nn.nll_loss" | "nn.softmax_cross_entropy" if i == 1 => {
+            dtype = DType::Int32;
+            if shape.len() > 1 {
+                shape.remove(1);
+            }
+        }
+        "nn.nll_loss" | "nn.softmax_cross_entropy" if i == 2 => {
+            shape = shape.get(1).map_or(vec![], |&c| vec![c]);
+        }
+        "nn.batch_norm" | "nn.batch_norm_training" | "nn.instance_norm" | "nn.group_norm" if i > 0 => {
+            shape = shape.get(1).map_or(vec![], |&c| vec![c])
+        }
+        "nn.layer_norm" | "nn.rms_norm" if i > 0 => shape = shape.last().map_or(vec![], |&c| vec![c]),
+        _ if spatial.is_some_and(|n| n + 2 == shape.len()) && i == 1 => {
+            shape[0] = 2 * rng.below(3);
+            shape[1] = rng.pick(&[1, 2, 2]);
+            shape[2..].fill_with(|| rng.below(4));
+            if rng.below(8) == 0 {
+                shape[2] = 1 << 30;
+            }
+        }
+        _ if spatial.is_some() && i == 2 => shape = vec![2 * rng.below(3)],
+        _ => {}
+    }
+    (dtype, shape)
+}
+
+/// Returns operands with the types of these literals, most of them known.
+fn operands_of(rng: &mut Rng, cx: &mut Context, literals: &[Option<Literal>]) -> Vec<Operand> {
+    literals
+        .iter()
+        .map(|l| match l {
+            None => Operand { ty: cx.types.any(), literal: None, absent: true },
+            Some(l) => {
+                let ty = cx.types.static_tensor(l.dtype(), l.shape());
+                let literal = (rng.below(3) > 0).then(|| cx.literals.intern(l.clone()));
+                Operand { ty, literal, absent: false }
+            }
+        })
+        .collect()
+}
+
+/// Returns the attributes of a call.
+fn attributes(rng: &mut Rng, cx: &mut Context, row: &OpDef, common: &Common) -> AttrsId {
+    let mut attrs = Vec::new();
+    for a in row.attrs.iter() {
+        if a.name == "groups" && row.name.contains("quantized") && rng.below(8) > 0 {
+            continue;
+        }
+        if let (Some(n), AttrKind::Ints, true) = (common.spatial, a.kind, rng.below(10) > 0) {
+            let n = if a.name == "padding" { 2 * n } else { n };
+            let least = i64::from(a.name != "padding");
+            let mut list: Vec<i64> = (0..n).map(|_| least + rng.below(3) as i64).collect();
+            if rng.below(6) == 0 {
+                list[0] = rng.pick(&[1 << 30, 1 << 20, (1 << 31) - 1]);
+            }
+            let list = cx.ints_attr(&list);
+            attrs.push((a.name, list));
+        } else if let Some(words) = words(a.name).filter(|_| rng.below(10) > 0) {
+            let word = cx.str_attr(rng.pick(words));
+            attrs.push((a.name, word));
+        } else if rng.below(3) > 0 || a.default == anfora_ir::AttrDefault::Required {
+            attrs.push((a.name, attribute(rng, cx, a.kind, common.shape.len())));
+        }
+    }
+    cx.named_attrs(&attrs)
+}
+
+/// Infers the type of a call and evaluates it if its result is small. Returns true if it has a
+/// result.
+fn is_evaluated(
+    cx: &mut Context,
+    op: OpId,
+    row: &OpDef,
+    literals: &[Option<Literal>],
+    operands: &[Operand],
+    attrs: AttrsId,
+) -> bool {
+    let Ok(attrs) = cx.check_op_attrs(op, attrs) else { return false };
+    let annotated = cx.types.error();
+    let Ok(ty) = infer_op(cx, op, operands, attrs, annotated) else { return false };
+    let Some(kernel) = row.kernel else { return false };
+    let refs: Vec<Option<&Literal>> = literals.iter().map(|l| l.as_ref()).collect();
+    let call = KernelCall { operands: &refs, attrs: AttrReader { cx, op, attrs }, ty };
+    let is_bounded = row.size_bound.is_some() && row.result_bytes(&call).is_some_and(|b| b < 1 << 18);
+    if !(small(cx, ty) || is_bounded || row.gives_splat(&refs)) {
+        return false;
+    }
+    let Ok(results) = kernel(&call) else { return false };
+    if is_bounded {
+        let bytes: usize = results.iter().map(Literal::stored_bytes).sum();
+        assert!(row.result_bytes(&call).is_some_and(|b| bytes <= b), "{} {refs:?}", row.name);
+    }
+    if row.gives_splat(&refs) {
+        let plain = |l: &Literal| l.as_splat().is_some() || l.element_count() == 0;
+        assert!(results.iter().all(plain), "{} {refs:?}", row.name);
+    }
+    true
+}
+
 #[test]
 fn nothing_panics() {
     let registry = anfora_ops::standard();
@@ -183,187 +405,11 @@ fn nothing_panics() {
         for _ in 0..5000 {
             let most = row.arity.max.unwrap_or(4);
             let count = row.arity.min + rng.below(most - row.arity.min + 1);
-            let (mut shape, mut dtype) =
-                (rng.shape(), rng.pick(&[DType::Float32, DType::Float16, DType::Int8, DType::UInt64]));
-            // Random windows seldom fit together.
-            let spatial = row
-                .name
-                .trim_end_matches("_transpose")
-                .strip_suffix('d')
-                .and_then(|n| n.chars().last())
-                .and_then(|c| c.to_digit(10));
-            let spatial = spatial.map(|n| n as usize).filter(|_| row.name.starts_with("nn.") && rng.below(8) > 0);
-            if row.name == "det" && rng.below(4) > 0 {
-                let order = rng.below(4);
-                shape = vec![rng.below(3), order, order];
-            }
-            if let Some(n) = spatial {
-                shape = (0..n + 2).map(|_| rng.below(6)).collect();
-                shape[1] = 2;
-                dtype = rng.pick(&[DType::Float32, DType::BFloat16, DType::Float64]);
-                if rng.below(8) == 0 {
-                    shape[2] = 1 << 40;
-                }
-            }
-            if row.name.starts_with("logical") {
-                dtype = DType::Bool;
-            }
-            let dtype = if rng.below(8) == 0 { rng.pick(DType::ALL) } else { dtype };
-            match row.name.as_ref() {
-                "nn.depth_to_space" | "nn.space_to_depth" => {
-                    shape = (0..4).map(|_| rng.pick(&[0, 1, 2, 4, 8])).collect()
-                }
-                "eye_like" => shape.truncate(2),
-                _ => {}
-            }
-            let rank = shape.len();
-            let literals: Vec<Option<Literal>> = (0..count)
-                .map(|i| {
-                    let same =
-                        rng.below(4) > 0 || (spatial.is_some() && rng.below(8) > 0) || row.name.contains("quantized");
-                    let mut shape = if same { shape.clone() } else { rng.shape() };
-                    let mut dtype = if rng.below(10) > 0 { dtype } else { rng.pick(DType::ALL) };
-                    if row.name.contains("quantize") || row.name.contains("_integer") {
-                        quantized(&mut rng, &row.name, i, &mut shape, &mut dtype);
-                    }
-                    match row.name.as_ref() {
-                        "col2im" if i == 0 => shape = vec![rng.below(3), 4, 4],
-                        "col2im" if rng.below(8) > 0 => {
-                            // Images of 3 by 3 have 4 patches of 2 by 2.
-                            let extents = [[3i64, 3], [2, 2]][i - 1];
-                            return Some(Literal::from_elements(&[2], &extents).unwrap());
-                        }
-                        "col2im" => (dtype, shape) = (DType::Int64, vec![2]),
-                        name if i > 0 && name.starts_with("nn.max_unpool") => {
-                            dtype = DType::Int64;
-                            if i == 2 {
-                                shape = vec![2 + spatial.unwrap_or(1)];
-                            }
-                        }
-                        "reshape" | "broadcast_to" if i == 1 => (dtype, shape) = (DType::Int64, vec![rng.below(4)]),
-                        "full" => (dtype, shape) = (DType::Int64, vec![rng.below(4)]),
-                        "take" | "gather_elements" if i == 1 => dtype = DType::Int64,
-                        "tile" if i == 1 => (dtype, shape) = (DType::Int64, vec![rank]),
-                        "gather_nd" if i == 1 => {
-                            dtype = DType::Int64;
-                            shape.truncate(2);
-                            shape.push(rng.below(3));
-                        }
-                        "scatter_elements" if i > 0 => {
-                            (dtype, shape) = (if i == 1 { DType::Int8 } else { dtype }, vec![2; rank]);
-                        }
-                        "scatter_nd" if i == 1 => (dtype, shape) = (DType::Int8, vec![2, 1]),
-                        "scatter_nd" if i == 2 => {
-                            shape = shape.iter().enumerate().map(|(a, &e)| if a == 0 { 2 } else { e }).collect()
-                        }
-                        "nn.pad" if i == 1 => (dtype, shape) = (DType::Int8, vec![2 * rank]),
-                        "nn.pad" if i == 2 => shape = vec![],
-                        "nn.pad" if i == 3 => (dtype, shape) = (DType::Int8, vec![rank]),
-                        "center_crop_pad" if i == 1 => (dtype, shape) = (DType::Int8, vec![rank]),
-                        "dynamic_strided_slice" if i > 0 => (dtype, shape) = (DType::Int8, vec![rank]),
-                        "one_hot" if i == 1 => shape = vec![],
-                        "one_hot" if i == 2 => shape = vec![2],
-                        "tril" | "triu" if i == 1 => (dtype, shape) = (DType::Int64, vec![]),
-                        "reverse_sequence" if i == 1 => {
-                            (dtype, shape) = (DType::Int8, shape.get(1).map_or(vec![], |&c| vec![c]));
-                        }
-                        "compress" if i == 1 => (dtype, shape) = (DType::Bool, vec![rng.below(6)]),
-                        "cumsum" | "cumprod" if i == 1 => (dtype, shape) = (DType::Int64, vec![]),
-                        "image.resize" | "image.crop_and_resize" if i == 1 && rng.below(8) > 0 => {
-                            dtype = if rng.below(2) == 0 { DType::Int64 } else { DType::Float32 };
-                            shape = vec![rank];
-                        }
-                        "image.crop_and_resize" if i == 2 => (dtype, shape) = (DType::Float32, vec![2 * rank]),
-                        _ if row.shape_operands.contains(&(i as u32)) => {
-                            (dtype, shape) = (DType::Int64, vec![rng.below(4)])
-                        }
-                        "where" if i == 0 => dtype = DType::Bool,
-                        "arange" => shape = vec![],
-                        "topk" if i == 1 => {
-                            dtype = DType::Int64;
-                            shape = vec![1; rng.below(2)];
-                        }
-                        "nn.nll_loss" | "nn.softmax_cross_entropy" if i == 1 => {
-                            dtype = DType::Int32;
-                            if shape.len() > 1 {
-                                shape.remove(1);
-                            }
-                        }
-                        "nn.nll_loss" | "nn.softmax_cross_entropy" if i == 2 => {
-                            shape = shape.get(1).map_or(vec![], |&c| vec![c]);
-                        }
-                        "nn.batch_norm" | "nn.batch_norm_training" | "nn.instance_norm" | "nn.group_norm" if i > 0 => {
-                            shape = shape.get(1).map_or(vec![], |&c| vec![c])
-                        }
-                        "nn.layer_norm" | "nn.rms_norm" if i > 0 => shape = shape.last().map_or(vec![], |&c| vec![c]),
-                        _ if spatial.is_some_and(|n| n + 2 == shape.len()) && i == 1 => {
-                            shape[0] = 2 * rng.below(3);
-                            shape[1] = rng.pick(&[1, 2, 2]);
-                            shape[2..].fill_with(|| rng.below(4));
-                            if rng.below(8) == 0 {
-                                shape[2] = 1 << 30;
-                            }
-                        }
-                        _ if spatial.is_some() && i == 2 => shape = vec![2 * rng.below(3)],
-                        _ => {}
-                    }
-                    (rng.below(if row.name.contains("quantized") { 200 } else { 20 }) > 0)
-                        .then(|| rng.literal(dtype, &shape))
-                })
-                .collect();
-            let operands: Vec<Operand> = literals
-                .iter()
-                .map(|l| match l {
-                    None => Operand { ty: cx.types.any(), literal: None, absent: true },
-                    Some(l) => {
-                        let ty = cx.types.static_tensor(l.dtype(), l.shape());
-                        let literal = (rng.below(3) > 0).then(|| cx.literals.intern(l.clone()));
-                        Operand { ty, literal, absent: false }
-                    }
-                })
-                .collect();
-            let mut attrs = Vec::new();
-            for a in row.attrs.iter() {
-                if a.name == "groups" && row.name.contains("quantized") && rng.below(8) > 0 {
-                    continue;
-                }
-                if let (Some(n), AttrKind::Ints, true) = (spatial, a.kind, rng.below(10) > 0) {
-                    let n = if a.name == "padding" { 2 * n } else { n };
-                    let least = i64::from(a.name != "padding");
-                    let mut list: Vec<i64> = (0..n).map(|_| least + rng.below(3) as i64).collect();
-                    if rng.below(6) == 0 {
-                        list[0] = rng.pick(&[1 << 30, 1 << 20, (1 << 31) - 1]);
-                    }
-                    let list = cx.ints_attr(&list);
-                    attrs.push((a.name, list));
-                } else if let Some(words) = words(a.name).filter(|_| rng.below(10) > 0) {
-                    let word = cx.str_attr(rng.pick(words));
-                    attrs.push((a.name, word));
-                } else if rng.below(3) > 0 || a.default == anfora_ir::AttrDefault::Required {
-                    attrs.push((a.name, attribute(&mut rng, &mut cx, a.kind, shape.len())));
-                }
-            }
-            let attrs = cx.named_attrs(&attrs);
-            let Ok(attrs) = cx.check_op_attrs(op, attrs) else { continue };
-            let annotated = cx.types.error();
-            let Ok(ty) = infer_op(&mut cx, op, &operands, attrs, annotated) else { continue };
-            let Some(kernel) = row.kernel else { continue };
-            let refs: Vec<Option<&Literal>> = literals.iter().map(|l| l.as_ref()).collect();
-            let call = KernelCall { operands: &refs, attrs: AttrReader { cx: &cx, op, attrs }, ty };
-            let is_bounded = row.size_bound.is_some() && row.result_bytes(&call).is_some_and(|b| b < 1 << 18);
-            if (small(&cx, ty) || is_bounded || row.gives_splat(&refs))
-                && let Ok(results) = kernel(&call)
-            {
-                evaluated += 1;
-                if is_bounded {
-                    let bytes: usize = results.iter().map(Literal::stored_bytes).sum();
-                    assert!(row.result_bytes(&call).is_some_and(|b| bytes <= b), "{} {refs:?}", row.name);
-                }
-                if row.gives_splat(&refs) {
-                    let plain = |l: &Literal| l.as_splat().is_some() || l.element_count() == 0;
-                    assert!(results.iter().all(plain), "{} {refs:?}", row.name);
-                }
-            }
+            let common = Common::random(&mut rng, row);
+            let literals: Vec<Option<Literal>> = (0..count).map(|i| operand(&mut rng, row, &common, i)).collect();
+            let operands = operands_of(&mut rng, &mut cx, &literals);
+            let attrs = attributes(&mut rng, &mut cx, row, &common);
+            evaluated += usize::from(is_evaluated(&mut cx, op, row, &literals, &operands, attrs));
         }
         assert!(row.kernel.is_none() || evaluated > 20, "{}: {evaluated}", row.name);
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use anfora_ir::{
     Attr, AttrId, AttrReader, AttrsId, Context, DType, Element as Stored, FusionPattern, KernelCall, KernelError,
-    Literal, OpId, OpPurity, Operand, Type, TypeError, TypeId, element_count, infer_op,
+    Literal, OpDef, OpId, OpPurity, Operand, Type, TypeError, TypeId, element_count, infer_op,
 };
 use half::{bf16, f16};
 
@@ -172,72 +172,18 @@ fn kernels_agree_with_type_rules() {
                 for splats in [0, u32::MAX, 1, 2] {
                     let place = format!("{name}, case {number}, {dtype}, splats {splats:b}");
                     let mut cx = Context::new(registry.clone());
-                    let mut numbers = Numbers::of_seed(number as u64 + 1);
-                    let operands: Vec<Option<Literal>> = case
-                        .operands
-                        .iter()
-                        .enumerate()
-                        .map(|(i, o)| operand(o, dtype, splats >> i & 1 == 1, &mut numbers))
-                        .collect();
-                    let attrs: Vec<(&str, AttrId)> =
-                        case.attrs.iter().map(|(k, a)| (*k, attribute(&mut cx, a, dtype, &mut numbers))).collect();
-                    let attrs_id = cx.named_attrs(&attrs);
-                    let attrs_id = cx.check_op_attrs(op, attrs_id).unwrap();
-                    let list = literal_operands(&mut cx, &operands);
-                    if infer(&mut cx, op, &list, attrs_id).is_err() {
-                        continue;
-                    }
+                    let Some(call) = Call::typed(&mut cx, op, &case, number, dtype, splats) else { continue };
                     accepted += 1;
                     let (ty, results) =
-                        run(&mut cx, name, &operands, &attrs).unwrap_or_else(|e| panic!("{place}: {e}"));
+                        run(&mut cx, name, &call.operands, &call.attrs).unwrap_or_else(|e| panic!("{place}: {e}"));
                     for result in &results {
                         hash.add(result.dtype().name().as_bytes());
                         hash.add(&result.to_bytes());
                     }
-                    let types = result_types(&cx, ty);
-                    assert_eq!(types.len(), results.len(), "{place}");
-                    let actual: Vec<TypeId> =
-                        results.iter().map(|r| cx.types.static_tensor(r.dtype(), r.shape())).collect();
-                    // The elements that the type states are correct.
-                    let mut exact: Vec<TypeId> = Vec::new();
-                    for (&ty, result) in types.iter().zip(&results) {
-                        let literal = cx.literals.intern(result.clone());
-                        exact.push(cx.literal_type(literal));
-                        assert!(
-                            cx.types.accepts(ty, exact[exact.len() - 1]),
-                            "{place}: {} {result:?}",
-                            cx.type_text(ty)
-                        );
-                    }
-                    let types: Vec<TypeId> = types.iter().map(|&t| cx.types.without_elements(t)).collect();
-                    match row.size_bound {
-                        None => assert_eq!(types, actual, "{place}: {} {results:?}", cx.type_text(ty)),
-                        Some(_) => {
-                            let all = types.iter().zip(&actual).all(|(&t, &a)| cx.types.accepts(t, a));
-                            assert!(all, "{place}: {} {results:?}", cx.type_text(ty));
-                        }
-                    }
-                    // If less is known of the operands, the type of the result is still correct.
-                    for vaguer in [0, 1, 2] {
-                        let mut vague = list.clone();
-                        for o in &mut vague {
-                            let Some(t) = cx.types.as_tensor(o.ty).cloned() else { continue };
-                            o.literal = o.literal.filter(|_| vaguer == 0);
-                            let unknown = cx.types.dims.unknown();
-                            o.ty = match vaguer {
-                                0 => o.ty,
-                                1 => cx.types.tensor(t.dtype, &vec![unknown; t.shape.unwrap_or_default().len()]),
-                                _ => cx.types.unranked(t.dtype),
-                            };
-                        }
-                        let general = infer(&mut cx, op, &vague, attrs_id).unwrap_or_else(|e| panic!("{place}: {e}"));
-                        let specific =
-                            if matches!(cx.types.get(ty), Type::Tuple(_)) { cx.types.tuple(&exact) } else { exact[0] };
-                        let (g, s) = (cx.type_text(general), cx.type_text(specific));
-                        assert!(cx.types.accepts(general, specific), "{place}: {g} {s}");
-                    }
+                    let exact = check_result_types(&mut cx, &place, row, ty, &results);
+                    check_types_of_vaguer_operands(&mut cx, &place, op, &call, ty, &exact);
                     if !case.rows.is_empty() {
-                        splat_and_rows_agree(&mut cx, &place, name, &case, &operands, &attrs, &results);
+                        splat_and_rows_agree(&mut cx, &place, name, &case, &call.operands, &call.attrs, &results);
                     }
                 }
             }
@@ -249,6 +195,80 @@ fn kernels_agree_with_type_rules() {
     }
     // The bits of every result, to detect a machine that computes other bits.
     expect_test::expect_file!["bits.txt"].assert_eq(&bits);
+}
+
+/// A call on constants.
+struct Call {
+    operands: Vec<Option<Literal>>,
+    /// The operands, as inference takes them.
+    list: Vec<Operand>,
+    attrs: Vec<(&'static str, AttrId)>,
+    attrs_id: AttrsId,
+}
+
+impl Call {
+    /// Returns a call of the case with this number. Bit `i` of `splats` is set if operand `i` is a
+    /// splat. Returns `None` if the operator does not take the element type.
+    fn typed(cx: &mut Context, op: OpId, case: &Case, number: usize, dtype: DType, splats: u32) -> Option<Call> {
+        let mut numbers = Numbers::of_seed(number as u64 + 1);
+        let operands: Vec<Option<Literal>> = case
+            .operands
+            .iter()
+            .enumerate()
+            .map(|(i, o)| operand(o, dtype, splats >> i & 1 == 1, &mut numbers))
+            .collect();
+        let attrs: Vec<(&str, AttrId)> =
+            case.attrs.iter().map(|(k, a)| (*k, attribute(cx, a, dtype, &mut numbers))).collect();
+        let attrs_id = cx.named_attrs(&attrs);
+        let attrs_id = cx.check_op_attrs(op, attrs_id).unwrap();
+        let list = literal_operands(cx, &operands);
+        infer(cx, op, &list, attrs_id).ok().map(|_| Call { operands, list, attrs, attrs_id })
+    }
+}
+
+/// Checks the types of results against the type of a call. Returns their types with the elements.
+fn check_result_types(cx: &mut Context, place: &str, row: &OpDef, ty: TypeId, results: &[Literal]) -> Vec<TypeId> {
+    let types = result_types(cx, ty);
+    assert_eq!(types.len(), results.len(), "{place}");
+    let actual: Vec<TypeId> = results.iter().map(|r| cx.types.static_tensor(r.dtype(), r.shape())).collect();
+    // The elements that the type states are correct.
+    let mut exact: Vec<TypeId> = Vec::new();
+    for (&ty, result) in types.iter().zip(results) {
+        let literal = cx.literals.intern(result.clone());
+        exact.push(cx.literal_type(literal));
+        assert!(cx.types.accepts(ty, exact[exact.len() - 1]), "{place}: {} {result:?}", cx.type_text(ty));
+    }
+    let types: Vec<TypeId> = types.iter().map(|&t| cx.types.without_elements(t)).collect();
+    match row.size_bound {
+        None => assert_eq!(types, actual, "{place}: {} {results:?}", cx.type_text(ty)),
+        Some(_) => {
+            let all = types.iter().zip(&actual).all(|(&t, &a)| cx.types.accepts(t, a));
+            assert!(all, "{place}: {} {results:?}", cx.type_text(ty));
+        }
+    }
+    exact
+}
+
+/// Checks that the type of a call is still correct if less is known of its operands. The call has
+/// the type `ty`, and its results have the types `exact`.
+fn check_types_of_vaguer_operands(cx: &mut Context, place: &str, op: OpId, call: &Call, ty: TypeId, exact: &[TypeId]) {
+    for vaguer in [0, 1, 2] {
+        let mut vague = call.list.clone();
+        for o in &mut vague {
+            let Some(t) = cx.types.as_tensor(o.ty).cloned() else { continue };
+            o.literal = o.literal.filter(|_| vaguer == 0);
+            let unknown = cx.types.dims.unknown();
+            o.ty = match vaguer {
+                0 => o.ty,
+                1 => cx.types.tensor(t.dtype, &vec![unknown; t.shape.unwrap_or_default().len()]),
+                _ => cx.types.unranked(t.dtype),
+            };
+        }
+        let general = infer(cx, op, &vague, call.attrs_id).unwrap_or_else(|e| panic!("{place}: {e}"));
+        let specific = if matches!(cx.types.get(ty), Type::Tuple(_)) { cx.types.tuple(exact) } else { exact[0] };
+        let (g, s) = (cx.type_text(general), cx.type_text(specific));
+        assert!(cx.types.accepts(general, specific), "{place}: {g} {s}");
+    }
 }
 
 #[test]

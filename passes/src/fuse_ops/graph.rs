@@ -224,6 +224,7 @@ impl<'b> Regions<'b> {
             shared: IdSet::with_capacity(0),
             binders: FxHashMap::default(),
         };
+        // The parameters bind symbols outside of all regions.
         for &param in body.params() {
             found.binds(cx, body, param.expr(), 0);
         }
@@ -231,6 +232,7 @@ impl<'b> Regions<'b> {
         let mut cursor = Cursor::with_regions(body);
         while let Some(step) = cursor.next(body) {
             match step {
+                // Blocks.
                 Step::EnterBlock(_, kind) => {
                     here.enter_with(Place { link: Link::of_block(kind), ..Place::default() });
                     if let BlockKind::Lambda(id) = kind
@@ -243,6 +245,7 @@ impl<'b> Regions<'b> {
                 Step::ExitBlock(..) => {
                     here.exit();
                 }
+                // Bindings and regions.
                 Step::Let(id) => {
                     let Some(Binding { var, value, .. }) = Binding::of(body, id) else { continue };
                     (here.value, here.link) = (Some(value), Some(Link::Rest(id)));
@@ -270,6 +273,7 @@ impl<'b> Regions<'b> {
                     }
                 }
                 Step::ExitRegion(_) => here.region = 0,
+                // Uses.
                 Step::Atom(id) => found.uses(&here, id, id),
                 Step::Flat(id) => body.inputs(id).iter().for_each(|&o| found.uses(&here, id, o)),
                 Step::Seen(id) if found.shared.insert(id) => {

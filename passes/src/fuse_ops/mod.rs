@@ -245,6 +245,7 @@ fn replace_groups(
             if nodes.len() < 2 || !graph.is_used(last) {
                 continue;
             }
+            // Collect the bindings of the group. Projections belong to it with their tuple.
             members.clear();
             let mut calls = 0;
             for &node in nodes {
@@ -264,6 +265,7 @@ fn replace_groups(
             if members.len() < 2 || calls == 0 {
                 continue;
             }
+            // Outline the group, and call it.
             let binder = |symbol| graph.binder(symbol, number);
             let Some(Outlined { global, signature }) = outliner.outline(cx, body, &members, binder) else { continue };
             let root = members[members.len() - 1];
@@ -280,6 +282,7 @@ fn replace_groups(
             done.groups += 1;
             done.bindings += members.len();
         }
+        // Unlink the bindings that are gone.
         if done.groups > before {
             // The last Let of a region is the last of its group, so the link of the next region
             // stays.

@@ -240,6 +240,7 @@ impl<'a, 'b> Finder<'a, 'b> {
         while let Some(step) = cursor.next(body) {
             RewriteError::unless_anf(self.cx, body, &cursor, step)?;
             match step {
+                // Bindings and atoms.
                 Step::Let(id) => {
                     let Some(Binding { var, value, .. }) = Binding::of(body, id) else { continue };
                     self.count(2, 0);
@@ -256,6 +257,7 @@ impl<'a, 'b> Finder<'a, 'b> {
                     self.ty = body.ty(id);
                     self.use_atom(id, None);
                 }
+                // Nodes, and blocks with what is bound in them.
                 Step::Flat(id) => self.node(id),
                 Step::Enter(id) => match body.expr(id) {
                     Expr::Lambda { lambda, .. } => {
@@ -293,6 +295,7 @@ impl<'a, 'b> Finder<'a, 'b> {
                     self.ty = body.ty(id);
                     self.mention_type(self.ty);
                 }
+                // Regions.
                 Step::EnterRegion(_) => {
                     self.blocks.place = self.places.len() as u32;
                     self.places.push(self.here);

@@ -74,6 +74,7 @@ register_pass! {
 /// taken, or if no variable has a symbolic dimension that a lambda needs. The module may be half
 /// rewritten then.
 pub fn lift_lambdas(module: &mut Module) -> Result<usize, PassError> {
+    // Find the functions with lambdas, and claim the names that lambdas request.
     let hosts: Vec<FunctionKey> = module
         .functions()
         .filter(|(_, f)| f.is_definition() && f.body.lambda_count() > 0)
@@ -90,6 +91,7 @@ pub fn lift_lambdas(module: &mut Module) -> Result<usize, PassError> {
     let mut transplant = Transplant::moving();
     let mut hides_callees = false;
     for host in hosts {
+        // Find the captures, and give each lambda a name and a signature.
         let name = module.name(host).to_string();
         let scratch = module.cx.scratch();
         let Some((function, cx)) = module.get_mut(host) else { continue };
@@ -108,6 +110,7 @@ pub fn lift_lambdas(module: &mut Module) -> Result<usize, PassError> {
         }
         heads.iter().for_each(|head| module.set_signature(head.global, head.signature));
         let Some((function, cx)) = module.get_mut(host) else { continue };
+        // Move the lambdas into functions.
         let functions =
             lift(cx, function, &captures, heads, &mut transplant).map_err(|error| in_function(error.into()))?;
         // Both take as much memory as the functions.
@@ -121,6 +124,7 @@ pub fn lift_lambdas(module: &mut Module) -> Result<usize, PassError> {
         }
         lifted.push((host, module.order().len() - before));
     }
+    // Put the new functions behind those that they come from.
     let count = module.order().len() - functions_before;
     if count > 0 {
         let (before, mut added) = module.order().split_at(functions_before);

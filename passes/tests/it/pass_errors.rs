@@ -106,86 +106,89 @@ fn rules_name_the_place_of_their_match() {
     assert_eq!(failure(&pass).to_string(), "pass `P` failed: the rule `fails` failed: not today (in @main, at %z)");
 }
 
+type Work = fn(&mut Module) -> Result<(), PassError>;
+
+/// The kinds of errors of the toolkit: what fails with one, and a part of its message.
+const ERRORS: &[(Work, &str)] = &[
+    (
+        |module| {
+            copy_function(module, module.find("side").unwrap(), "main")?;
+            Ok(())
+        },
+        "`@main` is defined already",
+    ),
+    (
+        |module| {
+            let other = module.clone();
+            module.take_function(&other, other.find("side").unwrap(), "main")?;
+            Ok(())
+        },
+        "`@main` is defined already",
+    ),
+    (
+        |module| {
+            module.compact()?;
+            Ok(())
+        },
+        "an edit is open",
+    ),
+    (
+        |_| {
+            Literal::from_elements(&[3], &[1f32])?;
+            Ok(())
+        },
+        "3",
+    ),
+    (
+        |module| {
+            let mut f = anfora_ir::FunctionBuilder::new(module, "g");
+            let one = f.literal(Literal::scalar(1f32));
+            f.call_op("matmul", &[one], &[])?;
+            Ok(())
+        },
+        "`matmul` takes 2 operands, not 1",
+    ),
+    (
+        |_| {
+            parse_module(Source::new("t", "def @f() { %x }"), anfora_ops::standard())?;
+            Ok(())
+        },
+        "unknown local `%x`",
+    ),
+    (
+        |module| {
+            let (function, cx) = module.get_mut(module.find("main").unwrap()).unwrap();
+            let bool = cx.types.scalar(anfora_ir::DType::Bool);
+            let mut cursor = Cursor::new(&function.body);
+            while let Some(step) = cursor.next(&function.body) {
+                if let Step::Flat(id) = step {
+                    function.body.set_type(id, bool);
+                }
+            }
+            verify_module(module)?;
+            Ok(())
+        },
+        "type",
+    ),
+    (
+        |module| {
+            anfora_interp::Interpreter::new(module).run("main", &[])?;
+            Ok(())
+        },
+        "main",
+    ),
+    (
+        |_| {
+            parse_pipeline(&PassRegistry::new(), "Nonsense")?;
+            Ok(())
+        },
+        "Nonsense",
+    ),
+];
+
 #[test]
 fn every_error_of_the_toolkit_is_one_of_a_pass() {
-    type Work = fn(&mut Module) -> Result<(), PassError>;
-    let cases: &[(Work, &str)] = &[
-        (
-            |module| {
-                copy_function(module, module.find("side").unwrap(), "main")?;
-                Ok(())
-            },
-            "`@main` is defined already",
-        ),
-        (
-            |module| {
-                let other = module.clone();
-                module.take_function(&other, other.find("side").unwrap(), "main")?;
-                Ok(())
-            },
-            "`@main` is defined already",
-        ),
-        (
-            |module| {
-                module.compact()?;
-                Ok(())
-            },
-            "an edit is open",
-        ),
-        (
-            |_| {
-                Literal::from_elements(&[3], &[1f32])?;
-                Ok(())
-            },
-            "3",
-        ),
-        (
-            |module| {
-                let mut f = anfora_ir::FunctionBuilder::new(module, "g");
-                let one = f.literal(Literal::scalar(1f32));
-                f.call_op("matmul", &[one], &[])?;
-                Ok(())
-            },
-            "`matmul` takes 2 operands, not 1",
-        ),
-        (
-            |_| {
-                parse_module(Source::new("t", "def @f() { %x }"), anfora_ops::standard())?;
-                Ok(())
-            },
-            "unknown local `%x`",
-        ),
-        (
-            |module| {
-                let (function, cx) = module.get_mut(module.find("main").unwrap()).unwrap();
-                let bool = cx.types.scalar(anfora_ir::DType::Bool);
-                let mut cursor = Cursor::new(&function.body);
-                while let Some(step) = cursor.next(&function.body) {
-                    if let Step::Flat(id) = step {
-                        function.body.set_type(id, bool);
-                    }
-                }
-                verify_module(module)?;
-                Ok(())
-            },
-            "type",
-        ),
-        (
-            |module| {
-                anfora_interp::Interpreter::new(module).run("main", &[])?;
-                Ok(())
-            },
-            "main",
-        ),
-        (
-            |_| {
-                parse_pipeline(&PassRegistry::new(), "Nonsense")?;
-                Ok(())
-            },
-            "Nonsense",
-        ),
-    ];
-    for &(work, said) in cases {
+    for &(work, said) in ERRORS {
         let pass = ModulePass::new("P", 0, move |module, _| work(module));
         let text = failure(&pass).to_string();
         assert!(text.starts_with("pass `P` failed: ") && text.contains(said), "{text}");

@@ -380,6 +380,7 @@ fn finish_slot<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, value: Expr
         finish_tail(s, m, pre, value)?;
         return Ok(false);
     };
+    // Pass on a type that has changed.
     if s.editor.body.expr(value).is_atom() {
         types::note_alias::<M>(s, pre, value)?;
     } else if M::NODES && (value != old || !s.retyped.is_empty()) {
@@ -391,6 +392,7 @@ fn finish_slot<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, value: Expr
         let before = s.editor.body.ty(var.expr());
         types::note_value::<M>(s, before, value)?;
     }
+    // Ask the author, and apply the answer.
     let slot = Slot { at, var: Some(var) };
     let verdict = ask::<M, _>(s, at, |s| m.rewrite_value(s, slot, value))?;
     let value = match verdict {
@@ -433,6 +435,7 @@ fn finish_slot<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, value: Expr
             return Ok(true);
         }
     };
+    // Keep the Let, with the value that it has now.
     s.note_kept();
     s.check_in_place(at, var)?;
     if value != old {

@@ -234,6 +234,7 @@ fn a_set_is_right_for_each_module_that_it_is_used_on() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of rows")]
 fn mistakes_in_rules_have_their_places() {
     mistakes(
         rules![

@@ -130,11 +130,13 @@ impl Body {
     /// opened. Does nothing without a journal.
     pub fn rollback_journal(&mut self) {
         let Some(mut journal) = self.journal.take() else { return };
+        // A body that was replaced as a whole comes back first, with its journal.
         while let Some(old) = journal.replaced.take() {
             *self = *old;
             let Some(own) = self.journal.take() else { return };
             journal = own;
         }
+        // Restore what was overwritten, last change first.
         let Journal { outer, revision, exprs_len, operands_len, lambdas_len, .. } = *journal;
         let Journal { exprs, types, operands, lambdas, lambda_symbols, meta, root, params, .. } = *journal;
         for (id, old) in exprs.into_iter().rev() {
@@ -153,12 +155,14 @@ impl Body {
         for (at, old) in operands.into_iter().rev() {
             self.operands[at as usize] = old;
         }
+        // Restore the root and the parameters.
         if let Some(root) = root {
             self.root = root;
         }
         if let Some(params) = params {
             self.params = params;
         }
+        // Forget what was added to the side tables, and restore their entries.
         if self.exprs.len() > exprs_len
             && let Some(leaves) = &mut self.leaves
         {
@@ -185,6 +189,7 @@ impl Body {
                 extras.lambdas.truncate(lambdas_len);
             }
         }
+        // Remove what was added.
         self.exprs.truncate(exprs_len);
         self.types.truncate(exprs_len);
         self.spans.truncate(exprs_len);

@@ -13,6 +13,7 @@ impl Parser<'_, '_> {
     pub(super) fn attribute(&mut self) -> Parsed<State> {
         let tok = self.tok;
         let attr = match tok.kind {
+            // Texts, `none` and arrays.
             Kind::Str => {
                 let name = self.quoted_name(tok, 0);
                 self.next();
@@ -23,6 +24,7 @@ impl Parser<'_, '_> {
                 Attr::None
             }
             Kind::Dense => Attr::Literal(self.dense()?.0),
+            // A list begins, whose elements follow.
             Kind::LBracket => {
                 self.next();
                 self.frames.push(Frame::List { elements: self.elements.len() as u32 });
@@ -31,6 +33,7 @@ impl Parser<'_, '_> {
                 }
                 return Ok(State::Attribute);
             }
+            // Shapes, functions and aliases.
             Kind::Shape => {
                 self.next();
                 Attr::Shape(self.dim_list(false)?.into_iter().collect())
@@ -49,6 +52,7 @@ impl Parser<'_, '_> {
                     None => Attr::None,
                 }
             }
+            // Types, and values that begin as types do.
             Kind::Tensor | Kind::Any | Kind::LParen => self.type_attr()?,
             Kind::Fn => {
                 if self.at_function_attr() {
@@ -62,6 +66,7 @@ impl Parser<'_, '_> {
                 }
                 ty
             }
+            // Operators, numbers and element types.
             Kind::Op => {
                 self.next();
                 self.quoted_op()?.map_or(Attr::None, Attr::Op)

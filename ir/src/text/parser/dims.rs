@@ -30,6 +30,7 @@ impl Parser<'_, '_> {
     pub(super) fn parse_dim(&mut self) -> Parsed<DimId> {
         let mut frames: Vec<DimFrame> = Vec::new();
         loop {
+            // Read a factor, or open a frame for a parenthesis or an operation.
             let tok = self.tok;
             let mut value = match tok.kind {
                 Kind::Number => {

@@ -276,6 +276,7 @@ impl<'s> Parser<'s, '_> {
     pub(super) fn deliver(&mut self, id: ExprId) -> Parsed<State> {
         let Some(frame) = self.frames.last_mut() else { return Ok(State::Done) };
         match frame {
+            // Operands of calls.
             Frame::Call { .. } => {
                 self.operands.push(id);
                 if self.comma_or(Kind::RParen)? {
@@ -283,6 +284,7 @@ impl<'s> Parser<'s, '_> {
                 }
                 self.finish_call()
             }
+            // Values of bindings, and tails.
             Frame::Let(_) | Frame::Graph { .. } => {
                 self.expect_or(Kind::Semicolon, "a binding ends with `;`")?;
                 match self.frames.pop() {
@@ -293,6 +295,7 @@ impl<'s> Parser<'s, '_> {
                 Ok(State::Statement)
             }
             Frame::Block(_) => self.tail(id),
+            // Parentheses, which may turn out to be a tuple.
             &mut Frame::Paren { start } => {
                 if self.eat(Kind::Comma) {
                     let operands = self.operands.len() as u32;
@@ -318,6 +321,7 @@ impl<'s> Parser<'s, '_> {
                 }
                 self.finish_tuple()
             }
+            // Parts of an `if`.
             &mut Frame::Condition { start } => {
                 self.expect(Kind::RParen)?;
                 let brace = self.expect(Kind::LBrace)?;
@@ -340,6 +344,7 @@ impl<'s> Parser<'s, '_> {
                 let id = self.node(Expr::If { cond, then_block, else_block: id }, start);
                 Ok(State::Deliver(id))
             }
+            // Bodies of functions.
             Frame::Function => {
                 self.frames.pop();
                 Ok(self.finish_function(id))

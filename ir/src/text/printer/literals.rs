@@ -68,6 +68,7 @@ impl Output<'_> {
     /// Prints a constant: a scalar as a number with a suffix if the language has a suffix for it,
     /// any other constant as `dense<…>`.
     pub(super) fn literal(&mut self, literal: &Literal, position: Position, how: PrintLiterals) {
+        // A scalar that has a suffix.
         let dtype = literal.dtype();
         if literal.rank() == 0
             && let Some(bits) = literal.as_splat()
@@ -89,6 +90,7 @@ impl Output<'_> {
                 DTypeClass::Opaque => {}
             }
         }
+        // The type of any other constant.
         self.text("dense<Tensor[(");
         for (i, &d) in literal.shape().iter().enumerate() {
             self.comma(i);
@@ -97,6 +99,7 @@ impl Output<'_> {
         self.text(if literal.rank() == 1 { ",), " } else { "), " });
         self.text(dtype.name());
         self.text("]>");
+        // The elements: elided, texts, numbers or bytes.
         let count = literal.element_count();
         if let PrintLiterals::Elided { more_than } = how
             && count > more_than

@@ -190,6 +190,7 @@ impl Placement<'_> {
         let mut order = 1;
         let mut cursor = Cursor::new(body);
         while let Some(step) = cursor.next(body) {
+            // The user of this node: the node or the statement around it.
             let user = match stack.last() {
                 Some(&Entity::Node(id)) => Some(User::Node(id)),
                 Some(&Entity::Block(block)) => {
@@ -199,6 +200,7 @@ impl Placement<'_> {
                 None => None,
             };
             match step {
+                // Blocks and their statements.
                 Step::EnterBlock(_, kind) => {
                     let slot = Slot::tail_of(body, kind);
                     stack.push(Entity::Block(self.blocks.len() as u32));
@@ -230,6 +232,7 @@ impl Placement<'_> {
                         order += 1;
                     }
                 }
+                // Nodes.
                 Step::Atom(_) => {}
                 Step::Flat(id) => {
                     self.first_use(id, user);

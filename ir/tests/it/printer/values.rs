@@ -69,11 +69,12 @@ fn constants(literals: Vec<Literal>) -> Module {
     })
 }
 
-#[test]
-fn every_bit_of_a_constant_is_written() {
+/// Returns literals of every kind: numbers at the limits of their types, arrays, packed elements
+/// and strings.
+fn literals_of_every_kind() -> Vec<Literal> {
     let bytes =
         |d: DType, shape: &[usize], b: &[u8]| Literal::from_bytes(d, shape, bytes::Bytes::copy_from_slice(b)).unwrap();
-    let m = constants(vec![
+    vec![
         Literal::scalar(true),
         Literal::scalar(-7i32),
         Literal::scalar(i64::MIN),
@@ -111,7 +112,12 @@ fn every_bit_of_a_constant_is_written() {
         bytes(DType::Float8E4M3FN, &[2], &[1, 2]),
         Literal::from_strings(&[2], vec!["a\"".into(), "".into()]).unwrap(),
         Literal::from_strings(&[], vec!["s".into()]).unwrap(),
-    ]);
+    ]
+}
+
+#[test]
+fn every_bit_of_a_constant_is_written() {
+    let m = constants(literals_of_every_kind());
     check(
         &m,
         expect![[r#"

@@ -9,8 +9,12 @@ use super::Rule;
 use super::programs::{BRANCH, CHAIN, LAMBDA, edited, errors, find, link, parse, parts, var};
 use crate::tiny::{Shape, deep};
 
+/// The id of an expression that no program of these tests has.
+fn far() -> ExprId {
+    ExprId::from_index(1_000_000)
+}
+
 pub(super) fn rule_1_ids_are_in_range(rule: &mut Rule) {
-    let far = ExprId::from_index(1_000_000);
     type Edit = fn(&mut Body, &mut Context, ExprId);
     let edits: [Edit; 7] = [
         |b, _, far| b.set_root(far),
@@ -41,10 +45,13 @@ pub(super) fn rule_1_ids_are_in_range(rule: &mut Rule) {
         },
     ];
     for (i, edit) in edits.iter().enumerate() {
-        let m = edited(CHAIN, |b, cx| edit(b, cx, far));
+        let m = edited(CHAIN, |b, cx| edit(b, cx, far()));
         assert_eq!(errors(&m).len(), 1, "edit {i}");
     }
-    rule.broken_by(&edited(CHAIN, |b, _| b.set_root(far)), "does not exist", "@main");
+    rule.broken_by(&edited(CHAIN, |b, _| b.set_root(far())), "does not exist", "@main");
+}
+
+pub(super) fn rule_1_what_a_let_binds_is_a_variable_of_the_body(rule: &mut Rule) {
     let m = edited(CHAIN, |b, cx| {
         let l = link(b, cx, "b");
         let (_, value, rest, flags) = parts(b, l);
@@ -68,11 +75,14 @@ pub(super) fn rule_1_ids_are_in_range(rule: &mut Rule) {
         b.set_expr(v, Expr::Var { name: Some(NameId::from_index(9999)), flags: VarFlags::PLAIN });
     });
     rule.broken_by(&m, "does not exist, in a variable", "@main");
+}
+
+pub(super) fn rule_1_parts_of_values_exist(rule: &mut Rule) {
     // An operand of a binding's value.
     let m = edited(CHAIN, |b, cx| {
         let (_, value, ..) = parts(b, link(b, cx, "b"));
         let list = b.expr(value).operand_list().unwrap();
-        b.set_operand(list, 1, far);
+        b.set_operand(list, 1, far());
     });
     rule.broken_by(&m, "a part of it does not exist, in a call of an operator", "@main %b");
     // A call without a callee, and parameters that are no variables.
@@ -90,7 +100,9 @@ pub(super) fn rule_1_ids_are_in_range(rule: &mut Rule) {
         b.set_lambda(lambda, LambdaData { params, ..data });
     });
     rule.broken_by(&m, "a parameter is not a variable", "@main %f");
-    // Ids of the function.
+}
+
+pub(super) fn rule_1_ids_of_the_function_are_in_range(rule: &mut Rule) {
     type FunctionEdit = fn(&mut Function);
     let edits: [(FunctionEdit, &str); 3] = [
         (|f| f.ret = Some(TypeId::from_index(9999)), "result type does not exist"),

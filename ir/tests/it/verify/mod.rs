@@ -16,7 +16,16 @@ type Breaks = fn(&mut Rule);
 /// Each rule of the checklist in the verifier's module: its number, its title, and the functions
 /// that break it.
 const RULES: &[(u32, &str, &[Breaks])] = &[
-    (1, "Ids", &[ids_and_links::rule_1_ids_are_in_range]),
+    (
+        1,
+        "Ids",
+        &[
+            ids_and_links::rule_1_ids_are_in_range,
+            ids_and_links::rule_1_what_a_let_binds_is_a_variable_of_the_body,
+            ids_and_links::rule_1_parts_of_values_exist,
+            ids_and_links::rule_1_ids_of_the_function_are_in_range,
+        ],
+    ),
     (2, "One parent", &[ids_and_links::rule_2_what_binds_has_one_parent]),
     (3, "No cycles", &[ids_and_links::rule_3_nothing_is_part_of_itself]),
     (4, "Binding", &[ids_and_links::rule_4_a_variable_is_bound_once]),

@@ -104,15 +104,18 @@ pub(super) fn rule_10_stored_types_are_what_inference_gives(rule: &mut Rule) {
     rule.broken_by(&m, "the function takes 1 arguments, not 0", "@main %r");
 }
 
-pub(super) fn rule_11_symbols_are_named_where_they_are_bound(rule: &mut Rule) {
-    let fine = "def @main(%x: Tensor[(n + m, n), float32], %y: Tensor[(m,), float32], %z: Tensor[?, float32], %p: bool) -> Tensor[(m,), float32] {
+/// A program whose parameters, casts and functions bind symbols.
+const BINDS_SYMBOLS: &str = "def @main(%x: Tensor[(n + m, n), float32], %y: Tensor[(m,), float32], %z: Tensor[?, float32], %p: bool) -> Tensor[(m,), float32] {
         let %a = match_cast(%z, to=Tensor[(k, n), float32]);
         let %b = negative(%a);
         let %f = fn (%q: Tensor[(j, k), float32]) { let %w = negative(%q); %w };
         let %c = if (%p) { let %d = match_cast(%z, to=Tensor[(l,), float32]); let %e = negative(%d); %y } else { %y };
         %c
     }";
-    assert_fine(&parse(fine), Form::Anf);
+
+#[test]
+fn symbols_are_bound_in_every_way() {
+    assert_fine(&parse(BINDS_SYMBOLS), Form::Anf);
     // A symbol that a branch, a `fn` or a block as a value binds may be in the type of its result.
     let out = "def @main(%x: Tensor[?, float32], %p: bool) {
         let %r = if (%p) { let %y = match_cast(%x, to=Tensor[(k,), float32]); %y }
@@ -129,6 +132,9 @@ pub(super) fn rule_11_symbols_are_named_where_they_are_bound(rule: &mut Rule) {
         %s
     }";
     assert_fine(&parse(block), Form::Graph);
+}
+
+pub(super) fn rule_11_symbols_are_named_where_they_are_bound(rule: &mut Rule) {
     // A symbol that nothing binds.
     let with_type = |make: fn(&mut Context) -> TypeId| {
         let mut m = module();
@@ -151,7 +157,7 @@ pub(super) fn rule_11_symbols_are_named_where_they_are_bound(rule: &mut Rule) {
     }));
     assert!(all[0].contains("`n` is named where it is not bound"), "{all:?}");
     // A symbol of a branch, used after the branch.
-    let m = edited(fine, |b, cx| {
+    let m = edited(BINDS_SYMBOLS, |b, cx| {
         let d = var(b, cx, "d");
         let ty = b.ty(d);
         let c = link(b, cx, "c");

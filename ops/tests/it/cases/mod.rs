@@ -1,7 +1,9 @@
 //! Calls of each operator, for tests of every row of the registry.
 
+mod image;
 mod pooling;
 mod quantized;
+mod spatial;
 
 use anfora_ir::DType;
 
@@ -54,43 +56,13 @@ fn by_row(rows: &[usize], operands: Vec<O>, attrs: Vec<(&'static str, A)>) -> Ca
 }
 
 /// Returns calls of an operator; `None` for an operator that the test does not know.
+#[expect(clippy::too_many_lines, reason = "a table of rows")]
 pub(crate) fn cases(op: &str) -> Option<Vec<Case>> {
     use A::*;
     use O::*;
-    if let Some(cases) = quantized::cases(op).or_else(|| pooling::cases(op)) {
+    let families = [quantized::cases, pooling::cases, spatial::cases, image::cases];
+    if let Some(cases) = families.iter().find_map(|of_family| of_family(op)) {
         return Some(cases);
-    }
-    type Spatial = (&'static [usize], &'static [usize], &'static [i64], &'static [i64], &'static [i64]);
-    let spatial = |n: usize| -> Spatial {
-        match n {
-            1 => (&[1, 4, 7], &[6, 2, 3], &[2], &[1, 0], &[3]),
-            2 => (&[1, 4, 7, 6], &[6, 2, 3, 2], &[2, 1], &[1, 0, 1, 1], &[3, 2]),
-            _ => (&[1, 4, 3, 4, 3], &[6, 2, 2, 1, 2], &[1, 2, 1], &[0, 1, 0, 1, 0, 1], &[2, 1, 2]),
-        }
-    };
-    let rank = op.strip_suffix('d').and_then(|s| s.chars().last()).and_then(|c| c.to_digit(10));
-    if let (Some(n), true) = (rank, op.starts_with("nn.")) {
-        let (x, w, strides, padding, pool) = spatial(n as usize);
-        let common = vec![("strides", Ints(strides)), ("padding", Ints(padding))];
-        let pooled = [common.clone(), vec![("pool_size", Ints(pool))]].concat();
-        let with = |more: &[(&'static str, A)]| [pooled.clone(), more.to_vec()].concat();
-        return Some(if op.starts_with("nn.conv") {
-            let grouped = [common.clone(), vec![("groups", Int(2))]].concat();
-            vec![
-                by_row(&[0], vec![X(x), X(w), X(&[6])], grouped.clone()),
-                by_row(&[0], vec![X(x), X(w), Absent], grouped.clone()),
-                by_row(&[0], vec![X(x), X(w)], grouped),
-            ]
-        } else if op.starts_with("nn.global") {
-            vec![by_row(&[0], vec![X(x)], vec![])]
-        } else if op.starts_with("nn.max") {
-            vec![by_row(&[0], vec![X(x)], pooled.clone()), by_row(&[0], vec![X(x)], with(&[("ceil_mode", Bool(true))]))]
-        } else {
-            vec![
-                by_row(&[0], vec![X(x)], pooled.clone()),
-                by_row(&[0], vec![X(x)], with(&[("ceil_mode", Bool(true)), ("count_include_pad", Bool(true))])),
-            ]
-        });
     }
     Some(match op {
         "add" | "subtract" | "multiply" | "maximum" | "minimum" | "less" | "less_equal" | "greater"
@@ -300,48 +272,6 @@ pub(crate) fn cases(op: &str) -> Option<Vec<Case>> {
         "one_hot" => vec![
             case(vec![Int64(&[2, 2], &[0, -1, 2, 7]), Int64(&[], &[3]), X(&[2])], vec![]),
             case(vec![Positive(&[2]), Int64(&[1], &[3]), X(&[2])], vec![("axis", Int(0))]),
-        ],
-        "image.resize" => vec![
-            case(vec![X(&[2, 3, 5]), Int64(&[3], &[3, 2, 7])], vec![]),
-            case(vec![X(&[3, 5]), Float32(&[0.7, 2.5])], vec![("rounding_method", Str("ceil"))]),
-            case(vec![X(&[]), Int64(&[0], &[])], vec![]),
-            case(vec![X(&[2, 0]), Int64(&[2], &[3, 0])], vec![]),
-            by_row(
-                &[0],
-                vec![X(&[2, 3, 5]), Float32(&[0.7, 2.5])],
-                vec![
-                    ("axes", Ints(&[-1, 1])),
-                    ("method", Str("linear")),
-                    ("coordinate_transformation_mode", Str("half_pixel_symmetric")),
-                ],
-            ),
-            by_row(
-                &[0],
-                vec![X(&[2, 3, 5]), Int64(&[2], &[4, 4])],
-                vec![
-                    ("axes", Ints(&[1, 2])),
-                    ("method", Str("cubic")),
-                    ("cubic_alpha", Float(-0.5)),
-                    ("exclude_outside", Bool(true)),
-                    ("keep_aspect_ratio_policy", Str("not_smaller")),
-                ],
-            ),
-            by_row(
-                &[0],
-                vec![X(&[2, 9]), Int64(&[1], &[4])],
-                vec![("axes", Ints(&[1])), ("method", Str("cubic")), ("antialias", Bool(true))],
-            ),
-            case(
-                vec![X(&[4, 3]), Int64(&[2], &[3, 3])],
-                vec![("method", Str("linear")), ("coordinate_transformation_mode", Str("align_corners"))],
-            ),
-        ],
-        "image.crop_and_resize" => vec![
-            case(
-                vec![X(&[4, 4]), Int64(&[2], &[3, 2]), Float32(&[0.4, 0.6, 0.6, 1.5])],
-                vec![("method", Str("linear")), ("extrapolation_value", Float(2.0))],
-            ),
-            by_row(&[0], vec![X(&[2, 4]), Int64(&[1], &[3]), Float32(&[1.0, -0.5])], vec![("axes", Ints(&[1]))]),
         ],
         "reverse_sequence" => vec![
             case(vec![X(&[3, 2, 2]), Int64(&[2], &[3, 2])], vec![]),
