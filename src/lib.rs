@@ -23,6 +23,7 @@
 //! | `interp` | on, with `onnx` | kernels, `interp`, the pass FoldConstant and the instrument `passes::CheckMeaning` |
 //! | `onnx` | on | `onnx`, `stress` and `guide`; has `interp` in it |
 //! | `npz` | off | `.npz` archives of NumPy, for the pass BindParams and `passes::read_npz` |
+//! | `tracing` | off | spans and events of the crate `tracing` for each run of a pass |
 //! | `count-work` | off | counts of accesses to arenas and tables, for tests of linear work |
 //!
 //! Text in, the standard pipeline, text out:
