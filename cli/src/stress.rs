@@ -298,7 +298,11 @@ mod tests {
         let cells = finished(shape, &lines);
         assert!(matches!(cells[0].end, End::Survived(t) if t.per_binding() == 200.0 && growth([t].into_iter()) == 2.0));
         assert!(matches!(&cells[1].end, End::Failed(why) if why == "does not hold: this"));
+    }
 
+    #[cfg(unix)]
+    #[test]
+    fn the_end_of_a_worker_is_told() {
         let killed = |script: &str| Command::new("sh").args(["-c", script]).status().expect("a shell");
         assert!(ending(killed("kill -SEGV $$"), "").contains("signal"));
         assert_eq!(ending(killed("kill -ABRT $$"), "\nthread 'x' has overflowed its stack\n"), "stack overflow");

@@ -18,6 +18,7 @@ use crate::place::at_stop;
 use crate::rounds::Visits;
 use crate::scope;
 use crate::signatures::{Visited, update_signatures};
+use crate::tracing::function_span;
 
 /// The attribute of functions that function passes skip.
 pub const SKIP_OPTIMIZATION: &str = "SkipOptimization";
@@ -207,11 +208,12 @@ impl FunctionPass {
         view: &ModuleView<'_>,
         cx: &PassContext,
     ) -> Result<Visited, PassError> {
+        let span = function_span(tables, function);
         let mut edit = FunctionEdit::new(tables, function);
         // The inspection of the result is guarded too: a pass may leave a body whose root does not
         // exist.
         let work = || (self.work)(&mut edit, view, cx).map(|()| Visited::new(key, edit.function));
-        let done = scope::inherit(cx, || caught(work));
+        let done = scope::inherit(cx, || span.in_scope(|| caught(work)));
         let left = edit.leave_reports(cx);
         let done = done.and_then(|visited| left.map(|()| visited));
         done.map_err(|error| at_stop(tables, &function.body, error))

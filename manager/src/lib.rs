@@ -32,6 +32,8 @@
 //!   that is not well-formed. Put `PassTiming` and `RunLog` last: they then record that such a pass
 //!   failed. The time that instruments take is not part of the time of a pass, in whatever order
 //!   they stand.
+//! - With the feature `tracing`, each run of a pass, and each function that it works on, has a span
+//!   of the crate `tracing`, with the target `anfora`. An event in the span has the outcome.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -129,6 +131,7 @@ mod session;
 mod signatures;
 mod sink;
 mod statistics;
+mod tracing;
 #[doc(hidden)]
 pub mod typed_option;
 mod verification;

@@ -9,6 +9,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::context::lock;
+use crate::tracing::Here;
 
 /// The maximum number of threads that a context uses.
 pub const MAX_THREADS: usize = 256;
@@ -114,8 +115,9 @@ impl Workers {
             }
             lock(&done).append(&mut results);
         };
+        let here = Here::new();
         pool.in_place_scope(|scope| {
-            (1..workers).for_each(|_| scope.spawn(|_| worker()));
+            (1..workers).for_each(|_| scope.spawn(|_| here.inside(worker)));
             let _sharing = Sharing::begin();
             worker();
         });

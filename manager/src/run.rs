@@ -23,6 +23,7 @@ use crate::phases::lower_claim;
 use crate::reports::report_noted;
 use crate::scope;
 use crate::session::Session;
+use crate::tracing;
 use crate::verification::{Verification, check_changed, report_shared_edits};
 
 /// The state of a running pass, which the handle that the pass is given refers to.
@@ -161,7 +162,7 @@ pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Resul
             changed |= run_dependency(&*pass, &by, module, cx)?;
         }
     }
-    match execute(module, &run, instruments.as_ref())? {
+    match tracing::in_pass(&run, || execute(module, &run, instruments.as_ref()))? {
         Outcome::Unchanged if changed => Ok(Outcome::Changed),
         outcome => Ok(outcome),
     }
@@ -182,6 +183,7 @@ pub(crate) fn enabled(info: &PassInfo, cx: &PassContext) -> Result<bool, SkipRea
 }
 
 fn skip(info: &PassInfo, cx: &PassContext, reason: SkipReason) -> Outcome {
+    tracing::skipped(info, &reason);
     cx.remark(Diagnostic::new(Severity::Remark, format!("pass `{}` was skipped: {reason}", info.name)));
     Outcome::Skipped(reason)
 }
@@ -283,7 +285,7 @@ fn run_dependency(pass: &dyn Pass, by: &str, module: &mut Module, cx: &PassConte
             return fail(SkipReason::Vetoed(vetoes).to_string());
         }
     }
-    Ok(execute(module, &run, instruments.as_ref())?.is_changed())
+    Ok(tracing::in_pass(&run, || execute(module, &run, instruments.as_ref()))?.is_changed())
 }
 
 /// Runs a pass that is allowed to run.

@@ -9,8 +9,8 @@
 use std::rc::Rc;
 
 use anfora_ir::{
-    Attr, AttrId, Context, Expr, ExprId, FunctionBuilder, FunctionKey, GlobalId, LiteralId, Module, NameId, Names,
-    Type, TypeId, UnfinishedFunction, VarId, Visibility,
+    Attr, AttrId, Context, Expr, ExprId, FunctionBuilder, FunctionKey, GLOBAL_SYMBOL, GlobalId, LiteralId, Module,
+    NameId, Names, Type, TypeId, UnfinishedFunction, VarId, Visibility,
 };
 use bytes::Bytes;
 use prost::Message;
@@ -52,6 +52,8 @@ pub(super) struct FunctionTable {
     written: Rc<FxHashMap<String, i64>>,
     names: FxHashSet<NameId>,
     counters: FxHashMap<NameId, u64>,
+    /// The symbols of the functions that are finished.
+    symbols: FxHashSet<AttrId>,
     /// See [`room_for`].
     pub(super) room: usize,
 }
@@ -427,7 +429,7 @@ pub(super) fn import_graphs(
                 let OpenCopy { request, proto } = *copy;
                 let entry = &mut functions.entries[request.entry];
                 entry.is_open = false;
-                complete(module, finished.key, &proto, &finished, &request);
+                complete(module, finished.key, &proto, &finished, &request, &mut functions.symbols);
                 let global = module.get(finished.key).and_then(|f| f.global());
                 // Most functions have a single copy.
                 entry.copies.reserve_exact(1);
@@ -508,8 +510,16 @@ fn graph_of(proto: &mut FunctionProto, request: &Request) -> (GraphProto, GraphP
     (graph, place)
 }
 
-/// Sets the metadata, the visibility and the attributes of an imported function.
-fn complete(module: &mut Module, key: FunctionKey, proto: &FunctionProto, finished: &Finished, request: &Request) {
+/// Sets the metadata, the visibility and the attributes of an imported function. A symbol that
+/// another function has, such as a copy of the same one, is left out.
+fn complete(
+    module: &mut Module,
+    key: FunctionKey,
+    proto: &FunctionProto,
+    finished: &Finished,
+    request: &Request,
+    symbols: &mut FxHashSet<AttrId>,
+) {
     let Some((function, cx)) = module.get_mut(key) else { return };
     function.meta = finished.meta;
     if proto.domain() != DOMAIN {
@@ -525,6 +535,7 @@ fn complete(module: &mut Module, key: FunctionKey, proto: &FunctionProto, finish
     for e in &proto.metadata_props {
         if let Some(name) = e.key().strip_prefix(keys::ATTRIBUTE)
             && let Some(value) = attribute(cx, e.value())
+            && (name != GLOBAL_SYMBOL || symbols.insert(value))
         {
             function.attrs = cx.with_attr(function.attrs, name, Some(value));
         }

@@ -3,7 +3,9 @@
 
 use anfora_ir::{Module, Visibility, alpha_equal};
 use anfora_onnx::convert::{float_attribute, int_attribute, ints_attribute};
-use anfora_onnx::proto::{AttributeProto, AttributeType, FunctionProto, ModelProto, NodeProto, OperatorSetIdProto};
+use anfora_onnx::proto::{
+    AttributeProto, AttributeType, FunctionProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto,
+};
 use anfora_onnx::{ImportOptions, import};
 use bytes::Bytes;
 use prost::Message;
@@ -94,6 +96,26 @@ fn calls_of_other_types_get_copies_that_are_one_function_again() {
     m.functions[0].opset_import.truncate(1);
     let module = assert_comes_back(&m);
     assert_eq!(module.functions().count(), 3);
+}
+
+#[test]
+fn one_function_has_a_symbol_that_several_state() {
+    let symbol =
+        StringStringEntryProto { key: Some("anfora.attribute.global_symbol".into()), value: Some("\"symbol\"".into()) };
+    let function = |name| {
+        let mut f = function(name, &["a"], &["b"], vec![node("Relu", &["a"], &["b"], vec![])]);
+        f.opset_import.truncate(1);
+        f.metadata_props = vec![symbol.clone()];
+        f
+    };
+    // Two copies of one function, and another function.
+    let calls = [("f", "x", "u"), ("f", "y", "v"), ("g", "x", "w")];
+    let nodes = calls.map(|(f, input, output)| call(f, &[input], &[output], vec![])).into();
+    let m = with(vec![function("f"), function("g")], nodes, &[("u", 4), ("v", 3), ("w", 4)]);
+    let module = read(&m);
+    assert_eq!(module.functions().count(), 4);
+    assert_eq!(module.to_string().matches("global_symbol=\"symbol\"").count(), 1, "{module}");
+    read(&write(&module));
 }
 
 #[test]
