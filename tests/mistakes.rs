@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anfora::guide::parse;
 use anfora::ir::EntityId;
-use anfora::manager::{FunctionEdit, Outcome, PassFailure, Repeat, Verification};
+use anfora::manager::{Declare, FunctionEdit, Outcome, PassFailure, Repeat, Verification};
 use anfora::prelude::*;
 use anfora::programs::Shape;
 use anfora::visit::pattern::{PatternOptions, Rule, capture, op, rewrite_patterns};

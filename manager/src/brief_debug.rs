@@ -4,7 +4,7 @@ use anfora_ir::brief_debug;
 
 use crate::analyses::Analyses;
 use crate::context::PassContextBuilder;
-use crate::dataflow_block_pass::{BlockEdit, DataflowBlockPass};
+use crate::dataflow_block_pass::DataflowBlockPass;
 use crate::function_edit::{FunctionEdit, ModuleView};
 use crate::function_pass::FunctionPass;
 use crate::instrument::PassRun;
@@ -18,7 +18,6 @@ use crate::sequential::Repeat;
 brief_debug! {
     Analyses;
     Bisect;
-    BlockEdit<'_>;
     DataflowBlockPass { info };
     DumpIr;
     FunctionEdit<'_> { name };

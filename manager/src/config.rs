@@ -6,8 +6,8 @@ use std::fmt;
 use rustc_hash::FxHashSet;
 
 use crate::config_list::{TextList, in_quotes, parse_list, quoted, write_list};
-use crate::names::UnknownName;
-use crate::registry::is_name;
+use crate::error::PassError;
+use crate::names::{UnknownName, is_name};
 
 /// The values that a setting takes.
 #[derive(Clone, PartialEq, Debug)]
@@ -128,6 +128,12 @@ pub enum ConfigError {
     },
 }
 
+impl From<ConfigError> for PassError {
+    fn from(error: ConfigError) -> PassError {
+        PassError::new("the configuration cannot be read").with_cause(error)
+    }
+}
+
 impl ConfigDef {
     /// Declares a whole number from `min` to `max`.
     ///
@@ -163,28 +169,6 @@ impl ConfigDef {
     pub const fn text_list(key: &'static str, default: &'static [&'static str], doc: &'static str) -> ConfigDef {
         let default = ConfigValue::TextList(TextList::Static(default));
         ConfigDef { key, kind: ConfigKind::TextList { words: None }, default, doc }
-    }
-
-    /// Declares a list of some of these words.
-    ///
-    /// Cost: linear in the text.
-    ///
-    /// ```
-    /// use anfora_manager::{ConfigDef, ConfigValue};
-    ///
-    /// static KINDS: ConfigDef = ConfigDef::words_list("kinds", &["call", "tuple"], &["call"], "what is looked at");
-    /// assert!(KINDS.parse("[tuple,call]").is_ok());
-    /// let other = KINDS.parse("[tuples]").unwrap_err();
-    /// assert!(other.to_string().contains("`tuples`"));
-    /// ```
-    pub const fn words_list(
-        key: &'static str,
-        words: &'static [&'static str],
-        default: &'static [&'static str],
-        doc: &'static str,
-    ) -> ConfigDef {
-        let default = ConfigValue::TextList(TextList::Static(default));
-        ConfigDef { key, kind: ConfigKind::TextList { words: Some(words) }, default, doc }
     }
 
     /// Declares a flag, `true` or `false`; its default is false.

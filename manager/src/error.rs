@@ -4,15 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use anfora_ir::{Diagnostic, Diagnostics, IntoDiagnostics, Severity};
-
-use crate::config::ConfigError;
-use crate::context::ContextError;
-use crate::default_registry::DefaultRegistryError;
-use crate::names::UnknownName;
-use crate::pipeline::PipelineError;
-use crate::registry::{MakeError, RegistryError};
-use crate::sequential::NestingError;
+use anfora_ir::{Diagnostic, IntoDiagnostics, Severity};
 
 /// The greatest depth of nested pipelines, sequences and causes of errors.
 pub const MAX_NESTING: usize = 64;
@@ -20,6 +12,19 @@ pub const MAX_NESTING: usize = 64;
 /// Runs `work`, and returns a panic in it as an error.
 pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, PassError>) -> Result<T, PassError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| Err(PassError::panic(payload)))
+}
+
+/// Returns the message of a panic.
+fn panic_text(payload: Box<dyn std::any::Any + Send>) -> String {
+    let text = match payload.downcast_ref::<&str>() {
+        Some(text) => Some((*text).to_string()),
+        None => payload.downcast_ref::<String>().cloned(),
+    };
+    // Dropping the payload may panic again, and so may dropping the payload of that panic.
+    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(second);
+    }
+    text.unwrap_or_else(|| "it panicked with something that is not a text".to_string())
 }
 
 type Cause = Box<dyn Error + Send + Sync + 'static>;
@@ -68,7 +73,7 @@ impl PassError {
 
     /// Makes the error that stands for a panic.
     pub(crate) fn panic(payload: Box<dyn std::any::Any + Send>) -> PassError {
-        let mut error = PassError::new(crate::run::panic_text(payload));
+        let mut error = PassError::new(panic_text(payload));
         error.0.panicked = true;
         error
     }
@@ -260,24 +265,18 @@ impl<E: IntoDiagnostics> From<E> for PassError {
     }
 }
 
-impl From<ConfigError> for PassError {
-    fn from(error: ConfigError) -> PassError {
-        PassError::new("the configuration cannot be read").with_cause(error)
-    }
-}
-
 /// Converts errors of the manager with the message that they display.
 macro_rules! in_own_words {
     ($($error:ty),+) => {
-        $(impl IntoDiagnostics for $error {
-            fn into_diagnostics(self) -> Diagnostics {
-                Diagnostic::from_error(&self).into()
+        $(impl anfora_ir::IntoDiagnostics for $error {
+            fn into_diagnostics(self) -> anfora_ir::Diagnostics {
+                anfora_ir::Diagnostic::from_error(&self).into()
             }
         })+
     };
 }
 
-in_own_words!(ContextError, DefaultRegistryError, MakeError, NestingError, PipelineError, RegistryError, UnknownName);
+pub(crate) use in_own_words;
 
 impl From<PassFailure> for PassError {
     fn from(failure: PassFailure) -> PassError {

@@ -4,16 +4,16 @@
 //! that a sequence in another one, or in a fixpoint, is visited once. Linear in the passes,
 //! including their dependencies.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use anfora_ir::Module;
 
 use crate::context::PassContext;
 use crate::error::{FailureKind, PassError, PassFailure};
-use crate::info::PassInfo;
+use crate::info::{PassInfo, SkipReason};
 use crate::pass::Pass;
 use crate::properties::Properties;
-use crate::run::{dependencies, enabled, path};
 
 /// A property that a pass needs and that no pass before it establishes.
 struct Need {
@@ -138,7 +138,7 @@ pub(crate) fn check_order(pass: &dyn Pass, module: &Module, cx: &PassContext) ->
     }
     let registry = cx.registry();
     let known = registry.properties_and_phases();
-    let mut order = Order { known, cx, around: path(cx), work: Vec::new(), open: vec![Summary::default()] };
+    let mut order = Order { known, cx, around: cx.path(), work: Vec::new(), open: vec![Summary::default()] };
     order.push(order.dependencies(info), Reached::AsDependency);
     order.run()?;
     order.needs(info)?;
@@ -298,4 +298,71 @@ fn failure(conflict: Conflict, cx: &PassContext) -> PassFailure {
         error = error.with_help(format!("run {} {place}", names.join(" or ")));
     }
     PassFailure::new(FailureKind::Order, error).at(&by.pass, || by.path)
+}
+
+/// Returns true if the context forces the pass to run, false if it allows it to run, and the reason
+/// as an error if it does not.
+pub(crate) fn enabled(info: &PassInfo, cx: &PassContext) -> Result<bool, SkipReason> {
+    if cx.is_disabled(&info.name) {
+        Err(SkipReason::Disabled)
+    } else if cx.is_required(&info.name) {
+        Ok(true)
+    } else if info.opt_level > cx.opt_level() {
+        Err(SkipReason::OptLevel { pass: info.opt_level, context: cx.opt_level() })
+    } else {
+        Ok(false)
+    }
+}
+
+/// A pass that another pass depends on.
+pub(crate) struct Dependency {
+    pub(crate) pass: Arc<dyn Pass>,
+    /// The name of the dependent pass.
+    pub(crate) by: String,
+}
+
+/// Returns the passes that a pass depends on, each after its own dependencies.
+pub(crate) fn dependencies(info: &PassInfo, cx: &PassContext) -> Result<Vec<Dependency>, PassError> {
+    struct Open {
+        info: PassInfo,
+        /// Absent for the pass whose dependencies are returned.
+        made: Option<Dependency>,
+        next: usize,
+    }
+    let mut order = Vec::new();
+    // True for names that are done; false for names that are open.
+    let mut seen: HashMap<String, bool> = HashMap::from([(info.name.clone(), false)]);
+    let mut open = vec![Open { info: info.clone(), made: None, next: 0 }];
+    while let Some(top) = open.last_mut() {
+        let Some(name) = top.info.required.get(top.next).cloned() else {
+            let done = open.pop().expect("the last was just looked at");
+            seen.insert(done.info.name, true);
+            order.extend(done.made);
+            continue;
+        };
+        top.next += 1;
+        match seen.get(&name) {
+            Some(true) => {}
+            Some(false) => {
+                let from = open.iter().position(|o| o.info.name == name).expect("an open name is on the stack");
+                let mut names: Vec<&str> = open[from..].iter().map(|o| o.info.name.as_str()).collect();
+                names.push(&name);
+                return Err(PassError::new(format!("passes depend on each other: {}", names.join(" -> "))));
+            }
+            None => {
+                let by = top.info.name.clone();
+                let pass = cx.registry().make(&name).map_err(|e| {
+                    let error =
+                        PassError::new(format!("`{by}` depends on `{name}`, which cannot be made")).with_cause(e);
+                    if !cx.registry().passes().is_empty() {
+                        return error;
+                    }
+                    error.with_help("no pass is registered: give the context a registry, or the process a default one")
+                })?;
+                seen.insert(name, false);
+                open.push(Open { info: pass.info().clone(), made: Some(Dependency { pass, by }), next: 0 });
+            }
+        }
+    }
+    Ok(order)
 }

@@ -8,7 +8,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::context::lock;
+use crate::sync::lock;
 
 /// The maximum number of threads that a context uses.
 pub const MAX_THREADS: usize = 256;

@@ -171,6 +171,8 @@ macro_rules! register_pass {
             ),*)?],
             configs: &[$($($config),*)?],
             make: |_options| {
+                #[allow(unused_imports)]
+                use $crate::Declare as _;
                 $($(
                     let $key: $ty = $crate::read_declared_option!(_options, $key, [$($($allowed)*)?]);
                 )*)?

@@ -404,11 +404,10 @@ impl Instrument for CheckMeaning {
 
     fn run_before(&self, module: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
         let mut state = self.lock();
-        let role = state.runs.role(run);
-        state.runs.begin(role);
         let State { runs, checked, noted } = &mut *state;
+        let role = runs.begin(run, Known::default());
         if role == RunRole::Whole
-            && let Some((_, known)) = runs.innermost()
+            && let Some(known) = runs.outermost()
             && known.meaning.is_none()
         {
             let mut notes = Notes { tell: &|note| run.context().remark(note), noted, checked };
@@ -420,11 +419,12 @@ impl Instrument for CheckMeaning {
     fn run_after(&self, module: &Module, run: &PassRun<'_>, outcome: &Outcome) -> Result<(), PassError> {
         let mut state = self.lock();
         let State { runs, checked, noted } = &mut *state;
-        if let Some((RunRole::Whole, known)) = runs.innermost()
+        if runs.role_of_innermost() == Some(RunRole::Whole)
+            && let Some(known) = runs.outermost()
             && let Some(before) = &known.meaning
             && outcome.is_changed()
         {
-            let agreement = match run.tolerance() {
+            let agreement = match run.info().tolerance {
                 0.0 => Agreement::Exact,
                 tolerance => Agreement::Within(tolerance),
             };
@@ -437,7 +437,8 @@ impl Instrument for CheckMeaning {
 
     fn on_end(&self, _: &Module, _: &PassRun<'_>, result: Result<&Outcome, &PassFailure>) {
         let mut state = self.lock();
-        if let Some((RunRole::Whole, known)) = state.runs.innermost()
+        if state.runs.role_of_innermost() == Some(RunRole::Whole)
+            && let Some(known) = state.runs.outermost()
             && let Some(next) = known.next.take()
             && result.is_ok()
         {

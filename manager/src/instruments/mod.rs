@@ -3,7 +3,6 @@
 mod bisect;
 mod dump_ir;
 mod memory;
-mod open_runs;
 mod print_ir;
 mod remarks;
 mod reproducer;

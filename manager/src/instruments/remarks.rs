@@ -5,11 +5,12 @@ use std::sync::Mutex;
 
 use anfora_ir::{Color, Module, RenderOptions};
 
-use crate::context::{PassRemark, lock};
+use crate::context::PassRemark;
 use crate::error::{PassError, PassFailure};
 use crate::info::Outcome;
 use crate::instrument::{Instrument, PassRun};
 use crate::remarks::{remarks_json, render_remarks};
+use crate::sync::lock;
 
 /// An instrument that writes the messages that each pass left, when the pass ends: remarks (why
 /// something was not done), notes, warnings and errors, with the name of the pass, each with its

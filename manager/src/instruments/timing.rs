@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use anfora_ir::Module;
 
-use crate::context::lock;
 use crate::error::{PassError, PassFailure};
 use crate::info::Outcome;
 use crate::instrument::{Instrument, PassRun};
+use crate::open_runs::OpenRuns;
+use crate::sync::lock;
 
-use super::open_runs::OpenRuns;
 use super::table::nested_name;
 
 /// An instrument that times passes, as a tree: a pass is the child of the pass that runs it, and
@@ -218,8 +218,9 @@ impl State {
         self.rows.iter().filter(|r| r.parent.is_none()).map(|r| r.total).sum()
     }
 
-    fn begin(&mut self, name: &str) {
-        let parent = self.open.here().last().copied();
+    fn begin(&mut self, run: &PassRun<'_>) {
+        let name = run.name();
+        let parent = self.open.innermost().copied();
         let new = self.rows.len();
         let siblings = match parent {
             Some(parent) => &mut self.rows[parent].children,
@@ -240,7 +241,7 @@ impl State {
                 new
             }
         };
-        self.open.begin(row);
+        self.open.begin(run, row);
     }
 }
 
@@ -258,7 +259,7 @@ impl Instrument for PassTiming {
     }
 
     fn run_before(&self, _: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
-        lock(&self.state).begin(run.name());
+        lock(&self.state).begin(run);
         Ok(())
     }
 
