@@ -382,3 +382,5 @@ impl Analyses {
         });
     }
 }
+
+anfora_ir::brief_debug! { Analyses; }

@@ -41,25 +41,20 @@ pub(crate) fn keep<'w>(
             sums.insert(key, if look { 0 } else { sum });
         }
     }
-    match workers_for(looked.len(), nodes) {
+    if looked.is_empty() {
+        return;
+    }
+    let workers = workers_for(looked.len(), nodes);
+    let mut looked = looked.iter().peekable();
+    let (functions, tables) = module.get_all_mut();
+    let bodies = functions.into_iter().filter(|(key, _)| looked.next_if_eq(&key).is_some()).map(|(_, f)| &mut f.body);
+    let compact_all = |bodies: Vec<_>| bodies.into_iter().for_each(|body| compact(tables, body));
+    match workers {
         Some(workers) => {
-            let mut looked = looked.iter().peekable();
-            let (functions, tables) = module.get_all_mut();
-            let jobs = functions
-                .into_iter()
-                .filter(|(key, _)| looked.next_if_eq(&key).is_some())
-                .map(|(_, f)| Job { size: f.body.len(), what: &mut f.body })
-                .collect();
-            let compact_all = |bodies: Vec<_>| bodies.into_iter().for_each(|body| compact(tables, body));
+            let jobs = bodies.map(|body| Job { size: body.len(), what: body }).collect();
             workers.map(workers.chunks(jobs), || (), |(), _, bodies| compact_all(bodies));
         }
-        None => {
-            for key in looked {
-                if let Some((function, tables)) = module.get_mut(key) {
-                    compact(tables, &mut function.body);
-                }
-            }
-        }
+        None => compact_all(bodies.collect()),
     }
 }
 

@@ -316,9 +316,12 @@ fn parse_bytes(text: &str) -> Option<Option<u64>> {
 
 impl fmt::Display for ConfigKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let within = |min: &i64, max: &i64| match max {
+            &i64::MAX => format!("from {min}"),
+            max => format!("from {min} to {max}"),
+        };
         match self {
-            ConfigKind::Int { min, max: i64::MAX } => write!(f, "a whole number from {min}"),
-            ConfigKind::Int { min, max } => write!(f, "a whole number from {min} to {max}"),
+            ConfigKind::Int { min, max } => write!(f, "a whole number {}", within(min, max)),
             ConfigKind::Float { min, max } => {
                 f.write_str("a number")?;
                 if *min > f64::MIN {
@@ -332,11 +335,8 @@ impl fmt::Display for ConfigKind {
             ConfigKind::IntList { min: i64::MIN, max: i64::MAX } => {
                 f.write_str("a list of whole numbers (such as `[1,2]`)")
             }
-            ConfigKind::IntList { min, max: i64::MAX } => {
-                write!(f, "a list of whole numbers from {min} (such as `[1,2]`)")
-            }
             ConfigKind::IntList { min, max } => {
-                write!(f, "a list of whole numbers from {min} to {max} (such as `[1,2]`)")
+                write!(f, "a list of whole numbers {} (such as `[1,2]`)", within(min, max))
             }
             ConfigKind::TextList { words: None } => f.write_str("a list of texts (such as `[a,b]`)"),
             ConfigKind::TextList { words: Some(words) } => {
@@ -346,8 +346,7 @@ impl fmt::Display for ConfigKind {
             ConfigKind::Str => f.write_str("a text"),
             ConfigKind::OneOf(words) => write!(f, "one of {}", words.join(", ")),
             ConfigKind::Bytes => f.write_str("a number of bytes (such as `16KiB`) or `unlimited`"),
-            ConfigKind::Numbers { min, max: i64::MAX } => write!(f, "whole numbers from {min} by name"),
-            ConfigKind::Numbers { min, max } => write!(f, "whole numbers from {min} to {max} by name"),
+            ConfigKind::Numbers { min, max } => write!(f, "whole numbers {} by name", within(min, max)),
         }
     }
 }

@@ -75,12 +75,12 @@ struct Shared {
 /// The messages and counts that passes have left.
 #[derive(Default)]
 pub(crate) struct Log {
-    remarks: Mutex<Remarks>,
+    remarks: Mutex<KeptRemarks>,
     statistics: Mutex<Statistics>,
 }
 
 #[derive(Default)]
-struct Remarks {
+struct KeptRemarks {
     kept: Vec<PassRemark>,
     dropped: u64,
 }
@@ -325,7 +325,7 @@ impl PassContext {
 
     /// Takes the messages that were left, oldest first.
     pub fn take_remarks(&self) -> Vec<PassRemark> {
-        let Remarks { mut kept, dropped } = std::mem::take(&mut *lock(&self.log().remarks));
+        let KeptRemarks { mut kept, dropped } = std::mem::take(&mut *lock(&self.log().remarks));
         if dropped > 0 {
             let diagnostic = Diagnostic::new(Severity::Note, format!("{dropped} more remarks were not kept"));
             kept.push(PassRemark { pass: String::new(), diagnostic });
@@ -400,7 +400,7 @@ impl PassContext {
             frame.merge(other);
         }
         let Some(log) = &other.log else { return };
-        let Remarks { kept, dropped } = std::mem::take(&mut *lock(&log.remarks));
+        let KeptRemarks { kept, dropped } = std::mem::take(&mut *lock(&log.remarks));
         let mut remarks = lock(&self.log().remarks);
         let room = MAX_REMARKS.saturating_sub(remarks.kept.len());
         remarks.dropped += dropped + kept.len().saturating_sub(room) as u64;
@@ -449,7 +449,7 @@ impl PassContext {
     /// are exited, last first, and the context has lost its instruments.
     pub fn enter(&self) -> Result<scope::ScopeGuard, PassFailure> {
         self.enter_instruments()?;
-        Ok(scope::push(self.clone()))
+        Ok(scope::push(self.clone(), scope::Leaving::Exits))
     }
 
     /// Runs a closure with this as the current context of the thread.

@@ -315,3 +315,5 @@ fn symbols_of(cx: &Context, types: impl Iterator<Item = TypeId>) -> FxHashSet<Sy
     }
     found
 }
+
+anfora_ir::brief_debug! { DataflowBlockPass { info }; }

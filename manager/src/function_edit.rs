@@ -171,3 +171,5 @@ impl<'a> ModuleView<'a> {
         self.functions.ok_or_else(|| PassError::new(undeclared))
     }
 }
+
+anfora_ir::brief_debug! { FunctionEdit<'_> { name }; ModuleView<'_>; }

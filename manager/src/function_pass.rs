@@ -460,3 +460,5 @@ fn skips(tables: &Context, attrs: AttrsId) -> bool {
         .find_attr(attrs, SKIP_OPTIMIZATION)
         .is_some_and(|value| !matches!(tables.attrs.get(value), Attr::Bool(false) | Attr::Int(0)))
 }
+
+anfora_ir::brief_debug! { FunctionPass { info }; }

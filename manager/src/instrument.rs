@@ -210,3 +210,5 @@ pub(crate) fn guarded<T>(
         PassFailure::new(FailureKind::Instrument { instrument: instrument.name().to_string(), hook }, error)
     })
 }
+
+anfora_ir::brief_debug! { PassRun<'_> { name }; }

@@ -93,3 +93,5 @@ impl Pass for ModulePass {
         PassKind::Module
     }
 }
+
+anfora_ir::brief_debug! { ModulePass { info }; }

@@ -495,6 +495,12 @@ impl Pass for WithOptions {
     }
 }
 
+impl fmt::Debug for PassEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PassEntry").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 // ---- The registry of contexts that were given none ----
 
 static DEFAULT: OnceLock<Arc<PassRegistry>> = OnceLock::new();
@@ -545,3 +551,5 @@ pub(crate) fn default_registry() -> &'static Arc<PassRegistry> {
 }
 
 in_own_words!(DefaultRegistryError, MakeError, RegistryError);
+
+anfora_ir::brief_debug! { RegisteredPass { name }; }

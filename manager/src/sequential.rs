@@ -176,3 +176,5 @@ impl Pass for Repeat {
         self.max_rounds
     }
 }
+
+anfora_ir::brief_debug! { Repeat { info }; }

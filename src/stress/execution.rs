@@ -53,6 +53,7 @@ pub(super) const ROWS: &[Row] = &[
             "manager::PassContext::report",
             "manager::remarks_json",
             "manager::render_remarks",
+            "ir::Transplant::bindings",
             "ir::diagnostics_json_with",
         ],
         kind: Kind::Module(reports),

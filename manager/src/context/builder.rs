@@ -237,3 +237,5 @@ impl PassContextBuilder {
         PassContext { shared: Arc::new(shared), frame: None, log: None }
     }
 }
+
+anfora_ir::brief_debug! { PassContextBuilder; }

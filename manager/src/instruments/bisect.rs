@@ -78,3 +78,5 @@ impl Instrument for Bisect {
         Ok(())
     }
 }
+
+anfora_ir::brief_debug! { Bisect; }

@@ -127,3 +127,5 @@ impl Instrument for DumpIr {
         }
     }
 }
+
+anfora_ir::brief_debug! { DumpIr; }

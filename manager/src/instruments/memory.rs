@@ -11,7 +11,7 @@ use crate::instrument::{Instrument, PassRun};
 use crate::open_runs::OpenRuns;
 use crate::sync::lock;
 
-use super::table::{count, nested_name};
+use crate::table::{count, nested_name};
 
 /// An instrument that records for each run of a pass how many bytes the module's arenas and tables
 /// hold before and after it ([`Module::capacity_bytes`]), and, given a probe of the allocator, what
@@ -24,7 +24,7 @@ use super::table::{count, nested_name};
 #[derive(Default)]
 pub struct Memory {
     probe: Option<Box<Probe>>,
-    state: Mutex<State>,
+    state: Mutex<Measurements>,
 }
 
 type Probe = dyn Fn() -> AllocationCounts + Send + Sync;
@@ -43,7 +43,7 @@ pub struct AllocationCounts {
 pub const MAX_MEMORY_RUNS: usize = 100_000;
 
 #[derive(Default)]
-struct State {
+struct Measurements {
     runs: Vec<MemoryRun>,
     open: OpenRuns<Open>,
     dropped: u64,
@@ -246,3 +246,5 @@ fn bytes(n: u64) -> String {
     }
     format!("{value:.0} PiB")
 }
+
+anfora_ir::brief_debug! { Memory; }

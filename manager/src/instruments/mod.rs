@@ -7,7 +7,6 @@ mod print_ir;
 mod remarks;
 mod reproducer;
 mod run_log;
-pub(crate) mod table;
 mod timing;
 mod verify_each;
 

@@ -282,3 +282,5 @@ impl Instrument for PrintIr {
         }
     }
 }
+
+anfora_ir::brief_debug! { PrintIr; }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::Mutex;
 
-use anfora_ir::{Color, Module, RenderOptions};
+use anfora_ir::{Module, RenderOptions};
 
 use crate::context::PassRemark;
 use crate::error::{PassError, PassFailure};
@@ -21,7 +21,6 @@ use crate::sync::lock;
 pub struct Remarks {
     form: Form,
     passes: Option<Vec<String>>,
-    color: Color,
     to: Mutex<Box<dyn Write + Send>>,
 }
 
@@ -34,7 +33,7 @@ enum Form {
 impl Remarks {
     /// Writes text, for people.
     pub fn new(to: impl Write + Send + 'static) -> Remarks {
-        Remarks { form: Form::Text, passes: None, color: Color::Never, to: Mutex::new(Box::new(to)) }
+        Remarks { form: Form::Text, passes: None, to: Mutex::new(Box::new(to)) }
     }
 
     /// Writes JSON, for machines: an object per line, as in [`remarks_json`].
@@ -51,13 +50,6 @@ impl Remarks {
         self
     }
 
-    /// Sets the colours of the text. By default there are none.
-    #[must_use]
-    pub fn colored(mut self, color: Color) -> Remarks {
-        self.color = color;
-        self
-    }
-
     fn write(&self, module: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
         if self.passes.as_ref().is_some_and(|names| !names.iter().any(|n| n == run.name())) {
             return Ok(());
@@ -69,7 +61,7 @@ impl Remarks {
             return Ok(());
         }
         let text = match self.form {
-            Form::Text => render_remarks(&remarks, module, &RenderOptions { color: self.color }),
+            Form::Text => render_remarks(&remarks, module, &RenderOptions::default()),
             Form::Json => remarks_json(&remarks, module),
         };
         let to = &mut *lock(&self.to);
@@ -93,3 +85,5 @@ impl Instrument for Remarks {
         let _ = self.write(module, run);
     }
 }
+
+anfora_ir::brief_debug! { Remarks; }

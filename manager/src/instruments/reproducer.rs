@@ -36,11 +36,11 @@ use crate::sync::lock;
 /// module is printed once for each pass that runs.
 pub struct Reproducer {
     path: PathBuf,
-    state: Mutex<State>,
+    state: Mutex<Progress>,
 }
 
 #[derive(Default)]
-struct State {
+struct Progress {
     /// For the outermost run, true if the file has the failure with which the runs are ending.
     runs: OpenRuns<bool>,
     /// True if the file was written by this instrument.
@@ -139,3 +139,5 @@ impl Instrument for Reproducer {
         }
     }
 }
+
+anfora_ir::brief_debug! { Reproducer; }

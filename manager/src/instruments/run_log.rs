@@ -67,3 +67,5 @@ impl Instrument for RunLog {
         self.note(run, None);
     }
 }
+
+anfora_ir::brief_debug! { RunLog; }

@@ -59,3 +59,5 @@ impl Instrument for VerifyEach {
         Ok(())
     }
 }
+
+anfora_ir::brief_debug! { VerifyEach; }
