@@ -149,7 +149,8 @@ impl PassError {
     pub fn with_cause(mut self, cause: impl Into<Cause>) -> PassError {
         let cause = cause.into();
         if chain_length(&*cause) >= MAX_NESTING {
-            self.0.what.message = format!("{}: {cause} (and more than {MAX_NESTING} causes behind it)", self.0.what.message);
+            self.0.what.message =
+                format!("{}: {cause} (and more than {MAX_NESTING} causes behind it)", self.0.what.message);
         } else {
             self.0.cause = Some(cause);
         }
