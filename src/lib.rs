@@ -75,7 +75,8 @@ pub mod prelude {
         OpId, Source, Step, VarFlags, VarId, parse_module, print_module, verify_module,
     };
     pub use anfora_manager::{
-        FunctionPass, Instrument, ModulePass, Pass, PassContext, PassError, PassRegistry, Sequential, parse_pipeline,
+        Declare, FunctionPass, Instrument, ModulePass, Pass, PassContext, PassError, PassRegistry, Sequential,
+        parse_pipeline,
     };
     pub use anfora_passes::{CheckedContext, CheckedContextBuilder, FromRules, install_default_registry};
     pub use anfora_visit::{

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anfora::ir::{Body, Module, Purity, Source, parse_module};
-use anfora::manager::{Analyses, FunctionPass, ModulePass, Pass, PassContext, PassError, Sequential};
+use anfora::manager::{Analyses, Declare, FunctionPass, ModulePass, Pass, PassContext, PassError, Sequential};
 use anfora::visit::{Blocks, CallGraph, DefUse, Liveness, PostDominators};
 
 const TEXT: &str = "

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anfora::ir::{Module, OpRegistry, verify_module};
-use anfora::manager::{FailureKind, ModulePass, Pass, PassRegistry, parse_pipeline};
+use anfora::manager::{Declare, FailureKind, ModulePass, Pass, PassRegistry, parse_pipeline};
 use random_programs::checking::{context, pool};
 use random_programs::run;
 

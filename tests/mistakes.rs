@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use anfora::ir::EntityId;
-use anfora::manager::{FunctionEdit, Outcome, PassFailure, Repeat, Verification};
+use anfora::manager::{Declare, FunctionEdit, Outcome, PassFailure, Repeat, Verification};
 use anfora::prelude::*;
 use anfora::visit::pattern::{PatternOptions, Rule, capture, op, rewrite_patterns};
 use anfora::visit::set_let_flags;

@@ -47,7 +47,7 @@ const DOES_NOTHING: [&str; 3] = ["BindParams", "BindSymbols", "PrintIR"];
 /// Returns how closely the results of a pass have to agree. In random programs, nothing else
 /// depends on values that a pass rewrites with rounding.
 fn agreement(name: &str) -> Agreement {
-    match anfora::passes::registry().make(name).map_or(0.0, |pass| pass.tolerance()) {
+    match anfora::passes::registry().make(name).map_or(0.0, |pass| pass.info().tolerance) {
         0.0 => Agreement::Exact,
         tolerance => Agreement::Within(tolerance),
     }

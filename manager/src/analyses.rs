@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use anfora_ir::{Body, Context, FunctionKey, Module, ModuleStamp, Stamp};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::context::lock;
 use crate::error::PassError;
 use crate::function_edit::FunctionEdit;
+use crate::sync::lock;
 
 /// A cache of analysis results, kept from pass to pass of a sequence.
 ///
@@ -382,3 +382,5 @@ impl Analyses {
         });
     }
 }
+
+anfora_ir::brief_debug! { Analyses; }

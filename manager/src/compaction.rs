@@ -1,19 +1,24 @@
 //! Compaction of bodies in which passes have left dead nodes.
 
+use std::sync::Arc;
+
 use anfora_ir::{Body, Context, FunctionKey, Module, compact_body, is_sparse};
 use rustc_hash::FxHashMap;
 
-use crate::context::PassContext;
-use crate::parallel::Job;
+use crate::parallel::{Job, Workers};
 
 /// For each function, the size of the edits since its body was last checked for being sparse.
 pub(crate) type Edited = FxHashMap<FunctionKey, usize>;
 
 /// Commits the edit of a pass, and compacts the bodies of which more than half is dead. The check
 /// for dead nodes is linear in a body, so it waits until a good part of the body was edited, by
-/// this pass or by earlier ones, whose edits are in `sums`. The threads of the context share the
-/// work.
-pub(crate) fn keep(module: &mut Module, mut sums: Option<&mut Edited>, cx: &PassContext) {
+/// this pass or by earlier ones, whose edits are in `sums`. The threads that
+/// `workers_for` returns for a number of jobs and nodes share the work.
+pub(crate) fn keep<'w>(
+    module: &mut Module,
+    mut sums: Option<&mut Edited>,
+    workers_for: impl FnOnce(usize, usize) -> Option<&'w Arc<Workers>>,
+) {
     const PART: usize = 4;
     let edited: Vec<(FunctionKey, usize)> =
         module.functions().map(|(key, f)| (key, f.body.edit_size())).filter(|&(_, size)| size > 0).collect();
@@ -36,25 +41,20 @@ pub(crate) fn keep(module: &mut Module, mut sums: Option<&mut Edited>, cx: &Pass
             sums.insert(key, if look { 0 } else { sum });
         }
     }
-    match cx.workers_for(looked.len(), nodes) {
+    if looked.is_empty() {
+        return;
+    }
+    let workers = workers_for(looked.len(), nodes);
+    let mut looked = looked.iter().peekable();
+    let (functions, tables) = module.get_all_mut();
+    let bodies = functions.into_iter().filter(|(key, _)| looked.next_if_eq(&key).is_some()).map(|(_, f)| &mut f.body);
+    let compact_all = |bodies: Vec<_>| bodies.into_iter().for_each(|body| compact(tables, body));
+    match workers {
         Some(workers) => {
-            let mut looked = looked.iter().peekable();
-            let (functions, tables) = module.get_all_mut();
-            let jobs = functions
-                .into_iter()
-                .filter(|(key, _)| looked.next_if_eq(&key).is_some())
-                .map(|(_, f)| Job { size: f.body.len(), what: &mut f.body })
-                .collect();
-            let compact_all = |bodies: Vec<_>| bodies.into_iter().for_each(|body| compact(tables, body));
+            let jobs = bodies.map(|body| Job { size: body.len(), what: body }).collect();
             workers.map(workers.chunks(jobs), || (), |(), _, bodies| compact_all(bodies));
         }
-        None => {
-            for key in looked {
-                if let Some((function, tables)) = module.get_mut(key) {
-                    compact(tables, &mut function.body);
-                }
-            }
-        }
+        None => compact_all(bodies.collect()),
     }
 }
 

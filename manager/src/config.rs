@@ -6,8 +6,8 @@ use std::fmt;
 use rustc_hash::FxHashSet;
 
 use crate::config_list::{TextList, in_quotes, parse_list, quoted, write_list};
-use crate::names::UnknownName;
-use crate::registry::is_name;
+use crate::error::PassError;
+use crate::names::{UnknownName, is_name};
 
 /// The values that a setting takes.
 #[derive(Clone, PartialEq, Debug)]
@@ -128,6 +128,12 @@ pub enum ConfigError {
     },
 }
 
+impl From<ConfigError> for PassError {
+    fn from(error: ConfigError) -> PassError {
+        PassError::new("the configuration cannot be read").with_cause(error)
+    }
+}
+
 impl ConfigDef {
     /// Declares a whole number from `min` to `max`.
     ///
@@ -163,29 +169,6 @@ impl ConfigDef {
     pub const fn text_list(key: &'static str, default: &'static [&'static str], doc: &'static str) -> ConfigDef {
         let default = ConfigValue::TextList(TextList::Static(default));
         ConfigDef { key, kind: ConfigKind::TextList { words: None }, default, doc }
-    }
-
-    /// Declares a list of some of these words.
-    ///
-    /// Cost: linear in the text.
-    ///
-    /// ```
-    /// use anfora_manager::{ConfigDef, ConfigValue};
-    ///
-    /// static KINDS: ConfigDef =
-    ///     ConfigDef::words_list("kinds", &["call", "tuple"], &["call"], "what is looked at");
-    /// assert!(KINDS.parse("[tuple,call]").is_ok());
-    /// let other = KINDS.parse("[tuples]").unwrap_err();
-    /// assert!(other.to_string().contains("`tuples`"));
-    /// ```
-    pub const fn words_list(
-        key: &'static str,
-        words: &'static [&'static str],
-        default: &'static [&'static str],
-        doc: &'static str,
-    ) -> ConfigDef {
-        let default = ConfigValue::TextList(TextList::Static(default));
-        ConfigDef { key, kind: ConfigKind::TextList { words: Some(words) }, default, doc }
     }
 
     /// Declares a flag, `true` or `false`; its default is false.
@@ -333,9 +316,12 @@ fn parse_bytes(text: &str) -> Option<Option<u64>> {
 
 impl fmt::Display for ConfigKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let within = |min: &i64, max: &i64| match max {
+            &i64::MAX => format!("from {min}"),
+            max => format!("from {min} to {max}"),
+        };
         match self {
-            ConfigKind::Int { min, max: i64::MAX } => write!(f, "a whole number from {min}"),
-            ConfigKind::Int { min, max } => write!(f, "a whole number from {min} to {max}"),
+            ConfigKind::Int { min, max } => write!(f, "a whole number {}", within(min, max)),
             ConfigKind::Float { min, max } => {
                 f.write_str("a number")?;
                 if *min > f64::MIN {
@@ -349,11 +335,8 @@ impl fmt::Display for ConfigKind {
             ConfigKind::IntList { min: i64::MIN, max: i64::MAX } => {
                 f.write_str("a list of whole numbers (such as `[1,2]`)")
             }
-            ConfigKind::IntList { min, max: i64::MAX } => {
-                write!(f, "a list of whole numbers from {min} (such as `[1,2]`)")
-            }
             ConfigKind::IntList { min, max } => {
-                write!(f, "a list of whole numbers from {min} to {max} (such as `[1,2]`)")
+                write!(f, "a list of whole numbers {} (such as `[1,2]`)", within(min, max))
             }
             ConfigKind::TextList { words: None } => f.write_str("a list of texts (such as `[a,b]`)"),
             ConfigKind::TextList { words: Some(words) } => {
@@ -363,8 +346,7 @@ impl fmt::Display for ConfigKind {
             ConfigKind::Str => f.write_str("a text"),
             ConfigKind::OneOf(words) => write!(f, "one of {}", words.join(", ")),
             ConfigKind::Bytes => f.write_str("a number of bytes (such as `16KiB`) or `unlimited`"),
-            ConfigKind::Numbers { min, max: i64::MAX } => write!(f, "whole numbers from {min} by name"),
-            ConfigKind::Numbers { min, max } => write!(f, "whole numbers from {min} to {max} by name"),
+            ConfigKind::Numbers { min, max } => write!(f, "whole numbers {} by name", within(min, max)),
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::scanner::{Scanner, is_bare};
+
 /// A list of texts as the value of a setting: a constant list, or a given one. Two lists are equal
 /// if they have the same texts.
 #[derive(Clone, Debug)]
@@ -43,11 +45,6 @@ impl PartialEq for TextList {
 
 impl Eq for TextList {}
 
-/// Returns true if a character needs no quotes in a pipeline.
-pub(crate) fn is_bare(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '+' | '@' | '%' | '/' | ':')
-}
-
 /// Returns a value as pipelines write it: in quotes unless it is a word.
 pub(crate) fn quoted(text: &str) -> String {
     if !text.is_empty() && text.chars().all(is_bare) {
@@ -81,45 +78,8 @@ pub(crate) fn write_list(f: &mut fmt::Formatter<'_>, items: impl Iterator<Item =
 /// Returns the items of a written list, without their quotes; `None` if the text is not a list.
 /// Items may have blanks around them.
 pub(crate) fn parse_list(text: &str) -> Option<Vec<String>> {
-    let inside = text.trim().strip_prefix('[')?.strip_suffix(']')?;
-    let mut chars = inside.chars().peekable();
-    let mut items = Vec::new();
-    loop {
-        while chars.next_if(|c| c.is_whitespace()).is_some() {}
-        match chars.peek() {
-            None if items.is_empty() => return Some(items),
-            Some('"') => {
-                chars.next();
-                items.push(parse_quoted(&mut chars)?);
-            }
-            _ => {
-                let mut word = String::new();
-                while let Some(c) = chars.next_if(|&c| is_bare(c)) {
-                    word.push(c);
-                }
-                if word.is_empty() {
-                    return None;
-                }
-                items.push(word);
-            }
-        }
-        while chars.next_if(|c| c.is_whitespace()).is_some() {}
-        match chars.next() {
-            None => return Some(items),
-            Some(',') => {}
-            Some(_) => return None,
-        }
-    }
-}
-
-/// Returns the text up to the closing quote; `None` if there is no closing quote.
-pub(crate) fn parse_quoted(chars: &mut std::iter::Peekable<impl Iterator<Item = char>>) -> Option<String> {
-    let mut text = String::new();
-    loop {
-        match chars.next()? {
-            '"' => return Some(text),
-            '\\' => text.push(chars.next_if(|c| matches!(c, '"' | '\\')).unwrap_or('\\')),
-            c => text.push(c),
-        }
-    }
+    let mut scanner = Scanner::new(text);
+    let items = scanner.list().ok()?;
+    scanner.skip_blanks();
+    scanner.peek().is_none().then_some(items)
 }

@@ -1,25 +1,30 @@
 //! The context that passes run under.
 
+mod builder;
+
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use anfora_ir::{Diagnostic, ExprId, FunctionKey, Module, Severity};
 
+use builder::Given;
+pub use builder::{ContextError, PassContextBuilder};
+
 use crate::analyses::Analyses;
 use crate::config::{ConfigDef, ConfigError, ConfigValue, FromConfig, read};
-use crate::default_registry::default_registry;
 use crate::error::{PassError, PassFailure};
-use crate::instrument::Instrument;
-use crate::left::Dropped;
-use crate::names::UnknownName;
-use crate::parallel::{WORTH_SHARING, Workers};
-use crate::place::{Place, name_bindings, name_place};
-use crate::registry::PassRegistry;
-use crate::run::{Frame, guarded};
+use crate::frame::RunFrame;
+use crate::instrument::{Instrument, guarded};
+use crate::messages::{MAX_REMARKS, Messages};
+use crate::parallel::Workers;
+use crate::registry::{PassRegistry, default_registry};
+use crate::report_site::{ReportSite, name_bindings, name_place};
+
 use crate::scope;
 use crate::sink::Sink;
 use crate::statistics::Statistics;
+use crate::sync::lock;
 use crate::verification::Verification;
 
 /// The settings that passes run under: a level, passes that are required or disabled, settings,
@@ -31,7 +36,7 @@ use crate::verification::Verification;
 #[derive(Clone)]
 pub struct PassContext {
     shared: Arc<Shared>,
-    frame: Option<Arc<Frame>>,
+    frame: Option<Arc<RunFrame>>,
     /// The log of a handle for one function on a thread of its own. It holds what the other
     /// functions of the context must not see before their turn.
     log: Option<Arc<Log>>,
@@ -39,13 +44,24 @@ pub struct PassContext {
 
 pub(crate) type Instruments = Arc<[Arc<dyn Instrument>]>;
 
-struct Shared {
+/// What a builder sets, and a context keeps.
+#[derive(Clone)]
+struct Settings {
     opt_level: u8,
     required: Vec<String>,
     disabled: Vec<String>,
     known: Vec<String>,
     /// Absent if none was given: the context then uses the default registry of the process.
     registry: Option<Arc<PassRegistry>>,
+    workers: Arc<Workers>,
+    worth_sharing: usize,
+    /// The output of `PrintIR`.
+    output: Arc<Mutex<Sink>>,
+    verification: Verification,
+}
+
+struct Shared {
+    settings: Settings,
     /// A value for each setting of the registry, in its order; empty for a registry that became the
     /// default one later.
     config: Vec<ConfigValue>,
@@ -53,23 +69,18 @@ struct Shared {
     instruments: Mutex<Option<Instruments>>,
     /// True if there are instruments. If not, no lock is taken.
     is_watched: AtomicBool,
-    workers: Arc<Workers>,
-    worth_sharing: usize,
-    /// The output of `PrintIR`.
-    output: Arc<Mutex<Sink>>,
-    verification: Verification,
     log: Log,
 }
 
 /// The messages and counts that passes have left.
 #[derive(Default)]
 pub(crate) struct Log {
-    remarks: Mutex<Remarks>,
+    remarks: Mutex<KeptRemarks>,
     statistics: Mutex<Statistics>,
 }
 
 #[derive(Default)]
-struct Remarks {
+struct KeptRemarks {
     kept: Vec<PassRemark>,
     dropped: u64,
 }
@@ -83,15 +94,6 @@ pub struct PassRemark {
     pub diagnostic: Diagnostic,
 }
 
-/// The maximum number of remarks that a context keeps; later ones are only counted.
-pub const MAX_REMARKS: usize = 100_000;
-
-/// Takes a lock, even if another holder panicked. The guarded data is consistent after every
-/// statement.
-pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Default for PassContext {
     fn default() -> PassContext {
         PassContext::new()
@@ -103,14 +105,12 @@ impl PassContext {
     /// registry ([`set_default_registry`](crate::set_default_registry)); as long as the process has
     /// none, it knows no names.
     pub fn new() -> PassContext {
-        let config = default_registry().configs().iter().map(|d| d.default.clone()).collect();
-        PassContextBuilder::new().assemble(config)
+        PassContextBuilder::new().with_defaults()
     }
 
     /// Returns a context of level 2 that knows the passes and settings of a registry.
     pub fn with_registry(registry: Arc<PassRegistry>) -> PassContext {
-        let config = registry.configs().iter().map(|d| d.default.clone()).collect();
-        PassContextBuilder { registry: Some(registry), ..PassContextBuilder::new() }.assemble(config)
+        PassContextBuilder::new().registry(registry).with_defaults()
     }
 
     /// Returns a builder of a context.
@@ -122,25 +122,12 @@ impl PassContext {
     /// context until it is given others.
     pub fn derive(&self) -> PassContextBuilder {
         let s = &*self.shared;
+        let values = self.registry().configs().iter().zip(&s.config);
         PassContextBuilder {
-            opt_level: s.opt_level,
-            required: s.required.clone(),
-            disabled: s.disabled.clone(),
-            known: s.known.clone(),
-            config: self
-                .registry()
-                .configs()
-                .iter()
-                .zip(&s.config)
-                .map(|(d, v)| (d.key.to_string(), Given::Value(v.clone())))
-                .collect(),
+            settings: s.settings.clone(),
+            config: values.map(|(d, v)| (d.key.to_string(), Given::Value(v.clone()))).collect(),
             inherited: s.config.len(),
             instruments: self.instruments(),
-            registry: s.registry.clone(),
-            output: s.output.clone(),
-            workers: s.workers.clone(),
-            worth_sharing: s.worth_sharing,
-            verification: s.verification,
         }
     }
 
@@ -154,56 +141,57 @@ impl PassContext {
 
     /// Returns the level. Passes of a higher level do not run.
     pub fn opt_level(&self) -> u8 {
-        self.shared.opt_level
+        self.shared.settings.opt_level
     }
 
     /// Returns the number of threads that function passes are distributed over.
     pub fn threads(&self) -> usize {
-        self.shared.workers.threads()
+        self.shared.settings.workers.threads()
     }
 
     /// Returns the number of nodes from which on the work on a module is distributed over threads.
     pub fn worth_sharing(&self) -> usize {
-        self.shared.worth_sharing
+        self.shared.settings.worth_sharing
     }
 
     /// Returns the setting for verifying the results of passes, besides what the instruments do.
     pub fn verification(&self) -> Verification {
-        self.shared.verification
+        self.shared.settings.verification
     }
 
     /// Returns the threads to distribute `jobs` jobs with `nodes` nodes over, if that pays.
     pub(crate) fn workers_for(&self, jobs: usize, nodes: usize) -> Option<&Arc<Workers>> {
-        (nodes >= self.shared.worth_sharing && self.shared.workers.share(jobs)).then_some(&self.shared.workers)
+        (nodes >= self.shared.settings.worth_sharing && self.shared.settings.workers.share(jobs))
+            .then_some(&self.shared.settings.workers)
     }
 
     /// Returns true if the pass runs whatever its level is, without instruments being asked.
     ///
     /// Cost: linear in the text.
     pub fn is_required(&self, pass: &str) -> bool {
-        self.shared.required.iter().any(|p| p == pass)
+        self.shared.settings.required.iter().any(|p| p == pass)
     }
 
     /// Returns true if the pass does not run, even if it is required.
     ///
     /// Cost: linear in the text.
     pub fn is_disabled(&self, pass: &str) -> bool {
-        self.shared.disabled.iter().any(|p| p == pass)
+        self.shared.settings.disabled.iter().any(|p| p == pass)
     }
 
     /// Returns the passes that run whatever their level is.
     pub fn required(&self) -> &[String] {
-        &self.shared.required
+        &self.shared.settings.required
     }
 
     /// Returns the passes that do not run.
     pub fn disabled(&self) -> &[String] {
-        &self.shared.disabled
+        &self.shared.settings.disabled
     }
 
     /// Returns the registry with the names that the context knows.
     pub fn registry(&self) -> &Arc<PassRegistry> {
-        self.shared.registry.as_ref().unwrap_or_else(|| default_registry())
+        self.shared.settings.registry.as_ref().unwrap_or_else(|| default_registry())
     }
 
     /// Returns the value of a setting, by its index in the registry.
@@ -269,7 +257,7 @@ impl PassContext {
         let named =
             if diagnostic.function.is_some() { diagnostic } else { diagnostic.in_function(module.name(function)) };
         let (diagnostic, place) = name_place(&module.cx, &f.body, expr, named);
-        match (place, self.frame.as_deref().is_some_and(|f| f.left.is_waiting())) {
+        match (place, self.frame.as_deref().is_some_and(|f| f.pending.is_waiting())) {
             (Some(place), false) => {
                 let mut diagnostic = diagnostic;
                 name_bindings(&module.cx, &f.body, std::iter::once((place, &mut diagnostic)));
@@ -279,17 +267,9 @@ impl PassContext {
         }
     }
 
-    /// Marks the reports that follow as noted by walks: those that repeat an earlier message of the
-    /// pass are dropped.
-    pub(crate) fn begin_noted(&self) {
-        if let Some(frame) = &self.frame {
-            frame.left.begin_noted();
-        }
-    }
-
-    fn leave(&self, diagnostic: Diagnostic, place: Option<(FunctionKey, Place)>) {
+    fn leave(&self, diagnostic: Diagnostic, place: Option<(FunctionKey, ReportSite)>) {
         let now = match &self.frame {
-            Some(frame) => frame.left.keep(diagnostic, place),
+            Some(frame) => frame.pending.keep(diagnostic, place),
             None => Some(diagnostic),
         };
         if let Some(diagnostic) = now {
@@ -299,27 +279,37 @@ impl PassContext {
 
     /// Returns true if the pass that this handle was given to has reported an error.
     pub(crate) fn has_errors(&self) -> bool {
-        self.frame.as_deref().is_some_and(|f| f.left.has_errors())
+        self.frame.as_deref().is_some_and(|f| f.pending.has_errors())
     }
 
     /// Ends the pass that this handle was given to: moves its messages and counts to the context.
     pub(crate) fn close(mut self) {
         let Some(frame) = &mut self.frame else { return };
         // The pass left nothing, and no other handle exists that could leave something.
-        if Arc::get_mut(frame).is_some_and(|frame| frame.left.is_empty()) {
+        if Arc::get_mut(frame).is_some_and(|frame| frame.pending.is_empty()) {
             return;
         }
-        let (kept, dropped) = frame.left.close();
-        kept.into_iter().for_each(|d| self.add_remark(d));
-        if dropped > 0 {
-            lock(&self.log().remarks).dropped += dropped;
-        }
+        let messages = frame.pending.close();
+        self.add_remarks(messages);
     }
 
-    /// Counts messages of the running pass that were not kept.
-    pub(crate) fn note_dropped(&self, dropped: &Dropped) {
-        if let (Some(frame), true) = (&self.frame, dropped.messages > 0) {
-            frame.left.note_dropped(dropped);
+    /// Leaves messages of the running pass.
+    pub(crate) fn leave_all(&self, messages: Messages) {
+        if messages.is_empty() {
+            return;
+        }
+        let now = match &self.frame {
+            Some(frame) => frame.pending.keep_all(messages),
+            None => Some(messages),
+        };
+        now.into_iter().for_each(|messages| self.add_remarks(messages));
+    }
+
+    fn add_remarks(&self, messages: Messages) {
+        let (kept, dropped) = messages.into_parts();
+        kept.for_each(|d| self.add_remark(d));
+        if dropped > 0 {
+            lock(&self.log().remarks).dropped += dropped;
         }
     }
 
@@ -335,7 +325,7 @@ impl PassContext {
 
     /// Takes the messages that were left, oldest first.
     pub fn take_remarks(&self) -> Vec<PassRemark> {
-        let Remarks { mut kept, dropped } = std::mem::take(&mut *lock(&self.log().remarks));
+        let KeptRemarks { mut kept, dropped } = std::mem::take(&mut *lock(&self.log().remarks));
         if dropped > 0 {
             let diagnostic = Diagnostic::new(Severity::Note, format!("{dropped} more remarks were not kept"));
             kept.push(PassRemark { pass: String::new(), diagnostic });
@@ -366,25 +356,30 @@ impl PassContext {
 
     /// Returns the name of the pass that this handle was given to.
     pub fn pass(&self) -> Option<&str> {
-        self.frame.as_deref().map(Frame::pass)
+        self.frame.as_deref().map(|f| f.pass.as_str())
     }
 
     /// Returns the number of running passes around the holder of this handle.
     pub fn depth(&self) -> usize {
-        self.frame.as_deref().map_or(0, Frame::depth)
+        self.frame.as_deref().map_or(0, |f| f.depth)
+    }
+
+    /// Returns the names of the passes around the holder of this handle, outermost first.
+    pub(crate) fn path(&self) -> Vec<String> {
+        self.frame.as_deref().map_or_else(Vec::new, RunFrame::path)
     }
 
     /// Returns the results of analyses that are cached while the outermost running pass runs; an
     /// empty cache outside of any pass.
     pub fn analyses(&self) -> Analyses {
-        self.frame.as_deref().map_or_else(Analyses::new, Frame::analyses)
+        self.frame.as_deref().map_or_else(Analyses::new, RunFrame::analyses)
     }
 
-    pub(crate) fn frame(&self) -> Option<&Arc<Frame>> {
+    pub(crate) fn frame(&self) -> Option<&Arc<RunFrame>> {
         self.frame.as_ref()
     }
 
-    pub(crate) fn inside(&self, frame: Frame) -> PassContext {
+    pub(crate) fn inside(&self, frame: RunFrame) -> PassContext {
         PassContext { shared: self.shared.clone(), frame: Some(Arc::new(frame)), log: self.log.clone() }
     }
 
@@ -405,7 +400,7 @@ impl PassContext {
             frame.merge(other);
         }
         let Some(log) = &other.log else { return };
-        let Remarks { kept, dropped } = std::mem::take(&mut *lock(&log.remarks));
+        let KeptRemarks { kept, dropped } = std::mem::take(&mut *lock(&log.remarks));
         let mut remarks = lock(&self.log().remarks);
         let room = MAX_REMARKS.saturating_sub(remarks.kept.len());
         remarks.dropped += dropped + kept.len().saturating_sub(room) as u64;
@@ -425,7 +420,7 @@ impl PassContext {
 
     /// Prints to the output of the context.
     pub(crate) fn print(&self, print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), PassError> {
-        lock(&self.shared.output).print(print)
+        lock(&self.shared.settings.output).print(print)
     }
 
     /// Returns the instruments to call, if any. Instruments run on the thread that runs the pass,
@@ -454,7 +449,7 @@ impl PassContext {
     /// are exited, last first, and the context has lost its instruments.
     pub fn enter(&self) -> Result<scope::ScopeGuard, PassFailure> {
         self.enter_instruments()?;
-        Ok(scope::push(self.clone()))
+        Ok(scope::push(self.clone(), scope::Leaving::Exits))
     }
 
     /// Runs a closure with this as the current context of the thread.
@@ -517,248 +512,10 @@ impl std::fmt::Debug for PassContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let s = &*self.shared;
         f.debug_struct("PassContext")
-            .field("opt_level", &s.opt_level)
-            .field("required", &s.required)
-            .field("disabled", &s.disabled)
+            .field("opt_level", &s.settings.opt_level)
+            .field("required", &s.settings.required)
+            .field("disabled", &s.settings.disabled)
             .field("config", &self.changed_config().map(|(d, v)| format!("{}={v}", d.key)).collect::<Vec<_>>())
             .finish_non_exhaustive()
-    }
-}
-
-/// The reason why a context cannot be built.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum ContextError {
-    /// There is no pass of a name that is required or disabled.
-    #[error(transparent)]
-    Pass(#[from] UnknownName),
-    /// A setting does not exist, or does not take the value.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-}
-
-enum Given {
-    Value(ConfigValue),
-    Text(String),
-    /// A text without `=`.
-    NoValue,
-}
-
-/// A builder of a [`PassContext`].
-pub struct PassContextBuilder {
-    opt_level: u8,
-    required: Vec<String>,
-    disabled: Vec<String>,
-    known: Vec<String>,
-    config: Vec<(String, Given)>,
-    /// The number of settings at the front that came from the context that this one derives from.
-    inherited: usize,
-    instruments: Vec<Arc<dyn Instrument>>,
-    registry: Option<Arc<PassRegistry>>,
-    workers: Arc<Workers>,
-    worth_sharing: usize,
-    output: Arc<Mutex<Sink>>,
-    verification: Verification,
-}
-
-impl PassContextBuilder {
-    fn new() -> PassContextBuilder {
-        PassContextBuilder {
-            opt_level: 2,
-            required: Vec::new(),
-            disabled: Vec::new(),
-            known: Vec::new(),
-            config: Vec::new(),
-            inherited: 0,
-            instruments: Vec::new(),
-            registry: None,
-            workers: Arc::new(Workers::new(1)),
-            worth_sharing: WORTH_SHARING,
-            output: Arc::new(Mutex::new(Sink::new(io::stderr()))),
-            verification: Verification::default(),
-        }
-    }
-
-    /// Sets the registry of passes and settings. The default is the default registry of the process
-    /// ([`set_default_registry`](crate::set_default_registry)).
-    #[must_use]
-    pub fn registry(mut self, registry: Arc<PassRegistry>) -> Self {
-        self.registry = Some(registry);
-        self
-    }
-
-    /// Sets the level. Passes of a higher level do not run. The default is 2.
-    #[must_use]
-    pub fn opt_level(mut self, level: u8) -> Self {
-        self.opt_level = level;
-        self
-    }
-
-    /// Sets the number of threads that function passes are distributed over; 0 for as many as the
-    /// machine runs at once, and never more than [`MAX_THREADS`](crate::MAX_THREADS). The default
-    /// is 1: the thread that runs a pass then does all of it. The result does not depend on the
-    /// number of threads, to the byte. The threads are made when there is work for them, and end
-    /// with the last of the contexts that share them. A pass that runs on a thread of a pool, this
-    /// one or another, is not distributed again.
-    #[must_use]
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.workers = Arc::new(Workers::new(threads));
-        self
-    }
-
-    /// Sets the number of nodes from which on a module is distributed over threads; for smaller
-    /// modules waking the threads does not pay. The default is 8192.
-    #[must_use]
-    pub fn worth_sharing(mut self, nodes: usize) -> Self {
-        self.worth_sharing = nodes;
-        self
-    }
-
-    /// Sets the output of the pass `PrintIR`. The default is standard error.
-    #[must_use]
-    pub fn print_to(mut self, to: impl Write + Send + 'static) -> Self {
-        self.output = Arc::new(Mutex::new(Sink::new(to)));
-        self
-    }
-
-    /// Sets after which passes functions are verified. By default, builds with debug assertions
-    /// verify functions after each pass that changed them, and other builds do not. Turn
-    /// verification off to measure passes in a build with debug assertions.
-    #[must_use]
-    pub fn verification(mut self, verification: Verification) -> Self {
-        self.verification = verification;
-        self
-    }
-
-    /// Makes this pass run whatever its level is, without asking instruments. A name that is not in
-    /// the registry has to be [known](PassContextBuilder::knowing).
-    ///
-    /// Cost: linear in the text.
-    #[must_use]
-    pub fn require(mut self, pass: impl Into<String>) -> Self {
-        self.required.push(pass.into());
-        self
-    }
-
-    /// Disables this pass. A name that is not in the registry has to be
-    /// [known](PassContextBuilder::knowing).
-    ///
-    /// Cost: linear in the text.
-    #[must_use]
-    pub fn disable(mut self, pass: impl Into<String>) -> Self {
-        self.disabled.push(pass.into());
-        self
-    }
-
-    /// Makes the name of a pass that is not registered known: the pass may then be required and
-    /// disabled.
-    ///
-    /// Cost: linear in the text.
-    #[must_use]
-    pub fn knowing(mut self, pass: impl Into<String>) -> Self {
-        self.known.push(pass.into());
-        self
-    }
-
-    /// Sets a setting to a value.
-    ///
-    /// Cost: linear in the text.
-    #[must_use]
-    pub fn config(mut self, key: impl Into<String>, value: impl Into<ConfigValue>) -> Self {
-        self.config.push((key.into(), Given::Value(value.into())));
-        self
-    }
-
-    /// Sets a setting from a text of the form `KEY=VALUE`.
-    ///
-    /// Cost: linear in the text.
-    #[must_use]
-    pub fn config_text(mut self, text: impl Into<String>) -> Self {
-        let text = text.into();
-        let (key, given) = match text.split_once('=') {
-            Some((key, value)) => (key.trim().to_string(), Given::Text(value.trim().to_string())),
-            None => (text, Given::NoValue),
-        };
-        self.config.push((key, given));
-        self
-    }
-
-    /// Adds an instrument, after the present ones.
-    #[must_use]
-    pub fn instrument(mut self, instrument: Arc<dyn Instrument>) -> Self {
-        self.instruments.push(instrument);
-        self
-    }
-
-    /// Removes all instruments, for example those of the context that this one derives from.
-    #[must_use]
-    pub fn without_instruments(mut self) -> Self {
-        self.instruments.clear();
-        self
-    }
-
-    /// Builds the context.
-    ///
-    /// # Errors
-    /// If no pass has a name that is required or disabled, a setting does not exist, does not take
-    /// its value, or is given twice.
-    pub fn build(self) -> Result<PassContext, ContextError> {
-        let registry = self.registry.as_ref().unwrap_or_else(|| default_registry());
-        let passes = registry.passes();
-        for name in self.required.iter().chain(&self.disabled) {
-            if !passes.iter().any(|p| p.name() == name) && !self.known.contains(name) {
-                let known = passes.iter().map(|p| p.name()).chain(self.known.iter().map(String::as_str));
-                return Err(UnknownName::new("pass", name, known).into());
-            }
-        }
-        let mut config: Vec<ConfigValue> = registry.configs().iter().map(|d| d.default.clone()).collect();
-        let mut seen = vec![false; config.len()];
-        for (n, (key, given)) in self.config.iter().enumerate() {
-            let i = registry.config_index(key).map_err(|unknown| match given {
-                Given::NoValue => ConfigError::Form(key.clone()),
-                _ => unknown.into(),
-            })?;
-            let def = &registry.configs()[i];
-            if n >= self.inherited && std::mem::replace(&mut seen[i], true) {
-                return Err(ConfigError::Twice(key.clone()).into());
-            }
-            config[i] = match given {
-                Given::Value(value) => def.check(value.clone())?,
-                Given::Text(text) => def.parse(text)?,
-                Given::NoValue => return Err(ConfigError::Form(key.clone()).into()),
-            };
-        }
-        Ok(self.assemble(config))
-    }
-
-    fn assemble(self, config: Vec<ConfigValue>) -> PassContext {
-        let PassContextBuilder {
-            opt_level,
-            required,
-            disabled,
-            known,
-            instruments,
-            registry,
-            workers,
-            worth_sharing,
-            output,
-            verification,
-            ..
-        } = self;
-        let shared = Shared {
-            opt_level,
-            required,
-            disabled,
-            known,
-            registry,
-            config,
-            is_watched: AtomicBool::new(!instruments.is_empty()),
-            instruments: Mutex::new((!instruments.is_empty()).then(|| instruments.into())),
-            workers,
-            worth_sharing,
-            output,
-            verification,
-            log: Log::default(),
-        };
-        PassContext { shared: Arc::new(shared), frame: None, log: None }
     }
 }

@@ -1,28 +1,32 @@
 //! Passes over dataflow regions.
 
 use anfora_ir::{
-    Attr, Body, Context, Cursor, Diagnostic, Dim, Editor, Expr, ExprId, Module, RegionWriter, Retype, Step, SymbolId,
-    TypeId, VarId,
+    Attr, Body, Context, Cursor, Dim, Editor, Expr, ExprId, Function, Module, RegionWriter, Retype, Step, SymbolId,
+    Transplant, TypeId, VarId,
 };
 use rustc_hash::FxHashSet;
 
-use crate::body_part::{Names, Stray, copy_lets, copy_var};
 use crate::context::PassContext;
 use crate::error::{PassError, PassFailure};
 use crate::function_edit::{FunctionEdit, ModuleView};
 use crate::function_pass::FunctionPass;
-use crate::info::{Outcome, PassInfo};
-use crate::pass::{Pass, PassKind};
-use crate::place::at_stop;
-use crate::regions::{Region, Relink, regions_of};
-use crate::reports::Reports;
+use crate::info::{Declare, Outcome, PassInfo, PassKind};
+use crate::pass::Pass;
+use crate::regions::{Region, Relink, free_variables, regions_of};
+use crate::report_site::at_stop;
 
 /// A pass over each dataflow region, in program order. A region in a branch or a function value
 /// inside of another region is not given separately: it is a part of the outer region. Functions
 /// marked `SkipOptimization` are skipped, as by a [`FunctionPass`], on which this is built.
 ///
-/// The region is given as a body of its own ([`BlockEdit`]), so the pass cannot touch anything
-/// outside of it. When the pass is done with a region that it changed, the new bindings replace the
+/// The region is given as the body of a function of its own ([`FunctionEdit`]), so the pass cannot
+/// touch anything outside of it. The parameters of that body are the variables that the region uses
+/// and does not bind, the chain is the bindings of the region, and the tail is a tuple of the
+/// region's outputs, in the order of their bindings. So everything that works on a function works on
+/// a region, in time and memory linear in the region. The tail does not matter when the pass is
+/// done: the outputs are the variables in [`FunctionEdit::outputs`].
+///
+/// When the pass is done with a region that it changed, the new bindings replace the
 /// region. The new bindings must still bind every output, once and as a variable, and none of the
 /// inputs. They must also bind every symbolic dimension that a `match_cast` of the region's own
 /// bindings casts to, unless the type of a parameter of the function or of an input of the region
@@ -36,8 +40,8 @@ use crate::reports::Reports;
 /// # use std::sync::Arc;
 ///
 /// let pass = DataflowBlockPass::new("CountBindings", 0, |block, _module, cx| {
-///     let mut cursor = Cursor::new(block.body);
-///     while let Some(step) = cursor.next(block.body) {
+///     let mut cursor = Cursor::new(&block.function.body);
+///     while let Some(step) = cursor.next(&block.function.body) {
 ///         cx.count("bindings", matches!(step, Step::Let(_)).into());
 ///     }
 ///     Ok(())
@@ -55,70 +59,18 @@ impl DataflowBlockPass {
     pub fn new(
         name: impl Into<String>,
         opt_level: u8,
-        work: impl Fn(&mut BlockEdit<'_>, &ModuleView<'_>, &PassContext) -> Result<(), PassError> + Send + Sync + 'static,
+        work: impl Fn(&mut FunctionEdit<'_>, &ModuleView<'_>, &PassContext) -> Result<(), PassError> + Send + Sync + 'static,
     ) -> DataflowBlockPass {
         let over_function = move |func: &mut FunctionEdit<'_>, module: &ModuleView<'_>, cx: &PassContext| {
             edit_regions(func, |block| work(block, module, cx))
         };
         DataflowBlockPass { function_pass: FunctionPass::new(name, opt_level, over_function) }
     }
+}
 
-    /// Adds passes that this pass depends on.
-    ///
-    /// Cost: linear in the text.
-    #[must_use]
-    pub fn requiring<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> DataflowBlockPass {
-        self.function_pass = self.function_pass.requiring(names);
-        self
-    }
-
-    /// Sets by how much floats may differ after the pass: see [`Pass::tolerance`].
-    #[must_use]
-    pub fn with_tolerance(mut self, tolerance: f64) -> DataflowBlockPass {
-        self.function_pass = self.function_pass.with_tolerance(tolerance);
-        self
-    }
-
-    /// Makes a [`Repeat`](crate::Repeat) run the pass on every function each time, also on
-    /// functions that have not changed.
-    #[must_use]
-    pub fn visiting_all(mut self) -> DataflowBlockPass {
-        self.function_pass = self.function_pass.visiting_all();
-        self
-    }
-
-    /// Declares that the pass keeps the results of an analysis valid; see [`PassInfo::preserving`].
-    #[must_use]
-    pub fn preserving<T: PartialEq + Send + Sync + 'static>(mut self) -> DataflowBlockPass {
-        self.function_pass = self.function_pass.preserving::<T>();
-        self
-    }
-
-    /// Adds properties that the pass needs.
-    ///
-    /// Cost: linear in the text.
-    #[must_use]
-    pub fn needing<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> DataflowBlockPass {
-        self.function_pass = self.function_pass.needing(properties);
-        self
-    }
-
-    /// Adds properties that the pass establishes.
-    ///
-    /// Cost: linear in the text.
-    #[must_use]
-    pub fn establishing<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> DataflowBlockPass {
-        self.function_pass = self.function_pass.establishing(properties);
-        self
-    }
-
-    /// Adds properties that the pass breaks.
-    ///
-    /// Cost: linear in the text.
-    #[must_use]
-    pub fn breaking<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> DataflowBlockPass {
-        self.function_pass = self.function_pass.breaking(properties);
-        self
+impl Declare for DataflowBlockPass {
+    fn info_mut(&mut self) -> &mut PassInfo {
+        self.function_pass.info_mut()
     }
 }
 
@@ -134,98 +86,11 @@ impl Pass for DataflowBlockPass {
     fn kind(&self) -> PassKind {
         PassKind::DataflowBlock
     }
-
-    fn tolerance(&self) -> f64 {
-        self.function_pass.tolerance()
-    }
-}
-
-/// One dataflow region, for editing, with the tables of its module.
-///
-/// The parameters of its body are the variables that the region uses and does not bind, the chain
-/// is the bindings of the region, and the tail is a tuple of the region's outputs, in the order of
-/// their bindings. So everything that works on a body works on a region, in time and memory linear
-/// in the region. The tail does not matter when the pass is done: the outputs are the variables in
-/// [`BlockEdit::outputs`].
-pub struct BlockEdit<'a> {
-    /// The tables of the module. The signatures of all functions are in its globals.
-    pub cx: &'a mut Context,
-    /// The region.
-    pub body: &'a mut Body,
-    function: &'a str,
-    outputs: &'a [VarId],
-    reports: Reports,
-}
-
-impl BlockEdit<'_> {
-    /// Returns an editor of the region.
-    pub fn editor(&mut self) -> Editor<'_> {
-        Editor::new(self.cx, self.body)
-    }
-
-    /// Returns the name of the function that contains the region, without `@`.
-    pub fn function_name(&self) -> &str {
-        self.function
-    }
-
-    /// Returns the variables that the region binds and that are used outside of it, or might be, in
-    /// the order of their bindings.
-    pub fn outputs(&self) -> &[VarId] {
-        self.outputs
-    }
-
-    /// Returns the name of a variable, without `%`; for a Let, the name of the variable that it
-    /// binds.
-    ///
-    /// Cost: one entry.
-    pub fn binding_name(&self, expr: ExprId) -> Option<&str> {
-        self.body.binding_name(self.cx, expr)
-    }
-
-    /// Makes an error about a variable or a Let, for the pass to return. For another expression it
-    /// has only the place in the source.
-    ///
-    /// Cost: one entry.
-    pub fn error_at(&self, expr: ExprId, message: impl Into<String>) -> PassError {
-        let mut d = Diagnostic::error(message).in_function(self.function);
-        d.binding = self.binding_name(expr).map(str::to_string);
-        d.span = self.body.span(expr).map(|start| start as usize..start as usize + 1);
-        PassError::from(d)
-    }
-}
-
-/// Messages about expressions, as in [`FunctionEdit`].
-impl BlockEdit<'_> {
-    /// Reports why something was not done.
-    pub fn remark(&mut self, expr: ExprId, message: impl Into<String>) {
-        self.report(expr, Diagnostic::remark(message));
-    }
-
-    /// Reports something to know.
-    pub fn note(&mut self, expr: ExprId, message: impl Into<String>) {
-        self.report(expr, Diagnostic::note(message));
-    }
-
-    /// Reports something that is probably wrong.
-    pub fn warn(&mut self, expr: ExprId, message: impl Into<String>) {
-        self.report(expr, Diagnostic::warning(message));
-    }
-
-    /// Reports an error. The pass continues, to find more. When it ends, it fails with all of its
-    /// errors.
-    pub fn error(&mut self, expr: ExprId, message: impl Into<String>) {
-        self.report(expr, Diagnostic::error(message));
-    }
-
-    /// Reports any message about an expression of the region, such as one with help or a label.
-    pub fn report(&mut self, expr: ExprId, diagnostic: Diagnostic) {
-        self.reports.push(self.cx, self.body, self.function, expr, diagnostic);
-    }
 }
 
 /// A region that was copied out of its function, to be edited.
 struct Part {
-    body: Body,
+    function: Function,
     /// Variables of the function that are parameters of the part or bound in its chain, each with
     /// its counterpart in the part.
     vars: Vec<(VarId, VarId)>,
@@ -237,43 +102,34 @@ struct Part {
 
 fn edit_regions(
     func: &mut FunctionEdit<'_>,
-    mut work: impl FnMut(&mut BlockEdit<'_>) -> Result<(), PassError>,
+    mut work: impl FnMut(&mut FunctionEdit<'_>) -> Result<(), PassError>,
 ) -> Result<(), PassError> {
-    let function = func.name().to_string();
     let mut relink = Relink::default();
     let mut retyped: Vec<VarId> = Vec::new();
     let params: Vec<TypeId> = func.function.body.params().iter().map(|p| func.function.body.ty(p.expr())).collect();
     let given = symbols_of(func.cx, params.into_iter());
     for region in regions_of(&func.function.body) {
-        let Some(mut part) = take_out(func.cx, &func.function.body, &region) else {
-            return Err(PassError::new("a dataflow region is part of itself").in_function(&function));
+        let Some(mut part) = take_out(func.cx, func.function, &region) else {
+            return Err(PassError::new("a dataflow region is part of itself"));
         };
-        let symbols = cast_symbols(func.cx, &part.body);
-        part.body.begin_journal();
-        let generation = part.body.generation();
+        let symbols = cast_symbols(func.cx, &part.function.body);
+        part.function.body.begin_journal();
+        let generation = part.function.body.generation();
         let outputs: Vec<VarId> = part.outputs.iter().map(|&(_, inside)| inside).collect();
-        let mut block = BlockEdit {
-            cx: func.cx,
-            body: &mut part.body,
-            function: &function,
-            outputs: &outputs,
-            reports: Reports::default(),
-        };
+        let mut block = FunctionEdit::of_region(func.cx, &mut part.function, &outputs);
         let done = work(&mut block);
-        let mut reports = block.reports;
-        reports.name_bindings(func.cx, &part.body);
-        reports.take_noted(func.cx, &mut part.body, &function);
-        func.append_reports(reports);
-        done.map_err(|error| at_stop(func.cx, &part.body, error))?;
-        if part.body.generation() != generation || !part.body.has_journal() {
+        let (messages, named) = block.end();
+        func.append(messages);
+        let body = &part.function.body;
+        done.map_err(|error| at_stop(func.cx, body, error))?;
+        named?;
+        if body.generation() != generation || !body.has_journal() {
             return Err(PassError::new("another body was put in the place of that of a dataflow region")
-                .with_help("edit the bindings of the region instead")
-                .in_function(&function));
+                .with_help("edit the bindings of the region instead"));
         }
-        if part.body.is_edited() {
+        if body.is_edited() {
             let symbols: Vec<SymbolId> = symbols.into_iter().filter(|s| !given.contains(s)).collect();
-            put_back(func, &region, &part, &symbols, &mut relink, &mut retyped)
-                .map_err(|error| error.in_function(&function))?;
+            put_back(func, &region, &part, &symbols, &mut relink, &mut retyped)?;
         }
     }
     if retyped.is_empty() {
@@ -283,30 +139,27 @@ fn edit_regions(
     let mut retype = Retype::new(body);
     retyped.iter().for_each(|v| retype.changed(v.expr()));
     let root = body.root();
-    retype.sweep(func.cx, body, root).map(|_| ()).map_err(|e| {
-        PassError::new("a user of an output whose type changed has no type").with_cause(e).in_function(&function)
-    })
+    retype
+        .sweep(func.cx, body, root)
+        .map(|_| ())
+        .map_err(|e| PassError::new("a user of an output whose type changed has no type").with_cause(e))
 }
 
-/// Returns the region as a body of its own; `None` if the region is ill-formed.
-fn take_out(cx: &mut Context, body: &Body, region: &Region) -> Option<Part> {
+/// Returns the region as the body of a function of its own; `None` if the region is ill-formed.
+fn take_out(cx: &mut Context, function: &Function, region: &Region) -> Option<Part> {
+    let body = &function.body;
+    let ends = [region.first, region.last];
+    let free = free_variables(body, ends).ok()?;
     let mut part = Body::new(&cx.types);
-    let mut names = Names::default();
-    let mut vars: Vec<(VarId, VarId)> = Vec::new();
-    let mut params = Vec::new();
-    let copied = copy_lets(body, [region.first, region.last], &mut part, &mut names, |part, id| {
-        let var = body.as_var(id)?;
-        let param = copy_var(body, var, part);
-        params.push(param);
-        vars.push((var, param));
-        Some(param)
-    });
-    copied.ok()?;
-    let inputs = params.len();
-    part.set_params(params);
+    let mut editor = Editor::new(cx, &mut part);
+    let mut transplant = Transplant::moving();
+    let mut vars: Vec<(VarId, VarId)> =
+        free.into_iter().map(|var| (var, transplant.var(&mut editor, Some(body), var))).collect();
+    let inputs = vars.len();
+    let [first, last] = transplant.bindings(&mut editor, Some(body), ends);
     let mut outputs = Vec::new();
     for (_, var) in lets(body, region.first, Some(region.last)) {
-        if let Some(inside) = names.get(&var.expr()).and_then(|&id| part.as_var(id)) {
+        if let Some(inside) = transplant.copied(var.expr()).and_then(|id| editor.body.as_var(id)) {
             vars.push((var, inside));
             if !body.is_dataflow_var(var) {
                 outputs.push((var, inside));
@@ -314,13 +167,11 @@ fn take_out(cx: &mut Context, body: &Body, region: &Region) -> Option<Part> {
         }
     }
     let fields: Vec<ExprId> = outputs.iter().map(|(_, inside)| inside.expr()).collect();
-    let tail = Editor::new(cx, &mut part).tuple(&fields);
-    let (first, last) = (names.get(&region.first), names.get(&region.last));
-    if let (Some(&first), Some(&last)) = (first, last) {
-        part.set_let_body(last, tail);
-        part.set_root(first);
-    }
-    Some(Part { body: part, vars, inputs, outputs })
+    let tail = editor.tuple(&fields);
+    part.set_params(vars[..inputs].iter().map(|&(_, inside)| inside).collect());
+    part.set_let_body(last, tail);
+    part.set_root(first);
+    Some(Part { function: function.part(part), vars, inputs, outputs })
 }
 
 /// Returns the Lets of a chain with their variables, up to `last` or to the end.
@@ -344,7 +195,7 @@ fn put_back(
     retyped: &mut Vec<VarId>,
 ) -> Result<(), PassError> {
     let cx = &*func.cx;
-    let Part { body: new, vars, inputs, outputs } = part;
+    let Part { function: Function { body: new, .. }, vars, inputs, outputs } = part;
     let body = &mut func.function.body;
     let begins = match body.binding_name(cx, region.first) {
         Some(name) => format!("the dataflow region that begins at %{name}"),
@@ -389,16 +240,22 @@ fn put_back(
         return Err(refuse(format!("{begins} does not bind the dimension {name} any more"), None));
     }
 
-    let body = &mut func.function.body;
-    let mut names: Names = vars.iter().map(|&(var, inside)| (inside.expr(), var.expr())).collect();
     let chain: Vec<ExprId> = lets(new, new.root(), None).map(|(id, _)| id).collect();
+    let mut transplant = Transplant::moving();
+    vars.iter().for_each(|&(var, inside)| transplant.replace(inside.expr(), var.expr()));
     if let (Some(&first), Some(&last)) = (chain.first(), chain.last()) {
-        copy_lets(new, [first, last], body, &mut names, |_, _| None).map_err(|Stray(id)| {
+        let stray = match free_variables(new, [first, last]) {
+            Ok(free) => free.into_iter().map(VarId::expr).find(|id| !given.contains(id)),
+            Err(id) => Some(id),
+        };
+        if let Some(id) = stray {
             let what = new.binding_name(cx, id).map_or_else(|| "something".to_string(), |n| format!("%{n}"));
-            PassError::new(format!("{begins} uses {what}, which it neither binds nor is given"))
-        })?;
+            return Err(PassError::new(format!("{begins} uses {what}, which it neither binds nor is given")));
+        }
+        transplant.bindings(&mut func.editor(), Some(new), [first, last]);
     }
-    let copies: Vec<ExprId> = chain.iter().filter_map(|id| names.get(id).copied()).collect();
+    let body = &mut func.function.body;
+    let copies: Vec<ExprId> = chain.iter().filter_map(|&id| transplant.copied(id)).collect();
     let mut writer = RegionWriter::default();
     writer.begin();
     copies.iter().for_each(|&id| writer.write(body, id));
@@ -458,3 +315,5 @@ fn symbols_of(cx: &Context, types: impl Iterator<Item = TypeId>) -> FxHashSet<Sy
     }
     found
 }
+
+anfora_ir::brief_debug! { DataflowBlockPass { info }; }

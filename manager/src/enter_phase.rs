@@ -22,25 +22,78 @@
 //!
 //! The pipelines of the phases (`phase0`, `phase1` and so on) end with it.
 
+use std::sync::Arc;
+
 use anfora_ir::{Module, Phase};
 
+use crate::config::{ConfigError, OptionDef, Options};
 use crate::context::PassContext;
 use crate::error::PassFailure;
-use crate::info::{Outcome, PassInfo};
+use crate::info::{Declare, Outcome, PassInfo};
 use crate::names::UnknownName;
 use crate::pass::Pass;
 use crate::phases::check_property;
 use crate::properties::Properties;
+use crate::registry::{MakeError, PassRegistry, RegisteredPass, RegistryError};
 
 /// The name of the pass that makes a module claim a phase.
-pub(crate) const ENTER_PHASE: &str = "EnterPhase";
+const ENTER_PHASE: &str = "EnterPhase";
 
 /// The option of that pass.
-pub(crate) const PHASE_OPTION: &str = "phase";
+const PHASE_OPTION: &str = "phase";
+
+impl PassRegistry {
+    /// Registers the pipeline that leads to a phase, or nothing. Its name is `phase` and the
+    /// number. It runs these passes, and then `EnterPhase{phase=…}`, which checks that all required
+    /// properties hold, and makes the module claim the phase. The pass `EnterPhase` is registered
+    /// too, if it is not yet.
+    ///
+    /// Cost: linear in the text.
+    ///
+    /// # Errors
+    /// If there is no such phase, or the name of the pipeline or that of `EnterPhase` is taken.
+    pub fn register_megapass(
+        &mut self,
+        phase: Phase,
+        passes: &str,
+        doc: impl Into<String>,
+    ) -> Result<(), RegistryError> {
+        let Some(entry) = self.phases().iter().find(|e| e.phase == phase) else {
+            let numbers: Vec<String> = self.phases().iter().map(|e| e.phase.to_string()).collect();
+            return Err(UnknownName::new("phase", &phase.to_string(), numbers.iter().map(String::as_str)).into());
+        };
+        let name = entry.pipeline_name();
+        self.check_free(&name)?;
+        if !std::mem::replace(&mut self.has_enter_phase, true) {
+            let added = self.add_pass(enter_phase());
+            self.has_enter_phase = added.is_ok();
+            added?;
+        }
+        let comma = if passes.trim().is_empty() { "" } else { "," };
+        self.register_pipeline(name, format!("{passes}{comma}{ENTER_PHASE}{{{PHASE_OPTION}={phase}}}"), doc)
+    }
+}
+
+fn enter_phase() -> RegisteredPass {
+    const OPTIONS: &[OptionDef] =
+        &[OptionDef::text(PHASE_OPTION, "", "the number of the phase; if empty, the greatest of which all holds")];
+    let maker = |options: &Options, known: &Properties| -> Result<Arc<dyn Pass>, MakeError> {
+        let failed = |e: ConfigError| MakeError::Failed { name: ENTER_PHASE.to_string(), error: e.into() };
+        let phase: String = options.get(PHASE_OPTION).map_err(failed)?;
+        Ok(Arc::new(EnterPhase::new(phase.trim(), known)?))
+    };
+    RegisteredPass {
+        name: ENTER_PHASE.to_string(),
+        doc: "Makes the module claim a phase, if all holds that has to".to_string(),
+        opt_level: 0,
+        options: OPTIONS,
+        maker: Arc::new(maker),
+    }
+}
 
 /// A pass that makes the module claim a phase, after checking that all properties required from it
 /// on hold. A module that claims a later phase keeps that claim.
-pub(crate) struct EnterPhase {
+struct EnterPhase {
     info: PassInfo,
     /// Absent for the greatest phase whose properties all hold.
     phase: Option<Phase>,
@@ -49,7 +102,7 @@ pub(crate) struct EnterPhase {
 impl EnterPhase {
     /// Makes the pass for a phase of a registry, given as text; for an empty text, the pass for the
     /// greatest phase whose properties all hold.
-    pub(crate) fn new(text: &str, known: &Properties) -> Result<EnterPhase, UnknownName> {
+    fn new(text: &str, known: &Properties) -> Result<EnterPhase, UnknownName> {
         let info = PassInfo::new(ENTER_PHASE, 0);
         if text.is_empty() {
             return Ok(EnterPhase { info, phase: None });
@@ -71,12 +124,11 @@ impl Pass for EnterPhase {
     }
 
     fn run(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
-        let registry = cx.registry();
-        let known = registry.properties_and_phases();
+        let known = cx.registry().properties_and_phases();
         let reached = match self.phase {
             Some(phase) => {
                 for name in known.holding_from(phase) {
-                    check_property(module, registry, phase, name)?;
+                    check_property(module, known, phase, name)?;
                 }
                 Some(phase)
             }

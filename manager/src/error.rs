@@ -4,15 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use anfora_ir::{Diagnostic, Diagnostics, IntoDiagnostics, Severity};
-
-use crate::config::ConfigError;
-use crate::context::ContextError;
-use crate::default_registry::DefaultRegistryError;
-use crate::names::UnknownName;
-use crate::pipeline::PipelineError;
-use crate::registry::{MakeError, RegistryError};
-use crate::sequential::NestingError;
+use anfora_ir::{Diagnostic, IntoDiagnostics, Severity};
 
 /// The greatest depth of nested pipelines, sequences and causes of errors.
 pub const MAX_NESTING: usize = 64;
@@ -22,23 +14,32 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, PassError>) -> Result<T
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| Err(PassError::panic(payload)))
 }
 
+/// Returns the message of a panic.
+fn panic_text(payload: Box<dyn std::any::Any + Send>) -> String {
+    let text = match payload.downcast_ref::<&str>() {
+        Some(text) => Some((*text).to_string()),
+        None => payload.downcast_ref::<String>().cloned(),
+    };
+    // Dropping the payload may panic again, and so may dropping the payload of that panic.
+    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(second);
+    }
+    text.unwrap_or_else(|| "it panicked with something that is not a text".to_string())
+}
+
 type Cause = Box<dyn Error + Send + Sync + 'static>;
 
 /// An error of a pass: a message, with a place in the program and a cause.
 #[derive(Debug)]
 pub struct PassError(Box<ErrorParts>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct ErrorParts {
-    message: String,
-    function: Option<String>,
-    binding: Option<String>,
-    help: Option<String>,
+    /// The message, with its place and help.
+    what: Diagnostic,
     /// All diagnostics that were found, if they say more than the message.
     diagnostics: Vec<Diagnostic>,
     cause: Option<Cause>,
-    /// The length of the chain of causes.
-    depth: usize,
     panicked: bool,
     /// True if the error came from a walk, which noted where it ended.
     of_walk: bool,
@@ -49,7 +50,7 @@ impl PassError {
     ///
     /// Cost: linear in the text.
     pub fn new(message: impl Into<String>) -> PassError {
-        PassError(Box::new(ErrorParts { message: message.into(), ..ErrorParts::default() }))
+        PassError::of(Diagnostic::error(message))
     }
 
     /// Makes an error from another error, with its message and those of up to [`MAX_NESTING`]
@@ -68,7 +69,7 @@ impl PassError {
 
     /// Makes the error that stands for a panic.
     pub(crate) fn panic(payload: Box<dyn std::any::Any + Send>) -> PassError {
-        let mut error = PassError::new(crate::run::panic_text(payload));
+        let mut error = PassError::new(panic_text(payload));
         error.0.panicked = true;
         error
     }
@@ -92,13 +93,18 @@ impl PassError {
     fn from_all(all: Vec<Diagnostic>) -> PassError {
         let worst = all.iter().find(|d| d.severity == Severity::Error).or_else(|| all.first());
         let Some(worst) = worst else { return PassError::new("something is wrong, and nothing says what") };
-        let mut error = PassError::new(worst.message.clone());
-        error.0.function.clone_from(&worst.function);
-        error.0.binding.clone_from(&worst.binding);
-        error.0.help.clone_from(&worst.help);
         let says_more = all.len() > 1 || worst.span.is_some() || worst.label.is_some() || !worst.related.is_empty();
+        let mut what = Diagnostic { severity: Severity::Error, ..worst.clone() };
+        if all.len() > 1 {
+            (what.span, what.label, what.related) = (None, None, Vec::new());
+        }
+        let mut error = PassError::of(what);
         error.0.diagnostics = if says_more { all } else { Vec::new() };
         error
+    }
+
+    fn of(what: Diagnostic) -> PassError {
+        PassError(Box::new(ErrorParts { what, diagnostics: Vec::new(), cause: None, panicked: false, of_walk: false }))
     }
 
     /// Sets the function (without `@`).
@@ -106,7 +112,7 @@ impl PassError {
     /// Cost: linear in the text.
     #[must_use]
     pub fn in_function(mut self, name: impl Into<String>) -> PassError {
-        self.0.function = Some(name.into());
+        self.0.what.function = Some(name.into());
         self
     }
 
@@ -115,7 +121,7 @@ impl PassError {
     /// Cost: linear in the text.
     #[must_use]
     pub fn on_binding(mut self, name: impl Into<String>) -> PassError {
-        self.0.binding = Some(name.into());
+        self.0.what.binding = Some(name.into());
         self
     }
 
@@ -124,7 +130,7 @@ impl PassError {
     /// Cost: linear in the text.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> PassError {
-        self.0.help = Some(help.into());
+        self.0.what.help = Some(help.into());
         self
     }
 
@@ -133,14 +139,7 @@ impl PassError {
     /// Cost: linear in the text.
     #[must_use]
     pub fn with_optional_help(mut self, help: Option<String>) -> Self {
-        self.0.help = help;
-        self
-    }
-
-    /// Sets the diagnostics to all that were found.
-    #[must_use]
-    pub fn with_diagnostics(mut self, diagnostics: Vec<Diagnostic>) -> PassError {
-        self.0.diagnostics = diagnostics;
+        self.0.what.help = help;
         self
     }
 
@@ -149,12 +148,11 @@ impl PassError {
     #[must_use]
     pub fn with_cause(mut self, cause: impl Into<Cause>) -> PassError {
         let cause = cause.into();
-        let depth = 1 + chain_length(&*cause);
-        if depth > MAX_NESTING {
-            self.0.message = format!("{}: {cause} (and more than {MAX_NESTING} causes behind it)", self.0.message);
+        if chain_length(&*cause) >= MAX_NESTING {
+            self.0.what.message =
+                format!("{}: {cause} (and more than {MAX_NESTING} causes behind it)", self.0.what.message);
         } else {
             self.0.cause = Some(cause);
-            self.0.depth = depth;
         }
         self
     }
@@ -164,23 +162,23 @@ impl PassError {
     /// Cost: linear in the text.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> PassError {
-        self.0.message = message.into();
+        self.0.what.message = message.into();
         self
     }
 
     /// Returns the message, without its place.
     pub fn message(&self) -> &str {
-        &self.0.message
+        &self.0.what.message
     }
 
     /// Returns the function that the error is in, without `@`.
     pub fn function(&self) -> Option<&str> {
-        self.0.function.as_deref()
+        self.0.what.function.as_deref()
     }
 
     /// Returns the binding that the error is at, without `%`.
     pub fn binding(&self) -> Option<&str> {
-        self.0.binding.as_deref()
+        self.0.what.binding.as_deref()
     }
 
     /// Returns all diagnostics that were found, if they say more than the message.
@@ -201,13 +199,13 @@ impl PassError {
 
     /// Sets the binding, unless the error has one.
     pub(crate) fn or_on_binding(mut self, name: &str) -> PassError {
-        self.0.binding.get_or_insert_with(|| name.to_string());
+        self.0.what.binding.get_or_insert_with(|| name.to_string());
         self
     }
 
     /// Sets the function, unless the error has one.
     pub(crate) fn or_in_function(mut self, name: &str) -> PassError {
-        self.0.function.get_or_insert_with(|| name.to_string());
+        self.0.what.function.get_or_insert_with(|| name.to_string());
         self
     }
 }
@@ -226,9 +224,9 @@ fn chain_length(error: &(dyn Error + 'static)) -> usize {
 
 impl fmt::Display for PassError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.message)?;
+        f.write_str(&self.0.what.message)?;
         write_place(f, self.function(), self.binding())?;
-        match &self.0.help {
+        match &self.0.what.help {
             Some(help) => write!(f, "; {help}"),
             None => Ok(()),
         }
@@ -260,30 +258,24 @@ impl<E: IntoDiagnostics> From<E> for PassError {
     }
 }
 
-impl From<ConfigError> for PassError {
-    fn from(error: ConfigError) -> PassError {
-        PassError::new("the configuration cannot be read").with_cause(error)
-    }
-}
-
 /// Converts errors of the manager with the message that they display.
 macro_rules! in_own_words {
     ($($error:ty),+) => {
-        $(impl IntoDiagnostics for $error {
-            fn into_diagnostics(self) -> Diagnostics {
-                Diagnostic::from_error(&self).into()
+        $(impl anfora_ir::IntoDiagnostics for $error {
+            fn into_diagnostics(self) -> anfora_ir::Diagnostics {
+                anfora_ir::Diagnostic::from_error(&self).into()
             }
         })+
     };
 }
 
-in_own_words!(ContextError, DefaultRegistryError, MakeError, NestingError, PipelineError, RegistryError, UnknownName);
+pub(crate) use in_own_words;
 
 impl From<PassFailure> for PassError {
     fn from(failure: PassFailure) -> PassError {
         let mut error = PassError::new("a pass run by this one failed");
-        error.0.function = failure.error().function().map(str::to_string);
-        error.0.binding = failure.error().binding().map(str::to_string);
+        error.0.what.function = failure.error().function().map(str::to_string);
+        error.0.what.binding = failure.error().binding().map(str::to_string);
         error.with_cause(failure)
     }
 }
@@ -398,20 +390,10 @@ impl PassFailure {
             message.push_str(&e.to_string());
             cause = e.source();
         }
-        let mut first = Diagnostic::error(message);
         let parts = &self.0.error.0;
-        first.function.clone_from(&parts.function);
-        first.binding.clone_from(&parts.binding);
-        first.help.clone_from(&parts.help);
-        let mut all = vec![first];
-        // A single diagnostic is what the message was made from.
-        match &parts.diagnostics[..] {
-            [one] => {
-                all[0].span.clone_from(&one.span);
-                all[0].label.clone_from(&one.label);
-                all[0].related.clone_from(&one.related);
-            }
-            more => all.extend(more.iter().cloned()),
+        let mut all = vec![Diagnostic { message, ..parts.what.clone() }];
+        if parts.diagnostics.len() > 1 {
+            all.extend(parts.diagnostics.iter().cloned());
         }
         all
     }
@@ -447,7 +429,7 @@ impl fmt::Display for PassFailure {
         if !self.0.path.is_empty() {
             write!(f, " [{}]", self.0.path.join(" > "))?;
         }
-        match &self.0.error.0.help {
+        match &self.0.error.0.what.help {
             Some(help) => write!(f, "; {help}"),
             None => Ok(()),
         }

@@ -1,49 +1,52 @@
 //! The arguments of a function pass: a function to edit, and a view of its module.
 
-use anfora_ir::{Context, Diagnostic, Editor, ExprId, Function, Functions, Purity, Severity};
+use anfora_ir::{Context, Diagnostic, Editor, ExprId, Function, Functions, Purity, Severity, VarId};
 
-use crate::context::PassContext;
 use crate::error::{PassError, caught};
-use crate::reports::Reports;
+use crate::messages::Messages;
 
-/// One function, for editing, with the tables of its module.
+/// One function, or one dataflow region of it, for editing, with the tables of its module.
 pub struct FunctionEdit<'a> {
     /// The tables of the module. The signatures of all functions are in its globals.
     pub cx: &'a mut Context,
-    /// The function.
+    /// The function; for a region, a function of the same head whose body is the region.
     pub function: &'a mut Function,
-    reports: Reports,
+    /// For a dataflow region, the variables that are used outside of it.
+    outputs: &'a [VarId],
+    messages: Messages,
 }
 
 impl<'a> FunctionEdit<'a> {
-    /// Makes an edit of a function, without reports.
+    /// Makes an edit of a function.
     pub(crate) fn new(cx: &'a mut Context, function: &'a mut Function) -> FunctionEdit<'a> {
-        FunctionEdit { cx, function, reports: Reports::default() }
+        FunctionEdit { cx, function, outputs: &[], messages: Messages::default() }
     }
 
-    /// Moves the reports to the context, with the bindings that they are about.
+    /// Makes an edit of a dataflow region that is given as a function.
+    pub(crate) fn of_region(cx: &'a mut Context, region: &'a mut Function, outputs: &'a [VarId]) -> FunctionEdit<'a> {
+        FunctionEdit { cx, function: region, outputs, messages: Messages::default() }
+    }
+
+    /// Ends the work on the body, and returns the messages about it, with their bindings.
     ///
     /// # Errors
-    /// If the body is so ill-formed that a walk of it panics. The reports are in the context then,
-    /// too, without the bindings.
-    pub(crate) fn leave_reports(&mut self, context: &PassContext) -> Result<(), PassError> {
-        if self.reports.is_empty() && !self.function.body.has_remarks() {
-            return Ok(());
+    /// If the body is so ill-formed that a walk of it panics. The messages have no bindings then.
+    pub(crate) fn end(self) -> (Messages, Result<(), PassError>) {
+        let FunctionEdit { cx, function, mut messages, .. } = self;
+        if messages.is_empty() && !function.body.has_remarks() {
+            return (messages, Ok(()));
         }
-        let mut reports = std::mem::take(&mut self.reports);
         let named = caught(|| {
-            reports.name_bindings(self.cx, &self.function.body);
-            let name = self.function.global().map_or("", |g| self.cx.global_name(g));
-            reports.take_noted(self.cx, &mut self.function.body, name);
+            let name = function.global().map_or("", |g| cx.global_name(g));
+            messages.end_body(cx, &mut function.body, name);
             Ok(())
         });
-        reports.leave(context);
-        named
+        (messages, named)
     }
 
-    /// Adds the reports about a part of the body.
-    pub(crate) fn append_reports(&mut self, part: Reports) {
-        self.reports.append(part);
+    /// Adds the messages about a region of the body.
+    pub(crate) fn append(&mut self, messages: Messages) {
+        self.messages.append(messages);
     }
 }
 
@@ -52,7 +55,7 @@ impl<'a> FunctionEdit<'a> {
 /// body has now. If it is not linked any more when the pass is done with the function, the message
 /// names only the function. The context has the messages when the pass ends, those of a function in
 /// the order in which they were reported.
-impl FunctionEdit<'_> {
+impl<'a> FunctionEdit<'a> {
     /// Reports why something was not done.
     pub fn remark(&mut self, expr: ExprId, message: impl Into<String>) {
         self.report(expr, Diagnostic::remark(message));
@@ -84,11 +87,11 @@ impl FunctionEdit<'_> {
     /// Reports any message about an expression, such as one with help or a label.
     pub fn report(&mut self, expr: ExprId, diagnostic: Diagnostic) {
         let name = self.function.global().map_or("", |g| self.cx.global_name(g));
-        self.reports.push(self.cx, &self.function.body, name, expr, diagnostic);
+        self.messages.report(self.cx, &self.function.body, name, expr, diagnostic);
     }
 }
 
-impl FunctionEdit<'_> {
+impl<'a> FunctionEdit<'a> {
     /// Returns an editor of the body.
     pub fn editor(&mut self) -> Editor<'_> {
         Editor::new(self.cx, &mut self.function.body)
@@ -97,6 +100,13 @@ impl FunctionEdit<'_> {
     /// Returns the name of the function, without `@`.
     pub fn name(&self) -> &str {
         self.function.global().map_or("", |g| self.cx.global_name(g))
+    }
+
+    /// Returns the variables that a dataflow region binds and that are used outside of it, or might
+    /// be, in the order of their bindings. There are none unless a
+    /// [`DataflowBlockPass`](crate::DataflowBlockPass) gives a region.
+    pub fn outputs(&self) -> &'a [VarId] {
+        self.outputs
     }
 
     /// Returns the name of a variable, without `%`; for a Let, the name of the variable that it
@@ -161,3 +171,5 @@ impl<'a> ModuleView<'a> {
         self.functions.ok_or_else(|| PassError::new(undeclared))
     }
 }
+
+anfora_ir::brief_debug! { FunctionEdit<'_> { name }; ModuleView<'_>; }

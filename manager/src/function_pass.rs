@@ -11,11 +11,10 @@ use rustc_hash::FxHashSet;
 use crate::context::PassContext;
 use crate::error::{PassError, PassFailure, caught};
 use crate::function_edit::{FunctionEdit, ModuleView};
-use crate::info::{Outcome, PassInfo};
+use crate::info::{Declare, Outcome, PassInfo, PassKind};
 use crate::parallel::{FirstFailure, Job, Workers};
-use crate::pass::{Pass, PassKind};
-use crate::place::at_stop;
-use crate::rounds::Visits;
+use crate::pass::Pass;
+use crate::report_site::at_stop;
 use crate::scope;
 use crate::signatures::{Visited, update_signatures};
 use crate::tracing::function_span;
@@ -43,7 +42,6 @@ type Work = dyn Fn(&mut FunctionEdit<'_>, &ModuleView<'_>, &PassContext) -> Resu
 /// again.
 pub struct FunctionPass {
     info: PassInfo,
-    tolerance: f64,
     work: Box<Work>,
     /// A number that is unique to this pass.
     id: u64,
@@ -75,7 +73,6 @@ impl FunctionPass {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         FunctionPass {
             info: PassInfo::new(name, opt_level),
-            tolerance: 0.0,
             work: Box::new(work),
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             visits: Visiting::Changed,
@@ -91,55 +88,6 @@ impl FunctionPass {
             if edit.function.is_primitive(edit.cx) { Ok(()) } else { work(edit, view, cx) }
         };
         FunctionPass { work: Box::new(spare), ..self }
-    }
-
-    /// Sets by how much floats may differ after the pass: see [`Pass::tolerance`].
-    #[must_use]
-    pub fn with_tolerance(self, tolerance: f64) -> FunctionPass {
-        FunctionPass { tolerance, ..self }
-    }
-
-    /// Adds passes that this pass depends on.
-    ///
-    /// Cost: linear in the text.
-    #[must_use]
-    pub fn requiring<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> FunctionPass {
-        self.info = self.info.requiring(names);
-        self
-    }
-
-    /// Declares that the pass keeps the results of an analysis valid; see [`PassInfo::preserving`].
-    #[must_use]
-    pub fn preserving<T: PartialEq + Send + Sync + 'static>(mut self) -> FunctionPass {
-        self.info = self.info.preserving::<T>();
-        self
-    }
-
-    /// Adds properties that the pass needs.
-    ///
-    /// Cost: linear in the text.
-    #[must_use]
-    pub fn needing<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> FunctionPass {
-        self.info = self.info.needing(properties);
-        self
-    }
-
-    /// Adds properties that the pass establishes.
-    ///
-    /// Cost: linear in the text.
-    #[must_use]
-    pub fn establishing<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> FunctionPass {
-        self.info = self.info.establishing(properties);
-        self
-    }
-
-    /// Adds properties that the pass breaks.
-    ///
-    /// Cost: linear in the text.
-    #[must_use]
-    pub fn breaking<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> FunctionPass {
-        self.info = self.info.breaking(properties);
-        self
     }
 
     /// Makes a [`Repeat`](crate::Repeat) run the pass on every function each time, also on
@@ -181,25 +129,10 @@ impl FunctionPass {
         self.visits = Visiting::All;
         self
     }
-
-    /// Returns the functions that an enclosing repetition lets the pass skip.
-    fn begin_visits(&self, module: &Module, cx: &PassContext) -> Option<Visits> {
-        match self.visits {
-            Visiting::All => None,
-            Visiting::Changed => cx.frame()?.session()?.begin_visits(self.id, module),
-        }
-    }
-
-    /// Tells the repetition which functions the pass did not change.
-    fn end_visits(visits: Option<&Visits>, module: &Module, cx: &PassContext) {
-        if let (Some(visits), Some(session)) = (visits, cx.frame().and_then(|f| f.session())) {
-            session.end_visits(visits, module);
-        }
-    }
 }
 
 impl FunctionPass {
-    /// Works on a function, and leaves its reports in the context.
+    /// Works on a function, and leaves its messages in the context.
     fn work_on(
         &self,
         tables: &mut Context,
@@ -214,89 +147,28 @@ impl FunctionPass {
         // exist.
         let work = || (self.work)(&mut edit, view, cx).map(|()| Visited::new(key, edit.function));
         let done = scope::inherit(cx, || span.in_scope(|| caught(work)));
-        let left = edit.leave_reports(cx);
-        let done = done.and_then(|visited| left.map(|()| visited));
+        let (messages, named) = edit.end();
+        cx.leave_all(messages);
+        let done = done.and_then(|visited| named.map(|()| visited));
         done.map_err(|error| at_stop(tables, &function.body, error))
     }
 
-    /// Works on these functions, one after the other, on this thread. Returns those that were
-    /// edited.
-    fn run_sequential(
+    /// Works on these functions, which are in program order: one after the other on this thread, or
+    /// on several threads. Each chunk of functions that a thread takes is worked on under an overlay
+    /// of the tables. Returns the functions that were edited. Tables, bodies, messages and counts in
+    /// the context, and the error do not depend on the threads.
+    fn work_on_all(
         &self,
+        workers: Option<&Workers>,
         module: &mut Module,
         keys: &[FunctionKey],
         view: &ModuleView<'_>,
         cx: &PassContext,
     ) -> Result<Vec<Visited>, PassFailure> {
-        let mut edited = Vec::new();
-        for &key in keys {
-            let Some((function, tables)) = module.get_mut(key) else { continue };
-            if !is_for_passes(tables, function) {
-                continue;
-            }
-            let visited = match self.work_on(tables, key, function, view, cx) {
-                Ok(visited) => visited,
-                Err(error) => return Err(error.or_in_function(module.name(key)).into()),
-            };
-            if module.is_edited(key) {
-                edited.push(visited);
-            }
+        if workers.is_some() {
+            module.cx.freeze();
         }
-        Ok(edited)
-    }
-
-    /// Works on forks of these functions, one after the other, on this thread. Returns those that
-    /// were edited. The functions themselves stay unchanged and visible until the last fork is
-    /// done.
-    fn run_sequential_on_forks(
-        &self,
-        module: &mut Module,
-        keys: &[FunctionKey],
-        view: &ModuleView<'_>,
-        cx: &PassContext,
-    ) -> Result<Vec<Visited>, PassFailure> {
-        let (functions, tables) = module.functions_and_tables();
-        let view = view.with_functions(functions);
-        let mut visited = Vec::new();
-        let mut ended = Vec::new();
-        let mut failed: Option<PassError> = None;
-        for &key in keys {
-            let Some(function) = functions.get(key).filter(|f| is_for_passes(tables, f)) else { continue };
-            let mut fork = function.fork();
-            match self.work_on(tables, key, &mut fork, &view, cx) {
-                Ok(done) => visited.push(done),
-                Err(error) => failed = Some(error.or_in_function(name_of(tables, function))),
-            }
-            ended.push((key, function.end_fork(fork)));
-            if failed.is_some() {
-                break;
-            }
-        }
-        // After a failure too: the rollback then undoes the forks.
-        join(module, ended);
-        match failed {
-            Some(error) => Err(error.into()),
-            None => {
-                visited.retain(|f| module.is_edited(f.key));
-                Ok(visited)
-            }
-        }
-    }
-
-    /// Works on these functions, which are in program order, on several threads. Each chunk of
-    /// functions that a thread takes is worked on under an overlay of the tables. Returns the
-    /// functions that were edited. Tables, bodies, messages and counts in the context, and the
-    /// error become the same as if the functions were worked on one after the other.
-    fn run_parallel(
-        &self,
-        workers: &Workers,
-        module: &mut Module,
-        keys: &[FunctionKey],
-        view: &ModuleView<'_>,
-        cx: &PassContext,
-    ) -> Result<Vec<Visited>, PassFailure> {
-        module.cx.freeze();
-        // The subjects are the functions themselves, or forks of functions that all threads see.
+        // The subjects are the functions themselves, or forks of functions that all others see.
         let (view, subjects, tables) = match self.sees {
             Seeing::Purity => {
                 let (functions, tables) = module.get_all_mut();
@@ -310,11 +182,36 @@ impl FunctionPass {
             }
         };
         let mut keys = keys.iter().peekable();
-        let jobs: Vec<Job<(FunctionKey, Subject<'_>)>> = subjects
-            .into_iter()
-            .filter(|(key, subject)| keys.next_if_eq(&key).is_some() && is_for_passes(tables, subject.function()))
-            .map(|job| Job { size: job.1.function().body.len(), what: job })
-            .collect();
+        let mut is_meant =
+            |key: &FunctionKey, f: &Function| keys.next_if_eq(&key).is_some() && is_for_passes(tables, f);
+        let subjects = subjects.into_iter().filter(|(key, subject)| is_meant(key, subject.function())).collect();
+        let (visited, forks, failed) = match workers {
+            None => {
+                let chunk = self.work_on_chunk(tables, subjects, &view, cx, None);
+                (chunk.visited, chunk.done.into_iter().filter_map(Done::into_fork).collect(), chunk.failed)
+            }
+            Some(workers) => self.run_parallel(workers, tables, subjects, &view, cx),
+        };
+        // After a failure too: the rollback then undoes the forks.
+        join(module, forks);
+        match failed {
+            Some(error) => Err(error.into()),
+            None => Ok(visited.into_iter().filter(|f| module.is_edited(f.key)).collect()),
+        }
+    }
+
+    /// Works on functions on several threads, under overlays of the frozen tables, which are thawed
+    /// then.
+    fn run_parallel(
+        &self,
+        workers: &Workers,
+        tables: &mut Context,
+        subjects: Vec<(FunctionKey, Subject<'_>)>,
+        view: &ModuleView<'_>,
+        cx: &PassContext,
+    ) -> (Vec<Visited>, Vec<(FunctionKey, EndedFork)>, Option<PassError>) {
+        let size = |subject: &Subject<'_>| subject.function().body.len();
+        let jobs = subjects.into_iter().map(|job| Job { size: size(&job.1), what: job }).collect();
         let failure = FirstFailure::none();
         let frozen = Frozen(tables);
         let done = workers.map(
@@ -324,7 +221,8 @@ impl FunctionPass {
                 if failure.is_before(i) {
                     return None;
                 }
-                let done = self.work_on_chunk(overlay, subjects, &view, handle);
+                let mut done = self.work_on_chunk(overlay, subjects, view, handle, Some(handle.fork()));
+                done.additions = overlay.take_additions();
                 if done.failed.is_some() {
                     failure.note(i);
                 }
@@ -349,7 +247,7 @@ impl FunctionPass {
             absorbed.extend(chunk.additions);
             // Functions after the first failure would not have been visited.
             if failed.is_none() {
-                cx.merge(&chunk.left);
+                chunk.left.iter().for_each(|left| cx.merge(left));
                 failed = chunk.failed;
             }
             let result = |ty| translation.as_ref().map_or(ty, |t| t.ty(ty));
@@ -373,41 +271,35 @@ impl FunctionPass {
         };
         forks.extend(workers.map(translated, || (), |(), _, job| translate(job)).into_iter().flatten());
         workers.drop_in_background(absorbed);
-        join(module, forks);
-        match failed {
-            Some(error) => Err(error.into()),
-            None => {
-                visited.retain(|f| module.is_edited(f.key));
-                Ok(visited)
-            }
-        }
+        (visited, forks, failed)
     }
 
-    /// Works on consecutive functions, up to the first that fails, under an overlay of the tables.
-    /// The handle collects the messages and counts of one function at a time.
+    /// Works on consecutive functions, up to the first that fails. The handle is the context, or one
+    /// for a thread, whose messages and counts move to `left` after each function.
     fn work_on_chunk<'a>(
         &self,
-        overlay: &mut Context,
+        tables: &mut Context,
         subjects: Vec<(FunctionKey, Subject<'a>)>,
         view: &ModuleView<'_>,
         handle: &PassContext,
+        left: Option<PassContext>,
     ) -> Chunk<'a> {
         let mut chunk = Chunk {
             done: Vec::with_capacity(subjects.len()),
             visited: Vec::with_capacity(subjects.len()),
             first: subjects.first().and_then(|(_, subject)| subject.function().global()),
             size: 0,
-            left: handle.fork(),
+            left,
             additions: None,
             failed: None,
         };
         for (key, subject) in subjects {
             let mut work = |function: &mut Function| {
-                let result = self.work_on(overlay, key, function, view, handle);
-                chunk.left.merge(handle);
+                let result = self.work_on(tables, key, function, view, handle);
+                chunk.left.iter().for_each(|left| left.merge(handle));
                 match result {
                     Ok(visited) => chunk.visited.push(visited),
-                    Err(error) => chunk.failed = Some(error.or_in_function(name_of(overlay, function))),
+                    Err(error) => chunk.failed = Some(error.or_in_function(name_of(tables, function))),
                 }
                 chunk.size += function.body.len();
             };
@@ -427,7 +319,6 @@ impl FunctionPass {
                 break;
             }
         }
-        chunk.additions = overlay.take_additions();
         chunk
     }
 }
@@ -489,7 +380,7 @@ fn join(module: &mut Module, forks: Vec<(FunctionKey, EndedFork)>) {
     }
 }
 
-/// Consecutive functions that one thread worked on under one overlay of the tables.
+/// Consecutive functions that one thread worked on.
 struct Chunk<'a> {
     done: Vec<Done<'a>>,
     visited: Vec<Visited>,
@@ -497,8 +388,8 @@ struct Chunk<'a> {
     first: Option<GlobalId>,
     /// The number of nodes of the functions.
     size: usize,
-    /// The messages and counts of the functions, in their order.
-    left: PassContext,
+    /// The messages and counts of the functions, in their order, if they are not in the context.
+    left: Option<PassContext>,
     additions: Option<Additions>,
     /// The error of the last function, if it failed.
     failed: Option<PassError>,
@@ -525,6 +416,12 @@ fn is_for_passes(tables: &Context, function: &Function) -> bool {
     function.is_definition() && !skips(tables, function.attrs)
 }
 
+impl Declare for FunctionPass {
+    fn info_mut(&mut self) -> &mut PassInfo {
+        &mut self.info
+    }
+}
+
 impl Pass for FunctionPass {
     fn info(&self) -> &PassInfo {
         &self.info
@@ -534,8 +431,9 @@ impl Pass for FunctionPass {
         if module.order().is_empty() {
             return Ok(Outcome::Unchanged);
         }
-        let visits = self.begin_visits(module, cx);
-        let visited = |&key: &FunctionKey| !visits.as_ref().is_some_and(|v| v.skips(module, key));
+        let state = cx.frame().and_then(|frame| frame.state()).filter(|_| self.visits == Visiting::Changed);
+        let round = state.and_then(|state| state.begin_round(self.id, module));
+        let visited = |&key: &FunctionKey| !round.as_ref().is_some_and(|round| round.skips(module, key));
         let keys: Vec<FunctionKey> = module.order().iter().copied().filter(visited).collect();
         let size = keys.iter().filter_map(|&key| module.get(key)).map(|f| f.body.len()).fold(0, usize::saturating_add);
         let workers = cx.workers_for(keys.len(), size);
@@ -543,16 +441,13 @@ impl Pass for FunctionPass {
             Some(workers) => cx.analyses().of_module(module, move |module| purity_by(&workers, module)),
             None => cx.analyses().of_module(module, Purity::of_module),
         };
-        let view = ModuleView::new(&purity);
-        let edited = match (workers, self.sees) {
-            (Some(workers), _) => self.run_parallel(workers, module, &keys, &view, cx)?,
-            (None, Seeing::Purity) => self.run_sequential(module, &keys, &view, cx)?,
-            (None, Seeing::Functions) => self.run_sequential_on_forks(module, &keys, &view, cx)?,
-        };
+        let edited = self.work_on_all(workers.map(|w| &**w), module, &keys, &ModuleView::new(&purity), cx)?;
         // The changes of a pass that has reported errors are rolled back, and it must be able to
         // report the errors again.
         if !cx.has_errors() {
-            Self::end_visits(visits.as_ref(), module, cx);
+            if let (Some(round), Some(state)) = (&round, state) {
+                state.end_round(round, module);
+            }
             update_signatures(module, &edited)?;
         }
         Ok(Outcome::Changed)
@@ -561,10 +456,6 @@ impl Pass for FunctionPass {
     fn kind(&self) -> PassKind {
         PassKind::Function
     }
-
-    fn tolerance(&self) -> f64 {
-        self.tolerance
-    }
 }
 
 fn skips(tables: &Context, attrs: AttrsId) -> bool {
@@ -572,3 +463,5 @@ fn skips(tables: &Context, attrs: AttrsId) -> bool {
         .find_attr(attrs, SKIP_OPTIMIZATION)
         .is_some_and(|value| !matches!(tables.attrs.get(value), Attr::Bool(false) | Attr::Int(0)))
 }
+
+anfora_ir::brief_debug! { FunctionPass { info }; }

@@ -12,7 +12,7 @@ use crate::analyses::PreservedAnalysis;
 /// [`FunctionPass`](crate::FunctionPass) skips those marked `SkipOptimization`, keep their own
 /// properties. The properties that a sequence establishes and breaks are applied after those of its
 /// passes.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct PassInfo {
     /// The name, as pipelines write it.
     pub name: String,
@@ -32,6 +32,10 @@ pub struct PassInfo {
     /// Names of properties that may not hold any more when the pass is done. Properties that an
     /// established property excludes are broken too.
     pub breaks: Vec<String>,
+    /// By how much floats may differ after the pass because of rounding, relative to the larger
+    /// value, or to 1 if both are smaller. It is 0 for a pass that keeps every bit, as most passes
+    /// do.
+    pub tolerance: f64,
 }
 
 impl PassInfo {
@@ -47,53 +51,8 @@ impl PassInfo {
             needs: Vec::new(),
             establishes: Vec::new(),
             breaks: Vec::new(),
+            tolerance: 0.0,
         }
-    }
-
-    /// Adds dependencies.
-    ///
-    /// Cost: linear in the text.
-    #[must_use]
-    pub fn requiring<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> PassInfo {
-        self.required.extend(names.into_iter().map(Into::into));
-        self
-    }
-
-    /// Declares that results of an analysis, identified by their type, stay valid when the pass
-    /// changes something: the functions and expressions that they refer to stay the same. Builds
-    /// with debug assertions compute the results again and fail the pass if they differ. For a
-    /// sequence the declaration has no effect.
-    #[must_use]
-    pub fn preserving<T: PartialEq + Send + Sync + 'static>(mut self) -> PassInfo {
-        self.preserved.push(PreservedAnalysis::of::<T>());
-        self
-    }
-
-    /// Adds properties that the pass needs.
-    ///
-    /// Cost: linear in the text.
-    #[must_use]
-    pub fn needing<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> PassInfo {
-        self.needs.extend(properties.into_iter().map(Into::into));
-        self
-    }
-
-    /// Adds properties that the pass establishes.
-    ///
-    /// Cost: linear in the text.
-    #[must_use]
-    pub fn establishing<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> PassInfo {
-        self.establishes.extend(properties.into_iter().map(Into::into));
-        self
-    }
-
-    /// Adds properties that the pass breaks.
-    ///
-    /// Cost: linear in the text.
-    #[must_use]
-    pub fn breaking<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> PassInfo {
-        self.breaks.extend(properties.into_iter().map(Into::into));
-        self
     }
 
     /// Returns the names of the properties that the pass needs, establishes or breaks.
@@ -104,6 +63,72 @@ impl PassInfo {
     /// Returns true if the pass declares no property.
     pub(crate) fn declares_nothing(&self) -> bool {
         self.needs.is_empty() && self.establishes.is_empty() && self.breaks.is_empty()
+    }
+}
+
+/// The declarations of a pass, which its [`PassInfo`] holds: a [`PassInfo`] takes them, and so does
+/// a pass that is made from a closure.
+pub trait Declare: Sized {
+    /// Returns the description that the declarations go to.
+    fn info_mut(&mut self) -> &mut PassInfo;
+
+    /// Adds passes that this pass depends on.
+    ///
+    /// Cost: linear in the text.
+    #[must_use]
+    fn requiring<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.info_mut().required.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Declares that results of an analysis, identified by their type, stay valid when the pass
+    /// changes something: the functions and expressions that they refer to stay the same. Builds
+    /// with debug assertions compute the results again and fail the pass if they differ. For a
+    /// sequence the declaration has no effect.
+    #[must_use]
+    fn preserving<T: PartialEq + Send + Sync + 'static>(mut self) -> Self {
+        self.info_mut().preserved.push(PreservedAnalysis::of::<T>());
+        self
+    }
+
+    /// Adds properties that the pass needs.
+    ///
+    /// Cost: linear in the text.
+    #[must_use]
+    fn needing<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> Self {
+        self.info_mut().needs.extend(properties.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds properties that the pass establishes.
+    ///
+    /// Cost: linear in the text.
+    #[must_use]
+    fn establishing<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> Self {
+        self.info_mut().establishes.extend(properties.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds properties that the pass breaks.
+    ///
+    /// Cost: linear in the text.
+    #[must_use]
+    fn breaking<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> Self {
+        self.info_mut().breaks.extend(properties.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets by how much floats may differ after the pass: see [`PassInfo::tolerance`].
+    #[must_use]
+    fn with_tolerance(mut self, tolerance: f64) -> Self {
+        self.info_mut().tolerance = tolerance;
+        self
+    }
+}
+
+impl Declare for PassInfo {
+    fn info_mut(&mut self) -> &mut PassInfo {
+        self
     }
 }
 
@@ -156,4 +181,18 @@ impl fmt::Display for SkipReason {
             SkipReason::Vetoed(names) => write!(f, "{} did not let it run", names.join(", ")),
         }
     }
+}
+
+/// The unit that a pass works on.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum PassKind {
+    /// The module as a whole, in one transaction.
+    Module,
+    /// One function after the other, in one transaction.
+    Function,
+    /// One dataflow region after the other, in one transaction.
+    DataflowBlock,
+    /// The pass runs other passes, each of which is a transaction of its own, and does nothing
+    /// else.
+    Sequence,
 }

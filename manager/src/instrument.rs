@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use anfora_ir::{Diagnostic, Module};
 
 use crate::context::PassContext;
-use crate::error::{PassError, PassFailure};
+use crate::error::{FailureKind, PassError, PassFailure, caught};
+use crate::info::PassKind;
 use crate::info::{Outcome, PassInfo};
-use crate::pass::{Pass, PassKind};
+use crate::pass::Pass;
 
 /// An object that watches passes run, and may stop them.
 ///
@@ -150,7 +151,7 @@ impl<'a> PassRun<'a> {
     /// and `on_end` all of them. The context has them when the run ends. Empty for a pass that runs
     /// other passes, whose messages go to the context at once.
     pub fn remarks(&self) -> Vec<Diagnostic> {
-        self.inner.get().and_then(PassContext::frame).map_or_else(Vec::new, |frame| frame.left.waiting())
+        self.inner.get().and_then(PassContext::frame).map_or_else(Vec::new, |frame| frame.pending.waiting())
     }
 
     /// Returns the name, level and dependencies of the pass.
@@ -173,11 +174,6 @@ impl<'a> PassRun<'a> {
         self.pass.pipeline_text()
     }
 
-    /// Returns by how much floats may differ after the pass: see [`Pass::tolerance`].
-    pub fn tolerance(&self) -> f64 {
-        self.pass.tolerance()
-    }
-
     /// Returns the context that the pass runs under.
     pub fn context(&self) -> &'a PassContext {
         self.context
@@ -185,7 +181,7 @@ impl<'a> PassRun<'a> {
 
     /// Returns the names of the passes around this one, outermost first.
     pub fn path(&self) -> Vec<String> {
-        crate::run::path(self.context)
+        self.context.path()
     }
 
     /// Returns the number of passes around this one.
@@ -203,3 +199,16 @@ impl<'a> PassRun<'a> {
         self.dependency_of
     }
 }
+
+/// Calls a hook. Returns an error or a panic of it as a failure of the instrument.
+pub(crate) fn guarded<T>(
+    instrument: &dyn Instrument,
+    hook: &'static str,
+    call: impl FnOnce() -> Result<T, PassError>,
+) -> Result<T, PassFailure> {
+    caught(call).map_err(|error| {
+        PassFailure::new(FailureKind::Instrument { instrument: instrument.name().to_string(), hook }, error)
+    })
+}
+
+anfora_ir::brief_debug! { PassRun<'_> { name }; }

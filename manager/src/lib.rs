@@ -21,7 +21,7 @@
 //!   value, and embedders can add to it. [`parse_pipeline`] makes a [`Sequential`] from a text such
 //!   as `FoldConstant,fixpoint<4>(Cse{commutative=true},Dce)`.
 //! - A pass declares which [properties](Property) of modules it needs, establishes and breaks
-//!   ([`PassInfo::needing`]). An order of passes that cannot work is refused before any of them
+//!   ([`Declare::needing`]). An order of passes that cannot work is refused before any of them
 //!   runs. A module claims to be in a phase ([`PhaseEntry`]). Breaking a property that the phase
 //!   requires lowers the claim. The pass `EnterPhase`, which ends the pipelines of the phases
 //!   ([`PassRegistry::register_megapass`]), raises it.
@@ -88,23 +88,22 @@
 //! ```
 
 mod analyses;
-mod body_part;
-mod brief_debug;
+mod change_tracker;
 mod compaction;
 mod config;
 mod config_list;
 mod context;
 mod dataflow_block_pass;
-mod default_registry;
 mod enter_phase;
 mod error;
+mod frame;
 mod function_edit;
 mod function_pass;
 mod info;
 mod instrument;
 mod instruments;
-mod left;
 mod line_diff;
+mod messages;
 mod module_pass;
 mod names;
 mod open_runs;
@@ -112,25 +111,27 @@ mod order;
 mod output_file;
 mod parallel;
 mod pass;
+mod pending_diagnostics;
 mod phases;
 mod pipeline;
-mod place;
+mod pipeline_state;
 mod print_module;
 mod properties;
 mod regions;
 mod register;
 mod registry;
 mod remarks;
-mod reports;
+mod report_site;
 mod reproducer_file;
-mod rounds;
 mod run;
+mod scanner;
 mod scope;
 mod sequential;
-mod session;
 mod signatures;
 mod sink;
 mod statistics;
+mod sync;
+mod table;
 mod tracing;
 #[doc(hidden)]
 pub mod typed_option;
@@ -139,30 +140,33 @@ mod verification;
 pub use analyses::{Analyses, FunctionAnalysis, OfBody, OfBodyAndTables, PreservedAnalysis};
 pub use config::{ConfigDef, ConfigError, ConfigKind, ConfigValue, FromConfig, OptionDef, Options};
 pub use config_list::TextList;
-pub use context::{ContextError, MAX_REMARKS, PassContext, PassContextBuilder, PassRemark};
-pub use dataflow_block_pass::{BlockEdit, DataflowBlockPass};
-pub use default_registry::{DefaultRegistryError, set_default_registry};
+pub use context::{ContextError, PassContext, PassContextBuilder, PassRemark};
+pub use dataflow_block_pass::DataflowBlockPass;
 pub use error::{FailureKind, MAX_NESTING, PassError, PassFailure};
 pub use function_edit::{FunctionEdit, ModuleView};
 pub use function_pass::{FunctionPass, SKIP_OPTIMIZATION};
-pub use info::{Outcome, PassInfo, SkipReason};
+pub use info::{Declare, Outcome, PassInfo, PassKind, SkipReason};
 pub use instrument::{Instrument, PassRun};
 pub use instruments::{
     AllocationCounts, Bisect, BisectRun, DumpIr, MAX_MEMORY_RUNS, MAX_TIMED_RUNS, Memory, MemoryRun, PassTiming,
     PrintIr, PrintWhen, Remarks, Reproducer, RunLog, RunRecord, TimingRow, Unchanged, VerifyEach,
 };
 pub use line_diff::unified_diff;
+pub use messages::MAX_REMARKS;
 pub use module_pass::ModulePass;
 pub use names::UnknownName;
 pub use open_runs::{OpenRuns, RunRole};
 pub use output_file::{UnfinishedFile, follow_links, remove_unfinished_files, write_file};
 pub use parallel::MAX_THREADS;
-pub use pass::{Pass, PassKind};
+pub use pass::{AsPass, Pass};
 pub use phases::PhaseEntry;
 pub use pipeline::{PipelineError, parse_pipeline};
 pub use print_module::PRINT_IR;
 pub use properties::Property;
-pub use registry::{MakeError, PassEntry, PassRegistry, PipelineEntry, RegisteredPass, RegistryError};
+pub use registry::{
+    DefaultRegistryError, MakeError, PassEntry, PassRegistry, PipelineEntry, RegisteredPass, RegistryError,
+    set_default_registry,
+};
 pub use remarks::{remarks_json, render_remarks};
 pub use reproducer_file::{Replay, ReproducerFile, Verdict};
 pub use run::run_pass;

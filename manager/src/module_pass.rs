@@ -4,9 +4,9 @@ use anfora_ir::{Module, verify_module};
 
 use crate::context::PassContext;
 use crate::error::{PassError, PassFailure};
-use crate::info::{Outcome, PassInfo};
-use crate::pass::{Pass, PassKind};
-use crate::place::at_stop_in_module;
+use crate::info::{Declare, Outcome, PassInfo, PassKind};
+use crate::pass::Pass;
+use crate::report_site::at_stop_in_module;
 use crate::verification::ill_formed;
 
 type Work = dyn Fn(&mut Module, &PassContext) -> Result<(), PassError> + Send + Sync;
@@ -14,7 +14,6 @@ type Work = dyn Fn(&mut Module, &PassContext) -> Result<(), PassError> + Send + 
 /// A pass over the module as a whole. It may add, remove and change functions.
 pub struct ModulePass {
     info: PassInfo,
-    tolerance: f64,
     work: Box<Work>,
 }
 
@@ -25,7 +24,7 @@ impl ModulePass {
         opt_level: u8,
         work: impl Fn(&mut Module, &PassContext) -> Result<(), PassError> + Send + Sync + 'static,
     ) -> ModulePass {
-        ModulePass { info: PassInfo::new(name, opt_level), tolerance: 0.0, work: Box::new(work) }
+        ModulePass { info: PassInfo::new(name, opt_level), work: Box::new(work) }
     }
 
     /// Makes a pass of this name that runs from this level on. Its closure returns a module that
@@ -72,54 +71,11 @@ impl ModulePass {
             Ok(module.replace_with(&new)?)
         })
     }
+}
 
-    /// Sets by how much floats may differ after the pass: see [`Pass::tolerance`].
-    #[must_use]
-    pub fn with_tolerance(self, tolerance: f64) -> ModulePass {
-        ModulePass { tolerance, ..self }
-    }
-
-    /// Adds passes that this pass depends on.
-    ///
-    /// Cost: linear in the text.
-    #[must_use]
-    pub fn requiring<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> ModulePass {
-        self.info = self.info.requiring(names);
-        self
-    }
-
-    /// Declares that the pass keeps the results of an analysis valid; see [`PassInfo::preserving`].
-    #[must_use]
-    pub fn preserving<T: PartialEq + Send + Sync + 'static>(mut self) -> ModulePass {
-        self.info = self.info.preserving::<T>();
-        self
-    }
-
-    /// Adds properties that the pass needs.
-    ///
-    /// Cost: linear in the text.
-    #[must_use]
-    pub fn needing<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> ModulePass {
-        self.info = self.info.needing(properties);
-        self
-    }
-
-    /// Adds properties that the pass establishes.
-    ///
-    /// Cost: linear in the text.
-    #[must_use]
-    pub fn establishing<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> ModulePass {
-        self.info = self.info.establishing(properties);
-        self
-    }
-
-    /// Adds properties that the pass breaks.
-    ///
-    /// Cost: linear in the text.
-    #[must_use]
-    pub fn breaking<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> ModulePass {
-        self.info = self.info.breaking(properties);
-        self
+impl Declare for ModulePass {
+    fn info_mut(&mut self) -> &mut PassInfo {
+        &mut self.info
     }
 }
 
@@ -136,8 +92,6 @@ impl Pass for ModulePass {
     fn kind(&self) -> PassKind {
         PassKind::Module
     }
-
-    fn tolerance(&self) -> f64 {
-        self.tolerance
-    }
 }
+
+anfora_ir::brief_debug! { ModulePass { info }; }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::error::in_own_words;
+
 /// A name that is not known, with the nearest known name and all known names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownName {
@@ -41,3 +43,13 @@ impl fmt::Display for UnknownName {
 }
 
 impl std::error::Error for UnknownName {}
+
+in_own_words!(UnknownName);
+
+pub(crate) fn is_name_char(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '.' | '-')
+}
+
+pub(crate) fn is_name(name: &str) -> bool {
+    name.starts_with(char::is_alphabetic) && name.chars().all(is_name_char)
+}

@@ -1,10 +1,10 @@
-//! The open runs of passes, for instruments that look at whole passes.
+//! The open runs of passes, for instruments.
 
 use std::collections::HashMap;
 use std::thread::{self, ThreadId};
 
+use crate::info::PassKind;
 use crate::instrument::PassRun;
-use crate::pass::PassKind;
 
 /// The role of a run for an instrument that looks at whole passes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -17,18 +17,13 @@ pub enum RunRole {
     Part,
 }
 
-/// The runs that have begun on each thread and not ended, with a value that the instrument keeps
-/// from the beginning of the outermost run to its end. An instrument calls [`OpenRuns::begin`] at
-/// the end of its `run_before`, and [`OpenRuns::end`] in its `on_end`.
+/// The runs that have begun on each thread and not ended, each with a value that the instrument
+/// keeps until it ends. A context may run passes on several threads at once, each on a module of
+/// its own. An instrument calls [`OpenRuns::begin`] at the end of its `run_before`, and
+/// [`OpenRuns::end`] when the run ends, with or without success.
 #[derive(Debug)]
 pub struct OpenRuns<T> {
-    threads: HashMap<ThreadId, Thread<T>>,
-}
-
-#[derive(Debug)]
-struct Thread<T> {
-    open: Vec<RunRole>,
-    kept: T,
+    threads: HashMap<ThreadId, Vec<(RunRole, T)>>,
 }
 
 impl<T> Default for OpenRuns<T> {
@@ -37,7 +32,7 @@ impl<T> Default for OpenRuns<T> {
     }
 }
 
-impl<T: Default> OpenRuns<T> {
+impl<T> OpenRuns<T> {
     /// Makes a set without open runs.
     pub fn new() -> OpenRuns<T> {
         OpenRuns::default()
@@ -45,34 +40,44 @@ impl<T: Default> OpenRuns<T> {
 
     /// Returns the role of a run that is about to begin on this thread.
     pub fn role(&self, run: &PassRun<'_>) -> RunRole {
-        let innermost = self.threads.get(&thread::current().id()).and_then(|t| t.open.last());
-        match (innermost, run.kind()) {
+        match (self.role_of_innermost(), run.kind()) {
             (Some(RunRole::Whole | RunRole::Part), _) => RunRole::Part,
             (_, PassKind::Sequence) => RunRole::Sequence,
             _ => RunRole::Whole,
         }
     }
 
-    /// Begins a run on this thread.
-    pub fn begin(&mut self, role: RunRole) {
-        let begin = || Thread { open: Vec::new(), kept: T::default() };
-        self.threads.entry(thread::current().id()).or_insert_with(begin).open.push(role);
+    /// Returns the role of the innermost run of this thread; `None` if no run is open.
+    pub fn role_of_innermost(&self) -> Option<RunRole> {
+        self.threads.get(&thread::current().id())?.last().map(|(role, _)| *role)
     }
 
-    /// Returns the role of the innermost run of this thread, and the kept value; `None` if no run
-    /// is open.
-    pub fn innermost(&mut self) -> Option<(RunRole, &mut T)> {
-        let thread = self.threads.get_mut(&thread::current().id())?;
-        Some((*thread.open.last()?, &mut thread.kept))
+    /// Begins a run on this thread, and returns its role.
+    pub fn begin(&mut self, run: &PassRun<'_>, value: T) -> RunRole {
+        let role = self.role(run);
+        self.threads.entry(thread::current().id()).or_default().push((role, value));
+        role
     }
 
-    /// Ends the innermost run of this thread. If it was also the outermost one, returns the kept
-    /// value.
+    /// Returns the value of the innermost run of this thread; `None` if no run is open.
+    pub fn innermost(&mut self) -> Option<&mut T> {
+        self.threads.get_mut(&thread::current().id())?.last_mut().map(|(_, value)| value)
+    }
+
+    /// Returns the value of the outermost run of this thread; `None` if no run is open.
+    pub fn outermost(&mut self) -> Option<&mut T> {
+        self.threads.get_mut(&thread::current().id())?.first_mut().map(|(_, value)| value)
+    }
+
+    /// Ends the innermost run of this thread, and returns its value.
     pub fn end(&mut self) -> Option<T> {
         let id = thread::current().id();
-        let open = &mut self.threads.get_mut(&id)?.open;
-        open.pop();
-        if open.is_empty() { self.threads.remove(&id).map(|t| t.kept) } else { None }
+        let open = self.threads.get_mut(&id)?;
+        let ended = open.pop();
+        if open.is_empty() {
+            self.threads.remove(&id);
+        }
+        ended.map(|(_, value)| value)
     }
 
     /// Returns true if no run is open on any thread.

@@ -4,25 +4,20 @@
 //! that a sequence in another one, or in a fixpoint, is visited once. Linear in the passes,
 //! including their dependencies.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use anfora_ir::Module;
 
 use crate::context::PassContext;
 use crate::error::{FailureKind, PassError, PassFailure};
-use crate::info::PassInfo;
+use crate::info::{PassInfo, SkipReason};
 use crate::pass::Pass;
 use crate::properties::Properties;
-use crate::run::{dependencies, enabled, path};
 
 /// A property that a pass needs and that no pass before it establishes.
 struct Need {
     property: String,
-    by: Needing,
-}
-
-/// The pass that needs a property.
-struct Needing {
     pass: String,
     /// The sequences around the pass, outermost first.
     path: Vec<String>,
@@ -58,26 +53,19 @@ impl Summary {
         }
     }
 
-    fn need(&mut self, property: &str, by: impl FnOnce() -> Needing) -> Result<(), Conflict> {
-        match self.effect(property) {
-            Some(Effect::Holds) => Ok(()),
-            Some(Effect::Broken(breaker)) => {
-                Err(Conflict { property: property.to_string(), breaker: Breaker::Pass(breaker.clone()), by: by() })
-            }
-            None => {
-                if !self.needs.iter().any(|n| n.property == property) {
-                    self.needs.push(Need { property: property.to_string(), by: by() });
-                }
-                Ok(())
-            }
+    fn need(&mut self, need: Need) -> Result<(), Conflict> {
+        match self.effect(&need.property) {
+            Some(Effect::Holds) => {}
+            Some(Effect::Broken(breaker)) => return Err((need, Breaker::Pass(breaker.clone()))),
+            None if self.needs.iter().any(|n| n.property == need.property) => {}
+            None => self.needs.push(need),
         }
+        Ok(())
     }
 
     /// Appends the summary of another sequence.
     fn then(&mut self, next: Summary) -> Result<(), Conflict> {
-        for Need { property, by } in next.needs {
-            self.need(&property, || by)?;
-        }
+        next.needs.into_iter().try_for_each(|need| self.need(need))?;
         next.effects.into_iter().for_each(|(property, effect)| self.set(&property, effect));
         Ok(())
     }
@@ -88,22 +76,15 @@ impl Summary {
         let broken = needs.iter().position(|n| {
             effects.iter().any(|(property, e)| *property == n.property && matches!(e, Effect::Broken(_)))
         });
-        match broken {
-            Some(i) => {
-                let Need { property, by } = needs.swap_remove(i);
-                self.need(&property, || by)
-            }
+        match broken.map(|i| needs.swap_remove(i)) {
+            Some(need) => self.need(need),
             None => Ok(()),
         }
     }
 }
 
 /// An order of passes that cannot work.
-struct Conflict {
-    property: String,
-    breaker: Breaker,
-    by: Needing,
-}
+type Conflict = (Need, Breaker);
 
 enum Breaker {
     Pass(Arc<str>),
@@ -112,7 +93,7 @@ enum Breaker {
 }
 
 /// The work that is left, last first.
-enum Work {
+enum Step {
     /// A pass. A dependency is visited whatever its level is, and its own dependencies come before
     /// it.
     Pass(Arc<dyn Pass>, Reached),
@@ -138,7 +119,7 @@ pub(crate) fn check_order(pass: &dyn Pass, module: &Module, cx: &PassContext) ->
     }
     let registry = cx.registry();
     let known = registry.properties_and_phases();
-    let mut order = Order { known, cx, around: path(cx), work: Vec::new(), open: vec![Summary::default()] };
+    let mut order = Order { known, cx, around: cx.path(), work: Vec::new(), open: vec![Summary::default()] };
     order.push(order.dependencies(info), Reached::AsDependency);
     order.run()?;
     order.needs(info)?;
@@ -150,13 +131,11 @@ pub(crate) fn check_order(pass: &dyn Pass, module: &Module, cx: &PassContext) ->
         order.close(pass)?;
     }
     let whole = order.open.pop().expect("the summary of the whole is there to the end");
+    let Some(claimed) = module.phase() else { return Ok(()) };
     for need in whole.needs {
-        let Some(claimed) = module.phase() else { break };
-        let Need { property, by } = need;
-        let excluding = known.holding_from(claimed).into_iter().find(|&held| known.exclude(held, &property));
+        let excluding = known.holding_from(claimed).into_iter().find(|&held| known.exclude(held, &need.property));
         if let Some(held) = excluding {
-            let breaker = Breaker::Claim(claimed, held.to_string());
-            return Err(failure(Conflict { property, breaker, by }, cx));
+            return Err(failure((need, Breaker::Claim(claimed, held.to_string())), cx));
         }
     }
     Ok(())
@@ -167,7 +146,7 @@ struct Order<'a> {
     cx: &'a PassContext,
     /// The names of the open sequences.
     around: Vec<String>,
-    work: Vec<Work>,
+    work: Vec<Step>,
     /// The summaries of the open sequences.
     open: Vec<Summary>,
 }
@@ -176,7 +155,7 @@ impl Order<'_> {
     fn run(&mut self) -> Result<(), PassFailure> {
         while let Some(work) = self.work.pop() {
             match work {
-                Work::Pass(pass, reached) => {
+                Step::Pass(pass, reached) => {
                     if reached == Reached::InOrder && enabled(pass.info(), self.cx).is_err() {
                         continue;
                     }
@@ -187,11 +166,11 @@ impl Order<'_> {
                     if dependencies.is_empty() {
                         self.visit(pass)?;
                     } else {
-                        self.work.push(Work::Pass(pass, Reached::AsDependency));
+                        self.work.push(Step::Pass(pass, Reached::AsDependency));
                         self.push(dependencies, Reached::AsDependency);
                     }
                 }
-                Work::Close(pass) => self.close(&*pass)?,
+                Step::Close(pass) => self.close(&*pass)?,
             }
         }
         Ok(())
@@ -207,7 +186,7 @@ impl Order<'_> {
     }
 
     fn push(&mut self, passes: Vec<Arc<dyn Pass>>, reached: Reached) {
-        self.work.extend(passes.into_iter().rev().map(|p| Work::Pass(p, reached)));
+        self.work.extend(passes.into_iter().rev().map(|p| Step::Pass(p, reached)));
     }
 
     fn visit(&mut self, pass: Arc<dyn Pass>) -> Result<(), PassFailure> {
@@ -215,7 +194,7 @@ impl Order<'_> {
         if pass.passes().is_empty() {
             return self.effects(&*pass);
         }
-        self.work.push(Work::Close(pass.clone()));
+        self.work.push(Step::Close(pass.clone()));
         self.open(&*pass);
         Ok(())
     }
@@ -230,8 +209,7 @@ impl Order<'_> {
         let mut body = self.open.pop().expect("a sequence that is closed was opened");
         self.around.pop();
         let again = if pass.max_rounds() > 1 { body.again() } else { Ok(()) };
-        let outer = self.open.last_mut().expect("the summary of the whole is there to the end");
-        again.and_then(|()| outer.then(body)).map_err(|conflict| failure(conflict, self.cx))?;
+        again.and_then(|()| self.summary().then(body)).map_err(|conflict| failure(conflict, self.cx))?;
         self.effects(pass)
     }
 
@@ -242,10 +220,8 @@ impl Order<'_> {
     fn needs(&mut self, info: &PassInfo) -> Result<(), PassFailure> {
         for property in &info.needs {
             self.check_name(property, info)?;
-            let summary = self.open.last_mut().expect("the summary of the whole is there to the end");
-            let around = &self.around;
-            let by = || Needing { pass: info.name.clone(), path: around.clone() };
-            summary.need(property, by).map_err(|conflict| failure(conflict, self.cx))?;
+            let need = Need { property: property.clone(), pass: info.name.clone(), path: self.around.clone() };
+            self.summary().need(need).map_err(|conflict| failure(conflict, self.cx))?;
         }
         Ok(())
     }
@@ -282,8 +258,8 @@ impl Order<'_> {
 }
 
 #[cold]
-fn failure(conflict: Conflict, cx: &PassContext) -> PassFailure {
-    let Conflict { property, breaker, by } = conflict;
+fn failure((need, breaker): Conflict, cx: &PassContext) -> PassFailure {
+    let property = &need.property;
     let (message, place) = match breaker {
         Breaker::Pass(pass) => (format!("it needs `{property}`, which `{pass}` breaks"), "between them"),
         Breaker::Claim(phase, held) => (
@@ -292,10 +268,77 @@ fn failure(conflict: Conflict, cx: &PassContext) -> PassFailure {
         ),
     };
     let mut error = PassError::new(message);
-    let names = cx.registry().establishing(&property);
+    let names = cx.registry().establishing(property);
     if !names.is_empty() {
         let names: Vec<String> = names.iter().map(|n| format!("`{n}`")).collect();
         error = error.with_help(format!("run {} {place}", names.join(" or ")));
     }
-    PassFailure::new(FailureKind::Order, error).at(&by.pass, || by.path)
+    PassFailure::new(FailureKind::Order, error).at(&need.pass, || need.path)
+}
+
+/// Returns true if the context forces the pass to run, false if it allows it to run, and the reason
+/// as an error if it does not.
+pub(crate) fn enabled(info: &PassInfo, cx: &PassContext) -> Result<bool, SkipReason> {
+    if cx.is_disabled(&info.name) {
+        Err(SkipReason::Disabled)
+    } else if cx.is_required(&info.name) {
+        Ok(true)
+    } else if info.opt_level > cx.opt_level() {
+        Err(SkipReason::OptLevel { pass: info.opt_level, context: cx.opt_level() })
+    } else {
+        Ok(false)
+    }
+}
+
+/// A pass that another pass depends on.
+pub(crate) struct Dependency {
+    pub(crate) pass: Arc<dyn Pass>,
+    /// The name of the dependent pass.
+    pub(crate) by: String,
+}
+
+/// Returns the passes that a pass depends on, each after its own dependencies.
+pub(crate) fn dependencies(info: &PassInfo, cx: &PassContext) -> Result<Vec<Dependency>, PassError> {
+    struct Open {
+        info: PassInfo,
+        /// Absent for the pass whose dependencies are returned.
+        made: Option<Dependency>,
+        next: usize,
+    }
+    let mut order = Vec::new();
+    // True for names that are done; false for names that are open.
+    let mut seen: HashMap<String, bool> = HashMap::from([(info.name.clone(), false)]);
+    let mut open = vec![Open { info: info.clone(), made: None, next: 0 }];
+    while let Some(top) = open.last_mut() {
+        let Some(name) = top.info.required.get(top.next).cloned() else {
+            let done = open.pop().expect("the last was just looked at");
+            seen.insert(done.info.name, true);
+            order.extend(done.made);
+            continue;
+        };
+        top.next += 1;
+        match seen.get(&name) {
+            Some(true) => {}
+            Some(false) => {
+                let from = open.iter().position(|o| o.info.name == name).expect("an open name is on the stack");
+                let mut names: Vec<&str> = open[from..].iter().map(|o| o.info.name.as_str()).collect();
+                names.push(&name);
+                return Err(PassError::new(format!("passes depend on each other: {}", names.join(" -> "))));
+            }
+            None => {
+                let by = top.info.name.clone();
+                let pass = cx.registry().make(&name).map_err(|e| {
+                    let error =
+                        PassError::new(format!("`{by}` depends on `{name}`, which cannot be made")).with_cause(e);
+                    if !cx.registry().passes().is_empty() {
+                        return error;
+                    }
+                    error.with_help("no pass is registered: give the context a registry, or the process a default one")
+                })?;
+                seen.insert(name, false);
+                open.push(Open { info: pass.info().clone(), made: Some(Dependency { pass, by }), next: 0 });
+            }
+        }
+    }
+    Ok(order)
 }

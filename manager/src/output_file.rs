@@ -9,7 +9,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use crate::context::lock;
+use crate::sync::lock;
 
 /// The temporary files of this process. Files are created, renamed and removed under the lock.
 static UNFINISHED: Mutex<TemporaryFiles> = Mutex::new(TemporaryFiles { paths: Vec::new(), count: 0 });

@@ -8,7 +8,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::context::lock;
+use crate::sync::lock;
 use crate::tracing::Here;
 
 /// The maximum number of threads that a context uses.

@@ -6,14 +6,14 @@ use anfora_ir::Module;
 
 use crate::context::PassContext;
 use crate::error::PassFailure;
-use crate::info::{Outcome, PassInfo};
+use crate::info::{Outcome, PassInfo, PassKind};
 use crate::run::run_pass;
 
 /// A transformation of modules.
 ///
 /// Most passes are made from a closure, with [`ModulePass`](crate::ModulePass) or
 /// [`FunctionPass`](crate::FunctionPass).
-pub trait Pass: Send + Sync {
+pub trait Pass: AsPass + Send + Sync {
     /// Returns the name, level, dependencies and properties of the pass.
     fn info(&self) -> &PassInfo;
 
@@ -54,74 +54,25 @@ pub trait Pass: Send + Sync {
         1
     }
 
-    /// Returns by how much floats may differ after the pass because of rounding, relative to the
-    /// larger value, or to 1 if both are smaller. It is 0 for a pass that keeps every bit, as most
-    /// passes do.
-    fn tolerance(&self) -> f64 {
-        0.0
-    }
-
     /// Runs the pass under a context: the same as [`run_pass`].
     ///
     /// # Errors
     /// If the pass fails, or an instrument of the context does. The module is then as it was; see
     /// [`run_pass`].
     fn apply(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
-        run_pass(&Borrowed(self), module, cx)
+        run_pass(self.as_pass(), module, cx)
     }
 }
 
-/// A sized wrapper of any pass, which can be made a `&dyn Pass`.
-struct Borrowed<'a, P: ?Sized>(&'a P);
-
-impl<P: Pass + ?Sized> Pass for Borrowed<'_, P> {
-    fn info(&self) -> &PassInfo {
-        self.0.info()
-    }
-
-    fn run(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
-        self.0.run(module, cx)
-    }
-
-    fn pipeline_text(&self) -> String {
-        self.0.pipeline_text()
-    }
-
-    fn kind(&self) -> PassKind {
-        self.0.kind()
-    }
-
-    fn nesting(&self) -> usize {
-        self.0.nesting()
-    }
-
-    fn passes(&self) -> &[Arc<dyn Pass>] {
-        self.0.passes()
-    }
-
-    fn max_rounds(&self) -> u32 {
-        self.0.max_rounds()
-    }
-
-    fn tolerance(&self) -> f64 {
-        self.0.tolerance()
-    }
-
-    fn apply(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
-        self.0.apply(module, cx)
-    }
+/// Any pass as a `&dyn Pass`, also where its type may be unsized.
+#[doc(hidden)]
+pub trait AsPass {
+    /// Returns the pass.
+    fn as_pass(&self) -> &dyn Pass;
 }
 
-/// The unit that a pass works on.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum PassKind {
-    /// The module as a whole, in one transaction.
-    Module,
-    /// One function after the other, in one transaction.
-    Function,
-    /// One dataflow region after the other, in one transaction.
-    DataflowBlock,
-    /// The pass runs other passes, each of which is a transaction of its own, and does nothing
-    /// else.
-    Sequence,
+impl<P: Pass> AsPass for P {
+    fn as_pass(&self) -> &dyn Pass {
+        self
+    }
 }

@@ -1,12 +1,10 @@
 //! Phases: the properties that hold from each phase on, and the claim of a module to be in one.
 
-use anfora_ir::{Diagnostic, Module, Phase, STANDARD_PHASES, Severity};
+use anfora_ir::{Module, Phase, STANDARD_PHASES};
 
-use crate::context::PassContext;
 use crate::error::PassError;
 use crate::info::PassInfo;
 use crate::properties::Properties;
-use crate::registry::PassRegistry;
 
 /// A phase: its number, its purpose, and the properties that hold from it on. The properties of
 /// earlier phases hold too, unless one of these excludes them.
@@ -84,27 +82,21 @@ impl Properties {
 }
 
 /// Lowers the claim of a module to a phase whose properties the pass that changed it has not
-/// broken, and leaves a remark about it.
-pub(crate) fn lower_claim(module: &mut Module, info: &PassInfo, cx: &PassContext) {
+/// broken, and returns a message about that.
+pub(crate) fn lower_claim(module: &mut Module, info: &PassInfo, known: &Properties) -> Option<String> {
     if info.breaks.is_empty() && info.establishes.is_empty() {
-        return;
+        return None;
     }
-    let Some(claimed) = module.phase() else { return };
-    let Some((now, broken)) = cx.registry().properties_and_phases().claim_after(claimed, info) else { return };
+    let claimed = module.phase()?;
+    let (now, broken) = known.claim_after(claimed, info)?;
     module.set_phase(now);
     let now = now.map_or("no phase any more".to_string(), |p| format!("phase {p} now"));
-    let message = format!("the module claimed phase {claimed}; `{}` breaks `{broken}`, so it claims {now}", info.name);
-    cx.remark(Diagnostic::new(Severity::Remark, message));
+    Some(format!("the module claimed phase {claimed}; `{}` breaks `{broken}`, so it claims {now}", info.name))
 }
 
 /// Fails if a property that is required from a phase on does not hold for a module.
-pub(crate) fn check_property(
-    module: &Module,
-    registry: &PassRegistry,
-    phase: Phase,
-    name: &str,
-) -> Result<(), PassError> {
-    let Err(found) = registry.property(name)?.check(module) else { return Ok(()) };
+pub(crate) fn check_property(module: &Module, known: &Properties, phase: Phase, name: &str) -> Result<(), PassError> {
+    let Err(found) = known.find(name)?.check(module) else { return Ok(()) };
     let error = PassError::from(found);
     let message = format!("from phase {phase} on `{name}` holds, but {}", error.message());
     Err(error.with_message(message))
@@ -112,15 +104,14 @@ pub(crate) fn check_property(
 
 /// Checks the properties of the phase that a module claims, except for those that the verifier
 /// checks for that phase. Fails if one of them does not hold.
-pub(crate) fn check_claim(module: &Module, registry: &PassRegistry) -> Result<(), PassError> {
+pub(crate) fn check_claim(module: &Module, known: &Properties) -> Result<(), PassError> {
     let Some(claimed) = module.phase() else { return Ok(()) };
     let begun = STANDARD_PHASES.iter().take_while(|p| p.phase <= claimed);
     let verified: Vec<_> = begun.flat_map(|p| p.invariants).collect();
-    let known = registry.properties_and_phases();
     for name in known.holding_from(claimed) {
         let invariant = known.find(name)?.invariant();
         if invariant.is_none_or(|i| !verified.contains(&&i)) {
-            check_property(module, registry, claimed, name)?;
+            check_property(module, known, claimed, name)?;
         }
     }
     Ok(())

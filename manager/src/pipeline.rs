@@ -16,12 +16,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::config::{ConfigError, ConfigKind, Options};
-use crate::config_list::{is_bare, quoted};
-use crate::error::MAX_NESTING;
+use crate::config_list::quoted;
+use crate::error::{MAX_NESTING, in_own_words};
 use crate::info::PassInfo;
-use crate::names::UnknownName;
+use crate::names::{UnknownName, is_name_char};
 use crate::pass::Pass;
-use crate::registry::{FIXPOINT, MakeError, Named, PassRegistry, RegisteredPass, is_name_char};
+use crate::registry::{FIXPOINT, MakeError, Named, PassRegistry, RegisteredPass};
+use crate::scanner::{Mistake, Scanner};
 use crate::sequential::{Repeat, Sequential};
 
 /// An error in a pipeline, with its place.
@@ -50,6 +51,8 @@ impl fmt::Display for PipelineError {
 
 impl std::error::Error for PipelineError {}
 
+in_own_words!(PipelineError);
+
 impl PipelineError {
     /// Returns the text with a mark under the place, in two lines; for a long text, only the part
     /// around the place.
@@ -71,7 +74,10 @@ pub fn parse_pipeline(registry: &PassRegistry, text: &str) -> Result<Sequential,
     // A text that is the name of a pipeline stands for that pipeline, and not for a sequence that
     // holds it.
     let whole = match registry.find(text.trim()) {
-        Ok(Named::Pipeline(p)) => Text::new(Some(&p.name), &p.text),
+        Ok(Named::Pipeline(i)) => {
+            let pipeline = &registry.pipelines()[i];
+            Text::new(Some(&pipeline.name), &pipeline.text)
+        }
         _ => Text::new(None, text),
     };
     Parser { registry, texts: vec![whole], groups: vec![Group::new(Closing::End, 1)] }.run()
@@ -80,40 +86,12 @@ pub fn parse_pipeline(registry: &PassRegistry, text: &str) -> Result<Sequential,
 /// A text that is being parsed: the given text, or that of a named pipeline.
 struct Text {
     name: Option<String>,
-    chars: Vec<char>,
-    at: usize,
+    scanner: Scanner,
 }
 
 impl Text {
     fn new(name: Option<&str>, text: &str) -> Text {
-        Text { name: name.map(str::to_string), chars: text.chars().collect(), at: 0 }
-    }
-
-    fn peek(&self) -> Option<char> {
-        self.chars.get(self.at).copied()
-    }
-
-    fn skip_blanks(&mut self) {
-        while self.peek().is_some_and(char::is_whitespace) {
-            self.at += 1;
-        }
-    }
-
-    /// Takes a character, after blanks, if it is `c`.
-    fn take(&mut self, c: char) -> bool {
-        self.skip_blanks();
-        let found = self.peek() == Some(c);
-        self.at += usize::from(found);
-        found
-    }
-
-    fn take_while(&mut self, accept: impl Fn(char) -> bool) -> String {
-        self.skip_blanks();
-        let start = self.at;
-        while self.peek().is_some_and(&accept) {
-            self.at += 1;
-        }
-        self.chars[start..self.at].iter().collect()
+        Text { name: name.map(str::to_string), scanner: Scanner::new(text) }
     }
 }
 
@@ -159,7 +137,7 @@ impl<'a> Parser<'a> {
     fn run(&mut self) -> Result<Sequential, PipelineError> {
         let mut expect = Expect::First;
         loop {
-            let text = self.texts.last_mut().expect("the given text is on the stack until the end");
+            let text = self.text();
             text.skip_blanks();
             let column = text.at + 1;
             match text.peek() {
@@ -171,7 +149,7 @@ impl<'a> Parser<'a> {
                     expect = self.item(column)?;
                 }
                 Some(')') if expect != Expect::Item && matches!(self.innermost(), Closing::Fixpoint(_)) => {
-                    self.texts.last_mut().expect("it was just looked at").at += 1;
+                    self.text().at += 1;
                     self.close()?;
                     expect = Expect::Rest;
                 }
@@ -201,8 +179,8 @@ impl<'a> Parser<'a> {
         &self.groups.last().expect("the group of the given text is on the stack until the end").closing
     }
 
-    fn text(&mut self) -> &mut Text {
-        self.texts.last_mut().expect("the given text is on the stack until the end")
+    fn text(&mut self) -> &mut Scanner {
+        &mut self.texts.last_mut().expect("the given text is on the stack until the end").scanner
     }
 
     /// Reads an item. If it opens a group, the loop reads the group.
@@ -213,13 +191,15 @@ impl<'a> Parser<'a> {
         }
         let registry = self.registry;
         match registry.find(&name) {
-            Ok(Named::Pass(pass)) => {
+            Ok(Named::Pass(i)) => {
+                let pass = &registry.passes()[i];
                 let options = self.options(pass)?;
                 let made = registry.make_with(pass, &options).map_err(|e| self.make_error(column, &e))?;
                 self.push(made);
                 Ok(Expect::Rest)
             }
-            Ok(Named::Pipeline(pipeline)) => {
+            Ok(Named::Pipeline(i)) => {
+                let pipeline = &registry.pipelines()[i];
                 if let Some(from) = self.texts.iter().position(|t| t.name.as_ref() == Some(&name)) {
                     let mut names: Vec<&str> = self.texts[from..].iter().filter_map(|t| t.name.as_deref()).collect();
                     names.push(&name);
@@ -271,7 +251,7 @@ impl<'a> Parser<'a> {
                 self.push(Arc::new(made));
             }
             Closing::End => {
-                let name = self.text().name.clone();
+                let name = self.texts.last().and_then(|t| t.name.clone());
                 let info = PassInfo::new(name.as_deref().unwrap_or("pipeline"), 0);
                 let made = Sequential::named(info, passes).map_err(|e| self.error(column, nested(e)))?;
                 if self.groups.is_empty() {
@@ -348,64 +328,40 @@ impl<'a> Parser<'a> {
 
     /// Reads a list, and returns it as it is written without blanks.
     fn list(&mut self) -> Result<String, PipelineError> {
-        self.expect('[', "`[`")?;
-        let mut items: Vec<String> = Vec::new();
-        while !self.text().take(']') {
-            if !items.is_empty() {
-                self.expect(',', "`,` or `]`")?;
-            }
-            self.text().skip_blanks();
-            items.push(quoted(&self.value()?));
-        }
+        let items = self.text().list().map_err(|mistake| self.mistake(&mistake))?;
+        let items: Vec<String> = items.iter().map(|item| quoted(item)).collect();
         Ok(format!("[{}]", items.join(",")))
     }
 
     fn value(&mut self) -> Result<String, PipelineError> {
-        let text = self.text();
-        if text.peek() != Some('"') {
-            let word = text.take_while(is_bare);
-            if word.is_empty() {
-                let (at, found) = (text.at + 1, text.peek());
-                return Err(self.unexpected(at, "a value", found));
-            }
-            return Ok(word);
-        }
-        let opened = text.at + 1;
-        text.at += 1;
-        let mut value = String::new();
-        loop {
-            let next = text.peek();
-            text.at += 1;
-            match next {
-                Some('"') => return Ok(value),
-                Some('\\') if matches!(text.peek(), Some('"' | '\\')) => {
-                    value.extend(text.peek());
-                    text.at += 1;
-                }
-                Some(c) => value.push(c),
-                None => return Err(self.error(opened, "the text is not closed with `\"`".to_string())),
-            }
-        }
+        self.text().value().map_err(|mistake| self.mistake(&mistake))
     }
 
     fn push(&mut self, pass: Arc<dyn Pass>) {
         self.groups.last_mut().expect("the group of the given text is on the stack until the end").passes.push(pass);
     }
 
-    fn expect(&mut self, c: char, wanted: &str) -> Result<(), PipelineError> {
-        if self.text().take(c) {
-            return Ok(());
-        }
-        let (at, found) = (self.text().at + 1, self.text().peek());
-        Err(self.unexpected(at, wanted, found))
+    fn expect(&mut self, c: char, wanted: &'static str) -> Result<(), PipelineError> {
+        self.text().expect(c, wanted).map_err(|mistake| self.mistake(&mistake))
     }
 
     // ---- Errors ----
 
     fn error(&self, column: usize, message: String) -> PipelineError {
-        let text = self.texts.last().map_or_else(String::new, |t| t.chars.iter().collect());
+        let text = self.texts.last().map_or_else(String::new, |t| t.scanner.chars.iter().collect());
         let through = self.texts.iter().filter_map(|t| t.name.clone()).collect();
         PipelineError { text, column, message, suggestion: None, through }
+    }
+
+    fn mistake(&self, mistake: &Mistake) -> PipelineError {
+        let at = mistake.at;
+        match mistake.wanted {
+            Some(wanted) => {
+                let found = self.texts.last().and_then(|t| t.scanner.chars.get(at).copied());
+                self.unexpected(at + 1, wanted, found)
+            }
+            None => self.error(at + 1, "the text is not closed with `\"`".to_string()),
+        }
     }
 
     fn unexpected(&self, column: usize, wanted: &str, found: Option<char>) -> PipelineError {

@@ -11,7 +11,7 @@ use crate::phases::PhaseEntry;
 type Check = dyn Fn(&Module) -> Result<(), Diagnostics> + Send + Sync;
 
 /// A condition that holds for a module or does not, such as `anf`. Passes name the properties that
-/// they need, establish and break ([`PassInfo::needing`](crate::PassInfo::needing)); phases name
+/// they need, establish and break ([`Declare::needing`](crate::Declare::needing)); phases name
 /// those that hold from them on.
 ///
 /// ```

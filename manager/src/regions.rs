@@ -1,7 +1,7 @@
 //! The dataflow regions of a body, and their replacement.
 
-use anfora_ir::{BlockKind, Body, Cursor, Expr, ExprId, PerBlock, Step};
-use rustc_hash::FxHashMap;
+use anfora_ir::{BlockKind, Body, Cursor, Expr, ExprId, PerBlock, Step, VarId};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A dataflow region: consecutive Lets of one chain.
 #[derive(Copy, Clone)]
@@ -49,6 +49,50 @@ pub(crate) fn regions_of(body: &Body) -> Vec<Region> {
         }
     }
     regions
+}
+
+/// Returns the variables that the bindings from one Let to a later one of its chain use and do not
+/// bind before, in the order of their first uses. Linear.
+///
+/// # Errors
+/// If an expression is part of itself, or a Let stands at two places: returns it.
+pub(crate) fn free_variables(body: &Body, [first, last]: [ExprId; 2]) -> Result<Vec<VarId>, ExprId> {
+    let mut free = Vec::new();
+    let mut known: FxHashSet<ExprId> = FxHashSet::default();
+    let mut open: FxHashSet<ExprId> = FxHashSet::default();
+    let mut depth = 0;
+    let mut cursor = Cursor::at(body, first);
+    while let Some(step) = cursor.next(body) {
+        let mut used = |id| {
+            if let (Some(var), true) = (body.as_var(id), known.insert(id)) {
+                free.push(var);
+            }
+        };
+        match step {
+            Step::EnterBlock(..) => depth += 1,
+            Step::ExitBlock(..) => depth -= 1,
+            Step::Atom(id) => used(id),
+            Step::Flat(id) => body.inputs(id).iter().for_each(|&input| used(input)),
+            Step::Seen(id) if open.contains(&id) => return Err(id),
+            Step::Let(id) => {
+                let Expr::Let { var, .. } = body.expr(id) else { return Err(id) };
+                if !open.insert(id) {
+                    return Err(id);
+                }
+                known.insert(var.expr());
+            }
+            Step::Enter(id) => {
+                open.insert(id);
+                if let Expr::Lambda { lambda, .. } = body.expr(id) {
+                    known.extend(body.lambda_params(lambda).map(VarId::expr));
+                }
+            }
+            Step::Exit(id) => drop(open.remove(&id)),
+            Step::Bound(id) if id == last && depth == 1 => break,
+            Step::Bound(_) | Step::Seen(_) => {}
+        }
+    }
+    Ok(free)
 }
 
 fn owner(kind: BlockKind) -> Option<ExprId> {

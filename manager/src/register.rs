@@ -133,27 +133,8 @@
 /// ```
 #[macro_export]
 macro_rules! register_pass {
-    (
-        in $registry:expr;
-        #[doc = $doc:literal] $(#[doc = $more:literal])*
-        $kind:ident($name:literal, $level:expr) $(.$method:ident$(::<$of:ty>)?($($argument:tt)*))*;
-        $(options { $(
-            #[doc = $option_doc:literal] $(#[doc = $option_more:literal])*
-            $key:ident: $ty:ty $([$($allowed:tt)*])? = $default:expr
-        ),* $(,)? })?
-        $(configs { $($config:path),* $(,)? })?
-        run $run:expr
-    ) => {{
-        $crate::register_pass! {
-            #[doc = $doc]
-            ENTRY = $kind($name, $level) $(.$method$(::<$of>)?($($argument)*))*;
-            options { $($(
-                #[doc = $option_doc]
-                $key: $ty $([$($allowed)*])? = $default
-            ),*)? }
-            configs { $($($config),*)? }
-            run $run
-        }
+    (in $registry:expr; $(#[doc = $doc:literal])+ $kind:ident $($declaration:tt)*) => {{
+        $crate::register_pass! { $(#[doc = $doc])+ ENTRY = $kind $($declaration)* }
         $registry.register(ENTRY)
     }};
     (
@@ -177,6 +158,8 @@ macro_rules! register_pass {
             ),*)?],
             configs: &[$($($config),*)?],
             make: |_options| {
+                #[allow(unused_imports)]
+                use $crate::Declare as _;
                 $($(
                     let $key: $ty = $crate::read_declared_option!(_options, $key, [$($($allowed)*)?]);
                 )*)?

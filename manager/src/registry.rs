@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use anfora_ir::Phase;
 
 use crate::config::{ConfigDef, OptionDef, Options};
-use crate::enter_phase::{ENTER_PHASE, EnterPhase, PHASE_OPTION};
-use crate::error::{PassError, PassFailure};
+use crate::error::{PassError, PassFailure, in_own_words};
+use crate::info::PassKind;
 use crate::info::{Outcome, PassInfo};
-use crate::names::UnknownName;
-use crate::pass::{Pass, PassKind};
+use crate::names::{UnknownName, is_name};
+use crate::pass::Pass;
 use crate::phases::PhaseEntry;
 use crate::properties::{Properties, Property};
 
@@ -44,28 +44,17 @@ pub struct PipelineEntry {
     pub doc: String,
 }
 
-/// The meaning of a name in a pipeline.
-pub(crate) enum Named<'a> {
-    Pass(&'a RegisteredPass),
-    Pipeline(&'a PipelineEntry),
-}
-
 /// A pass of the registry, as lists show it.
 #[derive(Clone)]
 pub struct RegisteredPass {
-    name: String,
-    doc: String,
-    opt_level: u8,
-    options: &'static [OptionDef],
-    maker: Maker,
+    pub(crate) name: String,
+    pub(crate) doc: String,
+    pub(crate) opt_level: u8,
+    pub(crate) options: &'static [OptionDef],
+    pub(crate) maker: Maker,
 }
 
-#[derive(Clone)]
-enum Maker {
-    Entry(fn(&Options) -> Result<Arc<dyn Pass>, PassError>),
-    Instance(Arc<dyn Pass>),
-    EnterPhase,
-}
+type Maker = Arc<dyn Fn(&Options, &Properties) -> Result<Arc<dyn Pass>, MakeError> + Send + Sync>;
 
 impl RegisteredPass {
     /// Returns the name.
@@ -97,10 +86,12 @@ pub struct PassRegistry {
     pipelines: Vec<PipelineEntry>,
     configs: Vec<ConfigDef>,
     /// The names of passes and pipelines, which share one namespace.
-    by_name: HashMap<String, Slot>,
+    by_name: HashMap<String, Named>,
     config_by_key: HashMap<&'static str, usize>,
     /// Shared with all registries that have only the standard properties and phases.
     properties: Arc<Properties>,
+    /// True if `EnterPhase` is registered, and not another pass of that name.
+    pub(crate) has_enter_phase: bool,
 }
 
 /// The word with which repetitions begin in pipelines.
@@ -108,8 +99,9 @@ pub(crate) const FIXPOINT: &str = "fixpoint";
 
 static STANDARD_PROPERTIES: LazyLock<Arc<Properties>> = LazyLock::new(|| Arc::new(Properties::standard()));
 
+/// The meaning of a name in a pipeline: a pass or pipeline, by its index.
 #[derive(Copy, Clone)]
-enum Slot {
+pub(crate) enum Named {
     Pass(usize),
     Pipeline(usize),
 }
@@ -162,6 +154,7 @@ impl Default for PassRegistry {
             by_name: HashMap::new(),
             config_by_key: HashMap::new(),
             properties: STANDARD_PROPERTIES.clone(),
+            has_enter_phase: false,
         }
     }
 }
@@ -186,11 +179,13 @@ impl PassRegistry {
                 return Err(RegistryError::Duplicate { what: "option", name: format!("{name}.{}", option.key) });
             }
         }
+        let failed = move |error| MakeError::Failed { name: name.to_string(), error };
+        let maker: Maker = Arc::new(move |options, _| make(options).map_err(failed));
         let (name, doc) = (name.to_string(), doc.to_string());
         let there = self.configs.len();
         let added = self
             .add_configs(configs)
-            .and_then(|()| self.add_pass(RegisteredPass { name, doc, opt_level, options, maker: Maker::Entry(make) }));
+            .and_then(|()| self.add_pass(RegisteredPass { name, doc, opt_level, options, maker }));
         if added.is_err() {
             for config in self.configs.drain(there..) {
                 self.config_by_key.remove(config.key);
@@ -217,12 +212,13 @@ impl PassRegistry {
     /// If the name is taken, or a pipeline could not contain it.
     pub fn register_pass(&mut self, pass: impl Pass + 'static, doc: impl Into<String>) -> Result<(), RegistryError> {
         let PassInfo { name, opt_level, .. } = pass.info().clone();
-        let maker = Maker::Instance(Arc::new(pass));
+        let pass: Arc<dyn Pass> = Arc::new(pass);
+        let maker: Maker = Arc::new(move |_, _| Ok(pass.clone()));
         self.add_pass(RegisteredPass { name, doc: doc.into(), opt_level, options: &[], maker })
     }
 
-    fn add_pass(&mut self, pass: RegisteredPass) -> Result<(), RegistryError> {
-        self.take_name(&pass.name, Slot::Pass(self.passes.len()))?;
+    pub(crate) fn add_pass(&mut self, pass: RegisteredPass) -> Result<(), RegistryError> {
+        self.take_name(&pass.name, Named::Pass(self.passes.len()))?;
         self.passes.push(pass);
         Ok(())
     }
@@ -241,24 +237,24 @@ impl PassRegistry {
         doc: impl Into<String>,
     ) -> Result<(), RegistryError> {
         let name = name.into();
-        self.take_name(&name, Slot::Pipeline(self.pipelines.len()))?;
+        self.take_name(&name, Named::Pipeline(self.pipelines.len()))?;
         self.pipelines.push(PipelineEntry { name, text: text.into(), doc: doc.into() });
         Ok(())
     }
 
-    fn take_name(&mut self, name: &str, slot: Slot) -> Result<(), RegistryError> {
+    fn take_name(&mut self, name: &str, slot: Named) -> Result<(), RegistryError> {
         self.check_free(name)?;
         self.by_name.insert(name.to_string(), slot);
         Ok(())
     }
 
-    fn check_free(&self, name: &str) -> Result<(), RegistryError> {
+    pub(crate) fn check_free(&self, name: &str) -> Result<(), RegistryError> {
         if !is_name(name) || name == FIXPOINT {
             return Err(RegistryError::Name(name.to_string()));
         }
         match self.by_name.get(name) {
-            Some(Slot::Pass(_)) => Err(RegistryError::Duplicate { what: "pass", name: name.to_string() }),
-            Some(Slot::Pipeline(_)) => Err(RegistryError::Duplicate { what: "pipeline", name: name.to_string() }),
+            Some(Named::Pass(_)) => Err(RegistryError::Duplicate { what: "pass", name: name.to_string() }),
+            Some(Named::Pipeline(_)) => Err(RegistryError::Duplicate { what: "pipeline", name: name.to_string() }),
             None => Ok(()),
         }
     }
@@ -300,46 +296,6 @@ impl PassRegistry {
                 Ok(())
             }
         }
-    }
-
-    /// Registers the pipeline that leads to a phase, or nothing. Its name is `phase` and the
-    /// number. It runs these passes, and then `EnterPhase{phase=…}`, which checks that all required
-    /// properties hold, and makes the module claim the phase. The pass `EnterPhase` is registered
-    /// too, if it is not yet.
-    ///
-    /// Cost: linear in the text.
-    ///
-    /// # Errors
-    /// If there is no such phase, or the name of the pipeline or that of `EnterPhase` is taken.
-    pub fn register_megapass(
-        &mut self,
-        phase: Phase,
-        passes: &str,
-        doc: impl Into<String>,
-    ) -> Result<(), RegistryError> {
-        let Some(entry) = self.phases().iter().find(|e| e.phase == phase) else {
-            let numbers: Vec<String> = self.phases().iter().map(|e| e.phase.to_string()).collect();
-            return Err(UnknownName::new("phase", &phase.to_string(), numbers.iter().map(String::as_str)).into());
-        };
-        let name = entry.pipeline_name();
-        self.check_free(&name)?;
-        if !self.passes.iter().any(|p| matches!(p.maker, Maker::EnterPhase)) {
-            self.add_pass(RegisteredPass {
-                name: ENTER_PHASE.to_string(),
-                doc: "Makes the module claim a phase, if all holds that has to".to_string(),
-                opt_level: 0,
-                options: const {
-                    &[OptionDef::text(
-                        PHASE_OPTION,
-                        "",
-                        "the number of the phase; if empty, the greatest of which all holds",
-                    )]
-                },
-                maker: Maker::EnterPhase,
-            })?;
-        }
-        let comma = if passes.trim().is_empty() { "" } else { "," };
-        self.register_pipeline(name, format!("{passes}{comma}{ENTER_PHASE}{{{PHASE_OPTION}={phase}}}"), doc)
     }
 
     /// Returns the properties, the standard ones first, in the order of registration.
@@ -448,7 +404,7 @@ impl PassRegistry {
     /// If no pass has the name, or its maker fails.
     pub fn make(&self, name: &str) -> Result<Arc<dyn Pass>, MakeError> {
         match self.by_name.get(name) {
-            Some(&Slot::Pass(i)) => {
+            Some(&Named::Pass(i)) => {
                 let pass = &self.passes[i];
                 self.make_with(pass, &Options::new(&pass.name, pass.options))
             }
@@ -457,18 +413,7 @@ impl PassRegistry {
     }
 
     pub(crate) fn make_with(&self, pass: &RegisteredPass, options: &Options) -> Result<Arc<dyn Pass>, MakeError> {
-        let made = match &pass.maker {
-            Maker::Instance(pass) => pass.clone(),
-            Maker::Entry(make) => {
-                make(options).map_err(|error| MakeError::Failed { name: pass.name.clone(), error })?
-            }
-            Maker::EnterPhase => {
-                let phase: String = options
-                    .get(PHASE_OPTION)
-                    .map_err(|e| MakeError::Failed { name: pass.name.clone(), error: e.into() })?;
-                Arc::new(EnterPhase::new(phase.trim(), &self.properties)?)
-            }
-        };
+        let made = (pass.maker)(options, &self.properties)?;
         for property in made.info().properties() {
             self.properties.find(property)?;
         }
@@ -483,19 +428,14 @@ impl PassRegistry {
         Ok(Arc::new(WithOptions { text: format!("{}{text}", pass.name), pass: made }))
     }
 
-    pub(crate) fn find(&self, name: &str) -> Result<Named<'_>, UnknownName> {
-        match self.by_name.get(name) {
-            Some(&Slot::Pass(i)) => Ok(Named::Pass(&self.passes[i])),
-            Some(&Slot::Pipeline(i)) => Ok(Named::Pipeline(&self.pipelines[i])),
-            None => {
-                let names = self.by_name.keys().map(String::as_str);
-                let mut unknown = UnknownName::new("pass or pipeline", name, names);
-                if unknown.suggestion.is_none() {
-                    unknown.suggestion = anfora_ir::did_you_mean(name, [FIXPOINT]).map(str::to_string);
-                }
-                Err(unknown)
+    pub(crate) fn find(&self, name: &str) -> Result<Named, UnknownName> {
+        self.by_name.get(name).copied().ok_or_else(|| {
+            let mut unknown = UnknownName::new("pass or pipeline", name, self.by_name.keys().map(String::as_str));
+            if unknown.suggestion.is_none() {
+                unknown.suggestion = anfora_ir::did_you_mean(name, [FIXPOINT]).map(str::to_string);
             }
-        }
+            unknown
+        })
     }
 }
 
@@ -507,14 +447,6 @@ impl fmt::Debug for PassRegistry {
             .field("configs", &self.configs.iter().map(|d| d.key).collect::<Vec<_>>())
             .finish()
     }
-}
-
-pub(crate) fn is_name_char(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '_' | '.' | '-')
-}
-
-pub(crate) fn is_name(name: &str) -> bool {
-    name.starts_with(char::is_alphabetic) && name.chars().all(is_name_char)
 }
 
 fn check_def(def: &ConfigDef) -> Result<(), RegistryError> {
@@ -561,8 +493,63 @@ impl Pass for WithOptions {
     fn max_rounds(&self) -> u32 {
         self.pass.max_rounds()
     }
+}
 
-    fn tolerance(&self) -> f64 {
-        self.pass.tolerance()
+impl fmt::Debug for PassEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PassEntry").field("name", &self.name).finish_non_exhaustive()
     }
 }
+
+// ---- The registry of contexts that were given none ----
+
+static DEFAULT: OnceLock<Arc<PassRegistry>> = OnceLock::new();
+
+/// The error that the process has another default registry already.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the process has another default registry already")]
+pub struct DefaultRegistryError;
+
+/// Sets the registry of the contexts that were given none: the contexts that
+/// [`PassContext::new`](crate::PassContext::new) makes, those built without
+/// [`registry`](crate::PassContextBuilder::registry), and the first context of each thread. A
+/// process should call this once, best at its beginning: until then such contexts know no names.
+/// The call also reaches contexts that were made before it; their settings have their defaults.
+///
+/// `anfora_passes::install_default_registry` sets the registry of the reference passes.
+///
+/// # Errors
+/// If another registry was set before.
+///
+/// ```
+/// use std::sync::Arc;
+/// use anfora_ir::{Module, OpRegistry};
+/// use anfora_manager::{Declare, ModulePass, Pass, PassContext, PassRegistry, set_default_registry};
+///
+/// let mut registry = PassRegistry::new();
+/// registry.register_pass(ModulePass::new("Prepare", 0, |_, _| Ok(())), "comes first")?;
+/// let registry = Arc::new(registry);
+/// let cx = PassContext::current();
+/// set_default_registry(registry.clone())?;
+/// let pass = ModulePass::new("Mine", 0, |_, _| Ok(())).requiring(["Prepare"]);
+/// pass.apply(&mut Module::new(Arc::new(OpRegistry::new())), &cx)?;
+/// assert!(PassContext::builder().disable("Prepair").build().is_err());
+///
+/// assert!(set_default_registry(registry).is_ok());
+/// assert!(set_default_registry(Arc::new(PassRegistry::new())).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn set_default_registry(registry: Arc<PassRegistry>) -> Result<(), DefaultRegistryError> {
+    let set = DEFAULT.get_or_init(|| registry.clone());
+    if Arc::ptr_eq(set, &registry) { Ok(()) } else { Err(DefaultRegistryError) }
+}
+
+/// Returns the default registry, or an empty one if none was set.
+pub(crate) fn default_registry() -> &'static Arc<PassRegistry> {
+    static EMPTY: OnceLock<Arc<PassRegistry>> = OnceLock::new();
+    DEFAULT.get().unwrap_or_else(|| EMPTY.get_or_init(Arc::default))
+}
+
+in_own_words!(DefaultRegistryError, MakeError, RegistryError);
+
+anfora_ir::brief_debug! { RegisteredPass { name }; }

@@ -1,115 +1,26 @@
 //! The execution of a pass: the context decides whether it runs, the instruments are called, and a
 //! failure is rolled back.
 
-use std::any::Any;
-use std::collections::HashMap;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anfora_ir::{Diagnostic, Module, Severity};
+use anfora_ir::{Diagnostic, FunctionKey, Module, ModuleStamp, Severity};
 
-use crate::analyses::Analyses;
 use crate::compaction::keep;
-use crate::context::{Instruments, PassContext, lock};
-use crate::error::{FailureKind, MAX_NESTING, PassError, PassFailure, caught};
-use crate::info::{Outcome, PassInfo, SkipReason};
-use crate::instrument::{Instrument, PassRun, RunTime};
-use crate::left::Left;
-use crate::order::check_order;
-use crate::pass::{Pass, PassKind};
+use crate::context::{Instruments, PassContext};
+use crate::error::{MAX_NESTING, PassError, PassFailure, caught};
+use crate::frame::RunFrame;
+use crate::info::{Outcome, PassInfo, PassKind, SkipReason};
+use crate::instrument::{Instrument, PassRun, RunTime, guarded};
+use crate::order::{Dependency, check_order, dependencies, enabled};
+use crate::pass::Pass;
 use crate::phases::lower_claim;
-use crate::reports::report_noted;
+use crate::pipeline_state::PipelineState;
 use crate::scope;
-use crate::session::Session;
 use crate::tracing;
-use crate::verification::{Verification, check_changed, report_shared_edits};
-
-/// The state of a running pass, which the handle that the pass is given refers to.
-pub(crate) struct Frame {
-    pass: String,
-    parent: Option<Arc<Frame>>,
-    depth: usize,
-    counts: Mutex<Vec<(&'static str, u64)>>,
-    /// True if anything was counted. If not, no lock is taken.
-    has_counts: AtomicBool,
-    session: Option<Arc<Session>>,
-    /// Nanoseconds that instruments took around the passes inside of this one.
-    instruments: AtomicU64,
-    pub(crate) left: Left,
-    /// The results of analyses; only in the frame of the outermost pass.
-    analyses: OnceLock<Analyses>,
-}
-
-impl Frame {
-    pub(crate) fn pass(&self) -> &str {
-        &self.pass
-    }
-
-    pub(crate) fn depth(&self) -> usize {
-        self.depth
-    }
-
-    fn add_instruments(&self, time: Duration) {
-        self.instruments.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
-    }
-
-    fn instruments(&self) -> Duration {
-        Duration::from_nanos(self.instruments.load(Ordering::Relaxed))
-    }
-
-    fn outermost(&self) -> &Frame {
-        std::iter::successors(Some(self), |f| f.parent.as_deref()).last().expect("there is this one")
-    }
-
-    /// Returns the state of the sequence that this pass is, or is part of; `None` if it is part of
-    /// none.
-    pub(crate) fn session(&self) -> Option<&Arc<Session>> {
-        self.session.as_ref().or_else(|| self.parent.as_ref()?.session.as_ref())
-    }
-
-    pub(crate) fn analyses(&self) -> Analyses {
-        self.outermost().analyses.get_or_init(Analyses::new).clone()
-    }
-
-    /// Returns the results of analyses, if any analysis was run.
-    fn analysed(&self) -> Option<&Analyses> {
-        self.outermost().analyses.get().filter(|a| !a.is_empty())
-    }
-
-    /// Returns a frame for the same run of the pass, without messages and counts.
-    pub(crate) fn fork(&self) -> Frame {
-        Frame {
-            pass: self.pass.clone(),
-            parent: self.parent.clone(),
-            depth: self.depth,
-            counts: Mutex::default(),
-            has_counts: AtomicBool::new(false),
-            session: None,
-            instruments: AtomicU64::default(),
-            left: Left::new(PassKind::Function),
-            analyses: self.analyses().into(),
-        }
-    }
-
-    /// Adds the messages and counts of a frame that was made by [`Frame::fork`].
-    pub(crate) fn merge(&self, other: &Frame) {
-        self.left.merge(&other.left);
-        if other.has_counts.swap(false, Ordering::AcqRel) {
-            lock(&other.counts).drain(..).for_each(|(counter, n)| self.count(counter, n));
-        }
-    }
-
-    pub(crate) fn count(&self, counter: &'static str, n: u64) {
-        let mut counts = lock(&self.counts);
-        self.has_counts.store(true, Ordering::Release);
-        match counts.iter_mut().find(|c| c.0 == counter) {
-            Some(c) => c.1 = c.1.saturating_add(n),
-            None => counts.push((counter, n)),
-        }
-    }
-}
+use crate::verification::{Verification, check_changed, shared_edit};
 
 /// Runs a pass under a context.
 ///
@@ -139,7 +50,7 @@ impl Frame {
 /// If the pass, one of its dependencies, or an instrument fails.
 pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
     let info = pass.info();
-    let fail = |error: PassError| PassFailure::from(error).at(&info.name, || path(cx));
+    let fail = |error: PassError| PassFailure::from(error).at(&info.name, || cx.path());
     let _open = scope::open_run().map_err(fail)?;
     let forced = match enabled(info, cx) {
         Ok(forced) => forced,
@@ -153,7 +64,7 @@ pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Resul
             return Ok(skip(info, cx, SkipReason::Vetoed(vetoes)));
         }
     }
-    if cx.frame().is_none_or(|f| f.session.is_none()) {
+    if cx.frame().is_none_or(|f| f.sequence.is_none()) {
         check_order(pass, module, cx)?;
     }
     let mut changed = false;
@@ -165,20 +76,6 @@ pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Resul
     match tracing::in_pass(&run, || execute(module, &run, instruments.as_ref()))? {
         Outcome::Unchanged if changed => Ok(Outcome::Changed),
         outcome => Ok(outcome),
-    }
-}
-
-/// Returns true if the context forces the pass to run, false if it allows it to run, and the reason
-/// as an error if it does not.
-pub(crate) fn enabled(info: &PassInfo, cx: &PassContext) -> Result<bool, SkipReason> {
-    if cx.is_disabled(&info.name) {
-        Err(SkipReason::Disabled)
-    } else if cx.is_required(&info.name) {
-        Ok(true)
-    } else if info.opt_level > cx.opt_level() {
-        Err(SkipReason::OptLevel { pass: info.opt_level, context: cx.opt_level() })
-    } else {
-        Ok(false)
     }
 }
 
@@ -195,7 +92,7 @@ fn ask(instruments: &Instruments, module: &Module, run: &PassRun<'_>) -> Result<
         let mut vetoes = Vec::new();
         for instrument in instruments.iter() {
             let agrees = guarded(&**instrument, "should_run", || instrument.should_run(module, run))
-                .map_err(|f| f.at(run.name(), || path(run.context)))?;
+                .map_err(|f| f.at(run.name(), || run.path()))?;
             if !agrees {
                 vetoes.push(instrument.name().to_string());
             }
@@ -209,71 +106,18 @@ fn ask(instruments: &Instruments, module: &Module, run: &PassRun<'_>) -> Result<
     vetoes
 }
 
-/// A pass that another pass depends on.
-pub(crate) struct Dependency {
-    pub(crate) pass: Arc<dyn Pass>,
-    /// The name of the dependent pass.
-    by: String,
-}
-
-/// Returns the passes that a pass depends on, each after its own dependencies.
-pub(crate) fn dependencies(info: &PassInfo, cx: &PassContext) -> Result<Vec<Dependency>, PassError> {
-    struct Open {
-        info: PassInfo,
-        /// Absent for the pass whose dependencies are returned.
-        made: Option<Dependency>,
-        next: usize,
-    }
-    let mut order = Vec::new();
-    // True for names that are done; false for names that are open.
-    let mut seen: HashMap<String, bool> = HashMap::from([(info.name.clone(), false)]);
-    let mut open = vec![Open { info: info.clone(), made: None, next: 0 }];
-    while let Some(top) = open.last_mut() {
-        let Some(name) = top.info.required.get(top.next).cloned() else {
-            let done = open.pop().expect("the last was just looked at");
-            seen.insert(done.info.name, true);
-            order.extend(done.made);
-            continue;
-        };
-        top.next += 1;
-        match seen.get(&name) {
-            Some(true) => {}
-            Some(false) => {
-                let from = open.iter().position(|o| o.info.name == name).expect("an open name is on the stack");
-                let mut names: Vec<&str> = open[from..].iter().map(|o| o.info.name.as_str()).collect();
-                names.push(&name);
-                return Err(PassError::new(format!("passes depend on each other: {}", names.join(" -> "))));
-            }
-            None => {
-                let by = top.info.name.clone();
-                let pass = cx.registry().make(&name).map_err(|e| {
-                    let error =
-                        PassError::new(format!("`{by}` depends on `{name}`, which cannot be made")).with_cause(e);
-                    if !cx.registry().passes().is_empty() {
-                        return error;
-                    }
-                    error.with_help("no pass is registered: give the context a registry, or the process a default one")
-                })?;
-                seen.insert(name, false);
-                open.push(Open { info: pass.info().clone(), made: Some(Dependency { pass, by }), next: 0 });
-            }
-        }
-    }
-    Ok(order)
-}
-
 /// Runs a pass because `by` depends on it. Returns true if it changed the module.
 fn run_dependency(pass: &dyn Pass, by: &str, module: &mut Module, cx: &PassContext) -> Result<bool, PassFailure> {
     let name = &pass.info().name;
     let fail = |why: String| {
         let error = PassError::new(format!("it depends on `{name}`, which did not run: {why}"));
-        Err(PassFailure::from(error).at(by, || path(cx)))
+        Err(PassFailure::from(error).at(by, || cx.path()))
     };
     if cx.is_disabled(name) {
         return fail(SkipReason::Disabled.to_string());
     }
-    if let Some(session) = cx.frame().and_then(|f| f.session.as_ref())
-        && session.has_finished(pass, module)
+    if let Some(state) = cx.frame().and_then(|f| f.sequence.as_ref())
+        && state.has_finished(&pass.pipeline_text(), module)
     {
         return Ok(false);
     }
@@ -291,169 +135,219 @@ fn run_dependency(pass: &dyn Pass, by: &str, module: &mut Module, cx: &PassConte
 /// Runs a pass that is allowed to run.
 fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instruments>) -> Result<Outcome, PassFailure> {
     let (pass, cx) = (run.pass, run.context);
-    let leaf = pass.kind() != PassKind::Sequence;
-    let outer = cx.frame();
     if cx.depth() + pass.nesting() > MAX_NESTING {
         let error = PassError::new(format!("passes nest more than {MAX_NESTING} deep"));
-        return Err(PassFailure::from(error).at(run.name(), || path(cx)));
+        return Err(PassFailure::from(error).at(run.name(), || cx.path()));
     }
-    // A sequence inside of a leaf may run on another module, so it has a state of its own.
-    let outer_session = outer.and_then(|f| f.session.as_ref());
-    let frame = Frame {
-        pass: run.name().to_string(),
-        parent: outer.cloned(),
-        depth: cx.depth() + 1,
-        counts: Mutex::default(),
-        has_counts: AtomicBool::new(false),
-        session: if leaf { None } else { Some(outer_session.cloned().unwrap_or_default()) },
-        instruments: AtomicU64::new(0),
-        left: Left::new(pass.kind()),
-        analyses: OnceLock::new(),
+    let inner = cx.inside(RunFrame::new(run.name(), pass.kind(), cx.frame()));
+    let mut execution = Execution {
+        run,
+        inner: &inner,
+        frame: inner.frame().expect("the handle was made for the pass"),
+        state: cx.frame().and_then(|f| f.sequence.as_ref()),
+        leaf: pass.kind() != PassKind::Sequence,
+        instruments: instruments.map_or(&[], |i| i),
+        begun: 0..0,
+        in_hooks: Duration::ZERO,
     };
-    let inner = cx.inside(frame);
-    let running = inner.frame().expect("the handle was made for the pass");
-    let instruments: &[Arc<dyn Instrument>] = instruments.map_or(&[], |i| i);
-    if !instruments.is_empty() {
-        run.begins(&inner);
+    let result = execution.begin(module).and_then(|()| execution.transact(module));
+    let result = execution.end(module, result);
+    let in_hooks = execution.in_hooks;
+    inner.close();
+    if let Some(outer) = cx.frame() {
+        outer.add_instruments(in_hooks);
+    }
+    result
+}
+
+/// One run of a pass, from the first hook to the last.
+struct Execution<'a> {
+    run: &'a PassRun<'a>,
+    /// The handle that the pass is given.
+    inner: &'a PassContext,
+    frame: &'a RunFrame,
+    /// The state of the sequence that the pass is part of.
+    state: Option<&'a Arc<PipelineState>>,
+    /// False for a sequence, whose passes are the transactions.
+    leaf: bool,
+    instruments: &'a [Arc<dyn Instrument>],
+    /// The instruments that have begun, and whose `run_after` was not called.
+    begun: Range<usize>,
+    /// The time that instruments took.
+    in_hooks: Duration,
+}
+
+impl Execution<'_> {
+    /// Returns the time, which is measured only if an instrument may ask for it.
+    fn now(&self) -> Option<Instant> {
+        (!self.instruments.is_empty()).then(Instant::now)
     }
 
-    // Time is measured only if an instrument may ask for it.
-    let now = || (!instruments.is_empty()).then(Instant::now);
-    let since = |from: Option<Instant>| from.map_or(Duration::ZERO, |from| from.elapsed());
+    /// Runs something that counts as the time of instruments.
+    fn in_hooks<T>(&mut self, hooks: impl FnOnce(&mut Self) -> T) -> T {
+        let began = self.now();
+        let done = hooks(self);
+        self.in_hooks += began.map_or(Duration::ZERO, |began| began.elapsed());
+        done
+    }
 
-    // The instruments in this range have begun, and their `run_after` was not called.
-    let mut begun = 0..0;
-    let hooks = now();
-    let mut result = Ok(Outcome::Unchanged);
-    for instrument in instruments {
-        result =
-            guarded(&**instrument, "run_before", || instrument.run_before(module, run)).map(|()| Outcome::Unchanged);
-        if result.is_err() {
-            break;
+    /// Calls the hooks before the pass.
+    fn begin(&mut self, module: &Module) -> Result<(), PassFailure> {
+        if self.instruments.is_empty() {
+            return Ok(());
         }
-        begun.end += 1;
+        self.run.begins(self.inner);
+        self.in_hooks(|this| {
+            for instrument in this.instruments {
+                guarded(&**instrument, "run_before", || instrument.run_before(module, this.run))?;
+                this.begun.end += 1;
+            }
+            Ok(())
+        })
     }
-    let mut in_hooks = since(hooks);
-    // The number of open edits of other passes, and whether the edit of this pass is open.
-    let edits = module.edit_depth();
-    let mut has_edit = false;
-    if result.is_ok() {
+
+    /// Runs the pass inside of an edit, which is committed if nothing fails, and rolled back
+    /// otherwise.
+    fn transact(&mut self, module: &mut Module) -> Result<Outcome, PassFailure> {
+        if !self.leaf {
+            let result = self.run(module);
+            let result = self.frame.pending.settle(module, result);
+            return result.and_then(|outcome| self.accept(module, None, outcome));
+        }
         // Preserved analyses are found by comparing with this.
-        let mut before = None;
-        if leaf {
-            let preserves = !pass.info().preserved.is_empty();
-            before = (preserves && running.analysed().is_some()).then(|| module.stamp());
-            module.begin_edit();
-            has_edit = true;
+        let preserves = !self.run.info().preserved.is_empty();
+        let before = (preserves && self.frame.analysed().is_some()).then(|| module.stamp());
+        let edits = module.edit_depth();
+        module.begin_edit();
+        let result = self.run(module);
+        let result = self.settle(module, result);
+        end_edits_inside(module, edits + 1, result.is_ok());
+        let has_edit = module.edit_depth() > edits;
+        let result = result.and_then(|_| match (has_edit, has_edit && module.has_changes()) {
+            (false, _) => Err(PassError::new(LOST_EDIT).into()),
+            (true, true) => self.accept(module, before, Outcome::Changed),
+            (true, false) => self.accept(module, before, Outcome::Unchanged),
+        });
+        match &result {
+            Ok(Outcome::Changed) => {
+                let workers = |jobs, nodes| self.run.context.workers_for(jobs, nodes);
+                match self.state {
+                    Some(state) => {
+                        state.note_changed(self.run.name());
+                        state.with_edited(|edited| keep(module, Some(edited), workers));
+                    }
+                    None => keep(module, None, workers),
+                }
+            }
+            // Nodes that were appended and not linked are removed too.
+            _ if has_edit => module.rollback(),
+            _ => {}
         }
-        let began = now();
-        result = catch_unwind(AssertUnwindSafe(|| pass.run(module, &inner)))
+        // An enclosing pass may be rolled back to a state for which earlier results are valid.
+        let in_sequences = self.frame.outwards().skip(1).all(|f| f.sequence.is_some());
+        if let (true, Some(analyses)) = (in_sequences, self.frame.analysed()) {
+            analyses.sweep(module);
+        }
+        result
+    }
+
+    /// Runs the pass itself.
+    fn run(&mut self, module: &mut Module) -> Result<Outcome, PassFailure> {
+        let began = self.now();
+        let result = catch_unwind(AssertUnwindSafe(|| self.run.pass.run(module, self.inner)))
             .unwrap_or_else(|payload| Err(PassError::panic(payload).into()));
         if let Some(began) = began {
             let wall = began.elapsed();
-            let inside = running.instruments();
-            run.note_time(RunTime { began, wall, own: wall.saturating_sub(inside) });
-            in_hooks += inside;
+            let inside = self.frame.instruments();
+            self.run.note_time(RunTime { began, wall, own: wall.saturating_sub(inside) });
+            self.in_hooks += inside;
         }
-        let verifies = leaf && cx.verification() == Verification::AfterEachPass;
-        if leaf && result.is_ok() {
+        result
+    }
+
+    fn verifies(&self) -> bool {
+        self.leaf && self.run.context.verification() == Verification::AfterEachPass
+    }
+
+    /// Completes the messages of the pass. A pass that has reported errors has failed.
+    fn settle(&self, module: &mut Module, mut result: Result<Outcome, PassFailure>) -> Result<Outcome, PassFailure> {
+        if result.is_ok() {
             // A walk that looks for the bindings of messages may panic on an ill-formed body.
             let told = caught(|| {
-                if verifies {
-                    report_shared_edits(module, &inner);
+                if self.verifies() {
+                    report_shared_edits(module, self.inner);
                 }
-                report_noted(module, &inner);
+                report_noted(module, self.inner);
                 Ok(())
             });
             if let Err(error) = told {
                 result = Err(error.into());
             }
         }
-        result = running.left.settle(module, result);
-        if leaf {
-            end_edits_inside(module, edits + 1, result.is_ok());
-            has_edit = module.edit_depth() > edits;
-            if !has_edit && result.is_ok() {
-                result = Err(PassError::new(LOST_EDIT).into());
+        self.frame.pending.settle(module, result)
+    }
+
+    /// Checks what the pass has made, and calls the hooks after it.
+    fn accept(
+        &mut self,
+        module: &mut Module,
+        before: Option<ModuleStamp>,
+        outcome: Outcome,
+    ) -> Result<Outcome, PassFailure> {
+        let registry = self.run.context.registry();
+        if outcome.is_changed() {
+            if let Some(message) = lower_claim(module, self.run.info(), registry.properties_and_phases()) {
+                self.inner.remark(Diagnostic::remark(message));
+            }
+            if self.verifies() && !self.instruments.iter().any(|i| i.verifies()) {
+                self.in_hooks(|_| check_changed(module, registry.properties_and_phases()))?;
+            }
+            if let (Some(before), Some(analyses)) = (&before, self.frame.analysed()) {
+                caught(|| analyses.carry(module, before, &self.run.info().preserved))?;
             }
         }
-        if leaf && let Ok(outcome) = &mut result {
-            *outcome = if module.has_changes() { Outcome::Changed } else { Outcome::Unchanged };
-        }
-        if let Ok(Outcome::Changed) = result {
-            lower_claim(module, pass.info(), &inner);
-        }
-        if let (true, Ok(Outcome::Changed)) = (verifies && !instruments.iter().any(|i| i.verifies()), &result) {
-            let hooks = now();
-            if let Err(error) = check_changed(module, cx.registry()) {
-                result = Err(error.into());
+        self.in_hooks(|this| {
+            for instrument in this.instruments {
+                this.begun.start += 1;
+                guarded(&**instrument, "run_after", || instrument.run_after(module, this.run, &outcome))?;
             }
-            in_hooks += since(hooks);
-        }
-        if let (Ok(Outcome::Changed), Some(before), Some(analyses)) = (&result, &before, running.analysed()) {
-            let carry = || analyses.carry(module, before, &pass.info().preserved);
-            let carried = caught(carry);
-            if let Err(error) = carried {
-                result = Err(error.into());
-            }
-        }
-        if let Ok(outcome) = &result {
-            let hooks = now();
-            let mut failed = None;
-            for instrument in instruments {
-                begun.start += 1;
-                failed = guarded(&**instrument, "run_after", || instrument.run_after(module, run, outcome)).err();
-                if failed.is_some() {
-                    break;
+            Ok(())
+        })
+        .map(|()| outcome)
+    }
+
+    /// Reports the result, which is final: keeps the counts of the pass, and calls the last hooks.
+    fn end(&mut self, module: &Module, result: Result<Outcome, PassFailure>) -> Result<Outcome, PassFailure> {
+        let (run, cx) = (self.run, self.run.context);
+        let entered = &self.instruments[..self.begun.end];
+        match result {
+            Ok(outcome) => {
+                let counts = self.frame.take_counts();
+                if !counts.is_empty() {
+                    let add = |(counter, n): &(&'static str, u64), all: &mut crate::statistics::Statistics| {
+                        all.add(&self.frame.pass, counter, *n);
+                    };
+                    self.inner.with_statistics(|all| counts.iter().for_each(|c| add(c, all)));
                 }
-            }
-            in_hooks += since(hooks);
-            if let Some(failure) = failed {
-                result = Err(failure);
-            }
-        }
-        if leaf {
-            match &result {
-                Ok(Outcome::Changed) => {
-                    if let Some(session) = outer_session {
-                        session.note_changed(run.name());
-                    }
-                    keep(module, outer_session.map(|s| s.edited()).as_deref_mut(), cx);
+                if let Some(state) = self.state {
+                    state.note_finished(run.pass.pipeline_text(), module);
                 }
-                // Nodes that were appended and not linked are removed too.
-                _ if has_edit => module.rollback(),
-                _ => {}
+                self.in_hooks(|_| {
+                    tell(entered, "on_end", cx, |instrument| instrument.on_end(module, run, Ok(&outcome)));
+                });
+                Ok(outcome)
             }
-            // An enclosing pass may be rolled back to a state for which earlier results are valid.
-            let outermost = std::iter::successors(outer, |f| f.parent.as_ref()).all(|f| f.session.is_some());
-            if let (true, Some(analyses)) = (outermost, running.analysed()) {
-                analyses.sweep(module);
+            Err(failure) => {
+                let failure = failure.at(run.name(), || cx.path());
+                let begun = &self.instruments[self.begun.clone()];
+                self.in_hooks(|_| {
+                    tell(begun, "on_error", cx, |instrument| instrument.on_error(module, run, &failure));
+                    tell(entered, "on_end", cx, |instrument| instrument.on_end(module, run, Err(&failure)));
+                });
+                Err(failure)
             }
         }
     }
-    let entered = &instruments[..begun.end];
-    let result = match result {
-        Ok(outcome) => {
-            finish(pass, &inner, running, outer_session, module);
-            let hooks = now();
-            tell(entered, "on_end", cx, |instrument| instrument.on_end(module, run, Ok(&outcome)));
-            in_hooks += since(hooks);
-            Ok(outcome)
-        }
-        Err(failure) => {
-            let failure = failure.at(run.name(), || path(cx));
-            let hooks = now();
-            tell(&instruments[begun], "on_error", cx, |instrument| instrument.on_error(module, run, &failure));
-            tell(entered, "on_end", cx, |instrument| instrument.on_end(module, run, Err(&failure)));
-            in_hooks += since(hooks);
-            Err(failure)
-        }
-    };
-    inner.close();
-    if let Some(outer) = outer {
-        outer.add_instruments(in_hooks);
-    }
-    result
 }
 
 const LOST_EDIT: &str = "it put another module in the place of its own, or ended an edit that it had not begun: what it did cannot be taken back";
@@ -483,45 +377,24 @@ fn tell(instruments: &[Arc<dyn Instrument>], hook: &'static str, cx: &PassContex
     }
 }
 
-/// Keeps the counts of a pass, and records that it has run on the module in its present state.
-fn finish(pass: &dyn Pass, inner: &PassContext, frame: &Frame, session: Option<&Arc<Session>>, module: &Module) {
-    if frame.has_counts.load(Ordering::Acquire) {
-        let counts = std::mem::take(&mut *lock(&frame.counts));
-        inner.with_statistics(|s| counts.into_iter().for_each(|(counter, n)| s.add(&frame.pass, counter, n)));
-    }
-    if let Some(session) = session {
-        session.note_finished(pass, module);
+/// Leaves a remark about each node with several uses that the pass, which is about to end,
+/// overwrote.
+fn report_shared_edits(module: &mut Module, cx: &PassContext) {
+    for key in module.order().to_vec() {
+        let edited = module.get_mut(key).map_or_else(Vec::new, |(f, _)| f.body.take_edited_shared());
+        edited.into_iter().for_each(|(node, uses)| cx.report(module, key, node, shared_edit(uses)));
     }
 }
 
-/// Calls a hook. Returns an error or a panic of it as a failure of the instrument.
-pub(crate) fn guarded<T>(
-    instrument: &dyn Instrument,
-    hook: &'static str,
-    call: impl FnOnce() -> Result<T, PassError>,
-) -> Result<T, PassFailure> {
-    caught(call).map_err(|error| {
-        PassFailure::new(FailureKind::Instrument { instrument: instrument.name().to_string(), hook }, error)
-    })
-}
-
-/// Returns the message of a panic.
-pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
-    let text = match payload.downcast_ref::<&str>() {
-        Some(text) => Some((*text).to_string()),
-        None => payload.downcast_ref::<String>().cloned(),
-    };
-    // Dropping the payload may panic again, and so may dropping the payload of that panic.
-    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        std::mem::forget(second);
+/// Reports the messages that walks noted in bodies for the author of a pass that is about to end.
+fn report_noted(module: &mut Module, cx: &PassContext) {
+    let has_remarks = |&key: &FunctionKey| module.get(key).is_some_and(|f| f.body.has_remarks());
+    let noted: Vec<FunctionKey> = module.order().iter().copied().filter(has_remarks).collect();
+    if let (Some(frame), false) = (cx.frame(), noted.is_empty()) {
+        frame.pending.begin_noted();
     }
-    text.unwrap_or_else(|| "it panicked with something that is not a text".to_string())
-}
-
-/// Returns the names of the passes around the holder of a handle, outermost first.
-pub(crate) fn path(cx: &PassContext) -> Vec<String> {
-    let mut names: Vec<String> =
-        std::iter::successors(cx.frame(), |f| f.parent.as_ref()).map(|f| f.pass.clone()).collect();
-    names.reverse();
-    names
+    for key in noted {
+        let remarks = module.get_mut(key).map_or_else(Vec::new, |(f, _)| f.body.take_remarks());
+        remarks.into_iter().for_each(|(expr, diagnostic)| cx.report(module, key, expr, diagnostic));
+    }
 }

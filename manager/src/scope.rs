@@ -58,42 +58,32 @@ pub(crate) fn current() -> PassContext {
         .unwrap_or_default()
 }
 
-pub(crate) fn push(cx: PassContext) -> ScopeGuard {
-    ScopeGuard { id: push_entry(cx.clone()), cx, thread: PhantomData }
-}
-
-fn push_entry(cx: PassContext) -> Option<u64> {
+/// Makes a context current until the guard is dropped.
+pub(crate) fn push(cx: PassContext, leaving: Leaving) -> ScopeGuard {
     let id = SCOPES.try_with(|scopes| {
         let scopes = &mut *scopes.borrow_mut();
         scopes.next += 1;
-        scopes.entered.push((scopes.next, cx));
+        scopes.entered.push((scopes.next, cx.clone()));
         scopes.next
     });
-    id.ok()
+    ScopeGuard { id: id.ok(), cx, leaving, thread: PhantomData }
+}
+
+/// The treatment of the instruments of a context that is left.
+#[derive(Copy, Clone, PartialEq)]
+pub(crate) enum Leaving {
+    Exits,
+    /// The instruments were not entered.
+    Keeps,
 }
 
 /// Runs a closure with a context as the current one of the thread, without entering its
 /// instruments. Contexts that the closure enters and does not leave are left.
 pub(crate) fn inherit<T>(cx: &PassContext, f: impl FnOnce() -> T) -> T {
-    let guard = InheritGuard(push_entry(cx.clone()));
+    let guard = push(cx.clone(), Leaving::Keeps);
     let value = f();
     drop(guard);
     value
-}
-
-struct InheritGuard(Option<u64>);
-
-impl Drop for InheritGuard {
-    fn drop(&mut self) {
-        let Some(id) = self.0 else { return };
-        while let Some((popped, cx)) = pop(id)
-            && popped != id
-        {
-            if let Err(failure) = cx.exit_instruments() {
-                cx.report_failure(&failure);
-            }
-        }
-    }
 }
 
 /// Pops the context that was entered last, if the context `id` is still entered.
@@ -114,6 +104,7 @@ fn pop(id: u64) -> Option<(u64, PassContext)> {
 pub struct ScopeGuard {
     id: Option<u64>,
     cx: PassContext,
+    leaving: Leaving,
     /// Prevents sending the guard to another thread.
     thread: PhantomData<*const ()>,
 }
@@ -131,11 +122,10 @@ impl ScopeGuard {
     fn leave(&mut self) -> Result<(), PassFailure> {
         let Some(id) = self.id.take() else { return Ok(()) };
         while let Some((popped, cx)) = pop(id) {
-            let exited = cx.exit_instruments();
             if popped == id {
-                return exited;
+                return if self.leaving == Leaving::Exits { cx.exit_instruments() } else { Ok(()) };
             }
-            if let Err(failure) = exited {
+            if let Err(failure) = cx.exit_instruments() {
                 cx.report_failure(&failure);
             }
         }
@@ -151,3 +141,5 @@ impl Drop for ScopeGuard {
         }
     }
 }
+
+anfora_ir::brief_debug! { ScopeGuard; }

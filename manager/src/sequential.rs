@@ -5,15 +5,18 @@ use std::sync::Arc;
 use anfora_ir::{Diagnostic, Module, Severity};
 
 use crate::context::PassContext;
-use crate::error::{MAX_NESTING, PassFailure};
+use crate::error::{MAX_NESTING, PassFailure, in_own_words};
+use crate::info::PassKind;
 use crate::info::{Outcome, PassInfo};
-use crate::pass::{Pass, PassKind};
+use crate::pass::Pass;
 use crate::run::run_pass;
 
 /// The error that sequences nest more than [`MAX_NESTING`] deep.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("passes nest more than {MAX_NESTING} deep")]
 pub struct NestingError;
+
+in_own_words!(NestingError);
 
 /// A pass that runs passes one after the other. Each is a transaction of its own: if a pass fails,
 /// it is rolled back, the changes of the passes before it stay, and the failure names it.
@@ -38,25 +41,9 @@ impl Sequential {
     /// # Errors
     /// If sequences nest too deep in it.
     pub fn named(info: PassInfo, passes: Vec<Arc<dyn Pass>>) -> Result<Sequential, NestingError> {
-        let nesting = nesting_around(&passes)?;
-        Ok(Sequential { info, passes, nesting })
+        let nesting = 1 + passes.iter().map(|p| p.nesting()).max().unwrap_or(0);
+        if nesting > MAX_NESTING { Err(NestingError) } else { Ok(Sequential { info, passes, nesting }) }
     }
-
-    /// Returns the passes, in order.
-    pub fn passes(&self) -> &[Arc<dyn Pass>] {
-        &self.passes
-    }
-}
-
-fn nesting_around(passes: &[Arc<dyn Pass>]) -> Result<usize, NestingError> {
-    let nesting = 1 + passes.iter().map(|p| p.nesting()).max().unwrap_or(0);
-    if nesting > MAX_NESTING { Err(NestingError) } else { Ok(nesting) }
-}
-
-/// Returns the passes as a pipeline writes them. A sequence in a sequence is written as its passes.
-fn pipeline_text_of(passes: &[Arc<dyn Pass>]) -> String {
-    let texts: Vec<String> = passes.iter().map(|p| p.pipeline_text()).filter(|t| !t.is_empty()).collect();
-    texts.join(",")
 }
 
 impl Pass for Sequential {
@@ -72,8 +59,11 @@ impl Pass for Sequential {
         Ok(if changed { Outcome::Changed } else { Outcome::Unchanged })
     }
 
+    /// Returns the passes as a pipeline writes them. A sequence in a sequence is written as its
+    /// passes.
     fn pipeline_text(&self) -> String {
-        pipeline_text_of(&self.passes)
+        let texts: Vec<String> = self.passes.iter().map(|p| p.pipeline_text()).filter(|t| !t.is_empty()).collect();
+        texts.join(",")
     }
 
     fn kind(&self) -> PassKind {
@@ -111,10 +101,8 @@ impl std::fmt::Debug for Sequential {
 /// result is the same, but counts and remarks of the skipped visits are not repeated. See
 /// [`FunctionPass::visiting_all`](crate::FunctionPass::visiting_all).
 pub struct Repeat {
-    info: PassInfo,
-    passes: Vec<Arc<dyn Pass>>,
+    round: Sequential,
     max_rounds: u32,
-    nesting: usize,
 }
 
 impl Repeat {
@@ -123,38 +111,29 @@ impl Repeat {
     /// # Errors
     /// If sequences nest too deep in it.
     pub fn new(passes: Vec<Arc<dyn Pass>>, max_rounds: u32) -> Result<Repeat, NestingError> {
-        let nesting = nesting_around(&passes)?;
-        Ok(Repeat { info: PassInfo::new(format!("fixpoint<{max_rounds}>"), 0), passes, max_rounds, nesting })
-    }
-
-    /// Returns the passes, in order.
-    pub fn passes(&self) -> &[Arc<dyn Pass>] {
-        &self.passes
-    }
-
-    /// Returns the maximum number of rounds.
-    pub fn max_rounds(&self) -> u32 {
-        self.max_rounds
+        let round = Sequential::named(PassInfo::new(format!("fixpoint<{max_rounds}>"), 0), passes)?;
+        Ok(Repeat { round, max_rounds })
     }
 }
 
 impl Pass for Repeat {
     fn info(&self) -> &PassInfo {
-        &self.info
+        self.round.info()
     }
 
     fn run(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
-        let session = cx.frame().and_then(|f| f.session());
-        let _guard = session.map(|session| session.repeat());
+        let state = cx.frame().and_then(|f| f.state());
+        let _guard = state.map(|state| state.repeat());
+        let passes = self.passes();
         let mut changed = false;
         // The number of consecutive passes that have left the present module unchanged.
         let mut quiet = 0;
         // The number of changes before the last round.
         let mut changes = 0;
         for _ in 0..self.max_rounds {
-            changes = session.map_or(0, |session| session.changes());
-            for pass in &self.passes {
-                if quiet == self.passes.len() {
+            changes = state.map_or(0, |state| state.changes());
+            for pass in passes {
+                if quiet == passes.len() {
                     break;
                 }
                 if run_pass(&**pass, module, cx)?.is_changed() {
@@ -164,12 +143,12 @@ impl Pass for Repeat {
                     quiet += 1;
                 }
             }
-            if quiet == self.passes.len() {
+            if quiet == passes.len() {
                 return Ok(if changed { Outcome::Changed } else { Outcome::Unchanged });
             }
         }
         if self.max_rounds > 1 {
-            let still = session.map(|session| session.changed_since(changes)).unwrap_or_default();
+            let still = state.map(|state| state.changed_since(changes)).unwrap_or_default();
             let names: Vec<String> = still.iter().map(|name| format!("`{name}`")).collect();
             let message = format!("still changing after {} rounds: {}", self.max_rounds, names.join(", "));
             cx.remark(Diagnostic::new(Severity::Remark, message));
@@ -178,7 +157,7 @@ impl Pass for Repeat {
     }
 
     fn pipeline_text(&self) -> String {
-        format!("fixpoint<{}>({})", self.max_rounds, pipeline_text_of(&self.passes))
+        format!("fixpoint<{}>({})", self.max_rounds, self.round.pipeline_text())
     }
 
     fn kind(&self) -> PassKind {
@@ -186,14 +165,16 @@ impl Pass for Repeat {
     }
 
     fn nesting(&self) -> usize {
-        self.nesting
+        self.round.nesting()
     }
 
     fn passes(&self) -> &[Arc<dyn Pass>] {
-        &self.passes
+        self.round.passes()
     }
 
     fn max_rounds(&self) -> u32 {
         self.max_rounds
     }
 }
+
+anfora_ir::brief_debug! { Repeat { info }; }

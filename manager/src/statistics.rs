@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::instruments::table::{clipped, count};
+use crate::table::{clipped, count};
 
 /// Sums of the counts that passes left with [`PassContext::count`](crate::PassContext::count), in
 /// the order in which the counters first occurred.

@@ -6,9 +6,8 @@ mod on {
     use tracing::{Dispatch, Level, Span, dispatcher};
 
     use crate::error::PassFailure;
-    use crate::info::{Outcome, PassInfo, SkipReason};
+    use crate::info::{Outcome, PassInfo, PassKind, SkipReason};
     use crate::instrument::PassRun;
-    use crate::pass::PassKind;
 
     /// The target of all spans and events.
     const TARGET: &str = "anfora";

@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use crate::config::{ConfigDef, ConfigError, ConfigKind, ConfigValue, FromConfig, OptionDef, Options};
+use crate::config_list::TextList;
 use crate::error::PassError;
 
 /// Declares options that are read as `T`. A default that does not fit is a compile error if the
@@ -15,144 +16,83 @@ use crate::error::PassError;
 #[derive(Debug)]
 pub struct Typed<T>(PhantomData<T>);
 
-macro_rules! whole_numbers {
-    ($($ty:ty, $min:expr, $max:expr;)*) => {
+macro_rules! option_types {
+    ($($ty:ty: $given:ty, $default:ident => $value:expr, $kind:expr $(, [$of:ty] $range:ident => $ranged:expr)?;)*) => {
         $(impl Typed<$ty> {
             /// Declares an option with any value of the type that an option can hold.
-            pub const fn option(key: &'static str, default: $ty, doc: &'static str) -> OptionDef {
-                Typed::<$ty>::option_in(key, $min..=$max, default, doc)
+            ///
+            /// Cost: linear in the text.
+            pub const fn option(key: &'static str, $default: $given, doc: &'static str) -> OptionDef {
+                fitting(ConfigDef { key, kind: $kind, default: $value, doc })
             }
 
-            /// Declares an option with the values in a range.
+            $(/// Declares an option with the values, or the parts of values, in a range.
+            ///
+            /// Cost: linear in the text.
             pub const fn option_in(
                 key: &'static str,
-                range: RangeInclusive<$ty>,
-                default: $ty,
+                $range: RangeInclusive<$of>,
+                $default: $given,
                 doc: &'static str,
             ) -> OptionDef {
-                let (min, max) = (*range.start(), *range.end());
-                assert!(max as i128 <= i64::MAX as i128, "the range holds numbers that an option cannot hold");
-                assert!(min <= default && default <= max, "the default is not in the range");
-                ConfigDef::int(key, min as i64, max as i64, default as i64, doc)
-            }
+                fitting(ConfigDef { key, kind: $ranged, default: $value, doc })
+            })?
         })*
     };
 }
 
-whole_numbers! {
-    u32, 0, u32::MAX;
-    u64, 0, i64::MAX as u64;
-    usize, 0, usize::MAX >> 1;
-    i64, i64::MIN, i64::MAX;
+const fn whole(number: i128) -> i64 {
+    assert!(number <= i64::MAX as i128, "the range holds numbers that an option cannot hold");
+    number as i64
 }
 
-impl Typed<f64> {
-    /// Declares an option that is any finite number.
-    ///
-    /// Cost: linear in the text.
-    pub const fn option(key: &'static str, default: f64, doc: &'static str) -> OptionDef {
-        Typed::<f64>::option_in(key, f64::MIN..=f64::MAX, default, doc)
-    }
-
-    /// Declares an option that is a number in a range.
-    ///
-    /// Cost: linear in the text.
-    pub const fn option_in(
-        key: &'static str,
-        range: RangeInclusive<f64>,
-        default: f64,
-        doc: &'static str,
-    ) -> OptionDef {
-        let (min, max) = (*range.start(), *range.end());
-        assert!(min <= default && default <= max, "the default is not in the range");
-        ConfigDef::float(key, min, max, default, doc)
-    }
+const fn int(min: i128, max: i128) -> ConfigKind {
+    ConfigKind::Int { min: whole(min), max: whole(max) }
 }
 
-impl Typed<Vec<i64>> {
-    /// Declares an option that is a list of any whole numbers.
-    ///
-    /// Cost: linear in the text.
-    pub const fn option(key: &'static str, default: &'static [i64], doc: &'static str) -> OptionDef {
-        Typed::<Vec<i64>>::option_in(key, i64::MIN..=i64::MAX, default, doc)
-    }
+option_types! {
+    u32: u32, n => ConfigValue::Int(n as i64), int(0, u32::MAX as i128), [u32] r => int(*r.start() as i128, *r.end() as i128);
+    u64: u64, n => ConfigValue::Int(n as i64), int(0, i64::MAX as i128), [u64] r => int(*r.start() as i128, *r.end() as i128);
+    usize: usize, n => ConfigValue::Int(n as i64), int(0, isize::MAX as i128),
+        [usize] r => int(*r.start() as i128, *r.end() as i128);
+    i64: i64, n => ConfigValue::Int(n), ConfigKind::Int { min: i64::MIN, max: i64::MAX },
+        [i64] r => ConfigKind::Int { min: *r.start(), max: *r.end() };
+    f64: f64, x => ConfigValue::Float(x), ConfigKind::Float { min: f64::MIN, max: f64::MAX },
+        [f64] r => ConfigKind::Float { min: *r.start(), max: *r.end() };
+    bool: bool, b => ConfigValue::Bool(b), ConfigKind::Bool;
+    String: &'static str, text => ConfigValue::Str(Cow::Borrowed(text)), ConfigKind::Str;
+    Option<u64>: Option<u64>, bytes => ConfigValue::Bytes(bytes), ConfigKind::Bytes;
+    Vec<i64>: &'static [i64], list => ConfigValue::IntList(Cow::Borrowed(list)),
+        ConfigKind::IntList { min: i64::MIN, max: i64::MAX },
+        [i64] r => ConfigKind::IntList { min: *r.start(), max: *r.end() };
+    Vec<String>: &'static [&'static str], list => ConfigValue::TextList(TextList::Static(list)),
+        ConfigKind::TextList { words: None };
+    Vec<(String, i64)>: NoNumbers, none => { let [] = none; ConfigValue::Numbers(Vec::new()) },
+        ConfigKind::Numbers { min: i64::MIN, max: i64::MAX },
+        [i64] r => ConfigKind::Numbers { min: *r.start(), max: *r.end() };
+}
 
-    /// Declares an option that is a list of whole numbers in a range.
-    ///
-    /// Cost: linear in the text.
-    pub const fn option_in(
-        key: &'static str,
-        range: RangeInclusive<i64>,
-        default: &'static [i64],
-        doc: &'static str,
-    ) -> OptionDef {
-        let (min, max) = (*range.start(), *range.end());
-        let mut i = 0;
-        while i < default.len() {
-            assert!(min <= default[i] && default[i] <= max, "the default has a number that is not in the range");
-            i += 1;
+type NoNumbers = [(String, i64); 0];
+
+/// Returns the declaration if its default fits. In a constant, another one is a compile error.
+const fn fitting(def: OptionDef) -> OptionDef {
+    match (&def.kind, &def.default) {
+        (ConfigKind::Int { min, max }, ConfigValue::Int(n)) => {
+            assert!(*min <= *n && *n <= *max, "the default is not in the range");
         }
-        ConfigDef::int_list(key, min, max, default, doc)
+        (ConfigKind::Float { min, max }, ConfigValue::Float(x)) => {
+            assert!(*min <= *x && *x <= *max, "the default is not in the range");
+        }
+        (ConfigKind::IntList { min, max }, ConfigValue::IntList(Cow::Borrowed(list))) => {
+            let mut i = 0;
+            while i < list.len() {
+                assert!(*min <= list[i] && list[i] <= *max, "the default has a number that is not in the range");
+                i += 1;
+            }
+        }
+        _ => {}
     }
-}
-
-impl Typed<Vec<String>> {
-    /// Declares an option that is a list of any texts.
-    ///
-    /// Cost: linear in the text.
-    pub const fn option(key: &'static str, default: &'static [&'static str], doc: &'static str) -> OptionDef {
-        ConfigDef::text_list(key, default, doc)
-    }
-}
-
-impl Typed<bool> {
-    /// Declares an option that is `true` or `false`.
-    ///
-    /// Cost: linear in the text.
-    pub const fn option(key: &'static str, default: bool, doc: &'static str) -> OptionDef {
-        ConfigDef { key, kind: ConfigKind::Bool, default: ConfigValue::Bool(default), doc }
-    }
-}
-
-impl Typed<String> {
-    /// Declares an option that is any text.
-    ///
-    /// Cost: linear in the text.
-    pub const fn option(key: &'static str, default: &'static str, doc: &'static str) -> OptionDef {
-        ConfigDef::text(key, default, doc)
-    }
-}
-
-impl Typed<Option<u64>> {
-    /// Declares an option that is a number of bytes; `None` is unlimited.
-    ///
-    /// Cost: linear in the text.
-    pub const fn option(key: &'static str, default: Option<u64>, doc: &'static str) -> OptionDef {
-        ConfigDef::bytes(key, default, doc)
-    }
-}
-
-impl Typed<Vec<(String, i64)>> {
-    /// Declares an option of whole numbers by name, without numbers by default.
-    ///
-    /// Cost: linear in the text.
-    pub const fn option(key: &'static str, default: [(String, i64); 0], doc: &'static str) -> OptionDef {
-        Typed::<Vec<(String, i64)>>::option_in(key, i64::MIN..=i64::MAX, default, doc)
-    }
-
-    /// Declares an option of whole numbers in a range by name, without numbers by default.
-    ///
-    /// Cost: linear in the text.
-    pub const fn option_in(
-        key: &'static str,
-        range: RangeInclusive<i64>,
-        default: [(String, i64); 0],
-        doc: &'static str,
-    ) -> OptionDef {
-        let [] = default;
-        let kind = ConfigKind::Numbers { min: *range.start(), max: *range.end() };
-        ConfigDef { key, kind, default: ConfigValue::Numbers(Vec::new()), doc }
-    }
+    def
 }
 
 /// Declares an option that is one of several words.

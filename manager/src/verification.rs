@@ -3,10 +3,9 @@
 
 use anfora_ir::{Diagnostic, Diagnostics, FunctionKey, Module, verify_functions, verify_module};
 
-use crate::context::PassContext;
 use crate::error::PassError;
 use crate::phases::check_claim;
-use crate::registry::PassRegistry;
+use crate::properties::Properties;
 
 /// The verification of the results of passes by the context, besides what its instruments do.
 ///
@@ -30,21 +29,21 @@ impl Default for Verification {
 }
 
 /// Checks the changed parts of a module whose edit is open.
-pub(crate) fn check_changed(module: &Module, registry: &PassRegistry) -> Result<(), PassError> {
+pub(crate) fn check_changed(module: &Module, known: &Properties) -> Result<(), PassError> {
     let changed: Vec<FunctionKey> = module.affected_functions();
-    check_made(verify_functions(module, &changed).map(drop), module, registry)
+    check_made(verify_functions(module, &changed).map(drop), module, known)
 }
 
 /// Checks a whole module that a pass made.
-pub(crate) fn check_all(module: &Module, registry: &PassRegistry) -> Result<(), PassError> {
-    check_made(verify_module(module).map(drop), module, registry)
+pub(crate) fn check_all(module: &Module, known: &Properties) -> Result<(), PassError> {
+    check_made(verify_module(module).map(drop), module, known)
 }
 
 const MADE: &str = "the pass made an ill-formed module";
 
-fn check_made(verified: Result<(), Diagnostics>, module: &Module, registry: &PassRegistry) -> Result<(), PassError> {
+fn check_made(verified: Result<(), Diagnostics>, module: &Module, known: &Properties) -> Result<(), PassError> {
     verified.map_err(|found| ill_formed(found, MADE))?;
-    check_claim(module, registry).map_err(|error| {
+    check_claim(module, known).map_err(|error| {
         let message = format!("{MADE}: {}", error.message());
         error.with_message(message)
     })
@@ -57,17 +56,9 @@ pub(crate) fn ill_formed(found: Diagnostics, headline: &str) -> PassError {
     first.with_message(message)
 }
 
-/// Leaves a remark about each node with several uses that the pass, which is about to end,
-/// overwrote.
-pub(crate) fn report_shared_edits(module: &mut Module, cx: &PassContext) {
-    for key in module.order().to_vec() {
-        let edited = module.get_mut(key).map_or_else(Vec::new, |(f, _)| f.body.take_edited_shared());
-        for (node, uses) in edited {
-            let remark = Diagnostic::remark(format!("a node that hangs at {uses} places was overwritten, at all of them"))
-                .with_help(
-                    "to change one use only, put a new node there; if all are meant, call `body.shared_edits(SharedEdits::Meant)`",
-                );
-            cx.report(module, key, node, remark);
-        }
-    }
+/// Returns the remark about a node with several uses that a pass overwrote.
+pub(crate) fn shared_edit(uses: usize) -> Diagnostic {
+    Diagnostic::remark(format!("a node that hangs at {uses} places was overwritten, at all of them")).with_help(
+        "to change one use only, put a new node there; if all are meant, call `body.shared_edits(SharedEdits::Meant)`",
+    )
 }

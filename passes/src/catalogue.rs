@@ -67,7 +67,7 @@ pub fn registry() -> Arc<PassRegistry> {
 ///
 /// ```
 /// use anfora_ir::{Source, parse_module};
-/// use anfora_manager::{ModulePass, Pass, PassContext, parse_pipeline};
+/// use anfora_manager::{Declare, ModulePass, Pass, PassContext, parse_pipeline};
 ///
 /// anfora_passes::install_default_registry()?;
 /// // It cannot do its work on other programs than those in A-normal form.

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 /// result fails, and its changes are rolled back.
 ///
 /// Results and effects must agree bit for bit or, after a pass that declares a tolerance, as far as
-/// [`Pass::tolerance`](anfora_manager::Pass::tolerance) says. If the program fails before the pass,
+/// [`PassInfo::tolerance`](anfora_manager::PassInfo::tolerance) says. If the program fails before the pass,
 /// anything may happen after it. A private function with a symbol may get another name. Each
 /// function is run on ordinary numbers and on numbers at the ends of their types, with `true` and
 /// with `false` for a boolean, and with several extents for symbolic dimensions.
@@ -405,11 +405,10 @@ impl Instrument for CheckMeaning {
 
     fn run_before(&self, module: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
         let mut state = self.lock();
-        let role = state.runs.role(run);
-        state.runs.begin(role);
         let State { runs, checked, noted } = &mut *state;
+        let role = runs.begin(run, Known::default());
         if role == RunRole::Whole
-            && let Some((_, known)) = runs.innermost()
+            && let Some(known) = runs.outermost()
             && known.meaning.is_none()
         {
             let mut notes = Notes { tell: &|note| run.context().remark(note), noted, checked };
@@ -421,11 +420,12 @@ impl Instrument for CheckMeaning {
     fn run_after(&self, module: &Module, run: &PassRun<'_>, outcome: &Outcome) -> Result<(), PassError> {
         let mut state = self.lock();
         let State { runs, checked, noted } = &mut *state;
-        if let Some((RunRole::Whole, known)) = runs.innermost()
+        if runs.role_of_innermost() == Some(RunRole::Whole)
+            && let Some(known) = runs.outermost()
             && let Some(before) = &known.meaning
             && outcome.is_changed()
         {
-            let agreement = match run.tolerance() {
+            let agreement = match run.info().tolerance {
                 0.0 => Agreement::Exact,
                 tolerance => Agreement::Within(tolerance),
             };
@@ -438,7 +438,8 @@ impl Instrument for CheckMeaning {
 
     fn on_end(&self, _: &Module, _: &PassRun<'_>, result: Result<&Outcome, &PassFailure>) {
         let mut state = self.lock();
-        if let Some((RunRole::Whole, known)) = state.runs.innermost()
+        if state.runs.role_of_innermost() == Some(RunRole::Whole)
+            && let Some(known) = state.runs.outermost()
             && let Some(next) = known.next.take()
             && result.is_ok()
         {

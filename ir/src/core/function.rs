@@ -73,6 +73,14 @@ impl Function {
         }
     }
 
+    /// Returns a function with this body and everything else as in this function, of which it is a
+    /// part.
+    ///
+    /// Cost: one entry.
+    pub fn part(&self, body: Body) -> Function {
+        Function { body, ..*self }
+    }
+
     /// Returns the global that names the function; `None` for the value of an attribute.
     ///
     /// Cost: one entry.

@@ -263,6 +263,37 @@ impl<'m> Transplant<'m> {
         })
     }
 
+    /// Copies the bindings from one Let to a later one of its chain, in one copy: a node that several
+    /// of them share is shared in the copy. Returns the copies of the two Lets, with everything
+    /// between them; the body of the last is its variable until [`Body::set_let_body`] sets another
+    /// one. A Let whose variable has a replacement binds that, which must be a variable.
+    ///
+    /// # Panics
+    /// In the cases of [`Transplant::copy`]; and if the chain ends before `last`.
+    pub fn bindings(&mut self, editor: &mut Editor<'_>, source: Option<&Body>, ends: [ExprId; 2]) -> [ExprId; 2] {
+        self.graft(editor.cx, source, editor.body, |graft| {
+            let [mut at, last] = ends;
+            let mut copies: Option<[ExprId; 2]> = None;
+            loop {
+                let Expr::Let { var, value, body, flags } = graft.from().expr(at) else {
+                    panic!("{at:?} is not a Let")
+                };
+                let given = graft.copied.get(var.expr()).map(VarId::from_expr);
+                let var = given.unwrap_or_else(|| graft.var_of(var, flags));
+                let value = graft.value(value);
+                let copy = graft.link(at, var, value, flags);
+                let first = copies.map_or(copy, |[first, before]| {
+                    graft.target.set_let_body(before, copy);
+                    first
+                });
+                if at == last {
+                    return [first, copy];
+                }
+                (at, copies) = (body, Some([first, copy]));
+            }
+        })
+    }
+
     /// Makes a copy of a variable of the source, which replaces it from here on.
     ///
     /// Cost: one node.
@@ -388,7 +419,7 @@ pub(crate) fn rebuild(source: &Body, nodes: usize, tables: &mut impl Translate) 
 pub(crate) fn rebuild_function(source: &Function, tables: &mut impl Translate) -> (Function, Copied) {
     let nodes = live_nodes(&source.body, &Bump::new());
     let (body, copied) = rebuild(&source.body, nodes, tables);
-    let mut function = Function { body, ..*source };
+    let mut function = source.part(body);
     translate_head(&mut function, tables);
     (function, copied)
 }

@@ -5,10 +5,10 @@ use std::sync::Mutex;
 
 use anfora_ir::Module;
 
-use crate::context::lock;
 use crate::error::PassError;
+use crate::info::PassKind;
 use crate::instrument::{Instrument, PassRun};
-use crate::pass::PassKind;
+use crate::sync::lock;
 
 /// An instrument that numbers the runs of passes, from 1, and lets only some of them run, so that
 /// bisection finds the first run after which a program is wrong.
@@ -78,3 +78,5 @@ impl Instrument for Bisect {
         Ok(())
     }
 }
+
+anfora_ir::brief_debug! { Bisect; }

@@ -5,12 +5,11 @@ use std::sync::Mutex;
 
 use anfora_ir::Module;
 
-use crate::context::lock;
 use crate::error::{PassError, PassFailure};
-use crate::info::Outcome;
+use crate::info::{Outcome, PassKind};
 use crate::instrument::{Instrument, PassRun};
 use crate::output_file::write_file;
-use crate::pass::PassKind;
+use crate::sync::lock;
 
 /// An instrument that writes the module that a pipeline is given and the module after each pass
 /// into a folder, as numbered files: `000_input.anf`, `001_FoldConstant.anf` and so on. For a pass
@@ -128,3 +127,5 @@ impl Instrument for DumpIr {
         }
     }
 }
+
+anfora_ir::brief_debug! { DumpIr; }

@@ -5,13 +5,13 @@ use std::sync::Mutex;
 
 use anfora_ir::Module;
 
-use crate::context::lock;
 use crate::error::{PassError, PassFailure};
 use crate::info::Outcome;
 use crate::instrument::{Instrument, PassRun};
+use crate::open_runs::OpenRuns;
+use crate::sync::lock;
 
-use super::open_runs::OpenRuns;
-use super::table::{count, nested_name};
+use crate::table::{count, nested_name};
 
 /// An instrument that records for each run of a pass how many bytes the module's arenas and tables
 /// hold before and after it ([`Module::capacity_bytes`]), and, given a probe of the allocator, what
@@ -24,7 +24,7 @@ use super::table::{count, nested_name};
 #[derive(Default)]
 pub struct Memory {
     probe: Option<Box<Probe>>,
-    state: Mutex<State>,
+    state: Mutex<Measurements>,
 }
 
 type Probe = dyn Fn() -> AllocationCounts + Send + Sync;
@@ -43,7 +43,7 @@ pub struct AllocationCounts {
 pub const MAX_MEMORY_RUNS: usize = 100_000;
 
 #[derive(Default)]
-struct State {
+struct Measurements {
     runs: Vec<MemoryRun>,
     open: OpenRuns<Open>,
     dropped: u64,
@@ -135,7 +135,7 @@ impl Memory {
         let Some(open) = state.open.end() else { return };
         let peak = open.peak.max(counts.peak_bytes);
         // The peak inside of a pass is also reached in the pass around it.
-        if let Some(outer) = state.open.last_mut() {
+        if let Some(outer) = state.open.innermost() {
             outer.peak = outer.peak.max(peak);
         }
         if let Some(run) = open.run {
@@ -157,7 +157,7 @@ impl Instrument for Memory {
         let before = module.capacity_bytes();
         let counts = self.probed();
         let state = &mut *lock(&self.state);
-        if let Some(outer) = state.open.last_mut() {
+        if let Some(outer) = state.open.innermost() {
             outer.peak = outer.peak.max(counts.peak_bytes);
         }
         let at = (state.runs.len() < MAX_MEMORY_RUNS).then_some(state.runs.len());
@@ -173,7 +173,7 @@ impl Instrument for Memory {
             }),
             None => state.dropped += 1,
         }
-        state.open.begin(Open { run: at, allocations: counts.allocations, peak: None });
+        state.open.begin(run, Open { run: at, allocations: counts.allocations, peak: None });
         Ok(())
     }
 
@@ -246,3 +246,5 @@ fn bytes(n: u64) -> String {
     }
     format!("{value:.0} PiB")
 }
+
+anfora_ir::brief_debug! { Memory; }

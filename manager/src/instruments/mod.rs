@@ -3,12 +3,10 @@
 mod bisect;
 mod dump_ir;
 mod memory;
-mod open_runs;
 mod print_ir;
 mod remarks;
 mod reproducer;
 mod run_log;
-pub(crate) mod table;
 mod timing;
 mod verify_each;
 

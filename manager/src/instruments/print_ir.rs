@@ -6,15 +6,13 @@ use std::sync::Mutex;
 
 use anfora_ir::{FunctionKey, Module, ModuleText, PrintOptions};
 
-use crate::context::lock;
 use crate::error::{PassError, PassFailure};
-use crate::info::Outcome;
+use crate::info::{Outcome, PassKind};
 use crate::instrument::{Instrument, PassRun};
 use crate::line_diff::write_unified_diff;
-use crate::pass::PassKind;
+use crate::open_runs::OpenRuns;
 use crate::sink::Sink;
-
-use super::open_runs::OpenRuns;
+use crate::sync::lock;
 
 /// An instrument that prints the module before or after passes, under a heading in a comment: the
 /// whole module, some of its functions, or the changes of a pass as a unified diff.
@@ -255,7 +253,7 @@ impl Instrument for PrintIr {
                 None => self.print_text(module, &ModuleText::new(module, &self.options), &heading, |_, _| true)?,
             }
         }
-        lock(&self.state).open.begin(snapshot);
+        lock(&self.state).open.begin(run, snapshot);
         Ok(())
     }
 
@@ -285,3 +283,5 @@ impl Instrument for PrintIr {
         }
     }
 }
+
+anfora_ir::brief_debug! { PrintIr; }

@@ -3,13 +3,14 @@
 use std::io::Write;
 use std::sync::Mutex;
 
-use anfora_ir::{Color, Module, RenderOptions};
+use anfora_ir::{Module, RenderOptions};
 
-use crate::context::{PassRemark, lock};
+use crate::context::PassRemark;
 use crate::error::{PassError, PassFailure};
 use crate::info::Outcome;
 use crate::instrument::{Instrument, PassRun};
 use crate::remarks::{remarks_json, render_remarks};
+use crate::sync::lock;
 
 /// An instrument that writes the messages that each pass left, when the pass ends: remarks (why
 /// something was not done), notes, warnings and errors, with the name of the pass, each with its
@@ -20,7 +21,6 @@ use crate::remarks::{remarks_json, render_remarks};
 pub struct Remarks {
     form: Form,
     passes: Option<Vec<String>>,
-    color: Color,
     to: Mutex<Box<dyn Write + Send>>,
 }
 
@@ -33,7 +33,7 @@ enum Form {
 impl Remarks {
     /// Writes text, for people.
     pub fn new(to: impl Write + Send + 'static) -> Remarks {
-        Remarks { form: Form::Text, passes: None, color: Color::Never, to: Mutex::new(Box::new(to)) }
+        Remarks { form: Form::Text, passes: None, to: Mutex::new(Box::new(to)) }
     }
 
     /// Writes JSON, for machines: an object per line, as in [`remarks_json`].
@@ -50,13 +50,6 @@ impl Remarks {
         self
     }
 
-    /// Sets the colours of the text. By default there are none.
-    #[must_use]
-    pub fn colored(mut self, color: Color) -> Remarks {
-        self.color = color;
-        self
-    }
-
     fn write(&self, module: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
         if self.passes.as_ref().is_some_and(|names| !names.iter().any(|n| n == run.name())) {
             return Ok(());
@@ -68,7 +61,7 @@ impl Remarks {
             return Ok(());
         }
         let text = match self.form {
-            Form::Text => render_remarks(&remarks, module, &RenderOptions { color: self.color }),
+            Form::Text => render_remarks(&remarks, module, &RenderOptions::default()),
             Form::Json => remarks_json(&remarks, module),
         };
         let to = &mut *lock(&self.to);
@@ -92,3 +85,5 @@ impl Instrument for Remarks {
         let _ = self.write(module, run);
     }
 }
+
+anfora_ir::brief_debug! { Remarks; }

@@ -7,13 +7,13 @@ use std::sync::Mutex;
 
 use anfora_ir::{Diagnostic, Module, PrintOptions, write_module};
 
-use crate::context::lock;
 use crate::error::{PassError, PassFailure};
 use crate::info::Outcome;
 use crate::instrument::{Instrument, PassRun};
 use crate::open_runs::{OpenRuns, RunRole};
 use crate::output_file::{follow_links, write_file};
 use crate::reproducer_file::{MAGIC, header};
+use crate::sync::lock;
 
 /// An instrument that writes, before each pass, everything that is needed to run that pass again
 /// into a file: the module as it is then, the pass with its options, and the context. If the pass
@@ -36,12 +36,12 @@ use crate::reproducer_file::{MAGIC, header};
 /// module is printed once for each pass that runs.
 pub struct Reproducer {
     path: PathBuf,
-    state: Mutex<State>,
+    state: Mutex<Progress>,
 }
 
 #[derive(Default)]
-struct State {
-    /// For each run, true if the file has the failure with which the runs are ending.
+struct Progress {
+    /// For the outermost run, true if the file has the failure with which the runs are ending.
     runs: OpenRuns<bool>,
     /// True if the file was written by this instrument.
     written: bool,
@@ -116,26 +116,28 @@ impl Instrument for Reproducer {
             self.write(state.written, module, run, None)?;
             state.written = true;
         }
-        state.runs.begin(role);
+        state.runs.begin(run, false);
         Ok(())
     }
 
     fn on_end(&self, module: &Module, run: &PassRun<'_>, result: Result<&Outcome, &PassFailure>) {
         let mut state = lock(&self.state);
-        let Some((role, recorded)) = state.runs.innermost() else { return };
+        let Some(role) = state.runs.role_of_innermost() else { return };
         if let Err(failure) = result
             && role != RunRole::Part
-            && !std::mem::replace(recorded, true)
+            && state.runs.outermost().is_some_and(|recorded| !std::mem::replace(recorded, true))
         {
             match self.write(state.written, module, run, Some(failure)) {
                 Ok(()) => state.written = true,
                 Err(error) => run.context().remark(Diagnostic::error(error.to_string())),
             }
         }
-        let is_outermost = state.runs.end().is_some();
-        if is_outermost && result.is_ok() && state.runs.is_empty() && std::mem::take(&mut state.written) {
+        state.runs.end();
+        if result.is_ok() && state.runs.is_empty() && std::mem::take(&mut state.written) {
             // If the file was removed in the meantime, nothing is to be done.
             let _ = follow_links(&self.path).and_then(fs::remove_file);
         }
     }
 }
+
+anfora_ir::brief_debug! { Reproducer; }

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use anfora_ir::Module;
 
-use crate::context::lock;
 use crate::error::{PassError, PassFailure};
-use crate::info::Outcome;
+use crate::info::{Outcome, PassKind};
 use crate::instrument::{Instrument, PassRun};
-use crate::pass::PassKind;
+use crate::sync::lock;
 
 /// An instrument that records which passes ran, in the order in which they ended, with their
 /// results. Sequences are not recorded, only their passes.
@@ -68,3 +67,5 @@ impl Instrument for RunLog {
         self.note(run, None);
     }
 }
+
+anfora_ir::brief_debug! { RunLog; }

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use anfora_ir::Module;
 
-use crate::context::lock;
 use crate::error::{PassError, PassFailure};
 use crate::info::Outcome;
 use crate::instrument::{Instrument, PassRun};
+use crate::open_runs::OpenRuns;
+use crate::sync::lock;
 
-use super::open_runs::OpenRuns;
-use super::table::nested_name;
+use crate::table::nested_name;
 
 /// An instrument that times passes, as a tree: a pass is the child of the pass that runs it, and
 /// runs of the same pass under the same parent are added up. A pass that fails is timed up to its
@@ -25,7 +25,7 @@ use super::table::nested_name;
 /// keeps its times until [`clear`](PassTiming::clear), also after its context is left.
 #[derive(Default)]
 pub struct PassTiming {
-    state: Mutex<State>,
+    state: Mutex<Times>,
 }
 
 /// The maximum number of single runs that a [`PassTiming`] keeps for a trace. Later ones are only
@@ -33,7 +33,7 @@ pub struct PassTiming {
 pub const MAX_TIMED_RUNS: usize = 100_000;
 
 #[derive(Default)]
-struct State {
+struct Times {
     rows: Vec<Row>,
     /// Rows of passes without a parent.
     roots: HashMap<String, usize>,
@@ -92,7 +92,7 @@ impl PassTiming {
     pub fn clear(&self) {
         let state = &mut *lock(&self.state);
         if state.open.is_empty() {
-            *state = State::default();
+            *state = Times::default();
         }
     }
 
@@ -213,13 +213,14 @@ impl PassTiming {
 
 const FAILED: &str = "failed";
 
-impl State {
+impl Times {
     fn total(&self) -> Duration {
         self.rows.iter().filter(|r| r.parent.is_none()).map(|r| r.total).sum()
     }
 
-    fn begin(&mut self, name: &str) {
-        let parent = self.open.here().last().copied();
+    fn begin(&mut self, run: &PassRun<'_>) {
+        let name = run.name();
+        let parent = self.open.innermost().copied();
         let new = self.rows.len();
         let siblings = match parent {
             Some(parent) => &mut self.rows[parent].children,
@@ -240,7 +241,7 @@ impl State {
                 new
             }
         };
-        self.open.begin(row);
+        self.open.begin(run, row);
     }
 }
 
@@ -258,7 +259,7 @@ impl Instrument for PassTiming {
     }
 
     fn run_before(&self, _: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
-        lock(&self.state).begin(run.name());
+        lock(&self.state).begin(run);
         Ok(())
     }
 
@@ -309,3 +310,5 @@ fn millis(d: Duration) -> String {
     let ms = d.as_secs_f64() * 1e3;
     if ms < 1e5 { format!("{ms:.3}") } else { format!("{ms:.0}") }
 }
+
+anfora_ir::brief_debug! { PassTiming; }

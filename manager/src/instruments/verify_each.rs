@@ -3,9 +3,8 @@
 use anfora_ir::{Module, verify_module};
 
 use crate::error::PassError;
-use crate::info::Outcome;
+use crate::info::{Outcome, PassKind};
 use crate::instrument::{Instrument, PassRun};
-use crate::pass::PassKind;
 use crate::verification::{check_all, ill_formed};
 
 /// An instrument that verifies the module after each pass that changed it, and checks the
@@ -55,8 +54,10 @@ impl Instrument for VerifyEach {
     fn run_after(&self, module: &Module, run: &PassRun<'_>, outcome: &Outcome) -> Result<(), PassError> {
         // The results of the passes of a sequence were verified after each pass.
         if outcome.is_changed() && run.kind() != PassKind::Sequence {
-            check_all(module, run.context().registry())?;
+            check_all(module, run.context().registry().properties_and_phases())?;
         }
         Ok(())
     }
 }
+
+anfora_ir::brief_debug! { VerifyEach; }

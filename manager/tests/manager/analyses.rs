@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anfora_ir::{Body, Context, EntityId, Expr, ExprId, FunctionKey, Module, compact_body};
-use anfora_manager::{Analyses, FunctionPass, ModulePass, Outcome, Pass, PassError, PassInfo, Sequential, run_pass};
+use anfora_manager::{
+    Analyses, Declare, FunctionPass, ModulePass, Outcome, Pass, PassError, PassInfo, Sequential, run_pass,
+};
 
 use crate::support::{add_function, idle, module, set_bumps, unverified};
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::support::{bump, bumps, empty_module, idle, module};
 use anfora_manager::{
-    Bisect, DumpIr, ModulePass, Pass, PassContext, PassEntry, PassError, PassInfo, PassRegistry, Repeat, Sequential,
-    Unchanged,
+    Bisect, Declare, DumpIr, ModulePass, Pass, PassContext, PassEntry, PassError, PassInfo, PassRegistry, Repeat,
+    Sequential, Unchanged,
 };
 
 fn passes(names: &[&str]) -> Sequential {

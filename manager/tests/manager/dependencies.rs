@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use anfora_ir::Module;
 use anfora_manager::{
-    ModulePass, Outcome, Pass, PassContext, PassFailure, PassInfo, PassKind, PassRegistry, Sequential, parse_pipeline,
-    register_pass,
+    Declare, ModulePass, Outcome, Pass, PassContext, PassFailure, PassInfo, PassKind, PassRegistry, Sequential,
+    parse_pipeline, register_pass,
 };
 use anfora_testing::on_small_stack;
 

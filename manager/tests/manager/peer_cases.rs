@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anfora_ir::{Attr, FunctionKey, Module, module_hash};
 use anfora_manager::{
-    FailureKind, FunctionPass, Instrument, ModulePass, Outcome, Pass, PassContext, PassError, PassInfo, PassRun,
-    PassTiming, Sequential,
+    Declare, FailureKind, FunctionPass, Instrument, ModulePass, Outcome, Pass, PassContext, PassError, PassInfo,
+    PassRun, PassTiming, Sequential,
 };
 
 use crate::support::{

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use anfora_ir::{Diagnostic, Module, Phase, verify_module};
 use anfora_manager::{
-    FailureKind, ModulePass, Outcome, Pass, PassContext, PassError, PassInfo, PassRegistry, PhaseEntry, Property,
-    RegistryError, Repeat, Sequential, VerifyEach, parse_pipeline,
+    Declare, FailureKind, ModulePass, Outcome, Pass, PassContext, PassError, PassInfo, PassRegistry, PhaseEntry,
+    Property, RegistryError, Repeat, Sequential, VerifyEach, parse_pipeline,
 };
 
 use crate::support::{Log, Recorder, add_function, bumps, empty_module, idle, module, module_of, set_bumps, snapshot};

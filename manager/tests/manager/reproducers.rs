@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use anfora_ir::{Module, Source, parse_module};
 use anfora_manager::{
-    ConfigDef, Instrument, ModulePass, OptionDef, Outcome, Pass, PassContext, PassEntry, PassError, PassRegistry,
-    PassRun, Reproducer, ReproducerFile, Verdict, VerifyEach, parse_pipeline,
+    ConfigDef, Declare, Instrument, ModulePass, OptionDef, Outcome, Pass, PassContext, PassEntry, PassError,
+    PassRegistry, PassRun, Reproducer, ReproducerFile, Verdict, VerifyEach, parse_pipeline,
 };
 
 use crate::support::{bump, bumps, empty_module, idle, module, ops, set_bumps};

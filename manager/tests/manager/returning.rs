@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anfora_ir::{Module, Phase, Source, alpha_equal, parse_module, verify_module};
-use anfora_manager::{ModulePass, Outcome, Pass, PassContext, PassError, Sequential, VerifyEach};
+use anfora_manager::{Declare, ModulePass, Outcome, Pass, PassContext, PassError, Sequential, VerifyEach};
 
 use crate::support::{Log, Recorder, add_function, bump, module, module_of, ops, snapshot};
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use anfora_interp::Limits;
 use anfora_ir::{Expr, Literal, Module, Source, parse_module};
 use anfora_manager::{
-    FailureKind, FunctionPass, ModulePass, Outcome, Pass, PassContext, Sequential, Verification, parse_pipeline,
+    Declare, FailureKind, FunctionPass, ModulePass, Outcome, Pass, PassContext, Sequential, Verification,
+    parse_pipeline,
 };
 use anfora_passes::{CheckMeaning, Checked};
 
@@ -119,7 +120,7 @@ fn rounding_is_let_to_those_who_declare_it_and_no_further() {
     assert!(!tries(2.0001, 0.0));
     assert!(tries(2.0001, 1e-3));
     assert!(!tries(2.1, 1e-3));
-    assert_eq!(anfora_passes::registry().make("FoldBatchNorm").unwrap().tolerance(), 1e-4);
+    assert_eq!(anfora_passes::registry().make("FoldBatchNorm").unwrap().info().tolerance, 1e-4);
 }
 
 #[test]

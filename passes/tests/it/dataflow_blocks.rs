@@ -7,7 +7,7 @@ use anfora_ir::{
     Body, Cursor, Diagnostic, Editor, Expr, ExprId, LetFlags, Module, Source, Step, VarFlags, VarId, parse_module,
 };
 use anfora_manager::{
-    BlockEdit, DataflowBlockPass, Outcome, Pass, PassContext, PassError, PassFailure, PassKind, Verification,
+    DataflowBlockPass, FunctionEdit, Outcome, Pass, PassContext, PassError, PassFailure, PassKind, Verification,
     VerifyEach,
 };
 use anfora_visit::{Binding, Mutator, RewriteError, Site, Slot, Verdict, chain, mutate};
@@ -21,7 +21,7 @@ fn verifying() -> PassContext {
     PassContext::builder().instrument(Arc::new(VerifyEach::with_input())).build().unwrap()
 }
 
-fn pass(work: impl Fn(&mut BlockEdit<'_>) -> Result<(), PassError> + Send + Sync + 'static) -> DataflowBlockPass {
+fn pass(work: impl Fn(&mut FunctionEdit<'_>) -> Result<(), PassError> + Send + Sync + 'static) -> DataflowBlockPass {
     DataflowBlockPass::new("p", 0, move |block, _, _| work(block))
 }
 
@@ -78,12 +78,12 @@ impl Mutator for Around {
     }
 }
 
-fn names(block: &BlockEdit<'_>) -> String {
+fn names(block: &FunctionEdit<'_>) -> String {
     let name = |id: ExprId| block.binding_name(id).unwrap_or("?");
-    let inputs: Vec<&str> = block.body.params().iter().map(|p| name(p.expr())).collect();
-    let bound: Vec<&str> = chain(block.body, block.body.root()).map(|b| name(b.id)).collect();
+    let inputs: Vec<&str> = block.function.body.params().iter().map(|p| name(p.expr())).collect();
+    let bound: Vec<&str> = chain(&block.function.body, block.function.body.root()).map(|b| name(b.id)).collect();
     let outputs: Vec<&str> = block.outputs().iter().map(|o| name(o.expr())).collect();
-    format!("@{} ({}) [{}] ({})", block.function_name(), inputs.join(" "), bound.join(" "), outputs.join(" "))
+    format!("@{} ({}) [{}] ({})", block.name(), inputs.join(" "), bound.join(" "), outputs.join(" "))
 }
 
 #[test]
@@ -144,8 +144,8 @@ fn an_emptied_region_is_gone() {
 }
 ";
     let empty = pass(|block| {
-        let end = chain(block.body, block.body.root()).last().map(|b| b.rest);
-        end.into_iter().for_each(|end| block.body.set_root(end));
+        let end = chain(&block.function.body, block.function.body.root()).last().map(|b| b.rest);
+        end.into_iter().for_each(|end| block.function.body.set_root(end));
         Ok(())
     });
     let text = after(text, &empty);
@@ -156,7 +156,7 @@ fn an_emptied_region_is_gone() {
 fn flags_of_a_region_are_kept_right() {
     let text = "def @main(%x: float32) { dataflow { let %a = exp(%x); let %b = add(%a, %a); output(%b); } %b }";
     let plain = pass(|block| {
-        let Binding { var, value, rest, .. } = Binding::of(block.body, block.body.root()).unwrap();
+        let Binding { var, value, rest, .. } = Binding::of(&block.function.body, block.function.body.root()).unwrap();
         let mut editor = block.editor();
         let new = editor.var(None, VarFlags::PLAIN, editor.body.ty(value));
         let first = editor.let_(new, value, rest, LetFlags::PLAIN);
@@ -178,11 +178,12 @@ fn users_of_an_output_follow_its_type() {
   %b
 }";
     let cut = pass(|block| {
-        let Binding { id, var, rest, flags, .. } = Binding::of(block.body, block.body.root()).unwrap();
-        let input = block.body.params()[0].expr();
-        block.body.set_expr(id, Expr::Let { var, value: input, body: rest, flags });
-        let ty = block.body.ty(input);
-        block.body.set_type(var.expr(), ty);
+        let Binding { id, var, rest, flags, .. } =
+            Binding::of(&block.function.body, block.function.body.root()).unwrap();
+        let input = block.function.body.params()[0].expr();
+        block.function.body.set_expr(id, Expr::Let { var, value: input, body: rest, flags });
+        let ty = block.function.body.ty(input);
+        block.function.body.set_type(var.expr(), ty);
         Ok(())
     });
     let text = after(text, &cut);
@@ -194,8 +195,8 @@ fn an_output_has_to_stay_bound() {
     let text =
         "def @main(%x: float32) { dataflow { let %a = exp(%x); let %b = tanh(%a); output(%a, %b); } add(%a, %b) }";
     let drops = pass(|block| {
-        let [a, b] = [0, 1].map(|i| chain(block.body, block.body.root()).nth(i).unwrap());
-        block.body.set_let_body(a.id, b.rest);
+        let [a, b] = [0, 1].map(|i| chain(&block.function.body, block.function.body.root()).nth(i).unwrap());
+        block.function.body.set_let_body(a.id, b.rest);
         Ok(())
     });
     let lost = failure(text, &drops);
@@ -204,8 +205,8 @@ fn an_output_has_to_stay_bound() {
 
     let hides = pass(|block| {
         let output = block.outputs()[0];
-        let Expr::Var { name, .. } = block.body.expr(output.expr()) else { unreachable!() };
-        block.body.set_expr(output.expr(), Expr::Var { name, flags: VarFlags::DATAFLOW });
+        let Expr::Var { name, .. } = block.function.body.expr(output.expr()) else { unreachable!() };
+        block.function.body.set_expr(output.expr(), Expr::Var { name, flags: VarFlags::DATAFLOW });
         Ok(())
     });
     assert!(failure(text, &hides).error().message().contains("does not show its output %a outside"));
@@ -223,9 +224,10 @@ fn a_dimension_that_is_bound_has_to_stay_bound() {
     };
     let uncast = || {
         pass(|block| {
-            let Binding { id, var, rest, flags, .. } = Binding::of(block.body, block.body.root()).unwrap();
-            let input = block.body.params()[0].expr();
-            block.body.set_expr(id, Expr::Let { var, value: input, body: rest, flags });
+            let Binding { id, var, rest, flags, .. } =
+                Binding::of(&block.function.body, block.function.body.root()).unwrap();
+            let input = block.function.body.params()[0].expr();
+            block.function.body.set_expr(id, Expr::Let { var, value: input, body: rest, flags });
             Ok(())
         })
     };
@@ -249,8 +251,8 @@ fn regions_in_regions_are_not_given_again() {
     }
     text += &format!("dataflow {{ let %e = exp(%x); output(%e); }} %e {end} }}");
     let bindings = DataflowBlockPass::new("p", 0, |block, _, cx| {
-        let mut cursor = Cursor::new(block.body);
-        while let Some(step) = cursor.next(block.body) {
+        let mut cursor = Cursor::new(&block.function.body);
+        while let Some(step) = cursor.next(&block.function.body) {
             cx.count("bindings", matches!(step, Step::Let(_)).into());
         }
         Ok(())
@@ -268,31 +270,31 @@ fn a_region_binds_variables_once_and_none_that_it_is_given() {
   add(%b, %z)
 }";
     // Binds another variable before all others.
-    let binds = |which: fn(&BlockEdit<'_>) -> VarId| {
+    let binds = |which: fn(&FunctionEdit<'_>) -> VarId| {
         pass(move |block| {
-            let (var, input, root) = (which(block), block.body.params()[0].expr(), block.body.root());
-            block.body.set_params(Vec::new());
+            let (var, input, root) = (which(block), block.function.body.params()[0].expr(), block.function.body.root());
+            block.function.body.set_params(Vec::new());
             let value = block.editor().call_named("exp", &[input])?;
             let first = block.editor().let_(var, value, root, LetFlags::PLAIN);
-            block.body.set_root(first);
+            block.function.body.set_root(first);
             Ok(())
         })
     };
     let message = |pass: &DataflowBlockPass| failure(text, pass).error().message().to_string();
-    let given = message(&binds(|block| block.body.params()[0]));
+    let given = message(&binds(|block| block.function.body.params()[0]));
     assert_eq!(given, "the dataflow region that begins at %a binds %z, which it is given");
     let twice = message(&binds(|block| block.outputs()[0]));
     assert_eq!(twice, "the dataflow region that begins at %a binds %b twice");
 
     let endless = pass(|block| {
-        let last = chain(block.body, block.body.root()).last().unwrap();
-        block.body.set_let_body(last.id, block.body.root());
+        let last = chain(&block.function.body, block.function.body.root()).last().unwrap();
+        block.function.body.set_let_body(last.id, block.function.body.root());
         Ok(())
     });
     assert_eq!(message(&endless), "the dataflow region that begins at %a binds %a twice");
 
     let overwrites = pass(|block| {
-        block.body.set_expr(block.outputs()[0].expr(), Expr::None);
+        block.function.body.set_expr(block.outputs()[0].expr(), Expr::None);
         Ok(())
     });
     assert!(message(&overwrites).ends_with("binds what is not a variable any more"));
@@ -302,12 +304,12 @@ fn a_region_binds_variables_once_and_none_that_it_is_given() {
 fn the_body_of_a_region_stays() {
     let text = "def @main(%x: float32) { dataflow { let %a = exp(%x); output(%a); } %a }";
     let assigns = pass(|block| {
-        *block.body = Body::new(&block.cx.types);
+        block.function.body = Body::new(&block.cx.types);
         Ok(())
     });
     let replaces = pass(|block| {
-        let new = block.body.clone();
-        block.body.replace(new);
+        let new = block.function.body.clone();
+        block.function.body.replace(new);
         Ok(())
     });
     for pass in [assigns, replaces] {
@@ -335,10 +337,10 @@ fn nothing_outside_can_be_used() {
 
 #[test]
 fn reports_about_a_region_have_places() {
-    let calls = |block: &BlockEdit<'_>| {
+    let calls = |block: &FunctionEdit<'_>| {
         let mut calls = Vec::new();
-        let mut cursor = Cursor::new(block.body);
-        while let Some(step) = cursor.next(block.body) {
+        let mut cursor = Cursor::new(&block.function.body);
+        while let Some(step) = cursor.next(&block.function.body) {
             if let Step::Flat(id) = step {
                 calls.push(id);
             }
@@ -347,7 +349,7 @@ fn reports_about_a_region_have_places() {
     };
     let speaks = pass(move |block| {
         for call in calls(block) {
-            if matches!(block.body.expr(call), Expr::CallOp { .. }) {
+            if matches!(block.function.body.expr(call), Expr::CallOp { .. }) {
                 block.warn(call, "a call");
             }
         }
@@ -362,7 +364,7 @@ fn reports_about_a_region_have_places() {
     let left: Vec<String> = cx.take_remarks().iter().map(|r| r.diagnostic.to_string()).collect();
     assert_eq!(left[..2], ["warning: a call (in @main, at %a)", "warning: a call (in @main, at %b)"]);
 
-    let fails = pass(|block| Err(block.error_at(block.body.root(), "no")));
+    let fails = pass(|block| Err(block.error_at(block.function.body.root(), "no")));
     assert_eq!(failure(text, &fails).to_string(), "pass `p` failed: no (in @main, at %a)");
 }
 

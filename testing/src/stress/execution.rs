@@ -43,11 +43,6 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "reports",
         covers: &[
-            "manager::BlockEdit::error",
-            "manager::BlockEdit::note",
-            "manager::BlockEdit::remark",
-            "manager::BlockEdit::report",
-            "manager::BlockEdit::warn",
             "manager::DataflowBlockPass::new",
             "manager::FunctionEdit::error",
             "manager::FunctionEdit::note",
@@ -58,6 +53,7 @@ pub(super) const ROWS: &[Row] = &[
             "manager::PassContext::report",
             "manager::remarks_json",
             "manager::render_remarks",
+            "ir::Transplant::bindings",
             "ir::diagnostics_json_with",
         ],
         kind: Kind::Module(reports),
@@ -212,15 +208,15 @@ fn reports(mut module: Module) -> Done {
         Ok(())
     });
     let over_regions = DataflowBlockPass::new("Regions", 0, move |block, _, _| {
-        let id = last(block.body);
+        let id = last(&block.function.body);
         block.remark(id, "a remark");
         block.note(id, "a note");
         block.warn(id, "a warning");
         // Writes the same root again, so that the region counts as changed and is put back.
-        let root = block.body.root();
-        let tail = block.body.tail(root);
-        block.body.set_root(tail);
-        block.body.set_root(root);
+        let root = block.function.body.root();
+        let tail = block.function.body.tail(root);
+        block.function.body.set_root(tail);
+        block.function.body.set_root(root);
         Ok(())
     });
     let over_module = ModulePass::new("Module", 0, move |module, cx| {

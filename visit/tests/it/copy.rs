@@ -161,6 +161,39 @@ fn one_transplant_copies_a_fn_with_symbols_several_times() {
 }
 
 #[test]
+fn bindings_are_copied_together_with_what_they_share() {
+    let text = "def @main(%x: float32) {
+        let %a = negative(%x);
+        let %f = fn (%v: float32) -> float32 { let %z = add(%v, %a); %z };
+        let %b = negative(%a);
+        %b
+    }";
+    let mut module = parse(text);
+    let (function, cx) = module.get_mut(first(&module)).unwrap();
+    let mut editor = Editor::new(cx, &mut function.body);
+    let root = editor.body.root();
+    let lets: Vec<_> = chain(editor.body, root).collect();
+    let (a, f, b) = (lets[0], lets[1], lets[2]);
+    // Both bindings hold the same node.
+    let Expr::Let { var, body, flags, .. } = editor.body.expr(b.id) else { unreachable!("it is a Let") };
+    editor.body.set_expr(b.id, Expr::Let { var, value: a.value, body, flags });
+
+    let mut transplant = Transplant::new();
+    let given = transplant.var(&mut editor, None, b.var);
+    let [start, end] = transplant.bindings(&mut editor, None, [a.id, b.id]);
+    let copies: Vec<_> = chain(editor.body, start).collect();
+    assert_eq!(copies.len(), 3);
+    assert_eq!((copies[0].id, copies[2].id), (start, end));
+    assert_eq!(copies[0].value, copies[2].value);
+    assert_ne!(copies[0].value, a.value);
+    // The last binds the variable that was given, the others bind new ones.
+    assert_eq!(copies[2].var, given);
+    assert!(copies[0].var != a.var && copies[1].var != f.var);
+    assert_eq!(editor.body.tail(start), given.expr());
+    assert!(transplant.copied(a.var.expr()) == Some(copies[0].var.expr()));
+}
+
+#[test]
 fn functions_of_every_shape_are_copied_on_a_small_stack() {
     for shape in SHAPES {
         on_small_stack(move || {

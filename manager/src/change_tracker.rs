@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 /// The state of a module that passes are repeated on.
 #[derive(Default)]
-pub(crate) struct Rounds {
+pub(crate) struct ChangeTracker {
     /// The number of the last look.
     look: u64,
     /// By global.
@@ -34,15 +34,15 @@ struct Seen {
     mentions: Vec<GlobalId>,
 }
 
-/// The functions that a pass is about to run on, and those that it skips.
-pub(crate) struct Visits {
+/// A run of a repeated pass, with the functions that it skips.
+pub(crate) struct Round {
     pass: u64,
     look: u64,
     /// By global.
     skipped: Vec<bool>,
 }
 
-impl Visits {
+impl Round {
     /// Returns true if the pass would not change the function.
     pub(crate) fn skips(&self, module: &Module, key: FunctionKey) -> bool {
         let global = module.get(key).and_then(|f| f.global());
@@ -50,34 +50,34 @@ impl Visits {
     }
 }
 
-impl Rounds {
+impl ChangeTracker {
     /// Looks at the module before a pass, and returns the functions to skip. Linear in the number
     /// of functions and globals, in the mentions of globals, and in the bodies that changed.
-    pub(crate) fn begin(&mut self, pass: u64, module: &Module) -> Visits {
+    pub(crate) fn begin(&mut self, pass: u64, module: &Module) -> Round {
         self.look(module);
         let left = self.left.entry(pass).or_default();
         left.resize(self.seen.len(), 0);
-        let mut visits = Visits { pass, look: self.look, skipped: vec![false; self.seen.len()] };
-        let Some(oldest) = left.iter().copied().filter(|&l| l > 0).min() else { return visits };
+        let mut round = Round { pass, look: self.look, skipped: vec![false; self.seen.len()] };
+        let Some(oldest) = left.iter().copied().filter(|&l| l > 0).min() else { return round };
         let left = std::mem::take(left);
         let newest = self.newest_changes(module, oldest);
-        for (skipped, (left, newest)) in visits.skipped.iter_mut().zip(left.iter().zip(newest)) {
+        for (skipped, (left, newest)) in round.skipped.iter_mut().zip(left.iter().zip(newest)) {
             *skipped = *left > 0 && newest <= *left;
         }
         self.left.insert(pass, left);
-        visits
+        round
     }
 
     /// Records the functions that the pass left unchanged, before anything else changes them.
-    pub(crate) fn end(&mut self, visits: &Visits, module: &Module) {
-        let left = self.left.entry(visits.pass).or_default();
+    pub(crate) fn end(&mut self, round: &Round, module: &Module) {
+        let left = self.left.entry(round.pass).or_default();
         for (key, f) in module.functions() {
-            let Some(i) = f.global().map(EntityId::index).filter(|&i| i < visits.skipped.len()) else { continue };
+            let Some(i) = f.global().map(EntityId::index).filter(|&i| i < round.skipped.len()) else { continue };
             let now = f.stamp();
             let seen = &mut self.seen[i];
             let same = !module.is_edited(key) && seen.function.as_ref().is_some_and(|then| then.has_head_of(&now));
-            if !visits.skipped[i] {
-                left[i] = if same { visits.look } else { 0 };
+            if !round.skipped[i] {
+                left[i] = if same { round.look } else { 0 };
             }
             seen.appended = (same && seen.function.as_ref() != Some(&now)).then(|| now.body());
         }

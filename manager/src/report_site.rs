@@ -7,7 +7,7 @@ use crate::error::{PassError, caught};
 
 /// An expression of a body, with the generation of its numbering.
 #[derive(Copy, Clone)]
-pub(crate) struct Place {
+pub(crate) struct ReportSite {
     expr: ExprId,
     generation: u32,
 }
@@ -20,7 +20,7 @@ pub(crate) fn name_place(
     body: &Body,
     expr: ExprId,
     mut diagnostic: Diagnostic,
-) -> (Diagnostic, Option<Place>) {
+) -> (Diagnostic, Option<ReportSite>) {
     if expr.index() >= body.len() {
         return (diagnostic, None);
     }
@@ -37,14 +37,18 @@ pub(crate) fn name_place(
             diagnostic.binding = body.binding_name(cx, expr).map(str::to_string);
             (diagnostic, None)
         }
-        _ => (diagnostic, Some(Place { expr, generation: body.generation() })),
+        _ => (diagnostic, Some(ReportSite { expr, generation: body.generation() })),
     }
 }
 
 /// Adds the bindings of places that [`name_place`] returned, in one walk of the body. Expressions
 /// that are not linked any more, or that no named binding contains, get none. Linear in the body
 /// and the places.
-pub(crate) fn name_bindings<'d>(cx: &Context, body: &Body, places: impl Iterator<Item = (Place, &'d mut Diagnostic)>) {
+pub(crate) fn name_bindings<'d>(
+    cx: &Context,
+    body: &Body,
+    places: impl Iterator<Item = (ReportSite, &'d mut Diagnostic)>,
+) {
     let mut wanted: FxHashMap<ExprId, Vec<&mut Diagnostic>> = FxHashMap::default();
     let mut atoms = false;
     for (place, diagnostic) in places {

@@ -1,0 +1,241 @@
+//! The builder of contexts.
+
+use std::io::{self, Write};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use super::{Log, PassContext, Settings, Shared};
+use crate::config::{ConfigError, ConfigValue};
+use crate::error::in_own_words;
+use crate::instrument::Instrument;
+use crate::names::UnknownName;
+use crate::parallel::{WORTH_SHARING, Workers};
+use crate::registry::{PassRegistry, default_registry};
+use crate::sink::Sink;
+use crate::verification::Verification;
+
+/// The reason why a context cannot be built.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ContextError {
+    /// There is no pass of a name that is required or disabled.
+    #[error(transparent)]
+    Pass(#[from] UnknownName),
+    /// A setting does not exist, or does not take the value.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+in_own_words!(ContextError);
+
+pub(super) enum Given {
+    Value(ConfigValue),
+    Text(String),
+    /// A text without `=`.
+    NoValue,
+}
+
+/// A builder of a [`PassContext`].
+pub struct PassContextBuilder {
+    pub(super) settings: Settings,
+    pub(super) config: Vec<(String, Given)>,
+    /// The number of settings at the front that came from the context that this one derives from.
+    pub(super) inherited: usize,
+    pub(super) instruments: Vec<Arc<dyn Instrument>>,
+}
+
+impl PassContextBuilder {
+    pub(super) fn new() -> PassContextBuilder {
+        let settings = Settings {
+            opt_level: 2,
+            required: Vec::new(),
+            disabled: Vec::new(),
+            known: Vec::new(),
+            registry: None,
+            workers: Arc::new(Workers::new(1)),
+            worth_sharing: WORTH_SHARING,
+            output: Arc::new(Mutex::new(Sink::new(io::stderr()))),
+            verification: Verification::default(),
+        };
+        PassContextBuilder { settings, config: Vec::new(), inherited: 0, instruments: Vec::new() }
+    }
+
+    /// Sets the registry of passes and settings. The default is the default registry of the process
+    /// ([`set_default_registry`](crate::set_default_registry)).
+    #[must_use]
+    pub fn registry(mut self, registry: Arc<PassRegistry>) -> Self {
+        self.settings.registry = Some(registry);
+        self
+    }
+
+    /// Sets the level. Passes of a higher level do not run. The default is 2.
+    #[must_use]
+    pub fn opt_level(mut self, level: u8) -> Self {
+        self.settings.opt_level = level;
+        self
+    }
+
+    /// Sets the number of threads that function passes are distributed over; 0 for as many as the
+    /// machine runs at once, and never more than [`MAX_THREADS`](crate::MAX_THREADS). The default
+    /// is 1: the thread that runs a pass then does all of it. The result does not depend on the
+    /// number of threads, to the byte. The threads are made when there is work for them, and end
+    /// with the last of the contexts that share them. A pass that runs on a thread of a pool, this
+    /// one or another, is not distributed again.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.settings.workers = Arc::new(Workers::new(threads));
+        self
+    }
+
+    /// Sets the number of nodes from which on a module is distributed over threads; for smaller
+    /// modules waking the threads does not pay. The default is 8192.
+    #[must_use]
+    pub fn worth_sharing(mut self, nodes: usize) -> Self {
+        self.settings.worth_sharing = nodes;
+        self
+    }
+
+    /// Sets the output of the pass `PrintIR`. The default is standard error.
+    #[must_use]
+    pub fn print_to(mut self, to: impl Write + Send + 'static) -> Self {
+        self.settings.output = Arc::new(Mutex::new(Sink::new(to)));
+        self
+    }
+
+    /// Sets after which passes functions are verified. By default, builds with debug assertions
+    /// verify functions after each pass that changed them, and other builds do not. Turn
+    /// verification off to measure passes in a build with debug assertions.
+    #[must_use]
+    pub fn verification(mut self, verification: Verification) -> Self {
+        self.settings.verification = verification;
+        self
+    }
+
+    /// Makes this pass run whatever its level is, without asking instruments. A name that is not in
+    /// the registry has to be [known](PassContextBuilder::knowing).
+    ///
+    /// Cost: linear in the text.
+    #[must_use]
+    pub fn require(mut self, pass: impl Into<String>) -> Self {
+        self.settings.required.push(pass.into());
+        self
+    }
+
+    /// Disables this pass. A name that is not in the registry has to be
+    /// [known](PassContextBuilder::knowing).
+    ///
+    /// Cost: linear in the text.
+    #[must_use]
+    pub fn disable(mut self, pass: impl Into<String>) -> Self {
+        self.settings.disabled.push(pass.into());
+        self
+    }
+
+    /// Makes the name of a pass that is not registered known: the pass may then be required and
+    /// disabled.
+    ///
+    /// Cost: linear in the text.
+    #[must_use]
+    pub fn knowing(mut self, pass: impl Into<String>) -> Self {
+        self.settings.known.push(pass.into());
+        self
+    }
+
+    /// Sets a setting to a value.
+    ///
+    /// Cost: linear in the text.
+    #[must_use]
+    pub fn config(mut self, key: impl Into<String>, value: impl Into<ConfigValue>) -> Self {
+        self.config.push((key.into(), Given::Value(value.into())));
+        self
+    }
+
+    /// Sets a setting from a text of the form `KEY=VALUE`.
+    ///
+    /// Cost: linear in the text.
+    #[must_use]
+    pub fn config_text(mut self, text: impl Into<String>) -> Self {
+        let text = text.into();
+        let (key, given) = match text.split_once('=') {
+            Some((key, value)) => (key.trim().to_string(), Given::Text(value.trim().to_string())),
+            None => (text, Given::NoValue),
+        };
+        self.config.push((key, given));
+        self
+    }
+
+    /// Adds an instrument, after the present ones.
+    #[must_use]
+    pub fn instrument(mut self, instrument: Arc<dyn Instrument>) -> Self {
+        self.instruments.push(instrument);
+        self
+    }
+
+    /// Removes all instruments, for example those of the context that this one derives from.
+    #[must_use]
+    pub fn without_instruments(mut self) -> Self {
+        self.instruments.clear();
+        self
+    }
+
+    /// Builds the context.
+    ///
+    /// # Errors
+    /// If no pass has a name that is required or disabled, a setting does not exist, does not take
+    /// its value, or is given twice.
+    pub fn build(self) -> Result<PassContext, ContextError> {
+        let registry = self.known_registry();
+        let passes = registry.passes();
+        for name in self.settings.required.iter().chain(&self.settings.disabled) {
+            if !passes.iter().any(|p| p.name() == name) && !self.settings.known.contains(name) {
+                let known = passes.iter().map(|p| p.name()).chain(self.settings.known.iter().map(String::as_str));
+                return Err(UnknownName::new("pass", name, known).into());
+            }
+        }
+        let mut config = self.defaults();
+        let mut seen = vec![false; config.len()];
+        for (n, (key, given)) in self.config.iter().enumerate() {
+            let i = registry.config_index(key).map_err(|unknown| match given {
+                Given::NoValue => ConfigError::Form(key.clone()),
+                _ => unknown.into(),
+            })?;
+            let def = &registry.configs()[i];
+            if n >= self.inherited && std::mem::replace(&mut seen[i], true) {
+                return Err(ConfigError::Twice(key.clone()).into());
+            }
+            config[i] = match given {
+                Given::Value(value) => def.check(value.clone())?,
+                Given::Text(text) => def.parse(text)?,
+                Given::NoValue => return Err(ConfigError::Form(key.clone()).into()),
+            };
+        }
+        Ok(self.assemble(config))
+    }
+
+    fn known_registry(&self) -> &PassRegistry {
+        self.settings.registry.as_ref().unwrap_or_else(|| default_registry())
+    }
+
+    fn defaults(&self) -> Vec<ConfigValue> {
+        self.known_registry().configs().iter().map(|d| d.default.clone()).collect()
+    }
+
+    /// Builds the context, without looking at the settings that were given.
+    pub(super) fn with_defaults(self) -> PassContext {
+        let config = self.defaults();
+        self.assemble(config)
+    }
+
+    fn assemble(self, config: Vec<ConfigValue>) -> PassContext {
+        let PassContextBuilder { settings, instruments, .. } = self;
+        let shared = Shared {
+            settings,
+            config,
+            is_watched: AtomicBool::new(!instruments.is_empty()),
+            instruments: Mutex::new((!instruments.is_empty()).then(|| instruments.into())),
+            log: Log::default(),
+        };
+        PassContext { shared: Arc::new(shared), frame: None, log: None }
+    }
+}
+
+anfora_ir::brief_debug! { PassContextBuilder; }

@@ -1,0 +1,115 @@
+//! The state of a running pass.
+
+use std::iter::successors;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use crate::analyses::Analyses;
+use crate::info::PassKind;
+use crate::pending_diagnostics::PendingDiagnostics;
+use crate::pipeline_state::PipelineState;
+use crate::sync::lock;
+
+/// The state of a running pass, which the handle that the pass is given refers to.
+pub(crate) struct RunFrame {
+    pub(crate) pass: String,
+    parent: Option<Arc<RunFrame>>,
+    pub(crate) depth: usize,
+    counts: Mutex<Vec<(&'static str, u64)>>,
+    /// True if anything was counted. If not, no lock is taken.
+    has_counts: AtomicBool,
+    /// Present for a sequence.
+    pub(crate) sequence: Option<Arc<PipelineState>>,
+    /// Nanoseconds that instruments took around the passes inside of this one.
+    instruments: AtomicU64,
+    pub(crate) pending: PendingDiagnostics,
+    /// The results of analyses; only in the frame of the outermost pass.
+    analyses: OnceLock<Analyses>,
+}
+
+impl RunFrame {
+    /// Makes the state of a pass that begins inside of another one. A sequence inside of a pass that
+    /// is not a sequence may run on another module, so it has a [`PipelineState`] of its own.
+    pub(crate) fn new(pass: &str, kind: PassKind, outer: Option<&Arc<RunFrame>>) -> RunFrame {
+        let around = || outer.and_then(|f| f.sequence.clone()).unwrap_or_default();
+        RunFrame {
+            pass: pass.to_string(),
+            parent: outer.cloned(),
+            depth: outer.map_or(0, |f| f.depth) + 1,
+            counts: Mutex::default(),
+            has_counts: AtomicBool::new(false),
+            sequence: (kind == PassKind::Sequence).then(around),
+            instruments: AtomicU64::default(),
+            pending: PendingDiagnostics::new(kind),
+            analyses: OnceLock::new(),
+        }
+    }
+
+    /// Returns a frame for the same run of a function pass, without messages and counts.
+    pub(crate) fn fork(&self) -> RunFrame {
+        let fork = RunFrame::new(&self.pass, PassKind::Function, self.parent.as_ref());
+        RunFrame { analyses: self.analyses().into(), ..fork }
+    }
+
+    /// Adds the messages and counts of a frame that was made by [`RunFrame::fork`].
+    pub(crate) fn merge(&self, other: &RunFrame) {
+        self.pending.merge(&other.pending);
+        other.take_counts().into_iter().for_each(|(counter, n)| self.count(counter, n));
+    }
+
+    pub(crate) fn count(&self, counter: &'static str, n: u64) {
+        let mut counts = lock(&self.counts);
+        self.has_counts.store(true, Ordering::Release);
+        match counts.iter_mut().find(|c| c.0 == counter) {
+            Some(c) => c.1 = c.1.saturating_add(n),
+            None => counts.push((counter, n)),
+        }
+    }
+
+    pub(crate) fn take_counts(&self) -> Vec<(&'static str, u64)> {
+        match self.has_counts.swap(false, Ordering::AcqRel) {
+            true => std::mem::take(&mut *lock(&self.counts)),
+            false => Vec::new(),
+        }
+    }
+
+    pub(crate) fn add_instruments(&self, time: Duration) {
+        self.instruments.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    pub(crate) fn instruments(&self) -> Duration {
+        Duration::from_nanos(self.instruments.load(Ordering::Relaxed))
+    }
+
+    /// Returns this frame and those around it, innermost first.
+    pub(crate) fn outwards(&self) -> impl Iterator<Item = &RunFrame> {
+        successors(Some(self), |f| f.parent.as_deref())
+    }
+
+    /// Returns the names of the passes around the work of this one, outermost first.
+    pub(crate) fn path(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.outwards().map(|f| f.pass.clone()).collect();
+        names.reverse();
+        names
+    }
+
+    /// Returns the state of the sequence that this pass is, or is part of; `None` if it is part of
+    /// none.
+    pub(crate) fn state(&self) -> Option<&Arc<PipelineState>> {
+        self.sequence.as_ref().or_else(|| self.parent.as_ref()?.sequence.as_ref())
+    }
+
+    fn outermost(&self) -> &RunFrame {
+        self.outwards().last().unwrap_or(self)
+    }
+
+    pub(crate) fn analyses(&self) -> Analyses {
+        self.outermost().analyses.get_or_init(Analyses::new).clone()
+    }
+
+    /// Returns the results of analyses, if any analysis was run.
+    pub(crate) fn analysed(&self) -> Option<&Analyses> {
+        self.outermost().analyses.get().filter(|a| !a.is_empty())
+    }
+}

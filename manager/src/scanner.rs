@@ -1,0 +1,94 @@
+//! The characters of a text, and the values and lists that are written in it.
+
+/// Returns true if a character needs no quotes in a pipeline.
+pub(crate) fn is_bare(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '+' | '@' | '%' | '/' | ':')
+}
+
+/// A text that is being read.
+pub(crate) struct Scanner {
+    pub(crate) chars: Vec<char>,
+    pub(crate) at: usize,
+}
+
+/// A place at which something else was wanted.
+pub(crate) struct Mistake {
+    pub(crate) at: usize,
+    /// Absent if the text in quotes that begins there is not closed.
+    pub(crate) wanted: Option<&'static str>,
+}
+
+impl Scanner {
+    pub(crate) fn new(text: &str) -> Scanner {
+        Scanner { chars: text.chars().collect(), at: 0 }
+    }
+
+    pub(crate) fn peek(&self) -> Option<char> {
+        self.chars.get(self.at).copied()
+    }
+
+    pub(crate) fn skip_blanks(&mut self) {
+        while self.peek().is_some_and(char::is_whitespace) {
+            self.at += 1;
+        }
+    }
+
+    /// Takes a character, after blanks, if it is `c`.
+    pub(crate) fn take(&mut self, c: char) -> bool {
+        self.skip_blanks();
+        let found = self.peek() == Some(c);
+        self.at += usize::from(found);
+        found
+    }
+
+    pub(crate) fn expect(&mut self, c: char, wanted: &'static str) -> Result<(), Mistake> {
+        if self.take(c) { Ok(()) } else { Err(Mistake { at: self.at, wanted: Some(wanted) }) }
+    }
+
+    pub(crate) fn take_while(&mut self, accept: impl Fn(char) -> bool) -> String {
+        self.skip_blanks();
+        let start = self.at;
+        while self.peek().is_some_and(&accept) {
+            self.at += 1;
+        }
+        self.chars[start..self.at].iter().collect()
+    }
+
+    /// Reads a word, or a text in quotes.
+    pub(crate) fn value(&mut self) -> Result<String, Mistake> {
+        if self.peek() != Some('"') {
+            let word = self.take_while(is_bare);
+            return if word.is_empty() { Err(Mistake { at: self.at, wanted: Some("a value") }) } else { Ok(word) };
+        }
+        let opened = self.at;
+        self.at += 1;
+        let mut value = String::new();
+        loop {
+            let next = self.peek();
+            self.at += 1;
+            match next {
+                Some('"') => return Ok(value),
+                Some('\\') if matches!(self.peek(), Some('"' | '\\')) => {
+                    value.extend(self.peek());
+                    self.at += 1;
+                }
+                Some(c) => value.push(c),
+                None => return Err(Mistake { at: opened, wanted: None }),
+            }
+        }
+    }
+
+    /// Reads a list of values.
+    pub(crate) fn list(&mut self) -> Result<Vec<String>, Mistake> {
+        self.expect('[', "`[`")?;
+        let mut items = Vec::new();
+        while !self.take(']') {
+            if !items.is_empty() {
+                self.expect(',', "`,` or `]`")?;
+            }
+            self.skip_blanks();
+            items.push(self.value()?);
+        }
+        Ok(items)
+    }
+}
