@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use anfora::ir::{Body, Expr, ExprId, Module};
-use anfora_testing::programs::Shape;
 use anfora::visit::{Binding, chain};
+use anfora_testing::programs::Shape;
 
 /// The operator of an operation.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

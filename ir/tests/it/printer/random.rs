@@ -22,14 +22,14 @@ fn decorated(random: &Random) -> Module {
     let (function, cx) = module.get_mut(main).unwrap();
     let one = cx.int_attr(1);
     let (note, none) = (cx.named_attrs(&[("note", one)]), cx.attrs.empty());
-    let foo = cx.ops.resolve("onnx.Foo").unwrap();
+    let opaque = cx.ops.resolve("onnx.Foo").unwrap();
     let mut editor = Editor::new(cx, &mut function.body);
     for id in (0..editor.body.len()).map(ExprId::from_index) {
         match editor.body.expr(id) {
             Expr::Let { var, value, body, flags } => {
                 if matches!(editor.body.expr(value), Expr::CallOp { .. }) && draw.usize(..8) == 0 {
                     let (operands, ty) = (editor.body.operands_of(value).to_vec(), editor.body.type_of(value));
-                    let call = editor.call_opaque(foo, &operands, none, ty);
+                    let call = editor.call_opaque(opaque, &operands, none, ty);
                     editor.body.set_expr(id, Expr::Let { var, value: call, body, flags });
                 }
                 if draw.usize(..8) == 0 {
