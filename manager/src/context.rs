@@ -21,7 +21,6 @@ use crate::parallel::Workers;
 use crate::registry::{PassRegistry, default_registry};
 use crate::report_site::{ReportSite, name_bindings, name_place};
 
-use crate::scope;
 use crate::sink::Sink;
 use crate::statistics::Statistics;
 use crate::sync::lock;
@@ -129,12 +128,6 @@ impl PassContext {
             inherited: s.config.len(),
             instruments: self.instruments(),
         }
-    }
-
-    /// Returns the context that was entered last on this thread and not left, or else the default
-    /// context of the thread.
-    pub fn current() -> PassContext {
-        scope::current()
     }
 
     // ---- Settings of the context ----
@@ -410,7 +403,7 @@ impl PassContext {
         self.with_statistics(|s| counted.rows().iter().for_each(|row| s.add(&row.pass, row.counter, row.value)));
     }
 
-    // ---- Instruments and scopes ----
+    // ---- Instruments ----
 
     /// Returns the instruments of the context, in their order. A context whose instruments failed
     /// to be entered or exited has none.
@@ -441,28 +434,6 @@ impl PassContext {
         drop(old);
     }
 
-    /// Makes this the current context of the thread, until the guard is dropped. A context may be
-    /// entered more than once.
-    ///
-    /// # Errors
-    /// If an instrument cannot be entered. The context is then not current, those entered before it
-    /// are exited, last first, and the context has lost its instruments.
-    pub fn enter(&self) -> Result<scope::ScopeGuard, PassFailure> {
-        self.enter_instruments()?;
-        Ok(scope::push(self.clone(), scope::Leaving::Exits))
-    }
-
-    /// Runs a closure with this as the current context of the thread.
-    ///
-    /// # Errors
-    /// If an instrument fails in its `enter` (the closure then does not run) or in its `exit`.
-    pub fn scope<T>(&self, f: impl FnOnce() -> T) -> Result<T, PassFailure> {
-        let guard = self.enter()?;
-        let value = f();
-        guard.exit()?;
-        Ok(value)
-    }
-
     /// Exits the instruments of this context, gives it others, and enters those.
     ///
     /// # Errors
@@ -473,7 +444,7 @@ impl PassContext {
         self.enter_instruments()
     }
 
-    fn enter_instruments(&self) -> Result<(), PassFailure> {
+    pub(crate) fn enter_instruments(&self) -> Result<(), PassFailure> {
         let Some(instruments) = self.active_instruments() else { return Ok(()) };
         for (i, instrument) in instruments.iter().enumerate() {
             if let Err(failure) = guarded(&**instrument, "enter", || instrument.enter(self)) {

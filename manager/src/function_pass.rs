@@ -17,7 +17,7 @@ use crate::pass::Pass;
 use crate::report_site::at_stop;
 use crate::scope;
 use crate::signatures::{Visited, update_signatures};
-use crate::tracing::function_span;
+use crate::tracing::spans::function_span;
 
 /// The attribute of functions that function passes skip.
 pub const SKIP_OPTIMIZATION: &str = "SkipOptimization";

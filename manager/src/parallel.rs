@@ -9,7 +9,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::sync::lock;
-use crate::tracing::Here;
+use crate::tracing::spans::Here;
 
 /// The maximum number of threads that a context uses.
 pub const MAX_THREADS: usize = 256;

@@ -19,7 +19,7 @@ use crate::pass::Pass;
 use crate::phases::lower_claim;
 use crate::pipeline_state::PipelineState;
 use crate::scope;
-use crate::tracing;
+use crate::tracing::outcomes::{in_pass, skipped};
 use crate::verification::{Verification, check_changed, shared_edit};
 
 /// Runs a pass under a context.
@@ -73,14 +73,14 @@ pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Resul
             changed |= run_dependency(&*pass, &by, module, cx)?;
         }
     }
-    match tracing::in_pass(&run, || execute(module, &run, instruments.as_ref()))? {
+    match in_pass(&run, || execute(module, &run, instruments.as_ref()))? {
         Outcome::Unchanged if changed => Ok(Outcome::Changed),
         outcome => Ok(outcome),
     }
 }
 
 fn skip(info: &PassInfo, cx: &PassContext, reason: SkipReason) -> Outcome {
-    tracing::skipped(info, &reason);
+    skipped(info, &reason);
     cx.remark(Diagnostic::new(Severity::Remark, format!("pass `{}` was skipped: {reason}", info.name)));
     Outcome::Skipped(reason)
 }
@@ -129,7 +129,7 @@ fn run_dependency(pass: &dyn Pass, by: &str, module: &mut Module, cx: &PassConte
             return fail(SkipReason::Vetoed(vetoes).to_string());
         }
     }
-    Ok(tracing::in_pass(&run, || execute(module, &run, instruments.as_ref()))?.is_changed())
+    Ok(in_pass(&run, || execute(module, &run, instruments.as_ref()))?.is_changed())
 }
 
 /// Runs a pass that is allowed to run.

@@ -45,17 +45,43 @@ impl Drop for OpenRun {
     }
 }
 
-pub(crate) fn current() -> PassContext {
-    SCOPES
-        .try_with(|scopes| {
-            let scopes = &mut *scopes.borrow_mut();
-            match scopes.entered.last() {
-                Some((_, cx)) => cx.clone(),
-                None => scopes.default.get_or_insert_with(PassContext::new).clone(),
-            }
-        })
-        // The thread is ending, and its scopes are gone.
-        .unwrap_or_default()
+impl PassContext {
+    /// Returns the context that was entered last on this thread and not left, or else the default
+    /// context of the thread.
+    pub fn current() -> PassContext {
+        SCOPES
+            .try_with(|scopes| {
+                let scopes = &mut *scopes.borrow_mut();
+                match scopes.entered.last() {
+                    Some((_, cx)) => cx.clone(),
+                    None => scopes.default.get_or_insert_with(PassContext::new).clone(),
+                }
+            })
+            // The thread is ending, and its scopes are gone.
+            .unwrap_or_default()
+    }
+
+    /// Makes this the current context of the thread, until the guard is dropped. A context may be
+    /// entered more than once.
+    ///
+    /// # Errors
+    /// If an instrument cannot be entered. The context is then not current, those entered before it
+    /// are exited, last first, and the context has lost its instruments.
+    pub fn enter(&self) -> Result<ScopeGuard, PassFailure> {
+        self.enter_instruments()?;
+        Ok(push(self.clone(), Leaving::Exits))
+    }
+
+    /// Runs a closure with this as the current context of the thread.
+    ///
+    /// # Errors
+    /// If an instrument fails in its `enter` (the closure then does not run) or in its `exit`.
+    pub fn scope<T>(&self, f: impl FnOnce() -> T) -> Result<T, PassFailure> {
+        let guard = self.enter()?;
+        let value = f();
+        guard.exit()?;
+        Ok(value)
+    }
 }
 
 /// Makes a context current until the guard is dropped.

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use anfora_ir::{Body, DType, Expr, FunctionBuilder, Module};
+use anfora_ir::{Attr, Body, DType, EntityId, Expr, FunctionBuilder, Module};
 use anfora_manager::{
-    FunctionPass, ModulePass, Outcome, Pass, PassContext, PassFailure, PassInfo, PassKind, Repeat, Sequential,
+    FunctionEdit, FunctionPass, ModulePass, Outcome, Pass, PassContext, PassFailure, PassInfo, PassKind, Repeat,
+    Sequential,
 };
 use fastrand::Rng;
 
@@ -346,94 +347,96 @@ fn random_module(random: &mut Rng) -> Module {
     module
 }
 
+fn level_of(func: &FunctionEdit<'_>, by: &str) -> i64 {
+    match func.cx.find_attr(func.function.attrs, by).map(|a| func.cx.attrs.get(a)) {
+        Some(Attr::Int(n)) => *n,
+        _ => 0,
+    }
+}
+
+fn set_level(func: &mut FunctionEdit<'_>, by: &str, n: i64) {
+    let value = func.cx.int_attr(n);
+    func.function.attrs = func.cx.with_attr(func.function.attrs, by, Some(value));
+}
+
+/// Returns a pass whose effect follows from the function and from everything that it reaches.
+fn random_function_pass(kind: usize, all: bool) -> FunctionPass {
+    let pass = FunctionPass::new(format!("p{kind}"), 0, move |func, view, cx| {
+        let mut leaves: Vec<_> = func.function.body.global_leaves().into_iter().map(|(_, g)| g).collect();
+        leaves.sort_by_key(|g| func.cx.global_name(*g).to_string());
+        match kind {
+            0 => {
+                let n = level_of(func, "level");
+                if n > 0 {
+                    set_level(func, "level", n - 1);
+                    func.cx.names.intern(&format!("step {n}"));
+                }
+            }
+            // Records in `seen` how many called functions may be impure (counted twice), and
+            // how many have a signature.
+            1 => {
+                let impure = leaves.iter().filter(|&&g| !view.purity().global_is_pure(g)).count() as i64;
+                let known = leaves.iter().filter(|&&g| func.cx.globals.get(g).signature.is_some()).count() as i64;
+                if level_of(func, "seen") != 2 * impure + known {
+                    set_level(func, "seen", 2 * impure + known);
+                }
+            }
+            2 if level_of(func, "level") == 1 => {
+                let body = &mut func.function.body;
+                let root = body.root();
+                let ty = body.type_of(root);
+                let list = body.push_operands(&[root]);
+                let tuple = func.cx.types.tuple(&[ty]);
+                let one = func.function.body.push(Expr::Tuple(list), tuple, None);
+                let _ = one.index();
+            }
+            3 if level_of(func, "level") == 2 && func.function.body.params().len() < 4 => {
+                let body = &mut func.function.body;
+                let any = func.cx.types.any();
+                let var = body.push_var(None, Default::default(), any, None);
+                let params = [body.params().to_vec(), vec![var]].concat();
+                body.set_params(params);
+            }
+            _ => cx.count("nothing", 0),
+        }
+        Ok(())
+    });
+    if all { pass.visiting_all() } else { pass }
+}
+
+/// Returns a pass that edits the module in its run number `after`.
+fn random_module_pass(kind: usize, after: usize) -> ModulePass {
+    let runs = std::sync::atomic::AtomicUsize::new(0);
+    ModulePass::new("m", 0, move |module, _| {
+        if runs.fetch_add(1, std::sync::atomic::Ordering::Relaxed) != after {
+            return Ok(());
+        }
+        let keys = module.order().to_vec();
+        match (kind, &keys[..]) {
+            (0, [first, _, ..]) => module.remove(&[*first]),
+            (1, _) if module.find("added").is_none() => add_function(module, "added"),
+            (2, [.., last]) => {
+                let level = module.cx.int_attr(2);
+                let (f, cx) = module.get_mut(*last).unwrap();
+                f.attrs = cx.with_attr(f.attrs, "level", Some(level));
+            }
+            (3, [first, ..]) => {
+                let global = module.get(*first).unwrap().global().unwrap();
+                let any = module.cx.types.any();
+                module.set_signature(global, any);
+            }
+            (4, [_, second, ..]) => {
+                let body = &mut module.get_mut(*second).unwrap().0.body;
+                body.replace(body.clone());
+            }
+            _ => set_bumps(module, 3),
+        }
+        Ok(())
+    })
+}
+
 #[test]
 fn random_repetitions_are_the_same_with_skipping_and_threads() {
-    use anfora_ir::{Attr, EntityId};
-    use anfora_manager::FunctionEdit;
-
-    fn level(func: &FunctionEdit<'_>, by: &str) -> i64 {
-        match func.cx.find_attr(func.function.attrs, by).map(|a| func.cx.attrs.get(a)) {
-            Some(Attr::Int(n)) => *n,
-            _ => 0,
-        }
-    }
-    fn set(func: &mut FunctionEdit<'_>, by: &str, n: i64) {
-        let value = func.cx.int_attr(n);
-        func.function.attrs = func.cx.with_attr(func.function.attrs, by, Some(value));
-    }
-    // The effect of each pass follows from the function and from everything that it reaches.
-    let function_pass = |kind: usize, all: bool| {
-        let pass = FunctionPass::new(format!("p{kind}"), 0, move |func, view, cx| {
-            let mut leaves: Vec<_> = func.function.body.global_leaves().into_iter().map(|(_, g)| g).collect();
-            leaves.sort_by_key(|g| func.cx.global_name(*g).to_string());
-            match kind {
-                0 => {
-                    let n = level(func, "level");
-                    if n > 0 {
-                        set(func, "level", n - 1);
-                        func.cx.names.intern(&format!("step {n}"));
-                    }
-                }
-                // Records in `seen` how many called functions may be impure (counted twice), and
-                // how many have a signature.
-                1 => {
-                    let impure = leaves.iter().filter(|&&g| !view.purity().global_is_pure(g)).count() as i64;
-                    let known = leaves.iter().filter(|&&g| func.cx.globals.get(g).signature.is_some()).count() as i64;
-                    if level(func, "seen") != 2 * impure + known {
-                        set(func, "seen", 2 * impure + known);
-                    }
-                }
-                2 if level(func, "level") == 1 => {
-                    let body = &mut func.function.body;
-                    let root = body.root();
-                    let ty = body.type_of(root);
-                    let list = body.push_operands(&[root]);
-                    let tuple = func.cx.types.tuple(&[ty]);
-                    let one = func.function.body.push(Expr::Tuple(list), tuple, None);
-                    let _ = one.index();
-                }
-                3 if level(func, "level") == 2 && func.function.body.params().len() < 4 => {
-                    let body = &mut func.function.body;
-                    let any = func.cx.types.any();
-                    let var = body.push_var(None, Default::default(), any, None);
-                    let params = [body.params().to_vec(), vec![var]].concat();
-                    body.set_params(params);
-                }
-                _ => cx.count("nothing", 0),
-            }
-            Ok(())
-        });
-        if all { pass.visiting_all() } else { pass }
-    };
-    let module_pass = |kind: usize, after: usize| {
-        let runs = std::sync::atomic::AtomicUsize::new(0);
-        ModulePass::new("m", 0, move |module, _| {
-            if runs.fetch_add(1, std::sync::atomic::Ordering::Relaxed) != after {
-                return Ok(());
-            }
-            let keys = module.order().to_vec();
-            match (kind, &keys[..]) {
-                (0, [first, _, ..]) => module.remove(&[*first]),
-                (1, _) if module.find("added").is_none() => add_function(module, "added"),
-                (2, [.., last]) => {
-                    let level = module.cx.int_attr(2);
-                    let (f, cx) = module.get_mut(*last).unwrap();
-                    f.attrs = cx.with_attr(f.attrs, "level", Some(level));
-                }
-                (3, [first, ..]) => {
-                    let global = module.get(*first).unwrap().global().unwrap();
-                    let any = module.cx.types.any();
-                    module.set_signature(global, any);
-                }
-                (4, [_, second, ..]) => {
-                    let body = &mut module.get_mut(*second).unwrap().0.body;
-                    body.replace(body.clone());
-                }
-                _ => set_bumps(module, 3),
-            }
-            Ok(())
-        })
-    };
     for seed in 1..=200_u64 {
         let mut random = Rng::with_seed(seed);
         let start = random_module(&mut random);
@@ -444,8 +447,8 @@ fn random_repetitions_are_the_same_with_skipping_and_threads() {
             let cx = unverified().threads(threads).worth_sharing(0).build().unwrap();
             let make = |&(kind, after): &(usize, usize)| -> Arc<dyn Pass> {
                 match kind {
-                    0..4 => Arc::new(function_pass(kind, all)),
-                    _ => Arc::new(module_pass(kind - 4, after)),
+                    0..4 => Arc::new(random_function_pass(kind, all)),
+                    _ => Arc::new(random_module_pass(kind - 4, after)),
                 }
             };
             let mut passes: Vec<Arc<dyn Pass>> = plan.iter().map(make).collect();
