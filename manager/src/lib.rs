@@ -106,6 +106,7 @@ mod line_diff;
 mod messages;
 mod module_pass;
 mod names;
+mod nesting;
 mod open_runs;
 mod order;
 mod output_file;

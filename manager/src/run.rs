@@ -14,11 +14,11 @@ use crate::error::{MAX_NESTING, PassError, PassFailure, caught};
 use crate::frame::RunFrame;
 use crate::info::{Outcome, PassInfo, PassKind, SkipReason};
 use crate::instrument::{Instrument, PassRun, RunTime, guarded};
+use crate::nesting::open_run;
 use crate::order::{Dependency, check_order, dependencies, enabled};
 use crate::pass::Pass;
 use crate::phases::lower_claim;
 use crate::pipeline_state::PipelineState;
-use crate::scope;
 use crate::tracing::outcomes::{in_pass, skipped};
 use crate::verification::{Verification, check_changed, shared_edit};
 
@@ -51,7 +51,7 @@ use crate::verification::{Verification, check_changed, shared_edit};
 pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
     let info = pass.info();
     let fail = |error: PassError| PassFailure::from(error).at(&info.name, || cx.path());
-    let _open = scope::open_run().map_err(fail)?;
+    let _open = open_run().map_err(fail)?;
     let forced = match enabled(info, cx) {
         Ok(forced) => forced,
         Err(reason) => return Ok(skip(info, cx, reason)),
