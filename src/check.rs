@@ -71,9 +71,9 @@ pub use crate::check_pass;
 /// The pass is run on a program. Its result is compared with the expected program in printed form,
 /// so the expected text may state types or leave them out. The result must be well-formed, and a
 /// second run must leave it as it is. With the feature `interp`, it must also compute the same on
-/// random arguments, within the [tolerance](crate::manager::PassInfo::tolerance) of the pass. If a pass changes a
-/// program and none of its runs can be compared, the check fails, unless the pass is declared to
-/// [change the meaning](PassCheck::changing_meaning).
+/// random arguments, within the [tolerance](crate::manager::PassInfo::tolerance) of the pass. If a
+/// pass changes a program and none of its runs can be compared, the check fails, unless the pass is
+/// declared to [change the meaning](PassCheck::changing_meaning).
 pub struct PassCheck<'p> {
     pass: &'p dyn Pass,
     context: Option<PassContext>,

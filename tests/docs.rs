@@ -14,22 +14,30 @@ use anfora::manager::{PassRegistry, RegisteredPass};
 const INTRODUCTION: &str = "\
 # The passes
 
-What `anfora passes`, `anfora pipelines` and `anfora configs` list, what the file of each pass says at its head, and, for each pass, how the cases that the peers (TVM's Relax, where nothing
-else is said) test it on are tested here. This page is made from these by `tests/docs.rs` (`ANFORA_BLESS=1 cargo test -p anfora --test docs`); the tables of cases are in
-[peer-cases](peer-cases).
+This page lists the passes, the pipelines and the settings, as `anfora passes`, `anfora pipelines`
+and `anfora configs` do. Each pass has the head of its source file, and a table of the cases that
+its peers test it on (TVM's Relax unless another is named), each with our test of the case.
+`tests/docs.rs` makes the page from the sources (`ANFORA_BLESS=1 cargo test -p anfora --test docs`).
+The tables of cases are in [peer-cases](peer-cases).
 
-A pass runs under contexts whose level is at least its own (`-O1` is level 1). Options are written after its name in a pipeline, `Name{key=value}`; settings are made in the context,
-`--config KEY=VALUE`. What functions with the attribute `Primitive=1` compute, which FuseOps makes, no pass optimises: InlineFunctions inlines them, and
-ToANormalForm, LambdaLifting and ToNonDataflow bring them into the form that they bring all functions into. No pass removes an external function, one that is public or has a
-`global_symbol`. Functions with `SkipOptimization=1` are skipped by the
-passes that work function by function: all but DeadCodeElimination, LambdaLifting, InlineFunctions, FuseOps, BindParams, BindSymbols, AttachGlobalSymbol, PrintIR and EnterPhase.
+A pass runs in contexts whose level is at least its own (`-O1` is level 1). Options follow its name
+in a pipeline: `Name{key=value}`. Settings belong to the context: `--config KEY=VALUE`.
+
+No pass optimises functions with the attribute `Primitive=1`, which FuseOps makes. InlineFunctions
+inlines them, and ToANormalForm, LambdaLifting and ToNonDataflow bring them into the same form as
+other functions. No pass removes an external function: a public one, or one with a `global_symbol`.
+Passes that work function by function skip functions with `SkipOptimization=1`. These are all passes
+but DeadCodeElimination, LambdaLifting, InlineFunctions, FuseOps, BindParams, BindSymbols,
+AttachGlobalSymbol, PrintIR and EnterPhase.
 ";
 
 const PROPERTIES: &str = "
 ## Properties and phases
 
-A pipeline in which a pass needs a property that one before it breaks is refused before anything runs. A pass that establishes a property breaks those that this excludes. A pass that changed a
-module and breaks what holds from the phase on that the module claims (`#![phase=…]`) lowers the claim; `EnterPhase` raises it.
+If a pass needs a property that a pass before it breaks, the pipeline is refused before anything
+runs. A pass that establishes a property breaks those that the property excludes. A module claims a
+phase (`#![phase=…]`). A pass that changes the module and breaks a property of that phase lowers the
+claim; `EnterPhase` raises it.
 ";
 
 fn root() -> &'static Path {
@@ -335,4 +343,30 @@ fn the_readme_counts_the_operators() {
     let readme = read(&root().join("README.md"));
     let count = anfora::ops::standard().rows().len();
     assert!(readme.contains(&format!(" {count} operators")), "README.md: there are {count} operators");
+}
+
+#[test]
+fn comments_have_at_most_100_columns() {
+    let mut folders = vec![root().to_path_buf()];
+    let mut long = Vec::new();
+    let mut files = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+            if path.is_dir() {
+                if name != "target" && !name.starts_with('.') {
+                    folders.push(path);
+                }
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                files += 1;
+                let is_long = |line: &str| line.trim_start().starts_with("//") && line.chars().count() > 100;
+                let text = read(&path);
+                let lines = text.lines().enumerate().filter(|(_, line)| is_long(line));
+                long.extend(lines.map(|(i, _)| format!("{}:{}", path.display(), i + 1)));
+            }
+        }
+    }
+    assert!(files > 500, "{files} files");
+    assert!(long.is_empty(), "comment lines of more than 100 columns:\n{}", long.join("\n"));
 }

@@ -10,8 +10,8 @@
 //!   arena, and a tail call takes no room. [`Limits`] bounds the resources of a program.
 //! - Symbolic dimensions are bound and checked at calls and by `match_cast`. All other statements
 //!   of the types are taken as true.
-//! - [`ArgumentGenerator`] draws arguments for test runs, and [`Agreement`] finds the first difference between
-//!   the outcomes of two programs.
+//! - [`ArgumentGenerator`] draws arguments for test runs, and [`Agreement`] finds the first
+//!   difference between the outcomes of two programs.
 //! - `print` appends to the trace, `assert` fails, and `random.…` draw from a stream that depends
 //!   only on the seed.
 //!

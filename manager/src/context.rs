@@ -43,7 +43,7 @@ pub struct PassContext {
 
 pub(crate) type Instruments = Arc<[Arc<dyn Instrument>]>;
 
-/// What a builder sets, and a context keeps.
+/// The settings of a builder and of its context.
 #[derive(Clone)]
 struct Settings {
     opt_level: u8,

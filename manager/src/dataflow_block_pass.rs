@@ -22,8 +22,8 @@ use crate::report_site::at_stop;
 /// The region is given as the body of a function of its own ([`FunctionEdit`]), so the pass cannot
 /// touch anything outside of it. The parameters of that body are the variables that the region uses
 /// and does not bind, the chain is the bindings of the region, and the tail is a tuple of the
-/// region's outputs, in the order of their bindings. So everything that works on a function works on
-/// a region, in time and memory linear in the region. The tail does not matter when the pass is
+/// region's outputs, in the order of their bindings. So everything that works on a function works
+/// on a region, in time and memory linear in the region. The tail does not matter when the pass is
 /// done: the outputs are the variables in [`FunctionEdit::outputs`].
 ///
 /// When the pass is done with a region that it changed, the new bindings replace the

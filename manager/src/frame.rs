@@ -29,8 +29,8 @@ pub(crate) struct RunFrame {
 }
 
 impl RunFrame {
-    /// Makes the state of a pass that begins inside of another one. A sequence inside of a pass that
-    /// is not a sequence may run on another module, so it has a [`PipelineState`] of its own.
+    /// Makes the state of a pass that begins inside of another one. A sequence inside of a pass
+    /// that is not a sequence may run on another module, so it has a [`PipelineState`] of its own.
     pub(crate) fn new(pass: &str, kind: PassKind, outer: Option<&Arc<RunFrame>>) -> RunFrame {
         let around = || outer.and_then(|f| f.sequence.clone()).unwrap_or_default();
         RunFrame {

@@ -154,9 +154,9 @@ impl FunctionPass {
     }
 
     /// Works on these functions, which are in program order: one after the other on this thread, or
-    /// on several threads. Each chunk of functions that a thread takes is worked on under an overlay
-    /// of the tables. Returns the functions that were edited. Tables, bodies, messages and counts in
-    /// the context, and the error do not depend on the threads.
+    /// on several threads. Each chunk of functions that a thread takes is worked on under an
+    /// overlay of the tables. Returns the functions that were edited. Tables, bodies, messages and
+    /// counts in the context, and the error do not depend on the threads.
     fn work_on_all(
         &self,
         workers: Option<&Workers>,
@@ -274,8 +274,8 @@ impl FunctionPass {
         (visited, forks, failed)
     }
 
-    /// Works on consecutive functions, up to the first that fails. The handle is the context, or one
-    /// for a thread, whose messages and counts move to `left` after each function.
+    /// Works on consecutive functions, up to the first that fails. The handle is the context, or
+    /// one for a thread, whose messages and counts move to `left` after each function.
     fn work_on_chunk<'a>(
         &self,
         tables: &mut Context,

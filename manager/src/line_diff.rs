@@ -7,12 +7,12 @@
 //! up to a logarithmic factor, however much differs. Ranges that remain to be compared are on an
 //! explicit stack.
 //!
-//! Two crates were tried in its place, with eight pairs of texts of 1,000,000 lines on a thread with
-//! a stack of 64 KiB; this takes 0.5 to 7 s for each of them. `imara-diff` 0.2 (histogram) overflows
-//! the stack on random lines of 1,000 words, and has not finished after 20 s where every second line
-//! differs, where lines are moved, or where there are only a few different lines; its Myers
-//! algorithm overflows the stack on reversed, paired and random lines. `similar` 2.7 (patience and
-//! Myers) has finished none of the pairs after 20 s.
+//! Two crates were tried in its place, with eight pairs of texts of 1,000,000 lines on a thread
+//! with a stack of 64 KiB; this takes 0.5 to 7 s for each of them. `imara-diff` 0.2 (histogram)
+//! overflows the stack on random lines of 1,000 words, and has not finished after 20 s where every
+//! second line differs, where lines are moved, or where there are only a few different lines; its
+//! Myers algorithm overflows the stack on reversed, paired and random lines. `similar` 2.7
+//! (patience and Myers) has finished none of the pairs after 20 s.
 
 use std::collections::HashMap;
 use std::io::{self, Write};

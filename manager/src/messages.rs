@@ -127,7 +127,8 @@ impl Messages {
         self.noted_from = Some(self.items.len());
     }
 
-    /// Drops the noted messages that have the same text, function and binding as an earlier message.
+    /// Drops the noted messages that have the same text, function and binding as an earlier
+    /// message.
     pub(crate) fn drop_repeated(&mut self) {
         let Some(from) = self.noted_from.take() else { return };
         let mut said = FxHashSet::default();

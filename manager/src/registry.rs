@@ -524,7 +524,8 @@ pub struct DefaultRegistryError;
 /// ```
 /// use std::sync::Arc;
 /// use anfora_ir::{Module, OpRegistry};
-/// use anfora_manager::{Declare, ModulePass, Pass, PassContext, PassRegistry, set_default_registry};
+/// use anfora_manager::{Declare, ModulePass, Pass, PassContext, PassRegistry,
+/// set_default_registry};
 ///
 /// let mut registry = PassRegistry::new();
 /// registry.register_pass(ModulePass::new("Prepare", 0, |_, _| Ok(())), "comes first")?;

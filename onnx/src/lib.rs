@@ -76,8 +76,8 @@
 //! types that its version of the operators does not have, is kept unchanged. Warnings about such
 //! nodes are limited to operators that have a counterpart here. They are given if the extents of
 //! all operands are known and our operator does not take them, or if the conversion finds that no
-//! version of ONNX's operator does ([`UnsupportedReason::misfit`]). A node that is merely not supported is
-//! listed only in [`Imported::kept`].
+//! version of ONNX's operator does ([`UnsupportedReason::misfit`]). A node that is merely not
+//! supported is listed only in [`Imported::kept`].
 //!
 //! A node of an unknown operator or version is also kept unchanged. So is a node that can be
 //! converted but not written back in the version that the file imports: everything that was read

@@ -16,10 +16,10 @@ use rustc_hash::FxHashMap;
 /// result fails, and its changes are rolled back.
 ///
 /// Results and effects must agree bit for bit or, after a pass that declares a tolerance, as far as
-/// [`PassInfo::tolerance`](anfora_manager::PassInfo::tolerance) says. If the program fails before the pass,
-/// anything may happen after it. A private function with a symbol may get another name. Each
-/// function is run on ordinary numbers and on numbers at the ends of their types, with `true` and
-/// with `false` for a boolean, and with several extents for symbolic dimensions.
+/// [`PassInfo::tolerance`](anfora_manager::PassInfo::tolerance) says. If the program fails before
+/// the pass, anything may happen after it. A private function with a symbol may get another name.
+/// Each function is run on ordinary numbers and on numbers at the ends of their types, with `true`
+/// and with `false` for a boolean, and with several extents for symbolic dimensions.
 ///
 /// If a function cannot be checked, this is reported as a note, not as an error: its arguments
 /// cannot be generated, it calls an operator without a kernel, it takes too much work or memory, or

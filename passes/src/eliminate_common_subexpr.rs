@@ -13,7 +13,8 @@
 //! Never      Impure calls (allocations and random numbers are). A `match_cast` to a type whose
 //!            symbols are not all bound by parameters, since it may bind one. A value whose
 //!            variable was annotated with a type less specific than the duplicate's.
-//! Not done   Nothing is moved: a value that both branches compute stays in both. Ifs that differ in
+//! Not done   Nothing is moved: a value that both branches compute stays in both. Ifs that differ
+//! in
 //!            the name of a symbol that a `match_cast` in them binds are different values.
 //! Cost       One forward sweep; one hash probe a binding; O(n log n) for the hashes of Ifs and
 //!            lambdas. Idempotent.

@@ -503,8 +503,8 @@ impl<'e> Site<'e> {
         }
     }
 
-    /// Makes variables of ended dataflow regions outputs of their regions, if they are operands of a
-    /// node that is about to be walked. An expanded block may have such nodes.
+    /// Makes variables of ended dataflow regions outputs of their regions, if they are operands of
+    /// a node that is about to be walked. An expanded block may have such nodes.
     pub(crate) fn let_out_atoms(&mut self, id: ExprId) {
         if self.regions.is_none() {
             return;

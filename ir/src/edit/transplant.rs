@@ -263,10 +263,11 @@ impl<'m> Transplant<'m> {
         })
     }
 
-    /// Copies the bindings from one Let to a later one of its chain, in one copy: a node that several
-    /// of them share is shared in the copy. Returns the copies of the two Lets, with everything
-    /// between them; the body of the last is its variable until [`Body::set_let_body`] sets another
-    /// one. A Let whose variable has a replacement binds that, which must be a variable.
+    /// Copies the bindings from one Let to a later one of its chain, in one copy: a node that
+    /// several of them share is shared in the copy. Returns the copies of the two Lets, with
+    /// everything between them; the body of the last is its variable until [`Body::set_let_body`]
+    /// sets another one. A Let whose variable has a replacement binds that, which must be a
+    /// variable.
     ///
     /// # Panics
     /// In the cases of [`Transplant::copy`]; and if the chain ends before `last`.
