@@ -105,7 +105,7 @@ macro_rules! pages {
             /// [`Conversion`]: anfora::onnx::convert::Conversion
             /// [`NodeImport`]: anfora::onnx::NodeImport
             /// [`NodeExport`]: anfora::onnx::NodeExport
-            /// [`Kept`]: anfora::onnx::Kept
+            /// [`UnsupportedReason`]: anfora::onnx::UnsupportedReason
             /// [`chain`]: anfora::visit::chain
             /// [`bindings`]: anfora::visit::bindings
             /// [`post_order`]: anfora::visit::post_order
