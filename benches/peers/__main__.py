@@ -105,8 +105,9 @@ def machine():
 def head(rounds, versions):
     """What stands above the tables."""
     lines = [
-        f"Microseconds of CPU time a binding, the least of {rounds} rounds ({(rounds + 1) // 2} of TVM and of 1,000,000); "
-        "in brackets, how many times as long as anfora takes.",
+        f"Microseconds of CPU time per binding: the minimum of {rounds} rounds "
+        f"({(rounds + 1) // 2} for TVM and at 1,000,000 bindings).",
+        "In brackets, the ratio to the time of anfora.",
         "",
         f"{machine()}; {', '.join(f'{name} {version}' for name, version in versions.items())}.",
         "",

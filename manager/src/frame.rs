@@ -11,7 +11,7 @@ use crate::pending_diagnostics::PendingDiagnostics;
 use crate::pipeline_state::PipelineState;
 use crate::sync::lock;
 
-/// The state of a running pass, which the handle that the pass is given refers to.
+/// The state of a running pass. The context that the pass receives refers to it.
 pub(crate) struct RunFrame {
     pub(crate) pass: String,
     parent: Option<Arc<RunFrame>>,

@@ -24,15 +24,16 @@ use crate::verification::{Verification, check_changed, shared_edit};
 
 /// Runs a pass under a context.
 ///
-/// 1. If the context disables the pass, it does not run. If the level of the pass is higher than
-///    that of the context, or an instrument does not agree, it does not run either, unless the
-///    context requires it. The outcome then has the reason, and a remark is left.
+/// 1. A pass that the context disables is skipped. Unless the context requires the pass, it is also
+///    skipped if its level is higher than that of the context, or if an instrument vetoes it. The
+///    outcome then has the reason, and a remark is left.
 /// 2. Unless a sequence runs the pass, the order of everything that it will run is checked. If a
 ///    pass needs a property that a pass before it breaks, or that the claimed phase of the module
 ///    excludes, the call fails before anything runs.
-/// 3. The dependencies of the pass are run. A dependency is not run again if it has run with the
-///    same options in the running sequence, and nothing has changed since. Dependencies run
-///    whatever their level is.
+/// 3. The dependencies of the pass are run, whatever their level is. A dependency is not run again
+///    if it has run with the same options in the running sequence, and nothing has changed since.
+///    If the context disables a dependency, or an instrument vetoes one that the context does not
+///    require, the call fails.
 /// 4. The hooks `run_before` of the instruments are called, the pass runs, its result is verified
 ///    if the context [asks for it](Verification), and the hooks `run_after` are called. If the pass
 ///    changed the module and breaks a property of the phase that the module claims, the claim is
@@ -163,7 +164,7 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
 /// One run of a pass, from the first hook to the last.
 struct Execution<'a> {
     run: &'a PassRun<'a>,
-    /// The handle that the pass is given.
+    /// The context that the pass receives.
     inner: &'a PassContext,
     frame: &'a RunFrame,
     /// The state of the sequence that the pass is part of.
@@ -171,7 +172,8 @@ struct Execution<'a> {
     /// False for a sequence, whose passes are the transactions.
     leaf: bool,
     instruments: &'a [Arc<dyn Instrument>],
-    /// The instruments that have begun, and whose `run_after` was not called.
+    /// The range of the instruments whose `run_before` has succeeded and whose `run_after` was not
+    /// called yet.
     begun: Range<usize>,
     /// The time that instruments took.
     in_hooks: Duration,
@@ -214,7 +216,7 @@ impl Execution<'_> {
             let result = self.frame.pending.settle(module, result);
             return result.and_then(|outcome| self.accept(module, None, outcome));
         }
-        // Preserved analyses are found by comparing with this.
+        // The stamps before the pass. Afterwards, they show which preserved analyses were valid.
         let preserves = !self.run.info().preserved.is_empty();
         let before = (preserves && self.frame.analysed().is_some()).then(|| module.stamp());
         let edits = module.edit_depth();
@@ -239,11 +241,12 @@ impl Execution<'_> {
                     None => keep(module, None, workers),
                 }
             }
-            // Nodes that were appended and not linked are removed too.
+            // A pass that changed nothing may have appended nodes without linking them.
             _ if has_edit => module.rollback(),
             _ => {}
         }
-        // An enclosing pass may be rolled back to a state for which earlier results are valid.
+        // Drop stale analyses, unless an enclosing pass may still be rolled back to a state for
+        // which they are valid.
         let in_sequences = self.frame.outwards().skip(1).all(|f| f.sequence.is_some());
         if let (true, Some(analyses)) = (in_sequences, self.frame.analysed()) {
             analyses.sweep(module);
@@ -316,7 +319,9 @@ impl Execution<'_> {
         .map(|()| outcome)
     }
 
-    /// Reports the result, which is final: keeps the counts of the pass, and calls the last hooks.
+    /// Ends the run with its final result. If the pass succeeded, adds its counts to the statistics
+    /// and notes in the sequence that it has finished. Then calls the last hooks: `on_error` after
+    /// a failure, and `on_end`.
     fn end(&mut self, module: &Module, result: Result<Outcome, PassFailure>) -> Result<Outcome, PassFailure> {
         let (run, cx) = (self.run, self.run.context);
         let entered = &self.instruments[..self.begun.end];
@@ -350,7 +355,7 @@ impl Execution<'_> {
     }
 }
 
-const LOST_EDIT: &str = "it put another module in the place of its own, or ended an edit that it had not begun: what it did cannot be taken back";
+const LOST_EDIT: &str = "it replaced its module or ended an edit that it did not begin, so it cannot be rolled back";
 
 /// Ends the edits that a pass has begun and not ended, down to this depth: commits them if `keep`,
 /// and rolls them back otherwise.

@@ -1,7 +1,7 @@
-//! Mutators: rewriting a body in place, in one walk, with results remembered.
+//! The trait [`Mutator`]: rewrites a body in place, in one walk, with memoized results.
 //!
-//! A kept Let is linked to the kept Let before it, so that dropped and added bindings need no
-//! parent links. Expressions that did not change are not written.
+//! The walk (`engine`) links each kept Let to the kept Let before it, so inserting and dropping
+//! bindings needs no parent links. Nodes that do not change are not written.
 
 use anfora_ir::{BlockKind, Body, ExprId, TypeId, VarId};
 
@@ -33,14 +33,15 @@ pub enum Edits {
 pub enum Rewrite {
     /// The node stays.
     Keep,
-    /// This expression replaces the node. Its type is equal or more specific.
+    /// This expression replaces the node. Its type must be equal or more specific, unless
+    /// [`Mutator::REFUSED`] is [`Refused::Retype`].
     Replace(ExprId),
 }
 
 /// The place of a value: a Let or the tail of a block.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Slot {
-    /// The Let; in a tail, the tail itself, before it was rewritten.
+    /// The Let; for a tail, the tail before its rewrite.
     pub at: ExprId,
     /// The variable that is bound to the value; `None` in a tail.
     pub var: Option<VarId>,
@@ -108,10 +109,10 @@ pub enum Refused {
 /// can be inserted ([`Site::bind`]: this is how a binding becomes several). The default of each
 /// callback changes nothing.
 ///
-/// Callbacks may make any expressions, edit expressions made since that have no parent yet, and
-/// change names, metadata and flags of variables. During the walk, links of the program are changed
-/// by the results of the callbacks, never by the author. A callback that overwrites a link of a
-/// node that existed before the walk ends it with [`RewriteError::OverwrittenLink`].
+/// Callbacks may make any expressions. They may edit expressions that were made during the walk and
+/// have no parent yet, and change names, metadata and flags of variables. Implementors must change
+/// links of the program only through the results of callbacks. If a callback overwrites a link of a
+/// node that existed before the walk, the walk ends with [`RewriteError::OverwrittenLink`].
 pub trait Mutator {
     /// The author's error. It ends the walk.
     type Error: From<RewriteError>;
@@ -154,8 +155,8 @@ pub trait Mutator {
         Ok(Rewrite::Keep)
     }
 
-    /// Visits the value of a Let, or a tail that is not an atom, after the rewrite: `value` is not
-    /// written to the Let yet. Values of Lets may be atoms.
+    /// Visits the value of a Let, or a tail that is not an atom, after [`Mutator::rewrite_expr`].
+    /// `value` is the result so far and is not written to the Let yet. It may be an atom in a Let.
     ///
     /// # Errors
     /// The author's errors.

@@ -49,8 +49,8 @@ pub struct Body {
     params: Vec<VarId>,
     root: ExprId,
     generation: u32,
-    /// The node of each atom; an atom has one node, which all its uses share. A body of few nodes
-    /// has no such table: its nodes are searched.
+    /// The node of each constant, global, operator and `none`. A body has one node for each, and
+    /// all uses share it. `None` in a small body: its nodes are searched instead.
     leaves: Option<Box<FxHashMap<Leaf, ExprId>>>,
     /// `fn`s and metadata, which few bodies have.
     extras: Option<Box<Extras>>,
@@ -71,8 +71,8 @@ struct Extras {
     meta: FxHashMap<ExprId, AttrsId>,
 }
 
-/// The message of the panic if the id of a `fn` is not of the body.
-const HAS_LAMBDA: &str = "an id is of what the body has";
+/// The panic message for the id of a `fn` that is not in the body.
+const HAS_LAMBDA: &str = "the id of a `fn` belongs to this body";
 
 /// The amounts of nodes, operands and parameters for which a new body reserves room.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
@@ -157,13 +157,14 @@ impl Body {
         self.types[id.index()]
     }
 
-    /// Returns the type of an expression. The type of a Let is that of the tail of its chain, to
-    /// which this walks.
+    /// Returns the type of an expression. For a Let, walks to the tail of its chain and returns the
+    /// type of the tail. Linear in the chain.
     pub fn type_of(&self, id: ExprId) -> TypeId {
         self.ty(self.tail(id))
     }
 
     /// Returns the tail of a Let chain: the first expression along its bodies that is not a Let.
+    /// Linear in the chain.
     pub fn tail(&self, mut id: ExprId) -> ExprId {
         while let Expr::Let { body, .. } = self.expr(id) {
             id = body;
@@ -171,8 +172,8 @@ impl Body {
         id
     }
 
-    /// Returns the position at which an expression starts in the source. `None` for a constant,
-    /// since all its uses share one node.
+    /// Returns the position at which an expression starts in the source, if it has one. A constant
+    /// has none, since all its uses share one node.
     ///
     /// Cost: one node.
     pub fn span(&self, id: ExprId) -> Span {
@@ -216,7 +217,7 @@ impl Body {
         }
     }
 
-    /// Returns the variable that an expression is, if it is one.
+    /// Returns the variable if `id` is one.
     ///
     /// Cost: one node.
     #[inline]
@@ -227,7 +228,7 @@ impl Body {
         }
     }
 
-    /// Returns the constant that an expression is, if it is one.
+    /// Returns the constant if `id` is one.
     ///
     /// Cost: one node.
     #[inline]
@@ -358,7 +359,7 @@ impl Body {
         self.operands.len()
     }
 
-    /// Returns the number of bytes that the arenas hold.
+    /// Returns the capacity in bytes of the arenas: nodes, types, spans, operands and `fn`s.
     ///
     /// Cost: one node.
     pub fn capacity_bytes(&self) -> usize {
@@ -383,7 +384,7 @@ impl Body {
     /// stamp; a rollback restores the old one. A copy of the body, and the body that a compaction
     /// makes of it, have stamps of their own.
     ///
-    /// Cost: one loop.
+    /// Cost: one entry.
     pub fn stamp(&self) -> Stamp {
         self.revisions.stamp()
     }
@@ -518,7 +519,7 @@ impl Body {
 
     // ---- For the parser ----
 
-    /// Makes room for about that many more nodes.
+    /// Reserves room for about `nodes` more nodes and as many operands.
     ///
     /// Cost: one node.
     pub fn reserve(&mut self, nodes: usize) {

@@ -33,8 +33,8 @@ pub(super) struct Settings<'a> {
     pub(super) opsets: Rc<FxHashMap<String, i64>>,
     /// The versions that the model imports, by domain. Nodes are written in these versions.
     pub(super) written: Rc<FxHashMap<String, i64>>,
-    /// The domains of which the model imports another version than the current function. No node of
-    /// such a domain can be kept unchanged.
+    /// The domains whose version in the current function differs from the version that the model
+    /// imports. No node of such a domain can be kept unchanged.
     pub(super) differing: Rc<FxHashSet<String>>,
     /// True if an initializer that is also an input is a constant, not a default value.
     pub(super) constant_initializers: bool,
@@ -58,7 +58,7 @@ pub(super) struct Importer<'m, 'a> {
     pub(super) constant_names: FxHashMap<LiteralId, NameId>,
     /// The unfinished graphs, while the import is suspended.
     stack: Vec<OpenGraph>,
-    /// The number of nodes so far.
+    /// The number of nodes so far, without those that represent initializers.
     nodes: usize,
     /// True if the outermost graph is the body of a function.
     pub(super) is_in_function: bool,
@@ -78,7 +78,8 @@ pub(super) struct OpenGraph {
     nodes: Vec<NodeProto>,
     /// The number of nodes taken from `nodes`.
     taken: usize,
-    /// The number of leading nodes that represent initializers that no literal can hold.
+    /// The number of leading nodes that represent initializers: sparse ones, and those that no
+    /// literal can hold.
     kept_initializers: usize,
     /// The current node, while its subgraphs are imported.
     pending: Option<PendingNode>,
@@ -107,6 +108,7 @@ pub(super) struct OpenGraph {
 /// A node whose subgraphs are being imported.
 pub(super) struct PendingNode {
     pub(super) node: NodeProto,
+    /// The subgraphs that are not imported yet: labels and encoded graphs.
     waiting: IntoIter<(String, Bytes)>,
     /// The finished subgraphs with their labels.
     pub(super) subgraphs: Vec<(String, Subgraph)>,
@@ -119,7 +121,7 @@ pub(super) struct PendingNode {
 /// The result of importing a subgraph.
 #[derive(Copy, Clone)]
 pub(super) enum Subgraph {
-    /// A bound `fn`.
+    /// The variable that is bound to the `fn` of the subgraph.
     Fn(ExprId),
     /// A block, and its metadata.
     Block(ExprId, AttrsId),
@@ -292,7 +294,7 @@ impl<'m, 'a> Importer<'m, 'a> {
             self.arguments = Rc::clone(arguments);
         }
         let graph = self.open(graph, String::new(), place)?;
-        // Many functions may wait for each other, so the stack takes no extra space.
+        // Many imports may be suspended at once, so the stack reserves no spare room.
         self.stack.reserve_exact(1);
         self.stack.push(graph);
         Ok(())
@@ -311,10 +313,13 @@ impl<'m, 'a> Importer<'m, 'a> {
         }
     }
 
+    /// Imports nodes until the outermost graph ends or a call needs a function. A node with
+    /// subgraphs waits in its graph (`pending`) while these are on the stack.
     fn advance(&mut self) -> Result<Stop, ImportError> {
         let mut stack = std::mem::take(&mut self.stack);
         loop {
             let graph = stack.last_mut().expect("the outermost graph returns when it is finished");
+            // Take the waiting node or the next one; if there is none, close the graph.
             let mut pending = match graph.pending.take() {
                 Some(pending) => pending,
                 None => match graph.next_node() {
@@ -340,6 +345,7 @@ impl<'m, 'a> Importer<'m, 'a> {
                 },
             };
             match pending.waiting.next() {
+                // Open the next subgraph of the node, if one is left.
                 Some((label, bytes)) => {
                     let place = format!("{}, its `{label}`", graph.node_place(&pending.node));
                     let pending_branches = pending.branches.is_ok();
@@ -352,6 +358,8 @@ impl<'m, 'a> Importer<'m, 'a> {
                     let inner = self.open(inner, label, place)?;
                     stack.push(inner);
                 }
+                // All subgraphs are finished: import the node, or suspend until its function is
+                // imported.
                 None => {
                     let done = self.function_node(graph, &pending).and_then(|done| {
                         match done {
@@ -434,7 +442,7 @@ impl<'m, 'a> Importer<'m, 'a> {
             contradicted: FxHashSet::default(),
             is_tuple,
         };
-        // Inputs, and what the file states about other values.
+        // Read the inputs, and the types that the file states for other values.
         let params = match given {
             Some(given) => self.read_function_inputs(&mut open, input, given).map_err(fail)?,
             None => self.read_inputs(&mut open, input, &tensors, is_outermost).map_err(fail)?,
@@ -523,7 +531,8 @@ impl<'m, 'a> Importer<'m, 'a> {
         Ok(params)
     }
 
-    /// Returns the inputs of a function that are parameters. The other inputs are defined.
+    /// Returns the inputs of a function that become parameters. Defines the constant and the absent
+    /// inputs.
     fn read_function_inputs(
         &mut self,
         open: &mut OpenGraph,
@@ -561,6 +570,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         Ok(params)
     }
 
+    /// Makes the inputs parameters: of the function if the graph is outermost, otherwise of a `fn`.
     fn define_inputs(
         &mut self,
         open: &mut OpenGraph,

@@ -1,9 +1,9 @@
 //! # FuseOps
 //!
 //! ```text
-//! Notation   v, w variables; op an operator of a pattern other than Opaque; P(v) the first value
-//!            that all paths from v go through (its immediate post-dominator); G a group of
-//!            bindings, r the last of them.
+//! Notation   v a variable; op an operator of a pattern other than Opaque; P(v) the first value
+//!            that all paths from v go through (its immediate post-dominator); r the last binding
+//!            of a group.
 //! Needs      Dataflow regions: nothing else is fused. The body may be in any form, but bindings
 //!            whose operands are not atoms or whose values are shared stay as they are.
 //! Effect     dataflow { .. let v = op(a, ..); .. let r = op(v, ..); .. }
@@ -19,7 +19,8 @@
 //!            An operand of a Broadcast that has just the shape of the result is taken element by
 //!            element. The kind of a group is that of its last value, or 4 if a 4 was merged into
 //!            it.
-//! Groups     v is merged with P(v), and with all on the paths to it, in these phases:
+//! Groups     The group that ends with v is merged with the group of P(v) and with all groups on
+//!            the paths to it. Below, "v is 4" is the kind of the group that ends with v. Phases:
 //!            phase 0      v is 4; each operation on the paths takes its operand element by
 //!                         element; no group on the way or at P(v) is greater than 1. So
 //!                         operations are appended to a convolution.
@@ -32,9 +33,9 @@
 //!            group too. So no results are put into a tuple.
 //! Function   Its parameters are in the order of first use; a value used twice is one. Literals of
 //!            rank 0, splats, literals of at most 16 elements and those that a type rule looks at
-//!            stay inside; larger ones are passed. Symbolic dimensions are the function's own. For
-//!            one that no parameter has alone as a dimension, the variable that binds it becomes a
-//!            further parameter; if that is not visible, the group is not made.
+//!            stay inside; larger ones are passed. Symbolic dimensions are the function's own. If
+//!            no parameter has a symbol alone as a dimension, the variable that binds the symbol
+//!            becomes a further parameter. If that variable is not visible, the group is not made.
 //!            Its name is made of those of the operators, without their namespaces (nn.relu is
 //!            relu), up to 64 characters. Groups that are equal modulo names share a function, also
 //!            one that the module had before.
@@ -93,7 +94,7 @@ use self::outline::{Outlined, Outliner};
 
 /// The greatest number of bindings of a group.
 pub const MAX_FUSION_DEPTH: ConfigDef =
-    ConfigDef::int("FuseOps.max_depth", 0, u32::MAX as i64, 256, "how many bindings a group has at most");
+    ConfigDef::int("FuseOps.max_depth", 0, u32::MAX as i64, 256, "the greatest number of bindings of a group");
 
 /// The greatest number of parameters of a fused function.
 pub const MAX_FUSION_ARGS: ConfigDef = ConfigDef::int(
@@ -101,7 +102,7 @@ pub const MAX_FUSION_ARGS: ConfigDef = ConfigDef::int(
     0,
     u32::MAX as i64,
     0,
-    "how many parameters a fused function has at most; 0 for no limit",
+    "the greatest number of parameters of a fused function; 0 for no limit",
 );
 
 register_pass! {
@@ -192,8 +193,8 @@ pub fn fuse_ops(module: &mut Module, limits: FusionLimits) -> Fused {
 
 /// The nodes of each group, in program order.
 struct Lists<'b> {
-    /// By last node of a group: the position of the group's first node. There is one more entry at
-    /// the end, and the other nodes have empty ranges.
+    /// For the last node of each group, `starts[last]..starts[last + 1]` is the range of the group
+    /// in `nodes`. Other nodes have empty ranges.
     starts: &'b [u32],
     nodes: &'b [u32],
 }
@@ -284,8 +285,8 @@ fn replace_groups(
         }
         // Unlink the bindings that are gone.
         if done.groups > before {
-            // The last Let of a region is the last of its group, so the link of the next region
-            // stays.
+            // The last Let of a region is the last of its group and is never unlinked, so the link
+            // to the next region stays valid.
             let mut link = region.link;
             for node in region.start..region.end {
                 if gone[node as usize] {
