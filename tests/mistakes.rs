@@ -8,7 +8,6 @@ use anfora::ir::EntityId;
 use anfora::manager::{Declare, FunctionEdit, Outcome, PassFailure, Repeat, Verification};
 use anfora::prelude::*;
 use anfora::visit::pattern::{PatternOptions, Rule, capture, op, rewrite_patterns};
-use anfora::visit::set_let_flags;
 use anfora_testing::guide::parse;
 use anfora_testing::programs::Shape;
 
@@ -148,7 +147,7 @@ fn a_forgotten_type() {
 fn a_wrong_region_flag() {
     let found = errors(TEXT, |function| {
         let id = binding(function, "b").id;
-        set_let_flags(&mut function.function.body, id, LetFlags::DATAFLOW);
+        function.function.body.set_let_flags(id, LetFlags::DATAFLOW);
         Ok(())
     });
     contains_each(&found, &["a let of a dataflow region follows none that starts the region", "in @main, at %b"]);
@@ -159,7 +158,7 @@ fn a_wrong_region_flag() {
     }";
     let found = errors(region, |function| {
         let id = binding(function, "b").id;
-        set_let_flags(&mut function.function.body, id, LetFlags::PLAIN);
+        function.function.body.set_let_flags(id, LetFlags::PLAIN);
         Ok(())
     });
     contains_each(&found, &["`%a` is visible only in its dataflow region, but used outside", "in @main, at %b"]);

@@ -1,7 +1,7 @@
 //! Passes over dataflow regions.
 
 use anfora_ir::{
-    Attr, Body, Context, Cursor, Dim, Editor, Expr, ExprId, Function, Module, RegionWriter, Retype, Step, SymbolId,
+    Body, Context, Cursor, Dim, Editor, Expr, ExprId, Function, Module, RegionWriter, Retype, Step, SymbolId,
     Transplant, TypeId, VarId,
 };
 use rustc_hash::FxHashSet;
@@ -277,7 +277,6 @@ fn put_back(
 /// region's own bindings cast to, in the order of their names in the program.
 fn cast_symbols(cx: &Context, part: &Body) -> Vec<SymbolId> {
     let mut found = Vec::new();
-    let Some(cast) = cx.ops.find("match_cast") else { return found };
     let mut cursor = Cursor::new(part);
     while let Some(step) = cursor.next(part) {
         let id = match step {
@@ -292,11 +291,7 @@ fn cast_symbols(cx: &Context, part: &Body) -> Vec<SymbolId> {
             }
             _ => continue,
         };
-        if let Expr::CallOp { op, attrs, .. } = part.expr(id)
-            && op == cast
-            && let Some(to) = cx.find_attr(attrs, "to")
-            && let Attr::Type(to) = *cx.attrs.get(to)
-        {
+        if let Some(to) = cx.cast_type(part.expr(id)) {
             cx.types.for_each_binding_symbol(to, |s| found.push(s));
         }
     }

@@ -44,7 +44,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::bind_params::find_function;
-use crate::match_cast::{cast_type, match_cast};
 use crate::to_a_normal_form::to_a_normal_form;
 
 register_pass! {
@@ -215,7 +214,7 @@ impl<'a> Wanted<'a> {
             let (Step::Enter(id) | Step::Flat(id)) = step else { continue };
             match body.expr(id) {
                 Expr::Lambda { lambda, .. } => body.lambda_params(lambda).for_each(|p| look(body.ty(p.expr()))),
-                node => cast_type(cx, node).into_iter().for_each(&mut look),
+                node => cx.cast_type(node).into_iter().for_each(&mut look),
             }
         }
         found
@@ -315,7 +314,7 @@ fn cast_arguments(module: &mut Module, changed: &[GlobalId]) -> Result<(), PassE
         let mut editor = Editor::new(cx, body);
         for Cast { argument, to } in casts {
             let value = argument.target(editor.body);
-            match match_cast(&mut editor, value, to) {
+            match editor.match_cast(value, to) {
                 Ok(cast) => argument.set(editor.body, cast),
                 Err(error) => {
                     return Err(PassError::from(RewriteError::untyped(error, None)).in_function(module.name(key)));
@@ -337,7 +336,7 @@ fn cast_result(cx: &mut Context, body: &mut Body, stated: TypeId) {
     let mut editor = Editor::new(cx, body);
     let link = tail_link(editor.body, Link::Root);
     let tail = link.target(editor.body);
-    let Ok(cast) = match_cast(&mut editor, tail, stated) else { return };
+    let Ok(cast) = editor.match_cast(tail, stated) else { return };
     link.set(editor.body, cast);
     if was_normal {
         to_a_normal_form(cx, body);

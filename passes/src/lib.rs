@@ -70,7 +70,6 @@ mod from_rules;
 mod fuse_ops;
 mod inline_functions;
 mod lambda_lifting;
-mod match_cast;
 mod normalize;
 mod npy;
 mod simplify_expr;

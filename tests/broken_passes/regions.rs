@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anfora::ir::{Editor, LetFlags, VarFlags};
 use anfora::manager::Pass;
-use anfora::visit::{Binding, set_let_flags, set_var_flags};
+use anfora::visit::{Binding, set_var_flags};
 
 use super::{Broken, after, each_function, is_call_of, lets, neighbours};
 use crate::random_programs::checking::Why;
@@ -45,7 +45,7 @@ pub(super) const BROKEN: &[Broken] = &[
 fn take_in_effects(editor: &mut Editor<'_>) {
     for (first, second) in neighbours(editor.body) {
         if first.flags.is_dataflow() && !second.flags.is_dataflow() && is_call_of(editor, second.value, &["print"]) {
-            set_let_flags(editor.body, second.id, LetFlags::DATAFLOW);
+            editor.body.set_let_flags(second.id, LetFlags::DATAFLOW);
         }
     }
 }
@@ -65,14 +65,14 @@ pub(super) fn hide_outputs(editor: &mut Editor<'_>) {
 fn dissolve_links_only() -> Arc<dyn Pass> {
     each_function(|editor| {
         for b in lets(editor.body).into_iter().filter(|b| b.flags.is_dataflow()) {
-            set_let_flags(editor.body, b.id, LetFlags::PLAIN);
+            editor.body.set_let_flags(b.id, LetFlags::PLAIN);
         }
     })
 }
 
 fn dissolve_beginnings(editor: &mut Editor<'_>) {
     for b in lets(editor.body).into_iter().filter(|b| b.flags.starts_region()) {
-        set_let_flags(editor.body, b.id, LetFlags::PLAIN);
+        editor.body.set_let_flags(b.id, LetFlags::PLAIN);
         set_var_flags(editor.body, b.var, VarFlags::PLAIN);
     }
 }

@@ -104,15 +104,6 @@ pub fn tail_link(body: &Body, mut link: Link) -> Link {
     link
 }
 
-/// Overwrites the flags of a Let.
-///
-/// # Panics
-/// If `id` is not a Let.
-#[inline]
-pub fn set_let_flags(body: &mut Body, id: ExprId, flags: LetFlags) {
-    body.set_let_flags(id, flags);
-}
-
 /// Makes the variable `by` an output of its region if it is visible only there and replaces the
 /// removed output `gone`.
 #[inline]

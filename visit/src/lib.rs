@@ -212,7 +212,7 @@ pub use analysis::{
     BlockId, Blocks, CallGraph, DefUse, Definition, FlowEdge, FlowGraph, LastUse, Liveness, PostDominatorTree,
     PostDominators, link_counts,
 };
-pub use chain::{insert_before, set_let_flags, set_var_flags, splice_before, tail_link, unlink_let};
+pub use chain::{insert_before, set_var_flags, splice_before, tail_link, unlink_let};
 pub use copy::{CopyError, copy_between, copy_fresh, copy_function};
 pub use error::RewriteError;
 pub use expand::{ChainLink, HoldsBody, expand_a_normal_form, expand_every_chain};

@@ -193,6 +193,6 @@ pub trait Mutator {
     /// # Errors
     /// The author's errors, or if the value cannot be made.
     fn cast(&mut self, site: &mut Site<'_>, atom: ExprId, to: TypeId) -> Result<ExprId, Self::Error> {
-        Ok(site.match_cast(atom, to).map_err(RewriteError::Type)?)
+        Ok(site.editor.match_cast(atom, to).map_err(RewriteError::Type)?)
     }
 }

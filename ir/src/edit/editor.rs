@@ -8,6 +8,7 @@ use crate::core::entity::{AttrId, AttrsId, ExprId, GlobalId, LambdaId, LiteralId
 use crate::core::expr::{Expr, LetFlags, VarFlags, VarId};
 use crate::infer::infer_expr;
 use crate::ops::op::TypeError;
+use crate::tables::attrs::Attr;
 use crate::tables::literal::Literal;
 use crate::tables::value::AttrValue;
 
@@ -132,6 +133,19 @@ impl<'a> Editor<'a> {
     /// If there is no such operator, or operands do not fit it.
     pub fn call_named(&mut self, op: &str, operands: &[ExprId]) -> Result<ExprId, TypeError> {
         self.op(op, operands, &[])
+    }
+
+    /// Appends a `match_cast` of a value, which is checked at run time, and returns it.
+    ///
+    /// Cost: one node.
+    ///
+    /// # Errors
+    /// If the value cannot have the type.
+    pub fn match_cast(&mut self, value: ExprId, to: TypeId) -> Result<ExprId, TypeError> {
+        let match_cast = self.cx.ops.resolve("match_cast")?;
+        let to = self.cx.attr(Attr::Type(to));
+        let attrs = self.cx.named_attrs(&[("to", to)]);
+        self.call_op(match_cast, &[value], attrs)
     }
 
     /// Appends a call of an operator without a row, with the stated type, and returns it.

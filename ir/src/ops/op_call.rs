@@ -2,10 +2,11 @@
 
 use crate::core::body::Body;
 use crate::core::context::Context;
-use crate::core::entity::{AttrsId, ExprId, OpId};
+use crate::core::entity::{AttrsId, ExprId, OpId, TypeId};
 use crate::core::expr::Expr;
 use crate::ops::op::{AttrReader, TypeError};
 use crate::report::suggest::did_you_mean;
+use crate::tables::attrs::Attr;
 
 /// A call of an operator, as read by [`Body::call_of`].
 ///
@@ -51,6 +52,22 @@ impl Body {
     pub fn call_of(&self, id: ExprId) -> Option<OpCall<'_>> {
         match self.expr(id) {
             Expr::CallOp { op, operands, attrs } => Some(OpCall { op, operands: self.operands(operands), attrs }),
+            _ => None,
+        }
+    }
+}
+
+impl Context {
+    /// Returns the type that a `match_cast` casts to; `None` for any other node.
+    ///
+    /// Cost: one node.
+    pub fn cast_type(&self, node: Expr) -> Option<TypeId> {
+        let Expr::CallOp { op, attrs, .. } = node else { return None };
+        if !self.ops.facts(op).is_match_cast() {
+            return None;
+        }
+        match *self.attrs.get(self.find_attr(attrs, "to")?) {
+            Attr::Type(to) => Some(to),
             _ => None,
         }
     }

@@ -47,8 +47,6 @@ use anfora_manager::{PassError, register_pass};
 use anfora_visit::RewriteError;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::match_cast::match_cast;
-
 register_pass! {
     /// Binds parameters of a function to literals
     pub BIND_PARAMS = ModulePass("BindParams", 0);
@@ -311,7 +309,7 @@ fn specialize(
         let value = if editor.cx.types.accepts(wanted, found) {
             literal
         } else {
-            match_cast(&mut editor, literal, wanted).map_err(|error| RewriteError::untyped(error, None))?
+            editor.match_cast(literal, wanted).map_err(|error| RewriteError::untyped(error, None))?
         };
         let ty = editor.body.ty(value);
         editor.body.set_type(var, ty);

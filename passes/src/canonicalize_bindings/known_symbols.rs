@@ -5,12 +5,10 @@ use anfora_ir::{
 };
 use rustc_hash::FxHashSet;
 
-use crate::match_cast::cast_type;
-
 /// Returns the symbols that `match_cast`s bind to dimensions known from the types of their
 /// operands, with these dimensions. The body must be in A-normal form.
 pub(super) fn known_symbols(cx: &mut Context, body: &Body) -> SymbolSubstitution {
-    if !body.exprs().any(|(_, node)| cast_type(cx, node).is_some_and(|to| cx.types.is_symbolic(to))) {
+    if !body.exprs().any(|(_, node)| cx.cast_type(node).is_some_and(|to| cx.types.is_symbolic(to))) {
         return SymbolSubstitution::default();
     }
     let mut known = Known::default();
@@ -35,7 +33,7 @@ pub(super) fn known_symbols(cx: &mut Context, body: &Body) -> SymbolSubstitution
                 known.closed.extend(found.drain(mark..));
             }
             Step::Flat(id) => {
-                let Some(to) = cast_type(cx, body.expr(id)) else { continue };
+                let Some(to) = cx.cast_type(body.expr(id)) else { continue };
                 let Some(&operand) = body.operands_of(id).first() else { continue };
                 if !known.cast(cx, body.ty(operand), to, &mut found) {
                     return SymbolSubstitution::default();

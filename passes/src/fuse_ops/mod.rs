@@ -83,9 +83,9 @@ mod outline;
 mod tests;
 
 use anfora_ir::bumpalo::Bump;
-use anfora_ir::{Context, Expr, ExprId, Function, FunctionKey, Literal, Module, ScratchVec};
+use anfora_ir::{Context, Expr, ExprId, Function, FunctionKey, Literal, Module, RegionWriter, ScratchVec};
 use anfora_manager::{ConfigDef, register_pass};
-use anfora_visit::{Binding, Link, PostDominatorTree, set_let_flags};
+use anfora_visit::{Binding, Link, PostDominatorTree};
 use smallvec::SmallVec;
 
 use self::graph::Graph;
@@ -297,7 +297,7 @@ fn replace_groups(
                     if link == region.link
                         && let Expr::Let { flags, .. } = body.expr(link.target(body))
                     {
-                        set_let_flags(body, id, flags);
+                        RegionWriter::take_out(body, flags, id);
                     }
                     link.set(body, id);
                 }

@@ -9,7 +9,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::named_in;
 use crate::attach_global_symbol::GLOBAL_SYMBOL;
-use crate::match_cast::cast_type;
 
 /// The parts of a function that are copied to its uses: its parameters and its block, without
 /// unreachable nodes.
@@ -57,7 +56,7 @@ impl Callee {
             }
             let mut walk = SymbolWalk::new();
             for (_, expr) in body.exprs() {
-                if let Some(to) = cast_type(cx, expr) {
+                if let Some(to) = cx.cast_type(expr) {
                     walk.in_type(cx, to, |s| {
                         if seen.insert(s) {
                             inner_symbols.push(s);

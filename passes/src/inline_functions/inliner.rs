@@ -234,7 +234,7 @@ impl<'a> Inliner<'a> {
             }
             let atom = resolved[i - left];
             if names_cast {
-                let Ok(cast) = s.match_cast(atom, ty) else { return Ok(None) };
+                let Ok(cast) = s.editor.match_cast(atom, ty) else { return Ok(None) };
                 copy.casts.push((var, cast));
                 continue;
             }

@@ -18,8 +18,6 @@ use anfora_visit::{Binding, Link, RewriteError};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
 
-use crate::match_cast::cast_type;
-
 /// If a lambda names another with at most this many captures, it captures these too, and can call
 /// the other's function directly. If the other has more captures, it captures the closure.
 const MOST_PASSED_ON: usize = 16;
@@ -366,7 +364,7 @@ impl<'a, 'b> Finder<'a, 'b> {
                 self.aliases.insert(var.expr(), value);
             }
             node if self.is_symbolic => {
-                if let Some(to) = cast_type(self.cx, node) {
+                if let Some(to) = self.cx.cast_type(node) {
                     self.bind_symbols(to, var, |_| true);
                 }
             }

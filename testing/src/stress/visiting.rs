@@ -58,7 +58,6 @@ pub(super) const ROWS: &[Row] = &[
             "visit::insert_before",
             "visit::splice_before",
             "visit::tail_link",
-            "visit::set_let_flags",
             "visit::set_var_flags",
             "visit::Link::target",
             "visit::Link::set",

@@ -2,7 +2,7 @@
 
 use anfora_ir::{BlockKind, Expr, ExprId, LetFlags, RegionWriter, TypeId, VarFlags, VarId};
 
-use crate::chain::{set_let_flags, set_var_flags};
+use crate::chain::set_var_flags;
 use crate::engine::spliced::spliced_twice;
 use crate::error::RewriteError;
 use crate::link::{Binding, Link};
@@ -99,7 +99,7 @@ impl Site<'_> {
     fn set_flags_in_region(&mut self, id: ExprId, flags: LetFlags) {
         let wanted = self.block.regions.next_flags();
         if flags != wanted {
-            set_let_flags(self.editor.body, id, wanted);
+            self.editor.body.set_let_flags(id, wanted);
         }
     }
 
@@ -172,14 +172,14 @@ impl Site<'_> {
                 return Err(spliced_twice(&self.editor, b.var));
             }
             if self.block.in_region() {
-                set_let_flags(self.editor.body, b.id, LetFlags::DATAFLOW);
+                self.editor.body.set_let_flags(b.id, LetFlags::DATAFLOW);
                 set_var_flags(self.editor.body, b.var, VarFlags::DATAFLOW);
             }
             last = Some(b.id);
             tail = b.rest;
         }
         if flags.starts_region() {
-            set_let_flags(self.editor.body, at, LetFlags::DATAFLOW);
+            self.editor.body.set_let_flags(at, LetFlags::DATAFLOW);
         }
         Link::Value(at).set(self.editor.body, tail);
         self.expanded_mut().insert(var.expr());

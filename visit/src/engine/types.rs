@@ -391,18 +391,4 @@ impl Site<'_> {
         let Editor { cx, body } = &self.editor;
         RewriteError::untyped(error, self.binding().and_then(|id| body.binding_name(cx, id)))
     }
-
-    /// Makes a `match_cast` of an atom.
-    ///
-    /// Cost: one node.
-    ///
-    /// # Errors
-    /// If there is no such operator.
-    pub fn match_cast(&mut self, atom: ExprId, to: TypeId) -> Result<ExprId, TypeError> {
-        let cx = &mut *self.editor.cx;
-        let to = cx.attr(anfora_ir::Attr::Type(to));
-        let cast = cx.ops.resolve("match_cast")?;
-        let attrs = cx.named_attrs(&[("to", to)]);
-        self.editor.call_op(cast, &[atom], attrs)
-    }
 }

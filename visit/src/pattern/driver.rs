@@ -672,7 +672,7 @@ impl Driver<'_, '_> {
     fn can_be_left_out(&self, value: ExprId) -> bool {
         match self.editor.body.expr(value) {
             // It is checked at run time, used or not.
-            Expr::CallOp { op, .. } if self.editor.cx.ops.get(op).name == "match_cast" => false,
+            Expr::CallOp { op, .. } if self.editor.cx.ops.facts(op).is_match_cast() => false,
             Expr::If { .. } | Expr::Let { .. } => false,
             _ => !self.facts.is_impure(value),
         }
