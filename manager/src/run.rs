@@ -355,7 +355,7 @@ impl Execution<'_> {
     }
 }
 
-const LOST_EDIT: &str = "it replaced its module or ended an edit that it did not begin, so it cannot be rolled back";
+const LOST_EDIT: &str = "it put another module in the place of its own, or ended an edit that it did not begin, so it cannot be rolled back";
 
 /// Ends the edits that a pass has begun and not ended, down to this depth: commits them if `keep`,
 /// and rolls them back otherwise.
