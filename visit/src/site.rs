@@ -521,10 +521,12 @@ impl<'e> Site<'e> {
         }
     }
 
+    /// Does so for an operand that is an atom or a node that was walked before, perhaps in a region
+    /// that has ended. Other nodes are about to be walked.
     fn let_out_operand(&mut self, operand: ExprId) {
-        if self.editor.body.expr(operand).is_atom() {
-            let atom = self.resolve(operand);
-            self.let_out(atom);
+        if self.current_of(operand).is_some() || self.editor.body.expr(operand).is_atom() {
+            let result = self.resolve(operand);
+            self.let_out(result);
         }
     }
 

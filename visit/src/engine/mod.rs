@@ -165,7 +165,8 @@ fn visit<M: Mutator>(s: &mut Site<'_>, m: &mut M, id: ExprId, kind: BlockKind) -
     if M::NODES
         && let Some(result) = s.seen(id)
     {
-        if result != id {
+        // A node that was walked in a region may stand in an expanded block outside of it.
+        if result != id || s.has_expanded {
             s.let_out(result);
         }
         return Ok(Walk::Done { pre: id, result });

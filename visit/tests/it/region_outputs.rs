@@ -383,3 +383,34 @@ fn a_variable_that_an_expanded_block_uses_becomes_an_output() {
     });
     assert!(after.contains("output(%a, %b);"), "{after}");
 }
+
+#[test]
+fn a_node_that_was_walked_in_a_region_and_stands_in_an_expanded_block_keeps_its_variables() {
+    /// Replaces `%e` by a block that uses the operand of `%b`, a node of a region that has ended.
+    struct Shares(ExprId, bool);
+    impl Mutator for Shares {
+        type Error = RewriteError;
+        fn expand(&mut self, site: &mut Site<'_>, slot: Slot, _: ExprId) -> Result<Option<ExprId>, RewriteError> {
+            let name = slot.var.and_then(|v| site.editor.body.binding_name(site.editor.cx, v.expr()));
+            if name != Some("e") || std::mem::replace(&mut self.1, true) {
+                return Ok(None);
+            }
+            let editor = &mut site.editor;
+            let mut list = LetList::new();
+            let call = editor.call_named("negative", &[self.0])?;
+            let result = list.bind(editor, None, call);
+            Ok(Some(list.finish(editor, result)))
+        }
+    }
+    let text = "def @main(%x: float32) {
+        dataflow { let %a = negative(%x); let %b = negative(negative(%a)); output(%b) }
+        let %e = negative(%b);
+        %e
+    }";
+    let after = edited(text, |editor| {
+        let b = chain(editor.body, editor.body.root()).nth(1).unwrap();
+        let operand = editor.body.operands_of(b.value)[0];
+        mutate(editor, &mut Shares(operand, false)).unwrap();
+    });
+    assert!(after.contains("output(%a, %0, %b);"), "{after}");
+}
