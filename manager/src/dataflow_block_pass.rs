@@ -127,6 +127,10 @@ fn edit_regions(
             return Err(PassError::new("another body was put in the place of that of a dataflow region")
                 .with_help("edit the bindings of the region instead"));
         }
+        if !part.function.stamp().has_head_of(&func.function.stamp()) {
+            return Err(PassError::new("the function of a dataflow region has other attributes, or another signature")
+                .with_help("edit the bindings of the region; a function pass may edit the rest of the function"));
+        }
         if body.is_edited() {
             let symbols: Vec<SymbolId> = symbols.into_iter().filter(|s| !given.contains(s)).collect();
             put_back(func, &region, &part, &symbols, &mut relink, &mut retyped)?;

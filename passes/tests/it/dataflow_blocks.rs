@@ -319,6 +319,24 @@ fn the_body_of_a_region_stays() {
 }
 
 #[test]
+fn the_attributes_and_the_signature_of_the_function_stay() {
+    let text = "def @main(%x: float32) { dataflow { let %a = exp(%x); output(%a); } %a }";
+    let attributes = pass(|block| {
+        let level = block.cx.int_attr(1);
+        block.function.attrs = block.cx.with_attr(block.function.attrs, "level", Some(level));
+        Ok(())
+    });
+    let result = pass(|block| {
+        block.function.ret = Some(block.cx.types.any());
+        Ok(())
+    });
+    for pass in [attributes, result] {
+        let refused = failure(text, &pass);
+        assert!(refused.error().message().contains("other attributes, or another signature"), "{refused}");
+    }
+}
+
+#[test]
 fn nothing_outside_can_be_used() {
     let text = "def @main(%x: float32, %y: float32) { dataflow { let %a = exp(%x); output(%a); } add(%a, %y) }";
     let strays = pass(|block| {
