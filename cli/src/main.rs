@@ -1,125 +1,12 @@
-//! The `anfora` program: reads a module, runs passes over it, writes it back.
+//! The `anfora` program.
 
-mod by_name;
-mod check;
-mod convert;
-mod diff;
-mod dims;
-mod file;
-mod generate;
-mod interpret;
-mod list;
-mod optimize;
-mod remarks;
-mod replay;
-mod report;
-mod signals;
-mod stress;
-mod summary;
-mod types;
-mod watch;
-
-use std::io::Write;
 use std::process::ExitCode;
-use std::thread::{self, JoinHandle};
 
-use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
-
-use crate::report::Failure;
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Compiler passes that cannot overflow the stack, over programs in A-normal form.
-#[derive(Parser)]
-#[command(name = "anfora", version, max_term_width = 100)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Runs a pipeline of passes and writes the result
-    Opt(Box<optimize::Opt>),
-    /// Parses, infers types and verifies; prints the form and counts
-    Check(check::Check),
-    /// Converts between `.anf` and `.onnx` without running passes
-    Convert(convert::Convert),
-    /// Runs the pass of a reproducer again
-    Replay(replay::Replay),
-    /// Interprets a program
-    Run(interpret::Run),
-    /// Compares two programs up to the names of their variables
-    Diff(diff::Diff),
-    /// Writes a program of a given shape and size
-    Gen(generate::Gen),
-    /// Runs everything on every shape of program, on a small stack
-    Stress(stress::Stress),
-    /// Lists the passes
-    Passes(list::List),
-    /// Lists the operators
-    Ops(list::List),
-    /// Lists the configuration options
-    Configs(list::List),
-    /// Lists the named pipelines
-    Pipelines(list::List),
-}
-
-/// The stack size of the thread that runs a command. The stack size of the main thread depends on
-/// the environment in which the program is started.
-const STACK_BYTES: usize = 8 << 20;
-
 fn main() -> ExitCode {
-    let command = thread::Builder::new().name("main".to_string()).stack_size(STACK_BYTES).spawn(run);
-    match command.map(JoinHandle::join) {
-        Ok(Ok(code)) => code,
-        // The message of the panic has already been printed.
-        Ok(Err(_)) => ExitCode::from(101),
-        Err(e) => {
-            report::say(&format!("error: cannot start a thread: {e}"));
-            ExitCode::FAILURE
-        }
-    }
-}
-
-impl Command {
-    fn run(self) -> Result<(), Failure> {
-        match self {
-            Command::Opt(c) => c.run(),
-            Command::Check(c) => c.run(),
-            Command::Convert(c) => c.run(),
-            Command::Replay(c) => c.run(),
-            Command::Run(c) => c.run(),
-            Command::Diff(c) => c.run(),
-            Command::Gen(c) => c.run(),
-            Command::Stress(c) => c.run(),
-            Command::Passes(c) => c.passes(),
-            Command::Ops(c) => c.ops(),
-            Command::Configs(c) => c.configs(),
-            Command::Pipelines(c) => c.pipelines(),
-        }
-    }
-}
-
-/// Runs the command that the arguments name and returns the exit status.
-fn run() -> ExitCode {
-    signals::remove_files_on_signals();
-    let done = match Arguments::try_parse() {
-        Ok(arguments) => arguments.command.run(),
-        Err(usage) => report::print_usage(&usage),
-    };
-    // Text after the last newline stays in the buffer until this flush.
-    let flushed = std::io::stdout().flush().map_err(Failure::Output);
-    match done.and(flushed) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Reported) => ExitCode::FAILURE,
-        // The reader of the output has closed the pipe and needs no more of it.
-        Err(Failure::Output(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(failure) => {
-            report::print_failure(&failure);
-            ExitCode::from(failure.exit_code())
-        }
-    }
+    ExitCode::from(anfora_cli::main_with(std::env::args_os()))
 }

@@ -33,6 +33,15 @@ pub struct UnfinishedFunction {
     blocks: Vec<OpenBlock>,
 }
 
+impl UnfinishedFunction {
+    /// Returns the body as built so far.
+    ///
+    /// Cost: one node.
+    pub fn body(&self) -> &Body {
+        &self.function.body
+    }
+}
+
 struct OpenBlock {
     first: Option<ExprId>,
     last: Option<ExprId>,

@@ -96,7 +96,7 @@ impl RuleSet {
     /// Adds a rule of [`rules!`](crate::rules).
     #[doc(hidden)]
     #[must_use]
-    pub fn named(self, name: &'static str, left: &str, right: &str) -> RuleSet {
+    pub fn named(self, name: impl Into<Cow<'static, str>>, left: &str, right: &str) -> RuleSet {
         self.written(name.into(), left, right, |pattern| pattern)
     }
 
@@ -105,7 +105,7 @@ impl RuleSet {
     #[must_use]
     pub fn named_if(
         self,
-        name: &'static str,
+        name: impl Into<Cow<'static, str>>,
         left: &str,
         right: &str,
         test: impl Fn(&Match<'_>) -> bool + Send + Sync + 'static,
@@ -116,7 +116,7 @@ impl RuleSet {
     /// Adds a rule with a pattern as its right side, as
     /// [`Rule::replace`](crate::pattern::Rule::replace).
     #[must_use]
-    pub fn replace(mut self, name: &'static str, pattern: Pattern, by: Pattern) -> RuleSet {
+    pub fn replace(mut self, name: impl Into<Cow<'static, str>>, pattern: Pattern, by: Pattern) -> RuleSet {
         self.push(name.into(), pattern, Right::Written(by), Default::default());
         self
     }
@@ -125,7 +125,7 @@ impl RuleSet {
     #[must_use]
     pub fn build(
         mut self,
-        name: &'static str,
+        name: impl Into<Cow<'static, str>>,
         pattern: Pattern,
         build: impl Fn(&mut Rewriter<'_, '_>, &Captures<'_>) -> Result<Option<ExprId>, RuleError> + Send + Sync + 'static,
     ) -> RuleSet {
