@@ -1,0 +1,73 @@
+"""Writes anfora/_passes.py: a function for each registered pass and pipeline, with its options.
+
+Run it after a pass, an option or a pipeline was added; a test holds the file against the registry.
+"""
+
+from __future__ import annotations
+
+import keyword
+import textwrap
+from pathlib import Path
+
+from anfora import _anfora
+
+HEAD = '''"""The passes of the registry and the named pipelines. Written by generate_passes.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _anfora
+from ._anfora import Module, Pass, PassContext
+
+'''
+
+
+def wrapped(text: str, indent: str) -> str:
+    return textwrap.fill(text, 100 - len(indent)).replace("\n", "\n" + indent)
+
+
+def of_pass(entry: dict) -> str:
+    options = [o for o in entry["options"] if o["name"].isidentifier() and not keyword.iskeyword(o["name"])]
+    named = [o for o in entry["options"] if o["type"] == "dict[str, int]"]
+    parameters = "".join(f", {o['name']}: {o['type']} | None = None" for o in options)
+    signature = f"*{parameters}" if parameters else ""
+    lines = [f"def {entry['name']}({signature}) -> Pass:"]
+    if len(lines[0]) > 100:
+        rows = "".join(f"    {o['name']}: {o['type']} | None = None,\n" for o in options)
+        lines = [f"def {entry['name']}(\n    *,\n{rows}) -> Pass:"]
+    doc = wrapped(entry["doc"].rstrip(".") + ".", "    ")
+    lines.append(f'    """{doc}')
+    if options:
+        lines.append("")
+        for o in options:
+            default = f" Default: {o['default']}." if o["default"] else ""
+            text = f"{o['name']}: {o['doc'].rstrip('.')}.{default}"
+            lines.append("    " + wrapped(text, "        "))
+    lines.append('    """')
+    given = ", ".join(f'"{o["name"]}": {o["name"]}' for o in options)
+    lines.append(f'    return _anfora._make_pass("{entry["name"]}", {{{given}}})')
+    del named
+    return "\n".join(lines)
+
+
+def of_pipeline(name: str, text: str, doc: str) -> str:
+    about = wrapped(f"Runs the pipeline {name}: {doc}.", "    ")
+    return (
+        f"def {name}(mod: Module, context: PassContext | None = None) -> Module:\n"
+        f'    """{about}"""\n'
+        f'    return _anfora._parse_pipeline("{name}")(mod, context)'
+    )
+
+
+def text() -> str:
+    passes = _anfora._registered_passes()
+    pipelines = [p for p in _anfora._registered_pipelines() if p[0].isidentifier()]
+    names = sorted([entry["name"] for entry in passes] + [p[0] for p in pipelines])
+    listed = "__all__ = [\n" + "".join(f'    "{name}",\n' for name in names) + "]\n"
+    functions = [of_pass(entry) for entry in passes] + [of_pipeline(*p) for p in pipelines]
+    return HEAD.replace("from typing import Any\n\n", "") + listed + "\n\n" + "\n\n\n".join(functions) + "\n"
+
+
+if __name__ == "__main__":
+    Path(_anfora.__file__).with_name("_passes.py").write_text(text(), encoding="utf-8")

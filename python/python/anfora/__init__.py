@@ -1,0 +1,72 @@
+"""Compiler passes that cannot overflow the stack, and an optimizer for ONNX models.
+
+``slim`` makes a model smaller in one call. ``load``, ``loads`` and ``anfora.onnx`` read programs,
+``anfora.transform`` has the passes and the manager that runs them, ``anfora.instrument`` what
+watches them, ``anfora.visitor`` and ``anfora.pattern`` the tools to write passes with.
+"""
+
+from __future__ import annotations
+
+from . import builder, instrument, onnx, pattern, transform, visitor
+from ._anfora import (
+    Binding,
+    Bindings,
+    DataflowBlock,
+    Expr,
+    Function,
+    Literal,
+    Module,
+    Type,
+    __version__,
+    loads,
+)
+from ._errors import (
+    AnforaError,
+    ConfigError,
+    Diagnostic,
+    Location,
+    OnnxError,
+    ParseError,
+    PassError,
+    PatternError,
+    StaleError,
+    VerifyError,
+)
+from ._files import load, save
+from .builder import FunctionBuilder
+from .onnx import slim
+from .visitor import SKIP
+
+__all__ = [
+    "SKIP",
+    "AnforaError",
+    "Binding",
+    "Bindings",
+    "ConfigError",
+    "DataflowBlock",
+    "Diagnostic",
+    "Expr",
+    "Function",
+    "FunctionBuilder",
+    "Literal",
+    "Location",
+    "Module",
+    "OnnxError",
+    "ParseError",
+    "PassError",
+    "PatternError",
+    "StaleError",
+    "Type",
+    "VerifyError",
+    "__version__",
+    "builder",
+    "instrument",
+    "load",
+    "loads",
+    "onnx",
+    "pattern",
+    "save",
+    "slim",
+    "transform",
+    "visitor",
+]

@@ -1,0 +1,72 @@
+"""Modules as pages for notebooks."""
+
+from __future__ import annotations
+
+import html
+import re
+
+#: The most lines that a notebook shows.
+LINES = 200
+
+_TOKEN = re.compile(
+    r"(?P<comment>//[^\n]*)|(?P<string>\"(?:[^\"\\\n]|\\.)*\")|(?P<local>%[\w.]+)|(?P<function>@[\w.]+)"
+    r"|(?P<number>\b-?\d[\w.]*)|(?P<word>\b(?:let|def|if|else|fn|dataflow|output|private|declare|none|true|false)\b)"
+)
+
+_STYLE = (
+    ".anfora{font-family:monospace;white-space:pre;line-height:1.35;overflow-x:auto}"
+    ".anfora .comment{color:#888}.anfora .string{color:#a31515}.anfora .number{color:#098658}"
+    ".anfora .word{color:#0000c0;font-weight:bold}.anfora a{color:inherit;text-decoration:none}"
+    ".anfora a:target{background:#ffef9f}.anfora a:hover{text-decoration:underline}"
+)
+
+_pages = 0
+
+
+def page(text: str) -> str:
+    """Returns the first lines of a module as HTML: coloured, uses linked to definitions."""
+    global _pages
+    _pages += 1
+    lines = text.splitlines()
+    shown = lines[:LINES]
+    defined: set[str] = set()
+    function = ""
+    out: list[str] = []
+    for line in shown:
+        head = re.match(r"\s*(?:private\s+)?(?:def|declare)\s+(@[\w.]+)", line)
+        if head:
+            function = head.group(1)
+        bound = re.match(r"\s*let\s+(%[\w.]+)", line)
+        binders = {bound.group(1)} if bound else set()
+        if head:
+            binders = {function} | set(re.findall(r"(%[\w.]+)\s*:", line))
+        out.append(_line(line, binders, defined, function))
+    more = len(lines) - len(shown)
+    if more > 0:
+        out.append(f'<span class="comment">... {more} more lines</span>')
+    return f'<style>{_STYLE}</style><div class="anfora">' + "\n".join(out) + "</div>"
+
+
+def _line(line: str, binders: set[str], defined: set[str], function: str) -> str:
+    parts: list[str] = []
+    at = 0
+    for token in _TOKEN.finditer(line):
+        parts.append(html.escape(line[at : token.start()]))
+        at = token.end()
+        kind, text = token.lastgroup or "", token.group()
+        shown = html.escape(text)
+        if kind in ("local", "function"):
+            name = f"{_pages}{text}" if kind == "function" else f"{_pages}{function}{text}"
+            anchor = html.escape(name, quote=True)
+            if text in binders:
+                binders.discard(text)
+                defined.add(name)
+                parts.append(f'<a id="{anchor}">{shown}</a>')
+            elif name in defined or kind == "function":
+                parts.append(f'<a href="#{anchor}">{shown}</a>')
+            else:
+                parts.append(shown)
+        else:
+            parts.append(f'<span class="{kind}">{shown}</span>')
+    parts.append(html.escape(line[at:]))
+    return "".join(parts)

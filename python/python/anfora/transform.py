@@ -1,0 +1,194 @@
+"""Passes, contexts and pipelines, in the words of TVM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, overload
+
+from . import _anfora
+from ._anfora import DataflowBlock, Function, Module, Pass, PassContext, PassInfo
+from ._anfora import PassOutcome as Outcome
+from ._passes import *  # noqa: F403
+from ._passes import __all__ as _registered
+
+
+def Sequential(
+    passes: Iterable[Pass],
+    opt_level: int = 0,
+    name: str = "sequential",
+    required: Iterable[str] | None = None,
+) -> Pass:
+    """Returns a pass that runs passes one after the other, each as a transaction of its own."""
+    return _anfora._sequential(passes, opt_level, name, required)
+
+
+def Repeat(passes: Iterable[Pass], max_rounds: int = 4) -> Pass:
+    """Returns a pass that runs passes again and again, until none changes anything any more, at most
+    ``max_rounds`` times."""
+    return _anfora._repeat(passes, max_rounds)
+
+
+def parse_pipeline(text: str) -> Pass:
+    """Reads a pipeline such as ``"O2,FuseOps{max_depth=64}"``.
+
+    Raises ``ConfigError`` with a suggestion if the text names no pass, or an option that there is
+    not.
+    """
+    return _anfora._parse_pipeline(text)
+
+
+def list_passes() -> dict[str, str]:
+    """Returns the registered passes by name, each with a line about it."""
+    return {entry["name"]: entry["doc"] for entry in _anfora._registered_passes()}
+
+
+def list_pipelines() -> dict[str, str]:
+    """Returns the named pipelines, each as text."""
+    return {name: text for name, text, _ in _anfora._registered_pipelines()}
+
+
+_Work = Callable[..., Any]
+_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
+
+
+def _decorate(
+    kind: str,
+    work: Any,
+    opt_level: int | None,
+    name: str | None,
+    required: Iterable[str] | None,
+) -> Any:
+    """Makes a pass, or for a class a class of passes, of what a decorator was given."""
+    method = {
+        "module": "transform_module",
+        "function": "transform_function",
+        "dataflowblock": "transform_dataflowblock",
+    }[kind]
+
+    def make(target: Any) -> Any:
+        title = name or target.__name__
+        level = 0 if opt_level is None else opt_level
+        if not isinstance(target, type):
+            return Pass(kind, title, target, level, required)
+        if not hasattr(target, method):
+            raise TypeError(f"a class of {kind} passes needs a method `{method}`")
+        return _class_of_passes(target, kind, method, title, level, required)
+
+    return make if work is None else make(work)
+
+
+def _class_of_passes(
+    target: type, kind: str, method: str, title: str, level: int, required: Iterable[str] | None
+) -> type:
+    """Returns a class whose objects are passes that an object of ``target`` does the work of."""
+
+    class AuthoredPass(Pass):
+        _object: Any
+
+        def __new__(cls, *args: Any, **kwargs: Any) -> AuthoredPass:
+            made = target(*args, **kwargs)
+            self = super().__new__(cls, kind, title, getattr(made, method), level, required)
+            self._object = made
+            return self
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            pass
+
+        def __getattr__(self, attribute: str) -> Any:
+            if attribute == "_object":
+                raise AttributeError(attribute)
+            return getattr(self._object, attribute)
+
+    AuthoredPass.__name__ = target.__name__
+    AuthoredPass.__qualname__ = target.__qualname__
+    AuthoredPass.__module__ = target.__module__
+    AuthoredPass.__doc__ = target.__doc__
+    return AuthoredPass
+
+
+@overload
+def module_pass(pass_func: Callable[[Module, PassContext], Module]) -> Pass: ...
+@overload
+def module_pass(pass_func: type) -> Callable[..., Pass]: ...
+@overload
+def module_pass(
+    pass_func: None = None,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Iterable[str] | None = None,
+) -> Callable[[Any], Any]: ...
+def module_pass(
+    pass_func: Any = None,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Iterable[str] | None = None,
+) -> Any:
+    """Makes a pass of ``f(mod, ctx)``, or of a class with ``transform_module(self, mod, ctx)``.
+
+    The function edits ``mod`` and returns it, or returns another module, which takes its place.
+    """
+    return _decorate("module", pass_func, opt_level, name, required)
+
+
+@overload
+def function_pass(pass_func: Callable[[Function, Module, PassContext], Function]) -> Pass: ...
+@overload
+def function_pass(pass_func: type) -> Callable[..., Pass]: ...
+@overload
+def function_pass(
+    pass_func: None = None,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Iterable[str] | None = None,
+) -> Callable[[Any], Any]: ...
+def function_pass(
+    pass_func: Any = None,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Iterable[str] | None = None,
+) -> Any:
+    """Makes a pass of ``f(func, mod, ctx)``, which is called for each function that has a body, or of
+    a class with ``transform_function(self, func, mod, ctx)``. It edits ``func`` and returns it."""
+    return _decorate("function", pass_func, opt_level, name, required)
+
+
+@overload
+def dataflowblock_pass(
+    pass_func: Callable[[DataflowBlock, Module, PassContext], DataflowBlock],
+) -> Pass: ...
+@overload
+def dataflowblock_pass(pass_func: type) -> Callable[..., Pass]: ...
+@overload
+def dataflowblock_pass(
+    pass_func: None = None,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Iterable[str] | None = None,
+) -> Callable[[Any], Any]: ...
+def dataflowblock_pass(
+    pass_func: Any = None,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Iterable[str] | None = None,
+) -> Any:
+    """Makes a pass of ``f(block, mod, ctx)``, which is called for each dataflow region, or of a class
+    with ``transform_dataflowblock(self, block, mod, ctx)``. It edits ``block`` and returns it.
+    ``mod`` is the module as it was before the pass."""
+    return _decorate("dataflowblock", pass_func, opt_level, name, required)
+
+
+__all__ = [
+    "Outcome",
+    "Pass",
+    "PassContext",
+    "PassInfo",
+    "Repeat",
+    "Sequential",
+    "dataflowblock_pass",
+    "function_pass",
+    "list_passes",
+    "list_pipelines",
+    "module_pass",
+    "parse_pipeline",
+    *_registered,
+]

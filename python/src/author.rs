@@ -1,0 +1,178 @@
+//! Passes whose work is a function of Python.
+//!
+//! The manager lends a pass `&mut Module`; Python gets a handle. So the module is taken out of the
+//! manager's hands into the handle while the function runs, and put back afterwards: edits through
+//! the handle are part of the transaction of the pass, and the handle is stale when the pass ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anfora::ir::{self, Attr, FunctionKey, verify_module};
+use anfora::manager::{self, Outcome, PassError, PassFailure, PassInfo, PassKind, SKIP_OPTIMIZATION};
+use pyo3::prelude::*;
+
+use crate::block::DataflowBlock;
+use crate::context::{self, PassContext};
+use crate::errors::from_callback;
+use crate::frames;
+use crate::function::Function;
+use crate::module::Module;
+
+/// What a pass written in Python works on.
+#[derive(Copy, Clone, PartialEq)]
+pub(crate) enum AuthorKind {
+    Module,
+    Function,
+    DataflowBlock,
+}
+
+/// A pass written in Python.
+pub(crate) struct AuthorPass {
+    info: PassInfo,
+    kind: AuthorKind,
+    run: Py<PyAny>,
+}
+
+impl AuthorPass {
+    pub(crate) fn new(info: PassInfo, kind: AuthorKind, run: Py<PyAny>) -> AuthorPass {
+        AuthorPass { info, kind, run }
+    }
+
+    /// Calls the function for the whole module. A module that it returns, if it is another one,
+    /// replaces the module.
+    fn on_module(&self, module: &mut ir::Module, cx: &manager::PassContext) -> Result<(), PassError> {
+        let returned = with_handle(module, cx, |handle, context| {
+            let py = handle.py();
+            let returned = context::during(py, context, || self.run.call1(py, (handle, context)))?;
+            let returned = returned.into_bound(py);
+            if returned.is_none() {
+                return Err(missing("mod"));
+            }
+            let other: &Bound<'_, Module> = returned.cast().map_err(|_| wrong(&returned, "a module", "mod"))?;
+            if other.is(handle) { Ok(None) } else { other.get().snapshot().map(Some) }
+        })?;
+        let Some(new) = returned else { return Ok(()) };
+        verify_module(&new).map_err(|found| {
+            PassError::from(found).with_message("the pass returned an ill-formed module")
+        })?;
+        Ok(module.replace_with(&new)?)
+    }
+
+    /// Calls the function for each function with a body, except those that are marked to be left
+    /// alone.
+    fn on_functions(&self, module: &mut ir::Module, cx: &manager::PassContext) -> Result<(), PassError> {
+        let keys = worked_on(module);
+        with_handle(module, cx, |handle, context| {
+            let py = handle.py();
+            for key in keys {
+                if handle.get().read(|m| m.get(key).is_none())? {
+                    continue;
+                }
+                let function = Bound::new(py, Function::new(handle.clone().unbind(), key))?;
+                let returned = context::during(py, context, || self.run.call1(py, (&function, handle, context)))?;
+                let returned = returned.into_bound(py);
+                if returned.is_none() {
+                    return Err(missing("func"));
+                }
+                let other: &Bound<'_, Function> = returned.cast().map_err(|_| wrong(&returned, "a function", "func"))?;
+                if !other.eq(&function)? {
+                    return Err(wrong(&returned, "the function that it was given, edited,", "func"));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Calls the function for each dataflow region.
+    fn on_blocks(&self, module: &mut ir::Module, cx: &manager::PassContext) -> Result<Outcome, PassFailure> {
+        let before = Arc::new(module.clone());
+        let run = Python::attach(|py| self.run.clone_ref(py));
+        let pass = manager::DataflowBlockPass::new(self.info.name.clone(), self.info.opt_level, move |block, _, cx| {
+            let outputs = block.outputs().to_vec();
+            let number = frames::new_number();
+            let mut lent = frames::LentEditor { editor: block.editor() };
+            Python::attach(|py| {
+                let context = Py::new(py, PassContext::of(py, cx.clone()))?;
+                let handle = Bound::new(py, DataflowBlock::new(number, outputs))?;
+                let module = Bound::new(py, Module::sharing(before.clone()))?;
+                let returned = frames::lend_maker(number, &mut lent, || {
+                    context::during(py, &context, || run.call1(py, (&handle, &module, &context)))
+                })?;
+                let returned = returned.into_bound(py);
+                if returned.is_none() {
+                    return Err(missing("block"));
+                }
+                if returned.is(&handle) { Ok(()) } else { Err(wrong(&returned, "the block that it was given", "block")) }
+            })
+            .map_err(from_callback)
+        });
+        manager::Pass::run(&pass, module, cx)
+    }
+}
+
+impl manager::Pass for AuthorPass {
+    fn info(&self) -> &PassInfo {
+        &self.info
+    }
+
+    fn run(&self, module: &mut ir::Module, cx: &manager::PassContext) -> Result<Outcome, PassFailure> {
+        match self.kind {
+            AuthorKind::Module => self.on_module(module, cx)?,
+            AuthorKind::Function => self.on_functions(module, cx)?,
+            AuthorKind::DataflowBlock => return self.on_blocks(module, cx),
+        }
+        Ok(Outcome::Changed)
+    }
+
+    fn kind(&self) -> PassKind {
+        match self.kind {
+            AuthorKind::Module => PassKind::Module,
+            AuthorKind::Function => PassKind::Function,
+            AuthorKind::DataflowBlock => PassKind::DataflowBlock,
+        }
+    }
+}
+
+/// Returns the functions that a function pass works on.
+fn worked_on(module: &ir::Module) -> Vec<FunctionKey> {
+    let cx = &module.cx;
+    let is_skipped = |f: &ir::Function| {
+        cx.find_attr(f.attrs, SKIP_OPTIMIZATION)
+            .is_some_and(|id| !matches!(cx.attrs.get(id), Attr::Int(0) | Attr::Bool(false)))
+    };
+    module.functions().filter(|(_, f)| f.is_definition() && !is_skipped(f)).map(|(key, _)| key).collect()
+}
+
+/// Runs work on a handle that owns the module meanwhile.
+fn with_handle<T>(
+    module: &mut ir::Module,
+    cx: &manager::PassContext,
+    work: impl FnOnce(&Bound<'_, Module>, &Py<PassContext>) -> PyResult<T>,
+) -> Result<T, PassError> {
+    let empty = ir::Module::new(module.cx.ops.registry().clone());
+    let owned = std::mem::replace(module, empty);
+    Python::attach(|py| {
+        let handle = Bound::new(py, Module::of(owned)).map_err(from_callback)?;
+        let result = Py::new(py, PassContext::of(py, cx.clone())).and_then(|context| work(&handle, &context));
+        let program = loop {
+            match handle.get().end() {
+                Some(program) => break program,
+                // Another thread still works on it.
+                None => py.detach(|| std::thread::sleep(Duration::from_micros(100))),
+            }
+        };
+        *module = Arc::try_unwrap(program).unwrap_or_else(|shared| (*shared).clone());
+        result.map_err(from_callback)
+    })
+}
+
+fn missing(what: &str) -> PyErr {
+    pyo3::exceptions::PyTypeError::new_err(format!("the pass returned None; did you mean `return {what}`?"))
+}
+
+fn wrong(returned: &Bound<'_, PyAny>, wanted: &str, what: &str) -> PyErr {
+    let name = returned.get_type().qualname().map_or_else(|_| "something else".to_string(), |n| n.to_string());
+    pyo3::exceptions::PyTypeError::new_err(format!(
+        "the pass has to return {wanted}, and returned {name}; did you mean `return {what}`?"
+    ))
+}

@@ -1,0 +1,360 @@
+//! Contexts, and the current one of each thread.
+
+use std::cell::RefCell;
+use std::io::{self, Write};
+
+use anfora::manager::{self, ContextError, ScopeGuard};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
+
+use crate::errors::{self, ConfigError};
+use crate::instrument::instrument_of;
+use crate::pass::{name_of, quoted};
+
+/// The context that passes run under: a level, passes that are required or disabled, settings, and
+/// instruments. `with PassContext(...)` makes it the current one of the thread.
+#[pyclass(frozen, module = "anfora.transform")]
+pub(crate) struct PassContext {
+    pub(crate) inner: manager::PassContext,
+    /// The instruments as they were given.
+    instruments: std::sync::Mutex<Py<PyList>>,
+}
+
+/// A context that is current, with the guard of the scope if `with` made it current.
+struct Current {
+    context: Py<PassContext>,
+    scope: Option<ScopeGuard>,
+}
+
+thread_local! {
+    /// The current contexts of this thread, innermost last. Nothing is called while it is borrowed.
+    static CURRENT: RefCell<Vec<Current>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What a pass prints goes to a stream of Python, where tests and notebooks find it.
+pub(crate) struct Stream(pub(crate) &'static str);
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        Python::attach(|py| -> PyResult<()> {
+            py.import("sys")?.getattr(self.0)?.call_method1("write", (text,))?;
+            Ok(())
+        })
+        .map_err(io::Error::other)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Python::attach(|py| py.import("sys")?.getattr(self.0)?.call_method0("flush").map(drop)).map_err(io::Error::other)
+    }
+}
+
+/// Runs a callback of a pass whose context is the current one meanwhile.
+pub(crate) fn during<T>(py: Python<'_>, context: &Py<PassContext>, work: impl FnOnce() -> T) -> T {
+    let entered = Current { context: context.clone_ref(py), scope: None };
+    CURRENT.with(|current| current.borrow_mut().push(entered));
+    let result = work();
+    let left = CURRENT.with(|current| current.borrow_mut().pop());
+    drop(left);
+    result
+}
+
+/// Returns the current context of the thread.
+pub(crate) fn current(py: Python<'_>) -> PyResult<Py<PassContext>> {
+    let found = CURRENT.with(|current| current.borrow().last().map(|c| c.context.clone_ref(py)));
+    match found {
+        Some(context) => Ok(context),
+        None => Py::new(py, PassContext::of(py, manager::PassContext::current())),
+    }
+}
+
+/// Returns the exception for settings that make no context.
+fn config_error(error: &ContextError) -> PyErr {
+    ConfigError::new_err(error.to_string())
+}
+
+/// Returns a setting or an option as a value of Rust: numbers as they are, other things as text.
+///
+/// # Errors
+/// `TypeError`, if it is no setting.
+pub(crate) fn config_value(value: &Bound<'_, PyAny>) -> PyResult<Setting> {
+    Ok(if let Ok(v) = value.cast::<PyBool>() {
+        Setting::Text(v.is_true().to_string())
+    } else if value.is_instance_of::<PyInt>() {
+        Setting::Text(value.str()?.to_string())
+    } else if let Ok(text) = value.cast::<PyString>() {
+        Setting::Text(text.to_string())
+    } else if value.is_none() {
+        Setting::Text("none".to_string())
+    } else if let Ok(list) = value.cast::<PyList>() {
+        Setting::List(texts(list.as_any())?)
+    } else if let Ok(tuple) = value.cast::<PyTuple>() {
+        Setting::List(texts(tuple.as_any())?)
+    } else {
+        Setting::Text(value.str()?.to_string())
+    })
+}
+
+/// Returns the items of a list as text.
+fn texts(list: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    list.try_iter()?.map(|item| Ok(item?.str()?.to_string())).collect()
+}
+
+/// A setting as it was given.
+pub(crate) enum Setting {
+    Text(String),
+    List(Vec<String>),
+}
+
+impl Setting {
+    /// Returns the setting as it is written in a pipeline.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Setting::Text(text) => text.clone(),
+            Setting::List(items) => format!("[{}]", items.iter().map(|i| quoted(i)).collect::<Vec<_>>().join(",")),
+        }
+    }
+
+    /// Returns the setting as an option of a pass is written.
+    pub(crate) fn quoted(&self) -> String {
+        match self {
+            Setting::Text(text) => quoted(text),
+            Setting::List(_) => self.text(),
+        }
+    }
+}
+
+impl PassContext {
+    pub(crate) fn of(py: Python<'_>, inner: manager::PassContext) -> PassContext {
+        PassContext { inner, instruments: std::sync::Mutex::new(PyList::empty(py).unbind()) }
+    }
+
+    fn given_instruments(&self, py: Python<'_>) -> Py<PyList> {
+        self.instruments.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone_ref(py)
+    }
+
+    fn keep_instruments(&self, list: Py<PyList>) {
+        let old = std::mem::replace(
+            &mut *self.instruments.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
+            list,
+        );
+        drop(old);
+    }
+}
+
+/// Returns names of passes: of strings, or of passes.
+fn names(list: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
+    let Some(list) = list.filter(|l| !l.is_none()) else { return Ok(Vec::new()) };
+    if list.is_instance_of::<PyString>() {
+        return Err(PyTypeError::new_err("required_pass and disabled_pass are lists of names"));
+    }
+    list.try_iter()?.map(|item| name_of(&item?)).collect()
+}
+
+#[pymethods]
+impl PassContext {
+    #[new]
+    #[pyo3(signature = (
+        opt_level: "int" = 2,
+        required_pass: "collections.abc.Iterable[str] | None" = None,
+        disabled_pass: "collections.abc.Iterable[str] | None" = None,
+        instruments: "collections.abc.Iterable[typing.Any] | None" = None,
+        config: "collections.abc.Mapping[str, typing.Any] | None" = None,
+        *,
+        threads: "int" = 1,
+        verify: "bool | None" = None,
+    ) -> "PassContext")]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        opt_level: i64,
+        required_pass: Option<&Bound<'_, PyAny>>,
+        disabled_pass: Option<&Bound<'_, PyAny>>,
+        instruments: Option<&Bound<'_, PyAny>>,
+        config: Option<&Bound<'_, PyAny>>,
+        threads: i64,
+        verify: Option<bool>,
+    ) -> PyResult<PassContext> {
+        let level = u8::try_from(opt_level)
+            .map_err(|_| PyValueError::new_err(format!("opt_level is between 0 and 255, not {opt_level}")))?;
+        let threads = usize::try_from(threads)
+            .map_err(|_| PyValueError::new_err(format!("threads is 0 (as many as there are) or more, not {threads}")))?;
+        let mut builder = manager::PassContext::builder()
+            .registry(crate::registry::registry())
+            .opt_level(level)
+            .threads(threads)
+            .print_to(Stream("stdout"));
+        builder = crate::registry::authored().into_iter().fold(builder, manager::PassContextBuilder::knowing);
+        builder = names(required_pass)?.into_iter().fold(builder, manager::PassContextBuilder::require);
+        builder = names(disabled_pass)?.into_iter().fold(builder, manager::PassContextBuilder::disable);
+        if let Some(config) = config.filter(|c| !c.is_none()) {
+            for pair in config.call_method0("items")?.try_iter()? {
+                let (key, value): (String, Bound<'_, PyAny>) = pair?.extract()?;
+                builder = builder.config_text(format!("{key}={}", config_value(&value)?.text()));
+            }
+        }
+        if let Some(verify) = verify {
+            let when = if verify { manager::Verification::AfterEachPass } else { manager::Verification::Off };
+            builder = builder.verification(when);
+        }
+        let given = PyList::empty(py);
+        if let Some(instruments) = instruments.filter(|i| !i.is_none()) {
+            for instrument in instruments.try_iter()? {
+                let instrument = instrument?;
+                builder = builder.instrument(instrument_of(&instrument)?);
+                given.append(instrument)?;
+            }
+        }
+        let inner = builder.build().map_err(|e| config_error(&e))?;
+        Ok(PassContext { inner, instruments: std::sync::Mutex::new(given.unbind()) })
+    }
+
+    /// Returns the current context of the thread: that of the innermost `with`, or of the pass that
+    /// runs, or one with the defaults.
+    #[staticmethod]
+    #[pyo3(signature = () -> "PassContext")]
+    fn current(py: Python<'_>) -> PyResult<Py<PassContext>> {
+        current(py)
+    }
+
+    /// Returns the settings: by key, the kind, the default and what it means.
+    #[staticmethod]
+    #[pyo3(signature = () -> "dict[str, dict[str, str]]")]
+    fn list_configs(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+        let all = PyDict::new(py);
+        for def in crate::registry::registry().configs() {
+            let entry = PyDict::new(py);
+            entry.set_item("type", def.kind.to_string())?;
+            entry.set_item("default", def.default.to_string())?;
+            entry.set_item("help", def.doc)?;
+            all.set_item(def.key, entry)?;
+        }
+        Ok(all)
+    }
+
+    /// The level: passes of a higher level do not run.
+    #[getter]
+    fn opt_level(&self) -> u8 {
+        self.inner.opt_level()
+    }
+
+    /// The names of the passes that run whatever the level.
+    #[getter]
+    fn required_pass(&self) -> Vec<String> {
+        self.inner.required().to_vec()
+    }
+
+    /// The names of the passes that do not run.
+    #[getter]
+    fn disabled_pass(&self) -> Vec<String> {
+        self.inner.disabled().to_vec()
+    }
+
+    /// The instruments, as they were given.
+    #[getter]
+    fn instruments(&self, py: Python<'_>) -> Py<PyList> {
+        if self.inner.instruments().is_empty() {
+            // They failed, and the context has lost them.
+            return PyList::empty(py).unbind();
+        }
+        self.given_instruments(py)
+    }
+
+    /// The settings that differ from their defaults, as text.
+    #[getter]
+    fn config<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let config = PyDict::new(py);
+        for (def, value) in self.inner.changed_config() {
+            config.set_item(def.key, value.to_string())?;
+        }
+        Ok(config)
+    }
+
+    /// The number of threads for function passes.
+    #[getter]
+    fn threads(&self) -> usize {
+        self.inner.threads()
+    }
+
+    /// The counts that passes have left: by pass and counter.
+    #[getter]
+    fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let all = PyDict::new(py);
+        for row in self.inner.statistics().rows() {
+            let of_pass = match all.get_item(&row.pass)? {
+                Some(counters) => counters.cast_into::<PyDict>()?,
+                None => {
+                    let counters = PyDict::new(py);
+                    all.set_item(&row.pass, &counters)?;
+                    counters
+                }
+            };
+            of_pass.set_item(row.counter, row.value)?;
+        }
+        Ok(all)
+    }
+
+    /// Takes the messages that passes have left, oldest first. Each has a `pass_name`.
+    #[pyo3(signature = () -> "list[Diagnostic]")]
+    fn take_remarks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let remarks = self.inner.take_remarks();
+        let diagnostics: Vec<_> = remarks.iter().map(|r| r.diagnostic.clone()).collect();
+        let list = errors::diagnostics(py, &diagnostics, None)?;
+        for (diagnostic, remark) in list.iter().zip(&remarks) {
+            diagnostic.setattr("pass_name", &remark.pass)?;
+        }
+        Ok(list)
+    }
+
+    /// Replaces the instruments: those that there are, are exited, the new ones are entered.
+    #[pyo3(signature = (instruments: "collections.abc.Iterable[typing.Any] | None") -> "None")]
+    fn override_instruments(&self, py: Python<'_>, instruments: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let (list, mut new) = (PyList::empty(py), Vec::new());
+        if let Some(instruments) = instruments.filter(|i| !i.is_none()) {
+            for instrument in instruments.try_iter()? {
+                let instrument = instrument?;
+                new.push(instrument_of(&instrument)?);
+                list.append(instrument)?;
+            }
+        }
+        self.keep_instruments(list.unbind());
+        let done = py.detach(|| self.inner.override_instruments(new));
+        done.map_err(|failure| errors::from_failure(py, &failure, None))
+    }
+
+    #[pyo3(signature = () -> "PassContext")]
+    fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        let scope = slf.get().inner.enter().map_err(|f| errors::from_failure(slf.py(), &f, None))?;
+        let entered = Current { context: slf.clone().unbind(), scope: Some(scope) };
+        CURRENT.with(|current| current.borrow_mut().push(entered));
+        Ok(slf.clone())
+    }
+
+    #[pyo3(signature = (*args: "typing.Any") -> "None")]
+    fn __exit__(slf: &Bound<'_, Self>, args: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let _ = args;
+        let left = CURRENT.with(|current| {
+            let mut current = current.borrow_mut();
+            match current.last() {
+                Some(last) if last.context.is(slf) && last.scope.is_some() => current.pop(),
+                _ => None,
+            }
+        });
+        let wrong = || PyRuntimeError::new_err("the context is not the current one of this thread");
+        let left = left.ok_or_else(wrong)?;
+        let Some(scope) = left.scope else { return Ok(()) };
+        scope.exit().map_err(|f| errors::from_failure(slf.py(), &f, None))
+    }
+
+    fn __repr__(&self) -> String {
+        let list = |names: &[String]| names.iter().map(|n| format!("'{n}'")).collect::<Vec<_>>().join(", ");
+        format!(
+            "PassContext(opt_level={}, required_pass=[{}], disabled_pass=[{}])",
+            self.inner.opt_level(),
+            list(self.inner.required()),
+            list(self.inner.disabled())
+        )
+    }
+}

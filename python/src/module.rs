@@ -1,0 +1,441 @@
+//! Modules: programs that Python owns, or that a running pass lends to a callback.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anfora::ir::{self, FunctionKey, PrintOptions, Source, verify_module};
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::attributes;
+use crate::errors::{self, AnforaError, ParseError, StaleError, VerifyError, guarded};
+use crate::frames;
+use crate::function::Function;
+use crate::owner::Owner;
+
+/// Where the program of a handle is.
+enum Place {
+    /// The handle owns it, perhaps together with copies.
+    Owned(Arc<ir::Module>),
+    /// It is being edited, or a pass runs on it.
+    Taken,
+    /// It is lent under this number while a callback runs: see [`frames`].
+    Lent(u64),
+    /// The pass that gave it to a callback has ended.
+    Ended,
+}
+
+/// A program: functions in their order, with attributes.
+///
+/// A copy (`copy.copy(mod)`) shares the program until one of the two is edited. Equality is equality
+/// up to the names of variables, and so is the hash.
+#[pyclass(frozen, module = "anfora", weakref)]
+pub(crate) struct Module {
+    place: Mutex<Place>,
+    /// Where the lines of a text begin, for the places of expressions.
+    lines: Mutex<Option<(Arc<Source>, Arc<[usize]>)>>,
+}
+
+/// An edit in progress: the program was taken out of its handle, and is put back at the end.
+struct Taken<'a> {
+    module: &'a Module,
+    program: Option<Arc<ir::Module>>,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        if let Some(program) = self.program.take() {
+            *self.module.place() = Place::Owned(program);
+        }
+    }
+}
+
+impl Module {
+    pub(crate) fn of(program: ir::Module) -> Module {
+        Module::sharing(Arc::new(program))
+    }
+
+    pub(crate) fn sharing(program: Arc<ir::Module>) -> Module {
+        Module { place: Mutex::new(Place::Owned(program)), lines: Mutex::default() }
+    }
+
+    /// Returns a handle for the module that is lent under a number.
+    pub(crate) fn lent(number: u64) -> Module {
+        Module { place: Mutex::new(Place::Lent(number)), lines: Mutex::default() }
+    }
+
+    /// The lock is held for a few instructions at a time, and never while Python code runs.
+    fn place(&self) -> MutexGuard<'_, Place> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the program. It stays as it is during the read, whatever Python code does.
+    ///
+    /// # Errors
+    /// If a pass runs on the program, or the handle has ended.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&ir::Module) -> T) -> PyResult<T> {
+        let number = match &*self.place() {
+            Place::Owned(program) => Ok(program.clone()),
+            Place::Lent(number) => Err(*number),
+            Place::Taken => return Err(taken()),
+            Place::Ended => return Err(ended()),
+        };
+        match number {
+            Ok(program) => Ok(read(&program)),
+            Err(number) => frames::read_lent(number, read).ok_or_else(ended),
+        }
+    }
+
+    /// Returns the program, shared with the handle; a copy if it is lent.
+    ///
+    /// # Errors
+    /// If a pass runs on the program, or the handle has ended.
+    pub(crate) fn snapshot(&self) -> PyResult<Arc<ir::Module>> {
+        if let Place::Owned(program) = &*self.place() {
+            return Ok(program.clone());
+        }
+        self.read(|module| Arc::new(module.clone()))
+    }
+
+    /// Takes the program out of the handle for work on it, without the interpreter lock, and puts
+    /// the program that the work returns into the handle. Meanwhile other uses of the handle are
+    /// errors.
+    ///
+    /// # Errors
+    /// If a pass runs on the program, the handle has ended, the module is only lent for reading, or
+    /// the work panics. The program is then as it was.
+    pub(crate) fn replace<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(Arc<ir::Module>) -> (Arc<ir::Module>, T) + Send,
+    ) -> PyResult<T> {
+        let mut taken = Taken { module: self, program: Some(self.take()?) };
+        let program = taken.program.take();
+        let done = py.detach(|| guarded(|| program.map(work)));
+        match done {
+            Ok(Some((program, result))) => {
+                taken.program = Some(program);
+                Ok(result)
+            }
+            Ok(None) => Err(ended()),
+            Err(panic) => {
+                // What was half edited is gone with the panic.
+                *self.place() = Place::Ended;
+                Err(panic)
+            }
+        }
+    }
+
+    /// Edits the program in place; a copy of it, if it is shared. An edit that fails leaves the
+    /// program as it was.
+    ///
+    /// # Errors
+    /// If the program cannot be edited now, or those of the edit.
+    pub(crate) fn edit<T: Send>(
+        &self,
+        py: Python<'_>,
+        edit: impl FnOnce(&mut ir::Module) -> PyResult<T> + Send,
+    ) -> PyResult<T> {
+        self.replace(py, |mut shared| {
+            let program = Arc::make_mut(&mut shared);
+            program.begin_edit();
+            let done = guarded(|| edit(program)).and_then(|done| done);
+            match &done {
+                Ok(_) => _ = program.commit(),
+                Err(_) => program.rollback(),
+            }
+            (shared, done)
+        })?
+    }
+
+    /// Adds to the tables of the program, or to functions that are not part of it yet, in place.
+    ///
+    /// # Errors
+    /// If the program cannot be edited now.
+    pub(crate) fn extend<T>(&self, extend: impl FnOnce(&mut ir::Module) -> T) -> PyResult<T> {
+        let mut taken = Taken { module: self, program: Some(self.take()?) };
+        match &mut taken.program {
+            Some(program) => Ok(extend(Arc::make_mut(program))),
+            None => Err(ended()),
+        }
+    }
+
+    /// Takes the program out of the handle.
+    fn take(&self) -> PyResult<Arc<ir::Module>> {
+        let mut place = self.place();
+        match std::mem::replace(&mut *place, Place::Taken) {
+            Place::Owned(program) => Ok(program),
+            other => {
+                let error = match &other {
+                    Place::Lent(_) => AnforaError::new_err(
+                        "an instrument may look at the module, and not change it; edit a copy: copy.copy(mod)",
+                    ),
+                    Place::Ended => ended(),
+                    Place::Owned(_) | Place::Taken => taken(),
+                };
+                *place = other;
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns file, line and column of a byte of the text that the program was read from, both from
+    /// 1; `None` if the text was not kept.
+    ///
+    /// # Errors
+    /// If the program cannot be read now.
+    pub(crate) fn place_in_text(&self, byte: usize) -> PyResult<Option<(String, usize, usize)>> {
+        let Some(source) = self.read(|module| module.source().cloned())? else { return Ok(None) };
+        let lines = {
+            let mut known = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+            match &*known {
+                Some((of, lines)) if Arc::ptr_eq(of, &source) => lines.clone(),
+                _ => {
+                    let starts = source.text().bytes().enumerate().filter(|&(_, b)| b == b'\n').map(|(i, _)| i + 1);
+                    let lines: Arc<[usize]> = std::iter::once(0).chain(starts).collect();
+                    *known = Some((source.clone(), lines.clone()));
+                    lines
+                }
+            }
+        };
+        let line = lines.partition_point(|&start| start <= byte);
+        let start = line.checked_sub(1).and_then(|i| lines.get(i)).copied().unwrap_or(0);
+        let column = source.text().get(start..byte).map_or(0, |before| before.chars().count()) + 1;
+        Ok(Some((source.name().to_string(), line, column)))
+    }
+
+    /// Takes the program of a handle whose pass has ended; `None` while another thread works on it.
+    /// From then on the handle names nothing.
+    pub(crate) fn end(&self) -> Option<Arc<ir::Module>> {
+        let mut place = self.place();
+        match std::mem::replace(&mut *place, Place::Ended) {
+            Place::Owned(program) => Some(program),
+            other => {
+                *place = other;
+                None
+            }
+        }
+    }
+
+    /// Ends a handle for a lent module.
+    pub(crate) fn end_loan(&self) {
+        *self.place() = Place::Ended;
+    }
+
+    /// Returns the key of the function with a name.
+    ///
+    /// # Errors
+    /// `KeyError` with a suggestion, if there is none.
+    fn find(&self, name: &str) -> PyResult<FunctionKey> {
+        self.read(|module| {
+            module.find(name.trim_start_matches('@')).ok_or_else(|| {
+                let names = module.functions().map(|(key, _)| module.name(key));
+                let help = ir::did_you_mean(name, names).map_or_else(String::new, |n| format!("; did you mean {n:?}?"));
+                PyKeyError::new_err(format!("there is no function {name:?}{help}"))
+            })
+        })?
+    }
+}
+
+fn taken() -> PyErr {
+    AnforaError::new_err(
+        "the module is being edited: use the module that the pass was given, or wait for the other thread",
+    )
+}
+
+fn ended() -> PyErr {
+    StaleError::new_err("the module was only there while the pass or the instrument ran; keep a copy: copy.copy(mod)")
+}
+
+/// Reads a program from text.
+///
+/// # Errors
+/// `ParseError` with all mistakes of the text.
+#[pyfunction]
+#[pyo3(signature = (text: "str", name: "str" = "<string>".to_string()) -> "Module")]
+pub(crate) fn loads(py: Python<'_>, text: String, name: String) -> PyResult<Module> {
+    let parsed = py.detach(|| guarded(|| ir::parse_module(Source::new(name, text), anfora::onnx::registry())))?;
+    parsed.map(Module::of).map_err(|errors| errors::from_diagnostics(py, &py.get_type::<ParseError>(), &errors))
+}
+
+#[pymethods]
+impl Module {
+    /// Makes an empty module.
+    #[new]
+    fn new() -> Module {
+        Module::of(ir::Module::new(anfora::onnx::registry()))
+    }
+
+    /// The functions by name, in program order.
+    #[getter]
+    fn functions<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let all: Vec<(String, FunctionKey)> =
+            slf.get().read(|m| m.functions().map(|(key, _)| (m.name(key).to_string(), key)).collect())?;
+        let functions = PyDict::new(slf.py());
+        for (name, key) in all {
+            functions.set_item(name, Function::new(slf.clone().unbind(), key))?;
+        }
+        Ok(functions)
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        self.read(|m| m.order().len())
+    }
+
+    fn __contains__(&self, name: &str) -> PyResult<bool> {
+        self.read(|m| m.find(name.trim_start_matches('@')).is_some())
+    }
+
+    fn __getitem__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Function> {
+        Ok(Function::new(slf.clone().unbind(), slf.get().find(name)?))
+    }
+
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Module::functions(slf)?.call_method0("__iter__")
+    }
+
+    /// The attributes of the module by name.
+    #[getter]
+    fn attrs<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let owner = Owner::Module(slf.clone().unbind());
+        slf.get().read(|module| attributes::dict(slf.py(), &owner, &module.cx, module.attrs()))?
+    }
+
+    /// Sets an attribute of the module; `None` removes it.
+    #[pyo3(signature = (name: "str", value: "typing.Any") -> "None")]
+    fn set_attr(&self, py: Python<'_>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let value = attributes::Given::of(value)?;
+        self.edit(py, |module| {
+            let value = value.intern(&mut module.cx)?;
+            let attrs = module.cx.with_attr(module.attrs(), name, value);
+            module.set_attrs(attrs);
+            Ok(())
+        })
+    }
+
+    /// Renames a function. All calls of it follow.
+    #[pyo3(signature = (old: "str", new: "str") -> "None")]
+    fn rename(&self, py: Python<'_>, old: &str, new: &str) -> PyResult<()> {
+        let key = self.find(old)?;
+        let taken = || AnforaError::new_err(format!("there is a function {new:?} already"));
+        self.edit(py, |module| {
+            let global = module.get(key).and_then(ir::Function::global).ok_or_else(ended)?;
+            let name = module.cx.names.intern(new.trim_start_matches('@'));
+            if module.rename(global, name) { Ok(()) } else { Err(taken()) }
+        })
+    }
+
+    /// Removes functions.
+    #[pyo3(signature = (*names: "str") -> "None")]
+    fn remove(&self, py: Python<'_>, names: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let names: Vec<String> = names.extract()?;
+        let keys = names.iter().map(|n| self.find(n)).collect::<PyResult<Vec<_>>>()?;
+        self.edit(py, |module| {
+            module.remove(&keys);
+            Ok(())
+        })
+    }
+
+    fn __delitem__(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        let key = self.find(name)?;
+        self.edit(py, |module| {
+            module.remove(&[key]);
+            Ok(())
+        })
+    }
+
+    /// Returns the module as text, which `loads` reads. `elide` shortens large constants, for
+    /// readers.
+    #[pyo3(signature = (*, elide: "bool" = false) -> "str")]
+    fn text(&self, py: Python<'_>, elide: bool) -> PyResult<String> {
+        let program = self.snapshot()?;
+        py.detach(|| guarded(|| text_of(&program, elide)))
+    }
+
+    fn __str__(&self, py: Python<'_>) -> PyResult<String> {
+        self.text(py, true)
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        let names = self.read(|m| {
+            let mut names: Vec<String> = m.functions().take(4).map(|(key, _)| format!("@{}", m.name(key))).collect();
+            if m.order().len() > names.len() {
+                names.push("...".to_string());
+            }
+            names.join(", ")
+        });
+        Ok(match names {
+            Ok(names) => format!("<anfora.Module {names}>"),
+            Err(_) => "<anfora.Module (ended)>".to_string(),
+        })
+    }
+
+    /// Checks the rules of well-formed modules.
+    ///
+    /// # Errors
+    /// `VerifyError` with what is wrong.
+    #[pyo3(signature = () -> "None")]
+    fn verify(&self, py: Python<'_>) -> PyResult<()> {
+        let program = self.snapshot()?;
+        let found = py.detach(|| guarded(|| verify_module(&program)))?;
+        found.map(drop).map_err(|errors| errors::in_module(py, &py.get_type::<VerifyError>(), &errors, &program))
+    }
+
+    /// The number of bindings of all functions.
+    #[getter]
+    fn binding_count(&self, py: Python<'_>) -> PyResult<usize> {
+        let program = self.snapshot()?;
+        py.detach(|| guarded(|| ir::Counts::of_module(&program).bindings))
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let Ok(other) = other.cast::<Module>() else { return Ok(py.NotImplemented()) };
+        let (left, right) = (self.snapshot()?, other.get().snapshot()?);
+        let equal = Arc::ptr_eq(&left, &right) || py.detach(|| guarded(|| ir::alpha_equal(&left, &right)))?;
+        Ok(pyo3::types::PyBool::new(py, equal).to_owned().into_any().unbind())
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<u64> {
+        let program = self.snapshot()?;
+        py.detach(|| guarded(|| ir::module_hash(&program)))
+    }
+
+    /// Returns a copy, which shares the program until one of the two is edited.
+    #[pyo3(signature = () -> "Module")]
+    fn copy(&self) -> PyResult<Module> {
+        Ok(Module::sharing(self.snapshot()?))
+    }
+
+    fn __copy__(&self) -> PyResult<Module> {
+        self.copy()
+    }
+
+    #[pyo3(signature = (memo: "typing.Any") -> "Module")]
+    fn __deepcopy__(&self, memo: &Bound<'_, PyAny>) -> PyResult<Module> {
+        let _ = memo;
+        self.copy()
+    }
+
+    #[pyo3(signature = () -> "tuple[typing.Any, tuple[str]]")]
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        let loads = py.import("anfora._anfora")?.getattr("loads")?;
+        Ok((loads, (self.text(py, false)?,)))
+    }
+
+    /// Returns the functions and bindings as a page for a notebook: the first 200 lines.
+    #[pyo3(signature = () -> "str")]
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let text = slf.get().text(slf.py(), true)?;
+        slf.py().import("anfora._html")?.getattr("page")?.call1((text,))
+    }
+}
+
+/// Returns a program as text.
+fn text_of(program: &ir::Module, elide: bool) -> String {
+    let literals = if elide { ir::PrintLiterals::Elided { more_than: 16 } } else { ir::PrintLiterals::Full };
+    let options = PrintOptions { literals, ..PrintOptions::default() };
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = ir::print_module(program, &options, &mut text);
+    text
+}

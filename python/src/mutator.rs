@@ -1,0 +1,150 @@
+//! Mutators written in Python, driven by the engine of [`anfora::visit::mutate`].
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anfora::ir::{Editor, Expr as Node, ExprId, FunctionKey};
+use anfora::visit::{Edits, Mutator, Rewrite, RewriteError, Site, mutate};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::block::edit_target;
+use crate::errors::{self, VerifyError};
+use crate::expr::Expr;
+use crate::frames::{self, Maker};
+use crate::function::Function;
+use crate::making::{making_methods, operand};
+use crate::module::Module;
+use crate::owner::{Home, Owner};
+use crate::visitor::overridden;
+
+/// Rewrites functions: the methods of a subclass return what takes the place of an expression.
+#[pyclass(frozen, subclass, module = "anfora.visitor", name = "MutatorBase")]
+pub(crate) struct MutatorBase {
+    /// The number under which the place of the running walk is lent.
+    number: AtomicU64,
+}
+
+impl MutatorBase {
+    fn making(
+        slf: &Bound<'_, Self>,
+        make: impl FnOnce(&mut dyn Maker, &Home) -> PyResult<ExprId>,
+    ) -> PyResult<Expr> {
+        let number = slf.get().number.load(Ordering::Relaxed);
+        let home = Home { owner: Owner::Lent(number), at: None };
+        let id = frames::with_maker(number, |maker| make(maker, &home))??;
+        Ok(Expr::new(home, id))
+    }
+}
+
+making_methods!(MutatorBase);
+
+/// The exception of a callback, or an error of the walk.
+struct Stopped(PyErr);
+
+impl From<RewriteError> for Stopped {
+    fn from(error: RewriteError) -> Stopped {
+        Stopped(Python::attach(|py| {
+            let found = anfora::ir::IntoDiagnostics::into_diagnostics(error);
+            errors::from_diagnostics(py, &py.get_type::<VerifyError>(), &found)
+        }))
+    }
+}
+
+/// The methods that a mutator overrides.
+struct Methods {
+    call: Option<Py<PyAny>>,
+    tuple: Option<Py<PyAny>>,
+    projection: Option<Py<PyAny>>,
+    if_: Option<Py<PyAny>>,
+    function: Option<Py<PyAny>>,
+}
+
+impl Methods {
+    fn of(mutator: &Bound<'_, PyAny>) -> PyResult<Methods> {
+        let base = mutator.py().import("anfora.visitor")?.getattr("ExprMutator")?;
+        let method = |name: &str| Ok::<_, PyErr>(overridden(mutator, &base, name)?.map(Bound::unbind));
+        Ok(Methods {
+            call: method("visit_call_")?,
+            tuple: method("visit_tuple_")?,
+            projection: method("visit_tuple_getitem_")?,
+            if_: method("visit_if_")?,
+            function: method("visit_function_")?,
+        })
+    }
+}
+
+struct Rewriting<'a> {
+    methods: &'a Methods,
+    only: Option<Vec<anfora::ir::OpId>>,
+    number: u64,
+}
+
+impl Mutator for Rewriting<'_> {
+    type Error = Stopped;
+    const EDITS: Edits = Edits::Scoped;
+
+    fn rewrite_expr(&mut self, site: &mut Site<'_>, id: ExprId) -> Result<Rewrite, Stopped> {
+        let method = match site.editor.body.expr(id) {
+            Node::CallOp { op, .. } if self.only.as_ref().is_some_and(|only| !only.contains(&op)) => &None,
+            Node::CallOp { .. } | Node::Call { .. } => &self.methods.call,
+            Node::Tuple(_) => &self.methods.tuple,
+            Node::Proj { .. } => &self.methods.projection,
+            Node::If { .. } => &self.methods.if_,
+            Node::Lambda { .. } => &self.methods.function,
+            _ => &None,
+        };
+        let Some(method) = method else { return Ok(Rewrite::Keep) };
+        let home = Home { owner: Owner::Lent(self.number), at: None };
+        Python::attach(|py| {
+            let handle = Expr::new(home.clone_ref(py), id);
+            let returned = frames::lend_maker(self.number, site, || method.call1(py, (handle,)))?;
+            let returned = returned.into_bound(py);
+            if returned.is_none() {
+                return Ok(Rewrite::Keep);
+            }
+            let by = operand(site, &home, &returned, None)?;
+            Ok(if by == id { Rewrite::Keep } else { Rewrite::Replace(by) })
+        })
+        .map_err(Stopped)
+    }
+}
+
+#[pymethods]
+impl MutatorBase {
+    #[new]
+    #[pyo3(signature = (*args: "typing.Any", **kwargs: "typing.Any") -> "MutatorBase")]
+    fn new(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> MutatorBase {
+        let _ = (args, kwargs);
+        MutatorBase { number: AtomicU64::new(u64::MAX) }
+    }
+}
+
+/// Rewrites a function, a dataflow region, or all functions of a module, by the methods of a mutator.
+#[pyfunction]
+#[pyo3(signature = (mutator: "MutatorBase", target: "Function | Module | DataflowBlock", only: "collections.abc.Sequence[str] | None" = None) -> "None")]
+pub(crate) fn _mutate(
+    mutator: &Bound<'_, MutatorBase>,
+    target: &Bound<'_, PyAny>,
+    only: Option<Vec<String>>,
+) -> PyResult<()> {
+    let methods = Methods::of(mutator.as_any())?;
+    let number = frames::new_number();
+    let outer = mutator.get().number.swap(number, Ordering::Relaxed);
+    let rewrite = |editor: &mut Editor<'_>| {
+        let only = only.as_ref().map(|names| names.iter().filter_map(|name| editor.cx.ops.find(name)).collect());
+        mutate(editor, &mut Rewriting { methods: &methods, only, number }).map_err(|Stopped(error)| error)
+    };
+    let done = match target.cast::<Module>() {
+        Ok(module) => functions_of(module).and_then(|keys| {
+            keys.into_iter().try_for_each(|key| Function::new(module.clone().unbind(), key).edit(module.py(), rewrite))
+        }),
+        Err(_) => edit_target(target, rewrite),
+    };
+    mutator.get().number.store(outer, Ordering::Relaxed);
+    done
+}
+
+/// Returns the keys of the functions of a module that have a body.
+pub(crate) fn functions_of(module: &Bound<'_, Module>) -> PyResult<Vec<FunctionKey>> {
+    module.get().read(|m| m.functions().filter(|(_, f)| f.is_definition()).map(|(key, _)| key).collect())
+}

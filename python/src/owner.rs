@@ -1,0 +1,93 @@
+//! What a handle belongs to: where its tables and its body are found.
+
+use anfora::ir::{Body, Context, FunctionKey, Stamp};
+use pyo3::prelude::*;
+
+use crate::builder::FunctionBuilder;
+use crate::errors::StaleError;
+use crate::frames;
+use crate::module::Module;
+
+/// What a handle belongs to.
+pub(crate) enum Owner {
+    /// A function of a module.
+    Module(Py<Module>),
+    /// What a running mutator or rule lends to a callback, under its number.
+    Lent(u64),
+    /// A function that is being built.
+    Builder(Py<FunctionBuilder>),
+}
+
+impl Owner {
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Owner {
+        match self {
+            Owner::Module(module) => Owner::Module(module.clone_ref(py)),
+            Owner::Lent(number) => Owner::Lent(*number),
+            Owner::Builder(builder) => Owner::Builder(builder.clone_ref(py)),
+        }
+    }
+
+    pub(crate) fn is(&self, other: &Owner) -> bool {
+        match (self, other) {
+            (Owner::Module(a), Owner::Module(b)) => a.is(b),
+            (Owner::Lent(a), Owner::Lent(b)) => a == b,
+            (Owner::Builder(a), Owner::Builder(b)) => a.is(b),
+            _ => false,
+        }
+    }
+
+    /// Reads the tables.
+    ///
+    /// # Errors
+    /// If they were only there for a while, or are being edited.
+    pub(crate) fn context<T>(&self, read: impl FnOnce(&Context) -> T) -> PyResult<T> {
+        match self {
+            Owner::Module(module) => module.get().read(|module| read(&module.cx)),
+            Owner::Lent(number) => frames::read_program(*number, |cx, _| read(cx)),
+            Owner::Builder(builder) => builder.get().read(|cx, _| read(cx)),
+        }
+    }
+}
+
+/// What an expression belongs to: an owner and, in a module, the state of a function.
+pub(crate) struct Home {
+    pub(crate) owner: Owner,
+    pub(crate) at: Option<(FunctionKey, Stamp)>,
+}
+
+impl Home {
+    pub(crate) fn of_function(module: Py<Module>, key: FunctionKey, stamp: Stamp) -> Home {
+        Home { owner: Owner::Module(module), at: Some((key, stamp)) }
+    }
+
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Home {
+        Home { owner: self.owner.clone_ref(py), at: self.at }
+    }
+
+    pub(crate) fn is(&self, other: &Home) -> bool {
+        self.at == other.at && self.owner.is(&other.owner)
+    }
+
+    /// Reads the tables and the body.
+    ///
+    /// # Errors
+    /// `StaleError`, if the function was changed or removed since the handle was made, or was only
+    /// there for a while.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Context, &Body) -> PyResult<T>) -> PyResult<T> {
+        match &self.owner {
+            Owner::Module(module) => module.get().read(|module| {
+                let Some((key, stamp)) = self.at else { return Err(changed()) };
+                match module.get(key) {
+                    Some(function) if function.body.stamp() == stamp => read(&module.cx, &function.body),
+                    _ => Err(changed()),
+                }
+            })?,
+            Owner::Lent(number) => frames::read_program(*number, read)?,
+            Owner::Builder(builder) => builder.get().read(read)?,
+        }
+    }
+}
+
+pub(crate) fn changed() -> PyErr {
+    StaleError::new_err("the function was changed since the handle was made; get the binding from the function again")
+}

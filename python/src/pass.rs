@@ -1,0 +1,306 @@
+//! Passes: those of the registry, sequences, and those written in Python.
+
+use std::sync::Arc;
+
+use anfora::ir;
+use anfora::manager::{self, Declare, Outcome, PassInfo as Info, parse_pipeline};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+use crate::author::{AuthorKind, AuthorPass};
+use crate::context::{PassContext, config_value, current};
+use crate::errors::{self, ConfigError, guarded};
+use crate::module::Module;
+
+/// The name, the level and the dependencies of a pass.
+#[pyclass(frozen, eq, get_all, module = "anfora.transform")]
+#[derive(Clone, PartialEq)]
+pub(crate) struct PassInfo {
+    /// The least level of the contexts under which the pass runs.
+    opt_level: u8,
+    /// The name, as pipelines write it.
+    name: String,
+    /// The names of the passes that have to run before.
+    required: Vec<String>,
+}
+
+#[pymethods]
+impl PassInfo {
+    #[new]
+    #[pyo3(signature = (opt_level: "int", name: "str", required: "list[str] | None" = None) -> "PassInfo")]
+    fn new(opt_level: u8, name: String, required: Option<Vec<String>>) -> PassInfo {
+        PassInfo { opt_level, name, required: required.unwrap_or_default() }
+    }
+
+    fn __repr__(&self) -> String {
+        format!("PassInfo(opt_level={}, name={:?}, required={:?})", self.opt_level, self.name, self.required)
+    }
+}
+
+impl PassInfo {
+    pub(crate) fn of(info: &Info) -> PassInfo {
+        PassInfo { opt_level: info.opt_level, name: info.name.clone(), required: info.required.clone() }
+    }
+}
+
+/// What a pass did to a module.
+#[pyclass(frozen, get_all, module = "anfora.transform", name = "Outcome")]
+pub(crate) struct PassOutcome {
+    /// True if the pass changed the module.
+    changed: bool,
+    /// The reason why the context did not let the pass run; `None` if it ran.
+    skipped: Option<String>,
+}
+
+impl PassOutcome {
+    pub(crate) fn of(outcome: &Outcome) -> PassOutcome {
+        let skipped = match outcome {
+            Outcome::Skipped(reason) => Some(reason.to_string()),
+            Outcome::Changed | Outcome::Unchanged => None,
+        };
+        PassOutcome { changed: outcome.is_changed(), skipped }
+    }
+}
+
+#[pymethods]
+impl PassOutcome {
+    fn __repr__(&self) -> String {
+        match &self.skipped {
+            Some(reason) => format!("<Outcome skipped: {reason}>"),
+            None => format!("<Outcome {}>", if self.changed { "changed" } else { "unchanged" }),
+        }
+    }
+}
+
+/// A pass: a transformation of modules.
+///
+/// `p(mod)` returns the transformed module and leaves `mod` as it is; `p.apply(mod)` works in place
+/// and returns what happened. Both run under the current context, or under the one that is given.
+#[pyclass(frozen, subclass, module = "anfora.transform")]
+pub(crate) struct Pass {
+    pub(crate) inner: Arc<dyn manager::Pass>,
+}
+
+impl Pass {
+    pub(crate) fn of(inner: Arc<dyn manager::Pass>) -> Pass {
+        Pass { inner }
+    }
+
+    fn context(py: Python<'_>, context: Option<&Bound<'_, PassContext>>) -> PyResult<manager::PassContext> {
+        match context {
+            Some(context) => Ok(context.get().inner.clone()),
+            None => Ok(current(py)?.get().inner.clone()),
+        }
+    }
+}
+
+/// Runs a pass on a program, which is edited in place unless it is shared. If nothing changes, the
+/// program that was given is returned.
+fn run(
+    pass: &dyn manager::Pass,
+    given: Arc<ir::Module>,
+    context: &manager::PassContext,
+) -> (Arc<ir::Module>, Result<Outcome, manager::PassFailure>) {
+    let (mut program, kept) = match Arc::try_unwrap(given) {
+        Ok(unique) => (unique, None),
+        Err(shared) => ((*shared).clone(), Some(shared)),
+    };
+    let done = pass.apply(&mut program, context);
+    let changed = done.as_ref().is_ok_and(Outcome::is_changed);
+    match kept {
+        Some(kept) if !changed => (kept, done),
+        _ => (Arc::new(program), done),
+    }
+}
+
+/// Returns the name of a pass that is given as a text or as a pass.
+///
+/// # Errors
+/// `TypeError` for any other value.
+pub(crate) fn name_of(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    if let Ok(pass) = value.cast::<Pass>() {
+        return Ok(pass.get().inner.info().name.clone());
+    }
+    match value.cast::<PyString>() {
+        Ok(text) => Ok(text.to_string()),
+        Err(_) => Err(PyTypeError::new_err("a pass is named by a text or by the pass itself")),
+    }
+}
+
+#[pymethods]
+impl Pass {
+    /// Makes a pass from a function of Python. `module_pass`, `function_pass` and
+    /// `dataflowblock_pass` are the ways to call this.
+    #[new]
+    #[pyo3(signature = (kind: "str", name: "str", run: "typing.Callable[..., typing.Any]", opt_level: "int" = 0, required: "collections.abc.Iterable[str] | None" = None) -> "Pass")]
+    fn new(
+        kind: &str,
+        name: &str,
+        run: Bound<'_, PyAny>,
+        opt_level: i64,
+        required: Option<Vec<Bound<'_, PyAny>>>,
+    ) -> PyResult<Pass> {
+        let kind = match kind {
+            "module" => AuthorKind::Module,
+            "function" => AuthorKind::Function,
+            "dataflowblock" => AuthorKind::DataflowBlock,
+            _ => return Err(PyValueError::new_err("the kind of a pass is module, function or dataflowblock")),
+        };
+        let level = u8::try_from(opt_level)
+            .map_err(|_| PyValueError::new_err(format!("opt_level is between 0 and 255, not {opt_level}")))?;
+        if !run.is_callable() {
+            return Err(PyTypeError::new_err("a pass is made from a function, or from a class with a transform method"));
+        }
+        let required = required.unwrap_or_default().iter().map(name_of).collect::<PyResult<Vec<_>>>()?;
+        crate::registry::note_authored(name);
+        let info = Info::new(name, level).requiring(required);
+        Ok(Pass::of(Arc::new(AuthorPass::new(info, kind, run.unbind()))))
+    }
+
+    /// The name, the level and the dependencies.
+    #[getter]
+    fn info(&self) -> PassInfo {
+        PassInfo::of(self.inner.info())
+    }
+
+    /// The pass as a pipeline writes it.
+    #[getter]
+    fn pipeline(&self) -> String {
+        self.inner.pipeline_text()
+    }
+
+    /// The passes that this one runs, in order; none for a pass that holds no others.
+    #[getter]
+    fn passes(&self) -> Vec<Pass> {
+        self.inner.passes().iter().map(|p| Pass::of(p.clone())).collect()
+    }
+
+    /// Returns the transformed module. `mod` stays as it is; what does not change is shared.
+    ///
+    /// Raises `PassError` if the pass fails.
+    #[pyo3(signature = (r#mod: "Module", context: "PassContext | None" = None) -> "Module")]
+    fn __call__(
+        &self,
+        py: Python<'_>,
+        r#mod: &Bound<'_, Module>,
+        context: Option<&Bound<'_, PassContext>>,
+    ) -> PyResult<Module> {
+        let context = Pass::context(py, context)?;
+        let given = r#mod.get().snapshot()?;
+        let kept = given.clone();
+        let (program, done) = py.detach(|| guarded(|| run(&*self.inner, given, &context)))?;
+        done.map_err(|failure| errors::from_failure(py, &failure, Some(&kept)))?;
+        Ok(Module::sharing(program))
+    }
+
+    /// Transforms the module in place, and returns what happened. A pass that fails leaves the
+    /// module as it was.
+    ///
+    /// Raises `PassError` if the pass fails.
+    #[pyo3(signature = (r#mod: "Module", context: "PassContext | None" = None) -> "Outcome")]
+    fn apply(
+        &self,
+        py: Python<'_>,
+        r#mod: &Bound<'_, Module>,
+        context: Option<&Bound<'_, PassContext>>,
+    ) -> PyResult<PassOutcome> {
+        let context = Pass::context(py, context)?;
+        let done = r#mod.get().replace(py, |program| run(&*self.inner, program, &context))?;
+        match done {
+            Ok(outcome) => Ok(PassOutcome::of(&outcome)),
+            Err(failure) => {
+                let program = r#mod.get().snapshot()?;
+                Err(errors::from_failure(py, &failure, Some(&program)))
+            }
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<anfora.transform.Pass {}>", self.inner.pipeline_text())
+    }
+}
+
+/// Returns passes as the toolkit takes them.
+fn passes_of(passes: &Bound<'_, PyAny>) -> PyResult<Vec<Arc<dyn manager::Pass>>> {
+    let one = |item: PyResult<Bound<'_, PyAny>>| {
+        let item = item?;
+        match item.cast::<Pass>() {
+            Ok(pass) => Ok(pass.get().inner.clone()),
+            Err(_) => {
+                let name = item.get_type().qualname()?;
+                Err(PyTypeError::new_err(format!("a sequence holds passes, not {name}; a class of a pass is called first")))
+            }
+        }
+    };
+    passes.try_iter()?.map(one).collect()
+}
+
+/// Returns a pass that runs passes one after the other.
+#[pyfunction]
+#[pyo3(signature = (passes: "collections.abc.Iterable[Pass]", opt_level: "int" = 0, name: "str" = "sequential", required: "collections.abc.Iterable[str] | None" = None) -> "Pass")]
+pub(crate) fn _sequential(
+    passes: &Bound<'_, PyAny>,
+    opt_level: u8,
+    name: &str,
+    required: Option<Vec<Bound<'_, PyAny>>>,
+) -> PyResult<Pass> {
+    let required = required.unwrap_or_default().iter().map(name_of).collect::<PyResult<Vec<_>>>()?;
+    let info = Info::new(name, opt_level).requiring(required);
+    let made = manager::Sequential::named(info, passes_of(passes)?);
+    Ok(Pass::of(Arc::new(made.map_err(|e| PyValueError::new_err(e.to_string()))?)))
+}
+
+/// Returns a pass that runs passes again and again, until none changes anything or the number of
+/// rounds is reached.
+#[pyfunction]
+#[pyo3(signature = (passes: "collections.abc.Iterable[Pass]", max_rounds: "int" = 4) -> "Pass")]
+pub(crate) fn _repeat(passes: &Bound<'_, PyAny>, max_rounds: u32) -> PyResult<Pass> {
+    let made = manager::Repeat::new(passes_of(passes)?, max_rounds);
+    Ok(Pass::of(Arc::new(made.map_err(|e| PyValueError::new_err(e.to_string()))?)))
+}
+
+/// Reads a pipeline: passes with options, and names of pipelines, such as
+/// `"O2,FuseOps{max_depth=64}"`.
+///
+/// Raises `ConfigError` with a suggestion, if the text is no pipeline.
+#[pyfunction]
+#[pyo3(signature = (text: "str") -> "Pass")]
+pub(crate) fn _parse_pipeline(text: &str) -> PyResult<Pass> {
+    let parsed = parse_pipeline(&crate::registry::registry(), text);
+    let parsed = parsed.map_err(|e| ConfigError::new_err(format!("{e}\n{}", e.marked())))?;
+    Ok(Pass::of(Arc::new(parsed)))
+}
+
+/// Makes a pass of the registry with options.
+///
+/// Raises `ConfigError` with a suggestion, if there is no such pass or option.
+#[pyfunction]
+#[pyo3(signature = (name: "str", options: "dict[str, typing.Any]") -> "Pass")]
+pub(crate) fn _make_pass(name: &str, options: &Bound<'_, PyDict>) -> PyResult<Pass> {
+    let mut given = Vec::new();
+    for (key, value) in options {
+        let key: String = key.extract()?;
+        if let Ok(numbers) = value.cast::<PyDict>() {
+            // An option of numbers by name: each is written as an option.
+            for (key, value) in numbers {
+                given.push(format!("{}={}", quoted(&key.extract::<String>()?), config_value(&value)?.text()));
+            }
+        } else if !value.is_none() {
+            given.push(format!("{}={}", quoted(&key), config_value(&value)?.quoted()));
+        }
+    }
+    let text = if given.is_empty() { name.to_string() } else { format!("{name}{{{}}}", given.join(",")) };
+    let parsed = parse_pipeline(&crate::registry::registry(), &text);
+    let parsed = parsed.map_err(|e| ConfigError::new_err(format!("{e}\n{}", e.marked())))?;
+    match manager::Pass::passes(&parsed) {
+        [one] => Ok(Pass::of(one.clone())),
+        _ => Ok(Pass::of(Arc::new(parsed))),
+    }
+}
+
+/// Returns a text as pipelines write it: in quotes, unless it is a word.
+pub(crate) fn quoted(text: &str) -> String {
+    let is_word = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "_.+-".contains(c));
+    if is_word { text.to_string() } else { format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")) }
+}
