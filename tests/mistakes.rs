@@ -50,11 +50,11 @@ fn mistaken(mistake: Mistake) -> FunctionPass {
 }
 
 /// Returns the errors of the pass in the plain context and in the checked one. Asserts that its
-/// edits are taken back in both.
+/// edits are rolled back in both.
 fn errors(text: &str, mistake: Mistake) -> [String; 2] {
     [plain(), checked()].map(|context| {
         let run = run(&mistaken(mistake), text, &context);
-        assert!(run.unchanged, "what a failing pass did is taken back");
+        assert!(run.unchanged, "the changes of a failing pass are rolled back");
         let error = run.result.unwrap_err().to_string();
         assert!(
             error.starts_with("pass `Mistaken` failed") || error.starts_with("pass `Mistaken` panicked"),

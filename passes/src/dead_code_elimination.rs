@@ -10,9 +10,10 @@
 //! Roots      External functions (public ones, and private ones with the attribute
 //!            `global_symbol`, which a linker may find), and those named by the option `entries`.
 //! Reaches    A function reaches those that its live bindings and attributes name.
-//! Never      Declarations and parameters go, or parts of a function with the attribute Primitive.
-//!            If a function that is reached is missing from the module, no function goes, and a
-//!            remark says so: the functions that the missing one calls are not known.
+//! Never      Declarations, parameters, and parts of a function with the attribute Primitive are
+//!            not removed. If a function that is reached is missing from the module, no function is
+//!            removed, and a remark gives the reason: the functions that the missing one calls are
+//!            not known.
 //! Not done   Parameters and results that nobody uses stay.
 //! Cost       One walk down and one sweep up each function that stays. Idempotent.
 //!
@@ -25,7 +26,8 @@
 //!            def private @g() { 1 }
 //! ```
 //!
-//! A dead If or lambda goes whole, a recursive lambda too: only its own body uses it.
+//! A dead If or lambda is removed with its contents. So is a recursive lambda that only its own
+//! body uses.
 
 use anfora_ir::{
     AttrsId, Body, Context, Diagnostic, Expr, ExprId, FunctionKey, GlobalId, GlobalTarget, LazyBodyPurity, Module,

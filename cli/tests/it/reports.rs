@@ -189,7 +189,7 @@ fn a_failing_pass_leaves_every_report() {
     assert_eq!(out, "");
     for part in [
         "--- @main before FoldConstant",
-        "// BindParams failed, and what it did was taken back",
+        "// BindParams failed, and its changes were rolled back",
         "BindParams (failed)",
         "folded",
         "bisect: 2 of 2 passes ran",

@@ -15,7 +15,7 @@
 //!            Injective 2, CommReduce 3, OutEWiseFusable 4. Projections are 2, tuples 7, all else
 //!            is 8. A row may choose the pattern by the attributes of a call: image.resize to the
 //!            nearest neighbour is 2, else 4. A call whose extents are computed (by an operand that
-//!            is not a literal) is 8 unless its type says them all, by numbers or symbols.
+//!            is not a literal) is 8, unless its type states all extents as numbers or symbols.
 //!            An operand of a Broadcast that has just the shape of the result is taken element by
 //!            element. The kind of a group is that of its last value, or 4 if a 4 was merged into
 //!            it.
@@ -36,12 +36,12 @@
 //!            stay inside; larger ones are passed. Symbolic dimensions are the function's own. If
 //!            no parameter has a symbol alone as a dimension, the variable that binds the symbol
 //!            becomes a further parameter. If that variable is not visible, the group is not made.
-//!            Its name is made of those of the operators, without their namespaces (nn.relu is
-//!            relu), up to 64 characters. Groups that are equal modulo names share a function, also
-//!            one that the module had before.
+//!            Its name consists of the names of the operators, without namespaces (nn.relu gives
+//!            relu), and has at most 64 characters. Groups that are equal up to names share a
+//!            function, which the module may have had before.
 //! Never      Parameters, literals, calls of functions, lambdas and match_cast are in no group. A
 //!            projection of a tuple from outside its group stays outside. A group whose result is
-//!            not used is dead, and left alone (DeadCodeElimination).
+//!            not used is dead, and stays as it is (DeadCodeElimination removes it).
 //! Limits     FuseOps.max_depth is the greatest number of bindings of a group, each counted once.
 //!            FuseOps.max_function_args is the greatest number of parameters of a function; 0 for
 //!            no limit. A group that would be too large is not merged.
@@ -106,7 +106,7 @@ pub const MAX_FUSION_ARGS: ConfigDef = ConfigDef::int(
 );
 
 register_pass! {
-    /// Puts operators of regions that can be computed in one go into functions of their own
+    /// Moves operators of dataflow regions that can be computed together into functions
     pub FUSE_OPS = ModulePass("FuseOps", 1).needing(["dataflow"]).breaking(["global-symbols"]);
     configs { MAX_FUSION_DEPTH, MAX_FUSION_ARGS }
     run |module, cx| {
