@@ -20,11 +20,11 @@
 //!            itself. A b that is used more than once, since a block has only one parent. A value
 //!            that only a lambda inside B uses, since each call would evaluate it again. A
 //!            constant, since a type rule may infer more from a constant than from a variable. A
-//!            variable whose stated type is more general than that of its value. A value that nothing
-//!            uses (DeadCodeElimination removes it).
+//!            variable whose stated type is more general than that of its value. A value that
+//!            nothing uses (DeadCodeElimination removes it).
 //! Not done   Equal nodes are not merged (EliminateCommonSubexpr). Nodes have no names, so those of
-//!            the variables are lost. The metadata of a binding moves to its node. A binding stays if
-//!            its node cannot take the metadata.
+//!            the variables are lost. The metadata of a binding moves to its node. A binding stays
+//!            if its node cannot take the metadata.
 //! Cost       Three walks; the innermost common block of two is found in time logarithmic in the
 //!            nesting depth. Idempotent.
 //!
