@@ -16,9 +16,9 @@ const INTRODUCTION: &str = "\
 
 This page lists the passes, the pipelines and the settings, as `anfora passes`, `anfora pipelines`
 and `anfora configs` do. The section of a pass repeats the head of its source file. A table then
-lists the cases on which another compiler tests the same pass (TVM's Relax unless another is named),
-each with our test of the case. `tests/docs.rs` makes the page from the sources
-(`ANFORA_BLESS=1 cargo test -p anfora --test docs`). The tables of cases are in
+lists the cases on which another compiler, the peer, tests the same pass, each with our test of the
+case. The peer is TVM's Relax unless another one is named. `tests/docs.rs` makes the page from the
+sources (`ANFORA_BLESS=1 cargo test -p anfora --test docs`). The tables of cases are in
 [peer-cases](peer-cases).
 
 A pass runs in contexts whose level is at least its own (`-O1` is level 1). Options follow its name
