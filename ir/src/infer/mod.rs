@@ -234,7 +234,7 @@ pub fn infer_call(cx: &mut Context, callee: TypeId, arguments: &[TypeId]) -> Res
     for (i, (&p, &a)) in params.iter().zip(arguments).enumerate() {
         if !cx.types.accepts(p, a) {
             let (wanted, found) = (cx.type_text(p), cx.type_text(a));
-            return Err(TypeError::operand(i + 1, format!("argument {i} is {found}, but {wanted} is wanted")));
+            return Err(TypeError::operand(i + 1, format!("argument {i} is {found}, but {wanted} is expected")));
         }
     }
     Ok(ret)

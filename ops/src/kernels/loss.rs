@@ -30,7 +30,7 @@ impl Reduction {
             "mean" => Ok(Reduction::Mean),
             "sum" => Ok(Reduction::Sum),
             other => Err(Failure::Mismatch(format!(
-                "attribute `reduction` is \"{other}\", but \"none\", \"mean\" or \"sum\" is wanted"
+                "attribute `reduction` is \"{other}\", but \"none\", \"mean\" or \"sum\" is expected"
             ))),
         }
     }

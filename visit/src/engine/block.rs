@@ -60,7 +60,7 @@ impl Block {
         self.regions.is_open()
     }
 
-    /// Removes the present Let and goes on to the rest.
+    /// Removes the current Let and continues with the rest.
     #[inline(always)]
     pub(crate) fn leave_out(&mut self, rest: ExprId) {
         self.gap = true;
@@ -78,7 +78,7 @@ impl Site<'_> {
         }
     }
 
-    /// Keeps the present Let, which has these flags, and goes on to the rest.
+    /// Keeps the current Let, which has these flags, and continues with the rest.
     #[inline(always)]
     pub(crate) fn keep(&mut self, flags: LetFlags, rest: ExprId) {
         let at = self.block.at;

@@ -33,7 +33,7 @@ enum Walk {
         /// The expression that it has become.
         result: ExprId,
     },
-    /// The innermost open node goes on with its next operand.
+    /// The innermost open node continues with its next operand.
     Node,
     /// A block was opened.
     Block,

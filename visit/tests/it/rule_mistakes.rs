@@ -123,7 +123,7 @@ fn a_rule_that_does_not_fit_by_type_is_named() {
     let (said, _) = remarks(text, &mut rules, &PatternOptions::default());
     expect![[r#"
         add: the rule `a + b` matched and did not apply: what it makes is of type Tensor[(3,), float32], in the place of Tensor[(2, 3), float32], and 1 time more
-        add: the rule `no such call` matched and did not apply: `matmul`: the summed extent of operand 1 is 2, but 3 is wanted, and 1 time more
+        add: the rule `no such call` matched and did not apply: `matmul`: the summed extent of operand 1 is 2, but 3 is expected, and 1 time more
     "#]].assert_eq(&said);
 }
 
