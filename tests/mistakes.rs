@@ -262,8 +262,7 @@ fn editing_a_shared_node() {
     };
     let is_remark = |remarks: &[String]| {
         let [remark] = remarks else { return false };
-        remark.contains("Mistaken: ")
-            && remark.contains("a node that hangs at 2 places was overwritten, at all of them")
+        remark.contains("Mistaken: ") && remark.contains("a node with 2 uses was overwritten, so all of them changed")
     };
     let plainly = run(&mistaken(shared), SHARED, &plain());
     assert!(plainly.result.is_ok());
@@ -346,7 +345,7 @@ fn no_pass_of_anfora_edits_a_shared_node_by_mistake() {
                 for remark in context.take_remarks() {
                     let message = &remark.diagnostic.message;
                     assert!(
-                        !message.contains("hangs at"),
+                        !message.contains("uses was overwritten"),
                         "seed {seed}, {before}, {pipeline}: {}: {message}",
                         remark.pass
                     );

@@ -264,7 +264,7 @@ impl PreservedAnalysis {
     /// from `kept`.
     fn check(&self, kept: &Shared, again: impl FnOnce() -> Shared) -> Result<(), PassError> {
         if cfg!(debug_assertions) && !(self.same)(&**kept, &*again()) {
-            return Err(PassError::new(format!("it says that it preserves {}, and does not", self.name)));
+            return Err(PassError::new(format!("it declares that it preserves {}, but does not", self.name)));
         }
         Ok(())
     }

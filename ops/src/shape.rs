@@ -297,7 +297,7 @@ fn permute_dims(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 }
 
 fn no_axes() -> Failure {
-    Failure::Mismatch("`expand_dims` wants axes, in an attribute or an operand".into())
+    Failure::Mismatch("`expand_dims` needs axes, in an attribute or an operand".into())
 }
 
 /// Returns the axes that an attribute or an operand lists.
@@ -511,7 +511,7 @@ fn concat(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 }
 
 fn one_of_two() -> Failure {
-    Failure::Mismatch("`split` wants `sections`, `indices` or an operand of sizes, and but one of them".into())
+    Failure::Mismatch("`split` needs exactly one of `sections`, `indices` and an operand of sizes".into())
 }
 
 /// Returns the cuts between parts of these sizes, which must add up to the whole axis.

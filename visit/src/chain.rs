@@ -17,7 +17,7 @@ use crate::link::{Binding, Link, chain};
 /// If no Let is at `link`.
 pub fn unlink_let(body: &mut Body, link: Link) -> ExprId {
     let Some(gone) = Binding::of(body, link.target(body)) else {
-        panic!("no Let hangs at {link:?}");
+        panic!("there is no Let at {link:?}");
     };
     RegionWriter::take_out(body, gone.flags, gone.rest);
     link.set(body, gone.rest);

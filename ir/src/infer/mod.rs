@@ -65,7 +65,7 @@ pub fn infer_expr(cx: &mut Context, body: &Body, id: ExprId) -> Result<TypeId, T
                 Type::Error => Ok(ty),
                 _ => {
                     let found = cx.type_text(ty);
-                    Err(TypeError::operand(0, format!("a projection wants a tuple, not {found}")))
+                    Err(TypeError::operand(0, format!("a projection needs a tuple, not {found}")))
                 }
             }
         }

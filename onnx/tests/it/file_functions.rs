@@ -306,7 +306,7 @@ fn versions_of_the_operators() {
     let module = read(&m);
     assert_eq!(operators(&module), ["onnx.com.example.f"]);
     assert!(
-        reasons(&m)[0].contains("`Unheard` is kept as it is, and the model means another version"),
+        reasons(&m)[0].contains("`Unheard` is kept unchanged, but the model imports another version"),
         "{:?}",
         reasons(&m)
     );

@@ -38,7 +38,7 @@ pub enum PatternError {
         attr: String,
     },
     /// The attribute never has this value.
-    #[error("attribute `{attr}` of `{op}` wants {wanted}")]
+    #[error("attribute `{attr}` of `{op}` must be {wanted}")]
     AttrKind {
         /// The operator.
         op: String,
@@ -99,7 +99,7 @@ pub enum PatternError {
         help: Option<String>,
     },
     /// The right side of a rule is not specific enough to be built.
-    #[error("{0} cannot stand on the right side of a rule: it does not say what to build")]
+    #[error("{0} cannot be on the right side of a rule: it does not determine what to build")]
     NotBuildable(&'static str),
 }
 

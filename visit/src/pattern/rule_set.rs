@@ -185,7 +185,7 @@ impl RuleSet {
     /// assert_eq!(mistakes[0].help.as_deref(), Some("did you mean `multiply`?"));
     /// assert_eq!(
     ///     mistakes[1].message,
-    ///     "`%y` stands on the right, and nothing on the left binds it"
+    ///     "`%y` occurs on the right, but nothing on the left binds it"
     /// );
     /// assert!(mistakes.to_string().contains("rules:1:1"));
     /// ```

@@ -165,11 +165,11 @@ fn mistakes_in_rules_are_refused_with_a_suggestion() {
         .assert_eq(&rule(op("multiply", [capture("x")]), capture("x")));
     expect!["the rule `r`: `permute_dims` has no attribute `axis`; did you mean `axes`?"]
         .assert_eq(&rule(op("permute_dims", [capture("x")]).attr("axis", 1), capture("x")));
-    expect!["the rule `r`: attribute `axes` of `permute_dims` wants a list of integers"]
+    expect!["the rule `r`: attribute `axes` of `permute_dims` must be a list of integers"]
         .assert_eq(&rule(op("permute_dims", [capture("x")]).attr("axes", 1), capture("x")));
     expect!["the rule `r`: nothing is captured as `date`; did you mean `data`?"]
         .assert_eq(&rule(op("exp", [capture("data")]), capture("date")));
-    expect!["the rule `r`: a wildcard without a name cannot stand on the right side of a rule: it does not say what to build"]
+    expect!["the rule `r`: a wildcard without a name cannot be on the right side of a rule: it does not determine what to build"]
         .assert_eq(&rule(op("exp", [capture("x")]), any()));
     expect!["the rule `r`: a condition on attributes stands where there is no operator"]
         .assert_eq(&rule(op("exp", [capture("x").attr("axes", 1)]), capture("x")));
@@ -210,7 +210,7 @@ fn edits_that_are_not_legal_are_errors() {
         let exp = cx.ops.find("exp");
         Ok(body.exprs().find(|(_, e)| matches!(e, Expr::CallOp { op, .. } if Some(*op) == exp)).map(|(id, _)| id))
     });
-    assert!(tail.unwrap_err().contains("a part of the program that stands elsewhere"));
+    assert!(tail.unwrap_err().contains("other parts of the program"));
     // A value with a name stands for its name.
     let (_, text) = run(|rw, c| {
         let (_, body) = rw.program();

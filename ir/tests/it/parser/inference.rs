@@ -130,7 +130,7 @@ fn errors_are_reported_once_and_where_they_are() {
         &expect![[r#"
             1 | operand 1 is Tensor[(), int32], not Tensor[(8,), float32]
             (%x, %y).2 | field 2 of a tuple of 2
-            (%x, (%y,)).1.0.3 | a projection wants a tuple, not Tensor[(8,), float32]
+            (%x, (%y,)).1.0.3 | a projection needs a tuple, not Tensor[(8,), float32]
             %x | Tensor[(8,), float32] cannot be called | a value of type Any is turned into a function by `match_cast(…, to=fn(…) -> …)`
             %x | a condition is a rank-0 bool tensor, not Tensor[(8,), float32]
             if (%c) { 1 } else { 2f } | the branches have nothing in common: Tensor[(), int32, 1] and Tensor[(), float32]
