@@ -11,7 +11,7 @@
 //!            In blocks of all kinds. The definition of a fn is pure, even if its calls are impure.
 //!            The variables that a fn uses count as used outside.
 //! Options    min_size (default 2).
-//! Not done   A tail is no binding and stays one (Normalize binds it). Two regions side by side
+//! Not done   A tail is not a binding, and stays a tail (Normalize binds it). Two adjacent regions
 //!            stay two (Normalize merges them). A region with nothing to join it stays as it is.
 //! Cost       One walk, another where something was grouped, and one for purity where a call could
 //!            be impure. Idempotent.

@@ -4,7 +4,8 @@
 //! Notation   v a variable, e a value, @g a global.
 //! Needs      A-normal form of the functions that stay.
 //! Effect     let v = e; rest   =>   rest
-//!              if v is not used in what is left of rest, and e is neither impure nor a match_cast
+//!              if the bindings of rest that stay do not use v, and e is neither impure nor a
+//!              match_cast
 //!            def private @g    =>   nothing
 //!              if @g cannot be reached, and is not external
 //! Roots      External functions (public ones, and private ones with the attribute
@@ -14,7 +15,7 @@
 //!            not removed. If a function that is reached is missing from the module, no function is
 //!            removed, and a remark gives the reason: the functions that the missing one calls are
 //!            not known.
-//! Not done   Parameters and results that nobody uses stay.
+//! Not done   Unused parameters and results stay.
 //! Cost       One walk down and one sweep up each function that stays. Idempotent.
 //!
 //! before     def @f(%x: int32) {                after   def @f(%x: int32) {

@@ -18,22 +18,22 @@
 //!            with t = 0 are folded. Chains of steps go into the conv step by step, the nearest
 //!            first. Inside and outside dataflow regions, branches and lambdas.
 //!            A step between two convs goes into the first if it can. A scale before convs goes
-//!            into all that use its result, at most 16, whose channels lie along one axis. If all
-//!            of it is positive, it goes through nn.relu and nn.leaky_relu:
+//!            into all convs that use its result, at most 16, whose channels are along one axis. A
+//!            scale of positive numbers goes through nn.relu and nn.leaky_relu:
 //!            let u = step(x); let r = nn.relu(u); conv(r, w, c).
 //! Never      If v is used elsewhere, or u by anything but such convs; if a number of s or t is not
 //!            finite; if a weight or a bias would become too large for its type, or all weights of
 //!            a channel too small to keep their precision; beyond the budget. A shift before a
 //!            conv: the zeros around x are not shifted, and where x is near -t, w * x + w * t has
-//!            none of the digits of w * (x + t). A call that two Lets share.
-//! Budget     That of FoldConstant: FoldConstant.max_growth_bytes a step,
-//!            FoldConstant.max_total_growth_bytes a function. The growth of the constants counts:
+//!            no correct digit of w * (x + t). A call that two Lets share.
+//! Budget     That of FoldConstant: FoldConstant.max_growth_bytes per step,
+//!            FoldConstant.max_total_growth_bytes per function. The growth of the constants counts:
 //!            old constants that nothing else in the function uses are subtracted. A splat times
 //!            one number stays a splat; times one number per channel it is written out, within
 //!            FoldConstant.max_work elements per function. A step before a conv counts all
 //!            elements of the weight as well, unless it keeps a splat a splat.
-//! Not done   Weights that are computed; through aliases and tuples (CanonicalizeBindings takes
-//!            them away); transposed convolutions; s * x + t as s * (x + t / s), which would
+//! Not done   Computed weights; weights behind aliases and tuples (CanonicalizeBindings removes
+//!            these); transposed convolutions; s * x + t as s * (x + t / s), which would
 //!            leave the shift and fold the scale into the conv after it.
 //! Changes    Results, by rounding: s * (w * x) and w * (s * x) are computed as (s * w) * x. The
 //!            new constants are computed in float64 from the old ones, over a whole chain, and

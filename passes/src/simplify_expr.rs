@@ -12,15 +12,15 @@
 //! Signs      x - (-y)   =>   x + y         x + (-y)   =>   x - y       (-x) * (-y)   =>   x * y
 //!            |-x|       =>   |x| (not of unsigned x)           (-x)^2, |x|^2   =>   x^2
 //!            not x = y  =>   x != y        not x != y      =>   x = y
-//! Shapes     f(x)       =>   x       f: a cast, reshape, broadcast or transposition to what x is
+//! Shapes     f(x)       =>   x       f: a cast, reshape, broadcast or transposition without effect
 //!            g(f(x))    =>   x       f, g: transpositions or changes of axes, each other's inverse
 //!            g(f(x))    =>   g(x)    f, g: reshapes; bitcasts
 //! Never      A rule does not apply if its result is not the same, bit for bit, for every element
 //!            type: with infinities, both zeros, integers that wrap, and NaN. Arithmetic makes
-//!            every NaN the canonical one, so a float x stays in its place only where it is itself
-//!            a result of arithmetic. A rule does not apply either if the result has another shape,
-//!            or may have one where extents are unknown (`?`).
-//! Not done   Nothing is reassociated or distributed, which would round otherwise.
+//!            every NaN the canonical one, so a rule replaces a float operation by x only if x is
+//!            itself a result of arithmetic. A rule does not apply either if the result has another
+//!            shape, or may have one because extents are unknown (`?`).
+//! Not done   Nothing is reassociated or distributed, since this would change rounding.
 //! Cost       One walk, which tries the rules of its operator at each node, and time linear in the
 //!            changes. Idempotent.
 //!

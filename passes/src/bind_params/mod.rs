@@ -16,12 +16,12 @@
 //!              %name=weights.npy          the tensor in a NumPy file
 //!              %name=weights.npz[array]   a tensor of an archive; without [array], the one
 //!                                         that has the name of the parameter
-//!              weights.npz                all tensors of an archive, for the parameters of
-//!                                         their names
-//!              file("my weights.npy")     in place of a path that has other characters than
+//!              weights.npz                all tensors of an archive, for the parameters
+//!                                         with the same names
+//!              file("my weights.npy")     instead of a path with other characters than
 //!                                         letters, digits and _ . / - + ~ @ :, or another
 //!                                         ending
-//!              ["my array"]               in place of [array]
+//!              ["my array"]               instead of [array]
 //!            Paths are relative to the working directory; the files are read when the pass runs.
 //! Refuses    Names that are missing, ambiguous or given twice. Literals that do not fit the
 //!            types of the parameters, or each other. A function that is used as a value or by an

@@ -17,7 +17,7 @@
 //! Callees    All such functions, or those that the option `functions` names. The option may also
 //!            name public functions, which stay after they are inlined. Primitive functions are
 //!            inlined, and inlined into, like all others.
-//! Budget     InlineFunctions.max_growth nodes, by which the module may grow in all (default 2^20;
+//! Budget     The module may grow by InlineFunctions.max_growth nodes in total (default 2^20;
 //!            `unlimited`). If every use of a function is inlined and the function is removed, one
 //!            copy does not count. Beyond the budget a function stays, and a remark says so.
 //! Symbols    Those of @g become the dimensions that the types of the arguments have. If a type
