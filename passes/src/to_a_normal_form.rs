@@ -302,7 +302,7 @@ impl Emitter<'_> {
         self.states[block as usize].last.set(self.body, id);
     }
 
-    /// Binds a node to a new variable at the present end of its block. In a region, a node with
+    /// Binds a node to a new variable at the current end of its block. In a region, a node with
     /// several uses may be used outside, so its variable becomes an output.
     fn bind(&mut self, id: ExprId) -> ExprId {
         let block = self.homes.home(id);
