@@ -1,8 +1,8 @@
 # Sourced by the scripts that hold anfora against ONNX, from the root of the repository.
 #
-# Sets `python`, an interpreter with onnx, onnxruntime and numpy, and `anfora`, the program, built as it is now.
-# The packages go into a virtual environment under target/, made on the first run. The variables ONNX_PYTHON and ANFORA
-# name an interpreter and a program to use instead.
+# Sets `python`, an interpreter with onnx, onnxruntime and numpy, and `anfora`, the program, built
+# as it is now. The packages go into a virtual environment under target/, made on the first run. The
+# variables ONNX_PYTHON and ANFORA name an interpreter and a program to use instead.
 
 # What Python compiles stays out of the sources.
 export PYTHONPYCACHEPREFIX=$PWD/target/pycache

@@ -24,7 +24,8 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
-# Node counts to reach: without folding, and with unlimited folding where convolutions have absorbed what follows them.
+# Node counts to reach: without folding, and with unlimited folding where convolutions have absorbed
+# what follows them.
 GOALS = {
     "bvlc_alexnet": (37, 22),
     "densenet121": (764, 491),
