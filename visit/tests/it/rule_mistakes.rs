@@ -171,13 +171,13 @@ fn mistakes_in_rules_are_refused_with_a_suggestion() {
         .assert_eq(&rule(op("exp", [capture("data")]), capture("date")));
     expect!["the rule `r`: a wildcard without a name cannot be on the right side of a rule: it does not determine what to build"]
         .assert_eq(&rule(op("exp", [capture("x")]), any()));
-    expect!["the rule `r`: a condition on attributes stands where there is no operator"]
+    expect!["the rule `r`: there is no operator for a condition on attributes"]
         .assert_eq(&rule(op("exp", [capture("x").attr("axes", 1)]), capture("x")));
     expect!["the rule `r`: `rest()` has to be the last operand, argument or field, without conditions"]
         .assert_eq(&rule(tuple([rest(), any()]), capture("x")));
     expect!["the rule `r`: a match begins at a call, tuple, projection, `if` or `fn`, not at an atom"]
         .assert_eq(&rule(literal(1), literal(1)));
-    expect!["the rule `r`: operands can be exchanged only where there are two of them, not 1"]
+    expect!["the rule `r`: operands can be exchanged only if there are two, not 1"]
         .assert_eq(&rule(op("exp", [capture("x")]).commutative(), capture("x")));
     expect!["the rule `r`: there is no alternative to match"].assert_eq(&rule(any_of([]), capture("x")));
     let error = PatternError::Hole;
