@@ -97,7 +97,7 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("Fused:\n{fused}");
     let text = fused.to_string();
     let groups: Vec<&str> = text.split("def ").filter(|def| def.contains("Primitive=1")).collect();
-    let [group] = groups.as_slice() else { panic!("one group is wanted") };
+    let [group] = groups.as_slice() else { panic!("one group is expected") };
     assert!(["add(", "acme.squareplus(", "acme.is_close(", "where("].iter().all(|op| group.contains(op)));
     assert!(Interpreter::new(&fused).run("main", std::slice::from_ref(&x))?.same(&before));
 

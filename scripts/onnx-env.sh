@@ -1,10 +1,10 @@
-# Sourced by the scripts that hold anfora against ONNX, from the root of the repository.
+# The scripts that compare anfora with ONNX source this file, from the root of the repository.
 #
-# Sets `python`, an interpreter with onnx, onnxruntime and numpy, and `anfora`, the program, built as it is now.
-# The packages go into a virtual environment under target/, made on the first run. The variables ONNX_PYTHON and ANFORA
-# name an interpreter and a program to use instead.
+# Sets `python`, an interpreter with onnx, onnxruntime and numpy, and `anfora`, the program, built
+# from the current sources. The first run installs the packages into a virtual environment under
+# target/. The variables ONNX_PYTHON and ANFORA select another interpreter and another program.
 
-# What Python compiles stays out of the sources.
+# Keeps the compiled files of Python out of the sources.
 export PYTHONPYCACHEPREFIX=$PWD/target/pycache
 
 if [ -z "${ONNX_PYTHON:-}" ]; then
@@ -14,7 +14,7 @@ elif python=$ONNX_PYTHON && ! "$python" -c 'import numpy, onnx, onnxruntime' 2>/
     exit 1
 fi
 
-# By what cargo says of it: the target directory may be anywhere.
+# Asks cargo, since the target directory may be anywhere.
 anfora=${ANFORA:-$(cargo build --release --message-format=json | "$python" -c '
 import json, sys
 messages = (json.loads(line) for line in sys.stdin)

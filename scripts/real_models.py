@@ -24,7 +24,8 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
-# Node counts to reach: without folding, and with unlimited folding where convolutions have absorbed what follows them.
+# The goals for node counts: without folding; and with unlimited folding, after convolutions have
+# absorbed the steps that follow them.
 GOALS = {
     "bvlc_alexnet": (37, 22),
     "densenet121": (764, 491),

@@ -15,10 +15,11 @@ const INTRODUCTION: &str = "\
 # The passes
 
 This page lists the passes, the pipelines and the settings, as `anfora passes`, `anfora pipelines`
-and `anfora configs` do. Each pass has the head of its source file, and a table of the cases that
-its peers test it on (TVM's Relax unless another is named), each with our test of the case.
-`tests/docs.rs` makes the page from the sources (`ANFORA_BLESS=1 cargo test -p anfora --test docs`).
-The tables of cases are in [peer-cases](peer-cases).
+and `anfora configs` do. The section of a pass repeats the head of its source file. A table then
+lists the cases on which another compiler, the peer, tests the same pass, each with our test of the
+case. The peer is TVM's Relax unless another one is named. `tests/docs.rs` makes the page from the
+sources (`ANFORA_BLESS=1 cargo test -p anfora --test docs`). The tables of cases are in
+[peer-cases](peer-cases).
 
 A pass runs in contexts whose level is at least its own (`-O1` is level 1). Options follow its name
 in a pipeline: `Name{key=value}`. Settings belong to the context: `--config KEY=VALUE`.
@@ -27,7 +28,7 @@ No pass optimises functions with the attribute `Primitive=1`, which FuseOps make
 inlines them, and ToANormalForm, LambdaLifting and ToNonDataflow bring them into the same form as
 other functions. No pass removes an external function: a public one, or one with a `global_symbol`.
 Passes that work function by function skip functions with `SkipOptimization=1`. These are all passes
-but DeadCodeElimination, LambdaLifting, InlineFunctions, FuseOps, BindParams, BindSymbols,
+except DeadCodeElimination, LambdaLifting, InlineFunctions, FuseOps, BindParams, BindSymbols,
 AttachGlobalSymbol, PrintIR and EnterPhase.
 ";
 

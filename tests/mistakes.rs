@@ -50,11 +50,11 @@ fn mistaken(mistake: Mistake) -> FunctionPass {
 }
 
 /// Returns the errors of the pass in the plain context and in the checked one. Asserts that its
-/// edits are taken back in both.
+/// edits are rolled back in both.
 fn errors(text: &str, mistake: Mistake) -> [String; 2] {
     [plain(), checked()].map(|context| {
         let run = run(&mistaken(mistake), text, &context);
-        assert!(run.unchanged, "what a failing pass did is taken back");
+        assert!(run.unchanged, "the changes of a failing pass are rolled back");
         let error = run.result.unwrap_err().to_string();
         assert!(
             error.starts_with("pass `Mistaken` failed") || error.starts_with("pass `Mistaken` panicked"),
@@ -262,8 +262,7 @@ fn editing_a_shared_node() {
     };
     let is_remark = |remarks: &[String]| {
         let [remark] = remarks else { return false };
-        remark.contains("Mistaken: ")
-            && remark.contains("a node that hangs at 2 places was overwritten, at all of them")
+        remark.contains("Mistaken: ") && remark.contains("a node with 2 uses was overwritten, so all of them changed")
     };
     let plainly = run(&mistaken(shared), SHARED, &plain());
     assert!(plainly.result.is_ok());
@@ -346,7 +345,7 @@ fn no_pass_of_anfora_edits_a_shared_node_by_mistake() {
                 for remark in context.take_remarks() {
                     let message = &remark.diagnostic.message;
                     assert!(
-                        !message.contains("hangs at"),
+                        !message.contains("uses was overwritten"),
                         "seed {seed}, {before}, {pipeline}: {}: {message}",
                         remark.pass
                     );

@@ -23,7 +23,8 @@ def build():
     if "ANFORA_PEERS" in os.environ:
         return os.environ["ANFORA_PEERS"]
     print("building anfora and the crates that it is compared with", file=sys.stderr)
-    # Not `--locked`: what anfora itself depends on may have changed since, and cargo adds that to the lock file.
+    # Not `--locked`: what anfora itself depends on may have changed since, and cargo adds that to
+    # the lock file.
     command = ["cargo", "build", "--release", "--manifest-path", MANIFEST, "--message-format=json"]
     # A folder of its own: other dependencies, other builds.
     target = os.path.join(os.environ.get("CARGO_TARGET_DIR", "target"), "peers")

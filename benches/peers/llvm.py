@@ -13,7 +13,8 @@ SIZES = [10_000, 100_000, 1_000_000]
 PLACES = ["opt-22", "/usr/lib/llvm-22/bin/opt", "opt"]
 MISSING = "opt is not installed: on Debian, as root, `apt-get update && apt-get install llvm-22` (or set LLVM_OPT)"
 
-# The passes of a run, its options, and stages of the table by what of the report they are the sum of. The result is printed by a pass of its own.
+# The passes of a run, its options, and stages of the table by what of the report they are the sum
+# of. The result is printed by a pass of its own.
 RUNS = [
     ("verify", ["-disable-verify"], {"parse": ["Parse IR"], "verify": ["VerifierPass"], "print": ["PrintModulePass"]}),
     ("verify", ["-disable-verify"], {"parse-verify": ["Parse IR", "VerifierPass"]}),

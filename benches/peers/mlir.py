@@ -16,8 +16,8 @@ SIZES = [10_000, 100_000, 1_000_000]
 PLACES = ["mlir-opt", "mlir-opt-22", "/usr/lib/llvm-22/bin/mlir-opt"]
 MISSING = "mlir-opt is not installed: on Debian, as root, `apt-get update && apt-get install mlir-22-tools` (or set MLIR_OPT)"
 
-# The passes of a run, its options, and stages of the table by what of the report they are the sum of. CSE drops what is dead as well; each pass is verified
-# where the verifier is not turned off.
+# The passes of a run, its options, and stages of the table by what of the report they are the sum
+# of. CSE drops what is dead as well; each pass is verified where the verifier is not turned off.
 RUNS = [
     ("cse", ["--verify-each=false"], {"cse-dce": ["CSE"]}),
     ("canonicalize", ["--verify-each=false"], {"fold-canonicalize": ["Canonicalizer"]}),

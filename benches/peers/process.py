@@ -7,7 +7,8 @@ import time
 from dataclasses import dataclass
 
 
-# How much of its time each process that ran had a processor for itself; 1 on a machine that does nothing else.
+# How much of its time each process that ran had a processor for itself; 1 on a machine that does
+# nothing else.
 shares = []
 
 

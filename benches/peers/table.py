@@ -33,7 +33,8 @@ STAGES = {
 # What the figure of another system is held against, where that is another stage of anfora.
 AGAINST = {"visit-inside": "visit", "mutate-inside": "mutate"}
 
-# How many times as long as anfora a system has to take at 100,000 bindings, or at the largest size that it is measured at.
+# The goals: the ratio of the time of a system to that of anfora, at 100,000 bindings or at the
+# largest size at which the system is measured.
 GOAL_SIZE = 100_000
 PASSES = ["cse", "dce", "cse-canonicalize-dce", "fold", "canonicalize", "fold-canonicalize", "pipeline", "fuse", "lift-siblings", "lift-nested"]
 GOALS = {
@@ -43,7 +44,8 @@ GOALS = {
     **{("TVM", stage): 100 for stage in [*PASSES, "visit", "mutate"]},
 }
 
-# How many operations have to be left: as many as anfora leaves after which stage; "all" for none less.
+# The expected number of remaining operations: that of anfora after the named stage; "all" for all
+# of them.
 LEFT = {
     ("TVM", "build"): "all",
     ("TVM", "parse"): "all",
@@ -88,7 +90,8 @@ LEFT = {
     ("pliron", "visit"): "all",
     ("pliron", "dce"): "dce",
 }
-# Adding 0 is an identity for scalars of which the sign is known, and who sorts the operands of a sum finds more that repeat another: MLIR one of 260 at a million.
+# Adding 0 is an identity for scalars of known sign. Systems that sort the operands of sums find
+# more duplicates: MLIR finds one of 260 at a million.
 TOLERANCE = 0.005
 
 

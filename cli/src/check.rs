@@ -12,12 +12,11 @@ use crate::file::{self, Format};
 use crate::report::{Failure, wrapped};
 use crate::types;
 
-/// Parses, infers types and verifies a program; prints what form it is in and how much there is of
-/// it.
+/// Parses, infers types and verifies a program; prints its form and the counts of its parts.
 ///
-/// Of an ONNX file it also lists the nodes that have no meaning in operators of ours, and the
-/// initializers that no constant of ours can hold, and why: they are kept as they are, and cannot
-/// be run. Faults of the file that do not keep it from being read are printed to standard error.
+/// For an ONNX file, it also lists the nodes that anfora's operators cannot express and the
+/// initializers that no constant can hold, with the reasons. These are kept unchanged and cannot be
+/// run. Faults of the file that do not prevent its import are printed to standard error.
 #[derive(Args)]
 pub(crate) struct Check {
     /// The program: a `.anf` or `.onnx` file, or `-`

@@ -11,11 +11,11 @@ use crate::report::Failure;
 /// Compares two programs up to the names of their variables; prints the first difference.
 #[derive(Args)]
 pub(crate) struct Diff {
-    /// A program: a `.anf` or `.onnx` file, or `-`
+    /// The first program: a `.anf` or `.onnx` file, or `-`
     a: PathBuf,
-    /// Another
+    /// The second program
     b: PathBuf,
-    /// The format of both
+    /// The format of both programs
     #[arg(long)]
     from: Option<Format>,
 }

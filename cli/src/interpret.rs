@@ -28,11 +28,11 @@ pub(crate) struct Run {
     /// An input by its name: a `.npy` file, or a tensor in an ONNX `.pb` file
     #[arg(long, value_name = "NAME=FILE")]
     input: Vec<String>,
-    /// The seed that the inputs which are not given are drawn from
+    /// The seed of the random values of all other inputs
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     random: u64,
-    /// The extent of a symbolic dimension of the inputs; the tensors that are given determine those
-    /// of their own dimensions, and all others are 2
+    /// The extent of a symbolic dimension of the inputs; the given tensors determine the extents of
+    /// their own dimensions, and all others are 2
     #[arg(long = "dim", value_name = "NAME=EXTENT")]
     dims: Vec<String>,
     /// The function to run
@@ -51,7 +51,9 @@ impl Run {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let dims = dims::parse(&self.dims)?;
         if self.output.as_deref() == Some(Path::new("-")) {
-            return Err(Failure::Usage("--output -: this does not go to standard output; give a folder".to_string()));
+            return Err(Failure::Usage(
+                "--output -: this cannot be written to standard output; give a folder".to_string(),
+            ));
         }
         let Loaded { module, onnx_nodes: _, kept, warnings: _ } = file::load(&self.program, self.from)?;
         if let Err(errors) = anfora::ir::verify_module(&module) {

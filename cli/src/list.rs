@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use crate::report::Failure;
 
-/// Lists what there is.
+/// Lists passes, operators, settings or pipelines.
 #[derive(Args)]
 pub(crate) struct List {
-    /// Prints JSON, an object a line
+    /// Prints JSON, one object per line
     #[arg(long)]
     json: bool,
 }

@@ -45,17 +45,17 @@ pub(crate) struct Opt {
     /// Sets the level of the context, 0 to 3, and without --passes runs that pipeline
     #[arg(short = 'O', value_name = "LEVEL", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=3))]
     level: u8,
-    /// Leaves a pass out
+    /// Skips a pass
     #[arg(long, value_name = "PASS")]
     disable: Vec<String>,
-    /// Runs a pass whatever the level
+    /// Runs a pass at any level
     #[arg(long, value_name = "PASS")]
     require: Vec<String>,
     /// Sets a configuration option; `anfora configs` lists them
     #[arg(long, value_name = "KEY=VALUE")]
     config: Vec<String>,
-    /// Number of threads for function passes; 0 for as many as the machine runs at once. The result
-    /// is the same
+    /// The number of threads for function passes; 0 for as many as the machine runs at once. It
+    /// does not change the result
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=anfora::manager::MAX_THREADS as i64))]
     threads: u16,
     #[command(flatten)]

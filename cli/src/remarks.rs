@@ -19,7 +19,7 @@ pub(crate) struct Remarks {
 enum Form {
     /// Each with its place underlined
     Text,
-    /// JSON, an object a line
+    /// JSON, one object per line
     Json,
 }
 

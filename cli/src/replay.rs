@@ -14,9 +14,9 @@ use clap::Args;
 
 use crate::report::{self, Failure};
 
-/// Runs the pass of a reproducer again: on the program and under the context that it was about to
-/// run, with the module verified after it, and with CheckMeaning if that was on. Exit status 0 if
-/// the pass does not fail any more, 1 if it does.
+/// Runs the pass of a reproducer again, on the recorded program and under the recorded context. The
+/// module is verified after the pass, and CheckMeaning runs if it was on. The exit status is 0 if
+/// the pass no longer fails, and 1 if it does.
 #[derive(Args)]
 pub(crate) struct Replay {
     /// The file that `anfora opt --reproducer` left
@@ -25,7 +25,7 @@ pub(crate) struct Replay {
     /// process or do not end
     #[arg(long)]
     child: bool,
-    /// Ends the child process after so long
+    /// Ends the child process after this time
     #[arg(long, value_name = "SECONDS", requires = "child", value_parser = seconds)]
     timeout: Option<Duration>,
 }

@@ -27,17 +27,16 @@ pub(crate) struct Stress {
     /// The stack, in KiB
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(16..=1 << 20))]
     stack_kib: u64,
-    /// Only these shapes
+    /// Runs only these shapes
     #[arg(long = "shape", value_name = "SHAPE")]
     shapes: Vec<Shape>,
-    /// Only these operations, or passes
+    /// Runs only these operations, or passes
     #[arg(long = "operation", value_name = "OPERATION")]
     operations: Vec<String>,
-    /// All figures, as JSON
+    /// Prints all figures, as JSON
     #[arg(long)]
     json: bool,
-    /// Runs the operations on the one shape that is given, and reports to the process that started
-    /// it
+    /// Runs the operations on the given shape, and reports to the parent process
     #[arg(long, hide = true)]
     worker: bool,
 }

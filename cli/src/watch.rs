@@ -19,13 +19,13 @@ use crate::report::{self, Failure};
 /// The options that print, write and check programs around passes.
 #[derive(Args)]
 pub(crate) struct Watch {
-    /// Prints where the time went
+    /// Prints the time of each pass
     #[arg(long, value_name = "FORM", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     timing: Option<Form>,
     /// Writes each run of a pass with its time into a file, for a viewer of Chrome traces
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Prints what the passes counted
+    /// Prints the counts of the passes
     #[arg(long, value_name = "FORM", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     stats: Option<Form>,
     /// Prints how many bytes the program held before and after each pass
@@ -37,22 +37,21 @@ pub(crate) struct Watch {
     /// Prints the program after a pass, or after each (`*`), to standard error
     #[arg(long, value_name = "PASS")]
     print_ir_after: Vec<String>,
-    /// Prints the program, or what became different in it, after each pass that changed it, to
-    /// standard error
+    /// Prints the program, or its changes, to standard error after each pass that changed it
     #[arg(long, value_name = "FORM", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     print_changed: Option<Changed>,
-    /// Of what is printed around passes, prints only these functions of the input
+    /// Prints only these functions of the input before and after passes
     #[arg(long, value_name = "FUNCTION", value_delimiter = ',')]
     print_functions: Vec<String>,
-    /// In what is printed around passes, writes out constants of up to so many elements, or `all`
+    /// Prints constants of up to this many elements in full before and after passes, or `all`
     #[arg(long, value_name = "ELEMENTS", default_value = "16", value_parser = literals)]
     print_literals: PrintLiterals,
     /// Writes the program before the first pass and after each into a folder, as numbered files, in
     /// place of those of an earlier run
     #[arg(long, value_name = "DIR")]
     dump_dir: Option<PathBuf>,
-    /// Runs the first N passes, or those from A to B (`A-B`), and leaves out the others, to find
-    /// the one that breaks a program
+    /// Runs only the first N passes, or those from A to B (`A-B`), to find the one that breaks a
+    /// program
     #[arg(long, value_name = "N", value_parser = interval)]
     bisect_limit: Option<RangeInclusive<u64>>,
     /// Verifies the program after each pass
@@ -66,12 +65,12 @@ pub(crate) struct Watch {
         action = clap::ArgAction::Set
     )]
     verify_each: bool,
-    /// Interprets the program before the first pass and after each that changed it, and stops at
-    /// the one after which it computes something else
+    /// Interprets the program before the first pass and after each pass that changed it, and stops
+    /// at the first pass that changes its results
     #[arg(long)]
     check_meaning: bool,
-    /// Before each pass, writes what it takes to run it again into a file; a pass that fails, or
-    /// ends the process, leaves it for `anfora replay`
+    /// Before each pass, writes a file from which `anfora replay` can run the pass again; the file
+    /// stays if the pass fails or ends the process
     #[arg(long, value_name = "FILE")]
     reproducer: Option<PathBuf>,
 }
@@ -81,16 +80,16 @@ pub(crate) struct Watch {
 enum Form {
     /// A table
     Text,
-    /// JSON, in a line
+    /// JSON, on one line
     Json,
 }
 
 /// The form in which a changed program is printed.
 #[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
 enum Changed {
-    /// All of it
+    /// The whole program
     Text,
-    /// The lines that are different, function by function
+    /// The changed lines, function by function
     Diff,
 }
 
@@ -130,7 +129,7 @@ impl Watch {
             if let Some(path) = to_standard_output(path) {
                 let path = path.display();
                 return Err(Failure::Usage(format!(
-                    "{option} {path}: this does not go to standard output; give a path"
+                    "{option} {path}: this cannot be written to standard output; give a path"
                 )));
             }
         }

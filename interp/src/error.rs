@@ -21,7 +21,7 @@ pub enum EvalErrorKind {
         found: usize,
     },
     /// An argument is not of the parameter's type.
-    #[error("argument {index} is {found}, but {wanted} is wanted")]
+    #[error("argument {index} is {found}, but {wanted} is expected")]
     Argument {
         /// The index of the argument, counted from 0.
         index: usize,

@@ -148,7 +148,7 @@ impl Analyses {
         Analyses::default()
     }
 
-    /// Returns the result of an analysis for the present state of a function that a pass is given.
+    /// Returns the result of an analysis for the current state of a function that a pass is given.
     pub fn get<Form: form::Sealed, A: FunctionAnalysis<Form>>(
         &self,
         func: &FunctionEdit<'_>,
@@ -157,7 +157,7 @@ impl Analyses {
         self.of_body(func.cx, &func.function.body, analysis)
     }
 
-    /// Returns the result of an analysis for the present state of a function of a module; `None` if
+    /// Returns the result of an analysis for the current state of a function of a module; `None` if
     /// the function was removed.
     ///
     /// Cost: that of the analysis.
@@ -170,7 +170,7 @@ impl Analyses {
         Some(self.of_body(&module.cx, &module.get(key)?.body, analysis))
     }
 
-    /// Returns the result of an analysis for the present state of a body.
+    /// Returns the result of an analysis for the current state of a body.
     ///
     /// Cost: that of the analysis.
     pub fn of_body<Form: form::Sealed, A: FunctionAnalysis<Form>>(
@@ -196,7 +196,7 @@ impl Analyses {
         value
     }
 
-    /// Returns the result of an analysis for the present state of a module. The lookup compares the
+    /// Returns the result of an analysis for the current state of a module. The lookup compares the
     /// state of each function and so takes time linear in the number of functions: callers that
     /// need the result for many functions should ask for it once.
     ///
@@ -264,7 +264,7 @@ impl PreservedAnalysis {
     /// from `kept`.
     fn check(&self, kept: &Shared, again: impl FnOnce() -> Shared) -> Result<(), PassError> {
         if cfg!(debug_assertions) && !(self.same)(&**kept, &*again()) {
-            return Err(PassError::new(format!("it says that it preserves {}, and does not", self.name)));
+            return Err(PassError::new(format!("it declares that it preserves {}, but does not", self.name)));
         }
         Ok(())
     }
@@ -364,7 +364,7 @@ impl Analyses {
         Ok(())
     }
 
-    /// Drops the results that are not valid for the present state of the module.
+    /// Drops the results that are not valid for the current state of the module.
     pub(crate) fn sweep(&self, module: &Module) {
         let live: FxHashSet<Stamp> = module.functions().map(|(_, f)| f.body.stamp()).collect();
         let globals = module.cx.globals.stamp();

@@ -254,7 +254,7 @@ fn put_back(
         };
         if let Some(id) = stray {
             let what = new.binding_name(cx, id).map_or_else(|| "something".to_string(), |n| format!("%{n}"));
-            return Err(PassError::new(format!("{begins} uses {what}, which it neither binds nor is given")));
+            return Err(PassError::new(format!("{begins} uses {what}, which it neither binds nor has as a parameter")));
         }
         transplant.bindings(&mut func.editor(), Some(new), [first, last]);
     }

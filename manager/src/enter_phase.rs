@@ -1,13 +1,13 @@
 //! # EnterPhase
 //!
 //! ```text
-//! Notation   p the phase that is asked for, q the one that the module claims.
+//! Notation   p the phase of the option, q the phase that the module claims.
 //! Needs      The properties that hold from p on: those of p and of the phases before it.
 //! Effect     #![phase=q]  =>  #![phase=p]     where q is less than p;
 //!                                             likewise where the module claims none
-//! Fails      Where one of those properties does not hold, with the function and the binding where
-//!            it does not.
-//! Not done   A claim is never lowered: passes that break what holds from q on do that.
+//! Fails      If one of those properties does not hold. The error names the function and the
+//!            binding.
+//! Not done   A claim is never lowered: a pass that breaks a property of q does that.
 //! Options    Without a phase, p is the greatest registered phase all of whose properties can be
 //!            checked and hold. If there is none, nothing is done.
 //! Cost       A walk for each of the properties. Idempotent.
@@ -76,7 +76,7 @@ impl PassRegistry {
 
 fn enter_phase() -> RegisteredPass {
     const OPTIONS: &[OptionDef] =
-        &[OptionDef::text(PHASE_OPTION, "", "the number of the phase; if empty, the greatest of which all holds")];
+        &[OptionDef::text(PHASE_OPTION, "", "the number of the phase; if empty, the greatest whose properties hold")];
     let maker = |options: &Options, known: &Properties| -> Result<Arc<dyn Pass>, MakeError> {
         let failed = |e: ConfigError| MakeError::Failed { name: ENTER_PHASE.to_string(), error: e.into() };
         let phase: String = options.get(PHASE_OPTION).map_err(failed)?;
@@ -84,7 +84,7 @@ fn enter_phase() -> RegisteredPass {
     };
     RegisteredPass {
         name: ENTER_PHASE.to_string(),
-        doc: "Makes the module claim a phase, if all holds that has to".to_string(),
+        doc: "Sets the phase that the module claims, if the properties of the phase hold".to_string(),
         opt_level: 0,
         options: OPTIONS,
         maker: Arc::new(maker),

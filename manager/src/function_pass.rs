@@ -371,7 +371,7 @@ impl Done<'_> {
     }
 }
 
-/// Replaces functions by the forks that were made of them.
+/// Replaces functions by their forks.
 fn join(module: &mut Module, forks: Vec<(FunctionKey, EndedFork)>) {
     for (key, fork) in forks {
         if let Some((function, _)) = module.get_mut(key) {

@@ -30,8 +30,8 @@
 //!   or an instrument of the embedder. Instruments are called in their order, both before and after
 //!   a pass. Put instruments that print or dump before `VerifyEach`: they then also show a result
 //!   that is not well-formed. Put `PassTiming` and `RunLog` last: they then record that such a pass
-//!   failed. The time that instruments take is not part of the time of a pass, in whatever order
-//!   they stand.
+//!   failed. The time that instruments take is not part of the time of a pass, for any order of
+//!   the instruments.
 //! - With the feature `tracing`, each run of a pass, and each function that it works on, has a span
 //!   of the crate `tracing`, with the target `anfora`. An event in the span has the outcome.
 //!

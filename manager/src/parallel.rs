@@ -14,15 +14,16 @@ use crate::tracing::spans::Here;
 /// The maximum number of threads that a context uses.
 pub const MAX_THREADS: usize = 256;
 
-/// The default number of nodes from which on the functions of a module are distributed over
-/// threads: waking threads takes about as long as a cheap pass takes for that many nodes.
+/// The default for the least number of nodes of a module whose functions are distributed over
+/// threads. To wake threads takes about as long as a cheap pass takes for this many nodes.
 pub(crate) const WORTH_SHARING: usize = 8192;
 
 /// The threads that a context and those derived from it share.
 pub(crate) struct Workers {
     threads: usize,
-    /// One thread fewer than `threads`, since the thread that distributes the work takes part. Made
-    /// when there is work for it; absent if the system cannot make the threads.
+    /// The pool has one thread fewer than `threads`, since the thread that distributes the work
+    /// takes part. It is created when there is work for it. The value is `None` if the system
+    /// cannot create the threads.
     pool: OnceLock<Option<ThreadPool>>,
 }
 
@@ -40,9 +41,9 @@ impl Workers {
         self.threads
     }
 
-    /// Returns the pool; `None` where work is not distributed: with one thread, and on a thread of
-    /// any pool. On a thread of a pool, a pass runs inside of distributed work, and a waiting
-    /// thread would take up more of that work in the middle of the pass.
+    /// Returns the pool; `None` with one thread, on a thread of any pool, and on a thread that
+    /// already distributes work. On these threads a pass is itself part of distributed work, and a
+    /// waiting thread would start more of that work in the middle of the pass.
     fn pool(&self) -> Option<&ThreadPool> {
         if self.threads < 2 || rayon::current_thread_index().is_some() || SHARING.get() {
             return None;
@@ -160,8 +161,8 @@ pub(crate) struct Job<J> {
     pub(crate) what: J,
 }
 
-/// The lowest number of a job that is known to have failed. Jobs after it need not be done, jobs
-/// before it must be.
+/// The lowest number of a job that is known to have failed. Jobs after it may be skipped; jobs
+/// before it must be done.
 pub(crate) struct FirstFailure(AtomicUsize);
 
 impl FirstFailure {

@@ -4,7 +4,7 @@
 //! Notation   M the module, s the text of the option `header`.
 //! Effect     M  =>  M, and "// PrintIR: s" and the text of M are printed
 //! Never      The module is not changed.
-//! Not done   Where nobody reads what is printed any more (a broken pipe), nothing more is printed.
+//! Not done   After a broken pipe, nothing more is printed.
 //! Cost       A print of the module. Idempotent.
 //!
 //! before     def @f(%x: int32) {                after   the same; printed is
@@ -29,7 +29,7 @@ register_pass! {
     /// Prints the module, and leaves it as it is
     pub PRINT_IR = ModulePass("PrintIR", 0);
     options {
-        /// what stands over the module
+        /// the title above the module
         header: String = "",
     }
     run move |module, cx| print(module, &header, cx)

@@ -132,7 +132,7 @@ impl Properties {
     pub(crate) fn standard() -> Properties {
         let mut list: Vec<Property> = Invariant::ALL.iter().map(|&i| Property::of(i)).collect();
         list.push(
-            Property::new("dataflow", "pure bindings that were grouped stand in dataflow regions")
+            Property::new("dataflow", "pure bindings have been grouped into dataflow regions")
                 .excluding([Invariant::NoDataflowRegions.name()]),
         );
         Properties { list, phases: PhaseEntry::standard() }

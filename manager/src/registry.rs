@@ -401,7 +401,7 @@ impl PassRegistry {
     /// Cost: linear in the text.
     ///
     /// # Errors
-    /// If no pass has the name, or its maker fails.
+    /// If no pass has the name, or its constructor fails.
     pub fn make(&self, name: &str) -> Result<Arc<dyn Pass>, MakeError> {
         match self.by_name.get(name) {
             Some(&Named::Pass(i)) => {
@@ -418,7 +418,7 @@ impl PassRegistry {
             self.properties.find(property)?;
         }
         if made.info().name != pass.name {
-            let error = PassError::new(format!("its maker made a pass called `{}`", made.info().name));
+            let error = PassError::new(format!("its constructor made a pass called `{}`", made.info().name));
             return Err(MakeError::Failed { name: pass.name.clone(), error });
         }
         let text = options.text();

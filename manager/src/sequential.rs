@@ -126,7 +126,7 @@ impl Pass for Repeat {
         let _guard = state.map(|state| state.repeat());
         let passes = self.passes();
         let mut changed = false;
-        // The number of consecutive passes that have left the present module unchanged.
+        // The number of consecutive passes that have left the current module unchanged.
         let mut quiet = 0;
         // The number of changes before the last round.
         let mut changes = 0;

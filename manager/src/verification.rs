@@ -58,7 +58,7 @@ pub(crate) fn ill_formed(found: Diagnostics, headline: &str) -> PassError {
 
 /// Returns the remark about a node with several uses that a pass overwrote.
 pub(crate) fn shared_edit(uses: usize) -> Diagnostic {
-    Diagnostic::remark(format!("a node that hangs at {uses} places was overwritten, at all of them")).with_help(
+    Diagnostic::remark(format!("a node with {uses} uses was overwritten, so all of them changed")).with_help(
         "to change one use only, put a new node there; if all are meant, call `body.shared_edits(SharedEdits::Meant)`",
     )
 }

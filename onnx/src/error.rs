@@ -45,7 +45,7 @@ pub enum ImportProblem {
     IrVersion(i64),
     /// A function contains a node that is kept unchanged, and the function imports another version
     /// of the node's domain than the model.
-    #[error("`{0}` is kept as it is, and the model means another version of it")]
+    #[error("`{0}` is kept unchanged, but the model imports another version of it")]
     DifferentOpset(String),
     /// A function of the model calls itself, maybe through other functions.
     #[error("the function `{0}` calls itself, maybe through others, which a function of a model cannot")]

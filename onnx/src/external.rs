@@ -107,7 +107,7 @@ impl DataFiles for DataFolder {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ExternalError {
     /// The import options name no source of files.
-    #[error("its elements are in another file, `{0}`, and the import was given no place to look for it")]
+    #[error("its elements are in another file, `{0}`, but the import has no source of other files")]
     NoFiles(String),
     /// The tensor does not state the file.
     #[error("its elements are in another file, and it does not say in which")]

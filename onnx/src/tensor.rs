@@ -32,7 +32,7 @@ pub enum TensorError {
     #[error("the tensor is a segment of a larger one, which is not supported")]
     Segment,
     /// The elements are in a field that does not belong to the element type, or in two fields.
-    #[error("{dtype} elements in {field}, which is not where they belong")]
+    #[error("{dtype} elements are in the wrong field, {field}")]
     Field {
         /// The element type.
         dtype: DType,

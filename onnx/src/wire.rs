@@ -55,7 +55,7 @@ pub enum WireProblem {
     #[error("the field number {0} is not known (it belongs to a later version of the format, or the file is damaged)")]
     UnknownField(u32),
     /// A field that holds a single message occurs twice.
-    #[error("the field comes twice")]
+    #[error("the field occurs twice")]
     Twice,
     /// Messages are nested too deep.
     #[error("messages are nested more than {MAX_DEPTH} deep")]

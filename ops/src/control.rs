@@ -30,7 +30,7 @@ fn make_closure(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let cx = &mut *call.cx;
     let Type::Function(function) = cx.types.get(callee).clone() else {
         let found = cx.type_text(callee);
-        return Err(TypeError::operand(0, format!("operand 0 is {found}, but a function is wanted")));
+        return Err(TypeError::operand(0, format!("operand 0 is {found}, but a function is expected")));
     };
     let Some(left) = function.params.len().checked_sub(captures.len()) else {
         let (taken, given) = (function.params.len(), captures.len());

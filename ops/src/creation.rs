@@ -113,7 +113,7 @@ fn shaped(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 pub(crate) fn shaped_float(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let dtype = dtype_attr(&call.attrs());
     if !Elements::Float.accepts(dtype) {
-        return Err(TypeError::new(format!("the elements are {dtype}, but floats are wanted")));
+        return Err(TypeError::new(format!("the elements are {dtype}, but floats are expected")));
     }
     shaped(call)
 }

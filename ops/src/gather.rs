@@ -102,11 +102,11 @@ pub(crate) fn slices(call: &mut TypeCall<'_>, batch: i64) -> Result<Option<Exten
     let Some(shape) = &indices.shape else { return Ok(None) };
     let batch = usize::try_from(batch).map_err(|_| TypeError::new(format!("{batch} common axes")))?;
     let Some((&depth, leading)) = shape.split_last() else {
-        return Err(TypeError::operand(1, "operand 1 has rank 0, but lists of indices are wanted"));
+        return Err(TypeError::operand(1, "operand 1 has rank 0, but lists of indices are expected"));
     };
     if batch > leading.len() {
         let message =
-            format!("operand 1 has rank {}, but {batch} common axes and one of lists are wanted", shape.len());
+            format!("operand 1 has rank {}, but {batch} common axes and one of lists are expected", shape.len());
         return Err(TypeError::operand(1, message));
     }
     let Some(of) = &x.shape else { return Ok(None) };

@@ -240,7 +240,7 @@ fn resize_type(call: &mut TypeCall<'_>, sizes: &[DType]) -> Result<(TypeId, Opti
     let size = tensor(call, 1, Elements::Any)?;
     if !sizes.contains(&size.dtype) {
         let wanted = sizes.iter().map(|d| d.to_string()).collect::<Vec<_>>().join(" or ");
-        let message = format!("operand 1 has elements of {}, but {wanted} is wanted", size.dtype);
+        let message = format!("operand 1 has elements of {}, but {wanted} is expected", size.dtype);
         return Err(TypeError::operand(1, message));
     }
     expect_rank(&size, 1, 1)?;

@@ -187,7 +187,7 @@ fn triangle(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     if let Some(shape) = x.shape.as_ref().filter(|s| s.len() < 2) {
         return Err(TypeError::operand(
             0,
-            format!("operand 0 has rank {}, but a diagonal wants two axes", shape.len()),
+            format!("operand 0 has rank {}, but a diagonal needs two axes", shape.len()),
         ));
     }
     if call.operand(1).is_some() {

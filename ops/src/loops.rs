@@ -30,7 +30,7 @@ pub use crate::kernels::number::Scalar;
 fn expect_elements<T: Scalar>(x: &Literal) -> Result<(), Failure> {
     match x.dtype() == T::DTYPE {
         true => Ok(()),
-        false => Err(Failure::Mismatch(format!("elements of {}, but {} are wanted", x.dtype(), T::DTYPE))),
+        false => Err(Failure::Mismatch(format!("elements of {}, but {} are expected", x.dtype(), T::DTYPE))),
     }
 }
 

@@ -73,7 +73,7 @@ fn det_type(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Float)?;
     let Some(shape) = &x.shape else { return Ok(call.cx.types.unranked(x.dtype)) };
     let [batch @ .., rows, columns] = shape.as_slice() else {
-        return Err(TypeError::operand(0, format!("operand 0 has rank {}, but a matrix is wanted", shape.len())));
+        return Err(TypeError::operand(0, format!("operand 0 has rank {}, but a matrix is expected", shape.len())));
     };
     if unify(call.cx, *rows, *columns).is_none() {
         return Err(differ(call.cx, 0, "the number of columns", *columns, *rows));
@@ -98,7 +98,7 @@ pub(crate) fn product_type(
 ) -> Result<TypeId, TypeError> {
     for (i, x) in [(i, a), (j, b)] {
         if x.shape.as_ref().is_some_and(|s| s.is_empty()) {
-            return Err(TypeError::operand(i, format!("operand {i} has rank 0, but a matrix or a vector is wanted")));
+            return Err(TypeError::operand(i, format!("operand {i} has rank 0, but a matrix or a vector is expected")));
         }
     }
     let (Some(left), Some(right)) = (&a.shape, &b.shape) else { return Ok(call.cx.types.unranked(dtype)) };

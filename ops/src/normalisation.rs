@@ -265,7 +265,7 @@ fn norm_of_order(p: i64) -> Result<Statistic, Failure> {
     match p {
         1 => Ok(Statistic::L1),
         2 => Ok(Statistic::L2),
-        p => Err(Failure::Mismatch(format!("attribute `p` is {p}, but 1 or 2 is wanted"))),
+        p => Err(Failure::Mismatch(format!("attribute `p` is {p}, but 1 or 2 is expected"))),
     }
 }
 
@@ -392,7 +392,7 @@ fn group_norm(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let channels = channels(call, &x)?;
     let groups = call.attrs().required_int("num_groups")?;
     let Some(groups) = usize::try_from(groups).ok().filter(|&g| g > 0) else {
-        return Err(TypeError::new(format!("attribute `num_groups` is {groups}, but at least 1 is wanted")));
+        return Err(TypeError::new(format!("attribute `num_groups` is {groups}, but at least 1 is expected")));
     };
     if let Some(channels) = as_extent(call.cx, channels)
         && !channels.is_multiple_of(groups)
@@ -432,7 +432,7 @@ fn lrn(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     channels(call, &x)?;
     let size = call.attrs().required_int("size")?;
     if size < 1 {
-        return Err(TypeError::new(format!("attribute `size` is {size}, but at least 1 is wanted")));
+        return Err(TypeError::new(format!("attribute `size` is {size}, but at least 1 is expected")));
     }
     Ok(call.operands[0].ty)
 }

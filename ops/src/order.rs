@@ -59,7 +59,7 @@ fn infer(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
         if let (Some(k), Some(whole)) = (k, as_extent(call.cx, shape[axis]))
             && k > whole
         {
-            return Err(TypeError::operand(1, format!("{k} of {whole} elements are wanted")));
+            return Err(TypeError::operand(1, format!("{k} of {whole} elements are requested")));
         }
         shape[axis] = match k {
             Some(k) => extent(call.cx, k),

@@ -323,7 +323,7 @@ fn unpool_type(call: &mut TypeCall<'_>, spatial: usize) -> Result<TypeId, TypeEr
     let shape = optional(call, 2, Elements::Integer)?;
     for (i, list) in [(1, Some(&indices)), (2, shape.as_ref())] {
         if let Some(found) = list.map(|l| l.dtype).filter(|&d| d != DType::Int64) {
-            return Err(TypeError::operand(i, format!("operand {i} has elements of {found}, but int64 is wanted")));
+            return Err(TypeError::operand(i, format!("operand {i} has elements of {found}, but int64 is expected")));
         }
     }
     let lists = Lists { dilation: vec![1; spatial], ..Lists::read(&call.attrs())? };
@@ -384,7 +384,7 @@ fn col2im_type(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
         let list = tensor(call, i, Elements::Integer)?;
         if list.dtype != DType::Int64 {
             let found = list.dtype;
-            return Err(TypeError::operand(i, format!("operand {i} has elements of {found}, but int64 is wanted")));
+            return Err(TypeError::operand(i, format!("operand {i} has elements of {found}, but int64 is expected")));
         }
         let n = ranked(call.cx, &list, i, 1)?;
         axes = axes.or(as_extent(call.cx, n[0]));

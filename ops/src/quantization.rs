@@ -214,7 +214,7 @@ fn eight_bits(call: &TypeCall<'_>, i: usize) -> Result<TensorType, TypeError> {
         return Ok(x);
     }
     let found = x.dtype;
-    Err(TypeError::operand(i, format!("operand {i} has elements of {found}, but int8 or uint8 is wanted")))
+    Err(TypeError::operand(i, format!("operand {i} has elements of {found}, but int8 or uint8 is expected")))
 }
 
 /// Returns the type of a zero point, if there is one. It must have the element type of `x`.
@@ -222,7 +222,7 @@ fn zero_point(call: &TypeCall<'_>, x: &TensorType, i: usize) -> Result<Option<Te
     let zero = optional(call, i, Elements::Any)?;
     if let Some(zero) = zero.as_ref().filter(|z| z.dtype != x.dtype) {
         let (found, wanted) = (zero.dtype, x.dtype);
-        return Err(TypeError::operand(i, format!("operand {i} has elements of {found}, but {wanted} is wanted")));
+        return Err(TypeError::operand(i, format!("operand {i} has elements of {found}, but {wanted} is expected")));
     }
     Ok(zero)
 }
@@ -235,7 +235,10 @@ fn scaled_operands(call: &TypeCall<'_>, a: &TensorType, b: &TensorType) -> Resul
         let other = tensor(call, i, Elements::Float)?;
         if other.dtype != scale.dtype {
             let (found, wanted) = (other.dtype, scale.dtype);
-            return Err(TypeError::operand(i, format!("operand {i} has elements of {found}, but {wanted} is wanted")));
+            return Err(TypeError::operand(
+                i,
+                format!("operand {i} has elements of {found}, but {wanted} is expected"),
+            ));
         }
     }
     for (x, i) in [(a, 2), (b, 5)] {
@@ -274,7 +277,7 @@ fn quantize_type(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let attrs = call.attrs();
     let (wanted, precision) = (attrs.dtype(DTYPE), attrs.dtype("precision").unwrap_or(scale.dtype));
     if !Elements::Float.accepts(precision) {
-        return Err(TypeError::new(format!("`precision` is {precision}, but a type of floats is wanted")));
+        return Err(TypeError::new(format!("`precision` is {precision}, but a type of floats is expected")));
     }
     let to = match (&zero, wanted) {
         (Some(zero), Some(wanted)) if zero.dtype != wanted => {
@@ -287,7 +290,7 @@ fn quantize_type(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     // Quantization to small floats is accepted too, though no kernel computes with them.
     let is_stored_number = Elements::Number.accepts(to) && !to.has_kernels();
     if !Elements::Integer.accepts(to) && !is_stored_number {
-        return Err(TypeError::new(format!("the result has elements of {to}, but integers are wanted")));
+        return Err(TypeError::new(format!("the result has elements of {to}, but integers are expected")));
     }
     belongs(call, &x, 1)?;
     belongs(call, &x, 2)?;
@@ -298,14 +301,14 @@ fn dequantize_type(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let (x, scale) = (tensor(call, 0, Elements::Number)?, tensor(call, 1, Elements::Float)?);
     if !Elements::Integer.accepts(x.dtype) && x.dtype.has_kernels() {
         let found = x.dtype;
-        return Err(TypeError::operand(0, format!("operand 0 has elements of {found}, but integers are wanted")));
+        return Err(TypeError::operand(0, format!("operand 0 has elements of {found}, but integers are expected")));
     }
     if let Some(zero) = optional(call, 2, Elements::Number)? {
         same_elements(&x, &zero, 2)?;
     }
     let to = call.attrs().dtype(DTYPE).unwrap_or(scale.dtype);
     if !Elements::Float.accepts(to) {
-        return Err(TypeError::new(format!("`dtype` is {to}, but a type of floats is wanted")));
+        return Err(TypeError::new(format!("`dtype` is {to}, but a type of floats is expected")));
     }
     belongs(call, &x, 1)?;
     belongs(call, &x, 2)?;

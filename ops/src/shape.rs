@@ -297,7 +297,7 @@ fn permute_dims(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 }
 
 fn no_axes() -> Failure {
-    Failure::Mismatch("`expand_dims` wants axes, in an attribute or an operand".into())
+    Failure::Mismatch("`expand_dims` needs axes, in an attribute or an operand".into())
 }
 
 /// Returns the axes that an attribute or an operand lists.
@@ -511,14 +511,14 @@ fn concat(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 }
 
 fn one_of_two() -> Failure {
-    Failure::Mismatch("`split` wants `sections`, `indices` or an operand of sizes, and but one of them".into())
+    Failure::Mismatch("`split` needs exactly one of `sections`, `indices` and an operand of sizes".into())
 }
 
 /// Returns the cuts between parts of these sizes, which must add up to the whole axis.
 fn sizes_of(sizes: &[i64], sections: Option<i64>, extent: Option<usize>) -> Result<Vec<usize>, Failure> {
     if sizes.is_empty() || sections.is_some_and(|s| usize::try_from(s) != Ok(sizes.len())) {
         let wanted = sections.map_or("some".to_owned(), |s| s.to_string());
-        return Err(Failure::Mismatch(format!("{} sizes, but {wanted} are wanted", sizes.len())));
+        return Err(Failure::Mismatch(format!("{} sizes, but {wanted} are expected", sizes.len())));
     }
     let mut cuts = Vec::with_capacity(sizes.len());
     let mut end = 0usize;
@@ -603,7 +603,7 @@ fn parts_of_sizes(
     let listed = sizes.shape.and_then(|s| as_extent(call.cx, s[0]));
     let count = match (sections.map(part_count).transpose()?, listed) {
         (Some(count), Some(listed)) if count != listed => {
-            return Err(TypeError::operand(1, format!("operand 1 lists {listed} sizes, but {count} are wanted")));
+            return Err(TypeError::operand(1, format!("operand 1 lists {listed} sizes, but {count} are expected")));
         }
         (Some(count), _) => count,
         (None, Some(listed)) => part_count(i64::try_from(listed).unwrap_or(i64::MAX))?,

@@ -93,7 +93,7 @@ pub fn tensor(call: &TypeCall<'_>, i: usize, elements: Elements) -> Result<Tenso
     let ty = call.operand(i).ok_or_else(|| TypeError::operand(i, format!("operand {i} is missing")))?;
     let Some(t) = call.cx.types.as_tensor(ty) else {
         let found = call.cx.type_text(ty);
-        let error = TypeError::operand(i, format!("operand {i} is {found}, but a tensor is wanted"));
+        let error = TypeError::operand(i, format!("operand {i} is {found}, but a tensor is expected"));
         return Err(if ty == call.cx.types.any() {
             error.with_help("a value of type Any is turned into a tensor by `match_cast(…, to=Tensor[…])`")
         } else {
@@ -102,7 +102,7 @@ pub fn tensor(call: &TypeCall<'_>, i: usize, elements: Elements) -> Result<Tenso
     };
     if !elements.accepts(t.dtype) {
         let (found, wanted) = (t.dtype, elements.describe());
-        return Err(TypeError::operand(i, format!("operand {i} has elements of {found}, but {wanted} are wanted")));
+        return Err(TypeError::operand(i, format!("operand {i} has elements of {found}, but {wanted} are expected")));
     }
     Ok(t.clone())
 }
@@ -263,7 +263,7 @@ fn broadcast_all(call: &mut TypeCall<'_>, elements: Elements) -> Result<(DType, 
 /// Returns an error about two dimensions that differ.
 pub(crate) fn differ(cx: &Context, operand: usize, what: &str, found: DimId, wanted: DimId) -> TypeError {
     let (found, wanted) = (cx.dim_text(found), cx.dim_text(wanted));
-    TypeError::operand(operand, format!("{what} of operand {operand} is {found}, but {wanted} is wanted"))
+    TypeError::operand(operand, format!("{what} of operand {operand} is {found}, but {wanted} is expected"))
 }
 
 /// Fails if an operand is known to have another rank.
@@ -274,7 +274,7 @@ pub fn expect_rank(tensor: &TensorType, operand: usize, rank: usize) -> Result<(
     match &tensor.shape {
         Some(shape) if shape.len() != rank => Err(TypeError::operand(
             operand,
-            format!("operand {operand} has rank {}, but rank {rank} is wanted", shape.len()),
+            format!("operand {operand} has rank {}, but rank {rank} is expected", shape.len()),
         )),
         _ => Ok(()),
     }
@@ -286,7 +286,7 @@ pub(crate) fn expect_one(cx: &Context, tensor: &TensorType, operand: usize) -> R
     match &tensor.shape {
         Some(shape) if shape.iter().any(is_other) => {
             let found = shape_text(&shape.iter().map(|&d| cx.dim_text(d)).collect::<Vec<_>>());
-            Err(TypeError::operand(operand, format!("operand {operand} has shape {found}, but one number is wanted")))
+            Err(TypeError::operand(operand, format!("operand {operand} has shape {found}, but one number is expected")))
         }
         _ => Ok(()),
     }

@@ -1,8 +1,8 @@
 //! # BindSymbols
 //!
 //! ```text
-//! Notation   @f a function that has a symbol of a name that is given, n such a symbol, k its
-//!            extent, T a type, T[k/n] the same with k in place of n, worked out.
+//! Notation   @f a function with a symbol of a given name, n such a symbol, k its extent, T a
+//!            type, T[k/n] the type T with k in place of n, its extents computed.
 //! Needs      Nothing: any form.
 //! Effect     def @f(.., p: T, ..) -> U { rest }
 //!              =>   def @f(.., p: T[k/n], ..) -> U[k/n] { rest[k/n] }
@@ -14,16 +14,16 @@
 //!              in all functions, where U is stated, and does not accept the type that follows
 //!              from the calls
 //! Options    An option for each symbol, `n=4`. A name stands for all symbols of that name in a
-//!            function. A name that is no word, or is `function`, is written in quotes: `"n.0"=4`.
+//!            function. A name that is not a word, or is `function`, is quoted: `"n.0"=4`.
 //!            With `function=main` only the symbols of that function are bound. Without it, those
 //!            of all external functions (the public ones, and those with a `global_symbol`) are
-//!            bound. Private ones keep theirs, since each call says the extents. Without symbols
-//!            nothing is done.
+//!            bound. Private ones keep theirs, since each call determines the extents. Without
+//!            symbols nothing is done.
 //! Refuses    A name that no symbol has. An extent that contradicts a type: an operator or a call
-//!            loses its type, or a computed extent would be negative. A function in an attribute
+//!            would be ill-typed, or a computed extent negative. A function in an attribute
 //!            whose calls do not fit any more, since no casts are put into it.
-//! Never      Binds symbols of primitive functions, which take what they are given, or of declared
-//!            ones; calls in primitive functions are adapted like all others. Removes the check
+//! Never      Binds symbols of primitive functions, which accept any extent, or of declared ones;
+//!            calls in primitive functions are adapted like all others. Removes the check
 //!            that a `match_cast` makes.
 //! Not done   Values that are known now are not folded: FoldConstant does that. A second run finds
 //!            no symbol.

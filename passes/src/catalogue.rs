@@ -16,11 +16,11 @@ use crate::{
 /// The pipelines: name, text, doc.
 const PIPELINES: &[(&str, &str, &str)] = &[
     ("O0", "", "nothing"),
-    ("O1", "ToANormalForm,CanonicalizeBindings,DeadCodeElimination", "what costs next to nothing"),
+    ("O1", "ToANormalForm,CanonicalizeBindings,DeadCodeElimination", "the cheapest passes"),
     (
         "O2",
         "ToANormalForm,fixpoint<4>(FoldConstant,CanonicalizeBindings,EliminateCommonSubexpr),DeadCodeElimination",
-        "what always pays",
+        "passes that pay off in every program",
     ),
     ("O3", "O2,FoldBatchNorm,LambdaLifting,Normalize,ConvertToDataflow,FuseOps,DeadCodeElimination", "everything"),
 ];
@@ -30,16 +30,16 @@ const MEGAPASSES: &[(&str, &str, &str)] = &[
     (
         "0",
         "ToANormalForm,Normalize,LambdaLifting,ConvertToDataflow",
-        "ingestion: to A-normal form in dataflow regions, without functions in functions",
+        "ingestion: A-normal form in dataflow regions, without nested functions",
     ),
     (
         "1",
         "fixpoint<4>(FoldConstant,CanonicalizeBindings,EliminateCommonSubexpr),DeadCodeElimination,FuseOps",
         "optimizations: general ones, then fusion",
     ),
-    ("2.1", "ToNonDataflow", "early build: no dataflow regions after it"),
-    ("2.2", "", "early build: open to embedders"),
-    ("2.3", "AttachGlobalSymbol", "early build: symbols for what links the functions"),
+    ("2.1", "ToNonDataflow", "early build: without dataflow regions"),
+    ("2.2", "", "early build: no passes, for embedders to extend"),
+    ("2.3", "AttachGlobalSymbol", "early build: symbols, by which a linker finds the functions"),
 ];
 
 /// Returns a pipeline without FoldConstant if the feature `interp` is off.

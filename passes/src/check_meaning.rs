@@ -55,7 +55,7 @@ pub struct Checked {
 
 #[derive(Default)]
 struct Known {
-    /// The results of the present module, once computed.
+    /// The results of the current module, once computed.
     meaning: Option<Meaning>,
     /// The results of the module if the changes of the last pass are kept.
     next: Option<Meaning>,

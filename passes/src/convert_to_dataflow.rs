@@ -8,10 +8,10 @@
 //!              bs is maximal, and has min_size bindings or more
 //!            bs dataflow { cs output(ws) } rest   =>   dataflow { bs cs output(vs) } rest
 //!              however short bs is; likewise after a region, and between two
-//!            In blocks of all kinds. The definition of a fn is pure, whatever its calls are. The
-//!            variables that a fn uses count as used outside.
+//!            In blocks of all kinds. The definition of a fn is pure, even if its calls are impure.
+//!            The variables that a fn uses count as used outside.
 //! Options    min_size (default 2).
-//! Not done   A tail is no binding and stays one (Normalize binds it). Two regions side by side
+//! Not done   A tail is not a binding, and stays a tail (Normalize binds it). Two adjacent regions
 //!            stay two (Normalize merges them). A region with nothing to join it stays as it is.
 //! Cost       One walk, another where something was grouped, and one for purity where a call could
 //!            be impure. Idempotent.
@@ -41,7 +41,7 @@ register_pass! {
         .establishing(["dataflow"])
         .sparing_primitive();
     options {
-        /// how many bindings a new region has at least
+        /// the least number of bindings of a new region
         min_size: i64 [1..=i64::MAX] = 2,
     }
     run {

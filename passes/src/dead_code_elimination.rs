@@ -4,16 +4,18 @@
 //! Notation   v a variable, e a value, @g a global.
 //! Needs      A-normal form of the functions that stay.
 //! Effect     let v = e; rest   =>   rest
-//!              if v is not used in what is left of rest, and e is neither impure nor a match_cast
+//!              if the bindings of rest that stay do not use v, and e is neither impure nor a
+//!              match_cast
 //!            def private @g    =>   nothing
 //!              if @g cannot be reached, and is not external
 //! Roots      External functions (public ones, and private ones with the attribute
 //!            `global_symbol`, which a linker may find), and those named by the option `entries`.
 //! Reaches    A function reaches those that its live bindings and attributes name.
-//! Never      Declarations and parameters go, or parts of a function with the attribute Primitive.
-//!            If a function that is reached is missing from the module, no function goes, and a
-//!            remark says so: the functions that the missing one calls are not known.
-//! Not done   Parameters and results that nobody uses stay.
+//! Never      Declarations, parameters, and parts of a function with the attribute Primitive are
+//!            not removed. If a function that is reached is missing from the module, no function is
+//!            removed, and a remark gives the reason: the functions that the missing one calls are
+//!            not known.
+//! Not done   Unused parameters and results stay.
 //! Cost       One walk down and one sweep up each function that stays. Idempotent.
 //!
 //! before     def @f(%x: int32) {                after   def @f(%x: int32) {
@@ -25,7 +27,8 @@
 //!            def private @g() { 1 }
 //! ```
 //!
-//! A dead If or lambda goes whole, a recursive lambda too: only its own body uses it.
+//! A dead If or lambda is removed with its contents. So is a recursive lambda that only its own
+//! body uses.
 
 use anfora_ir::{
     AttrsId, Body, Context, Diagnostic, Expr, ExprId, FunctionKey, GlobalId, GlobalTarget, LazyBodyPurity, Module,

@@ -9,14 +9,13 @@
 //!            A tail e becomes w likewise.
 //! Scope      A branch sees the values that its If sees. The values that it adds are forgotten at
 //!            its end. A lambda sees nothing from outside and adds nothing to it. At the end of a
-//!            dataflow region the values of its variables are forgotten, those of its outputs stay.
-//! Never      Impure calls (allocations and random numbers are). A `match_cast` to a type whose
+//!            dataflow region the values of its variables are forgotten, except those of outputs.
+//! Never      Impure calls, such as allocations and random numbers. A `match_cast` to a type whose
 //!            symbols are not all bound by parameters, since it may bind one. A value whose
 //!            variable was annotated with a type less specific than the duplicate's.
-//! Not done   Nothing is moved: a value that both branches compute stays in both. Ifs that differ
-//! in
-//!            the name of a symbol that a `match_cast` in them binds are different values.
-//! Cost       One forward sweep; one hash probe a binding; O(n log n) for the hashes of Ifs and
+//! Not done   Nothing is moved: a value that both branches compute stays in both. Two Ifs are
+//!            different values if a `match_cast` inside binds symbols of different names.
+//! Cost       One forward sweep; one hash probe per binding; O(n log n) for the hashes of Ifs and
 //!            lambdas. Idempotent.
 //!
 //! before     def @f(%x: Tensor[(8,), float32]) {    after   def @f(%x: Tensor[(8,), float32]) {
@@ -26,10 +25,10 @@
 //!            }
 //! ```
 //!
-//! Operators, attributes, literals (by their bits: `-0.0` is not `0.0`, a NaN equals itself), calls
-//! of pure functions, tuples, projections, atoms, and whole Ifs and lambdas modulo the names of
-//! what they bind count. With `commutative`, operands of commutative operators are compared in
-//! either order.
+//! The pass compares calls of operators with their attributes, calls of pure functions, tuples,
+//! projections, atoms, and whole Ifs and lambdas up to the names that they bind. Literals are
+//! compared by their bits: `-0.0` is not `0.0`, and a NaN equals itself. With `commutative`, the
+//! operands of commutative operators are compared in either order.
 
 use std::hash::Hasher;
 

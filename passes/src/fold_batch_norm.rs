@@ -1,8 +1,8 @@
 //! # FoldBatchNorm
 //!
 //! ```text
-//! Notation   x an atom; w a constant weight; c, k constants with one number a channel (or one for
-//!            all); s and t numbers a channel.
+//! Notation   x an atom; w a constant weight; c, k constants with one number per channel (or one
+//!            for all); s and t numbers per channel.
 //! Needs      A-normal form.
 //! Effect     let v = conv(x, w, c); let u = step(v); rest
 //!                =>   let v = conv(x, w * s, c * s + t); rest[u := v]
@@ -16,33 +16,33 @@
 //!            and conv is nn.conv1d, nn.conv2d or nn.conv3d, with any groups, with a constant bias
 //!            or none; or nn.gemm with beta = 1. Into matmul(x, w), which has no bias, only steps
 //!            with t = 0 are folded. Chains of steps go into the conv step by step, the nearest
-//!            first. In and out of dataflow regions, branches and lambdas.
+//!            first. Inside and outside dataflow regions, branches and lambdas.
 //!            A step between two convs goes into the first if it can. A scale before convs goes
-//!            into all that use its result, at most 16, whose channels lie along one axis. If all
-//!            of it is positive, it goes through nn.relu and nn.leaky_relu:
+//!            into all convs that use its result, at most 16, whose channels are along one axis. A
+//!            scale of positive numbers goes through nn.relu and nn.leaky_relu:
 //!            let u = step(x); let r = nn.relu(u); conv(r, w, c).
 //! Never      If v is used elsewhere, or u by anything but such convs; if a number of s or t is not
 //!            finite; if a weight or a bias would become too large for its type, or all weights of
 //!            a channel too small to keep their precision; beyond the budget. A shift before a
 //!            conv: the zeros around x are not shifted, and where x is near -t, w * x + w * t has
-//!            none of the digits of w * (x + t). A call that two Lets share.
-//! Budget     That of FoldConstant: FoldConstant.max_growth_bytes a step,
-//!            FoldConstant.max_total_growth_bytes a function. The growth of constants counts:
-//!            those that nothing else in the function uses are taken off. A splat times one number
-//!            stays a splat; times one number a channel it is written out, within
-//!            FoldConstant.max_work elements a function. A step before a conv counts with all
-//!            elements of the weight as well, unless it leaves a splat a splat.
-//! Not done   Weights that are computed; through aliases and tuples (CanonicalizeBindings takes
-//!            them away); transposed convolutions; s * x + t as s * (x + t / s), where the shift
-//!            stays and only the scale goes into the conv after it.
+//!            no correct digit of w * (x + t). A call that two Lets share.
+//! Budget     That of FoldConstant: FoldConstant.max_growth_bytes per step,
+//!            FoldConstant.max_total_growth_bytes per function. The growth of the constants counts:
+//!            old constants that nothing else in the function uses are subtracted. A splat times
+//!            one number stays a splat; times one number per channel it is written out, within
+//!            FoldConstant.max_work elements per function. A step before a conv counts all
+//!            elements of the weight as well, unless it keeps a splat a splat.
+//! Not done   Computed weights; weights behind aliases and tuples (CanonicalizeBindings removes
+//!            these); transposed convolutions; s * x + t as s * (x + t / s), which would
+//!            leave the shift and fold the scale into the conv after it.
 //! Changes    Results, by rounding: s * (w * x) and w * (s * x) are computed as (s * w) * x. The
 //!            new constants are computed in float64 from the old ones, over a whole chain, and
 //!            rounded once to their type. Where s * x or s * (w * x) overflows, the new result may
 //!            be a number, and the other way round.
 //! Cost       One walk to count uses and one forward sweep if there is a conv at all, and one more
-//!            sweep if steps before convs go. A number a channel for each step after a conv, the
-//!            weight for each step before it; the new constants. Idempotent, unless the budget ran
-//!            out.
+//!            sweep if steps before convs go. Besides, one number per channel for each step after a
+//!            conv, the weight for each step before it, and the new constants. Idempotent, unless
+//!            the budget ran out.
 //!
 //! before     def @f(%x: Tensor[(1, 1, 4), float32]) {
 //!              let %a = multiply(%x, 5f);
@@ -76,7 +76,7 @@ use inputs::Bypass;
 use roles::{Affine, Role, Roles, Shape, affine, linear, per_channel};
 
 register_pass! {
-    /// Folds normalisations, scales and biases into the convolutions next to them; rounds otherwise
+    /// Folds normalisations, scales and biases into the convolutions next to them; changes rounding
     pub FOLD_BATCH_NORM = FunctionPass("FoldBatchNorm", 3).needing(["anf"]).with_tolerance(1e-4);
     configs { MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK }
     run |edit, _, cx| {

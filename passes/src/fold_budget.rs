@@ -7,14 +7,14 @@ use anfora_manager::{ConfigDef, ConfigError, PassContext};
 pub const MAX_GROWTH_BYTES: ConfigDef = ConfigDef::bytes(
     "FoldConstant.max_growth_bytes",
     Some(16 << 10),
-    "how many bytes folding one call may add to the module",
+    "the greatest number of bytes that the fold of one call may add to the module",
 );
 
 /// The limit of the growth of the module by all folds in a function.
 pub const MAX_TOTAL_GROWTH_BYTES: ConfigDef = ConfigDef::bytes(
     "FoldConstant.max_total_growth_bytes",
     Some(16 << 20),
-    "how many bytes all folds in a function together may add to the module",
+    "the greatest number of bytes that all folds in a function together may add to the module",
 );
 
 /// The limit of the steps of kernels while folding. No value lifts this limit.
@@ -23,7 +23,7 @@ pub const MAX_WORK: ConfigDef = ConfigDef::int(
     0,
     1 << 40,
     1 << 28,
-    "how many steps the kernels of all folds in a function together may take; a limit to the bytes that is lifted does not lift this one",
+    "the greatest number of steps of the kernels of all folds in a function together; it also holds if the bytes are unlimited",
 );
 
 /// Limits of the computations while folding, and of the bytes of literals that folding adds to a

@@ -10,17 +10,18 @@
 //!            let v = (a0, a1); ... v.i  =>   ... ai
 //!            let v = a; rest            =>   rest[v := a]
 //!            op(x)                      =>   c
-//!              the type of x tells it: shape_of(x) of constant extents
+//!              the type of x determines c, as of shape_of(x) with constant extents
 //!            let v = if (true) { bs e } else { .. }; rest   =>   bs let v = e; rest
-//!            In and out of dataflow regions, in branches and lambdas, transitively, in one sweep.
+//!            Inside and outside dataflow regions, in branches and lambdas, transitively, in one
+//!            sweep.
 //! Never      Impure, random and opaque operators; calls that fail (a remark says why);
 //!            results and kernels beyond the budget.
 //! Budget     FoldConstant.max_growth_bytes limits the result of one call, and
 //!            FoldConstant.max_total_growth_bytes all results in a function. The size is known from
 //!            the type before anything is computed. A splat counts as one element.
 //!            FoldConstant.max_work limits the steps of all kernels in a function together. It
-//!            holds also where the bytes are not limited: a reduction of a splat may be endless,
-//!            and its result small.
+//!            also holds if the bytes are unlimited: the reduction of a large splat may take very
+//!            long, although its result is small.
 //! Not done   Calls of functions; algebra (x * 0).
 //! Cost       One forward sweep, and the kernels. Idempotent, unless the total budget ran out.
 //!

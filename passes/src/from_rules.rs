@@ -5,7 +5,8 @@ use anfora_manager::{ConfigDef, FunctionEdit, FunctionPass, ModuleView, PassCont
 use anfora_visit::pattern::{Outcome, PatternOptions, PatternRewriteError, RuleSet, rewrite_rules};
 
 /// The setting under which passes that consist of rules report the changes of each rule as remarks.
-pub const TRACE_RULES: ConfigDef = ConfigDef::flag("Rules.trace", "passes made of rules say what each rule changed");
+pub const TRACE_RULES: ConfigDef =
+    ConfigDef::flag("Rules.trace", "passes made of rules report each change of a rule as a remark");
 
 /// A pass that consists of rules.
 ///

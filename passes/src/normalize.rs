@@ -34,7 +34,7 @@ use anfora_visit::{Binding, Link, hide_unused_outputs};
 use crate::to_a_normal_form::to_a_normal_form;
 
 register_pass! {
-    /// Flattens blocks, merges dataflow regions side by side, and binds what blocks end in
+    /// Flattens blocks, merges adjacent dataflow regions, and binds the tails of blocks
     pub NORMALIZE = FunctionPass("Normalize", 1).establishing(["anf"]).sparing_primitive();
     run |edit, _, cx| {
         let done = normalize(edit.cx, &mut edit.function.body);

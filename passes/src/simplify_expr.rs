@@ -12,17 +12,17 @@
 //! Signs      x - (-y)   =>   x + y         x + (-y)   =>   x - y       (-x) * (-y)   =>   x * y
 //!            |-x|       =>   |x| (not of unsigned x)           (-x)^2, |x|^2   =>   x^2
 //!            not x = y  =>   x != y        not x != y      =>   x = y
-//! Shapes     f(x)       =>   x       f: a cast, reshape, broadcast or transposition to what x is
+//! Shapes     f(x)       =>   x       f: a cast, reshape, broadcast or transposition without effect
 //!            g(f(x))    =>   x       f, g: transpositions or changes of axes, each other's inverse
 //!            g(f(x))    =>   g(x)    f, g: reshapes; bitcasts
 //! Never      A rule does not apply if its result is not the same, bit for bit, for every element
 //!            type: with infinities, both zeros, integers that wrap, and NaN. Arithmetic makes
-//!            every NaN the canonical one, so a float x stays in its place only where it is itself
-//!            a result of arithmetic. A rule does not apply either if the result has another shape,
-//!            or may have one where extents are unknown (`?`).
-//! Not done   Nothing is reassociated or distributed, which would round otherwise.
-//! Cost       One walk, a look at the rules for its operator at each node, and as much as is
-//!            changed. Idempotent.
+//!            every NaN the canonical one, so a rule replaces a float operation by x only if x is
+//!            itself a result of arithmetic. A rule does not apply either if the result has another
+//!            shape, or may have one because extents are unknown (`?`).
+//! Not done   Nothing is reassociated or distributed, since this would change rounding.
+//! Cost       One walk, which tries the rules of its operator at each node, and time linear in the
+//!            changes. Idempotent.
 //!
 //! before     def @f(%x: Tensor[(8,), float32]) {    after   def @f(%x: Tensor[(8,), float32]) {
 //!              let %e = exp(%x);                              let %e = exp(%x);
@@ -32,8 +32,8 @@
 //!            }
 //! ```
 //!
-//! A rule that applied is counted under its text, and with the setting `Rules.trace` each change is
-//! a remark.
+//! The pass counts the rewrites of each rule under the text of the rule. With the setting
+//! `Rules.trace`, each change leaves a remark.
 
 use std::sync::LazyLock;
 
@@ -45,7 +45,7 @@ use anfora_visit::rules;
 use crate::from_rules::{TRACE_RULES, run_rules, simplify_by};
 
 register_pass! {
-    /// Leaves out operations that change nothing, and shortens those that cancel out
+    /// Removes operations that change nothing, and pairs of operations that cancel out
     pub SIMPLIFY_EXPR = FunctionPass("SimplifyExpr", 1);
     configs { TRACE_RULES }
     run |edit, module, cx| run_rules(edit, module, cx, &RULES)

@@ -16,7 +16,7 @@
 //! Not done   The tail of a block, and the value of a Let, may be compound, as A-normal form
 //!            allows. Nothing is merged.
 //! Cost       Two walks; the innermost common block of two is found in time logarithmic in the
-//!            nesting depth. Idempotent; a body in A-normal form is left alone after one walk.
+//!            nesting depth. Idempotent; a body in A-normal form is left as it is after one walk.
 //!
 //! before     def @f(%x: int32) {                after   def @f(%x: int32) {
 //!              %s = add(%x, 1);                           let %0 = add(%x, 1);
@@ -302,7 +302,7 @@ impl Emitter<'_> {
         self.states[block as usize].last.set(self.body, id);
     }
 
-    /// Binds a node to a new variable at the present end of its block. In a region, a node with
+    /// Binds a node to a new variable at the current end of its block. In a region, a node with
     /// several uses may be used outside, so its variable becomes an output.
     fn bind(&mut self, id: ExprId) -> ExprId {
         let block = self.homes.home(id);

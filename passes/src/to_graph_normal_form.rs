@@ -15,16 +15,16 @@
 //!            A body with blocks as values or operands is brought into A-normal form first.
 //! Moves      A node is evaluated in the innermost block that encloses its uses: as late as
 //!            possible, and in a branch if only that branch uses it. So a call that succeeded
-//!            succeeds, and a call that may fail runs at most where it ran.
+//!            still succeeds, and a call that may fail runs in no more cases than before.
 //! Stays      An impure value. A match_cast, and a value that contains one. A lambda that names
-//!            itself. A b that is used more than once, since a block hangs in one place only. A
-//!            value that only a lambda inside B uses, since each call would evaluate it again. A
-//!            constant, since a type rule may say more of a constant than of a variable. A variable
-//!            of a stated type more general than its value's. A value that nothing uses
-//!            (DeadCodeElimination).
+//!            itself. A b that is used more than once, since a block has only one parent. A value
+//!            that only a lambda inside B uses, since each call would evaluate it again. A
+//!            constant, since a type rule may infer more from a constant than from a variable. A
+//!            variable whose stated type is more general than that of its value. A value that
+//!            nothing uses (DeadCodeElimination removes it).
 //! Not done   Equal nodes are not merged (EliminateCommonSubexpr). Nodes have no names, so those of
-//!            the variables are lost. Metadata of a binding goes to its node, and stays with its
-//!            variable where it would be lost.
+//!            the variables are lost. The metadata of a binding moves to its node. A binding stays
+//!            if its node cannot take the metadata.
 //! Cost       Three walks; the innermost common block of two is found in time logarithmic in the
 //!            nesting depth. Idempotent.
 //!
@@ -36,8 +36,9 @@
 //!            }
 //! ```
 //!
-//! ToANormalForm is the way back. From there this pass finds the same graph again, so the two
-//! together move every binding to just before its first use once, and then nothing more.
+//! ToANormalForm is its inverse: this pass turns the result into the same graph again. A first
+//! run of both passes moves every binding to just before its first use; further runs change
+//! nothing.
 
 use anfora_ir::{
     AncestorTree, Body, BodyPurity, Context, Cursor, EntityId, Expr, ExprId, IdSet, LetFlags, Purity, SharedEdits,
@@ -49,7 +50,7 @@ use anfora_visit::{Binding, Link, Memo, chain, set_var_flags};
 use crate::to_a_normal_form::to_a_normal_form;
 
 register_pass! {
-    /// Turns bindings into the nodes of a graph, where nothing is lost by it
+    /// Turns bindings into the nodes of a graph where this preserves meaning
     pub TO_GRAPH_NORMAL_FORM = FunctionPass("ToGraphNormalForm", 0)
         .establishing(["no-dataflow"])
         .breaking(["anf"])

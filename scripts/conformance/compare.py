@@ -71,7 +71,8 @@ def close(expected, actual, rtol, atol):
     if expected.dtype.kind == "c":
         return np.isclose(actual, expected, rtol, atol, equal_nan=True)
     if expected.dtype.kind in "iub":
-        # Exact where the difference of two integers would not be; the tolerance is for what was rounded.
+        # Exact where the difference of two integers would not be; the tolerance is for what was
+        # rounded.
         if expected.dtype.kind == "b":
             return expected == actual
         far = np.abs(expected.astype(object) - actual.astype(object))

@@ -94,7 +94,7 @@ class Original:
 
 
 def differ(case, wanted, outputs):
-    """In what the outputs of a case differ from those that are wanted; None if in nothing that can be compared."""
+    """In what the outputs of a case differ from those that are expected; None if in nothing that can be compared."""
     if case.draws:
         wanted, outputs = ([np.zeros_like(v) for v in values] for values in [wanted, outputs])
     return compare.values_differ(wanted, outputs, relative_tolerance(case, wanted), case.atol)

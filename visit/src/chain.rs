@@ -11,13 +11,13 @@ use crate::link::{Binding, Link, chain};
 /// Removes the Let at `link` from its chain, and returns the expression that is at `link` then. If
 /// a dataflow region started with the Let, the region starts with its next Let.
 ///
-/// The removed Let keeps its own link to the rest, so that a walk that stands on it can go on.
+/// The removed Let keeps its own link to the rest, so a walk that is at this Let can continue.
 ///
 /// # Panics
 /// If no Let is at `link`.
 pub fn unlink_let(body: &mut Body, link: Link) -> ExprId {
     let Some(gone) = Binding::of(body, link.target(body)) else {
-        panic!("no Let hangs at {link:?}");
+        panic!("there is no Let at {link:?}");
     };
     RegionWriter::take_out(body, gone.flags, gone.rest);
     link.set(body, gone.rest);

@@ -11,7 +11,7 @@ use crate::variables::free_variables;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CopyError {
     /// A function was removed from the module, or both are the same one.
-    #[error("a copy from one function to another wants two functions of the module")]
+    #[error("a copy from one function to another needs two functions of the module")]
     NotTwoFunctions,
     /// The module already has a function with this name.
     #[error("`@{0}` is defined already")]

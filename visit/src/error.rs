@@ -40,7 +40,7 @@ pub enum RewriteError {
     #[error("a variable can be replaced only by an atom: a variable, literal, global, operator or none")]
     NotAnAtom,
     /// A binding was dropped, but a remaining expression uses its variable.
-    #[error("the binding of `%{name}` was dropped, and `%{name}` is used")]
+    #[error("the binding of `%{name}` was dropped, but `%{name}` is used")]
     DroppedUsed {
         /// The name of the variable; empty if it has none.
         name: String,
@@ -121,7 +121,7 @@ impl IntoDiagnostics for RewriteError {
 fn spliced_twice(name: &str) -> String {
     let binding =
         if name.is_empty() { "a binding without a name".to_string() } else { format!("the binding of `%{name}`") };
-    format!("{binding} was spliced, and hangs at another place of the program too; splice a copy: `copy_fresh`")
+    format!("{binding} was spliced, but is also used at another place of the program; splice a copy: `copy_fresh`")
 }
 
 /// Returns the name of a variable for an error; an empty string if it has none.

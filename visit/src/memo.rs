@@ -90,7 +90,7 @@ impl<V: Copy> Memo<V> {
         self.scopes.len()
     }
 
-    /// Asserts that a table made by [`Memo::with_room`] belongs to the present generation of the
+    /// Asserts that a table made by [`Memo::with_room`] belongs to the current generation of the
     /// body.
     ///
     /// # Panics

@@ -132,7 +132,7 @@ pub trait Mutator {
     const REFUSED: Refused = Refused::Error;
 
     /// Visits a value or tail, before its operands are rewritten. A returned block (or value)
-    /// replaces it and is walked next, in the present block: for example, the taken branch of an
+    /// replaces it and is walked next, in the current block: for example, the taken branch of an
     /// If, or the body of a called function. Its bindings must have no other parent afterwards.
     ///
     /// # Errors

@@ -107,7 +107,7 @@ pub struct Site<'e> {
     /// Lets that were spliced, and are not walked.
     spliced: Option<Box<Spliced>>,
     dropped: Option<IdSet<ExprId>>,
-    /// True if the present value uses a variable whose binding was dropped.
+    /// True if the current value uses a variable whose binding was dropped.
     met_dropped: bool,
     /// True if a remaining expression may use such a variable.
     uses_dropped: bool,
@@ -177,7 +177,7 @@ impl<'e> Site<'e> {
         }
     }
 
-    /// Returns the present value of a variable whose binding the walk has left. Returns `None` for
+    /// Returns the current value of a variable whose binding the walk has left. Returns `None` for
     /// a parameter, and for a variable whose binding an author inserted. Needs
     /// [`Mutator::VALUES`](crate::Mutator::VALUES).
     #[inline]
@@ -198,7 +198,7 @@ impl<'e> Site<'e> {
         self.editor.body.expr(field).is_atom().then_some(field)
     }
 
-    /// Binds a value to a new variable in the innermost open block, before the present binding or
+    /// Binds a value to a new variable in the innermost open block, before the current binding or
     /// tail, and returns the variable as an expression. In a dataflow region, the binding is part
     /// of the region and the variable is visible only in it.
     ///
@@ -229,7 +229,7 @@ impl<'e> Site<'e> {
         self.unwatched(|site| site.emit(id, var));
     }
 
-    /// Moves all bindings of a block before the present binding or tail, and returns the block's
+    /// Moves all bindings of a block before the current binding or tail, and returns the block's
     /// tail. In a dataflow region, the bindings become part of it. If the block has another parent
     /// in the walked part afterwards, the walk ends with [`RewriteError::SplicedTwice`].
     ///
@@ -341,7 +341,7 @@ impl<'e> Site<'e> {
         RewriteError::not_a_normal_form(self.editor.cx, self.editor.body, self.block.at)
     }
 
-    /// Returns true if the expression being finished is the value of the present Let, or the tail.
+    /// Returns true if the expression being finished is the value of the current Let, or the tail.
     #[inline(always)]
     pub(crate) fn is_at_slot(&self) -> bool {
         self.nodes.len() == self.block.nodes as usize
@@ -587,13 +587,13 @@ impl<'e> Site<'e> {
         self.uses_dropped |= self.dropped.is_some();
     }
 
-    /// Records that the present value stays.
+    /// Records that the current value stays.
     #[inline(always)]
     pub(crate) fn note_kept(&mut self) {
         self.uses_dropped |= self.met_dropped;
     }
 
-    /// Records that the present value is dropped; nodes in it may stay elsewhere.
+    /// Records that the current value is dropped; nodes in it may stay elsewhere.
     #[inline(always)]
     pub(crate) fn note_gone<M: Mutator>(&mut self) {
         self.uses_dropped |= self.met_dropped && M::NODES;

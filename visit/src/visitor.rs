@@ -6,12 +6,13 @@ use anfora_ir::{BlockKind, Body, Cursor, Expr, ExprId, Step, VarId};
 
 use crate::link::Binding;
 
-/// The verdict of a callback on how the walk goes on.
+/// The verdict of a callback on how the walk continues.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Visit<B> {
     /// Goes into the expression, then on.
     Continue,
-    /// Goes on without the parts of the expression. There is no exit callback for what was skipped.
+    /// Continues without the parts of the expression. There is no exit callback for what was
+    /// skipped.
     Skip,
     /// Ends the walk with this value.
     Stop(B),
@@ -28,7 +29,7 @@ pub enum Branch {
 
 /// A read-only walk in program order; see [`walk`].
 ///
-/// Every callback gets the body, and by default does nothing and goes on. The visitor's own state
+/// Every callback gets the body, and by default does nothing and continues. The visitor's own state
 /// is in `self`. The walk is compiled for each visitor, so that callbacks that are not overridden
 /// cost nothing. The effect of [`Visit::Skip`] depends on the callback:
 ///

@@ -230,7 +230,7 @@ fn lists_name_what_there_is() {
     let (ops, _) = ends(anfora(&["ops", "--json"]), 0);
     let names: Vec<String> = ops
         .lines()
-        .map(|l| serde_json::from_str::<serde_json::Value>(l).expect("an object a line")["name"].to_string())
+        .map(|l| serde_json::from_str::<serde_json::Value>(l).expect("one object per line")["name"].to_string())
         .collect();
     assert!(names.contains(&"\"nn.conv2d\"".to_string()));
     let (pipelines, _) = ends(anfora(&["pipelines"]), 0);

@@ -189,7 +189,7 @@ fn a_failing_pass_leaves_every_report() {
     assert_eq!(out, "");
     for part in [
         "--- @main before FoldConstant",
-        "// BindParams failed, and what it did was taken back",
+        "// BindParams failed, and its changes were rolled back",
         "BindParams (failed)",
         "folded",
         "bisect: 2 of 2 passes ran",
@@ -363,7 +363,7 @@ fn lists_say_what_settings_take() {
     let json = |command: &str| -> Vec<serde_json::Value> {
         let (status, out, err) = anfora(&[command, "--json"], "");
         assert_eq!(status, Some(0), "{err}");
-        out.lines().map(|l| serde_json::from_str(l).expect("an object a line")).collect()
+        out.lines().map(|l| serde_json::from_str(l).expect("one object per line")).collect()
     };
     let configs = json("configs");
     let depth = configs.iter().find(|c| c["key"] == "FuseOps.max_depth").expect("FuseOps has a depth");

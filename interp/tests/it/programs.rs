@@ -219,12 +219,12 @@ fn symbolic_dimensions_are_bound_and_checked() {
     check_error(
         text,
         &[x.clone(), Literal::splat(&[3], 1f32)],
-        "argument 1 is Tensor[(3,), float32], but Tensor[(n,), float32] with n = 2 is wanted (in @main)",
+        "argument 1 is Tensor[(3,), float32], but Tensor[(n,), float32] with n = 2 is expected (in @main)",
     );
     check_error(
         text,
         &[x.clone(), Literal::splat(&[2], 1i32)],
-        "argument 1 is Tensor[(2,), int32], but Tensor[(n,), float32] with n = 2 is wanted (in @main)",
+        "argument 1 is Tensor[(2,), int32], but Tensor[(n,), float32] with n = 2 is expected (in @main)",
     );
     check_error(text, &[x], "the function takes 2 arguments, not 1 (in @main)");
 }
@@ -386,7 +386,7 @@ fn values_go_in_and_come_out() {
     let error = Interpreter::new(&module).call("main", values, &[inner]).map(|_| ()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "argument 0 is a tuple of 2, but (Tensor[(), int32], (Tensor[(n,), int8], Any)) is wanted (in @main)"
+        "argument 0 is a tuple of 2, but (Tensor[(), int32], (Tensor[(n,), int8], Any)) is expected (in @main)"
     );
 }
 

@@ -26,7 +26,7 @@ use crate::walk::cursor::{BlockKind, Cursor, Step};
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CompactError {
     /// An edit is open, and its journal refers to expressions by id.
-    #[error("an edit is open; commit it or take it back first")]
+    #[error("an edit is open; commit it or roll it back first")]
     EditOpen,
 }
 

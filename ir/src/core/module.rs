@@ -275,7 +275,7 @@ impl Module {
         Ok(key)
     }
 
-    /// Adds a function at the end of the program under a name. Its signature is made of the types
+    /// Adds a function at the end of the program under a name. Its signature consists of the types
     /// of its parameters and its result type, which is stated or the type of its block.
     ///
     /// Cost: linear in the text.

@@ -65,7 +65,7 @@ pub fn infer_expr(cx: &mut Context, body: &Body, id: ExprId) -> Result<TypeId, T
                 Type::Error => Ok(ty),
                 _ => {
                     let found = cx.type_text(ty);
-                    Err(TypeError::operand(0, format!("a projection wants a tuple, not {found}")))
+                    Err(TypeError::operand(0, format!("a projection needs a tuple, not {found}")))
                 }
             }
         }
@@ -234,7 +234,7 @@ pub fn infer_call(cx: &mut Context, callee: TypeId, arguments: &[TypeId]) -> Res
     for (i, (&p, &a)) in params.iter().zip(arguments).enumerate() {
         if !cx.types.accepts(p, a) {
             let (wanted, found) = (cx.type_text(p), cx.type_text(a));
-            return Err(TypeError::operand(i + 1, format!("argument {i} is {found}, but {wanted} is wanted")));
+            return Err(TypeError::operand(i + 1, format!("argument {i} is {found}, but {wanted} is expected")));
         }
     }
     Ok(ret)

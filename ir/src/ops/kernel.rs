@@ -39,12 +39,12 @@ impl KernelCall<'_> {
     /// Returns the approximate number of steps of the kernel: elements that it reads, writes or
     /// computes with. It saturates.
     ///
-    /// A splat that is made of splats takes a step for each operand, however large it is. Otherwise
-    /// the row's own rule counts ([`OpDef::steps`](crate::OpDef::steps)). Without such a rule, an
-    /// operator that computes each element of the result from an element of each operand takes a
-    /// step for each of these elements; an operator that moves elements takes a step for each
-    /// element of the result; any other operator takes a step for each element of its operands and
-    /// results.
+    /// A splat that is computed from splats takes a step for each operand, however large it is.
+    /// Otherwise the row's own rule counts ([`OpDef::steps`](crate::OpDef::steps)). Without such a
+    /// rule, an operator that computes each element of the result from an element of each operand
+    /// takes a step for each of these elements; an operator that moves elements takes a step for
+    /// each element of the result; any other operator takes a step for each element of its operands
+    /// and results.
     pub fn steps(&self) -> u64 {
         let row = self.attrs.cx.ops.get(self.attrs.op);
         let count = self.operands.len() as u64;

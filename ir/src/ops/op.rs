@@ -624,7 +624,7 @@ impl Context {
                 return Err((e, Some(name)));
             };
             let Some(value) = self.coerce_attr(def.kind, value) else {
-                let e = TypeError::new(format!("attribute `{name}` of `{op_name}` wants {}", def.kind.describe()));
+                let e = TypeError::new(format!("attribute `{name}` of `{op_name}` must be {}", def.kind.describe()));
                 return Err((e, Some(name)));
             };
             if !self.is_default(def.default, value) {

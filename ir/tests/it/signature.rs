@@ -134,7 +134,7 @@ def @main(%x: Tensor[(4,), float32]) { @g(%x) }";
 #[test]
 fn what_does_not_fit_is_refused_with_its_place() {
     let error = refused(TWO, "f", SignatureChange::new().keep(1));
-    assert_eq!(error.to_string(), "the parameter `%x` of `@f` is taken away, and it is used");
+    assert_eq!(error.to_string(), "the parameter `%x` of `@f` is removed, but it is used");
     let error = refused(TWO, "f", SignatureChange::new().keep(0).keep(2));
     assert_eq!(error.to_string(), "`@f` has 2 parameters, and 2 cannot be kept, or is kept twice");
     refused(TWO, "f", SignatureChange::new().keep(0).keep(0));
@@ -336,7 +336,7 @@ fn a_parameter_stays_that_alone_binds_a_symbol() {
     ] {
         let text = format!("def private @f({body}\n{main}");
         let error = refused(&text, "f", SignatureChange::new().keep(1));
-        let wanted = "no parameter that `@f` is left with binds the symbolic dimension `n`, which it names";
+        let wanted = "no remaining parameter of `@f` binds the symbolic dimension `n`, which it uses";
         assert_eq!(error.to_string(), wanted, "{text}");
         let told = error.into_diagnostics().into_iter().next().unwrap();
         assert_eq!(told.function.as_deref(), Some("f"));

@@ -163,7 +163,7 @@ impl PassContextBuilder {
         self
     }
 
-    /// Adds an instrument, after the present ones.
+    /// Adds an instrument after those already added.
     #[must_use]
     pub fn instrument(mut self, instrument: Arc<dyn Instrument>) -> Self {
         self.instruments.push(instrument);

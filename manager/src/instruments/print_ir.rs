@@ -279,7 +279,7 @@ impl Instrument for PrintIr {
         state.open.end();
         if self.after.is_now(run) {
             // The failure is reported elsewhere, even if this cannot be written.
-            let _ = state.to.print(|to| writeln!(to, "// {} failed, and what it did was taken back\n", run.name()));
+            let _ = state.to.print(|to| writeln!(to, "// {} failed, and its changes were rolled back\n", run.name()));
         }
     }
 }

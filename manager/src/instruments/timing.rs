@@ -17,8 +17,8 @@ use crate::table::nested_name;
 
 /// An instrument that times passes, as a tree: a pass is the child of the pass that runs it, and
 /// runs of the same pass under the same parent are added up. A pass that fails is timed up to its
-/// failure. The time that instruments take is not part of the time of any pass, in whatever order
-/// they stand.
+/// failure. The time that instruments take is not part of the time of any pass, for any order of
+/// the instruments.
 ///
 /// It displays as a table, and returns the same as JSON ([`to_json`](PassTiming::to_json)), or each
 /// run separately for a viewer of traces ([`to_chrome_trace`](PassTiming::to_chrome_trace)). It

@@ -381,7 +381,7 @@ fn around(change: impl Pass + 'static) -> Result<(usize, usize), String> {
     match passes.apply(&mut module, &unverified().build().unwrap()) {
         Ok(_) => Ok((bodies.take(), modules.take())),
         Err(failure) => {
-            assert_eq!(crate::support::snapshot(&module), before, "it is taken back");
+            assert_eq!(crate::support::snapshot(&module), before, "the changes are rolled back");
             Err(failure.to_string())
         }
     }

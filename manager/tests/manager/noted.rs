@@ -96,7 +96,7 @@ fn notes_share_the_fate_of_their_edit() {
         let (at, _) = remark(body);
         let note = |message: &str| [(at, Diagnostic::remark(message))];
         body.begin_journal();
-        body.note_remarks(note("taken back"));
+        body.note_remarks(note("rolled back"));
         body.rollback_journal();
         body.begin_journal();
         body.note_remarks(note("kept"));

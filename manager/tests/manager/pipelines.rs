@@ -227,7 +227,7 @@ fn a_maker_of_another_name_is_told() {
     registry.register(entry).unwrap();
     assert_eq!(
         parse_pipeline(&registry, "One").unwrap_err().message,
-        "pass `One` cannot be made: its maker made a pass called `Other`"
+        "pass `One` cannot be made: its constructor made a pass called `Other`"
     );
 }
 

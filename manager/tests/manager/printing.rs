@@ -255,7 +255,7 @@ fn a_pass_that_fails_is_said_to_have() {
         @@ -0,0 +1 @@
         +#![bumps=1]
 
-        // fails failed, and what it did was taken back
+        // fails failed, and its changes were rolled back
 
         // after b
         --- the module before b

@@ -267,7 +267,7 @@ fn import_resize(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReaso
         return n.call(vec![x, size], attrs);
     }
     if n.operand(3) != Some(size) {
-        return Err(UnsupportedReason::because("how large a region is that scales are given for is not agreed upon"));
+        return Err(UnsupportedReason::because("the size of a region with scales is not agreed upon"));
     }
     if let Some(value) = n.float("extrapolation_value") {
         attrs.push(("extrapolation_value", n.float_attr(value, dtype)));

@@ -147,7 +147,7 @@ impl Window {
             let room = padded.saturating_sub(self.reach(axis));
             if room < 0 && (room % self.strides[axis] == 0) == is_rounded_up {
                 return Err(UnsupportedReason::because(
-                    "a window is larger than what it slides over; how many there are is not agreed on",
+                    "a window is larger than the padded extent; the number of windows is not agreed upon",
                 ));
             }
         }

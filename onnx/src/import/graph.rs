@@ -669,7 +669,7 @@ impl<'m, 'a> Importer<'m, 'a> {
             }
             let expr = self.use_value(&graph, None, info.name()).map_err(fail)?.result;
             if self.builder.body().expr(expr) == Expr::None {
-                return Err(fail(ImportProblem::Unsupported("an output that is left out")));
+                return Err(fail(ImportProblem::Unsupported("an omitted output")));
             }
             if self.builder.body().as_literal(expr).is_some() {
                 named_constants.insert(self.builder.cx().names.intern(info.name()));

@@ -102,7 +102,7 @@ fn tensors_that_are_not() {
             t.external_data =
                 vec![StringStringEntryProto { key: Some("location".into()), value: Some("weights.bin".into()) }];
         }),
-        &["the initializer `w`", "another file, `weights.bin`", "no place to look for it"],
+        &["the initializer `w`", "another file, `weights.bin`", "no source of other files"],
     );
     let mut strings = TensorProto { data_type: Some(8), dims: vec![1], ..TensorProto::default() };
     strings.string_data = vec![Bytes::from_static(&[0xff])];

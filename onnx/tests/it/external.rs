@@ -135,7 +135,7 @@ fn what_is_wrong_with_the_other_file_is_said() {
     }
     let m = sum(tensor("w", &[2], &[("location", "w.bin")]));
     let error = import(bytes_of(&m), &ImportOptions::default()).expect_err("there are no files").to_string();
-    assert!(error.contains("another file, `w.bin`") && error.contains("no place to look for it"), "{error}");
+    assert!(error.contains("another file, `w.bin`") && error.contains("no source of other files"), "{error}");
     // Without a stated length, the length is that of the elements, whatever follows them.
     assert!(import(bytes_of(&m), &reading(numbers())).is_ok());
 }

@@ -216,7 +216,7 @@ fn what_is_left_out_may_have_another_name() {
         let m = with(vec![f], vec![call("f", &["x"], &["u"], vec![])], &[("u", 4)]);
         let module = read(&m);
         assert_eq!(operators(&module), ["onnx.com.example.f"]);
-        assert!(reasons(&m)[0].contains("an output that is left out"), "{:?}", reasons(&m));
+        assert!(reasons(&m)[0].contains("an omitted output"), "{:?}", reasons(&m));
         assert_eq!(write(&module).functions, m.functions);
     }
 }
@@ -306,7 +306,7 @@ fn versions_of_the_operators() {
     let module = read(&m);
     assert_eq!(operators(&module), ["onnx.com.example.f"]);
     assert!(
-        reasons(&m)[0].contains("`Unheard` is kept as it is, and the model means another version"),
+        reasons(&m)[0].contains("`Unheard` is kept unchanged, but the model imports another version"),
         "{:?}",
         reasons(&m)
     );

@@ -331,7 +331,7 @@ fn what_an_old_version_cannot_say_is_kept() {
 fn nodes_that_do_not_fit_their_operands_are_kept() {
     for (m, place, reason) in [
         (one_node(13, "Add", &[&[2], &[3]], vec![]), "node 0 (`Add`)", "does not broadcast"),
-        (one_node(13, "Reshape", &[&[2], &[1]], vec![]), "node 0 (`Reshape`)", "integers are wanted"),
+        (one_node(13, "Reshape", &[&[2], &[1]], vec![]), "node 0 (`Reshape`)", "integers are expected"),
         (one_node(13, "Conv", &[&[1, 3, 8, 8], &[4, 2, 3, 3]], vec![]), "node 0 (`Conv`)", ""),
         (one_node(13, "Softmax", &[&[2]], vec![int_attribute("axis", 7)]), "node 0 (`Softmax`)", "out of range"),
         // The conversion of the operator refuses these.

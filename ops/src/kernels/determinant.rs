@@ -11,7 +11,7 @@ use super::{Failure, shape_text};
 /// Returns the determinant of each matrix of a stack `(…, m, m)`.
 pub(crate) fn determinant(x: &Literal) -> Result<Literal, Failure> {
     let &[ref batch @ .., rows, columns] = x.shape() else {
-        return Err(Failure::Mismatch(format!("a matrix is wanted, not the shape {}", shape_text(x.shape()))));
+        return Err(Failure::Mismatch(format!("a matrix is expected, not the shape {}", shape_text(x.shape()))));
     };
     if rows != columns {
         return Err(Failure::Mismatch(format!("a matrix of {rows} rows and {columns} columns has no determinant")));

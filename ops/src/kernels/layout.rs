@@ -196,7 +196,7 @@ fn image(x: &[usize], block: i64) -> Result<([usize; 4], usize), Failure> {
 pub(crate) fn depth_to_space_shape(x: &[usize], block: i64) -> Result<[usize; 4], Failure> {
     let ([n, c, h, w], b) = image(x, block)?;
     if c % (b * b) != 0 {
-        return Err(Failure::Mismatch(format!("{c} channels are not made of blocks of {}", b * b)));
+        return Err(Failure::Mismatch(format!("{c} channels cannot be divided into blocks of {}", b * b)));
     }
     let times = |e: usize| e.checked_mul(b).ok_or(Failure::TooLarge);
     Ok([n, c / (b * b), times(h)?, times(w)?])
@@ -220,7 +220,7 @@ pub(crate) fn depth_to_space(x: &Literal, block: i64, order: BlockOrder) -> Resu
 pub(crate) fn space_to_depth_shape(x: &[usize], block: i64) -> Result<[usize; 4], Failure> {
     let ([n, c, h, w], b) = image(x, block)?;
     if h % b != 0 || w % b != 0 {
-        return Err(Failure::Mismatch(format!("an image of {h} by {w} is not made of blocks of {b} by {b}")));
+        return Err(Failure::Mismatch(format!("an image of {h} by {w} cannot be divided into blocks of {b} by {b}")));
     }
     Ok([n, c.checked_mul(b * b).ok_or(Failure::TooLarge)?, h / b, w / b])
 }

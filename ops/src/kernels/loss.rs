@@ -30,7 +30,7 @@ impl Reduction {
             "mean" => Ok(Reduction::Mean),
             "sum" => Ok(Reduction::Sum),
             other => Err(Failure::Mismatch(format!(
-                "attribute `reduction` is \"{other}\", but \"none\", \"mean\" or \"sum\" is wanted"
+                "attribute `reduction` is \"{other}\", but \"none\", \"mean\" or \"sum\" is expected"
             ))),
         }
     }
@@ -141,7 +141,7 @@ fn nll_loss_of<T: FloatNumber>(
     // Some operand is dense and has at least as many elements as there are samples.
     let listed = match one_target {
         Some(_) => None,
-        None => Some(targets.to_i64s().ok_or_else(|| Failure::Mismatch("a target is no class".into()))?),
+        None => Some(targets.to_i64s().ok_or_else(|| Failure::Mismatch("a target is not a class".into()))?),
     };
     let samples_count = element_count(samples).ok_or(Failure::TooLarge)?;
     let inner: usize = samples[1..].iter().product();
@@ -179,7 +179,7 @@ fn first_target(targets: &Literal) -> Result<i64, Failure> {
     let one = Literal::splat_bytes(targets.dtype(), &[1], targets.as_splat().unwrap_or_default());
     match one.to_i64s().as_deref() {
         Some(&[target]) => Ok(target),
-        _ => Err(Failure::Mismatch("a target is no class".into())),
+        _ => Err(Failure::Mismatch("a target is not a class".into())),
     }
 }
 

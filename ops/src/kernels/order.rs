@@ -25,7 +25,7 @@ pub(crate) fn top(extreme: Extreme, x: &Literal, k: usize, axis: i64) -> Result<
     let axis = resolve_axis(axis, x.rank())?;
     let extent = x.shape()[axis];
     if k > extent {
-        return Err(Failure::Mismatch(format!("{k} of {extent} elements are wanted")));
+        return Err(Failure::Mismatch(format!("{k} of {extent} elements are requested")));
     }
     let mut shape: Shape = x.shape().into();
     shape[axis] = k;

@@ -259,8 +259,9 @@ pub(crate) fn group_norm(
     let dtype = same_dtype(&[x, scale, bias])?;
     let (batch, channels, spatial) = channels_of(x)?;
     let groups = usize::try_from(groups).ok().filter(|&g| g > 0 && channels.is_multiple_of(g));
-    let groups =
-        groups.ok_or_else(|| Failure::Mismatch(format!("{channels} channels are not so many equal groups")))?;
+    let groups = groups.ok_or_else(|| {
+        Failure::Mismatch(format!("{channels} channels cannot be divided into this number of equal groups"))
+    })?;
     let behind = element_count(spatial).ok_or(Failure::TooLarge)?;
     let grouped = x.reshaped(&[batch, groups, channels / groups, behind]).map_err(|_| Failure::TooLarge)?;
     let parameter = |p: &Literal| match p.shape() {

@@ -234,6 +234,6 @@ fn what_does_not_fit_is_refused() {
     let why = "`exclude_outside` and `antialias` go with the methods \"linear\" and \"cubic\"";
     refused("image.resize", &[x(), extents(&[2, 2])], &[("antialias", Yes)], why);
     refused("image.resize", &[x(), extents(&[2, 2])], &[("axes", Axes(&[0, -2]))], "axis -2 is named twice");
-    let words = "operand 0 has elements of int64, but floats are wanted";
+    let words = "operand 0 has elements of int64, but floats are expected";
     refused("image.resize", &[extents(&[2]), extents(&[2])], &[("method", Word("linear"))], words);
 }

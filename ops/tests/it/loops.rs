@@ -31,7 +31,7 @@ fn elements_are_computed_in_their_own_type() {
 #[test]
 fn other_elements_than_the_function_takes_are_refused() {
     let error = map(&Literal::scalar(1f32), |x: i32| x).unwrap_err();
-    assert_eq!(error.message, "elements of float32, but int32 are wanted");
+    assert_eq!(error.message, "elements of float32, but int32 are expected");
     assert!(zip(&Literal::scalar(1i32), &Literal::scalar(1u32), |x: i32, _: i32| x).is_err());
     assert!(zip(&f32s(&[1.0, 2.0]), &f32s(&[1.0, 2.0, 3.0]), |x: f32, _: f32| x).is_err());
 }

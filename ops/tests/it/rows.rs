@@ -391,7 +391,7 @@ fn symbolic_dimensions() {
         "axis 0 of operand 1 has extent 3, which does not broadcast with 4 of operand 0",
     );
     check("matmul", &[&[n, three], &[three, m]], &[], "Tensor[(n, m), float32]");
-    check("matmul", &[&[n, three], &[four, m]], &[], "the summed extent of operand 1 is 4, but 3 is wanted");
+    check("matmul", &[&[n, three], &[four, m]], &[], "the summed extent of operand 1 is 4, but 3 is expected");
     let batch = [("subscripts", A::Str("bij,bjk->bik"))];
     check("einsum", &[&[n, m, three], &[n, three, four]], &batch, "Tensor[(n, m, 4), float32]");
     check("einsum", &[&[n, m, three], &[one, one, four]], &batch, "Tensor[(n, m, 4), float32]");
@@ -400,7 +400,7 @@ fn symbolic_dimensions() {
         "einsum",
         &[&[n, m, three], &[n, four, m]],
         &batch,
-        "an extent of one name of operand 1 is 4, but 3 is wanted",
+        "an extent of one name of operand 1 is 4, but 3 is expected",
     );
     check("concat", &[&[n, three], &[m, three]], &[], "Tensor[(n + m, 3), float32]");
     check("concat", &[&[n, n], &[m, m]], &[("axis", A::Int(1))], "Tensor[(n, n + m), float32]");

@@ -14,20 +14,21 @@
 //! Options    function, and params, separated by commas. Without both nothing is done.
 //!              %name=LITERAL              a literal of the text format
 //!              %name=weights.npy          the tensor in a NumPy file
-//!              %name=weights.npz[array]   a tensor of an archive of them; without [array] the
-//!                                         one that is called as the parameter
-//!              weights.npz                all tensors of an archive, for the parameters of
-//!                                         their names
-//!              file("my weights.npy")     in place of a path that has other characters than
+//!              %name=weights.npz[array]   a tensor of an archive; without [array], the one
+//!                                         that has the name of the parameter
+//!              weights.npz                all tensors of an archive, for the parameters
+//!                                         with the same names
+//!              file("my weights.npy")     instead of a path with other characters than
 //!                                         letters, digits and _ . / - + ~ @ :, or another
 //!                                         ending
-//!              ["my array"]               in place of [array]
+//!              ["my array"]               instead of [array]
 //!            Paths are relative to the working directory; the files are read when the pass runs.
-//! Refuses    Names that are not there, not unique or given twice. Literals that do not fit the
+//! Refuses    Names that are missing, ambiguous or given twice. Literals that do not fit the
 //!            types of the parameters, or each other. A function that is used as a value or by an
 //!            attribute, since its signature changes. Callers whose arguments do not fit any more.
-//!            Files that are not there, are cut short, or hold no tensor, such as pickled objects.
-//! Not done   The literal is not put where p is used (CanonicalizeBindings does that), nor folded.
+//!            Files that are missing or cut short, or that hold no tensor, such as pickled objects.
+//! Not done   Uses of p are not replaced by the literal (CanonicalizeBindings does that), and
+//!            nothing is folded.
 //! Cost       A walk of @f and of its callers, and a look at each function.
 //!
 //! before     def @f(%x: Tensor[(n,), float32], %w: Tensor[(n,), float32]) { multiply(%x, %w) }

@@ -14,12 +14,12 @@
 //!              let c = make_closure(@g, a...) before
 //!            let v = match_cast(a, to=T); rest  =>  rest[v := a]    a is of type T
 //!            let v = match_cast(a, to=T); rest  =>  rest[k := d]
-//!              T has the new symbol k where the type of a has d, which is not `?`
+//!              T has a new symbol k where the type of a has the extent d, and d is not `?`
 //!            An output of a dataflow region that is not used outside it becomes visible only
 //!            inside. A variable of a region that takes the place of an output becomes the output,
 //!            and takes its name.
-//! Never      Where the types say that a match_cast, or a use of its result, must fail, a remark
-//!            says so and the symbols of the function stay.
+//! Never      If the types show that a match_cast, or a use of its result, must fail, the symbols
+//!            of the function stay, and a remark gives the reason.
 //! Not done   A match_cast is not used to learn about symbols that are bound before it. Dead
 //!            bindings stay (DeadCodeElimination); equal values stay (EliminateCommonSubexpr).
 //! Cost       One forward sweep, a walk where there are regions with outputs, and two where a

@@ -210,7 +210,7 @@ struct Regions<'b> {
 struct Place {
     /// The link that holds the next Let; `None` at the beginning of a block that is an operand.
     link: Option<Link>,
-    /// The number of the present region plus one; 0 outside of regions.
+    /// The number of the current region plus one; 0 outside of regions.
     region: u32,
     value: Option<ExprId>,
 }

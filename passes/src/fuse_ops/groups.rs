@@ -1,4 +1,4 @@
-//! The nodes that are computed together.
+//! The partition of nodes into groups that are computed together.
 //!
 //! Each node begins as a group of its own. A group is merged, with everything on the paths from it
 //! to the immediate post-dominator of its last node, into the group of that post-dominator. So at
@@ -46,7 +46,7 @@ pub(super) struct Groups<'a> {
     pub(super) merged: bool,
 }
 
-/// The atoms that groups need from outside. Kept only if there is a limit.
+/// The atoms that groups need from outside. They are recorded only if there is a limit.
 struct Arguments<'a> {
     cx: &'a Context,
     body: &'a Body,
@@ -112,7 +112,7 @@ impl<'a> Groups<'a> {
     }
 
     /// Merges the group that ends with a node into the group of the node's post-dominator, if the
-    /// phase does this and nothing prevents it.
+    /// phase allows this and nothing prevents it.
     #[inline]
     fn extend(&mut self, phase: u8, node: u32) {
         let kind = self.kinds[node as usize];

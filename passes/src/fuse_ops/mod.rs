@@ -15,10 +15,10 @@
 //!            Injective 2, CommReduce 3, OutEWiseFusable 4. Projections are 2, tuples 7, all else
 //!            is 8. A row may choose the pattern by the attributes of a call: image.resize to the
 //!            nearest neighbour is 2, else 4. A call whose extents are computed (by an operand that
-//!            is not a literal) is 8 unless its type says them all, by numbers or symbols.
-//!            An operand of a Broadcast that has just the shape of the result is taken element by
-//!            element. The kind of a group is that of its last value, or 4 if a 4 was merged into
-//!            it.
+//!            is not a literal) is 8, unless its type states all extents as numbers or symbols.
+//!            A Broadcast takes an operand element by element if the operand has exactly the shape
+//!            of the result. The kind of a group is that of its last value, or 4 if a 4 was merged
+//!            into it.
 //! Groups     The group that ends with v is merged with the group of P(v) and with all groups on
 //!            the paths to it. Below, "v is 4" is the kind of the group that ends with v. Phases:
 //!            phase 0      v is 4; each operation on the paths takes its operand element by
@@ -31,17 +31,18 @@
 //!                         on the way are at most 2.
 //!            A group has one result, r: a value that uses any other of its bindings is in the
 //!            group too. So no results are put into a tuple.
-//! Function   Its parameters are in the order of first use; a value used twice is one. Literals of
-//!            rank 0, splats, literals of at most 16 elements and those that a type rule looks at
-//!            stay inside; larger ones are passed. Symbolic dimensions are the function's own. If
-//!            no parameter has a symbol alone as a dimension, the variable that binds the symbol
-//!            becomes a further parameter. If that variable is not visible, the group is not made.
-//!            Its name is made of those of the operators, without their namespaces (nn.relu is
-//!            relu), up to 64 characters. Groups that are equal modulo names share a function, also
-//!            one that the module had before.
+//! Function   Its parameters are in the order of first use; a value used twice is one parameter.
+//!            Literals of rank 0, splats, literals of at most 16 elements and those that a type
+//!            rule reads stay inside; larger ones are passed. Symbolic dimensions are the
+//!            function's own. If no parameter has a symbol alone as a dimension, the variable that
+//!            binds the symbol becomes a further parameter. If that variable is not visible, the
+//!            group is not made.
+//!            Its name consists of the names of the operators, without namespaces (nn.relu gives
+//!            relu), and has at most 64 characters. Groups that are equal up to names share a
+//!            function, which the module may have had before.
 //! Never      Parameters, literals, calls of functions, lambdas and match_cast are in no group. A
 //!            projection of a tuple from outside its group stays outside. A group whose result is
-//!            not used is dead, and left alone (DeadCodeElimination).
+//!            not used is dead, and stays as it is (DeadCodeElimination removes it).
 //! Limits     FuseOps.max_depth is the greatest number of bindings of a group, each counted once.
 //!            FuseOps.max_function_args is the greatest number of parameters of a function; 0 for
 //!            no limit. A group that would be too large is not merged.
@@ -73,8 +74,8 @@
 //! ```
 //!
 //! The algorithm is that of T. Chen and others, "TVM: an automated end-to-end optimizing compiler
-//! for deep learning", OSDI 2018, as Relay and Relax have it. InlineFunctions undoes it, up to the
-//! order of bindings: those of a group then stand where the last of them stood.
+//! for deep learning", OSDI 2018, in the form of Relay and Relax. InlineFunctions is its inverse up
+//! to the order of bindings: the bindings of a group are then at the place of the last of them.
 
 mod graph;
 mod groups;
@@ -106,7 +107,7 @@ pub const MAX_FUSION_ARGS: ConfigDef = ConfigDef::int(
 );
 
 register_pass! {
-    /// Puts operators of regions that can be computed in one go into functions of their own
+    /// Moves operators of dataflow regions that can be computed together into functions
     pub FUSE_OPS = ModulePass("FuseOps", 1).needing(["dataflow"]).breaking(["global-symbols"]);
     configs { MAX_FUSION_DEPTH, MAX_FUSION_ARGS }
     run |module, cx| {

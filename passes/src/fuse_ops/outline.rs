@@ -49,9 +49,9 @@ pub(super) struct Outliner {
     /// Symbols that replace the first, second, … symbol of a group.
     pool: Vec<DimId>,
     symbolic_attrs: FxHashMap<AttrsId, Box<[SymbolId]>>,
-    /// The atoms that the present group needs from outside, in the order of first use.
+    /// The atoms that the current group needs from outside, in the order of first use.
     params: Vec<ExprId>,
-    /// The symbols of the present group, in order of appearance.
+    /// The symbols of the current group, in order of appearance.
     symbols: Vec<SymbolId>,
     numbers: FxHashSet<SymbolId>,
     /// Maps the symbols of groups to the symbols of the pool. Entries of earlier groups do no harm:
@@ -60,9 +60,9 @@ pub(super) struct Outliner {
     free: FreeSymbols,
     /// Copies groups into functions.
     transplant: Transplant<'static>,
-    /// The size of the present group, without parameters.
+    /// The size of the current group, without parameters.
     room: BodyRoom,
-    /// The name of the present function.
+    /// The name of the current function.
     name: String,
     /// The functions that are to be added to the module.
     pub(super) made: Vec<(GlobalId, Function, TypeId)>,
@@ -197,7 +197,7 @@ impl Outliner {
         &self.params
     }
 
-    /// Returns true if a call with the present arguments has exactly the type `wanted`. This holds
+    /// Returns true if a call with the current arguments has exactly the type `wanted`. This holds
     /// without symbols, since the parameters have the types of the arguments.
     fn is_of_type(&self, cx: &mut Context, body: &Body, signature: TypeId, wanted: TypeId) -> bool {
         if self.symbols.is_empty() {

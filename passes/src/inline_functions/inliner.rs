@@ -21,7 +21,7 @@ pub(super) struct Inliner<'a> {
     inlined: IdSet<ExprId>,
     /// The variables of tuples whose bindings were removed.
     gone: IdSet<ExprId>,
-    /// The lambdas around the present place.
+    /// The lambdas around the current place.
     lambdas: Vec<LambdaId>,
     /// The symbols that are now bound in lambdas.
     new_symbols: FxHashMap<LambdaId, Vec<SymbolId>>,
@@ -181,7 +181,7 @@ impl<'a> Inliner<'a> {
         Ok(Some(block))
     }
 
-    /// Records symbols that are now bound in the present block.
+    /// Records symbols that are now bound in the current block.
     fn bind_here(&mut self, symbols: &[SymbolId]) {
         if let Some(&lambda) = self.lambdas.last()
             && !symbols.is_empty()

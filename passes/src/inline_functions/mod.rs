@@ -12,21 +12,22 @@
 //!            def private @g              =>   nothing
 //!              if it was inlined, nothing names it any more and it is not external. A function
 //!              with the attribute `global_symbol` is external, and stays.
-//!            A fn that @g became, or that B has, loses the attribute `global_symbol`: it names one
-//!            function, and there may be several copies.
-//! Callees    All such functions, or those that the option `functions` names; public ones too then,
-//!            which stay. Primitive functions are inlined, and inlined into, as any other.
-//! Budget     InlineFunctions.max_growth nodes, by which the module may grow in all (default 2^20;
-//!            `unlimited`). A function whose every use would be inlined and that goes then has one
-//!            copy free. Beyond the budget a function stays, and a remark says so.
-//! Symbols    Those of @g become the dimensions that the types of the arguments have. Where these
-//!            say nothing, a match_cast of the argument determines them.
+//!            A fn that @g became, or that B has, loses the attribute `global_symbol`: the
+//!            attribute names one function, and there may be several copies.
+//! Callees    All such functions, or those that the option `functions` names. The option may also
+//!            name public functions, which stay after they are inlined. Primitive functions are
+//!            inlined, and inlined into, like all others.
+//! Budget     The module may grow by InlineFunctions.max_growth nodes in total (default 2^20;
+//!            `unlimited`). If every use of a function is inlined and the function is removed, one
+//!            copy does not count. Beyond the budget a function stays, and a remark says so.
+//! Symbols    Those of @g become the dimensions that the types of the arguments have. If a type
+//!            does not state a dimension, a match_cast of the argument determines it.
 //! Stays      In a dataflow region, calls of functions that have control flow. Calls whose
 //!            arguments a type rule in B refuses (which fail when they are evaluated). Functions
 //!            that attributes name.
 //! Kept       Effects: their number and order.
 //! Not done   Calls of known closures stay calls.
-//! Cost       A walk of the module, two of each function that names a function that is inlined, and
+//! Cost       A walk of the module, two walks of each function that names an inlined function, and
 //!            time linear in the nodes that are written. Idempotent, unless the budget is used up:
 //!            the next run has a budget of its own.
 //!
@@ -58,7 +59,7 @@ use self::callee::Callee;
 use self::inliner::Inliner;
 
 register_pass! {
-    /// Puts the blocks of private functions that are not recursive in the places of their calls
+    /// Replaces calls of private functions that are not recursive by their blocks
     pub INLINE_FUNCTIONS = ModulePass("InlineFunctions", 2).needing(["anf"]).breaking(["no-nested-functions"]);
     options {
         /// functions to inline, separated by blanks, instead of all private ones
@@ -81,8 +82,11 @@ register_pass! {
 }
 
 /// The limit of the growth of the module by inlining.
-pub const MAX_INLINE_GROWTH: ConfigDef =
-    ConfigDef::bytes("InlineFunctions.max_growth", Some(1 << 20), "how many nodes inlining may add to the module");
+pub const MAX_INLINE_GROWTH: ConfigDef = ConfigDef::bytes(
+    "InlineFunctions.max_growth",
+    Some(1 << 20),
+    "the greatest number of nodes that inlining may add to the module",
+);
 
 /// The result of inlining.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -305,7 +305,7 @@ impl<'a, 'b> Finder<'a, 'b> {
         Ok(())
     }
 
-    /// Adds nodes and operands to the size of the present lambda.
+    /// Adds nodes and operands to the size of the current lambda.
     #[inline]
     fn count(&mut self, nodes: usize, operands: usize) {
         let room = &mut self.lambdas[self.here as usize].room;
@@ -494,7 +494,7 @@ impl<'a, 'b> Finder<'a, 'b> {
         }
     }
 
-    /// Records symbols for the present lambda and the enclosing ones, up to the lambda that binds
+    /// Records symbols for the current lambda and the enclosing ones, up to the lambda that binds
     /// them. Returns the types of their binders.
     fn mention(&mut self, symbols: SmallVec<[SymbolId; 4]>) -> SmallVec<[TypeId; 4]> {
         let mut types = SmallVec::new();

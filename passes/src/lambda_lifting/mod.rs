@@ -15,21 +15,22 @@
 //!            Then G takes the captures of F instead of F, and calls the function of F with them.
 //!            If G uses F as a value, G makes the closure again, once at its beginning. If F has
 //!            more than 16 captures and is not G, then G takes the closure of F instead.
-//!            A symbolic dimension from outside comes with a captured variable that has it. Where
-//!            the fn captures nothing and is only called, its own parameters may bind it.
+//!            If the fn uses a symbolic dimension from outside, it captures a variable whose type
+//!            has the dimension. If the fn captures nothing else and is only called, its own
+//!            parameters may bind the dimension instead.
 //! Names      <function>_<variable>, or <function>_fn; if that is taken, with _1, _2 and so on in
 //!            program order. The attribute `global_symbol` of a fn names its function, and makes it
 //!            external.
-//! Order      The functions come after the one that they are from, in the order in which the fns
-//!            stood there.
+//! Order      The new functions follow the function that they come from, in the order in which
+//!            their fns stood there.
 //! Kept       Attributes, metadata, effects, types. A dataflow region dissolves if it calls a value
-//!            that is not known to be pure any more (a closure that another captures).
+//!            that is no longer known to be pure (a closure that another one captures).
 //! Not done   Functions that are values of attributes. Equal functions are not merged. Calls of a
 //!            closure by the function that makes it stay calls of the closure.
-//! Primitive  Functions with the attribute Primitive are rewritten as any other: that no function
-//!            holds a fn is a property of all.
-//! Cost       A walk of each function that has a fn, a copy of the blocks of these, and time linear
-//!            in the captures that are written. Idempotent.
+//! Primitive  Functions with the attribute Primitive are rewritten like all others: that no
+//!            function contains a fn is a property of the whole module.
+//! Cost       A walk of each function that has a fn, a copy of the blocks of the fns, and time
+//!            linear in the captures that are written. Idempotent.
 //!
 //! before     def @h(%x: int32) {
 //!              let %f = fn (%y: int32) { add(%y, %x) };
@@ -59,7 +60,7 @@ use self::captures::Captures;
 use self::lift::{Head, Lifter};
 
 register_pass! {
-    /// Makes functions of lambdas, and closures over these where they capture something
+    /// Lifts lambdas to functions, and makes closures for what they capture
     pub LAMBDA_LIFTING = ModulePass("LambdaLifting", 1).needing(["anf"]).establishing(["no-nested-functions"]).breaking(["global-symbols"]);
     run |module, cx| {
         cx.count("lambdas", lift_lambdas(module)? as u64);

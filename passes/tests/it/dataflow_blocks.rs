@@ -350,7 +350,7 @@ fn nothing_outside_can_be_used() {
         Ok(())
     });
     let failed = failure(text, &strays);
-    assert!(failed.error().message().contains("uses %y, which it neither binds nor is given"), "{failed}");
+    assert!(failed.error().message().contains("uses %y, which it neither binds nor has as a parameter"), "{failed}");
 }
 
 #[test]

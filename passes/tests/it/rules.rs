@@ -117,7 +117,7 @@ fn mistakes_in_rules_fail_the_pass_with_their_places() {
     // The first message names the pass.
     for (told, wanted) in said[1..].iter().zip([
         "unknown operator `multply`, at column 1 of the rule `multply(%x, 1) => %x`; did you mean `multiply`?",
-        "`%vale` stands on the right, and nothing on the left binds it, at column 19 of the rule `add(%value, 0) => %vale`; did you mean `%value`?",
+        "`%vale` occurs on the right, but nothing on the left binds it, at column 19 of the rule `add(%value, 0) => %vale`; did you mean `%value`?",
         "the rule `built`: unknown operator `lgo`; did you mean `log`?",
     ]) {
         assert!(told.contains(wanted), "{said:#?}");

@@ -361,7 +361,7 @@ fn edit_chains(mut module: Module) -> Done {
             unlink_let(editor.body, link);
             link = Link::Rest(binding.id);
         }
-        ensure(tail_link(editor.body, Link::Root) == link, "the tail hangs at the last binding")?;
+        ensure(tail_link(editor.body, Link::Root) == link, "the tail is at the last binding")?;
         // Build a list of Lets in a region of its own. Nothing links to it.
         let mut list = LetList::new();
         list.begin_region();

@@ -183,7 +183,7 @@ impl Blocks {
         self.tree.is_under(inner.0, outer.0)
     }
 
-    /// Asserts that the blocks belong to the present generation of the body.
+    /// Asserts that the blocks belong to the current generation of the body.
     ///
     /// # Panics
     /// If the body was compacted since the blocks were found.

@@ -190,7 +190,7 @@ impl DefUse {
         })
     }
 
-    /// Asserts that it was made for the present generation of the body.
+    /// Asserts that it was made for the current generation of the body.
     ///
     /// # Panics
     /// If the body was compacted since it was made.

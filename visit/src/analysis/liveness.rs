@@ -165,7 +165,7 @@ impl Liveness {
         self.max_live as usize
     }
 
-    /// Asserts that the liveness belongs to the present generation of the body.
+    /// Asserts that the liveness belongs to the current generation of the body.
     ///
     /// # Panics
     /// If the body was compacted since the liveness was computed.
@@ -221,7 +221,7 @@ impl Liveness {
 struct Walk<'b> {
     body: &'b Body,
     liveness: Liveness,
-    /// The open blocks by depth, with the present position in each.
+    /// The open blocks by depth, with the current position in each.
     open: Vec<(u32, u32)>,
 }
 

@@ -142,7 +142,7 @@ impl PostDominators {
         self.vertex(id).map_or(0, |v| self.tree.path_label(v))
     }
 
-    /// Asserts that the tree belongs to the present generation of the body.
+    /// Asserts that the tree belongs to the current generation of the body.
     ///
     /// # Panics
     /// If the body was compacted since the tree was made.

@@ -60,7 +60,7 @@ impl Block {
         self.regions.is_open()
     }
 
-    /// Removes the present Let and goes on to the rest.
+    /// Removes the current Let and continues with the rest.
     #[inline(always)]
     pub(crate) fn leave_out(&mut self, rest: ExprId) {
         self.gap = true;
@@ -78,7 +78,7 @@ impl Site<'_> {
         }
     }
 
-    /// Keeps the present Let, which has these flags, and goes on to the rest.
+    /// Keeps the current Let, which has these flags, and continues with the rest.
     #[inline(always)]
     pub(crate) fn keep(&mut self, flags: LetFlags, rest: ExprId) {
         let at = self.block.at;
@@ -93,7 +93,7 @@ impl Site<'_> {
         self.block.at = rest;
     }
 
-    /// Sets the flags of a Let to make it the next of the present region. `flags` are its present
+    /// Sets the flags of a Let to make it the next of the current region. `flags` are its present
     /// flags.
     #[inline]
     fn set_flags_in_region(&mut self, id: ExprId, flags: LetFlags) {
@@ -103,7 +103,7 @@ impl Site<'_> {
         }
     }
 
-    /// Inserts a new Let before the present Let or tail, which is its rest.
+    /// Inserts a new Let before the current Let or tail, which is its rest.
     pub(crate) fn emit(&mut self, id: ExprId, var: VarId) {
         self.hang(id);
         self.block.gap = false;
@@ -126,7 +126,7 @@ impl Site<'_> {
         }
     }
 
-    /// Moves the Lets of a block before the present Let or tail, without walking them. Returns the
+    /// Moves the Lets of a block before the current Let or tail, without walking them. Returns the
     /// block's tail.
     pub(crate) fn splice_walked(&mut self, block: ExprId) -> Result<ExprId, RewriteError> {
         self.let_out(block);
@@ -153,7 +153,7 @@ impl Site<'_> {
         Ok(at)
     }
 
-    /// Replaces the value of the present Let, or the tail, by a block, and goes to the start of
+    /// Replaces the value of the current Let, or the tail, by a block, and goes to the start of
     /// that block. The walk of the block makes the variables that it uses outputs of their regions
     /// where that is needed, so the block is not searched for them here.
     pub(crate) fn expand_into(&mut self, block: ExprId) -> Result<(), RewriteError> {

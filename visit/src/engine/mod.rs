@@ -33,7 +33,7 @@ enum Walk {
         /// The expression that it has become.
         result: ExprId,
     },
-    /// The innermost open node goes on with its next operand.
+    /// The innermost open node continues with its next operand.
     Node,
     /// A block was opened.
     Block,
@@ -372,7 +372,7 @@ fn leave_region<M: Mutator>(s: &mut Site<'_>, m: &mut M, at: ExprId) -> Result<(
 
 // ---- Slots ----
 
-/// Asks the author about the value of the present Let or the tail, and applies the answer. Returns
+/// Asks the author about the value of the current Let or the tail, and applies the answer. Returns
 /// false at the end of the block.
 #[inline(always)]
 fn finish_slot<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, value: ExprId) -> Result<bool, M::Error> {
@@ -450,7 +450,7 @@ fn finish_slot<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, value: Expr
     Ok(true)
 }
 
-/// Replaces the variable of the present Let by an atom and removes the Let.
+/// Replaces the variable of the current Let by an atom and removes the Let.
 #[inline]
 fn replace<M: Mutator>(
     s: &mut Site<'_>,

@@ -1,5 +1,5 @@
-//! The dataflow regions of a walk. A variable of a region becomes an output of it if an expression
-//! of the author uses it outside.
+//! The dataflow regions of a walk. If an expression of the author uses a variable of a region
+//! outside of the region, the variable becomes an output of the region.
 
 use anfora_ir::bumpalo::Bump;
 use anfora_ir::{Body, EntityId, Expr, ExprId, ScratchVec, VarFlags, VarId};
@@ -10,7 +10,7 @@ use crate::chain::set_var_flags;
 
 /// The dataflow regions of a walk, and the variables that they bind.
 pub(crate) struct Regions<'b> {
-    /// The open regions around the present place, outermost first, by their serial numbers, from 1.
+    /// The open regions around the current place, outermost first, by their serial numbers, from 1.
     open: SmallVec<[u32; 4]>,
     /// The serial number of the innermost open region; 0 if none is open.
     here: u32,
@@ -147,15 +147,15 @@ impl<'b> Regions<'b> {
         }
     }
 
-    /// Searches an expression with parts. A node is searched once, and again when a region has
-    /// ended whose variables it uses.
+    /// Searches an expression with parts. A node is searched once, and again after a region whose
+    /// variables it uses has ended.
     fn let_out_of(&mut self, body: &mut Body, id: ExprId) {
         self.calls = self.calls.wrapping_add(1);
         let mut binders: FxHashMap<ExprId, u32> = FxHashMap::default();
         let mut stack: SmallVec<[Frame; 4]> = SmallVec::new();
         let mut part = Some(id);
         loop {
-            // The variables of the present part, unless it must be searched.
+            // The variables of the current part, unless it must be searched.
             let mut uses = Uses::NONE;
             if let Some(id) = part {
                 match body.expr(id) {

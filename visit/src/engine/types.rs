@@ -279,7 +279,7 @@ pub(super) fn note_node<M: Mutator>(s: &mut Site<'_>, old: TypeId, node: ExprId)
     Ok(())
 }
 
-/// Records that `value` replaced the value of the present Let, which had the type `old`. A variable
+/// Records that `value` replaced the value of the current Let, which had the type `old`. A variable
 /// that had this type gets the new one; a variable that was annotated with a less specific type
 /// keeps it.
 pub(super) fn note_value<M: Mutator>(s: &mut Site<'_>, old: TypeId, value: ExprId) -> Result<(), M::Error> {
@@ -302,7 +302,7 @@ pub(super) fn note_value<M: Mutator>(s: &mut Site<'_>, old: TypeId, value: ExprI
     Ok(())
 }
 
-/// Records the type of an atom that became the value of the present Let in place of `pre`.
+/// Records the type of an atom that became the value of the current Let in place of `pre`.
 #[inline]
 pub(super) fn note_alias<M: Mutator>(s: &mut Site<'_>, pre: ExprId, value: ExprId) -> Result<(), M::Error> {
     if !s.editor.body.expr(pre).is_atom() {
@@ -321,7 +321,7 @@ pub(super) fn note_tail(s: &mut Site<'_>, pre: ExprId, value: ExprId) {
     }
 }
 
-/// Records the type of a value that the author gave to the present Let.
+/// Records the type of a value that the author gave to the current Let.
 pub(super) fn note_new_value<M: Mutator>(s: &mut Site<'_>, old: ExprId, new: ExprId) -> Result<(), M::Error> {
     let before = s.editor.body.type_of(old);
     if M::REFUSED != Refused::Retype {

@@ -584,7 +584,7 @@ impl Driver<'_, '_> {
             return link;
         }
         let before = match link {
-            Link::Value(id) => self.facts.def_use.only_use(self.editor.body, id).expect("a Let hangs at one link"),
+            Link::Value(id) => self.facts.def_use.only_use(self.editor.body, id).expect("a Let is at one link"),
             tail => tail,
         };
         let after = insert_before(self.editor, before, &self.nested.bindings);
@@ -598,7 +598,7 @@ impl Driver<'_, '_> {
     }
 
     fn unlink(&mut self, id: ExprId) {
-        let link = self.facts.def_use.only_use(self.editor.body, id).expect("a Let hangs at one link");
+        let link = self.facts.def_use.only_use(self.editor.body, id).expect("a Let is at one link");
         unlink_let(self.editor.body, link);
         self.facts.def_use.sync(self.editor.body, link);
     }

@@ -38,7 +38,7 @@ pub enum PatternError {
         attr: String,
     },
     /// The attribute never has this value.
-    #[error("attribute `{attr}` of `{op}` wants {wanted}")]
+    #[error("attribute `{attr}` of `{op}` must be {wanted}")]
     AttrKind {
         /// The operator.
         op: String,
@@ -48,10 +48,10 @@ pub enum PatternError {
         wanted: &'static str,
     },
     /// Attributes or an order of operands are required of a node that is not an operator.
-    #[error("a condition on {0} stands where there is no operator")]
+    #[error("there is no operator for a condition on {0}")]
     NotAnOperator(&'static str),
     /// Both orders are required for a number of operands other than two.
-    #[error("operands can be exchanged only where there are two of them, not {0}")]
+    #[error("operands can be exchanged only if there are two, not {0}")]
     NotTwoOperands(usize),
     /// No capture has that name.
     #[error("nothing is captured as `{name}`{}", suggestion(.help.as_deref()))]
@@ -99,7 +99,7 @@ pub enum PatternError {
         help: Option<String>,
     },
     /// The right side of a rule is not specific enough to be built.
-    #[error("{0} cannot stand on the right side of a rule: it does not say what to build")]
+    #[error("{0} cannot be on the right side of a rule: it does not determine what to build")]
     NotBuildable(&'static str),
 }
 

@@ -210,7 +210,7 @@ pub enum PatternRewriteError {
         #[source]
         error: RuleError,
     },
-    /// The result of a rule cannot stand in the program.
+    /// The result of a rule is not allowed at its place.
     #[error("the rule `{rule}`: {error}")]
     Illegal {
         /// The rule.

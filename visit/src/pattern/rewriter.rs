@@ -148,7 +148,7 @@ impl<'r, 'e> Rewriter<'r, 'e> {
     /// If `other` is not an operator call, or the operands do not fit.
     pub fn op_like(&mut self, other: ExprId, operands: &[ExprId]) -> Result<ExprId, TypeError> {
         let Some(AttrReader { op, attrs, .. }) = self.attrs(other) else {
-            return Err(TypeError::new("what is to be called likewise is no call of an operator"));
+            return Err(TypeError::new("the expression whose operator is to be called is not a call of an operator"));
         };
         self.editor.call_op(op, operands, attrs)
     }

@@ -23,12 +23,12 @@ use crate::pattern::text::parse_sides;
 ///
 /// | text | on the left, it matches | on the right, it makes |
 /// |---|---|---|
-/// | `%x` | anything, named | what the name stands for |
-/// | `%_` | anything | |
+/// | `%x` | any expression, with a name | the expression that the name matched |
+/// | `%_` | any expression | |
 /// | `add(%x, %y)` | a call | the call |
 /// | `sum(%x, axis=[1])` | only with this value of the attribute | the call with it |
 /// | `sum(%x, axis=%a)` | with any value of the attribute, named | with the value of that name |
-/// | `sum(%x, axis=none)` | only where the attribute is left out, or has its default | |
+/// | `sum(%x, axis=none)` | only if the attribute is omitted or has its default | |
 /// | `1`, `-2` | a scalar or splat of this number, of any element type | a scalar |
 /// | `0` | the zero of integers only: floats have two | a scalar |
 /// | `1f`, `-0f16`, `true` | a scalar or splat of this element type and these bits | a scalar |
@@ -36,16 +36,16 @@ use crate::pattern::text::parse_sides;
 /// | `(%x, %y)` | a tuple | the same |
 /// | `%t.0` | a projection | the same |
 /// | `@f(%x)`, `%f(%x)` | a call | the same |
-/// | `none` | an operand that is left out | the same |
+/// | `none` | an omitted operand | the same |
 ///
 /// A name that is written twice on the left matches the same expression, or the same value of an
-/// attribute, at both places. A call matches in either order of operands where the operator
-/// commutes. An operand that is a variable is looked through to its value. An attribute that is not
+/// attribute, at both places. The operands of a commutative operator match in either order. If an
+/// operand is a variable, the matcher looks through it to its value. An attribute that is not
 /// written may have any value on the left, and has its default on the right. A number without an
-/// element type becomes a scalar of the element type of what is replaced.
+/// element type becomes a scalar of the element type of the replaced expression.
 ///
-/// A splat of several elements matches only where the extents of the replaced node are known: for
-/// operands of unknown extents, the splat's effect on the shape is not known.
+/// A splat of several elements matches only if the extents of the replaced node are known. For
+/// operands of unknown extents, the effect of the splat on the shape is not known.
 ///
 /// A mistake in a text is found when the set is made, a wrong operator or attribute when the set is
 /// used or [checked](RuleSet::check). Both are reported with their places in
@@ -185,7 +185,7 @@ impl RuleSet {
     /// assert_eq!(mistakes[0].help.as_deref(), Some("did you mean `multiply`?"));
     /// assert_eq!(
     ///     mistakes[1].message,
-    ///     "`%y` stands on the right, and nothing on the left binds it"
+    ///     "`%y` occurs on the right, but nothing on the left binds it"
     /// );
     /// assert!(mistakes.to_string().contains("rules:1:1"));
     /// ```

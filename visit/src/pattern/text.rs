@@ -51,7 +51,7 @@ fn unbound_holes(left: &Sketch, right: &Sketch) -> Vec<Diagnostic> {
         if bound.contains(name) {
             return;
         }
-        let mistake = Diagnostic::error(format!("`%{name}` stands on the right, and nothing on the left binds it"));
+        let mistake = Diagnostic::error(format!("`%{name}` occurs on the right, but nothing on the left binds it"));
         let help = match did_you_mean(name, names.iter().copied()) {
             _ if name == ANY => "`%_` matches anything, and binds nothing: give it a name".to_string(),
             Some(near) => format!("did you mean `%{near}`?"),

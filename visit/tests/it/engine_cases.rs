@@ -123,14 +123,14 @@ fn a_dropped_variable_is_found_wherever_it_comes_back() {
         text,
         Case::<false, false> { value, ..Case::new() },
         expect![[r#"
-        error: the binding of `%a` was dropped, and `%a` is used
+        error: the binding of `%a` was dropped, but `%a` is used
     "#]],
     );
     check(
         text,
         Case::<true, false> { value, ..Case::new() },
         expect![[r#"
-        error: the binding of `%a` was dropped, and `%a` is used
+        error: the binding of `%a` was dropped, but `%a` is used
     "#]],
     );
     check(
@@ -146,7 +146,7 @@ fn a_dropped_variable_is_found_wherever_it_comes_back() {
             ..Case::new()
         },
         expect![[r#"
-            error: the binding of `%c` was dropped, and `%c` is used
+            error: the binding of `%c` was dropped, but `%c` is used
         "#]],
     );
 }

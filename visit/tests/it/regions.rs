@@ -216,7 +216,7 @@ proptest! {
     }
 }
 
-/// A block that a visitor is in, and the first Let of the present region in it.
+/// A block that a visitor is in, and the first Let of the current region in it.
 #[derive(Copy, Clone)]
 struct Here {
     block: &'static str,

@@ -47,8 +47,7 @@ fn refused(text: &str, rule: Rule<'_>) -> String {
     rewrite(&mut parse(text), rule).unwrap_err().to_string()
 }
 
-const NOT_VISIBLE: &str =
-    "the rule `dig`: what a rule returns uses a variable that is not visible where it is to stand";
+const NOT_VISIBLE: &str = "the rule `dig`: the replacement uses a variable that is not visible at its place";
 
 #[test]
 fn a_variable_of_a_branch_is_not_visible_outside_of_it() {
@@ -129,7 +128,7 @@ fn what_a_rule_makes_in_a_function_stays_in_it() {
         let leaked = leaked.unwrap_or(c["x"]);
         Ok(Some(rw.call(function, &[leaked])?))
     });
-    assert!(refused(text, rule).ends_with("not visible where it is to stand"));
+    assert!(refused(text, rule).ends_with("not visible at its place"));
 }
 
 #[test]
@@ -156,11 +155,11 @@ fn nothing_impure_gets_into_a_dataflow_region() {
     };
     assert_eq!(
         refused(region, printing()),
-        "the rule `print`: what a rule returns has an impure call in it, and what it replaces stands in a dataflow region"
+        "the rule `print`: the replacement contains an impure call, but its place is in a dataflow region"
     );
     assert_eq!(
         refused(region, calling()),
-        "the rule `call`: what a rule returns has an impure call in it, and what it replaces stands in a dataflow region"
+        "the rule `call`: the replacement contains an impure call, but its place is in a dataflow region"
     );
     for rule in [printing(), calling()] {
         assert_eq!(rewrite(&mut parse(outside), rule).unwrap().rewrites, 1);
@@ -214,7 +213,7 @@ fn sharing(name: &'static str) -> Rule<'static> {
 
 #[test]
 fn a_graph_does_not_become_a_part_of_itself() {
-    let cyclic = "the rule `share`: what a rule returns shares a part of the program that is made of what it replaces";
+    let cyclic = "the rule `share`: the replacement shares a part of the program that contains the replaced expression";
     let user = "def @main(%x: float32) { sqrt(negative(exp(%x))) }";
     assert_eq!(refused(user, sharing("negative")), cyclic);
     assert_eq!(refused(user, sharing("sqrt")), cyclic);

@@ -123,7 +123,7 @@ fn a_rule_that_does_not_fit_by_type_is_named() {
     let (said, _) = remarks(text, &mut rules, &PatternOptions::default());
     expect![[r#"
         add: the rule `a + b` matched and did not apply: what it makes is of type Tensor[(3,), float32], in the place of Tensor[(2, 3), float32], and 1 time more
-        add: the rule `no such call` matched and did not apply: `matmul`: the summed extent of operand 1 is 2, but 3 is wanted, and 1 time more
+        add: the rule `no such call` matched and did not apply: `matmul`: the summed extent of operand 1 is 2, but 3 is expected, and 1 time more
     "#]].assert_eq(&said);
 }
 
@@ -165,19 +165,19 @@ fn mistakes_in_rules_are_refused_with_a_suggestion() {
         .assert_eq(&rule(op("multiply", [capture("x")]), capture("x")));
     expect!["the rule `r`: `permute_dims` has no attribute `axis`; did you mean `axes`?"]
         .assert_eq(&rule(op("permute_dims", [capture("x")]).attr("axis", 1), capture("x")));
-    expect!["the rule `r`: attribute `axes` of `permute_dims` wants a list of integers"]
+    expect!["the rule `r`: attribute `axes` of `permute_dims` must be a list of integers"]
         .assert_eq(&rule(op("permute_dims", [capture("x")]).attr("axes", 1), capture("x")));
     expect!["the rule `r`: nothing is captured as `date`; did you mean `data`?"]
         .assert_eq(&rule(op("exp", [capture("data")]), capture("date")));
-    expect!["the rule `r`: a wildcard without a name cannot stand on the right side of a rule: it does not say what to build"]
+    expect!["the rule `r`: a wildcard without a name cannot be on the right side of a rule: it does not determine what to build"]
         .assert_eq(&rule(op("exp", [capture("x")]), any()));
-    expect!["the rule `r`: a condition on attributes stands where there is no operator"]
+    expect!["the rule `r`: there is no operator for a condition on attributes"]
         .assert_eq(&rule(op("exp", [capture("x").attr("axes", 1)]), capture("x")));
     expect!["the rule `r`: `rest()` has to be the last operand, argument or field, without conditions"]
         .assert_eq(&rule(tuple([rest(), any()]), capture("x")));
     expect!["the rule `r`: a match begins at a call, tuple, projection, `if` or `fn`, not at an atom"]
         .assert_eq(&rule(literal(1), literal(1)));
-    expect!["the rule `r`: operands can be exchanged only where there are two of them, not 1"]
+    expect!["the rule `r`: operands can be exchanged only if there are two, not 1"]
         .assert_eq(&rule(op("exp", [capture("x")]).commutative(), capture("x")));
     expect!["the rule `r`: there is no alternative to match"].assert_eq(&rule(any_of([]), capture("x")));
     let error = PatternError::Hole;
@@ -210,7 +210,7 @@ fn edits_that_are_not_legal_are_errors() {
         let exp = cx.ops.find("exp");
         Ok(body.exprs().find(|(_, e)| matches!(e, Expr::CallOp { op, .. } if Some(*op) == exp)).map(|(id, _)| id))
     });
-    assert!(tail.unwrap_err().contains("a part of the program that stands elsewhere"));
+    assert!(tail.unwrap_err().contains("other parts of the program"));
     // A value with a name stands for its name.
     let (_, text) = run(|rw, c| {
         let (_, body) = rw.program();

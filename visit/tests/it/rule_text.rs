@@ -262,7 +262,7 @@ fn mistakes_in_rules_have_their_places() {
               |
               = help: did you mean `multiply`?
 
-            error: `%vale` stands on the right, and nothing on the left binds it
+            error: `%vale` occurs on the right, but nothing on the left binds it
              --> rules:2:24
               |
             2 | add(%x, %value) => add(%vale, %_)
@@ -270,7 +270,7 @@ fn mistakes_in_rules_have_their_places() {
               |
               = help: did you mean `%value`?
 
-            error: `%_` stands on the right, and nothing on the left binds it
+            error: `%_` occurs on the right, but nothing on the left binds it
              --> rules:2:31
               |
             2 | add(%x, %value) => add(%vale, %_)
@@ -307,7 +307,7 @@ fn mistakes_in_rules_have_their_places() {
               |
               = help: did you mean `axis`?
 
-            error: attribute `keepdims` of `sum` wants a boolean
+            error: attribute `keepdims` of `sum` must be a boolean
              --> rules:6:9
               |
             6 | sum(%x, keepdims=3) => %x
@@ -335,7 +335,7 @@ fn mistakes_in_rules_have_their_places() {
               |
               = help: holes are `%x`, and operators have operands: `x(%x)`
 
-            error: `1.5` wants a suffix
+            error: `1.5` needs a suffix
               --> rules:10:5
                |
             10 | exp(1.5) => %x

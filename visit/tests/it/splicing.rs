@@ -45,7 +45,7 @@ fn is_refused(name: &str, found: &str) {
     assert_eq!(
         found,
         format!(
-            "the binding of `%{name}` was spliced, and hangs at another place of the program too; splice a copy: `copy_fresh`"
+            "the binding of `%{name}` was spliced, but is also used at another place of the program; splice a copy: `copy_fresh`"
         )
     );
 }

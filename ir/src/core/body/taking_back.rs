@@ -6,8 +6,8 @@ use crate::edit::journal::Journal;
 use crate::report::diagnostic::Diagnostic;
 
 impl Body {
-    /// Opens a journal, which records what is overwritten from here on. A journal that is open
-    /// already waits until this one is closed.
+    /// Opens a journal, which records all overwritten contents from now on. A journal that is
+    /// already open records nothing until this one is closed.
     pub fn begin_journal(&mut self) {
         let mut journal = self.new_journal();
         journal.stop = self.stop();
@@ -66,8 +66,8 @@ impl Body {
     }
 
     /// Replaces this body with another. While a journal is open this body is kept, so that a
-    /// rollback can restore it (assigning to the body of a function would lose it). The generation
-    /// goes up, and side tables of this body are refused.
+    /// rollback can restore it (assigning to the body of a function would lose it). The new body
+    /// has the next generation, so it refuses side tables of this body.
     pub fn replace(&mut self, mut new: Body) {
         new.journal = None;
         new.generation = self.generation + 1;
@@ -126,8 +126,8 @@ impl Body {
         })
     }
 
-    /// Closes the journal and rolls the edit back: the body is as it was when the journal was
-    /// opened. Does nothing without a journal.
+    /// Closes the journal and restores the body to its state when the journal was opened. Does
+    /// nothing without a journal.
     pub fn rollback_journal(&mut self) {
         let Some(mut journal) = self.journal.take() else { return };
         // A body that was replaced as a whole comes back first, with its journal.
@@ -201,7 +201,7 @@ impl Body {
     // ---- Notes for the report of an edit ----
 
     /// Records the Let, or other expression, at which an editing walk ended with an error, for the
-    /// report of that error; `None` where another walk begins. A commit keeps the note, a rollback
+    /// report of that error; `None` when another walk begins. A commit keeps the note, a rollback
     /// restores the previous one. Without a journal nothing is recorded.
     ///
     /// Cost: one node.

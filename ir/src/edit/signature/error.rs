@@ -32,7 +32,7 @@ pub enum SignatureError {
         count: usize,
     },
     /// A removed parameter is used.
-    #[error("the parameter `%{parameter}` of `@{name}` is taken away, and it is used")]
+    #[error("the parameter `%{parameter}` of `@{name}` is removed, but it is used")]
     ParameterUsed {
         /// The function.
         name: String,
@@ -43,7 +43,7 @@ pub enum SignatureError {
     },
     /// A removed parameter is the only one to bind a symbolic dimension that the function names, or
     /// a new parameter names a symbolic dimension that no parameter binds.
-    #[error("no parameter that `@{name}` is left with binds the symbolic dimension `{symbol}`, which it names")]
+    #[error("no remaining parameter of `@{name}` binds the symbolic dimension `{symbol}`, which it uses")]
     SymbolNotBound {
         /// The function.
         name: String,

@@ -5,14 +5,14 @@ use crate::core::module::FunctionHead;
 
 /// A fork that is no longer edited: see [`Function::end_fork`].
 pub struct EndedFork {
-    /// The fork; `None` if it equals the function that it was made of.
+    /// The fork; `None` if it equals the function that it was copied from.
     changed: Option<Box<Function>>,
     /// The greatest revision that the body of the fork had.
     last_revision: u64,
 }
 
 impl EndedFork {
-    /// Returns the fork, if it differs from the function that it was made of.
+    /// Returns the fork, if it differs from the function that it was copied from.
     pub fn changed(&mut self) -> Option<&mut Function> {
         self.changed.as_deref_mut()
     }

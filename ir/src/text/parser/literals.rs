@@ -136,7 +136,7 @@ impl<'s> Parser<'s, '_> {
 
     fn wants_suffix(&mut self, text: &str, start: u32) {
         let place = self.since(start);
-        self.error_help(place, format!("`{text}` wants a suffix"), format!("write `{text}f` for float32"));
+        self.error_help(place, format!("`{text}` needs a suffix"), format!("write `{text}f` for float32"));
     }
 
     fn suffixed(&mut self, tok: Token, negative: bool, start: u32, unsuffixed: Unsuffixed) -> Number {

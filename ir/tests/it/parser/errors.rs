@@ -23,7 +23,7 @@ fn unknown_names_have_suggestions() {
             %valeu | unknown local `%valeu` | did you mean `%value`?
             %zzzzzzz | unknown local `%zzzzzzz`
             axes | `note` has no attribute `axes` | did you mean `axis`?
-            axis | attribute `axis` of `note` wants an integer
+            axis | attribute `axis` of `note` must be an integer
             match_cast(%x) | `match_cast` needs the attribute `to`
             @mian | unknown global `@mian` | define it, or declare it: `declare @mian(…) -> …;`
             Tensr | unknown element type `Tensr` | did you mean `Tensor`?
@@ -122,8 +122,8 @@ fn numbers_out_of_range() {
             9999999999999999999999999999999999999999 | `9999999999999999999999999999999999999999` is out of range for int32 | int32 goes from -2147483648 to 2147483647
             1e39f | `1e39f` is out of range for float32 | the largest float32 is 3.4028234663852886e38
             65520f16 | `65520f16` is out of range for float16 | the largest float16 is 6.5504e4
-            1.5 | `1.5` wants a suffix | write `1.5f` for float32
-            inf | `inf` wants a suffix | write `inff` for float32
+            1.5 | `1.5` needs a suffix | write `1.5f` for float32
+            inf | `inf` needs a suffix | write `inff` for float32
             1q7 | unknown suffix `q7` of a number | the suffixes are i8 i16 i64 u8 u16 u32 u64 f f16 bf16 f64; without one it is int32
             0x10 | `0x10` is not a number of type int32
             1.5i8 | `1.5i8` is not a number of type int8

@@ -68,7 +68,7 @@ fn a_recursive_fn_states_its_result() {
          %g(%x)",
         &expect![[r#"
             %f | `%f` calls itself, but its result type is not stated | state it: `fn(…) -> TYPE { … }`
-            %x | argument 0 is Tensor[(8,), float32], but Tensor[(), float32] is wanted
+            %x | argument 0 is Tensor[(8,), float32], but Tensor[(), float32] is expected
         "#]],
     );
 }
@@ -102,7 +102,7 @@ fn functions_in_attributes_are_checked() {
             bool | the function returns Tensor[(), int8], but Tensor[(), bool] is stated
             bool | `%r` is Tensor[(), int8], but Tensor[(), bool] is stated
             %c2 | unknown local `%c2`
-            %q | argument 0 is Tensor[(), int8], but Tensor[(8,), float32] is wanted
+            %q | argument 0 is Tensor[(), int8], but Tensor[(8,), float32] is expected
             bool | the `fn` returns Tensor[(), int32, 1], but Tensor[(), bool] is stated
             exp(1, 2) | `exp` takes 1 operands, not 2
         "#]],
@@ -130,15 +130,15 @@ fn errors_are_reported_once_and_where_they_are() {
         &expect![[r#"
             1 | operand 1 is Tensor[(), int32], not Tensor[(8,), float32]
             (%x, %y).2 | field 2 of a tuple of 2
-            (%x, (%y,)).1.0.3 | a projection wants a tuple, not Tensor[(8,), float32]
+            (%x, (%y,)).1.0.3 | a projection needs a tuple, not Tensor[(8,), float32]
             %x | Tensor[(8,), float32] cannot be called | a value of type Any is turned into a function by `match_cast(…, to=fn(…) -> …)`
             %x | a condition is a rank-0 bool tensor, not Tensor[(8,), float32]
             if (%c) { 1 } else { 2f } | the branches have nothing in common: Tensor[(), int32, 1] and Tensor[(), float32]
             exp(%x, %y) | `exp` takes 1 operands, not 2
-            1 | argument 0 is Tensor[(), int32, 1], but Tensor[(), float32] is wanted
+            1 | argument 0 is Tensor[(), int32, 1], but Tensor[(), float32] is expected
             %f(1f, 2f) | the function takes 1 arguments, not 2
             exp(2f) | operand 2 is Tensor[(), float32], not Tensor[(8,), float32]
-            3 | argument 0 is Tensor[(), int32, 3], but Tensor[(), float32] is wanted
+            3 | argument 0 is Tensor[(), int32, 3], but Tensor[(), float32] is expected
         "#]],
     );
 }
@@ -162,7 +162,7 @@ fn symbols_are_instantiated_at_calls() {
         "def @pair(%x: Tensor[(n,), float32], %y: Tensor[(n, m), float32]) { %y }
          def @main(%a: Tensor[(3,), float32], %b: Tensor[(4, k), float32]) { @pair(%a, %b) }",
         &expect![[r#"
-            %b | argument 1 is Tensor[(4, k), float32], but Tensor[(3, k), float32] is wanted
+            %b | argument 1 is Tensor[(4, k), float32], but Tensor[(3, k), float32] is expected
         "#]],
     );
 }
