@@ -29,7 +29,6 @@ def wrapped(text: str, indent: str) -> str:
 
 def of_pass(entry: dict) -> str:
     options = [o for o in entry["options"] if o["name"].isidentifier() and not keyword.iskeyword(o["name"])]
-    named = [o for o in entry["options"] if o["type"] == "dict[str, int]"]
     parameters = "".join(f", {o['name']}: {o['type']} | None = None" for o in options)
     signature = f"*{parameters}" if parameters else ""
     lines = [f"def {entry['name']}({signature}) -> Pass:"]
@@ -37,17 +36,16 @@ def of_pass(entry: dict) -> str:
         rows = "".join(f"    {o['name']}: {o['type']} | None = None,\n" for o in options)
         lines = [f"def {entry['name']}(\n    *,\n{rows}) -> Pass:"]
     doc = wrapped(entry["doc"].rstrip(".") + ".", "    ")
-    lines.append(f'    """{doc}')
+    lines.append(f'    """{doc}' + ("" if options else '"""'))
     if options:
         lines.append("")
         for o in options:
             default = f" Default: {o['default']}." if o["default"] else ""
             text = f"{o['name']}: {o['doc'].rstrip('.')}.{default}"
             lines.append("    " + wrapped(text, "        "))
-    lines.append('    """')
+        lines.append('    """')
     given = ", ".join(f'"{o["name"]}": {o["name"]}' for o in options)
     lines.append(f'    return _anfora._make_pass("{entry["name"]}", {{{given}}})')
-    del named
     return "\n".join(lines)
 
 

@@ -34,7 +34,7 @@ from ._errors import (
 )
 from ._files import load, save
 from .builder import FunctionBuilder
-from .onnx import slim
+
 from .visitor import SKIP
 
 __all__ = [
@@ -66,7 +66,7 @@ __all__ = [
     "onnx",
     "pattern",
     "save",
-    "slim",
+
     "transform",
     "visitor",
 ]

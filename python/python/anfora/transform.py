@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, overload
 
 from . import _anfora
-from ._anfora import DataflowBlock, Function, Module, Pass, PassContext, PassInfo
-from ._anfora import PassOutcome as Outcome
+from ._anfora import DataflowBlock, Function, Module, Outcome, Pass, PassContext, PassInfo
 from ._passes import *  # noqa: F403
 from ._passes import __all__ as _registered
 
