@@ -15,6 +15,7 @@ HEAD = '''"""The passes of the registry and the named pipelines. Written by gene
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from . import _anfora
@@ -22,12 +23,22 @@ from ._anfora import Module, Pass, PassContext
 
 '''
 
+BIND_PARAMS = '''def BindParams(func_name: str, params: Mapping[str, Any]) -> Pass:
+    """Binds parameters of a function to constants, and removes them from its signature.
+
+    func_name: the function. params: the constants by the name of the parameter: literals, numbers, or
+        arrays of NumPy.
+    """
+    return _anfora._bind_params(func_name, dict(params))'''
+
 
 def wrapped(text: str, indent: str) -> str:
     return textwrap.fill(text, 100 - len(indent)).replace("\n", "\n" + indent)
 
 
 def of_pass(entry: dict) -> str:
+    if entry["name"] == "BindParams":
+        return BIND_PARAMS
     options = [o for o in entry["options"] if o["name"].isidentifier() and not keyword.iskeyword(o["name"])]
     parameters = "".join(f", {o['name']}: {o['type']} | None = None" for o in options)
     signature = f"*{parameters}" if parameters else ""
@@ -64,7 +75,7 @@ def text() -> str:
     names = sorted([entry["name"] for entry in passes] + [p[0] for p in pipelines])
     listed = "__all__ = [\n" + "".join(f'    "{name}",\n' for name in names) + "]\n"
     functions = [of_pass(entry) for entry in passes] + [of_pipeline(*p) for p in pipelines]
-    return HEAD.replace("from typing import Any\n\n", "") + listed + "\n\n" + "\n\n\n".join(functions) + "\n"
+    return HEAD + listed + "\n\n" + "\n\n\n".join(functions) + "\n"
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@
 //! - [`passes`]: the reference passes and the standard pipelines;
 //! - [`ops`] and `interp`: the standard operators and what they compute;
 //! - `onnx`: models in, models out;
-//! - [`check`]: tests of passes, on text.
+//! - [`check`]: tests of passes, on text;
+//! - `slim`: one call that makes a program smaller.
 //!
 //! The crate `anfora-testing` has programs of any size and shape, every operation of the toolkit as
 //! a stress test on them, and the guide, page by page.
@@ -67,6 +68,8 @@ pub use anfora_passes as passes;
 pub use anfora_visit as visit;
 
 pub mod check;
+#[cfg(feature = "interp")]
+pub mod slim;
 
 /// The items that most programs use.
 pub mod prelude {

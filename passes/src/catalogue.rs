@@ -23,6 +23,7 @@ const PIPELINES: &[(&str, &str, &str)] = &[
         "passes that pay off in every program",
     ),
     ("O3", "O2,FoldBatchNorm,LambdaLifting,Normalize,ConvertToDataflow,FuseOps,DeadCodeElimination", "everything"),
+    ("slim", "O2,SimplifyExpr,FoldBatchNorm,O2", "as few nodes as possible, without new functions"),
 ];
 
 /// The pipelines that lead to the standard phases: number, passes, doc.

@@ -1,12 +1,12 @@
 //! Handles of functions.
 
-use anfora::ir::{self, Editor, ExprId, FunctionKey, PrintOptions, Visibility};
+use anfora::ir::{self, Editor, ExprId, FunctionKey, IntoDiagnostics, PrintOptions, Visibility};
 use anfora::visit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::attributes::{self, Given};
-use crate::errors::StaleError;
+use crate::errors::{self, StaleError, VerifyError};
 use crate::expr::{Bindings, Expr};
 use crate::module::Module;
 use crate::owner::{Home, Owner};
@@ -49,7 +49,16 @@ impl Function {
     ) -> PyResult<T> {
         self.module.get().edit(py, |module| {
             let (function, cx) = module.get_mut(self.key).ok_or_else(removed)?;
-            edit(&mut Editor::new(cx, &mut function.body))
+            let before = function.ret.is_none().then(|| function.body.type_of(function.body.root()));
+            let done = edit(&mut Editor::new(cx, &mut function.body))?;
+            // The result type is not stated, so callers see that of the block.
+            if before.is_some_and(|before| before != function.body.type_of(function.body.root())) {
+                ir::update_signatures(module, &[self.key]).map_err(|error| {
+                    let found = IntoDiagnostics::into_diagnostics(error);
+                    Python::attach(|py| errors::in_module(py, &py.get_type::<VerifyError>(), &found, module))
+                })?;
+            }
+            Ok(done)
         })
     }
 

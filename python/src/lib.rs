@@ -26,6 +26,7 @@ mod owner;
 mod pass;
 mod pattern;
 mod registry;
+mod slim;
 mod types;
 mod visitor;
 
@@ -60,7 +61,7 @@ mod _anfora {
     #[pymodule_export]
     use crate::onnx::{_export_onnx, _import_onnx, _save_onnx};
     #[pymodule_export]
-    use crate::pass::{_make_pass, _parse_pipeline, _repeat, _sequential, Pass, PassInfo, PassOutcome};
+    use crate::pass::{_bind_params, _make_pass, _parse_pipeline, _repeat, _sequential, Pass, PassInfo, PassOutcome};
     #[pymodule_export]
     use crate::pattern::{
         _find, _rewrite, Match, Pattern, Rule, RuleSet, any_, any_literal, any_of, call, capture, global_, literal,
@@ -69,11 +70,14 @@ mod _anfora {
     #[pymodule_export]
     use crate::registry::{_registered_passes, _registered_pipelines};
     #[pymodule_export]
+    use crate::slim::_slim;
+    #[pymodule_export]
     use crate::types::Type;
     #[pymodule_export]
     use crate::visitor::_visit;
 
     /// The version of the package.
+    #[allow(non_upper_case_globals)]
     #[pymodule_export]
     const __version__: &str = env!("CARGO_PKG_VERSION");
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anfora::ir;
 use anfora::manager::{self, Declare, Outcome, PassInfo as Info, parse_pipeline};
+use anfora::passes::{ParamRef, bind_params};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -11,6 +12,7 @@ use pyo3::types::{PyDict, PyString};
 use crate::author::{AuthorKind, AuthorPass};
 use crate::context::{PassContext, config_value, current};
 use crate::errors::{self, ConfigError, guarded};
+use crate::literal::literal_of;
 use crate::module::Module;
 
 /// The name, the level and the dependencies of a pass.
@@ -303,4 +305,21 @@ pub(crate) fn _make_pass(name: &str, options: &Bound<'_, PyDict>) -> PyResult<Pa
 pub(crate) fn quoted(text: &str) -> String {
     let is_word = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "_.+-".contains(c));
     if is_word { text.to_string() } else { format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")) }
+}
+
+/// Makes a pass that binds parameters of a function to constants.
+#[pyfunction]
+#[pyo3(signature = (function: "str", params: "dict[str, typing.Any]") -> "Pass")]
+pub(crate) fn _bind_params(function: String, params: &Bound<'_, PyDict>) -> PyResult<Pass> {
+    let mut given: Vec<(String, ir::Literal)> = Vec::new();
+    for (name, value) in params {
+        given.push((name.extract::<String>()?.trim_start_matches('%').to_string(), literal_of(&value, None)?));
+    }
+    let function = function.trim_start_matches('@').to_string();
+    let pass = manager::ModulePass::new("BindParams", 0, move |module, cx| {
+        let params: Vec<_> = given.iter().map(|(name, value)| (ParamRef::Name(name), value.clone())).collect();
+        cx.count("bound", bind_params(module, &function, &params)? as u64);
+        Ok(())
+    });
+    Ok(Pass::of(Arc::new(pass)))
 }

@@ -51,7 +51,7 @@ fn pattern_of(value: &Bound<'_, PyAny>) -> PyResult<pattern::Pattern> {
         return Ok(pattern::none());
     }
     match number_of(value)? {
-        Some(number) => Ok(pattern::literal(number)),
+        Some(number) => Ok(number_pattern(number)),
         None => {
             let name = value.get_type().qualname()?;
             Err(PyTypeError::new_err(format!("a pattern is made of patterns, numbers and literals, not {name}")))
@@ -69,6 +69,14 @@ fn number_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Number>> {
     } else {
         return Ok(None);
     }))
+}
+
+/// Returns the pattern for a number: a whole one is of any element type, as in the text of a rule.
+fn number_pattern(number: Number) -> pattern::Pattern {
+    match number {
+        Number::Int(whole) => pattern::literal(pattern::LiteralValue::whole(whole)),
+        other => pattern::literal(other),
+    }
 }
 
 fn patterns_of(values: &Bound<'_, PyTuple>) -> PyResult<Vec<pattern::Pattern>> {
@@ -147,7 +155,7 @@ pub(crate) fn any_of(alternatives: &Bound<'_, PyTuple>) -> PyResult<Pattern> {
 #[pyo3(signature = (value: "typing.Any") -> "Pattern")]
 pub(crate) fn literal(value: &Bound<'_, PyAny>) -> PyResult<Pattern> {
     Ok(of(match number_of(value)? {
-        Some(number) => pattern::literal(number),
+        Some(number) => number_pattern(number),
         None => pattern::literal(literal_of(value, None)?),
     }))
 }

@@ -34,6 +34,7 @@ from ._errors import (
 )
 from ._files import load, save
 from .builder import FunctionBuilder
+from .onnx import slim
 
 from .visitor import SKIP
 
@@ -66,6 +67,7 @@ __all__ = [
     "onnx",
     "pattern",
     "save",
+    "slim",
 
     "transform",
     "visitor",

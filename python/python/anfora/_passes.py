@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from . import _anfora
 from ._anfora import Module, Pass, PassContext
 
@@ -31,6 +34,7 @@ __all__ = [
     "ToNonDataflow",
     "phase0",
     "phase1",
+    "slim",
 ]
 
 
@@ -116,13 +120,13 @@ def Normalize() -> Pass:
     return _anfora._make_pass("Normalize", {})
 
 
-def BindParams(*, function: str | None = None, params: str | None = None) -> Pass:
-    """Binds parameters of a function to literals.
+def BindParams(func_name: str, params: Mapping[str, Any]) -> Pass:
+    """Binds parameters of a function to constants, and removes them from its signature.
 
-    function: the function whose parameters are bound.
-    params: `%name=LITERAL`, `%name=FILE` or an archive of several, separated by commas.
+    func_name: the function. params: the constants by the name of the parameter: literals, numbers, or
+        arrays of NumPy.
     """
-    return _anfora._make_pass("BindParams", {"function": function, "params": params})
+    return _anfora._bind_params(func_name, dict(params))
 
 
 def BindSymbols(*, function: str | None = None, symbols: dict[str, int] | None = None) -> Pass:
@@ -173,6 +177,11 @@ def O2(mod: Module, context: PassContext | None = None) -> Module:
 def O3(mod: Module, context: PassContext | None = None) -> Module:
     """Runs the pipeline O3: everything."""
     return _anfora._parse_pipeline("O3")(mod, context)
+
+
+def slim(mod: Module, context: PassContext | None = None) -> Module:
+    """Runs the pipeline slim: as few nodes as possible, without new functions."""
+    return _anfora._parse_pipeline("slim")(mod, context)
 
 
 def phase0(mod: Module, context: PassContext | None = None) -> Module:

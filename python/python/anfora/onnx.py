@@ -57,3 +57,64 @@ def _proto(data: bytes) -> Any:
     except ImportError:
         return data
     return onnx.load_model_from_string(data)
+
+
+def slim(
+    model: Model,
+    output: str | os.PathLike[str] | None = None,
+    *,
+    input_shapes: Mapping[str, Sequence[int | None]] | None = None,
+    disable: Sequence[str] = (),
+    check: int = 0,
+    threads: int = 1,
+) -> Any:
+    """Makes a model smaller, and returns the kind of model that it was given.
+
+    For an ``onnx.ModelProto`` the result is a ``ModelProto``, for bytes it is bytes. For a path it is
+    written to ``output``, or returned: as a ``ModelProto`` if the package onnx is installed, and as
+    bytes otherwise. With ``output``, any kind is written, and nothing is returned.
+
+    ``input_shapes`` gives inputs their extents (``None`` leaves an extent as it is). ``disable`` names
+    passes that are left out. ``check`` is a number of random inputs on which each pass is checked by
+    interpreting the model before and after it: a pass that changes a result fails.
+
+    Raises ``OnnxError`` if the model cannot be read or written, and ``PassError`` if a pass fails.
+    """
+    data, path = _parts(model)
+    if isinstance(disable, str):
+        raise TypeError("disable is a list of names of passes")
+    mod = _anfora._import_onnx(data, path, None)[0]
+    shapes = [(name, list(shape)) for name, shape in (input_shapes or {}).items()]
+    _anfora._slim(mod, shapes, list(disable), check, threads, "main")
+    if output is not None:
+        _anfora._save_onnx(mod, os.fspath(output))
+        return None
+    small = to_bytes(mod)
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return small
+    if path is not None:
+        return _proto(small)
+    result = type(model)()
+    result.ParseFromString(small)
+    return result
+
+
+def simplify(
+    model: Model,
+    check_n: int = 0,
+    *,
+    overwrite_input_shapes: Mapping[str, Sequence[int | None]] | None = None,
+    skipped_optimizers: Sequence[str] | None = None,
+) -> tuple[Any, bool]:
+    """Makes a model smaller, with the signature of ``onnxsim.simplify``.
+
+    Returns the model and whether it was checked to be right: with ``check_n`` random inputs, or True
+    without a check, since each pass preserves what the model computes.
+    """
+    small = slim(
+        model,
+        input_shapes=overwrite_input_shapes,
+        disable=skipped_optimizers or (),
+        check=check_n,
+    )
+    return small, True

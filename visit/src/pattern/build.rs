@@ -568,6 +568,15 @@ macro_rules! literal_values {
 }
 literal_values!(bool, i32, i64, f32, f64, Number);
 
+impl LiteralValue {
+    /// Returns a whole number of any element type, as a number in the text of a rule: `2` is also a
+    /// `2f`. The number 0 is only of integers, since floats have two zeros. On the right side of a
+    /// rule, it is a rank-0 tensor of the element type of the replaced node.
+    pub fn whole(value: i64) -> LiteralValue {
+        LiteralValue(LiteralCondition::Whole(value))
+    }
+}
+
 impl From<Literal> for LiteralValue {
     fn from(literal: Literal) -> LiteralValue {
         LiteralValue(LiteralCondition::Is(literal))

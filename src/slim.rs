@@ -1,0 +1,169 @@
+//! One call that makes a program as small as it gets.
+//!
+//! ```
+//! use anfora::prelude::*;
+//! use anfora::slim::{SlimOptions, slim};
+//!
+//! let text = "def @main(%x: Tensor[(n, 4), float32]) {
+//!     let %a = multiply(%x, 1f);
+//!     let %b = exp(%a);
+//!     let %c = exp(%a);
+//!     add(%b, %c)
+//! }";
+//! let mut module = parse_module(Source::new("example.anf", text), anfora::ops::standard())?;
+//! let slimmed = slim(&mut module, &SlimOptions::default())?;
+//! assert_eq!((slimmed.before.bindings, slimmed.after.bindings), (3, 1));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::sync::Arc;
+
+use anfora_ir::{Counts, Dim, Editor, Module, Retype, TypeId, did_you_mean, verify_module};
+use anfora_manager::{
+    ModulePass, Pass, PassContext, PassContextBuilder, PassError, PassFailure, PassRemark, RunLog, RunRecord,
+    Sequential, parse_pipeline,
+};
+use anfora_passes::{CheckMeaning, SymbolRef, bind_symbols};
+
+/// The options of [`slim`].
+#[derive(Clone, Debug)]
+pub struct SlimOptions {
+    /// The function whose parameters [`SlimOptions::input_shapes`] names.
+    pub entry: String,
+    /// Extents of parameters, by the name of the parameter without `%`. `None` leaves an extent as
+    /// it is.
+    pub input_shapes: Vec<(String, Vec<Option<usize>>)>,
+    /// The pipeline.
+    pub pipeline: String,
+    /// Names of passes that are left out.
+    pub disable: Vec<String>,
+    /// The number of random inputs on which the program is interpreted before and after each pass.
+    /// A pass after which the results differ fails. 0 for no check.
+    pub check: u64,
+    /// The number of threads for function passes; 0 for as many as the machine runs at once.
+    pub threads: usize,
+}
+
+impl Default for SlimOptions {
+    fn default() -> SlimOptions {
+        SlimOptions {
+            entry: "main".to_string(),
+            input_shapes: Vec::new(),
+            pipeline: "slim".to_string(),
+            disable: Vec::new(),
+            check: 0,
+            threads: 1,
+        }
+    }
+}
+
+/// The result of [`slim`].
+#[derive(Clone, Debug)]
+pub struct Slimmed {
+    /// The counts before.
+    pub before: Counts,
+    /// The counts after.
+    pub after: Counts,
+    /// The passes that ran.
+    pub runs: Vec<RunRecord>,
+    /// The messages of the passes.
+    pub remarks: Vec<PassRemark>,
+}
+
+/// Makes a program as small as it gets without adding functions: the pipeline `slim`.
+///
+/// # Errors
+/// If the options name something that there is not, the program is not well-formed, or a pass fails.
+/// The module is then as it was.
+pub fn slim(module: &mut Module, options: &SlimOptions) -> Result<Slimmed, PassFailure> {
+    let registry = anfora_passes::registry();
+    let pipeline = parse_pipeline(&registry, &options.pipeline).map_err(PassError::from)?;
+    let mut passes: Vec<Arc<dyn Pass>> = vec![Arc::new(pipeline)];
+    if !options.input_shapes.is_empty() {
+        let (entry, shapes) = (options.entry.clone(), options.input_shapes.clone());
+        passes.insert(0, Arc::new(ModulePass::new("InputShapes", 0, move |m, _| bind_inputs(m, &entry, &shapes))));
+    }
+    let all = Sequential::new(passes).map_err(PassError::from)?;
+
+    let log = Arc::new(RunLog::new());
+    let builder = PassContext::builder().registry(registry).opt_level(3).threads(options.threads);
+    let builder = options.disable.iter().fold(builder, |b, pass| b.disable(pass));
+    let builder = (0..options.check).fold(builder, |b, seed| b.instrument(Arc::new(CheckMeaning::new().seed(seed))));
+    let context = PassContextBuilder::instrument(builder, log.clone()).build().map_err(PassError::from)?;
+
+    verify_module(module).map_err(PassError::from)?;
+    let before = Counts::of_module(module);
+    // A pipeline that fails in the middle changes nothing.
+    let mut slimmed = module.clone();
+    all.apply(&mut slimmed, &context)?;
+    *module = slimmed;
+    Ok(Slimmed { before, after: Counts::of_module(module), runs: log.records(), remarks: context.take_remarks() })
+}
+
+/// Gives the parameters of a function their extents.
+fn bind_inputs(
+    module: &mut Module,
+    entry: &str,
+    shapes: &[(String, Vec<Option<usize>>)],
+) -> Result<(), PassError> {
+    for (name, extents) in shapes {
+        bind_input(module, entry, name, extents).map_err(|e| e.in_function(entry).on_binding(name.clone()))?;
+    }
+    Ok(())
+}
+
+/// Gives one parameter its extents: symbols are bound everywhere, and an unknown extent is known
+/// from here on.
+fn bind_input(module: &mut Module, entry: &str, name: &str, extents: &[Option<usize>]) -> Result<(), PassError> {
+    let key = module.find(entry).ok_or_else(|| PassError::new(format!("there is no function `@{entry}`")))?;
+    let Some((function, cx)) = module.get_mut(key) else { return Ok(()) };
+    let names = |body: &anfora_ir::Body| -> Vec<String> {
+        let names = body.params().iter().filter_map(|&v| body.var_name(v));
+        names.map(|n| cx.names.get(n).to_string()).collect()
+    };
+    let params = names(&function.body);
+    let Some(at) = params.iter().position(|p| p == name) else {
+        let help = did_you_mean(name, params.iter().map(String::as_str)).map(|n| format!("did you mean `{n}`?"));
+        return Err(PassError::new(format!("there is no input `{name}`")).with_optional_help(help));
+    };
+    let var = function.body.params()[at];
+    let ty: TypeId = function.body.ty(var.expr());
+    let tensor = cx.types.as_tensor(ty).ok_or_else(|| PassError::new("the input is no tensor"))?.clone();
+    let dims = match &tensor.shape {
+        Some(dims) if dims.len() == extents.len() => dims.clone(),
+        Some(dims) => {
+            let (given, has) = (extents.len(), dims.len());
+            return Err(PassError::new(format!("{given} extents are given, and the input has {has}")));
+        }
+        None => extents.iter().map(|_| cx.types.dims.unknown()).collect(),
+    };
+    // What is unknown is stated in the type of the parameter; symbols are bound in the function.
+    let mut stated = dims.clone();
+    let mut symbols = Vec::new();
+    for ((dim, stated), extent) in dims.iter().zip(&mut stated).zip(extents) {
+        let Some(extent) = extent.and_then(|e| i64::try_from(e).ok()) else { continue };
+        match *cx.types.dims.get(*dim) {
+            Dim::Unknown => *stated = cx.types.dims.constant(extent),
+            Dim::Symbol(symbol) => symbols.push((SymbolRef::Symbol(symbol), extent)),
+            Dim::Const(known) if known == extent => {}
+            _ => {
+                let known = cx.dim_text(*dim);
+                return Err(PassError::new(format!("the extent {extent} is given, and the input has {known}")));
+            }
+        }
+    }
+    if stated != dims {
+        let ty = cx.types.tensor(tensor.dtype, &stated);
+        function.body.set_type(var.expr(), ty);
+        let mut retype = Retype::new(&function.body);
+        retype.changed(var.expr());
+        let root = function.body.root();
+        let editor = Editor::new(cx, &mut function.body);
+        retype.sweep(editor.cx, editor.body, root)?;
+        anfora_ir::update_signatures(module, &[key])?;
+    }
+    if !symbols.is_empty() {
+        bind_symbols(module, Some(entry), &symbols)?;
+    }
+    Ok(())
+}
