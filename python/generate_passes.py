@@ -1,4 +1,5 @@
-"""Writes anfora/_passes.py: a function for each registered pass and pipeline, with its options.
+"""Writes anfora/_passes.py: a function for each registered pass and pipeline, with its options. The
+list of names in anfora/transform.py is brought up to date too.
 
 Run it after a pass, an option or a pipeline was added; a test holds the file against the registry.
 """
@@ -69,14 +70,48 @@ def of_pipeline(name: str, text: str, doc: str) -> str:
     )
 
 
+def names() -> list[str]:
+    passes = [entry["name"] for entry in _anfora._registered_passes()]
+    return sorted(passes + [p[0] for p in _anfora._registered_pipelines() if p[0].isidentifier()])
+
+
 def text() -> str:
-    passes = _anfora._registered_passes()
     pipelines = [p for p in _anfora._registered_pipelines() if p[0].isidentifier()]
-    names = sorted([entry["name"] for entry in passes] + [p[0] for p in pipelines])
-    listed = "__all__ = [\n" + "".join(f'    "{name}",\n' for name in names) + "]\n"
-    functions = [of_pass(entry) for entry in passes] + [of_pipeline(*p) for p in pipelines]
+    listed = "__all__ = [\n" + "".join(f'    "{name}",\n' for name in names()) + "]\n"
+    functions = [of_pass(entry) for entry in _anfora._registered_passes()]
+    functions += [of_pipeline(*p) for p in pipelines]
     return HEAD + listed + "\n\n" + "\n\n\n".join(functions) + "\n"
 
 
+#: The names that anfora/transform.py has itself.
+OWN = [
+    "Outcome",
+    "Pass",
+    "PassContext",
+    "PassInfo",
+    "Repeat",
+    "Sequential",
+    "dataflowblock_pass",
+    "function_pass",
+    "list_passes",
+    "list_pipelines",
+    "module_pass",
+    "parse_pipeline",
+]
+
+
+def transform(before: str) -> str:
+    head, _, _ = before.partition("__all__ = [")
+    return head + "__all__ = [\n" + "".join(f'    "{n}",\n' for n in sorted(OWN + names())) + "]\n"
+
+
+def files() -> dict[Path, str]:
+    """Returns the files and what has to be in them."""
+    folder = Path(_anfora.__file__).parent
+    face = folder / "transform.py"
+    return {folder / "_passes.py": text(), face: transform(face.read_text(encoding="utf-8"))}
+
+
 if __name__ == "__main__":
-    Path(_anfora.__file__).with_name("_passes.py").write_text(text(), encoding="utf-8")
+    for path, content in files().items():
+        path.write_text(content, encoding="utf-8")

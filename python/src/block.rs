@@ -4,7 +4,6 @@ use anfora::ir::{Editor, Expr as Node, ExprId, VarId};
 use anfora::visit;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
 
 use crate::errors::AnforaError;
 use crate::expr::{Bindings, Expr};
@@ -30,8 +29,8 @@ impl DataflowBlock {
         Home { owner: Owner::Lent(self.number), at: None }
     }
 
-    fn all<'py>(&self, py: Python<'py>, ids: Vec<ExprId>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, ids.into_iter().map(|id| Expr::new(self.home(), id)))
+    fn all(&self, ids: Vec<ExprId>) -> Vec<Expr> {
+        ids.into_iter().map(|id| Expr::new(self.home(), id)).collect()
     }
 }
 
@@ -49,15 +48,15 @@ impl DataflowBlock {
 
     /// The variables that the region uses and does not bind.
     #[getter]
-    fn inputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+    fn inputs(&self) -> PyResult<Vec<Expr>> {
         let ids = frames::read_program(self.number, |_, body| body.params().iter().map(|v| v.expr()).collect())?;
-        self.all(py, ids)
+        Ok(self.all(ids))
     }
 
     /// The variables that are used outside of the region.
     #[getter]
-    fn outputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        self.all(py, self.outputs.iter().map(|v| v.expr()).collect())
+    fn outputs(&self) -> Vec<Expr> {
+        self.all(self.outputs.iter().map(|v| v.expr()).collect())
     }
 
     fn __repr__(&self) -> &'static str {

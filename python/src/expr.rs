@@ -4,7 +4,7 @@ use anfora::ir::{Body, Context, Expr as Node, ExprId};
 use anfora::visit;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString};
+use pyo3::types::{PyDict, PyString};
 
 use crate::attributes;
 use crate::literal::Literal;
@@ -30,8 +30,8 @@ impl Expr {
         Expr::new(self.home.clone_ref(py), id)
     }
 
-    fn all<'py>(&self, py: Python<'py>, ids: &[ExprId]) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, ids.iter().map(|&id| self.beside(py, id)))
+    fn all(&self, py: Python<'_>, ids: &[ExprId]) -> Vec<Expr> {
+        ids.iter().map(|&id| self.beside(py, id)).collect()
     }
 
     fn read<T>(&self, read: impl FnOnce(&Context, &Body, Node) -> PyResult<T>) -> PyResult<T> {
@@ -141,12 +141,14 @@ impl Expr {
 
     /// The arguments of a call, the fields of a tuple, or the tuple of a projection.
     #[getter]
-    fn args<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        self.read(|_, body, node| match node {
-            Node::CallOp { operands, .. } | Node::Tuple(operands) => self.all(py, body.operands(operands)),
-            Node::Call { operands, .. } => self.all(py, body.operands(operands).get(1..).unwrap_or_default()),
-            Node::Proj { tuple, .. } => self.all(py, &[tuple]),
-            _ => Ok(PyList::empty(py)),
+    fn args(&self, py: Python<'_>) -> PyResult<Vec<Expr>> {
+        self.read(|_, body, node| {
+            Ok(match node {
+                Node::CallOp { operands, .. } | Node::Tuple(operands) => self.all(py, body.operands(operands)),
+                Node::Call { operands, .. } => self.all(py, body.operands(operands).get(1..).unwrap_or_default()),
+                Node::Proj { tuple, .. } => self.all(py, &[tuple]),
+                _ => Vec::new(),
+            })
         })
     }
 
@@ -207,12 +209,14 @@ impl Expr {
 
     /// The parameters of a function value.
     #[getter]
-    fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        self.read(|_, body, node| match node {
-            Node::Lambda { lambda, .. } => {
-                PyList::new(py, body.lambda_params(lambda).map(|var| self.beside(py, var.expr())))
-            }
-            _ => Ok(PyList::empty(py)),
+    fn params(&self, py: Python<'_>) -> PyResult<Vec<Expr>> {
+        self.read(|_, body, node| {
+            Ok(match node {
+                Node::Lambda { lambda, .. } => {
+                    body.lambda_params(lambda).map(|var| self.beside(py, var.expr())).collect()
+                }
+                _ => Vec::new(),
+            })
         })
     }
 
@@ -224,9 +228,10 @@ impl Expr {
 
     /// The bindings of a block, in order, without those of the blocks in it.
     #[getter]
-    fn bindings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+    fn bindings(&self, py: Python<'_>) -> PyResult<Vec<Binding>> {
         self.read(|_, body, _| {
-            PyList::new(py, visit::chain(body, self.id).map(|b| Binding { home: self.home.clone_ref(py), id: b.id }))
+            let chain = visit::chain(body, self.id);
+            Ok(chain.map(|b| Binding { home: self.home.clone_ref(py), id: b.id }).collect())
         })
     }
 
@@ -317,7 +322,7 @@ impl Binding {
 
     /// The operands of the value: see `Expr.args`.
     #[getter]
-    fn args<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+    fn args(&self, py: Python<'_>) -> PyResult<Vec<Expr>> {
         self.value(py)?.args(py)
     }
 

@@ -3,7 +3,7 @@
 use anfora::ir::{self, Editor, ExprId, FunctionKey, IntoDiagnostics, PrintOptions, Visibility};
 use anfora::visit;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::PyDict;
 
 use crate::attributes::{self, Given};
 use crate::errors::{self, StaleError, VerifyError};
@@ -93,10 +93,10 @@ impl Function {
 
     /// The parameters.
     #[getter]
-    fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+    fn params(&self, py: Python<'_>) -> PyResult<Vec<Expr>> {
         let home = self.home(py)?;
         let ids: Vec<ExprId> = self.read(|_, f| Ok(f.body.params().iter().map(|v| v.expr()).collect()))?;
-        PyList::new(py, ids.into_iter().map(|id| Expr::new(home.clone_ref(py), id)))
+        Ok(ids.into_iter().map(|id| Expr::new(home.clone_ref(py), id)).collect())
     }
 
     /// The type of the result.

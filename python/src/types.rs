@@ -2,7 +2,7 @@
 
 use anfora::ir::{self, Context, TypeId};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::PyTuple;
 
 use crate::attributes::{self, type_of_text};
 use crate::module::Module;
@@ -30,8 +30,8 @@ impl Type {
         self.owner.context(|cx| cx.type_text(self.id))
     }
 
-    fn of_parts<'py>(&self, py: Python<'py>, parts: Vec<TypeId>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, parts.into_iter().map(|id| Type::new(self.owner.clone_ref(py), id)))
+    fn of_parts(&self, py: Python<'_>, parts: Vec<TypeId>) -> Vec<Type> {
+        parts.into_iter().map(|id| Type::new(self.owner.clone_ref(py), id)).collect()
     }
 
     fn read<T>(&self, read: impl FnOnce(&Context, &ir::Type) -> T) -> PyResult<T> {
@@ -92,22 +92,22 @@ impl Type {
 
     /// The types of the fields of a tuple; empty for another type.
     #[getter]
-    fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+    fn fields(&self, py: Python<'_>) -> PyResult<Vec<Type>> {
         let fields = self.read(|_, ty| match ty {
             ir::Type::Tuple(fields) => fields.to_vec(),
             _ => Vec::new(),
         })?;
-        self.of_parts(py, fields)
+        Ok(self.of_parts(py, fields))
     }
 
     /// The types of the parameters of a function; empty for another type.
     #[getter]
-    fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+    fn params(&self, py: Python<'_>) -> PyResult<Vec<Type>> {
         let params = self.read(|_, ty| match ty {
             ir::Type::Function(function) => function.params.to_vec(),
             _ => Vec::new(),
         })?;
-        self.of_parts(py, params)
+        Ok(self.of_parts(py, params))
     }
 
     /// The type of the result of a function; `None` for another type.

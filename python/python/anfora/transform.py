@@ -8,7 +8,6 @@ from typing import Any, TypeVar, overload
 from . import _anfora
 from ._anfora import DataflowBlock, Function, Module, Outcome, Pass, PassContext, PassInfo
 from ._passes import *  # noqa: F403
-from ._passes import __all__ as _registered
 
 
 def Sequential(
@@ -81,34 +80,35 @@ def _class_of_passes(
 ) -> type:
     """Returns a class whose objects are passes that an object of ``target`` does the work of."""
 
-    class AuthoredPass(Pass):
-        _object: Any
+    def __new__(cls: type[Pass], *args: Any, **kwargs: Any) -> Any:
+        made = target(*args, **kwargs)
+        self: Any = Pass.__new__(cls, kind, title, getattr(made, method), level, required)
+        self._object = made
+        return self
 
-        def __new__(cls, *args: Any, **kwargs: Any) -> AuthoredPass:
-            made = target(*args, **kwargs)
-            self = super().__new__(cls, kind, title, getattr(made, method), level, required)
-            self._object = made
-            return self
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        pass
 
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            pass
+    def __getattr__(self: Any, attribute: str) -> Any:
+        if attribute == "_object":
+            raise AttributeError(attribute)
+        return getattr(self._object, attribute)
 
-        def __getattr__(self, attribute: str) -> Any:
-            if attribute == "_object":
-                raise AttributeError(attribute)
-            return getattr(self._object, attribute)
-
-    AuthoredPass.__name__ = target.__name__
-    AuthoredPass.__qualname__ = target.__qualname__
-    AuthoredPass.__module__ = target.__module__
-    AuthoredPass.__doc__ = target.__doc__
-    return AuthoredPass
+    members = {
+        "__new__": __new__,
+        "__init__": __init__,
+        "__getattr__": __getattr__,
+        "__doc__": target.__doc__,
+        "__module__": target.__module__,
+        "__qualname__": target.__qualname__,
+    }
+    return type(target.__name__, (Pass,), members)
 
 
+@overload
+def module_pass(pass_func: type[Any]) -> Callable[..., Pass]: ...
 @overload
 def module_pass(pass_func: Callable[[Module, PassContext], Module]) -> Pass: ...
-@overload
-def module_pass(pass_func: type) -> Callable[..., Pass]: ...
 @overload
 def module_pass(
     pass_func: None = None,
@@ -130,9 +130,9 @@ def module_pass(
 
 
 @overload
-def function_pass(pass_func: Callable[[Function, Module, PassContext], Function]) -> Pass: ...
+def function_pass(pass_func: type[Any]) -> Callable[..., Pass]: ...
 @overload
-def function_pass(pass_func: type) -> Callable[..., Pass]: ...
+def function_pass(pass_func: Callable[[Function, Module, PassContext], Function]) -> Pass: ...
 @overload
 def function_pass(
     pass_func: None = None,
@@ -152,11 +152,11 @@ def function_pass(
 
 
 @overload
+def dataflowblock_pass(pass_func: type[Any]) -> Callable[..., Pass]: ...
+@overload
 def dataflowblock_pass(
     pass_func: Callable[[DataflowBlock, Module, PassContext], DataflowBlock],
 ) -> Pass: ...
-@overload
-def dataflowblock_pass(pass_func: type) -> Callable[..., Pass]: ...
 @overload
 def dataflowblock_pass(
     pass_func: None = None,
@@ -176,18 +176,44 @@ def dataflowblock_pass(
     return _decorate("dataflowblock", pass_func, opt_level, name, required)
 
 
+# The names of the passes are kept up to date by generate_passes.py.
 __all__ = [
+    "AttachGlobalSymbol",
+    "BindParams",
+    "BindSymbols",
+    "CanonicalizeBindings",
+    "ConvertToDataflow",
+    "DeadCodeElimination",
+    "EliminateCommonSubexpr",
+    "EnterPhase",
+    "FoldBatchNorm",
+    "FoldConstant",
+    "FuseOps",
+    "InlineFunctions",
+    "LambdaLifting",
+    "Normalize",
+    "O0",
+    "O1",
+    "O2",
+    "O3",
     "Outcome",
     "Pass",
     "PassContext",
     "PassInfo",
+    "PrintIR",
     "Repeat",
     "Sequential",
+    "SimplifyExpr",
+    "ToANormalForm",
+    "ToGraphNormalForm",
+    "ToNonDataflow",
     "dataflowblock_pass",
     "function_pass",
     "list_passes",
     "list_pipelines",
     "module_pass",
     "parse_pipeline",
-    *_registered,
+    "phase0",
+    "phase1",
+    "slim",
 ]

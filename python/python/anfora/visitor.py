@@ -48,49 +48,49 @@ class ExprVisitor:
         """As ``visit``."""
         self.visit(target)
 
-    def visit_call_(self, call: Expr) -> Any:
+    def visit_call_(self, expr: Expr) -> Any:
         """Visits a call of an operator or of a function."""
 
-    def visit_tuple_(self, tuple_: Expr) -> Any:
+    def visit_tuple_(self, expr: Expr) -> Any:
         """Visits a tuple."""
 
-    def visit_tuple_getitem_(self, field: Expr) -> Any:
+    def visit_tuple_getitem_(self, expr: Expr) -> Any:
         """Visits a projection."""
 
-    def visit_if_(self, if_: Expr) -> Any:
+    def visit_if_(self, expr: Expr) -> Any:
         """Visits an ``if``, before its branches."""
 
-    def leave_if_(self, if_: Expr) -> Any:
+    def leave_if_(self, expr: Expr) -> Any:
         """Visits an ``if`` again, after its branches."""
 
-    def visit_branch_(self, block: Expr) -> Any:
+    def visit_branch_(self, expr: Expr) -> Any:
         """Visits a branch of an ``if``, before its bindings."""
 
-    def visit_function_(self, function: Expr) -> Any:
+    def visit_function_(self, expr: Expr) -> Any:
         """Visits a function value, before its block."""
 
-    def leave_function_(self, function: Expr) -> Any:
+    def leave_function_(self, expr: Expr) -> Any:
         """Visits a function value again, after its block."""
 
     def visit_binding_(self, binding: Binding) -> Any:
         """Visits a binding, before its value."""
 
-    def visit_var_def_(self, var: Expr) -> Any:
+    def visit_var_def_(self, expr: Expr) -> Any:
         """Visits a variable where it comes into scope."""
 
-    def visit_var_(self, var: Expr) -> Any:
+    def visit_var_(self, expr: Expr) -> Any:
         """Visits the use of a variable."""
 
-    def visit_constant_(self, constant: Expr) -> Any:
+    def visit_constant_(self, expr: Expr) -> Any:
         """Visits the use of a constant."""
 
-    def visit_global_var_(self, function: Expr) -> Any:
+    def visit_global_var_(self, expr: Expr) -> Any:
         """Visits the use of a global function."""
 
-    def visit_dataflow_block_(self, block: Expr) -> Any:
+    def visit_dataflow_block_(self, expr: Expr) -> Any:
         """Enters a dataflow region, which begins with this block."""
 
-    def leave_dataflow_block_(self, block: Expr) -> Any:
+    def leave_dataflow_block_(self, expr: Expr) -> Any:
         """Leaves a dataflow region."""
 
 
@@ -120,19 +120,19 @@ class ExprMutator(_anfora.MutatorBase):
         """As ``visit``."""
         return self.visit(target)
 
-    def visit_call_(self, call: Expr) -> Any:
+    def visit_call_(self, expr: Expr) -> Any:
         """Rewrites a call of an operator or of a function."""
 
-    def visit_tuple_(self, tuple_: Expr) -> Any:
+    def visit_tuple_(self, expr: Expr) -> Any:
         """Rewrites a tuple."""
 
-    def visit_tuple_getitem_(self, field: Expr) -> Any:
+    def visit_tuple_getitem_(self, expr: Expr) -> Any:
         """Rewrites a projection."""
 
-    def visit_if_(self, if_: Expr) -> Any:
+    def visit_if_(self, expr: Expr) -> Any:
         """Rewrites an ``if``."""
 
-    def visit_function_(self, function: Expr) -> Any:
+    def visit_function_(self, expr: Expr) -> Any:
         """Rewrites a function value."""
 
 
@@ -143,14 +143,13 @@ PyExprMutator = ExprMutator
 
 class _PostOrder(ExprVisitor):
     def __init__(self, function: Callable[[Expr], Any]) -> None:
-        self.visit_call_ = function  # type: ignore[method-assign]
-        self.visit_tuple_ = function  # type: ignore[method-assign]
-        self.visit_tuple_getitem_ = function  # type: ignore[method-assign]
-        self.leave_if_ = function  # type: ignore[method-assign]
-        self.leave_function_ = function  # type: ignore[method-assign]
-        self.visit_var_ = function  # type: ignore[method-assign]
-        self.visit_constant_ = function  # type: ignore[method-assign]
-        self.visit_global_var_ = function  # type: ignore[method-assign]
+        self._function = function
+
+    def _call(self, expr: Expr) -> None:
+        self._function(expr)
+
+    visit_call_ = visit_tuple_ = visit_tuple_getitem_ = leave_if_ = leave_function_ = _call
+    visit_var_ = visit_constant_ = visit_global_var_ = _call
 
 
 def post_order_visit(target: Function | Module | Expr, function: Callable[[Expr], Any]) -> None:
@@ -160,11 +159,12 @@ def post_order_visit(target: Function | Module | Expr, function: Callable[[Expr]
 
 class _PostOrderRewrite(ExprMutator):
     def __init__(self, function: Callable[[Expr], Any]) -> None:
-        self.visit_call_ = function  # type: ignore[method-assign]
-        self.visit_tuple_ = function  # type: ignore[method-assign]
-        self.visit_tuple_getitem_ = function  # type: ignore[method-assign]
-        self.visit_if_ = function  # type: ignore[method-assign]
-        self.visit_function_ = function  # type: ignore[method-assign]
+        self._function = function
+
+    def _call(self, expr: Expr) -> Any:
+        return self._function(expr)
+
+    visit_call_ = visit_tuple_ = visit_tuple_getitem_ = visit_if_ = visit_function_ = _call
 
 
 _Target = TypeVar("_Target", Function, Module, DataflowBlock)
