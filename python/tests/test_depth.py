@@ -1,6 +1,7 @@
 """Programs a million deep, on a thread with a stack of 64 KiB: every operation and every pass."""
 
 import copy
+import functools
 import os
 import pickle
 import threading
@@ -13,6 +14,7 @@ from anfora import transform as T
 DEPTH = int(os.environ.get("ANFORA_DEEP", "20000"))
 
 
+@functools.cache
 def ifs(depth):
     mod = af.Module()
     fb = af.FunctionBuilder(mod, "main")
@@ -29,16 +31,19 @@ def ifs(depth):
     return mod
 
 
+@functools.cache
 def calls(depth):
     open_, close = "exp(" * depth, ")" * depth
     return af.loads(f"def @main(%x: Tensor[(8,), float32]) {{ {open_}%x{close} }}")
 
 
+@functools.cache
 def tuples(depth):
     open_, close = "(" * depth, ",)" * depth
     return af.loads(f"def @main(%x: Tensor[(8,), float32]) {{ {open_}%x{close} }}")
 
 
+@functools.cache
 def functions(depth):
     mod = af.Module()
     fb = af.FunctionBuilder(mod, "main")
