@@ -38,6 +38,8 @@ pub(crate) const METADATA: &str = "onnx_metadata";
 pub(crate) const GRAPH: &str = "onnx_graph";
 /// The names of the outputs.
 pub(crate) const OUTPUTS: &str = "onnx_outputs";
+/// The names of the constants that the graph returns under other names; empty for other outputs.
+pub(crate) const RETURNED: &str = "onnx_returned";
 /// Encoded `ValueInfoProto`s of inputs and initializers that state more than the types here.
 pub(crate) const INFOS: &str = "onnx_infos";
 /// Encoded `ValueInfoProto`s of outputs, kept apart because an output may have the name of an

@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::graph::{Exporter, InfoType, OpenGraph};
 use super::graph_meta::GraphMeta;
-use super::slots::{Block, Slot};
+use super::slots::Block;
 use crate::attributes::{decoded, decoded_list, list, str};
 use crate::error::ExportProblem;
 use crate::kept_initializer::{KeptInitializer, initializer_of_node, is_initializer};
@@ -62,16 +62,9 @@ impl Exporter<'_> {
         for output in std::mem::take(&mut graph.outputs) {
             outputs.push(self.info(&output.name, &output.wish, output.ty, &of_outputs, is_main)?);
             if !output.is_direct {
-                // A constant that the graph binds under this name is not written a second time.
-                let is_bound =
-                    |id| cx.names.find(&output.wish).is_some_and(|w| graph.bound_constants.contains_key(&(id, w)));
-                let hint = match output.slot {
-                    Slot::Literal(id, _) if is_bound(id) => Some(output.wish.as_str()),
-                    _ => None,
-                };
                 repeats.push(NodeProto {
                     op_type: Some("Identity".to_owned()),
-                    input: vec![self.slot_name(output.slot, hint)?],
+                    input: vec![self.slot_name(output.slot, output.hint.as_deref())?],
                     output: vec![output.name.to_string()],
                     ..NodeProto::default()
                 });

@@ -19,7 +19,7 @@ use super::graph_meta::GraphMeta;
 use super::names::Names;
 use super::node::SymbolPlace;
 use super::slots::{Block, Fault, Slot, Slots, ValueId};
-use crate::attributes::{entries_of, list, str};
+use crate::attributes::{entries_of, list, str, strs};
 use crate::error::ExportProblem;
 use crate::keys;
 use crate::opaque::is_standard;
@@ -167,6 +167,8 @@ pub(super) struct Output {
     pub(super) name: Rc<str>,
     /// The name of the output in the file.
     pub(super) wish: String,
+    /// If it is a constant, the name of the constant in the file.
+    pub(super) hint: Option<String>,
     pub(super) ty: InfoType,
     /// True if the value itself has the name, so that no node has to copy it.
     pub(super) is_direct: bool,
@@ -460,6 +462,13 @@ impl<'m> Exporter<'m> {
     pub(super) fn metadata(&self, meta: GraphMeta) -> Result<Vec<StringStringEntryProto>, ExportProblem> {
         let Some(value) = meta.find(self.cx, keys::METADATA) else { return Ok(Vec::new()) };
         entries_of(self.cx, value).ok_or(ExportProblem::Damaged(keys::METADATA))
+    }
+
+    /// Returns the list of names in the metadata `meta`, if there is one.
+    pub(super) fn names_in(&self, meta: GraphMeta, key: &'static str) -> Result<Option<Vec<&'m str>>, ExportProblem> {
+        let cx: &'m Context = self.cx;
+        let Some(value) = meta.find(cx, key) else { return Ok(None) };
+        Ok(Some(list(cx, value).and_then(|l| strs(cx, l)).ok_or(ExportProblem::Damaged(key))?))
     }
 
     /// Returns the name of a slot; the empty string for an operand that is left out. `hint` is its

@@ -98,7 +98,11 @@ impl Writer for Exporter<'_> {
     }
 
     fn own_constant(&mut self, literal: &Literal, wish: &str) -> Result<String, ExportProblem> {
-        Ok(self.constants.own(&mut self.names, literal, wish)?.to_string())
+        let bound = self.cx.names.find(wish).and_then(|wish| self.constants.bound_as(wish));
+        match bound.filter(|&(id, _)| self.cx.literals.get(id) == literal) {
+            Some((_, name)) => Ok(name.to_owned()),
+            None => Ok(self.constants.own(&mut self.names, literal, wish)?.to_string()),
+        }
     }
 
     fn fresh_name(&mut self, wish: &str) -> String {
@@ -377,9 +381,8 @@ impl<'m> Exporter<'m> {
     }
 
     pub(super) fn hints(&self, meta: Option<AttrsId>) -> Result<Vec<&'m str>, ExportProblem> {
-        let cx: &'m Context = self.cx;
-        let Some(value) = meta.and_then(|m| cx.find_attr(m, keys::INPUTS)) else { return Ok(Vec::new()) };
-        list(cx, value).and_then(|l| strs(cx, l)).ok_or(ExportProblem::Damaged(keys::INPUTS))
+        let names = meta.map(|meta| self.names_in(GraphMeta::of(meta), keys::INPUTS)).transpose()?;
+        Ok(names.flatten().unwrap_or_default())
     }
 
     /// Returns the nodes for a call of one of our operators.

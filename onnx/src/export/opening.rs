@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::graph::{Exporter, GraphKind, InfoType, OpenGraph, Output, View};
 use super::graph_meta::GraphMeta;
 use super::slots::{Block, Slot, ValueId};
-use crate::attributes::{decoded, list, str, strs};
+use crate::attributes::{decoded, str};
 use crate::convert::{constant_attribute, tensor_attribute};
 use crate::error::ExportProblem;
 use crate::kept_initializer::is_initializer;
@@ -68,9 +68,14 @@ impl<'m> Exporter<'m> {
         self.forget_names(&mut graph, block);
         let tail = body.tail(block);
         let fields = self.slots.fields(self.slots.of_tail(tail));
-        let wishes = self.output_wishes(meta, fields.len())?;
+        let wishes = self.names_in(meta, keys::OUTPUTS)?.filter(|names| names.len() == fields.len());
+        let returned = self.names_in(meta, keys::RETURNED)?.unwrap_or_default();
         for (i, slot) in fields.into_iter().enumerate() {
-            let mut output = self.open_output(&mut graph, slot, wishes.as_ref().map(|w| w[i]), i)?;
+            let wish = wishes.as_ref().map(|w| w[i]);
+            let mut output = self.open_output(&mut graph, slot, wish, i)?;
+            // An inner graph cannot return a constant itself, but the constant had this name.
+            let own = wish.filter(|_| !self.is_main(of));
+            output.hint = returned.get(i).filter(|name| !name.is_empty()).copied().or(own).map(str::to_owned);
             self.return_directly(&mut output, of)?;
             graph.outputs.push(output);
         }
@@ -131,15 +136,6 @@ impl<'m> Exporter<'m> {
         self.slots.value(v).name.map_or("", |n| cx.names.get(n))
     }
 
-    /// Returns the names of a graph's outputs, if its metadata holds as many names as there are
-    /// outputs.
-    fn output_wishes(&self, meta: GraphMeta, count: usize) -> Result<Option<Vec<&'m str>>, ExportProblem> {
-        let cx: &'m Context = self.cx;
-        let Some(value) = meta.find(cx, keys::OUTPUTS) else { return Ok(None) };
-        let names = list(cx, value).and_then(|l| strs(cx, l)).ok_or(ExportProblem::Damaged(keys::OUTPUTS))?;
-        Ok(Some(names).filter(|n| n.len() == count))
-    }
-
     /// Names an output. The value itself takes the name if it can; otherwise a node will copy the
     /// value under that name.
     fn open_output(
@@ -168,7 +164,7 @@ impl<'m> Exporter<'m> {
         // An output name is repeated only if it was repeated in the file.
         let may_share = is_stated || graph.output_names.insert(wish.to_owned());
         let ty = InfoType::Of(cx.types.any());
-        let mut output = Output { slot, name: wish.into(), wish: wish.to_owned(), ty, is_direct: true };
+        let mut output = Output { slot, name: wish.into(), wish: wish.to_owned(), hint: None, ty, is_direct: true };
         match slot {
             Slot::Value(v) => {
                 let data = self.slots.value(v);

@@ -15,6 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::function_attributes::{Arguments, with_arguments};
 use super::functions::{FunctionNode, FunctionTable, Input, Request, own_type};
+use super::hints_attr;
 use super::initializers::{Initializer, Initializers};
 use super::unsupported::UnsupportedReason;
 use super::values::{Scope, Value};
@@ -25,6 +26,7 @@ use crate::error::{ImportError, ImportProblem};
 use crate::external::ReadFiles;
 use crate::keys;
 use crate::proto::{GraphProto, NodeProto, StringStringEntryProto, TensorAnnotation, TensorProto, ValueInfoProto};
+use crate::tensor::SMALL_CONSTANT;
 use crate::types::{Binding, FileDims, type_of};
 
 /// The settings of all graphs of a file.
@@ -54,8 +56,6 @@ pub(super) struct Importer<'m, 'a> {
     pub(super) dims: FileDims,
     /// Warnings about the current node or graph.
     pub(super) warnings: Vec<Warning>,
-    /// For each constant, the name under which it was first used.
-    pub(super) constant_names: FxHashMap<LiteralId, NameId>,
     /// The unfinished graphs, while the import is suspended.
     stack: Vec<OpenGraph>,
     /// The number of nodes so far, without those that represent initializers.
@@ -214,7 +214,6 @@ pub(super) enum GraphPlace {
 pub(super) struct State {
     scope: Scope,
     dims: FileDims,
-    constant_names: FxHashMap<LiteralId, NameId>,
     stack: Vec<OpenGraph>,
     nodes: usize,
     is_in_function: bool,
@@ -251,21 +250,9 @@ impl<'m, 'a> Importer<'m, 'a> {
         functions: FunctionTable,
         state: State,
     ) -> Importer<'m, 'a> {
-        let State { scope, dims, constant_names, stack, nodes, is_in_function, arguments } = state;
+        let State { scope, dims, stack, nodes, is_in_function, arguments } = state;
         let warnings = Vec::new();
-        Importer {
-            builder,
-            settings,
-            functions,
-            scope,
-            dims,
-            warnings,
-            constant_names,
-            stack,
-            nodes,
-            is_in_function,
-            arguments,
-        }
+        Importer { builder, settings, functions, scope, dims, warnings, stack, nodes, is_in_function, arguments }
     }
 
     /// Suspends the import and returns its parts.
@@ -277,13 +264,12 @@ impl<'m, 'a> Importer<'m, 'a> {
             scope,
             dims,
             warnings: _,
-            constant_names,
             stack,
             nodes,
             is_in_function,
             arguments,
         } = self;
-        let state = State { scope, dims, constant_names, stack, nodes, is_in_function, arguments };
+        let state = State { scope, dims, stack, nodes, is_in_function, arguments };
         (builder.set_aside(), state, functions)
     }
 
@@ -652,7 +638,8 @@ impl<'m, 'a> Importer<'m, 'a> {
             return Err(if comes_later { ImportProblem::Order(name) } else { ImportProblem::Undefined(name) });
         };
         if let Some(literal) = self.builder.body().as_literal(value.expr) {
-            self.constant_names.entry(literal).or_insert(id);
+            let is_small = self.builder.cx().literals.get(literal).stored_bytes() <= SMALL_CONSTANT;
+            self.scope.use_constant(literal, id, is_small && !self.settings.constant_initializers);
         }
         Ok(value)
     }
@@ -662,22 +649,28 @@ impl<'m, 'a> Importer<'m, 'a> {
         let outputs = std::mem::take(&mut graph.outputs);
         let mut results = Vec::with_capacity(outputs.len());
         let mut named_constants = FxHashSet::default();
-        for info in &outputs {
+        let mut returned = vec![String::new(); outputs.len()];
+        for (info, returned) in outputs.iter().zip(&mut returned) {
             let fail = |problem| ImportError::new(&graph.place, problem);
             if info.name().is_empty() {
                 return Err(fail(ImportProblem::Nameless("an output")));
             }
-            let expr = self.use_value(&graph, None, info.name()).map_err(fail)?.result;
+            let Value { result: expr, origin, .. } = self.use_value(&graph, None, info.name()).map_err(fail)?;
             if self.builder.body().expr(expr) == Expr::None {
                 return Err(fail(ImportProblem::Unsupported("an output that is left out")));
             }
+            let name = self.builder.cx().names.intern(info.name());
             if self.builder.body().as_literal(expr).is_some() {
-                named_constants.insert(self.builder.cx().names.intern(info.name()));
+                match origin == name {
+                    // Only the graph of a model returns a constant itself.
+                    true if self.scope.is_outermost() => drop(named_constants.insert(name)),
+                    true => {}
+                    false => *returned = self.builder.cx().names.get(origin).to_owned(),
+                }
             }
             results.push(expr);
             let found = self.builder.body().ty(expr);
             let stated = self.stated_type(info);
-            let name = self.builder.cx().names.intern(info.name());
             // There may already be a warning at the node that computes the output.
             let is_wrong = graph.contradicted.contains(&name) || self.warn_of_contradiction(info, stated, found);
             let infos = self.more_than(info, found, is_wrong);
@@ -687,6 +680,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         self.bind_initializers(&graph, &named_constants);
         let cx = self.builder.cx();
         graph.meta.push((keys::OUTPUTS, strs_attr(cx, outputs.iter().map(|o| o.name()))));
+        graph.meta.extend(hints_attr(cx, &returned).map(|names| (keys::RETURNED, names)));
         for (key, infos) in [(keys::INFOS, graph.infos), (keys::OUTPUT_INFOS, graph.output_infos)] {
             if !infos.is_empty() {
                 graph.meta.push((key, cx.attr(Attr::List(infos.into()))));

@@ -93,7 +93,7 @@ impl Importer<'_, '_> {
     pub(super) fn bind_initializers(&mut self, graph: &OpenGraph, named_constants: &FxHashSet<NameId>) {
         for initializer in &graph.initializers {
             let is_used = self.scope.get(initializer.name).is_some_and(|v| v.is_used);
-            let is_remembered = self.constant_names.get(&initializer.literal) == Some(&initializer.name);
+            let is_remembered = self.scope.is_first_name(initializer.literal, initializer.name);
             if is_used && is_remembered && initializer.meta.is_empty() && !named_constants.contains(&initializer.name) {
                 continue;
             }

@@ -265,9 +265,9 @@ fn model_attrs(cx: &mut Context, model: &ModelProto, carried: Vec<Bytes>) -> anf
 }
 
 /// Returns a list of strings without trailing empty strings; `None` if all are empty.
-fn hints_attr(cx: &mut Context, hints: &[&str]) -> Option<AttrId> {
-    let len = hints.iter().rposition(|h| !h.is_empty())? + 1;
-    Some(strs_attr(cx, hints[..len].iter().copied()))
+fn hints_attr(cx: &mut Context, hints: &[impl AsRef<str>]) -> Option<AttrId> {
+    let len = hints.iter().rposition(|h| !h.as_ref().is_empty())? + 1;
+    Some(strs_attr(cx, hints[..len].iter().map(AsRef::as_ref)))
 }
 
 anfora_ir::brief_debug! { ImportOptions; Imported; }

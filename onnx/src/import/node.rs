@@ -20,13 +20,12 @@ use crate::export::{Unwritable, check_call};
 use crate::keys;
 use crate::opaque::{encode, is_standard, is_view, purity};
 use crate::proto::{AttributeProto, AttributeType, NodeProto};
+use crate::tensor::SMALL_CONSTANT;
 use crate::types::contradict;
 
 /// The largest rank that operators other than kept ones may have. Type rules take time linear in
 /// the rank at every node.
 const MAX_RANK: usize = 64;
-/// Constants of at most this many bytes are printed both at their definition and at their uses.
-const SMALL_CONSTANT: usize = 1024;
 
 /// A node, as seen by the conversion of its operator.
 pub struct NodeImport<'a, 'm> {
@@ -576,7 +575,9 @@ impl<'a> Importer<'_, 'a> {
             Native::Alias(value)
                 if self.builder.body().as_literal(value).is_some() || self.builder.body().expr(value) == Expr::None =>
             {
-                return self.define_output(name, value);
+                self.define_output(name, value)?;
+                self.note_alias(node, name, value);
+                return Ok(());
             }
             Native::Alias(value) => return self.bind_output(graph, name, value, meta),
             Native::Constant { value, is_small } => {
@@ -673,6 +674,16 @@ impl<'a> Importer<'_, 'a> {
         }
         let name = self.builder.cx().names.intern(name);
         self.define(name, value)
+    }
+
+    /// Records which operand of a node its output `name` is an alias of.
+    fn note_alias(&mut self, node: &NodeProto, name: &str, value: ExprId) {
+        let names = &mut self.builder.cx().names;
+        let name = names.intern(name);
+        let mut inputs = node.input.iter().map(|input| names.intern(input));
+        if let Some(origin) = inputs.find(|&i| self.scope.get(i).is_some_and(|v| v.expr == value)) {
+            self.scope.alias(name, origin);
+        }
     }
 
     /// Checks a value against what the file states about it, and adds what must be preserved to
