@@ -6,7 +6,7 @@ use prost::Message;
 
 use crate::error::ExportProblem;
 use crate::keys;
-use crate::proto::{AttributeProto, AttributeType, StringStringEntryProto};
+use crate::proto::{AttributeProto, AttributeType, StringStringEntryProto, TensorProto};
 use crate::tensor::{TensorError, literal_of, number_of, tensor_of};
 use crate::types::{SymbolNames, proto_of};
 
@@ -269,4 +269,70 @@ pub(crate) fn decoded<M: Message + Default>(cx: &Context, value: AttrId) -> Opti
 /// Decodes the messages of an attribute that [`encoded_list`] made.
 pub(crate) fn decoded_list<M: Message + Default>(cx: &Context, value: AttrId) -> Option<Vec<M>> {
     list(cx, value)?.iter().map(|&i| decoded(cx, i)).collect()
+}
+
+/// Returns an attribute that is an integer.
+///
+/// Cost: one node.
+pub fn int_attribute(name: &str, value: i64) -> AttributeProto {
+    let mut a = AttributeProto { name: Some(name.to_owned()), i: Some(value), ..AttributeProto::default() };
+    a.set_type(AttributeType::Int);
+    a
+}
+
+/// Returns an attribute that is a float.
+///
+/// Cost: one node.
+pub fn float_attribute(name: &str, value: f64) -> AttributeProto {
+    let mut a = AttributeProto { name: Some(name.to_owned()), f: Some(value as f32), ..AttributeProto::default() };
+    a.set_type(AttributeType::Float);
+    a
+}
+
+/// Returns an attribute that is a list of floats.
+///
+/// Cost: one loop.
+pub fn floats_attribute(name: &str, values: &[f64]) -> AttributeProto {
+    let floats = values.iter().map(|&v| v as f32).collect();
+    let mut a = AttributeProto { name: Some(name.to_owned()), floats, ..AttributeProto::default() };
+    a.set_type(AttributeType::Floats);
+    a
+}
+
+/// Returns an attribute that is a list of integers.
+///
+/// Cost: one loop.
+pub fn ints_attribute(name: &str, values: &[i64]) -> AttributeProto {
+    let mut a = AttributeProto { name: Some(name.to_owned()), ints: values.to_vec(), ..AttributeProto::default() };
+    a.set_type(AttributeType::Ints);
+    a
+}
+
+/// Returns an attribute that is a string.
+///
+/// Cost: one node.
+pub fn str_attribute(name: &str, value: &str) -> AttributeProto {
+    let s = Some(Bytes::copy_from_slice(value.as_bytes()));
+    let mut a = AttributeProto { name: Some(name.to_owned()), s, ..AttributeProto::default() };
+    a.set_type(AttributeType::String);
+    a
+}
+
+/// Returns an attribute that is a list of strings.
+///
+/// Cost: one loop.
+pub fn strs_attribute(name: &str, values: &[&str]) -> AttributeProto {
+    let strings = values.iter().map(|v| Bytes::copy_from_slice(v.as_bytes())).collect();
+    let mut a = AttributeProto { name: Some(name.to_owned()), strings, ..AttributeProto::default() };
+    a.set_type(AttributeType::Strings);
+    a
+}
+
+/// Returns an attribute that is a tensor.
+///
+/// Cost: one node.
+pub fn tensor_attribute(name: &str, value: TensorProto) -> AttributeProto {
+    let mut a = AttributeProto { name: Some(name.to_owned()), t: Some(Box::new(value)), ..AttributeProto::default() };
+    a.set_type(AttributeType::Tensor);
+    a
 }

@@ -1,5 +1,7 @@
 //! The errors of import and export, with the places where they occur.
 
+use std::borrow::Cow;
+
 use anfora_ir::{DType, Diagnostic, TypeError};
 
 use crate::external::ExternalError;
@@ -109,6 +111,42 @@ impl ImportError {
             ImportProblem::Type(TypeError { help: Some(help), .. }) => diagnostic.with_help(help.clone()),
             _ => diagnostic,
         }
+    }
+}
+
+/// The reason why a node cannot be expressed in our operators: a phrase such as "`mode` is
+/// `cubic`".
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct UnsupportedReason {
+    reason: Cow<'static, str>,
+    is_misfit: bool,
+}
+
+impl UnsupportedReason {
+    /// Returns the reason with a phrase that names the obstacle in the node.
+    ///
+    /// Cost: one node.
+    pub fn because(reason: impl Into<Cow<'static, str>>) -> UnsupportedReason {
+        UnsupportedReason { reason: reason.into(), is_misfit: false }
+    }
+
+    /// Returns the reason for a node that does not fit its operands: no version of its operator
+    /// takes operands of these types with these attributes. An import warns of such a node. The
+    /// phrase says what does not fit.
+    ///
+    /// Cost: one node.
+    pub fn misfit(reason: impl Into<Cow<'static, str>>) -> UnsupportedReason {
+        UnsupportedReason { reason: reason.into(), is_misfit: true }
+    }
+
+    /// Returns true if the node does not fit its operands; see [`UnsupportedReason::misfit`].
+    pub fn is_misfit(&self) -> bool {
+        self.is_misfit
+    }
+
+    /// Returns the phrase.
+    pub fn reason(&self) -> &str {
+        &self.reason
     }
 }
 

@@ -122,6 +122,8 @@ pub(crate) const PLAIN_IR_VERSION: &str = "anfora.ir_version";
 pub(crate) const SPARSE: &str = "anfora.sparse_initializer";
 /// Metadata of a `Constant` node that represents a dense initializer.
 pub(crate) const INITIALIZER: &str = "anfora.initializer";
+/// The domain of the functions of a module in a model.
+pub(crate) const OWN_DOMAIN: &str = "anfora";
 /// The prefix of these metadata keys.
 pub(crate) const OWN: &str = "anfora.";
 

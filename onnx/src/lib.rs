@@ -133,10 +133,12 @@ mod sparse;
 mod symbols;
 mod types;
 
-pub use error::{ExportError, ExportProblem, ImportError, ImportProblem};
-pub use export::{DataFile, ExportOptions, Exported, ExternalData, NodeExport, WhenExternal, export};
+pub use convert::node_export::NodeExport;
+pub use convert::node_import::NodeImport;
+pub use error::{ExportError, ExportProblem, ImportError, ImportProblem, UnsupportedReason};
+pub use export::{DataFile, ExportOptions, Exported, ExternalData, WhenExternal, export};
 pub use external::{DataFiles, DataFolder, ExternalError};
-pub use import::{ImportOptions, Imported, NodeImport, UnsupportedNodes, UnsupportedReason, import};
+pub use import::{ImportOptions, Imported, UnsupportedNodes, import};
 pub use opaque::{register, registry};
 pub use symbols::file_dimensions;
 pub use tensor::{TensorError, read_tensor, write_tensor};

@@ -6,7 +6,7 @@
 
 use anfora_ir::{DType, Literal, element_count};
 
-use crate::import::UnsupportedReason;
+use crate::error::UnsupportedReason;
 use crate::proto::{AttributeProto, AttributeType, NodeProto, SparseTensorProto, TensorProto};
 use crate::tensor::{TensorError, literal_of, tensor_of};
 

@@ -2,10 +2,8 @@
 
 use anfora_ir::{Attr, DType, ExprId};
 
-use super::{Conversion, Conversions, Lowered, NEWEST, OPSETS, int_attribute};
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use super::{Conversion, Conversions, Lowered, NEWEST, NodeExport, NodeImport, OPSETS, int_attribute};
+use crate::error::{ExportProblem, UnsupportedReason};
 use crate::proto::AttributeType;
 use crate::tensor::{dtype_of, number_of};
 

@@ -6,10 +6,10 @@ use anfora_ir::{Attr, DType, Literal};
 use bytes::Bytes;
 
 use super::extents::shape_tensor;
-use super::{Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, tensor_attribute};
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use super::{
+    Conversion, Conversions, Lowered, NEWEST, NodeExport, NodeImport, OPSETS, export_direct, tensor_attribute,
+};
+use crate::error::{ExportProblem, UnsupportedReason};
 use crate::proto::{AttributeProto, AttributeType};
 use crate::sparse;
 use crate::tensor::{TensorError, literal_of, tensor_of};

@@ -2,7 +2,7 @@
 //! the versions.
 
 use super::{BRANCHES, Conversion, Conversions, OPSETS};
-use crate::import::UnsupportedReason;
+use crate::error::UnsupportedReason;
 
 pub(super) fn register(table: &mut Conversions) {
     table.register(

@@ -4,12 +4,10 @@ use anfora_ir::{DType, Literal};
 use half::{bf16, f16};
 
 use super::{
-    Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, float_attribute, import_direct, int_attribute,
-    str_attribute, with_rank,
+    Conversion, Conversions, Lowered, NEWEST, NodeExport, NodeImport, OPSETS, export_direct, float_attribute,
+    import_direct, int_attribute, str_attribute, with_rank,
 };
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use crate::error::{ExportProblem, UnsupportedReason};
 use crate::proto::AttributeType;
 
 /// Operators with the same operands and results in ONNX and here, with the version that brought

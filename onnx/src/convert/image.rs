@@ -3,12 +3,10 @@
 use anfora_ir::{AttrId, DType, Literal};
 
 use super::{
-    Conversion, Conversions, Lowered, NEWEST, exact_float, floats_attribute, int_attribute, ints_attribute,
-    str_attribute,
+    Conversion, Conversions, Lowered, NEWEST, NodeExport, NodeImport, exact_float, floats_attribute, int_attribute,
+    ints_attribute, str_attribute,
 };
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use crate::error::{ExportProblem, UnsupportedReason};
 use crate::proto::{AttributeProto, AttributeType};
 
 const UPSAMPLE: &[(&str, AttributeType)] = &[("mode", AttributeType::String), ("scales", AttributeType::Floats)];

@@ -3,12 +3,10 @@
 use anfora_ir::DType;
 
 use super::{
-    Conversion, Conversions, FLOAT, Lowered, NEWEST, OPSETS, export_direct, import_direct, int_attribute,
-    str_attribute, with_indices, with_int64, with_rank,
+    Conversion, Conversions, FLOAT, Lowered, NEWEST, NodeExport, NodeImport, OPSETS, export_direct, import_direct,
+    int_attribute, str_attribute, with_indices, with_int64, with_rank,
 };
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use crate::error::{ExportProblem, UnsupportedReason};
 use crate::proto::AttributeType;
 
 const AXIS: &[(&str, AttributeType)] = &[("axis", AttributeType::Int)];

@@ -3,11 +3,10 @@
 use anfora_ir::{DType, Literal};
 
 use super::{
-    Conversion, Conversions, Lowered, NEWEST, OPSETS, exact_float, float_attribute, int_attribute, ints_attribute,
+    Conversion, Conversions, Lowered, NEWEST, NodeExport, NodeImport, OPSETS, exact_float, float_attribute,
+    int_attribute, ints_attribute,
 };
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use crate::error::{ExportProblem, UnsupportedReason};
 use crate::proto::{AttributeProto, AttributeType};
 
 const EPSILON: (&str, AttributeType) = ("epsilon", AttributeType::Float);

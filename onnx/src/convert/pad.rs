@@ -3,12 +3,10 @@
 use anfora_ir::{DType, Literal};
 
 use super::{
-    Conversion, Conversions, Lowered, NEWEST, as_indices, as_int64, float_attribute, ints_attribute, str_attribute,
-    with_indices, with_int64,
+    Conversion, Conversions, Lowered, NEWEST, NodeExport, NodeImport, as_indices, as_int64, float_attribute,
+    ints_attribute, str_attribute, with_indices, with_int64,
 };
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use crate::error::{ExportProblem, UnsupportedReason};
 use crate::proto::{AttributeProto, AttributeType};
 
 const MODE: &[(&str, AttributeType)] = &[("mode", AttributeType::String)];

@@ -3,10 +3,11 @@
 use anfora_ir::DType;
 
 use super::window::{MAX_POOL, Window, add_ceil_mode, by_rank, call, has_window, pool_attributes, window_attributes};
-use super::{Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, int_attribute, ints_attribute};
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use super::{
+    Conversion, Conversions, Lowered, NEWEST, NodeExport, NodeImport, OPSETS, export_direct, int_attribute,
+    ints_attribute,
+};
+use crate::error::{ExportProblem, UnsupportedReason};
 use crate::proto::AttributeType;
 
 const LP_POOL: &[(&str, AttributeType)] = &[

@@ -3,10 +3,10 @@
 use anfora_ir::{Attr, DType};
 
 use super::window::{CONV, conv_operands, export_windows};
-use super::{Conversion, Conversions, Lowered, NEWEST, export_direct, import_direct, int_attribute};
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use super::{
+    Conversion, Conversions, Lowered, NEWEST, NodeExport, NodeImport, export_direct, import_direct, int_attribute,
+};
+use crate::error::{ExportProblem, UnsupportedReason};
 use crate::proto::{AttributeProto, AttributeType};
 use crate::tensor::{dtype_of, number_of};
 

@@ -2,10 +2,10 @@
 
 use anfora_ir::{AttrId, ExprId, Literal};
 
-use super::{Conversion, Conversions, Lowered, OPSETS, int_attribute, ints_attribute, with_int64};
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use super::{
+    Conversion, Conversions, Lowered, NodeExport, NodeImport, OPSETS, int_attribute, ints_attribute, with_int64,
+};
+use crate::error::{ExportProblem, UnsupportedReason};
 use crate::proto::AttributeType;
 
 /// Reductions, with the version that made the axes an operand.

@@ -1,9 +1,10 @@
 //! Operators that write elements at positions given by an operand.
 
-use super::{Conversion, Conversions, Lowered, NEWEST, int_attribute, str_attribute, with_indices, with_int64};
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use super::{
+    Conversion, Conversions, Lowered, NEWEST, NodeExport, NodeImport, int_attribute, str_attribute, with_indices,
+    with_int64,
+};
+use crate::error::{ExportProblem, UnsupportedReason};
 use crate::proto::AttributeType;
 
 const AXIS: &[(&str, AttributeType)] = &[("axis", AttributeType::Int)];

@@ -3,12 +3,10 @@
 use anfora_ir::{DType, Literal};
 
 use super::{
-    Conversion, Conversions, Lowered, NEWEST, OPSETS, as_int64, export_direct, import_direct, int_attribute,
-    ints_attribute, with_indices, with_int64,
+    Conversion, Conversions, Lowered, NEWEST, NodeExport, NodeImport, OPSETS, as_int64, export_direct, import_direct,
+    int_attribute, ints_attribute, with_indices, with_int64,
 };
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use crate::error::{ExportProblem, UnsupportedReason};
 use crate::proto::AttributeType;
 
 const AXIS: &[(&str, AttributeType)] = &[("axis", AttributeType::Int)];

@@ -4,10 +4,8 @@
 //! Up to version 6 an elementwise operator repeated its second operand only if an attribute asked
 //! for it, and aligned it with an axis of the first operand.
 
-use super::{Conversion, Conversions, Lowered, int_attribute, matrix, normalization};
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use super::{Conversion, Conversions, Lowered, NodeExport, NodeImport, int_attribute, matrix, normalization};
+use crate::error::{ExportProblem, UnsupportedReason};
 use crate::proto::AttributeType;
 
 const VERSION: i64 = 6;

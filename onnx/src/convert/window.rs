@@ -2,10 +2,10 @@
 
 use anfora_ir::{AttrId, ExprId};
 
-use super::{Conversion, Conversions, Lowered, OPSETS, export_direct, int_attribute, ints_attribute};
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use super::{
+    Conversion, Conversions, Lowered, NodeExport, NodeImport, OPSETS, export_direct, int_attribute, ints_attribute,
+};
+use crate::error::{ExportProblem, UnsupportedReason};
 use crate::proto::{AttributeProto, AttributeType};
 
 pub(super) const CONV: &[(&str, AttributeType)] = &[

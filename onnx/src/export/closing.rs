@@ -10,7 +10,7 @@ use crate::attributes::{decoded, decoded_list, list, str};
 use crate::error::ExportProblem;
 use crate::kept_initializer::{KeptInitializer, initializer_of_node, is_initializer};
 use crate::keys;
-use crate::proto::{GraphProto, NodeProto, SparseTensorProto, TensorAnnotation, TensorProto, ValueInfoProto};
+use crate::proto::{GraphProto, NodeProto, SparseTensorProto, TensorAnnotation, TensorProto, ValueInfoProto, node};
 use crate::types::{proto_of, tensor_info};
 
 impl Exporter<'_> {
@@ -62,12 +62,8 @@ impl Exporter<'_> {
         for output in std::mem::take(&mut graph.outputs) {
             outputs.push(self.info(&output.name, &output.wish, output.ty, &of_outputs, is_main)?);
             if !output.is_direct {
-                repeats.push(NodeProto {
-                    op_type: Some("Identity".to_owned()),
-                    input: vec![self.slot_name(output.slot, output.hint.as_deref())?],
-                    output: vec![output.name.to_string()],
-                    ..NodeProto::default()
-                });
+                let input = self.slot_name(output.slot, output.hint.as_deref())?;
+                repeats.push(node("", "Identity", vec![input], vec![output.name.to_string()], Vec::new()));
             }
         }
         self.add_nodes(&mut graph, repeats)?;

@@ -10,9 +10,10 @@ use super::ExportOptions;
 use super::data::DataFile;
 use super::graph::{GraphKind, Versions};
 use super::names::Names;
-use crate::convert::{FILL_SINCE, tensor_attribute};
+use crate::attributes::tensor_attribute;
+use crate::convert::FILL_SINCE;
 use crate::error::ExportProblem;
-use crate::proto::{NodeProto, TensorProto};
+use crate::proto::{NodeProto, TensorProto, node};
 use crate::tensor::{SMALL_CONSTANT, TensorError, external_tensor_of, tensor_of};
 
 /// The largest file that protocol buffers can hold, in bytes.
@@ -281,13 +282,9 @@ impl Constants {
         let (shape, _) = self.by_contents(names, (&shape, None), &format!("{name}_shape"))?;
         let element = literal.as_splat().unwrap_or_default();
         let value = tensor_of(&Literal::splat_bytes(literal.dtype(), &[1], element), 16)?;
-        self.levels[level].begin.nodes.push(NodeProto {
-            op_type: Some("ConstantOfShape".to_owned()),
-            input: vec![shape.to_string()],
-            output: vec![name.to_string()],
-            attribute: vec![tensor_attribute("value", value)],
-            ..NodeProto::default()
-        });
+        let value = vec![tensor_attribute("value", value)];
+        let fill = node("", "ConstantOfShape", vec![shape.to_string()], vec![name.to_string()], value);
+        self.levels[level].begin.nodes.push(fill);
         Ok(())
     }
 }

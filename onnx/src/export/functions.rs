@@ -14,16 +14,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::ExportOptions;
 use super::constants::FunctionConstant;
 use super::graph::{Exporter, GraphKind, Versions, export_graph};
-use super::node::node;
 use super::slots::{Fault, Slots};
 use crate::attributes::{list, str};
 use crate::convert::constant_attribute;
 use crate::error::{ExportError, ExportProblem};
 use crate::keys;
-use crate::proto::{FunctionProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto};
+use crate::proto::{FunctionProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto, node};
 
-/// The domain for functions of a module.
-pub(crate) const DOMAIN: &str = "anfora";
 /// The first version of the format in which functions can state the types of their values and hold
 /// metadata.
 pub(crate) const IR_VERSION: i64 = 10;
@@ -161,7 +158,7 @@ impl FileName {
     /// Returns the name of a function in the domain of this crate.
     fn own(name: &str) -> FileName {
         let name = if name.is_empty() { "function" } else { name };
-        FileName { domain: DOMAIN.to_owned(), name: name.to_owned(), overload: String::new() }
+        FileName { domain: keys::OWN_DOMAIN.to_owned(), name: name.to_owned(), overload: String::new() }
     }
 }
 
@@ -190,7 +187,7 @@ fn in_file(cx: &Context, function: &Function) -> Result<Option<InFile>, ExportPr
 
 /// Returns true if a function uses parts that only a later version of the format has.
 pub(super) fn needs_version(function: &FunctionProto) -> bool {
-    function.domain() == DOMAIN
+    function.domain() == keys::OWN_DOMAIN
         || !function.overload().is_empty()
         || !function.value_info.is_empty()
         || !function.metadata_props.is_empty()

@@ -17,12 +17,12 @@ use super::data::DataFile;
 use super::functions::Functions;
 use super::graph_meta::GraphMeta;
 use super::names::Names;
-use super::node::SymbolPlace;
 use super::slots::{Block, Fault, Slot, Slots, ValueId};
 use crate::attributes::{entries_of, list, str, strs};
+use crate::convert::SymbolPlace;
 use crate::error::ExportProblem;
 use crate::keys;
-use crate::opaque::is_standard;
+use crate::opaque::{is_standard, version_of};
 use crate::proto::{GraphProto, ModelProto, NodeProto, StringStringEntryProto, TypeProto, ValueInfoProto};
 use crate::types::SymbolNames;
 
@@ -73,13 +73,6 @@ impl Versions {
     pub(super) fn opset(&self, domain: &str) -> i64 {
         version_of(&self.opsets, domain)
     }
-}
-
-/// Returns the version of a domain's operators among the versions that a model states; 1 if the
-/// model does not state it.
-pub(super) fn version_of(versions: &FxHashMap<String, i64>, domain: &str) -> i64 {
-    let domain = if is_standard(domain) { "" } else { domain };
-    versions.get(domain).copied().unwrap_or(1)
 }
 
 /// The role of the outermost graph of an export.

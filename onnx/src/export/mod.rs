@@ -22,19 +22,14 @@ use rustc_hash::FxHashSet;
 use crate::attributes::{decoded_list, entries_of, int, list, str};
 use crate::convert::Conversions;
 use crate::error::{ExportError, ExportProblem};
-use crate::import::count_function_nodes;
 use crate::keys;
 use crate::opaque::is_standard;
-use crate::proto::{GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto};
+use crate::proto::{GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto, for_each_node};
 use crate::wire::{self, UnknownFields};
 
 use graph::{GraphKind, Versions};
 
 pub use data::{DataFile, ExternalData, WhenExternal};
-pub use node::NodeExport;
-pub(crate) use node::{Unwritable, check_call};
-
-pub(crate) use functions::DOMAIN;
 
 /// Options of an export.
 #[derive(Clone)]
@@ -275,8 +270,10 @@ fn write(
     if depth > wire::MAX_DEPTH / 4 && wire::check(&bytes, UnknownFields::Refuse).is_err() {
         return Err(fault(ExportProblem::TooDeep(depth)));
     }
-    let in_functions = count_function_nodes(&model).map_err(|_| fault(ExportProblem::Damaged(keys::FUNCTIONS)))?;
-    Ok(Exported { bytes, nodes: exported.nodes + in_functions, data: exported.data })
+    let mut nodes = exported.nodes;
+    let of_functions = model.functions.iter().try_for_each(|f| for_each_node(&f.node, |_| nodes += 1));
+    of_functions.map_err(|_| fault(ExportProblem::Damaged(keys::FUNCTIONS)))?;
+    Ok(Exported { bytes, nodes, data: exported.data })
 }
 
 anfora_ir::brief_debug! { ExportOptions; }

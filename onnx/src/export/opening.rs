@@ -9,13 +9,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::graph::{Exporter, GraphKind, InfoType, OpenGraph, Output, View};
 use super::graph_meta::GraphMeta;
 use super::slots::{Block, Slot, ValueId};
-use crate::attributes::{decoded, str};
-use crate::convert::{constant_attribute, tensor_attribute};
+use crate::attributes::{decoded, str, tensor_attribute};
+use crate::convert::constant_attribute;
 use crate::error::ExportProblem;
 use crate::kept_initializer::is_initializer;
 use crate::keys;
 use crate::opaque::is_view;
-use crate::proto::{NodeProto, ValueInfoProto};
+use crate::proto::{ValueInfoProto, node};
 use crate::types::{literal_message, proto_of};
 
 impl<'m> Exporter<'m> {
@@ -326,12 +326,7 @@ impl<'m> Exporter<'m> {
             "value" => tensor_attribute("value", self.constants.tensor(literal)?),
             other => constant_attribute(other, literal)?,
         };
-        let mut node = NodeProto {
-            op_type: Some("Constant".to_owned()),
-            output: vec![name.to_string()],
-            attribute: vec![attribute],
-            ..NodeProto::default()
-        };
+        let mut node = node("", "Constant", Vec::new(), vec![name.to_string()], vec![attribute]);
         self.carry_along(&mut node, meta)?;
         self.constants.bind_node((var, id, own), &name, node);
         Ok(())

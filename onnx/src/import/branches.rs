@@ -4,9 +4,8 @@ use anfora_ir::{Attr, AttrId, DType, ExprId, Literal, TypeId};
 
 use super::graph::{Importer, OpenGraph, PendingNode, Subgraph};
 use super::node::{is_empty_graph_attribute, standard_domain};
-use super::unsupported::UnsupportedReason;
 use crate::convert::BRANCHES;
-use crate::error::ImportProblem;
+use crate::error::{ImportProblem, UnsupportedReason};
 use crate::keys;
 use crate::proto::{AttributeType, NodeProto};
 

@@ -19,14 +19,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::function_attributes::{Arguments, arguments, declared, given_attributes, key_of, room_for};
 use super::graph::{Finished, GraphPlace, Importer, OpenGraph, PendingNode, Progress, Settings, doc_of};
 use super::hints_attr;
-use super::unsupported::UnsupportedReason;
 use super::warnings::Notes;
 use super::{GraphProto, ModelProto, opset_versions};
-use crate::error::{ImportError, ImportProblem};
-use crate::export::DOMAIN;
+use crate::error::{ImportError, ImportProblem, UnsupportedReason};
 use crate::keys;
 use crate::opaque::is_standard;
-use crate::proto::{FunctionProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
+use crate::proto::{FunctionProto, NodeProto, OperatorSetIdProto, ValueInfoProto, for_each_node};
 use crate::tensor::literal_of;
 use crate::types::FileDims;
 
@@ -172,12 +170,12 @@ impl FunctionTable {
         let mut twice = FxHashSet::default();
         for (position, bytes) in encoded.iter().enumerate() {
             let proto = FunctionProto::decode(bytes.clone())?;
-            super::for_each_node(&proto.node, |_| table.nodes += 1)?;
+            for_each_node(&proto.node, |_| table.nodes += 1)?;
             let (opsets, imported_twice) = opset_versions(&proto.opset_import);
             if proto.name().is_empty() || is_standard(proto.domain()) || !imported_twice.is_empty() {
                 continue;
             }
-            let is_own = proto.domain() == DOMAIN;
+            let is_own = proto.domain() == keys::OWN_DOMAIN;
             let imports: Vec<(String, i64)> =
                 opset_imports(&proto).map(|(domain, version)| (domain.to_owned(), version)).collect();
             let differing = table.differing(&imports, &mut versions, &unclear);
@@ -283,8 +281,8 @@ impl FunctionTable {
         let mut has_own = false;
         while let Some(i) = waiting.pop() {
             let proto = FunctionProto::decode(self.encoded[i].clone())?;
-            has_own |= proto.domain() == DOMAIN;
-            super::for_each_node(&proto.node, |node| {
+            has_own |= proto.domain() == keys::OWN_DOMAIN;
+            for_each_node(&proto.node, |node| {
                 if let Some(entry) = self.called_by(node)
                     && !std::mem::replace(&mut kept[self.entries[entry].position as usize], true)
                 {
@@ -292,13 +290,13 @@ impl FunctionTable {
                 }
             })?;
         }
-        let of_functions = self.further_opsets.iter().filter(|(domain, _)| domain != DOMAIN);
+        let of_functions = self.further_opsets.iter().filter(|(domain, _)| domain != keys::OWN_DOMAIN);
         model.opset_import.extend(
             of_functions
                 .map(|(domain, version)| OperatorSetIdProto { domain: Some(domain.clone()), version: Some(*version) }),
         );
         if !has_own {
-            model.opset_import.retain(|o| o.domain() != DOMAIN);
+            model.opset_import.retain(|o| o.domain() != keys::OWN_DOMAIN);
         }
         if let Some(i) = model.metadata_props.iter().position(|e| e.key() == keys::PLAIN_IR_VERSION)
             && let Ok(version) = model.metadata_props[i].value().parse()
@@ -522,7 +520,7 @@ fn complete(
 ) {
     let Some((function, cx)) = module.get_mut(key) else { return };
     function.meta = finished.meta;
-    if proto.domain() != DOMAIN {
+    if proto.domain() != keys::OWN_DOMAIN {
         let names = [proto.domain(), proto.name(), proto.overload()];
         let mut items: Vec<AttrId> = names.iter().map(|n| cx.str_attr(n)).collect();
         items.push(cx.attr(Attr::Bool(request.types.is_none() && !proto.input.is_empty())));

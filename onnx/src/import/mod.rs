@@ -26,15 +26,13 @@ use crate::error::{ImportError, ImportProblem};
 use crate::external::{DataFiles, ReadFiles};
 use crate::keys;
 use crate::opaque::is_standard;
-use crate::proto::{GraphProto, IR_VERSION, ModelProto, NodeProto, OperatorSetIdProto};
+use crate::proto::{GraphProto, IR_VERSION, ModelProto, OperatorSetIdProto};
 use crate::wire::{self, UnknownFields, WireSummary};
 
 use functions::FunctionTable;
 use warnings::{Notes, Warning};
 
-pub use node::NodeImport;
-pub(crate) use node::float_meant;
-pub use unsupported::{UnsupportedNodes, UnsupportedReason};
+pub use unsupported::UnsupportedNodes;
 
 /// The number of [`ModelProto::functions`] in the format.
 const FUNCTIONS_FIELD: u32 = 25;
@@ -191,30 +189,6 @@ fn opset_versions(imports: &[OperatorSetIdProto]) -> (FxHashMap<String, i64>, Ve
         versions.remove(domain);
     });
     (versions, twice)
-}
-
-/// Returns the number of nodes of a model's own functions.
-pub(crate) fn count_function_nodes(model: &ModelProto) -> Result<usize, ImportProblem> {
-    let mut count = 0;
-    for function in &model.functions {
-        for_each_node(&function.node, |_| count += 1)?;
-    }
-    Ok(count)
-}
-
-/// Calls `f` with each of the nodes and with the nodes of the graphs in them.
-fn for_each_node(nodes: &[NodeProto], mut f: impl FnMut(&NodeProto)) -> Result<(), ImportProblem> {
-    let mut waiting: Vec<Bytes> = Vec::new();
-    let mut all = |nodes: &[NodeProto], waiting: &mut Vec<Bytes>| {
-        nodes.iter().for_each(&mut f);
-        let attributes = nodes.iter().flat_map(|n| &n.attribute);
-        waiting.extend(attributes.flat_map(|a| a.g.iter().chain(&a.graphs)).cloned());
-    };
-    all(nodes, &mut waiting);
-    while let Some(graph) = waiting.pop() {
-        all(&GraphProto::decode(graph)?.node, &mut waiting);
-    }
-    Ok(())
 }
 
 /// Returns the attributes with everything that a model states besides its graph, including the

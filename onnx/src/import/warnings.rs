@@ -6,8 +6,9 @@ use anfora_ir::{AttrId, Diagnostic, TypeId};
 use rustc_hash::FxHashSet;
 
 use super::graph::Importer;
-use super::unsupported::{KeptList, UnsupportedNodes, UnsupportedReason};
+use super::unsupported::{KeptList, UnsupportedNodes};
 use crate::attributes::encoded_attr;
+use crate::error::UnsupportedReason;
 use crate::proto::{NodeProto, ValueInfoProto};
 use crate::types::{Binding, contradict, other_kind, proto_of, says_no_more, type_of};
 
