@@ -232,6 +232,24 @@ pub(crate) fn entries_of(cx: &Context, value: AttrId) -> Option<Vec<StringString
     list(cx, value)?.iter().map(pair).collect()
 }
 
+/// Returns the attributes for a doc string and metadata properties.
+pub(crate) fn doc_of(
+    cx: &mut Context,
+    doc: &Option<String>,
+    metadata: &[StringStringEntryProto],
+) -> Vec<(&'static str, AttrId)> {
+    let mut meta = Vec::new();
+    meta.extend(doc.as_ref().filter(|d| !d.is_empty()).map(|d| (keys::DOC, cx.str_attr(d))));
+    meta.extend(entries_attr(cx, metadata).map(|m| (keys::METADATA, m)));
+    meta
+}
+
+/// Returns a list of strings without trailing empty strings; `None` if all are empty.
+pub(crate) fn hints_attr(cx: &mut Context, hints: &[impl AsRef<str>]) -> Option<AttrId> {
+    let len = hints.iter().rposition(|h| !h.as_ref().is_empty())? + 1;
+    Some(strs_attr(cx, hints[..len].iter().map(AsRef::as_ref)))
+}
+
 /// Encodes a message and makes its bytes an attribute.
 pub(crate) fn encoded_attr(cx: &mut Context, message: &impl Message) -> AttrId {
     bytes_attr(cx, message.encode_to_vec().into())

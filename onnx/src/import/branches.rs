@@ -2,7 +2,7 @@
 
 use anfora_ir::{Attr, AttrId, DType, ExprId, Literal, TypeId};
 
-use super::graph::{Importer, OpenGraph, PendingNode, Subgraph};
+use super::importer::{Importer, OpenGraph, PendingNode, Subgraph};
 use super::node::{is_empty_graph_attribute, standard_domain};
 use crate::convert::BRANCHES;
 use crate::error::{ImportProblem, UnsupportedReason};

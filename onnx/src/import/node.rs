@@ -4,8 +4,7 @@
 use anfora_ir::{Attr, AttrId, Expr, ExprId, OpPurity, TypeId};
 use rustc_hash::FxHashSet;
 
-use super::graph::{Importer, OpenGraph, PendingNode, Settings, Stated, doc_of};
-use super::hints_attr;
+use super::importer::{Importer, OpenGraph, PendingNode, Settings, node_meta};
 use super::result_types::result_type;
 use super::warnings::Warning;
 use crate::attributes::{encoded_attr, encoded_list, has_only_its_value, strs_attr, value_of};
@@ -49,11 +48,7 @@ impl<'a> Importer<'_, 'a> {
         }
 
         // Collect the metadata.
-        let mut meta = doc_of(self.builder.cx(), &node.doc_string, &node.metadata_props);
-        let cx = self.builder.cx();
-        meta.extend(node.name.as_ref().filter(|n| !n.is_empty()).map(|n| (keys::NAME, cx.str_attr(n))));
-        meta.extend(encoded_list(cx, &node.device_configurations).map(|d| (keys::DEVICES, d)));
-        meta.extend(hints_attr(cx, &hints).map(|h| (keys::INPUTS, h)));
+        let mut meta = node_meta(self.builder.cx(), node, &hints);
 
         // Translate the node, if it is not kept unchanged.
         let lowered = match self.branches(graph, pending, &operands) {
@@ -283,7 +278,7 @@ impl<'a> Importer<'_, 'a> {
             // file states.
             Some(constant) if !name.is_empty() => {
                 let name = self.builder.cx().names.intern(name);
-                self.scope.replace_operand(name, constant);
+                self.state.scope.replace_operand(name, constant);
                 Ok(())
             }
             _ => Ok(()),
@@ -351,25 +346,8 @@ impl<'a> Importer<'_, 'a> {
         let names = &mut self.builder.cx().names;
         let name = names.intern(name);
         let mut inputs = node.input.iter().map(|input| names.intern(input));
-        if let Some(origin) = inputs.find(|&i| self.scope.get(i).is_some_and(|v| v.expr == value)) {
-            self.scope.alias(name, origin);
-        }
-    }
-
-    /// Checks a value against what the file states about it, and adds what must be preserved to
-    /// `meta`.
-    fn push_stated(&mut self, graph: &mut OpenGraph, name: &str, value: ExprId, meta: &mut Vec<(&str, AttrId)>) {
-        let id = self.builder.cx().names.intern(name);
-        let Some(Stated { info, is_output }) = graph.stated.remove(&id) else { return };
-        let found = self.builder.body().ty(value);
-        let stated = self.stated_type(&info);
-        let is_wrong = self.warn_of_contradiction(&info, stated, found);
-        if is_output {
-            graph.contradicted.extend(is_wrong.then_some(id));
-        } else {
-            let more = self.more_than(&info, found, is_wrong);
-            let attr = more.unwrap_or_else(|| self.builder.cx().attr(Attr::Bool(true)));
-            meta.push((keys::INFO, attr));
+        if let Some(origin) = inputs.find(|&i| self.state.scope.get(i).is_some_and(|v| v.expr == value)) {
+            self.state.scope.alias(name, origin);
         }
     }
 
@@ -443,24 +421,6 @@ impl<'a> Importer<'_, 'a> {
             return self.bind_output(graph, &node.output[0], value, meta);
         }
         self.bind_outputs(graph, &node.output, value, meta)
-    }
-
-    /// Returns true if the file states the type of an output whose type the value does not show.
-    pub(super) fn knows_less(&mut self, graph: &OpenGraph, outputs: &[String], value: ExprId) -> bool {
-        let ty = self.builder.body().ty(value);
-        let cx = self.builder.cx();
-        let any = cx.types.any();
-        let fields = cx.types.as_tuple(ty).map_or_else(|| vec![ty], <[TypeId]>::to_vec);
-        let mut unknown = outputs.iter().zip(fields).filter(|&(_, field)| field == any);
-        unknown.any(|(name, _)| self.stated_output(graph, name).is_some_and(|stated| stated != any))
-    }
-
-    /// Returns the type that the file states for a value, if any.
-    fn stated_output(&mut self, graph: &OpenGraph, name: &str) -> Option<TypeId> {
-        let id = self.builder.cx().names.intern(name);
-        let info = &graph.stated.get(&id)?.info;
-        info.r#type.as_ref()?;
-        Some(self.stated_type(info))
     }
 }
 
