@@ -135,9 +135,9 @@ mod types;
 
 pub use convert::node_export::NodeExport;
 pub use convert::node_import::NodeImport;
-pub use error::{ExportError, ExportProblem, ImportError, ImportProblem, UnsupportedReason};
+pub use error::{ExportError, ExportProblem, ExternalError, ImportError, ImportProblem, UnsupportedReason};
 pub use export::{DataFile, ExportOptions, Exported, ExternalData, WhenExternal, export};
-pub use external::{DataFiles, DataFolder, ExternalError};
+pub use external::{DataFiles, DataFolder};
 pub use import::{ImportOptions, Imported, UnsupportedNodes, import};
 pub use opaque::{register, registry};
 pub use symbols::file_dimensions;

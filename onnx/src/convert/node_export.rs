@@ -2,7 +2,7 @@
 
 use anfora_ir::{AttrReader, Context, DType, Literal, SymbolId, TensorType, TypeId};
 
-use super::element_types::{Place, Since, since};
+use super::element_types::{Side, Since, since};
 use super::{Conversion, ExportRule};
 use crate::error::ExportProblem;
 use crate::proto::{AttributeProto, NodeProto, node};
@@ -346,9 +346,9 @@ fn check_elements(
     });
     let is_result = result.is_some() && node.output.first().map(String::as_str) == result;
     let first = types.as_tuple(call.ty).map_or(Some(call.ty), |fields| fields.first().copied());
-    for (place, ty) in [(Place::Input, input), (Place::Output, first.filter(|_| is_result))] {
+    for (side, ty) in [(Side::Input, input), (Side::Output, first.filter(|_| is_result))] {
         let Some(dtype) = ty.and_then(|ty| types.as_tensor(ty)).map(|t| t.dtype) else { continue };
-        match since(node.op_type(), place, dtype) {
+        match since(node.op_type(), side, dtype) {
             Since::First => {}
             Since::Version(needed) if present < needed => {
                 let operator = format!("{} of {dtype}", cx.ops.get(call.attrs.op).name);

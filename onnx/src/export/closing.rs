@@ -3,7 +3,7 @@
 use anfora_ir::{Attr, Literal};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::graph::{Exporter, InfoType, OpenGraph};
+use super::graph::{Exporter, InfoType, UnfinishedGraph};
 use super::graph_meta::GraphMeta;
 use super::slots::Block;
 use crate::attributes::{decoded, decoded_list, list, str};
@@ -51,7 +51,7 @@ impl Exporter<'_> {
     }
 
     /// Completes a graph and returns its message.
-    pub(super) fn close(&mut self, mut graph: OpenGraph) -> Result<GraphProto, ExportProblem> {
+    pub(super) fn close(&mut self, mut graph: UnfinishedGraph) -> Result<GraphProto, ExportProblem> {
         let is_main = self.is_main(graph.block);
         let cx = self.cx;
         let infos = self.carried_infos(graph.meta, keys::INFOS)?;

@@ -6,10 +6,9 @@ use std::rc::Rc;
 use anfora_ir::{DType, Literal, LiteralId, NameId, VarId};
 use rustc_hash::FxHashMap;
 
-use super::ExportOptions;
 use super::data::DataFile;
-use super::graph::{GraphKind, Versions};
 use super::names::Names;
+use super::options::{ExportOptions, GraphKind, Versions};
 use crate::attributes::tensor_attribute;
 use crate::convert::FILL_SINCE;
 use crate::error::ExportProblem;

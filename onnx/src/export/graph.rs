@@ -4,26 +4,25 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 use anfora_ir::{
-    AttrsId, Body, Context, Expr, ExprId, Function, Literal, LiteralId, Module, NameId, OpId, SymbolId, TypeId, VarId,
+    AttrsId, Body, Context, Expr, ExprId, Function, GlobalId, Literal, LiteralId, NameId, OpId, SymbolId, TypeId, VarId,
 };
 use bytes::Bytes;
 use prost::Message;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::ExportOptions;
 use super::conditions::Conditions;
 use super::constants::{Constants, FunctionConstant, MAX_FILE};
 use super::data::DataFile;
-use super::functions::Functions;
 use super::graph_meta::GraphMeta;
 use super::names::Names;
+use super::options::{ExportOptions, GraphKind, Versions};
 use super::slots::{Block, Fault, Slot, Slots, ValueId};
 use crate::attributes::{entries_of, list, str, strs};
 use crate::convert::SymbolPlace;
 use crate::error::ExportProblem;
 use crate::keys;
-use crate::opaque::{is_standard, version_of};
-use crate::proto::{GraphProto, ModelProto, NodeProto, StringStringEntryProto, TypeProto, ValueInfoProto};
+use crate::opaque::is_standard;
+use crate::proto::{GraphProto, NodeProto, StringStringEntryProto, TypeProto, ValueInfoProto};
 use crate::types::SymbolNames;
 
 /// The deepest nesting of graphs in nodes that readers accept.
@@ -49,41 +48,32 @@ pub(super) struct ExportedGraph {
     pub(super) data: Option<DataFile>,
 }
 
-/// The versions that a model states.
-pub(super) struct Versions {
-    /// The versions of the operators by domain. The standard domain is the empty string.
-    opsets: FxHashMap<String, i64>,
-    /// True before version 4 of the format, in which every initializer is an input.
-    pub(super) initializers_are_inputs: bool,
-    /// True if the module states the versions, as modules from files do.
-    pub(super) are_stated: bool,
+/// The functions that are written, by their globals.
+pub(super) type Functions = FxHashMap<GlobalId, Written>;
+
+/// The domain, name and overload of a function of the model.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct FileName {
+    pub(super) domain: String,
+    pub(super) name: String,
+    pub(super) overload: String,
 }
 
-impl Versions {
-    pub(super) fn of(module: &Module, model: &ModelProto) -> Versions {
-        let domain = |d: &str| if is_standard(d) { String::new() } else { d.to_owned() };
-        Versions {
-            opsets: model.opset_import.iter().map(|o| (domain(o.domain()), o.version())).collect(),
-            initializers_are_inputs: model.ir_version.is_some_and(|v| v < 4),
-            are_stated: module.cx.find_attr(module.attrs(), keys::OPSETS).is_some(),
-        }
-    }
-
-    /// Returns the version of a domain's operators.
-    pub(super) fn opset(&self, domain: &str) -> i64 {
-        version_of(&self.opsets, domain)
+impl FileName {
+    /// Returns the name of a function in the domain of this crate.
+    pub(super) fn own(name: &str) -> FileName {
+        let name = if name.is_empty() { "function" } else { name };
+        FileName { domain: keys::OWN_DOMAIN.to_owned(), name: name.to_owned(), overload: String::new() }
     }
 }
 
-/// The role of the outermost graph of an export.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum GraphKind {
-    /// The graph of the model.
-    Main,
-    /// A function of the model in the domain of this crate. Every call passes its constants.
-    Function,
-    /// A function that was imported from a file. Its constants are nodes.
-    FileFunction,
+/// A function that was written.
+pub(super) struct Written {
+    pub(super) name: FileName,
+    /// The constants that calls pass after the arguments.
+    pub(super) given: Vec<FunctionConstant>,
+    /// The depth to which its graphs nest.
+    pub(super) depth: usize,
 }
 
 /// The state of an export.
@@ -134,7 +124,7 @@ pub(super) struct View {
 }
 
 /// An unfinished graph.
-pub(super) struct OpenGraph {
+pub(super) struct UnfinishedGraph {
     pub(super) block: Block,
     /// The metadata of the graph.
     pub(super) meta: GraphMeta,
@@ -337,7 +327,12 @@ impl<'m> Exporter<'m> {
 
     /// Writes a call. If some of its operands are graphs, these are written first and the call
     /// waits for them.
-    fn begin_call(&mut self, graph: &mut OpenGraph, expr: ExprId, var: Option<VarId>) -> Result<(), ExportProblem> {
+    fn begin_call(
+        &mut self,
+        graph: &mut UnfinishedGraph,
+        expr: ExprId,
+        var: Option<VarId>,
+    ) -> Result<(), ExportProblem> {
         let call = self.call(expr, var);
         let is_opaque = self.cx.ops.is_opaque(call.op);
         if !is_opaque {
@@ -364,7 +359,11 @@ impl<'m> Exporter<'m> {
         Ok(())
     }
 
-    pub(super) fn add_nodes(&mut self, graph: &mut OpenGraph, nodes: Vec<NodeProto>) -> Result<(), ExportProblem> {
+    pub(super) fn add_nodes(
+        &mut self,
+        graph: &mut UnfinishedGraph,
+        nodes: Vec<NodeProto>,
+    ) -> Result<(), ExportProblem> {
         for mut node in nodes {
             self.grow(node.encoded_len())?;
             let domain = node.domain();
@@ -395,7 +394,7 @@ impl<'m> Exporter<'m> {
 
     /// Returns the error for a graph that is written too often. It names the `fn` that contains the
     /// graph.
-    fn too_many_repetitions(&self, block: Block, around: &[OpenGraph]) -> ExportProblem {
+    fn too_many_repetitions(&self, block: Block, around: &[UnfinishedGraph]) -> ExportProblem {
         let mut blocks = std::iter::once(block).chain(around.iter().rev().map(|g| g.block));
         let lambda = blocks.find_map(|b| match b {
             Block::Lambda(lambda) => Some(lambda),
@@ -432,7 +431,7 @@ impl<'m> Exporter<'m> {
         block: Block,
         meta: GraphMeta,
         around: Option<ExprId>,
-    ) -> Result<OpenGraph, ExportProblem> {
+    ) -> Result<UnfinishedGraph, ExportProblem> {
         let start = match block {
             Block::Function => self.body.root(),
             Block::Lambda(e) | Block::Then(e) | Block::Else(e) => match (block, self.body.expr(e)) {

@@ -1,18 +1,19 @@
 //! Export of a module to a file.
 
+mod data;
+mod options;
+mod slots;
+mod graph_meta;
+mod names;
+mod constants;
+mod conditions;
+mod graph;
+mod opening;
+mod kinds;
+mod node;
 mod closing;
 mod closures;
-mod conditions;
-mod constants;
-mod data;
 mod functions;
-mod graph;
-mod graph_meta;
-mod kinds;
-mod names;
-mod node;
-mod opening;
-mod slots;
 mod training;
 
 use anfora_ir::{AttrId, AttrsId, Context, FunctionKey, Module};
@@ -20,53 +21,16 @@ use prost::Message;
 use rustc_hash::FxHashSet;
 
 use crate::attributes::{decoded_list, entries_of, int, list, str};
-use crate::convert::Conversions;
 use crate::error::{ExportError, ExportProblem};
 use crate::keys;
 use crate::opaque::is_standard;
 use crate::proto::{GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto, for_each_node};
 use crate::wire::{self, UnknownFields};
 
-use graph::{GraphKind, Versions};
+use options::{GraphKind, Versions};
 
 pub use data::{DataFile, ExternalData, WhenExternal};
-
-/// Options of an export.
-#[derive(Clone)]
-pub struct ExportOptions {
-    /// The name of the function that becomes the graph.
-    pub entry: String,
-    /// The version of the standard operators for a module that does not state its version. Without
-    /// it, the export uses the oldest common version that has what the module needs.
-    pub opset: Option<i64>,
-    /// The most bytes for which a constant that repeats a single number is written out. A larger
-    /// constant becomes a node that repeats the number. With [`u64::MAX`] the only limit is 2 GiB
-    /// for all such constants together, including those in the data file. If no node can repeat the
-    /// number, because of its type or the version of the operators, the constant is written out in
-    /// any case.
-    pub max_splat_bytes: u64,
-    /// The most bytes that all constants that repeat a single number may take together, beyond one
-    /// number each.
-    pub max_total_splat_bytes: u64,
-    /// The table of conversions between operators.
-    pub conversions: Conversions,
-    /// The file for large constants beside the model, [`Exported::data`]. Without it, a model that
-    /// would be larger than protocol buffers allow is refused.
-    pub external_data: Option<ExternalData>,
-}
-
-impl Default for ExportOptions {
-    fn default() -> ExportOptions {
-        ExportOptions {
-            entry: "main".to_owned(),
-            opset: None,
-            max_splat_bytes: 16 << 10,
-            max_total_splat_bytes: 16 << 20,
-            conversions: Conversions::default(),
-            external_data: None,
-        }
-    }
-}
+pub use options::ExportOptions;
 
 /// The version of the standard operators if no version is stated.
 const DEFAULT_OPSET: i64 = 18;
@@ -275,5 +239,3 @@ fn write(
     of_functions.map_err(|_| fault(ExportProblem::Damaged(keys::FUNCTIONS)))?;
     Ok(Exported { bytes, nodes, data: exported.data })
 }
-
-anfora_ir::brief_debug! { ExportOptions; }

@@ -4,7 +4,7 @@ use anfora_ir::{AttrId, AttrReader, AttrsId, Body, Context, Dim, Expr, ExprId, L
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
-use super::graph::{Call, Exporter};
+use super::graph::{Call, Exporter, FileName};
 use super::graph_meta::GraphMeta;
 use super::slots::Slot;
 use crate::attributes::{decoded, decoded_list, list, message_of, str, strs};
@@ -94,6 +94,46 @@ impl<'m> Exporter<'m> {
             }
         }
         self.carry_along(&mut node, call.meta)?;
+        Ok(node)
+    }
+
+    /// Returns the node for a call of a function.
+    pub(super) fn function_call(&mut self, call: ExprId, var: Option<VarId>) -> Result<NodeProto, ExportProblem> {
+        let (cx, body, functions) = (self.cx, self.body, self.functions);
+        let Expr::Call { operands, attrs } = body.expr(call) else {
+            unreachable!("the caller saw that it is a call of a function")
+        };
+        if attrs != cx.attrs.empty() {
+            return Err(ExportProblem::Unsupported("an attribute of a call of a function".to_owned()));
+        }
+        let operands = body.operands(operands);
+        let callee = match self.slots.of_atom(operands[0])? {
+            Slot::Global(callee) => functions.get(&callee),
+            _ => None,
+        };
+        let callee = callee.ok_or_else(|| ExportProblem::Unsupported("a call of this function".to_owned()))?;
+        let meta = var.and_then(|v| body.meta(v.expr()));
+        let hints = self.hints(meta)?;
+        let mut input = Vec::with_capacity(operands.len() - 1 + callee.given.len());
+        for (i, &operand) in operands[1..].iter().enumerate() {
+            let slot = self.slots.of_atom(operand)?;
+            input.push(self.slot_name(slot, hints.get(i).copied())?);
+        }
+        for constant in &callee.given {
+            let name = match constant.id {
+                Some(id) => {
+                    let hint = cx.names.find(&constant.name).map(|n| (n, &*constant.name));
+                    self.constants.name(&mut self.names, (id, &constant.literal), None, hint)?
+                }
+                None => self.constants.own(&mut self.names, &constant.literal, &constant.name)?,
+            };
+            input.push(name.to_string());
+        }
+        let (output, _) = self.results(call)?;
+        let FileName { domain, name, overload } = &callee.name;
+        let mut node = node(domain, name, input, output, Vec::new());
+        node.overload = Some(overload.clone()).filter(|o| !o.is_empty());
+        self.carry_along(&mut node, meta)?;
         Ok(node)
     }
 

@@ -6,8 +6,9 @@ use std::rc::Rc;
 use anfora_ir::{Attr, AttrsId, Context, Expr, ExprId, LiteralId, NameId, VarId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::graph::{Exporter, GraphKind, InfoType, OpenGraph, Output, View};
+use super::graph::{Exporter, InfoType, Output, UnfinishedGraph, View};
 use super::graph_meta::GraphMeta;
+use super::options::GraphKind;
 use super::slots::{Block, Slot, ValueId};
 use crate::attributes::{decoded, str, tensor_attribute};
 use crate::convert::constant_attribute;
@@ -27,10 +28,10 @@ impl<'m> Exporter<'m> {
         meta: GraphMeta,
         block: ExprId,
         around: Option<ExprId>,
-    ) -> Result<OpenGraph, ExportProblem> {
+    ) -> Result<UnfinishedGraph, ExportProblem> {
         self.names.open();
         self.constants.open();
-        let mut graph = OpenGraph {
+        let mut graph = UnfinishedGraph {
             block: of,
             meta,
             nodes: Vec::new(),
@@ -102,7 +103,7 @@ impl<'m> Exporter<'m> {
 
     /// Removes the names that the values of a block got when it was written before. Finds the
     /// constants that the block binds and the kinds of its values.
-    fn forget_names(&mut self, graph: &mut OpenGraph, block: ExprId) {
+    fn forget_names(&mut self, graph: &mut UnfinishedGraph, block: ExprId) {
         let mut at = block;
         loop {
             let (value, rest) = match self.body.expr(at) {
@@ -140,7 +141,7 @@ impl<'m> Exporter<'m> {
     /// value under that name.
     fn open_output(
         &mut self,
-        graph: &mut OpenGraph,
+        graph: &mut UnfinishedGraph,
         slot: Slot,
         wish: Option<&str>,
         i: usize,
@@ -208,7 +209,7 @@ impl<'m> Exporter<'m> {
 
     /// Returns true if a call with this metadata is written as an initializer of the current graph,
     /// so that the graph must return it through a node.
-    fn becomes_initializer(&self, graph: &OpenGraph, meta: Option<AttrsId>) -> Result<bool, ExportProblem> {
+    fn becomes_initializer(&self, graph: &UnfinishedGraph, meta: Option<AttrsId>) -> Result<bool, ExportProblem> {
         if graph.block == Block::Function {
             return Ok(false);
         }
@@ -218,14 +219,14 @@ impl<'m> Exporter<'m> {
 
     /// Returns true if the binding of a constant comes from a `Constant` node and is written as
     /// one.
-    fn is_node(&self, graph: &OpenGraph, var: VarId) -> Result<bool, ExportProblem> {
+    fn is_node(&self, graph: &UnfinishedGraph, var: VarId) -> Result<bool, ExportProblem> {
         let meta = self.body.meta(var.expr());
         let is_constant = meta.is_some_and(|meta| self.cx.find_attr(meta, keys::CONSTANT).is_some());
         Ok(is_constant && !self.becomes_initializer(graph, meta)?)
     }
 
     /// Names the results of a call and records what the file stated about them.
-    fn name_results(&mut self, graph: &mut OpenGraph, call: ExprId) -> Result<(), ExportProblem> {
+    fn name_results(&mut self, graph: &mut UnfinishedGraph, call: ExprId) -> Result<(), ExportProblem> {
         for slot in self.slots.fields(self.slots.of_call(call)) {
             if let Slot::Value(v) = slot
                 && self.value_names[v.index()].is_none()
@@ -237,7 +238,7 @@ impl<'m> Exporter<'m> {
     }
 
     /// Names a value and records what the file stated about it.
-    fn name_value(&mut self, graph: &mut OpenGraph, v: ValueId) -> Result<(), ExportProblem> {
+    fn name_value(&mut self, graph: &mut UnfinishedGraph, v: ValueId) -> Result<(), ExportProblem> {
         let name = self.names.claim(self.wish(v));
         let data = self.slots.value(v);
         let stated = data.meta.and_then(|m| self.cx.find_attr(m, keys::INFO));
@@ -255,7 +256,7 @@ impl<'m> Exporter<'m> {
 
     /// Records a node that reshapes a constant. A use of the reshaped constant under the name of
     /// the node's result is a use of that result.
-    fn note_view(&mut self, graph: &mut OpenGraph, var: VarId, call: ExprId) {
+    fn note_view(&mut self, graph: &mut UnfinishedGraph, var: VarId, call: ExprId) {
         let (cx, body) = (self.cx, self.body);
         let (Some(name), Expr::CallOp { op, operands, .. }) = (body.var_name(var), body.expr(call)) else { return };
         let source = body.operands(operands).first().and_then(|&o| body.as_literal(o));
@@ -284,7 +285,7 @@ impl<'m> Exporter<'m> {
     }
 
     /// Writes a constant that is bound under a name of its own, unless it is already written.
-    fn bind_constant(&mut self, graph: &mut OpenGraph, var: VarId, id: LiteralId) -> Result<(), ExportProblem> {
+    fn bind_constant(&mut self, graph: &mut UnfinishedGraph, var: VarId, id: LiteralId) -> Result<(), ExportProblem> {
         let Some(own) = self.body.var_name(var) else { return Ok(()) };
         if graph.bound_constants.get(&(id, own)) != Some(&Some(var)) {
             return Ok(());
@@ -300,7 +301,7 @@ impl<'m> Exporter<'m> {
 
     fn write_bound(
         &mut self,
-        graph: &mut OpenGraph,
+        graph: &mut UnfinishedGraph,
         var: VarId,
         id: LiteralId,
         name: Rc<str>,

@@ -13,7 +13,7 @@ use super::function_attributes::{Arguments, with_arguments};
 use super::function_table::Request;
 use super::importer::{ImportState, Importer, Input, OpenGraph, PendingNode, Subgraph};
 use super::initializers::Initializers;
-use super::values::Value;
+use super::values::NamedValue;
 use crate::attributes::{doc_of, encoded_attr, encoded_list, hints_attr, strs_attr};
 use crate::error::{ImportError, ImportProblem};
 use crate::keys;
@@ -390,7 +390,7 @@ impl Importer<'_, '_> {
             if info.name().is_empty() {
                 return Err(fail(ImportProblem::Nameless("an output")));
             }
-            let Value { result: expr, origin, .. } = self.use_value(&graph, None, info.name()).map_err(fail)?;
+            let NamedValue { result: expr, origin, .. } = self.use_value(&graph, None, info.name()).map_err(fail)?;
             if self.builder.body().expr(expr) == Expr::None {
                 return Err(fail(ImportProblem::Unsupported("an output that is left out")));
             }

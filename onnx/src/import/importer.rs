@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::function_attributes::Arguments;
 use super::function_table::FunctionTable;
 use super::initializers::Initializer;
-use super::values::{Scope, Value};
+use super::values::{NamedValue, Scope};
 use super::warnings::{Notes, Warning};
 use crate::attributes::{doc_of, encoded_list, hints_attr};
 use crate::convert::Conversions;
@@ -204,7 +204,7 @@ impl Importer<'_, '_> {
         open: &OpenGraph,
         user: Option<&NodeProto>,
         name: &str,
-    ) -> Result<Value, ImportProblem> {
+    ) -> Result<NamedValue, ImportProblem> {
         let id = self.builder.cx().names.intern(name);
         let Some(value) = self.state.scope.use_value(id) else {
             let comes_later = user.into_iter().chain(&open.nodes).any(|n| n.output.iter().any(|o| o == name));

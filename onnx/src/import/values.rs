@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 /// A named value.
 #[derive(Copy, Clone)]
-pub(super) struct Value {
+pub(super) struct NamedValue {
     /// A variable or a literal.
     pub(super) expr: ExprId,
     /// The value as the result of a graph: the variable, if there is one.
@@ -22,10 +22,10 @@ pub(super) struct Value {
 /// not redefine.
 #[derive(Default)]
 pub(super) struct Scope {
-    values: FxHashMap<NameId, Value>,
+    values: FxHashMap<NameId, NamedValue>,
     /// The values that names had before the current graph, or a graph around it other than the
     /// outermost, redefined them.
-    shadowed: Vec<(NameId, Option<Value>)>,
+    shadowed: Vec<(NameId, Option<NamedValue>)>,
     /// For each open graph, the index in `shadowed` at which it begins.
     graphs: Vec<usize>,
     /// For each constant, the name under which it was first used, and the nesting level of the graph
@@ -57,7 +57,7 @@ impl Scope {
     /// Defines a name in the current graph. Returns true if it was not defined there yet.
     pub(super) fn define(&mut self, name: NameId, expr: ExprId) -> bool {
         let graph = self.depth();
-        let before = self.values.insert(name, Value { expr, result: expr, origin: name, graph, is_used: false });
+        let before = self.values.insert(name, NamedValue { expr, result: expr, origin: name, graph, is_used: false });
         if before.is_some_and(|v| v.graph == graph) {
             return false;
         }
@@ -90,7 +90,7 @@ impl Scope {
     }
 
     /// Returns the value of a name and marks it as used.
-    pub(super) fn use_value(&mut self, name: NameId) -> Option<Value> {
+    pub(super) fn use_value(&mut self, name: NameId) -> Option<NamedValue> {
         let value = self.values.get_mut(&name)?;
         value.is_used = true;
         Some(*value)
@@ -112,12 +112,12 @@ impl Scope {
     }
 
     /// Returns true if the current graph defines a value.
-    pub(super) fn is_innermost(&self, value: Value) -> bool {
+    pub(super) fn is_innermost(&self, value: NamedValue) -> bool {
         value.graph == self.depth()
     }
 
     /// Returns the value of a name.
-    pub(super) fn get(&self, name: NameId) -> Option<Value> {
+    pub(super) fn get(&self, name: NameId) -> Option<NamedValue> {
         self.values.get(&name).copied()
     }
 }
