@@ -210,6 +210,11 @@ impl UnsupportedReason {
     }
 }
 
+/// A short form of [`UnsupportedReason::because`].
+pub(crate) fn because(reason: impl Into<Cow<'static, str>>) -> UnsupportedReason {
+    UnsupportedReason::because(reason)
+}
+
 /// The reason why a module cannot be written, and the place in the module.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub struct ExportError {

@@ -7,7 +7,7 @@ use anfora_ir::{
 };
 
 use super::{Conversion, Lowered};
-use crate::error::UnsupportedReason;
+use crate::error::{UnsupportedReason, because};
 use crate::proto::{AttributeProto, NodeProto};
 
 /// The largest rank that operators other than kept ones may have. Type rules take time linear in
@@ -89,7 +89,7 @@ impl NodeImport<'_, '_> {
     /// # Errors
     /// If it is left out.
     pub fn required(&mut self, i: usize) -> Result<ExprId, UnsupportedReason> {
-        self.operand(i).ok_or_else(|| UnsupportedReason::because(format!("input {i} is left out")))
+        self.operand(i).ok_or_else(|| because(format!("input {i} is left out")))
     }
 
     /// Returns true if the node names an operand. A named operand is still left out if it is a
@@ -127,7 +127,7 @@ impl NodeImport<'_, '_> {
     pub fn tensor(&mut self, i: usize) -> Result<&TensorType, UnsupportedReason> {
         let ty = self.ty(i)?;
         let tensor = self.builder.cx().types.as_tensor(ty);
-        tensor.ok_or_else(|| UnsupportedReason::because(format!("input {i} is not known to be a tensor")))
+        tensor.ok_or_else(|| because(format!("input {i} is not known to be a tensor")))
     }
 
     /// Returns the element type of an operand.
@@ -145,7 +145,7 @@ impl NodeImport<'_, '_> {
     pub fn float_dtype(&mut self, i: usize) -> Result<DType, UnsupportedReason> {
         match self.dtype(i)? {
             dtype if dtype.is_float() => Ok(dtype),
-            dtype => Err(UnsupportedReason::because(format!("input {i} has elements of {dtype}"))),
+            dtype => Err(because(format!("input {i} has elements of {dtype}"))),
         }
     }
 
@@ -155,7 +155,7 @@ impl NodeImport<'_, '_> {
     /// If it is not known.
     pub fn rank(&mut self, i: usize) -> Result<usize, UnsupportedReason> {
         let shape = self.tensor(i)?.shape.as_ref();
-        shape.map(|s| s.len()).ok_or_else(|| UnsupportedReason::because(format!("the rank of input {i} is not known")))
+        shape.map(|s| s.len()).ok_or_else(|| because(format!("the rank of input {i} is not known")))
     }
 
     /// Returns the extents of an operand, each if it is known.
@@ -176,7 +176,7 @@ impl NodeImport<'_, '_> {
     pub fn static_shape(&mut self, i: usize) -> Result<Shape, UnsupportedReason> {
         let ty = self.ty(i)?;
         let shape = self.builder.cx().types.static_shape(ty);
-        shape.ok_or_else(|| UnsupportedReason::because(format!("not all extents of input {i} are known")))
+        shape.ok_or_else(|| because(format!("not all extents of input {i} are known")))
     }
 
     /// Returns the value of an operand that is a constant.
@@ -186,7 +186,7 @@ impl NodeImport<'_, '_> {
     pub fn literal(&mut self, i: usize) -> Result<&Literal, UnsupportedReason> {
         let operand = self.required(i)?;
         let id = self.builder.body().as_literal(operand);
-        let id = id.ok_or_else(|| UnsupportedReason::because(format!("input {i} is not a constant")))?;
+        let id = id.ok_or_else(|| because(format!("input {i} is not a constant")))?;
         Ok(self.builder.cx().literals.get(id))
     }
 
@@ -199,9 +199,7 @@ impl NodeImport<'_, '_> {
         let literal = self.literal(i)?;
         let is_list = literal.rank() <= 1 && literal.element_count() <= MAX_RANK;
         let list = if is_list { literal.to_i64s() } else { None };
-        list.ok_or_else(|| {
-            UnsupportedReason::because(format!("input {i} is not a list of at most {MAX_RANK} integers"))
-        })
+        list.ok_or_else(|| because(format!("input {i} is not a list of at most {MAX_RANK} integers")))
     }
 
     /// Returns a constant as an operand.
@@ -224,10 +222,10 @@ impl NodeImport<'_, '_> {
         attrs: &[(&str, AttrId)],
     ) -> Result<ExprId, UnsupportedReason> {
         let id = self.builder.cx().ops.find(op);
-        let id = id.ok_or_else(|| UnsupportedReason::because(format!("the registry has no `{op}`")))?;
+        let id = id.ok_or_else(|| because(format!("the registry has no `{op}`")))?;
         let attrs = self.builder.named_attrs(attrs);
         let editor = &mut self.builder.editor();
-        let call = editor.call_op(id, operands, attrs).map_err(|e| UnsupportedReason::because(e.to_string()))?;
+        let call = editor.call_op(id, operands, attrs).map_err(|e| because(e.to_string()))?;
         (self.check)(editor.cx, editor.body, call)?;
         Ok(self.builder.bind("", call))
     }
@@ -287,7 +285,7 @@ impl NodeImport<'_, '_> {
     /// # Errors
     /// If it is `None`.
     pub fn needed<T>(&self, name: &str, value: Option<T>) -> Result<T, UnsupportedReason> {
-        value.ok_or_else(|| UnsupportedReason::because(format!("the attribute `{name}` is missing")))
+        value.ok_or_else(|| because(format!("the attribute `{name}` is missing")))
     }
 
     /// Returns the error for an attribute with a value that our operators do not support.
@@ -297,7 +295,7 @@ impl NodeImport<'_, '_> {
     /// # Errors
     /// Always.
     pub fn unknown_value(&self, name: &str, value: impl fmt::Display) -> Result<Lowered, UnsupportedReason> {
-        Err(UnsupportedReason::because(format!("the attribute `{name}` is `{value}`")))
+        Err(because(format!("the attribute `{name}` is `{value}`")))
     }
 
     /// Returns the error for an operand whose element type our operator treats differently or not
@@ -307,7 +305,7 @@ impl NodeImport<'_, '_> {
     /// Always.
     pub fn unknown_elements(&mut self, i: usize) -> Result<Lowered, UnsupportedReason> {
         let dtype = self.dtype(i)?;
-        Err(UnsupportedReason::because(format!("input {i} has elements of {dtype}")))
+        Err(because(format!("input {i} has elements of {dtype}")))
     }
 
     /// Returns a string attribute; `None` also if it is not UTF-8.

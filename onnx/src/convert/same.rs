@@ -6,7 +6,7 @@ use super::{
     Conversion, Lowered, NodeExport, NodeImport, float_attribute, float_meant, floats_attribute, int_attribute,
     ints_attribute, str_attribute, strs_attribute,
 };
-use crate::error::{ExportProblem, UnsupportedReason};
+use crate::error::{ExportProblem, UnsupportedReason, because};
 use crate::proto::{AttributeProto, AttributeType};
 
 impl Conversion {
@@ -42,14 +42,9 @@ fn import(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     for &(name, _) in n.row().attributes {
         let Some(attribute) = n.attribute(name).cloned() else { continue };
         let kind = kinds.iter().find(|(known, _)| *known == name).map(|&(_, kind)| kind);
-        let kind = kind.ok_or_else(|| UnsupportedReason::because(format!("`{native}` has no attribute `{name}`")))?;
+        let kind = kind.ok_or_else(|| because(format!("`{native}` has no attribute `{name}`")))?;
         let value = value(n.cx(), &attribute, kind, dtype);
-        attrs.push((
-            name,
-            value.ok_or_else(|| {
-                UnsupportedReason::because(format!("the value of the attribute `{name}` is not known"))
-            })?,
-        ));
+        attrs.push((name, value.ok_or_else(|| because(format!("the value of the attribute `{name}` is not known")))?));
     }
     let operands = n.operands();
     n.call(operands, attrs)

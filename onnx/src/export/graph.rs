@@ -262,8 +262,7 @@ impl<'m> Exporter<'m> {
                             Expr::If { .. } => self.if_node(pending.call, var, pending.graphs),
                             _ => self.opaque_node(self.call(pending.call, var), pending.graphs),
                         };
-                        let node = node.map_err(|p| (var, p))?;
-                        self.add_nodes(graph, vec![node]).map_err(|p| (var, p))?;
+                        node.and_then(|node| self.add_nodes(graph, vec![node])).map_err(|p| (var, p))?;
                     }
                 }
                 continue;
@@ -306,8 +305,8 @@ impl<'m> Exporter<'m> {
                     graph.pending = Some(PendingCall { call: value, var, waiting, graphs: Vec::with_capacity(2) });
                 }
                 Expr::Call { .. } => {
-                    let node = self.function_call(value, var).map_err(|p| (var, p))?;
-                    self.add_nodes(graph, vec![node]).map_err(|p| (var, p))?;
+                    let node = self.function_call(value, var);
+                    node.and_then(|node| self.add_nodes(graph, vec![node])).map_err(|p| (var, p))?;
                 }
                 _ => {}
             }

@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::function_attributes::{Arguments, declared, room_for};
 use super::warnings::Notes;
-use crate::error::{ImportError, ImportProblem, UnsupportedReason};
+use crate::error::{ImportError, ImportProblem, UnsupportedReason, because};
 use crate::keys;
 use crate::opaque::is_standard;
 use crate::proto::{FunctionProto, ModelProto, NodeProto, OperatorSetIdProto, for_each_node};
@@ -273,7 +273,7 @@ impl FunctionTable {
             return Err(error);
         }
         entry.is_open = false;
-        let why = UnsupportedReason::because(format!("its function cannot be one of the module: {error}"));
+        let why = because(format!("its function cannot be one of the module: {error}"));
         entry.failure = Some(Box::new(why));
         notes.drop_copy();
         Ok(())

@@ -19,7 +19,7 @@ use super::function_attributes::{arguments, given_attributes, key_of};
 use super::function_table::{Copy, FunctionTable, Opsets, Request, Variant, entry_of};
 use super::graph::{Finished, GraphPlace, Progress, Suspended};
 use super::importer::{ImportState, Importer, Input, OpenGraph, PendingNode, Settings, node_meta};
-use crate::error::{ImportError, ImportProblem, UnsupportedReason};
+use crate::error::{ImportError, ImportProblem, UnsupportedReason, because};
 use crate::keys;
 use crate::proto::{FunctionProto, GraphProto, NodeProto, ValueInfoProto};
 use crate::tensor::literal_of;
@@ -31,8 +31,8 @@ const MAX_COPIES: u8 = 16;
 enum FunctionNode {
     /// The node calls no function of the table.
     Other,
-    /// The node calls a function but is kept unchanged, for this reason.
-    Unsupported(UnsupportedReason),
+    /// The node calls the function at this index of the table but is kept unchanged, for this reason.
+    Unsupported(usize, UnsupportedReason),
     /// The node is imported.
     Done,
     /// The node waits for a copy of a function.
@@ -283,7 +283,10 @@ impl Importer<'_, '_> {
     ) -> Result<Option<Request>, ImportProblem> {
         match self.function_node(graph, pending)? {
             FunctionNode::Other => self.node(graph, pending, None)?,
-            FunctionNode::Unsupported(why) => self.node(graph, pending, Some(why))?,
+            FunctionNode::Unsupported(entry, why) => {
+                self.functions.entries[entry].is_kept = true;
+                self.node(graph, pending, Some(why))?;
+            }
             FunctionNode::Done => {}
             FunctionNode::Needs(request) => return Ok(Some(request)),
         }
@@ -298,10 +301,10 @@ impl Importer<'_, '_> {
             return self.literal_node(node);
         }
         let Some(index) = self.functions.called_by(node) else { return Ok(FunctionNode::Other) };
-        let entry = &mut self.functions.entries[index];
+        let unsupported = |why| Ok(FunctionNode::Unsupported(index, why));
+        let entry = &self.functions.entries[index];
         if let Some(why) = entry.failure.clone() {
-            entry.is_kept = true;
-            return Ok(FunctionNode::Unsupported(*why));
+            return unsupported(*why);
         }
         let constants = entry.constants as usize;
         let inputs = entry.inputs as usize;
@@ -311,10 +314,7 @@ impl Importer<'_, '_> {
             && pending.subgraphs.is_empty();
         let declared = Rc::clone(&entry.declared);
         let Some(attributes) = given_attributes(&declared, node).filter(|_| is_whole) else {
-            entry.is_kept = true;
-            return Ok(FunctionNode::Unsupported(UnsupportedReason::because(
-                "its inputs, outputs or attributes are not those of its function",
-            )));
+            return unsupported(because("its inputs, outputs or attributes are not those of its function"));
         };
         if entry.is_open {
             return Err(ImportProblem::Recursion(node.op_type().to_owned()));
@@ -339,8 +339,7 @@ impl Importer<'_, '_> {
             }
         }
         if last.len() != constants {
-            self.functions.entries[index].is_kept = true;
-            return Ok(FunctionNode::Unsupported(UnsupportedReason::because("a constant of its function is left out")));
+            return unsupported(because("a constant of its function is left out"));
         }
         // Use a copy of the function that fits.
         let body = self.builder.body();
@@ -353,12 +352,9 @@ impl Importer<'_, '_> {
             return Ok(called);
         }
         // No copy fits: request one.
-        let entry = &mut self.functions.entries[index];
+        let entry = &self.functions.entries[index];
         if entry.asked == MAX_COPIES {
-            entry.is_kept = true;
-            return Ok(FunctionNode::Unsupported(UnsupportedReason::because(
-                "its function would need too many copies",
-            )));
+            return unsupported(because("its function would need too many copies"));
         }
         let was_tried = entry.copies.iter().any(|copy| copy.variant == variant);
         let is_param = |i: usize| match i.checked_sub(params) {
@@ -394,9 +390,8 @@ impl Importer<'_, '_> {
             let callee = self.builder.editor().global(global);
             let Ok(value) = self.builder.call(callee, operands) else { continue };
             if !is_own && self.knows_less(graph, &node.output, value) {
-                self.functions.entries[index].is_kept = true;
-                let why = "its function does not show the types of its outputs";
-                return Ok(Some(FunctionNode::Unsupported(UnsupportedReason::because(why))));
+                let why = because("its function does not show the types of its outputs");
+                return Ok(Some(FunctionNode::Unsupported(index, why)));
             }
             graph.is_impure |= is_impure;
             self.bind_call(graph, node, value, (operands, hints))?;

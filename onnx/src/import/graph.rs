@@ -166,7 +166,7 @@ impl Importer<'_, '_> {
             None => Ok(()),
         };
         let GraphProto {
-            node,
+            mut node,
             name,
             initializer,
             doc_string,
@@ -195,29 +195,17 @@ impl Importer<'_, '_> {
         let are_constants = self.settings.constant_initializers;
         let kept = initializers.take_kept_nodes(sparse_initializer, &input, are_constants).map_err(fail)?;
         let kept_initializers = kept.len();
-        let mut node = node;
         node.splice(0..0, kept);
         let Initializers { literals, tensors, of_no_literal: _ } = initializers;
         let has_subgraphs = node.iter().any(has_graphs);
         let mut open = OpenGraph {
-            place: String::new(),
             label,
-            is_block: false,
-            nodes: Vec::new(),
-            taken: 0,
             kept_initializers,
-            pending: None,
-            outputs: Vec::new(),
-            stated: FxHashMap::default(),
             initializers: literals,
-            uses: FxHashSet::default(),
             has_subgraphs,
-            is_impure: false,
             meta: graph_meta(self.builder.cx(), name, &doc_string, &metadata_props, &quantization_annotation),
-            infos: Vec::new(),
-            output_infos: Vec::new(),
-            contradicted: FxHashSet::default(),
             is_tuple,
+            ..OpenGraph::default()
         };
         // Read the inputs, and the types that the file states for other values.
         let params = match given {

@@ -15,7 +15,7 @@ use super::values::{NamedValue, Scope};
 use super::warnings::{Notes, Warning};
 use crate::attributes::{doc_of, encoded_list, hints_attr};
 use crate::convert::Conversions;
-use crate::error::{ImportProblem, UnsupportedReason};
+use crate::error::{ImportProblem, UnsupportedReason, because};
 use crate::external::ReadFiles;
 use crate::keys;
 use crate::proto::{NodeProto, ValueInfoProto};
@@ -66,6 +66,7 @@ pub(super) struct ImportState {
 }
 
 /// An unfinished graph.
+#[derive(Default)]
 pub(super) struct OpenGraph {
     /// The name of the graph in errors.
     pub(super) place: String,
@@ -146,7 +147,7 @@ impl PendingNode {
             node,
             waiting: waiting.into_iter(),
             subgraphs: Vec::new(),
-            branches: Err(UnsupportedReason::because("it has subgraphs")),
+            branches: Err(because("it has subgraphs")),
             is_impure: false,
         }
     }

@@ -9,7 +9,7 @@ use super::result_types::result_type;
 use super::warnings::Warning;
 use crate::attributes::{encoded_attr, encoded_list, has_only_its_value, strs_attr, value_of};
 use crate::convert::{Conversion, Lowered, MAX_RANK, NodeImport, Operands, Unwritable, check_call};
-use crate::error::{ImportProblem, UnsupportedReason};
+use crate::error::{ImportProblem, UnsupportedReason, because};
 use crate::keys;
 use crate::opaque::{encode, is_standard, is_view, purity};
 use crate::proto::{AttributeProto, AttributeType, NodeProto};
@@ -105,21 +105,18 @@ impl<'a> Importer<'_, 'a> {
         let domain = standard_domain(node);
         let settings: &'a Settings<'a> = self.settings;
         let opset = settings.opsets.get(domain).copied();
-        let opset = opset.ok_or_else(|| UnsupportedReason::because("the file imports no version of its domain"))?;
+        let opset = opset.ok_or_else(|| because("the file imports no version of its domain"))?;
         let row = settings.conversions.for_node(domain, node.op_type(), opset);
         let row = row.map_err(UnsupportedReason::because)?;
-        let rule = row.import.ok_or_else(|| UnsupportedReason::because("there is no operator of ours for it"))?;
+        let rule = row.import.ok_or_else(|| because("there is no operator of ours for it"))?;
         if !node.overload().is_empty() {
-            return Err(UnsupportedReason::because("it names an overload"));
+            return Err(because("it names an overload"));
         }
         for a in node.attribute.iter().filter(|a| !row.carried.contains(&a.name())) {
             match row.attributes.iter().find(|&&(name, _)| name == a.name()) {
-                None => return Err(UnsupportedReason::because(format!("the attribute `{}` is not known", a.name()))),
+                None => return Err(because(format!("the attribute `{}` is not known", a.name()))),
                 Some(&(_, ty)) if a.r#type() != ty || !has_only_its_value(a) => {
-                    return Err(UnsupportedReason::because(format!(
-                        "the attribute `{}` is not of the type {ty:?}",
-                        a.name()
-                    )));
+                    return Err(because(format!("the attribute `{}` is not of the type {ty:?}", a.name())));
                 }
                 Some(_) => {}
             }
@@ -139,7 +136,7 @@ impl<'a> Importer<'_, 'a> {
             used_outputs: &used_outputs,
             check: &|cx, body, call| {
                 let table = (settings.conversions, &*settings.written);
-                check_call(cx, body, call, &[true], table).map_err(|e| UnsupportedReason::because(e.to_string()))
+                check_call(cx, body, call, &[true], table).map_err(|e| because(e.to_string()))
             },
         };
         Ok((row, rule(&mut import)?))
@@ -158,13 +155,12 @@ impl<'a> Importer<'_, 'a> {
         }
         let ty = self.builder.body().ty(operand);
         match self.builder.cx().types.as_tensor(ty) {
-            None => Err(UnsupportedReason::because(format!("input {i} is not known to be a tensor"))),
-            Some(t) if !t.dtype.has_kernels() => Err(UnsupportedReason::because(format!(
-                "input {i} has elements of {}, with which nothing is computed",
-                t.dtype
-            ))),
+            None => Err(because(format!("input {i} is not known to be a tensor"))),
+            Some(t) if !t.dtype.has_kernels() => {
+                Err(because(format!("input {i} has elements of {}, with which nothing is computed", t.dtype)))
+            }
             Some(t) if t.shape.as_ref().is_some_and(|s| s.len() > MAX_RANK) => {
-                Err(UnsupportedReason::because(format!("input {i} has more than {MAX_RANK} extents")))
+                Err(because(format!("input {i} has more than {MAX_RANK} extents")))
             }
             Some(_) => Ok(()),
         }
@@ -181,7 +177,7 @@ impl<'a> Importer<'_, 'a> {
         let outputs = node.output.len();
         let has = |results: usize, native: Native| match outputs <= results {
             true => Ok(native),
-            false => Err(UnsupportedReason::because(format!("it has {outputs} outputs"))),
+            false => Err(because(format!("it has {outputs} outputs"))),
         };
         let (op, operands, attrs) = match lowered {
             Lowered::Operand(value) => return has(1, Native::Alias(value)),
@@ -199,14 +195,14 @@ impl<'a> Importer<'_, 'a> {
             }
         };
         let Some(op) = self.builder.cx().ops.find(&op) else {
-            return Err(UnsupportedReason::because(format!("the registry has no `{op}`")));
+            return Err(because(format!("the registry has no `{op}`")));
         };
         let attrs = self.builder.named_attrs(&attrs);
         let value = self.builder.editor().call_op(op, &operands, attrs).map_err(|e| {
             // If an extent is not known, the type rule may require more than the operator does.
             match operands.iter().all(|&o| self.is_static(o)) {
                 true => UnsupportedReason::misfit(e.to_string()),
-                false => UnsupportedReason::because(e.to_string()),
+                false => because(e.to_string()),
             }
         })?;
         let used_outputs = self.used_outputs(graph, node);
@@ -214,7 +210,7 @@ impl<'a> Importer<'_, 'a> {
         let editor = &mut self.builder.editor();
         check_call(editor.cx, editor.body, value, &used_outputs, table).map_err(|e| match e {
             Unwritable::Elements(_) => UnsupportedReason::misfit(e.to_string()),
-            _ => UnsupportedReason::because(e.to_string()),
+            _ => because(e.to_string()),
         })?;
         let ty = self.builder.body().ty(value);
         let cx = self.builder.cx();
