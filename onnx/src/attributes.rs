@@ -289,51 +289,44 @@ pub(crate) fn decoded_list<M: Message + Default>(cx: &Context, value: AttrId) ->
     list(cx, value)?.iter().map(|&i| decoded(cx, i)).collect()
 }
 
+/// Returns an attribute of this name and type, without a value.
+pub(crate) fn no_value(name: &str, ty: AttributeType) -> AttributeProto {
+    AttributeProto { name: Some(name.to_owned()), r#type: Some(ty as i32), ..AttributeProto::default() }
+}
+
 /// Returns an attribute that is an integer.
 ///
 /// Cost: one node.
 pub fn int_attribute(name: &str, value: i64) -> AttributeProto {
-    let mut a = AttributeProto { name: Some(name.to_owned()), i: Some(value), ..AttributeProto::default() };
-    a.set_type(AttributeType::Int);
-    a
+    AttributeProto { i: Some(value), ..no_value(name, AttributeType::Int) }
 }
 
 /// Returns an attribute that is a float.
 ///
 /// Cost: one node.
 pub fn float_attribute(name: &str, value: f64) -> AttributeProto {
-    let mut a = AttributeProto { name: Some(name.to_owned()), f: Some(value as f32), ..AttributeProto::default() };
-    a.set_type(AttributeType::Float);
-    a
+    AttributeProto { f: Some(value as f32), ..no_value(name, AttributeType::Float) }
 }
 
 /// Returns an attribute that is a list of floats.
 ///
 /// Cost: one loop.
 pub fn floats_attribute(name: &str, values: &[f64]) -> AttributeProto {
-    let floats = values.iter().map(|&v| v as f32).collect();
-    let mut a = AttributeProto { name: Some(name.to_owned()), floats, ..AttributeProto::default() };
-    a.set_type(AttributeType::Floats);
-    a
+    AttributeProto { floats: values.iter().map(|&v| v as f32).collect(), ..no_value(name, AttributeType::Floats) }
 }
 
 /// Returns an attribute that is a list of integers.
 ///
 /// Cost: one loop.
 pub fn ints_attribute(name: &str, values: &[i64]) -> AttributeProto {
-    let mut a = AttributeProto { name: Some(name.to_owned()), ints: values.to_vec(), ..AttributeProto::default() };
-    a.set_type(AttributeType::Ints);
-    a
+    AttributeProto { ints: values.to_vec(), ..no_value(name, AttributeType::Ints) }
 }
 
 /// Returns an attribute that is a string.
 ///
 /// Cost: one node.
 pub fn str_attribute(name: &str, value: &str) -> AttributeProto {
-    let s = Some(Bytes::copy_from_slice(value.as_bytes()));
-    let mut a = AttributeProto { name: Some(name.to_owned()), s, ..AttributeProto::default() };
-    a.set_type(AttributeType::String);
-    a
+    AttributeProto { s: Some(Bytes::copy_from_slice(value.as_bytes())), ..no_value(name, AttributeType::String) }
 }
 
 /// Returns an attribute that is a list of strings.
@@ -341,16 +334,12 @@ pub fn str_attribute(name: &str, value: &str) -> AttributeProto {
 /// Cost: one loop.
 pub fn strs_attribute(name: &str, values: &[&str]) -> AttributeProto {
     let strings = values.iter().map(|v| Bytes::copy_from_slice(v.as_bytes())).collect();
-    let mut a = AttributeProto { name: Some(name.to_owned()), strings, ..AttributeProto::default() };
-    a.set_type(AttributeType::Strings);
-    a
+    AttributeProto { strings, ..no_value(name, AttributeType::Strings) }
 }
 
 /// Returns an attribute that is a tensor.
 ///
 /// Cost: one node.
 pub fn tensor_attribute(name: &str, value: TensorProto) -> AttributeProto {
-    let mut a = AttributeProto { name: Some(name.to_owned()), t: Some(Box::new(value)), ..AttributeProto::default() };
-    a.set_type(AttributeType::Tensor);
-    a
+    AttributeProto { t: Some(Box::new(value)), ..no_value(name, AttributeType::Tensor) }
 }

@@ -6,6 +6,7 @@
 
 use anfora_ir::{DType, Literal, element_count};
 
+use crate::attributes::no_value;
 use crate::error::{UnsupportedReason, because};
 use crate::proto::{AttributeProto, AttributeType, NodeProto, SparseTensorProto, TensorProto};
 use crate::tensor::{TensorError, literal_of, tensor_of};
@@ -116,10 +117,7 @@ pub(crate) fn sparse_of(literal: &Literal) -> Result<SparseTensorProto, TensorEr
 
 /// Returns the attribute of a `Constant` node that holds a sparse tensor.
 pub(crate) fn sparse_attribute(sparse: SparseTensorProto) -> AttributeProto {
-    let mut a = AttributeProto { name: Some(ATTRIBUTE.to_owned()), ..AttributeProto::default() };
-    a.sparse_tensor = Some(Box::new(sparse));
-    a.set_type(AttributeType::SparseTensor);
-    a
+    AttributeProto { sparse_tensor: Some(Box::new(sparse)), ..no_value(ATTRIBUTE, AttributeType::SparseTensor) }
 }
 
 /// Returns the number of the element type and the extents of the tensor of a `Constant` node.

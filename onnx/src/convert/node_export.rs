@@ -38,8 +38,8 @@ pub(crate) struct OperandView<'a> {
 
 /// The services of an export for the conversion of a call.
 pub(crate) trait Writer {
-    /// Returns the name of an operand; the empty string if it is left out. `hint` is its name in the
-    /// file.
+    /// Returns the name of an operand; the empty string if it is left out. `hint` is its name in
+    /// the file.
     fn operand_name(&mut self, i: usize, hint: Option<&str>) -> Result<String, ExportProblem>;
     /// Returns true if an operand is the value of this name, and no constant.
     fn is_operand(&self, i: usize, name: &str) -> bool;
@@ -81,8 +81,8 @@ impl From<Unwritable> for ExportProblem {
     }
 }
 
-/// Returns the nodes that a row writes for a call. `outputs` are the names of the results, `used` the
-/// flags of those that anything uses.
+/// Returns the nodes that a row writes for a call. `outputs` are the names of the results, `used`
+/// the flags of those that anything uses.
 pub(crate) fn write_call(
     (row, rule): (&Conversion, ExportRule),
     call: &CallView<'_>,

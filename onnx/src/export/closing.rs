@@ -21,8 +21,7 @@ impl Exporter<'_> {
         meta: GraphMeta,
         key: &'static str,
     ) -> Result<FxHashMap<String, ValueInfoProto>, ExportProblem> {
-        let Some(value) = meta.find(self.cx, key) else { return Ok(FxHashMap::default()) };
-        let infos: Vec<ValueInfoProto> = decoded_list(self.cx, value).ok_or(ExportProblem::Damaged(key))?;
+        let infos: Vec<ValueInfoProto> = meta.read(self.cx, key, decoded_list)?.unwrap_or_default();
         Ok(infos.into_iter().map(|i| (i.name().to_owned(), i)).collect())
     }
 
@@ -97,7 +96,7 @@ impl Exporter<'_> {
             self.views.entry(name).or_default().pop();
         }
         self.names.close();
-        let name = graph.meta.find(cx, keys::GRAPH).and_then(|v| str(cx, v)).unwrap_or("graph");
+        let name = graph.meta.read(cx, keys::GRAPH, |cx, v| Some(str(cx, v)))?.flatten().unwrap_or("graph");
         Ok(GraphProto {
             node: begin.nodes,
             name: Some(name.to_owned()),
@@ -114,11 +113,11 @@ impl Exporter<'_> {
 
     /// Returns the default values of inputs.
     fn defaults(&mut self, meta: GraphMeta, inputs: &[ValueInfoProto]) -> Result<Vec<TensorProto>, ExportProblem> {
-        let Some(value) = meta.find(self.cx, keys::DEFAULTS) else { return Ok(Vec::new()) };
+        let defaults = meta.read(self.cx, keys::DEFAULTS, list)?.unwrap_or_default();
         let damaged = || ExportProblem::Damaged(keys::DEFAULTS);
         let names: FxHashSet<&str> = inputs.iter().map(|i| i.name()).collect();
         let mut tensors = Vec::new();
-        for &item in list(self.cx, value).ok_or_else(damaged)? {
+        for &item in defaults {
             let &[name, value] = list(self.cx, item).ok_or_else(damaged)? else { return Err(damaged()) };
             let name = str(self.cx, name).ok_or_else(damaged)?;
             if !names.contains(name) {
@@ -148,9 +147,8 @@ impl Exporter<'_> {
 
     /// Returns the annotations whose values all still exist.
     fn quantization(&self, meta: GraphMeta) -> Result<Vec<TensorAnnotation>, ExportProblem> {
-        let Some(value) = meta.find(self.cx, keys::QUANTIZATION) else { return Ok(Vec::new()) };
-        let mut annotations: Vec<TensorAnnotation> =
-            decoded_list(self.cx, value).ok_or(ExportProblem::Damaged(keys::QUANTIZATION))?;
+        let annotations: Option<Vec<TensorAnnotation>> = meta.read(self.cx, keys::QUANTIZATION, decoded_list)?;
+        let mut annotations = annotations.unwrap_or_default();
         annotations.retain(|a| {
             let parameters = a.quant_parameter_tensor_names.iter().map(|e| e.value());
             std::iter::once(a.tensor_name()).chain(parameters).all(|n| self.names.is_visible(n))

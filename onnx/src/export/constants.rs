@@ -214,8 +214,8 @@ impl Constants {
         self.of_var.insert(var, name.clone());
     }
 
-    /// Returns the constant that was last bound under a name in the open graphs, and the name in the
-    /// file.
+    /// Returns the constant that was last bound under a name in the open graphs, and its name in
+    /// the file.
     pub(super) fn bound_as(&self, own: NameId) -> Option<(LiteralId, &str)> {
         let id = *self.bound_as.get(&own)?.last()?;
         Some((id, self.bound.get(&(id, own))?.last()?))

@@ -11,6 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::constants::FunctionConstant;
 use super::graph::{FileName, Functions, Written, export_graph};
+use super::graph_meta::GraphMeta;
 use super::options::{ExportOptions, GraphKind, Versions};
 use super::slots::{Fault, Slots};
 use crate::attributes::{list, str};
@@ -144,15 +145,13 @@ fn unique(wish: FileName, names: &mut FxHashSet<FileName>, counters: &mut FxHash
 
 /// Returns the information that a function preserves about its file, if it was in one.
 fn in_file(cx: &Context, function: &Function) -> Result<Option<InFile>, ExportProblem> {
-    let Some(value) = cx.find_attr(function.meta, keys::FUNCTION) else { return Ok(None) };
-    let parse = || {
+    GraphMeta::of(function.meta).read(cx, keys::FUNCTION, |cx, value| {
         let &[domain, name, overload, is_typed] = list(cx, value)? else { return None };
         let text = |id| str(cx, id).map(str::to_owned);
         let name = FileName { domain: text(domain)?, name: text(name)?, overload: text(overload)? };
         let Attr::Bool(is_typed) = *cx.attrs.get(is_typed) else { return None };
         Some(InFile { name, is_typed }).filter(|f| !f.name.name.is_empty())
-    };
-    parse().map(Some).ok_or(ExportProblem::Damaged(keys::FUNCTION))
+    })
 }
 
 /// Returns true if a function uses parts that only a later version of the format has.

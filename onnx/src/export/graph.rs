@@ -222,13 +222,8 @@ pub(super) fn export_graph<'m>(
 }
 
 fn symbol_names(cx: &Context, meta: AttrsId) -> Result<SymbolNames, ExportProblem> {
-    let mut names = SymbolNames::default();
-    let Some(value) = cx.find_attr(meta, keys::DIMENSIONS) else { return Ok(names) };
-    let entries = entries_of(cx, value).ok_or(ExportProblem::Damaged(keys::DIMENSIONS))?;
-    for e in entries {
-        names.insert(e.key().to_owned(), e.value().to_owned());
-    }
-    Ok(names)
+    let entries = GraphMeta::of(meta).read(cx, keys::DIMENSIONS, entries_of)?.unwrap_or_default();
+    Ok(entries.iter().map(|e| (e.key().to_owned(), e.value().to_owned())).collect())
 }
 
 impl<'m> Exporter<'m> {
@@ -445,21 +440,17 @@ impl<'m> Exporter<'m> {
 
     /// Returns the doc string in the metadata `meta`.
     pub(super) fn doc(&self, meta: GraphMeta) -> Result<Option<String>, ExportProblem> {
-        let Some(value) = meta.find(self.cx, keys::DOC) else { return Ok(None) };
-        Ok(Some(str(self.cx, value).ok_or(ExportProblem::Damaged(keys::DOC))?.to_owned()))
+        Ok(meta.read(self.cx, keys::DOC, str)?.map(str::to_owned))
     }
 
     /// Returns the metadata properties in `meta`.
     pub(super) fn metadata(&self, meta: GraphMeta) -> Result<Vec<StringStringEntryProto>, ExportProblem> {
-        let Some(value) = meta.find(self.cx, keys::METADATA) else { return Ok(Vec::new()) };
-        entries_of(self.cx, value).ok_or(ExportProblem::Damaged(keys::METADATA))
+        Ok(meta.read(self.cx, keys::METADATA, entries_of)?.unwrap_or_default())
     }
 
     /// Returns the list of names in the metadata `meta`, if there is one.
     pub(super) fn names_in(&self, meta: GraphMeta, key: &'static str) -> Result<Option<Vec<&'m str>>, ExportProblem> {
-        let cx: &'m Context = self.cx;
-        let Some(value) = meta.find(cx, key) else { return Ok(None) };
-        Ok(Some(list(cx, value).and_then(|l| strs(cx, l)).ok_or(ExportProblem::Damaged(key))?))
+        meta.read(self.cx, key, |cx, value| strs(cx, list(cx, value)?))
     }
 
     /// Returns the name of a slot; the empty string for an operand that is left out. `hint` is its

@@ -27,6 +27,7 @@ use crate::opaque::is_standard;
 use crate::proto::{GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto, for_each_node};
 use crate::wire::{self, UnknownFields};
 
+use graph_meta::GraphMeta;
 use options::{GraphKind, Versions};
 
 pub use data::{DataFile, ExternalData, WhenExternal};
@@ -121,24 +122,16 @@ fn same_domain(a: &str, b: &str) -> bool {
 
 /// Returns a model with everything that a module says besides the graph.
 fn model_of(cx: &Context, attrs: AttrsId) -> Result<ModelProto, ExportProblem> {
-    let find = |key| cx.find_attr(attrs, key);
-    let number = |key| find(key).map(|v| int(cx, v).ok_or(ExportProblem::Damaged(key))).transpose();
-    let text = |key| find(key).map(|v| str(cx, v).map(str::to_owned).ok_or(ExportProblem::Damaged(key))).transpose();
+    let meta = GraphMeta::of(attrs);
+    let number = |key| meta.read(cx, key, int);
+    let text = |key| meta.read(cx, key, |cx, value| str(cx, value).map(str::to_owned));
     let opset = |&item: &AttrId| match list(cx, item)? {
         &[domain, version] => {
             Some(OperatorSetIdProto { domain: Some(str(cx, domain)?.to_owned()), version: Some(int(cx, version)?) })
         }
         _ => None,
     };
-    let opsets = find(keys::OPSETS).map(|v| {
-        let items = list(cx, v).and_then(|items| items.iter().map(opset).collect());
-        items.ok_or(ExportProblem::Damaged(keys::OPSETS))
-    });
-    let metadata = find(keys::METADATA).map(|v| entries_of(cx, v).ok_or(ExportProblem::Damaged(keys::METADATA)));
-    let functions = find(keys::FUNCTIONS).map(|v| decoded_list(cx, v).ok_or(ExportProblem::Damaged(keys::FUNCTIONS)));
-    let training = find(keys::TRAINING).map(|v| decoded_list(cx, v).ok_or(ExportProblem::Damaged(keys::TRAINING)));
-    let configuration =
-        find(keys::CONFIGURATIONS).map(|v| decoded_list(cx, v).ok_or(ExportProblem::Damaged(keys::CONFIGURATIONS)));
+    let opsets = || meta.read(cx, keys::OPSETS, |cx, value| list(cx, value)?.iter().map(opset).collect());
     Ok(ModelProto {
         ir_version: number(keys::IR_VERSION)?,
         producer_name: text(keys::PRODUCER_NAME)?,
@@ -147,11 +140,11 @@ fn model_of(cx: &Context, attrs: AttrsId) -> Result<ModelProto, ExportProblem> {
         model_version: number(keys::MODEL_VERSION)?,
         doc_string: text(keys::DOC)?,
         graph: None,
-        opset_import: opsets.transpose()?.unwrap_or_default(),
-        metadata_props: metadata.transpose()?.unwrap_or_default(),
-        training_info: training.transpose()?.unwrap_or_default(),
-        functions: functions.transpose()?.unwrap_or_default(),
-        configuration: configuration.transpose()?.unwrap_or_default(),
+        opset_import: opsets()?.unwrap_or_default(),
+        metadata_props: meta.read(cx, keys::METADATA, entries_of)?.unwrap_or_default(),
+        training_info: meta.read(cx, keys::TRAINING, decoded_list)?.unwrap_or_default(),
+        functions: meta.read(cx, keys::FUNCTIONS, decoded_list)?.unwrap_or_default(),
+        configuration: meta.read(cx, keys::CONFIGURATIONS, decoded_list)?.unwrap_or_default(),
     })
 }
 

@@ -7,12 +7,12 @@ use rustc_hash::FxHashMap;
 use super::graph::{Call, Exporter, FileName};
 use super::graph_meta::GraphMeta;
 use super::slots::Slot;
-use crate::attributes::{decoded, decoded_list, list, message_of, str, strs};
+use crate::attributes::{decoded, decoded_list, list, message_of, no_value, str};
 use crate::convert::{CallView, OperandView, SymbolPlace, Writer, write_call};
 use crate::error::ExportProblem;
 use crate::keys;
 use crate::opaque::decode;
-use crate::proto::{AttributeProto, AttributeType, NodeDeviceConfigurationProto, NodeProto, node};
+use crate::proto::{AttributeProto, AttributeType, NodeProto, node};
 
 impl<'m> Exporter<'m> {
     /// Returns the names of the results of a call and, for each, whether anything uses it.
@@ -87,11 +87,9 @@ impl<'m> Exporter<'m> {
                 name => node.attribute.extend(message_of(cx, name, value)?),
             }
         }
-        if let Some(value) = cx.find_attr(call.attrs, keys::SUBGRAPHS) {
-            let labels = list(cx, value).and_then(|l| strs(cx, l)).ok_or(ExportProblem::Damaged(keys::SUBGRAPHS))?;
-            for (label, graph) in labels.into_iter().zip(graphs) {
-                add_graph(&mut node, label, graph);
-            }
+        let labels = self.names_in(GraphMeta::of(call.attrs), keys::SUBGRAPHS)?.unwrap_or_default();
+        for (label, graph) in labels.into_iter().zip(graphs) {
+            add_graph(&mut node, label, graph);
         }
         self.carry_along(&mut node, call.meta)?;
         Ok(node)
@@ -166,19 +164,14 @@ impl<'m> Exporter<'m> {
     pub(super) fn carry_along(&self, node: &mut NodeProto, meta: Option<AttrsId>) -> Result<(), ExportProblem> {
         let cx = self.cx;
         let Some(meta) = meta else { return Ok(()) };
-        let find = |key| cx.find_attr(meta, key);
-        if let Some(value) = find(keys::NAME) {
-            node.name = Some(str(cx, value).ok_or(ExportProblem::Damaged(keys::NAME))?.to_owned());
+        let meta = GraphMeta::of(meta);
+        if let Some(name) = meta.read(cx, keys::NAME, str)? {
+            node.name = Some(name.to_owned());
         }
-        node.doc_string = self.doc(GraphMeta::of(meta))?;
-        node.metadata_props = self.metadata(GraphMeta::of(meta))?;
-        if let Some(value) = find(keys::DEVICES) {
-            let devices: Option<Vec<NodeDeviceConfigurationProto>> = decoded_list(cx, value);
-            node.device_configurations = devices.ok_or(ExportProblem::Damaged(keys::DEVICES))?;
-        }
-        if let Some(value) = find(keys::CARRIED) {
-            self.carry_attributes(node, value).ok_or(ExportProblem::Damaged(keys::CARRIED))?;
-        }
+        node.doc_string = self.doc(meta)?;
+        node.metadata_props = self.metadata(meta)?;
+        node.device_configurations = meta.read(cx, keys::DEVICES, decoded_list)?.unwrap_or_default();
+        meta.read(cx, keys::CARRIED, |_, carried| self.carry_attributes(node, carried))?;
         Ok(())
     }
 
@@ -208,9 +201,7 @@ fn add_graph(node: &mut NodeProto, label: &str, graph: Bytes) {
     let position = node.attribute.iter().position(|a| a.name() == name);
     let i = position.unwrap_or_else(|| {
         let ty = if is_listed { AttributeType::Graphs } else { AttributeType::Graph };
-        let mut attribute = AttributeProto { name: Some(name.to_owned()), ..AttributeProto::default() };
-        attribute.set_type(ty);
-        node.attribute.push(attribute);
+        node.attribute.push(no_value(name, ty));
         node.attribute.len() - 1
     });
     let attribute = &mut node.attribute[i];

@@ -31,7 +31,8 @@ const MAX_COPIES: u8 = 16;
 enum FunctionNode {
     /// The node calls no function of the table.
     Other,
-    /// The node calls the function at this index of the table but is kept unchanged, for this reason.
+    /// The node calls the function at this index of the table but is kept unchanged, for this
+    /// reason.
     Unsupported(usize, UnsupportedReason),
     /// The node is imported.
     Done,
@@ -274,8 +275,8 @@ fn inline_tail(function: &mut anfora_ir::Function) {
 }
 
 impl Importer<'_, '_> {
-    /// Imports a node whose subgraphs are imported. Returns the copy of a function that it calls, if
-    /// that is not imported yet.
+    /// Imports a node whose subgraphs are imported. Returns the copy of a function that it calls,
+    /// if that is not imported yet.
     pub(super) fn import_node(
         &mut self,
         graph: &mut OpenGraph,

@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 use super::importer::{Importer, OpenGraph, PendingNode, Settings, node_meta};
 use super::result_types::result_type;
 use super::warnings::Warning;
-use crate::attributes::{encoded_attr, encoded_list, has_only_its_value, strs_attr, value_of};
+use crate::attributes::{encoded_attr, encoded_list, has_only_its_value, no_value, strs_attr, value_of};
 use crate::convert::{Conversion, Lowered, MAX_RANK, NodeImport, Operands, Unwritable, check_call};
 use crate::error::{ImportProblem, UnsupportedReason, because};
 use crate::keys;
@@ -432,12 +432,8 @@ enum Native {
 
 /// Returns true if an attribute, from which the graphs were taken, has nothing else.
 pub(super) fn is_empty_graph_attribute(attribute: &AttributeProto) -> bool {
-    let only = |ty: AttributeType| AttributeProto {
-        name: attribute.name.clone(),
-        r#type: Some(ty as i32),
-        ..AttributeProto::default()
-    };
-    *attribute == only(AttributeType::Graph) || *attribute == only(AttributeType::Graphs)
+    let holds_only = |ty| *attribute == AttributeProto { name: attribute.name.clone(), ..no_value("", ty) };
+    holds_only(AttributeType::Graph) || holds_only(AttributeType::Graphs)
 }
 
 /// Returns the domain of a node's operator; empty for the standard domain.

@@ -28,8 +28,8 @@ pub(super) struct Scope {
     shadowed: Vec<(NameId, Option<NamedValue>)>,
     /// For each open graph, the index in `shadowed` at which it begins.
     graphs: Vec<usize>,
-    /// For each constant, the name under which it was first used, and the nesting level of the graph
-    /// that used it. Export writes the constant under this name.
+    /// For each constant, the name under which it was first used, and the nesting level of the
+    /// graph that used it. Export writes the constant under this name.
     constants: FxHashMap<LiteralId, (NameId, u32)>,
 }
 

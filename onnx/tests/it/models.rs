@@ -118,8 +118,8 @@ pub(crate) fn read(model: &ModelProto) -> Module {
     module
 }
 
-/// Exports a module. Checks that the file settles: what is read from it is written to a file that is
-/// read and written unchanged.
+/// Exports a module. Checks that the file settles: what is read from it is written to a file that
+/// is read and written unchanged.
 pub(crate) fn write(module: &Module) -> ModelProto {
     let write = |module: &Module| export(module, &ExportOptions::default()).unwrap_or_else(|e| panic!("{e}\n{module}"));
     let again = |bytes: &[u8]| match import(Bytes::copy_from_slice(bytes), &ImportOptions::default()) {
