@@ -36,9 +36,10 @@
 //! and `#![…]` under names that begin with `onnx_`, and are written back.
 //!
 //! A constant is a literal at each use, so that types can depend on it; the use preserves the
-//! constant's name. The uses do not preserve everything if nothing uses the constant, if two
-//! constants are equal, or if the constant is a `Constant` node or a reshaped constant. An unused
-//! binding then preserves the rest, until dead code is eliminated.
+//! constant's name, and so does a graph that returns the constant. The uses do not preserve
+//! everything if nothing uses the constant, if two constants are equal, or if the constant is a
+//! `Constant` node or a reshaped constant. An unused binding then preserves the rest, until dead
+//! code is eliminated.
 //!
 //! Export writes a node for each call, and none for tuples, projections and aliases. Equal
 //! constants become a single initializer. A large constant that repeats a single number becomes a

@@ -43,10 +43,13 @@ pub(crate) trait Writer {
     fn operand_name(&mut self, i: usize, hint: Option<&str>) -> Result<String, ExportProblem>;
     /// Returns true if an operand is the value of this name, and no constant.
     fn is_operand(&self, i: usize, name: &str) -> bool;
+    /// Returns the name of a constant that the conversion adds.
     fn own_constant(&mut self, literal: &Literal, wish: &str) -> Result<String, ExportProblem>;
+    /// Returns a name that no value has: `wish`, with a number if needed.
     fn fresh_name(&mut self, wish: &str) -> String;
     /// Returns the version of a domain's operators.
     fn opset(&self, domain: &str) -> i64;
+    /// Returns true if the module states its versions.
     fn states_versions(&self) -> bool;
     /// Returns true if a node takes an output of the call, or a graph returns it.
     fn is_consumed(&self, output: usize) -> bool;

@@ -28,8 +28,9 @@ pub struct ExportOptions {
     pub max_total_splat_bytes: u64,
     /// The table of conversions between operators.
     pub conversions: Conversions,
-    /// The file for large constants beside the model, [`Exported::data`]. Without it, a model that
-    /// would be larger than protocol buffers allow is refused.
+    /// The file for large constants beside the model; see
+    /// [`Exported::data`](crate::Exported::data). Without it, a model that would be larger than
+    /// protocol buffers allow is refused.
     pub external_data: Option<ExternalData>,
 }
 

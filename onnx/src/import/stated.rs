@@ -29,11 +29,7 @@ impl Importer<'_, '_> {
             return false;
         }
         let stated = kind.map_or_else(|| cx.type_text(stated), str::to_owned);
-        let (name, found) = (info.name(), cx.type_text(found));
-        self.warnings.push(Warning {
-            message: format!("`{name}` is {found}, but the file says {stated}"),
-            help: "what the file says is left out; `onnx.shape_inference` writes types that fit",
-        });
+        self.warnings.push(Warning::contradiction(info.name(), &cx.type_text(found), &stated));
         true
     }
 

@@ -82,8 +82,8 @@ impl Notes {
 
 /// A warning without a place.
 pub(super) struct Warning {
-    pub(super) message: String,
-    pub(super) help: &'static str,
+    message: String,
+    help: &'static str,
 }
 
 impl Warning {
@@ -102,6 +102,14 @@ impl Warning {
         Warning {
             message: format!("IR version {version} is newer than the newest that is known, {newest}"),
             help: "the file has no field that is not known, so it is read as if it were of that version",
+        }
+    }
+
+    /// Returns the warning that a value has another type than the file states.
+    pub(super) fn contradiction(name: &str, found: &str, stated: &str) -> Warning {
+        Warning {
+            message: format!("`{name}` is {found}, but the file says {stated}"),
+            help: "what the file says is left out; `onnx.shape_inference` writes types that fit",
         }
     }
 
