@@ -121,15 +121,7 @@ impl Importer<'_, '_> {
         }
         let mut meta: Vec<(&str, AttrId)> = meta;
         meta.extend(of_branches.iter().map(|(key, value)| (key.as_str(), *value)));
-        match pending.node.output.as_slice() {
-            [name] if !self.is_tuple(value) => self.bind_output(graph, name, value, meta),
-            names => self.bind_outputs(graph, names, value, meta),
-        }
-    }
-
-    fn is_tuple(&mut self, value: ExprId) -> bool {
-        let ty = self.builder.body().ty(value);
-        self.builder.cx().types.as_tuple(ty).is_some()
+        self.bind_results(graph, &pending.node.output, value, meta)
     }
 
     /// Returns the subgraphs of a node as bound `fn`s, in order.

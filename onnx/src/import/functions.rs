@@ -429,10 +429,6 @@ impl Importer<'_, '_> {
             .map(|(&o, &name)| if self.builder.body().as_literal(o).is_some() { name } else { "" })
             .collect();
         let meta = node_meta(self.builder.cx(), node, &hints);
-        let ty = self.builder.body().ty(value);
-        if self.builder.cx().types.as_tuple(ty).is_some() {
-            return self.bind_outputs(graph, &node.output, value, meta);
-        }
-        self.bind_output(graph, node.output.first().map_or("", String::as_str), value, meta)
+        self.bind_results(graph, &node.output, value, meta)
     }
 }

@@ -242,33 +242,22 @@ impl<'a> Importer<'_, 'a> {
             }
             Native::Alias(value) => return self.bind_output(graph, name, value, meta),
             Native::Constant { value, is_small } => {
+                // Uses refer to a constant directly, so that types can depend on it. The binding
+                // only preserves what the file states.
                 let has_more = meta.iter().any(|&(key, _)| key != keys::NAME);
-                if is_small || has_more {
+                if (is_small || has_more) && !name.is_empty() {
                     let attribute = node.attribute.first().map_or("value", |a| a.name());
                     meta.push((keys::CONSTANT, self.builder.cx().str_attr(attribute)));
-                } else {
-                    return self.define_output(name, value);
+                    self.push_stated(graph, name, value, &mut meta);
+                    let var = self.builder.bind(name, value);
+                    self.set_meta(var, &meta);
                 }
-                (value, false)
+                return self.define_output(name, value);
             }
             Native::Call { value, is_impure } => (value, is_impure),
         };
         graph.is_impure |= is_impure;
-        // Uses refer to a constant directly, so that types can depend on it. The binding only
-        // preserves what the file states.
-        if self.builder.body().as_literal(value).is_some() {
-            if !name.is_empty() {
-                self.push_stated(graph, name, value, &mut meta);
-                let var = self.builder.bind(name, value);
-                self.set_meta(var, &meta);
-            }
-            return self.define_output(name, value);
-        }
-        let ty = self.builder.body().ty(value);
-        if self.builder.cx().types.as_tuple(ty).is_some() {
-            return self.bind_outputs(graph, &node.output, value, meta);
-        }
-        self.bind_output(graph, name, value, meta)?;
+        self.bind_results(graph, &node.output, value, meta)?;
         match self.constant_view(value) {
             // The binding of a reshaped constant, like that of a constant, only preserves what the
             // file states.
@@ -296,8 +285,29 @@ impl<'a> Importer<'_, 'a> {
         Some(self.builder.literal(literal))
     }
 
-    /// Binds the single result of a node.
-    pub(super) fn bind_output(
+    /// Binds the results of a node: a single one, or a tuple and its named fields.
+    pub(super) fn bind_results(
+        &mut self,
+        graph: &mut OpenGraph,
+        names: &[String],
+        value: ExprId,
+        meta: Vec<(&str, AttrId)>,
+    ) -> Result<(), ImportProblem> {
+        let ty = self.builder.body().ty(value);
+        if self.builder.cx().types.as_tuple(ty).is_none() {
+            return self.bind_output(graph, names.first().map_or("", String::as_str), value, meta);
+        }
+        let tuple = self.builder.bind("", value);
+        self.set_meta(tuple, &meta);
+        for (i, name) in names.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+            let field = self.builder.proj(tuple, i as u32).map_err(|e| ImportProblem::Other(e.to_string()))?;
+            self.bind_output(graph, name, field, Vec::new())?;
+        }
+        Ok(())
+    }
+
+    /// Binds the single result of a node, or one of several.
+    fn bind_output(
         &mut self,
         graph: &mut OpenGraph,
         name: &str,
@@ -308,25 +318,6 @@ impl<'a> Importer<'_, 'a> {
         let var = self.builder.bind(name, value);
         self.set_meta(var, &meta);
         self.define_output(name, var)
-    }
-
-    /// Binds a tuple and its named fields.
-    pub(super) fn bind_outputs(
-        &mut self,
-        graph: &mut OpenGraph,
-        names: &[String],
-        value: ExprId,
-        meta: Vec<(&str, AttrId)>,
-    ) -> Result<(), ImportProblem> {
-        let tuple = self.builder.bind("", value);
-        self.set_meta(tuple, &meta);
-        for (i, name) in names.iter().enumerate() {
-            if !name.is_empty() {
-                let field = self.builder.proj(tuple, i as u32).map_err(|e| ImportProblem::Other(e.to_string()))?;
-                self.bind_output(graph, name, field, Vec::new())?;
-            }
-        }
-        Ok(())
     }
 
     fn define_output(&mut self, name: &str, value: ExprId) -> Result<(), ImportProblem> {
@@ -413,10 +404,7 @@ impl<'a> Importer<'_, 'a> {
         }
         let ty = if is_single { types[0] } else { self.builder.cx().types.tuple(&types) };
         let value = self.builder.editor().call_opaque(op, &operands, attrs, ty);
-        if is_single {
-            return self.bind_output(graph, &node.output[0], value, meta);
-        }
-        self.bind_outputs(graph, &node.output, value, meta)
+        self.bind_results(graph, &node.output, value, meta)
     }
 }
 
