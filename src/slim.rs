@@ -101,11 +101,7 @@ pub fn slim(module: &mut Module, options: &SlimOptions) -> Result<Slimmed, PassF
 }
 
 /// Gives the parameters of a function their extents.
-fn bind_inputs(
-    module: &mut Module,
-    entry: &str,
-    shapes: &[(String, Vec<Option<usize>>)],
-) -> Result<(), PassError> {
+fn bind_inputs(module: &mut Module, entry: &str, shapes: &[(String, Vec<Option<usize>>)]) -> Result<(), PassError> {
     for (name, extents) in shapes {
         bind_input(module, entry, name, extents).map_err(|e| e.in_function(entry).on_binding(name.clone()))?;
     }

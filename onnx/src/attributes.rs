@@ -6,7 +6,7 @@ use prost::Message;
 
 use crate::error::ExportProblem;
 use crate::keys;
-use crate::proto::{AttributeProto, AttributeType, StringStringEntryProto};
+use crate::proto::{AttributeProto, AttributeType, StringStringEntryProto, TensorProto};
 use crate::tensor::{TensorError, literal_of, number_of, tensor_of};
 use crate::types::{SymbolNames, proto_of};
 
@@ -232,6 +232,24 @@ pub(crate) fn entries_of(cx: &Context, value: AttrId) -> Option<Vec<StringString
     list(cx, value)?.iter().map(pair).collect()
 }
 
+/// Returns the attributes for a doc string and metadata properties.
+pub(crate) fn doc_of(
+    cx: &mut Context,
+    doc: &Option<String>,
+    metadata: &[StringStringEntryProto],
+) -> Vec<(&'static str, AttrId)> {
+    let mut meta = Vec::new();
+    meta.extend(doc.as_ref().filter(|d| !d.is_empty()).map(|d| (keys::DOC, cx.str_attr(d))));
+    meta.extend(entries_attr(cx, metadata).map(|m| (keys::METADATA, m)));
+    meta
+}
+
+/// Returns a list of strings without trailing empty strings; `None` if all are empty.
+pub(crate) fn hints_attr(cx: &mut Context, hints: &[impl AsRef<str>]) -> Option<AttrId> {
+    let len = hints.iter().rposition(|h| !h.as_ref().is_empty())? + 1;
+    Some(strs_attr(cx, hints[..len].iter().map(AsRef::as_ref)))
+}
+
 /// Encodes a message and makes its bytes an attribute.
 pub(crate) fn encoded_attr(cx: &mut Context, message: &impl Message) -> AttrId {
     bytes_attr(cx, message.encode_to_vec().into())
@@ -269,4 +287,59 @@ pub(crate) fn decoded<M: Message + Default>(cx: &Context, value: AttrId) -> Opti
 /// Decodes the messages of an attribute that [`encoded_list`] made.
 pub(crate) fn decoded_list<M: Message + Default>(cx: &Context, value: AttrId) -> Option<Vec<M>> {
     list(cx, value)?.iter().map(|&i| decoded(cx, i)).collect()
+}
+
+/// Returns an attribute of this name and type, without a value.
+pub(crate) fn no_value(name: &str, ty: AttributeType) -> AttributeProto {
+    AttributeProto { name: Some(name.to_owned()), r#type: Some(ty as i32), ..AttributeProto::default() }
+}
+
+/// Returns an attribute that is an integer.
+///
+/// Cost: one node.
+pub fn int_attribute(name: &str, value: i64) -> AttributeProto {
+    AttributeProto { i: Some(value), ..no_value(name, AttributeType::Int) }
+}
+
+/// Returns an attribute that is a float.
+///
+/// Cost: one node.
+pub fn float_attribute(name: &str, value: f64) -> AttributeProto {
+    AttributeProto { f: Some(value as f32), ..no_value(name, AttributeType::Float) }
+}
+
+/// Returns an attribute that is a list of floats.
+///
+/// Cost: one loop.
+pub fn floats_attribute(name: &str, values: &[f64]) -> AttributeProto {
+    AttributeProto { floats: values.iter().map(|&v| v as f32).collect(), ..no_value(name, AttributeType::Floats) }
+}
+
+/// Returns an attribute that is a list of integers.
+///
+/// Cost: one loop.
+pub fn ints_attribute(name: &str, values: &[i64]) -> AttributeProto {
+    AttributeProto { ints: values.to_vec(), ..no_value(name, AttributeType::Ints) }
+}
+
+/// Returns an attribute that is a string.
+///
+/// Cost: one node.
+pub fn str_attribute(name: &str, value: &str) -> AttributeProto {
+    AttributeProto { s: Some(Bytes::copy_from_slice(value.as_bytes())), ..no_value(name, AttributeType::String) }
+}
+
+/// Returns an attribute that is a list of strings.
+///
+/// Cost: one loop.
+pub fn strs_attribute(name: &str, values: &[&str]) -> AttributeProto {
+    let strings = values.iter().map(|v| Bytes::copy_from_slice(v.as_bytes())).collect();
+    AttributeProto { strings, ..no_value(name, AttributeType::Strings) }
+}
+
+/// Returns an attribute that is a tensor.
+///
+/// Cost: one node.
+pub fn tensor_attribute(name: &str, value: TensorProto) -> AttributeProto {
+    AttributeProto { t: Some(Box::new(value)), ..no_value(name, AttributeType::Tensor) }
 }

@@ -1,8 +1,9 @@
 //! The errors of import and export, with the places where they occur.
 
+use std::borrow::Cow;
+
 use anfora_ir::{DType, Diagnostic, TypeError};
 
-use crate::external::ExternalError;
 use crate::tensor::TensorError;
 use crate::wire::WireError;
 
@@ -97,6 +98,67 @@ pub enum ImportProblem {
     Other(String),
 }
 
+/// The reason why the elements of a tensor cannot be read from another file.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ExternalError {
+    /// The import options name no source of files.
+    #[error("its elements are in another file, `{0}`, but the import has no source of other files")]
+    NoFiles(String),
+    /// The tensor does not state the file.
+    #[error("its elements are in another file, and it does not say in which")]
+    NoLocation,
+    /// A location that is not inside the model's folder.
+    #[error("its elements are in the file `{0}`, which is not a path inside the model's folder")]
+    Outside(String),
+    /// `offset` or `length` is not a number of bytes.
+    #[error("`{key}` of its elements in another file is `{value}`, which is not a number of bytes")]
+    Number {
+        /// The key: `offset` or `length`.
+        key: &'static str,
+        /// The value of the key.
+        value: String,
+    },
+    /// The file cannot be read.
+    #[error("its elements are in the file `{location}`, which cannot be read: {message}")]
+    Unreadable {
+        /// The file.
+        location: String,
+        /// The message of the system.
+        message: String,
+    },
+    /// The file is shorter than the offset and the length require.
+    #[error("its elements are {length} bytes from byte {offset} of the file `{location}`, which has {size}")]
+    Short {
+        /// The file.
+        location: String,
+        /// The offset of the first element in bytes.
+        offset: u64,
+        /// The number of bytes of the elements.
+        length: u64,
+        /// The size of the file in bytes.
+        size: u64,
+    },
+    /// The stated length is not the size of the elements.
+    #[error("its elements are {length} bytes of the file `{location}`, but its type and shape take {expected}")]
+    Length {
+        /// The file.
+        location: String,
+        /// The stated length in bytes.
+        length: u64,
+        /// The size in bytes by type and shape.
+        expected: u64,
+    },
+    /// Neither the tensor's type and shape nor its `length` state the number of bytes.
+    #[error("its elements are in the file `{0}`, and nothing says how many bytes they take")]
+    NoLength(String),
+    /// The tensor has elements in the model as well.
+    #[error("its elements are in the file `{0}`, and it has elements in the model as well")]
+    Twice(String),
+    /// Strings can only be stored in the model.
+    #[error("its elements are strings, which cannot be in another file")]
+    Strings,
+}
+
 impl ImportError {
     pub(crate) fn new(place: impl Into<String>, problem: impl Into<ImportProblem>) -> ImportError {
         ImportError { place: place.into(), problem: problem.into() }
@@ -110,6 +172,47 @@ impl ImportError {
             _ => diagnostic,
         }
     }
+}
+
+/// The reason why a node cannot be expressed in our operators: a phrase such as "`mode` is
+/// `cubic`".
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct UnsupportedReason {
+    reason: Cow<'static, str>,
+    is_misfit: bool,
+}
+
+impl UnsupportedReason {
+    /// Returns the reason with a phrase that names the obstacle in the node.
+    ///
+    /// Cost: one node.
+    pub fn because(reason: impl Into<Cow<'static, str>>) -> UnsupportedReason {
+        UnsupportedReason { reason: reason.into(), is_misfit: false }
+    }
+
+    /// Returns the reason for a node that does not fit its operands: no version of its operator
+    /// takes operands of these types with these attributes. An import warns of such a node. The
+    /// phrase says what does not fit.
+    ///
+    /// Cost: one node.
+    pub fn misfit(reason: impl Into<Cow<'static, str>>) -> UnsupportedReason {
+        UnsupportedReason { reason: reason.into(), is_misfit: true }
+    }
+
+    /// Returns true if the node does not fit its operands; see [`UnsupportedReason::misfit`].
+    pub fn is_misfit(&self) -> bool {
+        self.is_misfit
+    }
+
+    /// Returns the phrase.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+}
+
+/// A short form of [`UnsupportedReason::because`].
+pub(crate) fn because(reason: impl Into<Cow<'static, str>>) -> UnsupportedReason {
+    UnsupportedReason::because(reason)
 }
 
 /// The reason why a module cannot be written, and the place in the module.

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use prost::Message;
 use rustc_hash::FxHashMap;
 
-use crate::error::ImportProblem;
+use crate::error::{ExternalError, ImportProblem};
 use crate::proto::tensor_proto::DataLocation;
 use crate::proto::{FunctionProto, GraphProto, NodeProto, SparseTensorProto, TensorProto};
 use crate::tensor::dtype_of;
@@ -101,67 +101,6 @@ impl DataFiles for DataFolder {
         File::open(&path)?.take(metadata.len()).read_to_end(&mut contents)?;
         Ok(contents.into())
     }
-}
-
-/// The reason why the elements of a tensor cannot be read from another file.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum ExternalError {
-    /// The import options name no source of files.
-    #[error("its elements are in another file, `{0}`, but the import has no source of other files")]
-    NoFiles(String),
-    /// The tensor does not state the file.
-    #[error("its elements are in another file, and it does not say in which")]
-    NoLocation,
-    /// A location that is not inside the model's folder.
-    #[error("its elements are in the file `{0}`, which is not a path inside the model's folder")]
-    Outside(String),
-    /// `offset` or `length` is not a number of bytes.
-    #[error("`{key}` of its elements in another file is `{value}`, which is not a number of bytes")]
-    Number {
-        /// The key: `offset` or `length`.
-        key: &'static str,
-        /// The value of the key.
-        value: String,
-    },
-    /// The file cannot be read.
-    #[error("its elements are in the file `{location}`, which cannot be read: {message}")]
-    Unreadable {
-        /// The file.
-        location: String,
-        /// The message of the system.
-        message: String,
-    },
-    /// The file is shorter than the offset and the length require.
-    #[error("its elements are {length} bytes from byte {offset} of the file `{location}`, which has {size}")]
-    Short {
-        /// The file.
-        location: String,
-        /// The offset of the first element in bytes.
-        offset: u64,
-        /// The number of bytes of the elements.
-        length: u64,
-        /// The size of the file in bytes.
-        size: u64,
-    },
-    /// The stated length is not the size of the elements.
-    #[error("its elements are {length} bytes of the file `{location}`, but its type and shape take {expected}")]
-    Length {
-        /// The file.
-        location: String,
-        /// The stated length in bytes.
-        length: u64,
-        /// The size in bytes by type and shape.
-        expected: u64,
-    },
-    /// Neither the tensor's type and shape nor its `length` state the number of bytes.
-    #[error("its elements are in the file `{0}`, and nothing says how many bytes they take")]
-    NoLength(String),
-    /// The tensor has elements in the model as well.
-    #[error("its elements are in the file `{0}`, and it has elements in the model as well")]
-    Twice(String),
-    /// Strings can only be stored in the model.
-    #[error("its elements are strings, which cannot be in another file")]
-    Strings,
 }
 
 /// Returns a location in normal form: parts other than `.` and `..`, with `/` between them. Returns

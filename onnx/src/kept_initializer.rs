@@ -1,7 +1,7 @@
 //! Initializers that no literal can hold. Import represents each as a `Constant` node with a mark,
 //! and export turns the node back into an initializer.
 
-use crate::convert::tensor_attribute;
+use crate::attributes::tensor_attribute;
 use crate::keys;
 use crate::opaque::is_standard;
 use crate::proto::{AttributeProto, NodeProto, SparseTensorProto, StringStringEntryProto, TensorProto};

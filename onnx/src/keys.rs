@@ -38,6 +38,8 @@ pub(crate) const METADATA: &str = "onnx_metadata";
 pub(crate) const GRAPH: &str = "onnx_graph";
 /// The names of the outputs.
 pub(crate) const OUTPUTS: &str = "onnx_outputs";
+/// The names of the constants that the graph returns under other names; empty for other outputs.
+pub(crate) const RETURNED: &str = "onnx_returned";
 /// Encoded `ValueInfoProto`s of inputs and initializers that state more than the types here.
 pub(crate) const INFOS: &str = "onnx_infos";
 /// Encoded `ValueInfoProto`s of outputs, kept apart because an output may have the name of an
@@ -120,6 +122,8 @@ pub(crate) const PLAIN_IR_VERSION: &str = "anfora.ir_version";
 pub(crate) const SPARSE: &str = "anfora.sparse_initializer";
 /// Metadata of a `Constant` node that represents a dense initializer.
 pub(crate) const INITIALIZER: &str = "anfora.initializer";
+/// The domain of the functions of a module in a model.
+pub(crate) const OWN_DOMAIN: &str = "anfora";
 /// The prefix of these metadata keys.
 pub(crate) const OWN: &str = "anfora.";
 

@@ -36,9 +36,10 @@
 //! and `#![…]` under names that begin with `onnx_`, and are written back.
 //!
 //! A constant is a literal at each use, so that types can depend on it; the use preserves the
-//! constant's name. The uses do not preserve everything if nothing uses the constant, if two
-//! constants are equal, or if the constant is a `Constant` node or a reshaped constant. An unused
-//! binding then preserves the rest, until dead code is eliminated.
+//! constant's name, and so does a graph that returns the constant. The uses do not preserve
+//! everything if nothing uses the constant, if two constants are equal, or if the constant is a
+//! `Constant` node or a reshaped constant. An unused binding then preserves the rest, until dead
+//! code is eliminated.
 //!
 //! Export writes a node for each call, and none for tuples, projections and aliases. Equal
 //! constants become a single initializer. A large constant that repeats a single number becomes a
@@ -133,10 +134,12 @@ mod sparse;
 mod symbols;
 mod types;
 
-pub use error::{ExportError, ExportProblem, ImportError, ImportProblem};
-pub use export::{DataFile, ExportOptions, Exported, ExternalData, NodeExport, WhenExternal, export};
-pub use external::{DataFiles, DataFolder, ExternalError};
-pub use import::{ImportOptions, Imported, NodeImport, UnsupportedNodes, UnsupportedReason, import};
+pub use convert::node_export::NodeExport;
+pub use convert::node_import::NodeImport;
+pub use error::{ExportError, ExportProblem, ExternalError, ImportError, ImportProblem, UnsupportedReason};
+pub use export::{DataFile, ExportOptions, Exported, ExternalData, WhenExternal, export};
+pub use external::{DataFiles, DataFolder};
+pub use import::{ImportOptions, Imported, UnsupportedNodes, import};
 pub use opaque::{register, registry};
 pub use symbols::file_dimensions;
 pub use tensor::{TensorError, read_tensor, write_tensor};

@@ -14,6 +14,7 @@
 
 use bytes::Bytes;
 use prost::Enumeration;
+use prost::{DecodeError, Message};
 
 use crate::schema::{kinds, messages};
 
@@ -501,4 +502,31 @@ pub mod sharded_extent {
             [2 string] dim_param: DimParam(String),
         }
     }
+}
+
+/// Returns a node.
+pub(crate) fn node(
+    domain: &str,
+    op_type: &str,
+    input: Vec<String>,
+    output: Vec<String>,
+    attribute: Vec<AttributeProto>,
+) -> NodeProto {
+    let domain = (!domain.is_empty()).then(|| domain.to_owned());
+    NodeProto { input, output, op_type: Some(op_type.to_owned()), domain, attribute, ..NodeProto::default() }
+}
+
+/// Calls `f` with each of the nodes and with the nodes of the graphs in them.
+pub(crate) fn for_each_node(nodes: &[NodeProto], mut f: impl FnMut(&NodeProto)) -> Result<(), DecodeError> {
+    let mut waiting: Vec<Bytes> = Vec::new();
+    let mut all = |nodes: &[NodeProto], waiting: &mut Vec<Bytes>| {
+        nodes.iter().for_each(&mut f);
+        let attributes = nodes.iter().flat_map(|n| &n.attribute);
+        waiting.extend(attributes.flat_map(|a| a.g.iter().chain(&a.graphs)).cloned());
+    };
+    all(nodes, &mut waiting);
+    while let Some(graph) = waiting.pop() {
+        all(&GraphProto::decode(graph)?.node, &mut waiting);
+    }
+    Ok(())
 }

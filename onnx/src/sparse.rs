@@ -6,7 +6,8 @@
 
 use anfora_ir::{DType, Literal, element_count};
 
-use crate::import::UnsupportedReason;
+use crate::attributes::no_value;
+use crate::error::{UnsupportedReason, because};
 use crate::proto::{AttributeProto, AttributeType, NodeProto, SparseTensorProto, TensorProto};
 use crate::tensor::{TensorError, literal_of, tensor_of};
 
@@ -24,26 +25,23 @@ const DENSE_BYTES: usize = 4096;
 /// If it is malformed, has a doc string or metadata, or would take much more space as a literal.
 pub(crate) fn literal_of_sparse(sparse: &SparseTensorProto) -> Result<Literal, UnsupportedReason> {
     let part = |tensor: &Option<TensorProto>, name: &'static str| {
-        let tensor =
-            tensor.as_ref().ok_or_else(|| UnsupportedReason::because(format!("the sparse tensor has no {name}")))?;
+        let tensor = tensor.as_ref().ok_or_else(|| because(format!("the sparse tensor has no {name}")))?;
         // The names are ignored: the name of an initializer was already taken out.
         if tensor.doc_string.is_some() || !tensor.metadata_props.is_empty() {
-            return Err(UnsupportedReason::because(format!("the sparse tensor's {name} have a text or metadata")));
+            return Err(because(format!("the sparse tensor's {name} have a text or metadata")));
         }
-        literal_of(tensor).map_err(|e| UnsupportedReason::because(format!("the sparse tensor's {name}: {e}")))
+        literal_of(tensor).map_err(|e| because(format!("the sparse tensor's {name}: {e}")))
     };
     let (values, indices) = (part(&sparse.values, "values")?, part(&sparse.indices, "indices")?);
     let dtype = values.dtype();
     if dtype.bits() < 8 {
-        return Err(UnsupportedReason::because(format!("it is a sparse tensor of {dtype}")));
+        return Err(because(format!("it is a sparse tensor of {dtype}")));
     }
     let dims: Option<Vec<usize>> = sparse.dims.iter().map(|&d| usize::try_from(d).ok()).collect();
     let sized = dims.and_then(|dims| Some((element_count(&dims)?, dims)));
-    let (elements, shape) =
-        sized.ok_or_else(|| UnsupportedReason::because("the sparse tensor's extents are not those of a tensor"))?;
-    let positions = positions(&indices, values.shape(), &shape).ok_or_else(|| {
-        UnsupportedReason::because("the sparse tensor's indices are not ascending positions in it, one a value")
-    })?;
+    let (elements, shape) = sized.ok_or_else(|| because("the sparse tensor's extents are not those of a tensor"))?;
+    let positions = positions(&indices, values.shape(), &shape)
+        .ok_or_else(|| because("the sparse tensor's indices are not ascending positions in it, one a value"))?;
     let width = dtype.bits() / 8;
     if positions.is_empty() {
         return Ok(Literal::splat_bytes(dtype, &shape, &vec![0; width]));
@@ -52,16 +50,13 @@ pub(crate) fn literal_of_sparse(sparse: &SparseTensorProto) -> Result<Literal, U
     let bytes =
         elements.checked_mul(width).filter(|&b| b <= stored.saturating_mul(DENSE_GROWTH).saturating_add(DENSE_BYTES));
     let Some(bytes) = bytes else {
-        return Err(UnsupportedReason::because(format!(
-            "the sparse tensor has {} of {elements} elements",
-            positions.len()
-        )));
+        return Err(because(format!("the sparse tensor has {} of {elements} elements", positions.len())));
     };
     let mut dense = vec![0; bytes];
     for (element, position) in values.to_bytes().chunks_exact(width).zip(positions) {
         dense[position * width..][..width].copy_from_slice(element);
     }
-    Literal::from_bytes(dtype, &shape, dense.into()).map_err(|e| UnsupportedReason::because(e.to_string()))
+    Literal::from_bytes(dtype, &shape, dense.into()).map_err(|e| because(e.to_string()))
 }
 
 /// Returns the ascending positions of the values among a tensor's elements, without duplicates.
@@ -122,10 +117,7 @@ pub(crate) fn sparse_of(literal: &Literal) -> Result<SparseTensorProto, TensorEr
 
 /// Returns the attribute of a `Constant` node that holds a sparse tensor.
 pub(crate) fn sparse_attribute(sparse: SparseTensorProto) -> AttributeProto {
-    let mut a = AttributeProto { name: Some(ATTRIBUTE.to_owned()), ..AttributeProto::default() };
-    a.sparse_tensor = Some(Box::new(sparse));
-    a.set_type(AttributeType::SparseTensor);
-    a
+    AttributeProto { sparse_tensor: Some(Box::new(sparse)), ..no_value(ATTRIBUTE, AttributeType::SparseTensor) }
 }
 
 /// Returns the number of the element type and the extents of the tensor of a `Constant` node.

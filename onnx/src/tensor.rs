@@ -10,6 +10,10 @@ use crate::proto::tensor_proto::DataLocation;
 use crate::proto::{StringStringEntryProto, TensorProto};
 use crate::wire::{self, UnknownFields, WireError};
 
+/// Constants of at most this many bytes may be repeated: in the text at their definition and at
+/// their uses, in a file in each subgraph that uses them.
+pub(crate) const SMALL_CONSTANT: usize = 1024;
+
 /// The reason why a tensor message is not a constant, or a constant cannot be written.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TensorError {

@@ -46,9 +46,18 @@ impl FileDims {
         dim
     }
 
+    /// Returns a type like that of a call's operand, with symbols of the function's own.
+    pub(crate) fn own_type(&mut self, cx: &mut Context, ty: TypeId) -> TypeId {
+        let Type::Tensor(tensor) = cx.types.get(ty) else { return cx.types.any() };
+        let (dtype, shape) = (tensor.dtype, tensor.shape.clone());
+        let Some(shape) = shape else { return cx.types.unranked(dtype) };
+        let shape: Vec<_> = shape.iter().map(|&d| self.like(cx, d)).collect();
+        cx.types.tensor(dtype, &shape)
+    }
+
     /// Returns an extent like that of another function. Its symbols become symbols of this
     /// function.
-    pub(crate) fn like(&mut self, cx: &mut Context, dim: DimId) -> DimId {
+    fn like(&mut self, cx: &mut Context, dim: DimId) -> DimId {
         match *cx.types.dims.get(dim) {
             Dim::Const(_) => dim,
             Dim::Symbol(s) => {

@@ -86,12 +86,7 @@ fn to_python<'py>(py: Python<'py>, owner: &Owner, cx: &Context, id: AttrId) -> P
     results.pop().ok_or_else(|| PyValueError::new_err("an attribute has no value"))
 }
 
-fn leaf_to_python<'py>(
-    py: Python<'py>,
-    owner: &Owner,
-    cx: &Context,
-    leaf: &Attr,
-) -> PyResult<Bound<'py, PyAny>> {
+fn leaf_to_python<'py>(py: Python<'py>, owner: &Owner, cx: &Context, leaf: &Attr) -> PyResult<Bound<'py, PyAny>> {
     Ok(match leaf {
         Attr::None | Attr::List(_) => py.None().into_bound(py),
         Attr::Bool(v) => PyBool::new(py, *v).to_owned().into_any(),
@@ -211,7 +206,8 @@ impl Given {
             let attr = match part {
                 Part::None => Attr::None,
                 Part::Bool(v) => Attr::Bool(v),
-                Part::Int(v) if matches!(kind, AttrKind::Float | AttrKind::Floats) => {
+                Part::Int(v) if matches!(kind, AttrKind::Float | AttrKind::Floats) =>
+                {
                     #[allow(clippy::cast_precision_loss)]
                     Attr::Float((v as f64).to_bits())
                 }
@@ -220,7 +216,8 @@ impl Given {
                     Attr::Literal(cx.literals.intern(literal))
                 }
                 Part::Int(v) => Attr::Int(v),
-                Part::Float(v) if kind == AttrKind::Literal => {
+                Part::Float(v) if kind == AttrKind::Literal =>
+                {
                     #[allow(clippy::cast_possible_truncation)]
                     Attr::Literal(cx.literals.intern(ir::Literal::scalar(v as f32)))
                 }

@@ -52,9 +52,8 @@ impl AuthorPass {
             if other.is(handle) { Ok(None) } else { other.get().snapshot().map(Some) }
         })?;
         let Some(new) = returned else { return Ok(()) };
-        verify_module(&new).map_err(|found| {
-            PassError::from(found).with_message("the pass returned an ill-formed module")
-        })?;
+        verify_module(&new)
+            .map_err(|found| PassError::from(found).with_message("the pass returned an ill-formed module"))?;
         Ok(module.replace_with(&new)?)
     }
 
@@ -74,7 +73,8 @@ impl AuthorPass {
                 if returned.is_none() {
                     return Err(missing("func"));
                 }
-                let other: &Bound<'_, Function> = returned.cast().map_err(|_| wrong(&returned, "a function", "func"))?;
+                let other: &Bound<'_, Function> =
+                    returned.cast().map_err(|_| wrong(&returned, "a function", "func"))?;
                 if !other.eq(&function)? {
                     return Err(wrong(&returned, "the function that it was given, edited,", "func"));
                 }
@@ -102,7 +102,11 @@ impl AuthorPass {
                 if returned.is_none() {
                     return Err(missing("block"));
                 }
-                if returned.is(&handle) { Ok(()) } else { Err(wrong(&returned, "the block that it was given", "block")) }
+                if returned.is(&handle) {
+                    Ok(())
+                } else {
+                    Err(wrong(&returned, "the block that it was given", "block"))
+                }
             })
             .map_err(from_callback)
         });

@@ -78,10 +78,14 @@ pub(crate) fn edit_target<T: Send>(
     }
     let Ok(block) = target.cast::<DataflowBlock>() else {
         let name = target.get_type().qualname()?;
-        return Err(PyTypeError::new_err(format!("what is rewritten is a Function, a Module or a DataflowBlock, not {name}")));
+        return Err(PyTypeError::new_err(format!(
+            "what is rewritten is a Function, a Module or a DataflowBlock, not {name}"
+        )));
     };
     frames::with_maker(block.get().number, |maker| {
-        let Some(mut editor) = maker.editor() else { return Err(AnforaError::new_err("a region can be edited only by its pass")) };
+        let Some(mut editor) = maker.editor() else {
+            return Err(AnforaError::new_err("a region can be edited only by its pass"));
+        };
         editor.body.begin_journal();
         let done = edit(&mut editor);
         match &done {

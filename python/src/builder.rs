@@ -86,7 +86,10 @@ impl FunctionBuilder {
                 kept = Some(builder.set_aside());
                 Some(result)
             });
-            (kept, result.and_then(|done| done.unwrap_or_else(|| Err(AnforaError::new_err("the function is finished")))))
+            (
+                kept,
+                result.and_then(|done| done.unwrap_or_else(|| Err(AnforaError::new_err("the function is finished")))),
+            )
         })
     }
 
@@ -98,10 +101,7 @@ impl FunctionBuilder {
     ///
     /// # Errors
     /// Those of the work.
-    fn making(
-        slf: &Bound<'_, Self>,
-        make: impl FnOnce(&mut dyn Maker, &Home) -> PyResult<ExprId>,
-    ) -> PyResult<Expr> {
+    fn making(slf: &Bound<'_, Self>, make: impl FnOnce(&mut dyn Maker, &Home) -> PyResult<ExprId>) -> PyResult<Expr> {
         let home = FunctionBuilder::home(slf);
         let id = slf.get().continued(|builder| make(builder, &home))?;
         Ok(Expr::new(home, id))
@@ -166,10 +166,8 @@ impl FunctionBuilder {
     #[pyo3(signature = (*outputs: "Expr") -> "None")]
     fn end_dataflow(slf: &Bound<'_, Self>, outputs: &Bound<'_, PyTuple>) -> PyResult<()> {
         let home = FunctionBuilder::home(slf);
-        let ids = outputs
-            .iter()
-            .map(|output| id_in(&home, output.cast::<Expr>()?.get()))
-            .collect::<PyResult<Vec<_>>>()?;
+        let ids =
+            outputs.iter().map(|output| id_in(&home, output.cast::<Expr>()?.get())).collect::<PyResult<Vec<_>>>()?;
         slf.get().continued(|builder| {
             builder.end_dataflow(&ids);
             Ok(())
@@ -228,7 +226,8 @@ impl FunctionBuilder {
             .collect::<PyResult<Vec<_>>>()?;
         let home = FunctionBuilder::home(slf);
         let ids = slf.get().continued(|builder| {
-            let types = params.iter().map(|(_, text)| type_of_text(builder.cx(), text)).collect::<PyResult<Vec<_>>>()?;
+            let types =
+                params.iter().map(|(_, text)| type_of_text(builder.cx(), text)).collect::<PyResult<Vec<_>>>()?;
             let list: Vec<(&str, ir::TypeId)> = params.iter().map(|(n, _)| n.as_str()).zip(types).collect();
             Ok(builder.open_lambda(&list, None, &[]))
         })?;
@@ -257,7 +256,9 @@ impl FunctionBuilder {
         let module = slf.get().module.clone_ref(py);
         let key = slf.get().with(|unfinished| {
             let done = module.get().edit(py, |module| {
-                ir::FunctionBuilder::resume(module, unfinished).finish(result).map_err(|e| Python::attach(|py| failed(py, e)))
+                ir::FunctionBuilder::resume(module, unfinished)
+                    .finish(result)
+                    .map_err(|e| Python::attach(|py| failed(py, e)))
             });
             (None, done)
         })?;

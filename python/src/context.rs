@@ -47,7 +47,8 @@ impl Write for Stream {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Python::attach(|py| py.import("sys")?.getattr(self.0)?.call_method0("flush").map(drop)).map_err(io::Error::other)
+        Python::attach(|py| py.import("sys")?.getattr(self.0)?.call_method0("flush").map(drop))
+            .map_err(io::Error::other)
     }
 }
 
@@ -136,10 +137,8 @@ impl PassContext {
     }
 
     fn keep_instruments(&self, list: Py<PyList>) {
-        let old = std::mem::replace(
-            &mut *self.instruments.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
-            list,
-        );
+        let old =
+            std::mem::replace(&mut *self.instruments.lock().unwrap_or_else(std::sync::PoisonError::into_inner), list);
         drop(old);
     }
 }
@@ -179,8 +178,9 @@ impl PassContext {
     ) -> PyResult<PassContext> {
         let level = u8::try_from(opt_level)
             .map_err(|_| PyValueError::new_err(format!("opt_level is between 0 and 255, not {opt_level}")))?;
-        let threads = usize::try_from(threads)
-            .map_err(|_| PyValueError::new_err(format!("threads is 0 (as many as there are) or more, not {threads}")))?;
+        let threads = usize::try_from(threads).map_err(|_| {
+            PyValueError::new_err(format!("threads is 0 (as many as there are) or more, not {threads}"))
+        })?;
         let mut builder = manager::PassContext::builder()
             .registry(crate::registry::registry())
             .opt_level(level)

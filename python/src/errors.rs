@@ -4,7 +4,9 @@ use std::error::Error;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use anfora::ir::{Diagnostic, Diagnostics, Module, RenderOptions, Source, render_diagnostics, render_module_diagnostics};
+use anfora::ir::{
+    Diagnostic, Diagnostics, Module, RenderOptions, Source, render_diagnostics, render_module_diagnostics,
+};
 use anfora::manager::{PassError, PassFailure};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -77,7 +79,13 @@ pub(crate) fn from_failure(py: Python<'_>, failure: &PassFailure, module: Option
         first.message = headline(failure);
     }
     let text = shown(&all, module);
-    let exception = with_diagnostics(py, &py.get_type::<raised::PassError>(), &text, &all, module.and_then(|m| m.source().map(|s| &**s)));
+    let exception = with_diagnostics(
+        py,
+        &py.get_type::<raised::PassError>(),
+        &text,
+        &all,
+        module.and_then(|m| m.source().map(|s| &**s)),
+    );
     let _ = exception.value(py).setattr("pass_name", failure.pass());
     exception.set_cause(py, cause);
     exception

@@ -158,9 +158,7 @@ impl Expr {
         self.read(|cx, body, node| match node {
             Node::CallOp { op, attrs, .. } => attributes::dict_of_call(py, &self.home.owner, cx, op, attrs),
             Node::Call { attrs, .. } => attributes::dict(py, &self.home.owner, cx, attrs),
-            Node::Lambda { lambda, .. } => {
-                attributes::dict(py, &self.home.owner, cx, body.lambda(lambda).attrs)
-            }
+            Node::Lambda { lambda, .. } => attributes::dict(py, &self.home.owner, cx, body.lambda(lambda).attrs),
             _ => Ok(PyDict::new(py)),
         })
     }
@@ -287,9 +285,8 @@ pub(crate) struct Binding {
 
 impl Binding {
     fn part(&self, py: Python<'_>, part: impl FnOnce(visit::Binding) -> ExprId) -> PyResult<Expr> {
-        let id = self.home.read(|_, body| {
-            visit::Binding::of(body, self.id).map(part).ok_or_else(crate::owner::changed)
-        })?;
+        let id =
+            self.home.read(|_, body| visit::Binding::of(body, self.id).map(part).ok_or_else(crate::owner::changed))?;
         Ok(Expr::new(self.home.clone_ref(py), id))
     }
 }

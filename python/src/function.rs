@@ -153,22 +153,14 @@ impl Function {
 
     /// Sets an attribute; `None` removes it. Returns the function.
     #[pyo3(signature = (name: "str", value: "typing.Any") -> "Function")]
-    fn set_attr<'py>(
-        slf: &Bound<'py, Self>,
-        name: &str,
-        value: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, Self>> {
+    fn set_attr<'py>(slf: &Bound<'py, Self>, name: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
         slf.get().set_attribute(slf.py(), name, value)?;
         Ok(slf.clone())
     }
 
     /// As `set_attr`, in the words of TVM.
     #[pyo3(signature = (name: "str", value: "typing.Any") -> "Function")]
-    fn with_attr<'py>(
-        slf: &Bound<'py, Self>,
-        name: &str,
-        value: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, Self>> {
+    fn with_attr<'py>(slf: &Bound<'py, Self>, name: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
         Function::set_attr(slf, name, value)
     }
 

@@ -15,15 +15,8 @@ use crate::module::Module;
 use crate::pass::{PassInfo, PassOutcome};
 
 /// The names of the hooks in Python.
-const HOOKS: [&str; 7] = [
-    "enter_pass_ctx",
-    "exit_pass_ctx",
-    "should_run",
-    "run_before_pass",
-    "run_after_pass",
-    "on_error",
-    "on_end",
-];
+const HOOKS: [&str; 7] =
+    ["enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass", "on_error", "on_end"];
 
 #[derive(Copy, Clone)]
 enum Hook {
@@ -235,7 +228,8 @@ pub(crate) fn _builtin_instrument(kind: &str, options: &Bound<'_, PyDict>) -> Py
         "well_formed" => Kind::Other(Arc::new(manager::VerifyEach::with_input())),
         "check_meaning" => Kind::Other(Arc::new(anfora::passes::CheckMeaning::new())),
         "bisect" => {
-            let limit: u64 = options.get_item("limit")?.ok_or_else(|| PyTypeError::new_err("Bisect needs a limit"))?.extract()?;
+            let limit: u64 =
+                options.get_item("limit")?.ok_or_else(|| PyTypeError::new_err("Bisect needs a limit"))?.extract()?;
             Kind::Bisect(Arc::new(manager::Bisect::limit(limit)))
         }
         _ => return Err(PyTypeError::new_err(format!("there is no instrument {kind:?}"))),
@@ -265,7 +259,10 @@ pub(crate) fn instrument_of(object: &Bound<'_, PyAny>) -> PyResult<Arc<dyn Instr
     }
     if !has.contains(&true) && !object.is_instance(&base)? {
         let name = class.qualname()?;
-        return Err(PyTypeError::new_err(format!("{name} is no instrument: it has none of the methods {}", HOOKS.join(", "))));
+        return Err(PyTypeError::new_err(format!(
+            "{name} is no instrument: it has none of the methods {}",
+            HOOKS.join(", ")
+        )));
     }
     let name = class.qualname()?.to_string();
     Ok(Arc::new(Author { name, object: object.clone().unbind(), has }))

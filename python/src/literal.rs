@@ -147,7 +147,8 @@ fn numpy_dtype<'py>(py: Python<'py>, dtype: DType) -> PyResult<Bound<'py, PyAny>
         None if dtype == DType::String => numpy.call_method1("dtype", ("object",)),
         None => numpy.call_method1("dtype", (dtype.name(),)),
         Some((_, name)) => {
-            let missing = || PyTypeError::new_err(format!("NumPy has {dtype} only if the package ml_dtypes is installed"));
+            let missing =
+                || PyTypeError::new_err(format!("NumPy has {dtype} only if the package ml_dtypes is installed"));
             let class = py.import("ml_dtypes").map_err(|_| missing())?.getattr(*name)?;
             numpy.call_method1("dtype", (class,))
         }

@@ -33,8 +33,11 @@ enum Place {
 pub(crate) struct Module {
     place: Mutex<Place>,
     /// Where the lines of a text begin, for the places of expressions.
-    lines: Mutex<Option<(Arc<Source>, Arc<[usize]>)>>,
+    lines: Mutex<Option<Lines>>,
 }
+
+/// A text, and where its lines begin.
+type Lines = (Arc<Source>, Arc<[usize]>);
 
 /// An edit in progress: the program was taken out of its handle, and is put back at the end.
 struct Taken<'a> {

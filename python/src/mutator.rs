@@ -25,10 +25,7 @@ pub(crate) struct MutatorBase {
 }
 
 impl MutatorBase {
-    fn making(
-        slf: &Bound<'_, Self>,
-        make: impl FnOnce(&mut dyn Maker, &Home) -> PyResult<ExprId>,
-    ) -> PyResult<Expr> {
+    fn making(slf: &Bound<'_, Self>, make: impl FnOnce(&mut dyn Maker, &Home) -> PyResult<ExprId>) -> PyResult<Expr> {
         let number = slf.get().number.load(Ordering::Relaxed);
         let home = Home { owner: Owner::Lent(number), at: None };
         let id = frames::with_maker(number, |maker| make(maker, &home))??;

@@ -152,7 +152,9 @@ impl Pass {
         let level = u8::try_from(opt_level)
             .map_err(|_| PyValueError::new_err(format!("opt_level is between 0 and 255, not {opt_level}")))?;
         if !run.is_callable() {
-            return Err(PyTypeError::new_err("a pass is made from a function, or from a class with a transform method"));
+            return Err(PyTypeError::new_err(
+                "a pass is made from a function, or from a class with a transform method",
+            ));
         }
         let required = required.unwrap_or_default().iter().map(name_of).collect::<PyResult<Vec<_>>>()?;
         crate::registry::note_authored(name);
@@ -231,7 +233,9 @@ fn passes_of(passes: &Bound<'_, PyAny>) -> PyResult<Vec<Arc<dyn manager::Pass>>>
             Ok(pass) => Ok(pass.get().inner.clone()),
             Err(_) => {
                 let name = item.get_type().qualname()?;
-                Err(PyTypeError::new_err(format!("a sequence holds passes, not {name}; a class of a pass is called first")))
+                Err(PyTypeError::new_err(format!(
+                    "a sequence holds passes, not {name}; a class of a pass is called first"
+                )))
             }
         }
     };

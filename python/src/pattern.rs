@@ -353,13 +353,12 @@ impl Match {
         Match::new(Home { owner: Owner::Lent(number), at: None }, body, root, captures)
     }
 
-    fn making(
-        slf: &Bound<'_, Self>,
-        make: impl FnOnce(&mut dyn Maker, &Home) -> PyResult<ExprId>,
-    ) -> PyResult<Expr> {
+    fn making(slf: &Bound<'_, Self>, make: impl FnOnce(&mut dyn Maker, &Home) -> PyResult<ExprId>) -> PyResult<Expr> {
         let this = slf.get();
         let Owner::Lent(number) = this.home.owner else {
-            return Err(PyTypeError::new_err("expressions are made in the function of a rule, not from a match that was found"));
+            return Err(PyTypeError::new_err(
+                "expressions are made in the function of a rule, not from a match that was found",
+            ));
         };
         let id = frames::with_maker(number, |maker| make(maker, &this.home))??;
         Ok(Expr::new(this.home.clone_ref(slf.py()), id))

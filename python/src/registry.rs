@@ -68,6 +68,7 @@ pub(crate) fn _registered_passes(py: Python<'_>) -> PyResult<Bound<'_, PyList>> 
 #[pyfunction]
 #[pyo3(signature = () -> "list[tuple[str, str, str]]")]
 pub(crate) fn _registered_pipelines(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
-    let rows = registry().pipelines().iter().map(|p| (p.name.clone(), p.text.clone(), p.doc.clone())).collect::<Vec<_>>();
+    let rows =
+        registry().pipelines().iter().map(|p| (p.name.clone(), p.text.clone(), p.doc.clone())).collect::<Vec<_>>();
     PyList::new(py, rows)
 }

@@ -74,9 +74,7 @@ impl Type {
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         self.read(|cx, ty| match ty {
-            ir::Type::Tensor(tensor) => {
-                tensor.shape.as_ref().map(|dims| attributes::shape(py, cx, dims)).transpose()
-            }
+            ir::Type::Tensor(tensor) => tensor.shape.as_ref().map(|dims| attributes::shape(py, cx, dims)).transpose(),
             _ => Ok(None),
         })?
     }

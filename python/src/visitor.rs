@@ -160,11 +160,7 @@ impl Visitor for Walk<'_, '_> {
 /// Walks a function, or all functions of a module, and calls the methods of a visitor.
 #[pyfunction]
 #[pyo3(signature = (visitor: "typing.Any", target: "Function | Module | Expr", only: "collections.abc.Sequence[str] | None" = None) -> "None")]
-pub(crate) fn _visit(
-    visitor: &Bound<'_, PyAny>,
-    target: &Bound<'_, PyAny>,
-    only: Option<Vec<String>>,
-) -> PyResult<()> {
+pub(crate) fn _visit(visitor: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>, only: Option<Vec<String>>) -> PyResult<()> {
     let py = visitor.py();
     let base = py.import("anfora.visitor")?.getattr("ExprVisitor")?;
     let skip = py.import("anfora.visitor")?.getattr("SKIP")?;

@@ -1,9 +1,10 @@
 //! Activation functions.
 
-use super::{Conversion, Conversions, Lowered, NEWEST, exact_float, export_direct, import_direct, str_attribute};
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use super::{
+    Conversion, Conversions, Lowered, NEWEST, NodeExport, NodeImport, exact_float, export_direct, import_direct,
+    str_attribute,
+};
+use crate::error::{ExportProblem, UnsupportedReason};
 use crate::proto::AttributeType;
 
 /// An operator whose attributes are all floats.

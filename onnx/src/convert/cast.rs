@@ -2,10 +2,8 @@
 
 use anfora_ir::{Attr, DType, ExprId};
 
-use super::{Conversion, Conversions, Lowered, NEWEST, OPSETS, int_attribute};
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use super::{Conversion, Conversions, Lowered, NEWEST, NodeExport, NodeImport, OPSETS, int_attribute};
+use crate::error::{ExportProblem, UnsupportedReason, because};
 use crate::proto::AttributeType;
 use crate::tensor::{dtype_of, number_of};
 
@@ -44,7 +42,7 @@ fn import_cast_like(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedRe
 
 fn cast(n: &mut NodeImport<'_, '_>, operands: Vec<ExprId>, dtype: DType) -> Result<Lowered, UnsupportedReason> {
     if !dtype.has_kernels() {
-        return Err(UnsupportedReason::because(format!("it casts to {dtype}, with which nothing is computed")));
+        return Err(because(format!("it casts to {dtype}, with which nothing is computed")));
     }
     let dtype = n.cx().attr(Attr::DType(dtype));
     n.call(operands, vec![("dtype", dtype)])
@@ -54,7 +52,7 @@ fn import_bitcast(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReas
     let operands = n.all_operands()?;
     let (from, to) = (n.dtype(0)?, stated_dtype(n)?);
     if to == DType::Bool && from != to {
-        return Err(UnsupportedReason::because("not every byte is a bool"));
+        return Err(because("not every byte is a bool"));
     }
     let dtype = n.cx().attr(Attr::DType(to));
     n.call(operands, vec![("dtype", dtype)])
@@ -64,7 +62,7 @@ fn import_bitcast(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReas
 fn stated_dtype(n: &NodeImport<'_, '_>) -> Result<DType, UnsupportedReason> {
     let to = n.needed("to", n.int("to"))?;
     let dtype = i32::try_from(to).ok().and_then(dtype_of);
-    dtype.ok_or_else(|| UnsupportedReason::because(format!("it casts to the element type {to}")))
+    dtype.ok_or_else(|| because(format!("it casts to the element type {to}")))
 }
 
 fn export_cast(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {

@@ -6,10 +6,10 @@ use anfora_ir::{Attr, DType, Literal};
 use bytes::Bytes;
 
 use super::extents::shape_tensor;
-use super::{Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, tensor_attribute};
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use super::{
+    Conversion, Conversions, Lowered, NEWEST, NodeExport, NodeImport, OPSETS, export_direct, tensor_attribute,
+};
+use crate::error::{ExportProblem, UnsupportedReason, because};
 use crate::proto::{AttributeProto, AttributeType};
 use crate::sparse;
 use crate::tensor::{TensorError, literal_of, tensor_of};
@@ -48,10 +48,10 @@ pub(super) fn register(table: &mut Conversions) {
 
 fn import_constant(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     if n.operand_count() != 0 {
-        return Err(UnsupportedReason::because("it has inputs"));
+        return Err(because("it has inputs"));
     }
     let [attribute] = n.node_attributes() else {
-        return Err(UnsupportedReason::because("it does not have just one attribute"));
+        return Err(because("it does not have just one attribute"));
     };
     let text = |s: &Bytes| std::str::from_utf8(s).ok().map(Arc::<str>::from);
     if let (sparse::ATTRIBUTE, Some(sparse)) = (attribute.name(), &attribute.sparse_tensor) {
@@ -60,7 +60,7 @@ fn import_constant(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedRea
     if let ("value", Some(tensor)) = (attribute.name(), &attribute.t)
         && let Err(e) = literal_of(tensor)
     {
-        return Err(UnsupportedReason::because(e.to_string()));
+        return Err(because(e.to_string()));
     }
     let literal = || match attribute.name() {
         "value" => {
@@ -79,9 +79,8 @@ fn import_constant(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedRea
         }
         _ => None,
     };
-    let literal = literal().ok_or_else(|| {
-        UnsupportedReason::because(format!("the attribute `{}` is not a constant without more to it", attribute.name()))
-    })?;
+    let literal = literal()
+        .ok_or_else(|| because(format!("the attribute `{}` is not a constant without more to it", attribute.name())))?;
     Ok(Lowered::Constant(literal))
 }
 
@@ -139,7 +138,7 @@ fn import_identity(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedRea
         // A function parameter that is left out stays left out under a second name.
         1 if n.is_named(0) => Ok(Lowered::Operand(n.operands()[0])),
         1 => n.required(0).map(Lowered::Operand),
-        more => Err(UnsupportedReason::because(format!("it has {more} inputs"))),
+        more => Err(because(format!("it has {more} inputs"))),
     }
 }
 
@@ -148,7 +147,7 @@ fn import_full(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason>
         Some(a) => {
             let literal = a.t.as_ref().and_then(|t| literal_of(t).ok());
             let one = literal.filter(|l| l.element_count() == 1 && l.dtype().has_kernels());
-            one.ok_or_else(|| UnsupportedReason::because("the attribute `value` is not one number"))?
+            one.ok_or_else(|| because("the attribute `value` is not one number"))?
         }
         None => Literal::scalar(0f32),
     };

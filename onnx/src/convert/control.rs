@@ -2,12 +2,10 @@
 //! the versions.
 
 use super::{BRANCHES, Conversion, Conversions, OPSETS};
-use crate::import::UnsupportedReason;
+use crate::error::because;
 
 pub(super) fn register(table: &mut Conversions) {
     table.register(
-        Conversion::new("If", OPSETS, BRANCHES)
-            .any_operands()
-            .import(|_| Err(UnsupportedReason::because("it has no branches"))),
+        Conversion::new("If", OPSETS, BRANCHES).any_operands().import(|_| Err(because("it has no branches"))),
     );
 }

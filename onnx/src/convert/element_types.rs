@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 /// The side of an operator whose element type is looked up.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+pub(crate) enum Side {
     /// The first input.
     Input,
     /// The first output.
@@ -57,13 +57,13 @@ const NUMBERS: u32 = INTEGERS | FLOATS;
 const OLD: u32 = BOOL | NUMBERS;
 const COMPUTED: u32 = OLD | BFLOAT16;
 
-const BOTH: &[Place] = &[Place::Input, Place::Output];
-const INPUT: &[Place] = &[Place::Input];
-const OUTPUT: &[Place] = &[Place::Output];
+const BOTH: &[Side] = &[Side::Input, Side::Output];
+const INPUT: &[Side] = &[Side::Input];
+const OUTPUT: &[Side] = &[Side::Output];
 
 /// The sides, the sets of types with the version that added each (0 for the first version), and the
 /// operators.
-type Row = (&'static [Place], &'static [(i64, u32)], &'static [&'static str]);
+type Row = (&'static [Side], &'static [(i64, u32)], &'static [&'static str]);
 
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
@@ -133,14 +133,14 @@ static BY_OPERATOR: LazyLock<FxHashMap<&'static str, Vec<&'static Row>>> = LazyL
     rows
 });
 
-/// Returns the first version in which an operator takes elements of a type at `place`.
-pub(crate) fn since(onnx: &str, place: Place, dtype: DType) -> Since {
+/// Returns the first version in which an operator takes elements of a type on a side.
+pub(crate) fn since(onnx: &str, side: Side, dtype: DType) -> Since {
     let bit = 1u32.checked_shl(dtype as u32).unwrap_or(0);
     if bit & COMPUTED == 0 {
         return Since::First;
     }
     let rows = BY_OPERATOR.get(onnx).map_or(&[][..], Vec::as_slice);
-    let Some((_, versions, _)) = rows.iter().find(|(places, ..)| places.contains(&place)) else { return Since::First };
+    let Some((_, versions, _)) = rows.iter().find(|(sides, ..)| sides.contains(&side)) else { return Since::First };
     match versions.iter().find(|(_, types)| types & bit != 0) {
         Some(&(0, _)) => Since::First,
         Some(&(version, _)) => Since::Version(version),

@@ -4,12 +4,10 @@ use anfora_ir::{DType, Literal};
 use half::{bf16, f16};
 
 use super::{
-    Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, float_attribute, import_direct, int_attribute,
-    str_attribute, with_rank,
+    Conversion, Conversions, Lowered, NEWEST, NodeExport, NodeImport, OPSETS, export_direct, float_attribute,
+    import_direct, int_attribute, str_attribute, with_rank,
 };
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use crate::error::{ExportProblem, UnsupportedReason, because};
 use crate::proto::AttributeType;
 
 /// Operators with the same operands and results in ONNX and here, with the version that brought
@@ -114,7 +112,7 @@ fn import_nary(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason>
         _ => None,
     };
     match (operands.as_slice(), two) {
-        ([], _) => Err(UnsupportedReason::because("it has no inputs")),
+        ([], _) => Err(because("it has no inputs")),
         ([one], _) => Ok(Lowered::Operand(*one)),
         ([_, _], Some(op)) => Ok(Lowered::Call { op: op.into(), operands, attrs: Vec::new() }),
         _ => n.call(operands, Vec::new()),
@@ -136,7 +134,7 @@ fn export_power(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 fn import_clip(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     if n.opset() >= 11 {
         if let Some(a) = n.node_attributes().first() {
-            return Err(UnsupportedReason::because(format!("the attribute `{}` is older than version 11", a.name())));
+            return Err(because(format!("the attribute `{}` is older than version 11", a.name())));
         }
         let operands = n.operands();
         return n.call(operands, Vec::new());

@@ -4,9 +4,8 @@
 use anfora_ir::{Attr, Dim, DimId, DimOp, EntityId, Literal, Term};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Conversion, Conversions, OPSETS, int_attribute};
+use super::{Conversion, Conversions, NodeExport, OPSETS, int_attribute};
 use crate::error::ExportProblem;
-use crate::export::NodeExport;
 use crate::tensor::TensorError;
 
 pub(super) fn register(table: &mut Conversions) {

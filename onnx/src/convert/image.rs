@@ -3,12 +3,10 @@
 use anfora_ir::{AttrId, DType, Literal};
 
 use super::{
-    Conversion, Conversions, Lowered, NEWEST, exact_float, floats_attribute, int_attribute, ints_attribute,
-    str_attribute,
+    Conversion, Conversions, Lowered, NEWEST, NodeExport, NodeImport, exact_float, floats_attribute, int_attribute,
+    ints_attribute, str_attribute,
 };
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use crate::error::{ExportProblem, UnsupportedReason, because};
 use crate::proto::{AttributeProto, AttributeType};
 
 const UPSAMPLE: &[(&str, AttributeType)] = &[("mode", AttributeType::String), ("scales", AttributeType::Floats)];
@@ -102,11 +100,8 @@ impl Choice {
         let value = n.str(self.onnx).unwrap_or_default();
         match self.values.iter().find(|v| v.0 == value) {
             Some(&(value, first, last)) if (first..=last).contains(&n.opset()) => Ok(value),
-            Some(_) => Err(UnsupportedReason::because(format!(
-                "`{}` is `{value}`, which its version does not know",
-                self.onnx
-            ))),
-            None => Err(UnsupportedReason::because(format!("the attribute `{}` is `{value}`", self.onnx))),
+            Some(_) => Err(because(format!("`{}` is `{value}`, which its version does not know", self.onnx))),
+            None => Err(because(format!("the attribute `{}` is `{value}`", self.onnx))),
         }
     }
 
@@ -150,10 +145,10 @@ fn import_by_scales(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedRe
         Some(a) if n.opset() < 9 => {
             let list = a.floats.clone();
             let literal = Literal::from_elements(&[list.len()], &list);
-            let literal = literal.map_err(|_| UnsupportedReason::because("it has too many scales"))?;
+            let literal = literal.map_err(|_| because("it has too many scales"))?;
             (n.constant(literal), Some(list))
         }
-        Some(_) => return Err(UnsupportedReason::because("the attribute `scales` is of version 7")),
+        Some(_) => return Err(because("the attribute `scales` is of version 7")),
         None => {
             let known = n.literal(1).ok().and_then(|l| l.elements::<f32>()).map(|s| s.into_owned());
             (n.required(1)?, known)
@@ -165,10 +160,10 @@ fn import_by_scales(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedRe
         // For an axis that shrinks, the first version of `Resize` does not define which element is
         // the nearest.
         None if n.opset() == 10 && !is_weighted => {
-            return Err(UnsupportedReason::because("its scales are not constant"));
+            return Err(because("its scales are not constant"));
         }
         Some(true) if n.opset() < 10 || !is_weighted => {
-            return Err(UnsupportedReason::because("a scale is less than 1"));
+            return Err(because("a scale is less than 1"));
         }
         _ => {}
     }
@@ -230,14 +225,14 @@ fn import_resize(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReaso
     let size = match (n.operand(2), n.operand(3)) {
         (Some(_), Some(sizes)) if is_empty(n, 2) => sizes,
         (Some(scales), Some(_)) if is_empty(n, 3) => scales,
-        (Some(_), Some(_)) => return Err(UnsupportedReason::because("it has both scales and sizes")),
+        (Some(_), Some(_)) => return Err(because("it has both scales and sizes")),
         (Some(size), None) | (None, Some(size)) => size,
-        (None, None) => return Err(UnsupportedReason::because("it has neither scales nor sizes")),
+        (None, None) => return Err(because("it has neither scales nor sizes")),
     };
     if n.opset() < 18 {
         let newer = ["antialias", "axes", "keep_aspect_ratio_policy"].into_iter().find(|a| n.attribute(a).is_some());
         if let Some(name) = newer {
-            return Err(UnsupportedReason::because(format!("the attribute `{name}` is of version 18")));
+            return Err(because(format!("the attribute `{name}` is of version 18")));
         }
     }
     let is_weighted = is_weighted(n)?;
@@ -245,9 +240,7 @@ fn import_resize(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReaso
     for name in ["antialias", "exclude_outside"] {
         if let Some(value) = n.int(name) {
             if value != 0 && !is_weighted {
-                return Err(UnsupportedReason::because(format!(
-                    "the attribute `{name}` goes with weights, but `mode` is `nearest`"
-                )));
+                return Err(because(format!("the attribute `{name}` goes with weights, but `mode` is `nearest`")));
             }
             attrs.push((name, n.bool_attr(value != 0)));
         }
@@ -267,7 +260,7 @@ fn import_resize(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReaso
         return n.call(vec![x, size], attrs);
     }
     if n.operand(3) != Some(size) {
-        return Err(UnsupportedReason::because("the size of a region with scales is not agreed upon"));
+        return Err(because("the size of a region with scales is not agreed upon"));
     }
     if let Some(value) = n.float("extrapolation_value") {
         attrs.push(("extrapolation_value", n.float_attr(value, dtype)));

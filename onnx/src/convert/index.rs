@@ -3,12 +3,10 @@
 use anfora_ir::DType;
 
 use super::{
-    Conversion, Conversions, FLOAT, Lowered, NEWEST, OPSETS, export_direct, import_direct, int_attribute,
-    str_attribute, with_indices, with_int64, with_rank,
+    Conversion, Conversions, FLOAT, Lowered, NEWEST, NodeExport, NodeImport, OPSETS, export_direct, import_direct,
+    int_attribute, str_attribute, with_indices, with_int64, with_rank,
 };
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use crate::error::{ExportProblem, UnsupportedReason, because};
 use crate::proto::AttributeType;
 
 const AXIS: &[(&str, AttributeType)] = &[("axis", AttributeType::Int)];
@@ -99,7 +97,7 @@ fn export_gather_elements(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 fn import_gather_nd(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     indices(n, 1)?;
     if n.opset() < 12 && n.int("batch_dims").is_some() {
-        return Err(UnsupportedReason::because("the attribute `batch_dims` is of version 12"));
+        return Err(because("the attribute `batch_dims` is of version 12"));
     }
     import_with_int(n, "batch_dims", 0)
 }
@@ -161,7 +159,7 @@ fn export_reverse_sequence(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> 
 fn import_found(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let operands = n.all_operands()?;
     if n.opset() < 11 && n.int("axis").is_some_and(|a| a < 0) {
-        return Err(UnsupportedReason::because("negative axes are of version 11"));
+        return Err(because("negative axes are of version 11"));
     }
     let mut attrs = Vec::new();
     if let Some(axis) = n.int("axis") {
@@ -215,7 +213,7 @@ fn import_eye_like(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedRea
     }
     if let Some(number) = n.int("dtype") {
         let dtype = i32::try_from(number).ok().and_then(crate::tensor::dtype_of).filter(|d| d.has_kernels());
-        let dtype = dtype.ok_or_else(|| UnsupportedReason::because(format!("the attribute `dtype` is `{number}`")))?;
+        let dtype = dtype.ok_or_else(|| because(format!("the attribute `dtype` is `{number}`")))?;
         attrs.push(("dtype", n.cx().attr(anfora_ir::Attr::DType(dtype))));
     }
     n.call(operands, attrs)

@@ -1,9 +1,9 @@
 //! Losses.
 
-use super::{Conversion, Conversions, Lowered, OPSETS, int_attribute, str_attribute, with_indices};
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use super::{
+    Conversion, Conversions, Lowered, NodeExport, NodeImport, OPSETS, int_attribute, str_attribute, with_indices,
+};
+use crate::error::{ExportProblem, UnsupportedReason};
 use crate::proto::AttributeType;
 
 pub(super) fn register(table: &mut Conversions) {

@@ -1,12 +1,10 @@
 //! Matrix products.
 
 use super::{
-    Conversion, Conversions, Lowered, NEWEST, OPSETS, exact_float, export_direct, import_direct, int_attribute,
-    str_attribute,
+    Conversion, Conversions, Lowered, NEWEST, NodeExport, NodeImport, OPSETS, exact_float, export_direct,
+    import_direct, int_attribute, str_attribute,
 };
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use crate::error::{ExportProblem, UnsupportedReason};
 use crate::proto::{AttributeProto, AttributeType};
 
 pub(super) fn register(table: &mut Conversions) {

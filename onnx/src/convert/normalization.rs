@@ -3,11 +3,10 @@
 use anfora_ir::{DType, Literal};
 
 use super::{
-    Conversion, Conversions, Lowered, NEWEST, OPSETS, exact_float, float_attribute, int_attribute, ints_attribute,
+    Conversion, Conversions, Lowered, NEWEST, NodeExport, NodeImport, OPSETS, exact_float, float_attribute,
+    int_attribute, ints_attribute,
 };
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use crate::error::{ExportProblem, UnsupportedReason, because};
 use crate::proto::{AttributeProto, AttributeType};
 
 const EPSILON: (&str, AttributeType) = ("epsilon", AttributeType::Float);
@@ -86,7 +85,7 @@ fn has_one_float(n: &mut NodeImport<'_, '_>) -> Result<DType, UnsupportedReason>
     let dtype = n.float_dtype(0)?;
     for i in 1..n.operand_count() {
         if n.operand(i).is_some() && n.dtype(i)? != dtype {
-            return Err(UnsupportedReason::because(format!("input {i} does not have the element type of the first")));
+            return Err(because(format!("input {i} does not have the element type of the first")));
         }
     }
     Ok(dtype)
@@ -99,7 +98,7 @@ fn has_our_stash(n: &NodeImport<'_, '_>, dtype: DType) -> Result<(), Unsupported
     if stash == stash_of(dtype) {
         return Ok(());
     }
-    Err(UnsupportedReason::because(format!("the attribute `stash_type` is {stash}, for elements of {dtype}")))
+    Err(because(format!("the attribute `stash_type` is {stash}, for elements of {dtype}")))
 }
 
 /// Returns ONNX's number of the type in which we compute statistics.
@@ -120,7 +119,7 @@ fn epsilon(n: &NodeExport<'_>) -> Result<AttributeProto, ExportProblem> {
 /// Refuses a first operand that is known to have no channel axis.
 fn has_channels(n: &mut NodeImport<'_, '_>) -> Result<(), UnsupportedReason> {
     match n.rank(0) {
-        Ok(rank) if rank < 2 => Err(UnsupportedReason::because("input 0 has no axis of channels")),
+        Ok(rank) if rank < 2 => Err(because("input 0 has no axis of channels")),
         _ => Ok(()),
     }
 }
@@ -134,7 +133,7 @@ pub(super) fn import_batch_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, U
     }
     let is_training = n.int("training_mode").unwrap_or(0) != 0;
     if !is_training && n.output_count() != 1 {
-        return Err(UnsupportedReason::because("its further outputs are those of training"));
+        return Err(because("its further outputs are those of training"));
     }
     let operands = n.all_operands()?;
     let mut attrs = vec![("epsilon", n.float_attr(n.float("epsilon").unwrap_or(1e-5), dtype))];
@@ -142,7 +141,7 @@ pub(super) fn import_batch_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, U
         return n.call(operands, attrs);
     }
     if n.attribute("momentum").is_some_and(|a| a.r#type() != AttributeType::Float || !a.ref_attr_name().is_empty()) {
-        return Err(UnsupportedReason::because("the attribute `momentum` is not of the type Float"));
+        return Err(because("the attribute `momentum` is not of the type Float"));
     }
     attrs.push(("momentum", n.float_attr(n.float("momentum").unwrap_or(0.9), dtype)));
     Ok(Lowered::Call { op: "nn.batch_norm_training".into(), operands, attrs })
@@ -193,7 +192,7 @@ fn last_axes(n: &mut NodeImport<'_, '_>) -> Result<Vec<i64>, UnsupportedReason> 
     // A negative axis does not need the rank.
     let first = if axis < 0 { axis } else { axis - n.rank(0)? as i64 };
     if first < -MOST_AXES {
-        return Err(UnsupportedReason::because(format!("there are more than {MOST_AXES} axes from axis {axis} on")));
+        return Err(because(format!("there are more than {MOST_AXES} axes from axis {axis} on")));
     }
     Ok((first..0).collect())
 }
@@ -396,7 +395,7 @@ fn export_lrn(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 fn import_dropout(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     // Before version 10 the mask was not a boolean tensor.
     if n.opset() < 10 && n.is_output_used(1) {
-        return Err(UnsupportedReason::because("before version 10 its mask is not boolean"));
+        return Err(because("before version 10 its mask is not boolean"));
     }
     let dtype = n.float_dtype(0)?;
     let operands = n.all_operands()?;
@@ -411,7 +410,7 @@ fn import_dropout_with_operands(n: &mut NodeImport<'_, '_>) -> Result<Lowered, U
     let drops_nothing = n.literal(1).is_ok_and(is_zero);
     // Dropout in training with a ratio of 0 has the same result as without training.
     if n.operand(2).is_some() && !drops_nothing && n.literal(2)?.as_scalar::<bool>() != Some(false) {
-        return Err(UnsupportedReason::because("it is the form for training"));
+        return Err(because("it is the form for training"));
     }
     if n.operand(1).is_none() {
         return n.call(vec![x], Vec::new());

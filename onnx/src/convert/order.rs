@@ -2,10 +2,8 @@
 
 use anfora_ir::Literal;
 
-use super::{Conversion, Conversions, Lowered, OPSETS, as_int64, int_attribute, with_rank};
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use super::{Conversion, Conversions, Lowered, NodeExport, NodeImport, OPSETS, as_int64, int_attribute, with_rank};
+use crate::error::{ExportProblem, UnsupportedReason};
 use crate::proto::AttributeType;
 
 pub(super) fn register(table: &mut Conversions) {

@@ -3,12 +3,10 @@
 use anfora_ir::{DType, Literal};
 
 use super::{
-    Conversion, Conversions, Lowered, NEWEST, as_indices, as_int64, float_attribute, ints_attribute, str_attribute,
-    with_indices, with_int64,
+    Conversion, Conversions, Lowered, NEWEST, NodeExport, NodeImport, as_indices, as_int64, float_attribute,
+    ints_attribute, str_attribute, with_indices, with_int64,
 };
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use crate::error::{ExportProblem, UnsupportedReason, because};
 use crate::proto::{AttributeProto, AttributeType};
 
 const MODE: &[(&str, AttributeType)] = &[("mode", AttributeType::String)];
@@ -117,7 +115,7 @@ fn import_operands(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedRea
     }
     let (value, axes) = (n.operand(2), n.operand(3));
     if axes.is_some() && n.opset() < 18 {
-        return Err(UnsupportedReason::because("axes are of version 18"));
+        return Err(because("axes are of version 18"));
     }
     if value.is_some() || axes.is_some() {
         let value = match value {

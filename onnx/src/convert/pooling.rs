@@ -3,10 +3,11 @@
 use anfora_ir::DType;
 
 use super::window::{MAX_POOL, Window, add_ceil_mode, by_rank, call, has_window, pool_attributes, window_attributes};
-use super::{Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, int_attribute, ints_attribute};
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use super::{
+    Conversion, Conversions, Lowered, NEWEST, NodeExport, NodeImport, OPSETS, export_direct, int_attribute,
+    ints_attribute,
+};
+use crate::error::{ExportProblem, UnsupportedReason, because};
 use crate::proto::AttributeType;
 
 const LP_POOL: &[(&str, AttributeType)] = &[
@@ -162,7 +163,7 @@ fn import_transposed(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedR
     has_window(n, 1)?;
     let weights = n.extents(1)?;
     let kernel: Option<Vec<i64>> = weights.iter().skip(2).copied().collect();
-    let kernel = kernel.ok_or_else(|| UnsupportedReason::because("the extents of its weights are not known"))?;
+    let kernel = kernel.ok_or_else(|| because("the extents of its weights are not known"))?;
     if n.ints("kernel_shape").is_some_and(|k| k != kernel) {
         return Err(UnsupportedReason::misfit("the attribute `kernel_shape` is not the extents of its weights"));
     }
@@ -170,9 +171,7 @@ fn import_transposed(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedR
     let op = by_rank(["nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose"], axes)?;
     let more = n.ints("output_padding").map_or(vec![0; axes], <[i64]>::to_vec);
     if more.len() != axes || more.iter().any(|m| !(0..1 << 31).contains(m)) {
-        return Err(UnsupportedReason::because(
-            "the attribute `output_padding` does not have an entry for each axis, in range",
-        ));
+        return Err(because("the attribute `output_padding` does not have an entry for each axis, in range"));
     }
     let shape = n.ints("output_shape").map(<[i64]>::to_vec);
     let mode = n.str("auto_pad").unwrap_or("NOTSET").to_owned();
@@ -195,23 +194,20 @@ fn import_transposed(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedR
     };
     if let Some(wanted) = wanted {
         if n.ints("pads").is_some_and(|p| p.iter().any(|&p| p != 0)) && shape.is_none() {
-            return Err(UnsupportedReason::because("it has both `auto_pad` and `pads`"));
+            return Err(because("it has both `auto_pad` and `pads`"));
         }
         let extents = n.extents(0)?;
         if wanted.len() != axes || extents.len() != axes + 2 {
-            return Err(UnsupportedReason::because(
-                "the attribute `output_shape` does not have an entry for each axis",
-            ));
+            return Err(because("the attribute `output_shape` does not have an entry for each axis"));
         }
         for axis in 0..axes {
             let total = (|| {
                 let steps = extents[axis + 2]?.checked_sub(1)?.checked_mul(window.strides[axis])?;
                 steps.checked_add(more[axis])?.checked_add(window.reach(axis))?.checked_sub(wanted[axis]?)
             })();
-            let total = total
-                .ok_or_else(|| UnsupportedReason::because("its padding follows from extents that are not known"))?;
+            let total = total.ok_or_else(|| because("its padding follows from extents that are not known"))?;
             if !(0..1 << 31).contains(&total) {
-                return Err(UnsupportedReason::because("its padding would be negative, or huge"));
+                return Err(because("its padding would be negative, or huge"));
             }
             let (less, rest) = (total / 2, total - total / 2);
             let (begin, end) = if mode == "SAME_UPPER" { (less, rest) } else { (rest, less) };

@@ -3,10 +3,10 @@
 use anfora_ir::{Attr, DType};
 
 use super::window::{CONV, conv_operands, export_windows};
-use super::{Conversion, Conversions, Lowered, NEWEST, export_direct, import_direct, int_attribute};
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use super::{
+    Conversion, Conversions, Lowered, NEWEST, NodeExport, NodeImport, export_direct, import_direct, int_attribute,
+};
+use crate::error::{ExportProblem, UnsupportedReason, because};
 use crate::proto::{AttributeProto, AttributeType};
 use crate::tensor::{dtype_of, number_of};
 
@@ -83,7 +83,7 @@ fn import_linear(
 ) -> Result<Lowered, UnsupportedReason> {
     for (attribute, since) in [("axis", 13), ("block_size", 21), ("output_dtype", typed), ("precision", 23)] {
         if n.attribute(attribute).is_some() && n.opset() < since {
-            return Err(UnsupportedReason::because(format!("the attribute `{attribute}` is younger than the version")));
+            return Err(because(format!("the attribute `{attribute}` is younger than the version")));
         }
     }
     n.float_dtype(1)?;

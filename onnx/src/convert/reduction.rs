@@ -2,10 +2,10 @@
 
 use anfora_ir::{AttrId, ExprId, Literal};
 
-use super::{Conversion, Conversions, Lowered, OPSETS, int_attribute, ints_attribute, with_int64};
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use super::{
+    Conversion, Conversions, Lowered, NodeExport, NodeImport, OPSETS, int_attribute, ints_attribute, with_int64,
+};
+use crate::error::{ExportProblem, UnsupportedReason, because};
 use crate::proto::AttributeType;
 
 /// Reductions, with the version that made the axes an operand.
@@ -48,9 +48,7 @@ pub(super) fn register(table: &mut Conversions) {
 fn import_with_attribute(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let axes = n.ints("axes").map(<[i64]>::to_vec);
     if n.operand_count() != 1 || axes.as_ref().is_some_and(Vec::is_empty) {
-        return Err(UnsupportedReason::because(
-            "its axes are not one list that an attribute gives, or there are none in it",
-        ));
+        return Err(because("its axes are not one list that an attribute gives, or there are none in it"));
     }
     import_axes(n, axes)
 }

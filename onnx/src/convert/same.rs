@@ -2,11 +2,25 @@
 
 use anfora_ir::{Attr, AttrId, AttrKind, AttrReader, Context, DType};
 
-use super::{Lowered, float_attribute, floats_attribute, int_attribute, ints_attribute, str_attribute, strs_attribute};
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason, float_meant};
+use super::{
+    Conversion, Lowered, NodeExport, NodeImport, float_attribute, float_meant, floats_attribute, int_attribute,
+    ints_attribute, str_attribute, strs_attribute,
+};
+use crate::error::{ExportProblem, UnsupportedReason, because};
 use crate::proto::{AttributeProto, AttributeType};
+
+impl Conversion {
+    /// Sets both rules for an operator that is the same in ONNX and here: operands, results, and
+    /// attributes of these names and types, which our operator must have under the same names. An
+    /// attribute that is left out has the default of our operator, which must be the default of the
+    /// ONNX operator.
+    ///
+    /// Cost: one node.
+    #[must_use]
+    pub fn same(self, attributes: &'static [(&'static str, AttributeType)]) -> Conversion {
+        self.attributes(attributes).import(import).export(export)
+    }
+}
 
 /// Returns the element type for which float attributes are interpreted: that of the first operand,
 /// or float64 if it is not known.
@@ -16,7 +30,7 @@ fn element_type(dtype: Option<DType>) -> DType {
 
 /// Returns a call on the same operands, with the attributes that the node states under the same
 /// names.
-pub(super) fn import(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
+fn import(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let native = n.native().to_owned();
     let kinds: Vec<(&'static str, AttrKind)> = {
         let ops = &n.cx().ops;
@@ -28,14 +42,9 @@ pub(super) fn import(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedR
     for &(name, _) in n.row().attributes {
         let Some(attribute) = n.attribute(name).cloned() else { continue };
         let kind = kinds.iter().find(|(known, _)| *known == name).map(|&(_, kind)| kind);
-        let kind = kind.ok_or_else(|| UnsupportedReason::because(format!("`{native}` has no attribute `{name}`")))?;
+        let kind = kind.ok_or_else(|| because(format!("`{native}` has no attribute `{name}`")))?;
         let value = value(n.cx(), &attribute, kind, dtype);
-        attrs.push((
-            name,
-            value.ok_or_else(|| {
-                UnsupportedReason::because(format!("the value of the attribute `{name}` is not known"))
-            })?,
-        ));
+        attrs.push((name, value.ok_or_else(|| because(format!("the value of the attribute `{name}` is not known")))?));
     }
     let operands = n.operands();
     n.call(operands, attrs)
@@ -71,7 +80,7 @@ fn value(cx: &mut Context, a: &AttributeProto, kind: AttrKind, dtype: DType) -> 
 
 /// Writes a node on the same operands, with the attributes that differ from our operator's defaults
 /// under the same names.
-pub(super) fn export(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+fn export(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let attrs = n.attrs();
     let dtype = element_type(n.dtype(0));
     let mut attributes = Vec::new();

@@ -2,10 +2,8 @@
 
 use anfora_ir::Literal;
 
-use super::{Conversion, Conversions, Lowered, OPSETS, as_int64, int_attribute, with_rank};
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use super::{Conversion, Conversions, Lowered, NodeExport, NodeImport, OPSETS, as_int64, int_attribute, with_rank};
+use crate::error::{ExportProblem, UnsupportedReason, because};
 use crate::proto::AttributeType;
 
 /// The attributes, which have the same names in our operators.
@@ -24,7 +22,7 @@ fn import_scan(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason>
     match n.literal(1) {
         Ok(_) => {
             let axis = n.ints_operand(1)?;
-            let &[axis] = axis.as_slice() else { return Err(UnsupportedReason::because("its axis is not one number")) };
+            let &[axis] = axis.as_slice() else { return Err(because("its axis is not one number")) };
             attrs.push(("axis", n.cx().int_attr(axis)));
         }
         Err(_) => operands.push(n.required(1)?),

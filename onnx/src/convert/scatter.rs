@@ -1,9 +1,10 @@
 //! Operators that write elements at positions given by an operand.
 
-use super::{Conversion, Conversions, Lowered, NEWEST, int_attribute, str_attribute, with_indices, with_int64};
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use super::{
+    Conversion, Conversions, Lowered, NEWEST, NodeExport, NodeImport, int_attribute, str_attribute, with_indices,
+    with_int64,
+};
+use crate::error::{ExportProblem, UnsupportedReason, because};
 use crate::proto::AttributeType;
 
 const AXIS: &[(&str, AttributeType)] = &[("axis", AttributeType::Int)];
@@ -57,7 +58,7 @@ fn import_scatter(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReas
     if n.native() == "scatter_elements" {
         let axis = n.int("axis").unwrap_or(0);
         if axis < 0 && n.opset() < 11 {
-            return Err(UnsupportedReason::because("negative axes are of version 11"));
+            return Err(because("negative axes are of version 11"));
         }
         attrs.push(("axis", n.cx().int_attr(axis)));
     }

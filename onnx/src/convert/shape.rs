@@ -3,12 +3,10 @@
 use anfora_ir::{DType, Literal};
 
 use super::{
-    Conversion, Conversions, Lowered, NEWEST, OPSETS, as_int64, export_direct, import_direct, int_attribute,
-    ints_attribute, with_indices, with_int64,
+    Conversion, Conversions, Lowered, NEWEST, NodeExport, NodeImport, OPSETS, as_int64, export_direct, import_direct,
+    int_attribute, ints_attribute, with_indices, with_int64,
 };
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use crate::error::{ExportProblem, UnsupportedReason, because};
 use crate::proto::AttributeType;
 
 const AXIS: &[(&str, AttributeType)] = &[("axis", AttributeType::Int)];
@@ -133,7 +131,7 @@ fn export_transpose(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 fn import_axes_attribute(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let axes = n.ints("axes").map(<[i64]>::to_vec);
     if n.operand_count() != 1 || (axes.is_none() && n.native() == "expand_dims") {
-        return Err(UnsupportedReason::because("its axes are not one list that an attribute gives"));
+        return Err(because("its axes are not one list that an attribute gives"));
     }
     import_axes(n, axes)
 }
@@ -145,7 +143,7 @@ fn import_axes_operand(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Unsupporte
         }
         let is_empty_excluded = matches!(n.extents(1).as_deref(), Ok([Some(1..)]));
         if n.native() == "squeeze" && !is_empty_excluded {
-            return Err(UnsupportedReason::because("its list of axes may be empty"));
+            return Err(because("its list of axes may be empty"));
         }
         let operands = n.all_operands()?;
         return n.call(operands, Vec::new());
@@ -153,7 +151,7 @@ fn import_axes_operand(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Unsupporte
     let axes = match n.operand(1) {
         Some(_) => Some(n.ints_operand(1)?),
         None if n.native() == "squeeze" => None,
-        None => return Err(UnsupportedReason::because("it says no axes")),
+        None => return Err(because("it says no axes")),
     };
     import_axes(n, axes)
 }
@@ -162,7 +160,7 @@ fn import_axes(n: &mut NodeImport<'_, '_>, axes: Option<Vec<i64>>) -> Result<Low
     let x = n.required(0)?;
     // An empty list means no axis to our operators; the format does not define its meaning.
     if axes.as_ref().is_some_and(|a| a.is_empty() || a.len() > 64) {
-        return Err(UnsupportedReason::because("its list of axes is empty, or longer than any rank"));
+        return Err(because("its list of axes is empty, or longer than any rank"));
     }
     let attrs = axes.map(|a| ("axis", n.cx().ints_attr(&a))).into_iter().collect();
     n.call(vec![x], attrs)
@@ -252,7 +250,7 @@ fn import_split(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason
     let parts = n.output_count();
     if n.operand(1).is_some() && n.literal(1).is_err() {
         if n.dtype(1)? != DType::Int64 || n.int("num_outputs").is_some() {
-            return Err(UnsupportedReason::because("its sizes are not int64, or it says its number of outputs too"));
+            return Err(because("its sizes are not int64, or it says its number of outputs too"));
         }
         let operands = n.all_operands()?;
         let attrs = vec![("axis", n.cx().int_attr(axis)), ("sections", n.cx().int_attr(parts as i64))];
@@ -280,7 +278,7 @@ fn import_split(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason
                 return Err(UnsupportedReason::misfit("its sizes do not fit its outputs, or the extent that is cut"));
             }
             if extent.is_none() || n.int("num_outputs").is_some() {
-                return Err(UnsupportedReason::because("its sizes do not fit its outputs, or the extent that is cut"));
+                return Err(because("its sizes do not fit its outputs, or the extent that is cut"));
             }
             cuts.pop();
             attrs.push(("indices", n.cx().ints_attr(&cuts)));
@@ -289,15 +287,13 @@ fn import_split(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason
             // Since version 18 the last part may be smaller, as in our operator.
             let (stated, uneven) = (n.int("num_outputs"), extent.is_none_or(|e| e % parts.max(1) as i64 != 0));
             if stated.is_some_and(|s| s != parts as i64) || (stated.is_none() && uneven) || parts == 0 {
-                return Err(UnsupportedReason::because("its number of outputs does not fit the extent that is cut"));
+                return Err(because("its number of outputs does not fit the extent that is cut"));
             }
             // All parts before the last have the same size, rounded up. If these parts need more
             // than the extent, ONNX does not define the last part.
             let before = |e: i64| (e / parts as i64 + i64::from(e % parts as i64 != 0)).checked_mul(parts as i64 - 1);
             if extent.is_some_and(|e| before(e).is_none_or(|b| b > e)) {
-                return Err(UnsupportedReason::because(
-                    "the parts before the last are more than the extent that is cut",
-                ));
+                return Err(because("the parts before the last are more than the extent that is cut"));
             }
             attrs.push(("sections", n.cx().int_attr(parts as i64)));
         }
@@ -348,7 +344,7 @@ fn import_slice_attributes(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Unsupp
     let axes = list("axes");
     match n.operand_count() {
         1 => import_slice(n, begin, end, axes, None),
-        more => Err(UnsupportedReason::because(format!("it has {more} inputs"))),
+        more => Err(because(format!("it has {more} inputs"))),
     }
 }
 
@@ -438,7 +434,7 @@ fn import_shape(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason
     for name in ["start", "end"] {
         if let Some(axis) = n.int(name) {
             if n.opset() < 15 {
-                return Err(UnsupportedReason::because(format!("the attribute `{name}` is of version 15")));
+                return Err(because(format!("the attribute `{name}` is of version 15")));
             }
             attrs.push((name, n.cx().int_attr(axis)));
         }
@@ -464,7 +460,7 @@ fn import_flatten(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReas
     let operands = n.all_operands()?;
     let axis = n.int("axis").unwrap_or(1);
     if axis < 0 && n.opset() < 11 {
-        return Err(UnsupportedReason::because("negative axes are of version 11"));
+        return Err(because("negative axes are of version 11"));
     }
     let axis = n.cx().int_attr(axis);
     n.call(operands, vec![("axis", axis)])

@@ -1,9 +1,7 @@
 //! Softmax and similar operators.
 
-use super::{Conversion, Conversions, Lowered, NEWEST, int_attribute};
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use super::{Conversion, Conversions, Lowered, NEWEST, NodeExport, NodeImport, int_attribute};
+use crate::error::{ExportProblem, UnsupportedReason};
 use crate::proto::AttributeType;
 
 const AXIS: &[(&str, AttributeType)] = &[("axis", AttributeType::Int)];

@@ -4,10 +4,8 @@
 //! Up to version 6 an elementwise operator repeated its second operand only if an attribute asked
 //! for it, and aligned it with an axis of the first operand.
 
-use super::{Conversion, Conversions, Lowered, int_attribute, matrix, normalization};
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use super::{Conversion, Conversions, Lowered, NodeExport, NodeImport, int_attribute, matrix, normalization};
+use crate::error::{ExportProblem, UnsupportedReason, because};
 use crate::proto::AttributeType;
 
 const VERSION: i64 = 6;
@@ -116,7 +114,7 @@ fn import_binary(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReaso
         return Err(UnsupportedReason::misfit("its inputs are not of one type"));
     }
     if n.native() == "power" && !dtype.is_float() {
-        return Err(UnsupportedReason::because("its inputs are not of a type that it takes"));
+        return Err(because("its inputs are not of a type that it takes"));
     }
     let (a, b) = (n.static_shape(0)?, n.static_shape(1)?);
     let is_single = b.iter().all(|&e| e == 1);
@@ -126,14 +124,12 @@ fn import_binary(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReaso
         }
         0 => {}
         _ if !fills(&a, &b, 1) => {
-            return Err(UnsupportedReason::because("its second input does not have the last extents of the first"));
+            return Err(because("its second input does not have the last extents of the first"));
         }
         _ => {
             let last = a.len() as i64 - b.len() as i64;
             if n.int("axis").is_some_and(|axis| axis != last && !is_single) {
-                return Err(UnsupportedReason::because(
-                    "its second input is not aligned with the last axes of the first",
-                ));
+                return Err(because("its second input is not aligned with the last axes of the first"));
             }
         }
     }
@@ -175,7 +171,7 @@ fn import_gemm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason>
     let is_repeated = n.int("broadcast").unwrap_or(0) != 0;
     let fits = if is_repeated { fills(&[rows, columns], &c, 1) } else { c[..] == [rows, columns] };
     if !fits {
-        return Err(UnsupportedReason::because("its third input does not have the last extents of the product"));
+        return Err(because("its third input does not have the last extents of the product"));
     }
     matrix::import_gemm(n)
 }
@@ -188,7 +184,7 @@ fn export_gemm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 
 fn import_batch_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     if n.int("is_test").unwrap_or(0) == 0 {
-        return Err(UnsupportedReason::because("it is the form for training"));
+        return Err(because("it is the form for training"));
     }
     normalization::import_batch_norm(n)
 }

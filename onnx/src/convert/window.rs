@@ -2,10 +2,10 @@
 
 use anfora_ir::{AttrId, ExprId};
 
-use super::{Conversion, Conversions, Lowered, OPSETS, export_direct, int_attribute, ints_attribute};
-use crate::error::ExportProblem;
-use crate::export::NodeExport;
-use crate::import::{NodeImport, UnsupportedReason};
+use super::{
+    Conversion, Conversions, Lowered, NodeExport, NodeImport, OPSETS, export_direct, int_attribute, ints_attribute,
+};
+use crate::error::{ExportProblem, UnsupportedReason, because};
 use crate::proto::{AttributeProto, AttributeType};
 
 pub(super) const CONV: &[(&str, AttributeType)] = &[
@@ -67,7 +67,7 @@ pub(super) fn has_window(n: &mut NodeImport<'_, '_>, weights: usize) -> Result<(
 /// Returns our operator for windows of a number of axes: one, two or three.
 pub(super) fn by_rank(names: [&'static str; 3], axes: usize) -> Result<&'static str, UnsupportedReason> {
     let name = axes.checked_sub(1).and_then(|i| names.get(i));
-    name.copied().ok_or_else(|| UnsupportedReason::because(format!("its windows have {axes} axes")))
+    name.copied().ok_or_else(|| because(format!("its windows have {axes} axes")))
 }
 
 /// The position of windows, with one entry for each spatial axis.
@@ -101,12 +101,10 @@ impl Window {
         let pads = list("pads", 0, 2 * axes)?;
         let is_positive = |v: &[i64]| v.iter().all(|&x| (1..1 << 31).contains(&x));
         if !is_positive(&kernel) || !is_positive(&strides) || !is_positive(&dilations) {
-            return Err(UnsupportedReason::because(
-                "an extent, a stride or a dilation of its windows is not positive, or is huge",
-            ));
+            return Err(because("an extent, a stride or a dilation of its windows is not positive, or is huge"));
         }
         if pads.iter().any(|p| !(0..1 << 31).contains(p)) {
-            return Err(UnsupportedReason::because("its padding is negative, or huge"));
+            return Err(because("its padding is negative, or huge"));
         }
         Ok(Window { kernel, strides, dilations, pads })
     }
@@ -122,14 +120,13 @@ impl Window {
                     "VALID" => return Ok(window),
                     "SAME_UPPER" => true,
                     "SAME_LOWER" => false,
-                    other => return Err(UnsupportedReason::because(format!("the attribute `auto_pad` is `{other}`"))),
+                    other => return Err(because(format!("the attribute `auto_pad` is `{other}`"))),
                 };
                 let extents = n.extents(0)?;
                 let padded = window.pad_to_same(&extents, upper);
-                padded
-                    .ok_or_else(|| UnsupportedReason::because("its padding follows from extents that are not known"))?;
+                padded.ok_or_else(|| because("its padding follows from extents that are not known"))?;
             }
-            _ => return Err(UnsupportedReason::because("it has both `auto_pad` and `pads`")),
+            _ => return Err(because("it has both `auto_pad` and `pads`")),
         }
         window.check_number(n)?;
         Ok(window)
@@ -146,7 +143,7 @@ impl Window {
             let padded = extent.saturating_add(self.pads[axis] + self.pads[axes + axis]);
             let room = padded.saturating_sub(self.reach(axis));
             if room < 0 && (room % self.strides[axis] == 0) == is_rounded_up {
-                return Err(UnsupportedReason::because(
+                return Err(because(
                     "a window is larger than the padded extent; the number of windows is not agreed upon",
                 ));
             }
@@ -252,7 +249,7 @@ pub(super) fn conv_operands(
     has_window(n, weights)?;
     let weights = n.extents(weights)?;
     let kernel: Option<Vec<i64>> = weights.iter().skip(2).copied().collect();
-    let kernel = kernel.ok_or_else(|| UnsupportedReason::because("the extents of its weights are not known"))?;
+    let kernel = kernel.ok_or_else(|| because("the extents of its weights are not known"))?;
     if n.ints("kernel_shape").is_some_and(|k| k != kernel) {
         return Err(UnsupportedReason::misfit("the attribute `kernel_shape` is not the extents of its weights"));
     }
@@ -267,7 +264,7 @@ pub(super) fn conv_operands(
 fn import_max_pool(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let order = n.int("storage_order");
     if order.is_some() && n.opset() < 8 {
-        return Err(UnsupportedReason::because("the attribute `storage_order` is younger than the version"));
+        return Err(because("the attribute `storage_order` is younger than the version"));
     }
     if n.output_count() < 2 {
         // The storage order only affects the second output.
@@ -317,7 +314,7 @@ pub(super) fn add_ceil_mode(
     if n.opset() < CEIL_SINCE {
         let count = n.int("count_include_pad").unwrap_or(0) != 0;
         if count || window.all_begin_inside(&n.extents(0)?) != Some(true) {
-            return Err(UnsupportedReason::because("`ceil_mode` may make windows of padding alone"));
+            return Err(because("`ceil_mode` may make windows of padding alone"));
         }
     }
     attrs.push(("ceil_mode", n.bool_attr(true)));

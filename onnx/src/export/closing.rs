@@ -3,14 +3,14 @@
 use anfora_ir::{Attr, Literal};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::graph::{Exporter, InfoType, OpenGraph};
+use super::graph::{Exporter, InfoType, UnfinishedGraph};
 use super::graph_meta::GraphMeta;
-use super::slots::{Block, Slot};
+use super::slots::Block;
 use crate::attributes::{decoded, decoded_list, list, str};
 use crate::error::ExportProblem;
 use crate::kept_initializer::{KeptInitializer, initializer_of_node, is_initializer};
 use crate::keys;
-use crate::proto::{GraphProto, NodeProto, SparseTensorProto, TensorAnnotation, TensorProto, ValueInfoProto};
+use crate::proto::{GraphProto, NodeProto, SparseTensorProto, TensorAnnotation, TensorProto, ValueInfoProto, node};
 use crate::types::{proto_of, tensor_info};
 
 impl Exporter<'_> {
@@ -21,8 +21,7 @@ impl Exporter<'_> {
         meta: GraphMeta,
         key: &'static str,
     ) -> Result<FxHashMap<String, ValueInfoProto>, ExportProblem> {
-        let Some(value) = meta.find(self.cx, key) else { return Ok(FxHashMap::default()) };
-        let infos: Vec<ValueInfoProto> = decoded_list(self.cx, value).ok_or(ExportProblem::Damaged(key))?;
+        let infos: Vec<ValueInfoProto> = meta.read(self.cx, key, decoded_list)?.unwrap_or_default();
         Ok(infos.into_iter().map(|i| (i.name().to_owned(), i)).collect())
     }
 
@@ -51,7 +50,7 @@ impl Exporter<'_> {
     }
 
     /// Completes a graph and returns its message.
-    pub(super) fn close(&mut self, mut graph: OpenGraph) -> Result<GraphProto, ExportProblem> {
+    pub(super) fn close(&mut self, mut graph: UnfinishedGraph) -> Result<GraphProto, ExportProblem> {
         let is_main = self.is_main(graph.block);
         let cx = self.cx;
         let infos = self.carried_infos(graph.meta, keys::INFOS)?;
@@ -62,19 +61,8 @@ impl Exporter<'_> {
         for output in std::mem::take(&mut graph.outputs) {
             outputs.push(self.info(&output.name, &output.wish, output.ty, &of_outputs, is_main)?);
             if !output.is_direct {
-                // A constant that the graph binds under this name is not written a second time.
-                let is_bound =
-                    |id| cx.names.find(&output.wish).is_some_and(|w| graph.bound_constants.contains_key(&(id, w)));
-                let hint = match output.slot {
-                    Slot::Literal(id, _) if is_bound(id) => Some(output.wish.as_str()),
-                    _ => None,
-                };
-                repeats.push(NodeProto {
-                    op_type: Some("Identity".to_owned()),
-                    input: vec![self.slot_name(output.slot, hint)?],
-                    output: vec![output.name.to_string()],
-                    ..NodeProto::default()
-                });
+                let input = self.slot_name(output.slot, output.hint.as_deref())?;
+                repeats.push(node("", "Identity", vec![input], vec![output.name.to_string()], Vec::new()));
             }
         }
         self.add_nodes(&mut graph, repeats)?;
@@ -108,7 +96,7 @@ impl Exporter<'_> {
             self.views.entry(name).or_default().pop();
         }
         self.names.close();
-        let name = graph.meta.find(cx, keys::GRAPH).and_then(|v| str(cx, v)).unwrap_or("graph");
+        let name = graph.meta.read(cx, keys::GRAPH, |cx, v| Some(str(cx, v)))?.flatten().unwrap_or("graph");
         Ok(GraphProto {
             node: begin.nodes,
             name: Some(name.to_owned()),
@@ -125,11 +113,11 @@ impl Exporter<'_> {
 
     /// Returns the default values of inputs.
     fn defaults(&mut self, meta: GraphMeta, inputs: &[ValueInfoProto]) -> Result<Vec<TensorProto>, ExportProblem> {
-        let Some(value) = meta.find(self.cx, keys::DEFAULTS) else { return Ok(Vec::new()) };
+        let defaults = meta.read(self.cx, keys::DEFAULTS, list)?.unwrap_or_default();
         let damaged = || ExportProblem::Damaged(keys::DEFAULTS);
         let names: FxHashSet<&str> = inputs.iter().map(|i| i.name()).collect();
         let mut tensors = Vec::new();
-        for &item in list(self.cx, value).ok_or_else(damaged)? {
+        for &item in defaults {
             let &[name, value] = list(self.cx, item).ok_or_else(damaged)? else { return Err(damaged()) };
             let name = str(self.cx, name).ok_or_else(damaged)?;
             if !names.contains(name) {
@@ -159,9 +147,8 @@ impl Exporter<'_> {
 
     /// Returns the annotations whose values all still exist.
     fn quantization(&self, meta: GraphMeta) -> Result<Vec<TensorAnnotation>, ExportProblem> {
-        let Some(value) = meta.find(self.cx, keys::QUANTIZATION) else { return Ok(Vec::new()) };
-        let mut annotations: Vec<TensorAnnotation> =
-            decoded_list(self.cx, value).ok_or(ExportProblem::Damaged(keys::QUANTIZATION))?;
+        let annotations: Option<Vec<TensorAnnotation>> = meta.read(self.cx, keys::QUANTIZATION, decoded_list)?;
+        let mut annotations = annotations.unwrap_or_default();
         annotations.retain(|a| {
             let parameters = a.quant_parameter_tensor_names.iter().map(|e| e.value());
             std::iter::once(a.tensor_name()).chain(parameters).all(|n| self.names.is_visible(n))

@@ -6,14 +6,14 @@ use std::rc::Rc;
 use anfora_ir::{DType, Literal, LiteralId, NameId, VarId};
 use rustc_hash::FxHashMap;
 
-use super::ExportOptions;
 use super::data::DataFile;
-use super::graph::{GraphKind, Versions};
 use super::names::Names;
-use crate::convert::{FILL_SINCE, tensor_attribute};
+use super::options::{ExportOptions, GraphKind, Versions};
+use crate::attributes::tensor_attribute;
+use crate::convert::FILL_SINCE;
 use crate::error::ExportProblem;
-use crate::proto::{NodeProto, TensorProto};
-use crate::tensor::{TensorError, external_tensor_of, tensor_of};
+use crate::proto::{NodeProto, TensorProto, node};
+use crate::tensor::{SMALL_CONSTANT, TensorError, external_tensor_of, tensor_of};
 
 /// The largest file that protocol buffers can hold, in bytes.
 pub(super) const MAX_FILE: u64 = i32::MAX as u64;
@@ -22,9 +22,6 @@ pub(super) const MAX_FILE: u64 = i32::MAX as u64;
 const MOST_SPLAT_BYTES: u64 = MAX_FILE;
 /// Constants of at most this many elements are also looked up by contents.
 const SMALL: usize = 64;
-
-/// Constants of at most this many bytes may be written separately for each subgraph that uses them.
-const LOCAL_BYTES: usize = 1024;
 /// A splat of at most this many bytes is always written out, since a node would take more.
 const TINY_SPLAT: u64 = 64;
 
@@ -35,6 +32,8 @@ pub(super) struct Constants {
     /// The names of constants that are bound under their own name in the open graphs, by contents
     /// and that name.
     bound: FxHashMap<(LiteralId, NameId), Vec<Rc<str>>>,
+    /// The constants that are bound under each name in the open graphs.
+    bound_as: FxHashMap<NameId, Vec<LiteralId>>,
     /// The names of the same constants, by variable.
     of_var: FxHashMap<VarId, Rc<str>>,
     /// The bytes that the splats written so far take beyond one element each.
@@ -88,6 +87,7 @@ impl Constants {
         Ok(Constants {
             levels: Vec::new(),
             bound: FxHashMap::default(),
+            bound_as: FxHashMap::default(),
             of_var: FxHashMap::default(),
             splat_bytes: 0,
             max_splat_bytes: options.max_splat_bytes,
@@ -174,7 +174,7 @@ impl Constants {
                 return Ok((name.clone(), i));
             }
         }
-        let is_local = !self.is_flat && literal.stored_bytes() <= LOCAL_BYTES;
+        let is_local = !self.is_flat && literal.stored_bytes() <= SMALL_CONSTANT;
         let level = if is_local { self.levels.len() - 1 } else { 0 };
         let wish = if wish.is_empty() { "c" } else { wish };
         let name = if level == 0 { names.claim_outermost(wish) } else { names.claim(wish) };
@@ -210,13 +210,22 @@ impl Constants {
 
     fn note(&mut self, var: VarId, id: LiteralId, own: NameId, name: &Rc<str>) {
         self.bound.entry((id, own)).or_default().push(name.clone());
+        self.bound_as.entry(own).or_default().push(id);
         self.of_var.insert(var, name.clone());
+    }
+
+    /// Returns the constant that was last bound under a name in the open graphs, and its name in
+    /// the file.
+    pub(super) fn bound_as(&self, own: NameId) -> Option<(LiteralId, &str)> {
+        let id = *self.bound_as.get(&own)?.last()?;
+        Some((id, self.bound.get(&(id, own))?.last()?))
     }
 
     /// Removes a binding.
     pub(super) fn unbind(&mut self, id: LiteralId, own: NameId) {
         if let Some(names) = self.bound.get_mut(&(id, own)) {
             names.pop();
+            self.bound_as.entry(own).or_default().pop();
         }
     }
 
@@ -272,13 +281,9 @@ impl Constants {
         let (shape, _) = self.by_contents(names, (&shape, None), &format!("{name}_shape"))?;
         let element = literal.as_splat().unwrap_or_default();
         let value = tensor_of(&Literal::splat_bytes(literal.dtype(), &[1], element), 16)?;
-        self.levels[level].begin.nodes.push(NodeProto {
-            op_type: Some("ConstantOfShape".to_owned()),
-            input: vec![shape.to_string()],
-            output: vec![name.to_string()],
-            attribute: vec![tensor_attribute("value", value)],
-            ..NodeProto::default()
-        });
+        let value = vec![tensor_attribute("value", value)];
+        let fill = node("", "ConstantOfShape", vec![shape.to_string()], vec![name.to_string()], value);
+        self.levels[level].begin.nodes.push(fill);
         Ok(())
     }
 }

@@ -5,25 +5,21 @@
 //! passes: they stay initializers and need no node. If there are more than [`MAX_GIVEN`], or the
 //! function comes from a file, all of its constants are nodes inside it.
 
-use std::rc::Rc;
-
-use anfora_ir::{Attr, Context, Expr, ExprId, Function, FunctionKey, GlobalId, Module, VarId, Visibility};
+use anfora_ir::{Attr, Context, Expr, Function, FunctionKey, Module, Visibility};
 use prost::Message;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::ExportOptions;
 use super::constants::FunctionConstant;
-use super::graph::{Exporter, GraphKind, Versions, export_graph};
-use super::node::node;
+use super::graph::{FileName, Functions, Written, export_graph};
+use super::graph_meta::GraphMeta;
+use super::options::{ExportOptions, GraphKind, Versions};
 use super::slots::{Fault, Slots};
 use crate::attributes::{list, str};
 use crate::convert::constant_attribute;
 use crate::error::{ExportError, ExportProblem};
 use crate::keys;
-use crate::proto::{FunctionProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto};
+use crate::proto::{FunctionProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto, node};
 
-/// The domain for functions of a module.
-pub(crate) const DOMAIN: &str = "anfora";
 /// The first version of the format in which functions can state the types of their values and hold
 /// metadata.
 pub(crate) const IR_VERSION: i64 = 10;
@@ -31,31 +27,11 @@ pub(crate) const IR_VERSION: i64 = 10;
 /// them are nodes inside it.
 const MAX_GIVEN: usize = 32;
 
-/// The functions that are written, by their globals.
-pub(super) type Functions = FxHashMap<GlobalId, Written>;
-
-/// The domain, name and overload of a function of the model.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct FileName {
-    domain: String,
-    name: String,
-    overload: String,
-}
-
 /// The information that a function preserves about the file it was imported from.
 struct InFile {
     name: FileName,
     /// True if the file states the types of the inputs.
     is_typed: bool,
-}
-
-/// A function that was written.
-pub(super) struct Written {
-    name: FileName,
-    /// The constants that calls pass after the arguments.
-    given: Vec<FunctionConstant>,
-    /// The depth to which its graphs nest.
-    pub(super) depth: usize,
 }
 
 /// A function to be written, with the slots of its variables.
@@ -157,14 +133,6 @@ pub(super) fn export_functions(
     Ok(functions)
 }
 
-impl FileName {
-    /// Returns the name of a function in the domain of this crate.
-    fn own(name: &str) -> FileName {
-        let name = if name.is_empty() { "function" } else { name };
-        FileName { domain: DOMAIN.to_owned(), name: name.to_owned(), overload: String::new() }
-    }
-}
-
 fn unique(wish: FileName, names: &mut FxHashSet<FileName>, counters: &mut FxHashMap<FileName, u64>) -> FileName {
     let mut name = wish.clone();
     while !names.insert(name.clone()) {
@@ -177,20 +145,18 @@ fn unique(wish: FileName, names: &mut FxHashSet<FileName>, counters: &mut FxHash
 
 /// Returns the information that a function preserves about its file, if it was in one.
 fn in_file(cx: &Context, function: &Function) -> Result<Option<InFile>, ExportProblem> {
-    let Some(value) = cx.find_attr(function.meta, keys::FUNCTION) else { return Ok(None) };
-    let parse = || {
+    GraphMeta::of(function.meta).read(cx, keys::FUNCTION, |cx, value| {
         let &[domain, name, overload, is_typed] = list(cx, value)? else { return None };
         let text = |id| str(cx, id).map(str::to_owned);
         let name = FileName { domain: text(domain)?, name: text(name)?, overload: text(overload)? };
         let Attr::Bool(is_typed) = *cx.attrs.get(is_typed) else { return None };
         Some(InFile { name, is_typed }).filter(|f| !f.name.name.is_empty())
-    };
-    parse().map(Some).ok_or(ExportProblem::Damaged(keys::FUNCTION))
+    })
 }
 
 /// Returns true if a function uses parts that only a later version of the format has.
 pub(super) fn needs_version(function: &FunctionProto) -> bool {
-    function.domain() == DOMAIN
+    function.domain() == keys::OWN_DOMAIN
         || !function.overload().is_empty()
         || !function.value_info.is_empty()
         || !function.metadata_props.is_empty()
@@ -300,46 +266,4 @@ fn own_metadata(
         entries.push(entry(keys::TAIL.to_owned(), "value".to_owned()));
     }
     Ok(entries)
-}
-
-impl Exporter<'_> {
-    /// Returns the node for a call of a function.
-    pub(super) fn function_call(&mut self, call: ExprId, var: Option<VarId>) -> Result<NodeProto, ExportProblem> {
-        let (cx, body, functions) = (self.cx, self.body, self.functions);
-        let Expr::Call { operands, attrs } = body.expr(call) else {
-            unreachable!("the caller saw that it is a call of a function")
-        };
-        if attrs != cx.attrs.empty() {
-            return Err(ExportProblem::Unsupported("an attribute of a call of a function".to_owned()));
-        }
-        let operands = body.operands(operands);
-        let callee = match self.slots.of_atom(operands[0])? {
-            super::slots::Slot::Global(callee) => functions.get(&callee),
-            _ => None,
-        };
-        let callee = callee.ok_or_else(|| ExportProblem::Unsupported("a call of this function".to_owned()))?;
-        let meta = var.and_then(|v| body.meta(v.expr()));
-        let hints = self.hints(meta)?;
-        let mut input = Vec::with_capacity(operands.len() - 1 + callee.given.len());
-        for (i, &operand) in operands[1..].iter().enumerate() {
-            let slot = self.slots.of_atom(operand)?;
-            input.push(self.slot_name(slot, hints.get(i).copied())?);
-        }
-        for constant in &callee.given {
-            let name: Rc<str> = match constant.id {
-                Some(id) => {
-                    let hint = cx.names.find(&constant.name).map(|n| (n, &*constant.name));
-                    self.constants.name(&mut self.names, (id, &constant.literal), None, hint)?
-                }
-                None => self.constants.own(&mut self.names, &constant.literal, &constant.name)?,
-            };
-            input.push(name.to_string());
-        }
-        let (output, _) = self.results(call)?;
-        let FileName { domain, name, overload } = &callee.name;
-        let mut node = node(domain, name, input, output, Vec::new());
-        node.overload = Some(overload.clone()).filter(|o| !o.is_empty());
-        self.carry_along(&mut node, meta)?;
-        Ok(node)
-    }
 }

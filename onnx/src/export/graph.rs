@@ -4,26 +4,25 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 use anfora_ir::{
-    AttrsId, Body, Context, Expr, ExprId, Function, Literal, LiteralId, Module, NameId, OpId, SymbolId, TypeId, VarId,
+    AttrsId, Body, Context, Expr, ExprId, Function, GlobalId, Literal, LiteralId, NameId, OpId, SymbolId, TypeId, VarId,
 };
 use bytes::Bytes;
 use prost::Message;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::ExportOptions;
 use super::conditions::Conditions;
 use super::constants::{Constants, FunctionConstant, MAX_FILE};
 use super::data::DataFile;
-use super::functions::Functions;
 use super::graph_meta::GraphMeta;
 use super::names::Names;
-use super::node::SymbolPlace;
+use super::options::{ExportOptions, GraphKind, Versions};
 use super::slots::{Block, Fault, Slot, Slots, ValueId};
-use crate::attributes::{entries_of, list, str};
+use crate::attributes::{entries_of, list, str, strs};
+use crate::convert::SymbolPlace;
 use crate::error::ExportProblem;
 use crate::keys;
 use crate::opaque::is_standard;
-use crate::proto::{GraphProto, ModelProto, NodeProto, StringStringEntryProto, TypeProto, ValueInfoProto};
+use crate::proto::{GraphProto, NodeProto, StringStringEntryProto, TypeProto, ValueInfoProto};
 use crate::types::SymbolNames;
 
 /// The deepest nesting of graphs in nodes that readers accept.
@@ -49,48 +48,32 @@ pub(super) struct ExportedGraph {
     pub(super) data: Option<DataFile>,
 }
 
-/// The versions that a model states.
-pub(super) struct Versions {
-    /// The versions of the operators by domain. The standard domain is the empty string.
-    opsets: FxHashMap<String, i64>,
-    /// True before version 4 of the format, in which every initializer is an input.
-    pub(super) initializers_are_inputs: bool,
-    /// True if the module states the versions, as modules from files do.
-    pub(super) are_stated: bool,
+/// The functions that are written, by their globals.
+pub(super) type Functions = FxHashMap<GlobalId, Written>;
+
+/// The domain, name and overload of a function of the model.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct FileName {
+    pub(super) domain: String,
+    pub(super) name: String,
+    pub(super) overload: String,
 }
 
-impl Versions {
-    pub(super) fn of(module: &Module, model: &ModelProto) -> Versions {
-        let domain = |d: &str| if is_standard(d) { String::new() } else { d.to_owned() };
-        Versions {
-            opsets: model.opset_import.iter().map(|o| (domain(o.domain()), o.version())).collect(),
-            initializers_are_inputs: model.ir_version.is_some_and(|v| v < 4),
-            are_stated: module.cx.find_attr(module.attrs(), keys::OPSETS).is_some(),
-        }
-    }
-
-    /// Returns the version of a domain's operators.
-    pub(super) fn opset(&self, domain: &str) -> i64 {
-        version_of(&self.opsets, domain)
+impl FileName {
+    /// Returns the name of a function in the domain of this crate.
+    pub(super) fn own(name: &str) -> FileName {
+        let name = if name.is_empty() { "function" } else { name };
+        FileName { domain: keys::OWN_DOMAIN.to_owned(), name: name.to_owned(), overload: String::new() }
     }
 }
 
-/// Returns the version of a domain's operators among the versions that a model states; 1 if the
-/// model does not state it.
-pub(super) fn version_of(versions: &FxHashMap<String, i64>, domain: &str) -> i64 {
-    let domain = if is_standard(domain) { "" } else { domain };
-    versions.get(domain).copied().unwrap_or(1)
-}
-
-/// The role of the outermost graph of an export.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum GraphKind {
-    /// The graph of the model.
-    Main,
-    /// A function of the model in the domain of this crate. Every call passes its constants.
-    Function,
-    /// A function that was imported from a file. Its constants are nodes.
-    FileFunction,
+/// A function that was written.
+pub(super) struct Written {
+    pub(super) name: FileName,
+    /// The constants that calls pass after the arguments.
+    pub(super) given: Vec<FunctionConstant>,
+    /// The depth to which its graphs nest.
+    pub(super) depth: usize,
 }
 
 /// The state of an export.
@@ -141,7 +124,7 @@ pub(super) struct View {
 }
 
 /// An unfinished graph.
-pub(super) struct OpenGraph {
+pub(super) struct UnfinishedGraph {
     pub(super) block: Block,
     /// The metadata of the graph.
     pub(super) meta: GraphMeta,
@@ -167,6 +150,8 @@ pub(super) struct Output {
     pub(super) name: Rc<str>,
     /// The name of the output in the file.
     pub(super) wish: String,
+    /// If it is a constant, the name of the constant in the file.
+    pub(super) hint: Option<String>,
     pub(super) ty: InfoType,
     /// True if the value itself has the name, so that no node has to copy it.
     pub(super) is_direct: bool,
@@ -237,13 +222,8 @@ pub(super) fn export_graph<'m>(
 }
 
 fn symbol_names(cx: &Context, meta: AttrsId) -> Result<SymbolNames, ExportProblem> {
-    let mut names = SymbolNames::default();
-    let Some(value) = cx.find_attr(meta, keys::DIMENSIONS) else { return Ok(names) };
-    let entries = entries_of(cx, value).ok_or(ExportProblem::Damaged(keys::DIMENSIONS))?;
-    for e in entries {
-        names.insert(e.key().to_owned(), e.value().to_owned());
-    }
-    Ok(names)
+    let entries = GraphMeta::of(meta).read(cx, keys::DIMENSIONS, entries_of)?.unwrap_or_default();
+    Ok(entries.iter().map(|e| (e.key().to_owned(), e.value().to_owned())).collect())
 }
 
 impl<'m> Exporter<'m> {
@@ -277,8 +257,7 @@ impl<'m> Exporter<'m> {
                             Expr::If { .. } => self.if_node(pending.call, var, pending.graphs),
                             _ => self.opaque_node(self.call(pending.call, var), pending.graphs),
                         };
-                        let node = node.map_err(|p| (var, p))?;
-                        self.add_nodes(graph, vec![node]).map_err(|p| (var, p))?;
+                        node.and_then(|node| self.add_nodes(graph, vec![node])).map_err(|p| (var, p))?;
                     }
                 }
                 continue;
@@ -321,8 +300,8 @@ impl<'m> Exporter<'m> {
                     graph.pending = Some(PendingCall { call: value, var, waiting, graphs: Vec::with_capacity(2) });
                 }
                 Expr::Call { .. } => {
-                    let node = self.function_call(value, var).map_err(|p| (var, p))?;
-                    self.add_nodes(graph, vec![node]).map_err(|p| (var, p))?;
+                    let node = self.function_call(value, var);
+                    node.and_then(|node| self.add_nodes(graph, vec![node])).map_err(|p| (var, p))?;
                 }
                 _ => {}
             }
@@ -342,7 +321,12 @@ impl<'m> Exporter<'m> {
 
     /// Writes a call. If some of its operands are graphs, these are written first and the call
     /// waits for them.
-    fn begin_call(&mut self, graph: &mut OpenGraph, expr: ExprId, var: Option<VarId>) -> Result<(), ExportProblem> {
+    fn begin_call(
+        &mut self,
+        graph: &mut UnfinishedGraph,
+        expr: ExprId,
+        var: Option<VarId>,
+    ) -> Result<(), ExportProblem> {
         let call = self.call(expr, var);
         let is_opaque = self.cx.ops.is_opaque(call.op);
         if !is_opaque {
@@ -369,7 +353,11 @@ impl<'m> Exporter<'m> {
         Ok(())
     }
 
-    pub(super) fn add_nodes(&mut self, graph: &mut OpenGraph, nodes: Vec<NodeProto>) -> Result<(), ExportProblem> {
+    pub(super) fn add_nodes(
+        &mut self,
+        graph: &mut UnfinishedGraph,
+        nodes: Vec<NodeProto>,
+    ) -> Result<(), ExportProblem> {
         for mut node in nodes {
             self.grow(node.encoded_len())?;
             let domain = node.domain();
@@ -400,7 +388,7 @@ impl<'m> Exporter<'m> {
 
     /// Returns the error for a graph that is written too often. It names the `fn` that contains the
     /// graph.
-    fn too_many_repetitions(&self, block: Block, around: &[OpenGraph]) -> ExportProblem {
+    fn too_many_repetitions(&self, block: Block, around: &[UnfinishedGraph]) -> ExportProblem {
         let mut blocks = std::iter::once(block).chain(around.iter().rev().map(|g| g.block));
         let lambda = blocks.find_map(|b| match b {
             Block::Lambda(lambda) => Some(lambda),
@@ -437,7 +425,7 @@ impl<'m> Exporter<'m> {
         block: Block,
         meta: GraphMeta,
         around: Option<ExprId>,
-    ) -> Result<OpenGraph, ExportProblem> {
+    ) -> Result<UnfinishedGraph, ExportProblem> {
         let start = match block {
             Block::Function => self.body.root(),
             Block::Lambda(e) | Block::Then(e) | Block::Else(e) => match (block, self.body.expr(e)) {
@@ -452,14 +440,17 @@ impl<'m> Exporter<'m> {
 
     /// Returns the doc string in the metadata `meta`.
     pub(super) fn doc(&self, meta: GraphMeta) -> Result<Option<String>, ExportProblem> {
-        let Some(value) = meta.find(self.cx, keys::DOC) else { return Ok(None) };
-        Ok(Some(str(self.cx, value).ok_or(ExportProblem::Damaged(keys::DOC))?.to_owned()))
+        Ok(meta.read(self.cx, keys::DOC, str)?.map(str::to_owned))
     }
 
     /// Returns the metadata properties in `meta`.
     pub(super) fn metadata(&self, meta: GraphMeta) -> Result<Vec<StringStringEntryProto>, ExportProblem> {
-        let Some(value) = meta.find(self.cx, keys::METADATA) else { return Ok(Vec::new()) };
-        entries_of(self.cx, value).ok_or(ExportProblem::Damaged(keys::METADATA))
+        Ok(meta.read(self.cx, keys::METADATA, entries_of)?.unwrap_or_default())
+    }
+
+    /// Returns the list of names in the metadata `meta`, if there is one.
+    pub(super) fn names_in(&self, meta: GraphMeta, key: &'static str) -> Result<Option<Vec<&'m str>>, ExportProblem> {
+        meta.read(self.cx, key, |cx, value| strs(cx, list(cx, value)?))
     }
 
     /// Returns the name of a slot; the empty string for an operand that is left out. `hint` is its

@@ -3,6 +3,7 @@
 
 use anfora_ir::{AttrId, AttrsId, Context};
 
+use crate::error::ExportProblem;
 use crate::keys;
 
 /// The location of the metadata of a graph.
@@ -25,10 +26,23 @@ impl GraphMeta {
     }
 
     /// Returns the value under a key.
-    pub(super) fn find(self, cx: &Context, key: &str) -> Option<AttrId> {
+    fn find(self, cx: &Context, key: &str) -> Option<AttrId> {
         match self.branch {
             None => cx.find_attr(self.attrs, key),
             Some(branch) => cx.find_attr(self.attrs, &keys::of_branch(branch, key)),
         }
+    }
+
+    /// Reads the value under a key, if there is one.
+    ///
+    /// # Errors
+    /// If the value is not what the importer writes.
+    pub(super) fn read<'m, T>(
+        self,
+        cx: &'m Context,
+        key: &'static str,
+        read: impl FnOnce(&'m Context, AttrId) -> Option<T>,
+    ) -> Result<Option<T>, ExportProblem> {
+        self.find(cx, key).map(|value| read(cx, value).ok_or(ExportProblem::Damaged(key))).transpose()
     }
 }

@@ -1,18 +1,19 @@
 //! Export of a module to a file.
 
+mod data;
+mod options;
+mod slots;
+mod graph_meta;
+mod names;
+mod constants;
+mod conditions;
+mod graph;
+mod opening;
+mod kinds;
+mod node;
 mod closing;
 mod closures;
-mod conditions;
-mod constants;
-mod data;
 mod functions;
-mod graph;
-mod graph_meta;
-mod kinds;
-mod names;
-mod node;
-mod opening;
-mod slots;
 mod training;
 
 use anfora_ir::{AttrId, AttrsId, Context, FunctionKey, Module};
@@ -20,58 +21,17 @@ use prost::Message;
 use rustc_hash::FxHashSet;
 
 use crate::attributes::{decoded_list, entries_of, int, list, str};
-use crate::convert::Conversions;
 use crate::error::{ExportError, ExportProblem};
-use crate::import::count_function_nodes;
 use crate::keys;
 use crate::opaque::is_standard;
-use crate::proto::{GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto};
+use crate::proto::{GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto, for_each_node};
 use crate::wire::{self, UnknownFields};
 
-use graph::{GraphKind, Versions};
+use graph_meta::GraphMeta;
+use options::{GraphKind, Versions};
 
 pub use data::{DataFile, ExternalData, WhenExternal};
-pub use node::NodeExport;
-pub(crate) use node::{Unwritable, check_call};
-
-pub(crate) use functions::DOMAIN;
-
-/// Options of an export.
-#[derive(Clone)]
-pub struct ExportOptions {
-    /// The name of the function that becomes the graph.
-    pub entry: String,
-    /// The version of the standard operators for a module that does not state its version. Without
-    /// it, the export uses the oldest common version that has what the module needs.
-    pub opset: Option<i64>,
-    /// The most bytes for which a constant that repeats a single number is written out. A larger
-    /// constant becomes a node that repeats the number. With [`u64::MAX`] the only limit is 2 GiB
-    /// for all such constants together, including those in the data file. If no node can repeat the
-    /// number, because of its type or the version of the operators, the constant is written out in
-    /// any case.
-    pub max_splat_bytes: u64,
-    /// The most bytes that all constants that repeat a single number may take together, beyond one
-    /// number each.
-    pub max_total_splat_bytes: u64,
-    /// The table of conversions between operators.
-    pub conversions: Conversions,
-    /// The file for large constants beside the model, [`Exported::data`]. Without it, a model that
-    /// would be larger than protocol buffers allow is refused.
-    pub external_data: Option<ExternalData>,
-}
-
-impl Default for ExportOptions {
-    fn default() -> ExportOptions {
-        ExportOptions {
-            entry: "main".to_owned(),
-            opset: None,
-            max_splat_bytes: 16 << 10,
-            max_total_splat_bytes: 16 << 20,
-            conversions: Conversions::default(),
-            external_data: None,
-        }
-    }
-}
+pub use options::ExportOptions;
 
 /// The version of the standard operators if no version is stated.
 const DEFAULT_OPSET: i64 = 18;
@@ -162,24 +122,16 @@ fn same_domain(a: &str, b: &str) -> bool {
 
 /// Returns a model with everything that a module says besides the graph.
 fn model_of(cx: &Context, attrs: AttrsId) -> Result<ModelProto, ExportProblem> {
-    let find = |key| cx.find_attr(attrs, key);
-    let number = |key| find(key).map(|v| int(cx, v).ok_or(ExportProblem::Damaged(key))).transpose();
-    let text = |key| find(key).map(|v| str(cx, v).map(str::to_owned).ok_or(ExportProblem::Damaged(key))).transpose();
+    let meta = GraphMeta::of(attrs);
+    let number = |key| meta.read(cx, key, int);
+    let text = |key| meta.read(cx, key, |cx, value| str(cx, value).map(str::to_owned));
     let opset = |&item: &AttrId| match list(cx, item)? {
         &[domain, version] => {
             Some(OperatorSetIdProto { domain: Some(str(cx, domain)?.to_owned()), version: Some(int(cx, version)?) })
         }
         _ => None,
     };
-    let opsets = find(keys::OPSETS).map(|v| {
-        let items = list(cx, v).and_then(|items| items.iter().map(opset).collect());
-        items.ok_or(ExportProblem::Damaged(keys::OPSETS))
-    });
-    let metadata = find(keys::METADATA).map(|v| entries_of(cx, v).ok_or(ExportProblem::Damaged(keys::METADATA)));
-    let functions = find(keys::FUNCTIONS).map(|v| decoded_list(cx, v).ok_or(ExportProblem::Damaged(keys::FUNCTIONS)));
-    let training = find(keys::TRAINING).map(|v| decoded_list(cx, v).ok_or(ExportProblem::Damaged(keys::TRAINING)));
-    let configuration =
-        find(keys::CONFIGURATIONS).map(|v| decoded_list(cx, v).ok_or(ExportProblem::Damaged(keys::CONFIGURATIONS)));
+    let opsets = || meta.read(cx, keys::OPSETS, |cx, value| list(cx, value)?.iter().map(opset).collect());
     Ok(ModelProto {
         ir_version: number(keys::IR_VERSION)?,
         producer_name: text(keys::PRODUCER_NAME)?,
@@ -188,11 +140,11 @@ fn model_of(cx: &Context, attrs: AttrsId) -> Result<ModelProto, ExportProblem> {
         model_version: number(keys::MODEL_VERSION)?,
         doc_string: text(keys::DOC)?,
         graph: None,
-        opset_import: opsets.transpose()?.unwrap_or_default(),
-        metadata_props: metadata.transpose()?.unwrap_or_default(),
-        training_info: training.transpose()?.unwrap_or_default(),
-        functions: functions.transpose()?.unwrap_or_default(),
-        configuration: configuration.transpose()?.unwrap_or_default(),
+        opset_import: opsets()?.unwrap_or_default(),
+        metadata_props: meta.read(cx, keys::METADATA, entries_of)?.unwrap_or_default(),
+        training_info: meta.read(cx, keys::TRAINING, decoded_list)?.unwrap_or_default(),
+        functions: meta.read(cx, keys::FUNCTIONS, decoded_list)?.unwrap_or_default(),
+        configuration: meta.read(cx, keys::CONFIGURATIONS, decoded_list)?.unwrap_or_default(),
     })
 }
 
@@ -275,8 +227,8 @@ fn write(
     if depth > wire::MAX_DEPTH / 4 && wire::check(&bytes, UnknownFields::Refuse).is_err() {
         return Err(fault(ExportProblem::TooDeep(depth)));
     }
-    let in_functions = count_function_nodes(&model).map_err(|_| fault(ExportProblem::Damaged(keys::FUNCTIONS)))?;
-    Ok(Exported { bytes, nodes: exported.nodes + in_functions, data: exported.data })
+    let mut nodes = exported.nodes;
+    let of_functions = model.functions.iter().try_for_each(|f| for_each_node(&f.node, |_| nodes += 1));
+    of_functions.map_err(|_| fault(ExportProblem::Damaged(keys::FUNCTIONS)))?;
+    Ok(Exported { bytes, nodes, data: exported.data })
 }
-
-anfora_ir::brief_debug! { ExportOptions; }

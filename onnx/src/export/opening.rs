@@ -6,16 +6,17 @@ use std::rc::Rc;
 use anfora_ir::{Attr, AttrsId, Context, Expr, ExprId, LiteralId, NameId, VarId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::graph::{Exporter, GraphKind, InfoType, OpenGraph, Output, View};
+use super::graph::{Exporter, InfoType, Output, UnfinishedGraph, View};
 use super::graph_meta::GraphMeta;
+use super::options::GraphKind;
 use super::slots::{Block, Slot, ValueId};
-use crate::attributes::{decoded, list, str, strs};
-use crate::convert::{constant_attribute, tensor_attribute};
+use crate::attributes::{decoded, str, tensor_attribute};
+use crate::convert::constant_attribute;
 use crate::error::ExportProblem;
 use crate::kept_initializer::is_initializer;
 use crate::keys;
 use crate::opaque::is_view;
-use crate::proto::{NodeProto, ValueInfoProto};
+use crate::proto::{ValueInfoProto, node};
 use crate::types::{literal_message, proto_of};
 
 impl<'m> Exporter<'m> {
@@ -27,10 +28,10 @@ impl<'m> Exporter<'m> {
         meta: GraphMeta,
         block: ExprId,
         around: Option<ExprId>,
-    ) -> Result<OpenGraph, ExportProblem> {
+    ) -> Result<UnfinishedGraph, ExportProblem> {
         self.names.open();
         self.constants.open();
-        let mut graph = OpenGraph {
+        let mut graph = UnfinishedGraph {
             block: of,
             meta,
             nodes: Vec::new(),
@@ -68,9 +69,14 @@ impl<'m> Exporter<'m> {
         self.forget_names(&mut graph, block);
         let tail = body.tail(block);
         let fields = self.slots.fields(self.slots.of_tail(tail));
-        let wishes = self.output_wishes(meta, fields.len())?;
+        let wishes = self.names_in(meta, keys::OUTPUTS)?.filter(|names| names.len() == fields.len());
+        let returned = self.names_in(meta, keys::RETURNED)?.unwrap_or_default();
         for (i, slot) in fields.into_iter().enumerate() {
-            let mut output = self.open_output(&mut graph, slot, wishes.as_ref().map(|w| w[i]), i)?;
+            let wish = wishes.as_ref().map(|w| w[i]);
+            let mut output = self.open_output(&mut graph, slot, wish, i)?;
+            // An inner graph cannot return a constant itself, but the constant had this name.
+            let own = wish.filter(|_| !self.is_main(of));
+            output.hint = returned.get(i).filter(|name| !name.is_empty()).copied().or(own).map(str::to_owned);
             self.return_directly(&mut output, of)?;
             graph.outputs.push(output);
         }
@@ -97,7 +103,7 @@ impl<'m> Exporter<'m> {
 
     /// Removes the names that the values of a block got when it was written before. Finds the
     /// constants that the block binds and the kinds of its values.
-    fn forget_names(&mut self, graph: &mut OpenGraph, block: ExprId) {
+    fn forget_names(&mut self, graph: &mut UnfinishedGraph, block: ExprId) {
         let mut at = block;
         loop {
             let (value, rest) = match self.body.expr(at) {
@@ -131,20 +137,11 @@ impl<'m> Exporter<'m> {
         self.slots.value(v).name.map_or("", |n| cx.names.get(n))
     }
 
-    /// Returns the names of a graph's outputs, if its metadata holds as many names as there are
-    /// outputs.
-    fn output_wishes(&self, meta: GraphMeta, count: usize) -> Result<Option<Vec<&'m str>>, ExportProblem> {
-        let cx: &'m Context = self.cx;
-        let Some(value) = meta.find(cx, keys::OUTPUTS) else { return Ok(None) };
-        let names = list(cx, value).and_then(|l| strs(cx, l)).ok_or(ExportProblem::Damaged(keys::OUTPUTS))?;
-        Ok(Some(names).filter(|n| n.len() == count))
-    }
-
     /// Names an output. The value itself takes the name if it can; otherwise a node will copy the
     /// value under that name.
     fn open_output(
         &mut self,
-        graph: &mut OpenGraph,
+        graph: &mut UnfinishedGraph,
         slot: Slot,
         wish: Option<&str>,
         i: usize,
@@ -168,7 +165,7 @@ impl<'m> Exporter<'m> {
         // An output name is repeated only if it was repeated in the file.
         let may_share = is_stated || graph.output_names.insert(wish.to_owned());
         let ty = InfoType::Of(cx.types.any());
-        let mut output = Output { slot, name: wish.into(), wish: wish.to_owned(), ty, is_direct: true };
+        let mut output = Output { slot, name: wish.into(), wish: wish.to_owned(), hint: None, ty, is_direct: true };
         match slot {
             Slot::Value(v) => {
                 let data = self.slots.value(v);
@@ -212,7 +209,7 @@ impl<'m> Exporter<'m> {
 
     /// Returns true if a call with this metadata is written as an initializer of the current graph,
     /// so that the graph must return it through a node.
-    fn becomes_initializer(&self, graph: &OpenGraph, meta: Option<AttrsId>) -> Result<bool, ExportProblem> {
+    fn becomes_initializer(&self, graph: &UnfinishedGraph, meta: Option<AttrsId>) -> Result<bool, ExportProblem> {
         if graph.block == Block::Function {
             return Ok(false);
         }
@@ -222,14 +219,14 @@ impl<'m> Exporter<'m> {
 
     /// Returns true if the binding of a constant comes from a `Constant` node and is written as
     /// one.
-    fn is_node(&self, graph: &OpenGraph, var: VarId) -> Result<bool, ExportProblem> {
+    fn is_node(&self, graph: &UnfinishedGraph, var: VarId) -> Result<bool, ExportProblem> {
         let meta = self.body.meta(var.expr());
         let is_constant = meta.is_some_and(|meta| self.cx.find_attr(meta, keys::CONSTANT).is_some());
         Ok(is_constant && !self.becomes_initializer(graph, meta)?)
     }
 
     /// Names the results of a call and records what the file stated about them.
-    fn name_results(&mut self, graph: &mut OpenGraph, call: ExprId) -> Result<(), ExportProblem> {
+    fn name_results(&mut self, graph: &mut UnfinishedGraph, call: ExprId) -> Result<(), ExportProblem> {
         for slot in self.slots.fields(self.slots.of_call(call)) {
             if let Slot::Value(v) = slot
                 && self.value_names[v.index()].is_none()
@@ -241,7 +238,7 @@ impl<'m> Exporter<'m> {
     }
 
     /// Names a value and records what the file stated about it.
-    fn name_value(&mut self, graph: &mut OpenGraph, v: ValueId) -> Result<(), ExportProblem> {
+    fn name_value(&mut self, graph: &mut UnfinishedGraph, v: ValueId) -> Result<(), ExportProblem> {
         let name = self.names.claim(self.wish(v));
         let data = self.slots.value(v);
         let stated = data.meta.and_then(|m| self.cx.find_attr(m, keys::INFO));
@@ -259,7 +256,7 @@ impl<'m> Exporter<'m> {
 
     /// Records a node that reshapes a constant. A use of the reshaped constant under the name of
     /// the node's result is a use of that result.
-    fn note_view(&mut self, graph: &mut OpenGraph, var: VarId, call: ExprId) {
+    fn note_view(&mut self, graph: &mut UnfinishedGraph, var: VarId, call: ExprId) {
         let (cx, body) = (self.cx, self.body);
         let (Some(name), Expr::CallOp { op, operands, .. }) = (body.var_name(var), body.expr(call)) else { return };
         let source = body.operands(operands).first().and_then(|&o| body.as_literal(o));
@@ -288,7 +285,7 @@ impl<'m> Exporter<'m> {
     }
 
     /// Writes a constant that is bound under a name of its own, unless it is already written.
-    fn bind_constant(&mut self, graph: &mut OpenGraph, var: VarId, id: LiteralId) -> Result<(), ExportProblem> {
+    fn bind_constant(&mut self, graph: &mut UnfinishedGraph, var: VarId, id: LiteralId) -> Result<(), ExportProblem> {
         let Some(own) = self.body.var_name(var) else { return Ok(()) };
         if graph.bound_constants.get(&(id, own)) != Some(&Some(var)) {
             return Ok(());
@@ -304,7 +301,7 @@ impl<'m> Exporter<'m> {
 
     fn write_bound(
         &mut self,
-        graph: &mut OpenGraph,
+        graph: &mut UnfinishedGraph,
         var: VarId,
         id: LiteralId,
         name: Rc<str>,
@@ -330,12 +327,7 @@ impl<'m> Exporter<'m> {
             "value" => tensor_attribute("value", self.constants.tensor(literal)?),
             other => constant_attribute(other, literal)?,
         };
-        let mut node = NodeProto {
-            op_type: Some("Constant".to_owned()),
-            output: vec![name.to_string()],
-            attribute: vec![attribute],
-            ..NodeProto::default()
-        };
+        let mut node = node("", "Constant", Vec::new(), vec![name.to_string()], vec![attribute]);
         self.carry_along(&mut node, meta)?;
         self.constants.bind_node((var, id, own), &name, node);
         Ok(())

@@ -2,11 +2,10 @@
 
 use anfora_ir::{Attr, AttrId, DType, ExprId, Literal, TypeId};
 
-use super::graph::{Importer, OpenGraph, PendingNode, Subgraph};
+use super::importer::{Importer, OpenGraph, PendingNode, Subgraph};
 use super::node::{is_empty_graph_attribute, standard_domain};
-use super::unsupported::UnsupportedReason;
 use crate::convert::BRANCHES;
-use crate::error::ImportProblem;
+use crate::error::{ImportProblem, UnsupportedReason, because};
 use crate::keys;
 use crate::proto::{AttributeType, NodeProto};
 
@@ -21,25 +20,25 @@ impl Importer<'_, '_> {
     pub(super) fn may_be_if(&mut self, node: &NodeProto) -> Result<(), UnsupportedReason> {
         let domain = standard_domain(node);
         let opset = self.settings.opsets.get(domain).copied();
-        let opset = opset.ok_or_else(|| UnsupportedReason::because("it has subgraphs"))?;
+        let opset = opset.ok_or_else(|| because("it has subgraphs"))?;
         match self.settings.conversions.for_node(domain, node.op_type(), opset) {
             Ok(row) if row.native == BRANCHES => {}
-            Ok(_) => return Err(UnsupportedReason::because("it has subgraphs")),
-            Err(why) => return Err(UnsupportedReason::because(why)),
+            Ok(_) => return Err(because("it has subgraphs")),
+            Err(why) => return Err(because(why)),
         }
         if !node.overload().is_empty() {
-            return Err(UnsupportedReason::because("it names an overload"));
+            return Err(because("it names an overload"));
         }
         let are_branches = |name| {
             let mut found = node.attribute.iter().filter(|a| a.name() == name);
             matches!((found.next(), found.next()), (Some(a), None) if a.r#type() == AttributeType::Graph && a.g.is_some())
         };
         if node.attribute.len() != 2 || !are_branches(THEN) || !are_branches(ELSE) {
-            return Err(UnsupportedReason::because(format!("its attributes are not just `{THEN}` and `{ELSE}`")));
+            return Err(because(format!("its attributes are not just `{THEN}` and `{ELSE}`")));
         }
         match node.input.as_slice() {
             [condition] if !condition.is_empty() => Ok(()),
-            _ => Err(UnsupportedReason::because("its input is not just a condition")),
+            _ => Err(because("its input is not just a condition")),
         }
     }
 
@@ -52,28 +51,23 @@ impl Importer<'_, '_> {
     ) -> Result<ExprId, UnsupportedReason> {
         pending.branches.clone()?;
         if !pending.node.attribute.iter().all(is_empty_graph_attribute) {
-            return Err(UnsupportedReason::because("an attribute says more than its graph"));
+            return Err(because("an attribute says more than its graph"));
         }
         let [(label, Subgraph::Block(first, _)), (_, Subgraph::Block(second, _))] = pending.subgraphs.as_slice() else {
-            return Err(UnsupportedReason::because("a branch has inputs"));
+            return Err(because("a branch has inputs"));
         };
         let (then_block, else_block) = if label == THEN { (*first, *second) } else { (*second, *first) };
         let outputs = pending.node.output.len();
         for block in [then_block, else_block] {
             let results = self.results_of(block).len();
             if results != outputs || outputs == 0 {
-                return Err(UnsupportedReason::because(format!(
-                    "a branch has {results} outputs, and the node {outputs}"
-                )));
+                return Err(because(format!("a branch has {results} outputs, and the node {outputs}")));
             }
         }
         let condition = self.condition(operands[0])?;
-        let value = self
-            .builder
-            .if_(condition, then_block, else_block)
-            .map_err(|e| UnsupportedReason::because(e.to_string()))?;
+        let value = self.builder.if_(condition, then_block, else_block).map_err(|e| because(e.to_string()))?;
         if self.knows_less(graph, &pending.node.output, value) {
-            return Err(UnsupportedReason::because("its branches do not show the types of its outputs"));
+            return Err(because("its branches do not show the types of its outputs"));
         }
         Ok(value)
     }
@@ -93,11 +87,9 @@ impl Importer<'_, '_> {
                     return Ok(operand);
                 }
             }
-            _ => return Err(UnsupportedReason::because("the condition is not known to be a tensor of bool")),
+            _ => return Err(because("the condition is not known to be a tensor of bool")),
         }
-        let fails = |e: &dyn std::fmt::Display| {
-            UnsupportedReason::because(format!("the condition is not known to be one element: {e}"))
-        };
+        let fails = |e: &dyn std::fmt::Display| because(format!("the condition is not known to be one element: {e}"));
         if let Some(literal) = self.builder.body().as_literal(operand) {
             let scalar = self.builder.cx().literals.get(literal).reshaped(&[]).map_err(|e| fails(&e))?;
             return Ok(self.builder.literal(scalar));
@@ -129,15 +121,7 @@ impl Importer<'_, '_> {
         }
         let mut meta: Vec<(&str, AttrId)> = meta;
         meta.extend(of_branches.iter().map(|(key, value)| (key.as_str(), *value)));
-        match pending.node.output.as_slice() {
-            [name] if !self.is_tuple(value) => self.bind_output(graph, name, value, meta),
-            names => self.bind_outputs(graph, names, value, meta),
-        }
-    }
-
-    fn is_tuple(&mut self, value: ExprId) -> bool {
-        let ty = self.builder.body().ty(value);
-        self.builder.cx().types.as_tuple(ty).is_some()
+        self.bind_results(graph, &pending.node.output, value, meta)
     }
 
     /// Returns the subgraphs of a node as bound `fn`s, in order.

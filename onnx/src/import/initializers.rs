@@ -1,9 +1,9 @@
 //! The initializers of a graph. Each becomes a literal if a literal can hold it.
 
-use anfora_ir::{AttrId, LiteralId, NameId};
+use anfora_ir::{AttrId, Context, LiteralId, NameId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::graph::{Importer, OpenGraph, doc_of};
+use crate::attributes::doc_of;
 use crate::error::ImportProblem;
 use crate::kept_initializer;
 use crate::proto::{NodeProto, SparseTensorProto, TensorProto, ValueInfoProto};
@@ -23,10 +23,36 @@ pub(super) struct Initializers {
 pub(super) struct Initializer {
     pub(super) name: NameId,
     pub(super) literal: LiteralId,
-    meta: Vec<(&'static str, AttrId)>,
+    pub(super) meta: Vec<(&'static str, AttrId)>,
 }
 
 impl Initializers {
+    /// Reads the initializers of a graph.
+    pub(super) fn read(cx: &mut Context, tensors: Vec<TensorProto>) -> Result<Initializers, ImportProblem> {
+        let mut literals = Vec::with_capacity(tensors.len());
+        let mut by_name = FxHashMap::default();
+        let mut of_no_literal = Vec::new();
+        for tensor in tensors {
+            if tensor.name().is_empty() {
+                return Err(ImportProblem::Nameless("an initializer"));
+            }
+            let name = cx.names.intern(tensor.name());
+            match literal_of(&tensor) {
+                Ok(literal) => {
+                    let literal = cx.literals.intern(literal);
+                    let meta = doc_of(cx, &tensor.doc_string, &tensor.metadata_props);
+                    literals.push(Initializer { name, literal, meta });
+                }
+                Err(TensorError::DType(1..) | TensorError::Text(_)) => of_no_literal.push(tensor.clone()),
+                Err(e) => return Err(ImportProblem::Other(format!("the initializer `{}`: {e}", tensor.name()))),
+            }
+            if let Some(again) = by_name.insert(name, tensor) {
+                return Err(ImportProblem::Duplicate(again.name().to_owned()));
+            }
+        }
+        Ok(Initializers { literals, tensors: by_name, of_no_literal })
+    }
+
     /// Takes the constants that no literal can hold, and returns the nodes that represent them and
     /// the sparse initializers. Default values of inputs are not among them.
     pub(super) fn take_kept_nodes(
@@ -47,60 +73,5 @@ impl Initializers {
             return Err(ImportProblem::Nameless("a sparse initializer"));
         }
         Ok(kept)
-    }
-}
-
-impl Importer<'_, '_> {
-    /// Reads the initializers of a graph.
-    pub(super) fn read_initializers(&mut self, tensors: Vec<TensorProto>) -> Result<Initializers, ImportProblem> {
-        let mut literals = Vec::with_capacity(tensors.len());
-        let mut by_name = FxHashMap::default();
-        let mut of_no_literal = Vec::new();
-        for tensor in tensors {
-            if tensor.name().is_empty() {
-                return Err(ImportProblem::Nameless("an initializer"));
-            }
-            let cx = self.builder.cx();
-            let name = cx.names.intern(tensor.name());
-            match literal_of(&tensor) {
-                Ok(literal) => {
-                    let literal = cx.literals.intern(literal);
-                    let meta = doc_of(cx, &tensor.doc_string, &tensor.metadata_props);
-                    literals.push(Initializer { name, literal, meta });
-                }
-                Err(TensorError::DType(1..) | TensorError::Text(_)) => of_no_literal.push(tensor.clone()),
-                Err(e) => return Err(ImportProblem::Other(format!("the initializer `{}`: {e}", tensor.name()))),
-            }
-            if let Some(again) = by_name.insert(name, tensor) {
-                return Err(ImportProblem::Duplicate(again.name().to_owned()));
-            }
-        }
-        Ok(Initializers { literals, tensors: by_name, of_no_literal })
-    }
-
-    /// Defines the initializers that are literals.
-    pub(super) fn define_initializers(&mut self, open: &OpenGraph) -> Result<(), ImportProblem> {
-        for initializer in &open.initializers {
-            let expr = self.builder.editor().literal_id(initializer.literal);
-            self.define(initializer.name, expr)?;
-        }
-        Ok(())
-    }
-
-    /// Binds the initializers whose uses do not preserve everything about them: those that are
-    /// unused, that are equal to another initializer, that have a doc string or metadata, or that
-    /// are outputs.
-    pub(super) fn bind_initializers(&mut self, graph: &OpenGraph, named_constants: &FxHashSet<NameId>) {
-        for initializer in &graph.initializers {
-            let is_used = self.scope.get(initializer.name).is_some_and(|v| v.is_used);
-            let is_remembered = self.constant_names.get(&initializer.literal) == Some(&initializer.name);
-            if is_used && is_remembered && initializer.meta.is_empty() && !named_constants.contains(&initializer.name) {
-                continue;
-            }
-            let name = self.builder.cx().names.get(initializer.name).to_owned();
-            let value = self.builder.editor().literal_id(initializer.literal);
-            let var = self.builder.bind(&name, value);
-            self.set_meta(var, &initializer.meta);
-        }
     }
 }

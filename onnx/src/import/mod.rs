@@ -1,15 +1,18 @@
 //! Import of a file to a module.
 
-mod branches;
-mod function_attributes;
-mod functions;
-mod graph;
-mod initializers;
 mod unsupported;
-mod node;
-mod result_types;
-mod values;
 mod warnings;
+mod values;
+mod initializers;
+mod function_attributes;
+mod function_table;
+mod importer;
+mod graph;
+mod functions;
+mod node;
+mod branches;
+mod result_types;
+mod stated;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,23 +21,21 @@ use std::sync::Arc;
 use anfora_ir::{Attr, AttrId, Context, Diagnostic, Module, OpRegistry};
 use bytes::Bytes;
 use prost::Message;
-use rustc_hash::FxHashMap;
 
-use crate::attributes::{bytes_attr, encoded_list, entries_attr, strs_attr};
+use crate::attributes::{bytes_attr, encoded_list, entries_attr};
 use crate::convert::Conversions;
 use crate::error::{ImportError, ImportProblem};
 use crate::external::{DataFiles, ReadFiles};
 use crate::keys;
-use crate::opaque::is_standard;
-use crate::proto::{GraphProto, IR_VERSION, ModelProto, NodeProto, OperatorSetIdProto};
+use crate::proto::{GraphProto, IR_VERSION, ModelProto};
 use crate::wire::{self, UnknownFields, WireSummary};
 
-use functions::FunctionTable;
+use function_table::{FunctionTable, opset_versions};
+use functions::import_graphs;
+use importer::Settings;
 use warnings::{Notes, Warning};
 
-pub use node::NodeImport;
-pub(crate) use node::float_meant;
-pub use unsupported::{UnsupportedNodes, UnsupportedReason};
+pub use unsupported::UnsupportedNodes;
 
 /// The number of [`ModelProto::functions`] in the format.
 const FUNCTIONS_FIELD: u32 = 25;
@@ -128,7 +129,7 @@ pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportE
     let mut module = Module::new(options.registry.clone());
     let conversions = &options.conversions;
     let files = RefCell::new(ReadFiles::new(options.data_files.clone()));
-    let settings = graph::Settings {
+    let settings = Settings {
         opsets: Rc::clone(&opsets),
         written: opsets,
         differing: Default::default(),
@@ -139,7 +140,7 @@ pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportE
     };
     let mut functions = FunctionTable::new(functions, &settings.opsets, &twice, size).map_err(at_model)?;
     let nodes = functions.nodes;
-    let main = functions::import_graphs(&mut module, graph, &settings, &mut functions)?;
+    let main = import_graphs(&mut module, graph, &settings, &mut functions)?;
     let mut functions = functions.without_imported(&mut model).map_err(at_model)?;
     if summary.external_data.is_some() {
         let mut files = files.borrow_mut();
@@ -174,47 +175,6 @@ fn with_room(summary: &WireSummary) -> ModelProto {
     };
     // The counts are 0 for a file without a graph.
     ModelProto { graph: (nodes + value_infos + initializers > 0).then_some(graph), ..ModelProto::default() }
-}
-
-/// Returns the versions of the operators that a model imports, by domain. Also returns the domains
-/// that it imports in two versions; these have no entry.
-fn opset_versions(imports: &[OperatorSetIdProto]) -> (FxHashMap<String, i64>, Vec<String>) {
-    let mut versions = FxHashMap::default();
-    let mut twice = Vec::new();
-    for o in imports {
-        let domain = if is_standard(o.domain()) { "" } else { o.domain() };
-        if versions.insert(domain.to_owned(), o.version()).is_some_and(|before| before != o.version()) {
-            twice.push(domain.to_owned());
-        }
-    }
-    twice.iter().for_each(|domain| {
-        versions.remove(domain);
-    });
-    (versions, twice)
-}
-
-/// Returns the number of nodes of a model's own functions.
-pub(crate) fn count_function_nodes(model: &ModelProto) -> Result<usize, ImportProblem> {
-    let mut count = 0;
-    for function in &model.functions {
-        for_each_node(&function.node, |_| count += 1)?;
-    }
-    Ok(count)
-}
-
-/// Calls `f` with each of the nodes and with the nodes of the graphs in them.
-fn for_each_node(nodes: &[NodeProto], mut f: impl FnMut(&NodeProto)) -> Result<(), ImportProblem> {
-    let mut waiting: Vec<Bytes> = Vec::new();
-    let mut all = |nodes: &[NodeProto], waiting: &mut Vec<Bytes>| {
-        nodes.iter().for_each(&mut f);
-        let attributes = nodes.iter().flat_map(|n| &n.attribute);
-        waiting.extend(attributes.flat_map(|a| a.g.iter().chain(&a.graphs)).cloned());
-    };
-    all(nodes, &mut waiting);
-    while let Some(graph) = waiting.pop() {
-        all(&GraphProto::decode(graph)?.node, &mut waiting);
-    }
-    Ok(())
 }
 
 /// Returns the attributes with everything that a model states besides its graph, including the
@@ -262,12 +222,6 @@ fn model_attrs(cx: &mut Context, model: &ModelProto, carried: Vec<Bytes>) -> anf
     attrs.extend(encoded_list(cx, training_info).map(|v| (keys::TRAINING, v)));
     attrs.extend(encoded_list(cx, configuration).map(|v| (keys::CONFIGURATIONS, v)));
     cx.named_attrs(&attrs)
-}
-
-/// Returns a list of strings without trailing empty strings; `None` if all are empty.
-fn hints_attr(cx: &mut Context, hints: &[&str]) -> Option<AttrId> {
-    let len = hints.iter().rposition(|h| !h.is_empty())? + 1;
-    Some(strs_attr(cx, hints[..len].iter().copied()))
 }
 
 anfora_ir::brief_debug! { ImportOptions; Imported; }

@@ -1,355 +1,20 @@
 //! Import of nodes. A node becomes a call of one of our operators with the same meaning, or else a
 //! call that keeps it unchanged.
 
-use std::fmt;
-
-use anfora_ir::{
-    Attr, AttrId, Context, DType, Expr, ExprId, FunctionBuilder, Literal, OpPurity, Shape, TensorType, TypeId,
-};
+use anfora_ir::{Attr, AttrId, Expr, ExprId, OpPurity, TypeId};
 use rustc_hash::FxHashSet;
 
-use super::graph::{Importer, OpenGraph, PendingNode, Settings, Stated, doc_of};
-use super::hints_attr;
+use super::importer::{Importer, OpenGraph, PendingNode, Settings, node_meta};
 use super::result_types::result_type;
-use super::unsupported::UnsupportedReason;
 use super::warnings::Warning;
-use crate::attributes::{encoded_attr, encoded_list, has_only_its_value, strs_attr, value_of};
-use crate::convert::{Conversion, Lowered, Operands};
-use crate::error::ImportProblem;
-use crate::export::{Unwritable, check_call};
+use crate::attributes::{encoded_attr, encoded_list, has_only_its_value, no_value, strs_attr, value_of};
+use crate::convert::{Conversion, Lowered, MAX_RANK, NodeImport, Operands, Unwritable, check_call};
+use crate::error::{ImportProblem, UnsupportedReason, because};
 use crate::keys;
 use crate::opaque::{encode, is_standard, is_view, purity};
 use crate::proto::{AttributeProto, AttributeType, NodeProto};
+use crate::tensor::SMALL_CONSTANT;
 use crate::types::contradict;
-
-/// The largest rank that operators other than kept ones may have. Type rules take time linear in
-/// the rank at every node.
-const MAX_RANK: usize = 64;
-/// Constants of at most this many bytes are printed both at their definition and at their uses.
-const SMALL_CONSTANT: usize = 1024;
-
-/// A node, as seen by the conversion of its operator.
-pub struct NodeImport<'a, 'm> {
-    builder: &'a mut FunctionBuilder<'m>,
-    settings: &'a Settings<'a>,
-    row: &'a Conversion,
-    node: &'a NodeProto,
-    operands: &'a [ExprId],
-    opset: i64,
-    /// For each output, true if anything may use it.
-    used_outputs: &'a [bool],
-}
-
-impl NodeImport<'_, '_> {
-    /// Returns the tables of the module.
-    pub fn cx(&mut self) -> &mut Context {
-        self.builder.cx()
-    }
-
-    /// Returns a call of the operator that the row names.
-    ///
-    /// Cost: one node.
-    ///
-    /// # Errors
-    /// Never fails; the type is that of an import rule's result.
-    pub fn call(
-        &self,
-        operands: Vec<ExprId>,
-        attrs: Vec<(&'static str, AttrId)>,
-    ) -> Result<Lowered, UnsupportedReason> {
-        Ok(Lowered::Call { op: self.row.native.clone(), operands, attrs })
-    }
-
-    /// Returns our operator that the row names.
-    pub fn native(&self) -> &str {
-        &self.row.native
-    }
-
-    /// Returns the row of the conversion.
-    pub fn row(&self) -> &Conversion {
-        self.row
-    }
-
-    /// Returns the version of the operator's domain.
-    pub fn opset(&self) -> i64 {
-        self.opset
-    }
-
-    /// Returns the number of operands, including those that are left out.
-    pub fn operand_count(&self) -> usize {
-        self.operands.len()
-    }
-
-    /// Returns an operand; `None` if it is left out.
-    pub fn operand(&mut self, i: usize) -> Option<ExprId> {
-        let operand = *self.operands.get(i)?;
-        (self.builder.body().expr(operand) != Expr::None).then_some(operand)
-    }
-
-    /// Returns an operand, which is `none` if it is left out.
-    pub fn operand_or_none(&mut self, i: usize) -> ExprId {
-        match self.operands.get(i) {
-            Some(&operand) => operand,
-            None => self.builder.editor().none(),
-        }
-    }
-
-    /// Returns an operand that the operator requires.
-    ///
-    /// # Errors
-    /// If it is left out.
-    pub fn required(&mut self, i: usize) -> Result<ExprId, UnsupportedReason> {
-        self.operand(i).ok_or_else(|| UnsupportedReason::because(format!("input {i} is left out")))
-    }
-
-    /// Returns true if the node names an operand. A named operand is still left out if it is a
-    /// parameter of the surrounding function that the call does not give.
-    pub(crate) fn is_named(&self, i: usize) -> bool {
-        self.node.input.get(i).is_some_and(|name| !name.is_empty())
-    }
-
-    /// Returns all operands, including those that are left out.
-    pub fn operands(&self) -> Vec<ExprId> {
-        self.operands.to_vec()
-    }
-
-    /// Returns all operands.
-    ///
-    /// # Errors
-    /// If one is left out.
-    pub fn all_operands(&mut self) -> Result<Vec<ExprId>, UnsupportedReason> {
-        (0..self.operands.len()).map(|i| self.required(i)).collect()
-    }
-
-    /// Returns the type of an operand.
-    ///
-    /// # Errors
-    /// If it is left out.
-    pub fn ty(&mut self, i: usize) -> Result<TypeId, UnsupportedReason> {
-        let operand = self.required(i)?;
-        Ok(self.builder.body().ty(operand))
-    }
-
-    /// Returns the tensor type of an operand.
-    ///
-    /// # Errors
-    /// If it is not known to be a tensor.
-    pub fn tensor(&mut self, i: usize) -> Result<&TensorType, UnsupportedReason> {
-        let ty = self.ty(i)?;
-        let tensor = self.builder.cx().types.as_tensor(ty);
-        tensor.ok_or_else(|| UnsupportedReason::because(format!("input {i} is not known to be a tensor")))
-    }
-
-    /// Returns the element type of an operand.
-    ///
-    /// # Errors
-    /// If it is not known to be a tensor.
-    pub fn dtype(&mut self, i: usize) -> Result<DType, UnsupportedReason> {
-        Ok(self.tensor(i)?.dtype)
-    }
-
-    /// Returns the element type of an operand, which must be a floating-point type.
-    ///
-    /// # Errors
-    /// If it is not a floating-point type, or the operand is not known to be a tensor.
-    pub fn float_dtype(&mut self, i: usize) -> Result<DType, UnsupportedReason> {
-        match self.dtype(i)? {
-            dtype if dtype.is_float() => Ok(dtype),
-            dtype => Err(UnsupportedReason::because(format!("input {i} has elements of {dtype}"))),
-        }
-    }
-
-    /// Returns the number of extents of an operand.
-    ///
-    /// # Errors
-    /// If it is not known.
-    pub fn rank(&mut self, i: usize) -> Result<usize, UnsupportedReason> {
-        let shape = self.tensor(i)?.shape.as_ref();
-        shape.map(|s| s.len()).ok_or_else(|| UnsupportedReason::because(format!("the rank of input {i} is not known")))
-    }
-
-    /// Returns the extents of an operand, each if it is known.
-    ///
-    /// # Errors
-    /// If the rank is not known.
-    pub fn extents(&mut self, i: usize) -> Result<Vec<Option<i64>>, UnsupportedReason> {
-        self.rank(i)?;
-        let shape = self.tensor(i)?.shape.clone().unwrap_or_default();
-        let dims = &self.builder.cx().types.dims;
-        Ok(shape.iter().map(|&d| dims.as_constant(d)).collect())
-    }
-
-    /// Returns the extents of an operand.
-    ///
-    /// # Errors
-    /// If an extent is not known.
-    pub fn static_shape(&mut self, i: usize) -> Result<Shape, UnsupportedReason> {
-        let ty = self.ty(i)?;
-        let shape = self.builder.cx().types.static_shape(ty);
-        shape.ok_or_else(|| UnsupportedReason::because(format!("not all extents of input {i} are known")))
-    }
-
-    /// Returns the value of an operand that is a constant.
-    ///
-    /// # Errors
-    /// If it is not a constant.
-    pub fn literal(&mut self, i: usize) -> Result<&Literal, UnsupportedReason> {
-        let operand = self.required(i)?;
-        let id = self.builder.body().as_literal(operand);
-        let id = id.ok_or_else(|| UnsupportedReason::because(format!("input {i} is not a constant")))?;
-        Ok(self.builder.cx().literals.get(id))
-    }
-
-    /// Returns the value of an operand that is a constant list of at most as many integers as a
-    /// tensor may have extents.
-    ///
-    /// # Errors
-    /// If it is not such a list.
-    pub fn ints_operand(&mut self, i: usize) -> Result<Vec<i64>, UnsupportedReason> {
-        let literal = self.literal(i)?;
-        let is_list = literal.rank() <= 1 && literal.element_count() <= MAX_RANK;
-        let list = if is_list { literal.to_i64s() } else { None };
-        list.ok_or_else(|| {
-            UnsupportedReason::because(format!("input {i} is not a list of at most {MAX_RANK} integers"))
-        })
-    }
-
-    /// Returns a constant as an operand.
-    pub fn constant(&mut self, literal: Literal) -> ExprId {
-        self.builder.literal(literal)
-    }
-
-    /// Binds a call of one of our operators before the node's own binding and returns the variable.
-    /// The binding stays, unused, if the node is kept unchanged in the end.
-    ///
-    /// Cost: one node.
-    ///
-    /// # Errors
-    /// If the registry has no such operator, the operator does not take these operands, or the call
-    /// could not be written back.
-    pub fn step(
-        &mut self,
-        op: &str,
-        operands: &[ExprId],
-        attrs: &[(&str, AttrId)],
-    ) -> Result<ExprId, UnsupportedReason> {
-        let id = self.builder.cx().ops.find(op);
-        let id = id.ok_or_else(|| UnsupportedReason::because(format!("the registry has no `{op}`")))?;
-        let attrs = self.builder.named_attrs(attrs);
-        let editor = &mut self.builder.editor();
-        let call = editor.call_op(id, operands, attrs).map_err(|e| UnsupportedReason::because(e.to_string()))?;
-        let Settings { conversions, written, .. } = self.settings;
-        check_call(editor.cx, editor.body, call, &[true], conversions, written)
-            .map_err(|e| UnsupportedReason::because(e.to_string()))?;
-        Ok(self.builder.bind("", call))
-    }
-
-    /// Returns the expression for an operand that is left out.
-    pub fn none(&mut self) -> ExprId {
-        self.builder.editor().none()
-    }
-
-    /// Returns the number of outputs that the node lists.
-    pub fn output_count(&self) -> usize {
-        self.node.output.len()
-    }
-
-    /// Returns true if the node has an output of this number and anything may use it.
-    pub fn is_output_used(&self, i: usize) -> bool {
-        self.used_outputs.get(i).is_some_and(|&u| u)
-    }
-
-    /// Returns the attributes of the node.
-    pub fn node_attributes(&self) -> &[AttributeProto] {
-        &self.node.attribute
-    }
-
-    /// Returns an attribute of the node. It has the type that the row states.
-    ///
-    /// Cost: one node.
-    pub fn attribute(&self, name: &str) -> Option<&AttributeProto> {
-        self.node.attribute.iter().find(|a| a.name() == name)
-    }
-
-    /// Returns an integer attribute.
-    ///
-    /// Cost: one node.
-    pub fn int(&self, name: &str) -> Option<i64> {
-        self.attribute(name).map(|a| a.i.unwrap_or(0))
-    }
-
-    /// Returns a float attribute.
-    ///
-    /// Cost: one node.
-    pub fn float(&self, name: &str) -> Option<f32> {
-        self.attribute(name).map(|a| a.f.unwrap_or(0.0))
-    }
-
-    /// Returns an attribute that is a list of integers.
-    ///
-    /// Cost: one node.
-    pub fn ints(&self, name: &str) -> Option<&[i64]> {
-        self.attribute(name).map(|a| a.ints.as_slice())
-    }
-
-    /// Returns the value of an attribute that the operator requires.
-    ///
-    /// Cost: one node.
-    ///
-    /// # Errors
-    /// If it is `None`.
-    pub fn needed<T>(&self, name: &str, value: Option<T>) -> Result<T, UnsupportedReason> {
-        value.ok_or_else(|| UnsupportedReason::because(format!("the attribute `{name}` is missing")))
-    }
-
-    /// Returns the error for an attribute with a value that our operators do not support.
-    ///
-    /// Cost: one node.
-    ///
-    /// # Errors
-    /// Always.
-    pub fn unknown_value(&self, name: &str, value: impl fmt::Display) -> Result<Lowered, UnsupportedReason> {
-        Err(UnsupportedReason::because(format!("the attribute `{name}` is `{value}`")))
-    }
-
-    /// Returns the error for an operand whose element type our operator treats differently or not
-    /// at all.
-    ///
-    /// # Errors
-    /// Always.
-    pub fn unknown_elements(&mut self, i: usize) -> Result<Lowered, UnsupportedReason> {
-        let dtype = self.dtype(i)?;
-        Err(UnsupportedReason::because(format!("input {i} has elements of {dtype}")))
-    }
-
-    /// Returns a string attribute; `None` also if it is not UTF-8.
-    ///
-    /// Cost: one node.
-    pub fn str(&self, name: &str) -> Option<&str> {
-        std::str::from_utf8(self.attribute(name)?.s.as_deref().unwrap_or_default()).ok()
-    }
-
-    /// Returns a float attribute for one of our operators. For elements of at most 32 bits it is
-    /// the shortest decimal number that rounds to the same `f32`, which gives the same bits. For
-    /// `float64` it is exactly the `f32`.
-    pub fn float_attr(&mut self, value: f32, dtype: DType) -> AttrId {
-        self.cx().float_attr(float_meant(value, dtype))
-    }
-
-    /// Returns a boolean attribute for one of our operators.
-    pub fn bool_attr(&mut self, value: bool) -> AttrId {
-        self.cx().attr(Attr::Bool(value))
-    }
-}
-
-/// Returns the number that a float attribute of a file stands for, given the element type of the
-/// operands.
-pub(crate) fn float_meant(value: f32, dtype: DType) -> f64 {
-    let exact = f64::from(value);
-    let short = value.to_string().parse().unwrap_or(exact);
-    let same = (short as f32).to_bits() == value.to_bits();
-    if dtype == DType::Float64 || !same { exact } else { short }
-}
 
 impl<'a> Importer<'_, 'a> {
     /// Imports a node whose subgraphs are imported. Keeps it unchanged if `kept` is a reason.
@@ -383,11 +48,7 @@ impl<'a> Importer<'_, 'a> {
         }
 
         // Collect the metadata.
-        let mut meta = doc_of(self.builder.cx(), &node.doc_string, &node.metadata_props);
-        let cx = self.builder.cx();
-        meta.extend(node.name.as_ref().filter(|n| !n.is_empty()).map(|n| (keys::NAME, cx.str_attr(n))));
-        meta.extend(encoded_list(cx, &node.device_configurations).map(|d| (keys::DEVICES, d)));
-        meta.extend(hints_attr(cx, &hints).map(|h| (keys::INPUTS, h)));
+        let mut meta = node_meta(self.builder.cx(), node, &hints);
 
         // Translate the node, if it is not kept unchanged.
         let lowered = match self.branches(graph, pending, &operands) {
@@ -444,21 +105,18 @@ impl<'a> Importer<'_, 'a> {
         let domain = standard_domain(node);
         let settings: &'a Settings<'a> = self.settings;
         let opset = settings.opsets.get(domain).copied();
-        let opset = opset.ok_or_else(|| UnsupportedReason::because("the file imports no version of its domain"))?;
+        let opset = opset.ok_or_else(|| because("the file imports no version of its domain"))?;
         let row = settings.conversions.for_node(domain, node.op_type(), opset);
         let row = row.map_err(UnsupportedReason::because)?;
-        let rule = row.import.ok_or_else(|| UnsupportedReason::because("there is no operator of ours for it"))?;
+        let rule = row.import.ok_or_else(|| because("there is no operator of ours for it"))?;
         if !node.overload().is_empty() {
-            return Err(UnsupportedReason::because("it names an overload"));
+            return Err(because("it names an overload"));
         }
         for a in node.attribute.iter().filter(|a| !row.carried.contains(&a.name())) {
             match row.attributes.iter().find(|&&(name, _)| name == a.name()) {
-                None => return Err(UnsupportedReason::because(format!("the attribute `{}` is not known", a.name()))),
+                None => return Err(because(format!("the attribute `{}` is not known", a.name()))),
                 Some(&(_, ty)) if a.r#type() != ty || !has_only_its_value(a) => {
-                    return Err(UnsupportedReason::because(format!(
-                        "the attribute `{}` is not of the type {ty:?}",
-                        a.name()
-                    )));
+                    return Err(because(format!("the attribute `{}` is not of the type {ty:?}", a.name())));
                 }
                 Some(_) => {}
             }
@@ -471,12 +129,15 @@ impl<'a> Importer<'_, 'a> {
         let used_outputs = self.used_outputs(graph, node);
         let mut import = NodeImport {
             builder: &mut self.builder,
-            settings,
             row,
             node,
             operands,
             opset,
             used_outputs: &used_outputs,
+            check: &|cx, body, call| {
+                let table = (settings.conversions, &*settings.written);
+                check_call(cx, body, call, &[true], table).map_err(|e| because(e.to_string()))
+            },
         };
         Ok((row, rule(&mut import)?))
     }
@@ -494,13 +155,12 @@ impl<'a> Importer<'_, 'a> {
         }
         let ty = self.builder.body().ty(operand);
         match self.builder.cx().types.as_tensor(ty) {
-            None => Err(UnsupportedReason::because(format!("input {i} is not known to be a tensor"))),
-            Some(t) if !t.dtype.has_kernels() => Err(UnsupportedReason::because(format!(
-                "input {i} has elements of {}, with which nothing is computed",
-                t.dtype
-            ))),
+            None => Err(because(format!("input {i} is not known to be a tensor"))),
+            Some(t) if !t.dtype.has_kernels() => {
+                Err(because(format!("input {i} has elements of {}, with which nothing is computed", t.dtype)))
+            }
             Some(t) if t.shape.as_ref().is_some_and(|s| s.len() > MAX_RANK) => {
-                Err(UnsupportedReason::because(format!("input {i} has more than {MAX_RANK} extents")))
+                Err(because(format!("input {i} has more than {MAX_RANK} extents")))
             }
             Some(_) => Ok(()),
         }
@@ -517,7 +177,7 @@ impl<'a> Importer<'_, 'a> {
         let outputs = node.output.len();
         let has = |results: usize, native: Native| match outputs <= results {
             true => Ok(native),
-            false => Err(UnsupportedReason::because(format!("it has {outputs} outputs"))),
+            false => Err(because(format!("it has {outputs} outputs"))),
         };
         let (op, operands, attrs) = match lowered {
             Lowered::Operand(value) => return has(1, Native::Alias(value)),
@@ -535,22 +195,22 @@ impl<'a> Importer<'_, 'a> {
             }
         };
         let Some(op) = self.builder.cx().ops.find(&op) else {
-            return Err(UnsupportedReason::because(format!("the registry has no `{op}`")));
+            return Err(because(format!("the registry has no `{op}`")));
         };
         let attrs = self.builder.named_attrs(&attrs);
         let value = self.builder.editor().call_op(op, &operands, attrs).map_err(|e| {
             // If an extent is not known, the type rule may require more than the operator does.
             match operands.iter().all(|&o| self.is_static(o)) {
                 true => UnsupportedReason::misfit(e.to_string()),
-                false => UnsupportedReason::because(e.to_string()),
+                false => because(e.to_string()),
             }
         })?;
         let used_outputs = self.used_outputs(graph, node);
-        let Settings { conversions, written, .. } = self.settings;
+        let table = (self.settings.conversions, &*self.settings.written);
         let editor = &mut self.builder.editor();
-        check_call(editor.cx, editor.body, value, &used_outputs, conversions, written).map_err(|e| match e {
+        check_call(editor.cx, editor.body, value, &used_outputs, table).map_err(|e| match e {
             Unwritable::Elements(_) => UnsupportedReason::misfit(e.to_string()),
-            _ => UnsupportedReason::because(e.to_string()),
+            _ => because(e.to_string()),
         })?;
         let ty = self.builder.body().ty(value);
         let cx = self.builder.cx();
@@ -576,43 +236,34 @@ impl<'a> Importer<'_, 'a> {
             Native::Alias(value)
                 if self.builder.body().as_literal(value).is_some() || self.builder.body().expr(value) == Expr::None =>
             {
-                return self.define_output(name, value);
+                self.define_output(name, value)?;
+                self.note_alias(node, name, value);
+                return Ok(());
             }
             Native::Alias(value) => return self.bind_output(graph, name, value, meta),
             Native::Constant { value, is_small } => {
+                // Uses refer to a constant directly, so that types can depend on it. The binding
+                // only preserves what the file states.
                 let has_more = meta.iter().any(|&(key, _)| key != keys::NAME);
-                if is_small || has_more {
+                if (is_small || has_more) && !name.is_empty() {
                     let attribute = node.attribute.first().map_or("value", |a| a.name());
                     meta.push((keys::CONSTANT, self.builder.cx().str_attr(attribute)));
-                } else {
-                    return self.define_output(name, value);
+                    self.push_stated(graph, name, value, &mut meta);
+                    let var = self.builder.bind(name, value);
+                    self.set_meta(var, &meta);
                 }
-                (value, false)
+                return self.define_output(name, value);
             }
             Native::Call { value, is_impure } => (value, is_impure),
         };
         graph.is_impure |= is_impure;
-        // Uses refer to a constant directly, so that types can depend on it. The binding only
-        // preserves what the file states.
-        if self.builder.body().as_literal(value).is_some() {
-            if !name.is_empty() {
-                self.push_stated(graph, name, value, &mut meta);
-                let var = self.builder.bind(name, value);
-                self.set_meta(var, &meta);
-            }
-            return self.define_output(name, value);
-        }
-        let ty = self.builder.body().ty(value);
-        if self.builder.cx().types.as_tuple(ty).is_some() {
-            return self.bind_outputs(graph, &node.output, value, meta);
-        }
-        self.bind_output(graph, name, value, meta)?;
+        self.bind_results(graph, &node.output, value, meta)?;
         match self.constant_view(value) {
             // The binding of a reshaped constant, like that of a constant, only preserves what the
             // file states.
             Some(constant) if !name.is_empty() => {
                 let name = self.builder.cx().names.intern(name);
-                self.scope.replace_operand(name, constant);
+                self.state.scope.replace_operand(name, constant);
                 Ok(())
             }
             _ => Ok(()),
@@ -634,8 +285,29 @@ impl<'a> Importer<'_, 'a> {
         Some(self.builder.literal(literal))
     }
 
-    /// Binds the single result of a node.
-    pub(super) fn bind_output(
+    /// Binds the results of a node: a single one, or a tuple and its named fields.
+    pub(super) fn bind_results(
+        &mut self,
+        graph: &mut OpenGraph,
+        names: &[String],
+        value: ExprId,
+        meta: Vec<(&str, AttrId)>,
+    ) -> Result<(), ImportProblem> {
+        let ty = self.builder.body().ty(value);
+        if self.builder.cx().types.as_tuple(ty).is_none() {
+            return self.bind_output(graph, names.first().map_or("", String::as_str), value, meta);
+        }
+        let tuple = self.builder.bind("", value);
+        self.set_meta(tuple, &meta);
+        for (i, name) in names.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+            let field = self.builder.proj(tuple, i as u32).map_err(|e| ImportProblem::Other(e.to_string()))?;
+            self.bind_output(graph, name, field, Vec::new())?;
+        }
+        Ok(())
+    }
+
+    /// Binds the single result of a node, or one of several.
+    fn bind_output(
         &mut self,
         graph: &mut OpenGraph,
         name: &str,
@@ -648,25 +320,6 @@ impl<'a> Importer<'_, 'a> {
         self.define_output(name, var)
     }
 
-    /// Binds a tuple and its named fields.
-    pub(super) fn bind_outputs(
-        &mut self,
-        graph: &mut OpenGraph,
-        names: &[String],
-        value: ExprId,
-        meta: Vec<(&str, AttrId)>,
-    ) -> Result<(), ImportProblem> {
-        let tuple = self.builder.bind("", value);
-        self.set_meta(tuple, &meta);
-        for (i, name) in names.iter().enumerate() {
-            if !name.is_empty() {
-                let field = self.builder.proj(tuple, i as u32).map_err(|e| ImportProblem::Other(e.to_string()))?;
-                self.bind_output(graph, name, field, Vec::new())?;
-            }
-        }
-        Ok(())
-    }
-
     fn define_output(&mut self, name: &str, value: ExprId) -> Result<(), ImportProblem> {
         if name.is_empty() {
             return Ok(());
@@ -675,20 +328,13 @@ impl<'a> Importer<'_, 'a> {
         self.define(name, value)
     }
 
-    /// Checks a value against what the file states about it, and adds what must be preserved to
-    /// `meta`.
-    fn push_stated(&mut self, graph: &mut OpenGraph, name: &str, value: ExprId, meta: &mut Vec<(&str, AttrId)>) {
-        let id = self.builder.cx().names.intern(name);
-        let Some(Stated { info, is_output }) = graph.stated.remove(&id) else { return };
-        let found = self.builder.body().ty(value);
-        let stated = self.stated_type(&info);
-        let is_wrong = self.warn_of_contradiction(&info, stated, found);
-        if is_output {
-            graph.contradicted.extend(is_wrong.then_some(id));
-        } else {
-            let more = self.more_than(&info, found, is_wrong);
-            let attr = more.unwrap_or_else(|| self.builder.cx().attr(Attr::Bool(true)));
-            meta.push((keys::INFO, attr));
+    /// Records which operand of a node its output `name` is an alias of.
+    fn note_alias(&mut self, node: &NodeProto, name: &str, value: ExprId) {
+        let names = &mut self.builder.cx().names;
+        let name = names.intern(name);
+        let mut inputs = node.input.iter().map(|input| names.intern(input));
+        if let Some(origin) = inputs.find(|&i| self.state.scope.get(i).is_some_and(|v| v.expr == value)) {
+            self.state.scope.alias(name, origin);
         }
     }
 
@@ -758,28 +404,7 @@ impl<'a> Importer<'_, 'a> {
         }
         let ty = if is_single { types[0] } else { self.builder.cx().types.tuple(&types) };
         let value = self.builder.editor().call_opaque(op, &operands, attrs, ty);
-        if is_single {
-            return self.bind_output(graph, &node.output[0], value, meta);
-        }
-        self.bind_outputs(graph, &node.output, value, meta)
-    }
-
-    /// Returns true if the file states the type of an output whose type the value does not show.
-    pub(super) fn knows_less(&mut self, graph: &OpenGraph, outputs: &[String], value: ExprId) -> bool {
-        let ty = self.builder.body().ty(value);
-        let cx = self.builder.cx();
-        let any = cx.types.any();
-        let fields = cx.types.as_tuple(ty).map_or_else(|| vec![ty], <[TypeId]>::to_vec);
-        let mut unknown = outputs.iter().zip(fields).filter(|&(_, field)| field == any);
-        unknown.any(|(name, _)| self.stated_output(graph, name).is_some_and(|stated| stated != any))
-    }
-
-    /// Returns the type that the file states for a value, if any.
-    fn stated_output(&mut self, graph: &OpenGraph, name: &str) -> Option<TypeId> {
-        let id = self.builder.cx().names.intern(name);
-        let info = &graph.stated.get(&id)?.info;
-        info.r#type.as_ref()?;
-        Some(self.stated_type(info))
+        self.bind_results(graph, &node.output, value, meta)
     }
 }
 
@@ -795,12 +420,8 @@ enum Native {
 
 /// Returns true if an attribute, from which the graphs were taken, has nothing else.
 pub(super) fn is_empty_graph_attribute(attribute: &AttributeProto) -> bool {
-    let only = |ty: AttributeType| AttributeProto {
-        name: attribute.name.clone(),
-        r#type: Some(ty as i32),
-        ..AttributeProto::default()
-    };
-    *attribute == only(AttributeType::Graph) || *attribute == only(AttributeType::Graphs)
+    let holds_only = |ty| *attribute == AttributeProto { name: attribute.name.clone(), ..no_value("", ty) };
+    holds_only(AttributeType::Graph) || holds_only(AttributeType::Graphs)
 }
 
 /// Returns the domain of a node's operator; empty for the standard domain.
@@ -813,5 +434,3 @@ fn repeated_name(attributes: &[AttributeProto]) -> Option<&str> {
     let mut seen = FxHashSet::default();
     attributes.iter().map(AttributeProto::name).find(|&name| !seen.insert(name))
 }
-
-anfora_ir::brief_debug! { NodeImport<'_, '_>; }

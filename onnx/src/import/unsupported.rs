@@ -1,50 +1,14 @@
-//! The reasons why nodes are kept unchanged.
+//! The nodes that are kept unchanged, by the reason.
 
-use std::borrow::Cow;
 use std::collections::hash_map::Entry;
 use std::fmt;
 
 use rustc_hash::FxHashMap;
 
+use crate::error::UnsupportedReason;
 use crate::kept_initializer::is_initializer;
 use crate::opaque::decode;
 use crate::proto::NodeProto;
-
-/// The reason why a node cannot be expressed in our operators: a phrase such as "`mode` is
-/// `cubic`".
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct UnsupportedReason {
-    reason: Cow<'static, str>,
-    is_misfit: bool,
-}
-
-impl UnsupportedReason {
-    /// Returns the reason with a phrase that names the obstacle in the node.
-    ///
-    /// Cost: one node.
-    pub fn because(reason: impl Into<Cow<'static, str>>) -> UnsupportedReason {
-        UnsupportedReason { reason: reason.into(), is_misfit: false }
-    }
-
-    /// Returns the reason for a node that does not fit its operands: no version of its operator
-    /// takes operands of these types with these attributes. An import warns of such a node. The
-    /// phrase says what does not fit.
-    ///
-    /// Cost: one node.
-    pub fn misfit(reason: impl Into<Cow<'static, str>>) -> UnsupportedReason {
-        UnsupportedReason { reason: reason.into(), is_misfit: true }
-    }
-
-    /// Returns true if the node does not fit its operands; see [`UnsupportedReason::misfit`].
-    pub fn is_misfit(&self) -> bool {
-        self.is_misfit
-    }
-
-    /// Returns the phrase.
-    pub fn reason(&self) -> &str {
-        &self.reason
-    }
-}
 
 /// Nodes of the same operator, or initializers, that were kept unchanged for the same reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -103,7 +67,7 @@ impl fmt::Display for UnsupportedNodes {
 /// initializers.
 type GroupKey = (String, String, Option<i64>, String, bool);
 
-/// UnsupportedReason nodes, counted by operator and reason.
+/// Kept nodes, counted by operator and reason.
 #[derive(Default)]
 pub(super) struct KeptList {
     /// The groups, each with the turn of its first node.

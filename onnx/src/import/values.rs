@@ -1,15 +1,17 @@
 //! The values of names, by graph.
 
-use anfora_ir::{ExprId, NameId};
+use anfora_ir::{ExprId, LiteralId, NameId};
 use rustc_hash::FxHashMap;
 
 /// A named value.
 #[derive(Copy, Clone)]
-pub(super) struct Value {
+pub(super) struct NamedValue {
     /// A variable or a literal.
     pub(super) expr: ExprId,
     /// The value as the result of a graph: the variable, if there is one.
     pub(super) result: ExprId,
+    /// The name of the value that this one is an alias of; otherwise its own name.
+    pub(super) origin: NameId,
     /// The nesting level of the graph that defines it, counted from the outermost.
     pub(super) graph: u32,
     /// True if it was used.
@@ -20,12 +22,15 @@ pub(super) struct Value {
 /// not redefine.
 #[derive(Default)]
 pub(super) struct Scope {
-    values: FxHashMap<NameId, Value>,
+    values: FxHashMap<NameId, NamedValue>,
     /// The values that names had before the current graph, or a graph around it other than the
     /// outermost, redefined them.
-    shadowed: Vec<(NameId, Option<Value>)>,
+    shadowed: Vec<(NameId, Option<NamedValue>)>,
     /// For each open graph, the index in `shadowed` at which it begins.
     graphs: Vec<usize>,
+    /// For each constant, the name under which it was first used, and the nesting level of the
+    /// graph that used it. Export writes the constant under this name.
+    constants: FxHashMap<LiteralId, (NameId, u32)>,
 }
 
 impl Scope {
@@ -52,7 +57,7 @@ impl Scope {
     /// Defines a name in the current graph. Returns true if it was not defined there yet.
     pub(super) fn define(&mut self, name: NameId, expr: ExprId) -> bool {
         let graph = self.depth();
-        let before = self.values.insert(name, Value { expr, result: expr, graph, is_used: false });
+        let before = self.values.insert(name, NamedValue { expr, result: expr, origin: name, graph, is_used: false });
         if before.is_some_and(|v| v.graph == graph) {
             return false;
         }
@@ -70,20 +75,49 @@ impl Scope {
         }
     }
 
+    /// Records that a name was defined as an alias of another.
+    pub(super) fn alias(&mut self, name: NameId, of: NameId) {
+        if let Some(origin) = self.get(of).map(|v| v.origin)
+            && let Some(value) = self.values.get_mut(&name)
+        {
+            value.origin = origin;
+        }
+    }
+
+    /// Returns true if the current graph is in no other graph.
+    pub(super) fn is_outermost(&self) -> bool {
+        self.graphs.len() == 1
+    }
+
     /// Returns the value of a name and marks it as used.
-    pub(super) fn use_value(&mut self, name: NameId) -> Option<Value> {
+    pub(super) fn use_value(&mut self, name: NameId) -> Option<NamedValue> {
         let value = self.values.get_mut(&name)?;
         value.is_used = true;
         Some(*value)
     }
 
+    /// Notes that the current graph uses a constant under a name. If the constant `may_repeat`, the
+    /// graph does not share it with the graphs inside, which write it themselves.
+    pub(super) fn use_constant(&mut self, constant: LiteralId, name: NameId, may_repeat: bool) {
+        let depth = self.depth();
+        let first = self.constants.entry(constant).or_insert((name, depth));
+        if may_repeat && first.1 > depth {
+            *first = (name, depth);
+        }
+    }
+
+    /// Returns true if a constant was first used under this name.
+    pub(super) fn is_first_name(&self, constant: LiteralId, name: NameId) -> bool {
+        self.constants.get(&constant).is_some_and(|first| first.0 == name)
+    }
+
     /// Returns true if the current graph defines a value.
-    pub(super) fn is_innermost(&self, value: Value) -> bool {
+    pub(super) fn is_innermost(&self, value: NamedValue) -> bool {
         value.graph == self.depth()
     }
 
     /// Returns the value of a name.
-    pub(super) fn get(&self, name: NameId) -> Option<Value> {
+    pub(super) fn get(&self, name: NameId) -> Option<NamedValue> {
         self.values.get(&name).copied()
     }
 }

@@ -2,14 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 
-use anfora_ir::{AttrId, Diagnostic, TypeId};
+use anfora_ir::Diagnostic;
 use rustc_hash::FxHashSet;
 
-use super::graph::Importer;
-use super::unsupported::{KeptList, UnsupportedNodes, UnsupportedReason};
-use crate::attributes::encoded_attr;
-use crate::proto::{NodeProto, ValueInfoProto};
-use crate::types::{Binding, contradict, other_kind, proto_of, says_no_more, type_of};
+use super::unsupported::{KeptList, UnsupportedNodes};
+use crate::error::UnsupportedReason;
+use crate::proto::NodeProto;
 
 /// The warnings and kept nodes of a file, by graph. Those of a copy of a function count when the
 /// copy is finished, and are dropped if it fails.
@@ -107,63 +105,16 @@ impl Warning {
         }
     }
 
+    /// Returns the warning that a value has another type than the file states.
+    pub(super) fn contradiction(name: &str, found: &str, stated: &str) -> Warning {
+        Warning {
+            message: format!("`{name}` is {found}, but the file says {stated}"),
+            help: "what the file says is left out; `onnx.shape_inference` writes types that fit",
+        }
+    }
+
     /// Returns the warning that a node does not fit its operands for the given reason.
     pub(super) fn misfit(problem: String) -> Warning {
         Warning { message: problem, help: "the node is kept as it is: it is written back, but cannot be run here" }
-    }
-}
-
-impl Importer<'_, '_> {
-    /// Returns the type that a message states, in terms of the symbols of the inputs.
-    pub(super) fn stated_type(&mut self, info: &ValueInfoProto) -> TypeId {
-        let cx = self.builder.cx();
-        match &info.r#type {
-            Some(ty) => type_of(cx, &mut self.dims, ty, Binding::Uses),
-            None => cx.types.any(),
-        }
-    }
-
-    /// Warns, at the current node or graph, if the stated type of a value contradicts its type.
-    /// Returns true if it does.
-    pub(super) fn warn_of_contradiction(&mut self, info: &ValueInfoProto, stated: TypeId, found: TypeId) -> bool {
-        let cx = self.builder.cx();
-        let kind = info.r#type.as_ref().and_then(other_kind).filter(|_| cx.types.as_tensor(found).is_some());
-        if kind.is_none() && !contradict(cx, stated, found) {
-            return false;
-        }
-        let stated = kind.map_or_else(|| cx.type_text(stated), str::to_owned);
-        let (name, found) = (info.name(), cx.type_text(found));
-        self.warnings.push(Warning {
-            message: format!("`{name}` is {found}, but the file says {stated}"),
-            help: "what the file says is left out; `onnx.shape_inference` writes types that fit",
-        });
-        true
-    }
-
-    /// Returns the encoded message of the file about a value, if it states more than the type here.
-    /// A wrong stated type is replaced by the type here.
-    pub(super) fn more_than(&mut self, info: &ValueInfoProto, found: TypeId, is_wrong: bool) -> Option<AttrId> {
-        let has_text = info.doc_string.is_some() || !info.metadata_props.is_empty();
-        let cx = self.builder.cx();
-        let stated = info.r#type.as_ref().filter(|_| !is_wrong);
-        if !has_text && says_no_more(cx, &self.dims.names, stated, found) {
-            return None;
-        }
-        if !is_wrong {
-            return Some(encoded_attr(cx, info));
-        }
-        let r#type = proto_of(cx, &self.dims.names, found);
-        Some(encoded_attr(cx, &ValueInfoProto { r#type, ..info.clone() }))
-    }
-
-    /// Emits the pending warnings with their place.
-    pub(super) fn say_warnings(&mut self, place: impl FnOnce() -> String) {
-        if self.warnings.is_empty() {
-            return;
-        }
-        let place = place();
-        for warning in self.warnings.drain(..) {
-            self.settings.notes.warn(&place, warning);
-        }
     }
 }

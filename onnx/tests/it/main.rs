@@ -17,6 +17,7 @@ mod odd_models;
 mod passes;
 mod resizing;
 mod round_trip;
+mod rounds;
 mod sequences;
 mod sparse;
 mod symbolic;

@@ -118,8 +118,17 @@ pub(crate) fn read(model: &ModelProto) -> Module {
     module
 }
 
+/// Exports a module. Checks that the file settles: what is read from it is written to a file that
+/// is read and written unchanged.
 pub(crate) fn write(module: &Module) -> ModelProto {
-    let exported = export(module, &ExportOptions::default()).unwrap_or_else(|e| panic!("{e}\n{module}"));
+    let write = |module: &Module| export(module, &ExportOptions::default()).unwrap_or_else(|e| panic!("{e}\n{module}"));
+    let again = |bytes: &[u8]| match import(Bytes::copy_from_slice(bytes), &ImportOptions::default()) {
+        Ok(imported) => write(&imported.module),
+        Err(e) => panic!("what is written can be read: {e}\n{module}"),
+    };
+    let exported = write(module);
+    let once = again(&exported.bytes);
+    assert!(again(&once.bytes) == once, "the file does not settle:\n{module}");
     ModelProto::decode(Bytes::from(exported.bytes)).expect("what is written can be read")
 }
 

@@ -1,0 +1,90 @@
+//! A trial run of a conversion that checks whether a call can be written, without an export.
+
+use anfora_ir::{AttrReader, Body, Context, Expr, ExprId, Literal, SymbolId};
+use rustc_hash::FxHashMap;
+
+use super::{CallView, Conversions, OperandView, SymbolPlace, Unwritable, Writer, write_call};
+use crate::error::ExportProblem;
+use crate::opaque::version_of;
+
+/// The name used for every constant.
+const CONSTANT: &str = "constant";
+
+/// A writer that answers the requests of a conversion and records nothing.
+struct Draft<'a> {
+    /// The operands. The name of a value is its number.
+    operands: &'a [OperandView<'a>],
+    used: &'a [bool],
+    versions: &'a FxHashMap<String, i64>,
+}
+
+impl Writer for Draft<'_> {
+    fn operand_name(&mut self, i: usize, _hint: Option<&str>) -> Result<String, ExportProblem> {
+        Ok(match &self.operands[i] {
+            OperandView { literal: Some(_), .. } => CONSTANT.to_owned(),
+            OperandView { is_left_out: true, .. } => String::new(),
+            _ => i.to_string(),
+        })
+    }
+
+    fn is_operand(&self, i: usize, name: &str) -> bool {
+        name.parse() == Ok(i)
+    }
+
+    fn own_constant(&mut self, _literal: &Literal, _wish: &str) -> Result<String, ExportProblem> {
+        Ok(CONSTANT.to_owned())
+    }
+
+    fn fresh_name(&mut self, wish: &str) -> String {
+        wish.to_owned()
+    }
+
+    fn opset(&self, domain: &str) -> i64 {
+        version_of(self.versions, domain)
+    }
+
+    fn states_versions(&self) -> bool {
+        true
+    }
+
+    fn is_consumed(&self, output: usize) -> bool {
+        self.used.get(output).is_some_and(|&u| u)
+    }
+
+    fn symbol_source(&mut self, _symbol: SymbolId) -> Result<Option<(String, SymbolPlace)>, ExportProblem> {
+        Ok(Some((CONSTANT.to_owned(), SymbolPlace::Extent(0))))
+    }
+}
+
+/// Checks that a call of one of our operators can be written in `versions`, the versions of the
+/// operators by domain. A call without a conversion passes. `used` holds, for each result, true if
+/// anything may use it.
+///
+/// # Errors
+/// If an export would refuse the call; the error is the same.
+pub(crate) fn check_call(
+    cx: &Context,
+    body: &Body,
+    call: ExprId,
+    used: &[bool],
+    (conversions, versions): (&Conversions, &FxHashMap<String, i64>),
+) -> Result<(), Unwritable> {
+    let Expr::CallOp { op, operands, attrs } = body.expr(call) else { return Ok(()) };
+    let row = match conversions.for_call(&cx.ops.get(op).name, |domain| version_of(versions, domain)) {
+        Err(ExportProblem::Operator(_)) => return Ok(()),
+        found => found?,
+    };
+    let operand = |&operand: &ExprId| OperandView {
+        ty: body.ty(operand),
+        literal: body.as_literal(operand).map(|id| cx.literals.get(id)),
+        is_left_out: body.expr(operand) == Expr::None,
+    };
+    let operands = body.operands(operands).iter().map(operand).collect();
+    let ty = body.ty(call);
+    let view = CallView { operands, attrs: AttrReader { cx, op, attrs }, ty, hints: Vec::new() };
+    let count = cx.types.as_tuple(ty).map_or(1, <[_]>::len);
+    let outputs = (0..count).map(|i| format!("result{i}")).collect();
+    let mut draft = Draft { operands: &view.operands, used, versions };
+    let is_used = (0..count).map(|i| draft.is_consumed(i)).collect();
+    write_call(row, &view, (outputs, is_used), &mut draft).map(drop)
+}
