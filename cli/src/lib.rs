@@ -16,6 +16,7 @@ mod remarks;
 mod replay;
 mod report;
 mod signals;
+mod slim;
 mod stress;
 mod summary;
 mod types;
@@ -41,6 +42,8 @@ struct Arguments {
 enum Command {
     /// Runs a pipeline of passes and writes the result
     Opt(Box<optimize::Opt>),
+    /// Makes a model as small as it gets
+    Slim(slim::Slim),
     /// Parses, infers types and verifies; prints the form and counts
     Check(check::Check),
     /// Converts between `.anf` and `.onnx` without running passes
@@ -90,6 +93,7 @@ impl Command {
     fn run(self) -> Result<(), Failure> {
         match self {
             Command::Opt(c) => c.run(),
+            Command::Slim(c) => c.run(),
             Command::Check(c) => c.run(),
             Command::Convert(c) => c.run(),
             Command::Replay(c) => c.run(),

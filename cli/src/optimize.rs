@@ -134,7 +134,7 @@ impl Opt {
         });
         let remarks = context.take_remarks();
         self.remarks.show(&remarks, &done, &module);
-        let ran = summary::passes(watching.log(), &self.input, &pipeline, time);
+        let ran = summary::passes(watching.log().records(), &self.input, &pipeline, time);
         if let Err(failure) = done {
             if !self.quiet {
                 report::say(&ran);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anfora::ir::Counts;
-use anfora::manager::{PassRemark, RunLog};
+use anfora::manager::{PassRemark, RunRecord};
 
 /// The largest width of a line.
 const COLUMNS: usize = 80;
@@ -25,7 +25,7 @@ pub(crate) struct Sizes {
 
 /// Returns the first line, and for each pass how often it ran, changed the program and failed, and
 /// how long it took.
-pub(crate) fn passes(log: &RunLog, input: &Path, pipeline: &str, time: Duration) -> String {
+pub(crate) fn passes(records: Vec<RunRecord>, input: &Path, pipeline: &str, time: Duration) -> String {
     if pipeline.trim().is_empty() {
         const NO_PASSES: &str = ": no passes (the pipeline is empty)";
         return format!("{}{NO_PASSES}\n", clipped(&input.display().to_string(), COLUMNS - NO_PASSES.len()));
@@ -38,7 +38,7 @@ pub(crate) fn passes(log: &RunLog, input: &Path, pipeline: &str, time: Duration)
         time: Duration,
     }
     let mut rows: Vec<Row> = Vec::new();
-    for record in log.records() {
+    for record in records {
         let i = rows.iter().position(|r| r.pass == record.pass).unwrap_or_else(|| {
             rows.push(Row { pass: record.pass, runs: 0, changed: 0, failed: 0, time: Duration::ZERO });
             rows.len() - 1

@@ -8,3 +8,4 @@ mod output_files;
 mod passes;
 mod program;
 mod reports;
+mod slim;

@@ -1,0 +1,101 @@
+//! `anfora slim`
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anfora::onnx::ExportOptions;
+use anfora::slim::{SlimOptions, slim};
+use clap::Args;
+
+use crate::file::{self, Constants, Format};
+use crate::report::{self, Failure};
+use crate::summary::{self, Sizes};
+
+/// Makes a model as small as it gets, in one call.
+///
+/// The pipeline is `slim`: it leaves fewer nodes than `-O2`, and adds no functions.
+#[derive(Args)]
+pub(crate) struct Slim {
+    /// The model: a `.onnx` or `.anf` file, or `-`
+    input: PathBuf,
+    /// Where to write the result: a `.onnx` or `.anf` file, or `-`
+    output: PathBuf,
+    /// The format of the input
+    #[arg(long)]
+    from: Option<Format>,
+    /// The format of the output
+    #[arg(long)]
+    to: Option<Format>,
+    #[command(flatten)]
+    constants: Constants,
+    /// Gives an input its extents, separated by commas; `?` leaves an extent as it is
+    #[arg(long = "input-shape", value_name = "NAME:EXTENTS")]
+    input_shapes: Vec<String>,
+    /// Leaves a pass out
+    #[arg(long, value_name = "PASS")]
+    disable: Vec<String>,
+    /// Interprets the model on N random inputs before and after each pass, and fails if a result
+    /// differs
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    check: u64,
+    /// Number of threads for function passes; 0 for as many as the machine runs at once
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=anfora::manager::MAX_THREADS as i64))]
+    threads: u16,
+    /// Prints no summary
+    #[arg(long)]
+    quiet: bool,
+}
+
+impl Slim {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let input_shapes = self.input_shapes.iter().map(|text| input_shape(text)).collect::<Result<_, _>>()?;
+        let options = SlimOptions {
+            input_shapes,
+            disable: self.disable,
+            check: self.check,
+            threads: usize::from(self.threads),
+            ..SlimOptions::default()
+        };
+        let loaded = file::load(&self.input, self.from)?;
+        let kept_nodes = loaded.kept_nodes();
+        let mut module = loaded.module;
+        let start = Instant::now();
+        let slimmed = slim(&mut module, &options).map_err(|f| Failure::in_module(&f.to_diagnostics(), &module))?;
+        let time = start.elapsed();
+        let written = file::store(&module, &self.output, self.to, &self.constants, ExportOptions::default())?;
+        if !self.quiet {
+            let ran = summary::passes(slimmed.runs, &self.input, &options.pipeline, time);
+            let sizes = Sizes {
+                counts: [slimmed.before, slimmed.after],
+                onnx_nodes: [loaded.onnx_nodes, written.onnx_nodes],
+                kept_nodes,
+            };
+            report::say(&format!("{ran}{}{}", summary::sizes(&sizes), summary::remarks(&slimmed.remarks)));
+            if self.output != Path::new("-") {
+                report::say(&format!("wrote {}", self.output.display()));
+            }
+            if let Some(data) = &written.data {
+                report::say(&format!("wrote {}", data.display()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Parses the extents of an input.
+fn input_shape(text: &str) -> Result<(String, Vec<Option<usize>>), Failure> {
+    let wrong = || {
+        Failure::Usage(format!("--input-shape {text}: write it as NAME:EXTENTS, such as `x:1,3,224,224` or `x:?,128`"))
+    };
+    // A name may have colons of its own, as those that TensorFlow gives inputs do.
+    let (name, extents) = text.rsplit_once(':').filter(|(name, _)| !name.is_empty()).ok_or_else(wrong)?;
+    let extent = |part: &str| match part.trim() {
+        "?" => Ok(None),
+        number => number.parse().map(Some).map_err(|_| wrong()),
+    };
+    let extents = match extents.trim() {
+        "" => Vec::new(),
+        extents => extents.split(',').map(extent).collect::<Result<_, _>>()?,
+    };
+    Ok((name.to_string(), extents))
+}
