@@ -17,7 +17,6 @@ use crate::pass::Pass;
 use crate::report_site::at_stop;
 use crate::scope;
 use crate::signatures::{Visited, update_signatures};
-use crate::tracing::spans::function_span;
 
 /// The attribute of functions that function passes skip.
 pub const SKIP_OPTIMIZATION: &str = "SkipOptimization";
@@ -141,12 +140,13 @@ impl FunctionPass {
         view: &ModuleView<'_>,
         cx: &PassContext,
     ) -> Result<Visited, PassError> {
-        let span = function_span(tables, function);
+        #[cfg(feature = "tracing")]
+        let _span = crate::spans::function_span(tables, function).entered();
         let mut edit = FunctionEdit::new(tables, function);
         // The inspection of the result is guarded too: a pass may leave a body whose root does not
         // exist.
         let work = || (self.work)(&mut edit, view, cx).map(|()| Visited::new(key, edit.function));
-        let done = scope::inherit(cx, || span.in_scope(|| caught(work)));
+        let done = scope::inherit(cx, || caught(work));
         let (messages, named) = edit.end();
         cx.leave_all(messages);
         let done = done.and_then(|visited| named.map(|()| visited));

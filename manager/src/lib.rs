@@ -130,10 +130,11 @@ mod scope;
 mod sequential;
 mod signatures;
 mod sink;
+#[cfg(feature = "tracing")]
+mod spans;
 mod statistics;
 mod sync;
 mod table;
-mod tracing;
 #[doc(hidden)]
 pub mod typed_option;
 mod verification;

@@ -9,7 +9,6 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::sync::lock;
-use crate::tracing::spans::Here;
 
 /// The maximum number of threads that a context uses.
 pub const MAX_THREADS: usize = 256;
@@ -115,9 +114,11 @@ impl Workers {
             }
             lock(&done).append(&mut results);
         };
-        let here = Here::new();
+        let on_thread = &worker;
+        #[cfg(feature = "tracing")]
+        let on_thread = &crate::spans::on_behalf(on_thread);
         pool.in_place_scope(|scope| {
-            (1..workers).for_each(|_| scope.spawn(|_| here.inside(worker)));
+            (1..workers).for_each(|_| scope.spawn(|_| on_thread()));
             let _sharing = Sharing::begin();
             worker();
         });
@@ -175,67 +176,5 @@ impl FirstFailure {
 
     pub(crate) fn is_before(&self, job: usize) -> bool {
         self.0.load(Ordering::Relaxed) < job
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn jobs(sizes: &[usize]) -> Vec<Job<usize>> {
-        sizes.iter().enumerate().map(|(what, &size)| Job { size, what }).collect()
-    }
-
-    #[test]
-    fn results_are_in_the_order_of_the_jobs() {
-        for threads in [1, 2, 3, 8] {
-            let workers = Workers::new(threads);
-            for n in [0, 1, 2, 5, 1000] {
-                let sizes: Vec<usize> = (0..n).map(|i| if i % 97 == 13 { 1_000_000 } else { i % 5 }).collect();
-                let doubled = workers.map(
-                    jobs(&sizes),
-                    || 2,
-                    |two, i, what| {
-                        assert_eq!(i, what);
-                        *two * what
-                    },
-                );
-                assert_eq!(doubled, (0..n).map(|i| 2 * i).collect::<Vec<_>>());
-            }
-        }
-    }
-
-    #[test]
-    fn chunks_are_in_the_order_of_the_jobs_and_few() {
-        let workers = Workers::new(2);
-        for n in [0, 1, 2, 5, 1000, 10_000] {
-            let sizes: Vec<usize> = (0..n).map(|i| if i % 997 == 13 { 1_000_000 } else { 1 + i % 5 }).collect();
-            let chunks = workers.chunks(jobs(&sizes));
-            assert!(chunks.len() <= 200, "{} chunks of {n} jobs", chunks.len());
-            assert!(chunks.iter().all(|c| c.size == c.what.iter().map(|&i| sizes[i]).sum::<usize>()));
-            assert!(chunks.iter().all(|c| c.what.len() == 1 || c.size < 1_000_000));
-            assert_eq!(chunks.into_iter().flat_map(|c| c.what).collect::<Vec<_>>(), (0..n).collect::<Vec<_>>());
-        }
-    }
-
-    #[test]
-    fn work_inside_of_shared_work_stays_on_its_thread() {
-        let workers = Workers::new(2);
-        let nested = workers.map(
-            jobs(&[1; 16]),
-            || (),
-            |(), _, _| {
-                let outside = std::thread::current().id();
-                assert!(!workers.share(16) && !Workers::new(2).share(16));
-                workers.map(jobs(&[1; 4]), || (), |(), _, what| (std::thread::current().id() == outside, what))
-            },
-        );
-        assert!(nested.iter().all(|inner| *inner == [(true, 0), (true, 1), (true, 2), (true, 3)]));
-    }
-
-    #[test]
-    fn zero_threads_are_those_of_the_machine() {
-        assert!(Workers::new(0).threads() >= 1);
-        assert_eq!(Workers::new(1_000_000).threads(), MAX_THREADS);
     }
 }

@@ -19,7 +19,6 @@ use crate::order::{Dependency, check_order, dependencies, enabled};
 use crate::pass::Pass;
 use crate::phases::lower_claim;
 use crate::pipeline_state::PipelineState;
-use crate::tracing::outcomes::{in_pass, skipped};
 use crate::verification::{Verification, check_changed, shared_edit};
 
 /// Runs a pass under a context.
@@ -74,14 +73,15 @@ pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Resul
             changed |= run_dependency(&*pass, &by, module, cx)?;
         }
     }
-    match in_pass(&run, || execute(module, &run, instruments.as_ref()))? {
+    match execute(module, &run, instruments.as_ref())? {
         Outcome::Unchanged if changed => Ok(Outcome::Changed),
         outcome => Ok(outcome),
     }
 }
 
 fn skip(info: &PassInfo, cx: &PassContext, reason: SkipReason) -> Outcome {
-    skipped(info, &reason);
+    #[cfg(feature = "tracing")]
+    crate::spans::skipped(info, &reason);
     cx.remark(Diagnostic::new(Severity::Remark, format!("pass `{}` was skipped: {reason}", info.name)));
     Outcome::Skipped(reason)
 }
@@ -130,16 +130,14 @@ fn run_dependency(pass: &dyn Pass, by: &str, module: &mut Module, cx: &PassConte
             return fail(SkipReason::Vetoed(vetoes).to_string());
         }
     }
-    Ok(in_pass(&run, || execute(module, &run, instruments.as_ref()))?.is_changed())
+    Ok(execute(module, &run, instruments.as_ref())?.is_changed())
 }
 
 /// Runs a pass that is allowed to run.
 fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instruments>) -> Result<Outcome, PassFailure> {
     let (pass, cx) = (run.pass, run.context);
-    if cx.depth() + pass.nesting() > MAX_NESTING {
-        let error = PassError::new(format!("passes nest more than {MAX_NESTING} deep"));
-        return Err(PassFailure::from(error).at(run.name(), || cx.path()));
-    }
+    #[cfg(feature = "tracing")]
+    let _span = crate::spans::pass_span(run).entered();
     let inner = cx.inside(RunFrame::new(run.name(), pass.kind(), cx.frame()));
     let mut execution = Execution {
         run,
@@ -158,6 +156,8 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
     if let Some(outer) = cx.frame() {
         outer.add_instruments(in_hooks);
     }
+    #[cfg(feature = "tracing")]
+    crate::spans::ended(&result);
     result
 }
 
@@ -195,6 +195,9 @@ impl Execution<'_> {
 
     /// Calls the hooks before the pass.
     fn begin(&mut self, module: &Module) -> Result<(), PassFailure> {
+        if self.run.depth() + self.run.pass.nesting() > MAX_NESTING {
+            return Err(PassError::new(format!("passes nest more than {MAX_NESTING} deep")).into());
+        }
         if self.instruments.is_empty() {
             return Ok(());
         }
