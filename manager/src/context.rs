@@ -19,8 +19,6 @@ use crate::instrument::{Instrument, guarded};
 use crate::messages::{MAX_REMARKS, Messages};
 use crate::parallel::Workers;
 use crate::registry::{PassRegistry, default_registry};
-use crate::report_site::{ReportSite, name_bindings, name_place};
-
 use crate::sink::Sink;
 use crate::statistics::Statistics;
 use crate::sync::lock;
@@ -82,6 +80,18 @@ pub(crate) struct Log {
 struct KeptRemarks {
     kept: Vec<PassRemark>,
     dropped: u64,
+}
+
+impl KeptRemarks {
+    fn append(&mut self, remarks: impl Iterator<Item = PassRemark>, dropped: u64) {
+        self.dropped += dropped;
+        for remark in remarks {
+            match self.kept.len() {
+                MAX_REMARKS => self.dropped += 1,
+                _ => self.kept.push(remark),
+            }
+        }
+    }
 }
 
 /// A message that a pass left.
@@ -233,7 +243,9 @@ impl PassContext {
     /// that runs other passes, and of a handle that was given to no pass, are added at once, and an
     /// error there is a message like any other.
     pub fn remark(&self, diagnostic: Diagnostic) {
-        self.leave(diagnostic, None);
+        let mut messages = Messages::default();
+        messages.push(diagnostic);
+        self.leave(messages);
     }
 
     /// Leaves a message about an expression of a function of the module. Adds the name of the
@@ -246,74 +258,49 @@ impl PassContext {
     /// function. Outside of a pass, and for a pass that runs other passes, each call walks the
     /// function.
     pub fn report(&self, module: &Module, function: FunctionKey, expr: ExprId, diagnostic: Diagnostic) {
-        let Some(f) = module.get(function) else { return self.remark(diagnostic) };
-        let named =
-            if diagnostic.function.is_some() { diagnostic } else { diagnostic.in_function(module.name(function)) };
-        let (diagnostic, place) = name_place(&module.cx, &f.body, expr, named);
-        match (place, self.frame.as_deref().is_some_and(|f| f.pending.is_waiting())) {
-            (Some(place), false) => {
-                let mut diagnostic = diagnostic;
-                name_bindings(&module.cx, &f.body, std::iter::once((place, &mut diagnostic)));
-                self.leave(diagnostic, None);
+        let mut messages = Messages::default();
+        match module.get(function) {
+            Some(f) => {
+                let name = (module.name(function), Some(function));
+                messages.report((&module.cx, &f.body), name, expr, diagnostic);
             }
-            (place, _) => self.leave(diagnostic, place.map(|p| (function, p))),
+            None => messages.push(diagnostic),
         }
+        if self.frame.as_deref().is_none_or(|f| lock(&f.messages).is_none()) {
+            messages.name_bindings(module);
+        }
+        self.leave(messages);
     }
 
-    fn leave(&self, diagnostic: Diagnostic, place: Option<(FunctionKey, ReportSite)>) {
-        let now = match &self.frame {
-            Some(frame) => frame.pending.keep(diagnostic, place),
-            None => Some(diagnostic),
-        };
-        if let Some(diagnostic) = now {
-            self.add_remark(diagnostic);
+    /// Leaves messages of the running pass.
+    pub(crate) fn leave(&self, messages: Messages) {
+        if messages.is_empty() {
+            return;
         }
+        if let Some(frame) = &self.frame
+            && let Some(waiting) = &mut *lock(&frame.messages)
+        {
+            return waiting.append(messages);
+        }
+        let (kept, dropped) = messages.into_parts();
+        self.keep_remarks(kept, dropped);
     }
 
     /// Returns true if the pass that this handle was given to has reported an error.
     pub(crate) fn has_errors(&self) -> bool {
-        self.frame.as_deref().is_some_and(|f| f.pending.has_errors())
+        self.frame.as_deref().is_some_and(|f| lock(&f.messages).as_ref().is_some_and(|m| m.errors() > 0))
     }
 
-    /// Ends the pass that this handle was given to: moves its messages and counts to the context.
-    pub(crate) fn close(mut self) {
-        let Some(frame) = &mut self.frame else { return };
-        // The pass left nothing, and no other handle exists that could leave something.
-        if Arc::get_mut(frame).is_some_and(|frame| frame.pending.is_empty()) {
-            return;
-        }
-        let messages = frame.pending.close();
-        self.add_remarks(messages);
+    /// Ends the pass that this handle was given to: moves its messages to the context.
+    pub(crate) fn close(self) {
+        let messages = self.frame.as_deref().and_then(|f| lock(&f.messages).take());
+        messages.into_iter().for_each(|messages| self.leave(messages));
     }
 
-    /// Leaves messages of the running pass.
-    pub(crate) fn leave_all(&self, messages: Messages) {
-        if messages.is_empty() {
-            return;
-        }
-        let now = match &self.frame {
-            Some(frame) => frame.pending.keep_all(messages),
-            None => Some(messages),
-        };
-        now.into_iter().for_each(|messages| self.add_remarks(messages));
-    }
-
-    fn add_remarks(&self, messages: Messages) {
-        let (kept, dropped) = messages.into_parts();
-        kept.for_each(|d| self.add_remark(d));
-        if dropped > 0 {
-            lock(&self.log().remarks).dropped += dropped;
-        }
-    }
-
-    fn add_remark(&self, diagnostic: Diagnostic) {
-        let mut remarks = lock(&self.log().remarks);
-        if remarks.kept.len() == MAX_REMARKS {
-            remarks.dropped += 1;
-            return;
-        }
-        let pass = self.pass().unwrap_or_default().to_string();
-        remarks.kept.push(PassRemark { pass, diagnostic });
+    fn keep_remarks(&self, diagnostics: impl Iterator<Item = Diagnostic>, dropped: u64) {
+        let pass = self.pass().unwrap_or_default();
+        let named = diagnostics.map(|diagnostic| PassRemark { pass: pass.to_string(), diagnostic });
+        lock(&self.log().remarks).append(named, dropped);
     }
 
     /// Takes the messages that were left, oldest first.
@@ -330,10 +317,8 @@ impl PassContext {
     ///
     /// Cost: linear in the text.
     pub fn count(&self, counter: &'static str, n: u64) {
-        match &self.frame {
-            Some(frame) => frame.count(counter, n),
-            None => lock(&self.log().statistics).add("", counter, n),
-        }
+        let counts = self.frame.as_ref().map_or(&self.log().statistics, |frame| &frame.counts);
+        lock(counts).add(self.pass().unwrap_or_default(), counter, n);
     }
 
     /// Returns the counts that passes have left under this context.
@@ -341,8 +326,12 @@ impl PassContext {
         lock(&self.log().statistics).clone()
     }
 
-    pub(crate) fn with_statistics(&self, f: impl FnOnce(&mut Statistics)) {
-        f(&mut lock(&self.log().statistics));
+    /// Moves the counts of the pass that this handle was given to to the context.
+    pub(crate) fn keep_counts(&self) {
+        if let Some(frame) = &self.frame {
+            let counts = std::mem::take(&mut *lock(&frame.counts));
+            lock(&self.log().statistics).append(counts);
+        }
     }
 
     // ---- The running pass ----
@@ -390,17 +379,13 @@ impl PassContext {
     /// Moves to this context what was left through a handle made by [`PassContext::fork`].
     pub(crate) fn merge(&self, other: &PassContext) {
         if let (Some(frame), Some(other)) = (&self.frame, &other.frame) {
-            frame.merge(other);
+            lock(&other.messages).iter_mut().for_each(|messages| self.leave(std::mem::take(messages)));
+            lock(&frame.counts).append(std::mem::take(&mut *lock(&other.counts)));
         }
         let Some(log) = &other.log else { return };
         let KeptRemarks { kept, dropped } = std::mem::take(&mut *lock(&log.remarks));
-        let mut remarks = lock(&self.log().remarks);
-        let room = MAX_REMARKS.saturating_sub(remarks.kept.len());
-        remarks.dropped += dropped + kept.len().saturating_sub(room) as u64;
-        remarks.kept.extend(kept.into_iter().take(room));
-        drop(remarks);
-        let counted = std::mem::take(&mut *lock(&log.statistics));
-        self.with_statistics(|s| counted.rows().iter().for_each(|row| s.add(&row.pass, row.counter, row.value)));
+        lock(&self.log().remarks).append(kept.into_iter(), dropped);
+        lock(&self.log().statistics).append(std::mem::take(&mut *lock(&log.statistics)));
     }
 
     // ---- Instruments ----
@@ -473,9 +458,7 @@ impl PassContext {
 
     /// Leaves a failure that cannot be returned among the remarks.
     pub(crate) fn report_failure(&self, failure: &PassFailure) {
-        for diagnostic in failure.to_diagnostics() {
-            self.add_remark(diagnostic);
-        }
+        self.keep_remarks(failure.to_diagnostics().into_iter(), 0);
     }
 }
 

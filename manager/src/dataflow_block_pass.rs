@@ -11,9 +11,9 @@ use crate::error::{PassError, PassFailure};
 use crate::function_edit::{FunctionEdit, ModuleView};
 use crate::function_pass::FunctionPass;
 use crate::info::{Declare, Outcome, PassInfo, PassKind};
+use crate::messages::at_stop;
 use crate::pass::Pass;
 use crate::regions::{Region, Relink, free_variables, regions_of};
-use crate::report_site::at_stop;
 
 /// A pass over each dataflow region, in program order. A region in a branch or a function value
 /// inside of another region is not given separately: it is a part of the outer region. Functions

@@ -87,7 +87,7 @@ impl<'a> FunctionEdit<'a> {
     /// Reports any message about an expression, such as one with help or a label.
     pub fn report(&mut self, expr: ExprId, diagnostic: Diagnostic) {
         let name = self.function.global().map_or("", |g| self.cx.global_name(g));
-        self.messages.report(self.cx, &self.function.body, name, expr, diagnostic);
+        self.messages.report((self.cx, &self.function.body), (name, None), expr, diagnostic);
     }
 }
 

@@ -12,9 +12,9 @@ use crate::context::PassContext;
 use crate::error::{PassError, PassFailure, caught};
 use crate::function_edit::{FunctionEdit, ModuleView};
 use crate::info::{Declare, Outcome, PassInfo, PassKind};
+use crate::messages::at_stop;
 use crate::parallel::{FirstFailure, Job, Workers};
 use crate::pass::Pass;
-use crate::report_site::at_stop;
 use crate::scope;
 use crate::signatures::{Visited, update_signatures};
 
@@ -148,7 +148,7 @@ impl FunctionPass {
         let work = || (self.work)(&mut edit, view, cx).map(|()| Visited::new(key, edit.function));
         let done = scope::inherit(cx, || caught(work));
         let (messages, named) = edit.end();
-        cx.leave_all(messages);
+        cx.leave(messages);
         let done = done.and_then(|visited| named.map(|()| visited));
         done.map_err(|error| at_stop(tables, &function.body, error))
     }

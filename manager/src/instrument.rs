@@ -9,7 +9,9 @@ use crate::context::PassContext;
 use crate::error::{FailureKind, PassError, PassFailure, caught};
 use crate::info::PassKind;
 use crate::info::{Outcome, PassInfo};
+use crate::messages::Messages;
 use crate::pass::Pass;
+use crate::sync::lock;
 
 /// An object that watches passes run, and may stop them.
 ///
@@ -151,7 +153,11 @@ impl<'a> PassRun<'a> {
     /// and `on_end` all of them. The context has them when the run ends. Empty for a pass that runs
     /// other passes, whose messages go to the context at once.
     pub fn remarks(&self) -> Vec<Diagnostic> {
-        self.inner.get().and_then(PassContext::frame).map_or_else(Vec::new, |frame| frame.pending.waiting())
+        let frame = self.inner.get().and_then(PassContext::frame);
+        frame
+            .iter()
+            .flat_map(|f| lock(&f.messages).iter().flat_map(Messages::diagnostics).cloned().collect::<Vec<_>>())
+            .collect()
     }
 
     /// Returns the name, level and dependencies of the pass.

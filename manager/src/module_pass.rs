@@ -5,8 +5,8 @@ use anfora_ir::{Module, verify_module};
 use crate::context::PassContext;
 use crate::error::{PassError, PassFailure};
 use crate::info::{Declare, Outcome, PassInfo, PassKind};
+use crate::messages::at_stop_in_module;
 use crate::pass::Pass;
-use crate::report_site::at_stop_in_module;
 use crate::verification::ill_formed;
 
 type Work = dyn Fn(&mut Module, &PassContext) -> Result<(), PassError> + Send + Sync;

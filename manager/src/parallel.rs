@@ -104,7 +104,7 @@ impl Workers {
         queue.sort_by_key(|(_, job)| Reverse(job.size > large));
         let queue = Mutex::new(queue.into_iter());
         let done: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(count));
-        let worker = || {
+        let worker = &|| {
             let mut state = state();
             let mut results = Vec::new();
             loop {
@@ -114,11 +114,12 @@ impl Workers {
             }
             lock(&done).append(&mut results);
         };
-        let on_thread = &worker;
-        #[cfg(feature = "tracing")]
-        let on_thread = &crate::spans::on_behalf(on_thread);
         pool.in_place_scope(|scope| {
-            (1..workers).for_each(|_| scope.spawn(|_| on_thread()));
+            for _ in 1..workers {
+                #[cfg(feature = "tracing")]
+                let worker = crate::spans::on_behalf(worker);
+                scope.spawn(move |_| worker());
+            }
             let _sharing = Sharing::begin();
             worker();
         });

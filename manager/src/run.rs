@@ -14,11 +14,13 @@ use crate::error::{MAX_NESTING, PassError, PassFailure, caught};
 use crate::frame::RunFrame;
 use crate::info::{Outcome, PassInfo, PassKind, SkipReason};
 use crate::instrument::{Instrument, PassRun, RunTime, guarded};
+use crate::messages::Messages;
 use crate::nesting::open_run;
 use crate::order::{Dependency, check_order, dependencies, enabled};
 use crate::pass::Pass;
 use crate::phases::lower_claim;
 use crate::pipeline_state::PipelineState;
+use crate::sync::lock;
 use crate::verification::{Verification, check_changed, shared_edit};
 
 /// Runs a pass under a context.
@@ -215,9 +217,7 @@ impl Execution<'_> {
     /// otherwise.
     fn transact(&mut self, module: &mut Module) -> Result<Outcome, PassFailure> {
         if !self.leaf {
-            let result = self.run(module);
-            let result = self.frame.pending.settle(module, result);
-            return result.and_then(|outcome| self.accept(module, None, outcome));
+            return self.run(module).and_then(|outcome| self.accept(module, None, outcome));
         }
         // The stamps before the pass. Afterwards, they show which preserved analyses were valid.
         let preserves = !self.run.info().preserved.is_empty();
@@ -290,7 +290,10 @@ impl Execution<'_> {
                 result = Err(error.into());
             }
         }
-        self.frame.pending.settle(module, result)
+        match &mut *lock(&self.frame.messages) {
+            Some(messages) => messages.settle(module, result),
+            None => result,
+        }
     }
 
     /// Checks what the pass has made, and calls the hooks after it.
@@ -330,13 +333,7 @@ impl Execution<'_> {
         let entered = &self.instruments[..self.begun.end];
         match result {
             Ok(outcome) => {
-                let counts = self.frame.take_counts();
-                if !counts.is_empty() {
-                    let add = |(counter, n): &(&'static str, u64), all: &mut crate::statistics::Statistics| {
-                        all.add(&self.frame.pass, counter, *n);
-                    };
-                    self.inner.with_statistics(|all| counts.iter().for_each(|c| add(c, all)));
-                }
+                self.inner.keep_counts();
                 if let Some(state) = self.state {
                     state.note_finished(run.pass.pipeline_text(), module);
                 }
@@ -399,7 +396,7 @@ fn report_noted(module: &mut Module, cx: &PassContext) {
     let has_remarks = |&key: &FunctionKey| module.get(key).is_some_and(|f| f.body.has_remarks());
     let noted: Vec<FunctionKey> = module.order().iter().copied().filter(has_remarks).collect();
     if let (Some(frame), false) = (cx.frame(), noted.is_empty()) {
-        frame.pending.begin_noted();
+        lock(&frame.messages).iter_mut().for_each(Messages::begin_noted);
     }
     for key in noted {
         let remarks = module.get_mut(key).map_or_else(Vec::new, |(f, _)| f.body.take_remarks());

@@ -44,7 +44,7 @@ pub(crate) fn function_span(tables: &Context, function: &Function) -> Span {
 
 /// Returns work that another thread does for this one, with the subscriber and the span of this
 /// thread.
-pub(crate) fn on_behalf(work: impl Fn() + Sync) -> impl Fn() + Sync {
+pub(crate) fn on_behalf(work: impl Fn() + Send) -> impl Fn() + Send {
     let (dispatch, span) = (dispatcher::get_default(Dispatch::clone), Span::current());
     move || dispatcher::with_default(&dispatch, || span.in_scope(&work))
 }
