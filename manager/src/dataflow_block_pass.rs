@@ -194,51 +194,17 @@ fn put_back(
     relink: &mut Relink,
     retyped: &mut Vec<VarId>,
 ) -> Result<(), PassError> {
-    let cx = &*func.cx;
     let Part { function: Function { body: new, .. }, vars, inputs, outputs } = part;
-    let body = &mut func.function.body;
-    let begins = match body.binding_name(cx, region.first) {
+    let first = func.function.body.binding_name(func.cx, region.first).map(str::to_string);
+    let begins = match &first {
         Some(name) => format!("the dataflow region that begins at %{name}"),
         None => "a dataflow region".to_string(),
     };
-    let refuse = |message: String, at: Option<&str>| {
-        let error = PassError::new(message);
-        match at.or(func.function.body.binding_name(cx, region.first)) {
-            Some(name) => error.on_binding(name),
-            None => error,
-        }
-    };
     let given: FxHashSet<ExprId> = vars[..*inputs].iter().map(|(_, inside)| inside.expr()).collect();
-    let mut bound: FxHashSet<ExprId> = FxHashSet::default();
-    for (_, var) in lets(new, new.root(), None) {
-        let what = || new.binding_name(cx, var.expr()).map_or_else(|| "something".to_string(), |n| format!("%{n}"));
-        if new.as_var(var.expr()).is_none() {
-            return Err(refuse(format!("{begins} binds what is not a variable any more"), None));
-        }
-        if given.contains(&var.expr()) {
-            return Err(refuse(format!("{begins} binds {}, which it is given", what()), None));
-        }
-        if !bound.insert(var.expr()) {
-            return Err(refuse(format!("{begins} binds {} twice", what()), None));
-        }
-    }
-    for &(var, inside) in outputs {
-        let name = func.function.body.binding_name(cx, var.expr());
-        let shown = name.map_or_else(|| "an output".to_string(), |n| format!("its output %{n}"));
-        if !bound.contains(&inside.expr()) {
-            return Err(refuse(format!("{begins} does not bind {shown} any more"), None));
-        }
-        if new.is_dataflow_var(inside) {
-            return Err(refuse(format!("{begins} does not show {shown} outside any more"), None));
-        }
-    }
-    let bound_here: FxHashSet<SymbolId> = cast_symbols(cx, new).into_iter().collect();
-    // Symbols in the types of the inputs were bound before the region.
-    let bound_before = symbols_of(cx, new.params().iter().map(|p| new.ty(p.expr())));
-    if let Some(&symbol) = symbols.iter().find(|s| !bound_here.contains(s) && !bound_before.contains(s)) {
-        let name = cx.names.get(cx.types.dims.symbol_name(symbol));
-        return Err(refuse(format!("{begins} does not bind the dimension {name} any more"), None));
-    }
+    let bound = bound_by(func.cx, &func.function.body, part, &given, symbols).map_err(|mistake| {
+        let error = PassError::new(format!("{begins} {mistake}"));
+        first.iter().fold(error, PassError::on_binding)
+    })?;
 
     let chain: Vec<ExprId> = lets(new, new.root(), None).map(|(id, _)| id).collect();
     let mut transplant = Transplant::moving();
@@ -249,7 +215,7 @@ fn put_back(
             Err(id) => Some(id),
         };
         if let Some(id) = stray {
-            let what = new.binding_name(cx, id).map_or_else(|| "something".to_string(), |n| format!("%{n}"));
+            let what = shown(func.cx, new, id, "something");
             return Err(PassError::new(format!("{begins} uses {what}, which it neither binds nor is given")));
         }
         transplant.bindings(&mut func.editor(), Some(new), [first, last]);
@@ -271,6 +237,55 @@ fn put_back(
     }
     relink.replace(body, region, copies.first().zip(copies.last()).map(|(&first, &last)| [first, last]));
     Ok(())
+}
+
+/// Returns the variables that an edited part binds, or the reason why it cannot replace its region.
+fn bound_by(
+    cx: &Context,
+    body: &Body,
+    part: &Part,
+    given: &FxHashSet<ExprId>,
+    symbols: &[SymbolId],
+) -> Result<FxHashSet<ExprId>, String> {
+    let new = &part.function.body;
+    let mut bound: FxHashSet<ExprId> = FxHashSet::default();
+    for (_, var) in lets(new, new.root(), None) {
+        let id = var.expr();
+        if new.as_var(id).is_none() {
+            return Err("binds what is not a variable any more".to_string());
+        }
+        if given.contains(&id) {
+            return Err(format!("binds {}, which it is given", shown(cx, new, id, "something")));
+        }
+        if !bound.insert(id) {
+            return Err(format!("binds {} twice", shown(cx, new, id, "something")));
+        }
+    }
+    for &(var, inside) in &part.outputs {
+        let name = shown(cx, body, var.expr(), "");
+        let output = if name.is_empty() { "an output".to_string() } else { format!("its output {name}") };
+        if !bound.contains(&inside.expr()) {
+            return Err(format!("does not bind {output} any more"));
+        }
+        if new.is_dataflow_var(inside) {
+            return Err(format!("does not show {output} outside any more"));
+        }
+    }
+    let bound_here: FxHashSet<SymbolId> = cast_symbols(cx, new).into_iter().collect();
+    // Symbols in the types of the inputs were bound before the region.
+    let bound_before = symbols_of(cx, new.params().iter().map(|p| new.ty(p.expr())));
+    match symbols.iter().find(|s| !bound_here.contains(s) && !bound_before.contains(s)) {
+        Some(&symbol) => {
+            let name = cx.names.get(cx.types.dims.symbol_name(symbol));
+            Err(format!("does not bind the dimension {name} any more"))
+        }
+        None => Ok(bound),
+    }
+}
+
+/// Returns the name of a variable, or of that of a Let, with `%`; another text if it has none.
+fn shown(cx: &Context, body: &Body, id: ExprId, otherwise: &str) -> String {
+    body.binding_name(cx, id).map_or_else(|| otherwise.to_string(), |name| format!("%{name}"))
 }
 
 /// Returns the symbolic dimensions that stand alone in the types that the `match_cast`s of a

@@ -45,14 +45,6 @@ pub struct FunctionPass {
     /// A number that is unique to this pass.
     id: u64,
     visits: Visiting,
-    sees: Seeing,
-}
-
-/// The functions that a pass sees besides the one that it works on.
-#[derive(Copy, Clone, PartialEq)]
-enum Seeing {
-    Purity,
-    Functions,
 }
 
 /// The functions that a repeated pass visits.
@@ -60,6 +52,8 @@ enum Seeing {
 enum Visiting {
     Changed,
     All,
+    /// All functions, each of which sees all others.
+    AllSeen,
 }
 
 impl FunctionPass {
@@ -75,7 +69,6 @@ impl FunctionPass {
             work: Box::new(work),
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             visits: Visiting::Changed,
-            sees: Seeing::Purity,
         }
     }
 
@@ -124,8 +117,7 @@ impl FunctionPass {
     /// ```
     #[must_use]
     pub fn seeing_functions(mut self) -> FunctionPass {
-        self.sees = Seeing::Functions;
-        self.visits = Visiting::All;
+        self.visits = Visiting::AllSeen;
         self
     }
 }
@@ -169,13 +161,13 @@ impl FunctionPass {
             module.cx.freeze();
         }
         // The subjects are the functions themselves, or forks of functions that all others see.
-        let (view, subjects, tables) = match self.sees {
-            Seeing::Purity => {
+        let (view, subjects, tables) = match self.visits {
+            Visiting::Changed | Visiting::All => {
                 let (functions, tables) = module.get_all_mut();
                 let subjects: Vec<_> = functions.into_iter().map(|(key, f)| (key, Subject::InPlace(f))).collect();
                 (*view, subjects, tables)
             }
-            Seeing::Functions => {
+            Visiting::AllSeen => {
                 let (functions, tables) = module.functions_and_tables();
                 let subjects: Vec<_> = functions.iter().map(|(key, f)| (key, Subject::ToFork(f))).collect();
                 (view.with_functions(functions), subjects, tables)

@@ -60,11 +60,8 @@ pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Resul
     };
     let instruments = cx.active_instruments();
     let run = PassRun::new(pass, cx, None, forced);
-    if let (false, Some(instruments)) = (forced, &instruments) {
-        let vetoes = ask(instruments, module, &run)?;
-        if !vetoes.is_empty() {
-            return Ok(skip(info, cx, SkipReason::Vetoed(vetoes)));
-        }
+    if let Some(vetoed) = ask(instruments.as_ref(), module, &run)? {
+        return Ok(skip(info, cx, vetoed));
     }
     if cx.frame().is_none_or(|f| f.sequence.is_none()) {
         check_order(pass, module, cx)?;
@@ -88,36 +85,35 @@ fn skip(info: &PassInfo, cx: &PassContext, reason: SkipReason) -> Outcome {
     Outcome::Skipped(reason)
 }
 
-/// Asks every instrument, and returns the names of those that did not agree.
-fn ask(instruments: &Instruments, module: &Module, run: &PassRun<'_>) -> Result<Vec<String>, PassFailure> {
+/// Asks every instrument about a pass that the context does not require, and returns the reason if
+/// one of them does not agree.
+fn ask(
+    instruments: Option<&Instruments>,
+    module: &Module,
+    run: &PassRun<'_>,
+) -> Result<Option<SkipReason>, PassFailure> {
+    let Some(instruments) = instruments.filter(|_| !run.forced) else { return Ok(None) };
     let began = Instant::now();
-    let ask_all = || {
-        let mut vetoes = Vec::new();
-        for instrument in instruments.iter() {
-            let agrees = guarded(&**instrument, "should_run", || instrument.should_run(module, run))
-                .map_err(|f| f.at(run.name(), || run.path()))?;
-            if !agrees {
-                vetoes.push(instrument.name().to_string());
-            }
-        }
-        Ok(vetoes)
-    };
-    let vetoes = ask_all();
+    let agrees = |i: &Arc<dyn Instrument>| guarded(&**i, "should_run", || i.should_run(module, run));
+    let asked = instruments.iter().map(|i| Ok((i.name(), agrees(i)?))).collect::<Result<Vec<_>, PassFailure>>();
     if let Some(outer) = run.context.frame() {
         outer.add_instruments(began.elapsed());
     }
-    vetoes
+    let asked = asked.map_err(|failure| failure.at(run.name(), || run.path()))?;
+    let vetoes: Vec<String> =
+        asked.into_iter().filter(|(_, agrees)| !agrees).map(|(name, _)| name.to_string()).collect();
+    Ok(if vetoes.is_empty() { None } else { Some(SkipReason::Vetoed(vetoes)) })
 }
 
 /// Runs a pass because `by` depends on it. Returns true if it changed the module.
 fn run_dependency(pass: &dyn Pass, by: &str, module: &mut Module, cx: &PassContext) -> Result<bool, PassFailure> {
     let name = &pass.info().name;
-    let fail = |why: String| {
+    let fail = |why: SkipReason| {
         let error = PassError::new(format!("it depends on `{name}`, which did not run: {why}"));
         Err(PassFailure::from(error).at(by, || cx.path()))
     };
     if cx.is_disabled(name) {
-        return fail(SkipReason::Disabled.to_string());
+        return fail(SkipReason::Disabled);
     }
     if let Some(state) = cx.frame().and_then(|f| f.sequence.as_ref())
         && state.has_finished(&pass.pipeline_text(), module)
@@ -126,11 +122,8 @@ fn run_dependency(pass: &dyn Pass, by: &str, module: &mut Module, cx: &PassConte
     }
     let instruments = cx.active_instruments();
     let run = PassRun::new(pass, cx, Some(by), cx.is_required(name));
-    if let (false, Some(instruments)) = (run.forced, &instruments) {
-        let vetoes = ask(instruments, module, &run)?;
-        if !vetoes.is_empty() {
-            return fail(SkipReason::Vetoed(vetoes).to_string());
-        }
+    if let Some(vetoed) = ask(instruments.as_ref(), module, &run)? {
+        return fail(vetoed);
     }
     Ok(execute(module, &run, instruments.as_ref())?.is_changed())
 }
