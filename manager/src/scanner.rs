@@ -11,11 +11,19 @@ pub(crate) struct Scanner {
     pub(crate) at: usize,
 }
 
-/// A place at which something else was wanted.
+/// A mistake in a text.
 pub(crate) struct Mistake {
+    /// The character that it is about, counted from 0.
     pub(crate) at: usize,
-    /// Absent if the text in quotes that begins there is not closed.
-    pub(crate) wanted: Option<&'static str>,
+    pub(crate) message: String,
+    /// The name that was probably meant.
+    pub(crate) suggestion: Option<String>,
+}
+
+impl Mistake {
+    pub(crate) fn new(at: usize, message: impl Into<String>) -> Mistake {
+        Mistake { at, message: message.into(), suggestion: None }
+    }
 }
 
 impl Scanner {
@@ -42,7 +50,7 @@ impl Scanner {
     }
 
     pub(crate) fn expect(&mut self, c: char, wanted: &'static str) -> Result<(), Mistake> {
-        if self.take(c) { Ok(()) } else { Err(Mistake { at: self.at, wanted: Some(wanted) }) }
+        if self.take(c) { Ok(()) } else { Err(self.unexpected(wanted)) }
     }
 
     pub(crate) fn take_while(&mut self, accept: impl Fn(char) -> bool) -> String {
@@ -54,11 +62,17 @@ impl Scanner {
         self.chars[start..self.at].iter().collect()
     }
 
+    /// Returns the mistake that something else was wanted here.
+    pub(crate) fn unexpected(&self, wanted: &str) -> Mistake {
+        let found = self.peek().map_or_else(|| "the end".to_string(), |c| format!("`{c}`"));
+        Mistake::new(self.at, format!("expected {wanted}, found {found}"))
+    }
+
     /// Reads a word, or a text in quotes.
     pub(crate) fn value(&mut self) -> Result<String, Mistake> {
         if self.peek() != Some('"') {
             let word = self.take_while(is_bare);
-            return if word.is_empty() { Err(Mistake { at: self.at, wanted: Some("a value") }) } else { Ok(word) };
+            return if word.is_empty() { Err(self.unexpected("a value")) } else { Ok(word) };
         }
         let opened = self.at;
         self.at += 1;
@@ -73,7 +87,7 @@ impl Scanner {
                     self.at += 1;
                 }
                 Some(c) => value.push(c),
-                None => return Err(Mistake { at: opened, wanted: None }),
+                None => return Err(Mistake::new(opened, "the text is not closed with `\"`")),
             }
         }
     }
