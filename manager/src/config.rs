@@ -210,17 +210,13 @@ impl ConfigDef {
             ConfigKind::Bytes => parse_bytes(text).map(ConfigValue::Bytes),
             ConfigKind::Float { .. } => text.replace('_', "").parse().ok().map(ConfigValue::Float),
             ConfigKind::IntList { .. } => {
-                let items = parse_list(text).unwrap_or_else(|| vec![String::new()]);
-                let numbers: Option<Vec<i64>> = items.iter().map(|i| parse_int(i)).collect();
-                numbers.map(|n| ConfigValue::IntList(n.into()))
+                let numbers = parse_list(text).and_then(|list| list.iter().map(|n| parse_int(n)).collect());
+                numbers.map(|numbers: Vec<i64>| ConfigValue::IntList(numbers.into()))
             }
             ConfigKind::TextList { .. } => parse_list(text).map(|texts| ConfigValue::TextList(TextList::Owned(texts))),
             ConfigKind::Numbers { .. } => parse_numbers(text).map(ConfigValue::Numbers),
         };
-        match value {
-            Some(value) => self.check(value),
-            None => Err(self.mismatch(format!("`{text}`"))),
-        }
+        value.ok_or_else(|| self.mismatch(text)).and_then(|value| self.check(value))
     }
 
     /// Returns the value, converted to the kind of the setting. A whole number is accepted for a
@@ -235,52 +231,48 @@ impl ConfigDef {
                 return Err(ConfigError::Twice(twice.clone()));
             }
         }
-        let fitting = match (&self.kind, value) {
-            (&ConfigKind::Int { min, max }, ConfigValue::Int(n)) if (min..=max).contains(&n) => Ok(ConfigValue::Int(n)),
-            (ConfigKind::Bool, v @ ConfigValue::Bool(_)) | (ConfigKind::Str, v @ ConfigValue::Str(_)) => Ok(v),
-            (ConfigKind::OneOf(words), ConfigValue::Str(s)) if words.contains(&&*s) => Ok(ConfigValue::Str(s)),
-            (ConfigKind::Bytes, v @ ConfigValue::Bytes(_)) => Ok(v),
-            (ConfigKind::Bytes, ConfigValue::Int(n)) if n >= 0 => Ok(ConfigValue::Bytes(Some(n as u64))),
-            // Negative zero becomes zero, so that the printed text is read as the same value.
-            (&ConfigKind::Float { min, max }, ConfigValue::Float(x)) if (min..=max).contains(&x) => {
-                Ok(ConfigValue::Float(x + 0.0))
+        let wrong = match (&self.kind, &value) {
+            (&ConfigKind::Int { min, max }, &ConfigValue::Int(n)) if (min..=max).contains(&n) => None,
+            (&ConfigKind::Float { min, max }, &ConfigValue::Float(x)) if (min..=max).contains(&x) => {
+                // Negative zero becomes zero, so that the printed text is read as the same value.
+                return Ok(ConfigValue::Float(x + 0.0));
             }
-            (&ConfigKind::Float { min, max }, ConfigValue::Int(n)) if (min..=max).contains(&(n as f64)) => {
-                Ok(ConfigValue::Float(n as f64))
+            (&ConfigKind::Float { min, max }, &ConfigValue::Int(n)) if (min..=max).contains(&(n as f64)) => {
+                return Ok(ConfigValue::Float(n as f64));
             }
+            (ConfigKind::Bytes, &ConfigValue::Int(n)) if n >= 0 => return Ok(ConfigValue::Bytes(Some(n as u64))),
+            (ConfigKind::Bool, ConfigValue::Bool(_))
+            | (ConfigKind::Str, ConfigValue::Str(_))
+            | (ConfigKind::Bytes, ConfigValue::Bytes(_))
+            | (ConfigKind::TextList { words: None }, ConfigValue::TextList(_)) => None,
             (&ConfigKind::IntList { min, max }, ConfigValue::IntList(list)) => {
-                match list.iter().find(|n| !(min..=max).contains(*n)) {
-                    Some(&outside) => Err(ConfigValue::Int(outside)),
-                    None => Ok(ConfigValue::IntList(list)),
-                }
+                list.iter().find(|n| !(min..=max).contains(*n)).map(i64::to_string)
             }
-            (ConfigKind::TextList { words: None }, v @ ConfigValue::TextList(_)) => Ok(v),
+            (&ConfigKind::Numbers { min, max }, ConfigValue::Numbers(numbers)) => {
+                numbers.iter().any(|(_, n)| !(min..=max).contains(n)).then(|| value.to_string())
+            }
+            (ConfigKind::OneOf(words), ConfigValue::Str(s)) => {
+                self.one_of(words, s)?;
+                None
+            }
             (ConfigKind::TextList { words: Some(words) }, ConfigValue::TextList(list)) => {
-                let other = list.iter().find(|text| !words.contains(text)).map(str::to_string);
-                match other {
-                    Some(other) => Err(ConfigValue::Str(Cow::Owned(other))),
-                    None => Ok(ConfigValue::TextList(list)),
-                }
+                list.iter().try_for_each(|text| self.one_of(words, text))?;
+                None
             }
-            (&ConfigKind::Numbers { min, max }, ConfigValue::Numbers(numbers))
-                if numbers.iter().all(|(_, n)| (min..=max).contains(n)) =>
-            {
-                Ok(ConfigValue::Numbers(numbers))
-            }
-            (_, other) => Err(other),
+            _ => Some(value.to_string()),
         };
-        fitting.map_err(|other| {
-            if let (ConfigKind::OneOf(words) | ConfigKind::TextList { words: Some(words) }, ConfigValue::Str(s)) =
-                (&self.kind, &other)
-            {
-                return UnknownName::new(format!("value of `{}`", self.key), s, words.iter().copied()).into();
-            }
-            self.mismatch(format!("`{other}`"))
-        })
+        wrong.map_or(Ok(value), |wrong| Err(self.mismatch(&wrong)))
     }
 
-    fn mismatch(&self, found: String) -> ConfigError {
-        ConfigError::Value { key: self.key.to_string(), expected: self.kind.to_string(), found }
+    fn one_of(&self, words: &[&str], text: &str) -> Result<(), ConfigError> {
+        if words.contains(&text) {
+            return Ok(());
+        }
+        Err(UnknownName::new(format!("value of `{}`", self.key), text, words.iter().copied()).into())
+    }
+
+    fn mismatch(&self, found: &str) -> ConfigError {
+        ConfigError::Value { key: self.key.to_string(), expected: self.kind.to_string(), found: format!("`{found}`") }
     }
 }
 
