@@ -164,8 +164,9 @@ impl PassContext {
 
     /// Returns the threads to distribute `jobs` jobs with `nodes` nodes over, if that pays.
     pub(crate) fn workers_for(&self, jobs: usize, nodes: usize) -> Option<&Arc<Workers>> {
-        (nodes >= self.shared.settings.worth_sharing && self.shared.settings.workers.share(jobs))
-            .then_some(&self.shared.settings.workers)
+        let Settings { worth_sharing, workers, .. } = &self.shared.settings;
+        let is_worth_it = nodes >= *worth_sharing && workers.share(jobs) && !PassContext::is_in_distributed_work();
+        is_worth_it.then_some(workers)
     }
 
     /// Returns true if the pass runs whatever its level is, without instruments being asked.
@@ -376,6 +377,11 @@ impl PassContext {
         PassContext { shared: self.shared.clone(), frame, log: Some(Arc::default()) }
     }
 
+    /// Returns true if this handle was made by [`PassContext::fork`].
+    pub(crate) fn is_fork(&self) -> bool {
+        self.log.is_some()
+    }
+
     /// Moves to this context what was left through a handle made by [`PassContext::fork`].
     pub(crate) fn merge(&self, other: &PassContext) {
         if let (Some(frame), Some(other)) = (&self.frame, &other.frame) {
@@ -404,7 +410,7 @@ impl PassContext {
     /// Returns the instruments to call, if any. Instruments run on the thread that runs the pass,
     /// so a handle for another thread has none.
     pub(crate) fn active_instruments(&self) -> Option<Instruments> {
-        if self.log.is_some() || !self.shared.is_watched.load(Ordering::Acquire) {
+        if self.is_fork() || !self.shared.is_watched.load(Ordering::Acquire) {
             return None;
         }
         lock(&self.shared.instruments).clone()

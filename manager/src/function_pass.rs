@@ -1,6 +1,6 @@
 //! Passes over functions.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use anfora_ir::{
     Additions, Attr, AttrsId, Context, EffectScan, EndedFork, Function, FunctionKey, GlobalId, Module, Purity,
@@ -13,7 +13,7 @@ use crate::error::{PassError, PassFailure, caught};
 use crate::function_edit::{FunctionEdit, ModuleView};
 use crate::info::{Declare, Outcome, PassInfo, PassKind};
 use crate::messages::at_stop;
-use crate::parallel::{FirstFailure, Job, Workers};
+use crate::parallel::{Job, Workers};
 use crate::pass::Pass;
 use crate::scope;
 use crate::signatures::{Visited, update_signatures};
@@ -176,11 +176,14 @@ impl FunctionPass {
         let mut keys = keys.iter().peekable();
         let mut is_meant =
             |key: &FunctionKey, f: &Function| keys.next_if_eq(&key).is_some() && is_for_passes(tables, f);
-        let subjects = subjects.into_iter().filter(|(key, subject)| is_meant(key, subject.function())).collect();
+        let subjects = subjects
+            .into_iter()
+            .filter(|(key, subject)| subject.function().is_some_and(|f| is_meant(key, f)))
+            .collect();
         let (visited, forks, failed) = match workers {
             None => {
                 let chunk = self.work_on_chunk(tables, subjects, &view, cx, None);
-                (chunk.visited, chunk.done.into_iter().filter_map(Done::into_fork).collect(), chunk.failed)
+                (chunk.visited, chunk.done.into_iter().filter_map(into_fork).collect(), chunk.failed)
             }
             Some(workers) => self.run_parallel(workers, tables, subjects, &view, cx),
         };
@@ -202,21 +205,22 @@ impl FunctionPass {
         view: &ModuleView<'_>,
         cx: &PassContext,
     ) -> (Vec<Visited>, Vec<(FunctionKey, EndedFork)>, Option<PassError>) {
-        let size = |subject: &Subject<'_>| subject.function().body.len();
+        let size = |subject: &Subject<'_>| subject.function().map_or(0, |f| f.body.len());
         let jobs = subjects.into_iter().map(|job| Job { size: size(&job.1), what: job }).collect();
-        let failure = FirstFailure::none();
+        // The first chunk that is known to have failed. Chunks after it need not be worked on.
+        let failure = AtomicUsize::new(usize::MAX);
         let frozen = Frozen(tables);
         let done = workers.map(
             workers.chunks(jobs),
             || (frozen.0.overlay(), cx.fork()),
             |(overlay, handle), i, subjects| {
-                if failure.is_before(i) {
+                if failure.load(Ordering::Relaxed) < i {
                     return None;
                 }
                 let mut done = self.work_on_chunk(overlay, subjects, view, handle, Some(handle.fork()));
                 done.additions = overlay.take_additions();
                 if done.failed.is_some() {
-                    failure.note(i);
+                    failure.fetch_min(i, Ordering::Relaxed);
                 }
                 Some(done)
             },
@@ -247,19 +251,14 @@ impl FunctionPass {
             if let Some(translation) = translation {
                 translated.push(Job { size: chunk.size, what: (chunk.done, translation) });
             } else {
-                forks.extend(chunk.done.into_iter().filter_map(Done::into_fork));
+                forks.extend(chunk.done.into_iter().filter_map(into_fork));
             }
         }
-        let translate = |(done, translation): (Vec<Done<'_>>, Translation)| {
-            let mut forks = Vec::new();
-            for mut done in done {
-                // Functions that are rolled back need not be translated, and may have invalid ids.
-                if let (Some(function), None) = (done.function_mut(), &failed) {
-                    function.translate(&translation);
-                }
-                forks.extend(done.into_fork());
-            }
-            forks
+        let translate = |(mut done, translation): (Vec<(FunctionKey, Subject<'_>)>, Translation)| {
+            // Functions that are rolled back need not be translated, and may have invalid ids.
+            let edited = done.iter_mut().filter(|_| failed.is_none()).filter_map(|(_, subject)| subject.edited());
+            edited.for_each(|function| function.translate(&translation));
+            done.into_iter().filter_map(into_fork).collect::<Vec<_>>()
         };
         forks.extend(workers.map(translated, || (), |(), _, job| translate(job)).into_iter().flatten());
         workers.drop_in_background(absorbed);
@@ -279,7 +278,7 @@ impl FunctionPass {
         let mut chunk = Chunk {
             done: Vec::with_capacity(subjects.len()),
             visited: Vec::with_capacity(subjects.len()),
-            first: subjects.first().and_then(|(_, subject)| subject.function().global()),
+            first: subjects.first().and_then(|(_, subject)| subject.function()?.global()),
             size: 0,
             left,
             additions: None,
@@ -295,18 +294,19 @@ impl FunctionPass {
                 }
                 chunk.size += function.body.len();
             };
-            let done = match subject {
+            let subject = match subject {
                 Subject::InPlace(function) => {
                     work(function);
-                    Done::InPlace(function)
+                    Subject::InPlace(function)
                 }
                 Subject::ToFork(function) => {
                     let mut fork = function.fork();
                     work(&mut fork);
-                    Done::Fork(key, function.end_fork(fork))
+                    Subject::Forked(function.end_fork(fork))
                 }
+                done => done,
             };
-            chunk.done.push(done);
+            chunk.done.push((key, subject));
             if chunk.failed.is_some() {
                 break;
             }
@@ -329,38 +329,32 @@ enum Subject<'a> {
     InPlace(&'a mut Function),
     /// A function that others see: the work is done on a fork of it.
     ToFork(&'a Function),
+    /// The fork, with the work done.
+    Forked(EndedFork),
 }
 
 impl Subject<'_> {
-    fn function(&self) -> &Function {
+    /// Returns the function before the work.
+    fn function(&self) -> Option<&Function> {
         match self {
-            Subject::InPlace(function) => function,
-            Subject::ToFork(function) => function,
+            Subject::InPlace(function) => Some(function),
+            Subject::ToFork(function) => Some(function),
+            Subject::Forked(_) => None,
+        }
+    }
+
+    /// Returns the function after the work, if it may have ids of an overlay.
+    fn edited(&mut self) -> Option<&mut Function> {
+        match self {
+            Subject::InPlace(function) => Some(function),
+            Subject::ToFork(_) => None,
+            Subject::Forked(fork) => fork.changed(),
         }
     }
 }
 
-/// A function that was worked on.
-enum Done<'a> {
-    InPlace(&'a mut Function),
-    Fork(FunctionKey, EndedFork),
-}
-
-impl Done<'_> {
-    /// Returns the function, if it may have ids of an overlay.
-    fn function_mut(&mut self) -> Option<&mut Function> {
-        match self {
-            Done::InPlace(function) => Some(function),
-            Done::Fork(_, fork) => fork.changed(),
-        }
-    }
-
-    fn into_fork(self) -> Option<(FunctionKey, EndedFork)> {
-        match self {
-            Done::InPlace(_) => None,
-            Done::Fork(key, fork) => Some((key, fork)),
-        }
-    }
+fn into_fork((key, subject): (FunctionKey, Subject<'_>)) -> Option<(FunctionKey, EndedFork)> {
+    if let Subject::Forked(fork) = subject { Some((key, fork)) } else { None }
 }
 
 /// Replaces functions by the forks that were made of them.
@@ -374,7 +368,7 @@ fn join(module: &mut Module, forks: Vec<(FunctionKey, EndedFork)>) {
 
 /// Consecutive functions that one thread worked on.
 struct Chunk<'a> {
-    done: Vec<Done<'a>>,
+    done: Vec<(FunctionKey, Subject<'a>)>,
     visited: Vec<Visited>,
     /// The name of the first function.
     first: Option<GlobalId>,

@@ -1,9 +1,7 @@
 //! The threads of a context, and the distribution of work over them.
 
-use std::cell::Cell;
 use std::cmp::Reverse;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -43,7 +41,7 @@ impl Workers {
     /// any pool. On a thread of a pool, a pass runs inside of distributed work, and a waiting
     /// thread would take up more of that work in the middle of the pass.
     fn pool(&self) -> Option<&ThreadPool> {
-        if self.threads < 2 || rayon::current_thread_index().is_some() || SHARING.get() {
+        if self.threads < 2 || rayon::current_thread_index().is_some() {
             return None;
         }
         let named = |i| format!("anfora-worker-{i}");
@@ -120,7 +118,6 @@ impl Workers {
                 let worker = crate::spans::on_behalf(worker);
                 scope.spawn(move |_| worker());
             }
-            let _sharing = Sharing::begin();
             worker();
         });
         let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -136,46 +133,8 @@ fn total<J>(jobs: &[Job<J>]) -> usize {
     jobs.iter().map(|j| j.size).fold(0, usize::saturating_add)
 }
 
-thread_local! {
-    /// True while this thread works on jobs that it distributes.
-    static SHARING: Cell<bool> = const { Cell::new(false) };
-}
-
-struct Sharing;
-
-impl Sharing {
-    fn begin() -> Sharing {
-        SHARING.set(true);
-        Sharing
-    }
-}
-
-impl Drop for Sharing {
-    fn drop(&mut self) {
-        SHARING.set(false);
-    }
-}
-
 /// A job, with its size relative to other jobs.
 pub(crate) struct Job<J> {
     pub(crate) size: usize,
     pub(crate) what: J,
-}
-
-/// The lowest number of a job that is known to have failed. Jobs after it need not be done, jobs
-/// before it must be.
-pub(crate) struct FirstFailure(AtomicUsize);
-
-impl FirstFailure {
-    pub(crate) fn none() -> FirstFailure {
-        FirstFailure(AtomicUsize::new(usize::MAX))
-    }
-
-    pub(crate) fn note(&self, job: usize) {
-        self.0.fetch_min(job, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_before(&self, job: usize) -> bool {
-        self.0.load(Ordering::Relaxed) < job
-    }
 }

@@ -1,6 +1,5 @@
 //! Properties of modules, which passes declare by name.
 
-use std::fmt;
 use std::sync::Arc;
 
 use anfora_ir::{Diagnostics, IntoDiagnostics, Invariant, Module};
@@ -110,16 +109,6 @@ impl Property {
     }
 }
 
-impl fmt::Debug for Property {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Property")
-            .field("name", &self.name)
-            .field("excludes", &self.excludes)
-            .field("checkable", &self.is_checkable())
-            .finish_non_exhaustive()
-    }
-}
-
 /// The properties and phases of a registry, including the standard ones.
 #[derive(Clone)]
 pub(crate) struct Properties {
@@ -156,3 +145,5 @@ impl Properties {
         self.list.iter().map(Property::name).filter(move |other| self.exclude(name, other))
     }
 }
+
+anfora_ir::brief_debug! { Property { name, excludes, is_checkable }; }

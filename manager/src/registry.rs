@@ -87,7 +87,6 @@ pub struct PassRegistry {
     configs: Vec<ConfigDef>,
     /// The names of passes and pipelines, which share one namespace.
     by_name: HashMap<String, Named>,
-    config_by_key: HashMap<&'static str, usize>,
     /// Shared with all registries that have only the standard properties and phases.
     properties: Arc<Properties>,
     /// True if `EnterPhase` is registered, and not another pass of that name.
@@ -152,7 +151,6 @@ impl Default for PassRegistry {
             pipelines: Vec::new(),
             configs: Vec::new(),
             by_name: HashMap::new(),
-            config_by_key: HashMap::new(),
             properties: STANDARD_PROPERTIES.clone(),
             has_enter_phase: false,
         }
@@ -187,9 +185,7 @@ impl PassRegistry {
             .add_configs(configs)
             .and_then(|()| self.add_pass(RegisteredPass { name, doc, opt_level, options, maker }));
         if added.is_err() {
-            for config in self.configs.drain(there..) {
-                self.config_by_key.remove(config.key);
-            }
+            self.configs.truncate(there);
         }
         added
     }
@@ -252,11 +248,12 @@ impl PassRegistry {
         if !is_name(name) || name == FIXPOINT {
             return Err(RegistryError::Name(name.to_string()));
         }
-        match self.by_name.get(name) {
-            Some(Named::Pass(_)) => Err(RegistryError::Duplicate { what: "pass", name: name.to_string() }),
-            Some(Named::Pipeline(_)) => Err(RegistryError::Duplicate { what: "pipeline", name: name.to_string() }),
-            None => Ok(()),
-        }
+        let what = match self.by_name.get(name) {
+            Some(Named::Pass(_)) => "pass",
+            Some(Named::Pipeline(_)) => "pipeline",
+            None => return Ok(()),
+        };
+        Err(RegistryError::Duplicate { what, name: name.to_string() })
     }
 
     // ---- Properties and phases ----
@@ -345,10 +342,9 @@ impl PassRegistry {
     /// If the key is taken, or the default is not a value that the setting takes.
     pub fn register_config(&mut self, def: ConfigDef) -> Result<(), RegistryError> {
         check_def(&def)?;
-        if self.config_by_key.contains_key(def.key) {
+        if self.find_config(def.key).is_some() {
             return Err(RegistryError::Duplicate { what: "config key", name: def.key.to_string() });
         }
-        self.config_by_key.insert(def.key, self.configs.len());
         self.configs.push(def);
         Ok(())
     }
@@ -393,7 +389,7 @@ impl PassRegistry {
     ///
     /// Cost: linear in the text.
     pub(crate) fn find_config(&self, key: &str) -> Option<usize> {
-        self.config_by_key.get(key).copied()
+        self.configs.iter().position(|config| config.key == key)
     }
 
     /// Makes a pass with its options at their defaults.

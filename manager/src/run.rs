@@ -196,7 +196,7 @@ impl Execution<'_> {
         if self.instruments.is_empty() {
             return Ok(());
         }
-        self.run.begins(self.inner);
+        let _ = self.run.inner.set(self.inner.clone());
         self.in_hooks(|this| {
             for instrument in this.instruments {
                 guarded(&**instrument, "run_before", || instrument.run_before(module, this.run))?;
@@ -258,7 +258,7 @@ impl Execution<'_> {
         if let Some(began) = began {
             let wall = began.elapsed();
             let inside = self.frame.instruments();
-            self.run.note_time(RunTime { began, wall, own: wall.saturating_sub(inside) });
+            let _ = self.run.time.set(RunTime { began, wall, own: wall.saturating_sub(inside) });
             self.in_hooks += inside;
         }
         result

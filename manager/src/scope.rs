@@ -43,7 +43,7 @@ impl PassContext {
     /// are exited, last first, and the context has lost its instruments.
     pub fn enter(&self) -> Result<ScopeGuard, PassFailure> {
         self.enter_instruments()?;
-        Ok(push(self.clone(), Leaving::Exits))
+        Ok(push(self.clone(), true))
     }
 
     /// Runs a closure with this as the current context of the thread.
@@ -56,31 +56,28 @@ impl PassContext {
         guard.exit()?;
         Ok(value)
     }
+
+    /// Returns true on a thread that works on a function of a distributed pass.
+    pub(crate) fn is_in_distributed_work() -> bool {
+        SCOPES.try_with(|scopes| scopes.borrow().entered.iter().any(|(_, cx)| cx.is_fork())).unwrap_or(false)
+    }
 }
 
 /// Makes a context current until the guard is dropped.
-pub(crate) fn push(cx: PassContext, leaving: Leaving) -> ScopeGuard {
+fn push(cx: PassContext, has_entered: bool) -> ScopeGuard {
     let id = SCOPES.try_with(|scopes| {
         let scopes = &mut *scopes.borrow_mut();
         scopes.next += 1;
         scopes.entered.push((scopes.next, cx.clone()));
         scopes.next
     });
-    ScopeGuard { id: id.ok(), cx, leaving, thread: PhantomData }
-}
-
-/// The treatment of the instruments of a context that is left.
-#[derive(Copy, Clone, PartialEq)]
-pub(crate) enum Leaving {
-    Exits,
-    /// The instruments were not entered.
-    Keeps,
+    ScopeGuard { id: id.ok(), cx, has_entered, thread: PhantomData }
 }
 
 /// Runs a closure with a context as the current one of the thread, without entering its
 /// instruments. Contexts that the closure enters and does not leave are left.
 pub(crate) fn inherit<T>(cx: &PassContext, f: impl FnOnce() -> T) -> T {
-    let guard = push(cx.clone(), Leaving::Keeps);
+    let guard = push(cx.clone(), false);
     let value = f();
     drop(guard);
     value
@@ -104,7 +101,8 @@ fn pop(id: u64) -> Option<(u64, PassContext)> {
 pub struct ScopeGuard {
     id: Option<u64>,
     cx: PassContext,
-    leaving: Leaving,
+    /// False if the instruments were not entered.
+    has_entered: bool,
     /// Prevents sending the guard to another thread.
     thread: PhantomData<*const ()>,
 }
@@ -123,7 +121,7 @@ impl ScopeGuard {
         let Some(id) = self.id.take() else { return Ok(()) };
         while let Some((popped, cx)) = pop(id) {
             if popped == id {
-                return if self.leaving == Leaving::Exits { cx.exit_instruments() } else { Ok(()) };
+                return if self.has_entered { cx.exit_instruments() } else { Ok(()) };
             }
             if let Err(failure) = cx.exit_instruments() {
                 cx.report_failure(&failure);
