@@ -57,6 +57,12 @@ struct Settings {
     verification: Verification,
 }
 
+impl Settings {
+    fn registry(&self) -> &Arc<PassRegistry> {
+        self.registry.as_ref().unwrap_or_else(|| default_registry())
+    }
+}
+
 struct Shared {
     settings: Settings,
     /// A value for each setting of the registry, in its order; empty for a registry that became the
@@ -114,12 +120,12 @@ impl PassContext {
     /// registry ([`set_default_registry`](crate::set_default_registry)); as long as the process has
     /// none, it knows no names.
     pub fn new() -> PassContext {
-        PassContextBuilder::new().with_defaults()
+        PassContextBuilder::new().build().expect("nothing is set that could be wrong")
     }
 
     /// Returns a context of level 2 that knows the passes and settings of a registry.
     pub fn with_registry(registry: Arc<PassRegistry>) -> PassContext {
-        PassContextBuilder::new().registry(registry).with_defaults()
+        PassContextBuilder::new().registry(registry).build().expect("nothing is set that could be wrong")
     }
 
     /// Returns a builder of a context.
@@ -134,7 +140,7 @@ impl PassContext {
         let values = self.registry().configs().iter().zip(&s.config);
         PassContextBuilder {
             settings: s.settings.clone(),
-            config: values.map(|(d, v)| (d.key.to_string(), Given::Value(v.clone()))).collect(),
+            config: values.map(|(d, v)| Given::Value(d.key.to_string(), v.clone())).collect(),
             inherited: s.config.len(),
             instruments: self.instruments(),
         }
@@ -195,7 +201,7 @@ impl PassContext {
 
     /// Returns the registry with the names that the context knows.
     pub fn registry(&self) -> &Arc<PassRegistry> {
-        self.shared.settings.registry.as_ref().unwrap_or_else(|| default_registry())
+        self.shared.settings.registry()
     }
 
     /// Returns the value of a setting, by its index in the registry.

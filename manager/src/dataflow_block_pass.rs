@@ -116,10 +116,10 @@ fn edit_regions(
         part.function.body.begin_journal();
         let generation = part.function.body.generation();
         let outputs: Vec<VarId> = part.outputs.iter().map(|&(_, inside)| inside).collect();
-        let mut block = FunctionEdit::of_region(func.cx, &mut part.function, &outputs);
+        let mut block = FunctionEdit::new(func.cx, &mut part.function, &outputs);
         let done = work(&mut block);
         let (messages, named) = block.end();
-        func.append(messages);
+        func.messages.append(messages);
         let body = &part.function.body;
         done.map_err(|error| at_stop(func.cx, body, error))?;
         named?;

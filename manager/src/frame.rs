@@ -18,7 +18,7 @@ pub(crate) struct RunFrame {
     pub(crate) depth: usize,
     pub(crate) counts: Mutex<Statistics>,
     /// Present for a sequence.
-    pub(crate) sequence: Option<Arc<PipelineState>>,
+    pub(crate) sequence: Option<Arc<Mutex<PipelineState>>>,
     /// Nanoseconds that instruments took around the passes inside of this one.
     instruments: AtomicU64,
     /// The messages that the pass has left so far. Absent if messages go to the context at once:
@@ -73,7 +73,7 @@ impl RunFrame {
 
     /// Returns the state of the sequence that this pass is, or is part of; `None` if it is part of
     /// none.
-    pub(crate) fn state(&self) -> Option<&Arc<PipelineState>> {
+    pub(crate) fn state(&self) -> Option<&Arc<Mutex<PipelineState>>> {
         self.sequence.as_ref().or_else(|| self.parent.as_ref()?.sequence.as_ref())
     }
 

@@ -17,6 +17,7 @@ use crate::parallel::{Job, Workers};
 use crate::pass::Pass;
 use crate::scope;
 use crate::signatures::{Visited, update_signatures};
+use crate::sync::lock;
 
 /// The attribute of functions that function passes skip.
 pub const SKIP_OPTIMIZATION: &str = "SkipOptimization";
@@ -134,7 +135,7 @@ impl FunctionPass {
     ) -> Result<Visited, PassError> {
         #[cfg(feature = "tracing")]
         let _span = crate::spans::function_span(tables, function).entered();
-        let mut edit = FunctionEdit::new(tables, function);
+        let mut edit = FunctionEdit::new(tables, function, &[]);
         // The inspection of the result is guarded too: a pass may leave a body whose root does not
         // exist.
         let work = || (self.work)(&mut edit, view, cx).map(|()| Visited::new(key, edit.function));
@@ -418,7 +419,7 @@ impl Pass for FunctionPass {
             return Ok(Outcome::Unchanged);
         }
         let state = cx.frame().and_then(|frame| frame.state()).filter(|_| self.visits == Visiting::Changed);
-        let round = state.and_then(|state| state.begin_round(self.id, module));
+        let round = state.and_then(|state| Some(lock(state).tracker.as_mut()?.begin(self.id, module)));
         let visited = |&key: &FunctionKey| !round.as_ref().is_some_and(|round| round.skips(module, key));
         let keys: Vec<FunctionKey> = module.order().iter().copied().filter(visited).collect();
         let size = keys.iter().filter_map(|&key| module.get(key)).map(|f| f.body.len()).fold(0, usize::saturating_add);
@@ -432,7 +433,7 @@ impl Pass for FunctionPass {
         // report the errors again.
         if !cx.has_errors() {
             if let (Some(round), Some(state)) = (&round, state) {
-                state.end_round(round, module);
+                lock(state).tracker.iter_mut().for_each(|tracker| tracker.end(round, module));
             }
             update_signatures(module, &edited)?;
         }

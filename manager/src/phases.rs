@@ -4,6 +4,7 @@ use anfora_ir::{Module, Phase, STANDARD_PHASES};
 
 use crate::error::PassError;
 use crate::info::PassInfo;
+use crate::names::UnknownName;
 use crate::properties::Properties;
 
 /// A phase: its number, its purpose, and the properties that hold from it on. The properties of
@@ -50,6 +51,15 @@ impl PhaseEntry {
 }
 
 impl Properties {
+    /// Returns the phase with this number.
+    pub(crate) fn phase(&self, number: &str) -> Result<&PhaseEntry, UnknownName> {
+        let phase: Option<Phase> = number.parse().ok();
+        self.phases.iter().find(|e| Some(e.phase) == phase).ok_or_else(|| {
+            let numbers: Vec<String> = self.phases.iter().map(|e| e.phase.to_string()).collect();
+            UnknownName::new("phase", number, numbers.iter().map(String::as_str))
+        })
+    }
+
     /// Returns the properties that hold for a module that claims a phase, in the order of the
     /// phases.
     pub(crate) fn holding_from(&self, phase: Phase) -> Vec<&str> {

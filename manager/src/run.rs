@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anfora_ir::{Diagnostic, FunctionKey, Module, ModuleStamp, Severity};
@@ -116,7 +116,7 @@ fn run_dependency(pass: &dyn Pass, by: &str, module: &mut Module, cx: &PassConte
         return fail(SkipReason::Disabled);
     }
     if let Some(state) = cx.frame().and_then(|f| f.sequence.as_ref())
-        && state.has_finished(&pass.pipeline_text(), module)
+        && lock(state).has_finished(&pass.pipeline_text(), module)
     {
         return Ok(false);
     }
@@ -163,7 +163,7 @@ struct Execution<'a> {
     inner: &'a PassContext,
     frame: &'a RunFrame,
     /// The state of the sequence that the pass is part of.
-    state: Option<&'a Arc<PipelineState>>,
+    state: Option<&'a Arc<Mutex<PipelineState>>>,
     /// False for a sequence, whose passes are the transactions.
     leaf: bool,
     instruments: &'a [Arc<dyn Instrument>],
@@ -231,8 +231,9 @@ impl Execution<'_> {
                 let workers = |jobs, nodes| self.run.context.workers_for(jobs, nodes);
                 match self.state {
                     Some(state) => {
+                        let state = &mut *lock(state);
                         state.note_changed(self.run.name());
-                        state.with_edited(|edited| keep(module, Some(edited), workers));
+                        keep(module, Some(&mut state.edited), workers);
                     }
                     None => keep(module, None, workers),
                 }
@@ -328,7 +329,7 @@ impl Execution<'_> {
             Ok(outcome) => {
                 self.inner.keep_counts();
                 if let Some(state) = self.state {
-                    state.note_finished(run.pass.pipeline_text(), module);
+                    lock(state).note_finished(run.pass.pipeline_text(), module);
                 }
                 self.in_hooks(|_| {
                     tell(entered, "on_end", cx, |instrument| instrument.on_end(module, run, Ok(&outcome)));

@@ -19,26 +19,21 @@ use crate::sync::lock;
 ///
 /// A remark that a pass was skipped is not a message of the pass, and is not written.
 pub struct Remarks {
-    form: Form,
+    /// True for JSON, false for text.
+    is_json: bool,
     passes: Option<Vec<String>>,
     to: Mutex<Box<dyn Write + Send>>,
-}
-
-#[derive(Copy, Clone, PartialEq)]
-enum Form {
-    Text,
-    Json,
 }
 
 impl Remarks {
     /// Writes text, for people.
     pub fn new(to: impl Write + Send + 'static) -> Remarks {
-        Remarks { form: Form::Text, passes: None, to: Mutex::new(Box::new(to)) }
+        Remarks { is_json: false, passes: None, to: Mutex::new(Box::new(to)) }
     }
 
     /// Writes JSON, for machines: an object per line, as in [`remarks_json`].
     pub fn json(to: impl Write + Send + 'static) -> Remarks {
-        Remarks { form: Form::Json, ..Remarks::new(to) }
+        Remarks { is_json: true, ..Remarks::new(to) }
     }
 
     /// Writes only the messages of passes with these names.
@@ -60,9 +55,9 @@ impl Remarks {
         if remarks.is_empty() {
             return Ok(());
         }
-        let text = match self.form {
-            Form::Text => render_remarks(&remarks, module, &RenderOptions::default()),
-            Form::Json => remarks_json(&remarks, module),
+        let text = match self.is_json {
+            false => render_remarks(&remarks, module, &RenderOptions::default()),
+            true => remarks_json(&remarks, module),
         };
         let to = &mut *lock(&self.to);
         to.write_all(text.as_bytes())

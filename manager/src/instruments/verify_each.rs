@@ -12,14 +12,8 @@ use crate::verification::{check_all, ill_formed};
 /// failed, and its changes are rolled back.
 #[derive(Default)]
 pub struct VerifyEach {
-    input: Input,
-}
-
-#[derive(Default, PartialEq)]
-enum Input {
-    #[default]
-    Trusted,
-    Verified,
+    /// True if the module that a pipeline is given is verified too.
+    verifies_input: bool,
 }
 
 impl VerifyEach {
@@ -31,7 +25,7 @@ impl VerifyEach {
 
     /// Makes an instrument that also verifies the module that a pipeline is given.
     pub fn with_input() -> VerifyEach {
-        VerifyEach { input: Input::Verified }
+        VerifyEach { verifies_input: true }
     }
 }
 
@@ -45,7 +39,7 @@ impl Instrument for VerifyEach {
     }
 
     fn run_before(&self, module: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
-        if self.input == Input::Verified && run.depth() == 0 {
+        if self.verifies_input && run.depth() == 0 {
             verify_module(module).map_err(|found| ill_formed(found, "the module was ill-formed before the pass"))?;
         }
         Ok(())
