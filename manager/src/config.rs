@@ -500,16 +500,17 @@ impl Options {
     /// # Errors
     /// If the pass takes no numbers by name, the name is taken, or the number does not fit.
     pub(crate) fn set_number(&mut self, name: &str, text: &str) -> Result<(), ConfigError> {
-        let numbers = self.defs.iter().position(|d| matches!(d.kind, ConfigKind::Numbers { .. }));
-        let Some(i) = numbers else {
+        let takes_numbers = |(i, def): (usize, &ConfigDef)| match def.kind {
+            ConfigKind::Numbers { min, max } => Some((i, min, max)),
+            _ => None,
+        };
+        let Some((i, min, max)) = self.defs.iter().enumerate().find_map(takes_numbers) else {
             return Err(self.unknown(name).into());
         };
-        let ConfigKind::Numbers { min, max } = self.defs[i].kind else { unreachable!("it was just found") };
-        let def = ConfigDef { kind: ConfigKind::Int { min, max }, ..self.defs[i].clone() };
-        let value = def.parse(text).and_then(|value| def.check(value));
-        let (Ok(ConfigValue::Int(number)), ConfigValue::Numbers(numbers)) = (value, &mut self.values[i]) else {
-            let (expected, found) = (def.kind.to_string(), format!("`{text}`"));
-            return Err(ConfigError::Value { key: name.to_string(), expected, found });
+        let number = parse_int(text).filter(|n| (min..=max).contains(n));
+        let (Some(number), ConfigValue::Numbers(numbers)) = (number, &mut self.values[i]) else {
+            let expected = ConfigKind::Int { min, max }.to_string();
+            return Err(ConfigError::Value { key: name.to_string(), expected, found: format!("`{text}`") });
         };
         if numbers.iter().any(|(taken, _)| taken == name) {
             return Err(ConfigError::Twice(name.to_string()));

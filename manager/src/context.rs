@@ -3,7 +3,6 @@
 mod builder;
 
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use anfora_ir::{Diagnostic, ExprId, FunctionKey, Module, Severity};
@@ -39,7 +38,7 @@ pub struct PassContext {
     log: Option<Arc<Log>>,
 }
 
-pub(crate) type Instruments = Arc<[Arc<dyn Instrument>]>;
+type Instruments = Arc<[Arc<dyn Instrument>]>;
 
 /// The settings of a builder and of its context.
 #[derive(Clone)]
@@ -68,10 +67,7 @@ struct Shared {
     /// A value for each setting of the registry, in its order; empty for a registry that became the
     /// default one later.
     config: Vec<ConfigValue>,
-    /// Absent if there are none.
-    instruments: Mutex<Option<Instruments>>,
-    /// True if there are instruments. If not, no lock is taken.
-    is_watched: AtomicBool,
+    instruments: Mutex<Instruments>,
     log: Log,
 }
 
@@ -405,7 +401,7 @@ impl PassContext {
     /// Returns the instruments of the context, in their order. A context whose instruments failed
     /// to be entered or exited has none.
     pub fn instruments(&self) -> Vec<Arc<dyn Instrument>> {
-        lock(&self.shared.instruments).as_ref().map_or_else(Vec::new, |all| all.to_vec())
+        lock(&self.shared.instruments).to_vec()
     }
 
     /// Prints to the output of the context.
@@ -413,21 +409,14 @@ impl PassContext {
         lock(&self.shared.settings.output).print(print)
     }
 
-    /// Returns the instruments to call, if any. Instruments run on the thread that runs the pass,
-    /// so a handle for another thread has none.
-    pub(crate) fn active_instruments(&self) -> Option<Instruments> {
-        if self.is_fork() || !self.shared.is_watched.load(Ordering::Acquire) {
-            return None;
-        }
-        lock(&self.shared.instruments).clone()
+    /// Returns the instruments to call. Instruments run on the thread that runs the pass, so a
+    /// handle for another thread has none.
+    pub(crate) fn active_instruments(&self) -> Instruments {
+        if self.is_fork() { Instruments::default() } else { lock(&self.shared.instruments).clone() }
     }
 
     fn set_instruments(&self, instruments: Vec<Arc<dyn Instrument>>) {
-        let new: Option<Instruments> = if instruments.is_empty() { None } else { Some(instruments.into()) };
-        let mut instruments = lock(&self.shared.instruments);
-        self.shared.is_watched.store(new.is_some(), Ordering::Release);
-        let old = std::mem::replace(&mut *instruments, new);
-        drop(instruments);
+        let old = std::mem::replace(&mut *lock(&self.shared.instruments), instruments.into());
         drop(old);
     }
 
@@ -442,7 +431,7 @@ impl PassContext {
     }
 
     pub(crate) fn enter_instruments(&self) -> Result<(), PassFailure> {
-        let Some(instruments) = self.active_instruments() else { return Ok(()) };
+        let instruments = self.active_instruments();
         for (i, instrument) in instruments.iter().enumerate() {
             if let Err(failure) = guarded(&**instrument, "enter", || instrument.enter(self)) {
                 self.set_instruments(Vec::new());
@@ -458,8 +447,7 @@ impl PassContext {
     }
 
     pub(crate) fn exit_instruments(&self) -> Result<(), PassFailure> {
-        let Some(instruments) = self.active_instruments() else { return Ok(()) };
-        for instrument in instruments.iter() {
+        for instrument in self.active_instruments().iter() {
             if let Err(failure) = guarded(&**instrument, "exit", || instrument.exit(self)) {
                 self.set_instruments(Vec::new());
                 return Err(failure);
@@ -474,14 +462,4 @@ impl PassContext {
     }
 }
 
-impl std::fmt::Debug for PassContext {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let s = &*self.shared;
-        f.debug_struct("PassContext")
-            .field("opt_level", &s.settings.opt_level)
-            .field("required", &s.settings.required)
-            .field("disabled", &s.settings.disabled)
-            .field("config", &self.changed_config().map(|(d, v)| format!("{}={v}", d.key)).collect::<Vec<_>>())
-            .finish_non_exhaustive()
-    }
-}
+anfora_ir::brief_debug! { PassContext { opt_level, required, disabled }; }

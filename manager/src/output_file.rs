@@ -108,42 +108,31 @@ impl TemporaryFiles {
 
     /// Renames all files to their final names, or leaves everything as it was.
     fn name_all(&mut self, files: &[UnfinishedFile]) -> io::Result<()> {
-        let mut aside = Vec::with_capacity(files.len());
-        let mut named = 0;
-        let of =
-            |file: &UnfinishedFile, e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", file.target.display()));
-        let renamed = files.iter().try_for_each(|file| {
-            aside.push(self.move_aside(&file.target).map_err(|e| of(file, e))?);
+        let (mut aside, mut named) = (Vec::new(), Vec::new());
+        let mut name_each = || {
+            for file in files {
+                aside.extend(self.move_aside(&file.target).map_err(|e| (file, e))?.map(|old| (old, &file.target)));
+            }
+            for file in files {
+                self.name(file).map_err(|e| (file, e))?;
+                named.push(&file.target);
+            }
             Ok(())
-        });
-        let renamed = renamed.and_then(|()| {
-            files.iter().try_for_each(|file| {
-                self.name(file).map_err(|e| of(file, e))?;
-                named += 1;
-                Ok(())
-            })
-        });
-        let Err(e) = renamed else {
+        };
+        let Err((file, e)) = name_each() else {
             // If the old file cannot be removed, it stays.
-            aside.iter().flatten().for_each(|old| drop(fs::remove_file(old)));
+            aside.iter().for_each(|(old, _)| drop(fs::remove_file(old)));
             return Ok(());
         };
-        for file in &files[..named] {
-            // A file that cannot be removed is replaced below, or stays.
-            let _ = fs::remove_file(&file.target);
-        }
-        let mut lost = String::new();
-        for (file, old) in files.iter().zip(&aside) {
-            if let Some(old) = old
-                && fs::rename(old, &file.target).is_err()
-            {
-                lost.push_str(&format!("; what {} was is now {}", file.target.display(), old.display()));
+        let mut message = format!("{}: {e}", file.target.display());
+        // A file that cannot be removed is replaced below, or stays.
+        named.iter().for_each(|target| drop(fs::remove_file(target)));
+        for (old, target) in aside {
+            if fs::rename(&old, target).is_err() {
+                message += &format!("; what {} was is now {}", target.display(), old.display());
             }
         }
-        match lost.is_empty() {
-            true => Err(e),
-            false => Err(io::Error::new(e.kind(), format!("{e}{lost}"))),
-        }
+        Err(io::Error::new(e.kind(), message))
     }
 
     /// Moves the file at a path to a new name, and returns that name; `None` if there is no file.

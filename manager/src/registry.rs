@@ -1,7 +1,6 @@
 //! Passes, pipelines and settings by name.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use anfora_ir::Phase;
@@ -16,7 +15,7 @@ use crate::phases::PhaseEntry;
 use crate::properties::{Properties, Property};
 
 /// A pass that can be made by name. [`register_pass!`](crate::register_pass) makes such entries.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct PassEntry {
     /// The name, as pipelines write it; also the name of the passes that are made.
     pub name: &'static str,
@@ -435,16 +434,6 @@ impl PassRegistry {
     }
 }
 
-impl fmt::Debug for PassRegistry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PassRegistry")
-            .field("passes", &self.passes.iter().map(RegisteredPass::name).collect::<Vec<_>>())
-            .field("pipelines", &self.pipelines.iter().map(|p| &p.name).collect::<Vec<_>>())
-            .field("configs", &self.configs.iter().map(|d| d.key).collect::<Vec<_>>())
-            .finish()
-    }
-}
-
 fn check_def(def: &ConfigDef) -> Result<(), RegistryError> {
     if !is_name(def.key) {
         return Err(RegistryError::Name(def.key.to_string()));
@@ -488,12 +477,6 @@ impl Pass for WithOptions {
 
     fn max_rounds(&self) -> u32 {
         self.pass.max_rounds()
-    }
-}
-
-impl fmt::Debug for PassEntry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PassEntry").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -549,4 +532,4 @@ pub(crate) fn default_registry() -> &'static Arc<PassRegistry> {
 
 in_own_words!(DefaultRegistryError, MakeError, RegistryError);
 
-anfora_ir::brief_debug! { RegisteredPass { name }; }
+anfora_ir::brief_debug! { RegisteredPass { name }; PassRegistry { passes, pipelines, configs }; }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anfora_ir::{Diagnostic, FunctionKey, Module, ModuleStamp, Severity};
 
 use crate::compaction::keep;
-use crate::context::{Instruments, PassContext};
+use crate::context::PassContext;
 use crate::error::{MAX_NESTING, PassError, PassFailure, caught};
 use crate::frame::RunFrame;
 use crate::info::{Outcome, PassInfo, PassKind, SkipReason};
@@ -60,7 +60,7 @@ pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Resul
     };
     let instruments = cx.active_instruments();
     let run = PassRun::new(pass, cx, None, forced);
-    if let Some(vetoed) = ask(instruments.as_ref(), module, &run)? {
+    if let Some(vetoed) = ask(&instruments, module, &run)? {
         return Ok(skip(info, cx, vetoed));
     }
     if cx.frame().is_none_or(|f| f.sequence.is_none()) {
@@ -72,7 +72,7 @@ pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Resul
             changed |= run_dependency(&*pass, &by, module, cx)?;
         }
     }
-    match execute(module, &run, instruments.as_ref())? {
+    match execute(module, &run, &instruments)? {
         Outcome::Unchanged if changed => Ok(Outcome::Changed),
         outcome => Ok(outcome),
     }
@@ -88,11 +88,13 @@ fn skip(info: &PassInfo, cx: &PassContext, reason: SkipReason) -> Outcome {
 /// Asks every instrument about a pass that the context does not require, and returns the reason if
 /// one of them does not agree.
 fn ask(
-    instruments: Option<&Instruments>,
+    instruments: &[Arc<dyn Instrument>],
     module: &Module,
     run: &PassRun<'_>,
 ) -> Result<Option<SkipReason>, PassFailure> {
-    let Some(instruments) = instruments.filter(|_| !run.forced) else { return Ok(None) };
+    if run.forced || instruments.is_empty() {
+        return Ok(None);
+    }
     let began = Instant::now();
     let agrees = |i: &Arc<dyn Instrument>| guarded(&**i, "should_run", || i.should_run(module, run));
     let asked = instruments.iter().map(|i| Ok((i.name(), agrees(i)?))).collect::<Result<Vec<_>, PassFailure>>();
@@ -122,14 +124,18 @@ fn run_dependency(pass: &dyn Pass, by: &str, module: &mut Module, cx: &PassConte
     }
     let instruments = cx.active_instruments();
     let run = PassRun::new(pass, cx, Some(by), cx.is_required(name));
-    if let Some(vetoed) = ask(instruments.as_ref(), module, &run)? {
+    if let Some(vetoed) = ask(&instruments, module, &run)? {
         return fail(vetoed);
     }
-    Ok(execute(module, &run, instruments.as_ref())?.is_changed())
+    Ok(execute(module, &run, &instruments)?.is_changed())
 }
 
 /// Runs a pass that is allowed to run.
-fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instruments>) -> Result<Outcome, PassFailure> {
+fn execute(
+    module: &mut Module,
+    run: &PassRun<'_>,
+    instruments: &[Arc<dyn Instrument>],
+) -> Result<Outcome, PassFailure> {
     let (pass, cx) = (run.pass, run.context);
     #[cfg(feature = "tracing")]
     let _span = crate::spans::pass_span(run).entered();
@@ -140,7 +146,7 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
         frame: inner.frame().expect("the handle was made for the pass"),
         state: cx.frame().and_then(|f| f.sequence.as_ref()),
         leaf: pass.kind() != PassKind::Sequence,
-        instruments: instruments.map_or(&[], |i| i),
+        instruments,
         begun: 0..0,
         in_hooks: Duration::ZERO,
     };

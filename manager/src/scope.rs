@@ -7,16 +7,16 @@ use crate::context::PassContext;
 use crate::error::PassFailure;
 
 struct Scopes {
-    /// The context that is current outside of all scopes.
-    default: Option<PassContext>,
+    /// The contexts with their numbers. A context that was asked for where none was entered is the
+    /// first one, has the number 0, and stays.
     entered: Vec<(u64, PassContext)>,
-    next: u64,
+    last: u64,
 }
 
 thread_local! {
     // Borrowed only while a handle is pushed, popped or cloned: no foreign code runs during that
     // time.
-    static SCOPES: RefCell<Scopes> = const { RefCell::new(Scopes { default: None, entered: Vec::new(), next: 0 }) };
+    static SCOPES: RefCell<Scopes> = const { RefCell::new(Scopes { entered: Vec::new(), last: 0 }) };
 }
 
 impl PassContext {
@@ -26,10 +26,10 @@ impl PassContext {
         SCOPES
             .try_with(|scopes| {
                 let scopes = &mut *scopes.borrow_mut();
-                match scopes.entered.last() {
-                    Some((_, cx)) => cx.clone(),
-                    None => scopes.default.get_or_insert_with(PassContext::new).clone(),
+                if scopes.entered.is_empty() {
+                    scopes.entered.push((0, PassContext::new()));
                 }
+                scopes.entered.last().map(|(_, cx)| cx.clone()).unwrap_or_default()
             })
             // The thread is ending, and its scopes are gone.
             .unwrap_or_default()
@@ -67,9 +67,9 @@ impl PassContext {
 fn push(cx: PassContext, has_entered: bool) -> ScopeGuard {
     let id = SCOPES.try_with(|scopes| {
         let scopes = &mut *scopes.borrow_mut();
-        scopes.next += 1;
-        scopes.entered.push((scopes.next, cx.clone()));
-        scopes.next
+        scopes.last += 1;
+        scopes.entered.push((scopes.last, cx.clone()));
+        scopes.last
     });
     ScopeGuard { id: id.ok(), cx, has_entered, thread: PhantomData }
 }

@@ -89,12 +89,6 @@ impl std::fmt::Display for Sequential {
     }
 }
 
-impl std::fmt::Debug for Sequential {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Sequential({}: {self})", self.info.name)
-    }
-}
-
 /// A pass that runs passes one after the other, repeatedly, until each of them has left the present
 /// module unchanged, or the maximum number of rounds is reached. A pipeline writes it
 /// `fixpoint<n>(…)`.
@@ -188,4 +182,4 @@ impl Pass for Repeat {
     }
 }
 
-anfora_ir::brief_debug! { Repeat { info }; }
+anfora_ir::brief_debug! { Repeat { info }; Sequential { info }; }

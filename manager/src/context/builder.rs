@@ -1,7 +1,6 @@
 //! The builder of contexts.
 
 use std::io::{self, Write};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use super::{Log, PassContext, Settings, Shared};
@@ -206,13 +205,7 @@ impl PassContextBuilder {
                 Given::Text(_) => def.parse(value)?,
             };
         }
-        let shared = Shared {
-            settings,
-            config,
-            is_watched: AtomicBool::new(!instruments.is_empty()),
-            instruments: Mutex::new((!instruments.is_empty()).then(|| instruments.into())),
-            log: Log::default(),
-        };
+        let shared = Shared { settings, config, instruments: Mutex::new(instruments.into()), log: Log::default() };
         Ok(PassContext { shared: Arc::new(shared), frame: None, log: None })
     }
 }
