@@ -117,8 +117,9 @@ pub(crate) struct Properties {
     pub(crate) phases: Vec<PhaseEntry>,
 }
 
-impl Properties {
-    pub(crate) fn standard() -> Properties {
+impl Default for Properties {
+    /// Returns the standard properties and phases.
+    fn default() -> Properties {
         let mut list: Vec<Property> = Invariant::ALL.iter().map(|&i| Property::of(i)).collect();
         list.push(
             Property::new("dataflow", "pure bindings that were grouped stand in dataflow regions")
@@ -126,7 +127,9 @@ impl Properties {
         );
         Properties { list, phases: PhaseEntry::standard() }
     }
+}
 
+impl Properties {
     pub(crate) fn find(&self, name: &str) -> Result<&Property, UnknownName> {
         self.list
             .iter()

@@ -1,7 +1,7 @@
 //! Passes, pipelines and settings by name.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use anfora_ir::Phase;
 
@@ -79,14 +79,14 @@ impl RegisteredPass {
 
 /// Passes, pipelines and settings by name. It is a value: each embedder has its own, and adds to
 /// it. A new registry has the standard properties and phases.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct PassRegistry {
     passes: Vec<RegisteredPass>,
     pipelines: Vec<PipelineEntry>,
     configs: Vec<ConfigDef>,
     /// The names of passes and pipelines, which share one namespace.
     by_name: HashMap<String, Named>,
-    /// Shared with all registries that have only the standard properties and phases.
+    /// The properties and phases, shared with copies of the registry.
     properties: Arc<Properties>,
     /// True if `EnterPhase` is registered, and not another pass of that name.
     pub(crate) has_enter_phase: bool,
@@ -94,8 +94,6 @@ pub struct PassRegistry {
 
 /// The word with which repetitions begin in pipelines.
 pub(crate) const FIXPOINT: &str = "fixpoint";
-
-static STANDARD_PROPERTIES: LazyLock<Arc<Properties>> = LazyLock::new(|| Arc::new(Properties::standard()));
 
 /// The meaning of a name in a pipeline: a pass or pipeline, by its index.
 #[derive(Copy, Clone)]
@@ -143,19 +141,6 @@ pub enum MakeError {
     },
 }
 
-impl Default for PassRegistry {
-    fn default() -> PassRegistry {
-        PassRegistry {
-            passes: Vec::new(),
-            pipelines: Vec::new(),
-            configs: Vec::new(),
-            by_name: HashMap::new(),
-            properties: STANDARD_PROPERTIES.clone(),
-            has_enter_phase: false,
-        }
-    }
-}
-
 impl PassRegistry {
     /// Makes a registry without passes, pipelines and settings.
     pub fn new() -> PassRegistry {
@@ -180,23 +165,15 @@ impl PassRegistry {
         let maker: Maker = Arc::new(move |options, _| make(options).map_err(failed));
         let (name, doc) = (name.to_string(), doc.to_string());
         let there = self.configs.len();
-        let added = self
-            .add_configs(configs)
-            .and_then(|()| self.add_pass(RegisteredPass { name, doc, opt_level, options, maker }));
+        let mut added = configs.iter().try_for_each(|config| match self.find_config(config.key) {
+            Some(i) if self.configs[i] == *config => Ok(()),
+            _ => self.register_config(config.clone()),
+        });
+        added = added.and_then(|()| self.add_pass(RegisteredPass { name, doc, opt_level, options, maker }));
         if added.is_err() {
             self.configs.truncate(there);
         }
         added
-    }
-
-    /// Registers settings, except for those that are registered already.
-    fn add_configs(&mut self, configs: &[ConfigDef]) -> Result<(), RegistryError> {
-        for config in configs {
-            if self.find_config(config.key).map(|i| &self.configs[i]) != Some(config) {
-                self.register_config(config.clone())?;
-            }
-        }
-        Ok(())
     }
 
     /// Registers a pass without options, under its own name.
