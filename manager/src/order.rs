@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anfora_ir::Module;
 
 use crate::context::PassContext;
-use crate::error::{FailureKind, PassError, PassFailure};
+use crate::error::{FailureKind, MAX_NESTING, PassError, PassFailure};
 use crate::info::{PassInfo, SkipReason};
 use crate::pass::Pass;
 use crate::properties::Properties;
@@ -41,21 +41,6 @@ enum Breaker {
     Claim(anfora_ir::Phase, String),
 }
 
-/// The work that is left, last first.
-enum Step {
-    /// A pass. A dependency is visited whatever its level is, and its own dependencies come before
-    /// it.
-    Pass(Arc<dyn Pass>, Reached),
-    /// The end of a sequence.
-    Close(Arc<dyn Pass>),
-}
-
-#[derive(Copy, Clone, PartialEq)]
-enum Reached {
-    InOrder,
-    AsDependency,
-}
-
 /// Checks whether passes that are about to run need properties that passes before them break, or
 /// that the claim of the module excludes.
 ///
@@ -68,18 +53,9 @@ pub(crate) fn check_order(pass: &dyn Pass, module: &Module, cx: &PassContext) ->
     }
     let registry = cx.registry();
     let known = registry.properties_and_phases();
-    let (around, work, effects, needs) = (cx.path(), Vec::new(), Vec::new(), Vec::new());
-    let mut order = Order { known, cx, around, work, effects, step: 0, needs, open: vec![(0, 0)] };
-    order.push(order.dependencies(info), Reached::AsDependency);
-    order.run()?;
-    order.check_needs(info)?;
-    if pass.passes().is_empty() {
-        order.effects(pass)?;
-    } else {
-        order.open(pass);
-        order.run()?;
-        order.close(pass)?;
-    }
+    let (around, effects, needs) = (cx.path(), Vec::new(), Vec::new());
+    let mut order = Order { known, cx, around, effects, step: 0, needs, open: vec![(0, 0)] };
+    order.visit(pass)?;
     let Some(claimed) = module.phase() else { return Ok(()) };
     for need in order.needs {
         let excluding = known.holding_from(claimed).into_iter().find(|&held| known.exclude(held, &need.property));
@@ -95,7 +71,6 @@ struct Order<'a> {
     cx: &'a PassContext,
     /// The names of the open sequences.
     around: Vec<String>,
-    work: Vec<Step>,
     effects: Vec<Effect>,
     /// The number of effects so far.
     step: usize,
@@ -106,61 +81,35 @@ struct Order<'a> {
 }
 
 impl Order<'_> {
-    fn run(&mut self) -> Result<(), PassFailure> {
-        while let Some(work) = self.work.pop() {
-            match work {
-                Step::Pass(pass, reached) => {
-                    if reached == Reached::InOrder && enabled(pass.info(), self.cx).is_err() {
-                        continue;
-                    }
-                    let dependencies = match reached {
-                        Reached::InOrder => self.dependencies(pass.info()),
-                        Reached::AsDependency => Vec::new(),
-                    };
-                    if dependencies.is_empty() {
-                        self.visit(pass)?;
-                    } else {
-                        self.work.push(Step::Pass(pass, Reached::AsDependency));
-                        self.push(dependencies, Reached::AsDependency);
-                    }
-                }
-                Step::Close(pass) => self.close(&*pass)?,
+    /// Visits the dependencies of a pass, and then the pass. If the dependencies cannot be made, the
+    /// error is reported when the pass runs. Recursive, at most [`MAX_NESTING`] deep.
+    fn visit(&mut self, pass: &dyn Pass) -> Result<(), PassFailure> {
+        if !pass.info().required.is_empty() {
+            for dependency in dependencies(pass.info(), self.cx).unwrap_or_default() {
+                self.visit_itself(&*dependency.pass)?;
             }
         }
-        Ok(())
+        self.visit_itself(pass)
     }
 
-    /// Returns the dependencies of a pass. If they cannot be made, returns none; the error is
-    /// reported when the pass runs.
-    fn dependencies(&self, info: &PassInfo) -> Vec<Arc<dyn Pass>> {
-        if info.required.is_empty() {
-            return Vec::new();
-        }
-        dependencies(info, self.cx).map_or_else(|_| Vec::new(), |all| all.into_iter().map(|d| d.pass).collect())
-    }
-
-    fn push(&mut self, passes: Vec<Arc<dyn Pass>>, reached: Reached) {
-        self.work.extend(passes.into_iter().rev().map(|p| Step::Pass(p, reached)));
-    }
-
-    fn visit(&mut self, pass: Arc<dyn Pass>) -> Result<(), PassFailure> {
+    fn visit_itself(&mut self, pass: &dyn Pass) -> Result<(), PassFailure> {
         self.check_needs(pass.info())?;
         if pass.passes().is_empty() {
-            return self.effects(&*pass);
+            return self.effects(pass);
         }
-        self.work.push(Step::Close(pass.clone()));
-        self.open(&*pass);
-        Ok(())
-    }
-
-    fn open(&mut self, sequence: &dyn Pass) {
-        self.open.push((self.step, self.needs.len()));
-        self.around.push(sequence.info().name.clone());
-        self.push(sequence.passes().to_vec(), Reached::InOrder);
-    }
-
-    fn close(&mut self, pass: &dyn Pass) -> Result<(), PassFailure> {
-        let (start, first) = self.open.pop().expect("a sequence that is closed was opened");
+        if self.around.len() == MAX_NESTING {
+            let error = PassError::new(format!("passes nest more than {MAX_NESTING} deep"));
+            return Err(PassFailure::from(error).at(&pass.info().name, || self.around.clone()));
+        }
+        let (start, first) = (self.step, self.needs.len());
+        self.open.push((start, first));
+        self.around.push(pass.info().name.clone());
+        for inner in pass.passes() {
+            if enabled(inner.info(), self.cx).is_ok() {
+                self.visit(&**inner)?;
+            }
+        }
+        self.open.pop();
         self.around.pop();
         let needs = self.needs.split_off(first);
         for need in needs {
