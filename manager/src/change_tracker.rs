@@ -21,8 +21,9 @@ pub(crate) struct ChangeTracker {
 }
 
 /// A global as it was at the last look.
+#[derive(Default)]
 struct Seen {
-    global: Global,
+    global: Option<Global>,
     function: Option<FunctionStamp>,
     /// The state of the body including nodes that a pass appended and did not link. The function is
     /// the same.
@@ -80,29 +81,25 @@ impl ChangeTracker {
         for (id, global) in module.cx.globals.iter() {
             let function = global.target.function().and_then(|key| module.get(key));
             let now = function.map(|f| f.stamp());
-            if let Some(seen) = self.seen.get_mut(id.index()) {
-                let same_body = match (&seen.function, &now) {
-                    (Some(then), Some(now)) => then.body() == now.body() || seen.appended == Some(now.body()),
-                    (then, now) => then.is_none() && now.is_none(),
-                };
-                let same_head = match (&seen.function, &now) {
-                    (Some(then), Some(now)) => then.has_head_of(now),
-                    _ => true,
-                };
-                if same_body && same_head && seen.global == *global {
-                    (seen.function, seen.appended) = (now, None);
-                    continue;
-                }
-                seen.changed = self.look;
-                if !same_body {
-                    seen.mentions = function.map_or_else(Vec::new, mentions);
-                }
-                (seen.global, seen.function, seen.appended) = (global.clone(), now, None);
-            } else {
-                let mentions = function.map_or_else(Vec::new, mentions);
-                let changed = self.look;
-                self.seen.push(Seen { global: global.clone(), function: now, appended: None, changed, mentions });
+            if id.index() == self.seen.len() {
+                self.seen.push(Seen::default());
             }
+            let seen = &mut self.seen[id.index()];
+            let (same_body, same_head) = match (&seen.function, &now) {
+                (Some(then), Some(now)) => {
+                    let same_body = then.body() == now.body() || seen.appended == Some(now.body());
+                    (same_body, then.has_head_of(now))
+                }
+                (then, now) => (then.is_none() && now.is_none(), true),
+            };
+            if !(same_body && same_head && seen.global.as_ref() == Some(global)) {
+                seen.changed = self.look;
+                seen.global = Some(global.clone());
+            }
+            if !same_body {
+                seen.mentions = function.map_or_else(Vec::new, mentions);
+            }
+            (seen.function, seen.appended) = (now, None);
         }
     }
 

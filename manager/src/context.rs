@@ -200,11 +200,6 @@ impl PassContext {
         self.shared.settings.registry()
     }
 
-    /// Returns the value of a setting, by its index in the registry.
-    fn value<'a>(&'a self, index: usize, def: &'a ConfigDef) -> &'a ConfigValue {
-        self.shared.config.get(index).unwrap_or(&def.default)
-    }
-
     /// Returns the value of a setting that the registry declares.
     ///
     /// Cost: linear in the text.
@@ -212,10 +207,7 @@ impl PassContext {
     /// # Errors
     /// If there is no such setting, or its values cannot be of the type.
     pub fn config<T: FromConfig>(&self, key: &str) -> Result<T, ConfigError> {
-        let registry = self.registry();
-        let i = registry.config_index(key)?;
-        let def = &registry.configs()[i];
-        read(def, self.value(i, def))
+        self.config_of(self.registry().config(key)?)
     }
 
     /// Returns the value of a setting: that of the context, or the default if the registry of the
@@ -224,10 +216,8 @@ impl PassContext {
     /// # Errors
     /// If its values cannot be of the type.
     pub fn config_of<T: FromConfig>(&self, def: &ConfigDef) -> Result<T, ConfigError> {
-        match self.registry().find_config(def.key) {
-            Some(i) => read(def, self.value(i, def)),
-            None => read(def, &def.default),
-        }
+        let value = self.registry().find_config(def.key).and_then(|i| self.shared.config.get(i));
+        read(def, value.unwrap_or(&def.default))
     }
 
     /// Returns the settings that are not at their defaults, in the order of their declaration.

@@ -106,7 +106,6 @@ mod line_diff;
 mod messages;
 mod module_pass;
 mod names;
-mod nesting;
 mod open_runs;
 mod order;
 mod output_file;
@@ -120,13 +119,11 @@ mod properties;
 mod regions;
 mod register;
 mod registry;
-mod remarks;
 mod reproducer_file;
 mod run;
 mod scanner;
 mod scope;
 mod sequential;
-mod signatures;
 mod sink;
 #[cfg(feature = "tracing")]
 mod spans;
@@ -149,7 +146,8 @@ pub use info::{Declare, Outcome, PassInfo, PassKind, SkipReason};
 pub use instrument::{Instrument, PassRun};
 pub use instruments::{
     AllocationCounts, Bisect, BisectRun, DumpIr, MAX_MEMORY_RUNS, MAX_TIMED_RUNS, Memory, MemoryRun, PassTiming,
-    PrintIr, PrintWhen, Remarks, Reproducer, RunLog, RunRecord, TimingRow, Unchanged, VerifyEach,
+    PrintIr, PrintWhen, Remarks, Reproducer, RunLog, RunRecord, TimingRow, Unchanged, VerifyEach, remarks_json,
+    render_remarks,
 };
 pub use line_diff::unified_diff;
 pub use messages::MAX_REMARKS;
@@ -167,7 +165,6 @@ pub use registry::{
     DefaultRegistryError, MakeError, PassEntry, PassRegistry, PipelineEntry, RegisteredPass, RegistryError,
     set_default_registry,
 };
-pub use remarks::{remarks_json, render_remarks};
 pub use reproducer_file::{Replay, ReproducerFile, Verdict};
 pub use run::run_pass;
 pub use scope::ScopeGuard;

@@ -110,21 +110,16 @@ impl Relink {
     /// nothing.
     pub(crate) fn replace(&mut self, body: &mut Body, region: &Region, new: Option<[ExprId; 2]>) {
         let Expr::Let { body: rest, .. } = body.expr(region.last) else { return };
-        let parent = match region.parent {
-            Some(id) => self.moved.get(&id).copied().unwrap_or(Some(id)),
-            None => None,
-        };
-        let target = match new {
+        let moved = |id| self.moved.get(&id).copied().unwrap_or(Some(id));
+        let parent = region.parent.and_then(moved);
+        let (target, last) = match new {
             Some([first, last]) => {
                 body.set_let_body(last, rest);
-                self.moved.insert(region.last, Some(last));
-                first
+                (first, Some(last))
             }
-            None => {
-                self.moved.insert(region.last, parent);
-                rest
-            }
+            None => (rest, parent),
         };
+        self.moved.insert(region.last, last);
         self.link(body, parent, region.first, target);
     }
 

@@ -1,6 +1,7 @@
 //! The execution of a pass: the context decides whether it runs, the instruments are called, and a
 //! failure is rolled back.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -8,14 +9,13 @@ use std::time::{Duration, Instant};
 
 use anfora_ir::{Diagnostic, FunctionKey, Module, ModuleStamp, Severity};
 
-use crate::compaction::keep;
+use crate::compaction::{Edited, keep};
 use crate::context::PassContext;
 use crate::error::{MAX_NESTING, PassError, PassFailure, caught};
 use crate::frame::RunFrame;
 use crate::info::{Outcome, PassInfo, PassKind, SkipReason};
 use crate::instrument::{Instrument, PassRun, RunTime, guarded};
 use crate::messages::Messages;
-use crate::nesting::open_run;
 use crate::order::{Dependency, check_order, dependencies, enabled};
 use crate::pass::Pass;
 use crate::phases::lower_claim;
@@ -53,7 +53,7 @@ use crate::verification::{Verification, check_changed, shared_edit};
 pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
     let info = pass.info();
     let fail = |error: PassError| PassFailure::from(error).at(&info.name, || cx.path());
-    let _open = open_run().map_err(fail)?;
+    let _open = OpenRun::begin().map_err(fail)?;
     let forced = match enabled(info, cx) {
         Ok(forced) => forced,
         Err(reason) => return Ok(skip(info, cx, reason)),
@@ -75,6 +75,33 @@ pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Resul
     match execute(module, &run, &instruments)? {
         Outcome::Unchanged if changed => Ok(Outcome::Changed),
         outcome => Ok(outcome),
+    }
+}
+
+thread_local! {
+    /// The number of passes that run on this thread, in each other and in the hooks of instruments,
+    /// under whatever contexts.
+    static RUNS: Cell<usize> = const { Cell::new(0) };
+}
+
+const MOST_RUNS: usize = 2 * MAX_NESTING;
+
+/// Keeps a run of a pass open on this thread until it is dropped.
+struct OpenRun;
+
+impl OpenRun {
+    fn begin() -> Result<OpenRun, PassError> {
+        if RUNS.get() == MOST_RUNS {
+            return Err(PassError::new(format!("passes nest more than {MOST_RUNS} deep on this thread")));
+        }
+        RUNS.set(RUNS.get() + 1);
+        Ok(OpenRun)
+    }
+}
+
+impl Drop for OpenRun {
+    fn drop(&mut self) {
+        RUNS.set(RUNS.get().saturating_sub(1));
     }
 }
 
@@ -239,9 +266,9 @@ impl Execution<'_> {
                     Some(state) => {
                         let state = &mut *lock(state);
                         state.note_changed(self.run.name());
-                        keep(module, Some(&mut state.edited), workers);
+                        keep(module, &mut state.edited, workers);
                     }
-                    None => keep(module, None, workers),
+                    None => keep(module, &mut Edited::default(), workers),
                 }
             }
             // A pass that changed nothing may have appended nodes without linking them.
