@@ -5,7 +5,7 @@ use std::fmt;
 
 use rustc_hash::FxHashSet;
 
-use crate::config_list::{TextList, in_quotes, parse_list, quoted, write_list};
+use crate::config_list::{TextList, in_quotes, list_text, parse_list, quoted};
 use crate::error::PassError;
 use crate::names::{UnknownName, is_name};
 
@@ -350,8 +350,8 @@ impl fmt::Display for ConfigValue {
             ConfigValue::Int(n) => n.fmt(f),
             // The shortest text that is read as the same number.
             ConfigValue::Float(x) => write!(f, "{x:?}"),
-            ConfigValue::IntList(list) => write_list(f, list.iter().map(i64::to_string)),
-            ConfigValue::TextList(list) => write_list(f, list.iter().map(quoted)),
+            ConfigValue::IntList(list) => f.write_str(&list_text(list.iter().map(i64::to_string))),
+            ConfigValue::TextList(list) => f.write_str(&list_text(list.iter().map(quoted))),
             ConfigValue::Bool(b) => b.fmt(f),
             ConfigValue::Str(s) => f.write_str(s),
             ConfigValue::Bytes(None) => f.write_str("unlimited"),
@@ -377,18 +377,15 @@ macro_rules! value_from {
 value_from! {
     i64 => |v| ConfigValue::Int(v);
     i32 => |v| ConfigValue::Int(v.into());
-    u32 => |v| ConfigValue::Int(v.into());
     u64 => |v| i64::try_from(v).map_or(ConfigValue::Bytes(Some(v)), ConfigValue::Int);
     Option<u64> => |v| ConfigValue::Bytes(v);
     bool => |v| ConfigValue::Bool(v);
     &str => |v| ConfigValue::Str(Cow::Owned(v.to_string()));
     String => |v| ConfigValue::Str(Cow::Owned(v));
     f64 => |v| ConfigValue::Float(v);
-    f32 => |v| ConfigValue::Float(v.into());
     Vec<i64> => |v| ConfigValue::IntList(Cow::Owned(v));
     Vec<String> => |v| ConfigValue::TextList(TextList::Owned(v));
     &[&str] => |v| ConfigValue::TextList(TextList::Owned(v.iter().map(ToString::to_string).collect()));
-    &[i64] => |v| ConfigValue::IntList(Cow::Owned(v.to_vec()));
     Vec<(String, i64)> => |v| ConfigValue::Numbers(v);
 }
 

@@ -1,7 +1,5 @@
 //! Lists as the values of settings, and their written form: `[1,2]`, `[a,"b c"]`.
 
-use std::fmt;
-
 use crate::scanner::{Scanner, is_bare};
 
 /// A list of texts as the value of a setting: a constant list, or a given one. Two lists are equal
@@ -16,24 +14,12 @@ pub enum TextList {
 
 impl TextList {
     /// Returns the texts, in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
-        (0..self.len()).map(|i| match self {
-            TextList::Static(texts) => texts[i],
-            TextList::Owned(texts) => texts[i].as_str(),
-        })
-    }
-
-    /// Returns the number of texts.
-    pub fn len(&self) -> usize {
-        match self {
-            TextList::Static(texts) => texts.len(),
-            TextList::Owned(texts) => texts.len(),
-        }
-    }
-
-    /// Returns true if the list is empty.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        let (fixed, given): (&[&str], &[String]) = match self {
+            TextList::Static(texts) => (texts, &[]),
+            TextList::Owned(texts) => (&[], texts),
+        };
+        fixed.iter().copied().chain(given.iter().map(String::as_str))
     }
 }
 
@@ -55,24 +41,12 @@ pub(crate) fn quoted(text: &str) -> String {
 
 /// Returns a value in quotes.
 pub(crate) fn in_quotes(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        if matches!(c, '"' | '\\') {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out.push('"');
-    out
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Writes a list in brackets, with commas between the items.
-pub(crate) fn write_list(f: &mut fmt::Formatter<'_>, items: impl Iterator<Item = String>) -> fmt::Result {
-    f.write_str("[")?;
-    for (i, item) in items.enumerate() {
-        write!(f, "{}{item}", if i == 0 { "" } else { "," })?;
-    }
-    f.write_str("]")
+/// Returns a list as it is written, in brackets and with commas between the items.
+pub(crate) fn list_text(items: impl Iterator<Item = String>) -> String {
+    format!("[{}]", items.collect::<Vec<_>>().join(","))
 }
 
 /// Returns the items of a written list, without their quotes; `None` if the text is not a list.

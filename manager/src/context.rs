@@ -406,8 +406,8 @@ impl PassContext {
     }
 
     fn set_instruments(&self, instruments: Vec<Arc<dyn Instrument>>) {
-        let old = std::mem::replace(&mut *lock(&self.shared.instruments), instruments.into());
-        drop(old);
+        // The old ones are dropped when the lock is not held any more.
+        let _old = std::mem::replace(&mut *lock(&self.shared.instruments), instruments.into());
     }
 
     /// Exits the instruments of this context, gives it others, and enters those.

@@ -2,7 +2,7 @@
 
 use anfora_ir::{
     Body, Context, Cursor, Dim, Editor, Expr, ExprId, Function, Module, RegionWriter, Retype, Step, SymbolId,
-    Transplant, TypeId, VarId,
+    Transplant, VarId,
 };
 use rustc_hash::FxHashSet;
 
@@ -96,8 +96,14 @@ struct Part {
     vars: Vec<(VarId, VarId)>,
     /// The number of them, from the first, that are parameters.
     inputs: usize,
-    /// The outputs, each as a variable of the function and of the part.
-    outputs: Vec<(VarId, VarId)>,
+}
+
+impl Part {
+    /// Returns the outputs, each as a variable of the function, whose body is given, and of the
+    /// part.
+    fn outputs<'a>(&'a self, body: &'a Body) -> impl Iterator<Item = (VarId, VarId)> + 'a {
+        self.vars[self.inputs..].iter().copied().filter(|&(var, _)| !body.is_dataflow_var(var))
+    }
 }
 
 fn edit_regions(
@@ -106,8 +112,7 @@ fn edit_regions(
 ) -> Result<(), PassError> {
     let mut relink = Relink::default();
     let mut retyped: Vec<VarId> = Vec::new();
-    let params: Vec<TypeId> = func.function.body.params().iter().map(|p| func.function.body.ty(p.expr())).collect();
-    let given = symbols_of(func.cx, params.into_iter());
+    let given = symbols_of_params(func.cx, &func.function.body);
     for region in regions_of(&func.function.body) {
         let Some(mut part) = take_out(func.cx, func.function, &region) else {
             return Err(PassError::new("a dataflow region is part of itself"));
@@ -115,7 +120,7 @@ fn edit_regions(
         let symbols = cast_symbols(func.cx, &part.function.body);
         part.function.body.begin_journal();
         let generation = part.function.body.generation();
-        let outputs: Vec<VarId> = part.outputs.iter().map(|&(_, inside)| inside).collect();
+        let outputs: Vec<VarId> = part.outputs(&func.function.body).map(|(_, inside)| inside).collect();
         let mut block = FunctionEdit::new(func.cx, &mut part.function, &outputs);
         let done = work(&mut block);
         let (messages, named) = block.end();
@@ -157,21 +162,18 @@ fn take_out(cx: &mut Context, function: &Function, region: &Region) -> Option<Pa
         free.into_iter().map(|var| (var, transplant.var(&mut editor, Some(body), var))).collect();
     let inputs = vars.len();
     let [first, last] = transplant.bindings(&mut editor, Some(body), ends);
-    let mut outputs = Vec::new();
-    for (_, var) in lets(body, region.first, Some(region.last)) {
-        if let Some(inside) = transplant.copied(var.expr()).and_then(|id| editor.body.as_var(id)) {
-            vars.push((var, inside));
-            if !body.is_dataflow_var(var) {
-                outputs.push((var, inside));
-            }
-        }
-    }
-    let fields: Vec<ExprId> = outputs.iter().map(|(_, inside)| inside.expr()).collect();
+    vars.extend(lets(body, region.first, Some(region.last)).filter_map(|(_, var)| {
+        let inside = transplant.copied(var.expr())?;
+        Some((var, editor.body.as_var(inside)?))
+    }));
+    let (given, bound) = vars.split_at(inputs);
+    let outputs = bound.iter().filter(|(var, _)| !body.is_dataflow_var(*var));
+    let fields: Vec<ExprId> = outputs.map(|(_, inside)| inside.expr()).collect();
     let tail = editor.tuple(&fields);
-    part.set_params(vars[..inputs].iter().map(|&(_, inside)| inside).collect());
+    part.set_params(given.iter().map(|&(_, inside)| inside).collect());
     part.set_let_body(last, tail);
     part.set_root(first);
-    Some(Part { function: function.part(part), vars, inputs, outputs })
+    Some(Part { function: function.part(part), vars, inputs })
 }
 
 /// Returns the Lets of a chain with their variables, up to `last` or to the end.
@@ -194,7 +196,7 @@ fn put_back(
     relink: &mut Relink,
     retyped: &mut Vec<VarId>,
 ) -> Result<(), PassError> {
-    let Part { function: Function { body: new, .. }, vars, inputs, outputs } = part;
+    let Part { function: Function { body: new, .. }, vars, inputs } = part;
     let first = func.function.body.binding_name(func.cx, region.first).map(str::to_string);
     let begins = match &first {
         Some(name) => format!("the dataflow region that begins at %{name}"),
@@ -230,7 +232,8 @@ fn put_back(
         body.set_expr(var.expr(), new.expr(inside.expr()));
         if body.ty(var.expr()) != new.ty(inside.expr()) {
             body.set_type(var.expr(), new.ty(inside.expr()));
-            if outputs.iter().any(|&(o, _)| o == var) {
+            // What is used outside of the region is typed again.
+            if !new.is_dataflow_var(inside) {
                 retyped.push(var);
             }
         }
@@ -261,7 +264,7 @@ fn bound_by(
             return Err(format!("binds {} twice", shown(cx, new, id, "something")));
         }
     }
-    for &(var, inside) in &part.outputs {
+    for (var, inside) in part.outputs(body) {
         let name = shown(cx, body, var.expr(), "");
         let output = if name.is_empty() { "an output".to_string() } else { format!("its output {name}") };
         if !bound.contains(&inside.expr()) {
@@ -273,7 +276,7 @@ fn bound_by(
     }
     let bound_here: FxHashSet<SymbolId> = cast_symbols(cx, new).into_iter().collect();
     // Symbols in the types of the inputs were bound before the region.
-    let bound_before = symbols_of(cx, new.params().iter().map(|p| new.ty(p.expr())));
+    let bound_before = symbols_of_params(cx, new);
     match symbols.iter().find(|s| !bound_here.contains(s) && !bound_before.contains(s)) {
         Some(&symbol) => {
             let name = cx.names.get(cx.types.dims.symbol_name(symbol));
@@ -296,13 +299,11 @@ fn cast_symbols(cx: &Context, part: &Body) -> Vec<SymbolId> {
     while let Some(step) = cursor.next(part) {
         let id = match step {
             Step::Flat(id) => id,
-            Step::Enter(id) => {
+            Step::Enter(id) if !part.expr(id).binds() => id,
+            Step::Enter(_) => {
                 // Symbols that branches and function values bind belong to those.
-                if part.expr(id).binds() {
-                    cursor.skip();
-                    continue;
-                }
-                id
+                cursor.skip();
+                continue;
             }
             _ => continue,
         };
@@ -313,11 +314,11 @@ fn cast_symbols(cx: &Context, part: &Body) -> Vec<SymbolId> {
     found
 }
 
-/// Returns the symbolic dimensions that types name.
-fn symbols_of(cx: &Context, types: impl Iterator<Item = TypeId>) -> FxHashSet<SymbolId> {
+/// Returns the symbolic dimensions that the types of the parameters of a body name.
+fn symbols_of_params(cx: &Context, body: &Body) -> FxHashSet<SymbolId> {
     let mut found = FxHashSet::default();
-    for ty in types {
-        cx.types.for_each_symbol(ty, |d| {
+    for param in body.params() {
+        cx.types.for_each_symbol(body.ty(param.expr()), |d| {
             if let Dim::Symbol(s) = *cx.types.dims.get(d) {
                 found.insert(s);
             }

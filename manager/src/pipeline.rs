@@ -16,7 +16,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::config::{ConfigError, ConfigKind, Options};
-use crate::config_list::quoted;
+use crate::config_list::{list_text, quoted};
 use crate::error::{MAX_NESTING, in_own_words};
 use crate::info::PassInfo;
 use crate::names::{UnknownName, is_name_char};
@@ -273,10 +273,7 @@ impl Parser<'_> {
             let value_at = text.at;
             let kind = pass.options().iter().find(|o| o.key == key).map(|o| &o.kind);
             let value = match text.peek() {
-                Some('[') => {
-                    let items: Vec<String> = text.list()?.iter().map(|item| quoted(item)).collect();
-                    format!("[{}]", items.join(","))
-                }
+                Some('[') => list_text(text.list()?.iter().map(|item| quoted(item))),
                 _ => text.value()?,
             };
             // A list for an option of another kind is reported as an error of its kind. A text that

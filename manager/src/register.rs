@@ -195,6 +195,6 @@ macro_rules! read_declared_option {
         $crate::typed_option::read_word($options, $crate::typed_option::option_key(stringify!($key)))?
     };
     ($options:ident, $key:ident, [$($range:expr)?]) => {
-        $crate::typed_option::read_option($options, $crate::typed_option::option_key(stringify!($key)))?
+        $options.get($crate::typed_option::option_key(stringify!($key)))?
     };
 }

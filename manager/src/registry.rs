@@ -7,7 +7,6 @@ use anfora_ir::Phase;
 
 use crate::config::{ConfigDef, OptionDef, Options};
 use crate::error::{PassError, PassFailure, in_own_words};
-use crate::info::PassKind;
 use crate::info::{Outcome, PassInfo};
 use crate::names::{UnknownName, is_name};
 use crate::pass::Pass;
@@ -440,20 +439,8 @@ impl Pass for WithOptions {
         self.text.clone()
     }
 
-    fn kind(&self) -> PassKind {
-        self.pass.kind()
-    }
-
-    fn nesting(&self) -> usize {
-        self.pass.nesting()
-    }
-
-    fn passes(&self) -> &[Arc<dyn Pass>] {
-        self.pass.passes()
-    }
-
-    fn max_rounds(&self) -> u32 {
-        self.pass.max_rounds()
+    fn wrapped(&self) -> Option<&dyn Pass> {
+        Some(&*self.pass)
     }
 }
 

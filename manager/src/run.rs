@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use anfora_ir::{Diagnostic, FunctionKey, Module, ModuleStamp, Severity};
+use anfora_ir::{Diagnostic, FunctionKey, Module, ModuleStamp, Severity, verify_functions};
 
 use crate::compaction::{Edited, keep};
 use crate::context::PassContext;
@@ -21,7 +21,7 @@ use crate::pass::Pass;
 use crate::phases::lower_claim;
 use crate::pipeline_state::PipelineState;
 use crate::sync::lock;
-use crate::verification::{Verification, check_changed, shared_edit};
+use crate::verification::{Verification, check_made, shared_edit};
 
 /// Runs a pass under a context.
 ///
@@ -254,10 +254,10 @@ impl Execution<'_> {
         let result = self.settle(module, result);
         end_edits_inside(module, edits + 1, result.is_ok());
         let has_edit = module.edit_depth() > edits;
-        let result = result.and_then(|_| match (has_edit, has_edit && module.has_changes()) {
-            (false, _) => Err(PassError::new(LOST_EDIT).into()),
-            (true, true) => self.accept(module, before, Outcome::Changed),
-            (true, false) => self.accept(module, before, Outcome::Unchanged),
+        let outcome = if has_edit && module.has_changes() { Outcome::Changed } else { Outcome::Unchanged };
+        let result = result.and_then(|_| match has_edit {
+            true => self.accept(module, before, outcome),
+            false => Err(PassError::new(LOST_EDIT).into()),
         });
         match &result {
             Ok(Outcome::Changed) => {
@@ -336,7 +336,8 @@ impl Execution<'_> {
                 self.inner.remark(Diagnostic::remark(message));
             }
             if self.verifies() && !self.instruments.iter().any(|i| i.verifies()) {
-                self.in_hooks(|_| check_changed(module, registry.properties_and_phases()))?;
+                let check = || verify_functions(module, &module.affected_functions());
+                self.in_hooks(|_| check_made(check(), module, registry.properties_and_phases()))?;
             }
             if let (Some(before), Some(analyses)) = (&before, self.frame.analysed()) {
                 caught(|| analyses.carry(module, before, &self.run.info().preserved))?;

@@ -165,16 +165,8 @@ impl Pass for Repeat {
         format!("fixpoint<{}>({})", self.max_rounds, self.round.pipeline_text())
     }
 
-    fn kind(&self) -> PassKind {
-        PassKind::Sequence
-    }
-
-    fn nesting(&self) -> usize {
-        self.round.nesting()
-    }
-
-    fn passes(&self) -> &[Arc<dyn Pass>] {
-        self.round.passes()
+    fn wrapped(&self) -> Option<&dyn Pass> {
+        Some(&self.round)
     }
 
     fn max_rounds(&self) -> u32 {

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use crate::config::{ConfigDef, ConfigError, ConfigKind, ConfigValue, FromConfig, OptionDef, Options};
+use crate::config::{ConfigDef, ConfigError, ConfigKind, ConfigValue, OptionDef, Options};
 use crate::config_list::TextList;
 use crate::error::PassError;
 
@@ -122,14 +122,6 @@ pub const fn option_key(identifier: &'static str) -> &'static str {
 #[doc(hidden)]
 pub const fn doc_line(comment: &'static str) -> &'static str {
     comment.trim_ascii()
-}
-
-/// Reads an option as its type.
-///
-/// Cost: linear in the text.
-#[doc(hidden)]
-pub fn read_option<T: FromConfig>(options: &Options, key: &str) -> Result<T, PassError> {
-    Ok(options.get(key)?)
 }
 
 /// Reads an option that is one of several words as a type that parses these words.

@@ -5,7 +5,7 @@ use anfora_ir::{Module, verify_module};
 use crate::error::PassError;
 use crate::info::{Outcome, PassKind};
 use crate::instrument::{Instrument, PassRun};
-use crate::verification::{check_all, ill_formed};
+use crate::verification::{check_made, ill_formed};
 
 /// An instrument that verifies the module after each pass that changed it, and checks the
 /// properties of the phase that the module claims. A pass that made an ill-formed module has
@@ -48,7 +48,7 @@ impl Instrument for VerifyEach {
     fn run_after(&self, module: &Module, run: &PassRun<'_>, outcome: &Outcome) -> Result<(), PassError> {
         // The results of the passes of a sequence were verified after each pass.
         if outcome.is_changed() && run.kind() != PassKind::Sequence {
-            check_all(module, run.context().registry().properties_and_phases())?;
+            check_made(verify_module(module), module, run.context().registry().properties_and_phases())?;
         }
         Ok(())
     }
