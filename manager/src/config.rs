@@ -5,9 +5,9 @@ use std::fmt;
 
 use rustc_hash::FxHashSet;
 
-use crate::config_list::{TextList, in_quotes, list_text, parse_list, quoted};
 use crate::error::PassError;
 use crate::names::{UnknownName, is_name};
+use crate::scanner::{in_quotes, list_text, parse_list, quoted};
 
 /// The values that a setting takes.
 #[derive(Clone, PartialEq, Debug)]
@@ -76,6 +76,35 @@ pub enum ConfigValue {
     /// Whole numbers by name, in the order in which they are given.
     Numbers(Vec<(String, i64)>),
 }
+
+/// A list of texts as the value of a setting: a constant list, or a given one. Two lists are equal
+/// if they have the same texts.
+#[derive(Clone, Debug)]
+pub enum TextList {
+    /// The list of a declaration.
+    Static(&'static [&'static str]),
+    /// A given list.
+    Owned(Vec<String>),
+}
+
+impl TextList {
+    /// Returns the texts, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        let (fixed, given): (&[&str], &[String]) = match self {
+            TextList::Static(texts) => (texts, &[]),
+            TextList::Owned(texts) => (&[], texts),
+        };
+        fixed.iter().copied().chain(given.iter().map(String::as_str))
+    }
+}
+
+impl PartialEq for TextList {
+    fn eq(&self, other: &TextList) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for TextList {}
 
 /// The declaration of a setting: its name, its kind, its default and a line of documentation.
 #[derive(Clone, PartialEq, Debug)]

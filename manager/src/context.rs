@@ -151,7 +151,7 @@ impl PassContext {
 
     /// Returns the number of threads that function passes are distributed over.
     pub fn threads(&self) -> usize {
-        self.shared.settings.workers.threads()
+        self.shared.settings.workers.threads
     }
 
     /// Returns the number of nodes from which on the work on a module is distributed over threads.
@@ -167,7 +167,8 @@ impl PassContext {
     /// Returns the threads to distribute `jobs` jobs with `nodes` nodes over, if that pays.
     pub(crate) fn workers_for(&self, jobs: usize, nodes: usize) -> Option<&Arc<Workers>> {
         let Settings { worth_sharing, workers, .. } = &self.shared.settings;
-        let is_worth_it = nodes >= *worth_sharing && workers.share(jobs) && !PassContext::is_in_distributed_work();
+        let is_worth_it =
+            nodes >= *worth_sharing && jobs > 1 && workers.pool().is_some() && !PassContext::is_in_distributed_work();
         is_worth_it.then_some(workers)
     }
 
@@ -281,7 +282,7 @@ impl PassContext {
 
     /// Returns true if the pass that this handle was given to has reported an error.
     pub(crate) fn has_errors(&self) -> bool {
-        self.frame.as_deref().is_some_and(|f| lock(&f.messages).as_ref().is_some_and(|m| m.errors() > 0))
+        self.frame.as_deref().is_some_and(|f| lock(&f.messages).as_ref().is_some_and(|m| m.errors > 0))
     }
 
     /// Ends the pass that this handle was given to: moves its messages to the context.

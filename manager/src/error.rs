@@ -182,11 +182,6 @@ impl PassError {
         &self.0.diagnostics
     }
 
-    /// Returns true if the error stands for a panic.
-    pub fn is_panic(&self) -> bool {
-        self.0.panicked
-    }
-
     /// Returns true if the error is of a type that a walk of a body may end with. An error with a
     /// message of the pass itself is not, even if a walk failed before it.
     pub(crate) fn is_of_walk(&self) -> bool {
@@ -386,7 +381,7 @@ impl PassFailure {
 
 impl From<PassError> for PassFailure {
     fn from(error: PassError) -> PassFailure {
-        let kind = if error.is_panic() { FailureKind::Panic } else { FailureKind::Error };
+        let kind = if error.0.panicked { FailureKind::Panic } else { FailureKind::Error };
         PassFailure::new(kind, error)
     }
 }

@@ -1,7 +1,6 @@
 //! The state of a running pass.
 
 use std::iter::successors;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -19,8 +18,8 @@ pub(crate) struct RunFrame {
     pub(crate) counts: Mutex<Statistics>,
     /// Present for a sequence.
     pub(crate) sequence: Option<Arc<Mutex<PipelineState>>>,
-    /// Nanoseconds that instruments took around the passes inside of this one.
-    instruments: AtomicU64,
+    /// The time that instruments took around the passes inside of this one.
+    pub(crate) in_hooks: Mutex<Duration>,
     /// The messages that the pass has left so far. Absent if messages go to the context at once:
     /// the pass has ended, or it runs other passes, and its messages are in order with theirs.
     pub(crate) messages: Mutex<Option<Messages>>,
@@ -39,7 +38,7 @@ impl RunFrame {
             depth: outer.map_or(0, |f| f.depth) + 1,
             counts: Mutex::default(),
             sequence: (kind == PassKind::Sequence).then(around),
-            instruments: AtomicU64::default(),
+            in_hooks: Mutex::default(),
             messages: Mutex::new((kind != PassKind::Sequence).then(Messages::default)),
             analyses: OnceLock::new(),
         }
@@ -49,14 +48,6 @@ impl RunFrame {
     pub(crate) fn fork(&self) -> RunFrame {
         let fork = RunFrame::new(&self.pass, PassKind::Function, self.parent.as_ref());
         RunFrame { analyses: self.analyses().into(), ..fork }
-    }
-
-    pub(crate) fn add_instruments(&self, time: Duration) {
-        self.instruments.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
-    }
-
-    pub(crate) fn instruments(&self) -> Duration {
-        Duration::from_nanos(self.instruments.load(Ordering::Relaxed))
     }
 
     /// Returns this frame and those around it, innermost first.

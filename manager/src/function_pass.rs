@@ -187,8 +187,12 @@ impl FunctionPass {
             }
             Some(workers) => self.run_parallel(workers, tables, subjects, &view, cx),
         };
-        // After a failure too: the rollback then undoes the forks.
-        join(module, forks);
+        // The forks replace the functions, after a failure too: the rollback then undoes that.
+        for (key, fork) in forks {
+            if let Some((function, _)) = module.get_mut(key) {
+                function.join(fork);
+            }
+        }
         match failed {
             Some(error) => Err(error.into()),
             None => Ok(visited.into_iter().filter(|f| module.is_edited(f.key)).collect()),
@@ -355,15 +359,6 @@ impl Subject<'_> {
 
 fn into_fork((key, subject): (FunctionKey, Subject<'_>)) -> Option<(FunctionKey, EndedFork)> {
     if let Subject::Forked(fork) = subject { Some((key, fork)) } else { None }
-}
-
-/// Replaces functions by the forks that were made of them.
-fn join(module: &mut Module, forks: Vec<(FunctionKey, EndedFork)>) {
-    for (key, fork) in forks {
-        if let Some((function, _)) = module.get_mut(key) {
-            function.join(fork);
-        }
-    }
 }
 
 /// Consecutive functions that one thread worked on.

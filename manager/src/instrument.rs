@@ -144,11 +144,8 @@ impl<'a> PassRun<'a> {
     /// and `on_end` all of them. The context has them when the run ends. Empty for a pass that runs
     /// other passes, whose messages go to the context at once.
     pub fn remarks(&self) -> Vec<Diagnostic> {
-        let frame = self.inner.get().and_then(PassContext::frame);
-        frame
-            .iter()
-            .flat_map(|f| lock(&f.messages).iter().flat_map(Messages::diagnostics).cloned().collect::<Vec<_>>())
-            .collect()
+        let Some(frame) = self.inner.get().and_then(PassContext::frame) else { return Vec::new() };
+        lock(&frame.messages).iter().flat_map(Messages::diagnostics).cloned().collect()
     }
 
     /// Returns the name, level and dependencies of the pass.

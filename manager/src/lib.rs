@@ -91,7 +91,6 @@ mod analyses;
 mod change_tracker;
 mod compaction;
 mod config;
-mod config_list;
 mod context;
 mod dataflow_block_pass;
 mod enter_phase;
@@ -135,8 +134,7 @@ pub mod typed_option;
 mod verification;
 
 pub use analyses::{Analyses, FunctionAnalysis, OfBody, OfBodyAndTables, PreservedAnalysis};
-pub use config::{ConfigDef, ConfigError, ConfigKind, ConfigValue, FromConfig, OptionDef, Options};
-pub use config_list::TextList;
+pub use config::{ConfigDef, ConfigError, ConfigKind, ConfigValue, FromConfig, OptionDef, Options, TextList};
 pub use context::{ContextError, PassContext, PassContextBuilder, PassRemark};
 pub use dataflow_block_pass::DataflowBlockPass;
 pub use error::{FailureKind, MAX_NESTING, PassError, PassFailure};

@@ -20,7 +20,7 @@ pub(crate) struct Messages {
     /// The number of messages for which there was no room.
     dropped: u64,
     /// The number of errors, including those for which there was no room.
-    errors: usize,
+    pub(crate) errors: usize,
     /// The index of the first message that walks noted, if there is one. Noted messages that repeat
     /// a message of the pass itself are dropped.
     noted_from: Option<usize>,
@@ -80,11 +80,6 @@ impl Messages {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.items.is_empty() && self.dropped == 0
-    }
-
-    /// Returns the number of errors.
-    pub(crate) fn errors(&self) -> usize {
-        self.errors
     }
 
     pub(crate) fn diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {

@@ -48,7 +48,7 @@ enum Breaker {
 /// If they do, naming the need and its breaker, or if a declared property does not exist.
 pub(crate) fn check_order(pass: &dyn Pass, module: &Module, cx: &PassContext) -> Result<(), PassFailure> {
     let info = pass.info();
-    if info.declares_nothing() && info.required.is_empty() && pass.passes().is_empty() {
+    if info.properties().next().is_none() && info.required.is_empty() && pass.passes().is_empty() {
         return Ok(());
     }
     let registry = cx.registry();

@@ -17,7 +17,7 @@ pub(crate) const WORTH_SHARING: usize = 8192;
 
 /// The threads that a context and those derived from it share.
 pub(crate) struct Workers {
-    threads: usize,
+    pub(crate) threads: usize,
     /// One thread fewer than `threads`, since the thread that distributes the work takes part. Made
     /// when there is work for it; absent if the system cannot make the threads.
     pool: OnceLock<Option<ThreadPool>>,
@@ -33,25 +33,16 @@ impl Workers {
         Workers { threads: threads.min(MAX_THREADS), pool: OnceLock::new() }
     }
 
-    pub(crate) fn threads(&self) -> usize {
-        self.threads
-    }
-
     /// Returns the pool; `None` where work is not distributed: with one thread, and on a thread of
     /// any pool. On a thread of a pool, a pass runs inside of distributed work, and a waiting
     /// thread would take up more of that work in the middle of the pass.
-    fn pool(&self) -> Option<&ThreadPool> {
+    pub(crate) fn pool(&self) -> Option<&ThreadPool> {
         if self.threads < 2 || rayon::current_thread_index().is_some() {
             return None;
         }
         let named = |i| format!("anfora-worker-{i}");
         let make = || ThreadPoolBuilder::new().num_threads(self.threads - 1).thread_name(named).build().ok();
         self.pool.get_or_init(make).as_ref()
-    }
-
-    /// Returns true if [`Workers::map`] would use more than one thread for `jobs` jobs.
-    pub(crate) fn share(&self, jobs: usize) -> bool {
-        jobs > 1 && self.pool().is_some()
     }
 
     /// Groups consecutive jobs into chunks that a thread takes at once: small enough that other

@@ -36,14 +36,6 @@ impl PhaseEntry {
         self
     }
 
-    /// Returns the phases that the verifier knows, earliest first.
-    pub(crate) fn standard() -> Vec<PhaseEntry> {
-        STANDARD_PHASES
-            .iter()
-            .map(|p| PhaseEntry::new(p.phase, p.doc).holding(p.invariants.iter().map(|i| i.name())))
-            .collect()
-    }
-
     /// Returns the name of the pipeline that leads to the phase: `phase2.1`.
     pub fn pipeline_name(&self) -> String {
         format!("phase{}", self.phase)

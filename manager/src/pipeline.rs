@@ -16,13 +16,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::config::{ConfigError, ConfigKind, Options};
-use crate::config_list::{list_text, quoted};
 use crate::error::{MAX_NESTING, in_own_words};
 use crate::info::PassInfo;
 use crate::names::{UnknownName, is_name_char};
 use crate::pass::Pass;
 use crate::registry::{FIXPOINT, MakeError, Named, PassRegistry, RegisteredPass};
-use crate::scanner::{Mistake, Scanner};
+use crate::scanner::{Mistake, Scanner, list_text, quoted};
 use crate::sequential::{NestingError, Repeat, Sequential};
 
 /// An error in a pipeline, with its place.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anfora_ir::{Diagnostics, IntoDiagnostics, Invariant, Module};
+use anfora_ir::{Diagnostics, IntoDiagnostics, Invariant, Module, STANDARD_PHASES, StandardPhase};
 
 use crate::names::UnknownName;
 use crate::phases::PhaseEntry;
@@ -125,7 +125,8 @@ impl Default for Properties {
             Property::new("dataflow", "pure bindings that were grouped stand in dataflow regions")
                 .excluding([Invariant::NoDataflowRegions.name()]),
         );
-        Properties { list, phases: PhaseEntry::standard() }
+        let entry = |p: &StandardPhase| PhaseEntry::new(p.phase, p.doc).holding(p.invariants.iter().map(|i| i.name()));
+        Properties { list, phases: STANDARD_PHASES.iter().map(entry).collect() }
     }
 }
 

@@ -126,7 +126,7 @@ fn ask(
     let agrees = |i: &Arc<dyn Instrument>| guarded(&**i, "should_run", || i.should_run(module, run));
     let asked = instruments.iter().map(|i| Ok((i.name(), agrees(i)?))).collect::<Result<Vec<_>, PassFailure>>();
     if let Some(outer) = run.context.frame() {
-        outer.add_instruments(began.elapsed());
+        *lock(&outer.in_hooks) += began.elapsed();
     }
     let asked = asked.map_err(|failure| failure.at(run.name(), || run.path()))?;
     let vetoes: Vec<String> =
@@ -182,7 +182,7 @@ fn execute(
     let in_hooks = execution.in_hooks;
     inner.close();
     if let Some(outer) = cx.frame() {
-        outer.add_instruments(in_hooks);
+        *lock(&outer.in_hooks) += in_hooks;
     }
     #[cfg(feature = "tracing")]
     crate::spans::ended(&result);
@@ -291,7 +291,7 @@ impl Execution<'_> {
             .unwrap_or_else(|payload| Err(PassError::panic(payload).into()));
         if let Some(began) = began {
             let wall = began.elapsed();
-            let inside = self.frame.instruments();
+            let inside = *lock(&self.frame.in_hooks);
             let _ = self.run.time.set(RunTime { began, wall, own: wall.saturating_sub(inside) });
             self.in_hooks += inside;
         }

@@ -1,4 +1,5 @@
-//! The characters of a text, and the values and lists that are written in it.
+//! The characters of a text, and the values and lists that are written in it: `[1,2]`,
+//! `[a,"b c"]`.
 
 /// Returns true if a character needs no quotes in a pipeline.
 pub(crate) fn is_bare(c: char) -> bool {
@@ -105,4 +106,31 @@ impl Scanner {
         }
         Ok(items)
     }
+}
+
+/// Returns a value as pipelines write it: in quotes unless it is a word.
+pub(crate) fn quoted(text: &str) -> String {
+    if !text.is_empty() && text.chars().all(is_bare) {
+        return text.to_string();
+    }
+    in_quotes(text)
+}
+
+/// Returns a value in quotes.
+pub(crate) fn in_quotes(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// Returns a list as it is written, in brackets and with commas between the items.
+pub(crate) fn list_text(items: impl Iterator<Item = String>) -> String {
+    format!("[{}]", items.collect::<Vec<_>>().join(","))
+}
+
+/// Returns the items of a written list, without their quotes; `None` if the text is not a list.
+/// Items may have blanks around them.
+pub(crate) fn parse_list(text: &str) -> Option<Vec<String>> {
+    let mut scanner = Scanner::new(text);
+    let items = scanner.list().ok()?;
+    scanner.skip_blanks();
+    scanner.peek().is_none().then_some(items)
 }

@@ -6,8 +6,7 @@ use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use crate::config::{ConfigDef, ConfigError, ConfigKind, ConfigValue, OptionDef, Options};
-use crate::config_list::TextList;
+use crate::config::{ConfigDef, ConfigError, ConfigKind, ConfigValue, OptionDef, Options, TextList};
 use crate::error::PassError;
 
 /// The values of options that are read as `T`.
