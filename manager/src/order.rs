@@ -81,8 +81,8 @@ struct Order<'a> {
 }
 
 impl Order<'_> {
-    /// Visits the dependencies of a pass, and then the pass. If the dependencies cannot be made, the
-    /// error is reported when the pass runs. Recursive, at most [`MAX_NESTING`] deep.
+    /// Visits the dependencies of a pass, and then the pass. If the dependencies cannot be made,
+    /// the error is reported when the pass runs. Recursive, at most [`MAX_NESTING`] deep.
     fn visit(&mut self, pass: &dyn Pass) -> Result<(), PassFailure> {
         if !pass.info().required.is_empty() {
             for dependency in dependencies(pass.info(), self.cx).unwrap_or_default() {

@@ -165,7 +165,7 @@ fn execute(
 ) -> Result<Outcome, PassFailure> {
     let (pass, cx) = (run.pass, run.context);
     #[cfg(feature = "tracing")]
-    let _span = crate::spans::pass_span(run).entered();
+    let _span = crate::spans::pass_span(run.info(), run.kind(), run.dependency_of).entered();
     let inner = cx.inside(RunFrame::new(run.name(), pass.kind(), cx.frame()));
     let mut execution = Execution {
         run,

@@ -5,20 +5,20 @@ use tracing::{Dispatch, Level, Span, dispatcher};
 
 use crate::error::PassFailure;
 use crate::info::{Outcome, PassInfo, PassKind, SkipReason};
-use crate::instrument::PassRun;
 
 /// The target of all spans and events.
 const TARGET: &str = "anfora";
 
 /// Returns the span of the run of a pass.
-pub(crate) fn pass_span(run: &PassRun<'_>) -> Span {
-    let kind = match run.kind() {
+pub(crate) fn pass_span(info: &PassInfo, kind: PassKind, dependency_of: Option<&str>) -> Span {
+    let kind = match kind {
         PassKind::Module => "module",
         PassKind::Function => "function",
         PassKind::DataflowBlock => "dataflow block",
         PassKind::Sequence => "sequence",
     };
-    tracing::span!(target: TARGET, Level::INFO, "pass", name = run.name(), kind, dependency_of = run.dependency_of())
+    let name = info.name.as_str();
+    tracing::span!(target: TARGET, Level::INFO, "pass", name, kind, dependency_of)
 }
 
 /// Leaves an event with the outcome of a pass.
