@@ -311,8 +311,10 @@ impl PassContext {
     ///
     /// Cost: linear in the text.
     pub fn count(&self, counter: &'static str, n: u64) {
-        let counts = self.frame.as_ref().map_or(&self.log().statistics, |frame| &frame.counts);
-        lock(counts).add(self.pass().unwrap_or_default(), counter, n);
+        match &self.frame {
+            Some(frame) => frame.count(counter, n),
+            None => lock(&self.log().statistics).add("", counter, n),
+        }
     }
 
     /// Returns the counts that passes have left under this context.
@@ -323,8 +325,8 @@ impl PassContext {
     /// Moves the counts of the pass that this handle was given to to the context.
     pub(crate) fn keep_counts(&self) {
         if let Some(frame) = &self.frame {
-            let counts = std::mem::take(&mut *lock(&frame.counts));
-            lock(&self.log().statistics).append(counts);
+            let mut statistics = lock(&self.log().statistics);
+            frame.take_counts().into_iter().for_each(|(counter, n)| statistics.add(&frame.pass, counter, n));
         }
     }
 
@@ -379,7 +381,7 @@ impl PassContext {
     pub(crate) fn merge(&self, other: &PassContext) {
         if let (Some(frame), Some(other)) = (&self.frame, &other.frame) {
             lock(&other.messages).iter_mut().for_each(|messages| self.leave(std::mem::take(messages)));
-            lock(&frame.counts).append(std::mem::take(&mut *lock(&other.counts)));
+            other.take_counts().into_iter().for_each(|(counter, n)| frame.count(counter, n));
         }
         let Some(log) = &other.log else { return };
         let KeptRemarks { kept, dropped } = std::mem::take(&mut *lock(&log.remarks));

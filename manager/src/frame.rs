@@ -8,14 +8,14 @@ use crate::analyses::Analyses;
 use crate::info::PassKind;
 use crate::messages::Messages;
 use crate::pipeline_state::PipelineState;
-use crate::statistics::Statistics;
+use crate::sync::lock;
 
 /// The state of a running pass. The context that the pass receives refers to it.
 pub(crate) struct RunFrame {
     pub(crate) pass: String,
     parent: Option<Arc<RunFrame>>,
     pub(crate) depth: usize,
-    pub(crate) counts: Mutex<Statistics>,
+    counts: Mutex<Vec<(&'static str, u64)>>,
     /// Present for a sequence.
     pub(crate) sequence: Option<Arc<Mutex<PipelineState>>>,
     /// The time that instruments took around the passes inside of this one.
@@ -48,6 +48,18 @@ impl RunFrame {
     pub(crate) fn fork(&self) -> RunFrame {
         let fork = RunFrame::new(&self.pass, PassKind::Function, self.parent.as_ref());
         RunFrame { analyses: self.analyses().into(), ..fork }
+    }
+
+    pub(crate) fn count(&self, counter: &'static str, n: u64) {
+        let mut counts = lock(&self.counts);
+        match counts.iter_mut().find(|c| c.0 == counter) {
+            Some(c) => c.1 = c.1.saturating_add(n),
+            None => counts.push((counter, n)),
+        }
+    }
+
+    pub(crate) fn take_counts(&self) -> Vec<(&'static str, u64)> {
+        std::mem::take(&mut *lock(&self.counts))
     }
 
     /// Returns this frame and those around it, innermost first.

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use anfora_ir::{
-    Additions, Attr, AttrsId, Context, EffectScan, EndedFork, Function, FunctionKey, GlobalId, Module, Purity,
-    Translation, TypeId,
+    Additions, Attr, Context, EffectScan, EndedFork, Function, FunctionKey, GlobalId, Module, Purity, Translation,
+    TypeId,
 };
 use rustc_hash::FxHashSet;
 
@@ -294,7 +294,10 @@ impl FunctionPass {
                 chunk.left.iter().for_each(|left| left.merge(handle));
                 match result {
                     Ok(visited) => chunk.visited.push(visited),
-                    Err(error) => chunk.failed = Some(error.or_in_function(name_of(tables, function))),
+                    Err(error) => {
+                        let name = function.global().map_or("", |global| tables.global_name(global));
+                        chunk.failed = Some(error.or_in_function(name));
+                    }
                 }
                 chunk.size += function.body.len();
             };
@@ -388,13 +391,10 @@ fn purity_by(workers: &Workers, module: &Module) -> Purity {
     Purity::of_module_where(module, |key, _| found.contains(&key))
 }
 
-fn name_of<'a>(tables: &'a Context, function: &Function) -> &'a str {
-    function.global().map_or("", |global| tables.global_name(global))
-}
-
 /// Returns true if function passes work on a function.
 fn is_for_passes(tables: &Context, function: &Function) -> bool {
-    function.is_definition() && !skips(tables, function.attrs)
+    let skips = tables.find_attr(function.attrs, SKIP_OPTIMIZATION).map(|value| tables.attrs.get(value));
+    function.is_definition() && skips.is_none_or(|value| matches!(value, Attr::Bool(false) | Attr::Int(0)))
 }
 
 /// A function that a pass worked on.
@@ -482,12 +482,6 @@ impl Pass for FunctionPass {
     fn kind(&self) -> PassKind {
         PassKind::Function
     }
-}
-
-fn skips(tables: &Context, attrs: AttrsId) -> bool {
-    tables
-        .find_attr(attrs, SKIP_OPTIMIZATION)
-        .is_some_and(|value| !matches!(tables.attrs.get(value), Attr::Bool(false) | Attr::Int(0)))
 }
 
 anfora_ir::brief_debug! { FunctionPass { info }; }

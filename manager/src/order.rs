@@ -185,10 +185,8 @@ impl Order<'_> {
     }
 
     fn check_name(&self, property: &str, info: &PassInfo) -> Result<(), PassFailure> {
-        match self.known.find(property) {
-            Err(unknown) => Err(PassFailure::from(PassError::from(unknown)).at(&info.name, || self.around.clone())),
-            Ok(_) => Ok(()),
-        }
+        let fail = |unknown| PassFailure::from(PassError::from(unknown)).at(&info.name, || self.around.clone());
+        self.known.find(property).map(drop).map_err(fail)
     }
 }
 

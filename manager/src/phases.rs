@@ -111,7 +111,7 @@ pub(crate) fn check_claim(module: &Module, known: &Properties) -> Result<(), Pas
     let begun = STANDARD_PHASES.iter().take_while(|p| p.phase <= claimed);
     let verified: Vec<_> = begun.flat_map(|p| p.invariants).collect();
     for name in known.holding_from(claimed) {
-        let invariant = known.find(name)?.invariant();
+        let invariant = known.find(name)?.invariant;
         if invariant.is_none_or(|i| !verified.contains(&&i)) {
             check_property(module, known, claimed, name)?;
         }

@@ -34,7 +34,8 @@ pub struct Property {
     doc: String,
     excludes: Vec<String>,
     check: Option<Arc<Check>>,
-    invariant: Option<Invariant>,
+    /// The invariant of the verifier that the property stands for.
+    pub(crate) invariant: Option<Invariant>,
 }
 
 impl Property {
@@ -101,11 +102,6 @@ impl Property {
     /// If the property does not hold: with places, and help.
     pub fn check(&self, module: &Module) -> Result<(), Diagnostics> {
         self.check.as_ref().map_or(Ok(()), |check| check(module))
-    }
-
-    /// Returns the invariant of the verifier that the property stands for, if any.
-    pub(crate) fn invariant(&self) -> Option<Invariant> {
-        self.invariant
     }
 }
 

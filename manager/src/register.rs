@@ -151,7 +151,7 @@ macro_rules! register_pass {
         $(#[doc = $more])*
         $visibility const $entry: $crate::PassEntry = $crate::PassEntry {
             name: $name,
-            doc: $crate::typed_option::doc_line($doc),
+            doc: $doc.trim_ascii(),
             opt_level: $level,
             options: &[$($(
                 $crate::declare_option!($key, $default, $option_doc, $ty, [$($($allowed)*)?])

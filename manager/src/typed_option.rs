@@ -67,6 +67,8 @@ option_types! {
 type NoNumbers = [(String, i64); 0];
 
 /// Declares an option. A default that does not fit is a compile error if the option is a constant.
+///
+/// Cost: linear in the text.
 #[doc(hidden)]
 pub const fn declare(identifier: &'static str, kind: ConfigKind, default: ConfigValue, doc: &'static str) -> OptionDef {
     match (&kind, &default) {
@@ -93,7 +95,7 @@ pub const fn declare(identifier: &'static str, kind: ConfigKind, default: Config
         }
         _ => {}
     }
-    ConfigDef { key: option_key(identifier), kind, default, doc: doc_line(doc) }
+    ConfigDef { key: option_key(identifier), kind, default, doc: doc.trim_ascii() }
 }
 
 const fn equal(a: &[u8], b: &[u8]) -> bool {
@@ -113,14 +115,6 @@ pub const fn option_key(identifier: &'static str) -> &'static str {
         [b'r', b'#', ..] => identifier.split_at(2).1,
         _ => identifier,
     }
-}
-
-/// Returns the line of a doc comment, for lists.
-///
-/// Cost: linear in the text.
-#[doc(hidden)]
-pub const fn doc_line(comment: &'static str) -> &'static str {
-    comment.trim_ascii()
 }
 
 /// Reads an option that is one of several words as a type that parses these words.
