@@ -94,16 +94,10 @@ pub struct OfBody;
 #[derive(Copy, Clone, Debug)]
 pub struct OfBodyAndTables;
 
-mod form {
-    pub trait Sealed {}
-    impl Sealed for super::OfBody {}
-    impl Sealed for super::OfBodyAndTables {}
-}
-
 /// An analysis of a function: a function of its body ([`OfBody`]), or of the tables and the body
 /// ([`OfBodyAndTables`]). A result of the second kind becomes invalid when the signature of any
 /// global changes.
-pub trait FunctionAnalysis<Form: form::Sealed>: Send + Sync + 'static {
+pub trait FunctionAnalysis<Form>: Send + Sync + 'static {
     /// The type of the result.
     type Result: Send + Sync + 'static;
 
@@ -116,11 +110,7 @@ pub trait FunctionAnalysis<Form: form::Sealed>: Send + Sync + 'static {
     fn run(&self, cx: &Context, body: &Body) -> Self::Result;
 }
 
-impl<F, T> FunctionAnalysis<OfBody> for F
-where
-    F: Fn(&Body) -> T + Send + Sync + 'static,
-    T: Send + Sync + 'static,
-{
+impl<F: Fn(&Body) -> T + Send + Sync + 'static, T: Send + Sync + 'static> FunctionAnalysis<OfBody> for F {
     type Result = T;
     const READS_TABLES: bool = false;
 
@@ -129,10 +119,8 @@ where
     }
 }
 
-impl<F, T> FunctionAnalysis<OfBodyAndTables> for F
-where
-    F: Fn(&Context, &Body) -> T + Send + Sync + 'static,
-    T: Send + Sync + 'static,
+impl<F: Fn(&Context, &Body) -> T + Send + Sync + 'static, T: Send + Sync + 'static> FunctionAnalysis<OfBodyAndTables>
+    for F
 {
     type Result = T;
     const READS_TABLES: bool = true;
@@ -149,11 +137,7 @@ impl Analyses {
     }
 
     /// Returns the result of an analysis for the current state of a function that a pass is given.
-    pub fn get<Form: form::Sealed, A: FunctionAnalysis<Form>>(
-        &self,
-        func: &FunctionEdit<'_>,
-        analysis: A,
-    ) -> Arc<A::Result> {
+    pub fn get<Form, A: FunctionAnalysis<Form>>(&self, func: &FunctionEdit<'_>, analysis: A) -> Arc<A::Result> {
         self.of_body(func.cx, &func.function.body, analysis)
     }
 
@@ -161,7 +145,7 @@ impl Analyses {
     /// the function was removed.
     ///
     /// Cost: that of the analysis.
-    pub fn of_function<Form: form::Sealed, A: FunctionAnalysis<Form>>(
+    pub fn of_function<Form, A: FunctionAnalysis<Form>>(
         &self,
         module: &Module,
         key: FunctionKey,
@@ -173,12 +157,7 @@ impl Analyses {
     /// Returns the result of an analysis for the current state of a body.
     ///
     /// Cost: that of the analysis.
-    pub fn of_body<Form: form::Sealed, A: FunctionAnalysis<Form>>(
-        &self,
-        cx: &Context,
-        body: &Body,
-        analysis: A,
-    ) -> Arc<A::Result> {
+    pub fn of_body<Form, A: FunctionAnalysis<Form>>(&self, cx: &Context, body: &Body, analysis: A) -> Arc<A::Result> {
         let stamp = body.stamp();
         let slot = (stamp.identity(), TypeId::of::<A::Result>());
         let globals = A::READS_TABLES.then(|| cx.globals.stamp());
@@ -189,10 +168,7 @@ impl Analyses {
         }
         let value = Arc::new(analysis.run(cx, body));
         let again = Arc::new(move |cx: &Context, body: &Body| Arc::new(analysis.run(cx, body)) as Shared);
-        let mut cache = lock(&self.cache);
-        let results = cache.functions.entry(slot).or_default();
-        results.retain(|r| r.stamp != stamp && body.can_restore(r.stamp));
-        results.push(FunctionResult { stamp, globals, value: value.clone(), again });
+        lock(&self.cache).keep_function(slot, body, FunctionResult { stamp, globals, value: value.clone(), again });
         value
     }
 
@@ -215,10 +191,8 @@ impl Analyses {
         let value = Arc::new(analysis(module));
         let depth = module.edit_depth() - usize::from(module.has_edit() && !module.has_changes());
         let again = Arc::new(move |module: &Module| Arc::new(analysis(module)) as Shared);
-        let mut cache = lock(&self.cache);
-        let results = cache.modules.entry(slot).or_default();
-        forget_states_of(results, depth);
-        results.push(ModuleResult { stamp: module.stamp(), depth, value: value.clone(), again });
+        let stamp = module.stamp();
+        lock(&self.cache).keep_module(slot, ModuleResult { stamp, depth, value: value.clone(), again });
         value
     }
 }
@@ -227,9 +201,21 @@ fn module_slot(module: &Module, id: TypeId) -> (u64, TypeId) {
     (module.cx.globals.stamp().identity(), id)
 }
 
-/// Drops the results whose states no rollback can restore: those inside `depth` edits or more.
-fn forget_states_of(results: &mut Vec<ModuleResult>, depth: usize) {
-    results.retain(|r| r.depth < depth);
+impl Cache {
+    /// Keeps a result, and drops those whose states no rollback can restore.
+    fn keep_function(&mut self, slot: (u64, TypeId), body: &Body, result: FunctionResult) {
+        let results = self.functions.entry(slot).or_default();
+        results.retain(|r| r.stamp != result.stamp && body.can_restore(r.stamp));
+        results.push(result);
+    }
+
+    /// Keeps a result, and drops those whose states no rollback can restore: those inside of as
+    /// many edits or more.
+    fn keep_module(&mut self, slot: (u64, TypeId), result: ModuleResult) {
+        let results = self.modules.entry(slot).or_default();
+        results.retain(|r| r.depth < result.depth);
+        results.push(result);
+    }
 }
 
 fn typed<T: Send + Sync + 'static>(value: &Shared) -> Arc<T> {
@@ -302,65 +288,31 @@ impl Analyses {
         before: &ModuleStamp,
         preserved: &[PreservedAnalysis],
     ) -> Result<(), PassError> {
+        let globals = module.cx.globals.stamp();
+        let was_right = |r: &&FunctionResult| r.globals.is_none_or(|globals| globals == before.globals());
         for analysis in preserved {
             for (key, old) in before.functions() {
-                self.carry_function(module, *key, before, old.body(), analysis)?;
+                let Some(body) = module.get(*key).map(|f| &f.body) else { continue };
+                let (old, stamp) = (old.body(), body.stamp());
+                let found = lock(&self.cache).functions.get(&(old.identity(), analysis.id)).and_then(|results| {
+                    let result = results.iter().filter(|r| r.stamp == old).find(was_right)?;
+                    Some((result.globals.map(|_| globals), result.value.clone(), result.again.clone()))
+                });
+                let Some((globals, value, again)) = found else { continue };
+                let checked = analysis.check(&value, || again(&module.cx, body));
+                checked.map_err(|e| e.in_function(module.name(*key)))?;
+                let slot = (stamp.identity(), analysis.id);
+                lock(&self.cache).keep_function(slot, body, FunctionResult { stamp, globals, value, again });
             }
-            self.carry_module(module, before, analysis)?;
+            let slot = module_slot(module, analysis.id);
+            let found = lock(&self.cache).modules.get(&slot).and_then(|results| {
+                results.iter().find(|r| r.stamp == *before).map(|r| (r.value.clone(), r.again.clone()))
+            });
+            let Some((value, again)) = found else { continue };
+            analysis.check(&value, || again(module))?;
+            let (stamp, depth) = (module.stamp(), module.edit_depth());
+            lock(&self.cache).keep_module(slot, ModuleResult { stamp, depth, value, again });
         }
-        Ok(())
-    }
-
-    fn carry_function(
-        &self,
-        module: &Module,
-        key: FunctionKey,
-        before: &ModuleStamp,
-        old: Stamp,
-        analysis: &PreservedAnalysis,
-    ) -> Result<(), PassError> {
-        let Some(function) = module.get(key) else { return Ok(()) };
-        let (stamp, globals) = (function.body.stamp(), module.cx.globals.stamp());
-        let was_right =
-            |r: &&FunctionResult| r.stamp == old && (r.globals.is_none() || r.globals == Some(before.globals()));
-        let found = lock(&self.cache).functions.get(&(old.identity(), analysis.id)).and_then(|results| {
-            results.iter().find(was_right).map(|r| FunctionResult {
-                stamp,
-                globals: r.globals.map(|_| globals),
-                value: r.value.clone(),
-                again: r.again.clone(),
-            })
-        });
-        let Some(result) = found else { return Ok(()) };
-        analysis
-            .check(&result.value, || (result.again)(&module.cx, &function.body))
-            .map_err(|e| e.in_function(module.name(key)))?;
-        let mut cache = lock(&self.cache);
-        let results = cache.functions.entry((stamp.identity(), analysis.id)).or_default();
-        results.retain(|r| r.stamp == stamp || function.body.can_restore(r.stamp));
-        if !results.iter().any(|r| r.stamp == stamp && r.globals == result.globals) {
-            results.push(result);
-        }
-        Ok(())
-    }
-
-    fn carry_module(
-        &self,
-        module: &Module,
-        before: &ModuleStamp,
-        analysis: &PreservedAnalysis,
-    ) -> Result<(), PassError> {
-        let slot = module_slot(module, analysis.id);
-        let found = lock(&self.cache).modules.get(&slot).and_then(|results| {
-            results.iter().find(|r| r.stamp == *before).map(|r| (r.value.clone(), r.again.clone()))
-        });
-        let Some((value, again)) = found else { return Ok(()) };
-        analysis.check(&value, || again(module))?;
-        let depth = module.edit_depth();
-        let mut cache = lock(&self.cache);
-        let results = cache.modules.entry(slot).or_default();
-        forget_states_of(results, depth);
-        results.push(ModuleResult { stamp: module.stamp(), depth, value, again });
         Ok(())
     }
 

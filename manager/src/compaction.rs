@@ -16,7 +16,7 @@ pub(crate) type Edited = FxHashMap<FunctionKey, usize>;
 /// `workers_for` returns for a number of jobs and nodes share the work.
 pub(crate) fn keep<'w>(
     module: &mut Module,
-    mut sums: Option<&mut Edited>,
+    sums: &mut Edited,
     workers_for: impl FnOnce(usize, usize) -> Option<&'w Arc<Workers>>,
 ) {
     const PART: usize = 4;
@@ -30,15 +30,13 @@ pub(crate) fn keep<'w>(
     let mut looked: Vec<FunctionKey> = Vec::new();
     let mut nodes = 0;
     for (key, size) in edited {
-        let sum = size + sums.as_ref().and_then(|s| s.get(&key)).copied().unwrap_or(0);
         let Some(function) = module.get(key) else { continue };
-        let look = sum >= function.body.len() / PART;
-        if look {
+        let sum = sums.entry(key).or_default();
+        *sum += size;
+        if *sum >= function.body.len() / PART {
+            *sum = 0;
             looked.push(key);
             nodes += function.body.len();
-        }
-        if let Some(sums) = &mut sums {
-            sums.insert(key, if look { 0 } else { sum });
         }
     }
     if looked.is_empty() {

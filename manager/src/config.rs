@@ -5,9 +5,9 @@ use std::fmt;
 
 use rustc_hash::FxHashSet;
 
-use crate::config_list::{TextList, in_quotes, parse_list, quoted, write_list};
 use crate::error::PassError;
 use crate::names::{UnknownName, is_name};
+use crate::scanner::{in_quotes, list_text, parse_list, quoted};
 
 /// The values that a setting takes.
 #[derive(Clone, PartialEq, Debug)]
@@ -76,6 +76,35 @@ pub enum ConfigValue {
     /// Whole numbers by name, in the order in which they are given.
     Numbers(Vec<(String, i64)>),
 }
+
+/// A list of texts as the value of a setting: a constant list, or a given one. Two lists are equal
+/// if they have the same texts.
+#[derive(Clone, Debug)]
+pub enum TextList {
+    /// The list of a declaration.
+    Static(&'static [&'static str]),
+    /// A given list.
+    Owned(Vec<String>),
+}
+
+impl TextList {
+    /// Returns the texts, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        let (fixed, given): (&[&str], &[String]) = match self {
+            TextList::Static(texts) => (texts, &[]),
+            TextList::Owned(texts) => (&[], texts),
+        };
+        fixed.iter().copied().chain(given.iter().map(String::as_str))
+    }
+}
+
+impl PartialEq for TextList {
+    fn eq(&self, other: &TextList) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for TextList {}
 
 /// The declaration of a setting: its name, its kind, its default and a line of documentation.
 #[derive(Clone, PartialEq, Debug)]
@@ -210,17 +239,13 @@ impl ConfigDef {
             ConfigKind::Bytes => parse_bytes(text).map(ConfigValue::Bytes),
             ConfigKind::Float { .. } => text.replace('_', "").parse().ok().map(ConfigValue::Float),
             ConfigKind::IntList { .. } => {
-                let items = parse_list(text).unwrap_or_else(|| vec![String::new()]);
-                let numbers: Option<Vec<i64>> = items.iter().map(|i| parse_int(i)).collect();
-                numbers.map(|n| ConfigValue::IntList(n.into()))
+                let numbers = parse_list(text).and_then(|list| list.iter().map(|n| parse_int(n)).collect());
+                numbers.map(|numbers: Vec<i64>| ConfigValue::IntList(numbers.into()))
             }
             ConfigKind::TextList { .. } => parse_list(text).map(|texts| ConfigValue::TextList(TextList::Owned(texts))),
             ConfigKind::Numbers { .. } => parse_numbers(text).map(ConfigValue::Numbers),
         };
-        match value {
-            Some(value) => self.check(value),
-            None => Err(self.mismatch(format!("`{text}`"))),
-        }
+        value.ok_or_else(|| self.mismatch(text)).and_then(|value| self.check(value))
     }
 
     /// Returns the value, converted to the kind of the setting. A whole number is accepted for a
@@ -235,52 +260,48 @@ impl ConfigDef {
                 return Err(ConfigError::Twice(twice.clone()));
             }
         }
-        let fitting = match (&self.kind, value) {
-            (&ConfigKind::Int { min, max }, ConfigValue::Int(n)) if (min..=max).contains(&n) => Ok(ConfigValue::Int(n)),
-            (ConfigKind::Bool, v @ ConfigValue::Bool(_)) | (ConfigKind::Str, v @ ConfigValue::Str(_)) => Ok(v),
-            (ConfigKind::OneOf(words), ConfigValue::Str(s)) if words.contains(&&*s) => Ok(ConfigValue::Str(s)),
-            (ConfigKind::Bytes, v @ ConfigValue::Bytes(_)) => Ok(v),
-            (ConfigKind::Bytes, ConfigValue::Int(n)) if n >= 0 => Ok(ConfigValue::Bytes(Some(n as u64))),
-            // Negative zero becomes zero, so that the printed text is read as the same value.
-            (&ConfigKind::Float { min, max }, ConfigValue::Float(x)) if (min..=max).contains(&x) => {
-                Ok(ConfigValue::Float(x + 0.0))
+        let wrong = match (&self.kind, &value) {
+            (&ConfigKind::Int { min, max }, &ConfigValue::Int(n)) if (min..=max).contains(&n) => None,
+            (&ConfigKind::Float { min, max }, &ConfigValue::Float(x)) if (min..=max).contains(&x) => {
+                // Negative zero becomes zero, so that the printed text is read as the same value.
+                return Ok(ConfigValue::Float(x + 0.0));
             }
-            (&ConfigKind::Float { min, max }, ConfigValue::Int(n)) if (min..=max).contains(&(n as f64)) => {
-                Ok(ConfigValue::Float(n as f64))
+            (&ConfigKind::Float { min, max }, &ConfigValue::Int(n)) if (min..=max).contains(&(n as f64)) => {
+                return Ok(ConfigValue::Float(n as f64));
             }
+            (ConfigKind::Bytes, &ConfigValue::Int(n)) if n >= 0 => return Ok(ConfigValue::Bytes(Some(n as u64))),
+            (ConfigKind::Bool, ConfigValue::Bool(_))
+            | (ConfigKind::Str, ConfigValue::Str(_))
+            | (ConfigKind::Bytes, ConfigValue::Bytes(_))
+            | (ConfigKind::TextList { words: None }, ConfigValue::TextList(_)) => None,
             (&ConfigKind::IntList { min, max }, ConfigValue::IntList(list)) => {
-                match list.iter().find(|n| !(min..=max).contains(*n)) {
-                    Some(&outside) => Err(ConfigValue::Int(outside)),
-                    None => Ok(ConfigValue::IntList(list)),
-                }
+                list.iter().find(|n| !(min..=max).contains(*n)).map(i64::to_string)
             }
-            (ConfigKind::TextList { words: None }, v @ ConfigValue::TextList(_)) => Ok(v),
+            (&ConfigKind::Numbers { min, max }, ConfigValue::Numbers(numbers)) => {
+                numbers.iter().any(|(_, n)| !(min..=max).contains(n)).then(|| value.to_string())
+            }
+            (ConfigKind::OneOf(words), ConfigValue::Str(s)) => {
+                self.one_of(words, s)?;
+                None
+            }
             (ConfigKind::TextList { words: Some(words) }, ConfigValue::TextList(list)) => {
-                let other = list.iter().find(|text| !words.contains(text)).map(str::to_string);
-                match other {
-                    Some(other) => Err(ConfigValue::Str(Cow::Owned(other))),
-                    None => Ok(ConfigValue::TextList(list)),
-                }
+                list.iter().try_for_each(|text| self.one_of(words, text))?;
+                None
             }
-            (&ConfigKind::Numbers { min, max }, ConfigValue::Numbers(numbers))
-                if numbers.iter().all(|(_, n)| (min..=max).contains(n)) =>
-            {
-                Ok(ConfigValue::Numbers(numbers))
-            }
-            (_, other) => Err(other),
+            _ => Some(value.to_string()),
         };
-        fitting.map_err(|other| {
-            if let (ConfigKind::OneOf(words) | ConfigKind::TextList { words: Some(words) }, ConfigValue::Str(s)) =
-                (&self.kind, &other)
-            {
-                return UnknownName::new(format!("value of `{}`", self.key), s, words.iter().copied()).into();
-            }
-            self.mismatch(format!("`{other}`"))
-        })
+        wrong.map_or(Ok(value), |wrong| Err(self.mismatch(&wrong)))
     }
 
-    fn mismatch(&self, found: String) -> ConfigError {
-        ConfigError::Value { key: self.key.to_string(), expected: self.kind.to_string(), found }
+    fn one_of(&self, words: &[&str], text: &str) -> Result<(), ConfigError> {
+        if words.contains(&text) {
+            return Ok(());
+        }
+        Err(UnknownName::new(format!("value of `{}`", self.key), text, words.iter().copied()).into())
+    }
+
+    fn mismatch(&self, found: &str) -> ConfigError {
+        ConfigError::Value { key: self.key.to_string(), expected: self.kind.to_string(), found: format!("`{found}`") }
     }
 }
 
@@ -358,8 +379,8 @@ impl fmt::Display for ConfigValue {
             ConfigValue::Int(n) => n.fmt(f),
             // The shortest text that is read as the same number.
             ConfigValue::Float(x) => write!(f, "{x:?}"),
-            ConfigValue::IntList(list) => write_list(f, list.iter().map(i64::to_string)),
-            ConfigValue::TextList(list) => write_list(f, list.iter().map(quoted)),
+            ConfigValue::IntList(list) => f.write_str(&list_text(list.iter().map(i64::to_string))),
+            ConfigValue::TextList(list) => f.write_str(&list_text(list.iter().map(quoted))),
             ConfigValue::Bool(b) => b.fmt(f),
             ConfigValue::Str(s) => f.write_str(s),
             ConfigValue::Bytes(None) => f.write_str("unlimited"),
@@ -385,18 +406,15 @@ macro_rules! value_from {
 value_from! {
     i64 => |v| ConfigValue::Int(v);
     i32 => |v| ConfigValue::Int(v.into());
-    u32 => |v| ConfigValue::Int(v.into());
     u64 => |v| i64::try_from(v).map_or(ConfigValue::Bytes(Some(v)), ConfigValue::Int);
     Option<u64> => |v| ConfigValue::Bytes(v);
     bool => |v| ConfigValue::Bool(v);
     &str => |v| ConfigValue::Str(Cow::Owned(v.to_string()));
     String => |v| ConfigValue::Str(Cow::Owned(v));
     f64 => |v| ConfigValue::Float(v);
-    f32 => |v| ConfigValue::Float(v.into());
     Vec<i64> => |v| ConfigValue::IntList(Cow::Owned(v));
     Vec<String> => |v| ConfigValue::TextList(TextList::Owned(v));
     &[&str] => |v| ConfigValue::TextList(TextList::Owned(v.iter().map(ToString::to_string).collect()));
-    &[i64] => |v| ConfigValue::IntList(Cow::Owned(v.to_vec()));
     Vec<(String, i64)> => |v| ConfigValue::Numbers(v);
 }
 
@@ -508,16 +526,17 @@ impl Options {
     /// # Errors
     /// If the pass takes no numbers by name, the name is taken, or the number does not fit.
     pub(crate) fn set_number(&mut self, name: &str, text: &str) -> Result<(), ConfigError> {
-        let numbers = self.defs.iter().position(|d| matches!(d.kind, ConfigKind::Numbers { .. }));
-        let Some(i) = numbers else {
+        let takes_numbers = |(i, def): (usize, &ConfigDef)| match def.kind {
+            ConfigKind::Numbers { min, max } => Some((i, min, max)),
+            _ => None,
+        };
+        let Some((i, min, max)) = self.defs.iter().enumerate().find_map(takes_numbers) else {
             return Err(self.unknown(name).into());
         };
-        let ConfigKind::Numbers { min, max } = self.defs[i].kind else { unreachable!("it was just found") };
-        let def = ConfigDef { kind: ConfigKind::Int { min, max }, ..self.defs[i].clone() };
-        let value = def.parse(text).and_then(|value| def.check(value));
-        let (Ok(ConfigValue::Int(number)), ConfigValue::Numbers(numbers)) = (value, &mut self.values[i]) else {
-            let (expected, found) = (def.kind.to_string(), format!("`{text}`"));
-            return Err(ConfigError::Value { key: name.to_string(), expected, found });
+        let number = parse_int(text).filter(|n| (min..=max).contains(n));
+        let (Some(number), ConfigValue::Numbers(numbers)) = (number, &mut self.values[i]) else {
+            let expected = ConfigKind::Int { min, max }.to_string();
+            return Err(ConfigError::Value { key: name.to_string(), expected, found: format!("`{text}`") });
         };
         if numbers.iter().any(|(taken, _)| taken == name) {
             return Err(ConfigError::Twice(name.to_string()));

@@ -3,7 +3,6 @@
 mod builder;
 
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use anfora_ir::{Diagnostic, ExprId, FunctionKey, Module, Severity};
@@ -19,8 +18,6 @@ use crate::instrument::{Instrument, guarded};
 use crate::messages::{MAX_REMARKS, Messages};
 use crate::parallel::Workers;
 use crate::registry::{PassRegistry, default_registry};
-use crate::report_site::{ReportSite, name_bindings, name_place};
-
 use crate::sink::Sink;
 use crate::statistics::Statistics;
 use crate::sync::lock;
@@ -41,7 +38,7 @@ pub struct PassContext {
     log: Option<Arc<Log>>,
 }
 
-pub(crate) type Instruments = Arc<[Arc<dyn Instrument>]>;
+type Instruments = Arc<[Arc<dyn Instrument>]>;
 
 /// The settings of a builder and of its context.
 #[derive(Clone)]
@@ -59,15 +56,18 @@ struct Settings {
     verification: Verification,
 }
 
+impl Settings {
+    fn registry(&self) -> &Arc<PassRegistry> {
+        self.registry.as_ref().unwrap_or_else(|| default_registry())
+    }
+}
+
 struct Shared {
     settings: Settings,
     /// A value for each setting of the registry, in its order; empty for a registry that became the
     /// default one later.
     config: Vec<ConfigValue>,
-    /// Absent if there are none.
-    instruments: Mutex<Option<Instruments>>,
-    /// True if there are instruments. If not, no lock is taken.
-    is_watched: AtomicBool,
+    instruments: Mutex<Instruments>,
     log: Log,
 }
 
@@ -82,6 +82,18 @@ pub(crate) struct Log {
 struct KeptRemarks {
     kept: Vec<PassRemark>,
     dropped: u64,
+}
+
+impl KeptRemarks {
+    fn append(&mut self, remarks: impl Iterator<Item = PassRemark>, dropped: u64) {
+        self.dropped += dropped;
+        for remark in remarks {
+            match self.kept.len() {
+                MAX_REMARKS => self.dropped += 1,
+                _ => self.kept.push(remark),
+            }
+        }
+    }
 }
 
 /// A message that a pass left.
@@ -104,12 +116,12 @@ impl PassContext {
     /// registry ([`set_default_registry`](crate::set_default_registry)); as long as the process has
     /// none, it knows no names.
     pub fn new() -> PassContext {
-        PassContextBuilder::new().with_defaults()
+        PassContextBuilder::new().build().expect("nothing is set that could be wrong")
     }
 
     /// Returns a context of level 2 that knows the passes and settings of a registry.
     pub fn with_registry(registry: Arc<PassRegistry>) -> PassContext {
-        PassContextBuilder::new().registry(registry).with_defaults()
+        PassContextBuilder::new().registry(registry).build().expect("nothing is set that could be wrong")
     }
 
     /// Returns a builder of a context.
@@ -124,7 +136,7 @@ impl PassContext {
         let values = self.registry().configs().iter().zip(&s.config);
         PassContextBuilder {
             settings: s.settings.clone(),
-            config: values.map(|(d, v)| (d.key.to_string(), Given::Value(v.clone()))).collect(),
+            config: values.map(|(d, v)| Given::Value(d.key.to_string(), v.clone())).collect(),
             inherited: s.config.len(),
             instruments: self.instruments(),
         }
@@ -139,7 +151,7 @@ impl PassContext {
 
     /// Returns the number of threads that function passes are distributed over.
     pub fn threads(&self) -> usize {
-        self.shared.settings.workers.threads()
+        self.shared.settings.workers.threads
     }
 
     /// Returns the number of nodes from which on the work on a module is distributed over threads.
@@ -154,8 +166,10 @@ impl PassContext {
 
     /// Returns the threads to distribute `jobs` jobs with `nodes` nodes over, if that pays.
     pub(crate) fn workers_for(&self, jobs: usize, nodes: usize) -> Option<&Arc<Workers>> {
-        (nodes >= self.shared.settings.worth_sharing && self.shared.settings.workers.share(jobs))
-            .then_some(&self.shared.settings.workers)
+        let Settings { worth_sharing, workers, .. } = &self.shared.settings;
+        let is_worth_it =
+            nodes >= *worth_sharing && jobs > 1 && workers.pool().is_some() && !PassContext::is_in_distributed_work();
+        is_worth_it.then_some(workers)
     }
 
     /// Returns true if the pass runs whatever its level is, without instruments being asked.
@@ -184,12 +198,7 @@ impl PassContext {
 
     /// Returns the registry with the names that the context knows.
     pub fn registry(&self) -> &Arc<PassRegistry> {
-        self.shared.settings.registry.as_ref().unwrap_or_else(|| default_registry())
-    }
-
-    /// Returns the value of a setting, by its index in the registry.
-    fn value<'a>(&'a self, index: usize, def: &'a ConfigDef) -> &'a ConfigValue {
-        self.shared.config.get(index).unwrap_or(&def.default)
+        self.shared.settings.registry()
     }
 
     /// Returns the value of a setting that the registry declares.
@@ -199,10 +208,7 @@ impl PassContext {
     /// # Errors
     /// If there is no such setting, or its values cannot be of the type.
     pub fn config<T: FromConfig>(&self, key: &str) -> Result<T, ConfigError> {
-        let registry = self.registry();
-        let i = registry.config_index(key)?;
-        let def = &registry.configs()[i];
-        read(def, self.value(i, def))
+        self.config_of(self.registry().config(key)?)
     }
 
     /// Returns the value of a setting: that of the context, or the default if the registry of the
@@ -211,10 +217,8 @@ impl PassContext {
     /// # Errors
     /// If its values cannot be of the type.
     pub fn config_of<T: FromConfig>(&self, def: &ConfigDef) -> Result<T, ConfigError> {
-        match self.registry().find_config(def.key) {
-            Some(i) => read(def, self.value(i, def)),
-            None => read(def, &def.default),
-        }
+        let value = self.registry().find_config(def.key).and_then(|i| self.shared.config.get(i));
+        read(def, value.unwrap_or(&def.default))
     }
 
     /// Returns the settings that are not at their defaults, in the order of their declaration.
@@ -233,7 +237,9 @@ impl PassContext {
     /// that runs other passes, and of a handle that was given to no pass, are added at once, and an
     /// error there is a message like any other.
     pub fn remark(&self, diagnostic: Diagnostic) {
-        self.leave(diagnostic, None);
+        let mut messages = Messages::default();
+        messages.push(diagnostic);
+        self.leave(messages);
     }
 
     /// Leaves a message about an expression of a function of the module. Adds the name of the
@@ -246,74 +252,49 @@ impl PassContext {
     /// function. Outside of a pass, and for a pass that runs other passes, each call walks the
     /// function.
     pub fn report(&self, module: &Module, function: FunctionKey, expr: ExprId, diagnostic: Diagnostic) {
-        let Some(f) = module.get(function) else { return self.remark(diagnostic) };
-        let named =
-            if diagnostic.function.is_some() { diagnostic } else { diagnostic.in_function(module.name(function)) };
-        let (diagnostic, place) = name_place(&module.cx, &f.body, expr, named);
-        match (place, self.frame.as_deref().is_some_and(|f| f.pending.is_waiting())) {
-            (Some(place), false) => {
-                let mut diagnostic = diagnostic;
-                name_bindings(&module.cx, &f.body, std::iter::once((place, &mut diagnostic)));
-                self.leave(diagnostic, None);
+        let mut messages = Messages::default();
+        match module.get(function) {
+            Some(f) => {
+                let name = (module.name(function), Some(function));
+                messages.report((&module.cx, &f.body), name, expr, diagnostic);
             }
-            (place, _) => self.leave(diagnostic, place.map(|p| (function, p))),
+            None => messages.push(diagnostic),
         }
+        if self.frame.as_deref().is_none_or(|f| lock(&f.messages).is_none()) {
+            messages.name_bindings(module);
+        }
+        self.leave(messages);
     }
 
-    fn leave(&self, diagnostic: Diagnostic, place: Option<(FunctionKey, ReportSite)>) {
-        let now = match &self.frame {
-            Some(frame) => frame.pending.keep(diagnostic, place),
-            None => Some(diagnostic),
-        };
-        if let Some(diagnostic) = now {
-            self.add_remark(diagnostic);
+    /// Leaves messages of the running pass.
+    pub(crate) fn leave(&self, messages: Messages) {
+        if messages.is_empty() {
+            return;
         }
+        if let Some(frame) = &self.frame
+            && let Some(waiting) = &mut *lock(&frame.messages)
+        {
+            return waiting.append(messages);
+        }
+        let (kept, dropped) = messages.into_parts();
+        self.keep_remarks(kept, dropped);
     }
 
     /// Returns true if the pass that this handle was given to has reported an error.
     pub(crate) fn has_errors(&self) -> bool {
-        self.frame.as_deref().is_some_and(|f| f.pending.has_errors())
+        self.frame.as_deref().is_some_and(|f| lock(&f.messages).as_ref().is_some_and(|m| m.errors > 0))
     }
 
-    /// Ends the pass that this handle was given to: moves its messages and counts to the context.
-    pub(crate) fn close(mut self) {
-        let Some(frame) = &mut self.frame else { return };
-        // The pass left nothing, and no other handle exists that could leave something.
-        if Arc::get_mut(frame).is_some_and(|frame| frame.pending.is_empty()) {
-            return;
-        }
-        let messages = frame.pending.close();
-        self.add_remarks(messages);
+    /// Ends the pass that this handle was given to: moves its messages to the context.
+    pub(crate) fn close(self) {
+        let messages = self.frame.as_deref().and_then(|f| lock(&f.messages).take());
+        messages.into_iter().for_each(|messages| self.leave(messages));
     }
 
-    /// Leaves messages of the running pass.
-    pub(crate) fn leave_all(&self, messages: Messages) {
-        if messages.is_empty() {
-            return;
-        }
-        let now = match &self.frame {
-            Some(frame) => frame.pending.keep_all(messages),
-            None => Some(messages),
-        };
-        now.into_iter().for_each(|messages| self.add_remarks(messages));
-    }
-
-    fn add_remarks(&self, messages: Messages) {
-        let (kept, dropped) = messages.into_parts();
-        kept.for_each(|d| self.add_remark(d));
-        if dropped > 0 {
-            lock(&self.log().remarks).dropped += dropped;
-        }
-    }
-
-    fn add_remark(&self, diagnostic: Diagnostic) {
-        let mut remarks = lock(&self.log().remarks);
-        if remarks.kept.len() == MAX_REMARKS {
-            remarks.dropped += 1;
-            return;
-        }
-        let pass = self.pass().unwrap_or_default().to_string();
-        remarks.kept.push(PassRemark { pass, diagnostic });
+    fn keep_remarks(&self, diagnostics: impl Iterator<Item = Diagnostic>, dropped: u64) {
+        let pass = self.pass().unwrap_or_default();
+        let named = diagnostics.map(|diagnostic| PassRemark { pass: pass.to_string(), diagnostic });
+        lock(&self.log().remarks).append(named, dropped);
     }
 
     /// Takes the messages that were left, oldest first.
@@ -341,8 +322,12 @@ impl PassContext {
         lock(&self.log().statistics).clone()
     }
 
-    pub(crate) fn with_statistics(&self, f: impl FnOnce(&mut Statistics)) {
-        f(&mut lock(&self.log().statistics));
+    /// Moves the counts of the pass that this handle was given to to the context.
+    pub(crate) fn keep_counts(&self) {
+        if let Some(frame) = &self.frame {
+            let mut statistics = lock(&self.log().statistics);
+            frame.take_counts().into_iter().for_each(|(counter, n)| statistics.add(&frame.pass, counter, n));
+        }
     }
 
     // ---- The running pass ----
@@ -387,20 +372,21 @@ impl PassContext {
         PassContext { shared: self.shared.clone(), frame, log: Some(Arc::default()) }
     }
 
+    /// Returns true if this handle was made by [`PassContext::fork`].
+    pub(crate) fn is_fork(&self) -> bool {
+        self.log.is_some()
+    }
+
     /// Moves to this context what was left through a handle made by [`PassContext::fork`].
     pub(crate) fn merge(&self, other: &PassContext) {
         if let (Some(frame), Some(other)) = (&self.frame, &other.frame) {
-            frame.merge(other);
+            lock(&other.messages).iter_mut().for_each(|messages| self.leave(std::mem::take(messages)));
+            other.take_counts().into_iter().for_each(|(counter, n)| frame.count(counter, n));
         }
         let Some(log) = &other.log else { return };
         let KeptRemarks { kept, dropped } = std::mem::take(&mut *lock(&log.remarks));
-        let mut remarks = lock(&self.log().remarks);
-        let room = MAX_REMARKS.saturating_sub(remarks.kept.len());
-        remarks.dropped += dropped + kept.len().saturating_sub(room) as u64;
-        remarks.kept.extend(kept.into_iter().take(room));
-        drop(remarks);
-        let counted = std::mem::take(&mut *lock(&log.statistics));
-        self.with_statistics(|s| counted.rows().iter().for_each(|row| s.add(&row.pass, row.counter, row.value)));
+        lock(&self.log().remarks).append(kept.into_iter(), dropped);
+        lock(&self.log().statistics).append(std::mem::take(&mut *lock(&log.statistics)));
     }
 
     // ---- Instruments ----
@@ -408,7 +394,7 @@ impl PassContext {
     /// Returns the instruments of the context, in their order. A context whose instruments failed
     /// to be entered or exited has none.
     pub fn instruments(&self) -> Vec<Arc<dyn Instrument>> {
-        lock(&self.shared.instruments).as_ref().map_or_else(Vec::new, |all| all.to_vec())
+        lock(&self.shared.instruments).to_vec()
     }
 
     /// Prints to the output of the context.
@@ -416,22 +402,15 @@ impl PassContext {
         lock(&self.shared.settings.output).print(print)
     }
 
-    /// Returns the instruments to call, if any. Instruments run on the thread that runs the pass,
-    /// so a handle for another thread has none.
-    pub(crate) fn active_instruments(&self) -> Option<Instruments> {
-        if self.log.is_some() || !self.shared.is_watched.load(Ordering::Acquire) {
-            return None;
-        }
-        lock(&self.shared.instruments).clone()
+    /// Returns the instruments to call. Instruments run on the thread that runs the pass, so a
+    /// handle for another thread has none.
+    pub(crate) fn active_instruments(&self) -> Instruments {
+        if self.is_fork() { Instruments::default() } else { lock(&self.shared.instruments).clone() }
     }
 
     fn set_instruments(&self, instruments: Vec<Arc<dyn Instrument>>) {
-        let new: Option<Instruments> = if instruments.is_empty() { None } else { Some(instruments.into()) };
-        let mut instruments = lock(&self.shared.instruments);
-        self.shared.is_watched.store(new.is_some(), Ordering::Release);
-        let old = std::mem::replace(&mut *instruments, new);
-        drop(instruments);
-        drop(old);
+        // The old ones are dropped when the lock is not held any more.
+        let _old = std::mem::replace(&mut *lock(&self.shared.instruments), instruments.into());
     }
 
     /// Exits the instruments of this context, gives it others, and enters those.
@@ -445,7 +424,7 @@ impl PassContext {
     }
 
     pub(crate) fn enter_instruments(&self) -> Result<(), PassFailure> {
-        let Some(instruments) = self.active_instruments() else { return Ok(()) };
+        let instruments = self.active_instruments();
         for (i, instrument) in instruments.iter().enumerate() {
             if let Err(failure) = guarded(&**instrument, "enter", || instrument.enter(self)) {
                 self.set_instruments(Vec::new());
@@ -461,8 +440,7 @@ impl PassContext {
     }
 
     pub(crate) fn exit_instruments(&self) -> Result<(), PassFailure> {
-        let Some(instruments) = self.active_instruments() else { return Ok(()) };
-        for instrument in instruments.iter() {
+        for instrument in self.active_instruments().iter() {
             if let Err(failure) = guarded(&**instrument, "exit", || instrument.exit(self)) {
                 self.set_instruments(Vec::new());
                 return Err(failure);
@@ -473,20 +451,8 @@ impl PassContext {
 
     /// Leaves a failure that cannot be returned among the remarks.
     pub(crate) fn report_failure(&self, failure: &PassFailure) {
-        for diagnostic in failure.to_diagnostics() {
-            self.add_remark(diagnostic);
-        }
+        self.keep_remarks(failure.to_diagnostics().into_iter(), 0);
     }
 }
 
-impl std::fmt::Debug for PassContext {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let s = &*self.shared;
-        f.debug_struct("PassContext")
-            .field("opt_level", &s.settings.opt_level)
-            .field("required", &s.settings.required)
-            .field("disabled", &s.settings.disabled)
-            .field("config", &self.changed_config().map(|(d, v)| format!("{}={v}", d.key)).collect::<Vec<_>>())
-            .finish_non_exhaustive()
-    }
-}
+anfora_ir::brief_debug! { PassContext { opt_level, required, disabled }; }

@@ -2,7 +2,7 @@
 
 use anfora_ir::{
     Body, Context, Cursor, Dim, Editor, Expr, ExprId, Function, Module, RegionWriter, Retype, Step, SymbolId,
-    Transplant, TypeId, VarId,
+    Transplant, VarId,
 };
 use rustc_hash::FxHashSet;
 
@@ -11,9 +11,9 @@ use crate::error::{PassError, PassFailure};
 use crate::function_edit::{FunctionEdit, ModuleView};
 use crate::function_pass::FunctionPass;
 use crate::info::{Declare, Outcome, PassInfo, PassKind};
+use crate::messages::at_stop;
 use crate::pass::Pass;
 use crate::regions::{Region, Relink, free_variables, regions_of};
-use crate::report_site::at_stop;
 
 /// A pass over each dataflow region, in program order. A region in a branch or a function value
 /// inside of another region is not given separately: it is a part of the outer region. Functions
@@ -96,8 +96,14 @@ struct Part {
     vars: Vec<(VarId, VarId)>,
     /// The number of them, from the first, that are parameters.
     inputs: usize,
-    /// The outputs, each as a variable of the function and of the part.
-    outputs: Vec<(VarId, VarId)>,
+}
+
+impl Part {
+    /// Returns the outputs, each as a variable of the function, whose body is given, and of the
+    /// part.
+    fn outputs<'a>(&'a self, body: &'a Body) -> impl Iterator<Item = (VarId, VarId)> + 'a {
+        self.vars[self.inputs..].iter().copied().filter(|&(var, _)| !body.is_dataflow_var(var))
+    }
 }
 
 fn edit_regions(
@@ -106,8 +112,7 @@ fn edit_regions(
 ) -> Result<(), PassError> {
     let mut relink = Relink::default();
     let mut retyped: Vec<VarId> = Vec::new();
-    let params: Vec<TypeId> = func.function.body.params().iter().map(|p| func.function.body.ty(p.expr())).collect();
-    let given = symbols_of(func.cx, params.into_iter());
+    let given = symbols_of_params(func.cx, &func.function.body);
     for region in regions_of(&func.function.body) {
         let Some(mut part) = take_out(func.cx, func.function, &region) else {
             return Err(PassError::new("a dataflow region is part of itself"));
@@ -115,11 +120,11 @@ fn edit_regions(
         let symbols = cast_symbols(func.cx, &part.function.body);
         part.function.body.begin_journal();
         let generation = part.function.body.generation();
-        let outputs: Vec<VarId> = part.outputs.iter().map(|&(_, inside)| inside).collect();
-        let mut block = FunctionEdit::of_region(func.cx, &mut part.function, &outputs);
+        let outputs: Vec<VarId> = part.outputs(&func.function.body).map(|(_, inside)| inside).collect();
+        let mut block = FunctionEdit::new(func.cx, &mut part.function, &outputs);
         let done = work(&mut block);
         let (messages, named) = block.end();
-        func.append(messages);
+        func.messages.append(messages);
         let body = &part.function.body;
         done.map_err(|error| at_stop(func.cx, body, error))?;
         named?;
@@ -161,21 +166,18 @@ fn take_out(cx: &mut Context, function: &Function, region: &Region) -> Option<Pa
         free.into_iter().map(|var| (var, transplant.var(&mut editor, Some(body), var))).collect();
     let inputs = vars.len();
     let [first, last] = transplant.bindings(&mut editor, Some(body), ends);
-    let mut outputs = Vec::new();
-    for (_, var) in lets(body, region.first, Some(region.last)) {
-        if let Some(inside) = transplant.copied(var.expr()).and_then(|id| editor.body.as_var(id)) {
-            vars.push((var, inside));
-            if !body.is_dataflow_var(var) {
-                outputs.push((var, inside));
-            }
-        }
-    }
-    let fields: Vec<ExprId> = outputs.iter().map(|(_, inside)| inside.expr()).collect();
+    vars.extend(lets(body, region.first, Some(region.last)).filter_map(|(_, var)| {
+        let inside = transplant.copied(var.expr())?;
+        Some((var, editor.body.as_var(inside)?))
+    }));
+    let (given, bound) = vars.split_at(inputs);
+    let outputs = bound.iter().filter(|(var, _)| !body.is_dataflow_var(*var));
+    let fields: Vec<ExprId> = outputs.map(|(_, inside)| inside.expr()).collect();
     let tail = editor.tuple(&fields);
-    part.set_params(vars[..inputs].iter().map(|&(_, inside)| inside).collect());
+    part.set_params(given.iter().map(|&(_, inside)| inside).collect());
     part.set_let_body(last, tail);
     part.set_root(first);
-    Some(Part { function: function.part(part), vars, inputs, outputs })
+    Some(Part { function: function.part(part), vars, inputs })
 }
 
 /// Returns the Lets of a chain with their variables, up to `last` or to the end.
@@ -198,51 +200,17 @@ fn put_back(
     relink: &mut Relink,
     retyped: &mut Vec<VarId>,
 ) -> Result<(), PassError> {
-    let cx = &*func.cx;
-    let Part { function: Function { body: new, .. }, vars, inputs, outputs } = part;
-    let body = &mut func.function.body;
-    let begins = match body.binding_name(cx, region.first) {
+    let Part { function: Function { body: new, .. }, vars, inputs } = part;
+    let first = func.function.body.binding_name(func.cx, region.first).map(str::to_string);
+    let begins = match &first {
         Some(name) => format!("the dataflow region that begins at %{name}"),
         None => "a dataflow region".to_string(),
     };
-    let refuse = |message: String, at: Option<&str>| {
-        let error = PassError::new(message);
-        match at.or(func.function.body.binding_name(cx, region.first)) {
-            Some(name) => error.on_binding(name),
-            None => error,
-        }
-    };
     let given: FxHashSet<ExprId> = vars[..*inputs].iter().map(|(_, inside)| inside.expr()).collect();
-    let mut bound: FxHashSet<ExprId> = FxHashSet::default();
-    for (_, var) in lets(new, new.root(), None) {
-        let what = || new.binding_name(cx, var.expr()).map_or_else(|| "something".to_string(), |n| format!("%{n}"));
-        if new.as_var(var.expr()).is_none() {
-            return Err(refuse(format!("{begins} binds what is not a variable any more"), None));
-        }
-        if given.contains(&var.expr()) {
-            return Err(refuse(format!("{begins} binds {}, which it is given", what()), None));
-        }
-        if !bound.insert(var.expr()) {
-            return Err(refuse(format!("{begins} binds {} twice", what()), None));
-        }
-    }
-    for &(var, inside) in outputs {
-        let name = func.function.body.binding_name(cx, var.expr());
-        let shown = name.map_or_else(|| "an output".to_string(), |n| format!("its output %{n}"));
-        if !bound.contains(&inside.expr()) {
-            return Err(refuse(format!("{begins} does not bind {shown} any more"), None));
-        }
-        if new.is_dataflow_var(inside) {
-            return Err(refuse(format!("{begins} does not show {shown} outside any more"), None));
-        }
-    }
-    let bound_here: FxHashSet<SymbolId> = cast_symbols(cx, new).into_iter().collect();
-    // Symbols in the types of the inputs were bound before the region.
-    let bound_before = symbols_of(cx, new.params().iter().map(|p| new.ty(p.expr())));
-    if let Some(&symbol) = symbols.iter().find(|s| !bound_here.contains(s) && !bound_before.contains(s)) {
-        let name = cx.names.get(cx.types.dims.symbol_name(symbol));
-        return Err(refuse(format!("{begins} does not bind the dimension {name} any more"), None));
-    }
+    let bound = bound_by(func.cx, &func.function.body, part, &given, symbols).map_err(|mistake| {
+        let error = PassError::new(format!("{begins} {mistake}"));
+        first.iter().fold(error, PassError::on_binding)
+    })?;
 
     let chain: Vec<ExprId> = lets(new, new.root(), None).map(|(id, _)| id).collect();
     let mut transplant = Transplant::moving();
@@ -253,7 +221,7 @@ fn put_back(
             Err(id) => Some(id),
         };
         if let Some(id) = stray {
-            let what = new.binding_name(cx, id).map_or_else(|| "something".to_string(), |n| format!("%{n}"));
+            let what = shown(func.cx, new, id, "something");
             return Err(PassError::new(format!("{begins} uses {what}, which it neither binds nor has as a parameter")));
         }
         transplant.bindings(&mut func.editor(), Some(new), [first, last]);
@@ -268,13 +236,63 @@ fn put_back(
         body.set_expr(var.expr(), new.expr(inside.expr()));
         if body.ty(var.expr()) != new.ty(inside.expr()) {
             body.set_type(var.expr(), new.ty(inside.expr()));
-            if outputs.iter().any(|&(o, _)| o == var) {
+            // What is used outside of the region is typed again.
+            if !new.is_dataflow_var(inside) {
                 retyped.push(var);
             }
         }
     }
     relink.replace(body, region, copies.first().zip(copies.last()).map(|(&first, &last)| [first, last]));
     Ok(())
+}
+
+/// Returns the variables that an edited part binds, or the reason why it cannot replace its region.
+fn bound_by(
+    cx: &Context,
+    body: &Body,
+    part: &Part,
+    given: &FxHashSet<ExprId>,
+    symbols: &[SymbolId],
+) -> Result<FxHashSet<ExprId>, String> {
+    let new = &part.function.body;
+    let mut bound: FxHashSet<ExprId> = FxHashSet::default();
+    for (_, var) in lets(new, new.root(), None) {
+        let id = var.expr();
+        if new.as_var(id).is_none() {
+            return Err("binds what is not a variable any more".to_string());
+        }
+        if given.contains(&id) {
+            return Err(format!("binds {}, which it is given", shown(cx, new, id, "something")));
+        }
+        if !bound.insert(id) {
+            return Err(format!("binds {} twice", shown(cx, new, id, "something")));
+        }
+    }
+    for (var, inside) in part.outputs(body) {
+        let name = shown(cx, body, var.expr(), "");
+        let output = if name.is_empty() { "an output".to_string() } else { format!("its output {name}") };
+        if !bound.contains(&inside.expr()) {
+            return Err(format!("does not bind {output} any more"));
+        }
+        if new.is_dataflow_var(inside) {
+            return Err(format!("does not show {output} outside any more"));
+        }
+    }
+    let bound_here: FxHashSet<SymbolId> = cast_symbols(cx, new).into_iter().collect();
+    // Symbols in the types of the inputs were bound before the region.
+    let bound_before = symbols_of_params(cx, new);
+    match symbols.iter().find(|s| !bound_here.contains(s) && !bound_before.contains(s)) {
+        Some(&symbol) => {
+            let name = cx.names.get(cx.types.dims.symbol_name(symbol));
+            Err(format!("does not bind the dimension {name} any more"))
+        }
+        None => Ok(bound),
+    }
+}
+
+/// Returns the name of a variable, or of that of a Let, with `%`; another text if it has none.
+fn shown(cx: &Context, body: &Body, id: ExprId, otherwise: &str) -> String {
+    body.binding_name(cx, id).map_or_else(|| otherwise.to_string(), |name| format!("%{name}"))
 }
 
 /// Returns the symbolic dimensions that stand alone in the types that the `match_cast`s of a
@@ -285,13 +303,11 @@ fn cast_symbols(cx: &Context, part: &Body) -> Vec<SymbolId> {
     while let Some(step) = cursor.next(part) {
         let id = match step {
             Step::Flat(id) => id,
-            Step::Enter(id) => {
+            Step::Enter(id) if !part.expr(id).binds() => id,
+            Step::Enter(_) => {
                 // Symbols that branches and function values bind belong to those.
-                if part.expr(id).binds() {
-                    cursor.skip();
-                    continue;
-                }
-                id
+                cursor.skip();
+                continue;
             }
             _ => continue,
         };
@@ -302,11 +318,11 @@ fn cast_symbols(cx: &Context, part: &Body) -> Vec<SymbolId> {
     found
 }
 
-/// Returns the symbolic dimensions that types name.
-fn symbols_of(cx: &Context, types: impl Iterator<Item = TypeId>) -> FxHashSet<SymbolId> {
+/// Returns the symbolic dimensions that the types of the parameters of a body name.
+fn symbols_of_params(cx: &Context, body: &Body) -> FxHashSet<SymbolId> {
     let mut found = FxHashSet::default();
-    for ty in types {
-        cx.types.for_each_symbol(ty, |d| {
+    for param in body.params() {
+        cx.types.for_each_symbol(body.ty(param.expr()), |d| {
             if let Dim::Symbol(s) = *cx.types.dims.get(d) {
                 found.insert(s);
             }

@@ -25,6 +25,7 @@
 use std::sync::Arc;
 
 use anfora_ir::{Module, Phase};
+use rustc_hash::FxHashSet;
 
 use crate::config::{ConfigError, OptionDef, Options};
 use crate::context::PassContext;
@@ -32,8 +33,8 @@ use crate::error::PassFailure;
 use crate::info::{Declare, Outcome, PassInfo};
 use crate::names::UnknownName;
 use crate::pass::Pass;
-use crate::phases::check_property;
-use crate::properties::Properties;
+use crate::phases::{PhaseEntry, check_property};
+use crate::properties::{Properties, Property};
 use crate::registry::{MakeError, PassRegistry, RegisteredPass, RegistryError};
 
 /// The name of the pass that makes a module claim a phase.
@@ -58,11 +59,7 @@ impl PassRegistry {
         passes: &str,
         doc: impl Into<String>,
     ) -> Result<(), RegistryError> {
-        let Some(entry) = self.phases().iter().find(|e| e.phase == phase) else {
-            let numbers: Vec<String> = self.phases().iter().map(|e| e.phase.to_string()).collect();
-            return Err(UnknownName::new("phase", &phase.to_string(), numbers.iter().map(String::as_str)).into());
-        };
-        let name = entry.pipeline_name();
+        let name = self.properties_and_phases().phase(&phase.to_string())?.pipeline_name();
         self.check_free(&name)?;
         if !std::mem::replace(&mut self.has_enter_phase, true) {
             let added = self.add_pass(enter_phase());
@@ -107,11 +104,7 @@ impl EnterPhase {
         if text.is_empty() {
             return Ok(EnterPhase { info, phase: None });
         }
-        let phase = text.parse().ok().filter(|&wanted: &Phase| known.phases.iter().any(|e| e.phase == wanted));
-        let Some(phase) = phase else {
-            let numbers: Vec<String> = known.phases.iter().map(|e| e.phase.to_string()).collect();
-            return Err(UnknownName::new("phase", text, numbers.iter().map(String::as_str)));
-        };
+        let phase = known.phase(text)?.phase;
         let holding = known.holding_from(phase);
         let info = info.needing(holding.iter().copied()).establishing(holding);
         Ok(EnterPhase { info, phase: Some(phase) })
@@ -133,24 +126,12 @@ impl Pass for EnterPhase {
                 Some(phase)
             }
             None => {
+                let holds = |p: &&Property| p.is_checkable() && p.check(module).is_ok();
+                let holding: FxHashSet<&str> = known.list.iter().filter(holds).map(Property::name).collect();
                 // The later of two phases may release a property that the earlier requires, so each
                 // phase is checked.
-                let mut checked: Vec<(&str, bool)> = Vec::new();
-                let mut holds = |name| match checked.iter().find(|c| c.0 == name) {
-                    Some(&(_, holds)) => holds,
-                    None => {
-                        let holds = known.find(name).is_ok_and(|p| p.is_checkable() && p.check(module).is_ok());
-                        checked.push((name, holds));
-                        holds
-                    }
-                };
-                let mut reached = None;
-                for entry in &known.phases {
-                    if known.holding_from(entry.phase).into_iter().all(&mut holds) {
-                        reached = Some(entry.phase);
-                    }
-                }
-                reached
+                let all_hold = |e: &&PhaseEntry| known.holding_from(e.phase).iter().all(|name| holding.contains(name));
+                known.phases.iter().rev().find(all_hold).map(|e| e.phase)
             }
         };
         if reached > module.phase() {

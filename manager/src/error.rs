@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::iter::successors;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use anfora_ir::{Diagnostic, IntoDiagnostics, Severity};
@@ -16,10 +17,8 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, PassError>) -> Result<T
 
 /// Returns the message of a panic.
 fn panic_text(payload: Box<dyn std::any::Any + Send>) -> String {
-    let text = match payload.downcast_ref::<&str>() {
-        Some(text) => Some((*text).to_string()),
-        None => payload.downcast_ref::<String>().cloned(),
-    };
+    let text = payload.downcast_ref::<&str>().map(ToString::to_string);
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
     // Dropping the payload may panic again, and so may dropping the payload of that panic.
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(second);
@@ -77,15 +76,12 @@ impl PassError {
     /// Makes the error for the errors that a pass has reported: `all` holds those that were kept,
     /// `count` is their total number.
     pub(crate) fn reported(all: Vec<Diagnostic>, count: usize) -> PassError {
-        let several = (count > 1).then(|| {
-            let first = all.first().map_or("", |d| d.message.as_str());
-            format!("it reported {count} errors, of which the first is: {first}")
-        });
-        let error = PassError::from(all);
-        match several {
-            Some(message) => error.with_message(message),
-            None => error,
+        if count < 2 {
+            return PassError::from(all);
         }
+        let first = all.first().map_or("", |d| d.message.as_str());
+        let message = format!("it reported {count} errors, of which the first is: {first}");
+        PassError::from(all).with_message(message)
     }
 
     /// Makes an error from the first error in `all`, or from the first diagnostic if none is an
@@ -148,7 +144,7 @@ impl PassError {
     #[must_use]
     pub fn with_cause(mut self, cause: impl Into<Cause>) -> PassError {
         let cause = cause.into();
-        if chain_length(&*cause) >= MAX_NESTING {
+        if causes(&*cause).count() >= MAX_NESTING {
             self.0.what.message =
                 format!("{}: {cause} (and more than {MAX_NESTING} causes behind it)", self.0.what.message);
         } else {
@@ -186,11 +182,6 @@ impl PassError {
         &self.0.diagnostics
     }
 
-    /// Returns true if the error stands for a panic.
-    pub fn is_panic(&self) -> bool {
-        self.0.panicked
-    }
-
     /// Returns true if the error is of a type that a walk of a body may end with. An error with a
     /// message of the pass itself is not, even if a walk failed before it.
     pub(crate) fn is_of_walk(&self) -> bool {
@@ -210,36 +201,20 @@ impl PassError {
     }
 }
 
-fn chain_length(error: &(dyn Error + 'static)) -> usize {
-    let mut length = 0;
-    let mut next = error.source();
-    while let Some(cause) = next
-        && length <= MAX_NESTING
-    {
-        length += 1;
-        next = cause.source();
-    }
-    length
+/// Returns the causes of an error, nearest first, up to one more than may be behind each other.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    successors(error.source(), |&e| e.source()).take(MAX_NESTING + 1)
 }
 
 impl fmt::Display for PassError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.what.message)?;
-        write_place(f, self.function(), self.binding())?;
-        match &self.0.what.help {
-            Some(help) => write!(f, "; {help}"),
-            None => Ok(()),
-        }
+        f.write_str(&without_severity(&self.0.what))
     }
 }
 
-fn write_place(f: &mut fmt::Formatter<'_>, function: Option<&str>, binding: Option<&str>) -> fmt::Result {
-    match (function, binding) {
-        (Some(function), Some(binding)) => write!(f, " (in @{function}, at %{binding})"),
-        (Some(function), None) => write!(f, " (in @{function})"),
-        (None, Some(binding)) => write!(f, " (at %{binding})"),
-        (None, None) => Ok(()),
-    }
+/// Returns an error in one line: its message, place and help.
+fn without_severity(error: &Diagnostic) -> String {
+    error.to_string().split_off("error: ".len())
 }
 
 impl Error for PassError {
@@ -317,7 +292,7 @@ impl PassFailure {
     /// more of them; the message of a panic or of an instrument comes first.
     pub(crate) fn after_reported(mut self, mut errors: Vec<Diagnostic>, count: usize) -> PassFailure {
         if self.0.kind == FailureKind::Error && self.0.pass.is_empty() {
-            let own = self.own_diagnostics();
+            let own = self.diagnostics_under(self.0.error.message().to_string());
             let count = count + own.len();
             errors.extend(own);
             return PassError::reported(errors, count).into();
@@ -377,19 +352,8 @@ impl PassFailure {
         all
     }
 
-    /// Returns the diagnostics of the pass itself, without its name.
-    fn own_diagnostics(&self) -> Vec<Diagnostic> {
-        self.diagnostics_under(self.0.error.message().to_string())
-    }
-
     fn diagnostics_under(&self, mut message: String) -> Vec<Diagnostic> {
-        let mut cause: Option<&dyn Error> = self.0.error.source();
-        for _ in 0..MAX_NESTING {
-            let Some(e) = cause else { break };
-            message.push_str(": ");
-            message.push_str(&e.to_string());
-            cause = e.source();
-        }
+        causes(&self.0.error).take(MAX_NESTING).for_each(|cause| message += &format!(": {cause}"));
         let parts = &self.0.error.0;
         let mut all = vec![Diagnostic { message, ..parts.what.clone() }];
         if parts.diagnostics.len() > 1 {
@@ -417,22 +381,20 @@ impl PassFailure {
 
 impl From<PassError> for PassFailure {
     fn from(error: PassError) -> PassFailure {
-        let kind = if error.is_panic() { FailureKind::Panic } else { FailureKind::Error };
+        let kind = if error.0.panicked { FailureKind::Panic } else { FailureKind::Error };
         PassFailure::new(kind, error)
     }
 }
 
 impl fmt::Display for PassFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.headline())?;
-        write_place(f, self.function(), self.binding())?;
+        let what = &self.0.error.0.what;
+        let place = Diagnostic { message: self.headline(), help: None, ..what.clone() };
+        f.write_str(&without_severity(&place))?;
         if !self.0.path.is_empty() {
             write!(f, " [{}]", self.0.path.join(" > "))?;
         }
-        match &self.0.error.0.what.help {
-            Some(help) => write!(f, "; {help}"),
-            None => Ok(()),
-        }
+        what.help.iter().try_for_each(|help| write!(f, "; {help}"))
     }
 }
 

@@ -1,13 +1,12 @@
 //! The state of a running pass.
 
 use std::iter::successors;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use crate::analyses::Analyses;
 use crate::info::PassKind;
-use crate::pending_diagnostics::PendingDiagnostics;
+use crate::messages::Messages;
 use crate::pipeline_state::PipelineState;
 use crate::sync::lock;
 
@@ -17,13 +16,13 @@ pub(crate) struct RunFrame {
     parent: Option<Arc<RunFrame>>,
     pub(crate) depth: usize,
     counts: Mutex<Vec<(&'static str, u64)>>,
-    /// True if anything was counted. If not, no lock is taken.
-    has_counts: AtomicBool,
     /// Present for a sequence.
-    pub(crate) sequence: Option<Arc<PipelineState>>,
-    /// Nanoseconds that instruments took around the passes inside of this one.
-    instruments: AtomicU64,
-    pub(crate) pending: PendingDiagnostics,
+    pub(crate) sequence: Option<Arc<Mutex<PipelineState>>>,
+    /// The time that instruments took around the passes inside of this one.
+    pub(crate) in_hooks: Mutex<Duration>,
+    /// The messages that the pass has left so far. Absent if messages go to the context at once:
+    /// the pass has ended, or it runs other passes, and its messages are in order with theirs.
+    pub(crate) messages: Mutex<Option<Messages>>,
     /// The results of analyses; only in the frame of the outermost pass.
     analyses: OnceLock<Analyses>,
 }
@@ -38,10 +37,9 @@ impl RunFrame {
             parent: outer.cloned(),
             depth: outer.map_or(0, |f| f.depth) + 1,
             counts: Mutex::default(),
-            has_counts: AtomicBool::new(false),
             sequence: (kind == PassKind::Sequence).then(around),
-            instruments: AtomicU64::default(),
-            pending: PendingDiagnostics::new(kind),
+            in_hooks: Mutex::default(),
+            messages: Mutex::new((kind != PassKind::Sequence).then(Messages::default)),
             analyses: OnceLock::new(),
         }
     }
@@ -52,15 +50,8 @@ impl RunFrame {
         RunFrame { analyses: self.analyses().into(), ..fork }
     }
 
-    /// Adds the messages and counts of a frame that was made by [`RunFrame::fork`].
-    pub(crate) fn merge(&self, other: &RunFrame) {
-        self.pending.merge(&other.pending);
-        other.take_counts().into_iter().for_each(|(counter, n)| self.count(counter, n));
-    }
-
     pub(crate) fn count(&self, counter: &'static str, n: u64) {
         let mut counts = lock(&self.counts);
-        self.has_counts.store(true, Ordering::Release);
         match counts.iter_mut().find(|c| c.0 == counter) {
             Some(c) => c.1 = c.1.saturating_add(n),
             None => counts.push((counter, n)),
@@ -68,18 +59,7 @@ impl RunFrame {
     }
 
     pub(crate) fn take_counts(&self) -> Vec<(&'static str, u64)> {
-        match self.has_counts.swap(false, Ordering::AcqRel) {
-            true => std::mem::take(&mut *lock(&self.counts)),
-            false => Vec::new(),
-        }
-    }
-
-    pub(crate) fn add_instruments(&self, time: Duration) {
-        self.instruments.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
-    }
-
-    pub(crate) fn instruments(&self) -> Duration {
-        Duration::from_nanos(self.instruments.load(Ordering::Relaxed))
+        std::mem::take(&mut *lock(&self.counts))
     }
 
     /// Returns this frame and those around it, innermost first.
@@ -96,7 +76,7 @@ impl RunFrame {
 
     /// Returns the state of the sequence that this pass is, or is part of; `None` if it is part of
     /// none.
-    pub(crate) fn state(&self) -> Option<&Arc<PipelineState>> {
+    pub(crate) fn state(&self) -> Option<&Arc<Mutex<PipelineState>>> {
         self.sequence.as_ref().or_else(|| self.parent.as_ref()?.sequence.as_ref())
     }
 

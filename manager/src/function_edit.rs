@@ -13,18 +13,14 @@ pub struct FunctionEdit<'a> {
     pub function: &'a mut Function,
     /// For a dataflow region, the variables that are used outside of it.
     outputs: &'a [VarId],
-    messages: Messages,
+    /// The messages so far, including those about its regions.
+    pub(crate) messages: Messages,
 }
 
 impl<'a> FunctionEdit<'a> {
-    /// Makes an edit of a function.
-    pub(crate) fn new(cx: &'a mut Context, function: &'a mut Function) -> FunctionEdit<'a> {
-        FunctionEdit { cx, function, outputs: &[], messages: Messages::default() }
-    }
-
-    /// Makes an edit of a dataflow region that is given as a function.
-    pub(crate) fn of_region(cx: &'a mut Context, region: &'a mut Function, outputs: &'a [VarId]) -> FunctionEdit<'a> {
-        FunctionEdit { cx, function: region, outputs, messages: Messages::default() }
+    /// Makes an edit of a function, or of a dataflow region that is given as a function.
+    pub(crate) fn new(cx: &'a mut Context, function: &'a mut Function, outputs: &'a [VarId]) -> FunctionEdit<'a> {
+        FunctionEdit { cx, function, outputs, messages: Messages::default() }
     }
 
     /// Ends the work on the body, and returns the messages about it, with their bindings.
@@ -42,11 +38,6 @@ impl<'a> FunctionEdit<'a> {
             Ok(())
         });
         (messages, named)
-    }
-
-    /// Adds the messages about a region of the body.
-    pub(crate) fn append(&mut self, messages: Messages) {
-        self.messages.append(messages);
     }
 }
 
@@ -87,7 +78,7 @@ impl<'a> FunctionEdit<'a> {
     /// Reports any message about an expression, such as one with help or a label.
     pub fn report(&mut self, expr: ExprId, diagnostic: Diagnostic) {
         let name = self.function.global().map_or("", |g| self.cx.global_name(g));
-        self.messages.report(self.cx, &self.function.body, name, expr, diagnostic);
+        self.messages.report((self.cx, &self.function.body), (name, None), expr, diagnostic);
     }
 }
 

@@ -1,10 +1,10 @@
 //! Passes over functions.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use anfora_ir::{
-    Additions, Attr, AttrsId, Context, EffectScan, EndedFork, Function, FunctionKey, GlobalId, Module, Purity,
-    Translation,
+    Additions, Attr, Context, EffectScan, EndedFork, Function, FunctionKey, GlobalId, Module, Purity, Translation,
+    TypeId,
 };
 use rustc_hash::FxHashSet;
 
@@ -12,12 +12,11 @@ use crate::context::PassContext;
 use crate::error::{PassError, PassFailure, caught};
 use crate::function_edit::{FunctionEdit, ModuleView};
 use crate::info::{Declare, Outcome, PassInfo, PassKind};
-use crate::parallel::{FirstFailure, Job, Workers};
+use crate::messages::at_stop;
+use crate::parallel::{Job, Workers};
 use crate::pass::Pass;
-use crate::report_site::at_stop;
 use crate::scope;
-use crate::signatures::{Visited, update_signatures};
-use crate::tracing::spans::function_span;
+use crate::sync::lock;
 
 /// The attribute of functions that function passes skip.
 pub const SKIP_OPTIMIZATION: &str = "SkipOptimization";
@@ -46,14 +45,6 @@ pub struct FunctionPass {
     /// A number that is unique to this pass.
     id: u64,
     visits: Visiting,
-    sees: Seeing,
-}
-
-/// The functions that a pass sees besides the one that it works on.
-#[derive(Copy, Clone, PartialEq)]
-enum Seeing {
-    Purity,
-    Functions,
 }
 
 /// The functions that a repeated pass visits.
@@ -61,6 +52,8 @@ enum Seeing {
 enum Visiting {
     Changed,
     All,
+    /// All functions, each of which sees all others.
+    AllSeen,
 }
 
 impl FunctionPass {
@@ -76,7 +69,6 @@ impl FunctionPass {
             work: Box::new(work),
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             visits: Visiting::Changed,
-            sees: Seeing::Purity,
         }
     }
 
@@ -125,8 +117,7 @@ impl FunctionPass {
     /// ```
     #[must_use]
     pub fn seeing_functions(mut self) -> FunctionPass {
-        self.sees = Seeing::Functions;
-        self.visits = Visiting::All;
+        self.visits = Visiting::AllSeen;
         self
     }
 }
@@ -141,14 +132,15 @@ impl FunctionPass {
         view: &ModuleView<'_>,
         cx: &PassContext,
     ) -> Result<Visited, PassError> {
-        let span = function_span(tables, function);
-        let mut edit = FunctionEdit::new(tables, function);
+        #[cfg(feature = "tracing")]
+        let _span = crate::spans::function_span(tables, function).entered();
+        let mut edit = FunctionEdit::new(tables, function, &[]);
         // The inspection of the result is guarded too: a pass may leave a body whose root does not
         // exist.
         let work = || (self.work)(&mut edit, view, cx).map(|()| Visited::new(key, edit.function));
-        let done = scope::inherit(cx, || span.in_scope(|| caught(work)));
+        let done = scope::inherit(cx, || caught(work));
         let (messages, named) = edit.end();
-        cx.leave_all(messages);
+        cx.leave(messages);
         let done = done.and_then(|visited| named.map(|()| visited));
         done.map_err(|error| at_stop(tables, &function.body, error))
     }
@@ -169,13 +161,13 @@ impl FunctionPass {
             module.cx.freeze();
         }
         // The subjects are the functions themselves, or forks of functions that all others see.
-        let (view, subjects, tables) = match self.sees {
-            Seeing::Purity => {
+        let (view, subjects, tables) = match self.visits {
+            Visiting::Changed | Visiting::All => {
                 let (functions, tables) = module.get_all_mut();
                 let subjects: Vec<_> = functions.into_iter().map(|(key, f)| (key, Subject::InPlace(f))).collect();
                 (*view, subjects, tables)
             }
-            Seeing::Functions => {
+            Visiting::AllSeen => {
                 let (functions, tables) = module.functions_and_tables();
                 let subjects: Vec<_> = functions.iter().map(|(key, f)| (key, Subject::ToFork(f))).collect();
                 (view.with_functions(functions), subjects, tables)
@@ -184,16 +176,23 @@ impl FunctionPass {
         let mut keys = keys.iter().peekable();
         let mut is_meant =
             |key: &FunctionKey, f: &Function| keys.next_if_eq(&key).is_some() && is_for_passes(tables, f);
-        let subjects = subjects.into_iter().filter(|(key, subject)| is_meant(key, subject.function())).collect();
+        let subjects = subjects
+            .into_iter()
+            .filter(|(key, subject)| subject.function().is_some_and(|f| is_meant(key, f)))
+            .collect();
         let (visited, forks, failed) = match workers {
             None => {
                 let chunk = self.work_on_chunk(tables, subjects, &view, cx, None);
-                (chunk.visited, chunk.done.into_iter().filter_map(Done::into_fork).collect(), chunk.failed)
+                (chunk.visited, chunk.done.into_iter().filter_map(into_fork).collect(), chunk.failed)
             }
             Some(workers) => self.run_parallel(workers, tables, subjects, &view, cx),
         };
-        // After a failure too: the rollback then undoes the forks.
-        join(module, forks);
+        // The forks replace the functions, after a failure too: the rollback then undoes that.
+        for (key, fork) in forks {
+            if let Some((function, _)) = module.get_mut(key) {
+                function.join(fork);
+            }
+        }
         match failed {
             Some(error) => Err(error.into()),
             None => Ok(visited.into_iter().filter(|f| module.is_edited(f.key)).collect()),
@@ -210,21 +209,22 @@ impl FunctionPass {
         view: &ModuleView<'_>,
         cx: &PassContext,
     ) -> (Vec<Visited>, Vec<(FunctionKey, EndedFork)>, Option<PassError>) {
-        let size = |subject: &Subject<'_>| subject.function().body.len();
+        let size = |subject: &Subject<'_>| subject.function().map_or(0, |f| f.body.len());
         let jobs = subjects.into_iter().map(|job| Job { size: size(&job.1), what: job }).collect();
-        let failure = FirstFailure::none();
+        // The first chunk that is known to have failed. Chunks after it need not be worked on.
+        let failure = AtomicUsize::new(usize::MAX);
         let frozen = Frozen(tables);
         let done = workers.map(
             workers.chunks(jobs),
             || (frozen.0.overlay(), cx.fork()),
             |(overlay, handle), i, subjects| {
-                if failure.is_before(i) {
+                if failure.load(Ordering::Relaxed) < i {
                     return None;
                 }
                 let mut done = self.work_on_chunk(overlay, subjects, view, handle, Some(handle.fork()));
                 done.additions = overlay.take_additions();
                 if done.failed.is_some() {
-                    failure.note(i);
+                    failure.fetch_min(i, Ordering::Relaxed);
                 }
                 Some(done)
             },
@@ -255,19 +255,14 @@ impl FunctionPass {
             if let Some(translation) = translation {
                 translated.push(Job { size: chunk.size, what: (chunk.done, translation) });
             } else {
-                forks.extend(chunk.done.into_iter().filter_map(Done::into_fork));
+                forks.extend(chunk.done.into_iter().filter_map(into_fork));
             }
         }
-        let translate = |(done, translation): (Vec<Done<'_>>, Translation)| {
-            let mut forks = Vec::new();
-            for mut done in done {
-                // Functions that are rolled back need not be translated, and may have invalid ids.
-                if let (Some(function), None) = (done.function_mut(), &failed) {
-                    function.translate(&translation);
-                }
-                forks.extend(done.into_fork());
-            }
-            forks
+        let translate = |(mut done, translation): (Vec<(FunctionKey, Subject<'_>)>, Translation)| {
+            // Functions that are rolled back need not be translated, and may have invalid ids.
+            let edited = done.iter_mut().filter(|_| failed.is_none()).filter_map(|(_, subject)| subject.edited());
+            edited.for_each(|function| function.translate(&translation));
+            done.into_iter().filter_map(into_fork).collect::<Vec<_>>()
         };
         forks.extend(workers.map(translated, || (), |(), _, job| translate(job)).into_iter().flatten());
         workers.drop_in_background(absorbed);
@@ -287,7 +282,7 @@ impl FunctionPass {
         let mut chunk = Chunk {
             done: Vec::with_capacity(subjects.len()),
             visited: Vec::with_capacity(subjects.len()),
-            first: subjects.first().and_then(|(_, subject)| subject.function().global()),
+            first: subjects.first().and_then(|(_, subject)| subject.function()?.global()),
             size: 0,
             left,
             additions: None,
@@ -299,22 +294,26 @@ impl FunctionPass {
                 chunk.left.iter().for_each(|left| left.merge(handle));
                 match result {
                     Ok(visited) => chunk.visited.push(visited),
-                    Err(error) => chunk.failed = Some(error.or_in_function(name_of(tables, function))),
+                    Err(error) => {
+                        let name = function.global().map_or("", |global| tables.global_name(global));
+                        chunk.failed = Some(error.or_in_function(name));
+                    }
                 }
                 chunk.size += function.body.len();
             };
-            let done = match subject {
+            let subject = match subject {
                 Subject::InPlace(function) => {
                     work(function);
-                    Done::InPlace(function)
+                    Subject::InPlace(function)
                 }
                 Subject::ToFork(function) => {
                     let mut fork = function.fork();
                     work(&mut fork);
-                    Done::Fork(key, function.end_fork(fork))
+                    Subject::Forked(function.end_fork(fork))
                 }
+                done => done,
             };
-            chunk.done.push(done);
+            chunk.done.push((key, subject));
             if chunk.failed.is_some() {
                 break;
             }
@@ -337,52 +336,37 @@ enum Subject<'a> {
     InPlace(&'a mut Function),
     /// A function that others see: the work is done on a fork of it.
     ToFork(&'a Function),
+    /// The fork, with the work done.
+    Forked(EndedFork),
 }
 
 impl Subject<'_> {
-    fn function(&self) -> &Function {
+    /// Returns the function before the work.
+    fn function(&self) -> Option<&Function> {
         match self {
-            Subject::InPlace(function) => function,
-            Subject::ToFork(function) => function,
+            Subject::InPlace(function) => Some(function),
+            Subject::ToFork(function) => Some(function),
+            Subject::Forked(_) => None,
+        }
+    }
+
+    /// Returns the function after the work, if it may have ids of an overlay.
+    fn edited(&mut self) -> Option<&mut Function> {
+        match self {
+            Subject::InPlace(function) => Some(function),
+            Subject::ToFork(_) => None,
+            Subject::Forked(fork) => fork.changed(),
         }
     }
 }
 
-/// A function that was worked on.
-enum Done<'a> {
-    InPlace(&'a mut Function),
-    Fork(FunctionKey, EndedFork),
-}
-
-impl Done<'_> {
-    /// Returns the function, if it may have ids of an overlay.
-    fn function_mut(&mut self) -> Option<&mut Function> {
-        match self {
-            Done::InPlace(function) => Some(function),
-            Done::Fork(_, fork) => fork.changed(),
-        }
-    }
-
-    fn into_fork(self) -> Option<(FunctionKey, EndedFork)> {
-        match self {
-            Done::InPlace(_) => None,
-            Done::Fork(key, fork) => Some((key, fork)),
-        }
-    }
-}
-
-/// Replaces functions by their forks.
-fn join(module: &mut Module, forks: Vec<(FunctionKey, EndedFork)>) {
-    for (key, fork) in forks {
-        if let Some((function, _)) = module.get_mut(key) {
-            function.join(fork);
-        }
-    }
+fn into_fork((key, subject): (FunctionKey, Subject<'_>)) -> Option<(FunctionKey, EndedFork)> {
+    if let Subject::Forked(fork) = subject { Some((key, fork)) } else { None }
 }
 
 /// Consecutive functions that one thread worked on.
 struct Chunk<'a> {
-    done: Vec<Done<'a>>,
+    done: Vec<(FunctionKey, Subject<'a>)>,
     visited: Vec<Visited>,
     /// The name of the first function.
     first: Option<GlobalId>,
@@ -407,13 +391,55 @@ fn purity_by(workers: &Workers, module: &Module) -> Purity {
     Purity::of_module_where(module, |key, _| found.contains(&key))
 }
 
-fn name_of<'a>(tables: &'a Context, function: &Function) -> &'a str {
-    function.global().map_or("", |global| tables.global_name(global))
-}
-
 /// Returns true if function passes work on a function.
 fn is_for_passes(tables: &Context, function: &Function) -> bool {
-    function.is_definition() && !skips(tables, function.attrs)
+    let skips = tables.find_attr(function.attrs, SKIP_OPTIMIZATION).map(|value| tables.attrs.get(value));
+    function.is_definition() && skips.is_none_or(|value| matches!(value, Attr::Bool(false) | Attr::Int(0)))
+}
+
+/// A function that a pass worked on.
+struct Visited {
+    key: FunctionKey,
+    /// The type of its block, if that is its result type and was looked up. Finding the tail is
+    /// linear in the block, so the thread that has just worked on the function does it.
+    result: Option<TypeId>,
+}
+
+impl Visited {
+    /// Makes the record of a function, after the work on it and on the same thread.
+    fn new(key: FunctionKey, function: &Function) -> Visited {
+        let looks = function.ret.is_none() && function.is_definition() && function.body.is_edited();
+        Visited { key, result: looks.then(|| function.body.type_of(function.body.root())) }
+    }
+}
+
+/// Updates the signatures of edited functions whose result is not stated to the types of their
+/// blocks, types their callers again, and so on. Linear in the edited bodies, and in the module if
+/// a signature changed.
+///
+/// # Errors
+/// If a caller is ill-typed with the new signatures.
+fn update_signatures(module: &mut Module, edited: &[Visited]) -> Result<(), PassError> {
+    let changed: Vec<FunctionKey> = edited.iter().filter(|f| has_changed(module, f)).map(|f| f.key).collect();
+    if !changed.is_empty() {
+        anfora_ir::update_signatures(module, &changed)?;
+    }
+    Ok(())
+}
+
+/// Returns true if the signature according to the block of a function differs from the one that its
+/// name has. An external function, which others may call, keeps a result type that does not accept
+/// that of its block: the verifier refuses it.
+fn has_changed(module: &mut Module, visited: &Visited) -> bool {
+    let Some((f, cx)) = module.get_mut(visited.key) else { return false };
+    let Some(global) = f.global().filter(|_| f.ret.is_none() && f.is_definition()) else { return false };
+    let ret = visited.result.unwrap_or_else(|| f.body.type_of(f.body.root()));
+    let signature = f.signature(cx, ret);
+    let known = cx.globals.get(global).signature;
+    // Both are read from signatures, in which the symbols of the parameters are numbered.
+    let results = cx.types.as_function(signature).zip(known.and_then(|known| cx.types.as_function(known)));
+    let keeps = f.is_external(cx) && results.is_some_and(|(new, known)| !cx.types.accepts(known.ret, new.ret));
+    known != Some(signature) && !keeps
 }
 
 impl Declare for FunctionPass {
@@ -432,7 +458,7 @@ impl Pass for FunctionPass {
             return Ok(Outcome::Unchanged);
         }
         let state = cx.frame().and_then(|frame| frame.state()).filter(|_| self.visits == Visiting::Changed);
-        let round = state.and_then(|state| state.begin_round(self.id, module));
+        let round = state.and_then(|state| Some(lock(state).tracker.as_mut()?.begin(self.id, module)));
         let visited = |&key: &FunctionKey| !round.as_ref().is_some_and(|round| round.skips(module, key));
         let keys: Vec<FunctionKey> = module.order().iter().copied().filter(visited).collect();
         let size = keys.iter().filter_map(|&key| module.get(key)).map(|f| f.body.len()).fold(0, usize::saturating_add);
@@ -446,7 +472,7 @@ impl Pass for FunctionPass {
         // report the errors again.
         if !cx.has_errors() {
             if let (Some(round), Some(state)) = (&round, state) {
-                state.end_round(round, module);
+                lock(state).tracker.iter_mut().for_each(|tracker| tracker.end(round, module));
             }
             update_signatures(module, &edited)?;
         }
@@ -456,12 +482,6 @@ impl Pass for FunctionPass {
     fn kind(&self) -> PassKind {
         PassKind::Function
     }
-}
-
-fn skips(tables: &Context, attrs: AttrsId) -> bool {
-    tables
-        .find_attr(attrs, SKIP_OPTIMIZATION)
-        .is_some_and(|value| !matches!(tables.attrs.get(value), Attr::Bool(false) | Attr::Int(0)))
 }
 
 anfora_ir::brief_debug! { FunctionPass { info }; }

@@ -59,11 +59,6 @@ impl PassInfo {
     pub(crate) fn properties(&self) -> impl Iterator<Item = &str> {
         self.needs.iter().chain(&self.establishes).chain(&self.breaks).map(String::as_str)
     }
-
-    /// Returns true if the pass declares no property.
-    pub(crate) fn declares_nothing(&self) -> bool {
-        self.needs.is_empty() && self.establishes.is_empty() && self.breaks.is_empty()
-    }
 }
 
 /// The declarations of a pass, which its [`PassInfo`] holds: a [`PassInfo`] takes them, and so does

@@ -9,7 +9,9 @@ use crate::context::PassContext;
 use crate::error::{FailureKind, PassError, PassFailure, caught};
 use crate::info::PassKind;
 use crate::info::{Outcome, PassInfo};
+use crate::messages::Messages;
 use crate::pass::Pass;
+use crate::sync::lock;
 
 /// An object that watches passes run, and may stop them.
 ///
@@ -100,8 +102,10 @@ pub struct PassRun<'a> {
     pub(crate) context: &'a PassContext,
     pub(crate) dependency_of: Option<&'a str>,
     pub(crate) forced: bool,
-    time: OnceLock<RunTime>,
-    inner: OnceLock<PassContext>,
+    /// Set when the pass has ended.
+    pub(crate) time: OnceLock<RunTime>,
+    /// The handle that the pass is given. Set when the first instrument is told of the run.
+    pub(crate) inner: OnceLock<PassContext>,
 }
 
 /// The beginning of a run and its duration.
@@ -122,11 +126,6 @@ impl<'a> PassRun<'a> {
         PassRun { pass, context, dependency_of, forced, time: OnceLock::new(), inner: OnceLock::new() }
     }
 
-    pub(crate) fn note_time(&self, time: RunTime) {
-        // A run ends once.
-        let _ = self.time.set(time);
-    }
-
     /// Returns the duration of the pass, including the passes that it ran, without the time that
     /// instruments took around those. Absent while the pass has not ended, and for a pass that did
     /// not begin because an instrument failed before. It does not depend on the order of the
@@ -141,17 +140,12 @@ impl<'a> PassRun<'a> {
         self.time.get().map(|t| (t.began, t.wall))
     }
 
-    /// Records the handle that the pass is given.
-    pub(crate) fn begins(&self, inner: &PassContext) {
-        // A run begins once.
-        let _ = self.inner.set(inner.clone());
-    }
-
     /// Returns the messages that the pass has left so far, oldest first; in `run_after`, `on_error`
     /// and `on_end` all of them. The context has them when the run ends. Empty for a pass that runs
     /// other passes, whose messages go to the context at once.
     pub fn remarks(&self) -> Vec<Diagnostic> {
-        self.inner.get().and_then(PassContext::frame).map_or_else(Vec::new, |frame| frame.pending.waiting())
+        let Some(frame) = self.inner.get().and_then(PassContext::frame) else { return Vec::new() };
+        lock(&frame.messages).iter().flat_map(Messages::diagnostics).cloned().collect()
     }
 
     /// Returns the name, level and dependencies of the pass.

@@ -91,7 +91,6 @@ mod analyses;
 mod change_tracker;
 mod compaction;
 mod config;
-mod config_list;
 mod context;
 mod dataflow_block_pass;
 mod enter_phase;
@@ -106,13 +105,11 @@ mod line_diff;
 mod messages;
 mod module_pass;
 mod names;
-mod nesting;
 mod open_runs;
 mod order;
 mod output_file;
 mod parallel;
 mod pass;
-mod pending_diagnostics;
 mod phases;
 mod pipeline;
 mod pipeline_state;
@@ -121,26 +118,23 @@ mod properties;
 mod regions;
 mod register;
 mod registry;
-mod remarks;
-mod report_site;
 mod reproducer_file;
 mod run;
 mod scanner;
 mod scope;
 mod sequential;
-mod signatures;
 mod sink;
+#[cfg(feature = "tracing")]
+mod spans;
 mod statistics;
 mod sync;
 mod table;
-mod tracing;
 #[doc(hidden)]
 pub mod typed_option;
 mod verification;
 
 pub use analyses::{Analyses, FunctionAnalysis, OfBody, OfBodyAndTables, PreservedAnalysis};
-pub use config::{ConfigDef, ConfigError, ConfigKind, ConfigValue, FromConfig, OptionDef, Options};
-pub use config_list::TextList;
+pub use config::{ConfigDef, ConfigError, ConfigKind, ConfigValue, FromConfig, OptionDef, Options, TextList};
 pub use context::{ContextError, PassContext, PassContextBuilder, PassRemark};
 pub use dataflow_block_pass::DataflowBlockPass;
 pub use error::{FailureKind, MAX_NESTING, PassError, PassFailure};
@@ -150,7 +144,8 @@ pub use info::{Declare, Outcome, PassInfo, PassKind, SkipReason};
 pub use instrument::{Instrument, PassRun};
 pub use instruments::{
     AllocationCounts, Bisect, BisectRun, DumpIr, MAX_MEMORY_RUNS, MAX_TIMED_RUNS, Memory, MemoryRun, PassTiming,
-    PrintIr, PrintWhen, Remarks, Reproducer, RunLog, RunRecord, TimingRow, Unchanged, VerifyEach,
+    PrintIr, PrintWhen, Remarks, Reproducer, RunLog, RunRecord, TimingRow, Unchanged, VerifyEach, remarks_json,
+    render_remarks,
 };
 pub use line_diff::unified_diff;
 pub use messages::MAX_REMARKS;
@@ -168,7 +163,6 @@ pub use registry::{
     DefaultRegistryError, MakeError, PassEntry, PassRegistry, PipelineEntry, RegisteredPass, RegistryError,
     set_default_registry,
 };
-pub use remarks::{remarks_json, render_remarks};
 pub use reproducer_file::{Replay, ReproducerFile, Verdict};
 pub use run::run_pass;
 pub use scope::ScopeGuard;

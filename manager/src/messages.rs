@@ -1,9 +1,11 @@
 //! Messages about expressions, with the places that have to be looked up.
 
-use anfora_ir::{Body, Context, Diagnostic, ExprId, FunctionKey, Module, Severity, expr_extent};
+use anfora_ir::{
+    Body, Context, Cursor, Diagnostic, EntityId, Expr, ExprId, FunctionKey, Module, Severity, Step, expr_extent,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::report_site::{ReportSite, name_bindings, name_place};
+use crate::error::{PassError, PassFailure, caught};
 
 /// The maximum number of remarks that a context keeps; later ones are only counted.
 pub const MAX_REMARKS: usize = 100_000;
@@ -18,7 +20,7 @@ pub(crate) struct Messages {
     /// The number of messages for which there was no room.
     dropped: u64,
     /// The number of errors, including those for which there was no room.
-    errors: usize,
+    pub(crate) errors: usize,
     /// The index of the first message that walks noted, if there is one. Noted messages that repeat
     /// a message of the pass itself are dropped.
     noted_from: Option<usize>,
@@ -30,12 +32,19 @@ struct Message {
     site: Option<(Option<FunctionKey>, ReportSite)>,
 }
 
+/// An expression of a body, with the generation of its numbering.
+#[derive(Copy, Clone)]
+struct ReportSite {
+    expr: ExprId,
+    generation: u32,
+}
+
 impl Messages {
-    /// Adds a message. A list that is full for other messages still takes errors, up to twice its
-    /// size.
-    pub(crate) fn push(&mut self, diagnostic: Diagnostic, site: Option<(Option<FunctionKey>, ReportSite)>) {
+    /// Adds a message without a place to look up. A list that is full for other messages still
+    /// takes errors, up to twice its size.
+    pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
         self.errors += usize::from(diagnostic.severity == Severity::Error);
-        self.keep(Message { diagnostic, site });
+        self.keep(Message { diagnostic, site: None });
     }
 
     fn keep(&mut self, message: Message) {
@@ -47,18 +56,19 @@ impl Messages {
         }
     }
 
-    /// Adds a message about an expression of the body of a function.
+    /// Adds a message about an expression of the body of a function. The key tells the function in
+    /// a list of messages about a module.
     pub(crate) fn report(
         &mut self,
-        cx: &Context,
-        body: &Body,
-        function: &str,
+        (cx, body): (&Context, &Body),
+        (name, key): (&str, Option<FunctionKey>),
         expr: ExprId,
         mut diagnostic: Diagnostic,
     ) {
-        diagnostic.function.get_or_insert_with(|| function.to_string());
-        let (diagnostic, site) = name_place(cx, body, expr, diagnostic);
-        self.push(diagnostic, site.map(|site| (None, site)));
+        diagnostic.function.get_or_insert_with(|| name.to_string());
+        self.errors += usize::from(diagnostic.severity == Severity::Error);
+        let site = name_place(cx, body, expr, &mut diagnostic).map(|site| (key, site));
+        self.keep(Message { diagnostic, site });
     }
 
     /// Adds all messages of another list.
@@ -70,11 +80,6 @@ impl Messages {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.items.is_empty() && self.dropped == 0
-    }
-
-    /// Returns the number of errors.
-    pub(crate) fn errors(&self) -> usize {
-        self.errors
     }
 
     pub(crate) fn diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {
@@ -97,7 +102,7 @@ impl Messages {
             return;
         }
         self.begin_noted();
-        noted.into_iter().for_each(|(expr, diagnostic)| self.report(cx, body, function, expr, diagnostic));
+        noted.into_iter().for_each(|(expr, d)| self.report((cx, body), (function, None), expr, d));
         self.name_bindings_in(cx, body);
         self.drop_repeated();
     }
@@ -129,7 +134,7 @@ impl Messages {
 
     /// Drops the noted messages that have the same text, function and binding as an earlier
     /// message.
-    pub(crate) fn drop_repeated(&mut self) {
+    fn drop_repeated(&mut self) {
         let Some(from) = self.noted_from.take() else { return };
         let mut said = FxHashSet::default();
         let mut at = 0;
@@ -142,7 +147,7 @@ impl Messages {
 
     /// Extends spans of one byte to whole expressions. Bodies have only the beginnings of
     /// expressions; their ends are found in the source.
-    pub(crate) fn extend_spans(&mut self, module: &Module) {
+    fn extend_spans(&mut self, module: &Module) {
         let Some(source) = module.source() else { return };
         for Message { diagnostic, .. } in &mut self.items {
             let Some(span) = diagnostic.span.as_mut().filter(|s| s.len() == 1) else { continue };
@@ -155,5 +160,120 @@ impl Messages {
                 *span = extent;
             }
         }
+    }
+
+    /// Looks up the places of the messages of a pass, while the module is as the pass made it. If
+    /// the pass has reported errors, returns a failure with them. If the pass has left a body so
+    /// ill-formed that a walk of it panics, returns a failure too; the messages then have no
+    /// bindings.
+    pub(crate) fn settle<T>(&mut self, module: &Module, result: Result<T, PassFailure>) -> Result<T, PassFailure> {
+        let named = caught(|| {
+            self.name_bindings(module);
+            Ok(())
+        });
+        let result = result.and_then(|done| named.map(|()| done).map_err(PassFailure::from));
+        self.drop_repeated();
+        self.extend_spans(module);
+        if self.errors == 0 {
+            return result;
+        }
+        let errors = self.diagnostics().filter(|d| d.severity == Severity::Error).cloned().collect();
+        Err(match result {
+            Ok(_) => PassError::reported(errors, self.errors).into(),
+            Err(failure) => failure.after_reported(errors, self.errors),
+        })
+    }
+}
+
+/// Adds what is known about an expression at once: its bytes in the source, and, for a Let or
+/// variable, its binding. Returns a place for an expression whose binding has to be looked up
+/// later.
+fn name_place(cx: &Context, body: &Body, expr: ExprId, diagnostic: &mut Diagnostic) -> Option<ReportSite> {
+    if expr.index() >= body.len() {
+        return None;
+    }
+    if diagnostic.span.is_none() {
+        diagnostic.span = body.span(expr).map(|start| start as usize..start as usize + 1);
+    }
+    if diagnostic.binding.is_some() {
+        return None;
+    }
+    if let Expr::Let { .. } | Expr::Var { .. } = body.expr(expr) {
+        diagnostic.binding = body.binding_name(cx, expr).map(str::to_string);
+        return None;
+    }
+    Some(ReportSite { expr, generation: body.generation() })
+}
+
+/// Adds the bindings of places that [`name_place`] returned, in one walk of the body. Expressions
+/// that are not linked any more, or that no named binding contains, get none. Linear in the body
+/// and the places.
+fn name_bindings<'d>(cx: &Context, body: &Body, places: impl Iterator<Item = (ReportSite, &'d mut Diagnostic)>) {
+    let mut wanted: FxHashMap<ExprId, Vec<&mut Diagnostic>> = FxHashMap::default();
+    let mut atoms = false;
+    for (place, diagnostic) in places {
+        if place.generation == body.generation() && place.expr.index() < body.len() {
+            atoms |= body.expr(place.expr).is_atom();
+            wanted.entry(place.expr).or_default().push(diagnostic);
+        }
+    }
+    let found = |wanted: &mut FxHashMap<ExprId, Vec<&mut Diagnostic>>, id: ExprId, lets: &[ExprId]| {
+        if let (Some(about), Some(&link)) = (wanted.remove(&id), lets.last())
+            && let Some(name) = body.binding_name(cx, link)
+        {
+            about.into_iter().for_each(|d| d.binding = Some(name.to_string()));
+        }
+    };
+    // The Lets whose values contain the current node of the walk.
+    let mut lets: Vec<ExprId> = Vec::new();
+    let mut cursor = Cursor::new(body);
+    while let (false, Some(step)) = (wanted.is_empty(), cursor.next(body)) {
+        match step {
+            Step::Let(id) => lets.push(id),
+            Step::Bound(_) => drop(lets.pop()),
+            Step::Atom(id) | Step::Enter(id) => found(&mut wanted, id, &lets),
+            Step::Flat(id) => {
+                found(&mut wanted, id, &lets);
+                let inputs = if atoms { body.inputs(id) } else { &[] };
+                inputs.iter().for_each(|&o| found(&mut wanted, o, &lets));
+            }
+            Step::EnterBlock(..) | Step::ExitBlock(..) | Step::Exit(_) | Step::Seen(_) => {}
+        }
+    }
+}
+
+/// Returns the error of a pass over a body, with the binding at which the last walk of the body
+/// ended, if the error may be that of a walk and names no binding.
+pub(crate) fn at_stop(cx: &Context, body: &Body, error: PassError) -> PassError {
+    let is_open = error.is_of_walk() && error.binding().is_none();
+    let Some(stop) = body.stop().filter(|at| is_open && at.index() < body.len()) else {
+        return error;
+    };
+    // The pass may have left a body so ill-formed that a walk of it panics. The error is returned
+    // as it is then.
+    let found = caught(|| {
+        let mut found = Messages::default();
+        found.report((cx, body), ("", None), stop, Diagnostic::error(""));
+        found.name_bindings_in(cx, body);
+        Ok(found.items.pop().and_then(|message| message.diagnostic.binding))
+    });
+    match found.ok().flatten() {
+        Some(binding) => error.or_on_binding(&binding),
+        None => error,
+    }
+}
+
+/// Returns the error of a pass over a module, with the function and binding at which a walk ended,
+/// if the error may be that of a walk and does not name them. If walks of several functions ended
+/// with errors, and the error does not name one of them, it gets no place.
+pub(crate) fn at_stop_in_module(module: &Module, error: PassError) -> PassError {
+    if !error.is_of_walk() {
+        return error;
+    }
+    let is_meant = |key| error.function().is_none_or(|name| module.name(key) == name);
+    let mut stopped = module.functions().filter(|(key, f)| f.body.stop().is_some() && is_meant(*key));
+    match (stopped.next(), stopped.next()) {
+        (Some((key, f)), None) => at_stop(&module.cx, &f.body, error.or_in_function(module.name(key))),
+        _ => error,
     }
 }

@@ -4,9 +4,9 @@ use anfora_ir::{Module, verify_module};
 
 use crate::context::PassContext;
 use crate::error::{PassError, PassFailure};
-use crate::info::{Declare, Outcome, PassInfo, PassKind};
+use crate::info::{Declare, Outcome, PassInfo};
+use crate::messages::at_stop_in_module;
 use crate::pass::Pass;
-use crate::report_site::at_stop_in_module;
 use crate::verification::ill_formed;
 
 type Work = dyn Fn(&mut Module, &PassContext) -> Result<(), PassError> + Send + Sync;
@@ -87,10 +87,6 @@ impl Pass for ModulePass {
     fn run(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
         (self.work)(module, cx).map_err(|error| at_stop_in_module(module, error))?;
         Ok(Outcome::Changed)
-    }
-
-    fn kind(&self) -> PassKind {
-        PassKind::Module
     }
 }
 

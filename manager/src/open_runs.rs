@@ -33,11 +33,6 @@ impl<T> Default for OpenRuns<T> {
 }
 
 impl<T> OpenRuns<T> {
-    /// Makes a set without open runs.
-    pub fn new() -> OpenRuns<T> {
-        OpenRuns::default()
-    }
-
     /// Returns the role of a run that is about to begin on this thread.
     pub fn role(&self, run: &PassRun<'_>) -> RunRole {
         match (self.role_of_innermost(), run.kind()) {

@@ -1,8 +1,9 @@
 //! The check of the order of passes, before any of them runs.
 //!
-//! Each sequence is summarized by the properties that have to hold before it and its effects, so
-//! that a sequence in another one, or in a fixpoint, is visited once. Linear in the passes,
-//! including their dependencies.
+//! The passes are visited once, in order, and the last effect on each property is kept. A need that
+//! was met before a fixpoint is met in its later rounds too, unless a pass in it breaks the
+//! property. So the needs of a sequence are kept until it ends, once for each property. Linear in
+//! the passes, including their dependencies.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,101 +11,34 @@ use std::sync::Arc;
 use anfora_ir::Module;
 
 use crate::context::PassContext;
-use crate::error::{FailureKind, PassError, PassFailure};
+use crate::error::{FailureKind, MAX_NESTING, PassError, PassFailure};
 use crate::info::{PassInfo, SkipReason};
 use crate::pass::Pass;
 use crate::properties::Properties;
 
-/// A property that a pass needs and that no pass before it establishes.
+/// A property that a pass needs.
 struct Need {
     property: String,
     pass: String,
     /// The sequences around the pass, outermost first.
     path: Vec<String>,
+    /// The step that established the property; absent if no pass before it does.
+    met_by: Option<usize>,
 }
 
-/// The effect of passes on a property.
-#[derive(Clone)]
-enum Effect {
-    Holds,
-    /// The property is broken by this pass, given as pipelines write it: the pass breaks the
-    /// property, or establishes one that excludes it.
-    Broken(Arc<str>),
+/// The last effect of passes on a property.
+struct Effect {
+    property: String,
+    step: usize,
+    /// The pass that broke the property, as pipelines write it: it breaks the property, or
+    /// establishes one that excludes it. Absent if the property holds.
+    broken_by: Option<Arc<str>>,
 }
-
-/// The needs and effects of the passes of a sequence.
-#[derive(Default)]
-struct Summary {
-    needs: Vec<Need>,
-    effects: Vec<(String, Effect)>,
-}
-
-impl Summary {
-    fn effect(&self, property: &str) -> Option<&Effect> {
-        self.effects.iter().find(|e| e.0 == property).map(|e| &e.1)
-    }
-
-    /// Records an effect of a pass. Breaking an already broken property keeps the first breaker.
-    fn set(&mut self, property: &str, effect: Effect) {
-        match self.effects.iter_mut().find(|e| e.0 == property) {
-            Some((_, Effect::Broken(_))) if matches!(effect, Effect::Broken(_)) => {}
-            Some(known) => known.1 = effect,
-            None => self.effects.push((property.to_string(), effect)),
-        }
-    }
-
-    fn need(&mut self, need: Need) -> Result<(), Conflict> {
-        match self.effect(&need.property) {
-            Some(Effect::Holds) => {}
-            Some(Effect::Broken(breaker)) => return Err((need, Breaker::Pass(breaker.clone()))),
-            None if self.needs.iter().any(|n| n.property == need.property) => {}
-            None => self.needs.push(need),
-        }
-        Ok(())
-    }
-
-    /// Appends the summary of another sequence.
-    fn then(&mut self, next: Summary) -> Result<(), Conflict> {
-        next.needs.into_iter().try_for_each(|need| self.need(need))?;
-        next.effects.into_iter().for_each(|(property, effect)| self.set(&property, effect));
-        Ok(())
-    }
-
-    /// Appends the same passes once more.
-    fn again(&mut self) -> Result<(), Conflict> {
-        let Summary { needs, effects } = self;
-        let broken = needs.iter().position(|n| {
-            effects.iter().any(|(property, e)| *property == n.property && matches!(e, Effect::Broken(_)))
-        });
-        match broken.map(|i| needs.swap_remove(i)) {
-            Some(need) => self.need(need),
-            None => Ok(()),
-        }
-    }
-}
-
-/// An order of passes that cannot work.
-type Conflict = (Need, Breaker);
 
 enum Breaker {
     Pass(Arc<str>),
     /// The phase that the module claims, and the property that holds because of it.
     Claim(anfora_ir::Phase, String),
-}
-
-/// The work that is left, last first.
-enum Step {
-    /// A pass. A dependency is visited whatever its level is, and its own dependencies come before
-    /// it.
-    Pass(Arc<dyn Pass>, Reached),
-    /// The end of a sequence.
-    Close(Arc<dyn Pass>),
-}
-
-#[derive(Copy, Clone, PartialEq)]
-enum Reached {
-    InOrder,
-    AsDependency,
 }
 
 /// Checks whether passes that are about to run need properties that passes before them break, or
@@ -114,28 +48,19 @@ enum Reached {
 /// If they do, naming the need and its breaker, or if a declared property does not exist.
 pub(crate) fn check_order(pass: &dyn Pass, module: &Module, cx: &PassContext) -> Result<(), PassFailure> {
     let info = pass.info();
-    if info.declares_nothing() && info.required.is_empty() && pass.passes().is_empty() {
+    if info.properties().next().is_none() && info.required.is_empty() && pass.passes().is_empty() {
         return Ok(());
     }
     let registry = cx.registry();
     let known = registry.properties_and_phases();
-    let mut order = Order { known, cx, around: cx.path(), work: Vec::new(), open: vec![Summary::default()] };
-    order.push(order.dependencies(info), Reached::AsDependency);
-    order.run()?;
-    order.needs(info)?;
-    if pass.passes().is_empty() {
-        order.effects(pass)?;
-    } else {
-        order.open(pass);
-        order.run()?;
-        order.close(pass)?;
-    }
-    let whole = order.open.pop().expect("the summary of the whole is there to the end");
+    let (around, effects, needs) = (cx.path(), Vec::new(), Vec::new());
+    let mut order = Order { known, cx, around, effects, step: 0, needs, open: vec![(0, 0)] };
+    order.visit(pass)?;
     let Some(claimed) = module.phase() else { return Ok(()) };
-    for need in whole.needs {
+    for need in order.needs {
         let excluding = known.holding_from(claimed).into_iter().find(|&held| known.exclude(held, &need.property));
         if let Some(held) = excluding {
-            return Err(failure((need, Breaker::Claim(claimed, held.to_string())), cx));
+            return Err(failure(need, Breaker::Claim(claimed, held.to_string()), cx));
         }
     }
     Ok(())
@@ -146,82 +71,92 @@ struct Order<'a> {
     cx: &'a PassContext,
     /// The names of the open sequences.
     around: Vec<String>,
-    work: Vec<Step>,
-    /// The summaries of the open sequences.
-    open: Vec<Summary>,
+    effects: Vec<Effect>,
+    /// The number of effects so far.
+    step: usize,
+    /// The needs of the open sequences that no pass of the innermost one meets.
+    needs: Vec<Need>,
+    /// The first step and the first need of each open sequence, after those of the whole.
+    open: Vec<(usize, usize)>,
 }
 
 impl Order<'_> {
-    fn run(&mut self) -> Result<(), PassFailure> {
-        while let Some(work) = self.work.pop() {
-            match work {
-                Step::Pass(pass, reached) => {
-                    if reached == Reached::InOrder && enabled(pass.info(), self.cx).is_err() {
-                        continue;
-                    }
-                    let dependencies = match reached {
-                        Reached::InOrder => self.dependencies(pass.info()),
-                        Reached::AsDependency => Vec::new(),
-                    };
-                    if dependencies.is_empty() {
-                        self.visit(pass)?;
-                    } else {
-                        self.work.push(Step::Pass(pass, Reached::AsDependency));
-                        self.push(dependencies, Reached::AsDependency);
-                    }
-                }
-                Step::Close(pass) => self.close(&*pass)?,
+    /// Visits the dependencies of a pass, and then the pass. If the dependencies cannot be made,
+    /// the error is reported when the pass runs. Recursive, at most [`MAX_NESTING`] deep.
+    fn visit(&mut self, pass: &dyn Pass) -> Result<(), PassFailure> {
+        if !pass.info().required.is_empty() {
+            for dependency in dependencies(pass.info(), self.cx).unwrap_or_default() {
+                self.visit_itself(&*dependency.pass)?;
             }
         }
-        Ok(())
+        self.visit_itself(pass)
     }
 
-    /// Returns the dependencies of a pass. If they cannot be made, returns none; the error is
-    /// reported when the pass runs.
-    fn dependencies(&self, info: &PassInfo) -> Vec<Arc<dyn Pass>> {
-        if info.required.is_empty() {
-            return Vec::new();
-        }
-        dependencies(info, self.cx).map_or_else(|_| Vec::new(), |all| all.into_iter().map(|d| d.pass).collect())
-    }
-
-    fn push(&mut self, passes: Vec<Arc<dyn Pass>>, reached: Reached) {
-        self.work.extend(passes.into_iter().rev().map(|p| Step::Pass(p, reached)));
-    }
-
-    fn visit(&mut self, pass: Arc<dyn Pass>) -> Result<(), PassFailure> {
-        self.needs(pass.info())?;
+    fn visit_itself(&mut self, pass: &dyn Pass) -> Result<(), PassFailure> {
+        self.check_needs(pass.info())?;
         if pass.passes().is_empty() {
-            return self.effects(&*pass);
+            return self.effects(pass);
         }
-        self.work.push(Step::Close(pass.clone()));
-        self.open(&*pass);
-        Ok(())
-    }
-
-    fn open(&mut self, sequence: &dyn Pass) {
-        self.open.push(Summary::default());
-        self.around.push(sequence.info().name.clone());
-        self.push(sequence.passes().to_vec(), Reached::InOrder);
-    }
-
-    fn close(&mut self, pass: &dyn Pass) -> Result<(), PassFailure> {
-        let mut body = self.open.pop().expect("a sequence that is closed was opened");
+        if self.around.len() == MAX_NESTING {
+            let error = PassError::new(format!("passes nest more than {MAX_NESTING} deep"));
+            return Err(PassFailure::from(error).at(&pass.info().name, || self.around.clone()));
+        }
+        let (start, first) = (self.step, self.needs.len());
+        self.open.push((start, first));
+        self.around.push(pass.info().name.clone());
+        for inner in pass.passes() {
+            if enabled(inner.info(), self.cx).is_ok() {
+                self.visit(&**inner)?;
+            }
+        }
+        self.open.pop();
         self.around.pop();
-        let again = if pass.max_rounds() > 1 { body.again() } else { Ok(()) };
-        again.and_then(|()| self.summary().then(body)).map_err(|conflict| failure(conflict, self.cx))?;
+        let needs = self.needs.split_off(first);
+        for need in needs {
+            let effect = self.effect(&need.property).filter(|e| pass.max_rounds() > 1 && e.step >= start);
+            if let Some(breaker) = effect.and_then(|e| e.broken_by.clone()) {
+                return Err(failure(need, Breaker::Pass(breaker), self.cx));
+            }
+            self.keep(need);
+        }
         self.effects(pass)
     }
 
-    fn summary(&mut self) -> &mut Summary {
-        self.open.last_mut().expect("the summary of the whole is there to the end")
+    fn effect(&self, property: &str) -> Option<&Effect> {
+        self.effects.iter().find(|e| e.property == property)
     }
 
-    fn needs(&mut self, info: &PassInfo) -> Result<(), PassFailure> {
+    /// Records an effect of a pass. Breaking an already broken property keeps the first breaker.
+    fn set(&mut self, property: &str, broken_by: Option<Arc<str>>) {
+        let step = self.step;
+        self.step += 1;
+        match self.effects.iter_mut().find(|e| e.property == property) {
+            Some(known) if known.broken_by.is_some() && broken_by.is_some() => {}
+            Some(known) => (known.step, known.broken_by) = (step, broken_by),
+            None => self.effects.push(Effect { property: property.to_string(), step, broken_by }),
+        }
+    }
+
+    /// Keeps a need, unless a pass of the innermost sequence meets it or has it too.
+    fn keep(&mut self, need: Need) {
+        let (start, first) = *self.open.last().expect("the whole is open to the end");
+        let is_met = need.met_by.is_some_and(|step| step >= start);
+        if !is_met && !self.needs[first..].iter().any(|n| n.property == need.property) {
+            self.needs.push(need);
+        }
+    }
+
+    fn check_needs(&mut self, info: &PassInfo) -> Result<(), PassFailure> {
         for property in &info.needs {
             self.check_name(property, info)?;
-            let need = Need { property: property.clone(), pass: info.name.clone(), path: self.around.clone() };
-            self.summary().need(need).map_err(|conflict| failure(conflict, self.cx))?;
+            let effect = self.effect(property);
+            let breaker = effect.and_then(|e| e.broken_by.clone());
+            let met_by = effect.map(|e| e.step);
+            let need = Need { property: property.clone(), pass: info.name.clone(), path: self.around.clone(), met_by };
+            if let Some(breaker) = breaker {
+                return Err(failure(need, Breaker::Pass(breaker), self.cx));
+            }
+            self.keep(need);
         }
         Ok(())
     }
@@ -235,30 +170,28 @@ impl Order<'_> {
         let known = self.known;
         for property in &info.breaks {
             self.check_name(property, info)?;
-            self.summary().set(property, Effect::Broken(breaker.clone()));
+            self.set(property, Some(breaker.clone()));
         }
         for property in &info.establishes {
             self.check_name(property, info)?;
             for excluded in known.excluded_by(property) {
-                self.summary().set(excluded, Effect::Broken(breaker.clone()));
+                self.set(excluded, Some(breaker.clone()));
             }
         }
         for property in &info.establishes {
-            self.summary().set(property, Effect::Holds);
+            self.set(property, None);
         }
         Ok(())
     }
 
     fn check_name(&self, property: &str, info: &PassInfo) -> Result<(), PassFailure> {
-        match self.known.find(property) {
-            Err(unknown) => Err(PassFailure::from(PassError::from(unknown)).at(&info.name, || self.around.clone())),
-            Ok(_) => Ok(()),
-        }
+        let fail = |unknown| PassFailure::from(PassError::from(unknown)).at(&info.name, || self.around.clone());
+        self.known.find(property).map(drop).map_err(fail)
     }
 }
 
 #[cold]
-fn failure((need, breaker): Conflict, cx: &PassContext) -> PassFailure {
+fn failure(need: Need, breaker: Breaker, cx: &PassContext) -> PassFailure {
     let property = &need.property;
     let (message, place) = match breaker {
         Breaker::Pass(pass) => (format!("it needs `{property}`, which `{pass}` breaks"), "between them"),

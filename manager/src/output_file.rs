@@ -108,42 +108,31 @@ impl TemporaryFiles {
 
     /// Renames all files to their final names, or leaves everything as it was.
     fn name_all(&mut self, files: &[UnfinishedFile]) -> io::Result<()> {
-        let mut aside = Vec::with_capacity(files.len());
-        let mut named = 0;
-        let of =
-            |file: &UnfinishedFile, e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", file.target.display()));
-        let renamed = files.iter().try_for_each(|file| {
-            aside.push(self.move_aside(&file.target).map_err(|e| of(file, e))?);
+        let (mut aside, mut named) = (Vec::new(), Vec::new());
+        let mut name_each = || {
+            for file in files {
+                aside.extend(self.move_aside(&file.target).map_err(|e| (file, e))?.map(|old| (old, &file.target)));
+            }
+            for file in files {
+                self.name(file).map_err(|e| (file, e))?;
+                named.push(&file.target);
+            }
             Ok(())
-        });
-        let renamed = renamed.and_then(|()| {
-            files.iter().try_for_each(|file| {
-                self.name(file).map_err(|e| of(file, e))?;
-                named += 1;
-                Ok(())
-            })
-        });
-        let Err(e) = renamed else {
+        };
+        let Err((file, e)) = name_each() else {
             // If the old file cannot be removed, it stays.
-            aside.iter().flatten().for_each(|old| drop(fs::remove_file(old)));
+            aside.iter().for_each(|(old, _)| drop(fs::remove_file(old)));
             return Ok(());
         };
-        for file in &files[..named] {
-            // A file that cannot be removed is replaced below, or stays.
-            let _ = fs::remove_file(&file.target);
-        }
-        let mut lost = String::new();
-        for (file, old) in files.iter().zip(&aside) {
-            if let Some(old) = old
-                && fs::rename(old, &file.target).is_err()
-            {
-                lost.push_str(&format!("; what {} was is now {}", file.target.display(), old.display()));
+        let mut message = format!("{}: {e}", file.target.display());
+        // A file that cannot be removed is replaced below, or stays.
+        named.iter().for_each(|target| drop(fs::remove_file(target)));
+        for (old, target) in aside {
+            if fs::rename(&old, target).is_err() {
+                message += &format!("; what {} was is now {}", target.display(), old.display());
             }
         }
-        match lost.is_empty() {
-            true => Err(e),
-            false => Err(io::Error::new(e.kind(), format!("{e}{lost}"))),
-        }
+        Err(io::Error::new(e.kind(), message))
     }
 
     /// Moves the file at a path to a new name, and returns that name; `None` if there is no file.
@@ -293,81 +282,4 @@ fn inherit(file: &File, old: &Metadata) -> io::Result<()> {
 #[cfg(not(unix))]
 fn inherit(file: &File, old: &Metadata) -> io::Result<()> {
     file.set_permissions(old.permissions())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns an empty folder. Each test needs a name of its own.
-    fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("anfora-output-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).expect("a folder for temporary files");
-        folder
-    }
-
-    /// Returns the entries of a folder with their contents, sorted; the contents of a folder are
-    /// `None`.
-    fn contents(folder: &Path) -> Vec<(String, Option<String>)> {
-        let entries = fs::read_dir(folder).expect("a folder").map(|e| e.expect("an entry"));
-        let mut contents: Vec<_> = entries
-            .map(|e| (e.file_name().into_string().expect("names are in UTF-8"), fs::read_to_string(e.path()).ok()))
-            .collect();
-        contents.sort();
-        contents
-    }
-
-    fn unfinished(path: &Path) -> UnfinishedFile {
-        UnfinishedFile::write(path, |out| out.write_all(b"new")).expect("a file beside it")
-    }
-
-    fn pair(data: Option<&str>, model: Option<&str>) -> Vec<(String, Option<String>)> {
-        let file = |name: &str, text: Option<&str>| text.map(|t| (name.to_string(), Some(t.to_string())));
-        file("data", data).into_iter().chain(file("model", model)).collect()
-    }
-
-    #[test]
-    fn files_that_belong_together_have_their_names_all_or_none() {
-        let folder = folder("pairs");
-        let (data, model) = (folder.join("data"), folder.join("model"));
-        for (old_data, old_model) in
-            [(None, None), (Some("old"), None), (None, Some("old")), (Some("old"), Some("old"))]
-        {
-            for (path, old) in [(&data, old_data), (&model, old_model)] {
-                let _ = fs::remove_file(path);
-                if let Some(text) = old {
-                    fs::write(path, text).expect("a file");
-                }
-            }
-            let old = pair(old_data, old_model);
-            // Make each of the two fail to get its name in turn, by removing its temporary file.
-            for gone in 0..2 {
-                let files = [unfinished(&data), unfinished(&model)];
-                fs::remove_file(&files[gone].temporary).expect("it was written");
-                let e = UnfinishedFile::finish_all(files).expect_err("nothing to rename");
-                assert_eq!(e.kind(), io::ErrorKind::NotFound, "{e}");
-                assert!(e.to_string().starts_with(&[&data, &model][gone].display().to_string()), "{e}");
-                assert_eq!(contents(&folder), old, "{gone} of {old:?}");
-            }
-            UnfinishedFile::finish_all([unfinished(&data), unfinished(&model)]).expect("both have their names");
-            assert_eq!(contents(&folder), pair(Some("new"), Some("new")));
-        }
-        let _ = fs::remove_dir_all(&folder);
-    }
-
-    #[test]
-    fn a_target_that_became_a_folder_leaves_the_other_file_as_it_was() {
-        let folder = folder("became-folder");
-        let (data, model) = (folder.join("data"), folder.join("model"));
-        fs::write(&data, "old").expect("a file");
-        let files = [unfinished(&data), unfinished(&model)];
-        fs::create_dir(&model).expect("a folder in place of the model");
-        let e = UnfinishedFile::finish_all(files).expect_err("a folder is not replaced");
-        assert_eq!(e.kind(), io::ErrorKind::IsADirectory, "{e}");
-        assert!(e.to_string().starts_with(&model.display().to_string()), "{e}");
-        let expected = [("data".to_string(), Some("old".to_string())), ("model".to_string(), None)];
-        assert_eq!(contents(&folder), expected);
-        let _ = fs::remove_dir_all(&folder);
-    }
 }

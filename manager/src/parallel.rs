@@ -1,15 +1,12 @@
 //! The threads of a context, and the distribution of work over them.
 
-use std::cell::Cell;
 use std::cmp::Reverse;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::sync::lock;
-use crate::tracing::spans::Here;
 
 /// The maximum number of threads that a context uses.
 pub const MAX_THREADS: usize = 256;
@@ -20,10 +17,9 @@ pub(crate) const WORTH_SHARING: usize = 8192;
 
 /// The threads that a context and those derived from it share.
 pub(crate) struct Workers {
-    threads: usize,
-    /// The pool has one thread fewer than `threads`, since the thread that distributes the work
-    /// takes part. It is created when there is work for it. The value is `None` if the system
-    /// cannot create the threads.
+    pub(crate) threads: usize,
+    /// One thread fewer than `threads`, since the thread that distributes the work takes part. Made
+    /// when there is work for it; absent if the system cannot make the threads.
     pool: OnceLock<Option<ThreadPool>>,
 }
 
@@ -37,25 +33,16 @@ impl Workers {
         Workers { threads: threads.min(MAX_THREADS), pool: OnceLock::new() }
     }
 
-    pub(crate) fn threads(&self) -> usize {
-        self.threads
-    }
-
-    /// Returns the pool; `None` with one thread, on a thread of any pool, and on a thread that
-    /// already distributes work. On these threads a pass is itself part of distributed work, and a
-    /// waiting thread would start more of that work in the middle of the pass.
-    fn pool(&self) -> Option<&ThreadPool> {
-        if self.threads < 2 || rayon::current_thread_index().is_some() || SHARING.get() {
+    /// Returns the pool; `None` where work is not distributed: with one thread, and on a thread of
+    /// any pool. On a thread of a pool, a pass runs inside of distributed work, and a waiting
+    /// thread would take up more of that work in the middle of the pass.
+    pub(crate) fn pool(&self) -> Option<&ThreadPool> {
+        if self.threads < 2 || rayon::current_thread_index().is_some() {
             return None;
         }
         let named = |i| format!("anfora-worker-{i}");
         let make = || ThreadPoolBuilder::new().num_threads(self.threads - 1).thread_name(named).build().ok();
         self.pool.get_or_init(make).as_ref()
-    }
-
-    /// Returns true if [`Workers::map`] would use more than one thread for `jobs` jobs.
-    pub(crate) fn share(&self, jobs: usize) -> bool {
-        jobs > 1 && self.pool().is_some()
     }
 
     /// Groups consecutive jobs into chunks that a thread takes at once: small enough that other
@@ -106,7 +93,7 @@ impl Workers {
         queue.sort_by_key(|(_, job)| Reverse(job.size > large));
         let queue = Mutex::new(queue.into_iter());
         let done: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(count));
-        let worker = || {
+        let worker = &|| {
             let mut state = state();
             let mut results = Vec::new();
             loop {
@@ -116,10 +103,12 @@ impl Workers {
             }
             lock(&done).append(&mut results);
         };
-        let here = Here::new();
         pool.in_place_scope(|scope| {
-            (1..workers).for_each(|_| scope.spawn(|_| here.inside(worker)));
-            let _sharing = Sharing::begin();
+            for _ in 1..workers {
+                #[cfg(feature = "tracing")]
+                let worker = crate::spans::on_behalf(worker);
+                scope.spawn(move |_| worker());
+            }
             worker();
         });
         let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -135,108 +124,8 @@ fn total<J>(jobs: &[Job<J>]) -> usize {
     jobs.iter().map(|j| j.size).fold(0, usize::saturating_add)
 }
 
-thread_local! {
-    /// True while this thread works on jobs that it distributes.
-    static SHARING: Cell<bool> = const { Cell::new(false) };
-}
-
-struct Sharing;
-
-impl Sharing {
-    fn begin() -> Sharing {
-        SHARING.set(true);
-        Sharing
-    }
-}
-
-impl Drop for Sharing {
-    fn drop(&mut self) {
-        SHARING.set(false);
-    }
-}
-
 /// A job, with its size relative to other jobs.
 pub(crate) struct Job<J> {
     pub(crate) size: usize,
     pub(crate) what: J,
-}
-
-/// The lowest number of a job that is known to have failed. Jobs after it may be skipped; jobs
-/// before it must be done.
-pub(crate) struct FirstFailure(AtomicUsize);
-
-impl FirstFailure {
-    pub(crate) fn none() -> FirstFailure {
-        FirstFailure(AtomicUsize::new(usize::MAX))
-    }
-
-    pub(crate) fn note(&self, job: usize) {
-        self.0.fetch_min(job, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_before(&self, job: usize) -> bool {
-        self.0.load(Ordering::Relaxed) < job
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn jobs(sizes: &[usize]) -> Vec<Job<usize>> {
-        sizes.iter().enumerate().map(|(what, &size)| Job { size, what }).collect()
-    }
-
-    #[test]
-    fn results_are_in_the_order_of_the_jobs() {
-        for threads in [1, 2, 3, 8] {
-            let workers = Workers::new(threads);
-            for n in [0, 1, 2, 5, 1000] {
-                let sizes: Vec<usize> = (0..n).map(|i| if i % 97 == 13 { 1_000_000 } else { i % 5 }).collect();
-                let doubled = workers.map(
-                    jobs(&sizes),
-                    || 2,
-                    |two, i, what| {
-                        assert_eq!(i, what);
-                        *two * what
-                    },
-                );
-                assert_eq!(doubled, (0..n).map(|i| 2 * i).collect::<Vec<_>>());
-            }
-        }
-    }
-
-    #[test]
-    fn chunks_are_in_the_order_of_the_jobs_and_few() {
-        let workers = Workers::new(2);
-        for n in [0, 1, 2, 5, 1000, 10_000] {
-            let sizes: Vec<usize> = (0..n).map(|i| if i % 997 == 13 { 1_000_000 } else { 1 + i % 5 }).collect();
-            let chunks = workers.chunks(jobs(&sizes));
-            assert!(chunks.len() <= 200, "{} chunks of {n} jobs", chunks.len());
-            assert!(chunks.iter().all(|c| c.size == c.what.iter().map(|&i| sizes[i]).sum::<usize>()));
-            assert!(chunks.iter().all(|c| c.what.len() == 1 || c.size < 1_000_000));
-            assert_eq!(chunks.into_iter().flat_map(|c| c.what).collect::<Vec<_>>(), (0..n).collect::<Vec<_>>());
-        }
-    }
-
-    #[test]
-    fn work_inside_of_shared_work_stays_on_its_thread() {
-        let workers = Workers::new(2);
-        let nested = workers.map(
-            jobs(&[1; 16]),
-            || (),
-            |(), _, _| {
-                let outside = std::thread::current().id();
-                assert!(!workers.share(16) && !Workers::new(2).share(16));
-                workers.map(jobs(&[1; 4]), || (), |(), _, what| (std::thread::current().id() == outside, what))
-            },
-        );
-        assert!(nested.iter().all(|inner| *inner == [(true, 0), (true, 1), (true, 2), (true, 3)]));
-    }
-
-    #[test]
-    fn zero_threads_are_those_of_the_machine() {
-        assert!(Workers::new(0).threads() >= 1);
-        assert_eq!(Workers::new(1_000_000).threads(), MAX_THREADS);
-    }
 }

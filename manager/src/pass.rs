@@ -33,25 +33,32 @@ pub trait Pass: AsPass + Send + Sync {
         self.info().name.clone()
     }
 
+    /// Returns the pass that this one wraps: its kind, nesting, passes and rounds are those of that
+    /// pass.
+    #[doc(hidden)]
+    fn wrapped(&self) -> Option<&dyn Pass> {
+        None
+    }
+
     /// Returns the kind of the pass.
     fn kind(&self) -> PassKind {
-        PassKind::Module
+        self.wrapped().map_or(PassKind::Module, |pass| pass.kind())
     }
 
     /// Returns the depth to which sequences nest in the pass: 0 for a pass that holds no others.
     fn nesting(&self) -> usize {
-        0
+        self.wrapped().map_or(0, |pass| pass.nesting())
     }
 
     /// Returns the passes that this one runs, in order; none for a pass that holds no others. Their
     /// order is checked before any of them runs.
     fn passes(&self) -> &[Arc<dyn Pass>] {
-        &[]
+        self.wrapped().map_or(&[], |pass| pass.passes())
     }
 
     /// Returns the maximum number of times that the pass runs its passes.
     fn max_rounds(&self) -> u32 {
-        1
+        self.wrapped().map_or(1, |pass| pass.max_rounds())
     }
 
     /// Runs the pass under a context: the same as [`run_pass`].

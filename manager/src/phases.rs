@@ -4,6 +4,7 @@ use anfora_ir::{Module, Phase, STANDARD_PHASES};
 
 use crate::error::PassError;
 use crate::info::PassInfo;
+use crate::names::UnknownName;
 use crate::properties::Properties;
 
 /// A phase: its number, its purpose, and the properties that hold from it on. The properties of
@@ -35,14 +36,6 @@ impl PhaseEntry {
         self
     }
 
-    /// Returns the phases that the verifier knows, earliest first.
-    pub(crate) fn standard() -> Vec<PhaseEntry> {
-        STANDARD_PHASES
-            .iter()
-            .map(|p| PhaseEntry::new(p.phase, p.doc).holding(p.invariants.iter().map(|i| i.name())))
-            .collect()
-    }
-
     /// Returns the name of the pipeline that leads to the phase: `phase2.1`.
     pub fn pipeline_name(&self) -> String {
         format!("phase{}", self.phase)
@@ -50,6 +43,15 @@ impl PhaseEntry {
 }
 
 impl Properties {
+    /// Returns the phase with this number.
+    pub(crate) fn phase(&self, number: &str) -> Result<&PhaseEntry, UnknownName> {
+        let phase: Option<Phase> = number.parse().ok();
+        self.phases.iter().find(|e| Some(e.phase) == phase).ok_or_else(|| {
+            let numbers: Vec<String> = self.phases.iter().map(|e| e.phase.to_string()).collect();
+            UnknownName::new("phase", number, numbers.iter().map(String::as_str))
+        })
+    }
+
     /// Returns the properties that hold for a module that claims a phase, in the order of the
     /// phases.
     pub(crate) fn holding_from(&self, phase: Phase) -> Vec<&str> {
@@ -109,7 +111,7 @@ pub(crate) fn check_claim(module: &Module, known: &Properties) -> Result<(), Pas
     let begun = STANDARD_PHASES.iter().take_while(|p| p.phase <= claimed);
     let verified: Vec<_> = begun.flat_map(|p| p.invariants).collect();
     for name in known.holding_from(claimed) {
-        let invariant = known.find(name)?.invariant();
+        let invariant = known.find(name)?.invariant;
         if invariant.is_none_or(|i| !verified.contains(&&i)) {
             check_property(module, known, claimed, name)?;
         }

@@ -16,14 +16,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::config::{ConfigError, ConfigKind, Options};
-use crate::config_list::quoted;
 use crate::error::{MAX_NESTING, in_own_words};
 use crate::info::PassInfo;
 use crate::names::{UnknownName, is_name_char};
 use crate::pass::Pass;
 use crate::registry::{FIXPOINT, MakeError, Named, PassRegistry, RegisteredPass};
-use crate::scanner::{Mistake, Scanner};
-use crate::sequential::{Repeat, Sequential};
+use crate::scanner::{Mistake, Scanner, list_text, quoted};
+use crate::sequential::{NestingError, Repeat, Sequential};
 
 /// An error in a pipeline, with its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -73,52 +72,37 @@ impl PipelineError {
 pub fn parse_pipeline(registry: &PassRegistry, text: &str) -> Result<Sequential, PipelineError> {
     // A text that is the name of a pipeline stands for that pipeline, and not for a sequence that
     // holds it.
-    let whole = match registry.find(text.trim()) {
+    let (name, whole) = match registry.find(text.trim()) {
         Ok(Named::Pipeline(i)) => {
             let pipeline = &registry.pipelines()[i];
-            Text::new(Some(&pipeline.name), &pipeline.text)
+            (Some(pipeline.name.clone()), pipeline.text.as_str())
         }
-        _ => Text::new(None, text),
+        _ => (None, text),
     };
-    Parser { registry, texts: vec![whole], groups: vec![Group::new(Closing::End, 1)] }.run()
-}
-
-/// A text that is being parsed: the given text, or that of a named pipeline.
-struct Text {
-    name: Option<String>,
-    scanner: Scanner,
-}
-
-impl Text {
-    fn new(name: Option<&str>, text: &str) -> Text {
-        Text { name: name.map(str::to_string), scanner: Scanner::new(text) }
-    }
+    let groups = vec![Group { rounds: None, passes: Vec::new(), opened: 0 }];
+    let mut parser = Parser { registry, texts: vec![(name, Scanner::new(whole))], groups };
+    parser.run().map_err(|Mistake { at, message, suggestion }| {
+        let text = parser.text().chars.iter().collect();
+        let through = parser.texts.into_iter().filter_map(|(name, _)| name).collect();
+        PipelineError { text, column: at + 1, message, suggestion, through }
+    })
 }
 
 /// The passes of an open group.
 struct Group {
-    closing: Closing,
+    /// Present if the group ends with a parenthesis and is repeated; otherwise it ends with the
+    /// text.
+    rounds: Option<u32>,
     passes: Vec<Arc<dyn Pass>>,
-    /// The column where the group opened.
-    column: usize,
-}
-
-enum Closing {
-    /// The end of the text.
-    End,
-    /// A parenthesis; the group is repeated.
-    Fixpoint(u32),
-}
-
-impl Group {
-    fn new(closing: Closing, column: usize) -> Group {
-        Group { closing, passes: Vec::new(), column }
-    }
+    /// The character at which the group opened.
+    opened: usize,
 }
 
 struct Parser<'a> {
     registry: &'a PassRegistry,
-    texts: Vec<Text>,
+    /// The texts that are being parsed: the given one, and those of named pipelines in it with
+    /// their names.
+    texts: Vec<(Option<String>, Scanner)>,
     groups: Vec<Group>,
 }
 
@@ -133,190 +117,176 @@ enum Expect {
     Rest,
 }
 
-impl<'a> Parser<'a> {
-    fn run(&mut self) -> Result<Sequential, PipelineError> {
+impl Parser<'_> {
+    fn run(&mut self) -> Result<Sequential, Mistake> {
         let mut expect = Expect::First;
         loop {
+            let is_repeated = self.group().rounds.is_some();
             let text = self.text();
             text.skip_blanks();
-            let column = text.at + 1;
             match text.peek() {
                 Some(',') if expect == Expect::Rest => {
                     text.at += 1;
                     expect = Expect::Item;
                 }
                 Some(c) if c.is_alphabetic() && expect != Expect::Rest => {
-                    expect = self.item(column)?;
+                    expect = self.item()?;
                 }
-                Some(')') if expect != Expect::Item && matches!(self.innermost(), Closing::Fixpoint(_)) => {
-                    self.text().at += 1;
+                Some(')') if expect != Expect::Item && is_repeated => {
+                    text.at += 1;
                     self.close()?;
                     expect = Expect::Rest;
                 }
-                None if expect != Expect::Item && matches!(self.innermost(), Closing::End) => {
+                None if expect != Expect::Item && !is_repeated => {
                     if let Some(done) = self.close()? {
                         return Ok(done);
                     }
                     expect = Expect::Rest;
                 }
                 None if expect != Expect::Item => {
-                    let opened = self.groups.last().map_or(1, |g| g.column);
-                    return Err(self.error(column, format!("the `(` of column {opened} is not closed")));
+                    let (at, opened) = (text.at, self.group().opened + 1);
+                    return Err(Mistake::new(at, format!("the `(` of column {opened} is not closed")));
                 }
-                found => {
-                    let wanted = match (expect, self.innermost()) {
-                        (Expect::Rest, Closing::End) => "`,` or the end",
-                        (Expect::Rest, Closing::Fixpoint(_)) => "`,` or `)`",
+                _ => {
+                    return Err(text.unexpected(match (expect, is_repeated) {
+                        (Expect::Rest, false) => "`,` or the end",
+                        (Expect::Rest, true) => "`,` or `)`",
                         _ => "the name of a pass",
-                    };
-                    return Err(self.unexpected(column, wanted, found));
+                    }));
                 }
             }
         }
     }
 
-    fn innermost(&self) -> &Closing {
-        &self.groups.last().expect("the group of the given text is on the stack until the end").closing
+    fn group(&mut self) -> &mut Group {
+        self.groups.last_mut().expect("the group of the given text is on the stack until the end")
     }
 
     fn text(&mut self) -> &mut Scanner {
-        &mut self.texts.last_mut().expect("the given text is on the stack until the end").scanner
+        &mut self.texts.last_mut().expect("the given text is on the stack until the end").1
     }
 
     /// Reads an item. If it opens a group, the loop reads the group.
-    fn item(&mut self, column: usize) -> Result<Expect, PipelineError> {
+    fn item(&mut self) -> Result<Expect, Mistake> {
+        let at = self.text().at;
         let name = self.text().take_while(is_name_char);
         if name == FIXPOINT {
-            return self.fixpoint(column);
+            return self.fixpoint(at);
         }
         let registry = self.registry;
-        match registry.find(&name) {
-            Ok(Named::Pass(i)) => {
+        match registry.find(&name).map_err(|e| unknown(at, e))? {
+            Named::Pass(i) => {
                 let pass = &registry.passes()[i];
                 let options = self.options(pass)?;
-                let made = registry.make_with(pass, &options).map_err(|e| self.make_error(column, &e))?;
-                self.push(made);
+                let made = registry.make_with(pass, &options).map_err(|error| match error {
+                    MakeError::Unknown(e) => unknown(at, e),
+                    MakeError::Failed { .. } => Mistake::new(at, error.to_string()),
+                })?;
+                self.group().passes.push(made);
                 Ok(Expect::Rest)
             }
-            Ok(Named::Pipeline(i)) => {
-                let pipeline = &registry.pipelines()[i];
-                if let Some(from) = self.texts.iter().position(|t| t.name.as_ref() == Some(&name)) {
-                    let mut names: Vec<&str> = self.texts[from..].iter().filter_map(|t| t.name.as_deref()).collect();
+            Named::Pipeline(i) => {
+                if let Some(from) = self.texts.iter().position(|t| t.0.as_ref() == Some(&name)) {
+                    let mut names: Vec<&str> = self.texts[from..].iter().filter_map(|t| t.0.as_deref()).collect();
                     names.push(&name);
-                    let message = format!("pipelines name each other: {}", names.join(" -> "));
-                    return Err(self.error(column, message));
+                    return Err(Mistake::new(at, format!("pipelines name each other: {}", names.join(" -> "))));
                 }
-                self.open(Closing::End, column)?;
-                self.texts.push(Text::new(Some(&name), &pipeline.text));
+                self.open(None, at)?;
+                self.texts.push((Some(name), Scanner::new(&registry.pipelines()[i].text)));
                 Ok(Expect::First)
             }
-            Err(unknown) => Err(self.unknown(column, &unknown)),
         }
     }
 
-    fn fixpoint(&mut self, column: usize) -> Result<Expect, PipelineError> {
-        self.expect('<', "`<` and a number of rounds")?;
+    fn fixpoint(&mut self, start: usize) -> Result<Expect, Mistake> {
         let text = self.text();
+        text.expect('<', "`<` and a number of rounds")?;
         text.skip_blanks();
-        let at = text.at + 1;
+        let at = text.at;
         let digits = text.take_while(is_name_char);
-        let rounds = match digits.parse::<u32>() {
-            Ok(rounds) if rounds > 0 => rounds,
-            _ => return Err(self.error(at, format!("a number of rounds is a whole number from 1, not `{digits}`"))),
+        let Some(rounds) = digits.parse::<u32>().ok().filter(|&rounds| rounds > 0) else {
+            return Err(Mistake::new(at, format!("a number of rounds is a whole number from 1, not `{digits}`")));
         };
-        self.expect('>', "`>`")?;
-        let opened = self.text().at + 1;
-        self.expect('(', "`(`")?;
-        self.open(Closing::Fixpoint(rounds), opened.max(column))?;
+        text.expect('>', "`>`")?;
+        let opened = text.at;
+        text.expect('(', "`(`")?;
+        self.open(Some(rounds), opened.max(start))?;
         Ok(Expect::First)
     }
 
-    fn open(&mut self, closing: Closing, column: usize) -> Result<(), PipelineError> {
+    fn open(&mut self, rounds: Option<u32>, opened: usize) -> Result<(), Mistake> {
         // The group of the given text is one of them.
         if self.groups.len() == MAX_NESTING {
-            return Err(self.error(column, format!("pipelines nest at most {MAX_NESTING} deep")));
+            return Err(Mistake::new(opened, format!("pipelines nest at most {MAX_NESTING} deep")));
         }
-        self.groups.push(Group::new(closing, column));
+        self.groups.push(Group { rounds, passes: Vec::new(), opened });
         Ok(())
     }
 
     /// Closes the innermost group. Returns the whole sequence if the group is that of the given
     /// text.
-    fn close(&mut self) -> Result<Option<Sequential>, PipelineError> {
-        let Group { closing, passes, column } = self.groups.pop().expect("it was just looked at");
-        let nested = |_| format!("passes nest more than {MAX_NESTING} deep");
-        match closing {
-            Closing::Fixpoint(rounds) => {
-                let made = Repeat::new(passes, rounds).map_err(|e| self.error(column, nested(e)))?;
-                self.push(Arc::new(made));
-            }
-            Closing::End => {
-                let name = self.texts.last().and_then(|t| t.name.clone());
-                let info = PassInfo::new(name.as_deref().unwrap_or("pipeline"), 0);
-                let made = Sequential::named(info, passes).map_err(|e| self.error(column, nested(e)))?;
+    fn close(&mut self) -> Result<Option<Sequential>, Mistake> {
+        let Group { rounds, passes, opened } = self.groups.pop().expect("it was just looked at");
+        let nested = |e: NestingError| Mistake::new(opened, e.to_string());
+        let made: Arc<dyn Pass> = match rounds {
+            Some(rounds) => Arc::new(Repeat::new(passes, rounds).map_err(nested)?),
+            None => {
+                let name = self.texts.last().and_then(|t| t.0.as_deref()).unwrap_or("pipeline");
+                let made = Sequential::named(PassInfo::new(name, 0), passes).map_err(nested)?;
                 if self.groups.is_empty() {
                     return Ok(Some(made));
                 }
                 self.texts.pop();
-                self.push(Arc::new(made));
+                Arc::new(made)
             }
-        }
+        };
+        self.group().passes.push(made);
         Ok(None)
     }
 
     /// Reads `{key=value,…}`, if it is present.
-    fn options(&mut self, pass: &RegisteredPass) -> Result<Options, PipelineError> {
+    fn options(&mut self, pass: &RegisteredPass) -> Result<Options, Mistake> {
         let mut options = Options::new(pass.name(), pass.options());
-        if !self.text().take('{') {
+        let text = self.text();
+        if !text.take('{') {
             return Ok(options);
         }
         let mut given: Vec<String> = Vec::new();
         let mut is_first = true;
-        while !self.text().take('}') {
+        while !text.take('}') {
             if !std::mem::take(&mut is_first) {
-                self.expect(',', "`,` or `}`")?;
+                text.expect(',', "`,` or `}`")?;
             }
-            let text = self.text();
             text.skip_blanks();
-            let key_at = text.at + 1;
+            let key_at = text.at;
             let is_quoted = text.peek() == Some('"');
-            let key = if is_quoted { self.value()? } else { text.take_while(is_name_char) };
-            let text = self.text();
+            let key = if is_quoted { text.value()? } else { text.take_while(is_name_char) };
             if key.is_empty() && !is_quoted {
-                let found = text.peek();
-                return Err(self.unexpected(key_at, "the name of an option", found));
+                return Err(text.unexpected("the name of an option"));
             }
             if !is_quoted && given.contains(&key) {
-                return Err(self.error(key_at, format!("`{key}` is given more than once")));
+                return Err(Mistake::new(key_at, format!("`{key}` is given more than once")));
             }
-            self.expect('=', "`=`")?;
-            self.text().skip_blanks();
-            let value_at = self.text().at + 1;
+            text.expect('=', "`=`")?;
+            text.skip_blanks();
+            let value_at = text.at;
             let kind = pass.options().iter().find(|o| o.key == key).map(|o| &o.kind);
-            let takes_list = matches!(kind, Some(ConfigKind::IntList { .. } | ConfigKind::TextList { .. }));
-            let value = match self.text().peek() {
-                // A list for an option of another kind is reported as an error of its kind. A text
-                // that looks like a list needs quotes.
-                Some('[') if takes_list || kind.is_none() => self.list()?,
-                Some('[') => {
-                    let (list, kind) = (self.list()?, kind.map_or(String::new(), ToString::to_string));
-                    return Err(self.error(value_at, format!("`{key}` takes {kind}, not `{list}`")));
-                }
-                _ => self.value()?,
+            let value = match text.peek() {
+                Some('[') => list_text(text.list()?.iter().map(|item| quoted(item))),
+                _ => text.value()?,
             };
-            let set = match is_quoted {
-                true => options.set_number(&key, &value),
-                false => options.set_text(&key, &value),
-            };
+            // A list for an option of another kind is reported as an error of its kind. A text that
+            // looks like a list needs quotes.
+            let takes_list = matches!(kind, None | Some(ConfigKind::IntList { .. } | ConfigKind::TextList { .. }));
+            if let (false, Some(kind), Some('[')) = (takes_list, kind, text.chars.get(value_at)) {
+                return Err(Mistake::new(value_at, format!("`{key}` takes {kind}, not `{value}`")));
+            }
+            let set = if is_quoted { options.set_number(&key, &value) } else { options.set_text(&key, &value) };
             set.map_err(|e| match e {
-                ConfigError::Twice(_) => self.error(key_at, e.to_string()),
-                ConfigError::Unknown(unknown)
-                    if unknown.name == key && !pass.options().iter().any(|o| o.key == key) =>
-                {
-                    self.unknown(key_at, &unknown)
-                }
-                ConfigError::Unknown(unknown) => self.unknown(value_at, &unknown),
-                other => self.error(value_at, other.to_string()),
+                ConfigError::Twice(_) => Mistake::new(key_at, e.to_string()),
+                ConfigError::Unknown(e) if e.name == key && kind.is_none() => unknown(key_at, e),
+                ConfigError::Unknown(e) => unknown(value_at, e),
+                other => Mistake::new(value_at, other.to_string()),
             })?;
             // A name in quotes is that of a number, even if an option has this name.
             if !is_quoted {
@@ -325,58 +295,8 @@ impl<'a> Parser<'a> {
         }
         Ok(options)
     }
+}
 
-    /// Reads a list, and returns it as it is written without blanks.
-    fn list(&mut self) -> Result<String, PipelineError> {
-        let items = self.text().list().map_err(|mistake| self.mistake(&mistake))?;
-        let items: Vec<String> = items.iter().map(|item| quoted(item)).collect();
-        Ok(format!("[{}]", items.join(",")))
-    }
-
-    fn value(&mut self) -> Result<String, PipelineError> {
-        self.text().value().map_err(|mistake| self.mistake(&mistake))
-    }
-
-    fn push(&mut self, pass: Arc<dyn Pass>) {
-        self.groups.last_mut().expect("the group of the given text is on the stack until the end").passes.push(pass);
-    }
-
-    fn expect(&mut self, c: char, wanted: &'static str) -> Result<(), PipelineError> {
-        self.text().expect(c, wanted).map_err(|mistake| self.mistake(&mistake))
-    }
-
-    // ---- Errors ----
-
-    fn error(&self, column: usize, message: String) -> PipelineError {
-        let text = self.texts.last().map_or_else(String::new, |t| t.scanner.chars.iter().collect());
-        let through = self.texts.iter().filter_map(|t| t.name.clone()).collect();
-        PipelineError { text, column, message, suggestion: None, through }
-    }
-
-    fn mistake(&self, mistake: &Mistake) -> PipelineError {
-        let at = mistake.at;
-        match mistake.wanted {
-            Some(wanted) => {
-                let found = self.texts.last().and_then(|t| t.scanner.chars.get(at).copied());
-                self.unexpected(at + 1, wanted, found)
-            }
-            None => self.error(at + 1, "the text is not closed with `\"`".to_string()),
-        }
-    }
-
-    fn unexpected(&self, column: usize, wanted: &str, found: Option<char>) -> PipelineError {
-        let found = found.map_or_else(|| "the end".to_string(), |c| format!("`{c}`"));
-        self.error(column, format!("expected {wanted}, found {found}"))
-    }
-
-    fn unknown(&self, column: usize, unknown: &UnknownName) -> PipelineError {
-        PipelineError { suggestion: unknown.suggestion.clone(), ..self.error(column, unknown.to_string()) }
-    }
-
-    fn make_error(&self, column: usize, error: &MakeError) -> PipelineError {
-        match error {
-            MakeError::Unknown(unknown) => self.unknown(column, unknown),
-            MakeError::Failed { .. } => self.error(column, error.to_string()),
-        }
-    }
+fn unknown(at: usize, error: UnknownName) -> Mistake {
+    Mistake { suggestion: error.suggestion.clone(), ..Mistake::new(at, error.to_string()) }
 }

@@ -1,9 +1,8 @@
 //! Properties of modules, which passes declare by name.
 
-use std::fmt;
 use std::sync::Arc;
 
-use anfora_ir::{Diagnostics, IntoDiagnostics, Invariant, Module};
+use anfora_ir::{Diagnostics, IntoDiagnostics, Invariant, Module, STANDARD_PHASES, StandardPhase};
 
 use crate::names::UnknownName;
 use crate::phases::PhaseEntry;
@@ -35,7 +34,8 @@ pub struct Property {
     doc: String,
     excludes: Vec<String>,
     check: Option<Arc<Check>>,
-    invariant: Option<Invariant>,
+    /// The invariant of the verifier that the property stands for.
+    pub(crate) invariant: Option<Invariant>,
 }
 
 impl Property {
@@ -103,21 +103,6 @@ impl Property {
     pub fn check(&self, module: &Module) -> Result<(), Diagnostics> {
         self.check.as_ref().map_or(Ok(()), |check| check(module))
     }
-
-    /// Returns the invariant of the verifier that the property stands for, if any.
-    pub(crate) fn invariant(&self) -> Option<Invariant> {
-        self.invariant
-    }
-}
-
-impl fmt::Debug for Property {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Property")
-            .field("name", &self.name)
-            .field("excludes", &self.excludes)
-            .field("checkable", &self.is_checkable())
-            .finish_non_exhaustive()
-    }
 }
 
 /// The properties and phases of a registry, including the standard ones.
@@ -128,16 +113,20 @@ pub(crate) struct Properties {
     pub(crate) phases: Vec<PhaseEntry>,
 }
 
-impl Properties {
-    pub(crate) fn standard() -> Properties {
+impl Default for Properties {
+    /// Returns the standard properties and phases.
+    fn default() -> Properties {
         let mut list: Vec<Property> = Invariant::ALL.iter().map(|&i| Property::of(i)).collect();
         list.push(
             Property::new("dataflow", "pure bindings have been grouped into dataflow regions")
                 .excluding([Invariant::NoDataflowRegions.name()]),
         );
-        Properties { list, phases: PhaseEntry::standard() }
+        let entry = |p: &StandardPhase| PhaseEntry::new(p.phase, p.doc).holding(p.invariants.iter().map(|i| i.name()));
+        Properties { list, phases: STANDARD_PHASES.iter().map(entry).collect() }
     }
+}
 
+impl Properties {
     pub(crate) fn find(&self, name: &str) -> Result<&Property, UnknownName> {
         self.list
             .iter()
@@ -156,3 +145,5 @@ impl Properties {
         self.list.iter().map(Property::name).filter(move |other| self.exclude(name, other))
     }
 }
+
+anfora_ir::brief_debug! { Property { name, excludes, is_checkable }; }

@@ -13,37 +13,27 @@ pub(crate) struct Region {
     pub(crate) last: ExprId,
 }
 
-#[derive(Default)]
-struct Block {
-    /// The parent of the next Let.
-    parent: Option<ExprId>,
-    /// The parent of the first Let of the open region, and that Let.
-    open: Option<(Option<ExprId>, ExprId)>,
-}
-
 /// Returns the regions of a body in program order. A region in a branch or a function value inside
 /// of another region is a part of the outer one, and not listed. Linear.
 pub(crate) fn regions_of(body: &Body) -> Vec<Region> {
     let mut regions = Vec::new();
-    let mut blocks: PerBlock<Block> = PerBlock::default();
-    let mut inside = false;
+    // The parent of the next Let of each open block.
+    let mut parents: PerBlock<Option<ExprId>> = PerBlock::default();
+    // The number of blocks around the open region, the parent of its first Let, and that Let.
+    let mut open: Option<(usize, Option<ExprId>, ExprId)> = None;
     let mut cursor = Cursor::with_regions(body);
     while let Some(step) = cursor.next(body) {
         match step {
-            Step::EnterBlock(_, kind) => blocks.enter_with(Block { parent: owner(kind), open: None }),
-            Step::EnterRegion(first) if !inside => {
-                inside = true;
-                blocks.open = Some((blocks.parent, first));
-            }
-            Step::Bound(id) => blocks.parent = Some(id),
+            Step::EnterBlock(_, kind) => parents.enter_with(owner(kind)),
+            Step::EnterRegion(first) if open.is_none() => open = Some((parents.depth(), *parents, first)),
+            Step::Bound(id) => *parents = Some(id),
             Step::ExitRegion(last) => {
-                if let Some((parent, first)) = blocks.open.take() {
+                if let Some((_, parent, first)) = open.take_if(|(depth, ..)| *depth == parents.depth()) {
                     regions.push(Region { parent, first, last });
-                    inside = false;
                 }
             }
             Step::ExitBlock(..) => {
-                blocks.exit();
+                parents.exit();
             }
             _ => {}
         }
@@ -120,21 +110,16 @@ impl Relink {
     /// nothing.
     pub(crate) fn replace(&mut self, body: &mut Body, region: &Region, new: Option<[ExprId; 2]>) {
         let Expr::Let { body: rest, .. } = body.expr(region.last) else { return };
-        let parent = match region.parent {
-            Some(id) => self.moved.get(&id).copied().unwrap_or(Some(id)),
-            None => None,
-        };
-        let target = match new {
+        let moved = |id| self.moved.get(&id).copied().unwrap_or(Some(id));
+        let parent = region.parent.and_then(moved);
+        let (target, last) = match new {
             Some([first, last]) => {
                 body.set_let_body(last, rest);
-                self.moved.insert(region.last, Some(last));
-                first
+                (first, Some(last))
             }
-            None => {
-                self.moved.insert(region.last, parent);
-                rest
-            }
+            None => (rest, parent),
         };
+        self.moved.insert(region.last, last);
         self.link(body, parent, region.first, target);
     }
 

@@ -151,10 +151,10 @@ macro_rules! register_pass {
         $(#[doc = $more])*
         $visibility const $entry: $crate::PassEntry = $crate::PassEntry {
             name: $name,
-            doc: $crate::typed_option::doc_line($doc),
+            doc: $doc.trim_ascii(),
             opt_level: $level,
             options: &[$($(
-                $crate::declare_option!($key, $ty, [$($($allowed)*)?], $default, $option_doc)
+                $crate::declare_option!($key, $default, $option_doc, $ty, [$($($allowed)*)?])
             ),*)?],
             configs: &[$($($config),*)?],
             make: |_options| {
@@ -174,28 +174,17 @@ macro_rules! register_pass {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! declare_option {
-    ($key:ident, $ty:ty, [], $default:expr, $doc:literal) => {
-        <$crate::typed_option::Typed<$ty>>::option(
-            $crate::typed_option::option_key(stringify!($key)),
-            $default,
-            $crate::typed_option::doc_line($doc),
-        )
+    ($key:ident, $default:expr, $doc:literal, $ty:ty, []) => {
+        $crate::declare_option!($key, $default, $doc, $ty, kind <$crate::typed_option::Typed<$ty>>::KIND)
     };
-    ($key:ident, $ty:ty, [$($word:literal),+ $(,)?], $default:expr, $doc:literal) => {
-        $crate::typed_option::option_of_words(
-            $crate::typed_option::option_key(stringify!($key)),
-            &[$($word),+],
-            $default,
-            $crate::typed_option::doc_line($doc),
-        )
+    ($key:ident, $default:expr, $doc:literal, $ty:ty, [$($word:literal),+ $(,)?]) => {
+        $crate::declare_option!($key, $default, $doc, String, kind $crate::ConfigKind::OneOf(&[$($word),+]))
     };
-    ($key:ident, $ty:ty, [$range:expr], $default:expr, $doc:literal) => {
-        <$crate::typed_option::Typed<$ty>>::option_in(
-            $crate::typed_option::option_key(stringify!($key)),
-            $range,
-            $default,
-            $crate::typed_option::doc_line($doc),
-        )
+    ($key:ident, $default:expr, $doc:literal, $ty:ty, [$range:expr]) => {
+        $crate::declare_option!($key, $default, $doc, $ty, kind <$crate::typed_option::Typed<$ty>>::within($range))
+    };
+    ($key:ident, $default:expr, $doc:literal, $ty:ty, kind $kind:expr) => {
+        $crate::typed_option::declare(stringify!($key), $kind, <$crate::typed_option::Typed<$ty>>::value($default), $doc)
     };
 }
 
@@ -206,6 +195,6 @@ macro_rules! read_declared_option {
         $crate::typed_option::read_word($options, $crate::typed_option::option_key(stringify!($key)))?
     };
     ($options:ident, $key:ident, [$($range:expr)?]) => {
-        $crate::typed_option::read_option($options, $crate::typed_option::option_key(stringify!($key)))?
+        $options.get($crate::typed_option::option_key(stringify!($key)))?
     };
 }

@@ -1,14 +1,12 @@
 //! Passes, pipelines and settings by name.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use anfora_ir::Phase;
 
 use crate::config::{ConfigDef, OptionDef, Options};
 use crate::error::{PassError, PassFailure, in_own_words};
-use crate::info::PassKind;
 use crate::info::{Outcome, PassInfo};
 use crate::names::{UnknownName, is_name};
 use crate::pass::Pass;
@@ -16,7 +14,7 @@ use crate::phases::PhaseEntry;
 use crate::properties::{Properties, Property};
 
 /// A pass that can be made by name. [`register_pass!`](crate::register_pass) makes such entries.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct PassEntry {
     /// The name, as pipelines write it; also the name of the passes that are made.
     pub name: &'static str,
@@ -80,15 +78,14 @@ impl RegisteredPass {
 
 /// Passes, pipelines and settings by name. It is a value: each embedder has its own, and adds to
 /// it. A new registry has the standard properties and phases.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct PassRegistry {
     passes: Vec<RegisteredPass>,
     pipelines: Vec<PipelineEntry>,
     configs: Vec<ConfigDef>,
     /// The names of passes and pipelines, which share one namespace.
     by_name: HashMap<String, Named>,
-    config_by_key: HashMap<&'static str, usize>,
-    /// Shared with all registries that have only the standard properties and phases.
+    /// The properties and phases, shared with copies of the registry.
     properties: Arc<Properties>,
     /// True if `EnterPhase` is registered, and not another pass of that name.
     pub(crate) has_enter_phase: bool,
@@ -96,8 +93,6 @@ pub struct PassRegistry {
 
 /// The word with which repetitions begin in pipelines.
 pub(crate) const FIXPOINT: &str = "fixpoint";
-
-static STANDARD_PROPERTIES: LazyLock<Arc<Properties>> = LazyLock::new(|| Arc::new(Properties::standard()));
 
 /// The meaning of a name in a pipeline: a pass or pipeline, by its index.
 #[derive(Copy, Clone)]
@@ -145,20 +140,6 @@ pub enum MakeError {
     },
 }
 
-impl Default for PassRegistry {
-    fn default() -> PassRegistry {
-        PassRegistry {
-            passes: Vec::new(),
-            pipelines: Vec::new(),
-            configs: Vec::new(),
-            by_name: HashMap::new(),
-            config_by_key: HashMap::new(),
-            properties: STANDARD_PROPERTIES.clone(),
-            has_enter_phase: false,
-        }
-    }
-}
-
 impl PassRegistry {
     /// Makes a registry without passes, pipelines and settings.
     pub fn new() -> PassRegistry {
@@ -183,25 +164,15 @@ impl PassRegistry {
         let maker: Maker = Arc::new(move |options, _| make(options).map_err(failed));
         let (name, doc) = (name.to_string(), doc.to_string());
         let there = self.configs.len();
-        let added = self
-            .add_configs(configs)
-            .and_then(|()| self.add_pass(RegisteredPass { name, doc, opt_level, options, maker }));
+        let mut added = configs.iter().try_for_each(|config| match self.find_config(config.key) {
+            Some(i) if self.configs[i] == *config => Ok(()),
+            _ => self.register_config(config.clone()),
+        });
+        added = added.and_then(|()| self.add_pass(RegisteredPass { name, doc, opt_level, options, maker }));
         if added.is_err() {
-            for config in self.configs.drain(there..) {
-                self.config_by_key.remove(config.key);
-            }
+            self.configs.truncate(there);
         }
         added
-    }
-
-    /// Registers settings, except for those that are registered already.
-    fn add_configs(&mut self, configs: &[ConfigDef]) -> Result<(), RegistryError> {
-        for config in configs {
-            if self.find_config(config.key).map(|i| &self.configs[i]) != Some(config) {
-                self.register_config(config.clone())?;
-            }
-        }
-        Ok(())
     }
 
     /// Registers a pass without options, under its own name.
@@ -252,11 +223,12 @@ impl PassRegistry {
         if !is_name(name) || name == FIXPOINT {
             return Err(RegistryError::Name(name.to_string()));
         }
-        match self.by_name.get(name) {
-            Some(Named::Pass(_)) => Err(RegistryError::Duplicate { what: "pass", name: name.to_string() }),
-            Some(Named::Pipeline(_)) => Err(RegistryError::Duplicate { what: "pipeline", name: name.to_string() }),
-            None => Ok(()),
-        }
+        let what = match self.by_name.get(name) {
+            Some(Named::Pass(_)) => "pass",
+            Some(Named::Pipeline(_)) => "pipeline",
+            None => return Ok(()),
+        };
+        Err(RegistryError::Duplicate { what, name: name.to_string() })
     }
 
     // ---- Properties and phases ----
@@ -345,10 +317,9 @@ impl PassRegistry {
     /// If the key is taken, or the default is not a value that the setting takes.
     pub fn register_config(&mut self, def: ConfigDef) -> Result<(), RegistryError> {
         check_def(&def)?;
-        if self.config_by_key.contains_key(def.key) {
+        if self.find_config(def.key).is_some() {
             return Err(RegistryError::Duplicate { what: "config key", name: def.key.to_string() });
         }
-        self.config_by_key.insert(def.key, self.configs.len());
         self.configs.push(def);
         Ok(())
     }
@@ -393,7 +364,7 @@ impl PassRegistry {
     ///
     /// Cost: linear in the text.
     pub(crate) fn find_config(&self, key: &str) -> Option<usize> {
-        self.config_by_key.get(key).copied()
+        self.configs.iter().position(|config| config.key == key)
     }
 
     /// Makes a pass with its options at their defaults.
@@ -439,16 +410,6 @@ impl PassRegistry {
     }
 }
 
-impl fmt::Debug for PassRegistry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PassRegistry")
-            .field("passes", &self.passes.iter().map(RegisteredPass::name).collect::<Vec<_>>())
-            .field("pipelines", &self.pipelines.iter().map(|p| &p.name).collect::<Vec<_>>())
-            .field("configs", &self.configs.iter().map(|d| d.key).collect::<Vec<_>>())
-            .finish()
-    }
-}
-
 fn check_def(def: &ConfigDef) -> Result<(), RegistryError> {
     if !is_name(def.key) {
         return Err(RegistryError::Name(def.key.to_string()));
@@ -478,26 +439,8 @@ impl Pass for WithOptions {
         self.text.clone()
     }
 
-    fn kind(&self) -> PassKind {
-        self.pass.kind()
-    }
-
-    fn nesting(&self) -> usize {
-        self.pass.nesting()
-    }
-
-    fn passes(&self) -> &[Arc<dyn Pass>] {
-        self.pass.passes()
-    }
-
-    fn max_rounds(&self) -> u32 {
-        self.pass.max_rounds()
-    }
-}
-
-impl fmt::Debug for PassEntry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PassEntry").field("name", &self.name).finish_non_exhaustive()
+    fn wrapped(&self) -> Option<&dyn Pass> {
+        Some(&*self.pass)
     }
 }
 
@@ -553,4 +496,4 @@ pub(crate) fn default_registry() -> &'static Arc<PassRegistry> {
 
 in_own_words!(DefaultRegistryError, MakeError, RegistryError);
 
-anfora_ir::brief_debug! { RegisteredPass { name }; }
+anfora_ir::brief_debug! { RegisteredPass { name }; PassRegistry { passes, pipelines, configs }; }

@@ -20,7 +20,9 @@
 //! the failure and its place are absent if they are not known; the pipeline and the level are
 //! always present.
 
+use std::fmt::Display;
 use std::ops::Range;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use anfora_ir::{Diagnostic, Diagnostics, Module, OpRegistry, Source, did_you_mean, parse_module};
@@ -42,27 +44,23 @@ const VERSION: &str = "1";
 /// The last line before the program.
 const END: &str = "// ----";
 
-/// The keys of the values, in their order, with the number of times that each may occur.
-const KEYS: [(&str, Count); 11] = [
-    ("pass", Count::AtMostOne),
-    ("within", Count::Any),
-    ("pipeline", Count::One),
-    ("level", Count::One),
-    ("threads", Count::AtMostOne),
-    ("require", Count::Any),
-    ("disable", Count::Any),
-    ("config", Count::Any),
-    ("instrument", Count::Any),
-    ("failure", Count::AtMostOne),
-    ("place", Count::AtMostOne),
+/// The keys of the values, in their order, with the greatest number of times that each may occur.
+const KEYS: [(&str, usize); 11] = [
+    ("pass", 1),
+    ("within", usize::MAX),
+    ("pipeline", 1),
+    ("level", 1),
+    ("threads", 1),
+    ("require", usize::MAX),
+    ("disable", usize::MAX),
+    ("config", usize::MAX),
+    ("instrument", usize::MAX),
+    ("failure", 1),
+    ("place", 1),
 ];
 
-#[derive(Copy, Clone, PartialEq)]
-enum Count {
-    One,
-    AtMostOne,
-    Any,
-}
+/// The keys that every reproducer has.
+const NEEDED: [&str; 2] = ["pipeline", "level"];
 
 // ---- Writing ----
 
@@ -87,17 +85,13 @@ pub(crate) fn header(run: &PassRun<'_>, failure: Option<&PassFailure>) -> String
     cx.instruments().iter().for_each(|i| line("instrument", i.name()));
     if let Some(failure) = failure {
         line("failure", &message_of(failure));
-        let place: Vec<String> = [("@", failure.function()), ("%", failure.binding())]
-            .iter()
-            .filter_map(|(sigil, name)| name.map(|n| format!("{sigil}{n}")))
-            .collect();
+        let function = failure.function().map(|name| format!("@{name}"));
+        let place: Vec<String> = function.into_iter().chain(failure.binding().map(|name| format!("%{name}"))).collect();
         if !place.is_empty() {
             line("place", &place.join(", "));
         }
     }
-    out.push_str(END);
-    out.push('\n');
-    out
+    out + END + "\n"
 }
 
 /// Returns the part of a failure that is compared. The place is not part of it, since variables
@@ -134,33 +128,28 @@ impl ReproducerFile {
     /// source.
     pub fn parse(source: impl Into<Arc<Source>>) -> Result<ReproducerFile, Diagnostics> {
         let source: Arc<Source> = source.into();
-        let mut values: Vec<Value> = Vec::new();
-        let mut found: Vec<Diagnostic> = Vec::new();
+        let refused = |found| Err(Diagnostics::in_source(found, Some(Arc::clone(&source))));
         let mut lines = lines_of(source.text());
-        let first = lines.next().unwrap_or(0..0);
-        match source.text()[first.clone()].strip_prefix(MAGIC) {
+        let mut at = lines.next().unwrap_or(0..0);
+        match source.text()[at.clone()].strip_prefix(MAGIC) {
             Some(VERSION) => {}
             Some(version) => {
                 let message =
                     format!("this reproducer is of version {version}, and only version {VERSION} can be read");
-                return Err(Diagnostics::in_source(
-                    vec![Diagnostic::error(message).at(first)],
-                    Some(Arc::clone(&source)),
-                ));
+                return refused(vec![Diagnostic::error(message).at(at)]);
             }
             None => {
                 let help = format!("its first line would be `{MAGIC}{VERSION}`");
-                let error = Diagnostic::error("this is not a reproducer").at(first).with_help(help);
-                return Err(Diagnostics::in_source(vec![error], Some(Arc::clone(&source))));
+                return refused(vec![Diagnostic::error("this is not a reproducer").at(at).with_help(help)]);
             }
         }
-        let mut at = first;
+        let (mut values, mut found) = (Vec::new(), Vec::new());
         let mut ended = false;
         for line in lines {
-            let text = &source.text()[line.clone()];
             at = line;
-            if text == END {
-                ended = true;
+            let text = &source.text()[at.clone()];
+            ended = text == END;
+            if ended {
                 break;
             }
             match read_line(text, &at) {
@@ -176,25 +165,17 @@ impl ReproducerFile {
             let message = format!("there is no line `{END}` between the reproducer's values and its program");
             found.push(Diagnostic::error(message).at(at.clone()));
         }
-        for (key, count) in KEYS {
-            let mut of_key = values.iter().filter(|v| v.key == key);
-            match (of_key.next(), of_key.next()) {
-                (None, _) if count == Count::One && found.is_empty() => {
-                    found.push(Diagnostic::error(format!("the reproducer has no `{key}`")).at(at.clone()));
-                }
-                (Some(_), Some(second)) if count != Count::Any => {
-                    found.push(Diagnostic::error(format!("`{key}` is given twice")).at(second.span.clone()));
-                }
-                _ => {}
+        for (key, most) in KEYS {
+            let of_key: Vec<&Value> = values.iter().filter(|v| v.key == key).collect();
+            if of_key.is_empty() && NEEDED.contains(&key) && found.is_empty() {
+                found.push(Diagnostic::error(format!("the reproducer has no `{key}`")).at(at.clone()));
+            } else if of_key.len() > most {
+                found.push(Diagnostic::error(format!("`{key}` is given twice")).at(of_key[1].span.clone()));
             }
         }
-        let opt_level = number(&values, "level", 0, u8::MAX.into(), &mut found).unwrap_or(0);
+        let opt_level = number(&values, "level", 0, u8::MAX, &mut found).unwrap_or(0);
         let threads = number(&values, "threads", 1, MAX_THREADS, &mut found).unwrap_or(1);
-        if !found.is_empty() {
-            return Err(Diagnostics::in_source(found, Some(source)));
-        }
-        let opt_level = u8::try_from(opt_level).expect("it was held against the largest level");
-        Ok(ReproducerFile { source, values, opt_level, threads })
+        if found.is_empty() { Ok(ReproducerFile { source, values, opt_level, threads }) } else { refused(found) }
     }
 
     /// Returns the whole file.
@@ -279,22 +260,19 @@ impl ReproducerFile {
     /// value.
     pub fn context(&self, registry: &Arc<PassRegistry>) -> Result<PassContextBuilder, Diagnostics> {
         let begin = || PassContext::builder().registry(Arc::clone(registry)).opt_level(self.opt_level);
-        let mut builder = begin().threads(self.threads);
-        let mut found = Vec::new();
-        for value in &self.values {
-            let add = |builder: PassContextBuilder| match value.key {
-                "require" => builder.require(value.text.clone()),
-                "disable" => builder.disable(value.text.clone()),
-                "config" => builder.config_text(value.text.clone()),
-                _ => builder,
-            };
-            // Each value is tried separately, so that the error is at its line.
-            if let Err(error) = add(begin()).build() {
-                found.push(context_error(&error, value.span.clone()));
-            }
-            builder = add(builder);
+        let add = |builder: PassContextBuilder, value: &Value| match value.key {
+            "require" => builder.require(value.text.clone()),
+            "disable" => builder.disable(value.text.clone()),
+            "config" => builder.config_text(value.text.clone()),
+            _ => builder,
+        };
+        // Each value is tried separately, so that the error is at its line.
+        let tried = self.values.iter().filter_map(|v| Some(v.error(&add(begin(), v).build().err()?)));
+        let found: Vec<Diagnostic> = tried.collect();
+        if !found.is_empty() {
+            return Err(self.refused(found));
         }
-        if found.is_empty() { Ok(builder) } else { Err(self.refused(found)) }
+        Ok(self.values.iter().fold(begin().threads(self.threads), add))
     }
 
     /// Runs the pass again, under the context that it ran under, with these instruments, and
@@ -324,7 +302,7 @@ impl ReproducerFile {
         }
         let cx = builder.build().map_err(|error| {
             // Each setting on its own was valid, so a setting is given twice.
-            self.refused(vec![context_error(&error, self.all("config").last().map_or(0..0, |v| v.span.clone()))])
+            self.refused(self.all("config").last().map(|value| value.error(&error)).into_iter().collect())
         })?;
         let mut module = self.module(ops)?;
         let result = cx.scope(|| passes.apply(&mut module, &cx)).and_then(|done| done);
@@ -340,9 +318,15 @@ impl ReproducerFile {
 
 /// Returns the number that is the value of a key, if it is given; adds an error if it is not a
 /// number from `least` to `most`.
-fn number(values: &[Value], key: &str, least: usize, most: usize, found: &mut Vec<Diagnostic>) -> Option<usize> {
+fn number<T: FromStr + PartialOrd + Display>(
+    values: &[Value],
+    key: &str,
+    least: T,
+    most: T,
+    found: &mut Vec<Diagnostic>,
+) -> Option<T> {
     let value = values.iter().find(|v| v.key == key)?;
-    let number = value.text.parse().ok().filter(|n| (least..=most).contains(n));
+    let number = value.text.parse().ok().filter(|n| (&least..=&most).contains(&n));
     if number.is_none() {
         let message = format!("`{key}` is a whole number from {least} to {most}, not `{}`", value.text);
         found.push(Diagnostic::error(message).at(value.span.clone()));
@@ -426,6 +410,10 @@ fn read_line(text: &str, at: &Range<usize>) -> Result<Value, Box<Diagnostic>> {
 }
 
 impl Value {
+    fn error(&self, error: &ContextError) -> Diagnostic {
+        Diagnostic::error(error.to_string()).at(self.span.clone())
+    }
+
     fn pipeline_error(&self, error: &PipelineError) -> Diagnostic {
         // Columns refer to the value. It stands in the file unchanged if nothing in it is escaped.
         let is_plain = error.through.is_empty() && self.span.len() == self.text.len();
@@ -435,8 +423,4 @@ impl Value {
         // A suggestion is part of the message.
         Diagnostic::error(message).at(span)
     }
-}
-
-fn context_error(error: &ContextError, span: Range<usize>) -> Diagnostic {
-    Diagnostic::error(error.to_string()).at(span)
 }

@@ -1,26 +1,27 @@
 //! The execution of a pass: the context decides whether it runs, the instruments are called, and a
 //! failure is rolled back.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use anfora_ir::{Diagnostic, FunctionKey, Module, ModuleStamp, Severity};
+use anfora_ir::{Diagnostic, FunctionKey, Module, ModuleStamp, Severity, verify_functions};
 
-use crate::compaction::keep;
-use crate::context::{Instruments, PassContext};
+use crate::compaction::{Edited, keep};
+use crate::context::PassContext;
 use crate::error::{MAX_NESTING, PassError, PassFailure, caught};
 use crate::frame::RunFrame;
 use crate::info::{Outcome, PassInfo, PassKind, SkipReason};
 use crate::instrument::{Instrument, PassRun, RunTime, guarded};
-use crate::nesting::open_run;
+use crate::messages::Messages;
 use crate::order::{Dependency, check_order, dependencies, enabled};
 use crate::pass::Pass;
 use crate::phases::lower_claim;
 use crate::pipeline_state::PipelineState;
-use crate::tracing::outcomes::{in_pass, skipped};
-use crate::verification::{Verification, check_changed, shared_edit};
+use crate::sync::lock;
+use crate::verification::{Verification, check_made, shared_edit};
 
 /// Runs a pass under a context.
 ///
@@ -52,18 +53,15 @@ use crate::verification::{Verification, check_changed, shared_edit};
 pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
     let info = pass.info();
     let fail = |error: PassError| PassFailure::from(error).at(&info.name, || cx.path());
-    let _open = open_run().map_err(fail)?;
+    let _open = OpenRun::begin().map_err(fail)?;
     let forced = match enabled(info, cx) {
         Ok(forced) => forced,
         Err(reason) => return Ok(skip(info, cx, reason)),
     };
     let instruments = cx.active_instruments();
     let run = PassRun::new(pass, cx, None, forced);
-    if let (false, Some(instruments)) = (forced, &instruments) {
-        let vetoes = ask(instruments, module, &run)?;
-        if !vetoes.is_empty() {
-            return Ok(skip(info, cx, SkipReason::Vetoed(vetoes)));
-        }
+    if let Some(vetoed) = ask(&instruments, module, &run)? {
+        return Ok(skip(info, cx, vetoed));
     }
     if cx.frame().is_none_or(|f| f.sequence.is_none()) {
         check_order(pass, module, cx)?;
@@ -74,72 +72,100 @@ pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Resul
             changed |= run_dependency(&*pass, &by, module, cx)?;
         }
     }
-    match in_pass(&run, || execute(module, &run, instruments.as_ref()))? {
+    match execute(module, &run, &instruments)? {
         Outcome::Unchanged if changed => Ok(Outcome::Changed),
         outcome => Ok(outcome),
     }
 }
 
+thread_local! {
+    /// The number of passes that run on this thread, in each other and in the hooks of instruments,
+    /// under whatever contexts.
+    static RUNS: Cell<usize> = const { Cell::new(0) };
+}
+
+const MOST_RUNS: usize = 2 * MAX_NESTING;
+
+/// Keeps a run of a pass open on this thread until it is dropped.
+struct OpenRun;
+
+impl OpenRun {
+    fn begin() -> Result<OpenRun, PassError> {
+        if RUNS.get() == MOST_RUNS {
+            return Err(PassError::new(format!("passes nest more than {MOST_RUNS} deep on this thread")));
+        }
+        RUNS.set(RUNS.get() + 1);
+        Ok(OpenRun)
+    }
+}
+
+impl Drop for OpenRun {
+    fn drop(&mut self) {
+        RUNS.set(RUNS.get().saturating_sub(1));
+    }
+}
+
 fn skip(info: &PassInfo, cx: &PassContext, reason: SkipReason) -> Outcome {
-    skipped(info, &reason);
+    #[cfg(feature = "tracing")]
+    crate::spans::skipped(info, &reason);
     cx.remark(Diagnostic::new(Severity::Remark, format!("pass `{}` was skipped: {reason}", info.name)));
     Outcome::Skipped(reason)
 }
 
-/// Asks every instrument, and returns the names of those that did not agree.
-fn ask(instruments: &Instruments, module: &Module, run: &PassRun<'_>) -> Result<Vec<String>, PassFailure> {
-    let began = Instant::now();
-    let ask_all = || {
-        let mut vetoes = Vec::new();
-        for instrument in instruments.iter() {
-            let agrees = guarded(&**instrument, "should_run", || instrument.should_run(module, run))
-                .map_err(|f| f.at(run.name(), || run.path()))?;
-            if !agrees {
-                vetoes.push(instrument.name().to_string());
-            }
-        }
-        Ok(vetoes)
-    };
-    let vetoes = ask_all();
-    if let Some(outer) = run.context.frame() {
-        outer.add_instruments(began.elapsed());
+/// Asks every instrument about a pass that the context does not require, and returns the reason if
+/// one of them does not agree.
+fn ask(
+    instruments: &[Arc<dyn Instrument>],
+    module: &Module,
+    run: &PassRun<'_>,
+) -> Result<Option<SkipReason>, PassFailure> {
+    if run.forced || instruments.is_empty() {
+        return Ok(None);
     }
-    vetoes
+    let began = Instant::now();
+    let agrees = |i: &Arc<dyn Instrument>| guarded(&**i, "should_run", || i.should_run(module, run));
+    let asked = instruments.iter().map(|i| Ok((i.name(), agrees(i)?))).collect::<Result<Vec<_>, PassFailure>>();
+    if let Some(outer) = run.context.frame() {
+        *lock(&outer.in_hooks) += began.elapsed();
+    }
+    let asked = asked.map_err(|failure| failure.at(run.name(), || run.path()))?;
+    let vetoes: Vec<String> =
+        asked.into_iter().filter(|(_, agrees)| !agrees).map(|(name, _)| name.to_string()).collect();
+    Ok(if vetoes.is_empty() { None } else { Some(SkipReason::Vetoed(vetoes)) })
 }
 
 /// Runs a pass because `by` depends on it. Returns true if it changed the module.
 fn run_dependency(pass: &dyn Pass, by: &str, module: &mut Module, cx: &PassContext) -> Result<bool, PassFailure> {
     let name = &pass.info().name;
-    let fail = |why: String| {
+    let fail = |why: SkipReason| {
         let error = PassError::new(format!("it depends on `{name}`, which did not run: {why}"));
         Err(PassFailure::from(error).at(by, || cx.path()))
     };
     if cx.is_disabled(name) {
-        return fail(SkipReason::Disabled.to_string());
+        return fail(SkipReason::Disabled);
     }
     if let Some(state) = cx.frame().and_then(|f| f.sequence.as_ref())
-        && state.has_finished(&pass.pipeline_text(), module)
+        && lock(state).has_finished(&pass.pipeline_text(), module)
     {
         return Ok(false);
     }
     let instruments = cx.active_instruments();
     let run = PassRun::new(pass, cx, Some(by), cx.is_required(name));
-    if let (false, Some(instruments)) = (run.forced, &instruments) {
-        let vetoes = ask(instruments, module, &run)?;
-        if !vetoes.is_empty() {
-            return fail(SkipReason::Vetoed(vetoes).to_string());
-        }
+    if let Some(vetoed) = ask(&instruments, module, &run)? {
+        return fail(vetoed);
     }
-    Ok(in_pass(&run, || execute(module, &run, instruments.as_ref()))?.is_changed())
+    Ok(execute(module, &run, &instruments)?.is_changed())
 }
 
 /// Runs a pass that is allowed to run.
-fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instruments>) -> Result<Outcome, PassFailure> {
+fn execute(
+    module: &mut Module,
+    run: &PassRun<'_>,
+    instruments: &[Arc<dyn Instrument>],
+) -> Result<Outcome, PassFailure> {
     let (pass, cx) = (run.pass, run.context);
-    if cx.depth() + pass.nesting() > MAX_NESTING {
-        let error = PassError::new(format!("passes nest more than {MAX_NESTING} deep"));
-        return Err(PassFailure::from(error).at(run.name(), || cx.path()));
-    }
+    #[cfg(feature = "tracing")]
+    let _span = crate::spans::pass_span(run.info(), run.kind(), run.dependency_of).entered();
     let inner = cx.inside(RunFrame::new(run.name(), pass.kind(), cx.frame()));
     let mut execution = Execution {
         run,
@@ -147,7 +173,7 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
         frame: inner.frame().expect("the handle was made for the pass"),
         state: cx.frame().and_then(|f| f.sequence.as_ref()),
         leaf: pass.kind() != PassKind::Sequence,
-        instruments: instruments.map_or(&[], |i| i),
+        instruments,
         begun: 0..0,
         in_hooks: Duration::ZERO,
     };
@@ -156,8 +182,10 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
     let in_hooks = execution.in_hooks;
     inner.close();
     if let Some(outer) = cx.frame() {
-        outer.add_instruments(in_hooks);
+        *lock(&outer.in_hooks) += in_hooks;
     }
+    #[cfg(feature = "tracing")]
+    crate::spans::ended(&result);
     result
 }
 
@@ -168,7 +196,7 @@ struct Execution<'a> {
     inner: &'a PassContext,
     frame: &'a RunFrame,
     /// The state of the sequence that the pass is part of.
-    state: Option<&'a Arc<PipelineState>>,
+    state: Option<&'a Arc<Mutex<PipelineState>>>,
     /// False for a sequence, whose passes are the transactions.
     leaf: bool,
     instruments: &'a [Arc<dyn Instrument>],
@@ -195,10 +223,13 @@ impl Execution<'_> {
 
     /// Calls the hooks before the pass.
     fn begin(&mut self, module: &Module) -> Result<(), PassFailure> {
+        if self.run.depth() + self.run.pass.nesting() > MAX_NESTING {
+            return Err(PassError::new(format!("passes nest more than {MAX_NESTING} deep")).into());
+        }
         if self.instruments.is_empty() {
             return Ok(());
         }
-        self.run.begins(self.inner);
+        let _ = self.run.inner.set(self.inner.clone());
         self.in_hooks(|this| {
             for instrument in this.instruments {
                 guarded(&**instrument, "run_before", || instrument.run_before(module, this.run))?;
@@ -212,9 +243,7 @@ impl Execution<'_> {
     /// otherwise.
     fn transact(&mut self, module: &mut Module) -> Result<Outcome, PassFailure> {
         if !self.leaf {
-            let result = self.run(module);
-            let result = self.frame.pending.settle(module, result);
-            return result.and_then(|outcome| self.accept(module, None, outcome));
+            return self.run(module).and_then(|outcome| self.accept(module, None, outcome));
         }
         // The stamps before the pass. Afterwards, they show which preserved analyses were valid.
         let preserves = !self.run.info().preserved.is_empty();
@@ -225,20 +254,21 @@ impl Execution<'_> {
         let result = self.settle(module, result);
         end_edits_inside(module, edits + 1, result.is_ok());
         let has_edit = module.edit_depth() > edits;
-        let result = result.and_then(|_| match (has_edit, has_edit && module.has_changes()) {
-            (false, _) => Err(PassError::new(LOST_EDIT).into()),
-            (true, true) => self.accept(module, before, Outcome::Changed),
-            (true, false) => self.accept(module, before, Outcome::Unchanged),
+        let outcome = if has_edit && module.has_changes() { Outcome::Changed } else { Outcome::Unchanged };
+        let result = result.and_then(|_| match has_edit {
+            true => self.accept(module, before, outcome),
+            false => Err(PassError::new(LOST_EDIT).into()),
         });
         match &result {
             Ok(Outcome::Changed) => {
                 let workers = |jobs, nodes| self.run.context.workers_for(jobs, nodes);
                 match self.state {
                     Some(state) => {
+                        let state = &mut *lock(state);
                         state.note_changed(self.run.name());
-                        state.with_edited(|edited| keep(module, Some(edited), workers));
+                        keep(module, &mut state.edited, workers);
                     }
-                    None => keep(module, None, workers),
+                    None => keep(module, &mut Edited::default(), workers),
                 }
             }
             // A pass that changed nothing may have appended nodes without linking them.
@@ -261,8 +291,8 @@ impl Execution<'_> {
             .unwrap_or_else(|payload| Err(PassError::panic(payload).into()));
         if let Some(began) = began {
             let wall = began.elapsed();
-            let inside = self.frame.instruments();
-            self.run.note_time(RunTime { began, wall, own: wall.saturating_sub(inside) });
+            let inside = *lock(&self.frame.in_hooks);
+            let _ = self.run.time.set(RunTime { began, wall, own: wall.saturating_sub(inside) });
             self.in_hooks += inside;
         }
         result
@@ -287,7 +317,10 @@ impl Execution<'_> {
                 result = Err(error.into());
             }
         }
-        self.frame.pending.settle(module, result)
+        match &mut *lock(&self.frame.messages) {
+            Some(messages) => messages.settle(module, result),
+            None => result,
+        }
     }
 
     /// Checks what the pass has made, and calls the hooks after it.
@@ -303,7 +336,8 @@ impl Execution<'_> {
                 self.inner.remark(Diagnostic::remark(message));
             }
             if self.verifies() && !self.instruments.iter().any(|i| i.verifies()) {
-                self.in_hooks(|_| check_changed(module, registry.properties_and_phases()))?;
+                let check = || verify_functions(module, &module.affected_functions());
+                self.in_hooks(|_| check_made(check(), module, registry.properties_and_phases()))?;
             }
             if let (Some(before), Some(analyses)) = (&before, self.frame.analysed()) {
                 caught(|| analyses.carry(module, before, &self.run.info().preserved))?;
@@ -327,15 +361,9 @@ impl Execution<'_> {
         let entered = &self.instruments[..self.begun.end];
         match result {
             Ok(outcome) => {
-                let counts = self.frame.take_counts();
-                if !counts.is_empty() {
-                    let add = |(counter, n): &(&'static str, u64), all: &mut crate::statistics::Statistics| {
-                        all.add(&self.frame.pass, counter, *n);
-                    };
-                    self.inner.with_statistics(|all| counts.iter().for_each(|c| add(c, all)));
-                }
+                self.inner.keep_counts();
                 if let Some(state) = self.state {
-                    state.note_finished(run.pass.pipeline_text(), module);
+                    lock(state).note_finished(run.pass.pipeline_text(), module);
                 }
                 self.in_hooks(|_| {
                     tell(entered, "on_end", cx, |instrument| instrument.on_end(module, run, Ok(&outcome)));
@@ -396,7 +424,7 @@ fn report_noted(module: &mut Module, cx: &PassContext) {
     let has_remarks = |&key: &FunctionKey| module.get(key).is_some_and(|f| f.body.has_remarks());
     let noted: Vec<FunctionKey> = module.order().iter().copied().filter(has_remarks).collect();
     if let (Some(frame), false) = (cx.frame(), noted.is_empty()) {
-        frame.pending.begin_noted();
+        lock(&frame.messages).iter_mut().for_each(Messages::begin_noted);
     }
     for key in noted {
         let remarks = module.get_mut(key).map_or_else(Vec::new, |(f, _)| f.body.take_remarks());

@@ -1,4 +1,5 @@
-//! The characters of a text, and the values and lists that are written in it.
+//! The characters of a text, and the values and lists that are written in it: `[1,2]`,
+//! `[a,"b c"]`.
 
 /// Returns true if a character needs no quotes in a pipeline.
 pub(crate) fn is_bare(c: char) -> bool {
@@ -11,11 +12,19 @@ pub(crate) struct Scanner {
     pub(crate) at: usize,
 }
 
-/// A place at which something else was wanted.
+/// A mistake in a text.
 pub(crate) struct Mistake {
+    /// The character that it is about, counted from 0.
     pub(crate) at: usize,
-    /// Absent if the text in quotes that begins there is not closed.
-    pub(crate) wanted: Option<&'static str>,
+    pub(crate) message: String,
+    /// The name that was probably meant.
+    pub(crate) suggestion: Option<String>,
+}
+
+impl Mistake {
+    pub(crate) fn new(at: usize, message: impl Into<String>) -> Mistake {
+        Mistake { at, message: message.into(), suggestion: None }
+    }
 }
 
 impl Scanner {
@@ -42,7 +51,7 @@ impl Scanner {
     }
 
     pub(crate) fn expect(&mut self, c: char, wanted: &'static str) -> Result<(), Mistake> {
-        if self.take(c) { Ok(()) } else { Err(Mistake { at: self.at, wanted: Some(wanted) }) }
+        if self.take(c) { Ok(()) } else { Err(self.unexpected(wanted)) }
     }
 
     pub(crate) fn take_while(&mut self, accept: impl Fn(char) -> bool) -> String {
@@ -54,11 +63,17 @@ impl Scanner {
         self.chars[start..self.at].iter().collect()
     }
 
+    /// Returns the mistake that something else was wanted here.
+    pub(crate) fn unexpected(&self, wanted: &str) -> Mistake {
+        let found = self.peek().map_or_else(|| "the end".to_string(), |c| format!("`{c}`"));
+        Mistake::new(self.at, format!("expected {wanted}, found {found}"))
+    }
+
     /// Reads a word, or a text in quotes.
     pub(crate) fn value(&mut self) -> Result<String, Mistake> {
         if self.peek() != Some('"') {
             let word = self.take_while(is_bare);
-            return if word.is_empty() { Err(Mistake { at: self.at, wanted: Some("a value") }) } else { Ok(word) };
+            return if word.is_empty() { Err(self.unexpected("a value")) } else { Ok(word) };
         }
         let opened = self.at;
         self.at += 1;
@@ -73,7 +88,7 @@ impl Scanner {
                     self.at += 1;
                 }
                 Some(c) => value.push(c),
-                None => return Err(Mistake { at: opened, wanted: None }),
+                None => return Err(Mistake::new(opened, "the text is not closed with `\"`")),
             }
         }
     }
@@ -91,4 +106,31 @@ impl Scanner {
         }
         Ok(items)
     }
+}
+
+/// Returns a value as pipelines write it: in quotes unless it is a word.
+pub(crate) fn quoted(text: &str) -> String {
+    if !text.is_empty() && text.chars().all(is_bare) {
+        return text.to_string();
+    }
+    in_quotes(text)
+}
+
+/// Returns a value in quotes.
+pub(crate) fn in_quotes(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// Returns a list as it is written, in brackets and with commas between the items.
+pub(crate) fn list_text(items: impl Iterator<Item = String>) -> String {
+    format!("[{}]", items.collect::<Vec<_>>().join(","))
+}
+
+/// Returns the items of a written list, without their quotes; `None` if the text is not a list.
+/// Items may have blanks around them.
+pub(crate) fn parse_list(text: &str) -> Option<Vec<String>> {
+    let mut scanner = Scanner::new(text);
+    let items = scanner.list().ok()?;
+    scanner.skip_blanks();
+    scanner.peek().is_none().then_some(items)
 }

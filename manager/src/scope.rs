@@ -7,16 +7,16 @@ use crate::context::PassContext;
 use crate::error::PassFailure;
 
 struct Scopes {
-    /// The context that is current outside of all scopes.
-    default: Option<PassContext>,
+    /// The contexts with their numbers. A context that was asked for where none was entered is the
+    /// first one, has the number 0, and stays.
     entered: Vec<(u64, PassContext)>,
-    next: u64,
+    last: u64,
 }
 
 thread_local! {
     // Borrowed only while a handle is pushed, popped or cloned: no foreign code runs during that
     // time.
-    static SCOPES: RefCell<Scopes> = const { RefCell::new(Scopes { default: None, entered: Vec::new(), next: 0 }) };
+    static SCOPES: RefCell<Scopes> = const { RefCell::new(Scopes { entered: Vec::new(), last: 0 }) };
 }
 
 impl PassContext {
@@ -26,10 +26,10 @@ impl PassContext {
         SCOPES
             .try_with(|scopes| {
                 let scopes = &mut *scopes.borrow_mut();
-                match scopes.entered.last() {
-                    Some((_, cx)) => cx.clone(),
-                    None => scopes.default.get_or_insert_with(PassContext::new).clone(),
+                if scopes.entered.is_empty() {
+                    scopes.entered.push((0, PassContext::new()));
                 }
+                scopes.entered.last().map(|(_, cx)| cx.clone()).unwrap_or_default()
             })
             // The thread is ending, and its scopes are gone.
             .unwrap_or_default()
@@ -43,7 +43,7 @@ impl PassContext {
     /// are exited, last first, and the context has lost its instruments.
     pub fn enter(&self) -> Result<ScopeGuard, PassFailure> {
         self.enter_instruments()?;
-        Ok(push(self.clone(), Leaving::Exits))
+        Ok(push(self.clone(), true))
     }
 
     /// Runs a closure with this as the current context of the thread.
@@ -56,31 +56,28 @@ impl PassContext {
         guard.exit()?;
         Ok(value)
     }
+
+    /// Returns true on a thread that works on a function of a distributed pass.
+    pub(crate) fn is_in_distributed_work() -> bool {
+        SCOPES.try_with(|scopes| scopes.borrow().entered.iter().any(|(_, cx)| cx.is_fork())).unwrap_or(false)
+    }
 }
 
 /// Makes a context current until the guard is dropped.
-pub(crate) fn push(cx: PassContext, leaving: Leaving) -> ScopeGuard {
+fn push(cx: PassContext, has_entered: bool) -> ScopeGuard {
     let id = SCOPES.try_with(|scopes| {
         let scopes = &mut *scopes.borrow_mut();
-        scopes.next += 1;
-        scopes.entered.push((scopes.next, cx.clone()));
-        scopes.next
+        scopes.last += 1;
+        scopes.entered.push((scopes.last, cx.clone()));
+        scopes.last
     });
-    ScopeGuard { id: id.ok(), cx, leaving, thread: PhantomData }
-}
-
-/// The treatment of the instruments of a context that is left.
-#[derive(Copy, Clone, PartialEq)]
-pub(crate) enum Leaving {
-    Exits,
-    /// The instruments were not entered.
-    Keeps,
+    ScopeGuard { id: id.ok(), cx, has_entered, thread: PhantomData }
 }
 
 /// Runs a closure with a context as the current one of the thread, without entering its
 /// instruments. Contexts that the closure enters and does not leave are left.
 pub(crate) fn inherit<T>(cx: &PassContext, f: impl FnOnce() -> T) -> T {
-    let guard = push(cx.clone(), Leaving::Keeps);
+    let guard = push(cx.clone(), false);
     let value = f();
     drop(guard);
     value
@@ -104,7 +101,8 @@ fn pop(id: u64) -> Option<(u64, PassContext)> {
 pub struct ScopeGuard {
     id: Option<u64>,
     cx: PassContext,
-    leaving: Leaving,
+    /// False if the instruments were not entered.
+    has_entered: bool,
     /// Prevents sending the guard to another thread.
     thread: PhantomData<*const ()>,
 }
@@ -123,7 +121,7 @@ impl ScopeGuard {
         let Some(id) = self.id.take() else { return Ok(()) };
         while let Some((popped, cx)) = pop(id) {
             if popped == id {
-                return if self.leaving == Leaving::Exits { cx.exit_instruments() } else { Ok(()) };
+                return if self.has_entered { cx.exit_instruments() } else { Ok(()) };
             }
             if let Err(failure) = cx.exit_instruments() {
                 cx.report_failure(&failure);

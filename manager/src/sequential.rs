@@ -10,6 +10,7 @@ use crate::info::PassKind;
 use crate::info::{Outcome, PassInfo};
 use crate::pass::Pass;
 use crate::run::run_pass;
+use crate::sync::lock;
 
 /// The error that sequences nest more than [`MAX_NESTING`] deep.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -52,11 +53,13 @@ impl Pass for Sequential {
     }
 
     fn run(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
-        let mut changed = false;
+        let mut outcome = Outcome::Unchanged;
         for pass in &self.passes {
-            changed |= run_pass(&**pass, module, cx)?.is_changed();
+            if run_pass(&**pass, module, cx)?.is_changed() {
+                outcome = Outcome::Changed;
+            }
         }
-        Ok(if changed { Outcome::Changed } else { Outcome::Unchanged })
+        Ok(outcome)
     }
 
     /// Returns the passes as a pipeline writes them. A sequence in a sequence is written as its
@@ -86,12 +89,6 @@ impl std::fmt::Display for Sequential {
     }
 }
 
-impl std::fmt::Debug for Sequential {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Sequential({}: {self})", self.info.name)
-    }
-}
-
 /// A pass that runs passes one after the other, repeatedly, until each of them has left the present
 /// module unchanged, or the maximum number of rounds is reached. A pipeline writes it
 /// `fixpoint<n>(…)`.
@@ -114,6 +111,39 @@ impl Repeat {
         let round = Sequential::named(PassInfo::new(format!("fixpoint<{max_rounds}>"), 0), passes)?;
         Ok(Repeat { round, max_rounds })
     }
+
+    fn run_rounds(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
+        let state = cx.frame().and_then(|f| f.state());
+        let passes = self.passes();
+        let mut outcome = Outcome::Unchanged;
+        // The number of consecutive passes that have left the present module unchanged.
+        let mut quiet = 0;
+        // The number of changes before the last round.
+        let mut changes = 0;
+        for _ in 0..self.max_rounds {
+            changes = state.map_or(0, |state| lock(state).changes);
+            for pass in passes {
+                if quiet == passes.len() {
+                    break;
+                }
+                quiet += 1;
+                if run_pass(&**pass, module, cx)?.is_changed() {
+                    outcome = Outcome::Changed;
+                    quiet = 0;
+                }
+            }
+            if quiet == passes.len() {
+                return Ok(outcome);
+            }
+        }
+        if self.max_rounds > 1 {
+            let still = state.map(|state| lock(state).changed_since(changes)).unwrap_or_default();
+            let names: Vec<String> = still.iter().map(|name| format!("`{name}`")).collect();
+            let message = format!("still changing after {} rounds: {}", self.max_rounds, names.join(", "));
+            cx.remark(Diagnostic::new(Severity::Remark, message));
+        }
+        Ok(outcome)
+    }
 }
 
 impl Pass for Repeat {
@@ -123,53 +153,20 @@ impl Pass for Repeat {
 
     fn run(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
         let state = cx.frame().and_then(|f| f.state());
-        let _guard = state.map(|state| state.repeat());
-        let passes = self.passes();
-        let mut changed = false;
-        // The number of consecutive passes that have left the current module unchanged.
-        let mut quiet = 0;
-        // The number of changes before the last round.
-        let mut changes = 0;
-        for _ in 0..self.max_rounds {
-            changes = state.map_or(0, |state| state.changes());
-            for pass in passes {
-                if quiet == passes.len() {
-                    break;
-                }
-                if run_pass(&**pass, module, cx)?.is_changed() {
-                    changed = true;
-                    quiet = 0;
-                } else {
-                    quiet += 1;
-                }
-            }
-            if quiet == passes.len() {
-                return Ok(if changed { Outcome::Changed } else { Outcome::Unchanged });
-            }
+        let tracks = state.is_some_and(|s| lock(s).begin_tracking());
+        let result = self.run_rounds(module, cx);
+        if let (true, Some(state)) = (tracks, state) {
+            lock(state).tracker = None;
         }
-        if self.max_rounds > 1 {
-            let still = state.map(|state| state.changed_since(changes)).unwrap_or_default();
-            let names: Vec<String> = still.iter().map(|name| format!("`{name}`")).collect();
-            let message = format!("still changing after {} rounds: {}", self.max_rounds, names.join(", "));
-            cx.remark(Diagnostic::new(Severity::Remark, message));
-        }
-        Ok(if changed { Outcome::Changed } else { Outcome::Unchanged })
+        result
     }
 
     fn pipeline_text(&self) -> String {
         format!("fixpoint<{}>({})", self.max_rounds, self.round.pipeline_text())
     }
 
-    fn kind(&self) -> PassKind {
-        PassKind::Sequence
-    }
-
-    fn nesting(&self) -> usize {
-        self.round.nesting()
-    }
-
-    fn passes(&self) -> &[Arc<dyn Pass>] {
-        self.round.passes()
+    fn wrapped(&self) -> Option<&dyn Pass> {
+        Some(&self.round)
     }
 
     fn max_rounds(&self) -> u32 {
@@ -177,4 +174,4 @@ impl Pass for Repeat {
     }
 }
 
-anfora_ir::brief_debug! { Repeat { info }; }
+anfora_ir::brief_debug! { Repeat { info }; Sequential { info }; }

@@ -31,6 +31,11 @@ impl Statistics {
         }
     }
 
+    /// Adds the counters of others.
+    pub(crate) fn append(&mut self, others: Statistics) {
+        others.rows.into_iter().for_each(|row| self.add(&row.pass, row.counter, row.value));
+    }
+
     /// Returns the counters.
     pub fn rows(&self) -> &[Counter] {
         &self.rows

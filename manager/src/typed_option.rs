@@ -6,12 +6,10 @@ use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use crate::config::{ConfigDef, ConfigError, ConfigKind, ConfigValue, FromConfig, OptionDef, Options};
-use crate::config_list::TextList;
+use crate::config::{ConfigDef, ConfigError, ConfigKind, ConfigValue, OptionDef, Options, TextList};
 use crate::error::PassError;
 
-/// Declares options that are read as `T`. A default that does not fit is a compile error if the
-/// option is a constant.
+/// The values of options that are read as `T`.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Typed<T>(PhantomData<T>);
@@ -19,23 +17,17 @@ pub struct Typed<T>(PhantomData<T>);
 macro_rules! option_types {
     ($($ty:ty: $given:ty, $default:ident => $value:expr, $kind:expr $(, [$of:ty] $range:ident => $ranged:expr)?;)*) => {
         $(impl Typed<$ty> {
-            /// Declares an option with any value of the type that an option can hold.
-            ///
-            /// Cost: linear in the text.
-            pub const fn option(key: &'static str, $default: $given, doc: &'static str) -> OptionDef {
-                fitting(ConfigDef { key, kind: $kind, default: $value, doc })
+            /// All values of the type that an option can hold.
+            pub const KIND: ConfigKind = $kind;
+
+            /// Returns a default as the value of a setting.
+            pub const fn value($default: $given) -> ConfigValue {
+                $value
             }
 
-            $(/// Declares an option with the values, or the parts of values, in a range.
-            ///
-            /// Cost: linear in the text.
-            pub const fn option_in(
-                key: &'static str,
-                $range: RangeInclusive<$of>,
-                $default: $given,
-                doc: &'static str,
-            ) -> OptionDef {
-                fitting(ConfigDef { key, kind: $ranged, default: $value, doc })
+            $(/// Returns the kind with the values, or the parts of values, in a range.
+            pub const fn within($range: RangeInclusive<$of>) -> ConfigKind {
+                $ranged
             })?
         })*
     };
@@ -74,9 +66,12 @@ option_types! {
 
 type NoNumbers = [(String, i64); 0];
 
-/// Returns the declaration if its default fits. In a constant, another one is a compile error.
-const fn fitting(def: OptionDef) -> OptionDef {
-    match (&def.kind, &def.default) {
+/// Declares an option. A default that does not fit is a compile error if the option is a constant.
+///
+/// Cost: linear in the text.
+#[doc(hidden)]
+pub const fn declare(identifier: &'static str, kind: ConfigKind, default: ConfigValue, doc: &'static str) -> OptionDef {
+    match (&kind, &default) {
         (ConfigKind::Int { min, max }, ConfigValue::Int(n)) => {
             assert!(*min <= *n && *n <= *max, "the default is not in the range");
         }
@@ -90,28 +85,17 @@ const fn fitting(def: OptionDef) -> OptionDef {
                 i += 1;
             }
         }
+        (ConfigKind::OneOf(words), ConfigValue::Str(Cow::Borrowed(default))) => {
+            let (mut i, mut found) = (0, false);
+            while i < words.len() {
+                found |= equal(words[i].as_bytes(), default.as_bytes());
+                i += 1;
+            }
+            assert!(found, "the default is none of the words");
+        }
         _ => {}
     }
-    def
-}
-
-/// Declares an option that is one of several words.
-///
-/// Cost: linear in the text.
-#[doc(hidden)]
-pub const fn option_of_words(
-    key: &'static str,
-    words: &'static [&'static str],
-    default: &'static str,
-    doc: &'static str,
-) -> OptionDef {
-    let (mut i, mut found) = (0, false);
-    while i < words.len() {
-        found |= equal(words[i].as_bytes(), default.as_bytes());
-        i += 1;
-    }
-    assert!(found, "the default is none of the words");
-    ConfigDef { key, kind: ConfigKind::OneOf(words), default: ConfigValue::Str(Cow::Borrowed(default)), doc }
+    ConfigDef { key: option_key(identifier), kind, default, doc: doc.trim_ascii() }
 }
 
 const fn equal(a: &[u8], b: &[u8]) -> bool {
@@ -131,22 +115,6 @@ pub const fn option_key(identifier: &'static str) -> &'static str {
         [b'r', b'#', ..] => identifier.split_at(2).1,
         _ => identifier,
     }
-}
-
-/// Returns the line of a doc comment, for lists.
-///
-/// Cost: linear in the text.
-#[doc(hidden)]
-pub const fn doc_line(comment: &'static str) -> &'static str {
-    comment.trim_ascii()
-}
-
-/// Reads an option as its type.
-///
-/// Cost: linear in the text.
-#[doc(hidden)]
-pub fn read_option<T: FromConfig>(options: &Options, key: &str) -> Result<T, PassError> {
-    Ok(options.get(key)?)
 }
 
 /// Reads an option that is one of several words as a type that parses these words.

@@ -1,7 +1,7 @@
 //! Checks that passes make well-formed modules, which the context and
 //! [`VerifyEach`](crate::VerifyEach) run.
 
-use anfora_ir::{Diagnostic, Diagnostics, FunctionKey, Module, verify_functions, verify_module};
+use anfora_ir::{Diagnostic, Diagnostics, Module};
 
 use crate::error::PassError;
 use crate::phases::check_claim;
@@ -28,20 +28,14 @@ impl Default for Verification {
     }
 }
 
-/// Checks the changed parts of a module whose edit is open.
-pub(crate) fn check_changed(module: &Module, known: &Properties) -> Result<(), PassError> {
-    let changed: Vec<FunctionKey> = module.affected_functions();
-    check_made(verify_functions(module, &changed).map(drop), module, known)
-}
-
-/// Checks a whole module that a pass made.
-pub(crate) fn check_all(module: &Module, known: &Properties) -> Result<(), PassError> {
-    check_made(verify_module(module).map(drop), module, known)
-}
-
 const MADE: &str = "the pass made an ill-formed module";
 
-fn check_made(verified: Result<(), Diagnostics>, module: &Module, known: &Properties) -> Result<(), PassError> {
+/// Checks a module that a pass made, given what the verifier found in it or in its changed parts.
+pub(crate) fn check_made<T>(
+    verified: Result<T, Diagnostics>,
+    module: &Module,
+    known: &Properties,
+) -> Result<(), PassError> {
     verified.map_err(|found| ill_formed(found, MADE))?;
     check_claim(module, known).map_err(|error| {
         let message = format!("{MADE}: {}", error.message());

@@ -48,9 +48,8 @@ register_pass! {
     run {
         let entries: Vec<String> = entries.split_whitespace().map(|e| e.trim_start_matches('@').to_string()).collect();
         move |module, cx| {
-            let purity = Purity::of_module(module);
-            let done = eliminate_dead_code(module, &purity, &entries)
-                ?;
+            let purity = cx.analyses().of_module(module, Purity::of_module);
+            let done = eliminate_dead_code(module, &purity, &entries)?;
             cx.count("bindings", done.bindings as u64);
             cx.count("functions", done.functions as u64);
             done.remarks.into_iter().for_each(|r| cx.remark(r));

@@ -1,7 +1,6 @@
 //! The builder of contexts.
 
 use std::io::{self, Write};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use super::{Log, PassContext, Settings, Shared};
@@ -10,7 +9,7 @@ use crate::error::in_own_words;
 use crate::instrument::Instrument;
 use crate::names::UnknownName;
 use crate::parallel::{WORTH_SHARING, Workers};
-use crate::registry::{PassRegistry, default_registry};
+use crate::registry::PassRegistry;
 use crate::sink::Sink;
 use crate::verification::Verification;
 
@@ -27,17 +26,16 @@ pub enum ContextError {
 
 in_own_words!(ContextError);
 
+/// The value of a setting: with its key, or in a text with its key.
 pub(super) enum Given {
-    Value(ConfigValue),
+    Value(String, ConfigValue),
     Text(String),
-    /// A text without `=`.
-    NoValue,
 }
 
 /// A builder of a [`PassContext`].
 pub struct PassContextBuilder {
     pub(super) settings: Settings,
-    pub(super) config: Vec<(String, Given)>,
+    pub(super) config: Vec<Given>,
     /// The number of settings at the front that came from the context that this one derives from.
     pub(super) inherited: usize,
     pub(super) instruments: Vec<Arc<dyn Instrument>>,
@@ -145,7 +143,7 @@ impl PassContextBuilder {
     /// Cost: linear in the text.
     #[must_use]
     pub fn config(mut self, key: impl Into<String>, value: impl Into<ConfigValue>) -> Self {
-        self.config.push((key.into(), Given::Value(value.into())));
+        self.config.push(Given::Value(key.into(), value.into()));
         self
     }
 
@@ -154,12 +152,7 @@ impl PassContextBuilder {
     /// Cost: linear in the text.
     #[must_use]
     pub fn config_text(mut self, text: impl Into<String>) -> Self {
-        let text = text.into();
-        let (key, given) = match text.split_once('=') {
-            Some((key, value)) => (key.trim().to_string(), Given::Text(value.trim().to_string())),
-            None => (text, Given::NoValue),
-        };
-        self.config.push((key, given));
+        self.config.push(Given::Text(text.into()));
         self
     }
 
@@ -183,58 +176,37 @@ impl PassContextBuilder {
     /// If no pass has a name that is required or disabled, a setting does not exist, does not take
     /// its value, or is given twice.
     pub fn build(self) -> Result<PassContext, ContextError> {
-        let registry = self.known_registry();
+        let PassContextBuilder { settings, config: given, inherited, instruments } = self;
+        let registry = settings.registry();
         let passes = registry.passes();
-        for name in self.settings.required.iter().chain(&self.settings.disabled) {
-            if !passes.iter().any(|p| p.name() == name) && !self.settings.known.contains(name) {
-                let known = passes.iter().map(|p| p.name()).chain(self.settings.known.iter().map(String::as_str));
+        for name in settings.required.iter().chain(&settings.disabled) {
+            if !passes.iter().any(|p| p.name() == name) && !settings.known.contains(name) {
+                let known = passes.iter().map(|p| p.name()).chain(settings.known.iter().map(String::as_str));
                 return Err(UnknownName::new("pass", name, known).into());
             }
         }
-        let mut config = self.defaults();
+        let mut config: Vec<ConfigValue> = registry.configs().iter().map(|d| d.default.clone()).collect();
         let mut seen = vec![false; config.len()];
-        for (n, (key, given)) in self.config.iter().enumerate() {
-            let i = registry.config_index(key).map_err(|unknown| match given {
-                Given::NoValue => ConfigError::Form(key.clone()),
-                _ => unknown.into(),
-            })?;
+        for (n, given) in given.into_iter().enumerate() {
+            let (key, value) = match &given {
+                Given::Value(key, _) => (key.as_str(), ""),
+                Given::Text(text) => match text.split_once('=') {
+                    Some((key, value)) => (key.trim(), value.trim()),
+                    None => return Err(ConfigError::Form(text.clone()).into()),
+                },
+            };
+            let i = registry.config_index(key).map_err(ConfigError::from)?;
             let def = &registry.configs()[i];
-            if n >= self.inherited && std::mem::replace(&mut seen[i], true) {
-                return Err(ConfigError::Twice(key.clone()).into());
+            if n >= inherited && std::mem::replace(&mut seen[i], true) {
+                return Err(ConfigError::Twice(def.key.to_string()).into());
             }
             config[i] = match given {
-                Given::Value(value) => def.check(value.clone())?,
-                Given::Text(text) => def.parse(text)?,
-                Given::NoValue => return Err(ConfigError::Form(key.clone()).into()),
+                Given::Value(_, value) => def.check(value)?,
+                Given::Text(_) => def.parse(value)?,
             };
         }
-        Ok(self.assemble(config))
-    }
-
-    fn known_registry(&self) -> &PassRegistry {
-        self.settings.registry.as_ref().unwrap_or_else(|| default_registry())
-    }
-
-    fn defaults(&self) -> Vec<ConfigValue> {
-        self.known_registry().configs().iter().map(|d| d.default.clone()).collect()
-    }
-
-    /// Builds the context, without looking at the settings that were given.
-    pub(super) fn with_defaults(self) -> PassContext {
-        let config = self.defaults();
-        self.assemble(config)
-    }
-
-    fn assemble(self, config: Vec<ConfigValue>) -> PassContext {
-        let PassContextBuilder { settings, instruments, .. } = self;
-        let shared = Shared {
-            settings,
-            config,
-            is_watched: AtomicBool::new(!instruments.is_empty()),
-            instruments: Mutex::new((!instruments.is_empty()).then(|| instruments.into())),
-            log: Log::default(),
-        };
-        PassContext { shared: Arc::new(shared), frame: None, log: None }
+        let shared = Shared { settings, config, instruments: Mutex::new(instruments.into()), log: Log::default() };
+        Ok(PassContext { shared: Arc::new(shared), frame: None, log: None })
     }
 }
 

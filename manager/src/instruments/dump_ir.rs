@@ -18,7 +18,8 @@ use crate::sync::lock;
 pub struct DumpIr {
     folder: PathBuf,
     unchanged: Unchanged,
-    earlier: Earlier,
+    /// True if the files of an earlier run are removed.
+    replaces: bool,
     /// The number of files.
     files: Mutex<usize>,
 }
@@ -33,17 +34,10 @@ pub enum Unchanged {
     LeftOut,
 }
 
-/// The treatment of the files of an earlier run.
-#[derive(Copy, Clone, PartialEq)]
-enum Earlier {
-    Kept,
-    Replaced,
-}
-
 impl DumpIr {
     /// Writes into a folder, which is created when the first file is written.
     pub fn new(folder: impl Into<PathBuf>, unchanged: Unchanged) -> DumpIr {
-        DumpIr { folder: folder.into(), unchanged, earlier: Earlier::Kept, files: Mutex::new(0) }
+        DumpIr { folder: folder.into(), unchanged, replaces: false, files: Mutex::new(0) }
     }
 
     /// Removes the files of an earlier run from the folder before the first file is written: those
@@ -51,7 +45,7 @@ impl DumpIr {
     /// are overwritten and others stay.
     #[must_use]
     pub fn replacing_earlier(self) -> DumpIr {
-        DumpIr { earlier: Earlier::Replaced, ..self }
+        DumpIr { replaces: true, ..self }
     }
 
     /// Returns the folder.
@@ -63,9 +57,7 @@ impl DumpIr {
         let mut files = lock(&self.files);
         let path = self.folder.join(format!("{:03}_{}{ending}", *files, file_name(name)));
         std::fs::create_dir_all(&self.folder)
-            .and_then(
-                |()| if *files == 0 && self.earlier == Earlier::Replaced { self.remove_earlier() } else { Ok(()) },
-            )
+            .and_then(|()| if *files == 0 && self.replaces { self.remove_earlier() } else { Ok(()) })
             .and_then(|()| write_file(&path, |out| out.write_all(text.as_bytes())))
             .map_err(|e| PassError::new(format!("`{}` cannot be written", path.display())).with_cause(e))?;
         *files += 1;

@@ -52,12 +52,12 @@ struct Measurements {
 struct Open {
     /// The index among the runs, if the run is kept.
     run: Option<usize>,
-    allocations: Option<u64>,
-    peak: Option<u64>,
+    /// The figures of the probe before the run, with the peak of the runs inside of it.
+    counts: AllocationCounts,
 }
 
 /// One run of a pass.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MemoryRun {
     /// The name of the pass.
     pub name: String,
@@ -133,17 +133,18 @@ impl Memory {
         let counts = self.probed();
         let state = &mut *lock(&self.state);
         let Some(open) = state.open.end() else { return };
-        let peak = open.peak.max(counts.peak_bytes);
+        let peak = open.counts.peak_bytes.max(counts.peak_bytes);
         // The peak inside of a pass is also reached in the pass around it.
         if let Some(outer) = state.open.innermost() {
-            outer.peak = outer.peak.max(peak);
+            outer.counts.peak_bytes = outer.counts.peak_bytes.max(peak);
         }
         if let Some(run) = open.run {
             let run = &mut state.runs[run];
             run.after = Some(module.capacity_bytes());
             run.failed = failed;
             run.peak_bytes = peak;
-            run.allocations = counts.allocations.zip(open.allocations).map(|(now, then)| now.saturating_sub(then));
+            run.allocations =
+                counts.allocations.zip(open.counts.allocations).map(|(now, then)| now.saturating_sub(then));
         }
     }
 }
@@ -158,22 +159,15 @@ impl Instrument for Memory {
         let counts = self.probed();
         let state = &mut *lock(&self.state);
         if let Some(outer) = state.open.innermost() {
-            outer.peak = outer.peak.max(counts.peak_bytes);
+            outer.counts.peak_bytes = outer.counts.peak_bytes.max(counts.peak_bytes);
         }
         let at = (state.runs.len() < MAX_MEMORY_RUNS).then_some(state.runs.len());
-        match at {
-            Some(_) => state.runs.push(MemoryRun {
-                name: run.name().to_string(),
-                depth: run.depth(),
-                before,
-                after: None,
-                failed: false,
-                allocations: None,
-                peak_bytes: None,
-            }),
-            None => state.dropped += 1,
+        state.dropped += u64::from(at.is_none());
+        if at.is_some() {
+            let (name, depth) = (run.name().to_string(), run.depth());
+            state.runs.push(MemoryRun { name, depth, before, ..MemoryRun::default() });
         }
-        state.open.begin(run, Open { run: at, allocations: counts.allocations, peak: None });
+        state.open.begin(run, Open { run: at, counts: AllocationCounts { peak_bytes: None, ..counts } });
         Ok(())
     }
 
@@ -197,26 +191,19 @@ impl fmt::Display for Memory {
         }
         let peak = state.runs.iter().any(|r| r.peak_bytes.is_some());
         let allocations = state.runs.iter().any(|r| r.allocations.is_some());
-        write!(f, "{:>10} {:>10} {:>11}", "before", "after", "change")?;
-        if peak {
-            write!(f, " {:>10}", "peak")?;
-        }
-        if allocations {
-            write!(f, " {:>10}", "allocs")?;
-        }
-        writeln!(f, "  pass")?;
-        let room = 80 - 35 - 11 * (usize::from(peak) + usize::from(allocations));
+        let column = |shown: bool, text: String| if shown { format!(" {text:>10}") } else { String::new() };
+        let columns = |a: String, b: String| column(peak, a) + &column(allocations, b);
+        let head = columns("peak".to_string(), "allocs".to_string());
+        writeln!(f, "{:>10} {:>10} {:>11}{head}  pass", "before", "after", "change")?;
         for run in &state.runs {
             let after = run.after.map_or_else(String::new, |n| bytes(n as u64));
-            write!(f, "{:>10} {after:>10} {:>11}", bytes(run.before as u64), change(run))?;
-            if peak {
-                write!(f, " {:>10}", run.peak_bytes.map_or_else(String::new, bytes))?;
-            }
-            if allocations {
-                write!(f, " {:>10}", run.allocations.map_or_else(String::new, count))?;
-            }
+            let counts = columns(
+                run.peak_bytes.map_or_else(String::new, bytes),
+                run.allocations.map_or_else(String::new, count),
+            );
             let mark = if run.failed { " (failed)" } else { "" };
-            writeln!(f, "  {}", nested_name(&run.name, run.depth, mark, room))?;
+            let name = nested_name(&run.name, run.depth, mark, 80 - 35 - head.len());
+            writeln!(f, "{:>10} {after:>10} {:>11}{counts}  {name}", bytes(run.before as u64), change(run))?;
         }
         match state.dropped {
             0 => Ok(()),

@@ -14,7 +14,7 @@ pub use bisect::{Bisect, BisectRun};
 pub use dump_ir::{DumpIr, Unchanged};
 pub use memory::{AllocationCounts, MAX_MEMORY_RUNS, Memory, MemoryRun};
 pub use print_ir::{PrintIr, PrintWhen};
-pub use remarks::Remarks;
+pub use remarks::{Remarks, remarks_json, render_remarks};
 pub use reproducer::Reproducer;
 pub use run_log::{RunLog, RunRecord};
 pub use timing::{MAX_TIMED_RUNS, PassTiming, TimingRow};

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
+use std::iter::once;
 use std::sync::Mutex;
 
 use anfora_ir::{FunctionKey, Module, ModuleText, PrintOptions};
@@ -137,8 +138,10 @@ impl PrintIr {
         PrintIr { options, ..self }
     }
 
-    fn is_shown(&self, name: &str) -> bool {
-        self.functions.as_ref().is_none_or(|names| names.iter().any(|n| n == name))
+    /// Returns true if a part of a module is shown, given its title.
+    fn shows(&self, title: &str) -> bool {
+        let is_named = |names: &Vec<String>| names.iter().any(|name| title.strip_prefix('@') == Some(name));
+        self.functions.as_ref().is_none_or(is_named)
     }
 
     /// Prints to the output.
@@ -146,69 +149,50 @@ impl PrintIr {
         lock(&self.state).to.print(print)
     }
 
-    /// Prints the module, or those of the selected functions for which `which` returns true.
-    fn print_text(
-        &self,
-        module: &Module,
-        text: &ModuleText,
-        heading: &str,
-        which: impl Fn(FunctionKey, &str) -> bool,
-    ) -> Result<(), PassError> {
+    /// Prints the module, or those of the selected functions whose text is not that of `old`.
+    fn print_text(&self, new: &Snapshot, old: Option<&Snapshot>, heading: &str) -> Result<(), PassError> {
         self.print(|to| {
             if self.functions.is_none() {
-                return writeln!(to, "// {heading}\n{}", text.text());
+                return writeln!(to, "// {heading}\n{}", new.text.text());
             }
-            let mut is_first = true;
-            for (_, function) in text.functions().filter(|(key, f)| self.is_shown(module.name(*key)) && which(*key, f))
-            {
-                if std::mem::take(&mut is_first) {
-                    writeln!(to, "// {heading}")?;
+            let (was, is) = (old.map(Snapshot::parts).unwrap_or_default(), new.parts());
+            let is_new = |key: &Option<FunctionKey>| was.get(key).map(|part| part.1) != is.get(key).map(|part| part.1);
+            let mut heading = Some(heading);
+            for (title, text) in new.keys().filter(is_new).filter_map(|key| is.get(&key)) {
+                if self.shows(title) {
+                    heading.take().iter().try_for_each(|heading| writeln!(to, "// {heading}"))?;
+                    writeln!(to, "{text}")?;
                 }
-                writeln!(to, "{function}")?;
             }
             Ok(())
         })
     }
 
     /// Prints the changes of each selected function.
-    fn print_diff(&self, old: &Snapshot, module: &Module, pass: &str) -> Result<(), PassError> {
-        let new = Snapshot::new(module, &self.options);
-        let (before, after) = (old.texts(), new.texts());
-        let mut sections = Vec::new();
-        if self.functions.is_none() {
-            let title = "the module".to_string();
-            sections.push((Some(title.clone()), old.text.head(), Some(title), new.text.head()));
-        }
-        for (key, text) in new.text.functions() {
-            let (was, is) = (old.names.get(&key), new.names.get(&key));
-            if was.into_iter().chain(is).any(|name| self.is_shown(name)) {
-                let was = was.map(|name| format!("@{name}"));
-                sections.push((was, before.get(&key).copied().unwrap_or(""), is.map(|name| format!("@{name}")), text));
-            }
-        }
-        for (key, text) in old.text.functions().filter(|(key, _)| !after.contains_key(key)) {
-            let was = old.names.get(&key).filter(|name| self.is_shown(name));
-            if let Some(was) = was {
-                sections.push((Some(format!("@{was}")), text, None, ""));
-            }
-        }
-        sections.retain(|(_, old, _, new)| old != new);
-        let order = |one: &Snapshot, other: &HashMap<FunctionKey, &str>| -> Vec<FunctionKey> {
-            one.text.functions().map(|(key, _)| key).filter(|key| other.contains_key(key)).collect()
-        };
-        let reordered = self.functions.is_none() && order(old, &after) != order(&new, &before);
+    fn print_diff(&self, old: &Snapshot, new: &Snapshot, pass: &str) -> Result<(), PassError> {
+        let (was, is) = (old.parts(), new.parts());
+        let kept =
+            |of: &Snapshot, in_other: &Parts<'_>| of.keys().filter(|k| in_other.contains_key(k)).collect::<Vec<_>>();
+        let reordered = self.functions.is_none() && kept(old, &is) != kept(new, &was);
+        let gone = old.keys().filter(|key| !is.contains_key(key));
         self.print(|to| {
             writeln!(to, "// after {pass}")?;
-            for (was, old, is, new) in &sections {
-                let title = |name: &Option<String>, when: &str| match name {
-                    Some(name) => format!("{name} {when} {pass}"),
-                    None => "/dev/null".to_string(),
-                };
-                write_unified_diff([&title(was, "before"), &title(is, "after")], old, new, to)?;
+            let mut is_same = true;
+            for key in new.keys().chain(gone) {
+                let parts = [was.get(&key), is.get(&key)];
+                let [before, after] = parts.map(|part| part.map_or("", |part| part.1));
+                if before != after && parts.into_iter().flatten().any(|part| self.shows(&part.0)) {
+                    let title = |i: usize, when: &str| match parts[i] {
+                        Some((title, _)) => format!("{title} {when} {pass}"),
+                        None => "/dev/null".to_string(),
+                    };
+                    write_unified_diff([&title(0, "before"), &title(1, "after")], before, after, to)?;
+                    is_same = false;
+                }
             }
             if reordered {
                 writeln!(to, "// the functions are in another order")?;
-            } else if sections.is_empty() {
+            } else if is_same {
                 writeln!(to, "// nothing that is shown is different")?;
             }
             writeln!(to)
@@ -216,7 +200,11 @@ impl PrintIr {
     }
 }
 
-/// The text of a module before a pass.
+/// The parts of the text of a module, with their titles: the functions, and what stands before them
+/// under no key.
+type Parts<'a> = HashMap<Option<FunctionKey>, (String, &'a str)>;
+
+/// The text of a module.
 struct Snapshot {
     text: ModuleText,
     names: HashMap<FunctionKey, String>,
@@ -224,12 +212,18 @@ struct Snapshot {
 
 impl Snapshot {
     fn new(module: &Module, options: &PrintOptions) -> Snapshot {
-        let names = module.order().iter().map(|&key| (key, module.name(key).to_string())).collect();
+        let names = module.order().iter().map(|&key| (key, format!("@{}", module.name(key)))).collect();
         Snapshot { text: ModuleText::new(module, options), names }
     }
 
-    fn texts(&self) -> HashMap<FunctionKey, &str> {
-        self.text.functions().collect()
+    fn keys(&self) -> impl Iterator<Item = Option<FunctionKey>> {
+        once(None).chain(self.text.functions().map(|(key, _)| Some(key)))
+    }
+
+    fn parts(&self) -> Parts<'_> {
+        let title = |key| self.names.get(&key).cloned().unwrap_or_default();
+        let functions = self.text.functions().map(|(key, text)| (Some(key), (title(key), text)));
+        once((None, ("the module".to_string(), self.text.head()))).chain(functions).collect()
     }
 }
 
@@ -244,16 +238,12 @@ impl Instrument for PrintIr {
             Form::Changed => self.functions.is_some(),
             Form::Diff => true,
         };
-        let before = self.before.is_now(run);
-        let snapshot = (is_compared && self.after.is_now(run)).then(|| Snapshot::new(module, &self.options));
-        if before {
-            let heading = format!("before {}", run.name());
-            match &snapshot {
-                Some(snapshot) => self.print_text(module, &snapshot.text, &heading, |_, _| true)?,
-                None => self.print_text(module, &ModuleText::new(module, &self.options), &heading, |_, _| true)?,
-            }
+        let (is_compared, is_printed) = (is_compared && self.after.is_now(run), self.before.is_now(run));
+        let snapshot = (is_compared || is_printed).then(|| Snapshot::new(module, &self.options));
+        if let (true, Some(snapshot)) = (is_printed, &snapshot) {
+            self.print_text(snapshot, None, &format!("before {}", run.name()))?;
         }
-        lock(&self.state).open.begin(run, snapshot);
+        lock(&self.state).open.begin(run, snapshot.filter(|_| is_compared));
         Ok(())
     }
 
@@ -262,15 +252,10 @@ impl Instrument for PrintIr {
         if !self.after.is_now(run) || (self.form != Form::Always && !outcome.is_changed()) {
             return Ok(());
         }
-        let heading = format!("after {}", run.name());
+        let after = Snapshot::new(module, &self.options);
         match (self.form, &before) {
-            (Form::Diff, Some(before)) => self.print_diff(before, module, run.name()),
-            (_, Some(before)) => {
-                let texts = before.texts();
-                let text = ModuleText::new(module, &self.options);
-                self.print_text(module, &text, &heading, |key, text| texts.get(&key).is_none_or(|t| *t != text))
-            }
-            (_, None) => self.print_text(module, &ModuleText::new(module, &self.options), &heading, |_, _| true),
+            (Form::Diff, Some(before)) => self.print_diff(before, &after, run.name()),
+            (_, before) => self.print_text(&after, before.as_ref(), &format!("after {}", run.name())),
         }
     }
 

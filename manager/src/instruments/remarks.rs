@@ -3,13 +3,12 @@
 use std::io::Write;
 use std::sync::Mutex;
 
-use anfora_ir::{Module, RenderOptions};
+use anfora_ir::{Diagnostic, Module, RenderOptions, diagnostics_json_with, render_module_diagnostics};
 
 use crate::context::PassRemark;
 use crate::error::{PassError, PassFailure};
 use crate::info::Outcome;
 use crate::instrument::{Instrument, PassRun};
-use crate::remarks::{remarks_json, render_remarks};
 use crate::sync::lock;
 
 /// An instrument that writes the messages that each pass left, when the pass ends: remarks (why
@@ -19,26 +18,21 @@ use crate::sync::lock;
 ///
 /// A remark that a pass was skipped is not a message of the pass, and is not written.
 pub struct Remarks {
-    form: Form,
+    /// True for JSON, false for text.
+    is_json: bool,
     passes: Option<Vec<String>>,
     to: Mutex<Box<dyn Write + Send>>,
-}
-
-#[derive(Copy, Clone, PartialEq)]
-enum Form {
-    Text,
-    Json,
 }
 
 impl Remarks {
     /// Writes text, for people.
     pub fn new(to: impl Write + Send + 'static) -> Remarks {
-        Remarks { form: Form::Text, passes: None, to: Mutex::new(Box::new(to)) }
+        Remarks { is_json: false, passes: None, to: Mutex::new(Box::new(to)) }
     }
 
     /// Writes JSON, for machines: an object per line, as in [`remarks_json`].
     pub fn json(to: impl Write + Send + 'static) -> Remarks {
-        Remarks { form: Form::Json, ..Remarks::new(to) }
+        Remarks { is_json: true, ..Remarks::new(to) }
     }
 
     /// Writes only the messages of passes with these names.
@@ -60,9 +54,9 @@ impl Remarks {
         if remarks.is_empty() {
             return Ok(());
         }
-        let text = match self.form {
-            Form::Text => render_remarks(&remarks, module, &RenderOptions::default()),
-            Form::Json => remarks_json(&remarks, module),
+        let text = match self.is_json {
+            false => render_remarks(&remarks, module, &RenderOptions::default()),
+            true => remarks_json(&remarks, module),
         };
         let to = &mut *lock(&self.to);
         to.write_all(text.as_bytes())
@@ -84,6 +78,32 @@ impl Instrument for Remarks {
         // The pass has failed already, for another reason.
         let _ = self.write(module, run);
     }
+}
+
+/// Renders the messages that passes left, one after the other, each after the name of its pass. A
+/// message is shown with its place underlined in the source that the module was read from, if the
+/// source is kept and has the place, or else at the line of the printed module that binds what the
+/// message is about. Linear in the source, the messages, and the functions that they name.
+pub fn render_remarks(remarks: &[PassRemark], module: &Module, options: &RenderOptions) -> String {
+    let named: Vec<Diagnostic> = remarks
+        .iter()
+        .map(|PassRemark { pass, diagnostic }| {
+            let mut named = diagnostic.clone();
+            if !pass.is_empty() {
+                named.message = format!("{pass}: {}", named.message);
+            }
+            named
+        })
+        .collect();
+    render_module_diagnostics(&named, module, options)
+}
+
+/// Returns the messages that passes left as JSON objects, one a line: those of
+/// [`diagnostics_json`](anfora_ir::diagnostics_json), with the name of the `pass` first (empty for
+/// a message that no pass left). Linear in the source and the messages.
+pub fn remarks_json(remarks: &[PassRemark], module: &Module) -> String {
+    let items = remarks.iter().map(|r| (Some(("pass", r.pass.as_str())), &r.diagnostic));
+    diagnostics_json_with(items, module.source().map(|s| &**s))
 }
 
 anfora_ir::brief_debug! { Remarks; }

@@ -35,20 +35,19 @@ pub const MAX_TIMED_RUNS: usize = 100_000;
 #[derive(Default)]
 struct Times {
     rows: Vec<Row>,
-    /// Rows of passes without a parent.
-    roots: HashMap<String, usize>,
+    /// The row for each parent and name.
+    by_name: HashMap<(Option<usize>, String), usize>,
     open: OpenRuns<usize>,
     runs: Vec<TimedRun>,
     dropped: u64,
 }
 
 struct Row {
-    name: String,
     parent: Option<usize>,
-    children: HashMap<String, usize>,
-    runs: u64,
-    failed: u64,
-    total: Duration,
+    /// Its own time and percentage are not known yet.
+    shown: TimingRow,
+    /// The time of the passes that it ran.
+    inside: Duration,
 }
 
 /// One run of a pass, in wall-clock time.
@@ -63,7 +62,7 @@ struct TimedRun {
 }
 
 /// A line of the tree.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct TimingRow {
     /// The name of the pass.
     pub name: String,
@@ -101,32 +100,22 @@ impl PassTiming {
     pub fn rows(&self) -> Vec<TimingRow> {
         let state = &*lock(&self.state);
         let all = state.total();
-        let mut children: Vec<Vec<usize>> = vec![Vec::new(); state.rows.len()];
-        let mut stack = Vec::new();
-        let mut inside = vec![Duration::ZERO; state.rows.len()];
-        for (i, row) in state.rows.iter().enumerate() {
-            match row.parent {
-                Some(parent) => {
-                    children[parent].push(i);
-                    inside[parent] += row.total;
-                }
-                None => stack.push((i, 0)),
-            }
+        let roots = state.rows.len();
+        let mut children: Vec<Vec<usize>> = vec![Vec::new(); roots + 1];
+        for (i, row) in state.rows.iter().enumerate().rev() {
+            children[row.parent.unwrap_or(roots)].push(i);
         }
-        stack.reverse();
-        let mut rows = Vec::with_capacity(state.rows.len());
-        while let Some((i, depth)) = stack.pop() {
-            let Row { name, parent, runs, failed, total, .. } = &state.rows[i];
+        let mut stack = std::mem::take(&mut children[roots]);
+        let mut rows = Vec::with_capacity(roots);
+        while let Some(i) = stack.pop() {
+            let Row { parent, shown, inside } = &state.rows[i];
+            let outer = parent.map_or(all, |p| state.rows[p].shown.total);
             rows.push(TimingRow {
-                name: name.clone(),
-                depth,
-                runs: *runs,
-                failed: *failed,
-                total: *total,
-                own: total.saturating_sub(inside[i]),
-                percent_of_parent: percent(*total, parent.map_or(all, |p| state.rows[p].total)),
+                own: shown.total.saturating_sub(*inside),
+                percent_of_parent: percent(shown.total, outer),
+                ..shown.clone()
             });
-            stack.extend(children[i].iter().rev().map(|&c| (c, depth + 1)));
+            stack.append(&mut children[i]);
         }
         rows
     }
@@ -179,7 +168,7 @@ impl PassTiming {
                 threads.len() - 1
             });
             events.push(serde_json::json!({
-                "name": state.rows[run.row].name, "cat": "pass", "ph": "X",
+                "name": state.rows[run.row].shown.name, "cat": "pass", "ph": "X",
                 "ts": micros(first.map_or(Duration::ZERO, |first| run.began - first)), "dur": micros(run.wall),
                 "pid": 1, "tid": thread,
                 "args": { "outcome": run.outcome, "functions": run.functions, "time_us": micros(run.time) },
@@ -195,12 +184,15 @@ impl PassTiming {
     fn end(&self, module: &Module, run: &PassRun<'_>, outcome: &'static str) {
         let state = &mut *lock(&self.state);
         let Some(i) = state.open.end() else { return };
-        let row = &mut state.rows[i];
-        row.runs += 1;
-        row.failed += u64::from(outcome == FAILED);
         // A pass that did not begin, because an instrument failed, took no time.
         let time = run.time().unwrap_or_default();
-        row.total += time;
+        let Row { parent, shown, .. } = &mut state.rows[i];
+        shown.runs += 1;
+        shown.failed += u64::from(outcome == FAILED);
+        shown.total += time;
+        if let Some(parent) = *parent {
+            state.rows[parent].inside += time;
+        }
         let Some((began, wall)) = run.wall_time() else { return };
         if state.runs.len() == MAX_TIMED_RUNS {
             state.dropped += 1;
@@ -215,32 +207,17 @@ const FAILED: &str = "failed";
 
 impl Times {
     fn total(&self) -> Duration {
-        self.rows.iter().filter(|r| r.parent.is_none()).map(|r| r.total).sum()
+        self.rows.iter().filter(|r| r.parent.is_none()).map(|r| r.shown.total).sum()
     }
 
     fn begin(&mut self, run: &PassRun<'_>) {
-        let name = run.name();
-        let parent = self.open.innermost().copied();
-        let new = self.rows.len();
-        let siblings = match parent {
-            Some(parent) => &mut self.rows[parent].children,
-            None => &mut self.roots,
-        };
-        let row = match siblings.get(name) {
-            Some(&row) => row,
-            None => {
-                siblings.insert(name.to_string(), new);
-                self.rows.push(Row {
-                    name: name.to_string(),
-                    parent,
-                    children: HashMap::new(),
-                    runs: 0,
-                    failed: 0,
-                    total: Duration::ZERO,
-                });
-                new
-            }
-        };
+        let (name, parent, new) = (run.name().to_string(), self.open.innermost().copied(), self.rows.len());
+        let row = *self.by_name.entry((parent, name.clone())).or_insert(new);
+        if row == new {
+            let depth = parent.map_or(0, |p| self.rows[p].shown.depth + 1);
+            let shown = TimingRow { name, depth, ..TimingRow::default() };
+            self.rows.push(Row { parent, shown, inside: Duration::ZERO });
+        }
         self.open.begin(run, row);
     }
 }

@@ -5,21 +5,15 @@ use anfora_ir::{Module, verify_module};
 use crate::error::PassError;
 use crate::info::{Outcome, PassKind};
 use crate::instrument::{Instrument, PassRun};
-use crate::verification::{check_all, ill_formed};
+use crate::verification::{check_made, ill_formed};
 
 /// An instrument that verifies the module after each pass that changed it, and checks the
 /// properties of the phase that the module claims. A pass that made an ill-formed module has
 /// failed, and its changes are rolled back.
 #[derive(Default)]
 pub struct VerifyEach {
-    input: Input,
-}
-
-#[derive(Default, PartialEq)]
-enum Input {
-    #[default]
-    Trusted,
-    Verified,
+    /// True if the module that a pipeline is given is verified too.
+    verifies_input: bool,
 }
 
 impl VerifyEach {
@@ -31,7 +25,7 @@ impl VerifyEach {
 
     /// Makes an instrument that also verifies the module that a pipeline is given.
     pub fn with_input() -> VerifyEach {
-        VerifyEach { input: Input::Verified }
+        VerifyEach { verifies_input: true }
     }
 }
 
@@ -45,7 +39,7 @@ impl Instrument for VerifyEach {
     }
 
     fn run_before(&self, module: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
-        if self.input == Input::Verified && run.depth() == 0 {
+        if self.verifies_input && run.depth() == 0 {
             verify_module(module).map_err(|found| ill_formed(found, "the module was ill-formed before the pass"))?;
         }
         Ok(())
@@ -54,7 +48,7 @@ impl Instrument for VerifyEach {
     fn run_after(&self, module: &Module, run: &PassRun<'_>, outcome: &Outcome) -> Result<(), PassError> {
         // The results of the passes of a sequence were verified after each pass.
         if outcome.is_changed() && run.kind() != PassKind::Sequence {
-            check_all(module, run.context().registry().properties_and_phases())?;
+            check_made(verify_module(module), module, run.context().registry().properties_and_phases())?;
         }
         Ok(())
     }

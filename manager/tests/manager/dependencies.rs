@@ -250,3 +250,13 @@ fn what_changes_under_a_context_of_its_own_counts() {
         assert_eq!(ran.iter().filter(|name| *name == "b").count(), 1 + usize::from(again), "{ran:?}");
     }
 }
+
+#[test]
+fn a_sequence_of_a_pass_that_depends_on_the_sequence_is_an_error() {
+    let mut registry = PassRegistry::new();
+    let passes: Vec<Arc<dyn Pass>> = vec![Arc::new(idle("a", 0).requiring(["s"]))];
+    registry.register_pass(Sequential::named(PassInfo::new("s", 0), passes).unwrap(), "").unwrap();
+    let cx = PassContext::with_registry(Arc::new(registry));
+    let failure = idle("p", 0).requiring(["s"]).apply(&mut empty_module(), &cx).unwrap_err();
+    assert_eq!(failure.error().message(), "passes nest more than 64 deep");
+}
