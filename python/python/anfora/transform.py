@@ -8,6 +8,7 @@ from typing import Any, TypeVar, overload
 from . import _anfora
 from ._anfora import DataflowBlock, Function, Module, Outcome, Pass, PassContext, PassInfo
 from ._passes import *  # noqa: F403
+from .instrument import PassInstrument, pass_instrument
 
 
 def Sequential(
@@ -200,6 +201,7 @@ __all__ = [
     "Pass",
     "PassContext",
     "PassInfo",
+    "PassInstrument",
     "PrintIR",
     "Repeat",
     "Sequential",
@@ -213,6 +215,7 @@ __all__ = [
     "list_pipelines",
     "module_pass",
     "parse_pipeline",
+    "pass_instrument",
     "phase0",
     "phase1",
     "slim",
