@@ -65,7 +65,10 @@ def _decorate(
     }[kind]
 
     def make(target: Any) -> Any:
-        title = name or target.__name__
+        if not callable(target):
+            kind_of = type(target).__name__
+            raise TypeError(f"a pass is made of a function or of a class, not of {kind_of}")
+        title = name or getattr(target, "__name__", type(target).__name__)
         level = 0 if opt_level is None else opt_level
         if not isinstance(target, type):
             return Pass(kind, title, target, level, required)
