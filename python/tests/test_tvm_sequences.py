@@ -8,26 +8,7 @@ import numpy as np
 import pytest
 from anfora import instrument as I
 from anfora import transform as T
-from tvm_recorders import model, record_pass
-
-LOG = """def @main(%x: Tensor[(10,), float32]) -> Tensor[(10,), float32] {
-  let %y = log(%x);
-  %y
-}
-"""
-
-SUBTRACT_AND_LOG = """def @difference(
-  %x: Tensor[(10,), float32], %y: Tensor[(10,), float32]
-) -> Tensor[(10,), float32] {
-  let %r = subtract(%x, %y);
-  %r
-}
-
-def @logarithm(%z: Tensor[(10,), float32]) -> Tensor[(10,), float32] {
-  let %r = log(%z);
-  %r
-}
-"""
+from tvm_recorders import LOG, SUBTRACT_AND_LOG, model, ops, record_pass
 
 
 @pytest.fixture
@@ -65,19 +46,7 @@ def doubled(func, mod, ctx):
     return Double().visit(func)
 
 
-def ops(function):
-    """Returns the operators that a function calls, in program order."""
-    found = []
-
-    class Ops(af.visitor.ExprVisitor):
-        def visit_call_(self, call):
-            found.append(call.op)
-
-    Ops().visit(function)
-    return found
-
-
-# ---- what TVM tests -----------------------------------------------------------------------------
+# ---- what TVM tests ------------------------------------------------------------------------------
 
 
 def test_a_module_pass_adds_a_function():
@@ -300,23 +269,34 @@ def test_a_sequence_leaves_out_passes_above_the_level(events):
     assert events == ["Pass1", "Pass2"]
 
 
-def test_an_error_names_the_pass_and_the_binding():
-    @T.function_pass(opt_level=0, name="mismatches")
-    def mismatches(func, mod, ctx):
-        class Wrong(af.visitor.ExprMutator):
-            def visit_call_(self, call):
-                return self.emit("matmul", self.const_(np.ones((3, 4), "float32")), call.args[0])
+@T.function_pass(opt_level=0)
+def mismatches(func, mod, ctx):
+    """Multiplies matrices that do not fit."""
 
-        return Wrong().visit(func)
+    class Wrong(af.visitor.ExprMutator):
+        def visit_call_(self, call):
+            return self.emit("matmul", self.const_(np.ones((3, 4), "float32")), call.args[0])
 
-    mod = af.loads(LOG, "bad.anf")
+    return Wrong().visit(func)
+
+
+def test_an_error_in_a_sequence_is_told_once():
+    mod = af.loads(LOG)
     with pytest.raises(af.PassError) as raised:
-        T.Sequential([mismatches])(mod)
+        T.Sequential([T.Sequential([mismatches])])(mod)
     error = raised.value
-    assert "mismatches" in str(error)
-    assert str(error).count("mismatches") == 1, "a sequence adds nothing to the error of its pass"
-    assert isinstance(error.__cause__, af.VerifyError)
-    assert "matmul" in str(error) or "matmul" in str(error.__cause__)
+    assert error.pass_name == "mismatches"
+    told = "`matmul`: the summed extent of operand 1 is 10, but 4 is expected"
+    for part in ["mismatches", told]:
+        assert str(error).count(part) == 1
+    assert isinstance(error.__cause__, af.VerifyError) and told in str(error.__cause__)
+
+
+@pytest.mark.xfail(strict=True, reason="errors of callbacks have no place in the program")
+def test_an_error_names_the_function_and_the_binding():
+    with pytest.raises(af.PassError) as raised:
+        mismatches(af.loads(LOG, "bad.anf"))
+    assert [(d.function, d.binding) for d in raised.value.diagnostics] == [("main", "y")]
 
 
 def test_an_error_without_a_place_is_told_as_it_is():
@@ -333,144 +313,7 @@ def test_an_error_without_a_place_is_told_as_it_is():
     assert (diagnostic.line, diagnostic.function, diagnostic.binding) == (None, None, None)
 
 
-# ---- dataflow-block passes, which TVM tests with the other passes ----------------------------------
-
-REGION = """def @main(%x: Tensor[?, float32], %y: Tensor[(k,), float32]) -> Tensor[?, float32] {
-  dataflow {
-    let %m = match_cast(%x, to=Tensor[(n,), float32]);
-    let %a = exp(%m);
-    let %b = tanh(%a);
-    output(%b);
-  }
-  let %c = exp(%b);
-  %c
-}
-"""
-
-
-def without_tanh(block, mod, ctx):
-    return af.pattern.rewrite(block, af.pattern.Rule("tanh", "tanh(%x)", "%x"))
-
-
-def test_a_block_pass_cannot_unbind_an_output():
-    mod = af.loads(REGION)
-    with pytest.raises(af.PassError, match="does not bind its output %b any more") as raised:
-        T.dataflowblock_pass(without_tanh, opt_level=0).apply(mod)
-    assert raised.value.pass_name == "without_tanh"
-    assert [(d.function, d.binding) for d in raised.value.diagnostics] == [("main", "m")]
-    assert mod == af.loads(REGION)
-
-
-@pytest.mark.xfail(strict=True, reason="the binding of an output goes when its value is a variable")
-def test_a_block_pass_may_rewrite_an_output_to_a_variable():
-    # The test above then has to unbind the output in another way.
-    after = T.dataflowblock_pass(without_tanh, opt_level=0)(af.loads(REGION))
-    after.verify()
-    assert ops(after["main"]) == ["match_cast", "exp", "exp"]
-
-
-@pytest.mark.parametrize("to", [None, "Tensor[(other,), float32]"])
-def test_a_block_pass_cannot_take_a_dimension_away_that_is_used_outside(to):
-    @T.dataflowblock_pass(opt_level=0, name="uncast")
-    def uncast(block, mod, ctx):
-        class Uncast(af.visitor.ExprMutator):
-            def visit_call_(self, call):
-                if call.op != "match_cast":
-                    return None
-                return self.match_cast(call.args[0], to) if to else call.args[0]
-
-        return Uncast().visit(block)
-
-    text = REGION.replace("let %c = exp(%b)", "let %c = match_cast(%b, to=Tensor[(n,), float32])")
-    mod = af.loads(text)
-    with pytest.raises(af.PassError, match="n"):
-        uncast.apply(mod)
-    assert mod == af.loads(text)
-
-
-def test_a_block_pass_sees_each_region_with_its_outputs(events):
-    @T.dataflowblock_pass(opt_level=0)
-    class Look:
-        def transform_dataflowblock(self, block, mod, ctx):
-            events.append(([b.name for b in block.bindings], [o.name for o in block.outputs]))
-            events.append([i.name for i in block.inputs])
-            assert list(mod) == ["main"]
-            return block
-
-    assert not Look().apply(af.loads(REGION)).changed
-    assert events == [(["m", "a", "b"], ["b"]), ["x"]]
-    del events[:]
-    assert not Look().apply(af.loads(LOG)).changed
-    assert events == []
-
-
-def test_regions_become_ordinary_bindings():
-    after = T.ToNonDataflow()(af.loads(REGION))
-    assert "dataflow" not in after.text()
-    assert ops(after["main"]) == ops(af.loads(REGION)["main"])
-    assert [p.name for p in after["main"].params] == ["x", "y"]
-    assert [b.name for b in after["main"].bindings] == ["m", "a", "b", "c"]
-
-
-# ---- what passes return -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("returned", [None, 3, model])
-def test_a_pass_returns_what_it_was_given(returned):
-    module = T.module_pass(lambda mod, ctx: returned, name="module")
-    function = T.function_pass(lambda func, mod, ctx: returned, name="function")
-    block = T.dataflowblock_pass(lambda block, mod, ctx: returned, name="block")
-    for made, word in [(module, "mod"), (function, "func"), (block, "block")]:
-        with pytest.raises(af.PassError, match=f"return {word}") as raised:
-            made(af.loads(REGION))
-        assert isinstance(raised.value.__cause__, TypeError)
-
-
-def test_a_function_pass_leaves_declarations_and_marked_functions_alone(events):
-    text = "declare @other(%x: float32) -> float32;\n" + SUBTRACT_AND_LOG.replace(
-        "@logarithm(%z: Tensor[(10,), float32])",
-        "@logarithm(%z: Tensor[(10,), float32], SkipOptimization=1)",
-    )
-
-    @T.function_pass(opt_level=0)
-    def names(func, mod, ctx):
-        events.append(func.name)
-        return func
-
-    names(af.loads(text))
-    assert events == ["difference"]
-
-
-def test_a_pass_may_be_made_in_a_pass_and_runs_under_its_context(events):
-    @T.module_pass(opt_level=0)
-    def outer(mod, ctx):
-        inner = T.Sequential([record_pass(events, "low"), record_pass(events, "high", 3)])
-        return inner(mod)
-
-    with T.PassContext(opt_level=1):
-        outer(model())
-    with T.PassContext(opt_level=3):
-        outer(model())
-    assert events == ["low", "low", "high"]
-
-
-def test_a_context_may_be_given_with_the_call(events):
-    high = record_pass(events, "high", 3)
-    high(model(), T.PassContext(opt_level=3))
-    high(model())
-    assert not high.apply(model(), T.PassContext(opt_level=3)).skipped
-    assert high.apply(model()).skipped
-    assert events == ["high", "high"]
-    # The context that was given is the current one while the pass runs.
-    context = T.PassContext(opt_level=5)
-    levels = T.module_pass(lambda mod, ctx: events.append(T.PassContext.current().opt_level) or mod)
-    levels(model(), context)
-    assert events[-1] == 5
-    with pytest.raises(TypeError):
-        high(model(), 3)
-
-
-# ---- failures in sequences ----------------------------------------------------------------------------
+# ---- failures in sequences -----------------------------------------------------------------------
 
 
 @T.module_pass(opt_level=0)
@@ -513,7 +356,7 @@ def test_an_exception_that_a_pass_catches_is_its_own(events):
     assert events == [1]
 
 
-# ---- repetition and other forms of sequences ------------------------------------------------------------
+# ---- repetition and other forms of sequences -----------------------------------------------------
 
 
 def test_a_repetition_stops_when_nothing_changes(events):

@@ -16,6 +16,46 @@ MODEL = """def @main(
 }
 """
 
+LOG = """def @main(%x: Tensor[(10,), float32]) -> Tensor[(10,), float32] {
+  let %y = log(%x);
+  %y
+}
+"""
+SUBTRACT_AND_LOG = """def @difference(
+  %x: Tensor[(10,), float32], %y: Tensor[(10,), float32]
+) -> Tensor[(10,), float32] {
+  let %r = subtract(%x, %y);
+  %r
+}
+
+def @logarithm(%z: Tensor[(10,), float32]) -> Tensor[(10,), float32] {
+  let %r = log(%z);
+  %r
+}
+"""
+REGION = """def @main(%x: Tensor[?, float32], %y: Tensor[(k,), float32]) -> Tensor[?, float32] {
+  dataflow {
+    let %m = match_cast(%x, to=Tensor[(n,), float32]);
+    let %a = exp(%m);
+    let %b = tanh(%a);
+    output(%b);
+  }
+  let %c = exp(%b);
+  %c
+}
+"""
+FOLDABLE = """def @main(%x: float32) -> float32 {
+  let %a = add(1f, 2f);
+  let %b = add(%x, %a);
+  %b
+}
+"""
+FOLDED = """def @main(%x: float32) -> float32 {
+  let %b = add(%x, 3f);
+  %b
+}
+"""
+
 
 def model():
     """Returns a module with one function of five calls."""
@@ -31,6 +71,14 @@ def record_pass(events, name, opt_level=0, required=None):
         return mod
 
     return run
+
+
+@T.module_pass(opt_level=2)
+def drop_the_model(mod, ctx):
+    """Empties the module, so that a rollback can be seen."""
+    for name in list(mod):
+        mod.remove(name)
+    return mod
 
 
 @I.pass_instrument
@@ -75,3 +123,28 @@ class FullRecorder(Recorder):
 
     def on_end(self, mod, info, outcome):
         self.note("on_end")
+
+
+class Names(I.PassInstrument):
+    """Notes the passes that run."""
+
+    def __init__(self, events, veto=()):
+        self.events, self.veto = events, veto
+
+    def should_run(self, mod, info):
+        return info.name not in self.veto
+
+    def run_before_pass(self, mod, info):
+        self.events.append(info.name)
+
+
+def ops(function):
+    """Returns the operators that a function calls, in program order."""
+    found = []
+
+    class Ops(af.visitor.ExprVisitor):
+        def visit_call_(self, call):
+            found.append(call.op)
+
+    Ops().visit(function)
+    return found
