@@ -58,7 +58,8 @@ def pass_instrument(cls: _Class) -> _Class:
     hooks = [name for name in vars(PassInstrument) if not name.startswith("_")]
     if not any(hasattr(cls, name) for name in hooks):
         raise TypeError(f"{cls.__name__} has none of the methods {', '.join(hooks)}")
-    return PassInstrument.register(cls)
+    PassInstrument.register(cls)
+    return cls
 
 
 @PassInstrument.register

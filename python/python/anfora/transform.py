@@ -68,7 +68,7 @@ def _decorate(
         if not callable(target):
             kind_of = type(target).__name__
             raise TypeError(f"a pass is made of a function or of a class, not of {kind_of}")
-        title = name or getattr(target, "__name__", type(target).__name__)
+        title = name or str(getattr(target, "__name__", type(target).__name__))
         level = 0 if opt_level is None else opt_level
         if not isinstance(target, type):
             return Pass(kind, title, target, level, required)
