@@ -3,7 +3,9 @@
 ``docs/peer-cases/python.md`` says what TVM does.
 """
 
+import gc
 import sys
+import weakref
 
 import anfora as af
 import pytest
@@ -302,3 +304,120 @@ def test_what_a_pass_overrides_is_seen_outside(events):
     with T.PassContext(instruments=[Recorder(events, "old")]) as context:
         swaps(model())
         assert list(context.instruments) == [new]
+
+
+# ---- what hooks may do ---------------------------------------------------------------------------
+
+
+class Current(I.PassInstrument):
+    """Notes in which hooks its context is the current one."""
+
+    def __init__(self, events):
+        self.events, self.context = events, None
+
+    def note(self, hook):
+        self.events.append((hook, T.PassContext.current() is self.context))
+
+    def enter_pass_ctx(self):
+        self.note("enter")
+
+    def exit_pass_ctx(self):
+        self.note("exit")
+
+    def run_before_pass(self, mod, info):
+        self.note("before")
+
+    def run_after_pass(self, mod, info):
+        self.note("after")
+
+
+def test_an_instrument_is_entered_before_its_context_is_current_and_exited_after(events):
+    current = Current(events)
+    current.context = T.PassContext(instruments=[current])
+    with current.context:
+        record_pass(events, "pass")(model())
+    assert events == [
+        ("enter", False), ("before", True), "pass", ("after", True), ("exit", False),
+    ]  # fmt: skip
+
+
+@pytest.mark.xfail(strict=True, reason="a context given with the call is current in passes only")
+def test_a_context_given_with_the_call_is_current_in_hooks(events):
+    current = Current(events)
+    current.context = T.PassContext(instruments=[current])
+    record_pass(events, "pass")(model(), current.context)
+    assert events == [("before", True), "pass", ("after", True)]
+
+
+def test_a_hook_may_run_passes_on_the_module_but_not_in_place(events):
+    class Runs(I.PassInstrument):
+        def run_before_pass(self, mod, info):
+            if info.name == "outer":
+                assert len(drop_the_model(mod)) == 0
+                assert len(mod) == 1
+                with pytest.raises(af.AnforaError, match="may look at the module"):
+                    drop_the_model.apply(mod)
+            events.append(info.name)
+
+    with T.PassContext(instruments=[Runs()]):
+        record_pass(events, "outer")(model())
+    assert events == ["drop_the_model", "outer", "outer"]
+
+
+def test_hooks_that_run_passes_without_end_are_an_error(events):
+    class Endless(I.PassInstrument):
+        def run_before_pass(self, mod, info):
+            events.append(info.name)
+            record_pass(events, "again")(mod)
+
+    with T.PassContext(instruments=[Endless()]):
+        with pytest.raises(af.PassError, match="`first` failed in .*Endless") as raised:
+            record_pass(events, "first")(model())
+    assert events[0] == "first" and set(events[1:]) == {"again"} and len(events) < 1_000
+    depth, error = 0, raised.value
+    while error.__cause__ is not None:
+        depth, error = depth + 1, error.__cause__
+    assert depth > 10 and isinstance(error, af.PassError)
+    assert "passes nest more than 128 deep" in str(error)
+    # The next pass runs as if nothing had been.
+    T.FoldConstant()(model())
+
+
+def test_an_instrument_may_override_the_instruments(events):
+    class Once(Recorder):
+        def run_before_pass(self, mod, info):
+            super().run_before_pass(mod, info)
+            T.PassContext.current().override_instruments([Recorder(events, "new")])
+
+    with T.PassContext(instruments=[Once(events, "once"), Recorder(events, "2")]):
+        record_pass(events, "a")(model())
+        record_pass(events, "b")(model())
+    assert events == [
+        "once enter", "2 enter",
+        "once should_run", "2 should_run", "once before",
+        "once exit", "2 exit", "new enter",
+        # Those that are asked about a pass hear of it to its end.
+        "2 before", "a", "once after", "2 after",
+        "new should_run", "new before", "b", "new after",
+        "new exit",
+    ]  # fmt: skip
+
+
+@pytest.mark.xfail(strict=True, reason="contexts do not take part in the collection of garbage")
+def test_a_context_and_an_instrument_that_hold_each_other_are_collected(events):
+    recorder = Recorder(events, "1")
+    recorder.context = T.PassContext(instruments=[recorder])
+    gone = weakref.ref(recorder)
+    del recorder
+    gc.collect()
+    assert gone() is None
+
+
+def test_an_instrument_goes_with_its_context(events):
+    recorder = Recorder(events, "1")
+    with T.PassContext(instruments=[recorder]):
+        record_pass(events, "pass")(model())
+    gone = weakref.ref(recorder)
+    del recorder
+    gc.collect()
+    assert gone() is None
