@@ -4,6 +4,8 @@
 """
 
 import contextlib
+import subprocess
+import sys
 import threading
 
 import anfora as af
@@ -290,3 +292,43 @@ def test_instruments_and_passes_in_python_run_on_the_calling_thread():
     after, ident = on_a_thread(run)
     assert where == {ident}
     assert after == T.Sequential([T.FoldConstant(), T.DeadCodeElimination()])(af.loads(text))
+
+
+NESTED = """
+import threading
+import anfora as af
+from anfora import transform as T
+
+@T.module_pass(opt_level=0)
+def again(mod, ctx):
+    return again(mod)
+
+def work():
+    try:
+        again(af.Module())
+    except af.PassError as error:
+        print("nest more than" in str(error))
+
+threading.stack_size({kib} << 10)
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+"""
+
+
+@pytest.mark.parametrize(
+    "kib",
+    [
+        8 << 10,
+        pytest.param(
+            256,
+            marks=pytest.mark.xfail(
+                strict=True, reason="a pass that runs a pass needs 11 KiB of stack for each level"
+            ),
+        ),
+    ],
+)
+def test_passes_that_run_passes_without_end_are_an_error(kib):
+    program = [sys.executable, "-c", NESTED.format(kib=kib)]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
