@@ -89,6 +89,7 @@ OWN = [
     "Pass",
     "PassContext",
     "PassInfo",
+    "PassInstrument",
     "Repeat",
     "Sequential",
     "dataflowblock_pass",
@@ -97,6 +98,7 @@ OWN = [
     "list_pipelines",
     "module_pass",
     "parse_pipeline",
+    "pass_instrument",
 ]
 
 

@@ -7,14 +7,18 @@ make. A context takes them: ``PassContext(instruments=[...])``.
 from __future__ import annotations
 
 import os
+from abc import ABC
 from typing import Any, TypeVar
 
 from . import _anfora
 from ._anfora import Module, PassInfo
 
 
-class PassInstrument:
+class PassInstrument(ABC):
     """The base class of instruments that are written in Python. All hooks do nothing by default.
+
+    Every instrument of the toolkit, and of a class that ``pass_instrument`` decorates, is an
+    instance of it.
 
     ``mod`` can be looked at while the hook runs. To keep it, make a copy: ``copy.copy(mod)``.
     """
@@ -48,14 +52,17 @@ _Class = TypeVar("_Class", bound=type)
 def pass_instrument(cls: _Class) -> _Class:
     """Makes a class with some of the hooks an instrument.
 
-    As in TVM. The decorator checks that there is a hook; a class needs no base class to be one.
+    As in TVM. The decorator checks that there is a hook, and registers the class with
+    ``PassInstrument``; a class needs neither the decorator nor a base class to be one.
     """
     hooks = [name for name in vars(PassInstrument) if not name.startswith("_")]
     if not any(hasattr(cls, name) for name in hooks):
         raise TypeError(f"{cls.__name__} has none of the methods {', '.join(hooks)}")
+    PassInstrument.register(cls)
     return cls
 
 
+@PassInstrument.register
 class _Builtin:
     """An instrument of the toolkit."""
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, overload
 from . import _anfora
 from ._anfora import DataflowBlock, Function, Module, Outcome, Pass, PassContext, PassInfo
 from ._passes import *  # noqa: F403
+from .instrument import PassInstrument, pass_instrument
 
 
 def Sequential(
@@ -64,7 +65,10 @@ def _decorate(
     }[kind]
 
     def make(target: Any) -> Any:
-        title = name or target.__name__
+        if not callable(target):
+            kind_of = type(target).__name__
+            raise TypeError(f"a pass is made of a function or of a class, not of {kind_of}")
+        title = name or str(getattr(target, "__name__", type(target).__name__))
         level = 0 if opt_level is None else opt_level
         if not isinstance(target, type):
             return Pass(kind, title, target, level, required)
@@ -200,6 +204,7 @@ __all__ = [
     "Pass",
     "PassContext",
     "PassInfo",
+    "PassInstrument",
     "PrintIR",
     "Repeat",
     "Sequential",
@@ -213,6 +218,7 @@ __all__ = [
     "list_pipelines",
     "module_pass",
     "parse_pipeline",
+    "pass_instrument",
     "phase0",
     "phase1",
     "slim",
