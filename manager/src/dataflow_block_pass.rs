@@ -114,9 +114,7 @@ fn edit_regions(
     let mut retyped: Vec<VarId> = Vec::new();
     let given = symbols_of_params(func.cx, &func.function.body);
     for region in regions_of(&func.function.body) {
-        let Some(mut part) = take_out(func.cx, func.function, &region) else {
-            return Err(PassError::new("a dataflow region is part of itself"));
-        };
+        let mut part = take_out(func.cx, func.function, &region).ok_or("a dataflow region is part of itself")?;
         let symbols = cast_symbols(func.cx, &part.function.body);
         part.function.body.begin_journal();
         let generation = part.function.body.generation();

@@ -43,7 +43,7 @@ impl AuthorPass {
     fn on_module(&self, module: &mut ir::Module, cx: &manager::PassContext) -> Result<(), PassError> {
         let returned = with_handle(module, cx, |handle, context| {
             let py = handle.py();
-            let returned = context::during(py, context, || self.run.call1(py, (handle, context)))?;
+            let returned = context::during(py, context, Some(cx.clone()), || self.run.call1(py, (handle, context)))?;
             let returned = returned.into_bound(py);
             if returned.is_none() {
                 return Err(missing("mod"));
@@ -68,7 +68,8 @@ impl AuthorPass {
                     continue;
                 }
                 let function = Bound::new(py, Function::new(handle.clone().unbind(), key))?;
-                let returned = context::during(py, context, || self.run.call1(py, (&function, handle, context)))?;
+                let call = || self.run.call1(py, (&function, handle, context));
+                let returned = context::during(py, context, Some(cx.clone()), call)?;
                 let returned = returned.into_bound(py);
                 if returned.is_none() {
                     return Err(missing("func"));
@@ -92,11 +93,12 @@ impl AuthorPass {
             let number = frames::new_number();
             let mut lent = frames::LentEditor { editor: block.editor() };
             Python::attach(|py| {
-                let context = Py::new(py, PassContext::of(py, cx.clone()))?;
+                let context = context::of_running(py, cx)?;
                 let handle = Bound::new(py, DataflowBlock::new(number, outputs))?;
                 let module = Bound::new(py, Module::sharing(before.clone()))?;
                 let returned = frames::lend_maker(number, &mut lent, || {
-                    context::during(py, &context, || run.call1(py, (&handle, &module, &context)))
+                    let call = || run.call1(py, (&handle, &module, &context));
+                    context::during(py, &context, Some(cx.clone()), call)
                 })?;
                 let returned = returned.into_bound(py);
                 if returned.is_none() {
@@ -157,7 +159,7 @@ fn with_handle<T>(
     let owned = std::mem::replace(module, empty);
     Python::attach(|py| {
         let handle = Bound::new(py, Module::of(owned)).map_err(from_callback)?;
-        let result = Py::new(py, PassContext::of(py, cx.clone())).and_then(|context| work(&handle, &context));
+        let result = context::of_running(py, cx).and_then(|context| work(&handle, &context));
         let program = loop {
             match handle.get().end() {
                 Some(program) => break program,

@@ -21,15 +21,20 @@ pub(crate) struct PassContext {
     instruments: std::sync::Mutex<Py<PyList>>,
 }
 
-/// A context that is current, with the guard of the scope if `with` made it current.
+/// A context that is current.
 struct Current {
     context: Py<PassContext>,
+    /// The guard of the scope, if `with` made it current.
     scope: Option<ScopeGuard>,
+    /// The handle of the pass that runs under it, if it is current for a callback of the pass.
+    running: Option<manager::PassContext>,
 }
 
 thread_local! {
     /// The current contexts of this thread, innermost last. Nothing is called while it is borrowed.
     static CURRENT: RefCell<Vec<Current>> = const { RefCell::new(Vec::new()) };
+    /// The context of this thread outside of every `with`.
+    static OUTSIDE: RefCell<Option<Py<PassContext>>> = const { RefCell::new(None) };
 }
 
 /// What a pass prints goes to a stream of Python, where tests and notebooks find it.
@@ -52,9 +57,15 @@ impl Write for Stream {
     }
 }
 
-/// Runs a callback of a pass whose context is the current one meanwhile.
-pub(crate) fn during<T>(py: Python<'_>, context: &Py<PassContext>, work: impl FnOnce() -> T) -> T {
-    let entered = Current { context: context.clone_ref(py), scope: None };
+/// Runs passes, or the callback of a pass (`running` is its handle), with a context as the current
+/// one.
+pub(crate) fn during<T>(
+    py: Python<'_>,
+    context: &Py<PassContext>,
+    running: Option<manager::PassContext>,
+    work: impl FnOnce() -> T,
+) -> T {
+    let entered = Current { context: context.clone_ref(py), scope: None, running };
     CURRENT.with(|current| current.borrow_mut().push(entered));
     let result = work();
     let left = CURRENT.with(|current| current.borrow_mut().pop());
@@ -65,10 +76,40 @@ pub(crate) fn during<T>(py: Python<'_>, context: &Py<PassContext>, work: impl Fn
 /// Returns the current context of the thread.
 pub(crate) fn current(py: Python<'_>) -> PyResult<Py<PassContext>> {
     let found = CURRENT.with(|current| current.borrow().last().map(|c| c.context.clone_ref(py)));
-    match found {
-        Some(context) => Ok(context),
-        None => Py::new(py, PassContext::of(py, manager::PassContext::current())),
+    let found = found.or_else(|| OUTSIDE.with(|outside| outside.borrow().as_ref().map(|c| c.clone_ref(py))));
+    if let Some(context) = found {
+        return Ok(context);
     }
+    let context = Py::new(py, PassContext::new(py, 2, None, None, None, None, 1, None)?)?;
+    OUTSIDE.with(|outside| *outside.borrow_mut() = Some(context.clone_ref(py)));
+    Ok(context)
+}
+
+/// Returns the context for the toolkit. Inside of a pass that runs under it, passes that are run are
+/// inside of that pass.
+pub(crate) fn inner_of(py: Python<'_>, context: &Py<PassContext>) -> manager::PassContext {
+    let running = CURRENT.with(|current| {
+        let current = current.borrow();
+        current.last().filter(|c| c.context.is(context)).and_then(|c| c.running.clone())
+    });
+    let _ = py;
+    running.unwrap_or_else(|| context.get().inner.clone())
+}
+
+/// Returns the context of Python under which a pass runs: the current one, or a new one on a thread
+/// that has none.
+pub(crate) fn of_running(py: Python<'_>, inner: &manager::PassContext) -> PyResult<Py<PassContext>> {
+    let found = CURRENT.with(|current| current.borrow().last().map(|c| c.context.clone_ref(py)));
+    found.map_or_else(|| Py::new(py, PassContext::of(py, inner.clone())), Ok)
+}
+
+/// Returns a level.
+///
+/// # Errors
+/// `ValueError`, if it is none.
+pub(crate) fn level_of(level: i64) -> PyResult<u8> {
+    let wrong = || PyValueError::new_err(format!("opt_level is between 0 and 255, not {level}"));
+    u8::try_from(level).map_err(|_| wrong())
 }
 
 /// Returns the exception for settings that make no context.
@@ -144,10 +185,13 @@ impl PassContext {
 }
 
 /// Returns names of passes: of strings, or of passes.
-fn names(list: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
+///
+/// # Errors
+/// `TypeError`, if they are no such list.
+pub(crate) fn names(list: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
     let Some(list) = list.filter(|l| !l.is_none()) else { return Ok(Vec::new()) };
     if list.is_instance_of::<PyString>() {
-        return Err(PyTypeError::new_err("required_pass and disabled_pass are lists of names"));
+        return Err(PyTypeError::new_err(format!("passes are named by a list, such as [{}]", list.repr()?)));
     }
     list.try_iter()?.map(|item| name_of(&item?)).collect()
 }
@@ -176,8 +220,7 @@ impl PassContext {
         threads: i64,
         verify: Option<bool>,
     ) -> PyResult<PassContext> {
-        let level = u8::try_from(opt_level)
-            .map_err(|_| PyValueError::new_err(format!("opt_level is between 0 and 255, not {opt_level}")))?;
+        let level = level_of(opt_level)?;
         let threads = usize::try_from(threads).map_err(|_| {
             PyValueError::new_err(format!("threads is 0 (as many as there are) or more, not {threads}"))
         })?;
@@ -190,6 +233,9 @@ impl PassContext {
         builder = names(required_pass)?.into_iter().fold(builder, manager::PassContextBuilder::require);
         builder = names(disabled_pass)?.into_iter().fold(builder, manager::PassContextBuilder::disable);
         if let Some(config) = config.filter(|c| !c.is_none()) {
+            if !config.hasattr("items")? {
+                return Err(PyTypeError::new_err("config is a mapping of settings to their values"));
+            }
             for pair in config.call_method0("items")?.try_iter()? {
                 let (key, value): (String, Bound<'_, PyAny>) = pair?.extract()?;
                 builder = builder.config_text(format!("{key}={}", config_value(&value)?.text()));
@@ -303,7 +349,7 @@ impl PassContext {
         let diagnostics: Vec<_> = remarks.iter().map(|r| r.diagnostic.clone()).collect();
         let list = errors::diagnostics(py, &diagnostics, None)?;
         for (diagnostic, remark) in list.iter().zip(&remarks) {
-            diagnostic.setattr("pass_name", &remark.pass)?;
+            diagnostic.setattr("pass_name", (!remark.pass.is_empty()).then_some(&remark.pass))?;
         }
         Ok(list)
     }
@@ -327,14 +373,13 @@ impl PassContext {
     #[pyo3(signature = () -> "PassContext")]
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
         let scope = slf.get().inner.enter().map_err(|f| errors::from_failure(slf.py(), &f, None))?;
-        let entered = Current { context: slf.clone().unbind(), scope: Some(scope) };
+        let entered = Current { context: slf.clone().unbind(), scope: Some(scope), running: None };
         CURRENT.with(|current| current.borrow_mut().push(entered));
         Ok(slf.clone())
     }
 
     #[pyo3(signature = (*args: "typing.Any") -> "None")]
     fn __exit__(slf: &Bound<'_, Self>, args: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let _ = args;
         let left = CURRENT.with(|current| {
             let mut current = current.borrow_mut();
             match current.last() {
@@ -345,7 +390,14 @@ impl PassContext {
         let wrong = || PyRuntimeError::new_err("the context is not the current one of this thread");
         let left = left.ok_or_else(wrong)?;
         let Some(scope) = left.scope else { return Ok(()) };
-        scope.exit().map_err(|f| errors::from_failure(slf.py(), &f, None))
+        scope.exit().map_err(|failure| {
+            let error = errors::from_failure(slf.py(), &failure, None);
+            // What the body raised is the context of what a hook raised, as in any `finally`.
+            if let Ok(raised) = args.get_item(1) {
+                let _ = error.value(slf.py()).setattr("__context__", raised);
+            }
+            error
+        })
     }
 
     fn __repr__(&self) -> String {

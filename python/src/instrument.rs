@@ -249,6 +249,10 @@ pub(crate) fn instrument_of(object: &Bound<'_, PyAny>) -> PyResult<Arc<dyn Instr
     }
     let base = py.import("anfora.instrument")?.getattr("PassInstrument")?;
     let class = object.get_type();
+    if let Ok(class) = object.cast::<pyo3::types::PyType>() {
+        let name = class.qualname()?;
+        return Err(PyTypeError::new_err(format!("{name} is a class; did you mean {name}()?")));
+    }
     let mut has = [false; HOOKS.len()];
     for (has, hook) in has.iter_mut().zip(HOOKS) {
         // A hook that is only inherited from the base class does nothing, and is not called.

@@ -10,14 +10,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use crate::author::{AuthorKind, AuthorPass};
-use crate::context::{PassContext, config_value, current};
+use crate::context::{PassContext, config_value, current, during, inner_of, level_of, names};
 use crate::errors::{self, ConfigError, guarded};
 use crate::literal::literal_of;
 use crate::module::Module;
 
 /// The name, the level and the dependencies of a pass.
-#[pyclass(frozen, eq, get_all, module = "anfora.transform")]
-#[derive(Clone, PartialEq)]
+#[pyclass(frozen, eq, hash, get_all, module = "anfora.transform")]
+#[derive(Clone, PartialEq, Hash)]
 pub(crate) struct PassInfo {
     /// The least level of the contexts under which the pass runs.
     opt_level: u8,
@@ -30,9 +30,9 @@ pub(crate) struct PassInfo {
 #[pymethods]
 impl PassInfo {
     #[new]
-    #[pyo3(signature = (opt_level: "int", name: "str", required: "list[str] | None" = None) -> "PassInfo")]
-    fn new(opt_level: u8, name: String, required: Option<Vec<String>>) -> PassInfo {
-        PassInfo { opt_level, name, required: required.unwrap_or_default() }
+    #[pyo3(signature = (opt_level: "int", name: "str", required: "collections.abc.Iterable[str] | None" = None) -> "PassInfo")]
+    fn new(opt_level: i64, name: String, required: Option<&Bound<'_, PyAny>>) -> PyResult<PassInfo> {
+        Ok(PassInfo { opt_level: level_of(opt_level)?, name, required: names(required)? })
     }
 
     fn __repr__(&self) -> String {
@@ -89,11 +89,8 @@ impl Pass {
         Pass { inner }
     }
 
-    fn context(py: Python<'_>, context: Option<&Bound<'_, PassContext>>) -> PyResult<manager::PassContext> {
-        match context {
-            Some(context) => Ok(context.get().inner.clone()),
-            None => Ok(current(py)?.get().inner.clone()),
-        }
+    fn context(py: Python<'_>, context: Option<&Bound<'_, PassContext>>) -> PyResult<Py<PassContext>> {
+        context.map_or_else(|| current(py), |context| Ok(context.clone().unbind()))
     }
 }
 
@@ -141,7 +138,7 @@ impl Pass {
         name: &str,
         run: Bound<'_, PyAny>,
         opt_level: i64,
-        required: Option<Vec<Bound<'_, PyAny>>>,
+        required: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Pass> {
         let kind = match kind {
             "module" => AuthorKind::Module,
@@ -149,14 +146,13 @@ impl Pass {
             "dataflowblock" => AuthorKind::DataflowBlock,
             _ => return Err(PyValueError::new_err("the kind of a pass is module, function or dataflowblock")),
         };
-        let level = u8::try_from(opt_level)
-            .map_err(|_| PyValueError::new_err(format!("opt_level is between 0 and 255, not {opt_level}")))?;
+        let level = level_of(opt_level)?;
         if !run.is_callable() {
             return Err(PyTypeError::new_err(
                 "a pass is made from a function, or from a class with a transform method",
             ));
         }
-        let required = required.unwrap_or_default().iter().map(name_of).collect::<PyResult<Vec<_>>>()?;
+        let required = names(required)?;
         crate::registry::note_authored(name);
         let info = Info::new(name, level).requiring(required);
         Ok(Pass::of(Arc::new(AuthorPass::new(info, kind, run.unbind()))))
@@ -193,7 +189,9 @@ impl Pass {
         let context = Pass::context(py, context)?;
         let given = r#mod.get().snapshot()?;
         let kept = given.clone();
-        let (program, done) = py.detach(|| guarded(|| run(&*self.inner, given, &context)))?;
+        let inner = inner_of(py, &context);
+        let (program, done) =
+            during(py, &context, None, || py.detach(|| guarded(|| run(&*self.inner, given, &inner))))?;
         done.map_err(|failure| errors::from_failure(py, &failure, Some(&kept)))?;
         Ok(Module::sharing(program))
     }
@@ -210,7 +208,9 @@ impl Pass {
         context: Option<&Bound<'_, PassContext>>,
     ) -> PyResult<PassOutcome> {
         let context = Pass::context(py, context)?;
-        let done = r#mod.get().replace(py, |program| run(&*self.inner, program, &context))?;
+        let inner = inner_of(py, &context);
+        let done =
+            during(py, &context, None, || r#mod.get().replace(py, |program| run(&*self.inner, program, &inner)))?;
         match done {
             Ok(outcome) => Ok(PassOutcome::of(&outcome)),
             Err(failure) => {
@@ -247,12 +247,12 @@ fn passes_of(passes: &Bound<'_, PyAny>) -> PyResult<Vec<Arc<dyn manager::Pass>>>
 #[pyo3(signature = (passes: "collections.abc.Iterable[Pass]", opt_level: "int" = 0, name: "str" = "sequential", required: "collections.abc.Iterable[str] | None" = None) -> "Pass")]
 pub(crate) fn _sequential(
     passes: &Bound<'_, PyAny>,
-    opt_level: u8,
+    opt_level: i64,
     name: &str,
-    required: Option<Vec<Bound<'_, PyAny>>>,
+    required: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Pass> {
-    let required = required.unwrap_or_default().iter().map(name_of).collect::<PyResult<Vec<_>>>()?;
-    let info = Info::new(name, opt_level).requiring(required);
+    let info = Info::new(name, level_of(opt_level)?).requiring(names(required)?);
+    crate::registry::note_authored(name);
     let made = manager::Sequential::named(info, passes_of(passes)?);
     Ok(Pass::of(Arc::new(made.map_err(|e| PyValueError::new_err(e.to_string()))?)))
 }

@@ -46,7 +46,6 @@ def test_a_context_that_lost_its_instruments_can_be_entered_again(events):
     assert events == ["pass"]
 
 
-@pytest.mark.xfail(strict=True, reason="__exit__ does not set the context of its exception")
 def test_the_exception_of_an_exit_has_that_of_the_body_as_its_context(events):
     last = Recorder(events, "1", "exit")
     with pytest.raises(af.PassError, match="1 breaks") as raised:
@@ -263,7 +262,6 @@ def test_overriding_with_what_is_no_instrument_changes_nothing(events):
     assert events == ["1 enter", "1 exit"]
 
 
-@pytest.mark.xfail(strict=True, reason="current() outside of a with makes a context each time")
 def test_the_context_outside_shows_its_instruments(events):
     recorder = Recorder(events, "1")
     T.PassContext.current().override_instruments([recorder])
@@ -292,7 +290,6 @@ def test_a_pass_may_override_the_instruments(events):
     ]  # fmt: skip
 
 
-@pytest.mark.xfail(strict=True, reason="a pass is given another object for its context")
 def test_what_a_pass_overrides_is_seen_outside(events):
     new = Recorder(events, "new")
 
@@ -341,7 +338,6 @@ def test_an_instrument_is_entered_before_its_context_is_current_and_exited_after
     ]  # fmt: skip
 
 
-@pytest.mark.xfail(strict=True, reason="a context given with the call is current in passes only")
 def test_a_context_given_with_the_call_is_current_in_hooks(events):
     current = Current(events)
     current.context = T.PassContext(instruments=[current])

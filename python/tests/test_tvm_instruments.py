@@ -351,7 +351,6 @@ def test_a_class_without_hooks_is_no_instrument():
         assert drop_the_model(model()) != model()
 
 
-@pytest.mark.xfail(strict=True, reason="a class in the place of its object is found by its hooks")
 def test_a_class_of_instruments_is_no_instrument():
     with pytest.raises(TypeError, match="Recorder"):
         T.PassContext(instruments=[Recorder])

@@ -57,7 +57,6 @@ def test_the_innermost_context_is_the_current_one():
     assert T.PassContext.current().opt_level == outside
 
 
-@pytest.mark.xfail(strict=True, reason="current() outside of a with makes a context each time")
 def test_the_context_outside_is_one():
     assert T.PassContext.current() is T.PassContext.current()
 
