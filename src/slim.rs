@@ -73,8 +73,8 @@ pub struct Slimmed {
 /// Makes a program as small as it gets without adding functions: the pipeline `slim`.
 ///
 /// # Errors
-/// If the options name something that there is not, the program is not well-formed, or a pass fails.
-/// The module is then as it was.
+/// If the options name something that there is not, the program is not well-formed, or a pass
+/// fails. The module is then as it was.
 pub fn slim(module: &mut Module, options: &SlimOptions) -> Result<Slimmed, PassFailure> {
     let registry = anfora_passes::registry();
     let pipeline = parse_pipeline(&registry, &options.pipeline).map_err(PassError::from)?;

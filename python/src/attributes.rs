@@ -118,8 +118,8 @@ pub(crate) fn shape<'py>(py: Python<'py>, cx: &Context, dims: &[DimId]) -> PyRes
     PyTuple::new(py, dims.iter().map(extent).collect::<PyResult<Vec<_>>>()?)
 }
 
-/// A value of an attribute, as it was given in Python: the values in postfix order, so that lists of
-/// any depth need no recursion.
+/// A value of an attribute, as it was given in Python: the values in postfix order, so that lists
+/// of any depth need no recursion.
 pub(crate) struct Given(Vec<Part>);
 
 enum Part {
@@ -137,7 +137,8 @@ enum Part {
 }
 
 impl Given {
-    /// Reads a value: a number, a string, a literal, a type, `None`, a list, or a tuple for a shape.
+    /// Reads a value: a number, a string, a literal, a type, `None`, a list, or a tuple for a
+    /// shape.
     ///
     /// # Errors
     /// `TypeError` for any other value, `ValueError` for a list that holds itself or is too large.
@@ -192,8 +193,8 @@ impl Given {
         self.intern_as(cx, AttrKind::Any)
     }
 
-    /// Returns the attribute for an attribute of this kind: a string also names an element type or a
-    /// type, a list of integers is also a shape or a list of floats, a number is also a literal.
+    /// Returns the attribute for an attribute of this kind: a string also names an element type or
+    /// a type, a list of integers is also a shape or a list of floats, a number is also a literal.
     ///
     /// # Errors
     /// See [`Given::intern`].

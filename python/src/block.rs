@@ -64,7 +64,8 @@ impl DataflowBlock {
     }
 }
 
-/// Edits what a walk was started on: a function, or a region. An edit that fails leaves it as it was.
+/// Edits what a walk was started on: a function, or a region. An edit that fails leaves it as it
+/// was.
 ///
 /// # Errors
 /// Those of the edit, and `TypeError` for any other value.

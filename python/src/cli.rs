@@ -2,7 +2,8 @@
 
 use pyo3::prelude::*;
 
-/// Runs the command line with arguments, the name of the program first, and returns its exit status.
+/// Runs the command line with arguments, the name of the program first, and returns its exit
+/// status.
 #[pyfunction]
 #[pyo3(signature = (arguments: "list[str]") -> "int")]
 pub(crate) fn _main(py: Python<'_>, arguments: Vec<String>) -> u8 {

@@ -85,8 +85,8 @@ pub(crate) fn current(py: Python<'_>) -> PyResult<Py<PassContext>> {
     Ok(context)
 }
 
-/// Returns the context for the toolkit. Inside of a pass that runs under it, passes that are run are
-/// inside of that pass.
+/// Returns the context for the toolkit. Inside of a pass that runs under it, passes that are run
+/// are inside of that pass.
 pub(crate) fn inner_of(py: Python<'_>, context: &Py<PassContext>) -> manager::PassContext {
     let running = CURRENT.with(|current| {
         let current = current.borrow();

@@ -126,8 +126,8 @@ impl Expr {
         })
     }
 
-    /// What is called: the name of an operator, or the function as an expression; `None` for what is
-    /// no call.
+    /// What is called: the name of an operator, or the function as an expression; `None` for what
+    /// is no call.
     #[getter]
     fn op<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.read(|cx, body, node| match node {

@@ -244,8 +244,8 @@ impl<'a> ReborrowMut<'a> for LentMaker<'_> {
 scoped_thread_local!(static mut MAKER: for<'a> LentMaker<'a>);
 scoped_thread_local!(static SEEN: for<'a> (u64, &'a Context, &'a Body));
 
-/// Lends a maker to a callback, which finds it under the number. A maker that a callback around this
-/// one was lent cannot be used meanwhile.
+/// Lends a maker to a callback, which finds it under the number. A maker that a callback around
+/// this one was lent cannot be used meanwhile.
 pub(crate) fn lend_maker<T>(number: u64, maker: &mut dyn Maker, callback: impl FnOnce() -> T) -> T {
     MAKER.set(LentMaker { number, maker }, callback)
 }

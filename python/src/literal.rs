@@ -194,8 +194,8 @@ impl Literal {
         self.inner.expanded_bytes()
     }
 
-    /// Returns the elements as bytes, in row-major order and little-endian, packed if they take less
-    /// than a byte.
+    /// Returns the elements as bytes, in row-major order and little-endian, packed if they take
+    /// less than a byte.
     #[pyo3(signature = () -> "bytes")]
     fn tobytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.inner.to_bytes())

@@ -145,9 +145,9 @@ macro_rules! making_methods {
     ($class:ident) => {
         #[pymethods]
         impl $class {
-            /// Makes a call of an operator (by name), of a function (`"@name"` or an expression), binds
-            /// it, and returns the variable. Operands are expressions, constants, numbers, or `None` for
-            /// one that is left out; attributes are keyword arguments.
+            /// Makes a call of an operator (by name), of a function (`"@name"` or an expression),
+            /// binds it, and returns the variable. Operands are expressions, constants, numbers, or
+            /// `None` for one that is left out; attributes are keyword arguments.
             #[pyo3(signature = (op: "str | Expr", *args: "typing.Any", name: "str | None" = None, **attrs: "typing.Any") -> "Expr")]
             fn emit(
                 slf: &Bound<'_, Self>,
@@ -188,8 +188,8 @@ macro_rules! making_methods {
                 })
             }
 
-            /// Casts a value to a type (a `Type` or its text), which is checked at run time, binds it,
-            /// and returns the variable.
+            /// Casts a value to a type (a `Type` or its text), which is checked at run time, binds
+            /// it, and returns the variable.
             #[pyo3(signature = (value: "Expr", ty: "Type | str", *, name: "str | None" = None) -> "Expr")]
             fn match_cast(
                 slf: &Bound<'_, Self>,

@@ -27,8 +27,8 @@ enum Place {
 
 /// A program: functions in their order, with attributes.
 ///
-/// A copy (`copy.copy(mod)`) shares the program until one of the two is edited. Equality is equality
-/// up to the names of variables, and so is the hash.
+/// A copy (`copy.copy(mod)`) shares the program until one of the two is edited. Equality is
+/// equality up to the names of variables, and so is the hash.
 #[pyclass(frozen, module = "anfora", weakref)]
 pub(crate) struct Module {
     place: Mutex<Place>,
@@ -182,8 +182,8 @@ impl Module {
         }
     }
 
-    /// Returns file, line and column of a byte of the text that the program was read from, both from
-    /// 1; `None` if the text was not kept.
+    /// Returns file, line and column of a byte of the text that the program was read from, both
+    /// from 1; `None` if the text was not kept.
     ///
     /// # Errors
     /// If the program cannot be read now.

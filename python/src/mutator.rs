@@ -116,7 +116,8 @@ impl MutatorBase {
     }
 }
 
-/// Rewrites a function, a dataflow region, or all functions of a module, by the methods of a mutator.
+/// Rewrites a function, a dataflow region, or all functions of a module, by the methods of a
+/// mutator.
 #[pyfunction]
 #[pyo3(signature = (mutator: "MutatorBase", target: "Function | Module | DataflowBlock", only: "collections.abc.Sequence[str] | None" = None) -> "None")]
 pub(crate) fn _mutate(

@@ -63,8 +63,8 @@ pub(crate) fn _export_onnx<'py>(
     Ok((PyBytes::new(py, &exported.bytes), exported.nodes))
 }
 
-/// Writes a module as a model to a file, with the constants in a file beside it if that is asked for
-/// or necessary.
+/// Writes a module as a model to a file, with the constants in a file beside it if that is asked
+/// for or necessary.
 #[pyfunction]
 #[pyo3(signature = (r#mod: "Module", path: "str", entry: "str" = "main", opset: "int | None" = None, external_data: "int | None" = None) -> "int")]
 pub(crate) fn _save_onnx(

@@ -25,8 +25,8 @@ thread_local! {
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// A description of expressions to look for. Operands that are variables are looked through to their
-/// values.
+/// A description of expressions to look for. Operands that are variables are looked through to
+/// their values.
 #[pyclass(frozen, module = "anfora.pattern")]
 pub(crate) struct Pattern {
     inner: pattern::Pattern,
@@ -307,8 +307,8 @@ impl Pattern {
     }
 }
 
-/// Asks a condition that is written in Python. If it raises, the match fails, and the search reports
-/// the exception when it ends.
+/// Asks a condition that is written in Python. If it raises, the match fails, and the search
+/// reports the exception when it ends.
 fn holds(test: &Py<PyAny>, cx: &Context, body: &Body, root: ExprId, captures: &Captures<'_>) -> bool {
     if RAISED.with(|raised| raised.borrow().is_some()) {
         return false;
@@ -411,8 +411,8 @@ impl Match {
 
 /// A rule: what matches `pattern` is replaced by `replacement`.
 ///
-/// Both sides are patterns, or texts as in `Rule("x*1", "multiply(%x, 1)", "%x")`. The replacement may
-/// also be a function of the match, which makes an expression or returns `None`. `where` is a
+/// Both sides are patterns, or texts as in `Rule("x*1", "multiply(%x, 1)", "%x")`. The replacement
+/// may also be a function of the match, which makes an expression or returns `None`. `where` is a
 /// condition.
 #[pyclass(frozen, module = "anfora.pattern")]
 pub(crate) struct Rule {

@@ -92,6 +92,8 @@ impl<'m> Captures<'m> {
     }
 
     /// Returns the captured lists of expressions and their names, in the order of the pattern.
+    ///
+    /// Cost: one loop.
     pub fn lists<'a>(&'a self, body: &'a Body) -> impl Iterator<Item = (&'m str, &'a [ExprId])> {
         self.names.iter().zip(self.found).filter_map(|(name, found)| match found {
             &Found::Tail(id, from) => Some((&*name.name, tail(body, id, from))),
