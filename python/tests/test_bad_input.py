@@ -28,13 +28,16 @@ def @main(%x: Tensor[(n, 4), float32], %c: bool) {
   }
   let %f = fn(%p: float32) { let %q = sin(%p); %q };
   let %b = if (%c) { let %i = cos(%e); %i } else { %e };
-  let %t = (%b, @g(2f));
+  let %h = @g(2f);
+  let %t = (%b, %h);
   let %u = %t.1;
   let %v = %f(%u);
   let %w = %t.0;
   (%v, %w)
 }
 """
+
+MODEL = "def @main(%x: Tensor[(2,), float32]) { let %y = add(%x, 1f); %y }"
 
 
 @pytest.fixture
@@ -119,6 +122,11 @@ def objects(mod):
     ]  # fmt: skip
 
 
+# Values that cannot be shown in a message, and the warnings of NumPy.
+QUIET = pytest.mark.filterwarnings("ignore")
+
+
+@QUIET
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda pair: pair[0])
 def test_functions_refuse_odd_arguments(function, mod, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -141,6 +149,7 @@ def test_functions_refuse_odd_arguments(function, mod, tmp_path, monkeypatch, ca
 NUMBER_OF_OBJECTS = 25
 
 
+@QUIET
 @pytest.mark.parametrize("index", range(NUMBER_OF_OBJECTS))
 def test_methods_refuse_odd_arguments(index, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -213,7 +222,6 @@ WRONG_TYPES = [
     lambda m: T.Sequential(3),
     lambda m: T.Repeat([3]),
     lambda m: T.parse_pipeline(3),
-    lambda m: T.module_pass(3),
     lambda m: T.module_pass(Odd),
     lambda m: T.Pass("module", "p", 3),
     lambda m: T.PassContext(opt_level="x"),
@@ -250,13 +258,14 @@ def test_wrong_types(wrong, mod):
     assert mod == af.loads(TEXT)
 
 
-@pytest.mark.xfail(strict=True, raises=AttributeError, reason="`items` and `text` are called first")
+@pytest.mark.xfail(strict=True, raises=AttributeError, reason="an attribute is asked for first")
 @pytest.mark.parametrize(
     "wrong",
     [
         lambda m: T.PassContext(config=3),
         lambda m: af.save(3, os.devnull),
         lambda m: I.pass_instrument(3),
+        lambda m: T.module_pass(3),
     ],
 )
 def test_wrong_types_that_lack_a_method(wrong, mod):
@@ -335,9 +344,9 @@ MISTAKES = [
     (
         build(lambda fb, x, c, _: fb.emit_tuple_getitem(fb.emit_tuple(x), -1)),
         (OverflowError, ValueError),
-        "",
+        ".",
     ),
-    (lambda m: m["main"].set_attr("x", 1 << 64), (OverflowError, ValueError), ""),
+    (lambda m: m["main"].set_attr("x", 1 << 64), (OverflowError, ValueError), "."),
     (lambda m: m["main"].set_attr("x", ("n",)), af.AnforaError, "extent"),
     (lambda m: m.set_attr("\ud800", 1), UnicodeEncodeError, "surrogates"),
     (lambda m: T.parse_pipeline("FoldConstnat"), af.ConfigError, "did you mean `FoldConstant`"),
@@ -357,9 +366,10 @@ MISTAKES = [
     (lambda m: af.onnx.from_onnx(b""), af.OnnxError, "empty"),
     (lambda m: af.onnx.from_onnx(b"\xff" * 100), af.OnnxError, "byte 0"),
     (lambda m: af.onnx.to_bytes(m, entry="mian"), af.OnnxError, "mian"),
-    (lambda m: af.onnx.to_bytes(m, opset=-1), af.OnnxError, "version"),
+    (lambda m: af.onnx.to_bytes(m), af.OnnxError, "run the pass `LambdaLifting`"),
+    (lambda m: af.onnx.to_bytes(T.O1(af.loads(MODEL)), opset=-1), af.OnnxError, "version"),
     (lambda m: af.load("not_there.anf"), FileNotFoundError, "not_there.anf"),
-    (lambda m: af.load("not_there.onnx"), FileNotFoundError, ""),
+    (lambda m: af.load("not_there.onnx"), FileNotFoundError, "No such file"),
 ]
 
 
@@ -664,7 +674,7 @@ IN_PASSES = {
         T.dataflowblock_pass, "transform_dataflowblock", cb
     ).apply(mod),
     "pure call": lambda mod, cb: half_edit("module", cb)(mod),
-    "sequential": lambda mod, cb: T.Sequential([T.O2 and half_edit("module", cb)]).apply(mod),
+    "sequential": lambda mod, cb: T.Sequential([half_edit("module", cb)]).apply(mod),
     "repeat": lambda mod, cb: T.Repeat([half_edit("function", cb)]).apply(mod),
     "enter_pass_ctx": lambda mod, cb: under(enter_pass_ctx=cb)(mod),
     "should_run": lambda mod, cb: under(should_run=cb)(mod),
@@ -687,7 +697,7 @@ AS_ITSELF = {
         mod["main"], lambda e: cb() if e.kind == "tuple" else None
     ),
     "mutator visit_if_": lambda mod, cb: V.post_order_rewrite(
-        mod["main"], lambda e: cb() if e.kind == "if" else (e.args or [None])[0] and None
+        mod["main"], lambda e: cb() if e.kind == "if" else None
     ),
     "post_order_visit": lambda mod, cb: V.post_order_visit(mod, cb),
     "condition of a pattern": lambda mod, cb: P.rewrite(mod, P.Rule("r", EXP.where(cb), 1.0)),
@@ -736,10 +746,8 @@ def test_an_exception_elsewhere_is_itself(place, mod):
 
 
 @pytest.mark.parametrize("place", [*IN_PASSES, *AS_ITSELF])
-@pytest.mark.parametrize("error", [KeyboardInterrupt("k"), SystemExit(3), GeneratorExit()])
+@pytest.mark.parametrize("error", [KeyboardInterrupt("k"), SystemExit(3)], ids=repr)
 def test_what_ends_a_program_is_itself(place, error, mod):
-    if place.startswith("iterable") and isinstance(error, GeneratorExit):
-        pytest.skip("GeneratorExit means something else in a generator")
     with pytest.raises(type(error)) as caught:
         {**IN_PASSES, **AS_ITSELF}[place](mod, raises(error))
     assert caught.value is error
