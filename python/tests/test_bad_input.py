@@ -1,7 +1,7 @@
 """Bad input: wrong types, mistakes, stale handles, exceptions of callbacks, re-entry, threads.
 
-Nothing may panic. A panic is an exception that is no `Exception`, an error that asks for a report, or
-the end of the process.
+Nothing may panic. A panic is an exception that is no `Exception`, an error that asks for a report,
+or the end of the process.
 """
 
 import copy
@@ -65,12 +65,12 @@ def odd_values():
     return [
         None, True, 0, -1, 1 << 31, 1 << 63, -(1 << 63), 1 << 64, 1 << 200, 1.5, float("nan"), 1j,
         "", "x", "main", "@main", "\0", "é𝄞", "\ud800", "%x", "a" * 10_000, b"", b"\xff" * 9,
-        [], [None], ["x"], [1, 2], circle, (), (1,), {}, {"x": 1}, {1: 2}, set(), range(3), Odd, Odd(),
-        len, lambda *args: args, other, other["main"], other["main"].bindings,
+        [], [None], ["x"], [1, 2], circle, (), (1,), {}, {"x": 1}, {1: 2}, set(), range(3), Odd,
+        Odd(), len, lambda *args: args, other, other["main"], other["main"].bindings,
         other["main"].bindings[0], other["main"].params[0], other["main"].ret_type, gone, ended[0],
         af.Type("Tensor[(q, 2), float32]"), af.Literal(1.0), T.FoldConstant(), T.PassContext(),
-        I.PassTimingInstrument(), P.capture("x"), P.op("exp", P.any_()), P.Rule("r", "exp(%x)", "%x"),
-        V.ExprVisitor(), V.ExprMutator(), af.SKIP, iter([1]),
+        I.PassTimingInstrument(), P.capture("x"), P.op("exp", P.any_()),
+        P.Rule("r", "exp(%x)", "%x"), V.ExprVisitor(), V.ExprMutator(), af.SKIP, iter([1]),
     ]  # fmt: skip
 
 
@@ -88,12 +88,14 @@ def check(call):
     return None
 
 
+SPECIAL = ("__call__", "__getitem__", "__contains__", "__eq__", "__array__", "__or__")
+
+
 def public(namespace):
     """Returns the public callables of a module or a class."""
     for name in dir(namespace):
         value = inspect.getattr_static(namespace, name)
-        special = name in ("__call__", "__getitem__", "__contains__", "__eq__", "__array__", "__or__")
-        if (special or not name.startswith("_")) and name not in ("main", "dataflow"):
+        if (name in SPECIAL or not name.startswith("_")) and name not in ("main", "dataflow"):
             yield name, getattr(namespace, name, None), value
 
 
@@ -116,9 +118,9 @@ def objects(mod):
     return [
         mod, f, bindings, bindings[0], bindings[0].value, f.params[0], f.body, x, fb, f.ret_type,
         af.Literal(1.0), P.capture("x"), P.op("add", P.any_(), P.any_()), match,
-        P.RuleSet([]), P.Rule("r", "exp(%x)", "%x"), T.FoldConstant(), T.Sequential([T.FoldConstant()]),
-        T.PassContext(), T.FoldConstant().info, I.PassTimingInstrument(), I.Bisect(3),
-        V.ExprVisitor(), V.ExprMutator(), P.Matcher(P.any_()),
+        P.RuleSet([]), P.Rule("r", "exp(%x)", "%x"), T.FoldConstant(),
+        T.Sequential([T.FoldConstant()]), T.PassContext(), T.FoldConstant().info,
+        I.PassTimingInstrument(), I.Bisect(3), V.ExprVisitor(), V.ExprMutator(), P.Matcher(P.any_()),
     ]  # fmt: skip
 
 
@@ -184,6 +186,8 @@ WRONG_TYPES = [
     lambda m: af.load(3),
     lambda m: af.load(None),
     lambda m: af.save(m, 3),
+    lambda m: af.save(3, os.devnull),
+    lambda m: af.save(3, "new.onnx"),
     lambda m: af.onnx.from_onnx(3),
     lambda m: af.onnx.from_onnx(None),
     lambda m: af.onnx.to_bytes(3),
@@ -240,6 +244,7 @@ WRONG_TYPES = [
     lambda m: I.DumpIR(3),
     lambda m: I.PrintBeforeAll("main"),
     lambda m: I.pass_instrument(Odd),
+    lambda m: I.pass_instrument(3),
     lambda m: V.ExprVisitor().visit(3),
     lambda m: V.ExprVisitor().visit(m["main"].bindings[0]),
     lambda m: V.ExprVisitor().only(3).visit(m),
@@ -263,8 +268,6 @@ def test_wrong_types(wrong, mod):
     "wrong",
     [
         lambda m: T.PassContext(config=3),
-        lambda m: af.save(3, os.devnull),
-        lambda m: I.pass_instrument(3),
         lambda m: T.module_pass(3),
     ],
 )
@@ -324,7 +327,7 @@ MISTAKES = [
     (build(lambda fb, x, c, _: fb.emit("@g", x, x)), af.VerifyError, "takes"),
     (build(lambda fb, x, c, _: fb.emit_tuple_getitem(x, 0)), af.VerifyError, "a tuple"),
     (build(lambda fb, x, c, _: fb.emit_tuple_getitem(fb.emit_tuple(x), 7)), af.VerifyError, "7"),
-    (build(lambda fb, x, c, _: fb.match_cast(x, "Tensor[(3,), float32]")), af.VerifyError, "8, not"),
+    (build(lambda fb, x, c, _: fb.match_cast(x, "Tensor[(3,), int8]")), af.VerifyError, "int8"),
     (build(lambda fb, x, c, _: fb.match_cast(x, "flaot32")), af.ParseError, "did you mean"),
     (build(lambda fb, x, c, _: fb.param("y", "flaot32")), af.ParseError, "did you mean"),
     (build(lambda fb, x, c, _: fb.emit_if(x, x, x)), af.VerifyError, "condition"),
@@ -449,7 +452,7 @@ def test_a_builder_that_fails_leaves_the_function_of_its_name(mod):
     mod.verify()
 
 
-# ---- stale handles ---------------------------------------------------------------------------------
+# ---- stale handles ------------------------------------------------------------------------------
 
 
 def handles(mod):
@@ -595,7 +598,7 @@ def test_the_module_of_a_region_pass_cannot_be_edited(mod):
     T.Pass("dataflowblock", "p", run)(mod)
 
 
-# ---- exceptions of callbacks -----------------------------------------------------------------------
+# ---- exceptions of callbacks --------------------------------------------------------------------
 
 
 class Refused(Exception):
@@ -711,7 +714,9 @@ AS_ITSELF = {
     "iterable of rules": lambda mod, cb: P.rewrite(mod, (cb() for _ in "x")),
     "iterable of instruments": lambda mod, cb: T.PassContext(instruments=(cb() for _ in "x")),
     "config": lambda mod, cb: T.PassContext(config=type("C", (), {"items": cb})()),
-    "text of an option": lambda mod, cb: T.BindSymbols(symbols={"n": type("C", (), {"__str__": cb})()}),
+    "text of an option": lambda mod, cb: T.BindSymbols(
+        symbols={"n": type("C", (), {"__str__": cb})()}
+    ),
     "array": lambda mod, cb: af.Literal(type("C", (), {"__array__": cb})()),
     "array as operand": lambda mod, cb: af.FunctionBuilder(mod, "k").emit(
         "exp", type("C", (), {"__array__": cb})()
@@ -831,7 +836,7 @@ def test_a_pass_may_require_others_without_a_context(mod):
     required(mod)
 
 
-# ---- re-entry --------------------------------------------------------------------------------------
+# ---- re-entry -----------------------------------------------------------------------------------
 
 
 def test_a_pass_may_run_a_pipeline_on_its_module(mod):
@@ -930,7 +935,7 @@ def test_a_visitor_may_edit_what_it_visits(mod):
     mod.verify()
 
 
-# ---- threads and contexts --------------------------------------------------------------------------
+# ---- threads and contexts -----------------------------------------------------------------------
 
 
 def in_threads(count, work):
@@ -1043,9 +1048,11 @@ class Watch:
 
 def test_a_thread_may_end_inside_a_context():
     code = ENTERS + """
-import threading
+import threading, time
 thread = threading.Thread(target=lambda: T.PassContext(instruments=[Watch()]).__enter__())
 thread.start(); thread.join()
+# The context is left when the thread of the system ends, a little later.
+time.sleep(1)
 print("end")
 """
     status, out, err = in_process(code)
@@ -1100,14 +1107,24 @@ def test_files_that_are_damaged(tmp_path):
         af.save(af.Module(), tmp_path / "nowhere" / "x.anf")
 
 
-@pytest.mark.xfail(strict=True, raises=UnicodeDecodeError, reason="the file is decoded in Python")
 def test_a_file_that_is_no_text(tmp_path):
-    (tmp_path / "binary.anf").write_bytes(b"\xff\xfe\x00def")
-    with pytest.raises(af.ParseError, match="binary.anf"):
-        af.load(tmp_path / "binary.anf")
+    path = tmp_path / "binary.anf"
+    path.write_bytes("def @é\n é".encode() + b"\xff\xfe\x00def")
+    for name in [path, str(path), os.fsencode(path)]:
+        with pytest.raises(af.ParseError, match="binary.anf:2:3: error: byte 11") as caught:
+            af.load(name)
+    (found,) = caught.value.diagnostics
+    assert (found.file, found.line, found.column) == (str(path), 2, 3)
 
 
-@pytest.mark.xfail(strict=True, reason="the file is opened before the module is printed")
+def test_programs_in_files(tmp_path, mod):
+    path = tmp_path / "é.anf"
+    af.save(mod, path)
+    assert path.read_bytes() == mod.text().encode() and af.load(os.fsencode(path)) == mod
+    (path.parent / "windows.anf").write_bytes(mod.text().replace("\n", "\r\n").encode())
+    assert af.load(path.parent / "windows.anf") == mod
+
+
 def test_a_file_is_kept_if_the_module_cannot_be_printed(tmp_path, mod):
     path = tmp_path / "kept.anf"
     path.write_text("before")

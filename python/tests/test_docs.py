@@ -64,8 +64,8 @@ def missing_package(code):
 
 
 def run(page, text):
-    """Runs the blocks of a page. Returns the page with what they printed, and the name of the package
-    for whose lack the rest was left out."""
+    """Runs the blocks of a page. Returns the page with what they printed, and the name of the
+    package for whose lack the rest was left out."""
     names = {"__name__": "__guide__"}
     blocks = blocks_of(text)
     lines = text.split("\n")
@@ -87,7 +87,8 @@ def run(page, text):
         if following is not None and following.language == "text" and not gap:
             printed.append((following, shown))
         else:
-            assert not shown, f"{page}:{block.first}: the block prints, and no `text` block follows: {shown}"
+            place = f"{page}:{block.first}"
+            assert not shown, f"{place}: the block prints, and no `text` block follows: {shown}"
     for following, shown in reversed(printed):
         lines[following.first : following.end] = shown.split("\n") if shown else []
     return "\n".join(lines), None

@@ -267,7 +267,8 @@ def test_what_a_mutator_emits_has_to_fit(mod):
 
     class Wrong(ExprMutator):
         def visit_call_(self, call):
-            for args, attrs in [(("exq", call.args[0]), {}), (("exp",), {}), (("exp", 1.0), {"a": 1})]:
+            wrong = [(("exq", call.args[0]), {}), (("exp",), {}), (("exp", 1.0), {"a": 1})]
+            for args, attrs in wrong:
                 try:
                     self.emit(*args, **attrs)
                 except af.VerifyError as error:
