@@ -5,11 +5,14 @@ or the end of the process.
 """
 
 import copy
+import gc
 import inspect
 import os
+import pickle
 import subprocess
 import sys
 import threading
+import weakref
 
 import anfora as af
 import pytest
@@ -1139,3 +1142,131 @@ def test_a_file_is_kept_if_the_module_cannot_be_printed(tmp_path, mod):
 def test_a_module_with_any_attribute_can_be_read_again(mod):
     mod["main"].set_attr("type", af.Type("Tensor[(k, 2), float32]"))
     assert af.loads(mod.text()) == mod
+
+
+def test_python_passes_between_parallel_ones():
+    body = "let %a = add(%x, 0f); " + "let %b = exp(%a); " * 20 + "%a"
+    mod = af.loads("".join(f"def @f{i}(%x: float32) {{ {body} }}\n" for i in range(200)))
+    expected = T.DeadCodeElimination()(mod)
+
+    def work(i):
+        seen = set()
+
+        class Watches:
+            def run_before_pass(self, m, info):
+                seen.add(threading.get_ident())
+
+        def visit(f, m, ctx):
+            seen.add(threading.get_ident())
+            return f
+
+        middle = T.Pass("function", "middle", visit)
+        with T.PassContext(threads=2, instruments=[Watches()]):
+            pipeline = T.Sequential([T.FoldConstant(), middle, T.DeadCodeElimination()])
+            assert pipeline(mod) == expected
+        assert seen == {threading.get_ident()}
+
+    assert in_threads(4, work) == []
+
+
+@pytest.mark.xfail(strict=True, reason="the context of a pass does not know its instruments")
+def test_a_pass_sees_the_instruments_of_its_context(mod):
+    timing = I.PassTimingInstrument()
+    seen = []
+    with T.PassContext(instruments=[timing]):
+        T.Pass("module", "look", lambda m, ctx: seen.extend(ctx.instruments) or m)(mod)
+    assert seen == [timing]
+
+
+class Cycle:
+    """An object that holds itself through an object of the package."""
+
+
+def through_a_context(cycle):
+    cycle.run_before_pass = lambda m, info: None
+    return T.PassContext(instruments=[cycle])
+
+
+@pytest.mark.xfail(strict=True, reason="the collector does not look into the objects of Rust")
+@pytest.mark.parametrize(
+    "hold",
+    [
+        through_a_context,
+        lambda cycle: T.Pass("module", "p", lambda m, ctx: cycle),
+        lambda cycle: P.Rule("r", "exp(%x)", "%x", where=lambda m: cycle),
+        lambda cycle: P.any_().where(lambda m: cycle),
+    ],
+    ids=["context", "pass", "rule", "pattern"],
+)
+def test_cycles_are_collected(hold):
+    cycle = Cycle()
+    cycle.held = hold(cycle)
+    gone = weakref.ref(cycle)
+    del cycle
+    gc.collect()
+    assert gone() is None
+
+
+def test_what_nobody_holds_is_freed(mod):
+    gone = [weakref.ref(mod.copy()), weakref.ref(T.O2(mod))]
+    assert [ref() for ref in gone] == [None, None]
+
+
+def test_errors_can_be_pickled():
+    with pytest.raises(af.ParseError) as caught:
+        af.loads("def @main(%x: flaot32) { %x }")
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert str(error) == str(caught.value) and error.diagnostics == caught.value.diagnostics
+
+
+@pytest.mark.parametrize("text", ["", "\ud800", "raises"])
+def test_exceptions_with_odd_texts(text, mod):
+    class Odd(Exception):
+        def __str__(self):
+            if text == "raises":
+                raise ValueError("no text")
+            return text
+
+    error = Odd()
+    with pytest.raises(af.PassError, match="pass `half` failed") as caught:
+        half_edit("module", raises(error)).apply(mod)
+    assert caught.value.__cause__ is error
+    unchanged(mod)
+
+
+@pytest.mark.xfail(strict=True, reason="a wrong name of a pass is an error of a pass without a name")
+def test_slim_knows_the_names_of_passes():
+    with pytest.raises(af.ConfigError, match="did you mean .FoldConstant"):
+        af.slim(af.onnx.to_bytes(af.loads(MODEL)), disable=["FoldConstnat"])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"input_shapes": {"x": ["a"]}},
+        {"input_shapes": {"x": 3}},
+        {"input_shapes": {3: [1]}},
+        {"disable": [3]},
+        {"disable": 3},
+        {"check": "x"},
+        {"output": 3},
+    ],
+    ids=repr,
+)
+def test_slim_refuses_wrong_types(arguments):
+    with pytest.raises(TypeError):
+        af.slim(af.onnx.to_bytes(af.loads(MODEL)), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"input_shapes": {"z": [2]}}, "there is no input `z`"),
+        ({"input_shapes": {"x": [2, 2]}}, "2 extents are given"),
+        ({"input_shapes": {"x": [3]}}, "the extent 3 is given"),
+    ],
+    ids=repr,
+)
+def test_slim_refuses_wrong_shapes(arguments, message):
+    with pytest.raises(af.PassError, match=message):
+        af.slim(af.onnx.to_bytes(af.loads(MODEL)), **arguments)
