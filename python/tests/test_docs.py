@@ -137,4 +137,10 @@ def test_a_difference_is_found():
         run("page", "```python\nprint(1)\n```\n")
     with pytest.raises(ZeroDivisionError):
         run("page", "```python\n1 / 0\n```\n")
-    assert missing_package("import ml_dtypes.absent\nimport sys") in (None, "ml_dtypes")
+
+
+def test_blocks_that_need_a_missing_package_are_left_out(monkeypatch):
+    monkeypatch.setattr(f"{__name__}.OPTIONAL", ("absent_package",))
+    page = "```python\nx = 1\n```\n\n```python\nfrom absent_package.x import y\n```\n"
+    assert run("page", page) == (page, "absent_package")
+    assert run("page", page.replace("absent_package.x import y", "sys import path"))[1] is None
