@@ -199,7 +199,6 @@ def test_a_pass_that_returns_something_else(kind, returned, mod):
     unchanged(mod)
 
 
-@pytest.mark.xfail(strict=True, raises=af.PassError, reason="the default context has no registry")
 def test_a_pass_may_require_others_without_a_context(mod):
     required = T.function_pass(required=["FoldConstant"])(lambda f, m, ctx: f)
     required(mod)

@@ -147,7 +147,6 @@ def test_python_passes_between_parallel_ones():
     assert in_threads(4, work) == []
 
 
-@pytest.mark.xfail(strict=True, reason="the context of a pass does not know its instruments")
 def test_a_pass_sees_the_instruments_of_its_context(mod):
     timing = I.PassTimingInstrument()
     seen = []
