@@ -5,14 +5,15 @@
 //! use anfora::slim::{SlimOptions, slim};
 //!
 //! let text = "def @main(%x: Tensor[(n, 4), float32]) {
-//!     let %a = multiply(%x, 1f);
+//!     let %t = permute_dims(%x, axes=[1, 0]);
+//!     let %a = permute_dims(%t, axes=[1, 0]);
 //!     let %b = exp(%a);
 //!     let %c = exp(%a);
 //!     add(%b, %c)
 //! }";
 //! let mut module = parse_module(Source::new("example.anf", text), anfora::ops::standard())?;
 //! let slimmed = slim(&mut module, &SlimOptions::default())?;
-//! assert_eq!((slimmed.before.bindings, slimmed.after.bindings), (3, 1));
+//! assert_eq!((slimmed.before.bindings, slimmed.after.bindings), (4, 1));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -92,7 +92,7 @@ fn tensors_that_are_not() {
     refused(&with(|t| t.dims = vec![-1]), &["-1 is not an extent"]);
     refused(&with(|t| t.dims = vec![i64::MAX, i64::MAX]), &["too large"]);
     refused(&with(|t| t.data_type = None), &["element type 0"]);
-    refused(&with(|t| t.float_data = vec![1.0, 2.0]), &["float32 elements in float_data"]);
+    refused(&with(|t| t.float_data = vec![1.0, 2.0]), &["float32 elements are in the wrong field, float_data"]);
     refused(&with(|t| t.raw_data = None), &["8 bytes, not 0"]);
     refused(&with(|t| t.segment = Some(Box::new(Segment::default()))), &["segment"]);
     refused(
@@ -196,7 +196,7 @@ fn typed_fields_are_the_same_elements() {
         (TensorProto { int32_data: vec![256], ..tensor(2, &[1]) }, "256 is not a uint8"),
         (TensorProto { int32_data: vec![-129], ..tensor(3, &[1]) }, "-129 is not a int8"),
         (TensorProto { uint64_data: vec![1 << 32], ..tensor(12, &[1]) }, "is not a uint32"),
-        (TensorProto { int64_data: vec![1], ..tensor(6, &[1]) }, "int32 elements in int64_data"),
+        (TensorProto { int64_data: vec![1], ..tensor(6, &[1]) }, "int32 elements are in the wrong field, int64_data"),
     ] {
         assert_eq!(elements(bad).map_err(|e| e.to_string().contains(words)), Err(true), "{words}");
     }
