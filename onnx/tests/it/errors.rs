@@ -110,7 +110,7 @@ fn tensors_that_are_not() {
     strings.string_data = vec![];
     assert!(literal_of(&strings).unwrap_err().to_string().contains("1 elements, but 0"));
     strings.raw_data = raw(&[0]);
-    assert!(literal_of(&strings).unwrap_err().to_string().contains("string elements in raw_data"));
+    assert!(literal_of(&strings).unwrap_err().to_string().contains("string elements are in the wrong field, raw_data"));
 }
 
 #[test]
