@@ -37,6 +37,14 @@ PROPERTIES = {
 }
 
 
+#: The two ways to take items of a sequence.
+ITEMS = """    @typing.overload
+    def __getitem__(self, index: SupportsIndex, /) -> Binding: ...
+    @typing.overload
+    def __getitem__(self, index: slice, /) -> list[Binding]: ...
+"""
+
+
 def refined(text: str) -> str:
     text = re.sub(r"^from typing import .*\n(?:from typing_extensions import .*\n)?", "", text, flags=re.M)
     docs, _, rest = text.partition('"""\n\n')
@@ -48,7 +56,9 @@ def refined(text: str) -> str:
         text = re.sub(rf"(    def {name}\(self, /\) -> )[^:\n]*:", rf"\g<1>{kind}:", text)
     text = re.sub(r"(class Type:.*?def shape\(self, /\) -> )[^:\n]*:", r"\1tuple[int | str | None, ...] | None:", text, flags=re.S)
     text = re.sub(r"(class Literal:.*?def shape\(self, /\) -> )[^:\n]*:", r"\1tuple[int, ...]:", text, flags=re.S)
-    return text
+    one = r"    def __getitem__\(self, index: [^)]*\) -> Any: \.\.\.\n"
+    head, bindings, rest = text.partition("class Bindings:")
+    return head + bindings + re.sub(one, ITEMS, rest, count=1)
 
 
 def generated() -> str:

@@ -260,11 +260,11 @@ fn leaf(value: &Bound<'_, PyAny>) -> PyResult<Part> {
         Ok(Part::Literal(literal.get().inner.clone()))
     } else if let Ok(ty) = value.cast::<Type>() {
         Ok(Part::Type(ty.get().text()?))
-    } else if let Ok(number) = value.call_method0("__index__") {
+    } else if value.hasattr("__index__")? {
         // The integers of NumPy.
-        number.extract().map(Part::Int)
-    } else if let Ok(number) = value.call_method0("__float__") {
-        number.extract().map(Part::Float)
+        value.call_method0("__index__")?.extract().map(Part::Int)
+    } else if value.hasattr("__float__")? {
+        value.call_method0("__float__")?.extract().map(Part::Float)
     } else {
         let name = value.get_type().qualname()?;
         Err(PyTypeError::new_err(format!(

@@ -95,7 +95,7 @@ impl AuthorPass {
             Python::attach(|py| {
                 let context = context::of_running(py, cx)?;
                 let handle = Bound::new(py, DataflowBlock::new(number, outputs))?;
-                let module = Bound::new(py, Module::sharing(before.clone()))?;
+                let module = Bound::new(py, Module::shown(before.clone()))?;
                 let returned = frames::lend_maker(number, &mut lent, || {
                     let call = || run.call1(py, (&handle, &module, &context));
                     context::during(py, &context, Some(cx.clone()), call)

@@ -9,7 +9,7 @@ use crate::errors::AnforaError;
 use crate::expr::{Bindings, Expr};
 use crate::frames;
 use crate::function::Function;
-use crate::owner::{Home, Owner};
+use crate::owner::Home;
 
 /// A dataflow region: its bindings, what it uses from outside, and what is used outside of it.
 ///
@@ -25,12 +25,14 @@ impl DataflowBlock {
         DataflowBlock { number, outputs }
     }
 
-    fn home(&self) -> Home {
-        Home { owner: Owner::Lent(self.number), at: None }
+    fn home(&self) -> PyResult<Home> {
+        let stamp = frames::read_program(self.number, |_, body| body.stamp())?;
+        Ok(Home { region: Some(stamp), ..Home::lent(self.number) })
     }
 
-    fn all(&self, ids: Vec<ExprId>) -> Vec<Expr> {
-        ids.into_iter().map(|id| Expr::new(self.home(), id)).collect()
+    fn all(&self, py: Python<'_>, ids: Vec<ExprId>) -> PyResult<Vec<Expr>> {
+        let home = self.home()?;
+        Ok(ids.into_iter().map(|id| Expr::new(home.clone_ref(py), id)).collect())
     }
 }
 
@@ -43,20 +45,20 @@ impl DataflowBlock {
             let order = visit::program_order(body, body.root());
             order.filter(|&id| matches!(body.expr(id), Node::Let { .. })).collect()
         })?;
-        Ok(Bindings { home: self.home(), ids })
+        Ok(Bindings { home: self.home()?, ids })
     }
 
     /// The variables that the region uses and does not bind.
     #[getter]
-    fn inputs(&self) -> PyResult<Vec<Expr>> {
+    fn inputs(&self, py: Python<'_>) -> PyResult<Vec<Expr>> {
         let ids = frames::read_program(self.number, |_, body| body.params().iter().map(|v| v.expr()).collect())?;
-        Ok(self.all(ids))
+        self.all(py, ids)
     }
 
     /// The variables that are used outside of the region.
     #[getter]
-    fn outputs(&self) -> Vec<Expr> {
-        self.all(self.outputs.iter().map(|v| v.expr()).collect())
+    fn outputs(&self, py: Python<'_>) -> PyResult<Vec<Expr>> {
+        self.all(py, self.outputs.iter().map(|v| v.expr()).collect())
     }
 
     fn __repr__(&self) -> &'static str {

@@ -94,7 +94,7 @@ impl FunctionBuilder {
     }
 
     fn home(slf: &Bound<'_, Self>) -> Home {
-        Home { owner: Owner::Builder(slf.clone().unbind()), at: None }
+        Home { owner: Owner::Builder(slf.clone().unbind()), at: None, region: None }
     }
 
     /// Makes an expression by a maker.

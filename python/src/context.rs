@@ -43,9 +43,13 @@ pub(crate) struct Stream(pub(crate) &'static str);
 impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
-        Python::attach(|py| -> PyResult<()> {
-            py.import("sys")?.getattr(self.0)?.call_method1("write", (text,))?;
-            Ok(())
+        Python::attach(|py| {
+            let written = py.import("sys")?.getattr(self.0)?.call_method1("write", (text,));
+            match written {
+                Err(error) if errors::ends_program(py, &error) => errors::keep_interrupt(error),
+                other => _ = other?,
+            }
+            PyResult::Ok(())
         })
         .map_err(io::Error::other)?;
         Ok(bytes.len())

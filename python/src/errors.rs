@@ -1,5 +1,6 @@
 //! Errors: what fails in Rust, as exceptions of the package.
 
+use std::cell::RefCell;
 use std::error::Error;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -48,6 +49,29 @@ pub(crate) fn from_callback(error: PyErr) -> PassError {
     PassError::new(raised.to_string()).with_cause(raised)
 }
 
+thread_local! {
+    /// What ends a program and was raised where nothing can fail, until the run of the pass ends.
+    static INTERRUPT: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// Returns true if an exception ends the program, as `KeyboardInterrupt` does.
+pub(crate) fn ends_program(py: Python<'_>, error: &PyErr) -> bool {
+    !error.is_instance_of::<PyException>(py)
+}
+
+/// Keeps what ends the program until the run of the pass ends.
+pub(crate) fn keep_interrupt(error: PyErr) {
+    INTERRUPT.with(|kept| _ = kept.borrow_mut().get_or_insert(error));
+}
+
+/// Raises what was kept since the last call.
+///
+/// # Errors
+/// The exception.
+pub(crate) fn raise_interrupt() -> PyResult<()> {
+    INTERRUPT.with(|kept| kept.borrow_mut().take()).map_or(Ok(()), Err)
+}
+
 /// Returns the exception that a callback raised, if one is the cause of an error.
 fn raised_in<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e PyErr> {
     let mut next = Some(error);
@@ -69,7 +93,7 @@ fn raised_in<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e PyErr> {
 pub(crate) fn from_failure(py: Python<'_>, failure: &PassFailure, module: Option<&Module>) -> PyErr {
     let cause = raised_in(failure.error()).map(|e| e.clone_ref(py));
     if let Some(cause) = &cause
-        && !cause.is_instance_of::<PyException>(py)
+        && ends_program(py, cause)
     {
         return cause.clone_ref(py);
     }

@@ -1,10 +1,13 @@
 //! Handles of expressions and bindings.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use anfora::ir::{Body, Context, Expr as Node, ExprId};
 use anfora::visit;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::slice::PySliceIndices;
+use pyo3::types::{PyDict, PyList, PySlice, PyString};
 
 use crate::attributes;
 use crate::literal::Literal;
@@ -372,6 +375,26 @@ impl Binding {
     }
 }
 
+/// Goes through the bindings of a function.
+#[pyclass(frozen, module = "anfora")]
+pub(crate) struct BindingIterator {
+    all: Py<Bindings>,
+    next: AtomicUsize,
+}
+
+#[pymethods]
+impl BindingIterator {
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
+        slf.clone()
+    }
+
+    fn __next__(&self, py: Python<'_>) -> Option<Binding> {
+        let all = self.all.get();
+        let id = *all.ids.get(self.next.fetch_add(1, Ordering::Relaxed))?;
+        Some(Binding { home: all.home.clone_ref(py), id })
+    }
+}
+
 /// The bindings of a function in program order, with those of the blocks in it.
 #[pyclass(frozen, sequence, module = "anfora")]
 pub(crate) struct Bindings {
@@ -385,12 +408,24 @@ impl Bindings {
         self.ids.len()
     }
 
-    fn __getitem__(&self, py: Python<'_>, index: isize) -> PyResult<Binding> {
+    fn __getitem__<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let len = self.ids.len();
+        let binding = |id: ExprId| Bound::new(py, Binding { home: self.home.clone_ref(py), id });
+        if let Ok(slice) = index.cast::<PySlice>() {
+            let PySliceIndices { start, step, slicelength, .. } = slice.indices(isize::try_from(len)?)?;
+            let at = (0..slicelength).filter_map(|i| usize::try_from(start + isize::try_from(i).ok()? * step).ok());
+            let list = at.filter_map(|i| self.ids.get(i)).map(|&id| binding(id)).collect::<PyResult<Vec<_>>>()?;
+            return Ok(PyList::new(py, list)?.into_any());
+        }
+        let index: isize = index.extract()?;
         let i = if index < 0 { index.checked_add_unsigned(len) } else { Some(index) };
         let id = i.and_then(|i| usize::try_from(i).ok()).and_then(|i| self.ids.get(i));
         let id = *id.ok_or_else(|| PyIndexError::new_err(format!("there are {len} bindings")))?;
-        Ok(Binding { home: self.home.clone_ref(py), id })
+        Ok(binding(id)?.into_any())
+    }
+
+    fn __iter__(slf: &Bound<'_, Self>) -> BindingIterator {
+        BindingIterator { all: slf.clone().unbind(), next: AtomicUsize::new(0) }
     }
 
     fn __repr__(&self) -> String {

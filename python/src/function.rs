@@ -47,19 +47,7 @@ impl Function {
         py: Python<'_>,
         edit: impl FnOnce(&mut Editor<'_>) -> PyResult<T> + Send,
     ) -> PyResult<T> {
-        self.module.get().edit(py, |module| {
-            let (function, cx) = module.get_mut(self.key).ok_or_else(removed)?;
-            let before = function.ret.is_none().then(|| function.body.type_of(function.body.root()));
-            let done = edit(&mut Editor::new(cx, &mut function.body))?;
-            // The result type is not stated, so callers see that of the block.
-            if before.is_some_and(|before| before != function.body.type_of(function.body.root())) {
-                ir::update_signatures(module, &[self.key]).map_err(|error| {
-                    let found = IntoDiagnostics::into_diagnostics(error);
-                    Python::attach(|py| errors::in_module(py, &py.get_type::<VerifyError>(), &found, module))
-                })?;
-            }
-            Ok(done)
-        })
+        self.module.get().edit(py, |module| edit_one(module, self.key, edit))
     }
 
     fn set_attribute(&self, py: Python<'_>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -71,6 +59,43 @@ impl Function {
             Ok(())
         })
     }
+}
+
+/// Edits one function of a module that is being edited. Callers of the function follow.
+///
+/// # Errors
+/// Those of the edit, and if the function was removed.
+pub(crate) fn edit_one<T>(
+    module: &mut ir::Module,
+    key: FunctionKey,
+    edit: impl FnOnce(&mut Editor<'_>) -> PyResult<T>,
+) -> PyResult<T> {
+    let (function, cx) = module.get_mut(key).ok_or_else(removed)?;
+    let before = function.ret.is_none().then(|| function.body.type_of(function.body.root()));
+    let done = edit(&mut Editor::new(cx, &mut function.body))?;
+    // The result type is not stated, so callers see that of the block.
+    if before.is_some_and(|before| before != function.body.type_of(function.body.root())) {
+        ir::update_signatures(module, &[key]).map_err(|error| {
+            let found = IntoDiagnostics::into_diagnostics(error);
+            Python::attach(|py| errors::in_module(py, &py.get_type::<VerifyError>(), &found, module))
+        })?;
+    }
+    Ok(done)
+}
+
+/// Edits every function of a module that has a body, as one edit.
+///
+/// # Errors
+/// The first error of an edit. The module is then as it was.
+pub(crate) fn edit_all<T: Send>(
+    module: &Bound<'_, Module>,
+    mut edit: impl FnMut(&mut Editor<'_>) -> PyResult<T> + Send,
+) -> PyResult<Vec<T>> {
+    module.get().edit(module.py(), |program| {
+        let with_bodies = program.functions().filter(|(_, f)| f.is_definition());
+        let keys: Vec<FunctionKey> = with_bodies.map(|(key, _)| key).collect();
+        keys.into_iter().map(|key| edit_one(program, key, &mut edit)).collect()
+    })
 }
 
 fn removed() -> PyErr {

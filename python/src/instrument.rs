@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::context::Stream;
-use crate::errors::{from_callback, from_failure};
+use crate::errors::{self, from_callback, from_failure};
 use crate::frames;
 use crate::module::Module;
 use crate::pass::{PassInfo, PassOutcome};
@@ -51,7 +51,8 @@ impl Author {
             return Ok(T::default());
         }
         frames::lend(module, |number| {
-            Python::attach(|py| {
+            // The interpreter may have ended before the context did.
+            let called = Python::try_attach(|py| {
                 let handle = Bound::new(py, Module::lent(number))?;
                 let info = PassInfo::of(run.info());
                 let method = HOOKS[hook as usize];
@@ -61,7 +62,8 @@ impl Author {
                 };
                 handle.get().end_loan();
                 read(returned?)
-            })
+            });
+            called.unwrap_or_else(|| Ok(T::default()))
         })
     }
 
@@ -69,8 +71,8 @@ impl Author {
         if !self.has[hook as usize] {
             return Ok(());
         }
-        Python::attach(|py| self.object.call_method0(py, HOOKS[hook as usize])).map_err(from_callback)?;
-        Ok(())
+        let called = Python::try_attach(|py| self.object.call_method0(py, HOOKS[hook as usize]).map(drop));
+        called.unwrap_or(Ok(())).map_err(from_callback)
     }
 }
 
@@ -121,7 +123,10 @@ impl Author {
     /// Reports an exception of a hook that cannot fail, as Python reports those of destructors.
     fn tell(&self, done: PyResult<()>) {
         if let Err(error) = done {
-            Python::attach(|py| error.write_unraisable(py, Some(self.object.bind(py))));
+            Python::attach(|py| match errors::ends_program(py, &error) {
+                true => errors::keep_interrupt(error),
+                false => error.write_unraisable(py, Some(self.object.bind(py))),
+            });
         }
     }
 }

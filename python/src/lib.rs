@@ -47,7 +47,7 @@ mod _anfora {
     #[pymodule_export]
     use crate::context::PassContext;
     #[pymodule_export]
-    use crate::expr::{Binding, Bindings, Expr};
+    use crate::expr::{Binding, BindingIterator, Bindings, Expr};
     #[pymodule_export]
     use crate::function::Function;
     #[pymodule_export]

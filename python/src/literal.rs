@@ -61,7 +61,8 @@ fn number_of(value: &Bound<'_, PyAny>) -> PyResult<Option<(Number, DType)>> {
         (Number::Bool(v.is_true()), DType::Bool)
     } else if value.is_instance_of::<PyInt>() {
         (Number::Int(value.extract()?), DType::Int32)
-    } else if value.is_instance_of::<PyFloat>() {
+    } else if value.is_exact_instance_of::<PyFloat>() {
+        // A scalar of NumPy is a float too, and keeps its element type.
         (Number::Float(value.extract()?), DType::Float32)
     } else {
         return Ok(None);
@@ -82,7 +83,9 @@ pub(crate) fn literal_of(value: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyRe
             _ => Ok(inner.clone()),
         };
     }
-    if let Some((number, natural)) = number_of(value)? {
+    if let Some((number, natural)) = number_of(value)?
+        && dtype.is_none_or(DType::has_kernels)
+    {
         let dtype = dtype.unwrap_or(natural);
         return number
             .scalar(dtype)
@@ -98,7 +101,12 @@ fn from_array(value: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<ir::Li
     })?;
     let mut array = numpy.call_method1("asarray", (value,))?;
     if let Some(dtype) = dtype {
-        array = array.call_method1("astype", (numpy_dtype(py, dtype)?,))?;
+        let cast = array.call_method1("astype", (numpy_dtype(py, dtype)?,))?;
+        // Floats are rounded; an integer that does not fit is a mistake.
+        if dtype.is_integer() && !numpy.call_method1("array_equal", (&cast, &array))?.is_truthy()? {
+            return Err(PyValueError::new_err(format!("an element is no {dtype}")));
+        }
+        array = cast;
     }
     let of_array = array.getattr("dtype")?;
     let kind: String = of_array.getattr("kind")?.extract()?;
@@ -197,8 +205,20 @@ impl Literal {
     /// Returns the elements as bytes, in row-major order and little-endian, packed if they take
     /// less than a byte.
     #[pyo3(signature = () -> "bytes")]
-    fn tobytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.inner.to_bytes())
+    fn tobytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let (Some(element), Some(len)) = (self.inner.as_splat(), self.inner.expanded_bytes()) else {
+            return Ok(PyBytes::new(py, &self.inner.to_bytes()));
+        };
+        // Python says if there is not enough memory.
+        PyBytes::new_with(py, len, |bytes| {
+            let packed = if self.inner.dtype().bits() == 4 { [element[0] & 15 | element[0] << 4; 16] } else { [0; 16] };
+            let element = if self.inner.dtype().bits() == 4 { &packed[..1] } else { element };
+            bytes.chunks_mut(element.len().max(1)).for_each(|chunk| chunk.copy_from_slice(&element[..chunk.len()]));
+            if let (4, 1, Some(last)) = (self.inner.dtype().bits(), self.inner.element_count() % 2, bytes.last_mut()) {
+                *last &= 15;
+            }
+            Ok(())
+        })
     }
 
     /// Returns the constant as an array of NumPy, which is read-only.
@@ -224,7 +244,11 @@ impl Literal {
                 let array = numpy.call_method1("frombuffer", (PyBytes::new(py, &nibbles), "int8"))?;
                 match dtype_of_four {
                     DType::Float4E2M1 => array.call_method1("view", (dtype,))?,
-                    _ => array.call_method1("astype", (dtype,))?,
+                    _ => {
+                        let array = array.call_method1("astype", (dtype,))?;
+                        array.call_method1("setflags", (false,))?;
+                        array
+                    }
                 }
             }
             _ => numpy.call_method1("frombuffer", (bytes, dtype))?,
@@ -299,8 +323,14 @@ impl Literal {
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let restore = py.import("anfora._anfora")?.getattr("_restore_literal")?;
         let strings: Option<Vec<&str>> = self.inner.as_strings().map(|all| all.iter().map(|s| &**s).collect());
-        let bytes = if strings.is_none() { Some(self.tobytes(py)) } else { None };
-        let arguments = (self.dtype(), self.inner.shape().to_vec(), bytes, strings, self.name.clone());
+        let splat = self.inner.as_splat().map(|element| PyBytes::new(py, element));
+        let is_splat = splat.is_some();
+        let bytes = match splat {
+            Some(element) => Some(element),
+            None if strings.is_none() => Some(self.tobytes(py)?),
+            None => None,
+        };
+        let arguments = (self.dtype(), self.inner.shape().to_vec(), bytes, strings, self.name.clone(), is_splat);
         Ok((restore, arguments.into_pyobject(py)?))
     }
 }
@@ -310,15 +340,23 @@ impl Literal {
 /// # Errors
 /// `ValueError`, if the bytes are not those of such a literal.
 #[pyfunction]
-#[pyo3(signature = (dtype: "str", shape: "list[int]", data: "bytes | None", strings: "list[str] | None", name: "str | None") -> "Literal")]
+#[pyo3(signature = (dtype: "str", shape: "list[int]", data: "bytes | None", strings: "list[str] | None", name: "str | None", splat: "bool") -> "Literal")]
 pub(crate) fn _restore_literal(
     dtype: &str,
     shape: Vec<usize>,
     data: Option<PyBackedBytes>,
     strings: Option<Vec<String>>,
     name: Option<String>,
+    splat: bool,
 ) -> PyResult<Literal> {
     let made = match (data, strings) {
+        (Some(element), None) if splat => {
+            let dtype = dtype_named(dtype)?;
+            if element.len() != dtype.bits().div_ceil(8) || ir::element_count(&shape).is_none() {
+                return Err(PyValueError::new_err("the pickled literal has no such element"));
+            }
+            Ok(ir::Literal::splat_bytes(dtype, &shape, &element))
+        }
         (_, Some(strings)) => ir::Literal::from_strings(&shape, strings.into_iter().map(Arc::from).collect()),
         (Some(data), None) => ir::Literal::from_bytes(dtype_named(dtype)?, &shape, Bytes::from_owner(data)),
         (None, None) => return Err(PyValueError::new_err("the pickled literal has no elements")),

@@ -21,6 +21,8 @@ enum Place {
     Taken,
     /// It is lent under this number while a callback runs: see [`frames`].
     Lent(u64),
+    /// A copy that is only shown: an edit of it would be lost.
+    Shown(Arc<ir::Module>),
     /// The pass that gave it to a callback has ended.
     Ended,
 }
@@ -67,6 +69,11 @@ impl Module {
         Module { place: Mutex::new(Place::Lent(number)), lines: Mutex::default() }
     }
 
+    /// Returns a handle for a copy that can be looked at, and not edited.
+    pub(crate) fn shown(program: Arc<ir::Module>) -> Module {
+        Module { place: Mutex::new(Place::Shown(program)), lines: Mutex::default() }
+    }
+
     /// The lock is held for a few instructions at a time, and never while Python code runs.
     fn place(&self) -> MutexGuard<'_, Place> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
@@ -78,7 +85,7 @@ impl Module {
     /// If a pass runs on the program, or the handle has ended.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&ir::Module) -> T) -> PyResult<T> {
         let number = match &*self.place() {
-            Place::Owned(program) => Ok(program.clone()),
+            Place::Owned(program) | Place::Shown(program) => Ok(program.clone()),
             Place::Lent(number) => Err(*number),
             Place::Taken => return Err(taken()),
             Place::Ended => return Err(ended()),
@@ -94,7 +101,7 @@ impl Module {
     /// # Errors
     /// If a pass runs on the program, or the handle has ended.
     pub(crate) fn snapshot(&self) -> PyResult<Arc<ir::Module>> {
-        if let Place::Owned(program) = &*self.place() {
+        if let Place::Owned(program) | Place::Shown(program) = &*self.place() {
             return Ok(program.clone());
         }
         self.read(|module| Arc::new(module.clone()))
@@ -170,8 +177,8 @@ impl Module {
             Place::Owned(program) => Ok(program),
             other => {
                 let error = match &other {
-                    Place::Lent(_) => AnforaError::new_err(
-                        "an instrument may look at the module, and not change it; edit a copy: copy.copy(mod)",
+                    Place::Lent(_) | Place::Shown(_) => AnforaError::new_err(
+                        "this module may be looked at, and not changed; edit a copy: copy.copy(mod)",
                     ),
                     Place::Ended => ended(),
                     Place::Owned(_) | Place::Taken => taken(),

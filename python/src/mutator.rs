@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anfora::ir::{Editor, Expr as Node, ExprId, FunctionKey};
+use anfora::ir::{Editor, Expr as Node, ExprId};
 use anfora::visit::{Edits, Mutator, Rewrite, RewriteError, Site, mutate};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -11,11 +11,11 @@ use crate::block::edit_target;
 use crate::errors::{self, VerifyError};
 use crate::expr::Expr;
 use crate::frames::{self, Maker};
-use crate::function::Function;
+use crate::function::edit_all;
 use crate::making::{making_methods, operand};
 use crate::module::Module;
-use crate::owner::{Home, Owner};
-use crate::visitor::overridden;
+use crate::owner::Home;
+use crate::visitor::{operators, overridden};
 
 /// Rewrites functions: the methods of a subclass return what takes the place of an expression.
 #[pyclass(frozen, subclass, module = "anfora.visitor", name = "MutatorBase")]
@@ -27,7 +27,7 @@ pub(crate) struct MutatorBase {
 impl MutatorBase {
     fn making(slf: &Bound<'_, Self>, make: impl FnOnce(&mut dyn Maker, &Home) -> PyResult<ExprId>) -> PyResult<Expr> {
         let number = slf.get().number.load(Ordering::Relaxed);
-        let home = Home { owner: Owner::Lent(number), at: None };
+        let home = Home::lent(number);
         let id = frames::with_maker(number, |maker| make(maker, &home))??;
         Ok(Expr::new(home, id))
     }
@@ -83,6 +83,7 @@ impl Mutator for Rewriting<'_> {
     fn rewrite_expr(&mut self, site: &mut Site<'_>, id: ExprId) -> Result<Rewrite, Stopped> {
         let method = match site.editor.body.expr(id) {
             Node::CallOp { op, .. } if self.only.as_ref().is_some_and(|only| !only.contains(&op)) => &None,
+            Node::Call { .. } if self.only.is_some() => &None,
             Node::CallOp { .. } | Node::Call { .. } => &self.methods.call,
             Node::Tuple(_) => &self.methods.tuple,
             Node::Proj { .. } => &self.methods.projection,
@@ -91,7 +92,7 @@ impl Mutator for Rewriting<'_> {
             _ => &None,
         };
         let Some(method) = method else { return Ok(Rewrite::Keep) };
-        let home = Home { owner: Owner::Lent(self.number), at: None };
+        let home = Home::lent(self.number);
         Python::attach(|py| {
             let handle = Expr::new(home.clone_ref(py), id);
             let returned = frames::lend_maker(self.number, site, || method.call1(py, (handle,)))?;
@@ -126,23 +127,19 @@ pub(crate) fn _mutate(
     only: Option<Vec<String>>,
 ) -> PyResult<()> {
     let methods = Methods::of(mutator.as_any())?;
-    let number = frames::new_number();
-    let outer = mutator.get().number.swap(number, Ordering::Relaxed);
+    let current = &mutator.get().number;
+    let outer = current.load(Ordering::Relaxed);
     let rewrite = |editor: &mut Editor<'_>| {
-        let only = only.as_ref().map(|names| names.iter().filter_map(|name| editor.cx.ops.find(name)).collect());
+        let only = only.as_ref().map(|names| operators(editor.cx, names)).transpose()?;
+        // A number for each function: a handle of one is none of the next.
+        let number = frames::new_number();
+        current.store(number, Ordering::Relaxed);
         mutate(editor, &mut Rewriting { methods: &methods, only, number }).map_err(|Stopped(error)| error)
     };
     let done = match target.cast::<Module>() {
-        Ok(module) => functions_of(module).and_then(|keys| {
-            keys.into_iter().try_for_each(|key| Function::new(module.clone().unbind(), key).edit(module.py(), rewrite))
-        }),
+        Ok(module) => edit_all(module, rewrite).map(drop),
         Err(_) => edit_target(target, rewrite),
     };
-    mutator.get().number.store(outer, Ordering::Relaxed);
+    current.store(outer, Ordering::Relaxed);
     done
-}
-
-/// Returns the keys of the functions of a module that have a body.
-pub(crate) fn functions_of(module: &Bound<'_, Module>) -> PyResult<Vec<FunctionKey>> {
-    module.get().read(|m| m.functions().filter(|(_, f)| f.is_definition()).map(|(key, _)| key).collect())
 }

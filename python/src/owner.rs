@@ -53,15 +53,21 @@ impl Owner {
 pub(crate) struct Home {
     pub(crate) owner: Owner,
     pub(crate) at: Option<(FunctionKey, Stamp)>,
+    /// The state of a region that is lent, whose handles end when it is edited.
+    pub(crate) region: Option<Stamp>,
 }
 
 impl Home {
     pub(crate) fn of_function(module: Py<Module>, key: FunctionKey, stamp: Stamp) -> Home {
-        Home { owner: Owner::Module(module), at: Some((key, stamp)) }
+        Home { owner: Owner::Module(module), at: Some((key, stamp)), region: None }
+    }
+
+    pub(crate) fn lent(number: u64) -> Home {
+        Home { owner: Owner::Lent(number), at: None, region: None }
     }
 
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> Home {
-        Home { owner: self.owner.clone_ref(py), at: self.at }
+        Home { owner: self.owner.clone_ref(py), at: self.at, region: self.region }
     }
 
     pub(crate) fn is(&self, other: &Home) -> bool {
@@ -82,7 +88,10 @@ impl Home {
                     _ => Err(changed()),
                 }
             })?,
-            Owner::Lent(number) => frames::read_program(*number, read)?,
+            Owner::Lent(number) => frames::read_program(*number, |cx, body| match self.region {
+                Some(stamp) if body.stamp() != stamp => Err(changed()),
+                _ => read(cx, body),
+            })?,
             Owner::Builder(builder) => builder.get().read(read)?,
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anfora::ir;
-use anfora::manager::{self, Declare, Outcome, PassInfo as Info, parse_pipeline};
+use anfora::manager::{self, ConfigKind, Declare, Outcome, PassInfo as Info, parse_pipeline};
 use anfora::passes::{ParamRef, bind_params};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -192,6 +192,7 @@ impl Pass {
         let inner = inner_of(py, &context);
         let (program, done) =
             during(py, &context, None, || py.detach(|| guarded(|| run(&*self.inner, given, &inner))))?;
+        errors::raise_interrupt()?;
         done.map_err(|failure| errors::from_failure(py, &failure, Some(&kept)))?;
         Ok(Module::sharing(program))
     }
@@ -211,6 +212,7 @@ impl Pass {
         let inner = inner_of(py, &context);
         let done =
             during(py, &context, None, || r#mod.get().replace(py, |program| run(&*self.inner, program, &inner)))?;
+        errors::raise_interrupt()?;
         match done {
             Ok(outcome) => Ok(PassOutcome::of(&outcome)),
             Err(failure) => {
@@ -284,9 +286,18 @@ pub(crate) fn _parse_pipeline(text: &str) -> PyResult<Pass> {
 #[pyfunction]
 #[pyo3(signature = (name: "str", options: "dict[str, typing.Any]") -> "Pass")]
 pub(crate) fn _make_pass(name: &str, options: &Bound<'_, PyDict>) -> PyResult<Pass> {
+    let registry = crate::registry::registry();
+    let registered = registry.passes().iter().find(|pass| pass.name() == name);
+    let takes_numbers = |key: &str| {
+        let options = registered.map_or(&[][..], |pass| pass.options());
+        options.iter().any(|o| o.key == key && matches!(o.kind, ConfigKind::Numbers { .. }))
+    };
     let mut given = Vec::new();
     for (key, value) in options {
         let key: String = key.extract()?;
+        if takes_numbers(&key) && !value.is_none() && !value.is_instance_of::<PyDict>() {
+            return Err(PyTypeError::new_err(format!("{key} is a dictionary of names and numbers")));
+        }
         if let Ok(numbers) = value.cast::<PyDict>() {
             // An option of numbers by name: each is written as an option.
             for (key, value) in numbers {

@@ -13,11 +13,10 @@ use crate::block::edit_target;
 use crate::errors::{self, PatternError};
 use crate::expr::Expr;
 use crate::frames::{self, Maker};
-use crate::function::Function;
+use crate::function::{Function, edit_all};
 use crate::literal::{Literal, dtype_named, literal_of};
 use crate::making::{making_methods, operand};
 use crate::module::Module;
-use crate::mutator::functions_of;
 use crate::owner::{Home, Owner};
 
 thread_local! {
@@ -350,7 +349,7 @@ impl Match {
     }
 
     fn lent(number: u64, body: &Body, root: ExprId, captures: &Captures<'_>) -> Match {
-        Match::new(Home { owner: Owner::Lent(number), at: None }, body, root, captures)
+        Match::new(Home::lent(number), body, root, captures)
     }
 
     fn making(slf: &Bound<'_, Self>, make: impl FnOnce(&mut dyn Maker, &Home) -> PyResult<ExprId>) -> PyResult<Expr> {
@@ -494,7 +493,7 @@ impl Rule {
                 if made.is_none() {
                     return Ok(None);
                 }
-                let home = Home { owner: Owner::Lent(number), at: None };
+                let home = Home::lent(number);
                 let by = operand(rewriter, &home, &made, None)?;
                 Ok(if by == root { None } else { Some(by) })
             })
@@ -555,6 +554,10 @@ fn rewrite_body(editor: &mut Editor<'_>, rules: &pattern::RuleSet) -> PyResult<V
     let done = rewrite_rules(editor, rules, &PatternOptions::default());
     raised()?;
     match done {
+        Ok(outcome) if outcome.was_taken_back() => {
+            let said: Vec<String> = outcome.remarks().into_iter().map(|(_, remark)| remark.message).collect();
+            Err(PatternError::new_err(said.join("; ")))
+        }
         Ok(outcome) => Ok(outcome.rules.iter().map(|rule| (rule.name.to_string(), rule.rewrites)).collect()),
         Err(pattern::PatternRewriteError::Rule { error, .. }) if error.is::<errors::Raised>() => {
             Err(error.downcast::<errors::Raised>().map_or_else(|_| PatternError::new_err(()), |raised| raised.0))
@@ -585,12 +588,7 @@ pub(crate) fn _rewrite<'py>(target: &Bound<'py, PyAny>, rules: &Bound<'py, PyAny
         }
     };
     match target.cast::<Module>() {
-        Ok(module) => {
-            for key in functions_of(module)? {
-                let function = Function::new(module.clone().unbind(), key);
-                add(function.edit(py, |editor| rewrite_body(editor, &rules))?);
-            }
-        }
+        Ok(module) => edit_all(module, |editor| rewrite_body(editor, &rules))?.into_iter().for_each(&mut add),
         Err(_) => add(edit_target(target, |editor| rewrite_body(editor, &rules))?),
     }
     let counts = PyDict::new(py);

@@ -3,7 +3,7 @@
 use anfora::slim::{SlimOptions, slim};
 use pyo3::prelude::*;
 
-use crate::errors::{self, guarded};
+use crate::errors::{self, ConfigError, guarded};
 use crate::module::Module;
 
 /// Makes a module smaller in place, and returns the number of bindings before and after.
@@ -25,6 +25,12 @@ pub(crate) fn _slim(
     threads: usize,
     entry: String,
 ) -> PyResult<(usize, usize)> {
+    let registry = crate::registry::registry();
+    for name in &disable {
+        if let Err(error) = registry.make(name) {
+            return Err(ConfigError::new_err(error.to_string()));
+        }
+    }
     let options = SlimOptions { entry, input_shapes, disable, check, threads, ..SlimOptions::default() };
     let mut program = (*r#mod.get().snapshot()?).clone();
     let (program, done) = py.detach(|| {

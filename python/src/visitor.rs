@@ -7,6 +7,7 @@ use anfora::visit::{self, Branch, Visit, Visitor, walk};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
+use crate::errors::AnforaError;
 use crate::expr::{Binding, Expr};
 use crate::function::Function;
 use crate::module::Module;
@@ -183,6 +184,21 @@ pub(crate) fn _visit(visitor: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>, only
     keys.into_iter().try_for_each(|key| one(&Function::new(module.clone().unbind(), key)))
 }
 
+/// Returns the operators with these names.
+///
+/// # Errors
+/// With a suggestion, if there is no operator of a name.
+pub(crate) fn operators(cx: &ir::Context, names: &[String]) -> PyResult<Vec<OpId>> {
+    let known = |name: &String| {
+        cx.ops.find(name).ok_or_else(|| {
+            let rows = cx.ops.registry().rows().map(|(_, row)| &*row.name);
+            let help = ir::did_you_mean(name, rows).map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
+            AnforaError::new_err(format!("unknown operator `{name}`{help}"))
+        })
+    };
+    names.iter().map(known).collect()
+}
+
 fn wrong_target(target: &Bound<'_, PyAny>) -> PyErr {
     let name = target.get_type().qualname().map_or_else(|_| "something else".to_string(), |n| n.to_string());
     PyTypeError::new_err(format!("what is visited is a Function, a Module or an Expr, not {name}"))
@@ -199,7 +215,7 @@ fn over<'py>(
     body: &Body,
     start: Option<ExprId>,
 ) -> PyResult<()> {
-    let only = only.as_ref().map(|names| names.iter().filter_map(|name| cx.ops.find(name)).collect());
+    let only = only.as_ref().map(|names| operators(cx, names)).transpose()?;
     let mut visitor = Walk { py, callbacks, only, home, skip };
     let done = match start {
         None => walk(body, &mut visitor),

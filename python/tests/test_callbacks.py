@@ -156,13 +156,11 @@ def test_hooks_that_cannot_fail_are_reported(mod, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.xfail(strict=True, reason="it is only reported to sys.unraisablehook")
 def test_an_interrupt_at_the_end_of_a_pass_is_itself(mod):
     with pytest.raises(KeyboardInterrupt):
         under(on_end=raises(KeyboardInterrupt()))(mod)
 
 
-@pytest.mark.xfail(strict=True, raises=af.PassError, reason="it becomes an error of the stream")
 def test_an_interrupt_while_a_module_is_printed_is_itself(mod, monkeypatch):
     class Stream:
         def write(self, text):
@@ -180,7 +178,6 @@ def test_an_interrupt_while_a_module_is_printed_is_itself(mod, monkeypatch):
             monkeypatch.undo()
 
 
-@pytest.mark.xfail(strict=True, raises=TypeError, reason="errors of __index__ are dropped")
 @pytest.mark.parametrize("name", ["__index__", "__float__"])
 def test_an_interrupt_while_a_number_is_read_is_itself(name, mod):
     number = type("Number", (), {name: raises(KeyboardInterrupt())})()

@@ -78,7 +78,6 @@ def test_handles_of_other_modules_are_refused(mod):
     assert mod == af.loads(TEXT)
 
 
-@pytest.mark.xfail(strict=True, reason="all functions of a walk have the same owner")
 def test_a_mutator_may_keep_no_handle_for_the_next_function():
     text = "".join(f"let %v{i} = exp(%x); " for i in range(100))
     mod = af.loads(f"def @a(%x: float32) {{ {text} %x }} def @b(%y: float32) {{ exp(%y) }}")
@@ -120,7 +119,6 @@ def test_a_mutator_may_return_nothing_out_of_scope():
     mod.verify()
 
 
-@pytest.mark.xfail(strict=True, reason="a handle of a region does not know the state of the region")
 def test_handles_of_a_region_that_was_edited(mod):
     def run(block, m, ctx):
         value = block.bindings[0].value
@@ -132,7 +130,6 @@ def test_handles_of_a_region_that_was_edited(mod):
     T.Pass("dataflowblock", "p", run)(mod)
 
 
-@pytest.mark.xfail(strict=True, reason="the edit is done on a copy, and lost")
 def test_the_module_of_a_region_pass_cannot_be_edited(mod):
     def run(block, m, ctx):
         with pytest.raises(af.AnforaError):

@@ -289,7 +289,6 @@ def test_deep_patterns_on_a_small_stack():
     assert found == [6, True]
 
 
-@pytest.mark.xfail(strict=True, reason="the remarks of a rewrite by rules are dropped")
 def test_rules_that_never_end_are_reported():
     mod = af.loads("def @main(%x: float32) { let %a = exp(%x); %a }")
     before = mod.text()

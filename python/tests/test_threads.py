@@ -116,7 +116,6 @@ print("end")
     assert (status, err) == (0, "") and out.split() == ["entered", "left", "end"]
 
 
-@pytest.mark.xfail(strict=True, reason="the instrument is called when Python has ended")
 def test_a_program_may_end_inside_a_context():
     status, _, err = in_process(ENTERS + "T.PassContext(instruments=[Watch()]).__enter__()")
     assert (status, err) == (0, "")

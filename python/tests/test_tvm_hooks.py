@@ -351,7 +351,7 @@ def test_a_hook_may_run_passes_on_the_module_but_not_in_place(events):
             if info.name == "outer":
                 assert len(drop_the_model(mod)) == 0
                 assert len(mod) == 1
-                with pytest.raises(af.AnforaError, match="may look at the module"):
+                with pytest.raises(af.AnforaError, match="may be looked at"):
                     drop_the_model.apply(mod)
             events.append(info.name)
 

@@ -1,7 +1,7 @@
 //! Builds functions from the first parameter to the tail, inferring types along the way.
 
 use crate::core::body::{Body, Span};
-use crate::core::context::Context;
+use crate::core::context::{Context, GlobalTarget};
 use crate::core::entity::{AttrId, AttrsId, DimId, ExprId, FunctionKey, LambdaId, SymbolId, TypeId};
 use crate::core::expr::{Expr, VarFlags, VarId};
 use crate::core::function::{Function, Visibility};
@@ -136,7 +136,10 @@ impl<'m> FunctionBuilder<'m> {
         self.function.ret = Some(ty);
         let signature = self.function.signature(&mut self.module.cx, ty);
         let global = self.module.cx.global(&self.name);
-        self.module.set_signature(global, signature);
+        // Another function may have the name; then this one cannot be finished.
+        if self.module.cx.globals.get(global).target == GlobalTarget::Missing {
+            self.module.set_signature(global, signature);
+        }
     }
 
     /// Sets an attribute of the function.

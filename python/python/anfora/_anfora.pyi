@@ -10,7 +10,7 @@ from typing_extensions import disjoint_base
 
 from ._errors import Diagnostic, Location
 
-__all__ = ["__version__", "Binding", "Bindings", "Builtin", "DataflowBlock", "Expr", "Function", "FunctionBuilder", "Literal", "Match", "Module", "MutatorBase", "Outcome", "Pass", "PassContext", "PassInfo", "Pattern", "Rule", "RuleSet", "Type", "_bind_params", "_builtin_instrument", "_export_onnx", "_find", "_import_onnx", "_main", "_make_pass", "_mutate", "_parse_pipeline", "_registered_passes", "_registered_pipelines", "_repeat", "_restore_literal", "_rewrite", "_save_onnx", "_sequential", "_slim", "_visit", "any_", "any_literal", "any_of", "call", "capture", "global_", "literal", "loads", "none_", "op", "op_in", "rest", "tuple_", "tuple_getitem"]
+__all__ = ["__version__", "Binding", "BindingIterator", "Bindings", "Builtin", "DataflowBlock", "Expr", "Function", "FunctionBuilder", "Literal", "Match", "Module", "MutatorBase", "Outcome", "Pass", "PassContext", "PassInfo", "Pattern", "Rule", "RuleSet", "Type", "_bind_params", "_builtin_instrument", "_export_onnx", "_find", "_import_onnx", "_main", "_make_pass", "_mutate", "_parse_pipeline", "_registered_passes", "_registered_pipelines", "_repeat", "_restore_literal", "_rewrite", "_save_onnx", "_sequential", "_slim", "_visit", "any_", "any_literal", "any_of", "call", "capture", "global_", "literal", "loads", "none_", "op", "op_in", "rest", "tuple_", "tuple_getitem"]
 
 __version__: Final[str]
 """
@@ -73,11 +73,23 @@ class Binding:
         """
 
 @final
+class BindingIterator:
+    """
+    Goes through the bindings of a function.
+    """
+    def __iter__(self, /) -> BindingIterator: ...
+    def __next__(self, /) -> Binding: ...
+
+@final
 class Bindings:
     """
     The bindings of a function in program order, with those of the blocks in it.
     """
+    @typing.overload
     def __getitem__(self, index: SupportsIndex, /) -> Binding: ...
+    @typing.overload
+    def __getitem__(self, index: slice, /) -> list[Binding]: ...
+    def __iter__(self, /) -> BindingIterator: ...
     def __len__(self, /) -> int: ...
     def __repr__(self, /) -> str: ...
 
@@ -209,8 +221,8 @@ class Expr:
     @property
     def op(self, /) -> str | Expr | None:
         """
-        What is called: the name of an operator, or the function as an expression; `None` for what is
-        no call.
+        What is called: the name of an operator, or the function as an expression; `None` for what
+        is no call.
         """
     @property
     def params(self, /) -> list[Expr]:
@@ -343,9 +355,9 @@ class FunctionBuilder:
         """
     def emit(self, /, op: str | Expr, *args: typing.Any, name: str | None = None, **attrs: typing.Any) -> Expr:
         """
-        Makes a call of an operator (by name), of a function (`"@name"` or an expression), binds
-        it, and returns the variable. Operands are expressions, constants, numbers, or `None` for
-        one that is left out; attributes are keyword arguments.
+        Makes a call of an operator (by name), of a function (`"@name"` or an expression),
+        binds it, and returns the variable. Operands are expressions, constants, numbers, or
+        `None` for one that is left out; attributes are keyword arguments.
         """
     def emit_if(self, /, cond: Expr, then_block: Expr, else_block: Expr, *, name: str | None = None) -> Expr:
         """
@@ -369,8 +381,8 @@ class FunctionBuilder:
         """
     def match_cast(self, /, value: Expr, ty: Type | str, *, name: str | None = None) -> Expr:
         """
-        Casts a value to a type (a `Type` or its text), which is checked at run time, binds it,
-        and returns the variable.
+        Casts a value to a type (a `Type` or its text), which is checked at run time, binds
+        it, and returns the variable.
         """
     def open_block(self, /) -> None:
         """
@@ -439,8 +451,8 @@ class Literal:
         """
     def tobytes(self, /) -> bytes:
         """
-        Returns the elements as bytes, in row-major order and little-endian, packed if they take less
-        than a byte.
+        Returns the elements as bytes, in row-major order and little-endian, packed if they take
+        less than a byte.
         """
     def tolist(self, /) -> typing.Any:
         """
@@ -462,9 +474,9 @@ class Match:
         """
     def emit(self, /, op: str | Expr, *args: typing.Any, name: str | None = None, **attrs: typing.Any) -> Expr:
         """
-        Makes a call of an operator (by name), of a function (`"@name"` or an expression), binds
-        it, and returns the variable. Operands are expressions, constants, numbers, or `None` for
-        one that is left out; attributes are keyword arguments.
+        Makes a call of an operator (by name), of a function (`"@name"` or an expression),
+        binds it, and returns the variable. Operands are expressions, constants, numbers, or
+        `None` for one that is left out; attributes are keyword arguments.
         """
     def emit_tuple(self, /, *fields: typing.Any, name: str | None = None) -> Expr:
         """
@@ -480,8 +492,8 @@ class Match:
         """
     def match_cast(self, /, value: Expr, ty: Type | str, *, name: str | None = None) -> Expr:
         """
-        Casts a value to a type (a `Type` or its text), which is checked at run time, binds it,
-        and returns the variable.
+        Casts a value to a type (a `Type` or its text), which is checked at run time, binds
+        it, and returns the variable.
         """
     @property
     def root(self, /) -> Expr:
@@ -494,8 +506,8 @@ class Module:
     """
     A program: functions in their order, with attributes.
 
-    A copy (`copy.copy(mod)`) shares the program until one of the two is edited. Equality is equality
-    up to the names of variables, and so is the hash.
+    A copy (`copy.copy(mod)`) shares the program until one of the two is edited. Equality is
+    equality up to the names of variables, and so is the hash.
     """
     def __contains__(self, name: str, /) -> bool: ...
     def __copy__(self, /) -> Module: ...
@@ -573,9 +585,9 @@ class MutatorBase:
         """
     def emit(self, /, op: str | Expr, *args: typing.Any, name: str | None = None, **attrs: typing.Any) -> Expr:
         """
-        Makes a call of an operator (by name), of a function (`"@name"` or an expression), binds
-        it, and returns the variable. Operands are expressions, constants, numbers, or `None` for
-        one that is left out; attributes are keyword arguments.
+        Makes a call of an operator (by name), of a function (`"@name"` or an expression),
+        binds it, and returns the variable. Operands are expressions, constants, numbers, or
+        `None` for one that is left out; attributes are keyword arguments.
         """
     def emit_tuple(self, /, *fields: typing.Any, name: str | None = None) -> Expr:
         """
@@ -587,8 +599,8 @@ class MutatorBase:
         """
     def match_cast(self, /, value: Expr, ty: Type | str, *, name: str | None = None) -> Expr:
         """
-        Casts a value to a type (a `Type` or its text), which is checked at run time, binds it,
-        and returns the variable.
+        Casts a value to a type (a `Type` or its text), which is checked at run time, binds
+        it, and returns the variable.
         """
 
 @final
@@ -745,8 +757,8 @@ class PassInfo:
 @final
 class Pattern:
     """
-    A description of expressions to look for. Operands that are variables are looked through to their
-    values.
+    A description of expressions to look for. Operands that are variables are looked through to
+    their values.
     """
     def __or__(self, other: object, /) -> Pattern: ...
     def __repr__(self, /) -> str: ...
@@ -809,8 +821,8 @@ class Rule:
     """
     A rule: what matches `pattern` is replaced by `replacement`.
 
-    Both sides are patterns, or texts as in `Rule("x*1", "multiply(%x, 1)", "%x")`. The replacement may
-    also be a function of the match, which makes an expression or returns `None`. `where` is a
+    Both sides are patterns, or texts as in `Rule("x*1", "multiply(%x, 1)", "%x")`. The replacement
+    may also be a function of the match, which makes an expression or returns `None`. `where` is a
     condition.
     """
     def __new__(cls, /, name: str, pattern: Pattern | str, replacement: Pattern | str | Literal | int | float | bool | typing.Callable[[Match], typing.Any], where: typing.Callable[[Match], bool] | None = None) -> Rule: ...
@@ -913,7 +925,8 @@ def _import_onnx(data: bytes | None, path: str | None, folder: str | None) -> tu
 
 def _main(arguments: list[str]) -> int:
     """
-    Runs the command line with arguments, the name of the program first, and returns its exit status.
+    Runs the command line with arguments, the name of the program first, and returns its exit
+    status.
     """
 
 def _make_pass(name: str, options: dict[str, typing.Any]) -> Pass:
@@ -925,7 +938,8 @@ def _make_pass(name: str, options: dict[str, typing.Any]) -> Pass:
 
 def _mutate(mutator: MutatorBase, target: Function | Module | DataflowBlock, only: collections.abc.Sequence[str] | None = None) -> None:
     """
-    Rewrites a function, a dataflow region, or all functions of a module, by the methods of a mutator.
+    Rewrites a function, a dataflow region, or all functions of a module, by the methods of a
+    mutator.
     """
 
 def _parse_pipeline(text: str) -> Pass:
@@ -952,7 +966,7 @@ def _repeat(passes: collections.abc.Iterable[Pass], max_rounds: int = 4) -> Pass
     rounds is reached.
     """
 
-def _restore_literal(dtype: str, shape: list[int], data: bytes | None, strings: list[str] | None, name: str | None) -> Literal:
+def _restore_literal(dtype: str, shape: list[int], data: bytes | None, strings: list[str] | None, name: str | None, splat: bool) -> Literal:
     """
     Makes a pickled literal again.
 
@@ -968,8 +982,8 @@ def _rewrite(target: Function | Module | DataflowBlock, rules: RuleSet | Rule | 
 
 def _save_onnx(mod: Module, path: str, entry: str = "main", opset: int | None = None, external_data: int | None = None) -> int:
     """
-    Writes a module as a model to a file, with the constants in a file beside it if that is asked for
-    or necessary.
+    Writes a module as a model to a file, with the constants in a file beside it if that is asked
+    for or necessary.
     """
 
 def _sequential(passes: collections.abc.Iterable[Pass], opt_level: int = 0, name: str = "sequential", required: collections.abc.Iterable[str] | None = None) -> Pass:

@@ -55,6 +55,8 @@ def pass_instrument(cls: _Class) -> _Class:
     As in TVM. The decorator checks that there is a hook, and registers the class with
     ``PassInstrument``; a class needs neither the decorator nor a base class to be one.
     """
+    if not isinstance(cls, type):
+        raise TypeError(f"pass_instrument takes a class, not {type(cls).__name__}")
     hooks = [name for name in vars(PassInstrument) if not name.startswith("_")]
     if not any(hasattr(cls, name) for name in hooks):
         raise TypeError(f"{cls.__name__} has none of the methods {', '.join(hooks)}")
