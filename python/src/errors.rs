@@ -72,6 +72,22 @@ pub(crate) fn raise_interrupt() -> PyResult<()> {
     INTERRUPT.with(|kept| kept.borrow_mut().take()).map_or(Ok(()), Err)
 }
 
+/// The least stack that a run of passes needs.
+const LEAST_STACK: usize = 24 << 10;
+
+/// Checks that the stack of the thread holds one more run of passes. Passes in Python may run passes.
+///
+/// # Errors
+/// `PassError`, if it does not.
+pub(crate) fn check_stack() -> PyResult<()> {
+    match stacker::remaining_stack() {
+        Some(left) if left < LEAST_STACK => {
+            Err(raised::PassError::new_err("error: passes nest more than the stack of this thread holds"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Returns the exception that a callback raised, if one is the cause of an error.
 fn raised_in<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e PyErr> {
     let mut next = Some(error);

@@ -186,6 +186,7 @@ impl Pass {
         r#mod: &Bound<'_, Module>,
         context: Option<&Bound<'_, PassContext>>,
     ) -> PyResult<Module> {
+        errors::check_stack()?;
         let context = Pass::context(py, context)?;
         let given = r#mod.get().snapshot()?;
         let kept = given.clone();
@@ -208,6 +209,7 @@ impl Pass {
         r#mod: &Bound<'_, Module>,
         context: Option<&Bound<'_, PassContext>>,
     ) -> PyResult<PassOutcome> {
+        errors::check_stack()?;
         let context = Pass::context(py, context)?;
         let inner = inner_of(py, &context);
         let done =
