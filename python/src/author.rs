@@ -15,7 +15,7 @@ use crate::block::DataflowBlock;
 use crate::context::{self, PassContext};
 use crate::errors::from_callback;
 use crate::frames;
-use crate::function::Function;
+use crate::function::{Function, changed_since};
 use crate::module::Module;
 
 /// What a pass written in Python works on.
@@ -122,10 +122,15 @@ impl manager::Pass for AuthorPass {
     }
 
     fn run(&self, module: &mut ir::Module, cx: &manager::PassContext) -> Result<Outcome, PassFailure> {
+        let before: Vec<_> = module.functions().map(|(key, f)| (key, f.body.stamp())).collect();
         match self.kind {
             AuthorKind::Module => self.on_module(module, cx)?,
             AuthorKind::Function => self.on_functions(module, cx)?,
             AuthorKind::DataflowBlock => return self.on_blocks(module, cx),
+        }
+        // What callbacks return is not checked one by one.
+        if let Err(found) = ir::verify_functions(module, &changed_since(module, &before)) {
+            return Err(PassError::from(found).with_message("the pass made an ill-formed function").into());
         }
         Ok(Outcome::Changed)
     }

@@ -10,7 +10,7 @@ use crate::attributes::type_of_text;
 use crate::errors::{self, AnforaError, VerifyError};
 use crate::expr::Expr;
 use crate::frames::{Maker, by_editor};
-use crate::function::Function;
+use crate::function::{Function, verify_edited};
 use crate::making::{id_in, making_methods, operand};
 use crate::module::Module;
 use crate::owner::{Home, Owner};
@@ -256,9 +256,10 @@ impl FunctionBuilder {
         let module = slf.get().module.clone_ref(py);
         let key = slf.get().with(|unfinished| {
             let done = module.get().edit(py, |module| {
-                ir::FunctionBuilder::resume(module, unfinished)
-                    .finish(result)
-                    .map_err(|e| Python::attach(|py| failed(py, e)))
+                let finished = ir::FunctionBuilder::resume(module, unfinished).finish(result);
+                let key = finished.map_err(|e| Python::attach(|py| failed(py, e)))?;
+                verify_edited(module, &[key])?;
+                Ok(key)
             });
             (None, done)
         })?;

@@ -100,6 +100,11 @@ pub(crate) fn inner_of(py: Python<'_>, context: &Py<PassContext>) -> manager::Pa
     running.unwrap_or_else(|| context.get().inner.clone())
 }
 
+/// Returns true in a callback of a pass, which is verified when the pass ends.
+pub(crate) fn in_pass() -> bool {
+    CURRENT.with(|current| current.borrow().last().is_some_and(|c| c.running.is_some()))
+}
+
 /// Returns the context of Python under which a pass runs: the current one, or a new one on a thread
 /// that has none.
 pub(crate) fn of_running(py: Python<'_>, inner: &manager::PassContext) -> PyResult<Py<PassContext>> {

@@ -1,11 +1,14 @@
 //! Handles of functions.
 
-use anfora::ir::{self, Editor, ExprId, FunctionKey, IntoDiagnostics, PrintOptions, Visibility};
+use std::collections::HashMap;
+
+use anfora::ir::{self, Editor, ExprId, FunctionKey, IntoDiagnostics, PrintOptions, Stamp, Visibility};
 use anfora::visit;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::attributes::{self, Given};
+use crate::context;
 use crate::errors::{self, StaleError, VerifyError};
 use crate::expr::{Bindings, Expr};
 use crate::module::Module;
@@ -47,7 +50,14 @@ impl Function {
         py: Python<'_>,
         edit: impl FnOnce(&mut Editor<'_>) -> PyResult<T> + Send,
     ) -> PyResult<T> {
-        self.module.get().edit(py, |module| edit_one(module, self.key, edit))
+        self.module.get().edit(py, |module| {
+            let before = module.get(self.key).map(|f| f.body.stamp());
+            let done = edit_one(module, self.key, edit)?;
+            if module.get(self.key).map(|f| f.body.stamp()) != before {
+                verify_edited(module, &[self.key])?;
+            }
+            Ok(done)
+        })
     }
 
     fn set_attribute(&self, py: Python<'_>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -93,9 +103,31 @@ pub(crate) fn edit_all<T: Send>(
 ) -> PyResult<Vec<T>> {
     module.get().edit(module.py(), |program| {
         let with_bodies = program.functions().filter(|(_, f)| f.is_definition());
-        let keys: Vec<FunctionKey> = with_bodies.map(|(key, _)| key).collect();
-        keys.into_iter().map(|key| edit_one(program, key, &mut edit)).collect()
+        let before: Vec<(FunctionKey, Stamp)> = with_bodies.map(|(key, f)| (key, f.body.stamp())).collect();
+        let done = before.iter().map(|&(key, _)| edit_one(program, key, &mut edit)).collect::<PyResult<_>>()?;
+        verify_edited(program, &changed_since(program, &before))?;
+        Ok(done)
     })
+}
+
+/// Returns the functions that are in another state than before, or were added.
+pub(crate) fn changed_since(module: &ir::Module, before: &[(FunctionKey, Stamp)]) -> Vec<FunctionKey> {
+    let before: HashMap<FunctionKey, Stamp> = before.iter().copied().collect();
+    let defined = module.functions().filter(|(_, f)| f.is_definition());
+    defined.filter(|(key, f)| before.get(key) != Some(&f.body.stamp())).map(|(key, _)| key).collect()
+}
+
+/// Verifies functions that were edited, unless a pass edited them, which is verified as a whole.
+///
+/// # Errors
+/// `VerifyError` with what is wrong.
+pub(crate) fn verify_edited(module: &ir::Module, keys: &[FunctionKey]) -> PyResult<()> {
+    if keys.is_empty() || context::in_pass() {
+        return Ok(());
+    }
+    ir::verify_functions(module, keys)
+        .map(drop)
+        .map_err(|found| Python::attach(|py| errors::in_module(py, &py.get_type::<VerifyError>(), &found, module)))
 }
 
 fn removed() -> PyErr {

@@ -355,7 +355,6 @@ def test_every_mistake_of_a_text_is_told():
     ]
 
 
-@pytest.mark.xfail(strict=True, reason="a function is not verified when it is finished")
 @pytest.mark.parametrize(
     "steps",
     [
