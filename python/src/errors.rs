@@ -75,7 +75,8 @@ pub(crate) fn raise_interrupt() -> PyResult<()> {
 /// The least stack that a run of passes needs.
 const LEAST_STACK: usize = 24 << 10;
 
-/// Checks that the stack of the thread holds one more run of passes. Passes in Python may run passes.
+/// Checks that the stack of the thread holds one more run of passes. Passes in Python may run
+/// passes.
 ///
 /// # Errors
 /// `PassError`, if it does not.
