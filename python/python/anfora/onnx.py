@@ -83,6 +83,8 @@ def slim(
     data, path = _parts(model)
     if isinstance(disable, str):
         raise TypeError("disable is a list of names of passes")
+    if input_shapes is not None and not isinstance(input_shapes, Mapping):
+        raise TypeError("input_shapes is a mapping of inputs to their extents")
     mod = _anfora._import_onnx(data, path, None)[0]
     shapes = [(name, list(shape)) for name, shape in (input_shapes or {}).items()]
     _anfora._slim(mod, shapes, list(disable), check, threads, "main")
@@ -103,18 +105,18 @@ def simplify(
     model: Model,
     check_n: int = 0,
     *,
+    skip_fuse_bn: bool = False,
     overwrite_input_shapes: Mapping[str, Sequence[int | None]] | None = None,
     skipped_optimizers: Sequence[str] | None = None,
+    skip_constant_folding: bool = False,
 ) -> tuple[Any, bool]:
     """Makes a model smaller, with the signature of ``onnxsim.simplify``.
 
-    Returns the model and whether it was checked to be right: with ``check_n`` random inputs, or True
-    without a check, since each pass preserves what the model computes.
+    Returns the model and True: each pass preserves what the model computes, and with ``check_n``
+    random inputs a pass that does not raises ``PassError``. ``skipped_optimizers`` names passes of
+    anfora; ``skip_fuse_bn`` and ``skip_constant_folding`` leave out FoldBatchNorm and FoldConstant.
     """
-    small = slim(
-        model,
-        input_shapes=overwrite_input_shapes,
-        disable=skipped_optimizers or (),
-        check=check_n,
-    )
+    disable = list(skipped_optimizers or ())
+    disable += ["FoldBatchNorm"] * skip_fuse_bn + ["FoldConstant"] * skip_constant_folding
+    small = slim(model, input_shapes=overwrite_input_shapes, disable=disable, check=check_n)
     return small, True

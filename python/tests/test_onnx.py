@@ -1,0 +1,89 @@
+"""Models in and out, and slim."""
+
+import anfora as af
+import pytest
+
+TEXT = """def @main(%x: Tensor[(batch, 4), float32]) -> Tensor[(batch, 4), float32] {
+  let %t = permute_dims(%x, axes=[1, 0]);
+  let %a = permute_dims(%t, axes=[1, 0]);
+  let %b = exp(%a);
+  let %c = exp(%a);
+  add(%b, %c)
+}
+"""
+
+
+@pytest.fixture
+def data():
+    return af.onnx.to_bytes(af.loads(TEXT))
+
+
+def node_count(model):
+    return len(af.onnx.from_onnx(model)["main"].bindings)
+
+
+def test_bytes_are_given_back_for_bytes(data):
+    small = af.slim(data)
+    assert isinstance(small, bytes) and node_count(small) < node_count(data)
+    assert af.slim(bytearray(data)) == small == af.slim(memoryview(data))
+    assert af.slim(data, check=3) == small
+
+
+def test_a_path_is_read_and_written(data, tmp_path):
+    source, target = tmp_path / "model.onnx", tmp_path / "small.onnx"
+    source.write_bytes(data)
+    assert af.slim(source, target) is None
+    assert node_count(target) == node_count(af.slim(data)) == node_count(af.load(str(target)) and target)
+    af.slim(data, str(tmp_path / "again.onnx"))
+    assert (tmp_path / "again.onnx").read_bytes() == target.read_bytes()
+
+
+def test_a_proto_is_given_back_for_a_proto(data, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load_model_from_string(data)
+    small = af.slim(model)
+    assert isinstance(small, onnx.ModelProto) and len(small.graph.node) < len(model.graph.node)
+    onnx.checker.check_model(small)
+    (tmp_path / "model.onnx").write_bytes(data)
+    assert isinstance(af.slim(tmp_path / "model.onnx"), onnx.ModelProto)
+    simplified, ok = af.onnx.simplify(model, check_n=2)
+    assert ok and simplified == small
+    assert isinstance(af.onnx.to_onnx(af.onnx.from_onnx(model)), onnx.ModelProto)
+
+
+def test_inputs_are_given_their_extents(data):
+    small = af.onnx.from_onnx(af.slim(data, input_shapes={"x": [2, None]}))
+    assert small["main"].params[0].type.shape == (2, 4)
+    with pytest.raises(af.PassError, match="there is no input `y`"):
+        af.slim(data, input_shapes={"y": [2]})
+    with pytest.raises(TypeError):
+        af.slim(data, input_shapes=3)
+
+
+def test_passes_are_left_out(data):
+    kept = af.slim(data, disable=["EliminateCommonSubexpr", "SimplifyExpr"])
+    assert node_count(kept) > node_count(af.slim(data))
+    assert af.onnx.simplify(data, skipped_optimizers=["EliminateCommonSubexpr", "SimplifyExpr"])[0] == kept
+    with pytest.raises(TypeError):
+        af.slim(data, disable="FoldConstant")
+
+
+def test_what_is_no_model():
+    for wrong in (3, None, object()):
+        with pytest.raises(TypeError, match="SerializeToString"):
+            af.slim(wrong)
+    with pytest.raises(af.OnnxError):
+        af.slim(b"not a model")
+    with pytest.raises(FileNotFoundError):
+        af.slim("/nowhere/model.onnx")
+
+
+def test_the_command_line_is_there(tmp_path):
+    import subprocess
+    import sys
+
+    (tmp_path / "model.anf").write_text(TEXT)
+    command = [sys.executable, "-m", "anfora", "slim", "model.anf", "small.onnx", "--quiet"]
+    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
+    assert node_count(tmp_path / "small.onnx") == 2
+    assert subprocess.run([sys.executable, "-m", "anfora", "nothing"], capture_output=True, check=False).returncode == 2
