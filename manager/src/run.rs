@@ -28,9 +28,9 @@ use crate::verification::{Verification, check_made, shared_edit};
 /// 1. A pass that the context disables is skipped. Unless the context requires the pass, it is also
 ///    skipped if its level is higher than that of the context, or if an instrument vetoes it. The
 ///    outcome then has the reason, and a remark is left.
-/// 2. Unless a sequence runs the pass, the order of everything that it will run is checked. If a
-///    pass needs a property that a pass before it breaks, or that the claimed phase of the module
-///    excludes, the call fails before anything runs.
+/// 2. Unless a sequence runs the pass, the order of all passes that this pass will run is checked.
+///    If a pass needs a property that a pass before it breaks, or that the claimed phase of the
+///    module excludes, the call fails before anything runs.
 /// 3. The dependencies of the pass are run, whatever their level is. A dependency is not run again
 ///    if it has run with the same options in the running sequence, and nothing has changed since.
 ///    If the context disables a dependency, or an instrument vetoes one that the context does not
@@ -40,13 +40,13 @@ use crate::verification::{Verification, check_made, shared_edit};
 ///    changed the module and breaks a property of the phase that the module claims, the claim is
 ///    lowered before the verification.
 ///
-/// If a step fails or panics, the remaining steps are skipped. If a pass failed, the module is as
-/// it was before step 4; if a sequence failed, the module is as it was before the pass of it that
-/// failed.
+/// If a step fails or panics, the remaining steps are skipped. If a single pass failed, the module
+/// is as it was before step 4. If a sequence failed because one of its passes failed, the module is
+/// as it was before that pass.
 ///
-/// Passes that run other passes nest at most [`MAX_NESTING`] deep under a context, and twice as
-/// deep on a thread, whatever contexts they make and whatever instruments run. Deeper nesting is an
-/// error.
+/// Passes may run other passes. They nest at most [`MAX_NESTING`] deep under one context. On one
+/// thread they nest at most twice as deep, counting the passes under all contexts and in the hooks
+/// of instruments. Deeper nesting is an error.
 ///
 /// # Errors
 /// If the pass, one of its dependencies, or an instrument fails.
@@ -79,8 +79,8 @@ pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Resul
 }
 
 thread_local! {
-    /// The number of passes that run on this thread, in each other and in the hooks of instruments,
-    /// under whatever contexts.
+    /// The number of unfinished passes on this thread, under all contexts and in the hooks of
+    /// instruments.
     static RUNS: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -113,7 +113,7 @@ fn skip(info: &PassInfo, cx: &PassContext, reason: SkipReason) -> Outcome {
 }
 
 /// Asks every instrument about a pass that the context does not require, and returns the reason if
-/// one of them does not agree.
+/// one of them vetoes it.
 fn ask(
     instruments: &[Arc<dyn Instrument>],
     module: &Module,
@@ -200,8 +200,8 @@ struct Execution<'a> {
     /// False for a sequence, whose passes are the transactions.
     leaf: bool,
     instruments: &'a [Arc<dyn Instrument>],
-    /// The range of the instruments whose `run_before` has succeeded and whose `run_after` was not
-    /// called yet.
+    /// The instruments whose `run_before` has succeeded and whose `run_after` was not called yet,
+    /// as a range of `instruments`.
     begun: Range<usize>,
     /// The time that instruments took.
     in_hooks: Duration,
@@ -213,7 +213,7 @@ impl Execution<'_> {
         (!self.instruments.is_empty()).then(Instant::now)
     }
 
-    /// Runs something that counts as the time of instruments.
+    /// Runs hooks, and adds the time that they take to the time of instruments.
     fn in_hooks<T>(&mut self, hooks: impl FnOnce(&mut Self) -> T) -> T {
         let began = self.now();
         let done = hooks(self);
@@ -397,7 +397,7 @@ fn end_edits_inside(module: &mut Module, depth: usize, keep: bool) {
     }
 }
 
-/// Calls a hook that cannot fail on some instruments. A panic in it is left among the remarks.
+/// Calls a hook that cannot fail on some instruments. A panic in the hook is reported as a remark.
 fn tell(instruments: &[Arc<dyn Instrument>], hook: &'static str, cx: &PassContext, call: impl Fn(&dyn Instrument)) {
     for instrument in instruments {
         let told = guarded(&**instrument, hook, || {
@@ -410,8 +410,7 @@ fn tell(instruments: &[Arc<dyn Instrument>], hook: &'static str, cx: &PassContex
     }
 }
 
-/// Leaves a remark about each node with several uses that the pass, which is about to end,
-/// overwrote.
+/// Leaves a remark about each node with several uses that the ending pass overwrote.
 fn report_shared_edits(module: &mut Module, cx: &PassContext) {
     for key in module.order().to_vec() {
         let edited = module.get_mut(key).map_or_else(Vec::new, |(f, _)| f.body.take_edited_shared());
@@ -419,7 +418,7 @@ fn report_shared_edits(module: &mut Module, cx: &PassContext) {
     }
 }
 
-/// Reports the messages that walks noted in bodies for the author of a pass that is about to end.
+/// Reports the messages that walks noted in bodies during the ending pass, for its author.
 fn report_noted(module: &mut Module, cx: &PassContext) {
     let has_remarks = |&key: &FunctionKey| module.get(key).is_some_and(|f| f.body.has_remarks());
     let noted: Vec<FunctionKey> = module.order().iter().copied().filter(has_remarks).collect();

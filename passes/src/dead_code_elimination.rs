@@ -69,8 +69,9 @@ pub struct Eliminated {
     pub remarks: Vec<Diagnostic>,
 }
 
-/// Removes the dead bindings of a module, and the functions that cannot be reached from external
-/// functions ([`anfora_ir::Function::is_external`]) and those named by `entries`.
+/// Removes the dead bindings of a module, and its unreachable functions. A function is reachable if
+/// an external function ([`anfora_ir::Function::is_external`]) or a function of `entries` reaches
+/// it.
 ///
 /// # Errors
 /// If a function that stays is not in A-normal form, or an entry is not defined.
@@ -91,7 +92,8 @@ pub fn eliminate_dead_code(module: &mut Module, purity: &Purity, entries: &[Stri
         .filter_map(|(_, f)| f.global())
         .for_each(|g| reach.global(g));
 
-    // Clean each function that is reached, which reaches further functions.
+    // Clean each reached function. Cleaning finds the functions that it reaches, which are cleaned
+    // later.
     let mut result = Eliminated::default();
     let mut missing: Option<GlobalId> = None;
     let mut reached: FxHashSet<FunctionKey> = FxHashSet::default();
@@ -123,7 +125,8 @@ pub fn eliminate_dead_code(module: &mut Module, purity: &Purity, entries: &[Stri
             None => missing = missing.or(Some(global)),
         }
     }
-    // Remove the other functions, unless a function that is missing may use them.
+    // Remove the unreached functions. If a reached function is missing from the module, it may use
+    // them, so they are only cleaned.
     let unreached: Vec<FunctionKey> = module
         .functions()
         .filter(|(k, f)| f.is_definition() && !f.is_external(&module.cx) && !reached.contains(k))
@@ -193,7 +196,7 @@ impl Reach {
     }
 }
 
-/// The live bindings of one body, and the functions that they reach.
+/// Decides which bindings of one body are live, and records the functions that they reach.
 struct Live<'a> {
     cx: &'a Context,
     effects: LazyBodyPurity<'a>,

@@ -1,8 +1,10 @@
 //! Passes whose work is a function of Python.
 //!
-//! The manager lends a pass `&mut Module`; Python gets a handle. So the module is taken out of the
-//! manager's hands into the handle while the function runs, and put back afterwards: edits through
-//! the handle are part of the transaction of the pass, and the handle is stale when the pass ends.
+//! The manager gives a pass a `&mut Module`, and Python needs a handle. For a function pass or a
+//! module pass, the module is moved into a handle while the Python function runs, and moved back
+//! afterwards. Edits through the handle are part of the transaction of the pass. The handle is
+//! stale when the pass ends. For a pass over dataflow regions, the editor of each region is lent
+//! instead ([`frames`]).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +20,7 @@ use crate::frames;
 use crate::function::{Function, changed_since};
 use crate::module::Module;
 
-/// What a pass written in Python works on.
+/// The kind of a pass written in Python: the part of a program that each call of its function gets.
 #[derive(Copy, Clone, PartialEq)]
 pub(crate) enum AuthorKind {
     Module,
@@ -38,8 +40,8 @@ impl AuthorPass {
         AuthorPass { info, kind, run }
     }
 
-    /// Calls the function for the whole module. A module that it returns, if it is another one,
-    /// replaces the module.
+    /// Calls the function with the whole module. If it returns another module, that one replaces
+    /// the module.
     fn on_module(&self, module: &mut ir::Module, cx: &manager::PassContext) -> Result<(), PassError> {
         let returned = with_handle(module, cx, |handle, context| {
             let py = handle.py();
@@ -57,8 +59,8 @@ impl AuthorPass {
         Ok(module.replace_with(&new)?)
     }
 
-    /// Calls the function for each function with a body, except those that are marked to be left
-    /// alone.
+    /// Calls the Python function for each function with a body, except those that are marked
+    /// `SkipOptimization`.
     fn on_functions(&self, module: &mut ir::Module, cx: &manager::PassContext) -> Result<(), PassError> {
         let keys = worked_on(module);
         with_handle(module, cx, |handle, context| {
@@ -84,7 +86,7 @@ impl AuthorPass {
         })
     }
 
-    /// Calls the function for each dataflow region.
+    /// Calls the Python function for each dataflow region.
     fn on_blocks(&self, module: &mut ir::Module, cx: &manager::PassContext) -> Result<Outcome, PassFailure> {
         let before = Arc::new(module.clone());
         let run = Python::attach(|py| self.run.clone_ref(py));
@@ -154,7 +156,7 @@ fn worked_on(module: &ir::Module) -> Vec<FunctionKey> {
     module.functions().filter(|(_, f)| f.is_definition() && !is_skipped(f)).map(|(key, _)| key).collect()
 }
 
-/// Runs work on a handle that owns the module meanwhile.
+/// Moves the module into a handle, runs `work` with the handle, and moves the module back.
 fn with_handle<T>(
     module: &mut ir::Module,
     cx: &manager::PassContext,
@@ -168,7 +170,7 @@ fn with_handle<T>(
         let program = loop {
             match handle.get().end() {
                 Some(program) => break program,
-                // Another thread still works on it.
+                // Another thread still works on the module.
                 None => py.detach(|| std::thread::sleep(Duration::from_micros(100))),
             }
         };

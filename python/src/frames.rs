@@ -1,8 +1,9 @@
 //! References that callbacks in Python may use while the call from Rust lasts.
 //!
-//! An instrument is given `&Module`, and a handle of Python cannot hold a reference. So the handle
-//! has a number, and the reference with this number is on a list of the thread, in the frame of the
-//! call: a handle that outlives the call finds nothing.
+//! An instrument receives a `&Module`, but a handle in Python cannot hold a reference. So the
+//! handle holds a number. While the call lasts, a thread-local list contains the reference under
+//! this number. When the call has ended, the list no longer contains it, and using the handle is an
+//! error. Mutators, rules and passes over dataflow regions lend a [`Maker`] in the same way.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,7 +17,7 @@ use crate::errors::StaleError;
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// One lent module, and those that calls around this one have lent.
+/// A lent module, and the frame of the enclosing call that lends a module.
 #[derive(Copy, Clone)]
 pub(crate) struct Frame<'a> {
     number: u64,
@@ -26,7 +27,8 @@ pub(crate) struct Frame<'a> {
 
 scoped_thread_local!(static LENT: for<'a> &'a Frame<'a>);
 
-/// Lends a module to a callback, which finds it under the number.
+/// Lends a module to a callback while it runs. The callback receives the number of the module, and
+/// passes it to [`read_lent`].
 pub(crate) fn lend<T>(module: &Module, callback: impl FnOnce(u64) -> T) -> T {
     let number = new_number();
     if LENT.is_set() {
@@ -36,8 +38,8 @@ pub(crate) fn lend<T>(module: &Module, callback: impl FnOnce(u64) -> T) -> T {
     }
 }
 
-/// Reads the module that was lent under a number; `None` if the call has ended, or runs on another
-/// thread.
+/// Reads the module that was lent under a number. Returns `None` if the call has ended or runs on
+/// another thread.
 pub(crate) fn read_lent<T>(number: u64, read: impl FnOnce(&Module) -> T) -> Option<T> {
     if !LENT.is_set() {
         return None;
@@ -54,7 +56,8 @@ pub(crate) fn read_lent<T>(number: u64, read: impl FnOnce(&Module) -> T) -> Opti
     })
 }
 
-/// What makes expressions while a callback runs: a mutator at its place, a rule, or a builder.
+/// An object that makes expressions: the site of a mutator, the rewriter of a rule, the editor of a
+/// dataflow region, or a function builder.
 pub(crate) trait Maker {
     /// Returns the tables and the body.
     fn program(&mut self) -> (&Context, &Body);
@@ -76,11 +79,13 @@ pub(crate) trait Maker {
     fn global(&mut self, name: &str) -> ExprId;
     /// Makes `none`.
     fn none(&mut self) -> ExprId;
-    /// Binds a value, and returns what stands for it from here on.
+    /// Binds a value to a variable if the maker has a place for the binding, and returns the
+    /// variable. Otherwise returns the value.
     fn bind(&mut self, name: Option<&str>, value: ExprId) -> ExprId;
-    /// Returns what stands for an expression of the program at this place.
+    /// Returns the expression that has replaced an expression of the program at the current place,
+    /// or the expression itself if nothing has.
     fn resolve(&self, id: ExprId) -> ExprId;
-    /// Returns an editor of the whole body, if walks may edit it meanwhile.
+    /// Returns an editor of the whole body, if walks may edit the body during the callback.
     fn editor(&mut self) -> Option<Editor<'_>> {
         None
     }
@@ -148,8 +153,8 @@ impl Maker for Site<'_> {
     }
 }
 
-/// The editor of a dataflow region that a pass works on. It makes expressions; what is bound, is
-/// bound by the walks that edit the region.
+/// The editor of a dataflow region that a pass works on. It makes expressions, but binds none of
+/// them: only the walks that edit the region add bindings.
 pub(crate) struct LentEditor<'a> {
     pub(crate) editor: Editor<'a>,
 }
@@ -216,7 +221,8 @@ impl Maker for Rewriter<'_, '_> {
         Rewriter::none(self)
     }
 
-    /// A rule makes nested expressions, which the rewriting binds where it has to.
+    /// Returns the value: a rule makes nested expressions, and the rewriter binds those that need a
+    /// binding.
     fn bind(&mut self, name: Option<&str>, value: ExprId) -> ExprId {
         let _ = name;
         value
@@ -227,7 +233,7 @@ impl Maker for Rewriter<'_, '_> {
     }
 }
 
-/// A maker under its number.
+/// A lent maker with its number.
 struct LentMaker<'a> {
     number: u64,
     maker: &'a mut (dyn Maker + 'a),
@@ -244,13 +250,13 @@ impl<'a> ReborrowMut<'a> for LentMaker<'_> {
 scoped_thread_local!(static mut MAKER: for<'a> LentMaker<'a>);
 scoped_thread_local!(static SEEN: for<'a> (u64, &'a Context, &'a Body));
 
-/// Lends a maker to a callback, which finds it under the number. A maker that a callback around
-/// this one was lent cannot be used meanwhile.
+/// Lends a maker to a callback while it runs. The callback uses it by [`with_maker`] with the same
+/// number. During the callback, the makers of enclosing callbacks cannot be used.
 pub(crate) fn lend_maker<T>(number: u64, maker: &mut dyn Maker, callback: impl FnOnce() -> T) -> T {
     MAKER.set(LentMaker { number, maker }, callback)
 }
 
-/// Lends tables and a body for reading.
+/// Lends tables and a body to a callback while it runs, for reading by [`read_program`].
 pub(crate) fn lend_program<T>(number: u64, cx: &Context, body: &Body, callback: impl FnOnce() -> T) -> T {
     SEEN.set((number, cx, body), callback)
 }
@@ -270,7 +276,8 @@ pub(crate) fn with_maker<T>(number: u64, work: impl FnOnce(&mut dyn Maker) -> T)
     MAKER.with(|lent| if lent.number == number { Ok(work(lent.maker)) } else { Err(over()) })
 }
 
-/// Reads the program that was lent under a number, to be edited or only read.
+/// Reads the tables and the body that were lent under a number, by [`lend_program`] or
+/// [`lend_maker`].
 ///
 /// # Errors
 /// If the callback has ended, or runs on another thread.

@@ -17,11 +17,11 @@ use crate::owner::Owner;
 enum Place {
     /// The handle owns it, perhaps together with copies.
     Owned(Arc<ir::Module>),
-    /// It is being edited, or a pass runs on it.
+    /// The program is being edited, or a pass runs on it.
     Taken,
     /// It is lent under this number while a callback runs: see [`frames`].
     Lent(u64),
-    /// A copy that is only shown: an edit of it would be lost.
+    /// A copy that can only be read: an edit of it would be lost.
     Shown(Arc<ir::Module>),
     /// The pass that gave it to a callback has ended.
     Ended,
@@ -29,16 +29,17 @@ enum Place {
 
 /// A program: functions in their order, with attributes.
 ///
-/// A copy (`copy.copy(mod)`) shares the program until one of the two is edited. Equality is
-/// equality up to the names of variables, and so is the hash.
+/// A copy (`copy.copy(mod)`) shares the program until one of the two is edited. Modules that differ
+/// only in the names of variables are equal and have equal hashes.
 #[pyclass(frozen, module = "anfora", weakref)]
 pub(crate) struct Module {
     place: Mutex<Place>,
-    /// Where the lines of a text begin, for the places of expressions.
+    /// The starts of the lines of the source text, computed when an expression is first asked for
+    /// its place.
     lines: Mutex<Option<Lines>>,
 }
 
-/// A text, and where its lines begin.
+/// A source text, and the byte at which each of its lines begins.
 type Lines = (Arc<Source>, Arc<[usize]>);
 
 /// An edit in progress: the program was taken out of its handle, and is put back at the end.
@@ -69,17 +70,19 @@ impl Module {
         Module { place: Mutex::new(Place::Lent(number)), lines: Mutex::default() }
     }
 
-    /// Returns a handle for a copy that can be looked at, and not edited.
+    /// Returns a handle for a copy that can be read and not edited.
     pub(crate) fn shown(program: Arc<ir::Module>) -> Module {
         Module { place: Mutex::new(Place::Shown(program)), lines: Mutex::default() }
     }
 
-    /// The lock is held for a few instructions at a time, and never while Python code runs.
+    /// Locks the place. The lock is held for a few instructions at a time, and never while Python
+    /// code runs.
     fn place(&self) -> MutexGuard<'_, Place> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the program. It stays as it is during the read, whatever Python code does.
+    /// Reads the program. The program does not change during the read, even if `read` runs Python
+    /// code that edits the module.
     ///
     /// # Errors
     /// If a pass runs on the program, or the handle has ended.
@@ -96,7 +99,7 @@ impl Module {
         }
     }
 
-    /// Returns the program, shared with the handle; a copy if it is lent.
+    /// Returns the program, shared with the handle. Returns a copy of a lent program.
     ///
     /// # Errors
     /// If a pass runs on the program, or the handle has ended.
@@ -107,13 +110,13 @@ impl Module {
         self.read(|module| Arc::new(module.clone()))
     }
 
-    /// Takes the program out of the handle for work on it, without the interpreter lock, and puts
-    /// the program that the work returns into the handle. Meanwhile other uses of the handle are
-    /// errors.
+    /// Takes the program out of the handle, runs `work` on it without the interpreter lock, and
+    /// puts the program that `work` returns into the handle. During the work, other uses of the
+    /// handle are errors.
     ///
     /// # Errors
-    /// If a pass runs on the program, the handle has ended, the module is only lent for reading, or
-    /// the work panics. The program is then as it was.
+    /// If a pass runs on the program, the handle has ended, or the module is only lent for reading.
+    /// The program is then as it was. If `work` panics, the program is lost, and the handle ends.
     pub(crate) fn replace<T: Send>(
         &self,
         py: Python<'_>,
@@ -129,18 +132,18 @@ impl Module {
             }
             Ok(None) => Err(ended()),
             Err(panic) => {
-                // What was half edited is gone with the panic.
+                // The panic has dropped the program, which was half edited.
                 *self.place() = Place::Ended;
                 Err(panic)
             }
         }
     }
 
-    /// Edits the program in place; a copy of it, if it is shared. An edit that fails leaves the
-    /// program as it was.
+    /// Edits the program in place. If the program is shared, edits a copy of it, which replaces the
+    /// program. An edit that fails leaves the program as it was.
     ///
     /// # Errors
-    /// If the program cannot be edited now, or those of the edit.
+    /// If the program cannot be edited now, or if the edit returns an error.
     pub(crate) fn edit<T: Send>(
         &self,
         py: Python<'_>,
@@ -158,7 +161,8 @@ impl Module {
         })?
     }
 
-    /// Adds to the tables of the program, or to functions that are not part of it yet, in place.
+    /// Adds to the program in place, without an edit: entries of its tables, or parts of a function
+    /// that is being built. Callers must not change finished functions.
     ///
     /// # Errors
     /// If the program cannot be edited now.
@@ -189,8 +193,8 @@ impl Module {
         }
     }
 
-    /// Returns file, line and column of a byte of the text that the program was read from, both
-    /// from 1; `None` if the text was not kept.
+    /// Returns the file, line and column of a byte of the text that the program was read from.
+    /// Lines and columns are counted from 1. Returns `None` if the text was not kept.
     ///
     /// # Errors
     /// If the program cannot be read now.
@@ -214,8 +218,8 @@ impl Module {
         Ok(Some((source.name().to_string(), line, column)))
     }
 
-    /// Takes the program of a handle whose pass has ended; `None` while another thread works on it.
-    /// From then on the handle names nothing.
+    /// Ends the handle of a pass that has ended, and returns its program. Returns `None` while
+    /// another thread works on the program; the handle has not ended then.
     pub(crate) fn end(&self) -> Option<Arc<ir::Module>> {
         let mut place = self.place();
         match std::mem::replace(&mut *place, Place::Ended) {

@@ -1,4 +1,4 @@
-//! What a handle belongs to: where its tables and its body are found.
+//! The owners of handles. A handle finds its tables and its body through its owner.
 
 use anfora::ir::{Body, Context, FunctionKey, Stamp};
 use pyo3::prelude::*;
@@ -12,7 +12,8 @@ use crate::module::Module;
 pub(crate) enum Owner {
     /// A function of a module.
     Module(Py<Module>),
-    /// What a running mutator or rule lends to a callback, under its number.
+    /// A program that a running mutator, rule or pass lends to a callback, by its number
+    /// ([`frames`]).
     Lent(u64),
     /// A function that is being built.
     Builder(Py<FunctionBuilder>),
@@ -39,7 +40,7 @@ impl Owner {
     /// Reads the tables.
     ///
     /// # Errors
-    /// If they were only there for a while, or are being edited.
+    /// If the module is being edited, or the callback that the tables were lent to has ended.
     pub(crate) fn context<T>(&self, read: impl FnOnce(&Context) -> T) -> PyResult<T> {
         match self {
             Owner::Module(module) => module.get().read(|module| read(&module.cx)),
@@ -49,11 +50,12 @@ impl Owner {
     }
 }
 
-/// What an expression belongs to: an owner and, in a module, the state of a function.
+/// The place of an expression: its owner and, in a module, the function and the stamp of its body.
 pub(crate) struct Home {
     pub(crate) owner: Owner,
     pub(crate) at: Option<(FunctionKey, Stamp)>,
-    /// The state of a region that is lent, whose handles end when it is edited.
+    /// For a lent dataflow region, the stamp of its body. An edit of the region changes the stamp,
+    /// so older handles become stale.
     pub(crate) region: Option<Stamp>,
 }
 
@@ -77,8 +79,8 @@ impl Home {
     /// Reads the tables and the body.
     ///
     /// # Errors
-    /// `StaleError`, if the function was changed or removed since the handle was made, or was only
-    /// there for a while.
+    /// `StaleError`, if the function was changed or removed since the handle was made, or if the
+    /// callback that it was lent to has ended.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&Context, &Body) -> PyResult<T>) -> PyResult<T> {
         match &self.owner {
             Owner::Module(module) => module.get().read(|module| {

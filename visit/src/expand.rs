@@ -1,8 +1,8 @@
 //! Walks down a Let chain and back up.
 //!
-//! Between a Let's `pre` and its `post`, both walks here remember the link that holds the Let, and
-//! check on the way back that it still does. So an edit that removes a Let during the walk is
-//! reported, at the cost of one check per Let.
+//! Both walks remember the link that holds each Let after its `pre`. Before its `post`, they check
+//! that the link still holds the Let. So a removal of the Let in between is reported, at the cost
+//! of one check per Let.
 
 use std::ops::ControlFlow;
 
@@ -15,8 +15,8 @@ use crate::link::{Binding, Link};
 /// The context of a walk of a chain: a body, or anything that holds one.
 ///
 /// It is implemented for a reference to a body (without edits), for an [`Editor`] (with edits), and
-/// for a pair of either with a state of the author's. A pass that holds an editor implements it in
-/// one line, and can call its own methods in both callbacks.
+/// for a pair of one of these and any state. A pass that holds an editor can implement it in one
+/// line, and can then call its own methods in both callbacks.
 pub trait HoldsBody {
     /// Returns the body.
     fn body(&self) -> &Body;
@@ -67,8 +67,8 @@ impl<H: HoldsBody, S> HoldsBody for (H, S) {
 /// A Let with the link that holds it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ChainLink {
-    /// The link that holds the Let. In the `post` of a Let that its `pre` removed: the link that
-    /// holds the expression after it.
+    /// The link that holds the Let. If `pre` removed the Let, its `post` gets the link that holds
+    /// the expression after it instead.
     pub link: Link,
     /// The Let, as it is when the callback is called.
     pub binding: Binding,
@@ -89,16 +89,17 @@ pub struct ChainLink {
 /// [`unlink_let`](crate::unlink_let) at the given link, insert bindings before it there
 /// ([`insert_before`](crate::insert_before), [`splice_before`](crate::splice_before)), and edit
 /// everything after it. The walk goes on with the chain as `pre` left it; a Let that its `pre`
-/// removed is still given to `post`. A `pre` that removes its own Let may also remove any number of
-/// Lets after it at the same link, before or afterwards; the remaining Lets, or the tail, must stay
-/// the same expression.
+/// removed is still given to `post`. If `pre` removes its own Let, it may also remove any number of
+/// the Lets that follow it, before or after that, at the same link. Then it must not replace the
+/// expression after the removed Lets (the next Let, or the tail) by another one.
 ///
-/// Finding a Let after its `pre` takes time in proportion to the Lets that `pre` inserted and
-/// removed, or to the chain if the walk ends with an error.
+/// The walk searches for a Let after its `pre`. This takes time in proportion to the number of Lets
+/// that `pre` inserted and removed. If the walk ends with an error, it takes time in proportion to
+/// the chain.
 ///
 /// Neither callback may remove, move or insert Lets before its own, except directly before it. The
 /// `post` of a Let that `pre` removed may edit nothing at the link where the Let was. If a callback
-/// does this, the walk breaks with [`RewriteError::MovedLet`].
+/// makes such an edit, the walk breaks with [`RewriteError::MovedLet`].
 ///
 /// # Errors
 /// Breaks with the author's value, or with [`RewriteError::MovedLet`], converted to the author's
@@ -164,10 +165,10 @@ pub fn expand_a_normal_form<C: HoldsBody, T, B: From<RewriteError>>(
     ControlFlow::Continue(next)
 }
 
-/// Walks every chain under the chain at `at`, including those in values, branches, lambdas and
-/// operands, in program order. Calls `pre` at each Let before its value, and at the end of each
-/// chain `post` for its Lets in reverse. So the value of a Let and the rest of its chain come
-/// between its `pre` and its `post`.
+/// Walks the chain at `at` and every chain inside it (in values, branches, lambdas and operands),
+/// in program order. Calls `pre` at each Let before its value is walked. At the end of each chain,
+/// calls `post` for the Lets of the chain in reverse. So the value of a Let and the rest of its
+/// chain are walked between its `pre` and its `post`.
 ///
 /// Each node is walked once, and nesting of any depth takes constant stack. `pre` and `post` are as
 /// in [`expand_a_normal_form`], with the same legal edits and the same errors. If `pre` overwrites
@@ -274,7 +275,7 @@ pub fn expand_every_chain<C: HoldsBody, T, B: From<RewriteError>>(
     ControlFlow::Continue(())
 }
 
-/// Returns the link of a block that is an operand of a node, or its condition. Operands are visited
+/// Returns the link of a block that is an operand or the condition of a node. Operands are visited
 /// in order, so the search starts at the last one found.
 pub(crate) fn operand_link(body: &Body, id: ExprId, start: ExprId, from: &mut u32) -> Option<Link> {
     let Some(operands) = body.expr(id).operand_list() else {
@@ -286,11 +287,12 @@ pub(crate) fn operand_link(body: &Body, id: ExprId, start: ExprId, from: &mut u3
 
 /// A block with Lets that are still to be walked.
 struct OpenBlock {
-    /// The number of open Lets before its own.
+    /// The number of open Lets when the block began.
     mark: usize,
-    /// The link of the next Let or tail in it.
+    /// The link of the next Let or of the tail of the block.
     link: Link,
-    /// True while the cursor passes Lets that were removed together with the one before them.
+    /// True while the cursor yields Lets that a `pre` removed together with its own Let. The walk
+    /// passes over them.
     passing: bool,
 }
 
@@ -311,7 +313,8 @@ enum Place {
 }
 
 impl Place {
-    /// Finds a Let that was at `link`. Walks over Lets that `pre` inserted before it.
+    /// Finds a Let that was at `link` before its `pre`, which may have inserted Lets before it or
+    /// removed it.
     #[inline]
     fn after_pre<B: From<RewriteError>>(body: &Body, link: Link, id: ExprId) -> ControlFlow<B, Place> {
         let found = link.target(body);
@@ -327,9 +330,10 @@ impl Place {
         }
     }
 
-    /// Alternates between the chain at `link` and the chain after the Let, which the Let still
-    /// links to if it was removed. Stops when the first reaches the Let, or when both reach the
-    /// same expression. Takes as many steps as there are Lets before that.
+    /// Searches two chains in alternate steps: the chain at `link`, and the chain after the Let (a
+    /// removed Let still links to its rest). If the first chain reaches the Let, the Let is in
+    /// place. If both reach the same expression, the Let was removed, and this expression comes
+    /// next. Takes time in proportion to the number of Lets before that.
     fn search(body: &Body, link: Link, id: ExprId) -> Option<Place> {
         let mut here: FxHashMap<ExprId, Link> = FxHashMap::default();
         let mut after: FxHashSet<ExprId> = FxHashSet::default();
@@ -344,7 +348,7 @@ impl Place {
                 if after.contains(&found) {
                     return Some(Place::Out(link));
                 }
-                // The chain is cyclic.
+                // If the expression was found before, the chain is cyclic, and its search ends.
                 at = if here.insert(found, link).is_none() { rest(found) } else { None };
             }
             if let Some(link) = behind {

@@ -25,7 +25,7 @@ use crate::walk::sparse_set::SparseSet;
 pub enum Step<R = Infallible> {
     /// A block begins; the id is its first Let, or its tail if it has none.
     EnterBlock(ExprId, BlockKind),
-    /// A link of a Let chain, before its value.
+    /// A Let, before its value.
     Let(ExprId),
     /// The same Let after its value: its variable is in scope from here on.
     Bound(ExprId),
@@ -126,12 +126,14 @@ pub enum BlockKind {
 
 #[derive(Copy, Clone)]
 enum Frame {
-    /// A chain: the position in it, the next step, and whether that is in a region.
+    /// A chain, with the current Let or tail, the step that comes next, and the state of the region
+    /// there.
     Block { start: ExprId, at: ExprId, kind: BlockKind, next: InBlock, region: InRegion },
     /// A node with several children, with the number of the next child.
     Node { id: ExprId, child: u32 },
 }
 
+/// The next action of the cursor in a block.
 #[derive(Copy, Clone, PartialEq)]
 enum InBlock {
     Begin,
@@ -145,7 +147,7 @@ enum InBlock {
 #[derive(Copy, Clone, PartialEq)]
 enum InRegion {
     Outside,
-    /// The region was yielded, but its first Let was not.
+    /// [`Step::EnterRegion`] was yielded, and the [`Step::Let`] of the first Let comes next.
     Entered,
     Inside,
 }
@@ -191,11 +193,11 @@ enum InRegion {
 /// # Dataflow regions
 /// A walk that is begun by [`Cursor::with_regions`] yields two more steps: [`Step::EnterRegion`]
 /// before the [`Step::Let`] of a region's first Let, and [`Step::ExitRegion`] after the
-/// [`Step::Bound`] of its last. A region is a run of Lets of one chain that are in a region, up to
-/// a Let that begins another region. A block inside of the region is not part of it, but may have
-/// regions of its own. The flags of a Let are read when the walk reaches it, and the region ends
-/// before the first Let that does not continue it: a Let whose flags are overwritten after
-/// [`Step::Let`] stays in the region of the walk.
+/// [`Step::Bound`] of its last. A region is a sequence of adjacent Lets of one chain whose flags
+/// say that they are in a dataflow region. It ends before a Let that begins another region. A block
+/// inside of the region is not part of it, but may have regions of its own. The flags of a Let are
+/// read when the walk reaches it. If they are overwritten after [`Step::Let`], the walk still
+/// treats the Let as part of the region.
 ///
 /// ```
 /// use anfora_ir::{Cursor, Source, Step, parse_module};
@@ -259,8 +261,8 @@ impl<R: RegionSteps> Cursor<R> {
         self.stack.len()
     }
 
-    /// Returns the innermost Let at which, or in whose value, the walk is. Searches the blocks and
-    /// nodes that are entered and not left.
+    /// Returns the innermost Let that the walk has reached and not finished: the walk is at this
+    /// Let or in its value. Searches the blocks and nodes that are entered and not left.
     pub fn binding(&self) -> Option<ExprId> {
         self.stack.iter().rev().find_map(|frame| match frame {
             Frame::Block { at, next: InBlock::Value | InBlock::Bound | InBlock::Advance, .. } => Some(*at),
@@ -281,10 +283,10 @@ impl<R: RegionSteps> Cursor<R> {
         }
     }
 
-    /// Walks the parts of a node again, or in place of another node: after [`Step::Seen`] or
-    /// [`Step::Flat`] of the node itself, or after [`Step::Enter`] and [`Cursor::skip`] of the
-    /// other. Its operands, branches or block come next, each as a step of its own, then its
-    /// [`Step::Exit`].
+    /// Enters a node without a [`Step::Enter`]. Its operands, branches or block come next, each as
+    /// a step of its own, then its [`Step::Exit`]. Call this after [`Step::Seen`] or [`Step::Flat`]
+    /// of the node, to walk its parts (again). To walk the node in place of another, call it after
+    /// [`Step::Enter`] of the other node and [`Cursor::skip`].
     pub fn enter(&mut self, id: ExprId) {
         self.seen.insert(id);
         self.stack.push(Frame::Node { id, child: 0 });
@@ -303,7 +305,7 @@ impl<R: RegionSteps> Cursor<R> {
         loop {
             match self.stack.last_mut()? {
                 Frame::Block { start, at, kind, next, region } => match *next {
-                    // A link of the chain: a Let, or the tail.
+                    // A Let of the chain, or the tail.
                     InBlock::Link => {
                         let id = *at;
                         if let Expr::Let { flags, .. } = body.expr(id) {
@@ -376,8 +378,9 @@ impl<R: RegionSteps> Cursor<R> {
         }
     }
 
-    /// Returns the step for child `i` of the node on top of the stack, which is its exit if it has
-    /// no such child; `None` if a block was pushed.
+    /// Returns the step for child `i` of the node on top of the stack, or the exit of the node if
+    /// it has no such child. Returns `None` if the child is a block, which is then on top of the
+    /// stack.
     #[inline(always)]
     fn child(&mut self, body: &Body, id: ExprId, i: usize) -> Option<Step<R>> {
         let (child, kind) = match body.expr(id) {
@@ -412,8 +415,8 @@ impl<R: RegionSteps> Cursor<R> {
         }
     }
 
-    /// Returns the step for an expression in value, operand or tail position; `None` if a block was
-    /// pushed.
+    /// Returns the step for an expression in value, operand or tail position. Returns `None` if the
+    /// expression is a block, which is then on top of the stack.
     #[inline(always)]
     fn visit(&mut self, body: &Body, id: ExprId, kind: BlockKind) -> Option<Step<R>> {
         let expr = body.expr(id);

@@ -22,11 +22,13 @@ use crate::proto::{NodeProto, ValueInfoProto};
 use crate::tensor::SMALL_CONSTANT;
 use crate::types::FileDims;
 
-/// The settings of all graphs of a file.
+/// The settings of the graphs of the model, or of functions that import the same versions.
 pub(super) struct Settings<'a> {
-    /// The versions of the operators by domain. The standard domain is the empty string.
+    /// The versions in which nodes are read, by domain: those that the model or the function
+    /// imports. The standard domain is the empty string.
     pub(super) opsets: Rc<FxHashMap<String, i64>>,
-    /// The versions that the model imports, by domain. Nodes are written in these versions.
+    /// The versions in which nodes are written on export, by domain: those that the model imports.
+    /// For a domain that only functions import, the first of their versions.
     pub(super) written: Rc<FxHashMap<String, i64>>,
     /// The domains whose version in the current function differs from the version that the model
     /// imports. No node of such a domain can be kept unchanged.
@@ -55,7 +57,7 @@ pub(super) struct Importer<'m, 'a> {
 pub(super) struct ImportState {
     pub(super) scope: Scope,
     pub(super) dims: FileDims,
-    /// The unfinished graphs, while the import is suspended.
+    /// The unfinished graphs, while the import is suspended (`Suspended` in `graph.rs`).
     pub(super) stack: Vec<OpenGraph>,
     /// The number of nodes so far, without those that represent initializers.
     pub(super) nodes: usize,
@@ -84,7 +86,7 @@ pub(super) struct OpenGraph {
     /// The current node, while its subgraphs are imported.
     pub(super) pending: Option<PendingNode>,
     pub(super) outputs: Vec<ValueInfoProto>,
-    /// The statements of the file about values that nodes compute.
+    /// The types and metadata that the file states for values that nodes compute.
     pub(super) stated: FxHashMap<NameId, Stated>,
     pub(super) initializers: Vec<Initializer>,
     /// The names that nodes and outputs of this graph use.
@@ -112,7 +114,7 @@ pub(super) struct PendingNode {
     pub(super) waiting: IntoIter<(String, Bytes)>,
     /// The finished subgraphs with their labels.
     pub(super) subgraphs: Vec<(String, Subgraph)>,
-    /// `Ok` if the node becomes an `if`, otherwise the reason.
+    /// `Ok` if the node becomes an `if`; otherwise the reason why it cannot.
     pub(super) branches: Result<(), UnsupportedReason>,
     /// True if a subgraph has observable effects.
     pub(super) is_impure: bool,
@@ -127,7 +129,7 @@ pub(super) enum Subgraph {
     Block(ExprId, AttrsId),
 }
 
-/// A statement of the file about a value.
+/// The type and metadata that the file states for a value.
 pub(super) struct Stated {
     pub(super) info: Box<ValueInfoProto>,
     /// True if the value is an output of the graph, whose type is always written.

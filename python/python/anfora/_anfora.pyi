@@ -506,8 +506,8 @@ class Module:
     """
     A program: functions in their order, with attributes.
 
-    A copy (`copy.copy(mod)`) shares the program until one of the two is edited. Equality is
-    equality up to the names of variables, and so is the hash.
+    A copy (`copy.copy(mod)`) shares the program until one of the two is edited. Modules that differ
+    only in the names of variables are equal and have equal hashes.
     """
     def __contains__(self, name: str, /) -> bool: ...
     def __copy__(self, /) -> Module: ...
