@@ -37,7 +37,7 @@ thread_local! {
     static OUTSIDE: RefCell<Option<Py<PassContext>>> = const { RefCell::new(None) };
 }
 
-/// What a pass prints goes to a stream of Python, where tests and notebooks find it.
+/// A stream of Python as the output of passes that print, where tests and notebooks find it.
 pub(crate) struct Stream(pub(crate) &'static str);
 
 impl Write for Stream {

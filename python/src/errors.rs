@@ -50,7 +50,8 @@ pub(crate) fn from_callback(error: PyErr) -> PassError {
 }
 
 thread_local! {
-    /// What ends a program and was raised where nothing can fail, until the run of the pass ends.
+    /// An exception that ends the program and was raised where nothing can fail. It is kept until
+    /// the run of the pass ends.
     static INTERRUPT: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 

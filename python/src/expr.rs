@@ -129,7 +129,7 @@ impl Expr {
         })
     }
 
-    /// What is called: the name of an operator, or the function as an expression; `None` for what
+    /// The callee: the name of an operator, or the function as an expression; `None` for what
     /// is no call.
     #[getter]
     fn op<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
@@ -314,7 +314,7 @@ impl Binding {
         self.var(py)?.name(py)
     }
 
-    /// What the value calls: see `Expr.op`.
+    /// The callee of the value: see `Expr.op`.
     #[getter]
     fn op<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.value(py)?.op(py)

@@ -8,7 +8,7 @@ use crate::errors::StaleError;
 use crate::frames;
 use crate::module::Module;
 
-/// What a handle belongs to.
+/// The holder of the tables and the body that a handle refers to.
 pub(crate) enum Owner {
     /// A function of a module.
     Module(Py<Module>),

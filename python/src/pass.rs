@@ -46,7 +46,7 @@ impl PassInfo {
     }
 }
 
-/// What a pass did to a module.
+/// The effect of a pass on a module.
 #[pyclass(frozen, get_all, module = "anfora.transform", name = "Outcome")]
 pub(crate) struct PassOutcome {
     /// True if the pass changed the module.

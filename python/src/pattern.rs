@@ -20,7 +20,7 @@ use crate::module::Module;
 use crate::owner::{Home, Owner};
 
 thread_local! {
-    /// What a condition written in Python has raised, until the search that called it ends.
+    /// The exception of a condition written in Python, until the search that called it ends.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
@@ -327,7 +327,7 @@ fn raised() -> PyResult<()> {
     RAISED.with(|raised| raised.borrow_mut().take()).map_or(Ok(()), Err)
 }
 
-/// What a pattern captured under a name.
+/// A capture of a pattern: one expression, or the list of `rest`.
 enum Captured {
     One(ExprId),
     List(Vec<ExprId>),

@@ -1,4 +1,4 @@
-//! What the file states about the types of values.
+//! The types of values that the file states.
 
 use anfora_ir::{Attr, AttrId, ExprId, TypeId};
 

@@ -54,7 +54,7 @@ class Binding:
     @property
     def op(self, /) -> str | Expr | None:
         """
-        What the value calls: see `Expr.op`.
+        The callee of the value: see `Expr.op`.
         """
     @property
     def type(self, /) -> Type:
@@ -221,7 +221,7 @@ class Expr:
     @property
     def op(self, /) -> str | Expr | None:
         """
-        What is called: the name of an operator, or the function as an expression; `None` for what
+        The callee: the name of an operator, or the function as an expression; `None` for what
         is no call.
         """
     @property
@@ -606,7 +606,7 @@ class MutatorBase:
 @final
 class Outcome:
     """
-    What a pass did to a module.
+    The effect of a pass on a module.
     """
     def __repr__(self, /) -> str: ...
     @property
