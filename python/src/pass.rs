@@ -198,8 +198,8 @@ impl Pass {
         Ok(Module::sharing(program))
     }
 
-    /// Transforms the module in place, and returns what happened. A pass that fails leaves the
-    /// module as it was.
+    /// Transforms the module in place, and returns the outcome. A pass that fails leaves the module
+    /// as it was; a sequence that fails keeps the changes of the passes before the one that failed.
     ///
     /// Raises `PassError` if the pass fails.
     #[pyo3(signature = (r#mod: "Module", context: "PassContext | None" = None) -> "Outcome")]

@@ -33,7 +33,7 @@ def test_a_path_is_read_and_written(data, tmp_path):
     source, target = tmp_path / "model.onnx", tmp_path / "small.onnx"
     source.write_bytes(data)
     assert af.slim(source, target) is None
-    assert node_count(target) == node_count(af.slim(data)) == node_count(af.load(str(target)) and target)
+    assert node_count(target) == node_count(af.slim(data)) == len(af.load(target)["main"].bindings)
     af.slim(data, str(tmp_path / "again.onnx"))
     assert (tmp_path / "again.onnx").read_bytes() == target.read_bytes()
 

@@ -642,8 +642,8 @@ class Pass:
     def __repr__(self, /) -> str: ...
     def apply(self, /, mod: Module, context: PassContext | None = None) -> Outcome:
         """
-        Transforms the module in place, and returns what happened. A pass that fails leaves the
-        module as it was.
+        Transforms the module in place, and returns the outcome. A pass that fails leaves the module
+        as it was; a sequence that fails keeps the changes of the passes before the one that failed.
 
         Raises `PassError` if the pass fails.
         """
