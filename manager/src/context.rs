@@ -33,8 +33,8 @@ use crate::verification::Verification;
 pub struct PassContext {
     shared: Arc<Shared>,
     frame: Option<Arc<RunFrame>>,
-    /// The log of a handle for one function on a thread of its own. It holds what the other
-    /// functions of the context must not see before their turn.
+    /// The log of a handle made by [`PassContext::fork`]. It holds messages and counts until
+    /// [`PassContext::merge`] adds them to the context, in the order of the functions.
     log: Option<Arc<Log>>,
 }
 
@@ -64,8 +64,8 @@ impl Settings {
 
 struct Shared {
     settings: Settings,
-    /// A value for each setting of the registry, in its order; empty for a registry that became the
-    /// default one later.
+    /// A value for each setting of the registry, in its order. Empty if the context was built
+    /// without a registry, before the process had a default one.
     config: Vec<ConfigValue>,
     instruments: Mutex<Instruments>,
     log: Log,
@@ -129,8 +129,8 @@ impl PassContext {
         PassContextBuilder::new()
     }
 
-    /// Returns a builder whose level, lists, settings, instruments and registry are those of this
-    /// context until it is given others.
+    /// Returns a builder that starts with the level, the required and disabled passes, the
+    /// settings, the instruments and the registry of this context.
     pub fn derive(&self) -> PassContextBuilder {
         let s = &*self.shared;
         let values = self.registry().configs().iter().zip(&s.config);
@@ -154,17 +154,19 @@ impl PassContext {
         self.shared.settings.workers.threads
     }
 
-    /// Returns the number of nodes from which on the work on a module is distributed over threads.
+    /// Returns the least number of nodes of a module whose functions are distributed over threads.
     pub fn worth_sharing(&self) -> usize {
         self.shared.settings.worth_sharing
     }
 
-    /// Returns the setting for verifying the results of passes, besides what the instruments do.
+    /// Returns the setting for the verification of the results of passes by the context itself.
+    /// Instruments may verify them too.
     pub fn verification(&self) -> Verification {
         self.shared.settings.verification
     }
 
-    /// Returns the threads to distribute `jobs` jobs with `nodes` nodes over, if that pays.
+    /// Returns the threads over which `jobs` jobs with `nodes` nodes in total are distributed;
+    /// `None` if one thread does all of them.
     pub(crate) fn workers_for(&self, jobs: usize, nodes: usize) -> Option<&Arc<Workers>> {
         let Settings { worth_sharing, workers, .. } = &self.shared.settings;
         let is_worth_it =
@@ -206,7 +208,7 @@ impl PassContext {
     /// Cost: linear in the text.
     ///
     /// # Errors
-    /// If there is no such setting, or its values cannot be of the type.
+    /// If there is no such setting, or its values cannot be read as a `T`.
     pub fn config<T: FromConfig>(&self, key: &str) -> Result<T, ConfigError> {
         self.config_of(self.registry().config(key)?)
     }
@@ -215,7 +217,7 @@ impl PassContext {
     /// context does not declare the setting.
     ///
     /// # Errors
-    /// If its values cannot be of the type.
+    /// If the values of the setting cannot be read as a `T`.
     pub fn config_of<T: FromConfig>(&self, def: &ConfigDef) -> Result<T, ConfigError> {
         let value = self.registry().find_config(def.key).and_then(|i| self.shared.config.get(i));
         read(def, value.unwrap_or(&def.default))
@@ -234,8 +236,8 @@ impl PassContext {
     ///
     /// Messages of a pass are added to those of the context when the pass ends. A span that is one
     /// byte long is then extended to the whole expression that begins there. Messages of a pass
-    /// that runs other passes, and of a handle that was given to no pass, are added at once, and an
-    /// error there is a message like any other.
+    /// that runs other passes, and of a handle that was given to no pass, are added at once. An
+    /// error among these messages does not make the pass fail.
     pub fn remark(&self, diagnostic: Diagnostic) {
         let mut messages = Messages::default();
         messages.push(diagnostic);
@@ -244,8 +246,8 @@ impl PassContext {
 
     /// Leaves a message about an expression of a function of the module. Adds the name of the
     /// function, the bytes of the expression in the source, and the binding whose value contains
-    /// the expression, unless the message has them already. The expression may be any that the
-    /// module has now.
+    /// the expression, unless the message has them already. The expression may be any expression of
+    /// the function as it is now.
     ///
     /// The bindings for all messages of a pass are looked up when it ends, in one walk of each
     /// function. If the expression is not linked any more then, the message names only the
@@ -322,7 +324,7 @@ impl PassContext {
         lock(&self.log().statistics).clone()
     }
 
-    /// Moves the counts of the pass that this handle was given to to the context.
+    /// Adds the counts of the pass of this handle to those of the context.
     pub(crate) fn keep_counts(&self) {
         if let Some(frame) = &self.frame {
             let mut statistics = lock(&self.log().statistics);
@@ -337,12 +339,13 @@ impl PassContext {
         self.frame.as_deref().map(|f| f.pass.as_str())
     }
 
-    /// Returns the number of running passes around the holder of this handle.
+    /// Returns the number of running passes that enclose the holder of this handle, the pass of
+    /// this handle included: 0 outside of any pass.
     pub fn depth(&self) -> usize {
         self.frame.as_deref().map_or(0, |f| f.depth)
     }
 
-    /// Returns the names of the passes around the holder of this handle, outermost first.
+    /// Returns the names of the passes that [`PassContext::depth`] counts, outermost first.
     pub(crate) fn path(&self) -> Vec<String> {
         self.frame.as_deref().map_or_else(Vec::new, RunFrame::path)
     }
@@ -377,7 +380,7 @@ impl PassContext {
         self.log.is_some()
     }
 
-    /// Moves to this context what was left through a handle made by [`PassContext::fork`].
+    /// Moves the messages and counts of a handle made by [`PassContext::fork`] to this context.
     pub(crate) fn merge(&self, other: &PassContext) {
         if let (Some(frame), Some(other)) = (&self.frame, &other.frame) {
             lock(&other.messages).iter_mut().for_each(|messages| self.leave(std::mem::take(messages)));
@@ -449,7 +452,7 @@ impl PassContext {
         Ok(())
     }
 
-    /// Leaves a failure that cannot be returned among the remarks.
+    /// Adds a failure to the remarks, because it cannot be returned to the caller.
     pub(crate) fn report_failure(&self, failure: &PassFailure) {
         self.keep_remarks(failure.to_diagnostics().into_iter(), 0);
     }

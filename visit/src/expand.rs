@@ -389,9 +389,9 @@ impl<T> Open<T> {
                 post(context, ChainLink { link, binding }, self.carried)
             }
             Place::Out(link) => {
-                let hangs = link.target(context.body());
+                let after = link.target(context.body());
                 post(context, ChainLink { link, binding }, self.carried)?;
-                if link.target(context.body()) != hangs {
+                if link.target(context.body()) != after {
                     return moved();
                 }
                 ControlFlow::Continue(())

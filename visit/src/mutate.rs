@@ -15,8 +15,9 @@ use crate::site::Site;
 ///
 /// Types stay right: if an operand was replaced by one of a more specific type, the node's type is
 /// inferred again, and so on to its users until a type stays the same. The signature of the
-/// function is not part of its body and stays: if no result type is stated and the result's type
-/// became more specific, the author must state the old one or set the new signature.
+/// function is not part of its body and is not changed. If no result type is stated and the type of
+/// the result became more specific, the author must state the old type or set the new signature
+/// ([`mutate_function`] states the old type).
 ///
 /// Dataflow regions stay right: if the first Let of a region is removed, the region starts with the
 /// next; new bindings are in the region in which they are inserted; and if a replacement uses a
@@ -78,12 +79,13 @@ pub fn mutate<M: Mutator>(editor: &mut Editor<'_>, mutator: &mut M) -> Result<()
 /// Rewrites the expression at a link and stores the result there. See [`mutate`]. The types of the
 /// expressions around it are not inferred again.
 ///
-/// A variable of a dataflow region that the walk does not reach stays visible in the region only.
-/// If a replacement uses it outside, the author must make it plain
-/// ([`set_var_flags`](crate::set_var_flags)), or the body is ill-formed.
+/// If a replacement uses a variable of a dataflow region outside of the region, the walk makes the
+/// variable an output only if it has reached the variable's Let. Any other such variable must be
+/// made an output by the author ([`set_var_flags`](crate::set_var_flags)), or the body is
+/// ill-formed.
 ///
 /// Each call allocates tables up to the largest id that it reaches (with [`Edits::Scoped`], for the
-/// whole body): rewrite many small parts of one body in one walk of it.
+/// whole body). To rewrite many small parts of one body, walk the whole body once instead.
 ///
 /// # Errors
 /// As [`mutate`].

@@ -13,18 +13,18 @@ use crate::site::Site;
 /// copied.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Edits {
-    /// The node alone (its operator, attributes and operands), so that it becomes the same wherever
-    /// it is used. It is overwritten in place, once. A replacement mentions no variable that the
+    /// The node alone: its operator, attributes and operands. All uses of the node get the same
+    /// result. The node is overwritten in place, once. A replacement mentions no variable that the
     /// node did not mention.
     InPlace,
-    /// The node alone, but a node whose operands changed becomes a new node, so that
-    /// [`Site::original`] is unchanged. A node with blocks (an If, a Lambda) has one parent and is
-    /// still overwritten.
+    /// The node alone, but a node whose operands changed becomes a new node, so that the node of
+    /// [`Site::original`] keeps its operands. A node with blocks (an If, a Lambda) has one parent
+    /// and is still overwritten.
     Copied,
-    /// The place as well: facts and bindings in the enclosing blocks. Changed nodes become new
-    /// nodes on that path only, and results are dropped at the end of the block or dataflow region
-    /// in which they were found. A shared node is rewritten again in each block that uses it; a
-    /// shared node that holds blocks is copied first.
+    /// The place as well: facts and bindings in the enclosing blocks. A changed node becomes a new
+    /// node. This result is used until the end of the block or dataflow region in which it was
+    /// found. So a shared node is rewritten again in each block that uses it. A shared node that
+    /// holds blocks is copied first.
     Scoped,
 }
 
@@ -69,9 +69,10 @@ pub enum Verdict {
     Value(ExprId),
     /// This atom replaces the uses of the variable, and the binding is removed.
     Var(ExprId),
-    /// The bindings of this block, which are not walked, replace the binding. The block's tail is
-    /// the value, as with [`Verdict::Keep`]. If the block has another parent in the walked part
-    /// afterwards, the walk ends with [`RewriteError::SplicedTwice`].
+    /// The bindings of this block are inserted before the binding and are not walked. The block's
+    /// tail becomes the value of the binding. If the tail is an atom, it replaces the uses of the
+    /// variable instead, and the binding is removed. If the block has another parent in the walked
+    /// part afterwards, the walk ends with [`RewriteError::SplicedTwice`].
     Splice(ExprId),
     /// The binding is removed. If a remaining expression of the walked part uses its variable, the
     /// walk ends with [`RewriteError::DroppedUsed`].
@@ -97,17 +98,17 @@ pub enum Refused {
     /// The operands (or the results of the branches) are converted back to their old types by
     /// [`Mutator::cast`]. Replacements must still have a type that is equal or more specific.
     CastBack,
-    /// As [`Refused::CastBack`], but types may change to any others, through bindings, tuples,
-    /// branches and functions. A result with a stated type (of a `fn` or of the function) is
-    /// converted to that type by [`Mutator::cast`].
+    /// As [`Refused::CastBack`], but a replacement may have any type. The new type propagates
+    /// through bindings, tuples, branches and functions. A result with a stated type (of a `fn` or
+    /// of the function) is converted to that type by [`Mutator::cast`].
     Retype,
 }
 
 /// A rewrite of a body in program order, operands before nodes; see [`mutate`](crate::mutate()).
 ///
-/// All callbacks get a [`Site`]: the editor, and the place in the program, where further bindings
-/// can be inserted ([`Site::bind`]: this is how a binding becomes several). The default of each
-/// callback changes nothing.
+/// All callbacks get a [`Site`]: the editor, and the place in the program. [`Site::bind`] inserts
+/// further bindings at that place, so one binding can become several. The default of each callback
+/// changes nothing.
 ///
 /// Callbacks may make any expressions. They may edit expressions that were made during the walk and
 /// have no parent yet, and change names, metadata and flags of variables. Implementors must change
@@ -156,7 +157,7 @@ pub trait Mutator {
     }
 
     /// Visits the value of a Let, or a tail that is not an atom, after [`Mutator::rewrite_expr`].
-    /// `value` is the result so far and is not written to the Let yet. It may be an atom in a Let.
+    /// `value` is the result so far and is not written to the Let yet. For a Let it may be an atom.
     ///
     /// # Errors
     /// The author's errors.
@@ -187,8 +188,8 @@ pub trait Mutator {
     }
 
     /// Makes a value of the type `to` from an atom that has another type now. The default is a
-    /// `match_cast`. Bindings that it inserts come before the value, wherever the value is
-    /// inserted. See [`Refused`].
+    /// `match_cast`. Bindings that it inserts are placed before the Let or tail in which the new
+    /// value is used. See [`Refused`].
     ///
     /// # Errors
     /// The author's errors, or if the value cannot be made.

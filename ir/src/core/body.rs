@@ -29,8 +29,8 @@ use crate::tables::types::Types;
 use crate::walk::link_watch::LinkWatch;
 use crate::work;
 
-/// The position at which an expression starts in the source text, as a byte offset. Its end is
-/// found again from the text.
+/// The position at which an expression starts in the source text, as a byte offset. The end is not
+/// stored; [`expr_extent`](crate::expr_extent) finds it in the text.
 pub type Span = Option<u32>;
 
 const NO_SPAN: u32 = u32::MAX;
@@ -104,7 +104,7 @@ impl Body {
         Body::with_room(types, BodyRoom::default())
     }
 
-    /// Returns a body that returns `()`, with room for `room` to be appended: each arena takes one
+    /// Returns a body that returns `()`, and reserves room for `room`: each arena takes one
     /// allocation.
     ///
     /// Cost: one node.
@@ -115,7 +115,8 @@ impl Body {
         body
     }
 
-    /// Returns a body without any node, for rebuilding one. The caller must append the root.
+    /// Returns a body without any node, into which another body is rebuilt. The caller must append
+    /// the root.
     pub(crate) fn hollow(nodes: usize, operands: usize) -> Body {
         let mut body = Body {
             exprs: Arena::new(),
@@ -197,7 +198,7 @@ impl Body {
     /// Cost: one node.
     ///
     /// # Panics
-    /// If the list has no more than `index`.
+    /// If `index` is not less than the length of the list.
     #[inline(always)]
     pub fn operand(&self, list: OperandList, index: usize) -> ExprId {
         assert!(index < list.len(), "operand {index} of {}", list.len());

@@ -180,7 +180,7 @@ enum InRegion {
 /// - **[`Step::Enter`]**: the operands or blocks of the node are still to be read. You may replace
 ///   them: the new ones are walked. You may skip the node.
 /// - **[`Step::EnterRegion`]**: the flags and value of the first Let are still to be read. You may
-///   replace the value.
+///   replace the value. You cannot skip the region: [`Cursor::skip`] does nothing here.
 /// - **[`Step::ExitRegion`]**: the link to the rest is still to be read. You may put Lets in after
 ///   the last Let.
 /// - **[`Step::Flat`], [`Step::Atom`], [`Step::Exit`], [`Step::Seen`], [`Step::ExitBlock`]**:
@@ -270,8 +270,16 @@ impl<R: RegionSteps> Cursor<R> {
         })
     }
 
-    /// Leaves the block or node that the last step entered ([`Step::EnterBlock`], [`Step::Enter`])
-    /// without walking it: its exit is not yielded. After [`Step::Let`], skips the value.
+    /// Skips a part of the walk. The effect depends on the last step:
+    ///
+    /// - After [`Step::EnterBlock`] or [`Step::Enter`], leaves the block or node without walking it.
+    ///   Its exit is not yielded.
+    /// - After [`Step::Let`], skips the value. [`Step::Bound`] comes next.
+    /// - After [`Step::EnterRegion`], does nothing. The first Let of the region comes next. To skip
+    ///   its value, call this after its [`Step::Let`].
+    /// - After any other step, leaves the innermost open block or node: the rest of it and its exit
+    ///   are not yielded. If a dataflow region of that block is open, its [`Step::ExitRegion`] is
+    ///   not yielded either.
     pub fn skip(&mut self) {
         match self.stack.last_mut() {
             Some(Frame::Block { next, .. }) if *next == InBlock::Value => *next = InBlock::Bound,

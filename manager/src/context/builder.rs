@@ -36,7 +36,7 @@ pub(super) enum Given {
 pub struct PassContextBuilder {
     pub(super) settings: Settings,
     pub(super) config: Vec<Given>,
-    /// The number of settings at the front that came from the context that this one derives from.
+    /// The number of settings, at the front, of the context that this builder was derived from.
     pub(super) inherited: usize,
     pub(super) instruments: Vec<Arc<dyn Instrument>>,
 }
@@ -84,8 +84,8 @@ impl PassContextBuilder {
         self
     }
 
-    /// Sets the number of nodes from which on a module is distributed over threads; for smaller
-    /// modules waking the threads does not pay. The default is 8192.
+    /// Sets the least number of nodes of a module whose functions are distributed over threads. For
+    /// smaller modules, waking the threads takes longer than it saves. The default is 8192.
     #[must_use]
     pub fn worth_sharing(mut self, nodes: usize) -> Self {
         self.settings.worth_sharing = nodes;

@@ -35,7 +35,9 @@ pub use options::ExportOptions;
 
 /// The version of the standard operators if no version is stated.
 const DEFAULT_OPSET: i64 = 18;
-/// For versions of the standard operators, the first version of the format that may import them.
+/// The version of the format by version of the standard operators: `(18, 8)` means that a model
+/// with version 18 or an earlier one is written in version 8 of the format. The last entry also
+/// holds for later versions.
 const IR_VERSIONS: &[(i64, i64)] = &[(18, 8), (20, 9), (22, 10), (23, 11)];
 
 /// A model that was written.
@@ -81,8 +83,8 @@ fn export_function(module: &Module, entry: FunctionKey, options: &ExportOptions)
     }
 }
 
-/// Writes a module in the version of the operators that it or the options state. Without such a
-/// version, uses the oldest common version that has what the module needs.
+/// Writes a module in the version of the operators that it or the options state. If neither states
+/// one, uses [`DEFAULT_OPSET`], or the first later version that has what the module needs.
 fn export_versions(module: &Module, entry: FunctionKey, options: &ExportOptions) -> Result<Exported, ExportError> {
     let fault = |problem| ExportError { function: options.entry.clone(), binding: None, problem };
     let mut model = model_of(&module.cx, module.attrs()).map_err(fault)?;
@@ -90,7 +92,8 @@ fn export_versions(module: &Module, entry: FunctionKey, options: &ExportOptions)
     if !is_stated {
         set_versions(&mut model, options.opset.unwrap_or(DEFAULT_OPSET));
     }
-    // Versions that nothing states are raised to what the operators need.
+    // The domains with a stated version. The versions of other domains are raised to what the
+    // operators need.
     let fixed: Vec<String> = match (is_stated, options.opset) {
         (true, _) => model.opset_import.iter().map(|o| o.domain().to_owned()).collect(),
         (false, Some(_)) => vec![String::new()],

@@ -14,8 +14,9 @@ use crate::proto::ModelProto;
 pub struct ExportOptions {
     /// The name of the function that becomes the graph.
     pub entry: String,
-    /// The version of the standard operators for a module that does not state its version. Without
-    /// it, the export uses the oldest common version that has what the module needs.
+    /// The version of the standard operators for a module that does not state its version. With
+    /// `None`, the export uses version 18, or the first later version that has what the module
+    /// needs.
     pub opset: Option<i64>,
     /// The most bytes for which a constant that repeats a single number is written out. A larger
     /// constant becomes a node that repeats the number. With [`u64::MAX`] the only limit is 2 GiB

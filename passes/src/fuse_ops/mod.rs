@@ -150,7 +150,8 @@ pub struct Fused {
     pub functions: usize,
 }
 
-/// A literal with more elements that is not a splat becomes a parameter.
+/// The largest number of elements of a literal that stays inside a fused function. A larger literal
+/// becomes a parameter, unless it is a splat.
 const SMALL_LITERAL: usize = 16;
 
 /// Returns true if a literal becomes a parameter of a fused function instead of a part of it.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Location(NamedTuple):
-    """A place in a text: file, line and column, both from 1."""
+    """A place in a text: the file, the line and the column. Lines and columns count from 1."""
 
     file: str
     line: int
@@ -19,7 +19,7 @@ class Location(NamedTuple):
 
 @dataclass
 class Diagnostic:
-    """One message: what is wrong, where, and what to do about it."""
+    """A message with its severity, its place in the program and the source, and a suggestion."""
 
     severity: str
     message: str
@@ -42,12 +42,12 @@ class Diagnostic:
 
 
 class AnforaError(Exception):
-    """An error of the toolkit. Its text is what the command line prints."""
+    """An error of the toolkit. Its text is the text that the command line prints for this error."""
 
     def __init__(self, message: str = "", diagnostics: list[Diagnostic] | None = None) -> None:
         super().__init__(message)
         self.diagnostics: list[Diagnostic] = list(diagnostics or [])
-        #: The name of the pass that failed, if it was one.
+        #: The name of the pass that failed; ``None`` if the error is not from a pass.
         self.pass_name: str | None = None
 
     def __str__(self) -> str:
@@ -55,11 +55,11 @@ class AnforaError(Exception):
 
 
 class ParseError(AnforaError):
-    """A text is no program, or no type."""
+    """A text is not a valid program or type."""
 
 
 class VerifyError(AnforaError):
-    """A program breaks a rule, or the parts of an expression do not fit together."""
+    """A program breaks a rule, or operands do not fit an operator."""
 
 
 class OnnxError(AnforaError):
@@ -67,16 +67,21 @@ class OnnxError(AnforaError):
 
 
 class ConfigError(AnforaError, KeyError):
-    """There is no such pass, option or setting, or it does not take the value."""
+    """A pass, option or setting does not exist, or does not take the value."""
 
 
 class PatternError(AnforaError):
-    """A pattern or a rule is invalid, or what a rule made cannot stand in the program."""
+    """A pattern or a rule is invalid, or the result of a rule does not fit the program."""
 
 
 class PassError(AnforaError):
-    """A pass failed. The module is as it was; ``__cause__`` is the exception of the pass itself."""
+    """A pass failed, and its changes were rolled back.
+
+    If the pass raised an exception, ``__cause__`` is that exception. If a sequence edits a module in
+    place, the changes of the passes before the failed one stay.
+    """
 
 
 class StaleError(AnforaError):
-    """A handle was used after the function that it belongs to had changed."""
+    """A handle was used after its function had changed, or after the callback that received the
+    handle had ended."""

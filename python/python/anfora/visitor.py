@@ -1,8 +1,8 @@
 """Visitors and mutators.
 
-Their methods are called in program order by a loop in Rust: there is no frame of Python for a level
-of the program, so a program of any depth is walked on any stack. There is no ``super()`` to call:
-the operands of an expression were visited before it.
+A loop in Rust calls their methods in program order. Nested expressions take no Python frames, so a
+program of any depth is walked on any stack. A method does not call ``super()``: the loop visits the
+operands of an expression before the expression.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ class _Skip:
         return "SKIP"
 
 
-#: Returned from ``visit_binding_``, ``visit_if_``, ``visit_function_`` or ``visit_branch_``: what is
-#: inside is left out.
+#: If ``visit_binding_``, ``visit_if_``, ``visit_function_`` or ``visit_branch_`` returns this, the
+#: walk skips the contents of the binding or expression.
 SKIP: Final = _Skip()
 
 
 class ExprVisitor:
-    """Looks at a program. Override the methods for what is of interest; all return nothing.
+    """Visits a program without changing it. Override the methods for the expressions of interest.
 
-    Calls, tuples and projections are visited after their operands. A branch, a function value and a
-    binding are visited before what is inside of them, and may return ``SKIP`` to leave it out.
+    Calls, tuples and projections are visited after their operands. An ``if``, a branch, a function
+    value and a binding are visited before their contents; these methods may return ``SKIP`` to skip
+    the contents. All other results are ignored.
     """
 
     _only: tuple[str, ...] | None = None
@@ -41,7 +42,7 @@ class ExprVisitor:
         return self
 
     def visit(self, target: Function | Module | Expr) -> None:
-        """Walks a function, all functions of a module, or an expression with what is inside."""
+        """Walks a function, all functions of a module, or an expression and its parts."""
         _anfora._visit(self, target, self._only)
 
     def visit_expr(self, target: Function | Module | Expr) -> None:
@@ -88,18 +89,19 @@ class ExprVisitor:
         """Visits the use of a global function."""
 
     def visit_dataflow_block_(self, expr: Expr) -> Any:
-        """Enters a dataflow region, which begins with this block."""
+        """Enters a dataflow region, which begins with this binding."""
 
     def leave_dataflow_block_(self, expr: Expr) -> Any:
-        """Leaves a dataflow region."""
+        """Leaves a dataflow region, which ended with this binding."""
 
 
 class ExprMutator(_anfora.MutatorBase):
-    """Rewrites a program. What a method returns takes the place of the expression; ``None`` or the
-    same expression changes nothing.
+    """Rewrites a program. The result of a method replaces the expression. If a method returns
+    ``None`` or the expression itself, nothing changes.
 
-    Operands and blocks are rewritten before the expression that has them. ``emit`` and its relatives
-    bind further values before the present binding.
+    The operands and blocks of an expression are rewritten before the expression. ``emit``,
+    ``emit_tuple``, ``emit_tuple_getitem`` and ``match_cast`` bind further values before the current
+    binding.
     """
 
     _only: tuple[str, ...] | None = None
@@ -171,6 +173,6 @@ _Target = TypeVar("_Target", Function, Module, DataflowBlock)
 
 
 def post_order_rewrite(target: _Target, function: Callable[[Expr], Any]) -> _Target:
-    """Calls ``function`` for each call, tuple, projection, branch and function value, after its
-    parts; what it returns takes the place of the expression. Returns the target."""
+    """Calls ``function`` for each call, tuple, projection, ``if`` and function value, after its
+    parts. The result replaces the expression; ``None`` keeps it. Returns the target."""
     return _PostOrderRewrite(function).visit(target)
