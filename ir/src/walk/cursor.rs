@@ -272,8 +272,8 @@ impl<R: RegionSteps> Cursor<R> {
 
     /// Skips a part of the walk. The effect depends on the last step:
     ///
-    /// - After [`Step::EnterBlock`] or [`Step::Enter`], leaves the block or node without walking it.
-    ///   Its exit is not yielded.
+    /// - After [`Step::EnterBlock`] or [`Step::Enter`], leaves the block or node without walking
+    ///   it. Its exit is not yielded.
     /// - After [`Step::Let`], skips the value. [`Step::Bound`] comes next.
     /// - After [`Step::EnterRegion`], does nothing. The first Let of the region comes next. To skip
     ///   its value, call this after its [`Step::Let`].

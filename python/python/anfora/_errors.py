@@ -77,8 +77,8 @@ class PatternError(AnforaError):
 class PassError(AnforaError):
     """A pass failed, and its changes were rolled back.
 
-    If the pass raised an exception, ``__cause__`` is that exception. If a sequence edits a module in
-    place, the changes of the passes before the failed one stay.
+    If the pass raised an exception, ``__cause__`` is that exception. If a sequence edits a module
+    in place, the changes of the passes before the failed one stay.
     """
 
 
