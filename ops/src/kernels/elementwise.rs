@@ -7,6 +7,9 @@ use super::number::{Calc, Number, Scalar};
 use super::strides::{Runs, Walk, broadcast_shapes, broadcast_strides};
 use super::view::{Output, View};
 
+/// The number of elements of a result that are computed at once.
+const BLOCK: usize = 256;
+
 /// Applies `f` to every element.
 pub(crate) fn map<T: Scalar, R: Scalar>(x: &Literal, f: impl Fn(T) -> R) -> Result<Literal, Failure> {
     let raw = View::<T>::new(x).raw;
@@ -31,32 +34,58 @@ fn written<R: Scalar>(shape: &[usize], splat: bool, write: &mut dyn FnMut(&mut [
     out.finish()
 }
 
-/// A run of elements of two broadcast operands. In a run, each operand stays at one element or
-/// advances by one.
-#[derive(Copy, Clone)]
-struct Run {
-    starts: [usize; 2],
-    advances: [isize; 2],
+/// An operand that is broadcast.
+struct Broadcast<'a, T: Scalar> {
+    raw: &'a [T::Raw],
+    copies: [T::Raw; BLOCK],
 }
 
-/// Returns a tensor whose runs `write` fills in. The operands are broadcast.
-fn broadcast<R: Scalar>(
+impl<'a, T: Scalar> Broadcast<'a, T> {
+    fn new(literal: &'a Literal) -> Broadcast<'a, T> {
+        Broadcast { raw: View::<T>::new(literal).raw, copies: [T::Raw::default(); BLOCK] }
+    }
+
+    /// Returns the `len` elements of a run that begins at `start`, from the element `offset` of the
+    /// run on. If the operand does not advance in the run, returns copies of its element.
+    /// Callers must take the blocks of a run in order, each but the last of `BLOCK` elements.
+    fn block(&mut self, start: usize, advance: isize, offset: usize, len: usize) -> &[T::Raw] {
+        if advance != 0 {
+            return &self.raw[start + offset..][..len];
+        }
+        if offset == 0 {
+            self.copies[..len].fill(self.raw[start]);
+        }
+        &self.copies[..len]
+    }
+}
+
+/// Computes the elements of a result of type `R` from as many elements of two operands.
+type WriteBlock<'f, A, B, R> = dyn FnMut(&mut [<R as Scalar>::Raw], &[<A as Scalar>::Raw], &[<B as Scalar>::Raw]) + 'f;
+
+/// Returns a tensor whose elements `write` computes, a block at a time, from as many elements of
+/// each operand. The operands are broadcast.
+fn broadcast<A: Scalar, B: Scalar, R: Scalar>(
     a: &Literal,
     b: &Literal,
-    write: &mut dyn FnMut(&mut [R::Raw], Run),
+    write: &mut WriteBlock<'_, A, B, R>,
 ) -> Result<Literal, Failure> {
     let shape = if a.shape() == b.shape() { a.shape().into() } else { broadcast_shapes(a.shape(), b.shape())? };
     let splats = [a, b].map(|x| x.as_splat().is_some());
+    let (mut x, mut y) = (Broadcast::<A>::new(a), Broadcast::<B>::new(b));
     if splats == [true; 2] && !shape.contains(&0) {
-        return written::<R>(&shape, true, &mut |one| write(one, Run { starts: [0; 2], advances: [0; 2] }));
+        return written::<R>(&shape, true, &mut |one| write(one, x.raw, y.raw));
     }
-    let [x, y] = [(a, splats[0]), (b, splats[1])].map(|(x, splat)| broadcast_strides(x.shape(), &shape, splat));
-    let walk = Walk::new(&shape, [&x, &y]);
+    let strides = [(a, splats[0]), (b, splats[1])].map(|(x, splat)| broadcast_strides(x.shape(), &shape, splat));
+    let walk = Walk::new(&shape, [&strides[0], &strides[1]]);
+    let advances = walk.run_strides();
     written::<R>(&shape, false, &mut |out| {
         let mut rest = out;
-        walk.for_each([0; 2], |starts, len| {
+        walk.for_each([0; 2], |[i, j], len| {
             let Some((run, after)) = std::mem::take(&mut rest).split_at_mut_checked(len) else { return };
-            write(run, Run { starts, advances: walk.run_strides() });
+            for (number, block) in run.chunks_mut(BLOCK).enumerate() {
+                let (offset, len) = (number * BLOCK, block.len());
+                write(block, x.block(i, advances[0], offset, len), y.block(j, advances[1], offset, len));
+            }
             rest = after;
         });
     })
@@ -68,25 +97,9 @@ pub(crate) fn zip<A: Scalar, B: Scalar, R: Scalar>(
     b: &Literal,
     mut f: impl FnMut(A, B) -> R,
 ) -> Result<Literal, Failure> {
-    let (x, y) = (View::<A>::new(a).raw, View::<B>::new(b).raw);
-    broadcast::<R>(a, b, &mut |out, Run { starts: [i, j], advances }| match advances {
-        [0, 0] => out.fill(f(A::load(x[i]), B::load(y[j])).store()),
-        [0, _] => {
-            let p = A::load(x[i]);
-            for (o, &q) in out.iter_mut().zip(&y[j..]) {
-                *o = f(p, B::load(q)).store();
-            }
-        }
-        [_, 0] => {
-            let q = B::load(y[j]);
-            for (o, &p) in out.iter_mut().zip(&x[i..]) {
-                *o = f(A::load(p), q).store();
-            }
-        }
-        _ => {
-            for ((o, &p), &q) in out.iter_mut().zip(&x[i..]).zip(&y[j..]) {
-                *o = f(A::load(p), B::load(q)).store();
-            }
+    broadcast::<A, B, R>(a, b, &mut |out, x, y| {
+        for ((o, &p), &q) in out.iter_mut().zip(x).zip(y) {
+            *o = f(A::load(p), B::load(q)).store();
         }
     })
 }
@@ -131,9 +144,6 @@ pub(crate) fn select<T: Scalar>(condition: &Literal, x: &Literal, y: &Literal) -
     });
     out.finish()
 }
-
-/// The number of elements of a result that are folded at once.
-const BLOCK: usize = 256;
 
 /// Returns `finish(f(… f(f(a, b), c) …))` of the elements of all operands, with broadcasting. There
 /// must be at least one operand. Rounds once, at the end.

@@ -190,6 +190,9 @@ pub(crate) trait Calc: Copy + PartialEq + PartialOrd + Send + Sync + 'static {
     fn round(self) -> Self;
     fn trunc(self) -> Self;
     fn is_nan(self) -> bool;
+    /// Returns a number whose order is that of the values. Zeros of either sign are equal. A NaN
+    /// is larger than any number, and equals any other NaN.
+    fn order_key(self) -> u64;
     /// Returns the larger value, or NaN if one of them is NaN.
     fn larger(self, other: Self) -> Self;
     /// Returns the smaller value, or NaN if one of them is NaN.
@@ -261,6 +264,8 @@ macro_rules! integer_calc {
             fn round(self) -> Self { self }
             #[inline(always)]
             fn trunc(self) -> Self { self }
+            #[inline(always)]
+            fn order_key(self) -> u64 { (self as u64).wrapping_sub(<$ty>::MIN as u64) }
             #[inline(always)]
             fn is_nan(self) -> bool { false }
             #[inline(always)]
@@ -395,6 +400,16 @@ macro_rules! float_calc {
             #[inline(always)]
             fn trunc(self) -> Self {
                 <$ty>::trunc(self)
+            }
+            #[inline(always)]
+            fn order_key(self) -> u64 {
+                // The sum turns -0 into 0.
+                let bits = (f64::from(self) + 0.0).to_bits();
+                match bits >> 63 {
+                    _ if self.is_nan() => u64::MAX,
+                    0 => bits | 1 << 63,
+                    _ => !bits,
+                }
             }
             #[inline(always)]
             fn is_nan(self) -> bool {

@@ -1,7 +1,5 @@
 //! Selection by order.
 
-use std::cmp::Ordering;
-
 use anfora_ir::{Literal, Shape};
 
 use super::Failure;
@@ -49,24 +47,22 @@ fn top_of<T: Number>(extreme: Extreme, x: &Literal, axis: usize, shape: &[usize]
     let mut values = Output::<T>::new(shape)?;
     let Around { outer, extent, inner } = Around::new(x.shape(), axis..axis + 1);
     let (raw_values, raw_indices) = (values.raw(), indices.raw());
-    let mut places: Vec<usize> = Vec::new();
+    // Each place, after the key of its element.
+    let mut places: Vec<(u64, usize)> = Vec::new();
     places.try_reserve_exact(extent).map_err(|_| Failure::TooLarge)?;
     for block in 0..outer {
         for column in 0..inner {
             let at = |place: usize| (block * extent + place) * inner + column;
-            let element = |place: usize| T::load(view.raw[at(place)]).widen();
-            let by_order = |&a: &usize, &b: &usize| {
-                let order = compare(element(a), element(b));
-                let order = if extreme == Extreme::Max { order.reverse() } else { order };
-                order.then(a.cmp(&b))
-            };
             places.clear();
-            places.extend(0..extent);
+            places.extend((0..extent).map(|place| {
+                let key = T::load(view.raw[at(place)]).widen().order_key();
+                (if extreme == Extreme::Max { !key } else { key }, place)
+            }));
             if k < extent {
-                places.select_nth_unstable_by(k - 1, by_order);
+                places.select_nth_unstable(k - 1);
             }
-            places[..k].sort_unstable_by(by_order);
-            for (i, &place) in places[..k].iter().enumerate() {
+            places[..k].sort_unstable();
+            for (i, &(_, place)) in places[..k].iter().enumerate() {
                 let to = (block * k + i) * inner + column;
                 raw_values[to] = view.raw[at(place)];
                 raw_indices[to] = (place as i64).store();
@@ -74,11 +70,6 @@ fn top_of<T: Number>(extreme: Extreme, x: &Literal, axis: usize, shape: &[usize]
         }
     }
     Ok([values.finish()?, indices.finish()?])
-}
-
-/// Compares by value. A NaN is larger than any number.
-fn compare<C: Calc>(a: C, b: C) -> Ordering {
-    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
 #[cfg(test)]

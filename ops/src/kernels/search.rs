@@ -1,8 +1,6 @@
 //! Operators that search for elements. The sizes of their results depend on the values of the
 //! operands.
 
-use std::cmp::Ordering;
-
 use anfora_ir::{Literal, Shape, element_count};
 
 use super::arithmetic::dispatch;
@@ -128,21 +126,18 @@ pub(crate) enum Order {
     Found,
 }
 
-/// Compares two numbers for an ascending order; -0 equals 0, NaN equals NaN and comes last.
-fn compare<T: Number>(a: T::Raw, b: T::Raw) -> Ordering {
-    let (a, b) = (T::load(a).widen(), T::load(b).widen());
-    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+/// Returns the keys by which the elements are ordered, in row-major order. `x` must not be a splat.
+fn order_keys<T: Number>(x: &Literal) -> Vec<u64> {
+    View::<T>::new(x).raw.iter().map(|&e| T::load(e).widen().order_key()).collect()
 }
 
 /// Returns the slices of an axis in ascending order, and the positions in that order at which the
-/// groups of equal slices begin. `x` must have elements and must not be a splat.
-fn grouped<T: Number>(x: &Literal, axis: usize) -> (Vec<usize>, Vec<usize>) {
-    let view = View::<T>::new(x);
-    let Around { outer, extent, inner } = Around::new(x.shape(), axis..axis + 1);
-    let slice = |i: usize| (0..outer).flat_map(move |o| &view.raw[(o * extent + i) * inner..][..inner]);
-    let ordering = |&a: &usize, &b: &usize| {
-        slice(a).zip(slice(b)).map(|(&a, &b)| compare::<T>(a, b)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
-    };
+/// groups of equal slices begin. `keys` are the order keys of the elements of the shape, which must
+/// have elements.
+fn grouped(keys: &[u64], shape: &[usize], axis: usize) -> (Vec<usize>, Vec<usize>) {
+    let Around { outer, extent, inner } = Around::new(shape, axis..axis + 1);
+    let slice = |i: usize| (0..outer).flat_map(move |o| &keys[(o * extent + i) * inner..][..inner]);
+    let ordering = |&a: &usize, &b: &usize| slice(a).cmp(slice(b));
     let mut order_of: Vec<usize> = (0..extent).collect();
     // The sort is stable, so the first slice of a group is the first in the operand.
     order_of.sort_by(ordering);
@@ -171,7 +166,8 @@ pub(crate) fn unique(x: &Literal, axis: Option<i64>, order: Order) -> Result<Uni
         let (first, counts) = (list(&[0][..count])?, list(&[repeated][..count])?);
         return Ok(Unique { values, first, inverse: Literal::splat(&[extent], 0i64), counts });
     }
-    let (order_of, starts) = dispatch!(any flat.dtype(), T => Ok(grouped::<T>(&flat, axis)))?;
+    let keys = dispatch!(any flat.dtype(), T => Ok(order_keys::<T>(&flat)))?;
+    let (order_of, starts) = grouped(&keys, shape, axis);
     let ends = starts.iter().skip(1).copied().chain([extent]);
     let mut groups: Vec<std::ops::Range<usize>> = starts.iter().zip(ends).map(|(&s, e)| s..e).collect();
     if order == Order::Found {
