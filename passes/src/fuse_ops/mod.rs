@@ -20,12 +20,13 @@
 //!            of the result. The kind of a group is that of its last value, or 4 if a 4 was merged
 //!            into it.
 //! Groups     The group that ends with v is merged with the group of P(v) and with all groups on
-//!            the paths to it. Below, "v is 4" is the kind of the group that ends with v. Phases:
+//!            the paths to it. Below, "v is 4" means that the group that ends with v is of kind 4.
+//!            Phases:
 //!            phase 0      v is 4; each operation on the paths takes its operand element by
 //!                         element; no group on the way or at P(v) is greater than 1. So
 //!                         operations are appended to a convolution.
-//!            phases 0, 1  v is 0 or 1; each step is at most 2 (or the greatest is 3); no group on
-//!                         the way is greater than 2, and that of P(v) is at most 4.
+//!            phases 0, 1  v is 0 or 1; each operation on the paths, P(v) included, is at most 3;
+//!                         no group on the way is greater than 2, and that of P(v) is at most 4.
 //!            phase 1      v is 2 or 7; no group on the way or at P(v) is greater than 2.
 //!            phase 2      v is at most 2; P(v) is a tuple in a group of at most 2, and the groups
 //!                         on the way are at most 2.
@@ -34,12 +35,13 @@
 //! Function   Its parameters are in the order of first use; a value used twice is one parameter.
 //!            Literals of rank 0, splats, literals of at most 16 elements and those that a type
 //!            rule reads stay inside; larger ones are passed. Symbolic dimensions are the
-//!            function's own. If no parameter has a symbol alone as a dimension, the variable that
-//!            binds the symbol becomes a further parameter. If that variable is not visible, the
-//!            group is not made.
-//!            Its name consists of the names of the operators, without namespaces (nn.relu gives
-//!            relu), and has at most 64 characters. Groups that are equal up to names share a
-//!            function, which the module may have had before.
+//!            function's own. A parameter or match_cast binds each symbol that alone is a dimension
+//!            or an element of its type. If no parameter of the new function binds a symbol, the
+//!            variable of the old function that binds it becomes a further parameter. If that
+//!            variable is not visible, the group is not made.
+//!            Its name lists the operators without their namespaces (nn.relu gives relu), in at
+//!            most 64 characters; _etc follows if some are left out. Groups that are equal up to
+//!            names share a function, which the module may have had before.
 //! Never      Parameters, literals, calls of functions, lambdas and match_cast are in no group. A
 //!            projection of a tuple from outside its group stays outside. A group whose result is
 //!            not used is dead, and stays as it is (DeadCodeElimination removes it).
@@ -48,8 +50,8 @@
 //!            no limit. A group that would be too large is not merged.
 //! Cost       A walk, and for each use of a value beyond its first a time logarithmic in the
 //!            distance between the uses. A merge costs the size of what it merges, once. A refused
-//!            merge costs at most one look at each of max_depth groups and their uses, and nothing
-//!            if the longest of the paths alone is too long. Idempotent.
+//!            merge visits at most max_depth groups and their uses, each once. It visits none if
+//!            one path alone has more bindings than a group may have. Idempotent.
 //!
 //! before     def @f(%x: Tensor[(8,), float32]) {
 //!              dataflow {
