@@ -235,9 +235,10 @@ impl PassContext {
     /// errors, and its changes are rolled back.
     ///
     /// Messages of a pass are added to those of the context when the pass ends. A span that is one
-    /// byte long is then extended to the whole expression that begins there. Messages of a pass
-    /// that runs other passes, and of a handle that was given to no pass, are added at once. An
-    /// error among these messages does not make the pass fail.
+    /// byte long is then extended to the whole expression that begins there.
+    ///
+    /// If the pass runs other passes, or if this handle was given to no pass, the message is added
+    /// at once. An error that is added at once makes no pass fail.
     pub fn remark(&self, diagnostic: Diagnostic) {
         let mut messages = Messages::default();
         messages.push(diagnostic);

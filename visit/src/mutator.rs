@@ -13,9 +13,10 @@ use crate::site::Site;
 /// copied.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Edits {
-    /// The node alone: its operator, attributes and operands. All uses of the node get the same
-    /// result. The node is overwritten in place, once. A replacement mentions no variable that the
-    /// node did not mention.
+    /// The node alone: its operator, attributes and operands. The node is overwritten in place,
+    /// once, and all its uses get the same result. So a replacement must not use a variable that is
+    /// out of scope at one of these uses. Every variable that the node uses is in scope at all of
+    /// them, and so is a field of a tuple that such a variable is bound to.
     InPlace,
     /// The node alone, but a node whose operands changed becomes a new node, so that the node of
     /// [`Site::original`] keeps its operands. A node with blocks (an If, a Lambda) has one parent

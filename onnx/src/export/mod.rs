@@ -93,7 +93,8 @@ fn export_versions(module: &Module, entry: FunctionKey, options: &ExportOptions)
         set_versions(&mut model, options.opset.unwrap_or(DEFAULT_OPSET));
     }
     // The domains with a stated version. The versions of other domains are raised to what the
-    // operators need.
+    // operators need. If the module states versions, but none for the standard domain, the export
+    // fails if an operator needs a later version of the standard domain.
     let fixed: Vec<String> = match (is_stated, options.opset) {
         (true, _) => model.opset_import.iter().map(|o| o.domain().to_owned()).collect(),
         (false, Some(_)) => vec![String::new()],
