@@ -19,6 +19,7 @@ use crate::errors::from_callback;
 use crate::frames;
 use crate::function::{Function, changed_since};
 use crate::module::Module;
+use crate::place;
 
 /// The kind of a pass written in Python: the part of a program that each call of its function gets.
 #[derive(Copy, Clone, PartialEq)]
@@ -64,26 +65,40 @@ impl AuthorPass {
     fn on_functions(&self, module: &mut ir::Module, cx: &manager::PassContext) -> Result<(), PassError> {
         let keys = worked_on(module);
         with_handle(module, cx, |handle, context| {
-            let py = handle.py();
             for key in keys {
                 if handle.get().read(|m| m.get(key).is_none())? {
                     continue;
                 }
-                let function = Bound::new(py, Function::new(handle.clone().unbind(), key))?;
-                let call = || self.run.call1(py, (&function, handle, context));
-                let returned = context::during(py, context, Some(cx.clone()), call)?;
-                let returned = returned.into_bound(py);
-                if returned.is_none() {
-                    return Err(missing("func"));
-                }
-                let other: &Bound<'_, Function> =
-                    returned.cast().map_err(|_| wrong(&returned, "a function", "func"))?;
-                if !other.eq(&function)? {
-                    return Err(wrong(&returned, "the function that it was given, edited,", "func"));
-                }
+                self.on_function(handle, key, context, cx).inspect_err(|error| {
+                    let name = handle.get().read(|m| m.get(key).map(|_| m.name(key).to_string()));
+                    place::note(error, name.ok().flatten().as_deref(), None);
+                })?;
             }
             Ok(())
         })
+    }
+
+    /// Calls the Python function for one function of a module.
+    fn on_function(
+        &self,
+        handle: &Bound<'_, Module>,
+        key: FunctionKey,
+        context: &Py<PassContext>,
+        cx: &manager::PassContext,
+    ) -> PyResult<()> {
+        let py = handle.py();
+        let function = Bound::new(py, Function::new(handle.clone().unbind(), key))?;
+        let call = || self.run.call1(py, (&function, handle, context));
+        let returned = context::during(py, context, Some(cx.clone()), call)?.into_bound(py);
+        if returned.is_none() {
+            return Err(missing("func"));
+        }
+        let other: &Bound<'_, Function> = returned.cast().map_err(|_| wrong(&returned, "a function", "func"))?;
+        if other.eq(&function)? {
+            Ok(())
+        } else {
+            Err(wrong(&returned, "the function that it was given, edited,", "func"))
+        }
     }
 
     /// Calls the Python function for each dataflow region.

@@ -25,6 +25,7 @@ mod onnx;
 mod owner;
 mod pass;
 mod pattern;
+mod place;
 mod registry;
 mod slim;
 mod types;

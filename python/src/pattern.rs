@@ -18,6 +18,7 @@ use crate::literal::{Literal, dtype_named, literal_of};
 use crate::making::{making_methods, operand};
 use crate::module::Module;
 use crate::owner::{Home, Owner};
+use crate::place;
 
 thread_local! {
     /// The exception of a condition written in Python, until the search that called it ends.
@@ -317,6 +318,7 @@ fn holds(test: &Py<PyAny>, cx: &Context, body: &Body, root: ExprId, captures: &C
         Python::attach(|py| test.bind(py).call1((Match::lent(number, body, root, captures),))?.is_truthy())
     });
     answer.unwrap_or_else(|error| {
+        place::at(cx, body, root, &error);
         RAISED.with(|raised| _ = raised.borrow_mut().get_or_insert(error));
         false
     })
@@ -553,6 +555,11 @@ impl RuleSet {
 fn rewrite_body(editor: &mut Editor<'_>, rules: &pattern::RuleSet) -> PyResult<Vec<(String, u64)>> {
     let done = rewrite_rules(editor, rules, &PatternOptions::default());
     raised()?;
+    rewritten(done).map_err(|error| place::at_stop(editor.cx, editor.body, error))
+}
+
+/// Returns the number of rewrites by rule, or the exception of a search that failed.
+fn rewritten(done: Result<pattern::Outcome, pattern::PatternRewriteError>) -> PyResult<Vec<(String, u64)>> {
     match done {
         Ok(outcome) if outcome.was_taken_back() => {
             let said: Vec<String> = outcome.remarks().into_iter().map(|(_, remark)| remark.message).collect();
@@ -617,6 +624,7 @@ pub(crate) fn _find<'py>(function: &Bound<'py, Function>, pattern: &Bound<'py, P
                 matches.push(Match::new(home.clone_ref(py), &f.body, root, &captures));
             }
         }
+        raised().inspect_err(|error| place::note(error, Some(module.name(function.key)), None))?;
         Ok(matches)
     });
     raised()?;
