@@ -15,9 +15,10 @@ use pyo3::prelude::*;
 
 use crate::block::DataflowBlock;
 use crate::context::{self, PassContext};
-use crate::errors::from_callback;
+use crate::errors::{AnforaError, from_callback};
 use crate::frames;
 use crate::function::{Function, changed_since};
+use crate::held::Callee;
 use crate::module::Module;
 use crate::place;
 
@@ -30,15 +31,30 @@ pub(crate) enum AuthorKind {
 }
 
 /// A pass written in Python.
+#[derive(Clone)]
 pub(crate) struct AuthorPass {
     info: PassInfo,
     kind: AuthorKind,
-    run: Py<PyAny>,
+    run: Callee,
 }
 
 impl AuthorPass {
-    pub(crate) fn new(info: PassInfo, kind: AuthorKind, run: Py<PyAny>) -> AuthorPass {
+    pub(crate) fn new(info: PassInfo, kind: AuthorKind, run: Callee) -> AuthorPass {
         AuthorPass { info, kind, run }
+    }
+
+    /// Returns true if the object of the pass still exists.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.run.is_alive()
+    }
+
+    /// Returns the function.
+    ///
+    /// # Errors
+    /// If the object of the pass does not exist any more.
+    fn run<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let gone = || AnforaError::new_err(format!("nothing holds the pass `{}` any more", self.info.name));
+        self.run.get(py).ok_or_else(gone)
     }
 
     /// Calls the function with the whole module. If it returns another module, that one replaces
@@ -46,8 +62,7 @@ impl AuthorPass {
     fn on_module(&self, module: &mut ir::Module, cx: &manager::PassContext) -> Result<(), PassError> {
         let returned = with_handle(module, cx, |handle, context| {
             let py = handle.py();
-            let returned = context::during(py, context, Some(cx.clone()), || self.run.call1(py, (handle, context)))?;
-            let returned = returned.into_bound(py);
+            let returned = context::during(py, context, Some(cx.clone()), || self.run(py)?.call1((handle, context)))?;
             if returned.is_none() {
                 return Err(missing("mod"));
             }
@@ -88,8 +103,8 @@ impl AuthorPass {
     ) -> PyResult<()> {
         let py = handle.py();
         let function = Bound::new(py, Function::new(handle.clone().unbind(), key))?;
-        let call = || self.run.call1(py, (&function, handle, context));
-        let returned = context::during(py, context, Some(cx.clone()), call)?.into_bound(py);
+        let call = || self.run(py)?.call1((&function, handle, context));
+        let returned = context::during(py, context, Some(cx.clone()), call)?;
         if returned.is_none() {
             return Err(missing("func"));
         }
@@ -104,7 +119,7 @@ impl AuthorPass {
     /// Calls the Python function for each dataflow region.
     fn on_blocks(&self, module: &mut ir::Module, cx: &manager::PassContext) -> Result<Outcome, PassFailure> {
         let before = Arc::new(module.clone());
-        let run = Python::attach(|py| self.run.clone_ref(py));
+        let this = self.clone();
         let pass = manager::DataflowBlockPass::new(self.info.name.clone(), self.info.opt_level, move |block, _, cx| {
             let outputs = block.outputs().to_vec();
             let number = frames::new_number();
@@ -114,10 +129,9 @@ impl AuthorPass {
                 let handle = Bound::new(py, DataflowBlock::new(number, outputs))?;
                 let module = Bound::new(py, Module::shown(before.clone()))?;
                 let returned = frames::lend_maker(number, &mut lent, || {
-                    let call = || run.call1(py, (&handle, &module, &context));
+                    let call = || this.run(py)?.call1((&handle, &module, &context));
                     context::during(py, &context, Some(cx.clone()), call)
                 })?;
-                let returned = returned.into_bound(py);
                 if returned.is_none() {
                     return Err(missing("block"));
                 }

@@ -8,6 +8,7 @@ use anfora::visit::pattern::{self, Captures, PatternOptions, RuleError, rewrite_
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::{PyTraverseError, PyVisit};
 
 use crate::block::edit_target;
 use crate::errors::{self, PatternError};
@@ -443,6 +444,12 @@ impl Rule {
             return Err(PyTypeError::new_err("a rule has two texts, or a pattern and what replaces it"));
         }
         Ok(Rule { name, pattern: pattern.unbind(), replacement: replacement.unbind(), condition: r#where })
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.pattern)?;
+        visit.call(&self.replacement)?;
+        self.condition.iter().try_for_each(|condition| visit.call(condition))
     }
 
     /// The name, in counts and messages.
