@@ -1,10 +1,10 @@
 //! Objects of Python that code in Rust calls, as the collector of garbage sees them.
 //!
-//! The collector cannot look into a closure of Rust, so a reference in one would keep every cycle
-//! that it is part of alive. Therefore code in Rust holds a [`Callee`], which is weak. The object of
-//! Python that the code belongs to (a pass, a context, a pattern) holds the [`Held`], which the
-//! collector follows. Owners and `Held` do not change after they are made, so each cycle through
-//! them contains another object that the collector can clear.
+//! The collector cannot look into a closure of Rust. A reference in one would keep every cycle that
+//! it is part of alive. So code in Rust holds a [`Callee`], which is weak. The object of Python
+//! that the code belongs to (a pass or a context) holds the [`Held`], which the collector follows.
+//! An owner refers only to objects that were made before it. So each cycle through an owner
+//! contains another object, which the collector can clear.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
