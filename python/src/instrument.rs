@@ -254,12 +254,15 @@ pub(crate) fn _builtin_instrument(kind: &str, options: &Bound<'_, PyDict>) -> Py
     Ok(Builtin { kind })
 }
 
+/// An instrument, and what its owner has to keep with it.
+pub(crate) type OwnedInstrument = (Arc<dyn Instrument>, Option<Py<Held>>);
+
 /// Returns an object as an instrument. The owner of the instrument has to keep what is returned
 /// with it.
 ///
 /// # Errors
 /// `TypeError`, if it has none of the hooks.
-pub(crate) fn instrument_of(object: &Bound<'_, PyAny>) -> PyResult<(Arc<dyn Instrument>, Option<Py<Held>>)> {
+pub(crate) fn instrument_of(object: &Bound<'_, PyAny>) -> PyResult<OwnedInstrument> {
     let py = object.py();
     let inner = object.getattr_opt("_builtin")?.unwrap_or_else(|| object.clone());
     if let Ok(builtin) = inner.cast::<Builtin>() {
