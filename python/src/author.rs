@@ -15,10 +15,12 @@ use pyo3::prelude::*;
 
 use crate::block::DataflowBlock;
 use crate::context::{self, PassContext};
-use crate::errors::from_callback;
+use crate::errors::{AnforaError, from_callback};
 use crate::frames;
 use crate::function::{Function, changed_since};
+use crate::held::Callee;
 use crate::module::Module;
+use crate::place;
 
 /// The kind of a pass written in Python: the part of a program that each call of its function gets.
 #[derive(Copy, Clone, PartialEq)]
@@ -29,15 +31,30 @@ pub(crate) enum AuthorKind {
 }
 
 /// A pass written in Python.
+#[derive(Clone)]
 pub(crate) struct AuthorPass {
     info: PassInfo,
     kind: AuthorKind,
-    run: Py<PyAny>,
+    run: Callee,
 }
 
 impl AuthorPass {
-    pub(crate) fn new(info: PassInfo, kind: AuthorKind, run: Py<PyAny>) -> AuthorPass {
+    pub(crate) fn new(info: PassInfo, kind: AuthorKind, run: Callee) -> AuthorPass {
         AuthorPass { info, kind, run }
+    }
+
+    /// Returns true if the object of the pass still exists.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.run.is_alive()
+    }
+
+    /// Returns the function.
+    ///
+    /// # Errors
+    /// If the object of the pass does not exist any more.
+    fn run<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let gone = || AnforaError::new_err(format!("nothing holds the pass `{}` any more", self.info.name));
+        self.run.get(py).ok_or_else(gone)
     }
 
     /// Calls the function with the whole module. If it returns another module, that one replaces
@@ -45,8 +62,7 @@ impl AuthorPass {
     fn on_module(&self, module: &mut ir::Module, cx: &manager::PassContext) -> Result<(), PassError> {
         let returned = with_handle(module, cx, |handle, context| {
             let py = handle.py();
-            let returned = context::during(py, context, Some(cx.clone()), || self.run.call1(py, (handle, context)))?;
-            let returned = returned.into_bound(py);
+            let returned = context::during(py, context, Some(cx.clone()), || self.run(py)?.call1((handle, context)))?;
             if returned.is_none() {
                 return Err(missing("mod"));
             }
@@ -64,32 +80,46 @@ impl AuthorPass {
     fn on_functions(&self, module: &mut ir::Module, cx: &manager::PassContext) -> Result<(), PassError> {
         let keys = worked_on(module);
         with_handle(module, cx, |handle, context| {
-            let py = handle.py();
             for key in keys {
                 if handle.get().read(|m| m.get(key).is_none())? {
                     continue;
                 }
-                let function = Bound::new(py, Function::new(handle.clone().unbind(), key))?;
-                let call = || self.run.call1(py, (&function, handle, context));
-                let returned = context::during(py, context, Some(cx.clone()), call)?;
-                let returned = returned.into_bound(py);
-                if returned.is_none() {
-                    return Err(missing("func"));
-                }
-                let other: &Bound<'_, Function> =
-                    returned.cast().map_err(|_| wrong(&returned, "a function", "func"))?;
-                if !other.eq(&function)? {
-                    return Err(wrong(&returned, "the function that it was given, edited,", "func"));
-                }
+                self.on_function(handle, key, context, cx).inspect_err(|error| {
+                    let name = handle.get().read(|m| m.get(key).map(|_| m.name(key).to_string()));
+                    place::note(error, name.ok().flatten().as_deref(), None);
+                })?;
             }
             Ok(())
         })
     }
 
+    /// Calls the Python function for one function of a module.
+    fn on_function(
+        &self,
+        handle: &Bound<'_, Module>,
+        key: FunctionKey,
+        context: &Py<PassContext>,
+        cx: &manager::PassContext,
+    ) -> PyResult<()> {
+        let py = handle.py();
+        let function = Bound::new(py, Function::new(handle.clone().unbind(), key))?;
+        let call = || self.run(py)?.call1((&function, handle, context));
+        let returned = context::during(py, context, Some(cx.clone()), call)?;
+        if returned.is_none() {
+            return Err(missing("func"));
+        }
+        let other: &Bound<'_, Function> = returned.cast().map_err(|_| wrong(&returned, "a function", "func"))?;
+        if other.eq(&function)? {
+            Ok(())
+        } else {
+            Err(wrong(&returned, "the function that it was given, edited,", "func"))
+        }
+    }
+
     /// Calls the Python function for each dataflow region.
     fn on_blocks(&self, module: &mut ir::Module, cx: &manager::PassContext) -> Result<Outcome, PassFailure> {
         let before = Arc::new(module.clone());
-        let run = Python::attach(|py| self.run.clone_ref(py));
+        let this = self.clone();
         let pass = manager::DataflowBlockPass::new(self.info.name.clone(), self.info.opt_level, move |block, _, cx| {
             let outputs = block.outputs().to_vec();
             let number = frames::new_number();
@@ -99,10 +129,9 @@ impl AuthorPass {
                 let handle = Bound::new(py, DataflowBlock::new(number, outputs))?;
                 let module = Bound::new(py, Module::shown(before.clone()))?;
                 let returned = frames::lend_maker(number, &mut lent, || {
-                    let call = || run.call1(py, (&handle, &module, &context));
+                    let call = || this.run(py)?.call1((&handle, &module, &context));
                     context::during(py, &context, Some(cx.clone()), call)
                 })?;
-                let returned = returned.into_bound(py);
                 if returned.is_none() {
                     return Err(missing("block"));
                 }

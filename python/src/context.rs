@@ -2,13 +2,17 @@
 
 use std::cell::RefCell;
 use std::io::{self, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anfora::manager::{self, ContextError, ScopeGuard};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
+use pyo3::{PyTraverseError, PyVisit};
 
+use crate::authored;
 use crate::errors::{self, ConfigError};
+use crate::held::Held;
 use crate::instrument::instrument_of;
 use crate::pass::{name_of, quoted};
 
@@ -18,14 +22,17 @@ use crate::pass::{name_of, quoted};
 pub(crate) struct PassContext {
     pub(crate) inner: manager::PassContext,
     /// The instruments as they were given.
-    instruments: std::sync::Mutex<Py<PyList>>,
+    instruments: Mutex<Py<PyList>>,
+    /// The instruments written in Python that are still used.
+    held: Mutex<Vec<Py<Held>>>,
 }
 
 /// A context that is current.
 struct Current {
-    context: Py<PassContext>,
-    /// The guard of the scope, if `with` made it current.
+    /// The guard of the scope, if `with` made it current. It goes before the context, which holds
+    /// the instruments that hear of the end of the scope.
     scope: Option<ScopeGuard>,
+    context: Py<PassContext>,
     /// The handle of the pass that runs under it, if it is current for a callback of the pass.
     running: Option<manager::PassContext>,
 }
@@ -86,6 +93,24 @@ pub(crate) fn current(py: Python<'_>) -> PyResult<Py<PassContext>> {
     }
     let context = Py::new(py, PassContext::new(py, 2, None, None, None, None, 1, None)?)?;
     OUTSIDE.with(|outside| *outside.borrow_mut() = Some(context.clone_ref(py)));
+    Ok(context)
+}
+
+/// Returns the current context of the thread for a pass. Outside of every `with`, the context is
+/// replaced by one with its settings, if the pass requires a pass that is newer than the context.
+pub(crate) fn current_for(py: Python<'_>, pass: &Arc<dyn manager::Pass>) -> PyResult<Py<PassContext>> {
+    let context = current(py)?;
+    let is_outside = CURRENT.with(|current| current.borrow().is_empty());
+    let old = context.get();
+    if !is_outside || !authored::lacks(old.inner.registry(), pass) {
+        return Ok(context);
+    }
+    let inner = old.inner.derive().registry(authored::registry()).build().map_err(|e| config_error(&e))?;
+    let held = lock(&old.held).iter().map(|held| held.clone_ref(py)).collect();
+    let instruments = Mutex::new(old.given_instruments(py));
+    let context = Py::new(py, PassContext { inner, instruments, held: Mutex::new(held) })?;
+    let replaced = OUTSIDE.with(|outside| outside.borrow_mut().replace(context.clone_ref(py)));
+    drop(replaced);
     Ok(context)
 }
 
@@ -177,18 +202,22 @@ impl Setting {
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl PassContext {
     pub(crate) fn of(py: Python<'_>, inner: manager::PassContext) -> PassContext {
-        PassContext { inner, instruments: std::sync::Mutex::new(PyList::empty(py).unbind()) }
+        let instruments = Mutex::new(PyList::empty(py).unbind());
+        PassContext { inner, instruments, held: Mutex::default() }
     }
 
     fn given_instruments(&self, py: Python<'_>) -> Py<PyList> {
-        self.instruments.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone_ref(py)
+        lock(&self.instruments).clone_ref(py)
     }
 
     fn keep_instruments(&self, list: Py<PyList>) {
-        let old =
-            std::mem::replace(&mut *self.instruments.lock().unwrap_or_else(std::sync::PoisonError::into_inner), list);
+        let old = std::mem::replace(&mut *lock(&self.instruments), list);
         drop(old);
     }
 }
@@ -234,7 +263,7 @@ impl PassContext {
             PyValueError::new_err(format!("threads is 0 (as many as there are) or more, not {threads}"))
         })?;
         let mut builder = manager::PassContext::builder()
-            .registry(crate::registry::registry())
+            .registry(authored::registry())
             .opt_level(level)
             .threads(threads)
             .print_to(Stream("stdout"));
@@ -254,16 +283,29 @@ impl PassContext {
             let when = if verify { manager::Verification::AfterEachPass } else { manager::Verification::Off };
             builder = builder.verification(when);
         }
-        let given = PyList::empty(py);
+        let (given, mut all_held) = (PyList::empty(py), Vec::new());
         if let Some(instruments) = instruments.filter(|i| !i.is_none()) {
             for instrument in instruments.try_iter()? {
                 let instrument = instrument?;
-                builder = builder.instrument(instrument_of(&instrument)?);
+                let (made, held) = instrument_of(&instrument)?;
+                builder = builder.instrument(made);
+                all_held.extend(held);
                 given.append(instrument)?;
             }
         }
         let inner = builder.build().map_err(|e| config_error(&e))?;
-        Ok(PassContext { inner, instruments: std::sync::Mutex::new(given.unbind()) })
+        Ok(PassContext { inner, instruments: Mutex::new(given.unbind()), held: Mutex::new(all_held) })
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // A lock that is held now is held by a running call, so the context is in use.
+        if let Ok(list) = self.instruments.try_lock() {
+            visit.call(&*list)?;
+        }
+        if let Ok(held) = self.held.try_lock() {
+            held.iter().try_for_each(|held| visit.call(held))?;
+        }
+        Ok(())
     }
 
     /// Returns the current context of the thread: that of the innermost `with`, or of the pass that
@@ -366,15 +408,20 @@ impl PassContext {
     /// Replaces the instruments: those that there are, are exited, the new ones are entered.
     #[pyo3(signature = (instruments: "collections.abc.Iterable[typing.Any] | None") -> "None")]
     fn override_instruments(&self, py: Python<'_>, instruments: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        let (list, mut new) = (PyList::empty(py), Vec::new());
+        let (list, mut new, mut all_held) = (PyList::empty(py), Vec::new(), Vec::new());
         if let Some(instruments) = instruments.filter(|i| !i.is_none()) {
             for instrument in instruments.try_iter()? {
                 let instrument = instrument?;
-                new.push(instrument_of(&instrument)?);
+                let (made, held) = instrument_of(&instrument)?;
+                new.push(made);
+                all_held.extend(held);
                 list.append(instrument)?;
             }
         }
         self.keep_instruments(list.unbind());
+        let unused = lock(&self.held).extract_if(.., |held| held.get().is_empty()).collect::<Vec<_>>();
+        drop(unused);
+        lock(&self.held).extend(all_held);
         let done = py.detach(|| self.inner.override_instruments(new));
         done.map_err(|failure| errors::from_failure(py, &failure, None))
     }

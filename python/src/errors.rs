@@ -13,6 +13,8 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyType};
 
+use crate::place;
+
 pyo3::import_exception!(anfora._errors, AnforaError);
 pyo3::import_exception!(anfora._errors, ParseError);
 pyo3::import_exception!(anfora._errors, VerifyError);
@@ -43,10 +45,19 @@ impl fmt::Display for Raised {
 
 impl Error for Raised {}
 
-/// Returns the error of a pass whose callback raised an exception.
+/// Returns the error of a pass whose callback raised an exception, with the place that walks have
+/// noted on the exception.
 pub(crate) fn from_callback(error: PyErr) -> PassError {
+    let (function, binding) = place::take(&error);
     let raised = Raised(error);
-    PassError::new(raised.to_string()).with_cause(raised)
+    let mut made = PassError::new(raised.to_string());
+    if let Some(function) = function {
+        made = made.in_function(function);
+    }
+    if let Some(binding) = binding {
+        made = made.on_binding(binding);
+    }
+    made.with_cause(raised)
 }
 
 thread_local! {

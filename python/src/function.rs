@@ -13,6 +13,7 @@ use crate::errors::{self, StaleError, VerifyError};
 use crate::expr::{Bindings, Expr};
 use crate::module::Module;
 use crate::owner::{Home, Owner};
+use crate::place;
 use crate::types::Type;
 
 /// A function of a module: its parameters, its bindings, its result.
@@ -82,7 +83,9 @@ pub(crate) fn edit_one<T>(
 ) -> PyResult<T> {
     let (function, cx) = module.get_mut(key).ok_or_else(removed)?;
     let before = function.ret.is_none().then(|| function.body.type_of(function.body.root()));
-    let done = edit(&mut Editor::new(cx, &mut function.body))?;
+    let done = edit(&mut Editor::new(cx, &mut function.body));
+    let done = done.inspect_err(|error| place::note(error, Some(module.name(key)), None))?;
+    let (function, _) = module.get_mut(key).ok_or_else(removed)?;
     // The result type is not stated, so callers see that of the block.
     if before.is_some_and(|before| before != function.body.type_of(function.body.root())) {
         ir::update_signatures(module, &[key]).map_err(|error| {

@@ -11,6 +11,7 @@ use pyo3::types::PyDict;
 use crate::context::Stream;
 use crate::errors::{self, from_callback, from_failure};
 use crate::frames;
+use crate::held::{Callee, Held};
 use crate::module::Module;
 use crate::pass::{PassInfo, PassOutcome};
 
@@ -32,7 +33,7 @@ enum Hook {
 /// An instrument written in Python: an object with some of the hooks.
 struct Author {
     name: String,
-    object: Py<PyAny>,
+    object: Callee,
     has: [bool; HOOKS.len()],
 }
 
@@ -53,12 +54,13 @@ impl Author {
         frames::lend(module, |number| {
             // The interpreter may have ended before the context did.
             let called = Python::try_attach(|py| {
+                let Some(object) = self.object.get(py) else { return Ok(T::default()) };
                 let handle = Bound::new(py, Module::lent(number))?;
                 let info = PassInfo::of(run.info());
                 let method = HOOKS[hook as usize];
                 let returned = match more(py)? {
-                    Some(argument) => self.object.bind(py).call_method1(method, (&handle, info, argument)),
-                    None => self.object.bind(py).call_method1(method, (&handle, info)),
+                    Some(argument) => object.call_method1(method, (&handle, info, argument)),
+                    None => object.call_method1(method, (&handle, info)),
                 };
                 handle.get().end_loan();
                 read(returned?)
@@ -71,7 +73,10 @@ impl Author {
         if !self.has[hook as usize] {
             return Ok(());
         }
-        let called = Python::try_attach(|py| self.object.call_method0(py, HOOKS[hook as usize]).map(drop));
+        let called = Python::try_attach(|py| match self.object.get(py) {
+            Some(object) => object.call_method0(HOOKS[hook as usize]).map(drop),
+            None => Ok(()),
+        });
         called.unwrap_or(Ok(())).map_err(from_callback)
     }
 }
@@ -125,9 +130,16 @@ impl Author {
         if let Err(error) = done {
             Python::attach(|py| match errors::ends_program(py, &error) {
                 true => errors::keep_interrupt(error),
-                false => error.write_unraisable(py, Some(self.object.bind(py))),
+                false => error.write_unraisable(py, self.object.get(py).as_ref()),
             });
         }
+    }
+}
+
+/// The object goes when no run uses the instrument any more, even if the context stays.
+impl Drop for Author {
+    fn drop(&mut self) {
+        self.object.let_go();
     }
 }
 
@@ -242,15 +254,19 @@ pub(crate) fn _builtin_instrument(kind: &str, options: &Bound<'_, PyDict>) -> Py
     Ok(Builtin { kind })
 }
 
-/// Returns an object as an instrument.
+/// An instrument, and what its owner has to keep with it.
+pub(crate) type OwnedInstrument = (Arc<dyn Instrument>, Option<Py<Held>>);
+
+/// Returns an object as an instrument. The owner of the instrument has to keep what is returned
+/// with it.
 ///
 /// # Errors
 /// `TypeError`, if it has none of the hooks.
-pub(crate) fn instrument_of(object: &Bound<'_, PyAny>) -> PyResult<Arc<dyn Instrument>> {
+pub(crate) fn instrument_of(object: &Bound<'_, PyAny>) -> PyResult<OwnedInstrument> {
     let py = object.py();
     let inner = object.getattr_opt("_builtin")?.unwrap_or_else(|| object.clone());
     if let Ok(builtin) = inner.cast::<Builtin>() {
-        return Ok(builtin.get().instrument());
+        return Ok((builtin.get().instrument(), None));
     }
     let base = py.import("anfora.instrument")?.getattr("PassInstrument")?;
     let class = object.get_type();
@@ -274,5 +290,6 @@ pub(crate) fn instrument_of(object: &Bound<'_, PyAny>) -> PyResult<Arc<dyn Instr
         )));
     }
     let name = class.qualname()?.to_string();
-    Ok(Arc::new(Author { name, object: object.clone().unbind(), has }))
+    let (held, object) = Held::of(object)?;
+    Ok((Arc::new(Author { name, object, has }), Some(held)))
 }

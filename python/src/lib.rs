@@ -8,6 +8,7 @@
 
 mod attributes;
 mod author;
+mod authored;
 mod block;
 mod builder;
 mod cli;
@@ -16,6 +17,7 @@ mod errors;
 mod expr;
 mod frames;
 mod function;
+mod held;
 mod instrument;
 mod literal;
 mod making;
@@ -25,6 +27,7 @@ mod onnx;
 mod owner;
 mod pass;
 mod pattern;
+mod place;
 mod registry;
 mod slim;
 mod types;

@@ -15,6 +15,7 @@ use crate::function::edit_all;
 use crate::making::{making_methods, operand};
 use crate::module::Module;
 use crate::owner::Home;
+use crate::place;
 use crate::visitor::{operators, overridden};
 
 /// Rewrites functions: the methods of a subclass return what takes the place of an expression.
@@ -134,7 +135,9 @@ pub(crate) fn _mutate(
         // A number for each function: a handle of one is none of the next.
         let number = frames::new_number();
         current.store(number, Ordering::Relaxed);
-        mutate(editor, &mut Rewriting { methods: &methods, only, number }).map_err(|Stopped(error)| error)
+        editor.body.note_stop(None);
+        mutate(editor, &mut Rewriting { methods: &methods, only, number })
+            .map_err(|Stopped(error)| place::at_stop(editor.cx, editor.body, error))
     };
     let done = match target.cast::<Module>() {
         Ok(module) => edit_all(module, rewrite).map(drop),

@@ -76,6 +76,12 @@ impl Home {
         self.at == other.at && self.owner.is(&other.owner)
     }
 
+    /// Returns the name of the function, if the place is in a module.
+    pub(crate) fn function_name(&self) -> Option<String> {
+        let (Owner::Module(module), Some((key, _))) = (&self.owner, self.at) else { return None };
+        module.get().read(|m| m.get(key).map(|_| m.name(key).to_string())).ok().flatten()
+    }
+
     /// Reads the tables and the body.
     ///
     /// # Errors

@@ -8,10 +8,13 @@ use anfora::passes::{ParamRef, bind_params};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
+use pyo3::{PyTraverseError, PyVisit};
 
 use crate::author::{AuthorKind, AuthorPass};
-use crate::context::{PassContext, config_value, current, during, inner_of, level_of, names};
+use crate::authored;
+use crate::context::{PassContext, config_value, current_for, during, inner_of, level_of, names};
 use crate::errors::{self, ConfigError, guarded};
+use crate::held::Held;
 use crate::literal::literal_of;
 use crate::module::Module;
 
@@ -82,15 +85,19 @@ impl PassOutcome {
 #[pyclass(frozen, subclass, module = "anfora.transform")]
 pub(crate) struct Pass {
     pub(crate) inner: Arc<dyn manager::Pass>,
+    /// The function of a pass that is written in Python.
+    held: Option<Py<Held>>,
+    /// The passes that this one was made of, which hold their functions.
+    parts: Vec<Py<Pass>>,
 }
 
 impl Pass {
     pub(crate) fn of(inner: Arc<dyn manager::Pass>) -> Pass {
-        Pass { inner }
+        Pass { inner, held: None, parts: Vec::new() }
     }
 
-    fn context(py: Python<'_>, context: Option<&Bound<'_, PassContext>>) -> PyResult<Py<PassContext>> {
-        context.map_or_else(|| current(py), |context| Ok(context.clone().unbind()))
+    fn context(&self, py: Python<'_>, context: Option<&Bound<'_, PassContext>>) -> PyResult<Py<PassContext>> {
+        context.map_or_else(|| current_for(py, &self.inner), |context| Ok(context.clone().unbind()))
     }
 }
 
@@ -153,9 +160,16 @@ impl Pass {
             ));
         }
         let required = names(required)?;
-        crate::registry::note_authored(name);
         let info = Info::new(name, level).requiring(required);
-        Ok(Pass::of(Arc::new(AuthorPass::new(info, kind, run.unbind()))))
+        let (held, callee) = Held::of(&run)?;
+        let pass = AuthorPass::new(info, kind, callee);
+        authored::note(&pass);
+        Ok(Pass { inner: Arc::new(pass), held: Some(held), parts: Vec::new() })
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.held.iter().try_for_each(|held| visit.call(held))?;
+        self.parts.iter().try_for_each(|part| visit.call(part))
     }
 
     /// The name, the level and the dependencies.
@@ -172,8 +186,11 @@ impl Pass {
 
     /// The passes that this one runs, in order; none for a pass that holds no others.
     #[getter]
-    fn passes(&self) -> Vec<Pass> {
-        self.inner.passes().iter().map(|p| Pass::of(p.clone())).collect()
+    fn passes(&self, py: Python<'_>) -> PyResult<Vec<Py<Pass>>> {
+        if !self.parts.is_empty() {
+            return Ok(self.parts.iter().map(|part| part.clone_ref(py)).collect());
+        }
+        self.inner.passes().iter().map(|p| Py::new(py, Pass::of(p.clone()))).collect()
     }
 
     /// Returns the transformed module. `mod` stays as it is; what does not change is shared.
@@ -187,7 +204,7 @@ impl Pass {
         context: Option<&Bound<'_, PassContext>>,
     ) -> PyResult<Module> {
         errors::check_stack()?;
-        let context = Pass::context(py, context)?;
+        let context = self.context(py, context)?;
         let given = r#mod.get().snapshot()?;
         let kept = given.clone();
         let inner = inner_of(py, &context);
@@ -210,7 +227,7 @@ impl Pass {
         context: Option<&Bound<'_, PassContext>>,
     ) -> PyResult<PassOutcome> {
         errors::check_stack()?;
-        let context = Pass::context(py, context)?;
+        let context = self.context(py, context)?;
         let inner = inner_of(py, &context);
         let done =
             during(py, &context, None, || r#mod.get().replace(py, |program| run(&*self.inner, program, &inner)))?;
@@ -229,12 +246,12 @@ impl Pass {
     }
 }
 
-/// Returns passes as the toolkit takes them.
-fn passes_of(passes: &Bound<'_, PyAny>) -> PyResult<Vec<Arc<dyn manager::Pass>>> {
+/// Returns passes that are to be parts of another one.
+fn parts_of(passes: &Bound<'_, PyAny>) -> PyResult<Vec<Py<Pass>>> {
     let one = |item: PyResult<Bound<'_, PyAny>>| {
         let item = item?;
         match item.cast::<Pass>() {
-            Ok(pass) => Ok(pass.get().inner.clone()),
+            Ok(pass) => Ok(pass.clone().unbind()),
             Err(_) => {
                 let name = item.get_type().qualname()?;
                 Err(PyTypeError::new_err(format!(
@@ -244,6 +261,11 @@ fn passes_of(passes: &Bound<'_, PyAny>) -> PyResult<Vec<Arc<dyn manager::Pass>>>
         }
     };
     passes.try_iter()?.map(one).collect()
+}
+
+/// Returns passes as the toolkit takes them.
+fn inner_passes(parts: &[Py<Pass>]) -> Vec<Arc<dyn manager::Pass>> {
+    parts.iter().map(|part| part.get().inner.clone()).collect()
 }
 
 /// Returns a pass that runs passes one after the other.
@@ -257,8 +279,10 @@ pub(crate) fn _sequential(
 ) -> PyResult<Pass> {
     let info = Info::new(name, level_of(opt_level)?).requiring(names(required)?);
     crate::registry::note_authored(name);
-    let made = manager::Sequential::named(info, passes_of(passes)?);
-    Ok(Pass::of(Arc::new(made.map_err(|e| PyValueError::new_err(e.to_string()))?)))
+    let parts = parts_of(passes)?;
+    let made = manager::Sequential::named(info, inner_passes(&parts));
+    let inner = Arc::new(made.map_err(|e| PyValueError::new_err(e.to_string()))?);
+    Ok(Pass { inner, held: None, parts })
 }
 
 /// Returns a pass that runs passes again and again, until none changes anything or the number of
@@ -266,8 +290,10 @@ pub(crate) fn _sequential(
 #[pyfunction]
 #[pyo3(signature = (passes: "collections.abc.Iterable[Pass]", max_rounds: "int" = 4) -> "Pass")]
 pub(crate) fn _repeat(passes: &Bound<'_, PyAny>, max_rounds: u32) -> PyResult<Pass> {
-    let made = manager::Repeat::new(passes_of(passes)?, max_rounds);
-    Ok(Pass::of(Arc::new(made.map_err(|e| PyValueError::new_err(e.to_string()))?)))
+    let parts = parts_of(passes)?;
+    let made = manager::Repeat::new(inner_passes(&parts), max_rounds);
+    let inner = Arc::new(made.map_err(|e| PyValueError::new_err(e.to_string()))?);
+    Ok(Pass { inner, held: None, parts })
 }
 
 /// Reads a pipeline: passes with options, and names of pipelines, such as

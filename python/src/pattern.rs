@@ -8,6 +8,7 @@ use anfora::visit::pattern::{self, Captures, PatternOptions, RuleError, rewrite_
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::{PyTraverseError, PyVisit};
 
 use crate::block::edit_target;
 use crate::errors::{self, PatternError};
@@ -18,6 +19,7 @@ use crate::literal::{Literal, dtype_named, literal_of};
 use crate::making::{making_methods, operand};
 use crate::module::Module;
 use crate::owner::{Home, Owner};
+use crate::place;
 
 thread_local! {
     /// The exception of a condition written in Python, until the search that called it ends.
@@ -317,6 +319,7 @@ fn holds(test: &Py<PyAny>, cx: &Context, body: &Body, root: ExprId, captures: &C
         Python::attach(|py| test.bind(py).call1((Match::lent(number, body, root, captures),))?.is_truthy())
     });
     answer.unwrap_or_else(|error| {
+        place::at(cx, body, root, &error);
         RAISED.with(|raised| _ = raised.borrow_mut().get_or_insert(error));
         false
     })
@@ -443,6 +446,12 @@ impl Rule {
         Ok(Rule { name, pattern: pattern.unbind(), replacement: replacement.unbind(), condition: r#where })
     }
 
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.pattern)?;
+        visit.call(&self.replacement)?;
+        self.condition.iter().try_for_each(|condition| visit.call(condition))
+    }
+
     /// The name, in counts and messages.
     #[getter]
     fn name(&self) -> &str {
@@ -553,6 +562,11 @@ impl RuleSet {
 fn rewrite_body(editor: &mut Editor<'_>, rules: &pattern::RuleSet) -> PyResult<Vec<(String, u64)>> {
     let done = rewrite_rules(editor, rules, &PatternOptions::default());
     raised()?;
+    rewritten(done).map_err(|error| place::at_stop(editor.cx, editor.body, error))
+}
+
+/// Returns the number of rewrites by rule, or the exception of a search that failed.
+fn rewritten(done: Result<pattern::Outcome, pattern::PatternRewriteError>) -> PyResult<Vec<(String, u64)>> {
     match done {
         Ok(outcome) if outcome.was_taken_back() => {
             let said: Vec<String> = outcome.remarks().into_iter().map(|(_, remark)| remark.message).collect();
@@ -617,6 +631,7 @@ pub(crate) fn _find<'py>(function: &Bound<'py, Function>, pattern: &Bound<'py, P
                 matches.push(Match::new(home.clone_ref(py), &f.body, root, &captures));
             }
         }
+        raised().inspect_err(|error| place::note(error, Some(module.name(function.key)), None))?;
         Ok(matches)
     });
     raised()?;

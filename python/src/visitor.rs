@@ -12,6 +12,7 @@ use crate::expr::{Binding, Expr};
 use crate::function::Function;
 use crate::module::Module;
 use crate::owner::Home;
+use crate::place;
 
 /// The callbacks of visitors, and the names under which Python has them.
 macro_rules! callbacks {
@@ -71,6 +72,8 @@ struct Walk<'a, 'py> {
     only: Option<Vec<OpId>>,
     home: Home,
     skip: &'a Bound<'py, PyAny>,
+    /// The variables whose values are being visited, innermost last.
+    open: Vec<VarId>,
 }
 
 impl<'py> Walk<'_, 'py> {
@@ -96,6 +99,7 @@ impl Visitor for Walk<'_, '_> {
     type Break = PyErr;
 
     fn visit_binding(&mut self, _: &Body, binding: visit::Binding) -> Visit<PyErr> {
+        self.open.push(binding.var);
         let Some(method) = &self.callbacks.binding else { return Visit::Continue };
         let handle = Binding { home: self.home.clone_ref(self.py), id: binding.id };
         match method.call1((handle,)) {
@@ -129,7 +133,12 @@ impl Visitor for Walk<'_, '_> {
     }
 
     fn visit_def(&mut self, _: &Body, var: VarId) -> Visit<PyErr> {
-        self.tell(&self.callbacks.def, var.expr())
+        let told = self.tell(&self.callbacks.def, var.expr());
+        // After an exception, the variable stays: it is the place of the exception.
+        if !matches!(told, Visit::Stop(_)) && self.open.last() == Some(&var) {
+            self.open.pop();
+        }
+        told
     }
 
     fn visit_use(&mut self, _: &Body, var: VarId) -> Visit<PyErr> {
@@ -168,7 +177,10 @@ pub(crate) fn _visit(visitor: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>, only
     let callbacks = Callbacks::of(visitor, &base)?;
     let one = |function: &Function| {
         let home = function.home(py)?;
-        function.read(|module, f| over(py, &callbacks, &only, &skip, home, &module.cx, &f.body, None))
+        function.read(|module, f| {
+            over(py, &callbacks, &only, &skip, home, &module.cx, &f.body, None)
+                .inspect_err(|error| place::note(error, Some(module.name(function.key)), None))
+        })
     };
     if let Ok(function) = target.cast::<Function>() {
         return one(function.get());
@@ -176,7 +188,8 @@ pub(crate) fn _visit(visitor: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>, only
     if let Ok(expr) = target.cast::<Expr>() {
         let expr = expr.get();
         let home = expr.home.clone_ref(py);
-        return expr.home.read(|cx, body| over(py, &callbacks, &only, &skip, home, cx, body, Some(expr.id)));
+        let done = expr.home.read(|cx, body| over(py, &callbacks, &only, &skip, home, cx, body, Some(expr.id)));
+        return done.inspect_err(|error| place::note(error, expr.home.function_name().as_deref(), None));
     }
     let module: &Bound<'_, Module> = target.cast().map_err(|_| wrong_target(target))?;
     let keys: Vec<ir::FunctionKey> =
@@ -216,13 +229,18 @@ fn over<'py>(
     start: Option<ExprId>,
 ) -> PyResult<()> {
     let only = only.as_ref().map(|names| operators(cx, names)).transpose()?;
-    let mut visitor = Walk { py, callbacks, only, home, skip };
+    let mut visitor = Walk { py, callbacks, only, home, skip, open: Vec::new() };
     let done = match start {
         None => walk(body, &mut visitor),
         Some(start) => visit::walk_from(body, start, &mut visitor),
     };
     match done {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Break(error) => {
+            if let Some(at) = visitor.open.last().map(|var| var.expr()).or(start) {
+                place::at(cx, body, at, &error);
+            }
+            Err(error)
+        }
     }
 }

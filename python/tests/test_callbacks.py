@@ -310,3 +310,105 @@ def test_exceptions_with_odd_texts(text, mod):
         half_edit("module", raises(error)).apply(mod)
     assert caught.value.__cause__ is error
     unchanged(mod)
+
+
+TWO = """def @first(%x: float32) -> float32 {
+  let %a = exp(%x);
+  %a
+}
+
+def @second(%x: float32, %c: bool) -> float32 {
+  let %a = exp(%x);
+  let %b = if (%c) {
+    let %d = tanh(%a);
+    %d
+  } else {
+    %a
+  };
+  %b
+}
+"""
+
+
+def fails(*given):
+    raise RuntimeError("no")
+
+
+def place(run, mod):
+    """Returns the function and the binding that the error of a module pass names."""
+    with pytest.raises(af.PassError) as raised:
+        T.module_pass(lambda mod, ctx: run(mod) and mod)(mod)
+    assert isinstance(raised.value.__cause__, RuntimeError)
+    [told] = raised.value.diagnostics
+    return told.function, told.binding
+
+
+class FailsAtTanh(af.visitor.ExprVisitor):
+    def visit_call_(self, call):
+        return fails() if call.op == "tanh" else None
+
+
+class FailsAtBinding(af.visitor.ExprVisitor):
+    def visit_binding_(self, binding):
+        return fails() if binding.name == "b" else None
+
+
+class FailsAfterBranches(af.visitor.ExprVisitor):
+    def leave_if_(self, expr):
+        fails()
+
+
+class FailsAtDefinition(af.visitor.ExprVisitor):
+    def visit_var_def_(self, var):
+        return fails() if var.name == "d" else None
+
+
+class MutatorFailsAtTanh(af.visitor.ExprMutator):
+    def visit_call_(self, call):
+        return fails() if call.op == "tanh" else None
+
+
+@pytest.mark.parametrize(
+    "run, binding",
+    [
+        (FailsAtTanh().visit, "d"),
+        (FailsAtBinding().visit, "b"),
+        (FailsAfterBranches().visit, "b"),
+        (FailsAtDefinition().visit, "d"),
+        (MutatorFailsAtTanh().visit, "d"),
+        (lambda mod: P.rewrite(mod, [P.Rule("r", P.op("tanh", P.any_()), fails)]), "d"),
+        (lambda mod: P.rewrite(mod, [P.Rule("r", "tanh(%x)", "%x", where=fails)]), "d"),
+        (lambda mod: P.rewrite(mod, [P.Rule("r", P.op("tanh", P.any_().where(fails)), 1)]), "d"),
+        (lambda mod: P.Matcher(P.op("tanh", P.any_()).where(fails)).find_all(mod["second"]), "d"),
+        (lambda mod: FailsAtTanh().visit(mod["second"].bindings[1].value), "d"),
+    ],
+)
+def test_an_error_names_where_a_callback_was(run, binding):
+    assert place(run, af.loads(TWO)) == ("second", binding)
+
+
+def test_an_error_names_the_function_of_a_function_pass():
+    @T.function_pass
+    def only_the_first(func, mod, ctx):
+        return func if func.name == "first" else None
+
+    with pytest.raises(af.PassError, match="did you mean `return func`") as raised:
+        only_the_first(af.loads(TWO))
+    assert [(d.function, d.binding) for d in raised.value.diagnostics] == [("second", None)]
+
+
+def test_the_place_of_an_exception_that_was_caught_is_forgotten():
+    error = RuntimeError("no")
+
+    def throws(*given):
+        raise error
+
+    def run(mod, ctx):
+        P.rewrite(mod, [P.Rule("r", "tanh(%x)", "%x", where=throws)])
+
+    failing = T.module_pass(run)
+    for _ in range(2):
+        with pytest.raises(af.PassError) as raised:
+            failing(af.loads(TWO))
+        assert raised.value.diagnostics[0].function == "second"
+    assert vars(error) == {}

@@ -392,10 +392,42 @@ def test_unknown_dependencies_are_told(events):
     assert raised.value.pass_name == "needs" and events == []
 
 
-@pytest.mark.xfail(strict=True, reason="dependencies are looked up in the registry of the toolkit")
 def test_a_pass_in_python_depends_on_one_that_ran_before_it(events):
     first = record_pass(events, "first_here")
     second = record_pass(events, "second_here", required=["first_here"])
     with T.PassContext():
         T.Sequential([first, second])(model())
     assert events == ["first_here", "second_here"]
+
+
+def test_a_pass_in_python_that_is_required_runs_first(events):
+    first = record_pass(events, "required_here")
+    second = record_pass(events, "requires_here", required=["required_here"])
+    third = record_pass(events, "requires_both", required=[second])
+    third(model())
+    assert events == ["required_here", "requires_here", "requires_both"]
+    events.clear()
+    with T.PassContext():
+        T.Sequential([second, second])(model())
+    assert events == ["required_here", "requires_here", "requires_here"]
+    assert first.info.name == "required_here"
+
+
+def test_a_pass_in_python_with_a_misspelt_dependency_is_told(events):
+    first = record_pass(events, "spelt_right")
+    second = record_pass(events, "spells_wrong", required=["spelt_rigth"])
+    with pytest.raises(af.PassError, match="did you mean `spelt_right`"):
+        with T.PassContext():
+            second(model())
+    assert events == [] and first.info.required == []
+
+
+def test_the_context_outside_keeps_its_instruments_when_it_learns_of_a_pass(events):
+    current = T.PassContext.current()
+    current.override_instruments([Names(events)])
+    try:
+        first = record_pass([], "new_here")
+        record_pass([], "needs_new", required=[first])(model())
+        assert events == ["new_here", "needs_new"]
+    finally:
+        T.PassContext.current().override_instruments([])

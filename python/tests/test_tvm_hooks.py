@@ -399,7 +399,6 @@ def test_an_instrument_may_override_the_instruments(events):
     ]  # fmt: skip
 
 
-@pytest.mark.xfail(strict=True, reason="contexts do not take part in the collection of garbage")
 def test_a_context_and_an_instrument_that_hold_each_other_are_collected(events):
     recorder = Recorder(events, "1")
     recorder.context = T.PassContext(instruments=[recorder])

@@ -292,7 +292,6 @@ def test_an_error_in_a_sequence_is_told_once():
     assert isinstance(error.__cause__, af.VerifyError) and told in str(error.__cause__)
 
 
-@pytest.mark.xfail(strict=True, reason="errors of callbacks have no place in the program")
 def test_an_error_names_the_function_and_the_binding():
     with pytest.raises(af.PassError) as raised:
         mismatches(af.loads(LOG, "bad.anf"))
