@@ -62,7 +62,7 @@ fn lambdas_in_lambdas_each_of_which_casts() {
 #[test]
 fn symbols_of_long_and_deep_functions_and_of_their_callers() {
     on_small_stack(|| {
-        let (depth, mut ty) = (N / 20, "Tensor[(n,), float32]".to_string());
+        let (depth, mut ty) = (N / 40, "Tensor[(n,), float32]".to_string());
         for _ in 0..depth {
             ty = format!("({ty},)");
         }
