@@ -338,7 +338,8 @@ fn no_pass_of_anfora_edits_a_shared_node_by_mistake() {
             let Ok(passes) = parse_pipeline(&registry, &pipeline) else { continue };
             for before in ["", "ToANormalForm", "ToANormalForm,ToGraphNormalForm", "InlineFunctions"] {
                 let context = PassContext::builder().registry(Arc::clone(&registry)).opt_level(3);
-                let context = context.verification(Verification::AfterEachPass).build().unwrap();
+                let context = context.verification(Verification::AfterEachPass).print_to(std::io::sink());
+                let context = context.build().unwrap();
                 let mut module = original.clone();
                 let ready = parse_pipeline(&registry, before).unwrap().apply(&mut module, &context).is_ok();
                 ran += usize::from(ready && passes.apply(&mut module, &context).is_ok());
