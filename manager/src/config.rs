@@ -482,6 +482,8 @@ pub struct Options {
     pass: String,
     defs: &'static [OptionDef],
     values: Vec<ConfigValue>,
+    /// Settings of the context under which the pass runs, by their keys.
+    pub(crate) settings: Vec<(&'static str, ConfigValue)>,
 }
 
 impl Options {
@@ -489,7 +491,12 @@ impl Options {
     ///
     /// Cost: linear in the text.
     pub fn new(pass: &str, defs: &'static [OptionDef]) -> Options {
-        Options { pass: pass.to_string(), defs, values: defs.iter().map(|d| d.default.clone()).collect() }
+        Options {
+            pass: pass.to_string(),
+            defs,
+            values: defs.iter().map(|d| d.default.clone()).collect(),
+            settings: Vec::new(),
+        }
     }
 
     /// Sets an option to a value.
@@ -567,6 +574,10 @@ impl Options {
     /// Returns the options that are not at their defaults, as pipelines write them
     /// (`{key=value,…}`, or nothing), in the order of declaration.
     pub fn text(&self) -> String {
+        let item = |value: &ConfigValue| match value {
+            ConfigValue::IntList(_) | ConfigValue::TextList(_) => value.to_string(),
+            _ => quoted(&value.to_string()),
+        };
         let mut said: Vec<String> = Vec::new();
         for (def, value) in self.defs.iter().zip(&self.values).filter(|(d, v)| d.default != **v) {
             match value {
@@ -576,10 +587,11 @@ impl Options {
                     let name = if is_name(name) && !is_option { name.clone() } else { in_quotes(name) };
                     format!("{name}={number}")
                 })),
-                ConfigValue::IntList(_) | ConfigValue::TextList(_) => said.push(format!("{}={value}", def.key)),
-                _ => said.push(format!("{}={}", def.key, quoted(&value.to_string()))),
+                _ => said.push(format!("{}={}", def.key, item(value))),
             }
         }
+        let short = |key: &'static str| key.strip_prefix(&*self.pass).map_or(key, |rest| &rest[1..]);
+        said.extend(self.settings.iter().map(|(key, value)| format!("{}={}", short(key), item(value))));
         if said.is_empty() { String::new() } else { format!("{{{}}}", said.join(",")) }
     }
 }

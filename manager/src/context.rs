@@ -32,6 +32,9 @@ use crate::verification::Verification;
 #[derive(Clone)]
 pub struct PassContext {
     shared: Arc<Shared>,
+    /// A value for each setting of the registry, in its order. Empty if the context was built
+    /// without a registry, before the process had a default one.
+    config: Arc<[ConfigValue]>,
     frame: Option<Arc<RunFrame>>,
     /// The log of a handle made by [`PassContext::fork`]. It holds messages and counts until
     /// [`PassContext::merge`] adds them to the context, in the order of the functions.
@@ -64,9 +67,6 @@ impl Settings {
 
 struct Shared {
     settings: Settings,
-    /// A value for each setting of the registry, in its order. Empty if the context was built
-    /// without a registry, before the process had a default one.
-    config: Vec<ConfigValue>,
     instruments: Mutex<Instruments>,
     log: Log,
 }
@@ -133,11 +133,11 @@ impl PassContext {
     /// settings, the instruments and the registry of this context.
     pub fn derive(&self) -> PassContextBuilder {
         let s = &*self.shared;
-        let values = self.registry().configs().iter().zip(&s.config);
+        let values = self.registry().configs().iter().zip(&*self.config);
         PassContextBuilder {
             settings: s.settings.clone(),
             config: values.map(|(d, v)| Given::Value(d.key.to_string(), v.clone())).collect(),
-            inherited: s.config.len(),
+            inherited: self.config.len(),
             instruments: self.instruments(),
         }
     }
@@ -219,13 +219,27 @@ impl PassContext {
     /// # Errors
     /// If the values of the setting cannot be read as a `T`.
     pub fn config_of<T: FromConfig>(&self, def: &ConfigDef) -> Result<T, ConfigError> {
-        let value = self.registry().find_config(def.key).and_then(|i| self.shared.config.get(i));
+        let value = self.registry().find_config(def.key).and_then(|i| self.config.get(i));
         read(def, value.unwrap_or(&def.default))
     }
 
     /// Returns the settings that are not at their defaults, in the order of their declaration.
     pub fn changed_config(&self) -> impl Iterator<Item = (&ConfigDef, &ConfigValue)> {
-        self.registry().configs().iter().zip(&self.shared.config).filter(|(d, v)| d.default != **v)
+        self.registry().configs().iter().zip(&*self.config).filter(|(d, v)| d.default != **v)
+    }
+
+    /// Returns a handle with other values of settings, by their keys. Settings that the registry of
+    /// the context does not declare are left out.
+    pub(crate) fn with_config(&self, given: &[(&str, ConfigValue)]) -> PassContext {
+        let registry = self.registry();
+        let mut config: Vec<ConfigValue> = registry.configs().iter().map(|d| d.default.clone()).collect();
+        config.iter_mut().zip(&*self.config).for_each(|(to, value)| to.clone_from(value));
+        for (key, value) in given {
+            if let Some(i) = registry.find_config(key) {
+                config[i].clone_from(value);
+            }
+        }
+        PassContext { config: config.into(), ..self.clone() }
     }
 
     // ---- Messages and counts ----
@@ -362,7 +376,7 @@ impl PassContext {
     }
 
     pub(crate) fn inside(&self, frame: RunFrame) -> PassContext {
-        PassContext { shared: self.shared.clone(), frame: Some(Arc::new(frame)), log: self.log.clone() }
+        PassContext { frame: Some(Arc::new(frame)), ..self.clone() }
     }
 
     fn log(&self) -> &Log {
@@ -373,7 +387,7 @@ impl PassContext {
     /// through it reach the context by [`PassContext::merge`].
     pub(crate) fn fork(&self) -> PassContext {
         let frame = self.frame.as_deref().map(|f| Arc::new(f.fork()));
-        PassContext { shared: self.shared.clone(), frame, log: Some(Arc::default()) }
+        PassContext { frame, log: Some(Arc::default()), ..self.clone() }
     }
 
     /// Returns true if this handle was made by [`PassContext::fork`].

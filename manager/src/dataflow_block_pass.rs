@@ -1,8 +1,8 @@
 //! Passes over dataflow regions.
 
 use anfora_ir::{
-    Body, Context, Cursor, Dim, Editor, Expr, ExprId, Function, Module, RegionWriter, Retype, Step, SymbolId,
-    Transplant, VarId,
+    Body, Context, Cursor, Dim, Editor, Expr, ExprId, Function, LetFlags, Module, RegionWriter, Retype, Step, SymbolId,
+    Transplant, VarFlags, VarId,
 };
 use rustc_hash::FxHashSet;
 
@@ -23,8 +23,9 @@ use crate::regions::{Region, Relink, free_variables, regions_of};
 /// touch anything outside of it. The parameters of that body are the variables that the region uses
 /// and does not bind, the chain is the bindings of the region, and the tail is a tuple of the
 /// region's outputs, in the order of their bindings. So everything that works on a function works
-/// on a region, in time and memory linear in the region. The tail does not matter when the pass is
-/// done: the outputs are the variables in [`FunctionEdit::outputs`].
+/// on a region, in time and memory linear in the region. When the pass is done, the outputs are the
+/// variables in [`FunctionEdit::outputs`]. If one of them is not bound any more and the tail has
+/// another atom in its place, the variable is bound to this atom at the end of the region.
 ///
 /// When the pass is done with a region that it changed, the new bindings replace the
 /// region. The new bindings must still bind every output, once and as a variable, and none of the
@@ -135,6 +136,7 @@ fn edit_regions(
                 .with_help("edit the bindings of the region; a function pass may edit the rest of the function"));
         }
         if body.is_edited() {
+            rebind_outputs(&mut Editor::new(func.cx, &mut part.function.body), &outputs);
             let symbols: Vec<SymbolId> = symbols.into_iter().filter(|s| !given.contains(s)).collect();
             put_back(func, &region, &part, &symbols, &mut relink, &mut retyped)?;
         }
@@ -176,6 +178,44 @@ fn take_out(cx: &mut Context, function: &Function, region: &Region) -> Option<Pa
     part.set_let_body(last, tail);
     part.set_root(first);
     Some(Part { function: function.part(part), vars, inputs })
+}
+
+/// Binds each output that is not bound any more to the atom that stands for it in the tail, at the
+/// end of the chain.
+fn rebind_outputs(editor: &mut Editor<'_>, outputs: &[VarId]) {
+    let body = &*editor.body;
+    let (mut bound, mut last) = (FxHashSet::default(), None);
+    for (id, var) in lets(body, body.root(), None) {
+        if !bound.insert(var) {
+            return;
+        }
+        last = Some(id);
+    }
+    let tail = match last.map(|id| body.expr(id)) {
+        Some(Expr::Let { body: rest, .. }) => rest,
+        _ => body.root(),
+    };
+    let fields = body.operands_of(tail).to_vec();
+    if fields.len() != outputs.len() {
+        return;
+    }
+    let mut rest = tail;
+    for (&var, &field) in outputs.iter().zip(&fields).rev() {
+        if !bound.contains(&var) && field != var.expr() && editor.body.expr(field).is_atom() {
+            // As a field of the tail, a variable that is no output became visible outside.
+            if let Expr::Var { name, .. } = editor.body.expr(field)
+                && editor.body.as_var(field).is_some_and(|v| bound.contains(&v) && !outputs.contains(&v))
+            {
+                editor.body.set_expr(field, Expr::Var { name, flags: VarFlags::DATAFLOW });
+            }
+            editor.body.set_type(var.expr(), editor.body.ty(field));
+            rest = editor.let_(var, field, rest, LetFlags::DATAFLOW);
+        }
+    }
+    match last {
+        Some(last) => editor.body.set_let_body(last, rest),
+        None => editor.body.set_root(rest),
+    }
 }
 
 /// Returns the Lets of a chain with their variables, up to `last` or to the end.

@@ -247,6 +247,7 @@ impl Parser<'_> {
     /// Reads `{key=value,…}`, if it is present.
     fn options(&mut self, pass: &RegisteredPass) -> Result<Options, Mistake> {
         let mut options = Options::new(pass.name(), pass.options());
+        let settings = self.registry.settings_of(pass);
         let text = self.text();
         if !text.take('{') {
             return Ok(options);
@@ -270,7 +271,9 @@ impl Parser<'_> {
             text.expect('=', "`=`")?;
             text.skip_blanks();
             let value_at = text.at;
-            let kind = pass.options().iter().find(|o| o.key == key).map(|o| &o.kind);
+            let setting = settings.clone().find(|(short, _)| *short == key && !is_quoted).map(|(_, def)| def);
+            let option = pass.options().iter().find(|o| o.key == key).or(setting);
+            let kind = option.map(|o| &o.kind);
             let value = match text.peek() {
                 Some('[') => list_text(text.list()?.iter().map(|item| quoted(item))),
                 _ => text.value()?,
@@ -281,10 +284,17 @@ impl Parser<'_> {
             if let (false, Some(kind), Some('[')) = (takes_list, kind, text.chars.get(value_at)) {
                 return Err(Mistake::new(value_at, format!("`{key}` takes {kind}, not `{value}`")));
             }
-            let set = if is_quoted { options.set_number(&key, &value) } else { options.set_text(&key, &value) };
+            let set = match setting {
+                Some(def) => def.parse(&value).map(|value| options.settings.push((def.key, value))),
+                None if is_quoted => options.set_number(&key, &value),
+                None => options.set_text(&key, &value),
+            };
             set.map_err(|e| match e {
                 ConfigError::Twice(_) => Mistake::new(key_at, e.to_string()),
-                ConfigError::Unknown(e) if e.name == key && kind.is_none() => unknown(key_at, e),
+                ConfigError::Unknown(e) if e.name == key && kind.is_none() => {
+                    let known = pass.options().iter().map(|o| o.key).chain(settings.clone().map(|(short, _)| short));
+                    unknown(key_at, UnknownName::new(e.what, &key, known))
+                }
                 ConfigError::Unknown(e) => unknown(value_at, e),
                 other => Mistake::new(value_at, other.to_string()),
             })?;

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use anfora_ir::Phase;
 
-use crate::config::{ConfigDef, OptionDef, Options};
+use crate::config::{ConfigDef, ConfigValue, OptionDef, Options};
 use crate::error::{PassError, PassFailure, in_own_words};
 use crate::info::{Outcome, PassInfo};
 use crate::names::{UnknownName, is_name};
@@ -383,6 +383,19 @@ impl PassRegistry {
         }
     }
 
+    /// Returns the settings of contexts that a pipeline may give like options of a pass, without
+    /// its name: those whose keys are its name, a dot, and a key that is none of its options.
+    ///
+    /// Cost: linear in the number of settings.
+    pub fn settings_of<'a>(
+        &'a self,
+        pass: &'a RegisteredPass,
+    ) -> impl Iterator<Item = (&'static str, &'a ConfigDef)> + Clone {
+        let rest = |key: &'static str| key.strip_prefix(pass.name())?.strip_prefix('.');
+        let short = move |def: &'a ConfigDef| Some((rest(def.key)?, def));
+        self.configs.iter().filter_map(short).filter(|(key, _)| pass.options().iter().all(|o| o.key != *key))
+    }
+
     pub(crate) fn make_with(&self, pass: &RegisteredPass, options: &Options) -> Result<Arc<dyn Pass>, MakeError> {
         let made = (pass.maker)(options, &self.properties)?;
         for property in made.info().properties() {
@@ -396,7 +409,11 @@ impl PassRegistry {
         if text.is_empty() {
             return Ok(made);
         }
-        Ok(Arc::new(WithOptions { text: format!("{}{text}", pass.name), pass: made }))
+        Ok(Arc::new(WithOptions {
+            text: format!("{}{text}", pass.name),
+            settings: options.settings.clone(),
+            pass: made,
+        }))
     }
 
     pub(crate) fn find(&self, name: &str) -> Result<Named, UnknownName> {
@@ -424,6 +441,7 @@ fn check_def(def: &ConfigDef) -> Result<(), RegistryError> {
 struct WithOptions {
     pass: Arc<dyn Pass>,
     text: String,
+    settings: Vec<(&'static str, ConfigValue)>,
 }
 
 impl Pass for WithOptions {
@@ -432,7 +450,10 @@ impl Pass for WithOptions {
     }
 
     fn run(&self, module: &mut anfora_ir::Module, cx: &crate::PassContext) -> Result<Outcome, PassFailure> {
-        self.pass.run(module, cx)
+        match &*self.settings {
+            [] => self.pass.run(module, cx),
+            settings => self.pass.run(module, &cx.with_config(settings)),
+        }
     }
 
     fn pipeline_text(&self) -> String {

@@ -205,8 +205,8 @@ impl PassContextBuilder {
                 Given::Text(_) => def.parse(value)?,
             };
         }
-        let shared = Shared { settings, config, instruments: Mutex::new(instruments.into()), log: Log::default() };
-        Ok(PassContext { shared: Arc::new(shared), frame: None, log: None })
+        let shared = Shared { settings, instruments: Mutex::new(instruments.into()), log: Log::default() };
+        Ok(PassContext { shared: Arc::new(shared), config: config.into(), frame: None, log: None })
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anfora_manager::{
     ConfigDef, ConfigKind, ConfigValue, ModulePass, Pass, PassContext, PassContextBuilder, PassRegistry, RegistryError,
-    TextList,
+    TextList, parse_pipeline,
 };
 
 use crate::support::empty_module;
@@ -306,4 +306,60 @@ fn numbers_have_each_another_name() {
     options.set("extents", numbers(["n", "m"])).unwrap();
     assert_eq!(options.text(), "{n=3,m=3}");
     assert_eq!(EXTENTS[0].parse("a=1,b=2,a=1").unwrap_err().to_string(), "`a` is given more than once");
+}
+
+/// A pass `FuseOps` that counts its setting `max_depth`, as a registry with settings has it.
+fn registry_with_a_pass() -> Arc<PassRegistry> {
+    let mut registry = (*registry()).clone();
+    let made = || {
+        ModulePass::new("FuseOps", 0, |_: &mut anfora_ir::Module, cx: &PassContext| {
+            cx.count("depth", cx.config("FuseOps.max_depth")?);
+            Ok(())
+        })
+    };
+    registry.register_pass(made(), "Fuses").unwrap();
+    Arc::new(registry)
+}
+
+#[test]
+fn a_pipeline_gives_the_settings_of_a_pass_like_its_options() {
+    let registry = registry_with_a_pass();
+    let pipeline = parse_pipeline(&registry, "FuseOps,FuseOps{max_depth=64},FuseOps{max_depth=256},FuseOps").unwrap();
+    assert_eq!(pipeline.to_string(), "FuseOps,FuseOps{max_depth=64},FuseOps{max_depth=256},FuseOps");
+    // The setting of a pass wins over that of the context, even if it is the default.
+    let cx = PassContext::builder().registry(registry.clone()).config("FuseOps.max_depth", 1000).build().unwrap();
+    pipeline.apply(&mut empty_module(), &cx).unwrap();
+    assert_eq!(cx.statistics().get("FuseOps", "depth"), 1000 + 64 + 256 + 1000);
+    let wrong = |text: &str| parse_pipeline(&registry, text).unwrap_err().to_string();
+    assert!(
+        wrong("FuseOps{max_depth=0}").contains("a whole number from 1 to 4096"),
+        "{}",
+        wrong("FuseOps{max_depth=0}")
+    );
+    assert!(wrong("FuseOps{max_dept=3}").contains("did you mean `max_depth`?"), "{}", wrong("FuseOps{max_dept=3}"));
+    assert!(wrong("FuseOps{max_depth=1,max_depth=2}").contains("given more than once"));
+    // A setting that belongs to no pass of the pipeline is not an option.
+    assert!(wrong("FuseOps{verbose=true}").contains("unknown option of FuseOps `verbose`"));
+}
+
+#[test]
+fn passes_that_a_pass_runs_see_the_settings_that_it_was_given() {
+    let mut registry = (*registry()).clone();
+    let inner = ModulePass::new("Inner", 0, |_: &mut anfora_ir::Module, cx: &PassContext| {
+        cx.count("depth", cx.config("FuseOps.max_depth")?);
+        assert_eq!(cx.derive().build().unwrap().config::<u64>("FuseOps.max_depth"), Ok(64));
+        assert_eq!(cx.changed_config().map(|(d, _)| d.key).collect::<Vec<_>>(), ["FuseOps.max_depth"]);
+        Ok(())
+    });
+    let inner: Arc<dyn Pass> = Arc::new(inner);
+    let outer = ModulePass::new("FuseOps", 0, move |module: &mut anfora_ir::Module, cx: &PassContext| {
+        anfora_manager::run_pass(&*inner, module, cx)?;
+        Ok(())
+    });
+    registry.register_pass(outer, "Fuses").unwrap();
+    let cx = PassContext::with_registry(Arc::new(registry));
+    let pipeline = parse_pipeline(cx.registry(), "FuseOps{max_depth=64}").unwrap();
+    pipeline.apply(&mut empty_module(), &cx).unwrap();
+    assert_eq!(cx.statistics().get("Inner", "depth"), 64);
+    assert_eq!(cx.config::<u64>("FuseOps.max_depth"), Ok(256));
 }

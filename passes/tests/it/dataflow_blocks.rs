@@ -10,7 +10,8 @@ use anfora_manager::{
     DataflowBlockPass, FunctionEdit, Outcome, Pass, PassContext, PassError, PassFailure, PassKind, Verification,
     VerifyEach,
 };
-use anfora_visit::{Binding, Mutator, RewriteError, Site, Slot, Verdict, chain, mutate};
+use anfora_visit::pattern::{PatternOptions, rewrite_rules};
+use anfora_visit::{Binding, Mutator, RewriteError, Site, Slot, Verdict, chain, mutate, rules};
 
 fn parse(text: &str) -> Module {
     let source = Source::new("test", text);
@@ -210,6 +211,30 @@ fn an_output_has_to_stay_bound() {
         Ok(())
     });
     assert!(failure(text, &hides).error().message().contains("does not show its output %a outside"));
+}
+
+#[test]
+fn an_output_that_becomes_another_value_is_bound_to_it() {
+    let rules = rules!["tanh(%x)" => "%x", "floor(%x)" => "2f"];
+    let simplify = pass(move |block| {
+        let mut editor = Editor::new(block.cx, &mut block.function.body);
+        let outcome = rewrite_rules(&mut editor, &rules, &PatternOptions::default())?;
+        assert!(!outcome.was_taken_back());
+        Ok(())
+    });
+    // An output becomes a variable of the region, an input, another output, the input that another
+    // output becomes, and a constant.
+    for (region, rest) in [
+        ("let %a = exp(%x); let %b = tanh(%a); output(%b);", "let %a = exp(%x); let %b = %a; output(%b);"),
+        ("let %b = tanh(%x); output(%b);", "let %b = %x; output(%b);"),
+        ("let %a = exp(%x); let %b = tanh(%a); output(%a, %b);", "let %a = exp(%x); let %b = %a; output(%a, %b);"),
+        ("let %a = tanh(%x); let %b = tanh(%a); output(%a, %b);", "let %a = %x; let %b = %x; output(%a, %b);"),
+        ("let %b = floor(%x); let %a = exp(%x); output(%b, %a);", "let %a = exp(%x); let %b = 2f; output(%a, %b);"),
+    ] {
+        let result = if region.ends_with("output(%b);") { "exp(%b)" } else { "add(%a, %b)" };
+        let program = |region: &str| format!("def @main(%x: float32) {{ dataflow {{ {region} }} {result} }}");
+        assert_eq!(after(&program(region), &simplify), parse(&program(rest)).to_text());
+    }
 }
 
 #[test]
