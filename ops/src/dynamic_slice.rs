@@ -1,13 +1,13 @@
 //! Slices whose beginnings and ends are operands.
 
 use anfora_ir::FusionPattern::Injective;
-use anfora_ir::{Arity, KernelCall, Literal, OpDef, Splat, TypeCall, TypeError, TypeId};
+use anfora_ir::{Arity, DimId, KernelCall, Literal, OpDef, Splat, TypeCall, TypeError, TypeId};
 
 use crate::elements;
 use crate::kernels::Failure;
 use crate::kernels::creation::shape_operand;
 use crate::kernels::index;
-use crate::kernels::strides::resolve_axes;
+use crate::kernels::strides::{resolve_axes, resolve_axis};
 use crate::row::row;
 use crate::shape::Slice;
 use crate::typing::{Elements, as_extent, expect_rank, one, optional, result, tensor};
@@ -72,8 +72,25 @@ fn infer(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
         (None, _, Some(count)) => (0..shape.len()).map(|axis| axis < count).collect(),
         _ => vec![true; shape.len()],
     };
-    for (dim, _) in shape.iter_mut().zip(named).filter(|(_, named)| *named) {
-        *dim = call.cx.types.dims.unknown();
+    for (axis, _) in named.iter().enumerate().filter(|(_, named)| **named) {
+        shape[axis] = extent_of_axis(call, axis, shape[axis], shape.len()).unwrap_or(call.cx.types.dims.unknown());
     }
     Ok(result(call.cx, x.dtype, Some(&shape)))
+}
+
+/// Returns the extent of the range of an axis, if the elements of the lists say it.
+fn extent_of_axis(call: &mut TypeCall<'_>, axis: usize, extent: DimId, rank: usize) -> Option<DimId> {
+    let at = match call.operand(3) {
+        None => axis,
+        Some(_) => {
+            let axes = shape_operand(call.literal(3)?).ok()?;
+            axes.iter().position(|&a| resolve_axis(a, rank).is_ok_and(|a| a == axis))?
+        }
+    };
+    if call.operand(4).is_some() {
+        let stride = *call.elements(4)?.get(at)?;
+        (call.cx.types.dims.as_constant(stride)? == 1).then_some(())?;
+    }
+    let (begin, end) = (*call.elements(1)?.get(at)?, *call.elements(2)?.get(at)?);
+    Some(elements::range_extent(&mut call.cx.types.dims, begin, end, extent))
 }

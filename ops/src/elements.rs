@@ -253,6 +253,37 @@ fn extreme(dims: &mut Dims, op: DimOp, a: DimId, b: DimId) -> DimId {
     }
 }
 
+/// Returns the extent of the range from `begin` to `end`, in steps of 1, of an axis of an extent.
+/// Negative indices count from the end, and indices out of range are clamped.
+pub(crate) fn range_extent(dims: &mut Dims, begin: DimId, end: DimId, extent: DimId) -> DimId {
+    let start = match dims.as_constant(begin) {
+        Some(0) => begin,
+        _ => match index_in_axis(dims, begin, extent) {
+            // Where it is not known if an index is clamped, the difference would not be readable.
+            start if matches!(dims.get(start), Dim::Op { op: DimOp::Min | DimOp::Max, .. }) => dims.unknown(),
+            start => start,
+        },
+    };
+    let stop = index_in_axis(dims, end, extent);
+    let count = dims.sub(stop, start);
+    let is_known = dims.as_constant(start) == Some(0) || matches!(bounds(dims, count).0, Some(0..));
+    if is_known { count } else { dims.unknown() }
+}
+
+/// Returns the index in an axis of an extent that an index denotes which may be negative or out of
+/// range.
+fn index_in_axis(dims: &mut Dims, index: DimId, extent: DimId) -> DimId {
+    match bounds(dims, index) {
+        (Some(i64::MAX), _) => extent,
+        (Some(0..), _) => extreme(dims, DimOp::Min, index, extent),
+        (_, Some(..=-1)) => {
+            let from_start = dims.add(extent, index);
+            if matches!(bounds(dims, from_start).0, Some(0..)) { from_start } else { dims.unknown() }
+        }
+        _ => dims.unknown(),
+    }
+}
+
 #[derive(Copy, Clone)]
 enum Comparison {
     Equal,

@@ -707,8 +707,11 @@ impl Slice {
                     let count = Range::resolve(begin, end, stride, e)?.count;
                     extent(cx, count)
                 }
-                // The range is the whole axis.
-                None if begin == 0 && stride == 1 && end == i64::MAX => *dim,
+                None if stride == 1 => {
+                    let dims = &mut cx.types.dims;
+                    let (begin, end) = (dims.constant(begin), dims.constant(end));
+                    elements::range_extent(dims, begin, end, *dim)
+                }
                 None => cx.types.dims.unknown(),
             };
         }

@@ -20,8 +20,8 @@
 //! are checked at run time.
 
 use anfora_ir::{
-    AttrReader, Context, DType, DTypeClass, DimId, KernelError, Literal, Operand, TensorType, TypeCall, TypeError,
-    TypeId,
+    AttrReader, Context, DType, DTypeClass, Dim, DimId, DimOp, Dims, KernelError, Literal, Operand, TensorType,
+    TypeCall, TypeError, TypeId,
 };
 use smallvec::SmallVec;
 
@@ -178,7 +178,21 @@ pub(crate) fn broadcast_dims(cx: &mut Context, a: DimId, b: DimId) -> Option<Dim
         // The other dimension is 1 or equal, or the call fails.
         (Some(_), None) => Some(a),
         (None, Some(_)) => Some(b),
+        (None, None) if is_clamped(dims, b, a) => Some(a),
+        (None, None) if is_clamped(dims, a, b) => Some(b),
         (None, None) => Some(dims.unknown()),
+    }
+}
+
+/// Returns true if a dimension is the minimum of another one and of a constant above 1. If the two
+/// broadcast, they are equal: if the minimum is 1, so is the other dimension.
+fn is_clamped(dims: &Dims, clamped: DimId, dim: DimId) -> bool {
+    match *dims.get(clamped) {
+        Dim::Op { op: DimOp::Min, lhs, rhs } => {
+            let bound = if lhs == dim { rhs } else { lhs };
+            (lhs == dim || rhs == dim) && dims.as_constant(bound) > Some(1)
+        }
+        _ => false,
     }
 }
 

@@ -48,9 +48,14 @@ pub(super) const BROKEN: &[Broken] = &[
     },
 ];
 
+/// Turns the known conditions of Ifs whose branches have the same type. The others have the type of
+/// the taken branch.
 fn turn_conditions(editor: &mut Editor<'_>) {
     for b in lets(editor.body) {
-        let Expr::If { cond, .. } = editor.body.expr(b.value) else { continue };
+        let Expr::If { cond, then_block, else_block } = editor.body.expr(b.value) else { continue };
+        if editor.body.type_of(then_block) != editor.body.type_of(else_block) {
+            continue;
+        }
         let Some(known) = editor.body.as_literal(cond) else { continue };
         let truth = editor.cx.literals.get(known).as_scalar::<bool>() == Some(true);
         let other = editor.literal(Literal::scalar(!truth));

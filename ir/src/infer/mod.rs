@@ -78,6 +78,11 @@ pub fn infer_expr(cx: &mut Context, body: &Body, id: ExprId) -> Result<TypeId, T
                 let found = cx.type_text(cond);
                 return Err(TypeError::operand(0, format!("a condition is a rank-0 bool tensor, not {found}")));
             }
+            // If the type of the condition says which branch is taken, the other does not matter.
+            let known = cx.types.elements(cond).and_then(|elements| cx.types.dims.as_constant(*elements.first()?));
+            if let Some(taken) = known {
+                return Ok(if taken != 0 { a } else { b });
+            }
             cx.types.join(a, b).ok_or_else(|| {
                 let (a, b) = (cx.type_text(a), cx.type_text(b));
                 TypeError::new(format!("the branches have nothing in common: {a} and {b}"))

@@ -133,6 +133,61 @@ fn shapes_are_elements() {
 }
 
 #[test]
+fn ranges_of_extents_are_extents() {
+    let slice = |begin: &str, end: &str| format!("{SHAPE} dynamic_strided_slice(%x, {begin}, {end})");
+    let list = |n: i64| format!("dense<Tensor[(1,), int64]>[{n}]");
+    let extent = |of: &str| format!("expand_dims({of}, axis=[0])");
+    for (begin, end, expected) in [
+        (list(0), extent("%n"), "n"),
+        (list(0), extent("%m"), "min(n, m)"),
+        (list(0), extent("add(%n, 3i64)"), "n"),
+        (list(0), list(3), "min(n, 3)"),
+        (list(0), list(i64::MAX), "n"),
+        // It is not known if the range is empty, or where it begins.
+        (list(1), list(i64::MAX), "?"),
+        (list(0), list(-1), "?"),
+        (list(0), extent("subtract(%m, 1i64)"), "?"),
+        (extent("%m"), extent("%n"), "?"),
+        (list(0), extent("take(%i, 0i64)"), "?"),
+    ] {
+        check(&slice(&begin, &end), &format!("Tensor[({expected}, m, 4), float32]"));
+    }
+    // The same of attributes, of some axes, and of steps.
+    check("strided_slice(%x, begin=[0], end=[3])", "Tensor[(min(n, 3), m, 4), float32]");
+    check("strided_slice(%x, begin=[0], end=[3], strides=[2])", "Tensor[(?, m, 4), float32]");
+    let axis = |axis: i64, stride: i64| {
+        let (begin, end) = (list(0), extent("%n"));
+        format!("{SHAPE} dynamic_strided_slice(%x, {begin}, {end}, {}, {})", list(axis), list(stride))
+    };
+    check(&axis(-2, 1), "Tensor[(n, min(n, m), 4), float32]");
+    check(&axis(1, -1), "Tensor[(n, ?, 4), float32]");
+    let long = "let %y = concat(%x, %x);";
+    check(
+        &format!("{SHAPE} {long} dynamic_strided_slice(%y, {}, {})", extent("%n"), list(i64::MAX)),
+        "Tensor[(n, m, 4), float32]",
+    );
+    check(
+        &format!("{SHAPE} {long} dynamic_strided_slice(%y, {}, {})", list(0), extent("negative(%n)")),
+        "Tensor[(?, m, 4), float32]",
+    );
+}
+
+#[test]
+fn an_extent_broadcasts_with_itself_where_it_is_clamped() {
+    // If n > 8, the call fails; if n is 1, both extents are 1.
+    check("add(strided_slice(%x, begin=[0], end=[8]), %x)", "Tensor[(n, m, 4), float32]");
+    check("add(%x, strided_slice(%x, begin=[0], end=[8]))", "Tensor[(n, m, 4), float32]");
+    // min(n, 1) broadcasts with every n, and so does min(n, m) where m is 1.
+    check("add(strided_slice(%x, begin=[0], end=[1]), %x)", "Tensor[(?, m, 4), float32]");
+    check(
+        &format!(
+            "{SHAPE} add(dynamic_strided_slice(%x, dense<Tensor[(1,), int64]>[0], expand_dims(%m, axis=[0])), %x)"
+        ),
+        "Tensor[(?, m, 4), float32]",
+    );
+}
+
+#[test]
 fn a_zero_that_a_reshape_may_copy_is_no_extent() {
     // `m` may be 0, and then the first extent is `n`.
     check(&format!("{SHAPE} reshape(%x, concat(expand_dims(%m, axis=[0]), %i))"), "Tensor[(?, ?, ?), float32]");
@@ -155,6 +210,14 @@ fn branches_have_elements_in_common() {
     check("if (%c) { 1i64 } else { 1i64 }", "Tensor[(), int64, 1]");
     check("if (%c) { 1i64 } else { 2i64 }", "Tensor[(), int64]");
     check("if (%c) { shape_of(%x) } else { concat(shape_of(%x, end=1), %i) }", "Tensor[(3,), int64, [n, ?, ?]]");
+}
+
+#[test]
+fn a_known_condition_selects_a_branch() {
+    check("if (true) { 1i64 } else { 2i64 }", "Tensor[(), int64, 1]");
+    check("if (equal(size(shape_of(%x)), 2i64)) { %x } else { 1f }", "Tensor[(), float32]");
+    check(&format!("{SHAPE} if (less(%n, add(%n, 1i64))) {{ %x }} else {{ (%x, %i) }}"), "Tensor[(n, m, 4), float32]");
+    check(&format!("{SHAPE} if (less(%n, %m)) {{ %x }} else {{ 1f }}"), "Tensor[?, float32]");
 }
 
 #[test]

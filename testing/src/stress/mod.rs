@@ -158,8 +158,16 @@ impl Subject {
     /// # Errors
     /// If the program cannot be built, which is a defect.
     pub fn new(shape: Shape, size: usize) -> Result<Subject, String> {
+        Subject::with_seed(shape, size, SEED)
+    }
+
+    /// Builds a program of a seed, which matters for shapes that are random.
+    ///
+    /// # Errors
+    /// As for [`Subject::new`].
+    pub fn with_seed(shape: Shape, size: usize, seed: u64) -> Result<Subject, String> {
         let size = shape.max_size().map_or(size, |max| size.min(max));
-        let module = shape.build(size, SEED).map_err(|e| e.to_string())?;
+        let module = shape.build(size, seed).map_err(|e| e.to_string())?;
         Ok(Subject { shape, size, module })
     }
 

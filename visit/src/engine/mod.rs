@@ -294,6 +294,10 @@ fn open_if<M: Mutator>(s: &mut Site<'_>, m: &mut M, id: ExprId, cond: ExprId) ->
         s.editor.body.set_expr(id, Expr::If { cond, then_block, else_block });
     }
     open_block(s, m, then_block, BlockKind::Then(id))?;
+    // The type of the condition may select the branch whose type is that of the If.
+    if s.type_before(old) != s.editor.body.type_of(cond) {
+        s.retypes += 1;
+    }
     Ok(Walk::Block)
 }
 

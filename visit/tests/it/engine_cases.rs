@@ -358,7 +358,7 @@ fn what_an_author_puts_in_has_the_type_of_what_it_replaces() {
 fn a_function_that_calls_itself_keeps_the_result_of_its_calls() {
     check(
         "def @main(%x: float32, %p: Tensor[(3,), float32], %q: Tensor[(2,), float32], %c: bool) {
-            let %k = if (true) { %q } else { %p };
+            let %k = if (%c) { %q } else { %p };
             let %f: fn(float32) -> Tensor[(?,), float32] = fn (%n: float32) {
                 let %r = if (%c) { %f(%n) } else { %k };
                 let %s = exp(%r);

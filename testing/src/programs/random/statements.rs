@@ -411,7 +411,7 @@ impl Generator<'_> {
             return self.unknown_length();
         }
         let d = self.pick(Kind::Dynamic)?;
-        match self.rng.below(6) {
+        match self.rng.below(7) {
             0 => {
                 // The length is doubled, by arithmetic of extents.
                 let other = self.pick(Kind::Dynamic)?;
@@ -470,8 +470,30 @@ impl Generator<'_> {
                 let call = self.b.call_op("squeeze", &[column], &[("axis", axis)])?;
                 self.bind(call, Kind::Dynamic);
             }
+            5 => return self.rows(d),
             _ => return self.binary("maximum", [Kind::Dynamic; 2], Kind::Dynamic),
         }
+        Ok(())
+    }
+
+    /// Makes a vector the rows of a matrix, which may be added to it anyway.
+    fn rows(&mut self, d: ExprId) -> Result<(), BuildError> {
+        let two = self.dense(&[1], &[2i64]);
+        let shape = self.b.call_op("shape_of", &[d], &[])?;
+        let shape = self.unnamed(shape);
+        let shape = self.b.call_op("concat", &[two, shape], &[])?;
+        let shape = self.unnamed(shape);
+        let rows = self.b.call_op("broadcast_to", &[d, shape], &[])?;
+        let rows = self.unnamed(rows);
+        let op = self.rng.choose(&["negative", "tanh"]);
+        let changed = self.b.call_op(op, &[rows], &[])?;
+        let changed = self.unnamed(changed);
+        let other = if self.rng.one_in(2) { rows } else { self.pick(Kind::Dynamic)? };
+        let sum = self.b.call_op("add", &[changed, other], &[])?;
+        let sum = self.unnamed(sum);
+        let axis = self.ints(&[0]);
+        let call = self.b.call_op("max", &[sum], &[("axis", axis)])?;
+        self.bind(call, Kind::Dynamic);
         Ok(())
     }
 
