@@ -15,11 +15,11 @@
 //! }";
 //! let module = parse_module(Source::new("example", text), registry())?;
 //! let model = export(&module, &ExportOptions::default())?;
-//! assert_eq!(model.nodes, 2);
+//! assert_eq!(model.nodes.total(), 2);
 //!
 //! let back = import(model.bytes.into(), &ImportOptions::default())?;
 //! let again = export(&back.module, &ExportOptions::default())?;
-//! assert_eq!(again.nodes, 2);
+//! assert_eq!(again.nodes.total(), 2);
 //! let sharpen = "let %z: Tensor[(n, 4), float32] = onnx.Sharpen(%y);";
 //! assert!(back.module.to_string().contains(sharpen));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -129,6 +129,7 @@ mod external;
 mod import;
 mod kept_initializer;
 mod keys;
+mod node_counts;
 mod opaque;
 mod sparse;
 mod symbols;
@@ -140,6 +141,7 @@ pub use error::{ExportError, ExportProblem, ExternalError, ImportError, ImportPr
 pub use export::{DataFile, ExportOptions, Exported, ExternalData, WhenExternal, export};
 pub use external::{DataFiles, DataFolder};
 pub use import::{ImportOptions, Imported, UnsupportedNodes, import};
+pub use node_counts::NodeCounts;
 pub use opaque::{register, registry};
 pub use symbols::file_dimensions;
 pub use tensor::{TensorError, read_tensor, write_tensor};

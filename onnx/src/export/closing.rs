@@ -84,7 +84,7 @@ impl Exporter<'_> {
             self.given = std::mem::take(&mut begin.constants);
         }
         begin.initializers.append(&mut defaults);
-        self.nodes += begin.nodes.len();
+        begin.nodes.iter().for_each(|node| self.nodes.add(node));
         // Close the scopes of names and constants.
         let quantization_annotation = self.quantization(graph.meta)?;
         for ((id, own), var) in &graph.bound_constants {

@@ -21,6 +21,7 @@ use crate::attributes::{entries_of, list, str, strs};
 use crate::convert::SymbolPlace;
 use crate::error::ExportProblem;
 use crate::keys;
+use crate::node_counts::NodeCounts;
 use crate::opaque::is_standard;
 use crate::proto::{GraphProto, NodeProto, StringStringEntryProto, TypeProto, ValueInfoProto};
 use crate::types::SymbolNames;
@@ -41,7 +42,7 @@ pub(super) struct ExportedGraph {
     /// The depth to which graphs nest.
     pub(super) depth: usize,
     /// The number of nodes of the graph and of the graphs in it.
-    pub(super) nodes: usize,
+    pub(super) nodes: NodeCounts,
     /// The constants that calls pass to the function.
     pub(super) given: Vec<FunctionConstant>,
     /// The constants that are in another file.
@@ -112,7 +113,7 @@ pub(super) struct Exporter<'m> {
     /// The bytes of repeated copies of graphs.
     pub(super) repeated_bytes: u64,
     /// The number of nodes of finished graphs.
-    pub(super) nodes: usize,
+    pub(super) nodes: NodeCounts,
 }
 
 /// The elements of a constant in another shape, as the result of a node.
@@ -216,7 +217,7 @@ pub(super) fn export_graph<'m>(
         size: 0,
         written: FxHashSet::default(),
         repeated_bytes: 0,
-        nodes: 0,
+        nodes: NodeCounts::default(),
     };
     exporter.run(function)
 }
@@ -279,7 +280,7 @@ impl<'m> Exporter<'m> {
                     let Some(outer) = stack.last_mut() else {
                         let domains = std::mem::take(&mut self.domains);
                         let given = std::mem::take(&mut self.given);
-                        let (nodes, data) = (self.nodes, self.constants.take_data());
+                        let (nodes, data) = (std::mem::take(&mut self.nodes), self.constants.take_data());
                         return Ok(ExportedGraph { graph: finished, domains, depth, nodes, given, data });
                     };
                     self.grow(finished.encoded_len()).map_err(|p| (None, p))?;

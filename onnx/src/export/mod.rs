@@ -23,6 +23,7 @@ use rustc_hash::FxHashSet;
 use crate::attributes::{decoded_list, entries_of, int, list, str};
 use crate::error::{ExportError, ExportProblem};
 use crate::keys;
+use crate::node_counts::NodeCounts;
 use crate::opaque::is_standard;
 use crate::proto::{GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto, for_each_node};
 use crate::wire::{self, UnknownFields};
@@ -45,8 +46,8 @@ const IR_VERSIONS: &[(i64, i64)] = &[(18, 8), (20, 9), (22, 10), (23, 11)];
 pub struct Exported {
     /// The file.
     pub bytes: Vec<u8>,
-    /// The number of nodes, including nodes of subgraphs and of the model's own functions.
-    pub nodes: usize,
+    /// The number of nodes, in total and by operator.
+    pub nodes: NodeCounts,
     /// The file with the constants that are not in the model, if there are any. The model cannot be
     /// used without it.
     pub data: Option<DataFile>,
@@ -232,7 +233,7 @@ fn write(
         return Err(fault(ExportProblem::TooDeep(depth)));
     }
     let mut nodes = exported.nodes;
-    let of_functions = model.functions.iter().try_for_each(|f| for_each_node(&f.node, |_| nodes += 1));
+    let of_functions = model.functions.iter().try_for_each(|f| for_each_node(&f.node, |node| nodes.add(node)));
     of_functions.map_err(|_| fault(ExportProblem::Damaged(keys::FUNCTIONS)))?;
     Ok(Exported { bytes, nodes, data: exported.data })
 }

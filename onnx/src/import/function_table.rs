@@ -11,6 +11,7 @@ use super::function_attributes::{Arguments, declared, room_for};
 use super::warnings::Notes;
 use crate::error::{ImportError, ImportProblem, UnsupportedReason, because};
 use crate::keys;
+use crate::node_counts::NodeCounts;
 use crate::opaque::is_standard;
 use crate::proto::{FunctionProto, ModelProto, NodeProto, OperatorSetIdProto, for_each_node};
 
@@ -21,7 +22,7 @@ pub(super) struct FunctionTable {
     /// All functions of the model.
     pub(super) encoded: Vec<Bytes>,
     /// The number of nodes of all functions.
-    pub(super) nodes: usize,
+    pub(super) nodes: NodeCounts,
     pub(super) entries: Vec<Entry>,
     pub(super) by_name: FxHashMap<Box<str>, u32>,
     /// The versions of operators that functions import: one entry for all functions with the same
@@ -131,7 +132,7 @@ impl FunctionTable {
         let mut twice = FxHashSet::default();
         for (position, bytes) in encoded.iter().enumerate() {
             let proto = FunctionProto::decode(bytes.clone())?;
-            for_each_node(&proto.node, |_| table.nodes += 1)?;
+            for_each_node(&proto.node, |node| table.nodes.add(node))?;
             let (opsets, imported_twice) = opset_versions(&proto.opset_import);
             if proto.name().is_empty() || is_standard(proto.domain()) || !imported_twice.is_empty() {
                 continue;

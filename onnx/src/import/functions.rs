@@ -172,9 +172,14 @@ fn graph_of(proto: &mut FunctionProto, request: &Request) -> (GraphProto, GraphP
         arguments: Rc::clone(&request.arguments),
     };
     let outside: FxHashSet<&str> = proto.input.iter().chain(&proto.output).map(String::as_str).collect();
+    // A type of the file that a type of the call replaces says nothing about this copy.
+    let input = |name: &String| match request.types {
+        Some(_) => ValueInfoProto { r#type: None, ..info(name) },
+        None => info(name),
+    };
     let graph = GraphProto {
         node,
-        input: proto.input.iter().map(info).collect(),
+        input: proto.input.iter().map(input).collect(),
         output: proto.output.iter().map(info).collect(),
         value_info: value_info.iter().filter(|i| !outside.contains(i.name())).cloned().collect(),
         doc_string: proto.doc_string.clone(),

@@ -17,6 +17,7 @@ use super::values::NamedValue;
 use crate::attributes::{doc_of, encoded_attr, encoded_list, hints_attr, strs_attr};
 use crate::error::{ImportError, ImportProblem};
 use crate::keys;
+use crate::node_counts::NodeCounts;
 use crate::proto::{GraphProto, NodeProto, StringStringEntryProto, TensorAnnotation, TensorProto, ValueInfoProto};
 use crate::types::{Binding, type_of};
 
@@ -26,7 +27,7 @@ pub(super) struct Finished {
     /// The metadata of the graph.
     pub(super) meta: AttrsId,
     /// The number of nodes of the graph and of the graphs in it.
-    pub(super) nodes: usize,
+    pub(super) nodes: NodeCounts,
     /// True if the graph has observable effects.
     pub(super) is_impure: bool,
 }
@@ -110,7 +111,9 @@ impl Importer<'_, '_> {
                 None => match graph.next_node() {
                     Some(node) => {
                         graph.taken += 1;
-                        self.state.nodes += usize::from(graph.taken > graph.kept_initializers);
+                        if graph.taken > graph.kept_initializers {
+                            self.state.nodes.add(&node);
+                        }
                         let node = with_arguments(node, &self.state.arguments, &mut self.functions.room)
                             .map_err(|p| ImportError::new(&graph.place, p))?;
                         match has_graphs(&node) {

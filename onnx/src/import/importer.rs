@@ -18,6 +18,7 @@ use crate::convert::Conversions;
 use crate::error::{ImportProblem, UnsupportedReason, because};
 use crate::external::ReadFiles;
 use crate::keys;
+use crate::node_counts::NodeCounts;
 use crate::proto::{NodeProto, ValueInfoProto};
 use crate::tensor::SMALL_CONSTANT;
 use crate::types::FileDims;
@@ -59,8 +60,8 @@ pub(super) struct ImportState {
     pub(super) dims: FileDims,
     /// The unfinished graphs, while the import is suspended (`Suspended` in `graph.rs`).
     pub(super) stack: Vec<OpenGraph>,
-    /// The number of nodes so far, without those that represent initializers.
-    pub(super) nodes: usize,
+    /// The nodes so far, without those that represent initializers.
+    pub(super) nodes: NodeCounts,
     /// True if the outermost graph is the body of a function.
     pub(super) is_in_function: bool,
     /// The attributes of the current function.

@@ -27,6 +27,7 @@ use crate::convert::Conversions;
 use crate::error::{ImportError, ImportProblem};
 use crate::external::{DataFiles, ReadFiles};
 use crate::keys;
+use crate::node_counts::NodeCounts;
 use crate::proto::{GraphProto, IR_VERSION, ModelProto};
 use crate::wire::{self, UnknownFields, WireSummary};
 
@@ -70,9 +71,8 @@ impl Default for ImportOptions {
 pub struct Imported {
     /// The module.
     pub module: Module,
-    /// The number of nodes of the file, including nodes of subgraphs and of the model's own
-    /// functions.
-    pub nodes: usize,
+    /// The number of nodes of the file, in total and by operator.
+    pub nodes: NodeCounts,
     /// The nodes that cannot be expressed in our operators and are kept unchanged. They are grouped
     /// by operator and reason, in the order in which the groups first appear.
     pub kept: Vec<UnsupportedNodes>,
@@ -139,7 +139,7 @@ pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportE
         files: summary.external_data.map(|_| &files),
     };
     let mut functions = FunctionTable::new(functions, &settings.opsets, &twice, size).map_err(at_model)?;
-    let nodes = functions.nodes;
+    let mut nodes = std::mem::take(&mut functions.nodes);
     let main = import_graphs(&mut module, graph, &settings, &mut functions)?;
     let mut functions = functions.without_imported(&mut model).map_err(at_model)?;
     if summary.external_data.is_some() {
@@ -151,8 +151,9 @@ pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportE
     if let Some((function, _)) = module.get_mut(main.key) {
         function.meta = main.meta;
     }
+    nodes.append(&main.nodes);
     let (kept, warnings) = notes.into_parts();
-    Ok(Imported { module, nodes: nodes + main.nodes, kept, warnings })
+    Ok(Imported { module, nodes, kept, warnings })
 }
 
 /// Refuses a file whose positions do not fit in 32 bits.

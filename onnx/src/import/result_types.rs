@@ -53,6 +53,9 @@ pub(super) fn result_type(cx: &mut Context, node: &NodeProto, output: usize, ope
         let extents: Vec<DimId> = dims.iter().map(|&d| cx.types.dims.constant(d)).collect();
         return if dims.iter().all(|&d| d >= 0) { cx.types.tensor(dtype, &extents) } else { any };
     }
+    if matches!(node.op_type(), "LSTM" | "GRU" | "RNN") {
+        return recurrent(cx, node, output, operands);
+    }
     let (Some(&first), 0) = (operands.first(), output) else { return any };
     match node.op_type() {
         op if LIKE_FIRST_OPERAND.contains(&op) => match cx.types.get(first) {
@@ -63,6 +66,43 @@ pub(super) fn result_type(cx: &mut Context, node: &NodeProto, output: usize, ope
         "Size" => cx.types.scalar(DType::Int64),
         _ => any,
     }
+}
+
+/// Returns the type of an output of `LSTM`, `GRU` or `RNN`: all states by time, the last state, or
+/// the last state of the cells.
+///
+/// The input has the extents time, batch and features, with batch first if `layout` is 1. The
+/// states have an extent for the directions before the batch, or before their elements if batch is
+/// first.
+fn recurrent(cx: &mut Context, node: &NodeProto, output: usize, operands: &[TypeId]) -> TypeId {
+    let Some(input) = operands.first().and_then(|&x| cx.types.as_tensor(x)).cloned() else { return cx.types.any() };
+    let attribute = |name: &str| node.attribute.iter().find(|a| a.name() == name);
+    let unknown = cx.types.dims.unknown();
+    let (time, batch) = match input.shape.as_deref() {
+        Some(&[batch, time, _]) if attribute("layout").is_some_and(|a| a.i() == 1) => (time, batch),
+        Some(&[time, batch, _]) => (time, batch),
+        _ => (unknown, unknown),
+    };
+    let directions = match attribute("direction").map_or(b"forward" as &[u8], |a| a.s()) {
+        b"forward" | b"reverse" => cx.types.dims.constant(1),
+        b"bidirectional" => cx.types.dims.constant(2),
+        _ => unknown,
+    };
+    // Without the attribute, the recurrent weights have the number of elements of a state.
+    let weights = operands.get(2).and_then(|&r| cx.types.as_tensor(r)).and_then(|r| r.shape.as_ref()?.last().copied());
+    let state = match attribute("hidden_size").map(|a| a.i()) {
+        Some(size @ 0..) => cx.types.dims.constant(size),
+        Some(_) => unknown,
+        None => weights.unwrap_or(unknown),
+    };
+    let batch_first = attribute("layout").is_some_and(|a| a.i() != 0);
+    let extents: &[DimId] = match (output, batch_first) {
+        (0, false) => &[time, directions, batch, state],
+        (0, true) => &[batch, time, directions, state],
+        (_, false) => &[directions, batch, state],
+        (_, true) => &[batch, directions, state],
+    };
+    cx.types.tensor(input.dtype, extents)
 }
 
 /// Returns the type of a matrix: the product of the extents before an axis, and the product of

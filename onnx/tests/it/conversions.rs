@@ -148,7 +148,7 @@ fn with_outputs(
 fn refusal(opset: i64, text: &str) -> String {
     let module = anfora_ir::parse_module(anfora_ir::Source::new("text", text), anfora_onnx::registry());
     let options = ExportOptions { opset: Some(opset), ..ExportOptions::default() };
-    export(&module.unwrap(), &options).map(|e| e.nodes).unwrap_err().to_string()
+    export(&module.unwrap(), &options).map(|e| e.nodes.total()).unwrap_err().to_string()
 }
 
 /// Asserts that a model's node becomes a call of our operator and is written back unchanged.

@@ -1,5 +1,6 @@
 //! Tests of import and export on models that are built here.
 
+mod advisories;
 mod control;
 mod conversions;
 mod custom;
@@ -11,6 +12,7 @@ mod external;
 mod file_functions;
 mod forms;
 mod functions;
+mod kept_types;
 mod models;
 mod mutations;
 mod odd_models;
