@@ -10,7 +10,7 @@ use crate::FOLD_CONSTANT;
 use crate::{
     ATTACH_GLOBAL_SYMBOL, BIND_PARAMS, BIND_SYMBOLS, CANONICALIZE_BINDINGS, CONVERT_TO_DATAFLOW, DEAD_CODE_ELIMINATION,
     ELIMINATE_COMMON_SUBEXPR, FOLD_BATCH_NORM, FUSE_OPS, INLINE_FUNCTIONS, LAMBDA_LIFTING, NORMALIZE, SIMPLIFY_EXPR,
-    TO_A_NORMAL_FORM, TO_GRAPH_NORMAL_FORM, TO_NON_DATAFLOW,
+    SIMPLIFY_SHAPES, TO_A_NORMAL_FORM, TO_GRAPH_NORMAL_FORM, TO_NON_DATAFLOW,
 };
 
 /// The pipelines: name, text, doc.
@@ -19,11 +19,17 @@ const PIPELINES: &[(&str, &str, &str)] = &[
     ("O1", "ToANormalForm,CanonicalizeBindings,DeadCodeElimination", "the cheapest passes"),
     (
         "O2",
-        "ToANormalForm,fixpoint<4>(FoldConstant,CanonicalizeBindings,EliminateCommonSubexpr),DeadCodeElimination",
+        "ToANormalForm,fixpoint<4>(FoldConstant,CanonicalizeBindings,SimplifyShapes,EliminateCommonSubexpr),DeadCodeElimination",
         "passes that pay off in every program",
     ),
     ("O3", "O2,FoldBatchNorm,LambdaLifting,Normalize,ConvertToDataflow,FuseOps,DeadCodeElimination", "everything"),
-    ("slim", "O2,SimplifyExpr,FoldBatchNorm,O2", "as few nodes as possible, without new functions"),
+    // Convolutions take batch norms before equal convolutions become one, which has several users.
+    (
+        "slim",
+        "ToANormalForm,FoldConstant,CanonicalizeBindings,FoldBatchNorm,O2,SimplifyExpr,FoldBatchNorm,O2",
+        "as few nodes as possible, without new functions",
+    ),
+    ("slim_exact", "O2,SimplifyExpr,O2", "as few nodes as possible, where all results keep their bits"),
 ];
 
 /// The pipelines that lead to the standard phases: number, passes, doc.
@@ -35,7 +41,7 @@ const MEGAPASSES: &[(&str, &str, &str)] = &[
     ),
     (
         "1",
-        "fixpoint<4>(FoldConstant,CanonicalizeBindings,EliminateCommonSubexpr),DeadCodeElimination,FuseOps",
+        "fixpoint<4>(FoldConstant,CanonicalizeBindings,SimplifyShapes,EliminateCommonSubexpr),DeadCodeElimination,FuseOps",
         "optimizations: general ones, then fusion",
     ),
     ("2.1", "ToNonDataflow", "early build: without dataflow regions"),
@@ -100,6 +106,7 @@ pub fn register(registry: &mut PassRegistry) -> Result<(), RegistryError> {
         FOLD_CONSTANT,
         CANONICALIZE_BINDINGS,
         SIMPLIFY_EXPR,
+        SIMPLIFY_SHAPES,
         ELIMINATE_COMMON_SUBEXPR,
         DEAD_CODE_ELIMINATION,
         LAMBDA_LIFTING,

@@ -34,14 +34,15 @@ use std::hash::Hasher;
 
 use anfora_ir::bumpalo::Bump;
 use anfora_ir::{
-    AlphaHasher, BlockKind, BodyPurity, Context, EntityId, Expr, ExprId, FreeSymbols, Function, Purity, ScratchVec,
-    SymbolId, SymbolWalk, VarId, alpha_equal_exprs,
+    AlphaHasher, BodyPurity, Context, EntityId, Expr, ExprId, FreeSymbols, Function, Purity, ScratchVec, SymbolId,
+    SymbolWalk, VarId, alpha_equal_exprs,
 };
 use anfora_manager::register_pass;
 use anfora_visit::{Mutator, Refused, RewriteError, Scope, Site, Slot, Verdict, mutate_function};
 use hashbrown::{HashTable, hash_table};
 use rustc_hash::{FxHashSet, FxHasher};
-use smallvec::{SmallVec, smallvec};
+
+use crate::seen_scopes::SeenScopes;
 
 register_pass! {
     /// Merges bindings of equal values
@@ -88,10 +89,7 @@ pub fn eliminate_common_subexpr(
         seen: HashTable::with_capacity_in(body.len() / 4, &scratch),
         // A binding has at least three nodes.
         values: ScratchVec::with_capacity_in(body.len() / 3, &scratch),
-        scopes: smallvec![SeenScope { around: 0, lambda: 0, is_region: false, is_open: true }],
-        here: 0,
-        lambda: 0,
-        lambdas: 0,
+        scopes: SeenScopes::new(),
         param_symbols: None,
         free: FreeSymbols::new(),
         alpha: AlphaHasher::new(),
@@ -101,7 +99,8 @@ pub fn eliminate_common_subexpr(
     Ok(pass.merged)
 }
 
-/// A value that was seen. Its hash is stored, so that a probe rarely reads the arena, and growing
+/// A value that was seen. It stays in the table when its scope is left, and is skipped until an
+/// equal value replaces it. Its hash is stored, so that a probe rarely reads the arena, and growing
 /// the table never does.
 #[derive(Copy, Clone)]
 struct Seen {
@@ -112,17 +111,6 @@ struct Seen {
     var: VarId,
 }
 
-/// A scope that was entered. Its values stay in the table when it is left, and are skipped until an
-/// equal value replaces them: in most programs, the last scope contains nearly all values.
-struct SeenScope {
-    /// The scope around it.
-    around: u32,
-    /// The lambda of its block, numbered in program order; 0 for the function's own block.
-    lambda: u32,
-    is_region: bool,
-    is_open: bool,
-}
-
 struct SubexprEliminator<'b> {
     order: OperandOrder,
     impure: BodyPurity,
@@ -130,12 +118,7 @@ struct SubexprEliminator<'b> {
     seen: HashTable<u32, &'b Bump>,
     /// The values that were seen, in order.
     values: ScratchVec<'b, Seen>,
-    /// All scopes in the order of entry; the function's own block is the first.
-    scopes: SmallVec<[SeenScope; 4]>,
-    /// The innermost open scope, and its lambda.
-    here: u32,
-    lambda: u32,
-    lambdas: u32,
+    scopes: SeenScopes,
     /// The symbols that parameters of the function bind, once they are needed.
     param_symbols: Option<FxHashSet<SymbolId>>,
     free: FreeSymbols,
@@ -154,7 +137,7 @@ impl SubexprEliminator<'_> {
     #[inline]
     fn hash(&mut self, s: &Site<'_>, value: ExprId) -> Option<u32> {
         let mut h = FxHasher::default();
-        h.write_u32(self.lambda);
+        h.write_u32(self.scopes.lambda());
         match s.editor.body.expr(value) {
             Expr::CallOp { op, operands, attrs } => {
                 let facts = s.editor.cx.ops.facts(op);
@@ -226,15 +209,6 @@ impl SubexprEliminator<'_> {
     }
 }
 
-/// Returns true if a value that was seen is visible: its scope is open, or the value is an output
-/// of a region in an open scope.
-#[inline]
-fn is_visible(s: &Site<'_>, scopes: &[SeenScope], entry: &Seen) -> bool {
-    let scope = &scopes[entry.scope as usize];
-    scope.is_open
-        || (scope.is_region && scopes[scope.around as usize].is_open && !s.editor.body.is_dataflow_var(entry.var))
-}
-
 /// Returns true if two values with the same hash are equal. `same_blocks` compares two branches or
 /// lambdas.
 #[inline]
@@ -269,21 +243,21 @@ impl Mutator for SubexprEliminator<'_> {
     #[inline]
     fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
         let Some(hash) = self.hash(s, value) else { return Ok(Verdict::Keep) };
-        let SubexprEliminator { order, seen, values, scopes, here, lambda, merged, .. } = self;
+        let SubexprEliminator { order, seen, values, scopes, merged, .. } = self;
         let is_same = |&i: &u32| {
             let e = &values[i as usize];
             e.hash == hash
-                && scopes[e.scope as usize].lambda == *lambda
+                && scopes.is_of_this_lambda(e.scope)
                 // Values that are not visible are not compared block by block, which could take
                 // their size again and again. The entry with the same hash is replaced.
                 && same(s, *order, e.value, value, |a, b| {
-                    !is_visible(s, scopes, e) || alpha_equal_exprs(s.editor.cx, s.editor.body, a, b)
+                    !scopes.is_visible(s.editor.body, e.scope, e.var) || alpha_equal_exprs(s.editor.cx, s.editor.body, a, b)
                 })
         };
         let place = seen.entry(spread(hash), is_same, |&i| spread(values[i as usize].hash));
         if let hash_table::Entry::Occupied(found) = &place
             && let entry = &values[*found.get() as usize]
-            && is_visible(s, scopes, entry)
+            && scopes.is_visible(s.editor.body, entry.scope, entry.var)
         {
             let by = entry.var.expr();
             let (ty, wanted) = (s.editor.body.ty(by), s.editor.body.ty(slot.var.map_or(value, VarId::expr)));
@@ -295,27 +269,18 @@ impl Mutator for SubexprEliminator<'_> {
         }
         if let Some(var) = slot.var {
             place.insert(values.len() as u32);
-            values.push(Seen { hash, scope: *here, value, var });
+            values.push(Seen { hash, scope: scopes.here(), value, var });
         }
         Ok(Verdict::Keep)
     }
 
     fn enter(&mut self, _: &mut Site<'_>, scope: Scope) -> Result<(), RewriteError> {
-        if let Scope::Block(BlockKind::Lambda(_)) = scope {
-            self.lambdas += 1;
-            self.lambda = self.lambdas;
-        }
-        let (around, lambda, is_region) = (self.here, self.lambda, scope == Scope::Region);
-        self.here = self.scopes.len() as u32;
-        self.scopes.push(SeenScope { around, lambda, is_region, is_open: true });
+        self.scopes.enter(scope);
         Ok(())
     }
 
     fn exit(&mut self, _: &mut Site<'_>, _: Scope) -> Result<(), RewriteError> {
-        let scope = &mut self.scopes[self.here as usize];
-        scope.is_open = false;
-        self.here = scope.around;
-        self.lambda = self.scopes[self.here as usize].lambda;
+        self.scopes.exit();
         Ok(())
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! - over one function: [`fold_constant`], [`eliminate_common_subexpr`], [`canonicalize_bindings`],
 //!   [`fold_batch_norm`], [`to_a_normal_form`], [`to_graph_normal_form`], [`normalize`],
-//!   [`simplify_expr`], [`convert_to_dataflow`], [`to_non_dataflow`];
+//!   [`simplify_expr`], [`simplify_shapes`], [`convert_to_dataflow`], [`to_non_dataflow`];
 //! - over the module: [`eliminate_dead_code`], [`lift_lambdas`], [`inline_functions`],
 //!   [`fuse_ops`], [`bind_params`], [`bind_symbols`], [`attach_global_symbol`].
 //!
@@ -72,7 +72,9 @@ mod inline_functions;
 mod lambda_lifting;
 mod normalize;
 mod npy;
+mod seen_scopes;
 mod simplify_expr;
+mod simplify_shapes;
 mod to_a_normal_form;
 mod to_graph_normal_form;
 mod to_non_dataflow;
@@ -101,6 +103,7 @@ pub use inline_functions::{INLINE_FUNCTIONS, Inlined, MAX_INLINE_GROWTH, inline_
 pub use lambda_lifting::{LAMBDA_LIFTING, lift_lambdas};
 pub use normalize::{NORMALIZE, Normalized, normalize};
 pub use simplify_expr::{SIMPLIFY_EXPR, simplify_expr};
+pub use simplify_shapes::{SIMPLIFY_SHAPES, SimplifiedShapes, simplify_shapes};
 pub use to_a_normal_form::{TO_A_NORMAL_FORM, to_a_normal_form};
 pub use to_graph_normal_form::{TO_GRAPH_NORMAL_FORM, to_graph_normal_form};
 pub use to_non_dataflow::{TO_NON_DATAFLOW, to_non_dataflow};

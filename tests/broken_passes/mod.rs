@@ -13,6 +13,7 @@ mod liars;
 mod merging;
 mod regions;
 mod removing;
+mod shaping;
 mod simplifying;
 
 use std::sync::Arc;
@@ -46,6 +47,7 @@ pub(crate) fn all() -> Vec<Broken> {
         merging::BROKEN,
         regions::BROKEN,
         removing::BROKEN,
+        shaping::BROKEN,
         simplifying::BROKEN,
     ];
     lists.into_iter().flatten().map(|b| Broken { ..*b }).collect()

@@ -1,0 +1,445 @@
+//! # SimplifyShapes
+//!
+//! ```text
+//! Notation   v, w variables; x, y atoms; t a shape; K a type that states all elements; n, k
+//!            dimensions; c a literal; f a pointwise operator; [..] a literal of int64.
+//! Needs      A-normal form.
+//! Numbers    let v: K = e; rest          =>   rest[v := c]       K is the type of c alone
+//!                                        =>   rest[v := w]       w: K is a parameter or was bound
+//!                                                                before
+//! Reshape    reshape(x, t)               =>   reshape(x, [..])   with 0 for an extent of x at the
+//!                                                                same axis, and one -1
+//!            reshape(x, t)               =>   expand_dims(x), squeeze(x)
+//!                                                                if there is no such literal, and
+//!                                                                only extents of 1 differ
+//!            reshape(x, t)               =>   x                  of the type of x
+//! Expansion  broadcast_to(x, t)          =>   broadcast_to(x, [..], bidirectional=true)
+//!                                                                with 1 for an extent of x
+//!            broadcast_to(x, t)          =>   x                  of the type of x
+//!            f(broadcast_to(x, t), y)    =>   f(x, y)            of the same type
+//!            f(full(t, value=c), y)      =>   f(c, y)            of the same type
+//!            let v = broadcast_to(x, t); let w = f(v, c)
+//!                                        =>   let u = f(x, c); let w = broadcast_to(u, t)
+//!                                                                v is not used elsewhere
+//! Slice      dynamic_strided_slice(x, ..)  =>   x                of the type of x, forwards
+//! Shape      shape_of(f(x, c))           =>   shape_of(x)        c of rank 0; also if extents are
+//!                                                                not known
+//! Scope      As in EliminateCommonSubexpr. A lambda sees no variable from outside.
+//! Never      An extent `?` is equal to no other. A -1 does not take the place of a number if
+//!            another extent may be 0, since the call would fail then. A `match_cast` stays, since
+//!            it may bind symbols; so do impure calls.
+//! Not done   No value is made from symbols (`shape_to_tensor`). What becomes unused stays
+//!            (DeadCodeElimination), and so do the branches of an If whose condition became a
+//!            literal (FoldConstant). Values whose elements are known in part are not compared.
+//! Cost       One scan of the nodes. If types state elements or a shape is computed: one forward
+//!            sweep, with one probe per value whose elements are known. Where there are expansions:
+//!            a walk that counts uses, and another sweep if one may have freed an expansion for
+//!            moving, at most 8. Idempotent, unless 8 sweeps were not enough.
+//!
+//! before     def @f(%x: Tensor[(b, s, 64), float32]) {
+//!              let %n = shape_of(%x);
+//!              let %b = take(%n, dense<Tensor[(1,), int64]>[0]);
+//!              let %s = take(%n, dense<Tensor[(1,), int64]>[1]);
+//!              let %t = concat(%b, %s, dense<Tensor[(2,), int64]>[4, 16]);
+//!              reshape(%x, %t)
+//!            }
+//! after      def @f(%x: Tensor[(b, s, 64), float32]) {
+//!              let %n = shape_of(%x);
+//!              let %b = take(%n, dense<Tensor[(1,), int64]>[0]);
+//!              let %s = take(%n, dense<Tensor[(1,), int64]>[1]);
+//!              let %t = concat(%b, %s, dense<Tensor[(2,), int64]>[4, 16]);
+//!              reshape(%x, dense<Tensor[(4,), int64]>[0, 0, 4, 16])
+//!            }
+//! ```
+
+mod expansions;
+mod targets;
+
+use anfora_ir::{
+    BlockKind, Body, BodyPurity, Context, DType, Expr, ExprId, Function, FusionPattern, Literal, OpId, Purity, Splat,
+    TypeId, VarId,
+};
+use anfora_manager::register_pass;
+use anfora_visit::{Mutator, Refused, RewriteError, Scope, Site, Slot, Verdict, mutate_function};
+use rustc_hash::FxHashMap;
+
+use self::expansions::Expansions;
+use crate::seen_scopes::SeenScopes;
+
+register_pass! {
+    /// Merges values of equal known elements, and removes computations of shapes that types know
+    pub SIMPLIFY_SHAPES = FunctionPass("SimplifyShapes", 2).needing(["anf"]).sparing_primitive();
+    run |edit, module, cx| {
+        let done = simplify_shapes(edit.cx, edit.function, module.purity())?;
+        cx.count("literals", done.literals as u64);
+        cx.count("merged", done.merged as u64);
+        cx.count("targets", done.targets as u64);
+        cx.count("removed", done.removed as u64);
+        cx.count("moved", done.moved as u64);
+        Ok(())
+    }
+}
+
+/// The changes of a run.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct SimplifiedShapes {
+    /// The number of values that became literals.
+    pub literals: usize,
+    /// The number of values that were replaced by an earlier value with the same elements.
+    pub merged: usize,
+    /// The number of reshapes and expansions with a new target shape.
+    pub targets: usize,
+    /// The number of reshapes, expansions and slices that were removed, or that a user no longer
+    /// needs.
+    pub removed: usize,
+    /// The number of expansions that were moved behind an operator, and of `shape_of`s that were
+    /// moved before one.
+    pub moved: usize,
+}
+
+/// Simplifies the computations of shapes in a function, as far as types state the elements.
+///
+/// # Errors
+/// If the body is not in A-normal form.
+pub fn simplify_shapes(
+    cx: &mut Context,
+    function: &mut Function,
+    purity: &Purity,
+) -> Result<SimplifiedShapes, RewriteError> {
+    let ops = Ops::new(cx);
+    let mut done = SimplifiedShapes::default();
+    for _ in 0..MOST_SWEEPS {
+        let found = ops.scan(cx, &function.body);
+        if !found.shapes && !found.expansions && !found.fills {
+            break;
+        }
+        let before = done;
+        let mut pass = ShapeSimplifier {
+            ops,
+            purity,
+            blocks: found.blocks.then(|| BodyPurity::new(cx, &function.body, purity)),
+            scopes: SeenScopes::new(),
+            known: FxHashMap::default(),
+            origins: FxHashMap::default(),
+            expansions: match (found.expansions, found.fills) {
+                (true, _) => Some(Expansions::new(cx, &function.body, purity)),
+                (false, true) => Some(Expansions::of_fills(&function.body)),
+                (false, false) => None,
+            },
+            done,
+        };
+        mutate_function(cx, function, &mut pass)?;
+        done = pass.done;
+        // A change may leave an expansion with a single use after the sweep has passed this use.
+        if done == before || !pass.expansions.is_some_and(|expansions| expansions.is_waiting) {
+            break;
+        }
+    }
+    Ok(done)
+}
+
+/// The most sweeps of a function.
+const MOST_SWEEPS: usize = 8;
+
+/// The operators that the pass knows by name.
+#[derive(Copy, Clone)]
+struct Ops {
+    reshape: Option<OpId>,
+    broadcast_to: Option<OpId>,
+    full: Option<OpId>,
+    slice: Option<OpId>,
+    shape_of: Option<OpId>,
+}
+
+/// The findings of the scan of a body.
+#[derive(Default)]
+struct Found {
+    /// True if there is something to do besides expansions.
+    shapes: bool,
+    /// True if `broadcast_to` is called.
+    expansions: bool,
+    /// True if `full` is called.
+    fills: bool,
+    /// True if the elements of the result of a call of a function, or of an If, are known.
+    blocks: bool,
+}
+
+impl Ops {
+    fn new(cx: &Context) -> Ops {
+        let find = |name| cx.ops.find(name);
+        Ops {
+            reshape: find("reshape"),
+            broadcast_to: find("broadcast_to"),
+            full: find("full"),
+            slice: find("dynamic_strided_slice"),
+            shape_of: find("shape_of"),
+        }
+    }
+
+    fn scan(&self, cx: &Context, body: &Body) -> Found {
+        let mut found = Found::default();
+        for (id, expr) in body.exprs() {
+            match expr {
+                Expr::CallOp { op, .. } if [self.broadcast_to, self.full].contains(&Some(op)) => {
+                    found.expansions = true
+                }
+                Expr::CallOp { op, .. } => {
+                    let may_change = [self.shape_of, self.reshape, self.slice].contains(&Some(op));
+                    found.shapes |= may_change || cx.types.has_elements(body.ty(id));
+                }
+                Expr::Call { .. } | Expr::If { .. } => {
+                    let has_elements = cx.types.has_elements(body.ty(id));
+                    found.shapes |= has_elements;
+                    found.blocks |= has_elements;
+                }
+                Expr::Proj { .. } => found.shapes |= cx.types.has_elements(body.ty(id)),
+                _ => {}
+            }
+        }
+        found
+    }
+}
+
+/// A variable whose elements are all known, and the number of its scope.
+#[derive(Copy, Clone)]
+struct KnownVar {
+    var: VarId,
+    scope: u32,
+}
+
+struct ShapeSimplifier<'a> {
+    ops: Ops,
+    purity: &'a Purity,
+    /// Needed for Ifs and for calls of functions.
+    blocks: Option<BodyPurity>,
+    scopes: SeenScopes,
+    /// The last variable of each type that states all elements, by lambda.
+    known: FxHashMap<(u32, TypeId), KnownVar>,
+    /// Variables of extents that are not all known, and an earlier variable of the same shape.
+    origins: FxHashMap<ExprId, ExprId>,
+    expansions: Option<Expansions>,
+    done: SimplifiedShapes,
+}
+
+/// Returns the type of the uses of a value.
+fn wanted_type(body: &Body, slot: Slot, value: ExprId) -> TypeId {
+    body.type_of(slot.var.map_or(value, VarId::expr))
+}
+
+/// Returns true if a type states all elements.
+fn knows_all_elements(cx: &Context, ty: TypeId) -> bool {
+    let unknown = cx.types.dims.unknown();
+    cx.types.has_elements(ty) && cx.types.elements(ty).is_some_and(|elements| !elements.contains(&unknown))
+}
+
+/// Returns true if a pure operator computes each element of its result from one element of each
+/// operand, which are repeated as NumPy repeats them, and if the place of the element does not
+/// matter.
+fn is_pointwise(cx: &Context, op: OpId) -> bool {
+    let row = cx.ops.get(op);
+    match cx.ops.facts(op).fusion() {
+        Some(FusionPattern::ElemWise) => row.splat == Splat::OfAll,
+        // Attributes may say along which axis an operand of rank 1 lies.
+        Some(FusionPattern::Broadcast) => row.splat == Splat::OfAll && row.attrs.is_empty(),
+        _ => false,
+    }
+}
+
+/// Returns a literal of int64 and rank 1 as an expression.
+fn list(s: &mut Site<'_>, numbers: &[i64]) -> Option<ExprId> {
+    let literal = Literal::from_i64s(DType::Int64, &[numbers.len()], numbers).ok()?;
+    Some(s.editor.literal(literal))
+}
+
+impl ShapeSimplifier<'_> {
+    fn is_impure(&self, s: &Site<'_>, value: ExprId) -> bool {
+        match s.editor.body.expr(value) {
+            Expr::CallOp { .. } => self.purity.call_is_impure(s.editor.cx, s.editor.body, value),
+            Expr::Call { .. } | Expr::If { .. } => self.blocks.as_ref().is_none_or(|blocks| blocks.is_impure(value)),
+            Expr::Lambda { .. } | Expr::Let { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Notes a variable whose elements are all known.
+    fn note(&mut self, s: &Site<'_>, var: VarId) {
+        let ty = s.editor.body.ty(var.expr());
+        if knows_all_elements(s.editor.cx, ty) {
+            let known = KnownVar { var, scope: self.scopes.here() };
+            self.known.insert((self.scopes.lambda(), ty), known);
+        }
+    }
+
+    /// Replaces a value whose elements are all known by a literal or an earlier variable.
+    fn number(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Verdict {
+        let ty = s.editor.body.type_of(value);
+        if s.editor.body.expr(value).is_atom() || !knows_all_elements(s.editor.cx, ty) {
+            return Verdict::Keep;
+        }
+        let is_cast = matches!(s.editor.body.expr(value), Expr::CallOp { op, .. }
+            if s.editor.cx.ops.facts(op).is_match_cast());
+        if !is_cast && !self.is_impure(s, value) {
+            let wanted = wanted_type(s.editor.body, slot, value);
+            if let Some(literal) = s.editor.cx.known_literal(ty) {
+                let literal = s.editor.cx.literals.intern(literal);
+                let literal_ty = s.editor.cx.literal_type(literal);
+                if s.editor.cx.types.accepts(wanted, literal_ty) {
+                    self.done.literals += 1;
+                    return Verdict::Var(s.literal_in_place(value, literal, literal_ty));
+                }
+            }
+            if let Some(&KnownVar { var, scope }) = self.known.get(&(self.scopes.lambda(), ty))
+                && self.scopes.is_visible(s.editor.body, scope, var)
+                && s.editor.cx.types.accepts(wanted, ty)
+            {
+                self.done.merged += 1;
+                return self.replaced_by(s, slot, value, var.expr());
+            }
+        }
+        if let Some(var) = slot.var {
+            self.note(s, var);
+        }
+        Verdict::Keep
+    }
+
+    /// Returns the verdict that replaces a value by an atom.
+    fn replaced_by(&mut self, s: &Site<'_>, slot: Slot, value: ExprId, atom: ExprId) -> Verdict {
+        if let Some(expansions) = &mut self.expansions {
+            expansions.note_replaced(s.editor.body, slot.var, value, atom);
+        }
+        Verdict::Var(atom)
+    }
+
+    /// Simplifies a call of an operator whose elements are not all known.
+    fn call(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
+        let Expr::CallOp { op, operands, .. } = s.editor.body.expr(value) else { return Ok(Verdict::Keep) };
+        let Some(&first) = s.editor.body.operands(operands).first() else { return Ok(Verdict::Keep) };
+        let called = Some(op);
+        let ops = self.ops;
+        if called == ops.shape_of {
+            return Ok(self.shape_of(s, value, first));
+        }
+        if called == ops.reshape || called == ops.broadcast_to || called == ops.slice {
+            let changes_nothing =
+                targets::has_same_shape(s, value, first) && (called != ops.slice || targets::is_forward(s, value));
+            let wanted = wanted_type(s.editor.body, slot, value);
+            if changes_nothing && s.editor.cx.types.accepts(wanted, s.editor.body.type_of(first)) {
+                self.done.removed += 1;
+                return Ok(self.replaced_by(s, slot, value, first));
+            }
+        }
+        let target = match called {
+            _ if called == ops.reshape => targets::reshape(s, value),
+            _ if called == ops.broadcast_to => targets::expansion(s, value),
+            _ => None,
+        };
+        let value = target.unwrap_or(value);
+        self.done.targets += usize::from(target.is_some());
+        let is_expansion = called == ops.broadcast_to || called == ops.full;
+        if is_expansion && let (Some(expansions), Some(var)) = (&mut self.expansions, slot.var) {
+            let (var, lambda) = (var.expr(), self.scopes.lambda());
+            match called == ops.full {
+                true => expansions.note_full(s, var, value, lambda),
+                false => expansions.note(s.editor.body, var, value, lambda),
+            }
+        } else if is_pointwise(s.editor.cx, op) {
+            if let Some(changed) = self.pointwise(s, slot, value)? {
+                return Ok(Verdict::Value(changed));
+            }
+            self.note_origin(s, slot, value);
+        }
+        Ok(target.map_or(Verdict::Keep, Verdict::Value))
+    }
+
+    /// Removes the expansions of operands of a pointwise operator, or moves one behind it.
+    fn pointwise(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Option<ExprId>, RewriteError> {
+        let Some(expansions) = &mut self.expansions else { return Ok(None) };
+        let (removed, value) = match expansions.remove(s, value) {
+            Some((removed, changed)) => (removed, changed),
+            None => (0, value),
+        };
+        self.done.removed += removed;
+        if let Some(moved) = expansions.move_behind(s, value, self.scopes.lambda()) {
+            self.done.moved += 1;
+            if let Some(var) = slot.var {
+                expansions.note(s.editor.body, var.expr(), moved, self.scopes.lambda());
+            }
+            return Ok(Some(moved));
+        }
+        Ok((removed > 0).then_some(value))
+    }
+
+    /// Notes that the result of a pointwise operator has the shape of its only operand of more than
+    /// rank 0. If all extents are known, the elements of `shape_of` are compared instead.
+    fn note_origin(&mut self, s: &Site<'_>, slot: Slot, value: ExprId) {
+        let (Some(var), body) = (slot.var, &s.editor.body) else { return };
+        if s.editor.cx.types.has_known_extents(body.type_of(value)) {
+            return;
+        }
+        let is_scalar = |&&o: &&ExprId| {
+            let tensor = s.editor.cx.types.as_tensor(body.type_of(o));
+            tensor.is_some_and(|t| t.shape.as_ref().is_some_and(|shape| shape.is_empty()))
+        };
+        let mut tensors = body.operands_of(value).iter().filter(|o| !is_scalar(o));
+        if let (Some(&operand), None) = (tensors.next(), tensors.next())
+            && body.as_var(operand).is_some()
+        {
+            let origin = self.origins.get(&operand).copied().unwrap_or(operand);
+            self.origins.insert(var.expr(), origin);
+        }
+    }
+
+    /// Reads a shape from an earlier value of the same shape.
+    fn shape_of(&mut self, s: &mut Site<'_>, value: ExprId, operand: ExprId) -> Verdict {
+        let Some(&origin) = self.origins.get(&operand) else { return Verdict::Keep };
+        let Expr::CallOp { op, attrs, .. } = s.editor.body.expr(value) else { return Verdict::Keep };
+        let before = s.editor.body.type_of(value);
+        match s.editor.call_op(op, &[origin], attrs) {
+            Ok(new) if s.editor.cx.types.accepts(before, s.editor.body.ty(new)) => {
+                self.done.moved += 1;
+                Verdict::Value(new)
+            }
+            _ => Verdict::Keep,
+        }
+    }
+}
+
+impl Mutator for ShapeSimplifier<'_> {
+    type Error = RewriteError;
+    const NODES: bool = false;
+    const REFUSED: Refused = Refused::CastBack;
+
+    #[inline]
+    fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
+        match self.number(s, slot, value) {
+            Verdict::Keep => self.call(s, slot, value),
+            verdict => Ok(verdict),
+        }
+    }
+
+    fn enter(&mut self, s: &mut Site<'_>, scope: Scope) -> Result<(), RewriteError> {
+        self.scopes.enter(scope);
+        match scope {
+            Scope::Block(BlockKind::Root) => {
+                for i in 0..s.editor.body.params().len() {
+                    let param = s.editor.body.params()[i];
+                    self.note(s, param);
+                }
+            }
+            Scope::Block(BlockKind::Lambda(id)) => {
+                if let Expr::Lambda { lambda, .. } = s.editor.body.expr(id) {
+                    for param in s.editor.body.lambda_params(lambda) {
+                        self.note(s, param);
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn exit(&mut self, _: &mut Site<'_>, _: Scope) -> Result<(), RewriteError> {
+        self.scopes.exit();
+        Ok(())
+    }
+}

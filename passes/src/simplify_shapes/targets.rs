@@ -1,0 +1,126 @@
+//! Literals that say the same as a computed target shape, and calls that change no shape.
+
+use anfora_ir::{DimId, Dims, Expr, ExprId};
+use anfora_visit::Site;
+use smallvec::SmallVec;
+
+use super::list;
+
+/// The numbers of a target shape.
+type Numbers = SmallVec<[i64; 6]>;
+
+/// Returns true if the type of a value and that of an operand have the same extents, all known.
+pub(super) fn has_same_shape(s: &Site<'_>, value: ExprId, operand: ExprId) -> bool {
+    let types = &s.editor.cx.types;
+    let (ty, from) = (s.editor.body.type_of(value), s.editor.body.type_of(operand));
+    types.has_known_extents(ty)
+        && matches!((types.as_tensor(ty), types.as_tensor(from)), (Some(t), Some(f)) if t.shape == f.shape)
+}
+
+/// Returns true if a slice has no stride below 1.
+pub(super) fn is_forward(s: &Site<'_>, slice: ExprId) -> bool {
+    let Some(&strides) = s.editor.body.operands_of(slice).get(4) else { return true };
+    if matches!(s.editor.body.expr(strides), Expr::None) {
+        return true;
+    }
+    let types = &s.editor.cx.types;
+    types.elements(s.editor.body.type_of(strides)).is_some_and(|strides| {
+        strides.iter().all(|&stride| types.dims.as_constant(stride).is_some_and(|stride| stride >= 1))
+    })
+}
+
+/// Returns a reshape to a literal target in place of one to a computed target. If there is none,
+/// and the reshape only adds or only removes extents of 1, returns the call that does this.
+pub(super) fn reshape(s: &mut Site<'_>, value: ExprId) -> Option<ExprId> {
+    let (x, target) = computed_target(s, value)?;
+    let types = &s.editor.cx.types;
+    let from = types.as_tensor(s.editor.body.type_of(x))?.shape.as_deref()?;
+    let to = types.as_tensor(s.editor.body.type_of(value))?.shape.as_deref()?;
+    let elements = types.elements(s.editor.body.type_of(target));
+    let new = if let Some(numbers) = reshape_numbers(&types.dims, from, to, elements) {
+        let target = list(s, &numbers)?;
+        s.editor.call_named("reshape", &[x, target])
+    } else if let Some(axes) = added_axes(&types.dims, from, to) {
+        s.editor.op("expand_dims", &[x], &[("axis", axes.into())])
+    } else {
+        let axes = added_axes(&types.dims, to, from)?;
+        s.editor.op("squeeze", &[x], &[("axis", axes.into())])
+    };
+    accepted(s, value, new.ok()?)
+}
+
+/// Returns the axes of `to` that do not come from `from`, if all of them are 1 and all others come
+/// from there in order.
+fn added_axes(dims: &Dims, from: &[DimId], to: &[DimId]) -> Option<Vec<i64>> {
+    let mut left = from.iter().peekable();
+    let mut added = Vec::new();
+    for (axis, &extent) in (0i64..).zip(to) {
+        if extent != dims.unknown() && left.next_if_eq(&&extent).is_some() {
+            continue;
+        }
+        if dims.as_constant(extent) != Some(1) {
+            return None;
+        }
+        added.push(axis);
+    }
+    left.next().is_none().then_some(added)
+}
+
+/// Returns the numbers of a target of a reshape from some extents to others. `elements` are those
+/// of the computed target.
+///
+/// An extent of the operand at the same axis is 0, and one other extent that is not a number may be
+/// -1. The call with -1 fails if another extent is 0. This does not matter if the computed target
+/// had -1 there as well.
+fn reshape_numbers(dims: &Dims, from: &[DimId], to: &[DimId], elements: Option<&[DimId]>) -> Option<Numbers> {
+    let mut numbers = Numbers::new();
+    let mut inferred = None;
+    for (axis, &extent) in to.iter().enumerate() {
+        let number = match dims.as_constant(extent) {
+            Some(number) if number > 0 => number,
+            _ if from.get(axis) == Some(&extent) && extent != dims.unknown() => 0,
+            Some(_) => return None,
+            None if inferred.replace(axis).is_none() => -1,
+            None => return None,
+        };
+        numbers.push(number);
+    }
+    let Some(inferred) = inferred else { return Some(numbers) };
+    let was_inferred = elements
+        .and_then(|elements| elements.get(inferred))
+        .is_some_and(|&element| dims.as_constant(element) == Some(-1));
+    let others_are_positive = numbers.iter().all(|&number| number != 0);
+    (was_inferred || (others_are_positive && to[inferred] != dims.unknown())).then_some(numbers)
+}
+
+/// Returns an expansion to a literal target in place of one to a computed target.
+pub(super) fn expansion(s: &mut Site<'_>, value: ExprId) -> Option<ExprId> {
+    let (x, _) = computed_target(s, value)?;
+    let types = &s.editor.cx.types;
+    let from = types.as_tensor(s.editor.body.type_of(x))?.shape.as_deref()?;
+    let to = types.as_tensor(s.editor.body.type_of(value))?.shape.as_deref()?;
+    let added = to.len().checked_sub(from.len())?;
+    let mut numbers = Numbers::new();
+    for (axis, &extent) in to.iter().enumerate() {
+        let own = axis.checked_sub(added).map(|axis| from[axis]);
+        numbers.push(match types.dims.as_constant(extent) {
+            Some(number) => number,
+            None if own == Some(extent) && extent != types.dims.unknown() => 1,
+            None => return None,
+        });
+    }
+    let target = list(s, &numbers)?;
+    let new = s.editor.op("broadcast_to", &[x, target], &[("bidirectional", true.into())]).ok()?;
+    accepted(s, value, new)
+}
+
+/// Returns the operand and the target shape of a call, unless the target is a literal.
+fn computed_target(s: &Site<'_>, value: ExprId) -> Option<(ExprId, ExprId)> {
+    let &[x, target] = s.editor.body.operands_of(value) else { return None };
+    (!matches!(s.editor.body.expr(target), Expr::Literal(_))).then_some((x, target))
+}
+
+/// Returns a new value if its type is that of the old value, or more specific.
+fn accepted(s: &Site<'_>, old: ExprId, new: ExprId) -> Option<ExprId> {
+    s.editor.cx.types.accepts(s.editor.body.type_of(old), s.editor.body.ty(new)).then_some(new)
+}
