@@ -34,8 +34,14 @@ pub struct SlimOptions {
     /// Extents of parameters, by the name of the parameter without `%`. `None` leaves an extent as
     /// it is.
     pub input_shapes: Vec<(String, Vec<Option<usize>>)>,
-    /// The pipeline.
-    pub pipeline: String,
+    /// True if all results keep their bits: the pipeline `slim_exact`, which leaves out what rounds
+    /// differently.
+    pub exact: bool,
+    /// The most bytes by which a folded call may grow the program. With [`u64::MAX`], no call stays
+    /// because its result is large. An export should have the same limit, as
+    /// `ExportOptions::max_splat_bytes`: it writes a node for a larger constant that repeats a
+    /// number.
+    pub size_threshold: u64,
     /// Names of passes that are left out.
     pub disable: Vec<String>,
     /// The number of random inputs on which the program is interpreted before and after each pass.
@@ -50,11 +56,19 @@ impl Default for SlimOptions {
         SlimOptions {
             entry: "main".to_string(),
             input_shapes: Vec::new(),
-            pipeline: "slim".to_string(),
+            exact: false,
+            size_threshold: u64::MAX,
             disable: Vec::new(),
             check: 0,
             threads: 1,
         }
+    }
+}
+
+impl SlimOptions {
+    /// Returns the name of the pipeline.
+    pub fn pipeline(&self) -> &'static str {
+        if self.exact { "slim_exact" } else { "slim" }
     }
 }
 
@@ -71,14 +85,15 @@ pub struct Slimmed {
     pub remarks: Vec<PassRemark>,
 }
 
-/// Makes a program as small as it gets without adding functions: the pipeline `slim`.
+/// Makes a program as small as it gets without adding functions, by the pipeline `slim`
+/// or `slim_exact`.
 ///
 /// # Errors
 /// If the options name something that there is not, the program is not well-formed, or a pass
 /// fails. The module is then as it was.
 pub fn slim(module: &mut Module, options: &SlimOptions) -> Result<Slimmed, PassFailure> {
     let registry = anfora_passes::registry();
-    let pipeline = parse_pipeline(&registry, &options.pipeline).map_err(PassError::from)?;
+    let pipeline = parse_pipeline(&registry, options.pipeline()).map_err(PassError::from)?;
     let mut passes: Vec<Arc<dyn Pass>> = vec![Arc::new(pipeline)];
     if !options.input_shapes.is_empty() {
         let (entry, shapes) = (options.entry.clone(), options.input_shapes.clone());
@@ -88,6 +103,10 @@ pub fn slim(module: &mut Module, options: &SlimOptions) -> Result<Slimmed, PassF
 
     let log = Arc::new(RunLog::new());
     let builder = PassContext::builder().registry(registry).opt_level(3).threads(options.threads);
+    let limit = (options.size_threshold < u64::MAX).then_some(options.size_threshold);
+    let builder = builder
+        .config("FoldConstant.max_growth_bytes", limit)
+        .config("FoldConstant.max_total_growth_bytes", None::<u64>);
     let builder = options.disable.iter().fold(builder, |b, pass| b.disable(pass));
     let builder = (0..options.check).fold(builder, |b, seed| b.instrument(Arc::new(CheckMeaning::new().seed(seed))));
     let context = PassContextBuilder::instrument(builder, log.clone()).build().map_err(PassError::from)?;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anfora::ir::Counts;
-use anfora::onnx::UnsupportedNodes;
+use anfora::onnx::{NodeCounts, UnsupportedNodes};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
@@ -71,7 +71,7 @@ impl Check {
         let mut out = std::io::stdout().lock();
         match self.stats {
             Stats::Json => {
-                let mut object = json!({ "form": form, "phase": phase, "onnx_nodes": loaded.onnx_nodes });
+                let mut object = json!({ "form": form, "phase": phase, "onnx_nodes": loaded.onnx_nodes.as_ref().map(NodeCounts::total) });
                 if loaded.onnx_nodes.is_some() {
                     object["kept"] = loaded.kept.iter().map(kept_json).collect();
                     object["warnings"] = loaded.warnings.iter().map(|w| json!(w.message)).collect();
@@ -90,7 +90,7 @@ impl Check {
                 for (name, count) in rows {
                     writeln!(out, "{name:13} {count}")?;
                 }
-                if let Some(nodes) = loaded.onnx_nodes {
+                if let Some(nodes) = loaded.onnx_nodes.as_ref().map(NodeCounts::total) {
                     writeln!(out, "{:13} {nodes}", "ONNX nodes")?;
                     writeln!(out, "{:13} {}", "kept nodes", loaded.kept_nodes())?;
                 }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use anfora::ir::{Diagnostic, Module, PrintOptions, Source};
 use anfora::manager::{self, UnfinishedFile};
 use anfora::onnx::{
-    DataFiles, DataFolder, ExportOptions, ExternalData, ImportOptions, Imported, UnsupportedNodes, WhenExternal,
+    DataFiles, DataFolder, ExportOptions, ExternalData, ImportOptions, Imported, NodeCounts, UnsupportedNodes,
+    WhenExternal,
 };
 use clap::{Args, ValueEnum};
 
@@ -55,8 +56,10 @@ const KEPT_SOURCE: usize = 64 << 20;
 pub(crate) struct Loaded {
     /// The module.
     pub(crate) module: Module,
-    /// The number of nodes of the ONNX file, including those of subgraphs; `None` for text.
-    pub(crate) onnx_nodes: Option<usize>,
+    /// The number of nodes of the ONNX file; `None` for text.
+    pub(crate) onnx_nodes: Option<NodeCounts>,
+    /// The number of bytes of the file.
+    pub(crate) bytes: u64,
     /// The nodes of the ONNX file that have no meaning in operators of ours, and the initializers
     /// that no constant of ours can hold.
     pub(crate) kept: Vec<UnsupportedNodes>,
@@ -85,6 +88,7 @@ pub(crate) fn load(path: &Path, from: Option<Format>) -> Result<Loaded, Failure>
     } else {
         fs::read(path).map_err(unreadable)?
     };
+    let size = bytes.len() as u64;
     let name = if path == Path::new("-") { "<stdin>".to_string() } else { path.display().to_string() };
     match format {
         Format::Anf => {
@@ -99,7 +103,7 @@ pub(crate) fn load(path: &Path, from: Option<Format>) -> Result<Loaded, Failure>
             if source.text().len() > KEPT_SOURCE {
                 module.set_source(None);
             }
-            Ok(Loaded { module, onnx_nodes: None, kept: Vec::new(), warnings: Vec::new() })
+            Ok(Loaded { module, onnx_nodes: None, bytes: size, kept: Vec::new(), warnings: Vec::new() })
         }
         Format::Onnx => {
             // Standard input has no folder in which data files could be.
@@ -113,7 +117,7 @@ pub(crate) fn load(path: &Path, from: Option<Format>) -> Result<Loaded, Failure>
                     .map_err(|e| Failure::Message(format!("{name}: {e}")))?;
             let Imported { module, nodes, kept, warnings } = imported;
             report::print_warnings(&name, &warnings);
-            Ok(Loaded { module, onnx_nodes: Some(nodes), kept, warnings })
+            Ok(Loaded { module, onnx_nodes: Some(nodes), bytes: size, kept, warnings })
         }
     }
 }
@@ -157,8 +161,10 @@ impl Constants {
 /// The result of writing a module.
 #[derive(Default)]
 pub(crate) struct Stored {
-    /// The number of nodes of the ONNX file, including those of subgraphs; `None` for text.
-    pub(crate) onnx_nodes: Option<usize>,
+    /// The number of nodes of the ONNX file; `None` for text.
+    pub(crate) onnx_nodes: Option<NodeCounts>,
+    /// The number of bytes of the ONNX file, without those of the file beside it; 0 for text.
+    pub(crate) bytes: u64,
     /// The file that holds constants of the ONNX file, if one was written.
     pub(crate) data: Option<PathBuf>,
 }
@@ -201,7 +207,7 @@ pub(crate) fn store(
                     None
                 }
             };
-            Ok(Stored { onnx_nodes: Some(exported.nodes), data })
+            Ok(Stored { onnx_nodes: Some(exported.nodes), bytes: exported.bytes.len() as u64, data })
         }
     }
 }

@@ -55,7 +55,7 @@ impl Run {
                 "--output -: this cannot be written to standard output; give a folder".to_string(),
             ));
         }
-        let Loaded { module, onnx_nodes: _, kept, warnings: _ } = file::load(&self.program, self.from)?;
+        let Loaded { module, kept, .. } = file::load(&self.program, self.from)?;
         if let Err(errors) = anfora::ir::verify_module(&module) {
             return Err(Failure::in_module(&errors, &module));
         }

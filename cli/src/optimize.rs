@@ -10,7 +10,7 @@ use anfora::onnx::ExportOptions;
 use clap::{Args, ValueEnum};
 
 use crate::dims;
-use crate::file::{self, Constants, Format, Stored};
+use crate::file::{self, Constants, Format, Loaded, Stored};
 use crate::remarks::Remarks;
 use crate::report::{self, Failure};
 use crate::summary::{self, Sizes};
@@ -65,6 +65,9 @@ pub(crate) struct Opt {
     /// The result to write
     #[arg(long, value_enum, default_value_t = Emit::Module)]
     emit: Emit,
+    /// Prints the nodes by operator, before and after, if input and output are ONNX files
+    #[arg(long)]
+    table: bool,
     /// Prints no summary
     #[arg(long)]
     quiet: bool,
@@ -104,8 +107,7 @@ impl Opt {
 
         // Read and check the program.
         let loaded = file::load(&self.input, self.from)?;
-        let kept_nodes = loaded.kept_nodes();
-        let mut module = loaded.module;
+        let Loaded { mut module, onnx_nodes, bytes, kept, warnings: _ } = loaded;
         if let Err(errors) = anfora::ir::verify_module(&module) {
             return Err(Failure::in_module(&errors, &module));
         }
@@ -134,7 +136,9 @@ impl Opt {
         });
         let remarks = context.take_remarks();
         self.remarks.show(&remarks, &done, &module);
-        let ran = summary::passes(watching.log().records(), &self.input, &pipeline, time);
+        let records = watching.log().records();
+        let headline = summary::headline(&records, &self.input, &pipeline, time);
+        let ran = headline + &summary::passes(records);
         if let Err(failure) = done {
             if !self.quiet {
                 report::say(&ran);
@@ -145,10 +149,15 @@ impl Opt {
         let after = Counts::of_module(&module);
         let written = self.write(&module, &context)?;
         if !self.quiet {
-            let sizes =
-                Sizes { counts: [before, after], onnx_nodes: [loaded.onnx_nodes, written.onnx_nodes], kept_nodes };
+            let sizes = Sizes {
+                counts: [before, after],
+                onnx_nodes: [onnx_nodes.as_ref(), written.onnx_nodes.as_ref()],
+                bytes: [bytes, written.bytes],
+                kept: &kept,
+            };
             let first = if self.remarks.are_shown() { String::new() } else { summary::remarks(&remarks) };
-            report::say(&format!("{ran}{}{first}", summary::sizes(&sizes)));
+            let sizes = if self.table { summary::table(&sizes) } else { summary::sizes(&sizes) };
+            report::say(&format!("{ran}{sizes}{first}"));
             if let Some(output) = &self.output
                 && output != Path::new("-")
                 && self.emit == Emit::Module

@@ -7,13 +7,13 @@ use anfora::onnx::ExportOptions;
 use anfora::slim::{SlimOptions, slim};
 use clap::Args;
 
-use crate::file::{self, Constants, Format};
+use crate::file::{self, Constants, Format, Loaded};
 use crate::report::{self, Failure};
 use crate::summary::{self, Sizes};
 
 /// Makes a model as small as it gets, in one call.
 ///
-/// The pipeline is `slim`: it leaves fewer nodes than `-O2`, and adds no functions.
+/// The pipeline is `slim`: it leaves no more nodes than `-O2`, and adds no functions.
 #[derive(Args)]
 pub(crate) struct Slim {
     /// The model: a `.onnx` or `.anf` file, or `-`
@@ -28,9 +28,16 @@ pub(crate) struct Slim {
     to: Option<Format>,
     #[command(flatten)]
     constants: Constants,
-    /// Gives an input its extents, separated by commas; `?` leaves an extent as it is
-    #[arg(long = "input-shape", value_name = "NAME:EXTENTS")]
+    /// Gives an input its extents, such as `x=1,3,224,224`; `?` leaves an extent as it is
+    #[arg(long = "input-shape", value_name = "NAME=EXTENTS")]
     input_shapes: Vec<String>,
+    /// Leaves out what rounds differently: all results keep their bits
+    #[arg(long)]
+    exact: bool,
+    /// Leaves calls whose constant result would add more than BYTES to the file; without it, all
+    /// are folded
+    #[arg(long, value_name = "BYTES")]
+    size_threshold: Option<u64>,
     /// Leaves a pass out
     #[arg(long, value_name = "PASS")]
     disable: Vec<String>,
@@ -51,26 +58,31 @@ impl Slim {
         let input_shapes = self.input_shapes.iter().map(|text| input_shape(text)).collect::<Result<_, _>>()?;
         let options = SlimOptions {
             input_shapes,
+            exact: self.exact,
+            size_threshold: self.size_threshold.unwrap_or(u64::MAX),
             disable: self.disable,
             check: self.check,
             threads: usize::from(self.threads),
             ..SlimOptions::default()
         };
-        let loaded = file::load(&self.input, self.from)?;
-        let kept_nodes = loaded.kept_nodes();
-        let mut module = loaded.module;
         let start = Instant::now();
+        let Loaded { mut module, onnx_nodes, bytes, kept, warnings: _ } = file::load(&self.input, self.from)?;
         let slimmed = slim(&mut module, &options).map_err(|f| Failure::in_module(&f.to_diagnostics(), &module))?;
-        let time = start.elapsed();
-        let written = file::store(&module, &self.output, self.to, &self.constants, ExportOptions::default())?;
+        let export = ExportOptions {
+            max_splat_bytes: options.size_threshold,
+            max_total_splat_bytes: u64::MAX,
+            ..ExportOptions::default()
+        };
+        let written = file::store(&module, &self.output, self.to, &self.constants, export)?;
         if !self.quiet {
-            let ran = summary::passes(slimmed.runs, &self.input, &options.pipeline, time);
+            let headline = summary::headline(&slimmed.runs, &self.input, options.pipeline(), start.elapsed());
             let sizes = Sizes {
                 counts: [slimmed.before, slimmed.after],
-                onnx_nodes: [loaded.onnx_nodes, written.onnx_nodes],
-                kept_nodes,
+                onnx_nodes: [onnx_nodes.as_ref(), written.onnx_nodes.as_ref()],
+                bytes: [bytes, written.bytes],
+                kept: &kept,
             };
-            report::say(&format!("{ran}{}{}", summary::sizes(&sizes), summary::remarks(&slimmed.remarks)));
+            report::say(&format!("{headline}{}{}", summary::table(&sizes), summary::remarks(&slimmed.remarks)));
             if self.output != Path::new("-") {
                 report::say(&format!("wrote {}", self.output.display()));
             }
@@ -85,10 +97,12 @@ impl Slim {
 /// Parses the extents of an input.
 fn input_shape(text: &str) -> Result<(String, Vec<Option<usize>>), Failure> {
     let wrong = || {
-        Failure::Usage(format!("--input-shape {text}: write it as NAME:EXTENTS, such as `x:1,3,224,224` or `x:?,128`"))
+        Failure::Usage(format!("--input-shape {text}: write it as NAME=EXTENTS, such as `x=1,3,224,224` or `x=?,128`"))
     };
-    // A name may have colons of its own, as those that TensorFlow gives inputs do.
-    let (name, extents) = text.rsplit_once(':').filter(|(name, _)| !name.is_empty()).ok_or_else(wrong)?;
+    // A name may have colons of its own, as those that TensorFlow gives inputs do. Other tools
+    // write `NAME:EXTENTS`.
+    let parts = text.rsplit_once('=').or_else(|| text.rsplit_once(':'));
+    let (name, extents) = parts.filter(|(name, _)| !name.is_empty()).ok_or_else(wrong)?;
     let extent = |part: &str| match part.trim() {
         "?" => Ok(None),
         number => number.parse().map(Some).map_err(|_| wrong()),

@@ -1,10 +1,11 @@
-//! The summary of `anfora opt`, which fits on one screen.
+//! The summaries of `anfora opt` and `anfora slim`.
 
 use std::path::Path;
 use std::time::Duration;
 
 use anfora::ir::Counts;
 use anfora::manager::{PassRemark, RunRecord};
+use anfora::onnx::{NodeCounts, UnsupportedNodes};
 
 /// The largest width of a line.
 const COLUMNS: usize = 80;
@@ -12,24 +13,34 @@ const COLUMNS: usize = 80;
 /// are only counted.
 const MOST_PASSES: usize = 12;
 const MOST_REMARKS: usize = 4;
+/// At most this many reasons why nodes are kept as they are are listed.
+const MOST_REASONS: usize = 12;
 
 /// The sizes of a program before and after the passes. The number of ONNX nodes may be known for
 /// one of the two only.
-pub(crate) struct Sizes {
+pub(crate) struct Sizes<'a> {
     pub(crate) counts: [Counts; 2],
-    pub(crate) onnx_nodes: [Option<usize>; 2],
-    /// The number of nodes of the ONNX file that are kept as they are, which passes know nothing
-    /// about.
-    pub(crate) kept_nodes: usize,
+    pub(crate) onnx_nodes: [Option<&'a NodeCounts>; 2],
+    /// The number of bytes of the files, without data beside ONNX files.
+    pub(crate) bytes: [u64; 2],
+    /// The nodes of the ONNX file that are kept as they are, and the initializers.
+    pub(crate) kept: &'a [UnsupportedNodes],
 }
 
-/// Returns the first line, and for each pass how often it ran, changed the program and failed, and
-/// how long it took.
-pub(crate) fn passes(records: Vec<RunRecord>, input: &Path, pipeline: &str, time: Duration) -> String {
+/// Returns the first line: the file, the pipeline, and the times of everything and of the passes.
+pub(crate) fn headline(records: &[RunRecord], input: &Path, pipeline: &str, time: Duration) -> String {
     if pipeline.trim().is_empty() {
         const NO_PASSES: &str = ": no passes (the pipeline is empty)";
         return format!("{}{NO_PASSES}\n", clipped(&input.display().to_string(), COLUMNS - NO_PASSES.len()));
     }
+    let in_passes: Duration = records.iter().map(|r| r.time).sum();
+    let times = format!(" in {}, passes {}", milliseconds(time), milliseconds(in_passes));
+    let what = clipped(&format!("{}: {pipeline}", input.display()), COLUMNS.saturating_sub(times.len()));
+    format!("{what}{times}\n")
+}
+
+/// Returns for each pass how often it ran, changed the program and failed, and how long it took.
+pub(crate) fn passes(records: Vec<RunRecord>) -> String {
     struct Row {
         pass: String,
         runs: usize,
@@ -48,10 +59,7 @@ pub(crate) fn passes(records: Vec<RunRecord>, input: &Path, pipeline: &str, time
         rows[i].failed += usize::from(record.changed.is_none());
         rows[i].time += record.time;
     }
-    let in_passes: Duration = rows.iter().map(|r| r.time).sum();
-    let times = format!(" in {}, passes {}", milliseconds(time), milliseconds(in_passes));
-    let what = clipped(&format!("{}: {pipeline}", input.display()), COLUMNS.saturating_sub(times.len()));
-    let mut text = format!("{what}{times}\n");
+    let mut text = String::new();
     for row in rows.iter().take(MOST_PASSES) {
         let outcome = match (row.runs, row.changed) {
             _ if row.failed > 0 => "failed".to_string(),
@@ -74,7 +82,7 @@ pub(crate) fn passes(records: Vec<RunRecord>, input: &Path, pipeline: &str, time
 }
 
 /// Returns the lines with the sizes before and after the passes.
-pub(crate) fn sizes(sizes: &Sizes) -> String {
+pub(crate) fn sizes(sizes: &Sizes<'_>) -> String {
     let mut text = String::new();
     let mut line = |what: &str, before: Option<usize>, after: Option<usize>| {
         let figures = match (before, after) {
@@ -89,9 +97,30 @@ pub(crate) fn sizes(sizes: &Sizes) -> String {
     if before.functions != after.functions {
         line("functions", Some(before.functions), Some(after.functions));
     }
-    line("ONNX nodes", sizes.onnx_nodes[0], sizes.onnx_nodes[1]);
-    if sizes.kept_nodes > 0 {
-        text.push_str(&format!("  {:36} {} (`anfora check` says why)\n", "nodes kept as they are", sizes.kept_nodes));
+    let [onnx_before, onnx_after] = sizes.onnx_nodes.map(|nodes| nodes.map(NodeCounts::total));
+    line("ONNX nodes", onnx_before, onnx_after);
+    let kept_nodes: usize = sizes.kept.iter().filter(|k| !k.is_initializer).map(|k| k.count).sum();
+    if kept_nodes > 0 {
+        text.push_str(&format!("  {:36} {kept_nodes} (`anfora check` says why)\n", "nodes kept as they are"));
+    }
+    text
+}
+
+/// Returns the table of nodes by operator before and after the passes, the sizes of the files, and
+/// what is not known about the model and why; [`sizes`] if not both files are ONNX files.
+pub(crate) fn table(of: &Sizes<'_>) -> String {
+    let [Some(before), Some(after)] = of.onnx_nodes else { return sizes(of) };
+    let mut text = before.table(after);
+    let [bytes_before, bytes_after] = of.bytes;
+    text.push_str(&format!("bytes: {bytes_before} before, {bytes_after} after\n"));
+    if !of.kept.is_empty() {
+        text.push_str("kept as they are:\n");
+    }
+    for kept in of.kept.iter().take(MOST_REASONS) {
+        text.push_str(&format!("  {kept}\n").replace('\r', " "));
+    }
+    if let Some(more @ 1..) = of.kept.len().checked_sub(MOST_REASONS) {
+        text.push_str(&format!("  and {more} more, which `anfora check` lists\n"));
     }
     text
 }

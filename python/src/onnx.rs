@@ -44,29 +44,35 @@ pub(crate) fn _import_onnx<'py>(
     })?;
     let kept = imported.kept.iter().map(|k| k.to_string()).collect();
     let warnings = errors::diagnostics(py, &imported.warnings, None)?;
-    Ok((Module::of(imported.module), imported.nodes, kept, warnings))
+    Ok((Module::of(imported.module), imported.nodes.total(), kept, warnings))
 }
 
 /// Returns a module as a model.
 #[pyfunction]
-#[pyo3(signature = (r#mod: "Module", entry: "str" = "main", opset: "int | None" = None) -> "tuple[bytes, int]")]
+#[pyo3(signature = (
+    r#mod: "Module",
+    entry: "str" = "main",
+    opset: "int | None" = None,
+    max_splat_bytes: "int | None" = None,
+) -> "tuple[bytes, int]")]
 pub(crate) fn _export_onnx<'py>(
     py: Python<'py>,
     r#mod: &Bound<'py, Module>,
     entry: &str,
     opset: Option<i64>,
+    max_splat_bytes: Option<u64>,
 ) -> PyResult<(Bound<'py, PyBytes>, usize)> {
     let program = r#mod.get().snapshot()?;
-    let options = ExportOptions { entry: entry.to_string(), opset, ..ExportOptions::default() };
+    let options = ExportOptions { entry: entry.to_string(), opset, ..with_splats(max_splat_bytes) };
     let written = py.detach(|| guarded(|| anfora::onnx::export(&program, &options)))?;
     let exported = written.map_err(|error| export_error(py, &error, &program))?;
-    Ok((PyBytes::new(py, &exported.bytes), exported.nodes))
+    Ok((PyBytes::new(py, &exported.bytes), exported.nodes.total()))
 }
 
 /// Writes a module as a model to a file, with the constants in a file beside it if that is asked
 /// for or necessary.
 #[pyfunction]
-#[pyo3(signature = (r#mod: "Module", path: "str", entry: "str" = "main", opset: "int | None" = None, external_data: "int | None" = None) -> "int")]
+#[pyo3(signature = (r#mod: "Module", path: "str", entry: "str" = "main", opset: "int | None" = None, external_data: "int | None" = None, max_splat_bytes: "int | None" = None) -> "int")]
 pub(crate) fn _save_onnx(
     py: Python<'_>,
     r#mod: &Bound<'_, Module>,
@@ -74,6 +80,7 @@ pub(crate) fn _save_onnx(
     entry: &str,
     opset: Option<i64>,
     external_data: Option<u64>,
+    max_splat_bytes: Option<u64>,
 ) -> PyResult<usize> {
     let program = r#mod.get().snapshot()?;
     let location = path.file_name().and_then(|n| n.to_str()).map(|n| format!("{n}.data"));
@@ -82,11 +89,22 @@ pub(crate) fn _save_onnx(
         None => ExternalData::new(location),
     });
     let options =
-        ExportOptions { entry: entry.to_string(), opset, external_data: external, ..ExportOptions::default() };
+        ExportOptions { entry: entry.to_string(), opset, external_data: external, ..with_splats(max_splat_bytes) };
     let written = py.detach(|| guarded(|| anfora::onnx::export(&program, &options)))?;
     let exported = written.map_err(|error| export_error(py, &error, &program))?;
     py.detach(|| write(&exported, &path))?;
-    Ok(exported.nodes)
+    Ok(exported.nodes.total())
+}
+
+/// Returns options of an export that writes constants that repeat a number in full up to a number
+/// of bytes each; the default options without such a number.
+fn with_splats(max_bytes: Option<u64>) -> ExportOptions {
+    match max_bytes {
+        None => ExportOptions::default(),
+        Some(max_splat_bytes) => {
+            ExportOptions { max_splat_bytes, max_total_splat_bytes: u64::MAX, ..ExportOptions::default() }
+        }
+    }
 }
 
 /// Writes the files of a model. They appear only when all of them are written.

@@ -39,20 +39,22 @@ fn python_type(kind: &ConfigKind) -> &'static str {
     }
 }
 
-/// Returns the registered passes: name, level, documentation, and options with their types.
+/// Returns the registered passes: name, level, documentation, and options with their types. The
+/// settings that a pipeline may give like options follow the options.
 #[pyfunction]
 #[pyo3(signature = () -> "list[dict[str, typing.Any]]")]
 pub(crate) fn _registered_passes(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
-    let list = PyList::empty(py);
-    for pass in registry().passes() {
+    let (list, registry) = (PyList::empty(py), registry());
+    for pass in registry.passes() {
         let entry = PyDict::new(py);
         entry.set_item("name", pass.name())?;
         entry.set_item("opt_level", pass.opt_level())?;
         entry.set_item("doc", pass.doc())?;
         let options = PyList::empty(py);
-        for option in pass.options() {
+        let settings = registry.settings_of(pass);
+        for (name, option) in pass.options().iter().map(|option| (option.key, option)).chain(settings) {
             let row = PyDict::new(py);
-            row.set_item("name", option.key)?;
+            row.set_item("name", name)?;
             row.set_item("type", python_type(&option.kind))?;
             row.set_item("default", option.default.to_string())?;
             row.set_item("doc", option.doc)?;

@@ -6,32 +6,32 @@ use pyo3::prelude::*;
 use crate::errors::{self, ConfigError, guarded};
 use crate::module::Module;
 
-/// Makes a module smaller in place, and returns the number of bindings before and after.
-#[pyfunction]
-#[pyo3(signature = (
-    r#mod: "Module",
-    input_shapes: "list[tuple[str, list[int | None]]]",
-    disable: "list[str]",
-    check: "int",
-    threads: "int",
-    entry: "str",
-) -> "tuple[int, int]")]
-pub(crate) fn _slim(
-    py: Python<'_>,
-    r#mod: &Bound<'_, Module>,
+/// The options of the call, from a dict.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Options {
     input_shapes: Vec<(String, Vec<Option<usize>>)>,
+    exact: bool,
+    size_threshold: u64,
     disable: Vec<String>,
     check: u64,
     threads: usize,
-    entry: String,
-) -> PyResult<(usize, usize)> {
+}
+
+/// Makes a module smaller in place, and returns the number of bindings before and after. The
+/// options are those of `anfora.onnx.slim`, all of them.
+#[pyfunction]
+#[pyo3(signature = (r#mod: "Module", options: "dict[str, typing.Any]") -> "tuple[int, int]")]
+pub(crate) fn _slim(py: Python<'_>, r#mod: &Bound<'_, Module>, options: Options) -> PyResult<(usize, usize)> {
+    let Options { input_shapes, exact, size_threshold, disable, check, threads } = options;
     let registry = crate::registry::registry();
     for name in &disable {
         if let Err(error) = registry.make(name) {
             return Err(ConfigError::new_err(error.to_string()));
         }
     }
-    let options = SlimOptions { entry, input_shapes, disable, check, threads, ..SlimOptions::default() };
+    let entry = SlimOptions::default().entry;
+    let options = SlimOptions { entry, input_shapes, exact, size_threshold, disable, check, threads };
     let mut program = (*r#mod.get().snapshot()?).clone();
     let (program, done) = py.detach(|| {
         guarded(|| {

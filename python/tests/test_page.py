@@ -55,6 +55,7 @@ def test_pipelines_as_text(mod):
     assert T.parse_pipeline("O2")(mod) == T.O2(mod)
     repeated = T.parse_pipeline("fixpoint<4>(CanonicalizeBindings,Cse{commutative=true})".replace("Cse", "EliminateCommonSubexpr"))
     assert repeated(mod) == T.Repeat([T.CanonicalizeBindings(), T.EliminateCommonSubexpr(commutative=True)])(mod)
+    assert T.parse_pipeline("O2,FuseOps{max_depth=64}")(mod) == T.Sequential([T.parse_pipeline("O2"), T.FuseOps(max_depth=64)])(mod)
     assert "FoldConstant.max_growth_bytes" in T.PassContext.list_configs()
     with pytest.raises(af.ConfigError, match="did you mean `FuseOps`"):
         T.parse_pipeline("O2,FuseOpps")

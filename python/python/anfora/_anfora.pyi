@@ -907,7 +907,7 @@ def _builtin_instrument(kind: str, options: dict[str, typing.Any]) -> Builtin:
     Makes an instrument of the toolkit.
     """
 
-def _export_onnx(mod: Module, entry: str = "main", opset: int | None = None) -> tuple[bytes, int]:
+def _export_onnx(mod: Module, entry: str = "main", opset: int | None = None, max_splat_bytes: int | None = None) -> tuple[bytes, int]:
     """
     Returns a module as a model.
     """
@@ -952,7 +952,8 @@ def _parse_pipeline(text: str) -> Pass:
 
 def _registered_passes() -> list[dict[str, typing.Any]]:
     """
-    Returns the registered passes: name, level, documentation, and options with their types.
+    Returns the registered passes: name, level, documentation, and options with their types. The
+    settings that a pipeline may give like options follow the options.
     """
 
 def _registered_pipelines() -> list[tuple[str, str, str]]:
@@ -980,7 +981,7 @@ def _rewrite(target: Function | Module | DataflowBlock, rules: RuleSet | Rule | 
     number of rewrites by rule.
     """
 
-def _save_onnx(mod: Module, path: str, entry: str = "main", opset: int | None = None, external_data: int | None = None) -> int:
+def _save_onnx(mod: Module, path: str, entry: str = "main", opset: int | None = None, external_data: int | None = None, max_splat_bytes: int | None = None) -> int:
     """
     Writes a module as a model to a file, with the constants in a file beside it if that is asked
     for or necessary.
@@ -991,9 +992,10 @@ def _sequential(passes: collections.abc.Iterable[Pass], opt_level: int = 0, name
     Returns a pass that runs passes one after the other.
     """
 
-def _slim(mod: Module, input_shapes: list[tuple[str, list[int | None]]], disable: list[str], check: int, threads: int, entry: str) -> tuple[int, int]:
+def _slim(mod: Module, options: dict[str, typing.Any]) -> tuple[int, int]:
     """
-    Makes a module smaller in place, and returns the number of bindings before and after.
+    Makes a module smaller in place, and returns the number of bindings before and after. The options
+    are those of `anfora.onnx.slim`, all of them.
     """
 
 def _visit(visitor: typing.Any, target: Function | Module | Expr, only: collections.abc.Sequence[str] | None = None) -> None:

@@ -29,12 +29,14 @@ __all__ = [
     "O3",
     "PrintIR",
     "SimplifyExpr",
+    "SimplifyShapes",
     "ToANormalForm",
     "ToGraphNormalForm",
     "ToNonDataflow",
     "phase0",
     "phase1",
     "slim",
+    "slim_exact",
 ]
 
 
@@ -48,9 +50,22 @@ def ToGraphNormalForm() -> Pass:
     return _anfora._make_pass("ToGraphNormalForm", {})
 
 
-def FoldConstant() -> Pass:
-    """Evaluates calls on constants, within a budget, and takes known branches."""
-    return _anfora._make_pass("FoldConstant", {})
+def FoldConstant(
+    *,
+    max_growth_bytes: int | str | None = None,
+    max_total_growth_bytes: int | str | None = None,
+    max_work: int | None = None,
+) -> Pass:
+    """Evaluates calls on constants, within a budget, and takes known branches.
+
+    max_growth_bytes: the greatest number of bytes that the fold of one call may add to the
+        module. Default: 16384.
+    max_total_growth_bytes: the greatest number of bytes that all folds in a function together
+        may add to the module. Default: 16777216.
+    max_work: the greatest number of steps of the kernels of all folds in a function together;
+        it also holds if the bytes are unlimited. Default: 268435456.
+    """
+    return _anfora._make_pass("FoldConstant", {"max_growth_bytes": max_growth_bytes, "max_total_growth_bytes": max_total_growth_bytes, "max_work": max_work})
 
 
 def CanonicalizeBindings() -> Pass:
@@ -61,6 +76,11 @@ def CanonicalizeBindings() -> Pass:
 def SimplifyExpr() -> Pass:
     """Removes operations that change nothing, and pairs of operations that cancel out."""
     return _anfora._make_pass("SimplifyExpr", {})
+
+
+def SimplifyShapes() -> Pass:
+    """Merges values of equal known elements, and removes computations of shapes that types know."""
+    return _anfora._make_pass("SimplifyShapes", {})
 
 
 def EliminateCommonSubexpr(*, commutative: bool | None = None) -> Pass:
@@ -84,12 +104,14 @@ def LambdaLifting() -> Pass:
     return _anfora._make_pass("LambdaLifting", {})
 
 
-def InlineFunctions(*, functions: str | None = None) -> Pass:
+def InlineFunctions(*, functions: str | None = None, max_growth: int | str | None = None) -> Pass:
     """Replaces calls of private functions that are not recursive by their blocks.
 
     functions: functions to inline, separated by blanks, instead of all private ones.
+    max_growth: the greatest number of nodes that inlining may add to the module. Default:
+        1048576.
     """
-    return _anfora._make_pass("InlineFunctions", {"functions": functions})
+    return _anfora._make_pass("InlineFunctions", {"functions": functions, "max_growth": max_growth})
 
 
 def FoldBatchNorm() -> Pass:
@@ -105,9 +127,14 @@ def ConvertToDataflow(*, min_size: int | None = None) -> Pass:
     return _anfora._make_pass("ConvertToDataflow", {"min_size": min_size})
 
 
-def FuseOps() -> Pass:
-    """Moves operators of dataflow regions that can be computed together into functions."""
-    return _anfora._make_pass("FuseOps", {})
+def FuseOps(*, max_depth: int | None = None, max_function_args: int | None = None) -> Pass:
+    """Moves operators of dataflow regions that can be computed together into functions.
+
+    max_depth: the greatest number of bindings of a group. Default: 256.
+    max_function_args: the greatest number of parameters of a fused function; 0 for no limit.
+        Default: 0.
+    """
+    return _anfora._make_pass("FuseOps", {"max_depth": max_depth, "max_function_args": max_function_args})
 
 
 def ToNonDataflow() -> Pass:
@@ -182,6 +209,11 @@ def O3(mod: Module, context: PassContext | None = None) -> Module:
 def slim(mod: Module, context: PassContext | None = None) -> Module:
     """Runs the pipeline slim: as few nodes as possible, without new functions."""
     return _anfora._parse_pipeline("slim")(mod, context)
+
+
+def slim_exact(mod: Module, context: PassContext | None = None) -> Module:
+    """Runs the pipeline slim_exact: as few nodes as possible, where all results keep their bits."""
+    return _anfora._parse_pipeline("slim_exact")(mod, context)
 
 
 def phase0(mod: Module, context: PassContext | None = None) -> Module:

@@ -13,6 +13,9 @@ from ._anfora import Module
 #: ``onnx.ModelProto``.
 Model = Any
 
+#: As a number of bytes, no limit.
+_NO_LIMIT = 2**64 - 1
+
 
 def _parts(model: Model) -> tuple[bytes | None, str | None]:
     """Returns the bytes of a model, or its path."""
@@ -64,6 +67,8 @@ def slim(
     output: str | os.PathLike[str] | None = None,
     *,
     input_shapes: Mapping[str, Sequence[int | None]] | None = None,
+    exact: bool = False,
+    size_threshold: int | None = None,
     disable: Sequence[str] = (),
     check: int = 0,
     threads: int = 1,
@@ -74,7 +79,9 @@ def slim(
     written to ``output``, or returned: as a ``ModelProto`` if the package onnx is installed, and as
     bytes otherwise. With ``output``, any kind is written, and nothing is returned.
 
-    ``input_shapes`` gives inputs their extents (``None`` leaves an extent as it is). ``disable`` names
+    ``input_shapes`` gives inputs their extents (``None`` leaves an extent as it is). ``exact`` leaves
+    out what rounds differently, so that all results keep their bits. ``size_threshold`` leaves calls
+    whose constant result would add more bytes than that; without it, all are folded. ``disable`` names
     passes that are left out. ``check`` is a number of random inputs on which each pass is checked by
     interpreting the model before and after it: a pass that changes a result fails.
 
@@ -86,12 +93,20 @@ def slim(
     if input_shapes is not None and not isinstance(input_shapes, Mapping):
         raise TypeError("input_shapes is a mapping of inputs to their extents")
     mod = _anfora._import_onnx(data, path, None)[0]
-    shapes = [(name, list(shape)) for name, shape in (input_shapes or {}).items()]
-    _anfora._slim(mod, shapes, list(disable), check, threads, "main")
+    threshold = _NO_LIMIT if size_threshold is None else size_threshold
+    options = {
+        "input_shapes": [(name, list(shape)) for name, shape in (input_shapes or {}).items()],
+        "exact": exact,
+        "size_threshold": threshold,
+        "disable": list(disable),
+        "check": check,
+        "threads": threads,
+    }
+    _anfora._slim(mod, options)
     if output is not None:
-        _anfora._save_onnx(mod, os.fspath(output))
+        _anfora._save_onnx(mod, os.fspath(output), max_splat_bytes=threshold)
         return None
-    small = to_bytes(mod)
+    small = _anfora._export_onnx(mod, max_splat_bytes=threshold)[0]
     if isinstance(model, (bytes, bytearray, memoryview)):
         return small
     if path is not None:

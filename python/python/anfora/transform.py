@@ -209,6 +209,7 @@ __all__ = [
     "Repeat",
     "Sequential",
     "SimplifyExpr",
+    "SimplifyShapes",
     "ToANormalForm",
     "ToGraphNormalForm",
     "ToNonDataflow",
@@ -222,4 +223,5 @@ __all__ = [
     "phase0",
     "phase1",
     "slim",
+    "slim_exact",
 ]
