@@ -604,20 +604,21 @@ impl Driver<'_, '_> {
     }
 
     /// Infers the types of the users of links whose targets have another type now. Types that
-    /// follow from the type of a block are inferred at the end of the sweep.
+    /// follow from the type of a block or condition are inferred at the end of the sweep.
     fn pass_on(&mut self, changed: SmallVec<[Link; 8]>) -> Result<(), RewriteError> {
         let mut stack = changed;
         stack.reverse();
         while let Some(link) = stack.pop() {
             let target = link.target(self.editor.body);
             match link {
-                Link::Root | Link::Cond(_) => {}
+                Link::Root => {}
                 Link::Value(id) => {
                     let Some(binding) = Binding::of(self.editor.body, id) else { continue };
                     let ty = self.editor.body.type_of(target);
                     self.retype_as(binding.var.expr(), ty, &mut stack)?;
                 }
-                Link::Rest(_) | Link::Then(_) | Link::Else(_) | Link::Lambda(_) => {
+                // A known condition selects the branch whose type the If has.
+                Link::Cond(_) | Link::Rest(_) | Link::Then(_) | Link::Else(_) | Link::Lambda(_) => {
                     self.retype.get_or_insert_with(|| Retype::new(self.editor.body)).changed(target);
                 }
                 Link::Operand(id, _) => {

@@ -371,3 +371,13 @@ fn mistakes_in_rules_have_their_places() {
         "#]],
     );
 }
+
+#[test]
+fn a_condition_that_becomes_known_selects_the_type_of_its_if() {
+    check(
+        rules!["less_equal(%x, %x)" => "true"],
+        "int64",
+        "let %k = less_equal(%x, %x); let %r = if (%k) { 1i64 } else { %y }; add(%r, %y)",
+        "let %r = if (true) { 1i64 } else { %y }; add(%r, %y)",
+    );
+}
