@@ -248,7 +248,7 @@ impl Expr {
         self.read(|_, _, node| Ok(matches!(node, Node::Var { flags, .. } if flags.is_dataflow())))
     }
 
-    /// Where the expression is in the text that the module was read from; `None` without a text.
+    /// The place of the expression in the text of the module; `None` without a text.
     #[getter]
     fn loc<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let span = self.read(|_, body, _| Ok(body.span(self.id)))?;
@@ -338,7 +338,7 @@ impl Binding {
         self.var(py)?.r#type(py)
     }
 
-    /// Where the binding is in the text that the module was read from; `None` without a text.
+    /// The place of the binding in the text of the module; `None` without a text.
     #[getter]
     fn loc<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let span = self.home.read(|_, body| {

@@ -13,7 +13,7 @@ use crate::frames;
 use crate::function::Function;
 use crate::owner::Owner;
 
-/// Where the program of a handle is.
+/// The place of the program of a handle.
 enum Place {
     /// The handle owns it, perhaps together with copies.
     Owned(Arc<ir::Module>),

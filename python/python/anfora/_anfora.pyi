@@ -44,7 +44,7 @@ class Binding:
     @property
     def loc(self, /) -> Location | None:
         """
-        Where the binding is in the text that the module was read from; `None` without a text.
+        The place of the binding in the text of the module; `None` without a text.
         """
     @property
     def name(self, /) -> str | None:
@@ -210,7 +210,7 @@ class Expr:
     @property
     def loc(self, /) -> Location | None:
         """
-        Where the expression is in the text that the module was read from; `None` without a text.
+        The place of the expression in the text of the module; `None` without a text.
         """
     @property
     def name(self, /) -> str | None:
