@@ -4,8 +4,8 @@
 //! Notation   v, w variables; x, y, s atoms; t a shape; K a type that states all elements; c a
 //!            literal; f a pointwise operator; [..] a literal of int64.
 //! Needs      A-normal form.
-//! Numbers    let v: K = e; rest          =>   rest[v := c]       if K has only constant elements:
-//!                                                                those of c
+//! Numbers    let v: K = e; rest          =>   rest[v := c]       if all elements of K are
+//!                                                                constants, those of c
 //!                                        =>   rest[v := w]       if w has the type K, and is a
 //!                                                                parameter or was bound before
 //! Reshape    reshape(x, t)               =>   reshape(x, [..])   with 0 for an extent of x at the
