@@ -316,7 +316,7 @@ impl PassContext {
         current(py)
     }
 
-    /// Returns the settings: by key, the kind, the default and what it means.
+    /// Returns the settings: by key, the kind, the default and the meaning.
     #[staticmethod]
     #[pyo3(signature = () -> "dict[str, dict[str, str]]")]
     fn list_configs(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {

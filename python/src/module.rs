@@ -387,7 +387,7 @@ impl Module {
     /// Checks the rules of well-formed modules.
     ///
     /// # Errors
-    /// `VerifyError` with what is wrong.
+    /// `VerifyError` with the mistakes.
     #[pyo3(signature = () -> "None")]
     fn verify(&self, py: Python<'_>) -> PyResult<()> {
         let program = self.snapshot()?;
