@@ -75,9 +75,9 @@ impl SlimOptions {
 /// The result of [`slim`].
 #[derive(Clone, Debug)]
 pub struct Slimmed {
-    /// The counts before.
+    /// The counts before the passes ran.
     pub before: Counts,
-    /// The counts after.
+    /// The counts after the passes ran.
     pub after: Counts,
     /// The passes that ran.
     pub runs: Vec<RunRecord>,

@@ -15,16 +15,16 @@
 //! | rewriting bindings and nodes; types and regions stay correct | [`Mutator`] and [`mutate`] |
 //! | rewriting node by node, with the node before and after | [`post_order_rewrite`] |
 //! | building a block | [`LetList`] |
-//! | visibility of variables after regions were made or merged | [`hide_unused_outputs`] |
+//! | outputs of regions that were made or merged | [`hide_unused_outputs`] |
 //! | single edits of a chain at a [`Link`] | [`unlink_let`], [`insert_before`], [`splice_before`] |
 //! | results by expression, undone at the end of a scope | [`Memo`] |
 //! | patterns | [`pattern`] |
 //! | rewriting by rules to a fixpoint | [`rewrite_patterns`], [`Rule`](pattern::Rule) |
 //! | definitions and uses, kept up to date | [`DefUse`] |
-//! | recursion over expressions, on a stack that grows | [`ExprFunctor`] |
+//! | recursion on a stack that grows | [`ExprFunctor`] |
 //! | variables | [`free_variables`], [`bound_variables`], [`substitute`] |
 //! | the block of an expression; the number of its uses | [`Blocks`], [`link_counts`] |
-//! | the node through which all uses of a value go | [`PostDominators`]; of any graph: [`PostDominatorTree`] |
+//! | a node that all paths from a value meet | [`PostDominators`]; [`PostDominatorTree`] of any graph |
 //! | the last use of a value | [`Liveness`] |
 //! | calls with observable effects | [`Purity`], [`BodyPurity`] |
 //! | the functions of a module | [`CallGraph`]; the names of functions: [`GlobalWalk`] |
@@ -120,7 +120,7 @@
 //! impl Visitor for Cost {
 //!     type Break = Infallible;
 //!
-//!     // What flows.
+//!     // Data flow.
 //!     fn exit_expr(&mut self, body: &Body, id: ExprId) -> ControlFlow<Infallible> {
 //!         if let Expr::CallOp { .. } | Expr::Tuple(_) = body.expr(id) {
 //!             *self.0.last_mut().unwrap() += 1;
@@ -128,7 +128,7 @@
 //!         ControlFlow::Continue(())
 //!     }
 //!
-//!     // What controls.
+//!     // Control flow.
 //!     fn enter_lambda(&mut self, _: &Body, _: ExprId) -> Visit<Infallible> {
 //!         Visit::Skip
 //!     }

@@ -66,8 +66,7 @@ pub(super) struct Entry {
     pub(super) is_own: bool,
     /// True while a copy is being made.
     pub(super) is_open: bool,
-    /// True if a call of the function stays a call in the file, so the function stays in the file
-    /// too.
+    /// True if a call of the function was kept as a node, so that the file must keep the function.
     pub(super) is_kept: bool,
     /// The reason why the function cannot be imported.
     pub(super) failure: Option<Box<UnsupportedReason>>,

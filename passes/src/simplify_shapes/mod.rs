@@ -26,7 +26,7 @@
 //!                                                                and all strides are positive
 //! Shape      shape_of(f(x, s))           =>   shape_of(x)        if s has rank 0, and an extent of
 //!                                                                x is `?`
-//! Scope      As in EliminateCommonSubexpr. A lambda uses no variable from outside as w.
+//! Scope      As in EliminateCommonSubexpr. In a lambda, w is a variable of the same lambda.
 //! Never      Two extents `?` are never equal. -1 does not stand for an extent if another extent
 //!            may be 0, because the new call would then fail. A `match_cast` stays, because it may
 //!            bind symbols. Impure calls stay.
