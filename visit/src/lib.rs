@@ -24,7 +24,7 @@
 //! | recursion on a stack that grows | [`ExprFunctor`] |
 //! | variables | [`free_variables`], [`bound_variables`], [`substitute`] |
 //! | the block of an expression; the number of its uses | [`Blocks`], [`link_counts`] |
-//! | a node that all paths from a value meet | [`PostDominators`]; [`PostDominatorTree`] of any graph |
+//! | a node that all paths from a value meet | [`PostDominators`], [`PostDominatorTree`] |
 //! | the last use of a value | [`Liveness`] |
 //! | calls with observable effects | [`Purity`], [`BodyPurity`] |
 //! | the functions of a module | [`CallGraph`]; the names of functions: [`GlobalWalk`] |
