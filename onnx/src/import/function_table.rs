@@ -31,7 +31,7 @@ pub(super) struct FunctionTable {
     pub(super) opsets: Vec<Opsets>,
     /// The versions of domains that only functions import.
     pub(super) further_opsets: Vec<(String, i64)>,
-    /// See [`Settings::written`].
+    /// See `Settings::written` in `importer.rs`.
     pub(super) written: Rc<FxHashMap<String, i64>>,
     pub(super) names: FxHashSet<NameId>,
     pub(super) counters: FxHashMap<NameId, u64>,
@@ -75,7 +75,7 @@ pub(super) struct Entry {
 /// The versions of operators that functions import.
 pub(super) struct Opsets {
     pub(super) versions: Rc<FxHashMap<String, i64>>,
-    /// See [`Settings::differing`].
+    /// See `Settings::differing` in `importer.rs`.
     pub(super) differing: Rc<FxHashSet<String>>,
 }
 
@@ -94,7 +94,7 @@ pub(super) struct Variant {
     /// For each of the other inputs, up to the last one that the call gives, true if the call gives
     /// it.
     pub(super) given: Box<[bool]>,
-    /// See [`key_of`].
+    /// See `key_of` in `function_attributes.rs`.
     pub(super) attributes: Box<[u8]>,
 }
 
