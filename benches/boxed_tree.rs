@@ -1,9 +1,9 @@
 //! The baseline: an ordinary tree of boxes, which is read and rewritten by recursion. `stacker`
 //! guards every level of the recursion.
 //!
-//! The tree holds what the programs of [`rewrites`](crate::rewrites) are made of. It lacks the
-//! types, places in the source, metadata and dataflow regions that the arenas have. A tree this
-//! deep cannot even be dropped without a guard: see its `Drop`.
+//! The tree has the kinds of expression that the programs of [`rewrites`](crate::rewrites) use. It
+//! lacks the types, places in the source, metadata and dataflow regions that the arenas have. A
+//! tree this deep cannot even be dropped without a guard: see its `Drop`.
 
 use anfora::ir::{AttrsId, Body, EntityId, Expr, ExprId, LiteralId, OpId, OperandList, VarId};
 use anfora::visit::{Binding, ExprFunctor, HoldsBody};

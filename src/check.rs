@@ -126,8 +126,8 @@ impl<'p> PassCheck<'p> {
         PassCheck { runs: Runs::Once, ..self }
     }
 
-    /// Does not compare meanings, for a pass that is meant to change what the program computes, or
-    /// for a program that cannot be interpreted.
+    /// Turns the comparison of meanings off. Use it for a pass that changes the results of
+    /// programs, or for a program that cannot be interpreted.
     #[must_use]
     pub fn changing_meaning(self) -> PassCheck<'p> {
         PassCheck { meaning: Meaning::Changed, ..self }
@@ -288,7 +288,7 @@ impl fmt::Display for CheckFailure {
     }
 }
 
-/// Prints the same as [`Display`](fmt::Display), since `unwrap` prints this.
+/// Prints the same text as [`Display`](fmt::Display), because `unwrap` prints the `Debug` form.
 impl fmt::Debug for CheckFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

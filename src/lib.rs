@@ -1,27 +1,27 @@
 //! A toolkit for writing compiler passes that cannot overflow the stack.
 //!
-//! Programs are in A-normal form over tensors, in arenas: a million nested branches are as ordinary
-//! as a million bindings in a row. The parts are:
+//! Programs are in A-normal form over tensors and are stored in arenas. A million nested branches
+//! need no more care than a million bindings in a row. The parts are:
 //!
 //! - [`ir`]: the representation, its text format, verifier, equality and hash;
 //! - [`visit`]: visitors, mutators and rewriters, none of which recurses;
 //! - [`manager`]: contexts, pipelines and instruments;
 //! - [`passes`]: the reference passes and the standard pipelines;
-//! - [`ops`] and `interp`: the standard operators and what they compute;
-//! - `onnx`: models in, models out;
+//! - [`ops`] and `interp`: the standard operators and the interpreter that evaluates them;
+//! - `onnx`: import and export of ONNX models;
 //! - [`check`]: tests of passes, on text;
 //! - `slim`: one call that makes a program smaller.
 //!
-//! The crate `anfora-testing` has programs of any size and shape, every operation of the toolkit as
-//! a stress test on them, and the guide, page by page.
+//! The crate `anfora-testing` has generators of programs of any size and shape, stress tests of
+//! every operation of the toolkit, and the code of the guide as tests.
 //!
 //! Features select the parts of a build; `onnx` is on by default. A build without features has the
 //! representation, the visitors, the manager, the passes except those that evaluate programs, and
 //! the operators without their kernels:
 //!
 //! - **`interp`** adds kernels, `interp`, the pass FoldConstant and the instrument
-//!   `passes::CheckMeaning`. It is on by default, with `onnx`.
-//! - **`onnx`** adds `onnx`, and has `interp` in it. It is on by default.
+//!   `passes::CheckMeaning`. It is on by default, as a part of `onnx`.
+//! - **`onnx`** adds `onnx`, and includes `interp`. It is on by default.
 //! - **`npz`** adds `.npz` archives of NumPy, for the pass BindParams and `passes::read_npz`. It is
 //!   off by default.
 //! - **`tracing`** adds spans and events of the crate `tracing` for each run of a pass. It is off
@@ -29,7 +29,7 @@
 //! - **`count-work`** adds counts of accesses to arenas and tables, for tests of linear work. It is
 //!   off by default.
 //!
-//! Text in, the standard pipeline, text out:
+//! This program parses a text, runs the standard pipeline and prints the result:
 //!
 //! ```
 //! use anfora::prelude::*;

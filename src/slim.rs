@@ -1,4 +1,4 @@
-//! One call that makes a program as small as it gets.
+//! One call that makes a program as small as possible.
 //!
 //! ```
 //! use anfora::prelude::*;
@@ -34,20 +34,20 @@ pub struct SlimOptions {
     /// Extents of parameters, by the name of the parameter without `%`. `None` leaves an extent as
     /// it is.
     pub input_shapes: Vec<(String, Vec<Option<usize>>)>,
-    /// True if all results keep their bits: the pipeline `slim_exact`, which leaves out what rounds
-    /// differently.
+    /// True if all results keep their bits. The call then uses the pipeline `slim_exact`, which
+    /// omits the passes that change roundings.
     pub exact: bool,
-    /// The most bytes by which a folded call may grow the program. With [`u64::MAX`], no call stays
-    /// because its result is large. An export should have the same limit, as
-    /// `ExportOptions::max_splat_bytes`: it writes a node for a larger constant that repeats a
-    /// number.
+    /// The most bytes by which a folded call may grow the program. With [`u64::MAX`], results of
+    /// any size are folded. If the program is exported, set `ExportOptions::max_splat_bytes` to the
+    /// same value: the exporter turns a larger constant that repeats one number into a node again.
     pub size_threshold: u64,
-    /// Names of passes that are left out.
+    /// The names of disabled passes.
     pub disable: Vec<String>,
     /// The number of random inputs on which the program is interpreted before and after each pass.
-    /// A pass after which the results differ fails. 0 for no check.
+    /// If the results differ, the pass fails. With 0, nothing is interpreted.
     pub check: u64,
-    /// The number of threads for function passes; 0 for as many as the machine runs at once.
+    /// The number of threads for function passes. With 0, the number of threads that the machine
+    /// runs in parallel.
     pub threads: usize,
 }
 
@@ -75,9 +75,9 @@ impl SlimOptions {
 /// The result of [`slim`].
 #[derive(Clone, Debug)]
 pub struct Slimmed {
-    /// The counts before.
+    /// The counts before the passes ran.
     pub before: Counts,
-    /// The counts after.
+    /// The counts after the passes ran.
     pub after: Counts,
     /// The passes that ran.
     pub runs: Vec<RunRecord>,
@@ -85,12 +85,13 @@ pub struct Slimmed {
     pub remarks: Vec<PassRemark>,
 }
 
-/// Makes a program as small as it gets without adding functions, by the pipeline `slim`
-/// or `slim_exact`.
+/// Makes a program as small as possible without adding functions. Uses the pipeline `slim`, or
+/// `slim_exact` if the options ask for it.
 ///
 /// # Errors
-/// If the options name something that there is not, the program is not well-formed, or a pass
-/// fails. The module is then as it was.
+/// If the options name a function, parameter or pass that does not exist, or give extents that
+/// contradict a type, if the program is not well-formed, or if a pass fails. The module is then
+/// unchanged.
 pub fn slim(module: &mut Module, options: &SlimOptions) -> Result<Slimmed, PassFailure> {
     let registry = anfora_passes::registry();
     let pipeline = parse_pipeline(&registry, options.pipeline()).map_err(PassError::from)?;
@@ -128,8 +129,8 @@ fn bind_inputs(module: &mut Module, entry: &str, shapes: &[(String, Vec<Option<u
     Ok(())
 }
 
-/// Gives one parameter its extents: symbols are bound everywhere, and an unknown extent is known
-/// from here on.
+/// Gives one parameter its extents. Symbolic extents are bound in the whole function; unknown
+/// extents become constants in the type of the parameter.
 fn bind_input(module: &mut Module, entry: &str, name: &str, extents: &[Option<usize>]) -> Result<(), PassError> {
     let key = module.find(entry).ok_or_else(|| PassError::new(format!("there is no function `@{entry}`")))?;
     let Some((function, cx)) = module.get_mut(key) else { return Ok(()) };
@@ -153,7 +154,7 @@ fn bind_input(module: &mut Module, entry: &str, name: &str, extents: &[Option<us
         }
         None => extents.iter().map(|_| cx.types.dims.unknown()).collect(),
     };
-    // What is unknown is stated in the type of the parameter; symbols are bound in the function.
+    // Unknown extents are replaced in the type of the parameter, symbols in the whole function.
     let mut stated = dims.clone();
     let mut symbols = Vec::new();
     for ((dim, stated), extent) in dims.iter().zip(&mut stated).zip(extents) {

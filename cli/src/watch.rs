@@ -117,8 +117,8 @@ fn interval(text: &str) -> Result<RangeInclusive<u64>, String> {
 }
 
 impl Watch {
-    /// Checks what can be checked before the program is read. `result` is the path of the optimised
-    /// program, if it is written.
+    /// Checks the options that can be checked before the program is read. `result` is the path of
+    /// the optimised program, if it is written.
     ///
     /// # Errors
     /// If there is no pass or pipeline of a given name, a reproducer or a folder is to go to

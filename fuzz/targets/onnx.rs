@@ -1,6 +1,6 @@
-//! Models. A file that is read gives a well-formed module. What is written of it can be read and
-//! written again, with as many nodes. Its bytes may differ: a constant that a subgraph returns gets
-//! another name, and may be written a second time.
+//! Models. A file that is read gives a well-formed module. The exported file can be read and
+//! exported again, with the same number of nodes. The bytes of the second export may differ: a
+//! constant that a subgraph returns gets another name, and may be written a second time.
 
 #![no_main]
 

@@ -10,10 +10,10 @@ use crate::parallel::{Job, Workers};
 /// For each function, the size of the edits since its body was last checked for being sparse.
 pub(crate) type Edited = FxHashMap<FunctionKey, usize>;
 
-/// Commits the edit of a pass, and compacts the bodies of which more than half is dead. The check
-/// for dead nodes is linear in a body, so it waits until a good part of the body was edited, by
-/// this pass or by earlier ones, whose edits are in `sums`. The threads that
-/// `workers_for` returns for a number of jobs and nodes share the work.
+/// Commits the edit of a pass, and compacts each body if more than half of its nodes are dead. The
+/// check for dead nodes is linear in a body, so it waits until a good part of the body was edited,
+/// by this pass or by earlier ones, whose edits are in `sums`. The threads that `workers_for`
+/// returns for a number of jobs and nodes share the work.
 pub(crate) fn keep<'w>(
     module: &mut Module,
     sums: &mut Edited,

@@ -17,23 +17,23 @@ use crate::regions::{Region, Relink, free_variables, regions_of};
 
 /// A pass over each dataflow region, in program order. A region in a branch or a function value
 /// inside of another region is not given separately: it is a part of the outer region. Functions
-/// marked `SkipOptimization` are skipped, as by a [`FunctionPass`], on which this is built.
+/// marked `SkipOptimization` are skipped, because the pass is built on [`FunctionPass`].
 ///
 /// The region is given as the body of a function of its own ([`FunctionEdit`]), so the pass cannot
 /// touch anything outside of it. The parameters of that body are the variables that the region uses
 /// and does not bind, the chain is the bindings of the region, and the tail is a tuple of the
-/// region's outputs, in the order of their bindings. So everything that works on a function works
-/// on a region, in time and memory linear in the region. When the pass is done, the outputs are the
-/// variables in [`FunctionEdit::outputs`]. If one of them is not bound any more and the tail has
-/// another atom in its place, the variable is bound to this atom at the end of the region.
+/// region's outputs, in the order of their bindings. So any code for functions works on a region
+/// too, in time and memory linear in the region. When the pass is done, the outputs are the
+/// variables in [`FunctionEdit::outputs`]. If an output is not bound any more and the tail has
+/// another atom in its place, the output is bound to this atom at the end of the region.
 ///
-/// When the pass is done with a region that it changed, the new bindings replace the
-/// region. The new bindings must still bind every output, once and as a variable, and none of the
-/// inputs. They must also bind every symbolic dimension that a `match_cast` of the region's own
-/// bindings casts to, unless the type of a parameter of the function or of an input of the region
-/// names it. Other variables that they bind are visible as the flags of the variable say. If the
-/// type of an output became more specific, its users are typed again. The body itself must not be
-/// replaced by another one: that is refused.
+/// When the pass is done with a region that it changed, the new bindings replace the region. The
+/// new bindings must still bind every output exactly once, and must not bind an input. A
+/// `match_cast` in a binding of the old region may bind a symbolic dimension. The new bindings must
+/// bind this dimension too, unless it occurs in the type of a parameter of the function or of an
+/// input of the region. The flags of a new variable determine whether it is visible outside of the
+/// region. If the type of an output became more specific, the types of its users are inferred
+/// again. Replacing the body itself by another one is an error.
 ///
 /// ```
 /// use anfora_ir::{Cursor, Module, OpRegistry, Step};
@@ -56,7 +56,7 @@ pub struct DataflowBlockPass {
 }
 
 impl DataflowBlockPass {
-    /// Makes a pass of this name that runs from this level on.
+    /// Returns a pass with this name that runs in contexts of at least this level.
     pub fn new(
         name: impl Into<String>,
         opt_level: u8,
@@ -95,13 +95,13 @@ struct Part {
     /// Variables of the function that are parameters of the part or bound in its chain, each with
     /// its counterpart in the part.
     vars: Vec<(VarId, VarId)>,
-    /// The number of them, from the first, that are parameters.
+    /// The number of leading entries of `vars` that are parameters.
     inputs: usize,
 }
 
 impl Part {
-    /// Returns the outputs, each as a variable of the function, whose body is given, and of the
-    /// part.
+    /// Returns each output as a pair of a variable of the function and its counterpart in the part.
+    /// `body` is the body of the function.
     fn outputs<'a>(&'a self, body: &'a Body) -> impl Iterator<Item = (VarId, VarId)> + 'a {
         self.vars[self.inputs..].iter().copied().filter(|&(var, _)| !body.is_dataflow_var(var))
     }
@@ -180,8 +180,8 @@ fn take_out(cx: &mut Context, function: &Function, region: &Region) -> Option<Pa
     Some(Part { function: function.part(part), vars, inputs })
 }
 
-/// Binds each output that is not bound any more to the atom that stands for it in the tail, at the
-/// end of the chain.
+/// Appends a Let to the chain for each output that is not bound any more. Its value is the atom
+/// that the tail has in place of the output.
 fn rebind_outputs(editor: &mut Editor<'_>, outputs: &[VarId]) {
     let body = &*editor.body;
     let (mut bound, mut last) = (FxHashSet::default(), None);
@@ -202,7 +202,8 @@ fn rebind_outputs(editor: &mut Editor<'_>, outputs: &[VarId]) {
     let mut rest = tail;
     for (&var, &field) in outputs.iter().zip(&fields).rev() {
         if !bound.contains(&var) && field != var.expr() && editor.body.expr(field).is_atom() {
-            // As a field of the tail, a variable that is no output became visible outside.
+            // The use in the tail made this variable visible outside of the region, but it is no
+            // output.
             if let Expr::Var { name, .. } = editor.body.expr(field)
                 && editor.body.as_var(field).is_some_and(|v| bound.contains(&v) && !outputs.contains(&v))
             {
@@ -274,7 +275,7 @@ fn put_back(
         body.set_expr(var.expr(), new.expr(inside.expr()));
         if body.ty(var.expr()) != new.ty(inside.expr()) {
             body.set_type(var.expr(), new.ty(inside.expr()));
-            // What is used outside of the region is typed again.
+            // The types of users outside of the region are inferred again.
             if !new.is_dataflow_var(inside) {
                 retyped.push(var);
             }
@@ -284,7 +285,8 @@ fn put_back(
     Ok(())
 }
 
-/// Returns the variables that an edited part binds, or the reason why it cannot replace its region.
+/// Returns the variables that an edited part binds, or the reason why the part cannot replace its
+/// region.
 fn bound_by(
     cx: &Context,
     body: &Body,
@@ -328,13 +330,15 @@ fn bound_by(
     }
 }
 
-/// Returns the name of a variable, or of that of a Let, with `%`; another text if it has none.
+/// Returns the name of a variable, or of the variable of a Let, with `%`. Returns `otherwise` if
+/// the variable has no name.
 fn shown(cx: &Context, body: &Body, id: ExprId, otherwise: &str) -> String {
     body.binding_name(cx, id).map_or_else(|| otherwise.to_string(), |name| format!("%{name}"))
 }
 
-/// Returns the symbolic dimensions that stand alone in the types that the `match_cast`s of a
-/// region's own bindings cast to, in the order of their names in the program.
+/// Returns the symbolic dimensions that the `match_cast`s of a region bind, in the order of the
+/// program. A `match_cast` binds a symbol that is a whole extent, or a whole element, of its type.
+/// Branches and function values of the region are skipped.
 fn cast_symbols(cx: &Context, part: &Body) -> Vec<SymbolId> {
     let mut found = Vec::new();
     let mut cursor = Cursor::new(part);
@@ -343,7 +347,7 @@ fn cast_symbols(cx: &Context, part: &Body) -> Vec<SymbolId> {
             Step::Flat(id) => id,
             Step::Enter(id) if !part.expr(id).binds() => id,
             Step::Enter(_) => {
-                // Symbols that branches and function values bind belong to those.
+                // A symbol that is bound in a branch or function value is visible only there.
                 cursor.skip();
                 continue;
             }

@@ -20,13 +20,13 @@ use crate::sync::lock;
 /// failed.
 ///
 /// For each pass that the context lets run, every instrument is asked
-/// [`should_run`](Instrument::should_run). If all agree, every
-/// [`run_before`](Instrument::run_before) is called, then the pass, then every
-/// [`run_after`](Instrument::run_after), in the order of the instruments. If something fails,
-/// [`on_error`](Instrument::on_error) is called on the instruments whose `run_before` was done and
-/// whose `run_after` was not called. At the very end, when no other instrument can reject the
-/// result any more, [`on_end`](Instrument::on_end) is called with the result on the instruments
-/// whose `run_before` was done.
+/// [`should_run`](Instrument::should_run). If all return true, every
+/// [`run_before`](Instrument::run_before) is called, then the pass runs, then every
+/// [`run_after`](Instrument::run_after) is called, in the order of the instruments. If something
+/// fails, [`on_error`](Instrument::on_error) is called on the instruments whose `run_before` was
+/// done and whose `run_after` was not called. At the end, when no instrument can reject the result
+/// any more, [`on_end`](Instrument::on_end) is called with the result on the instruments whose
+/// `run_before` was done.
 pub trait Instrument: Send + Sync {
     /// Returns the name of the instrument in messages.
     fn name(&self) -> &str;
@@ -40,8 +40,8 @@ pub trait Instrument: Send + Sync {
     /// Called when the context is about to become the current one.
     ///
     /// # Errors
-    /// The context then is not entered; the instruments before this one are exited, last first, and
-    /// the context loses all of them.
+    /// If the hook fails, the context is not entered. The instruments before this one are exited,
+    /// last first, and the context loses all instruments.
     fn enter(&self, cx: &PassContext) -> Result<(), PassError> {
         let _ = cx;
         Ok(())
@@ -50,7 +50,8 @@ pub trait Instrument: Send + Sync {
     /// Called when the context is not the current one any more.
     ///
     /// # Errors
-    /// The instruments after this one are not exited, and the context loses all of them.
+    /// If the hook fails, the instruments after this one are not exited, and the context loses all
+    /// instruments.
     fn exit(&self, cx: &PassContext) -> Result<(), PassError> {
         let _ = cx;
         Ok(())
@@ -59,7 +60,7 @@ pub trait Instrument: Send + Sync {
     /// Returns true if the pass may run. Not called for passes that the context requires.
     ///
     /// # Errors
-    /// The pass then fails, and the instruments after this one are not asked.
+    /// If the hook fails, the pass fails, and the instruments after this one are not asked.
     fn should_run(&self, module: &Module, run: &PassRun<'_>) -> Result<bool, PassError> {
         let _ = (module, run);
         Ok(true)
@@ -68,7 +69,7 @@ pub trait Instrument: Send + Sync {
     /// Called when the pass is about to run.
     ///
     /// # Errors
-    /// The pass then fails without having run.
+    /// If the hook fails, the pass fails without having run.
     fn run_before(&self, module: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
         let _ = (module, run);
         Ok(())
@@ -77,20 +78,20 @@ pub trait Instrument: Send + Sync {
     /// Called with the module that the pass has made.
     ///
     /// # Errors
-    /// The pass has failed then, and its changes are rolled back.
+    /// If the hook fails, the pass fails, and its changes are rolled back.
     fn run_after(&self, module: &Module, run: &PassRun<'_>, outcome: &Outcome) -> Result<(), PassError> {
         let _ = (module, run, outcome);
         Ok(())
     }
 
-    /// Called when the pass has failed and the module is as it was before, if `run_before` was
-    /// called and `run_after` was not.
+    /// Called if the run fails between `run_before` and `run_after` of this instrument. The changes
+    /// of the pass are already rolled back.
     fn on_error(&self, module: &Module, run: &PassRun<'_>, failure: &PassFailure) {
         let _ = (module, run, failure);
     }
 
-    /// Called last, whatever the other hooks did, if `run_before` was done: the outcome of the run
-    /// is final, or the run has failed and the module is as it was before.
+    /// Called last, if `run_before` succeeded, whatever the other hooks returned. The outcome of
+    /// the run is final, or the run has failed and the module is unchanged.
     fn on_end(&self, module: &Module, run: &PassRun<'_>, result: Result<&Outcome, &PassFailure>) {
         let _ = (module, run, result);
     }
@@ -127,8 +128,8 @@ impl<'a> PassRun<'a> {
     }
 
     /// Returns the duration of the pass, including the passes that it ran, without the time that
-    /// instruments took around those. Absent while the pass has not ended, and for a pass that did
-    /// not begin because an instrument failed before. It does not depend on the order of the
+    /// instruments took around those. Absent until the pass has ended, and for a pass that did not
+    /// begin because an instrument failed. The duration does not depend on the order of the
     /// instruments.
     pub fn time(&self) -> Option<Duration> {
         self.time.get().map(|t| t.own)
@@ -141,8 +142,8 @@ impl<'a> PassRun<'a> {
     }
 
     /// Returns the messages that the pass has left so far, oldest first; in `run_after`, `on_error`
-    /// and `on_end` all of them. The context has them when the run ends. Empty for a pass that runs
-    /// other passes, whose messages go to the context at once.
+    /// and `on_end`, these are all messages of the run. At the end of the run they go to the
+    /// context. Empty for a pass that runs other passes: their messages go to the context at once.
     pub fn remarks(&self) -> Vec<Diagnostic> {
         let Some(frame) = self.inner.get().and_then(PassContext::frame) else { return Vec::new() };
         lock(&frame.messages).iter().flat_map(Messages::diagnostics).cloned().collect()
@@ -188,7 +189,7 @@ impl<'a> PassRun<'a> {
         self.forced
     }
 
-    /// Returns the pass that depends on this one, if that is the reason why this one runs.
+    /// Returns the pass that depends on this pass, if this pass runs only as a dependency.
     pub fn dependency_of(&self) -> Option<&'a str> {
         self.dependency_of
     }

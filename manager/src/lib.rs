@@ -5,8 +5,9 @@
 //!   whole module, a [`FunctionPass`] one function at a time, a [`DataflowBlockPass`] one dataflow
 //!   region at a time. [`register_pass!`] gives a pass a name, typed options, and the settings that
 //!   it reads. Passes report remarks, notes, warnings and errors about any expression;
-//!   [`render_remarks`] shows them in the program. [`Sequential`] and [`Repeat`] run other passes.
-//!   [`PassInfo`] holds the name of a pass, its level, and the passes that it depends on.
+//!   [`render_remarks`] prints these reports with the lines of the program that they are about.
+//!   [`Sequential`] and [`Repeat`] run other passes. [`PassInfo`] holds the name of a pass, its
+//!   level, and the passes that it depends on.
 //! - A [`PassContext`] determines which passes run: it has a level, passes that are required or
 //!   disabled, settings and instruments. Passes leave remarks and counts in it. Each thread has a
 //!   current context ([`PassContext::current`]); [`PassContext::scope`] makes another context
@@ -14,7 +15,7 @@
 //! - [`run_pass`], or [`Pass::apply`], runs a pass under a context, as a transaction: a pass that
 //!   fails or panics leaves the module as it was, and a pass that reports [`Outcome::Unchanged`]
 //!   changed nothing. The page of [`run_pass`] lists the steps in order. Ids of expressions are
-//!   valid until the pass ends: then bodies that have become sparse are compacted.
+//!   valid until the end of the pass: after it, bodies with many dead nodes are compacted.
 //! - [`Analyses`] ([`PassContext::analyses`]) cache results about functions and the module from
 //!   pass to pass, for as long as the results are valid.
 //! - A [`PassRegistry`] holds passes with their options, settings and named pipelines. It is a
@@ -23,17 +24,18 @@
 //! - A pass declares which [properties](Property) of modules it needs, establishes and breaks
 //!   ([`Declare::needing`]). An order of passes that cannot work is refused before any of them
 //!   runs. A module claims to be in a phase ([`PhaseEntry`]). Breaking a property that the phase
-//!   requires lowers the claim. The pass `EnterPhase`, which ends the pipelines of the phases
-//!   ([`PassRegistry::register_megapass`]), raises it.
+//!   requires lowers the claim. The pass `EnterPhase` raises the claim; it is the last pass of the
+//!   pipeline of a phase ([`PassRegistry::register_megapass`]).
 //! - An [`Instrument`] watches passes run, and may stop them: [`PassTiming`], [`Memory`],
 //!   [`VerifyEach`], [`PrintIr`], [`DumpIr`], [`RunLog`], [`Bisect`], [`Reproducer`], [`Remarks`],
 //!   or an instrument of the embedder. Instruments are called in their order, both before and after
-//!   a pass. Put instruments that print or dump before `VerifyEach`: they then also show a result
-//!   that is not well-formed. Put `PassTiming` and `RunLog` last: they then record that such a pass
-//!   failed. The time that instruments take is not part of the time of a pass, for any order of
-//!   the instruments.
-//! - With the feature `tracing`, each run of a pass, and each function that it works on, has a span
-//!   of the crate `tracing`, with the target `anfora`. An event in the span has the outcome.
+//!   a pass. Put instruments that print or dump before `VerifyEach`, so that they also show
+//!   ill-formed results. Put `PassTiming` and `RunLog` last, so that they record a pass with an
+//!   ill-formed result as failed. The time that instruments take is not part of the time of a pass,
+//!   for any order of the instruments.
+//! - With the feature `tracing`, each run of a pass, and each function that the pass works on, has
+//!   a span of the crate `tracing` with the target `anfora`. An event in the span reports the
+//!   outcome.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -185,7 +185,7 @@ impl Messages {
     }
 }
 
-/// Adds what is known about an expression at once: its bytes in the source, and, for a Let or
+/// Adds the known facts about an expression at once: its bytes in the source, and, for a Let or
 /// variable, its binding. Returns a place for an expression whose binding has to be looked up
 /// later.
 fn name_place(cx: &Context, body: &Body, expr: ExprId, diagnostic: &mut Diagnostic) -> Option<ReportSite> {

@@ -11,7 +11,8 @@ use crate::compaction::Edited;
 pub(crate) struct PipelineState {
     /// The passes that finished on a module, as pipelines write them.
     finished: FxHashSet<String>,
-    /// That module, as the identity of its globals and the number of its committed edits.
+    /// The module of `finished`, as the identity of its globals and the number of its committed
+    /// edits.
     finished_on: (u64, u64),
     /// The sizes of the edits since bodies were last checked for dead nodes.
     pub(crate) edited: Edited,

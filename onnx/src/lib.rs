@@ -26,69 +26,71 @@
 //! ```
 //!
 //! # Nothing is lost
-//! An ONNX operator becomes one of ours only if that means exactly the same in the version of the
-//! operators that the model imports. A table with one row for each conversion defines this
-//! ([`convert`]). Any other node is kept as a call of `onnx.<Op>` (or `onnx.<domain>.<Op>`) with
-//! all of its attributes, and with the types that the file states for its results. Its subgraphs
-//! become `fn`s that are its last operands, so that captured values are ordinary free variables.
-//! The subgraphs of an `If` become the branches of an `if`. Names of nodes, doc strings, metadata,
-//! and types that state more than ours have no place in the language. They are preserved in `#[…]`
-//! and `#![…]` under names that begin with `onnx_`, and are written back.
+//! A node becomes a call of an anfora operator only if the meaning is exactly the same for the
+//! version of the operators that the model imports. A table with one row for each conversion
+//! defines the conversions ([`convert`]). Any other node is kept as a call of `onnx.<Op>` (or
+//! `onnx.<domain>.<Op>`) with all of its attributes, and with the types that the file states for
+//! its results. The subgraphs of the node become `fn`s, which are the last operands of the call.
+//! Captured values are then ordinary free variables. The subgraphs of an `If` become the branches
+//! of an `if`. The language has no form for names of nodes, doc strings, metadata, and types that
+//! state more than its own types. Attributes `#[…]` and `#![…]` with names that begin with `onnx_`
+//! preserve them, and the export writes them back.
 //!
-//! A constant is a literal at each use, so that types can depend on it; the use preserves the
-//! constant's name, and so does a graph that returns the constant. The uses do not preserve
-//! everything if nothing uses the constant, if two constants are equal, or if the constant is a
-//! `Constant` node or a reshaped constant. An unused binding then preserves the rest, until dead
-//! code is eliminated.
+//! A constant is a literal at each use, so that types can depend on it. Each use, and each graph
+//! that returns the constant, preserves the name of the constant. This does not preserve everything
+//! if the constant has no use, if two constants are equal, or if the constant is a `Constant` node
+//! or a reshaped constant. In these cases an unused binding preserves the rest, until dead code is
+//! eliminated.
 //!
 //! Export writes a node for each call, and none for tuples, projections and aliases. Equal
 //! constants become a single initializer. A large constant that repeats a single number becomes a
 //! node that repeats the number ([`ExportOptions::max_splat_bytes`]).
 //!
 //! A sparse constant becomes a literal with all its elements, unless these take much more space
-//! than the sparse form. In that case the sparse form is kept. Both are written back as sparse
-//! constants.
+//! than the sparse form. In that case the sparse form is kept. Both forms are written back as
+//! sparse constants.
 //!
 //! # Functions
 //! The functions of the module that the entry calls, directly or through other functions, become
 //! functions of the model in the domain `anfora`. They are read back with their names, attributes,
-//! types and visibility. The constants of such a function become further inputs that every call
-//! passes, so that they stay initializers and need no node. If there are more than 32, all of them
-//! are `Constant` nodes in the function instead. Models with such functions have at least IR
-//! version 10. A function that calls itself is refused, and so is a function with attributes other
-//! than numbers, booleans and strings. A function that is used as a value, such as those that
-//! LambdaLifting makes of subgraphs, is inlined where it is used. A function that a closure is made
-//! of is inlined where the closure is called.
+//! types and visibility. The constants of such a function become further inputs, and every call
+//! passes them. So the constants stay initializers and need no node. If a function has more than 32
+//! constants, they are `Constant` nodes in the function instead. Models with such functions have at
+//! least IR version 10. A function that calls itself is refused, and so is a function with
+//! attributes other than numbers, booleans and strings. A function that is used as a value, such as
+//! a subgraph that LambdaLifting made a function, is inlined at its use. The function of a closure
+//! is inlined at the calls of the closure.
+//!
+//! The export refuses calls of function values, except calls of closures of known functions.
 //!
 //! The functions of a file, in any domain but the standard one, become private functions of the
-//! module when they are called. They are written back in their domain under their name. If a
-//! function states no types, it is copied for the types of each call. It is also copied for the
-//! attributes of each call, which replace the references in the copy's nodes, and for the set of
-//! inputs that a call leaves out. Identical copies are written as a single function. The constants
-//! of a function of a file are nodes in it. Some functions are only preserved, and calls of them
-//! are calls of `onnx.<domain>.<Op>`. These are functions with an error, functions with a node that
-//! is kept unchanged although the function imports another version of its domain than the model,
-//! and functions that would need more than 16 copies.
+//! module when they are called. They are written back in their domain under their name. A function
+//! has one copy for each combination of attributes and omitted inputs of its calls, and, if the
+//! function states no types, of the types of its calls. The attributes of the call replace the
+//! references in the nodes of the copy. Identical copies are written as a single function. The
+//! constants of a function of a file are nodes in the function. Some functions are only preserved:
+//! their calls are calls of `onnx.<domain>.<Op>`. These are functions with an error, functions that
+//! would need more than 16 copies, and functions with a kept node of a domain that the function
+//! imports in another version than the model.
 //!
 //! # A file that contradicts itself
 //! Such a file is read, with warnings ([`Imported::warnings`]): diagnostics that name the node and
 //! both types. A stated type that the nodes contradict is left out, and the correct type is
-//! written. An input keeps its declared type. A node that does not fit its operands, or has element
-//! types that its version of the operators does not have, is kept unchanged. Warnings about such
-//! nodes are limited to operators that have a counterpart here. They are given if the extents of
-//! all operands are known and our operator does not take them, or if the conversion finds that no
-//! version of ONNX's operator does ([`UnsupportedReason::misfit`]). A node that is merely not
-//! supported is listed only in [`Imported::kept`].
+//! written. An input keeps its declared type. A node is kept unchanged if its operator does not
+//! accept its operands or their element types. If anfora has a counterpart of the operator, a
+//! warning is given in two cases: the extents of all operands are known and the counterpart rejects
+//! them, or the conversion finds that every version of the ONNX operator rejects them
+//! ([`UnsupportedReason::misfit`]). Other unsupported nodes are listed only in [`Imported::kept`].
 //!
-//! A node of an unknown operator or version is also kept unchanged. So is a node that can be
-//! converted but not written back in the version that the file imports: everything that was read
-//! can be written. An initializer of an unknown element type, or with strings that are not UTF-8,
-//! is kept in the same way. If a file imports two versions of a domain, all nodes of that domain
-//! are kept unchanged.
+//! A node of an unknown operator or version is also kept unchanged. A node is also kept unchanged
+//! if it could be converted, but not written back in the version that the file imports. So every
+//! model that was read can be written. An initializer of an unknown element type, or with strings
+//! that are not UTF-8, is kept in the same way. If a file imports two versions of a domain, all
+//! nodes of that domain are kept unchanged.
 //!
-//! Graphs in nodes, and functions, return through an `Identity` what they do not compute themselves
-//! (an input, an outer value or an initializer), and a value that they return twice. Without the
-//! `Identity`, runtimes compute wrong results for such outputs.
+//! Subgraphs and functions may return a value that they do not compute (an input, an outer value or
+//! an initializer), or return a value twice. The export writes an `Identity` for such an output,
+//! because runtimes otherwise compute wrong results for it.
 //!
 //! # Purity
 //! Operators of the standard domains are pure, except those that draw random numbers. Operators of
@@ -97,24 +99,22 @@
 //!
 //! # Bad input
 //! No file makes import or export panic. Bytes are checked before they are decoded
-//! ([`wire::check`]). Messages inside messages of their own kind are decoded one at a time with
-//! explicit stacks, and so are functions, so nesting does not use up the call stack. Memory is
-//! linear in the file: payloads are slices of it.
+//! ([`wire::check`]). Nested messages of the same kind, and functions, are decoded one at a time
+//! with an explicit stack, so nesting does not use up the call stack. Memory is linear in the file:
+//! payloads are slices of it.
 //!
 //! # Data in other files
 //! The elements of tensors may be in files beside the model. [`ImportOptions::data_files`] is the
-//! source of such files; [`DataFolder`] is an implementation for folders. Each file is read once,
+//! source of such files, and [`DataFolder`] is the source for a folder. Each file is read once,
 //! literals are slices of its contents, and a path that leaves the folder is refused. Checksums are
-//! not verified. Export writes such a file if [`ExportOptions::external_data`] is set, either
-//! always or if the model would be larger than the 2 GiB that protocol buffers can hold. The
-//! elements are in program order; constants of at least 64 KiB begin at multiples of 4096.
+//! not verified. Export writes a file of data if [`ExportOptions::external_data`] is set: depending
+//! on the option, always, or only if the model would be larger than 2 GiB, the limit of protocol
+//! buffers. The elements are in program order; constants of at least 64 KiB begin at multiples of
+//! 4096.
 //!
 //! # Training information
 //! Training information is preserved unchanged. If a pass has removed an initializer that training
 //! changes, the information is no longer true and the model is not written.
-//!
-//! Calls of functions that are values are not supported by export and are refused, except calls of
-//! closures whose function is known.
 
 pub mod convert;
 pub mod proto;

@@ -29,7 +29,7 @@ messages! {
         [1 int64, optional] ir_version: Option<i64>,
         /// The tool that wrote the model.
         [2 string, optional] producer_name: Option<String>,
-        /// That tool's version.
+        /// The version of the tool that wrote the model.
         [3 string, optional] producer_version: Option<String>,
         /// The model's namespace, in reverse-DNS style.
         [4 string, optional] domain: Option<String>,

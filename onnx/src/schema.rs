@@ -111,10 +111,10 @@ macro_rules! payload {
     };
 }
 
-/// Declares messages. A field is its number and what `prost` needs to know, its name, its type, and
-/// after `as` the message that its bytes are if that is decoded later. A string after the name of a
-/// message is its name in errors. A field of which the format knows several kinds comes first, in
-/// parentheses.
+/// Declares messages. A field consists of its number with options for `prost`, its name and its
+/// type. If its bytes are a message that is decoded later, the type of this message follows after
+/// `as`. A string after the name of a message is the name of the message in errors. If a field can
+/// have several kinds in the format, it comes first, in parentheses.
 macro_rules! messages {
     ($(
         $(#[$doc:meta])*

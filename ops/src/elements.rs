@@ -16,7 +16,7 @@ type Known = Option<Vec<Vec<DimId>>>;
 /// The most parts of a dimension that an analysis visits.
 const MOST_PARTS: usize = 64;
 
-// ---- Elements that stay what they are ----
+// ---- Elements that stay the same ----
 
 /// Returns the elements of operand 0, in the same order.
 pub(crate) fn kept(call: &mut TypeCall<'_>, _: TypeId) -> Known {

@@ -14,8 +14,8 @@
 //! passes that change the results. [`PassContext::checked()`](CheckedContext::checked) is a context
 //! that runs it and the verifier after each pass.
 //!
-//! The registry also has the pipelines `O0` to `O3` and those of the phases, `phase0` to
-//! `phase2.3`.
+//! The registry also has the pipelines `O0` to `O3`, `slim` and `slim_exact`, and the pipelines of
+//! the phases, `phase0` to `phase2.3`.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -159,7 +159,7 @@ impl manager::Pass for AuthorPass {
             AuthorKind::Function => self.on_functions(module, cx)?,
             AuthorKind::DataflowBlock => return self.on_blocks(module, cx),
         }
-        // What callbacks return is not checked one by one.
+        // The results of callbacks are not checked one by one.
         if let Err(found) = ir::verify_functions(module, &changed_since(module, &before)) {
             return Err(PassError::from(found).with_message("the pass made an ill-formed function").into());
         }

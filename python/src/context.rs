@@ -316,7 +316,7 @@ impl PassContext {
         current(py)
     }
 
-    /// Returns the settings: by key, the kind, the default and what it means.
+    /// Returns the settings: by key, the kind, the default and the meaning.
     #[staticmethod]
     #[pyo3(signature = () -> "dict[str, dict[str, str]]")]
     fn list_configs(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
@@ -448,7 +448,8 @@ impl PassContext {
         let Some(scope) = left.scope else { return Ok(()) };
         scope.exit().map_err(|failure| {
             let error = errors::from_failure(slf.py(), &failure, None);
-            // What the body raised is the context of what a hook raised, as in any `finally`.
+            // The exception of the body is the context of the exception of a hook, as in any
+            // `finally`.
             if let Ok(raised) = args.get_item(1) {
                 let _ = error.value(slf.py()).setattr("__context__", raised);
             }

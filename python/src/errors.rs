@@ -117,8 +117,8 @@ fn raised_in<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e PyErr> {
     None
 }
 
-/// Returns the exception for a failed pass. What ends a program, such as `KeyboardInterrupt`, is
-/// returned as itself.
+/// Returns the exception for a failed pass. An exception that ends a program, such as
+/// `KeyboardInterrupt`, is returned as itself.
 pub(crate) fn from_failure(py: Python<'_>, failure: &PassFailure, module: Option<&Module>) -> PyErr {
     let cause = raised_in(failure.error()).map(|e| e.clone_ref(py));
     if let Some(cause) = &cause

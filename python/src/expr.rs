@@ -172,7 +172,7 @@ impl Expr {
         self.read(|_, body, _| Ok(Type::new(self.home.owner.clone_ref(py), body.type_of(self.id))))
     }
 
-    /// The constant; `None` for what is none.
+    /// The constant; `None` for any other expression.
     #[getter]
     fn literal(&self) -> PyResult<Option<Literal>> {
         self.read(|cx, _, node| match node {
@@ -181,7 +181,7 @@ impl Expr {
         })
     }
 
-    /// The index of a projection; `None` for what is none.
+    /// The index of a projection; `None` for any other expression.
     #[getter]
     fn index(&self) -> PyResult<Option<u32>> {
         self.read(|_, _, node| match node {
@@ -236,7 +236,7 @@ impl Expr {
         })
     }
 
-    /// The result of a block; what is no block is its own result.
+    /// The result of a block. Any other expression is its own result.
     #[getter]
     fn result(&self, py: Python<'_>) -> PyResult<Expr> {
         self.read(|_, body, _| Ok(self.beside(py, body.tail(self.id))))
@@ -248,7 +248,7 @@ impl Expr {
         self.read(|_, _, node| Ok(matches!(node, Node::Var { flags, .. } if flags.is_dataflow())))
     }
 
-    /// Where the expression is in the text that the module was read from; `None` without a text.
+    /// The place of the expression in the text of the module; `None` without a text.
     #[getter]
     fn loc<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let span = self.read(|_, body, _| Ok(body.span(self.id)))?;
@@ -338,7 +338,7 @@ impl Binding {
         self.var(py)?.r#type(py)
     }
 
-    /// Where the binding is in the text that the module was read from; `None` without a text.
+    /// The place of the binding in the text of the module; `None` without a text.
     #[getter]
     fn loc<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let span = self.home.read(|_, body| {

@@ -123,7 +123,7 @@ pub(crate) fn changed_since(module: &ir::Module, before: &[(FunctionKey, Stamp)]
 /// Verifies functions that were edited, unless a pass edited them, which is verified as a whole.
 ///
 /// # Errors
-/// `VerifyError` with what is wrong.
+/// `VerifyError` with the mistakes.
 pub(crate) fn verify_edited(module: &ir::Module, keys: &[FunctionKey]) -> PyResult<()> {
     if keys.is_empty() || context::in_pass() {
         return Ok(());

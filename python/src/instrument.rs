@@ -179,7 +179,7 @@ impl Builtin {
         }
     }
 
-    /// Returns what was measured as JSON.
+    /// Returns the measurements as JSON.
     #[pyo3(signature = () -> "str")]
     fn json(&self) -> String {
         match &self.kind {
@@ -188,7 +188,7 @@ impl Builtin {
         }
     }
 
-    /// Returns what was measured as a trace for the viewer of Chrome.
+    /// Returns the measurements as a trace for the viewer of Chrome.
     #[pyo3(signature = () -> "str")]
     fn chrome_trace(&self) -> String {
         match &self.kind {

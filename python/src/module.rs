@@ -13,7 +13,7 @@ use crate::frames;
 use crate::function::Function;
 use crate::owner::Owner;
 
-/// Where the program of a handle is.
+/// The place of the program of a handle.
 enum Place {
     /// The handle owns it, perhaps together with copies.
     Owned(Arc<ir::Module>),
@@ -387,7 +387,7 @@ impl Module {
     /// Checks the rules of well-formed modules.
     ///
     /// # Errors
-    /// `VerifyError` with what is wrong.
+    /// `VerifyError` with the mistakes.
     #[pyo3(signature = () -> "None")]
     fn verify(&self, py: Python<'_>) -> PyResult<()> {
         let program = self.snapshot()?;

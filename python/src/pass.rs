@@ -193,7 +193,7 @@ impl Pass {
         self.inner.passes().iter().map(|p| Py::new(py, Pass::of(p.clone()))).collect()
     }
 
-    /// Returns the transformed module. `mod` stays as it is; what does not change is shared.
+    /// Returns the transformed module. `mod` stays as it is; both share the unchanged parts.
     ///
     /// Raises `PassError` if the pass fails.
     #[pyo3(signature = (r#mod: "Module", context: "PassContext | None" = None) -> "Module")]

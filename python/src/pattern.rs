@@ -91,7 +91,7 @@ pub(crate) fn any_() -> Pattern {
     of(pattern::any())
 }
 
-/// Matches anything, and captures it. On the right side of a rule: what was captured.
+/// Matches anything, and captures it. On the right side of a rule: the captured expression.
 #[pyfunction]
 #[pyo3(signature = (name: "str") -> "Pattern")]
 pub(crate) fn capture(name: &str) -> Pattern {
@@ -140,7 +140,7 @@ pub(crate) fn tuple_getitem(tuple: &Bound<'_, PyAny>, index: Option<u32>) -> PyR
     Ok(of(pattern::proj(pattern_of(tuple)?, index)))
 }
 
-/// Matches what one of the patterns matches; they are tried in order.
+/// Matches if one of the patterns matches; they are tried in order.
 #[pyfunction]
 #[pyo3(signature = (*alternatives: "Pattern | Literal | int | float | bool | None") -> "Pattern")]
 pub(crate) fn any_of(alternatives: &Bound<'_, PyTuple>) -> PyResult<Pattern> {
@@ -206,7 +206,7 @@ fn attribute(value: &Bound<'_, PyAny>) -> PyResult<AttrValue> {
 
 #[pymethods]
 impl Pattern {
-    /// Captures what the pattern matches. If the name occurs twice, both are the same expression.
+    /// Captures the match of the pattern. If the name occurs twice, both are the same expression.
     #[pyo3(signature = (name: "str") -> "Pattern")]
     fn capture(&self, name: &str) -> Pattern {
         of(self.inner.clone().capture(name))
@@ -411,7 +411,7 @@ impl Match {
     }
 }
 
-/// A rule: what matches `pattern` is replaced by `replacement`.
+/// A rule: matches of `pattern` are replaced by `replacement`.
 ///
 /// Both sides are patterns, or texts as in `Rule("x*1", "multiply(%x, 1)", "%x")`. The replacement
 /// may also be a function of the match, which makes an expression or returns `None`. `where` is a

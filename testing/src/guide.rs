@@ -16,7 +16,7 @@ use anfora_ir::{
 /// errors in one.
 ///
 /// # Errors
-/// If the text is not a program. The error shows what is wrong.
+/// If the text is not a program. The error describes the mistake.
 pub fn parse(text: &str) -> Result<Module, Box<dyn Error>> {
     Ok(parse_module(Source::new("guide.anf", text), anfora_ops::standard())?)
 }

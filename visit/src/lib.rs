@@ -1,30 +1,32 @@
 //! Walking and rewriting programs of [`anfora_ir`], of any length and depth.
 //!
-//! No tool here recurses over a program: a chain or a nest of a million Lets, branches, lambdas or
-//! calls takes constant stack. All tools are thin layers over one traversal, [`anfora_ir::Cursor`].
+//! No tool except [`ExprFunctor`] recurses over a program: a chain or a nest of a million Lets,
+//! branches, lambdas or calls takes constant stack. The tools that read go through programs with
+//! [`anfora_ir::Cursor`]. The tools that rewrite share one forward loop, and rules are applied from
+//! a worklist.
 //!
-//! | for | there is |
+//! | task | tools |
 //! |---|---|
 //! | looking at a program, with callbacks | [`Visitor`] and [`walk`] |
 //! | looking at a program, as an iterator | [`post_order`], [`program_order`]; [`bindings`] |
 //! | looking at every node | [`for_each_expr`] |
 //! | one chain, down and back up | [`expand_a_normal_form`], [`expand_every_chain`] |
 //! | one chain, as an iterator | [`chain`] |
-//! | rewriting bindings and nodes, types and regions kept right | [`Mutator`] and [`mutate`] |
+//! | rewriting bindings and nodes; types and regions stay correct | [`Mutator`] and [`mutate`] |
 //! | rewriting node by node, with the node before and after | [`post_order_rewrite`] |
 //! | building a block | [`LetList`] |
-//! | dataflow regions that were made or merged | [`hide_unused_outputs`] |
+//! | outputs of regions that were made or merged | [`hide_unused_outputs`] |
 //! | single edits of a chain at a [`Link`] | [`unlink_let`], [`insert_before`], [`splice_before`] |
 //! | results by expression, undone at the end of a scope | [`Memo`] |
 //! | patterns | [`pattern`] |
 //! | rewriting by rules to a fixpoint | [`rewrite_patterns`], [`Rule`](pattern::Rule) |
 //! | definitions and uses, kept up to date | [`DefUse`] |
-//! | recursion, an expression at a time, that cannot overflow either | [`ExprFunctor`] |
+//! | recursion on a stack that grows | [`ExprFunctor`] |
 //! | variables | [`free_variables`], [`bound_variables`], [`substitute`] |
-//! | where things are | [`Blocks`], [`link_counts`] |
-//! | what is computed from what | [`PostDominators`]; of any graph: [`PostDominatorTree`] |
-//! | how long a value is needed | [`Liveness`] |
-//! | what can be observed when it is evaluated | [`Purity`], [`BodyPurity`] |
+//! | the block of an expression; the number of its uses | [`Blocks`], [`link_counts`] |
+//! | a node that all paths from a value meet | [`PostDominators`], [`PostDominatorTree`] |
+//! | the last use of a value | [`Liveness`] |
+//! | calls with observable effects | [`Purity`], [`BodyPurity`] |
 //! | the functions of a module | [`CallGraph`]; the names of functions: [`GlobalWalk`] |
 //! | copies within a function, and of a whole function | [`copy_fresh`], [`copy_function`] |
 //! | copies from one function to another | [`copy_between`] |
@@ -34,10 +36,10 @@
 //! [`BodyPurity`]: anfora_ir::BodyPurity
 //! [`Transplant`]: anfora_ir::Transplant
 //!
-//! A visitor that must stop at some nodes only, or treat chains, branches and calls in its own way,
-//! needs no walk of its own: callbacks skip the nodes that they do not want, and a pass can drive
-//! the cursor itself step by step and edit the body in between. See [mixed modes](#mixed-modes)
-//! below. For recursive code, use [`ExprFunctor`].
+//! A visitor that visits only some nodes, or treats chains, branches and calls differently, needs
+//! no walk of its own: its callbacks skip nodes. A pass can also call the cursor step by step, and
+//! edit the body between two steps. See [mixed modes](#mixed-modes) below. For recursive code, use
+//! [`ExprFunctor`].
 //!
 //! The classic first rewrite of a compiler, `x * 1` to `x`, at any place:
 //!
@@ -104,7 +106,8 @@
 //!   `enter_` and `exit_` callbacks. A visitor keeps a stack of its own: it pushes at `enter_` and
 //!   pops at `exit_` what a recursion would keep in local variables. [`Visit::Skip`] skips a block.
 //!
-//! This computes the cost of a program, where an If costs as much as its costlier branch:
+//! This visitor computes the cost of a program. The cost of an If is the cost of its costlier
+//! branch:
 //!
 //! ```
 //! use anfora_ir::{Body, Expr, ExprId};
@@ -117,7 +120,7 @@
 //! impl Visitor for Cost {
 //!     type Break = Infallible;
 //!
-//!     // What flows.
+//!     // Data flow.
 //!     fn exit_expr(&mut self, body: &Body, id: ExprId) -> ControlFlow<Infallible> {
 //!         if let Expr::CallOp { .. } | Expr::Tuple(_) = body.expr(id) {
 //!             *self.0.last_mut().unwrap() += 1;
@@ -125,7 +128,7 @@
 //!         ControlFlow::Continue(())
 //!     }
 //!
-//!     // What controls.
+//!     // Control flow.
 //!     fn enter_lambda(&mut self, _: &Body, _: ExprId) -> Visit<Infallible> {
 //!         Visit::Skip
 //!     }

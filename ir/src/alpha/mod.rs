@@ -33,9 +33,9 @@ use crate::core::context::Context;
 use crate::core::entity::ExprId;
 use crate::core::expr::{LetFlags, VarId};
 
-/// Returns true if two expressions of one body are equal modulo the names of what is bound in them.
-/// Free variables are equal only if they are the same variable; free symbolic dimensions only if
-/// they are the same symbol. Metadata in `#[…]` does not count.
+/// Returns true if two expressions of one body are equal modulo the names of the variables that
+/// they bind. Free variables are equal only if they are the same variable; free symbolic dimensions
+/// only if they are the same symbol. Metadata in `#[…]` does not count.
 ///
 /// Takes time and memory linear in the smaller of the two, however large the body is.
 pub fn alpha_equal_exprs(cx: &Context, body: &Body, a: ExprId, b: ExprId) -> bool {

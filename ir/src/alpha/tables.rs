@@ -111,7 +111,8 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Returns true if each symbol stands for itself, so that only what is the same is equal.
+    /// Returns true if each symbol stands for itself, so that two entries are equal only if they
+    /// are the same entry.
     #[inline]
     fn is_one(&self) -> bool {
         self.is_within() && self.own.is_empty()

@@ -73,8 +73,8 @@ impl Function {
         }
     }
 
-    /// Returns a function with this body and everything else as in this function, of which it is a
-    /// part.
+    /// Returns a function with this body, which is a part of the body of this function. Everything
+    /// else is as in this function.
     ///
     /// Cost: one entry.
     pub fn part(&self, body: Body) -> Function {

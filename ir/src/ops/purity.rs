@@ -326,7 +326,7 @@ pub struct LazyBodyPurity<'a> {
 }
 
 impl<'a> LazyBodyPurity<'a> {
-    /// Returns a purity of which nothing is computed yet.
+    /// Returns a purity without computed results.
     pub fn new(purity: &'a Purity) -> LazyBodyPurity<'a> {
         LazyBodyPurity { purity, body: None }
     }

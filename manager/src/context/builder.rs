@@ -16,7 +16,7 @@ use crate::verification::Verification;
 /// The reason why a context cannot be built.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ContextError {
-    /// There is no pass of a name that is required or disabled.
+    /// A required or disabled pass does not exist.
     #[error(transparent)]
     Pass(#[from] UnknownName),
     /// A setting does not exist, or does not take the value.
@@ -26,7 +26,7 @@ pub enum ContextError {
 
 in_own_words!(ContextError);
 
-/// The value of a setting: with its key, or in a text with its key.
+/// A setting that a context is given: a key and a value, or a text of the form `KEY=VALUE`.
 pub(super) enum Given {
     Value(String, ConfigValue),
     Text(String),
@@ -36,7 +36,8 @@ pub(super) enum Given {
 pub struct PassContextBuilder {
     pub(super) settings: Settings,
     pub(super) config: Vec<Given>,
-    /// The number of settings, at the front, of the context that this builder was derived from.
+    /// The number of leading entries of `config` that come from the context of which this builder
+    /// is derived.
     pub(super) inherited: usize,
     pub(super) instruments: Vec<Arc<dyn Instrument>>,
 }
@@ -72,12 +73,12 @@ impl PassContextBuilder {
         self
     }
 
-    /// Sets the number of threads that function passes are distributed over; 0 for as many as the
-    /// machine runs at once, and never more than [`MAX_THREADS`](crate::MAX_THREADS). The default
-    /// is 1: the thread that runs a pass then does all of it. The result does not depend on the
-    /// number of threads, to the byte. The threads are made when there is work for them, and end
-    /// with the last of the contexts that share them. A pass that runs on a thread of a pool, this
-    /// one or another, is not distributed again.
+    /// Sets the number of threads over which function passes are distributed, at most
+    /// [`MAX_THREADS`](crate::MAX_THREADS). With 0, it is the number of threads that the machine
+    /// runs in parallel. The default is 1: a pass then runs on the thread that called it. The
+    /// result is the same for every number of threads, byte for byte. The threads are started when
+    /// there is work for them, and end with the last of the contexts that share them. If a pass
+    /// itself runs on a thread of a pool, its functions are not distributed again.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.settings.workers = Arc::new(Workers::new(threads));
@@ -99,9 +100,9 @@ impl PassContextBuilder {
         self
     }
 
-    /// Sets after which passes functions are verified. By default, builds with debug assertions
-    /// verify functions after each pass that changed them, and other builds do not. Turn
-    /// verification off to measure passes in a build with debug assertions.
+    /// Selects the passes after which functions are verified. By default, builds with debug
+    /// assertions verify each function after every pass that changed it, and other builds verify
+    /// nothing. Turn verification off to measure passes in a build with debug assertions.
     #[must_use]
     pub fn verification(mut self, verification: Verification) -> Self {
         self.settings.verification = verification;
@@ -128,8 +129,7 @@ impl PassContextBuilder {
         self
     }
 
-    /// Makes the name of a pass that is not registered known: the pass may then be required and
-    /// disabled.
+    /// Makes the name of an unregistered pass known, so that the pass can be required or disabled.
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -173,7 +173,7 @@ impl PassContextBuilder {
     /// Builds the context.
     ///
     /// # Errors
-    /// If no pass has a name that is required or disabled, a setting does not exist, does not take
+    /// If a required or disabled pass does not exist, or if a setting does not exist, does not take
     /// its value, or is given twice.
     pub fn build(self) -> Result<PassContext, ContextError> {
         let PassContextBuilder { settings, config: given, inherited, instruments } = self;

@@ -66,7 +66,7 @@ impl Exporter<'_> {
             }
         }
         self.add_nodes(&mut graph, repeats)?;
-        // The initializers, and what is stated about them.
+        // The initializers, and the types and other facts that the file states about them.
         let mut defaults = self.defaults(graph.meta, &graph.inputs)?;
         let mut begin = self.constants.close();
         begin.nodes.append(&mut graph.nodes);

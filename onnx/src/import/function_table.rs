@@ -1,4 +1,5 @@
-//! The functions of a model that may become functions of the module, with the copies made so far.
+//! The functions of a model that may become functions of the module, and the copies of them that
+//! exist already.
 
 use std::rc::Rc;
 
@@ -28,9 +29,9 @@ pub(super) struct FunctionTable {
     /// The versions of operators that functions import: one entry for all functions with the same
     /// imports.
     pub(super) opsets: Vec<Opsets>,
-    /// The versions that functions import of domains that the model does not import.
+    /// The versions of domains that only functions import.
     pub(super) further_opsets: Vec<(String, i64)>,
-    /// See [`Settings::written`].
+    /// See `Settings::written` in `importer.rs`.
     pub(super) written: Rc<FxHashMap<String, i64>>,
     pub(super) names: FxHashSet<NameId>,
     pub(super) counters: FxHashMap<NameId, u64>,
@@ -48,7 +49,7 @@ fn full_name(domain: &str, name: &str, overload: &str) -> Box<str> {
 pub(super) struct Entry {
     /// The index among the functions of the model.
     pub(super) position: u32,
-    /// The versions of the function, as an index into [`FunctionTable::opsets`].
+    /// The index of the operator versions of the function in [`FunctionTable::opsets`].
     pub(super) opsets: u32,
     pub(super) inputs: u32,
     pub(super) outputs: u32,
@@ -65,7 +66,7 @@ pub(super) struct Entry {
     pub(super) is_own: bool,
     /// True while a copy is being made.
     pub(super) is_open: bool,
-    /// True if a call of the function was kept unchanged.
+    /// True if a call of the function was kept as a node, so that the file must keep the function.
     pub(super) is_kept: bool,
     /// The reason why the function cannot be imported.
     pub(super) failure: Option<Box<UnsupportedReason>>,
@@ -74,7 +75,7 @@ pub(super) struct Entry {
 /// The versions of operators that functions import.
 pub(super) struct Opsets {
     pub(super) versions: Rc<FxHashMap<String, i64>>,
-    /// See [`Settings::differing`].
+    /// See `Settings::differing` in `importer.rs`.
     pub(super) differing: Rc<FxHashSet<String>>,
 }
 
@@ -88,11 +89,12 @@ pub(super) struct Copy {
 /// The properties that calls of the same copy share, besides the types.
 #[derive(PartialEq)]
 pub(super) struct Variant {
-    /// For each of the trailing constant inputs, the literal if it is a constant of the function.
+    /// For each of the trailing constant inputs, the literal if the call gives a constant.
     pub(super) constants: Box<[Option<LiteralId>]>,
-    /// For each of the other inputs up to the last given, true if it is given.
+    /// For each of the other inputs, up to the last one that the call gives, true if the call gives
+    /// it.
     pub(super) given: Box<[bool]>,
-    /// See [`key_of`].
+    /// See `key_of` in `function_attributes.rs`.
     pub(super) attributes: Box<[u8]>,
 }
 
@@ -112,8 +114,8 @@ impl FunctionTable {
     /// excluded: the format does not say whether such a function or the operator of its name is
     /// meant.
     ///
-    /// `of_model` are the versions that the model imports, `unclear` the domains of which it
-    /// imports two versions. `size` is the size of the file in bytes.
+    /// `of_model` contains the versions that the model imports. `unclear` lists the domains that
+    /// the model imports in two versions. `size` is the size of the file in bytes.
     ///
     /// # Errors
     /// If a function is malformed.
@@ -178,8 +180,8 @@ impl FunctionTable {
         Ok(table)
     }
 
-    /// Returns the domains of `imports` of which the model imports another version. A domain that
-    /// the model does not import gets the version of the function.
+    /// Returns the domains that the model imports in another version than `imports`. If the model
+    /// does not import a domain, the version of the function becomes the version of the model.
     fn differing(
         &mut self,
         imports: &[(String, i64)],
@@ -258,9 +260,12 @@ impl FunctionTable {
         Ok(self.encoded.into_iter().filter(|_| kept.next().unwrap_or(true)).collect())
     }
 
-    /// Marks a function that cannot be imported, so that it is preserved in encoded form. An error
-    /// in any other graph, in a function of this crate's domain, or of recursion is returned as an
-    /// error of the file.
+    /// Marks the function of `request` as one that cannot be imported, so that it is preserved in
+    /// encoded form.
+    ///
+    /// # Errors
+    /// Returns `error` if it is an error of the whole file: if `request` is `None`, if the function
+    /// is in the domain of this crate, or if the function is recursive.
     pub(super) fn give_up(
         &mut self,
         request: Option<Request>,
@@ -313,8 +318,8 @@ pub(super) fn opset_versions(imports: &[OperatorSetIdProto]) -> (FxHashMap<Strin
     (versions, twice)
 }
 
-/// Returns an index into a list as 32 bits. Each item of such a list takes at least a byte of the
-/// file.
+/// Returns an index into a list of parts of the file, as 32 bits. The index fits: each part takes
+/// at least one byte, and the importer refuses files of 2^32 bytes.
 fn number(place: usize) -> u32 {
     u32::try_from(place).expect("import refuses files of 2^32 bytes")
 }

@@ -32,7 +32,7 @@ fn states_of_recurrent_nodes() {
         recurrent("RNN", &["b", "t", "16"], vec![int_attribute("layout", 1), int_attribute("hidden_size", 8)]),
         ["Tensor[(b, t, 1, 8), float32]", "Tensor[(b, 1, 8), float32]"].map(of)
     );
-    // What is not as the format says is not known.
+    // Attributes that the format does not allow make the types unknown.
     assert_eq!(
         recurrent("RNN", &["t", "16"], vec![str_attribute("direction", "up"), int_attribute("hidden_size", -8)]),
         ["Tensor[(?, ?, ?, ?), float32]", "Tensor[(?, ?, ?), float32]"].map(of)

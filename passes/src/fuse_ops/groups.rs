@@ -6,11 +6,11 @@
 //!
 //! - The last node of a group post-dominates the others, and the group contains everything on the
 //!   paths from any of them to it.
-//! - A node of a group other than its last is used only inside the group. Everything outside that
-//!   is computed from the group is computed from its last node: a group has one result.
-//! - Groups placed at their last nodes are in a correct order and have no cycles. What a group
-//!   needs from another group is that group's last node, which comes before its user, and so before
-//!   the last node of the user's group.
+//! - A node of a group other than its last is used only inside the group. All uses from outside are
+//!   uses of the last node: a group has one result.
+//! - Groups placed at their last nodes are in a correct order and have no cycles. A group uses only
+//!   the last node of another group. This node comes before its user, and therefore before the last
+//!   node of the group of the user.
 //!
 //! A walk along the paths therefore goes from last node to last node, and never into a group. The
 //! groups that it passes become part of one group if they are merged, so that they are not walked

@@ -255,7 +255,7 @@ impl<'a, 'b> Finder<'a, 'b> {
                     self.ty = body.ty(id);
                     self.use_atom(id, None);
                 }
-                // Nodes, and blocks with what is bound in them.
+                // Nodes, and blocks with the variables that they bind.
                 Step::Flat(id) => self.node(id),
                 Step::Enter(id) => match body.expr(id) {
                     Expr::Lambda { lambda, .. } => {

@@ -25,9 +25,9 @@ enum Source {
 /// The expansions that the walk has passed, by their variables.
 pub(super) struct Expansions {
     passed: FxHashMap<ExprId, Expansion>,
-    /// The number of links to each expression that values lead to which are needed.
+    /// For each expression, the number of links to it from needed values.
     uses: SideTable<ExprId, u32>,
-    /// True if an expansion was not moved because something else uses it.
+    /// True if an expansion was not moved because it has another user.
     pub(super) is_waiting: bool,
 }
 
@@ -50,7 +50,7 @@ impl Expansions {
                 unused.extend((uses[var.expr()] == 0).then_some(value));
             }
         }
-        // What only unused values use is unused too.
+        // A value with only unused users is unused too.
         while let Some(value) = unused.pop() {
             for &operand in body.inputs(value) {
                 let count = uses.get_mut(operand);
@@ -81,8 +81,8 @@ impl Expansions {
         }
     }
 
-    /// Notes that an atom replaces a variable, whose value is not needed any more. Without a
-    /// variable, it replaces the value in a tail.
+    /// Notes that an atom replaces a variable, or the value in a tail if `var` is `None`. The value
+    /// is not needed any more.
     pub(super) fn note_replaced(&mut self, body: &Body, var: Option<VarId>, value: ExprId, atom: ExprId) {
         for &operand in body.inputs(value) {
             let count = self.uses.get_mut(operand);
@@ -93,8 +93,8 @@ impl Expansions {
         *count = count.saturating_add(new);
     }
 
-    /// Replaces expansions among the operands of a pointwise operator by their sources, where the
-    /// type of the result stays. Returns their number and the new call.
+    /// Replaces expansions among the operands of a pointwise operator by their sources if the type
+    /// of the result stays the same. Returns the number of replaced expansions and the new call.
     pub(super) fn remove(&mut self, s: &mut Site<'_>, value: ExprId) -> Option<(usize, ExprId)> {
         let Expr::CallOp { op, operands, attrs } = s.editor.body.expr(value) else { return None };
         let ty = s.editor.body.ty(value);

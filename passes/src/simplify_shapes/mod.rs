@@ -1,40 +1,42 @@
 //! # SimplifyShapes
 //!
 //! ```text
-//! Notation   v, w variables; x, y atoms; t a shape; K a type that states all elements; n, k
-//!            dimensions; c a literal; f a pointwise operator; [..] a literal of int64.
+//! Notation   v, w variables; x, y, s atoms; t a shape; K a type that states all elements; c a
+//!            literal; f a pointwise operator; [..] a literal of int64.
 //! Needs      A-normal form.
-//! Numbers    let v: K = e; rest          =>   rest[v := c]       K is the type of c alone
-//!                                        =>   rest[v := w]       w: K is a parameter or was bound
-//!                                                                before
+//! Numbers    let v: K = e; rest          =>   rest[v := c]       if all elements of K are
+//!                                                                constants, those of c
+//!                                        =>   rest[v := w]       if w has the type K, and is a
+//!                                                                parameter or was bound before
 //! Reshape    reshape(x, t)               =>   reshape(x, [..])   with 0 for an extent of x at the
-//!                                                                same axis, and one -1
+//!                                                                same axis, and at most one -1
 //!            reshape(x, t)               =>   expand_dims(x), squeeze(x)
 //!                                                                if there is no such literal, and
 //!                                                                only extents of 1 differ
-//!            reshape(x, t)               =>   x                  of the type of x
+//!            reshape(x, t)               =>   x                  if the result has the type of x
 //! Expansion  broadcast_to(x, t)          =>   broadcast_to(x, [..], bidirectional=true)
 //!                                                                with 1 for an extent of x
-//!            broadcast_to(x, t)          =>   x                  of the type of x
-//!            f(broadcast_to(x, t), y)    =>   f(x, y)            of the same type
-//!            f(full(t, value=c), y)      =>   f(c, y)            of the same type
+//!            broadcast_to(x, t)          =>   x                  if the result has the type of x
+//!            f(broadcast_to(x, t), y)    =>   f(x, y)            if the type of the result stays
+//!            f(full(t, value=c), y)      =>   f(c, y)            if the type of the result stays
 //!            let v = broadcast_to(x, t); let w = f(v, c)
 //!                                        =>   let u = f(x, c); let w = broadcast_to(u, t)
-//!                                                                v is not used elsewhere
-//! Slice      dynamic_strided_slice(x, ..)  =>   x                of the type of x, forwards
-//! Shape      shape_of(f(x, c))           =>   shape_of(x)        c of rank 0; also if extents are
-//!                                                                not known
-//! Scope      As in EliminateCommonSubexpr. A lambda sees no variable from outside.
-//! Never      An extent `?` is equal to no other. A -1 does not take the place of a number if
-//!            another extent may be 0, since the call would fail then. A `match_cast` stays, since
-//!            it may bind symbols; so do impure calls.
-//! Not done   No value is made from symbols (`shape_to_tensor`). What becomes unused stays
-//!            (DeadCodeElimination), and so do the branches of an If whose condition became a
-//!            literal (FoldConstant). Values whose elements are known in part are not compared.
-//! Cost       One scan of the nodes. If types state elements or a shape is computed: one forward
-//!            sweep, with one probe per value whose elements are known. Where there are expansions:
-//!            a walk that counts uses, and another sweep if one may have freed an expansion for
-//!            moving, at most 8. Idempotent, unless 8 sweeps were not enough.
+//!                                                                if v has no other use
+//! Slice      dynamic_strided_slice(x, ..)  =>   x                if the result has the type of x,
+//!                                                                and all strides are positive
+//! Shape      shape_of(f(x, s))           =>   shape_of(x)        if s has rank 0, and an extent of
+//!                                                                x is `?`
+//! Scope      As in EliminateCommonSubexpr. In a lambda, w is a variable of the same lambda.
+//! Never      Two extents `?` are never equal. -1 does not stand for an extent if another extent
+//!            may be 0, because the new call would then fail. A `match_cast` stays, because it may
+//!            bind symbols. Impure calls stay.
+//! Not done   Values are not computed from symbols (`shape_to_tensor`). Unused bindings stay for
+//!            DeadCodeElimination. An If whose condition became a literal stays for FoldConstant.
+//!            Values with partly known elements are not compared.
+//! Cost       One scan of the nodes. If types state elements, or shapes are computed: one forward
+//!            sweep, with one look-up per value with known elements. If there are expansions: also
+//!            a walk that counts uses, and another sweep if a change may have left an expansion
+//!            with a single use. At most 8 sweeps. Idempotent, unless 8 sweeps are not enough.
 //!
 //! before     def @f(%x: Tensor[(b, s, 64), float32]) {
 //!              let %n = shape_of(%x);
@@ -67,7 +69,7 @@ use self::expansions::Expansions;
 use crate::seen_scopes::SeenScopes;
 
 register_pass! {
-    /// Merges values of equal known elements, and removes computations of shapes that types know
+    /// Merges values with the same known elements; simplifies reshapes, expansions and slices
     pub SIMPLIFY_SHAPES = FunctionPass("SimplifyShapes", 2).needing(["anf"]).sparing_primitive();
     run |edit, module, cx| {
         let done = simplify_shapes(edit.cx, edit.function, module.purity())?;
@@ -80,7 +82,7 @@ register_pass! {
     }
 }
 
-/// The changes of a run.
+/// The numbers of changes that a run of the pass made.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct SimplifiedShapes {
     /// The number of values that became literals.
@@ -89,15 +91,15 @@ pub struct SimplifiedShapes {
     pub merged: usize,
     /// The number of reshapes and expansions with a new target shape.
     pub targets: usize,
-    /// The number of reshapes, expansions and slices that were removed, or that a user no longer
-    /// needs.
+    /// The number of reshapes, expansions and slices that were removed, or that one of their users
+    /// no longer uses.
     pub removed: usize,
-    /// The number of expansions that were moved behind an operator, and of `shape_of`s that were
-    /// moved before one.
+    /// The number of expansions that were moved behind an operator, plus the number of calls of
+    /// `shape_of` that were moved before an operator.
     pub moved: usize,
 }
 
-/// Simplifies the computations of shapes in a function, as far as types state the elements.
+/// Simplifies the shape computations of a function whose elements are stated by types.
 ///
 /// # Errors
 /// If the body is not in A-normal form.
@@ -130,7 +132,8 @@ pub fn simplify_shapes(
         };
         mutate_function(cx, function, &mut pass)?;
         done = pass.done;
-        // A change may leave an expansion with a single use after the sweep has passed this use.
+        // A change may leave an expansion with a single use, at a place that the sweep has already
+        // passed.
         if done == before || !pass.expansions.is_some_and(|expansions| expansions.is_waiting) {
             break;
         }
@@ -154,13 +157,13 @@ struct Ops {
 /// The findings of the scan of a body.
 #[derive(Default)]
 struct Found {
-    /// True if there is something to do besides expansions.
+    /// True if a node other than an expansion may be simplified.
     shapes: bool,
     /// True if `broadcast_to` is called.
     expansions: bool,
     /// True if `full` is called.
     fills: bool,
-    /// True if the elements of the result of a call of a function, or of an If, are known.
+    /// True if a call of a function, or an If, has a result with known elements.
     blocks: bool,
 }
 
@@ -213,15 +216,17 @@ struct ShapeSimplifier<'a> {
     /// Needed for Ifs and for calls of functions.
     blocks: Option<BodyPurity>,
     scopes: SeenScopes,
-    /// The last variable of each type that states all elements, by lambda.
+    /// The last variable of each type that states all elements. The key is the number of the lambda
+    /// and the type.
     known: FxHashMap<(u32, TypeId), KnownVar>,
-    /// Variables of extents that are not all known, and an earlier variable of the same shape.
+    /// For a variable whose extents are not all known, an earlier variable of the same shape.
     origins: FxHashMap<ExprId, ExprId>,
     expansions: Option<Expansions>,
     done: SimplifiedShapes,
 }
 
-/// Returns the type of the uses of a value.
+/// Returns the type that the users of a value expect: the type of its variable or, in a tail, its
+/// own type.
 fn wanted_type(body: &Body, slot: Slot, value: ExprId) -> TypeId {
     body.type_of(slot.var.map_or(value, VarId::expr))
 }
@@ -232,14 +237,14 @@ fn knows_all_elements(cx: &Context, ty: TypeId) -> bool {
     cx.types.has_elements(ty) && cx.types.elements(ty).is_some_and(|elements| !elements.contains(&unknown))
 }
 
-/// Returns true if a pure operator computes each element of its result from one element of each
-/// operand, which are repeated as NumPy repeats them, and if the place of the element does not
-/// matter.
+/// Returns true if an operator computes each element of its result from one element of each
+/// operand, at the same place after NumPy broadcasting, and if the place does not change the
+/// computation.
 fn is_pointwise(cx: &Context, op: OpId) -> bool {
     let row = cx.ops.get(op);
     match cx.ops.facts(op).fusion() {
         Some(FusionPattern::ElemWise) => row.splat == Splat::OfAll,
-        // Attributes may say along which axis an operand of rank 1 lies.
+        // An attribute may name the axis of an operand of rank 1.
         Some(FusionPattern::Broadcast) => row.splat == Splat::OfAll && row.attrs.is_empty(),
         _ => false,
     }
@@ -310,7 +315,7 @@ impl ShapeSimplifier<'_> {
         Verdict::Var(atom)
     }
 
-    /// Simplifies a call of an operator whose elements are not all known.
+    /// Simplifies a call of an operator. The elements of its result are not all known.
     fn call(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
         let Expr::CallOp { op, operands, .. } = s.editor.body.expr(value) else { return Ok(Verdict::Keep) };
         let Some(&first) = s.editor.body.operands(operands).first() else { return Ok(Verdict::Keep) };
@@ -369,8 +374,9 @@ impl ShapeSimplifier<'_> {
         Ok((removed > 0).then_some(value))
     }
 
-    /// Notes that the result of a pointwise operator has the shape of its only operand of more than
-    /// rank 0. If all extents are known, the elements of `shape_of` are compared instead.
+    /// Records that the result of a pointwise operator has the shape of an operand, if all other
+    /// operands have rank 0. Values with known extents are not recorded: for them, `number`
+    /// compares the elements in the types of `shape_of`.
     fn note_origin(&mut self, s: &Site<'_>, slot: Slot, value: ExprId) {
         let (Some(var), body) = (slot.var, &s.editor.body) else { return };
         if s.editor.cx.types.has_known_extents(body.type_of(value)) {
@@ -389,7 +395,7 @@ impl ShapeSimplifier<'_> {
         }
     }
 
-    /// Reads a shape from an earlier value of the same shape.
+    /// Replaces `shape_of` of a variable by `shape_of` of an earlier variable of the same shape.
     fn shape_of(&mut self, s: &mut Site<'_>, value: ExprId, operand: ExprId) -> Verdict {
         let Some(&origin) = self.origins.get(&operand) else { return Verdict::Keep };
         let Expr::CallOp { op, attrs, .. } = s.editor.body.expr(value) else { return Verdict::Keep };

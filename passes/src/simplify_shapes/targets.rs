@@ -1,4 +1,5 @@
-//! Literals that say the same as a computed target shape, and calls that change no shape.
+//! Literal target shapes in place of computed ones, and calls that do not change the shape of their
+//! operand.
 
 use anfora_ir::{DimId, Dims, Expr, ExprId};
 use anfora_visit::Site;
@@ -9,7 +10,8 @@ use super::list;
 /// The numbers of a target shape.
 type Numbers = SmallVec<[i64; 6]>;
 
-/// Returns true if the type of a value and that of an operand have the same extents, all known.
+/// Returns true if the types of a value and of an operand have the same extents and all of these
+/// are known.
 pub(super) fn has_same_shape(s: &Site<'_>, value: ExprId, operand: ExprId) -> bool {
     let types = &s.editor.cx.types;
     let (ty, from) = (s.editor.body.type_of(value), s.editor.body.type_of(operand));
@@ -66,12 +68,13 @@ fn added_axes(dims: &Dims, from: &[DimId], to: &[DimId]) -> Option<Vec<i64>> {
     left.next().is_none().then_some(added)
 }
 
-/// Returns the numbers of a target of a reshape from some extents to others. `elements` are those
-/// of the computed target.
+/// Returns the numbers of a literal target for a reshape from the extents `from` to the extents
+/// `to`. `elements` are the elements of the computed target.
 ///
-/// An extent of the operand at the same axis is 0, and one other extent that is not a number may be
-/// -1. The call with -1 fails if another extent is 0. This does not matter if the computed target
-/// had -1 there as well.
+/// The number 0 stands for an extent that the operand has at the same axis. One other extent that
+/// is not a constant may become -1. A call with -1 fails if another extent is 0. So -1 is used only
+/// if all other numbers are positive, or if the computed target has -1 at the same place: the
+/// original call then fails too.
 fn reshape_numbers(dims: &Dims, from: &[DimId], to: &[DimId], elements: Option<&[DimId]>) -> Option<Numbers> {
     let mut numbers = Numbers::new();
     let mut inferred = None;

@@ -44,7 +44,7 @@ class Binding:
     @property
     def loc(self, /) -> Location | None:
         """
-        Where the binding is in the text that the module was read from; `None` without a text.
+        The place of the binding in the text of the module; `None` without a text.
         """
     @property
     def name(self, /) -> str | None:
@@ -100,11 +100,11 @@ class Builtin:
     """
     def chrome_trace(self, /) -> str:
         """
-        Returns what was measured as a trace for the viewer of Chrome.
+        Returns the measurements as a trace for the viewer of Chrome.
         """
     def json(self, /) -> str:
         """
-        Returns what was measured as JSON.
+        Returns the measurements as JSON.
         """
     def render(self, /) -> str:
         """
@@ -189,7 +189,7 @@ class Expr:
     @property
     def index(self, /) -> int | None:
         """
-        The index of a projection; `None` for what is none.
+        The index of a projection; `None` for any other expression.
         """
     @property
     def is_dataflow(self, /) -> bool:
@@ -205,12 +205,12 @@ class Expr:
     @property
     def literal(self, /) -> Literal | None:
         """
-        The constant; `None` for what is none.
+        The constant; `None` for any other expression.
         """
     @property
     def loc(self, /) -> Location | None:
         """
-        Where the expression is in the text that the module was read from; `None` without a text.
+        The place of the expression in the text of the module; `None` without a text.
         """
     @property
     def name(self, /) -> str | None:
@@ -232,7 +232,7 @@ class Expr:
     @property
     def result(self, /) -> Expr:
         """
-        The result of a block; what is no block is its own result.
+        The result of a block. Any other expression is its own result.
         """
     @property
     def then_block(self, /) -> Expr | None:
@@ -570,7 +570,7 @@ class Module:
         Checks the rules of well-formed modules.
 
         # Errors
-        `VerifyError` with what is wrong.
+        `VerifyError` with the mistakes.
         """
 
 @disjoint_base
@@ -630,7 +630,7 @@ class Pass:
     """
     def __call__(self, /, mod: Module, context: PassContext | None = None) -> Module:
         """
-        Returns the transformed module. `mod` stays as it is; what does not change is shared.
+        Returns the transformed module. `mod` stays as it is; both share the unchanged parts.
 
         Raises `PassError` if the pass fails.
         """
@@ -697,7 +697,7 @@ class PassContext:
     @staticmethod
     def list_configs() -> dict[str, dict[str, str]]:
         """
-        Returns the settings: by key, the kind, the default and what it means.
+        Returns the settings: by key, the kind, the default and the meaning.
         """
     @property
     def opt_level(self, /) -> int:
@@ -773,7 +773,7 @@ class Pattern:
         """
     def capture(self, /, name: str) -> Pattern:
         """
-        Captures what the pattern matches. If the name occurs twice, both are the same expression.
+        Captures the match of the pattern. If the name occurs twice, both are the same expression.
         """
     def commutative(self, /) -> Pattern:
         """
@@ -819,7 +819,7 @@ class Pattern:
 @final
 class Rule:
     """
-    A rule: what matches `pattern` is replaced by `replacement`.
+    A rule: matches of `pattern` are replaced by `replacement`.
 
     Both sides are patterns, or texts as in `Rule("x*1", "multiply(%x, 1)", "%x")`. The replacement
     may also be a function of the match, which makes an expression or returns `None`. `where` is a
@@ -1015,7 +1015,7 @@ def any_literal() -> Pattern:
 
 def any_of(*alternatives: Pattern | Literal | int | float | bool | None) -> Pattern:
     """
-    Matches what one of the patterns matches; they are tried in order.
+    Matches if one of the patterns matches; they are tried in order.
     """
 
 def call(function: Pattern, *arguments: Pattern | Literal | int | float | bool | None) -> Pattern:
@@ -1025,7 +1025,7 @@ def call(function: Pattern, *arguments: Pattern | Literal | int | float | bool |
 
 def capture(name: str) -> Pattern:
     """
-    Matches anything, and captures it. On the right side of a rule: what was captured.
+    Matches anything, and captures it. On the right side of a rule: the captured expression.
     """
 
 def global_(name: str) -> Pattern:

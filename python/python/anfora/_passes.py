@@ -79,7 +79,7 @@ def SimplifyExpr() -> Pass:
 
 
 def SimplifyShapes() -> Pass:
-    """Merges values of equal known elements, and removes computations of shapes that types know."""
+    """Merges values with the same known elements; simplifies reshapes, expansions and slices."""
     return _anfora._make_pass("SimplifyShapes", {})
 
 

@@ -32,7 +32,7 @@ enum Op {
 }
 
 #[derive(Copy, Clone, PartialEq)]
-enum Kind {
+enum BindingKind {
     Chain,
     Dead,
     Dup,
@@ -59,17 +59,17 @@ fn bindings(n: usize) -> Vec<(Op, Operand, Operand)> {
     let (mut head, mut pending, mut chain) = (Operand::Param, VecDeque::new(), Vec::new());
     for i in 0..n {
         let kind = if n - i <= pending.len() + 1 {
-            Kind::Chain
+            BindingKind::Chain
         } else {
             match rng.next(100) {
-                0..20 => Kind::Dead,
-                20..40 if !chain.is_empty() => Kind::Dup,
-                40..50 => Kind::Fold,
-                _ => Kind::Chain,
+                0..20 => BindingKind::Dead,
+                20..40 if !chain.is_empty() => BindingKind::Dup,
+                40..50 => BindingKind::Fold,
+                _ => BindingKind::Chain,
             }
         };
         match kind {
-            Kind::Chain => {
+            BindingKind::Chain => {
                 let op = add_or_multiply(&mut rng);
                 let rhs = match pending.pop_front() {
                     Some(b) => Operand::Binding(b),
@@ -79,14 +79,14 @@ fn bindings(n: usize) -> Vec<(Op, Operand, Operand)> {
                 head = Operand::Binding(i);
                 chain.push(i);
             }
-            Kind::Dead => program.push((Op::Subtract, head, operand(&mut rng))),
-            Kind::Dup => {
+            BindingKind::Dead => program.push((Op::Subtract, head, operand(&mut rng))),
+            BindingKind::Dup => {
                 let window = chain.len().min(16);
                 let k = chain[chain.len() - 1 - rng.next(window as u64) as usize];
                 program.push(program[k]);
                 pending.push_back(i);
             }
-            Kind::Fold => {
+            BindingKind::Fold => {
                 let op = add_or_multiply(&mut rng);
                 let lhs = Operand::Constant(rng.next(CONSTANTS));
                 let rhs = Operand::Constant(rng.next(CONSTANTS));

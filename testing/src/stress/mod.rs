@@ -33,7 +33,7 @@ use anfora_ir::Module;
 
 use crate::programs::Shape;
 
-/// The result of a trial. An error says what is wrong.
+/// The result of a trial. An error describes the mistake.
 pub type Done = Result<(), String>;
 
 /// One thing that is done with a program.

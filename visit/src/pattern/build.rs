@@ -14,8 +14,8 @@ use crate::pattern::guard::{Guard, Match};
 /// A description of expressions to look for in programs. See [the module](crate::pattern).
 ///
 /// Its nodes are in one flat list, so that patterns of any depth are built, used and dropped
-/// without recursion. When one pattern becomes a part of another, the shorter list is moved into
-/// the longer one.
+/// without recursion. When a pattern becomes a part of another pattern, the shorter of the two
+/// lists is appended to the longer one.
 #[derive(Clone)]
 pub struct Pattern {
     pub(crate) nodes: Vec<Node>,
@@ -43,8 +43,8 @@ pub struct Candidate<'a> {
     pub body: &'a Body,
     /// The expression as it stands in the program: in A-normal form, an operand is an atom.
     pub expr: ExprId,
-    /// The value that the expression is bound to, if it is a variable that patterns look through;
-    /// otherwise the expression itself.
+    /// The value of the expression: if patterns look through the variable `expr`, the value that it
+    /// is bound to; otherwise `expr` itself.
     pub value: ExprId,
 }
 
@@ -74,9 +74,9 @@ pub(crate) struct Children {
 pub(crate) enum Node {
     Any,
     Rest,
-    /// The placeholder for the pattern that an optional wrapping is put around.
+    /// The placeholder for the inner pattern, while [`Pattern::optional`] builds the wrapping.
     Hole(Arc<()>),
-    /// A filled hole: the node that it stands for.
+    /// A filled hole: the index of the inner pattern.
     Link(u32),
     Literal(LiteralCondition),
     Global(Arc<str>),
@@ -104,7 +104,7 @@ pub(crate) enum Node {
 }
 
 impl Node {
-    /// Returns true if the node matches what one of its parts matches.
+    /// Returns true if every match of the node is a match of one of its parts.
     pub(crate) fn is_transparent(&self) -> bool {
         matches!(self, Node::Either(_) | Node::Capture { .. } | Node::Filter { .. } | Node::Link(_))
     }
@@ -133,7 +133,8 @@ pub(crate) enum LiteralCondition {
     Number(Number),
     Is(Literal),
     Where(LiteralTest),
-    /// A scalar or splat of a whole number, of any element type; the number 0 only of integers.
+    /// A scalar or splat of this whole number, with any element type. The number 0 matches only
+    /// integers.
     Whole(i64),
     /// A scalar or splat of this scalar's element.
     Splat(Literal),
@@ -190,8 +191,8 @@ impl Pattern {
         one.into_iter().chain(list.iter().copied())
     }
 
-    /// Returns the nodes that are reached from `root` through nodes for which `open` returns true:
-    /// each once, in the order of the text, before its parts.
+    /// Returns `root` and the nodes that are reached from it through nodes for which `open` returns
+    /// true. Each node is listed once, in the order of the text, before its parts.
     pub(crate) fn reached(&self, root: u32, open: impl Fn(&Node) -> bool) -> Vec<u32> {
         let mut reached = Vec::new();
         let mut seen: SparseSet<ExprId> = SparseSet::of_part(self.nodes.len());
@@ -218,7 +219,7 @@ impl Pattern {
         at
     }
 
-    /// Returns true if a node is the end of a list, with or without a name.
+    /// Returns true if a node is [`rest`], or a capture of it.
     pub(crate) fn is_rest(&self, at: u32) -> bool {
         let end = match self.nodes[at as usize] {
             Node::Capture { inner, .. } => inner,
@@ -337,7 +338,7 @@ impl Pattern {
 
     // ---- Conditions ----
 
-    /// Restricts the match to expressions with one use, in the block that computes them: fusing
+    /// Restricts the match to expressions with a single use, which is in the same block. Fusing
     /// such an expression into its user computes nothing twice.
     #[must_use]
     pub fn used_once(self) -> Pattern {
@@ -445,7 +446,7 @@ impl Pattern {
                     *order = wanted;
                     return self;
                 }
-                // Compiling reports that it is not an operator.
+                // The compiler of patterns reports that the node is not an operator.
                 _ => return self.filtered(Condition::Order),
             }
         }
@@ -462,13 +463,14 @@ pub fn any() -> Pattern {
     Pattern::leaf(Node::Any)
 }
 
-/// Matches anything and captures it: `any().capture(name)`. On the right side of a rule, stands for
-/// the expression captured on the left.
+/// Matches anything and captures it: `any().capture(name)`. On the right side of a rule, the
+/// pattern stands for the expression that the left side captured.
 pub fn capture(name: &str) -> Pattern {
     any().capture(name)
 }
 
-/// Matches any number of further operands, arguments or fields. It must be the last in its list.
+/// Matches any number of further operands, arguments or fields. `rest()` must be the last pattern
+/// of its list.
 pub fn rest() -> Pattern {
     Pattern::leaf(Node::Rest)
 }
@@ -528,8 +530,8 @@ pub fn any_of(alternatives: impl IntoIterator<Item = Pattern>) -> Pattern {
 /// An integer matches this number in any integer type, but no float. A float matches this number in
 /// any float type, but no integer. So `literal(1) | literal(1.0)` matches one in any numeric type.
 /// A float is rounded to the element type, as in the text format: `literal(0.1)` matches `0.1f`. If
-/// it becomes zero or infinite there, it matches nothing. Zeros have signs: `literal(0.0)` does not
-/// match `-0f`. Any NaN matches a NaN. A [`Literal`] matches only itself.
+/// the rounded float is zero or infinite, the pattern matches nothing. Zeros have signs:
+/// `literal(0.0)` does not match `-0f`. Any NaN matches a NaN. A [`Literal`] matches only itself.
 pub fn literal(value: impl Into<LiteralValue>) -> Pattern {
     Pattern::leaf(Node::Literal(value.into().0))
 }
@@ -569,9 +571,10 @@ macro_rules! literal_values {
 literal_values!(bool, i32, i64, f32, f64, Number);
 
 impl LiteralValue {
-    /// Returns a whole number of any element type, as a number in the text of a rule: `2` is also a
-    /// `2f`. The number 0 is only of integers, since floats have two zeros. On the right side of a
-    /// rule, it is a rank-0 tensor of the element type of the replaced node.
+    /// Returns a whole number that matches any element type, like a number in the text of a rule:
+    /// `2` also matches `2f`. The number 0 matches only integers, because floats have two zeros. On
+    /// the right side of a rule, the value is a rank-0 tensor with the element type of the replaced
+    /// node.
     pub fn whole(value: i64) -> LiteralValue {
         LiteralValue(LiteralCondition::Whole(value))
     }

@@ -501,7 +501,7 @@ impl Driver<'_, '_> {
         }
         let mut shared = share_parts(self.editor.cx, body, &mut self.facts, node, new, mark)?;
         if !shared.is_empty() {
-            // What was captured was found below the node, which is no part of it.
+            // The captured expressions are below the node, so the node is not a part of them.
             let captured: FxHashSet<ExprId> = self.search.captures(pattern).nodes(body).collect();
             shared.retain(|part| !captured.contains(part));
         }

@@ -87,8 +87,8 @@ impl Scopes {
         met != old
     }
 
-    /// Returns the last place that comes before both places. What is visible there is visible at
-    /// both.
+    /// Returns the last place that comes before both places. Definitions that are visible at the
+    /// common place are visible at both.
     pub(crate) fn common(&self, a: Place, b: Place) -> Place {
         let region = if a.region == b.region { a.region } else { 0 };
         if a.block == b.block {

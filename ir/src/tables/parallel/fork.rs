@@ -52,8 +52,8 @@ impl Function {
         fork
     }
 
-    /// Ends the work on a fork of this function. If nothing was changed since the module's edit
-    /// began, the fork and what was appended to it are dropped.
+    /// Ends the work on a fork of this function. If nothing was changed since the edit of the
+    /// module began, the fork is dropped, with the nodes that were appended to it.
     pub fn end_fork(&self, fork: Function) -> EndedFork {
         let last_revision = fork.body.last_revision();
         let changed = fork.body.is_edited_in_module() || FunctionHead::of(&fork) != FunctionHead::of(self);
