@@ -26,7 +26,8 @@
 //!                                                                not known
 //! Scope      As in EliminateCommonSubexpr. A lambda sees no variable from outside.
 //! Never      An extent `?` is equal to no other. A -1 does not take the place of a number if
-//!            another extent may be 0, since the call would fail then. A `match_cast` stays, since
+//!            another extent may be 0, since the call would fail then. An operator that may fail is
+//!            not moved before an expansion, which may have no elements. A `match_cast` stays, since
 //!            it may bind symbols; so do impure calls.
 //! Not done   No value is made from symbols (`shape_to_tensor`). What becomes unused stays
 //!            (DeadCodeElimination), and so do the branches of an If whose condition became a
@@ -213,10 +214,11 @@ struct ShapeSimplifier<'a> {
     /// Needed for Ifs and for calls of functions.
     blocks: Option<BodyPurity>,
     scopes: SeenScopes,
-    /// The last variable of each type that states all elements, by lambda.
+    /// A variable of each type that states all elements, by lambda: the first that is visible.
     known: FxHashMap<(u32, TypeId), KnownVar>,
-    /// Variables of extents that are not all known, and an earlier variable of the same shape.
-    origins: FxHashMap<ExprId, ExprId>,
+    /// Variables of extents that are not all known, and an earlier variable of the same shape, by
+    /// lambda.
+    origins: FxHashMap<(u32, ExprId), ExprId>,
     expansions: Option<Expansions>,
     done: SimplifiedShapes,
 }
@@ -265,8 +267,11 @@ impl ShapeSimplifier<'_> {
     fn note(&mut self, s: &Site<'_>, var: VarId) {
         let ty = s.editor.body.ty(var.expr());
         if knows_all_elements(s.editor.cx, ty) {
-            let known = KnownVar { var, scope: self.scopes.here() };
-            self.known.insert((self.scopes.lambda(), ty), known);
+            let new = KnownVar { var, scope: self.scopes.here() };
+            let known = self.known.entry((self.scopes.lambda(), ty)).or_insert(new);
+            if !self.scopes.is_visible(s.editor.body, known.scope, known.var) {
+                *known = new;
+            }
         }
     }
 
@@ -384,14 +389,15 @@ impl ShapeSimplifier<'_> {
         if let (Some(&operand), None) = (tensors.next(), tensors.next())
             && body.as_var(operand).is_some()
         {
-            let origin = self.origins.get(&operand).copied().unwrap_or(operand);
-            self.origins.insert(var.expr(), origin);
+            let lambda = self.scopes.lambda();
+            let origin = self.origins.get(&(lambda, operand)).copied().unwrap_or(operand);
+            self.origins.insert((lambda, var.expr()), origin);
         }
     }
 
     /// Reads a shape from an earlier value of the same shape.
     fn shape_of(&mut self, s: &mut Site<'_>, value: ExprId, operand: ExprId) -> Verdict {
-        let Some(&origin) = self.origins.get(&operand) else { return Verdict::Keep };
+        let Some(&origin) = self.origins.get(&(self.scopes.lambda(), operand)) else { return Verdict::Keep };
         let Expr::CallOp { op, attrs, .. } = s.editor.body.expr(value) else { return Verdict::Keep };
         let before = s.editor.body.type_of(value);
         match s.editor.call_op(op, &[origin], attrs) {
