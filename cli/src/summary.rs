@@ -117,7 +117,7 @@ pub(crate) fn table(of: &Sizes<'_>) -> String {
         text.push_str("kept as they are:\n");
     }
     for kept in of.kept.iter().take(MOST_REASONS) {
-        text.push_str(&format!("  {kept}\n").replace('\r', " "));
+        text.push_str(&format!("  {}\n", kept.to_string().replace(char::is_control, " ")));
     }
     if let Some(more @ 1..) = of.kept.len().checked_sub(MOST_REASONS) {
         text.push_str(&format!("  and {more} more, which `anfora check` lists\n"));

@@ -199,13 +199,14 @@ fn rebind_outputs(editor: &mut Editor<'_>, outputs: &[VarId]) {
     if fields.len() != outputs.len() {
         return;
     }
+    let known: FxHashSet<VarId> = outputs.iter().copied().collect();
     let mut rest = tail;
     for (&var, &field) in outputs.iter().zip(&fields).rev() {
         if !bound.contains(&var) && field != var.expr() && editor.body.expr(field).is_atom() {
             // The use in the tail made this variable visible outside of the region, but it is no
             // output.
             if let Expr::Var { name, .. } = editor.body.expr(field)
-                && editor.body.as_var(field).is_some_and(|v| bound.contains(&v) && !outputs.contains(&v))
+                && editor.body.as_var(field).is_some_and(|v| bound.contains(&v) && !known.contains(&v))
             {
                 editor.body.set_expr(field, Expr::Var { name, flags: VarFlags::DATAFLOW });
             }

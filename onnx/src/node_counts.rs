@@ -7,6 +7,9 @@ use rustc_hash::FxHashMap;
 use crate::opaque::is_standard;
 use crate::proto::NodeProto;
 
+/// The most characters of a name that a table shows.
+const MOST_SHOWN: usize = 60;
+
 /// The number of nodes of a model, in total and by operator, including nodes of subgraphs and of
 /// the model's own functions.
 ///
@@ -56,7 +59,8 @@ impl NodeCounts {
 
     /// Returns a table of the operators of two models, such as one before and after passes: a line
     /// for each operator with both numbers, in the order of the names, and a line with the totals.
-    /// A `*` follows the numbers that differ.
+    /// A `*` follows the numbers that differ. Control characters of a name are escaped, and the end
+    /// of a long name is left out.
     ///
     /// Cost: the operators are sorted.
     pub fn table(&self, after: &NodeCounts) -> String {
@@ -64,15 +68,16 @@ impl NodeCounts {
             self.by_operator.keys().chain(after.by_operator.keys()).map(String::as_str).collect();
         names.sort_unstable();
         names.dedup();
-        let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("operator".len());
+        let shown: Vec<String> = names.iter().map(|name| shown(name)).collect();
+        let width = shown.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("operator".len());
         let mut text = format!("{:width$}  {:>8}  {:>8}\n", "operator", "before", "after");
         let mut line = |name: &str, before: usize, after: usize| {
             let mark = if before == after { "" } else { " *" };
             let written = writeln!(text, "{name:width$}  {before:>8}  {after:>8}{mark}");
             written.expect("text can be written to a string");
         };
-        for name in names {
-            line(name, self.of(name), after.of(name));
+        for (name, shown) in names.into_iter().zip(&shown) {
+            line(shown, self.of(name), after.of(name));
         }
         line("all nodes", self.total, after.total);
         text
@@ -98,4 +103,15 @@ impl NodeCounts {
             *self.by_operator.entry(name.clone()).or_default() += count;
         }
     }
+}
+
+/// Returns the name of an operator as a table shows it.
+fn shown(name: &str) -> String {
+    let mut chars = name.chars().flat_map(char::escape_debug);
+    let mut text: String = chars.by_ref().take(MOST_SHOWN).collect();
+    if chars.next().is_some() {
+        text.pop();
+        text.push('…');
+    }
+    text
 }

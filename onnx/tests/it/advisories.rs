@@ -253,3 +253,21 @@ impl Drop for Folder {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
+
+/// Names of operators are bytes of the file. A table that showed them as they are could be as wide
+/// as the longest of them, or write to the terminal.
+#[test]
+fn names_of_operators_do_not_spoil_the_table() {
+    let long = "L".repeat(100_000);
+    let of = |op: &str, from: &str, to: &str| NodeProto { domain: Some("d".into()), ..node(op, &[from], &[to], vec![]) };
+    let nodes = vec![of("A\n\u{1b}[31m", "x", "a"), of(&long, "a", "b"), node("Relu", &["b"], &["y"], vec![])];
+    let m = model(17, graph("g", nodes, vec![float("x", &[2])], vec![float("y", &[2])]));
+    let counts = import(m.encode_to_vec().into(), &ImportOptions::default()).expect("a model").nodes;
+    assert_eq!(counts.of(&format!("d.{long}")), 1);
+    let table = counts.table(&counts);
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 5, "{table}");
+    assert!(lines[2].starts_with(r"d.A\n\u{1b}[31m "), "{table}");
+    assert!(lines[3].starts_with("d.LLL") && lines[3].contains("L…  "), "{table}");
+    assert!(lines.iter().all(|line| line.chars().count() == lines[0].chars().count()), "{table}");
+}

@@ -28,8 +28,9 @@
 //!                                                                x is `?`
 //! Scope      As in EliminateCommonSubexpr. In a lambda, w is a variable of the same lambda.
 //! Never      Two extents `?` are never equal. -1 does not stand for an extent if another extent
-//!            may be 0, because the new call would then fail. A `match_cast` stays, because it may
-//!            bind symbols. Impure calls stay.
+//!            may be 0, because the new call would then fail. An operator that may fail is not moved
+//!            before an expansion, because the expansion may have no elements. A `match_cast` stays,
+//!            because it may bind symbols. Impure calls stay.
 //! Not done   Values are not computed from symbols (`shape_to_tensor`). Unused bindings stay for
 //!            DeadCodeElimination. An If whose condition became a literal stays for FoldConstant.
 //!            Values with partly known elements are not compared.
@@ -216,11 +217,12 @@ struct ShapeSimplifier<'a> {
     /// Needed for Ifs and for calls of functions.
     blocks: Option<BodyPurity>,
     scopes: SeenScopes,
-    /// The last variable of each type that states all elements. The key is the number of the lambda
-    /// and the type.
+    /// The first visible variable of each type that states all elements. The key is the number of
+    /// the lambda and the type.
     known: FxHashMap<(u32, TypeId), KnownVar>,
-    /// For a variable whose extents are not all known, an earlier variable of the same shape.
-    origins: FxHashMap<ExprId, ExprId>,
+    /// For a variable whose extents are not all known, an earlier variable of the same shape. The
+    /// key is the number of the lambda and the variable.
+    origins: FxHashMap<(u32, ExprId), ExprId>,
     expansions: Option<Expansions>,
     done: SimplifiedShapes,
 }
@@ -270,8 +272,11 @@ impl ShapeSimplifier<'_> {
     fn note(&mut self, s: &Site<'_>, var: VarId) {
         let ty = s.editor.body.ty(var.expr());
         if knows_all_elements(s.editor.cx, ty) {
-            let known = KnownVar { var, scope: self.scopes.here() };
-            self.known.insert((self.scopes.lambda(), ty), known);
+            let new = KnownVar { var, scope: self.scopes.here() };
+            let known = self.known.entry((self.scopes.lambda(), ty)).or_insert(new);
+            if !self.scopes.is_visible(s.editor.body, known.scope, known.var) {
+                *known = new;
+            }
         }
     }
 
@@ -390,14 +395,15 @@ impl ShapeSimplifier<'_> {
         if let (Some(&operand), None) = (tensors.next(), tensors.next())
             && body.as_var(operand).is_some()
         {
-            let origin = self.origins.get(&operand).copied().unwrap_or(operand);
-            self.origins.insert(var.expr(), origin);
+            let lambda = self.scopes.lambda();
+            let origin = self.origins.get(&(lambda, operand)).copied().unwrap_or(operand);
+            self.origins.insert((lambda, var.expr()), origin);
         }
     }
 
     /// Replaces `shape_of` of a variable by `shape_of` of an earlier variable of the same shape.
     fn shape_of(&mut self, s: &mut Site<'_>, value: ExprId, operand: ExprId) -> Verdict {
-        let Some(&origin) = self.origins.get(&operand) else { return Verdict::Keep };
+        let Some(&origin) = self.origins.get(&(self.scopes.lambda(), operand)) else { return Verdict::Keep };
         let Expr::CallOp { op, attrs, .. } = s.editor.body.expr(value) else { return Verdict::Keep };
         let before = s.editor.body.type_of(value);
         match s.editor.call_op(op, &[origin], attrs) {
