@@ -259,7 +259,8 @@ impl Drop for Folder {
 #[test]
 fn names_of_operators_do_not_spoil_the_table() {
     let long = "L".repeat(100_000);
-    let of = |op: &str, from: &str, to: &str| NodeProto { domain: Some("d".into()), ..node(op, &[from], &[to], vec![]) };
+    let of =
+        |op: &str, from: &str, to: &str| NodeProto { domain: Some("d".into()), ..node(op, &[from], &[to], vec![]) };
     let nodes = vec![of("A\n\u{1b}[31m", "x", "a"), of(&long, "a", "b"), node("Relu", &["b"], &["y"], vec![])];
     let m = model(17, graph("g", nodes, vec![float("x", &[2])], vec![float("y", &[2])]));
     let counts = import(m.encode_to_vec().into(), &ImportOptions::default()).expect("a model").nodes;
