@@ -1,6 +1,8 @@
 //! Conversion of calls to nodes.
 
-use anfora_ir::{AttrId, AttrReader, AttrsId, Body, Context, Dim, Expr, ExprId, Literal, SymbolId, VarId};
+use anfora_ir::{
+    AttrId, AttrReader, AttrsId, Body, Context, Dim, Expr, ExprId, Literal, SymbolId, TypeId, Types, VarId,
+};
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
@@ -142,7 +144,14 @@ impl<'m> Exporter<'m> {
         var: Option<VarId>,
         graphs: Vec<Bytes>,
     ) -> Result<NodeProto, ExportProblem> {
-        let Expr::If { cond, .. } = self.body.expr(expr) else { unreachable!("the caller saw that it is an `if`") };
+        let Expr::If { cond, then_block, else_block } = self.body.expr(expr) else {
+            unreachable!("the caller saw that it is an `if`")
+        };
+        if !have_same_kind(&self.cx.types, self.body.type_of(then_block), self.body.type_of(else_block)) {
+            return Err(ExportProblem::Unsupported(
+                "an `if` whose branches have results of different kinds".to_owned(),
+            ));
+        }
         let meta = var.and_then(|v| self.body.meta(v.expr()));
         let tensor = self.conditions.tensor(self.body, cond);
         let slot = self.slots.of_atom(tensor.unwrap_or(cond))?;
@@ -286,4 +295,17 @@ fn symbol_places(cx: &Context, body: &Body) -> FxHashMap<SymbolId, (ExprId, Symb
         }
     }
     places
+}
+
+/// Returns true if the results of two branches may be the results of one node: tensors of the same
+/// element type, or equal types. The type of a condition may select a branch, so that the other one
+/// has any type.
+fn have_same_kind(types: &Types, a: TypeId, b: TypeId) -> bool {
+    let fields = |ty| types.as_tuple(ty).map_or_else(|| vec![ty], <[TypeId]>::to_vec);
+    let (a, b) = (fields(a), fields(b));
+    let is_same = |(&a, &b): (&TypeId, &TypeId)| match (types.as_tensor(a), types.as_tensor(b)) {
+        (Some(a), Some(b)) => a.dtype == b.dtype,
+        _ => types.accepts(a, b) || types.accepts(b, a),
+    };
+    a.len() == b.len() && a.iter().zip(&b).all(is_same)
 }

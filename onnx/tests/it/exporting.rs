@@ -277,6 +277,18 @@ fn what_a_pass_removes_is_refused_with_its_name() {
         "def @main(%c: Tensor[(), bool]) { let %y = if (%c) { () } else { () }; %c }",
         &["at %y", "an `if` without a result"],
     );
+    // The type of the condition selects a branch, but the node would have both.
+    refused(
+        "def @main(%x: Tensor[(n,), float32]) {
+            let %n = shape_of(%x);
+            let %k = take(%n, 0i64);
+            let %m = add(%k, 1i64);
+            let %c = less(%k, %m);
+            let %y = if (%c) { exp(%x) } else { %n };
+            %y
+        }",
+        &["at %y", "an `if` whose branches have results of different kinds"],
+    );
     refused(
         "def @main(%c: Tensor[(), bool], %x: Tensor[(4,), float32]) {
            let %y = if (%c) { let %t = ((%x, %x), %x); %t } else { let %u = ((%x, %x), %x); %u };
