@@ -12,7 +12,7 @@ use crate::error::{ImportProblem, UnsupportedReason, because};
 use crate::keys;
 use crate::opaque::{encode, is_standard, is_view, purity};
 use crate::proto::{AttributeProto, AttributeType, NodeProto};
-use crate::signatures::{ResultType, purity_of, result_types};
+use crate::signatures::{ResultType, parameter_types, purity_of, result_types};
 use crate::tensor::SMALL_CONSTANT;
 use crate::types::refined;
 
@@ -416,11 +416,34 @@ impl<'a> Importer<'_, 'a> {
     /// says.
     fn kept_types(&mut self, pending: &PendingNode, operands: &[ExprId]) -> Vec<ResultType> {
         let node = &pending.node;
-        let elements: Vec<Option<TypeId>> = operands.iter().map(|o| self.state.elements.get(o).copied()).collect();
-        let body = self.builder.body();
-        let operands: Vec<Operand> = operands.iter().map(|&o| operand_of(body, o)).collect();
         let version = self.settings.opsets.get(standard_domain(node)).copied().filter(|_| !pending.calls_function);
+        let (operands, elements) = self.typed_operands(operands);
         result_types(self.builder.cx(), node, version, &operands, &elements)
+    }
+
+    /// Returns the types that the inputs of a node's subgraphs have in every call.
+    pub(super) fn parameters_of_subgraphs(&mut self, node: &NodeProto) -> Vec<TypeId> {
+        let version = self.settings.opsets.get(standard_domain(node)).copied();
+        let mut operands = Vec::with_capacity(node.input.len());
+        for input in &node.input {
+            let name = self.builder.cx().names.intern(input);
+            match self.state.scope.get(name) {
+                Some(value) => operands.push(value.expr),
+                None if input.is_empty() => operands.push(self.builder.editor().none()),
+                // The error is reported when the node is imported.
+                None => return Vec::new(),
+            }
+        }
+        let (operands, elements) = self.typed_operands(&operands);
+        parameter_types(self.builder.cx(), node, version, &operands, &elements)
+    }
+
+    /// Returns operands as type rules see them, and the types of their elements if they are
+    /// sequences.
+    fn typed_operands(&mut self, operands: &[ExprId]) -> (Vec<Operand>, Vec<Option<TypeId>>) {
+        let elements = operands.iter().map(|o| self.state.elements.get(o).copied()).collect();
+        let body = self.builder.body();
+        (operands.iter().map(|&o| operand_of(body, o)).collect(), elements)
     }
 
     /// Records the type of the elements of a named value.

@@ -98,11 +98,7 @@ pub(crate) fn result_types(
     operands: &[Operand],
     elements: &[Option<TypeId>],
 ) -> Vec<ResultType> {
-    let row = version.and_then(|version| {
-        let mut rows = rows_of(node.domain(), node.op_type());
-        let row = rows.find(|(f, row)| (row.since..=row.until.min(f.newest)).contains(&version))?.1;
-        node.overload().is_empty().then_some(row)
-    });
+    let row = row_of(node, version);
     let types = node.output.iter().enumerate().map(|(output, name)| {
         let of_row = row.and_then(|row| match row.outputs.get(output) {
             None if row.repeats => row.outputs.last(),
@@ -117,6 +113,30 @@ pub(crate) fn result_types(
         }
     });
     types.collect()
+}
+
+/// Returns the types that the parameters of a node's subgraph have in every call, as far as the
+/// operands of the node determine them. Another parameter is of type `Any`, or not in the list.
+pub(crate) fn parameter_types(
+    cx: &mut Context,
+    node: &NodeProto,
+    version: Option<i64>,
+    operands: &[Operand],
+    elements: &[Option<TypeId>],
+) -> Vec<TypeId> {
+    // In version 8, the operands of `Scan` have an axis for the batch.
+    let is_known = row_of(node, version).is_some_and(|row| row.until > 8);
+    match is_known {
+        true => subgraphs::parameters(&mut NodeTypes { cx, node, operands, elements, output: 0 }),
+        false => Vec::new(),
+    }
+}
+
+/// Returns the row of a node's operator in a version of its domain.
+fn row_of(node: &NodeProto, version: Option<i64>) -> Option<&'static Signature> {
+    let version = version.filter(|_| node.overload().is_empty())?;
+    let mut rows = rows_of(node.domain(), node.op_type());
+    Some(rows.find(|(f, row)| (row.since..=row.until.min(f.newest)).contains(&version))?.1)
 }
 
 /// The type of a result of a node.

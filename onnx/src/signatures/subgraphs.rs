@@ -1,10 +1,9 @@
 //! Operators with subgraphs, whose outputs are those of the subgraphs.
 
-use anfora_ir::{DimId, Type, TypeId};
-use smallvec::SmallVec;
+use anfora_ir::{DType, DimId, Type, TypeId};
 
 use super::node_types::NodeTypes;
-use super::row::OutputType::By;
+use super::row::OutputType::{By, ElementOf};
 use super::row::Signature;
 
 pub(super) const ROWS: &[Signature] = &[
@@ -13,6 +12,46 @@ pub(super) const ROWS: &[Signature] = &[
     Signature::of(&["Scan"], &[By(|node| of_scan(node, 1))]).until(8).repeating(),
     Signature::of(&["Scan"], &[By(|node| of_scan(node, 0))]).since(9).repeating(),
 ];
+
+/// Returns the types that the parameters of a node's subgraph have in every call, as far as its
+/// operands determine them; none for other nodes.
+pub(super) fn parameters(node: &mut NodeTypes<'_>) -> Vec<TypeId> {
+    let count = node.operands.len();
+    match node.node.op_type() {
+        "Loop" => {
+            let counter = node.cx.types.scalar(DType::Int64);
+            let condition = node.cx.types.scalar(DType::Bool);
+            let states = (2..count).map(|i| node.tensor_like(i, None));
+            [counter, condition].into_iter().chain(states).collect()
+        }
+        "Scan" => {
+            let scanned = node.int("num_scan_inputs").and_then(|n| usize::try_from(n).ok()).unwrap_or(count);
+            let states = count.saturating_sub(scanned);
+            let of = |i| match i < states {
+                true => node.tensor_like(i, None),
+                false => slice(node, i, i - states),
+            };
+            (0..count).map(of).collect()
+        }
+        "SequenceMap" => (0..count).map(|i| node.type_of(&ElementOf(i))).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the type of the elements of a scanned operand.
+fn slice(node: &mut NodeTypes<'_>, operand: usize, number: usize) -> TypeId {
+    let shape = node.extents(operand).and_then(|mut shape| {
+        let axis = NodeTypes::axis(scan_axis(node, "scan_input_axes", number), shape.len())?;
+        shape.remove(axis);
+        Some(shape)
+    });
+    node.tensor_like(operand, shape)
+}
+
+/// Returns an axis in a list of the attributes of a `Scan`.
+fn scan_axis(node: &NodeTypes<'_>, list: &str, number: usize) -> i64 {
+    node.ints(list).and_then(|axes| axes.get(number).copied()).unwrap_or(0)
+}
 
 /// Returns the common type of the results of all branches.
 fn of_branches(node: &mut NodeTypes<'_>) -> TypeId {
@@ -108,15 +147,11 @@ fn of_scan(node: &mut NodeTypes<'_>, lengths: usize) -> TypeId {
     if node.output < states {
         return state(node, node.output, inputs, node.output, node.output);
     }
-    let axis_of = |node: &NodeTypes<'_>, name: &str, i: usize| match node.ints(name) {
-        Some(axes) => axes.get(i).copied().unwrap_or(0),
-        None => 0,
-    };
-    let length = node.extents(states).and_then(|s: SmallVec<[DimId; 4]>| {
-        let axis = NodeTypes::axis(axis_of(node, "scan_input_axes", 0), s.len())?;
-        Some(s[axis])
+    let length = node.extents(states).and_then(|shape| {
+        let axis = NodeTypes::axis(scan_axis(node, "scan_input_axes", 0), shape.len())?;
+        Some(shape[axis])
     });
-    let axis = axis_of(node, "scan_output_axes", node.output - states);
+    let axis = scan_axis(node, "scan_output_axes", node.output - states);
     match result_of(node, inputs, node.output) {
         Some(value) => stacked(node, value, axis, length),
         None => any,

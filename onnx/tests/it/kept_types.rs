@@ -155,6 +155,37 @@ fn outputs_of_subgraphs() {
     assert_eq!(result(17, scan, inputs), "Tensor[(3, n), float32]");
 }
 
+/// Returns the parameters of the `fn` of the first subgraph, as they are printed.
+fn parameters_of_body(model: &ModelProto) -> String {
+    let text = read(model).to_string();
+    let (_, rest) = text.split_once("= fn (").expect("a subgraph");
+    rest.split_once(") ").expect("parameters").0.to_string()
+}
+
+#[test]
+fn inputs_of_subgraphs_have_the_types_of_the_operands() {
+    let untyped = |name: &str| typed(name, Default::default());
+    let of = |op: &str, inputs: &[&str], names: &[&str], attributes: Vec<AttributeProto>| {
+        let body = graph("b", vec![], names.iter().map(|n| untyped(n)).collect(), vec![untyped(names[0])]);
+        let attributes = [vec![graph_attribute("body", &body)], attributes].concat();
+        let ends = (vec![symbolic("x", &["n", "4"]), float("z", &[2])], vec![untyped("y")]);
+        let split = node("SplitToSequence", &["x"], &["q"], vec![int_attribute("keepdims", 0)]);
+        parameters_of_body(&model(17, graph("g", vec![split, node(op, inputs, &["y"], attributes)], ends.0, ends.1)))
+    };
+    let loops = of("Loop", &["", "", "x", "q"], &["i", "c", "s", "t"], vec![]);
+    assert_eq!(loops, "%i: Tensor[(), int64], %c: Tensor[(), bool], %s: Tensor[?, float32], %t: Any");
+    let scans = of(
+        "Scan",
+        &["z", "x"],
+        &["s", "e"],
+        vec![int_attribute("num_scan_inputs", 1), ints_attribute("scan_input_axes", &[1])],
+    );
+    assert_eq!(scans, "%s: Tensor[?, float32], %e: Tensor[(n,), float32]");
+    let maps = of("SequenceMap", &["q", "z"], &["e", "v"], vec![]);
+    assert_eq!(maps, "%e: Tensor[(4,), float32], %v: Tensor[(2,), float32]");
+    assert_eq!(of("Frob", &["x"], &["e"], vec![]), "%e: Any");
+}
+
 #[test]
 fn ranks_that_would_grow_without_bound_are_not_known() {
     let mut nodes = vec![node("Cast", &["x"], &["v0"], vec![int_attribute("to", 8)])];
