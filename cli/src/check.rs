@@ -4,7 +4,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anfora::ir::Counts;
-use anfora::onnx::{NodeCounts, UnsupportedNodes};
+use anfora::onnx::convert::Conversions;
+use anfora::onnx::{ImportOptions, NodeCounts, UnsupportedNodes};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
@@ -30,6 +31,10 @@ pub(crate) struct Check {
     /// Prints the type of every parameter and every binding too
     #[arg(long)]
     types: bool,
+    /// Keeps every node of an ONNX file unchanged: its types are those of the table that
+    /// `onnx-ops` lists
+    #[arg(long)]
+    keep_nodes: bool,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
@@ -52,7 +57,9 @@ fn kept_json(kept: &UnsupportedNodes) -> serde_json::Value {
 
 impl Check {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let loaded = file::load(&self.input, self.from)?;
+        let conversions = if self.keep_nodes { Conversions::empty() } else { Conversions::default() };
+        let options = ImportOptions { conversions, ..ImportOptions::default() };
+        let loaded = file::load_with(&self.input, self.from, options)?;
         let module = &loaded.module;
         let report = anfora::ir::verify_module(module).map_err(|errors| Failure::in_module(&errors, module))?;
         let counts = Counts::of_module(module);

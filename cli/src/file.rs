@@ -79,6 +79,15 @@ impl Loaded {
 /// # Errors
 /// If the file cannot be read, or is not a program.
 pub(crate) fn load(path: &Path, from: Option<Format>) -> Result<Loaded, Failure> {
+    load_with(path, from, ImportOptions::default())
+}
+
+/// Reads a module as [`load`] does, with options for ONNX files. Files beside the model are the
+/// source of its data.
+///
+/// # Errors
+/// If the file cannot be read, or is not a program.
+pub(crate) fn load_with(path: &Path, from: Option<Format>, options: ImportOptions) -> Result<Loaded, Failure> {
     let format = format_of(path, from)?;
     let unreadable = |e: io::Error| Failure::Message(format!("cannot read {}: {e}", path.display()));
     let bytes = if path == Path::new("-") {
@@ -112,9 +121,8 @@ pub(crate) fn load(path: &Path, from: Option<Format>) -> Result<Loaded, Failure>
                 false => Some(DataFolder::beside(path)),
             };
             let data_files = folder.map(|f| Arc::new(f) as Arc<dyn DataFiles>);
-            let imported =
-                anfora::onnx::import(bytes.into(), &ImportOptions { data_files, ..ImportOptions::default() })
-                    .map_err(|e| Failure::Message(format!("{name}: {e}")))?;
+            let imported = anfora::onnx::import(bytes.into(), &ImportOptions { data_files, ..options })
+                .map_err(|e| Failure::Message(format!("{name}: {e}")))?;
             let Imported { module, nodes, kept, warnings } = imported;
             report::print_warnings(&name, &warnings);
             Ok(Loaded { module, onnx_nodes: Some(nodes), bytes: size, kept, warnings })

@@ -62,6 +62,8 @@ enum Command {
     Passes(list::List),
     /// Lists the operators
     Ops(list::List),
+    /// Lists the operators of ONNX whose result types are known
+    OnnxOps(list::List),
     /// Lists the configuration options
     Configs(list::List),
     /// Lists the named pipelines
@@ -103,6 +105,7 @@ impl Command {
             Command::Stress(c) => c.run(),
             Command::Passes(c) => c.passes(),
             Command::Ops(c) => c.ops(),
+            Command::OnnxOps(c) => c.onnx_ops(),
             Command::Configs(c) => c.configs(),
             Command::Pipelines(c) => c.pipelines(),
         }

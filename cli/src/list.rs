@@ -1,4 +1,4 @@
-//! `anfora passes`, `ops`, `configs`, `pipelines`
+//! `anfora passes`, `ops`, `onnx-ops`, `configs`, `pipelines`
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -6,6 +6,7 @@ use std::io::Write;
 use anfora::ir::{AttrDef, AttrDefault, OpDef, OpPurity};
 use anfora::manager::{ConfigDef, ConfigKind, PassRegistry, RegisteredPass};
 use anfora::onnx::convert::{Conversion, Conversions};
+use anfora::onnx::{KnownOperator, known_operators};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -154,6 +155,28 @@ fn operator(op: &OpDef, conversions: &[&Conversion]) -> Row {
     }
 }
 
+/// Returns the row of an operator of ONNX, for a range of versions.
+fn known_operator(op: KnownOperator) -> Row {
+    let KnownOperator { domain, op_type, since, until, is_pure, outputs, repeats } = op;
+    let dot = if domain.is_empty() { "" } else { "." };
+    let purity = if is_pure { "pure" } else { "impure" };
+    let more = if repeats { ", repeated" } else { "" };
+    Row {
+        name: format!("{domain}{dot}{op_type}"),
+        doc: format!("versions {since} to {until}, {purity}"),
+        details: vec![format!("outputs: {}{more}", outputs.join("; "))],
+        json: json!({
+            "domain": domain,
+            "operator": op_type,
+            "from": since,
+            "to": until,
+            "pure": is_pure,
+            "outputs": outputs,
+            "repeats": repeats,
+        }),
+    }
+}
+
 /// Returns the facts about an operator other than its name and attributes, in one line.
 fn facts(op: &OpDef) -> String {
     let operands = match (op.arity.min, op.arity.max) {
@@ -234,6 +257,10 @@ impl List {
         let rows =
             registry.rows().map(|(_, op)| operator(op, in_onnx.get(op.name.as_ref()).map_or(&[], Vec::as_slice)));
         self.print(rows.collect())
+    }
+
+    pub(crate) fn onnx_ops(self) -> Result<(), Failure> {
+        self.print(known_operators().map(known_operator).collect())
     }
 
     pub(crate) fn configs(self) -> Result<(), Failure> {

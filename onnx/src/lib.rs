@@ -92,10 +92,21 @@
 //! an initializer), or return a value twice. The export writes an `Identity` for such an output,
 //! because runtimes otherwise compute wrong results for it.
 //!
+//! # Operators without a conversion
+//! A table says for each operator of the domains of ONNX, in each of its versions, and for the usual
+//! operators of `com.microsoft`, how many results it has, their element types, what is known of
+//! their extents, and whether it is pure ([`known_operators`]). A node that is kept unchanged has
+//! the types that its operator's row finds for its operands. Where these say less than the file
+//! states, the rest is as stated. Results that are no tensors, such as sequences, are of type `Any`.
+//!
+//! Any other operator is opaque: its results have the types that the file states, or `Any`, and it
+//! is impure, since nothing is known about it, in whatever domain it is. No pass removes, merges or
+//! moves its calls. An operator of a version that is newer than the known ones is opaque too, but
+//! as pure as in the known versions.
+//!
 //! # Purity
-//! Operators of the standard domains are pure, except those that draw random numbers. Operators of
-//! other domains are impure, since nothing is known about them. A call whose subgraphs have
-//! observable effects is impure ([`register`]).
+//! Operators in the table are pure, except those that draw random numbers; other operators are
+//! impure. A call whose subgraphs have observable effects is impure ([`register`]).
 //!
 //! # Bad input
 //! No file makes import or export panic. Bytes are checked before they are decoded
@@ -131,6 +142,7 @@ mod kept_initializer;
 mod keys;
 mod node_counts;
 mod opaque;
+mod signatures;
 mod sparse;
 mod symbols;
 mod types;
@@ -143,6 +155,7 @@ pub use external::{DataFiles, DataFolder};
 pub use import::{ImportOptions, Imported, UnsupportedNodes, import};
 pub use node_counts::NodeCounts;
 pub use opaque::{register, registry};
+pub use signatures::{KnownOperator, known_operators};
 pub use symbols::file_dimensions;
 pub use tensor::{TensorError, read_tensor, write_tensor};
 pub use wire::{UnknownFields, WireError};

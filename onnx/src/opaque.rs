@@ -10,6 +10,8 @@ use std::sync::{Arc, OnceLock};
 use anfora_ir::{OpPurity, OpRegistry, RegisterError};
 use rustc_hash::FxHashMap;
 
+use crate::signatures::purity_of;
+
 /// The namespace of the operators that are kept unchanged.
 pub(crate) const NAMESPACE: &str = "onnx";
 
@@ -84,14 +86,14 @@ pub(crate) fn decode(name: &str) -> Option<(&str, String)> {
 
 /// Returns the purity of an operator that is kept unchanged, by its name.
 ///
-/// Operators of the standard domains are pure, except those that draw random numbers. `Dropout` is
-/// one of these, since it is only kept where it may be training. Operators of other domains are
-/// impure, since nothing is known about them.
+/// Operators with a row in the table of result types are pure if the row says so. `Dropout` is not,
+/// since it is only kept where it may be training. Other operators are impure, since nothing is
+/// known about them.
 pub(crate) fn purity(name: &str) -> OpPurity {
-    let Some((domain, op)) = decode(name) else { return OpPurity::Impure };
-    let known = is_standard(domain) || domain == "ai.onnx.ml";
-    let random = matches!(op.as_str(), "Multinomial" | "Bernoulli" | "Dropout") || op.contains("Random");
-    if known && !random && !name.ends_with('!') { OpPurity::Pure } else { OpPurity::Impure }
+    match decode(name) {
+        Some((domain, op)) if !name.ends_with('!') => purity_of(domain, &op).unwrap_or(OpPurity::Impure),
+        _ => OpPurity::Impure,
+    }
 }
 
 #[cfg(test)]
@@ -110,14 +112,23 @@ mod tests {
     }
 
     #[test]
-    fn randomness_and_unknown_domains_are_impure() {
+    fn randomness_and_unknown_operators_are_impure() {
         for (domain, op, expected) in [
             ("", "Relu", OpPurity::Pure),
             ("ai.onnx", "Relu", OpPurity::Pure),
             ("ai.onnx.ml", "Scaler", OpPurity::Pure),
             ("", "RandomNormalLike", OpPurity::Impure),
             ("", "Bernoulli", OpPurity::Impure),
+            ("", "Dropout", OpPurity::Impure),
+            ("ai.onnx.preview.training", "Adam", OpPurity::Pure),
+            ("com.microsoft", "Gelu", OpPurity::Pure),
+            ("com.microsoft", "BiasDropout", OpPurity::Impure),
+            // Nothing is known about these, in whatever domain they are.
+            ("", "Sharpen", OpPurity::Impure),
+            ("ai.onnx.ml", "Sharpen", OpPurity::Impure),
+            ("com.microsoft", "Sharpen", OpPurity::Impure),
             ("com.example", "Relu", OpPurity::Impure),
+            ("example", "Relu", OpPurity::Impure),
         ] {
             assert_eq!(purity(&encode(domain, op, OpPurity::Pure)), expected, "{domain}.{op}");
         }

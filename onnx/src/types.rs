@@ -185,6 +185,24 @@ pub(crate) fn contradict(cx: &Context, a: TypeId, b: TypeId) -> bool {
         || x.iter().zip(y).any(|(&d, &e)| matches!((constant(d), constant(e)), (Some(m), Some(n)) if m != n))
 }
 
+/// Returns a type with what another type, that is stated, says in addition. If they contradict each
+/// other, the stated one is ignored.
+pub(crate) fn refined(cx: &mut Context, found: TypeId, stated: TypeId) -> TypeId {
+    let (Type::Tensor(known), Type::Tensor(more)) = (cx.types.get(found), cx.types.get(stated)) else {
+        return if found == cx.types.any() { stated } else { found };
+    };
+    let (Some(shape), Some(stated_shape)) = (&known.shape, &more.shape) else {
+        return if known.shape.is_none() && !contradict(cx, found, stated) { stated } else { found };
+    };
+    let unknown = cx.types.dims.unknown();
+    if contradict(cx, found, stated) || !shape.contains(&unknown) {
+        return found;
+    }
+    let of_both = shape.iter().zip(stated_shape).map(|(&dim, &stated)| if dim == unknown { stated } else { dim });
+    let (dtype, shape): (_, SmallVec<[DimId; 4]>) = (known.dtype, of_both.collect());
+    cx.types.tensor(dtype, &shape)
+}
+
 /// Returns true if a message states nothing about a value beyond our own message for its type: each
 /// part of it is also in ours, or ours has a number where it states nothing more. The time is
 /// linear in the message, however large the type is.

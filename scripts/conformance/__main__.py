@@ -6,8 +6,10 @@ Of every case (steps.py):
 - export: it is imported, optimised with `-O2` and exported; the checker has to accept the result, and onnxruntime (or, where that
   does not run the original, the reference implementation of the package) has to compute the stored outputs from it;
 - text: it is converted to the text format and back, which the same is asked of;
+- rows: with every node kept as it is, the types of the outputs accept those stored; every operator of every domain of the package has a
+  row in the table of result types, and the rows agree with the schemas (signatures.py);
 - types: the types that are found where the file says those of the inputs only have to say all that those of `onnx.shape_inference` say,
-  names of dimensions that it makes up apart; values of nodes that are kept as they are have the types that the file states, here none.
+  names of dimensions that it makes up apart; values of nodes that are kept as they are may say less.
 
 The exit status is 1 if anything is wrong, or typed with less, if the program panics, or if fewer node tests pass than `--least`, when all run.
 """
@@ -29,7 +31,7 @@ def parse():
     parser.add_argument("--only", action="append", metavar="SUBSTRING", help="cases whose name has this in it")
     parser.add_argument("--op", action="append", metavar="OPERATOR", help="cases whose model has this operator")
     parser.add_argument("--kind", action="append", choices=["node", "simple", "pytorch-operator", "pytorch-converted", "light"])
-    parser.add_argument("--step", action="append", choices=["run", "export", "text", "types"], help="only this step; may be repeated")
+    parser.add_argument("--step", action="append", choices=["run", "export", "text", "types", "rows"], help="only this step; may be repeated")
     parser.add_argument("--least", type=int, default=1000, help="node tests that have to pass, interpreted (%(default)s)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes (%(default)s)")
     parser.add_argument("--json", metavar="FILE", help="where to write how every step of every case ended")
@@ -48,6 +50,7 @@ def main():
     # These need what is not there before the first run.
     import cases
     import report
+    import signatures
 
     started = time.monotonic()
     found = cases.all_cases(args.cache)
@@ -83,9 +86,12 @@ def main():
         passes = sum(c.kind == "node" and steps["run"][0] == "pass" for c, steps in ended)
         print(f"{passes} node tests pass, interpreted")
         too_few = len(chosen) == len(found) and passes < args.least
+    misfits = signatures.problems(args.anfora) if not args.step or "rows" in args.step else []
+    for line in misfits:
+        print(f"table of result types: {line}")
     if too_few:
         print(f"at least {args.least} have to pass")
-    return 1 if report.failed(ended) or too_few else 0
+    return 1 if report.failed(ended) or too_few or misfits else 0
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ COLUMNS = {
     "export": ["pass", "wrong", "crash", "unsupported", "unproved"],
     "text": ["pass", "wrong", "crash", "unsupported", "unproved"],
     "types": ["pass", "wrong", "crash", "less", "unsupported", "unproved"],
+    "rows": ["pass", "wrong", "crash", "untyped"],
 }
 
 
@@ -77,7 +78,7 @@ def show(results, verbose):
     by_op = counts_by_op(results)
     for line in table(sorted(by_op.items())):
         print(line)
-    groups = {"not supported": ["unsupported"], "not compared": ["unproved"], "less than ONNX finds": ["less"]}
+    groups = {"not supported": ["unsupported"], "not compared": ["unproved"], "less than ONNX finds": ["less"], "not typed": ["untyped"]}
     for title, statuses in groups.items():
         lines = reasons(results, statuses)
         if lines:

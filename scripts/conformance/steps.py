@@ -1,7 +1,7 @@
 """What is done with a case. Each step gives how it ended and why.
 
 `pass`: as it should be. `wrong`: not so. `crash`: the program panicked, was killed or took too long. `unsupported`: refused, with the
-reason. `unproved`: nothing wrong was found, but neither onnxruntime nor the reference runs the original model. `less`, of types:
+reason. `untyped`, of rows: a tensor about which nothing was found. `unproved`: nothing wrong was found, but neither onnxruntime nor the reference runs the original model. `less`, of types:
 right, but somewhere less was found than ONNX finds.
 """
 
@@ -18,7 +18,7 @@ import cases
 import compare
 import runtimes
 
-STEPS = ["run", "export", "text", "types"]
+STEPS = ["run", "export", "text", "types", "rows"]
 # Seconds for one call of the program, whatever else the machine does.
 LIMIT = 120
 # What the program says of a node that it has no kernel for, as opposed to one that it gets wrong.
@@ -159,7 +159,7 @@ class Steps:
             if name not in ours or not wanted.HasField("tensor_type"):
                 continue
             relation = compare.type_relation(ours[name], wanted)
-            # What is kept as it is has the types that the file states, and here it states none.
+            # What is kept as it is may say less: its row says what all nodes of the operator have in common.
             kept = (ours[name]["op"] or "onnx.").startswith("onnx.")
             if relation == "says less" and not kept:
                 less.append(f"`{makers.get(name)}` gives {ours[name]['type']}, ONNX {dims_text(wanted)}")
@@ -167,6 +167,36 @@ class Steps:
                 raise Ended("wrong", f"`{name}`, of {makers.get(name)}, {relation}")
         if less:
             raise Ended("less", less[0])
+
+
+    def rows(self):
+        """The types of the outputs where every node is kept as it is, and so is typed by the row of its operator, against the stored outputs."""
+        model = self.case.load()
+        outputs = list(self.case.load().graph.output)
+        forget_types(model)
+        bare = self.path("kept.onnx")
+        onnx.save(model, bare)
+        found = json.loads(self.anfora_does("check", bare, "--keep-nodes", "--types", "--stats=json"))["values"]
+        ours = by_unique_name((v["name"], v) for v in found)
+        untyped = []
+        for number in range(len(self.case.sets)):
+            for info, path in zip(outputs, self.case.outputs(number)):
+                if info.name not in ours:
+                    continue
+                said = ours[info.name]
+                if cases.kind_of(info) != "tensor_type":
+                    if said["dtype"] is not None:
+                        raise Ended("wrong", f"`{info.name}` is a tensor, not a {cases.kind_of(info).removesuffix('_type')}")
+                    continue
+                with open(path, "rb") as f:
+                    tensor = onnx.TensorProto.FromString(f.read())
+                relation = compare.type_relation(said, onnx.helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims)))
+                if said["dtype"] is None:
+                    untyped.append(info.name)
+                elif relation not in ("agrees", "says less"):
+                    raise Ended("wrong", f"`{info.name}` {relation}")
+        if untyped:
+            raise Ended("untyped", f"nothing is known of `{untyped[0]}`")
 
 
 def dims_text(ty):

@@ -5,8 +5,9 @@ import sys
 
 import compare
 import report
+import signatures
 import steps
 
 if __name__ == "__main__":
-    results = [doctest.testmod(module) for module in [compare, report, steps]]
+    results = [doctest.testmod(module) for module in [compare, report, signatures, steps]]
     sys.exit(1 if any(r.failed for r in results) or not all(r.attempted for r in results) else 0)

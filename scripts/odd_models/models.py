@@ -216,6 +216,10 @@ def results_that_are_given():
 
     symbolic = value("x", ["n", 4])
     add("output is the input", [node("Relu", ["x"], ["y"])], [symbolic], [value("x"), value("y", ["n", 4])])
+    narrow, whole = value("x", [None, 4], BOOL), value("x", [3, 4], BOOL)
+    add("output is the input, of version 1", [node("Not", ["x"], ["unused"])], [narrow], [whole], opset=1)
+    beside = [node("LogSoftmax", ["x"], ["unused"])]
+    add("output is the input, beside a node", beside, [value("x", [None, 4, 5])], [value("x", [3, 4, 5])], opset=13)
     add(
         "output is the input, renamed",
         [node("Identity", ["x"], ["y"]), node("Identity", ["x"], ["z"])],

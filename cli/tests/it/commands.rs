@@ -237,6 +237,14 @@ fn lists_name_what_there_is() {
     assert!(pipelines.contains("O2"));
     let (configs, _) = ends(anfora(&["configs"]), 0);
     assert!(configs.contains("FoldConstant.max_growth_bytes"));
+    let (known, _) = ends(anfora(&["onnx-ops"]), 0);
+    assert!(known.lines().any(|l| l.starts_with("com.microsoft.Gelu ") && l.ends_with("versions 1 to 1, pure")));
+    let (known, _) = ends(anfora(&["onnx-ops", "--json"]), 0);
+    let known: Vec<serde_json::Value> =
+        known.lines().map(|l| serde_json::from_str(l).expect("one object per line")).collect();
+    let dropout = known.iter().find(|k| k["operator"] == "Dropout" && k["to"] == 9).expect("it is known");
+    assert_eq!(dropout["outputs"], serde_json::json!(["of 0", "of 0"]));
+    assert_eq!((&dropout["pure"], &dropout["repeats"]), (&false.into(), &false.into()));
 }
 
 #[test]

@@ -327,13 +327,14 @@ mod unix {
         let dir = Scratch::new("full");
         let (program, other) = (dir.file("in.anf", PROGRAM), dir.file("other.anf", "def @main() { 1 }"));
         let stress = ["stress", "--depth", "10", "--shape", "chain", "--operation", "print"];
-        let commands: [&[&str]; 15] = [
+        let commands: [&[&str]; 16] = [
             &["--help"],
             &["--version"],
             &["help", "opt"],
             &["opt", "--help"],
             &["passes"],
             &["ops", "--json"],
+            &["onnx-ops"],
             &["configs"],
             &["pipelines"],
             &["check", &program],

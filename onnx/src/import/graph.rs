@@ -19,7 +19,7 @@ use crate::error::{ImportError, ImportProblem};
 use crate::keys;
 use crate::node_counts::NodeCounts;
 use crate::proto::{GraphProto, NodeProto, StringStringEntryProto, TensorAnnotation, TensorProto, ValueInfoProto};
-use crate::types::{Binding, type_of};
+use crate::types::{Binding, refined, type_of};
 
 /// A graph that became a function.
 pub(super) struct Finished {
@@ -44,8 +44,9 @@ pub(super) enum GraphPlace {
         is_tuple: bool,
         arguments: Rc<Arguments>,
     },
-    /// A subgraph of a node, with its name in errors.
-    Subgraph(String),
+    /// A subgraph of a node, with its name in errors, and the types that its inputs have besides
+    /// those that it declares.
+    Subgraph(String, Vec<TypeId>),
     /// A branch, with its name in errors.
     Branch(String),
 }
@@ -137,11 +138,12 @@ impl Importer<'_, '_> {
                 Some((label, bytes)) => {
                     let place = format!("{}, its `{label}`", graph.node_place(&pending.node));
                     let pending_branches = pending.branches.is_ok();
+                    let parameters = self.parameters_of_subgraphs(&pending.node);
                     graph.pending = Some(pending);
                     let inner = GraphProto::decode(bytes).map_err(|e| ImportError::new(&place, e))?;
                     let place = match pending_branches {
                         true => GraphPlace::Branch(place),
-                        false => GraphPlace::Subgraph(place),
+                        false => GraphPlace::Subgraph(place, parameters),
                     };
                     let inner = self.open(inner, label, place)?;
                     stack.push(inner);
@@ -182,12 +184,17 @@ impl Importer<'_, '_> {
         } = graph;
         let is_outermost = matches!(place, GraphPlace::Main | GraphPlace::Function { .. });
         let is_branch = matches!(place, GraphPlace::Branch(_));
+        let mut known = Vec::new();
         let (place, given, is_tuple) = match place {
             GraphPlace::Main => (format!("the graph `{}`", name.as_deref().unwrap_or_default()), None, false),
             GraphPlace::Function { name, inputs, is_tuple, arguments: _ } => {
                 (format!("the function `{name}`"), Some(inputs), is_tuple)
             }
-            GraphPlace::Subgraph(place) | GraphPlace::Branch(place) => (place, None, false),
+            GraphPlace::Subgraph(place, types) => {
+                known = types;
+                (place, None, false)
+            }
+            GraphPlace::Branch(place) => (place, None, false),
         };
         let fail = |problem: ImportProblem| ImportError::new(&place, problem);
         filled.map_err(fail)?;
@@ -213,7 +220,7 @@ impl Importer<'_, '_> {
         // Read the inputs, and the types that the file states for other values.
         let params = match given {
             Some(given) => self.read_function_inputs(&mut open, input, given).map_err(fail)?,
-            None => self.read_inputs(&mut open, input, &tensors, is_outermost).map_err(fail)?,
+            None => self.read_inputs(&mut open, input, &tensors, (is_outermost, &known)).map_err(fail)?,
         };
         open.is_block = is_branch && params.is_empty();
         match open.is_block {
@@ -239,20 +246,21 @@ impl Importer<'_, '_> {
     }
 
     /// Returns the inputs that are parameters. Checks the inputs that are constants, and removes
-    /// default values from the initializers.
+    /// default values from the initializers. `known` are types that the inputs of a subgraph have
+    /// besides those that it declares.
     fn read_inputs(
         &mut self,
         open: &mut OpenGraph,
         inputs: Vec<ValueInfoProto>,
         tensors: &FxHashMap<NameId, TensorProto>,
-        is_main: bool,
+        (is_main, known): (bool, &[TypeId]),
     ) -> Result<Vec<(NameId, TypeId)>, ImportProblem> {
         let constants: FxHashMap<NameId, LiteralId> = open.initializers.iter().map(|i| (i.name, i.literal)).collect();
         let binding = if is_main { Binding::Binds } else { Binding::Uses };
         let mut seen = FxHashSet::default();
         let mut params = Vec::new();
         let mut defaults = Vec::new();
-        for info in inputs {
+        for (i, info) in inputs.into_iter().enumerate() {
             if info.name().is_empty() {
                 return Err(ImportProblem::Nameless("an input"));
             }
@@ -268,6 +276,7 @@ impl Importer<'_, '_> {
                 Some(ty) => type_of(cx, &mut self.state.dims, ty, if is_constant { Binding::Uses } else { binding }),
                 None => cx.types.any(),
             };
+            let stated = known.get(i).map_or(stated, |&known| refined(cx, stated, known));
             let found = constant.map_or(stated, |c| cx.literal_type(c));
             let is_wrong = self.warn_of_contradiction(&info, stated, found);
             if is_constant {

@@ -57,6 +57,8 @@ pub(super) struct Importer<'m, 'a> {
 #[derive(Default)]
 pub(super) struct ImportState {
     pub(super) scope: Scope,
+    /// The types of the elements of values that are sequences or may be missing, where known.
+    pub(super) elements: FxHashMap<ExprId, TypeId>,
     pub(super) dims: FileDims,
     /// The unfinished graphs, while the import is suspended (`Suspended` in `graph.rs`).
     pub(super) stack: Vec<OpenGraph>,
@@ -119,6 +121,9 @@ pub(super) struct PendingNode {
     pub(super) branches: Result<(), UnsupportedReason>,
     /// True if a subgraph has observable effects.
     pub(super) is_impure: bool,
+    /// True if the node calls a function of the file that cannot be imported. It is then not known
+    /// what the operator is.
+    pub(super) calls_function: bool,
 }
 
 /// The result of importing a subgraph.
@@ -152,6 +157,7 @@ impl PendingNode {
             subgraphs: Vec::new(),
             branches: Err(because("it has subgraphs")),
             is_impure: false,
+            calls_function: false,
         }
     }
 }

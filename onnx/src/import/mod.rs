@@ -11,7 +11,6 @@ mod graph;
 mod functions;
 mod node;
 mod branches;
-mod result_types;
 mod stated;
 
 use std::cell::RefCell;

@@ -1,11 +1,10 @@
 //! Import of nodes. A node becomes a call of one of our operators with the same meaning, or else a
 //! call that keeps it unchanged.
 
-use anfora_ir::{Attr, AttrId, Expr, ExprId, OpPurity, TypeId};
+use anfora_ir::{Attr, AttrId, Body, Expr, ExprId, OpPurity, Operand, TypeId};
 use rustc_hash::FxHashSet;
 
 use super::importer::{Importer, OpenGraph, PendingNode, Settings, node_meta};
-use super::result_types::result_type;
 use super::warnings::Warning;
 use crate::attributes::{encoded_attr, encoded_list, has_only_its_value, no_value, strs_attr, value_of};
 use crate::convert::{Conversion, Lowered, MAX_RANK, NodeImport, Operands, Unwritable, check_call};
@@ -13,8 +12,9 @@ use crate::error::{ImportProblem, UnsupportedReason, because};
 use crate::keys;
 use crate::opaque::{encode, is_standard, is_view, purity};
 use crate::proto::{AttributeProto, AttributeType, NodeProto};
+use crate::signatures::{ResultType, parameter_types, purity_of, result_types};
 use crate::tensor::SMALL_CONSTANT;
-use crate::types::contradict;
+use crate::types::refined;
 
 impl<'a> Importer<'_, 'a> {
     /// Imports a node whose subgraphs are imported. Keeps it unchanged if `kept` is a reason.
@@ -25,6 +25,7 @@ impl<'a> Importer<'_, 'a> {
         kept: Option<UnsupportedReason>,
     ) -> Result<(), ImportProblem> {
         // Check the node.
+        pending.calls_function = kept.is_some();
         let node = &pending.node;
         if node.op_type().is_empty() {
             return Err(ImportProblem::Missing("op_type"));
@@ -240,7 +241,13 @@ impl<'a> Importer<'_, 'a> {
                 self.note_alias(node, name, value);
                 return Ok(());
             }
-            Native::Alias(value) => return self.bind_output(graph, name, value, meta),
+            Native::Alias(value) => {
+                self.bind_output(graph, name, value, meta)?;
+                if let Some(&elements) = self.state.elements.get(&value) {
+                    self.note_elements(name, elements);
+                }
+                return Ok(());
+            }
             Native::Constant { value, is_small } => {
                 // Uses refer to a constant directly, so that types can depend on it. The binding
                 // only preserves what the file states.
@@ -377,34 +384,74 @@ impl<'a> Importer<'_, 'a> {
         }
         let attrs = cx.named_attrs(&attrs);
 
-        let subgraphs = if pending.is_impure { OpPurity::Impure } else { OpPurity::Pure };
+        // A function may do other things than the known operator that has its name.
+        let is_other = pending.calls_function && purity_of(node.domain(), node.op_type()).is_some();
+        let subgraphs = if pending.is_impure || is_other { OpPurity::Impure } else { OpPurity::Pure };
         let op_name = encode(node.domain(), node.op_type(), subgraphs);
         let is_impure = purity(&op_name);
         graph.is_impure |= is_impure == OpPurity::Impure;
         let op = cx.ops.opaque(&op_name, is_impure).map_err(ImportProblem::Type)?;
 
-        let operand_types: Vec<TypeId> = operands.iter().map(|&o| self.builder.body().ty(o)).collect();
-        let mut types = Vec::with_capacity(node.output.len());
-        for (i, name) in node.output.iter().enumerate() {
-            types.push(match name.as_str() {
-                "" => self.builder.cx().types.unit(),
-                name => {
-                    let cx = self.builder.cx();
-                    let derived = match is_standard(node.domain()) {
-                        true => result_type(cx, node, i, &operand_types),
-                        false => cx.types.any(),
-                    };
-                    let stated = self.stated_output(graph, name);
-                    let cx = self.builder.cx();
-                    let any = cx.types.any();
-                    // Values that are not tensors have an unknown type here.
-                    stated.filter(|&s| s != any && !contradict(cx, s, derived)).unwrap_or(derived)
-                }
-            });
-        }
+        let found = self.kept_types(pending, &operands);
+        let types = node.output.iter().zip(&found).map(|(name, found)| match *found {
+            ResultType::Known(ty) => match self.stated_output(graph, name) {
+                Some(stated) => refined(self.builder.cx(), ty, stated),
+                None => ty,
+            },
+            ResultType::NoTensor(_) => self.builder.cx().types.any(),
+        });
+        let types: Vec<TypeId> = types.collect();
         let ty = if is_single { types[0] } else { self.builder.cx().types.tuple(&types) };
         let value = self.builder.editor().call_opaque(op, &operands, attrs, ty);
-        self.bind_results(graph, &node.output, value, meta)
+        self.bind_results(graph, &node.output, value, meta)?;
+        for (name, found) in node.output.iter().zip(found) {
+            if let ResultType::NoTensor(Some(elements)) = found {
+                self.note_elements(name, elements);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the types of the results of a node that is kept unchanged, as the row of its operator
+    /// says.
+    fn kept_types(&mut self, pending: &PendingNode, operands: &[ExprId]) -> Vec<ResultType> {
+        let node = &pending.node;
+        let version = self.settings.opsets.get(standard_domain(node)).copied().filter(|_| !pending.calls_function);
+        let (operands, elements) = self.typed_operands(operands);
+        result_types(self.builder.cx(), node, version, &operands, &elements)
+    }
+
+    /// Returns the types that the inputs of a node's subgraphs have in every call.
+    pub(super) fn parameters_of_subgraphs(&mut self, node: &NodeProto) -> Vec<TypeId> {
+        let version = self.settings.opsets.get(standard_domain(node)).copied();
+        let mut operands = Vec::with_capacity(node.input.len());
+        for input in &node.input {
+            let name = self.builder.cx().names.intern(input);
+            match self.state.scope.get(name) {
+                Some(value) => operands.push(value.expr),
+                None if input.is_empty() => operands.push(self.builder.editor().none()),
+                // The error is reported when the node is imported.
+                None => return Vec::new(),
+            }
+        }
+        let (operands, elements) = self.typed_operands(&operands);
+        parameter_types(self.builder.cx(), node, version, &operands, &elements)
+    }
+
+    /// Returns operands as type rules see them, and the types of their elements if they are
+    /// sequences.
+    fn typed_operands(&mut self, operands: &[ExprId]) -> (Vec<Operand>, Vec<Option<TypeId>>) {
+        let elements = operands.iter().map(|o| self.state.elements.get(o).copied()).collect();
+        let body = self.builder.body();
+        (operands.iter().map(|&o| operand_of(body, o)).collect(), elements)
+    }
+
+    /// Records the type of the elements of a named value.
+    fn note_elements(&mut self, name: &str, elements: TypeId) {
+        let name = self.builder.cx().names.intern(name);
+        if let Some(value) = self.state.scope.get(name) {
+            self.state.elements.insert(value.expr, elements);
+        }
     }
 }
 
@@ -427,6 +474,11 @@ pub(super) fn is_empty_graph_attribute(attribute: &AttributeProto) -> bool {
 /// Returns the domain of a node's operator; empty for the standard domain.
 pub(super) fn standard_domain(node: &NodeProto) -> &str {
     if is_standard(node.domain()) { "" } else { node.domain() }
+}
+
+/// Returns an operand as type rules see it.
+fn operand_of(body: &Body, operand: ExprId) -> Operand {
+    Operand { ty: body.type_of(operand), literal: body.as_literal(operand), absent: body.expr(operand) == Expr::None }
 }
 
 /// Returns a name that two attributes have.
