@@ -113,7 +113,7 @@ impl Constants {
         let place = self.data.as_mut().map(|d| d.take(literal)).transpose()?.flatten();
         match place {
             Some(place) => Ok(external_tensor_of(literal, place)?),
-            None if literal.as_dense().is_none() && literal.expanded_bytes().is_some_and(|b| b as u64 > MAX_FILE) => {
+            None if !literal.is_dense() && literal.expanded_bytes().is_some_and(|b| b as u64 > MAX_FILE) => {
                 Err(ExportProblem::TooLarge)
             }
             None => Ok(tensor_of(literal, MAX_FILE)?),

@@ -93,11 +93,7 @@ impl DataFile {
         for (offset, literal) in &self.parts {
             io::copy(&mut io::Read::take(io::repeat(0), offset - position), out)?;
             let bytes = written_bytes(literal).unwrap_or(0);
-            match (literal.as_dense(), literal.as_splat()) {
-                (Some(dense), _) => out.write_all(dense)?,
-                (None, Some(element)) => write_repeated(element, bytes, out)?,
-                (None, None) => {}
-            }
+            write_elements(literal, bytes, out)?;
             position = offset + bytes;
         }
         Ok(())
@@ -125,8 +121,17 @@ impl DataFile {
 /// Returns the number of bytes that a constant takes in the file; `None` if it cannot be stored
 /// there.
 fn written_bytes(literal: &Literal) -> Option<u64> {
-    let is_whole = literal.as_dense().is_some() || (literal.as_splat().is_some() && literal.dtype().bits() >= 8);
+    let is_whole = literal.is_dense() || (literal.as_splat().is_some() && literal.dtype().bits() >= 8);
     literal.expanded_bytes().filter(|_| is_whole).map(|b| b as u64)
+}
+
+/// Writes the elements of a constant that take `bytes` bytes.
+fn write_elements(literal: &Literal, bytes: u64, out: &mut dyn Write) -> io::Result<()> {
+    match (literal.file_range(), literal.as_splat()) {
+        (Some(range), _) => range.write_to(out),
+        (None, Some(element)) => write_repeated(element, bytes, out),
+        (None, None) => out.write_all(&literal.read_dense().map_err(io::Error::other)?),
+    }
 }
 
 fn write_repeated(element: &[u8], bytes: u64, out: &mut dyn Write) -> io::Result<()> {
