@@ -280,7 +280,8 @@ pub(crate) fn external_tensor_of(
     Ok(TensorProto { data_location, external_data: place, ..without_elements(literal)? })
 }
 
-fn without_elements(literal: &Literal) -> Result<TensorProto, TensorError> {
+/// Returns the message of a constant without its elements.
+pub(crate) fn without_elements(literal: &Literal) -> Result<TensorProto, TensorError> {
     let data_type = number_of(literal.dtype()).ok_or(TensorError::DType(0))?;
     Ok(TensorProto { data_type: Some(data_type), dims: dims_of(literal)?, ..TensorProto::default() })
 }

@@ -328,7 +328,12 @@ impl FileRange {
     }
 
     /// Reads all bytes.
-    pub(crate) fn read(&self) -> Result<Bytes, StorageError> {
+    ///
+    /// Cost: linear in the bytes.
+    ///
+    /// # Errors
+    /// If the file has changed or cannot be read.
+    pub fn read(&self) -> Result<Bytes, StorageError> {
         let mut buffer = Vec::new();
         if buffer.try_reserve_exact(self.len).is_err() {
             let (path, message) = (self.file.path.clone(), format!("there is no memory for {} bytes", self.len));

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anfora_ir::{
-    DType, FileRange, FunctionBuilder, IntoDiagnostics, Literal, LiteralError, Module, StorageError, StoredFile,
-    StoredFileKind, module_hash,
+    DType, FileRange, FunctionBuilder, IntoDiagnostics, Literal, LiteralError, Module, Source, StorageError,
+    StoredFile, StoredFileKind, module_hash, parse_module,
 };
 use bytes::Bytes;
 
@@ -160,6 +160,8 @@ fn a_file_that_changes_is_an_error_and_gives_no_other_bytes() {
         assert_eq!(module_hash(&module), module_hash(&module));
         let text = module.to_string();
         assert!(text.contains("[unreadable ") && text.contains("has changed since"), "{text}");
+        let errors = parse_module(Source::new("test", text), Default::default()).expect_err("it has no elements");
+        assert!(errors[0].message.contains("could not be read"), "{errors}");
         let diagnostics = error.into_diagnostics();
         assert_eq!(diagnostics[0].help.as_deref(), Some("read the program again"));
     }
