@@ -227,8 +227,8 @@ pub(crate) fn store(
         Format::Onnx => {
             let (beside, external_data) = constants.external_data(path)?.unzip();
             let keeps = beside.is_some() && constants.external_data == ConstantPlace::Keep;
-            let keep_data_in = path.parent().filter(|_| keeps).map(Path::to_path_buf);
-            let options = ExportOptions { external_data, keep_data_in, ..options };
+            let keep_data_beside = keeps.then(|| path.to_path_buf());
+            let options = ExportOptions { external_data, keep_data_beside, ..options };
             let exported = anfora::onnx::export_model(module, &options)
                 .map_err(|e| Failure::Diagnostics(e.diagnostic().into()))?;
             let model = &exported.model;

@@ -114,7 +114,7 @@
 //! # Models in files
 //! [`ModelFile`] reads a model without the elements of large initializers, which [`import_file`]
 //! leaves in the file. [`export_model`] returns a model whose constants are copied from file to
-//! file when it is written. With [`ExportOptions::keep_data_in`], constants in data files stay
+//! file when it is written. With [`ExportOptions::keep_data_beside`], constants in data files stay
 //! there, and the model refers to them. The elements of `Constant` nodes, of sparse tensors and of
 //! attributes are always read.
 //!

@@ -92,7 +92,7 @@ pub(crate) fn _save_onnx(
         entry: entry.to_string(),
         opset,
         external_data: external,
-        keep_data_in: path.parent().filter(|_| external_data.is_none()).map(Path::to_path_buf),
+        keep_data_beside: external_data.is_none().then(|| path.clone()),
         ..with_splats(max_splat_bytes)
     };
     let written = py.detach(|| guarded(|| anfora::onnx::export_model(&program, &options)))?;

@@ -106,7 +106,7 @@ impl Constants {
             is_flat: versions.initializers_are_inputs,
             in_function,
             data: external.map(DataFile::new).transpose()?,
-            kept: options.keep_data_in.as_deref().filter(|_| !in_function).and_then(KeptData::new),
+            kept: options.keep_data_beside.as_deref().filter(|_| !in_function).and_then(KeptData::beside),
             copied: FxHashMap::default(),
         })
     }

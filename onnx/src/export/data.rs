@@ -147,15 +147,18 @@ fn entries(location: &str, offset: u64, bytes: u64) -> Vec<StringStringEntryProt
 pub(super) struct KeptData {
     /// The folder of the model, with all links resolved.
     folder: PathBuf,
+    /// The file that the model replaces, if there is one.
+    replaced: Option<PathBuf>,
     /// The location of each file by its address; `None` if its constants do not stay.
     locations: FxHashMap<usize, Option<String>>,
 }
 
 impl KeptData {
-    /// Returns the data files of a folder; `None` if there is no such folder.
-    pub(super) fn new(folder: &Path) -> Option<KeptData> {
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        Some(KeptData { folder: fs::canonicalize(folder).ok()?, locations: FxHashMap::default() })
+    /// Returns the data files beside a model; `None` if its folder does not exist.
+    pub(super) fn beside(model: &Path) -> Option<KeptData> {
+        let folder = model.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let (folder, replaced) = (fs::canonicalize(folder).ok()?, fs::canonicalize(model).ok());
+        Some(KeptData { folder, replaced, locations: FxHashMap::default() })
     }
 
     /// Returns the entries of the tensor of a constant that stays in its file.
@@ -165,7 +168,10 @@ impl KeptData {
         let location = self
             .locations
             .entry(Arc::as_ptr(file).addr())
-            .or_insert_with(|| location_in(&self.folder, file))
+            .or_insert_with(|| {
+                let is_replaced = self.replaced.as_deref() == Some(file.path());
+                location_in(&self.folder, file).filter(|_| !is_replaced)
+            })
             .as_deref()?;
         Some(entries(location, range.offset(), range.len() as u64))
     }

@@ -117,7 +117,7 @@ fn export_function(module: &Module, entry: FunctionKey, options: &ExportOptions)
             export_versions(
                 module,
                 entry,
-                &ExportOptions { external_data: Some(external), keep_data_in: None, ..whole },
+                &ExportOptions { external_data: Some(external), keep_data_beside: None, ..whole },
             )
         }
         done => done,

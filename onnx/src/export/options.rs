@@ -35,10 +35,10 @@ pub struct ExportOptions {
     /// [`Exported::data`](crate::Exported::data). Without it, a model that would be larger than
     /// protocol buffers allow is refused.
     pub external_data: Option<ExternalData>,
-    /// The folder of the model. Constants that are ranges of unchanged data files in this folder or
-    /// below stay there, and the model refers to them. Constants in the model, or in the file for
-    /// large constants, are copied from where they are.
-    pub keep_data_in: Option<PathBuf>,
+    /// The path of the model. Constants that are ranges of unchanged data files in its folder or
+    /// below stay there, and the model refers to them. Without it, constants are copied from where
+    /// they are.
+    pub keep_data_beside: Option<PathBuf>,
 }
 
 impl Default for ExportOptions {
@@ -50,7 +50,7 @@ impl Default for ExportOptions {
             max_total_splat_bytes: 16 << 20,
             conversions: Conversions::default(),
             external_data: None,
-            keep_data_in: None,
+            keep_data_beside: None,
         }
     }
 }

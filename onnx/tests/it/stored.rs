@@ -146,8 +146,9 @@ fn with_data_file(scratch: &Scratch) -> Imported {
     read(&scratch.path("m.onnx"))
 }
 
+/// Returns options for a model in a folder.
 fn keeping(folder: &Path) -> ExportOptions {
-    ExportOptions { keep_data_in: Some(folder.to_path_buf()), ..ExportOptions::default() }
+    ExportOptions { keep_data_beside: Some(folder.join("small.onnx")), ..ExportOptions::default() }
 }
 
 #[test]
@@ -173,6 +174,9 @@ fn weights_stay_in_a_data_file_of_the_folder() {
     let moved = export_model(&imported.module, &keeping(&elsewhere)).unwrap();
     let bytes = written(&moved, &elsewhere.join("m.onnx"));
     assert!(import(bytes.into(), &ImportOptions::default()).unwrap().module.to_string() == imported.module.to_string());
+    // The model does not refer to a file that it replaces.
+    let replacing = ExportOptions { keep_data_beside: Some(scratch.path("m.onnx.data")), ..ExportOptions::default() };
+    assert!(export_model(&imported.module, &replacing).unwrap().model.len() > 4 * LARGE as u64);
     // A model in memory has no data file.
     let memory = import(sums().encode_to_vec().into(), &ImportOptions::default()).unwrap();
     assert!(export_model(&memory.module, &keeping(&scratch.0)).unwrap().model.len() > 4 * LARGE as u64);
