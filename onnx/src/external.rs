@@ -36,7 +36,7 @@ pub trait DataFiles: Send + Sync {
     /// Opens a file of the system, in which the elements stay until something needs them. `None` if
     /// the source has no such files; then the file is read.
     ///
-    /// Cost: one file.
+    /// Cost: linear in the text.
     ///
     /// # Errors
     /// As [`DataFiles::read`].

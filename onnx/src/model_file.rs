@@ -38,7 +38,7 @@ pub struct ModelFile {
 impl ModelFile {
     /// Reads a model. Something other than a regular file is read whole.
     ///
-    /// Cost: linear in the bytes, without those that stay in the file.
+    /// Cost: linear in the bytes.
     ///
     /// # Errors
     /// If the file cannot be read.

@@ -200,9 +200,10 @@ impl LiteralTable {
 
     /// Returns the first error of a read of a file that holds constants of the module. Code that
     /// reads a constant and cannot return an error leaves it there: what it computed must not be
-    /// used then. The pass manager asks after each pass.
+    /// used then. The pass manager asks after each pass. Takes time linear in the constants if any
+    /// read has failed in this process, and constant time otherwise.
     ///
-    /// Cost: one entry; linear in the constants if a read of any file has failed in this process.
+    /// Cost: one entry.
     ///
     /// # Errors
     /// If such a read has failed.

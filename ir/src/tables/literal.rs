@@ -345,7 +345,7 @@ impl Literal {
     /// there until something needs them, unless they are few, or are stored in another form
     /// ([`Literal::from_bytes`]). Reads a sample, or the leading elements that are equal.
     ///
-    /// Cost: linear in the bytes of the leading elements that are equal.
+    /// Cost: linear in the bytes.
     ///
     /// # Errors
     /// If the number of bytes does not fit the shape, `dtype` is `string`, or the file cannot be
@@ -501,7 +501,7 @@ impl Literal {
     /// first: without it, elements that cannot be read appear as if the tensor had none, and the
     /// error is only noted ([`LiteralTable::failure`](crate::LiteralTable::failure)).
     ///
-    /// Cost: linear in the bytes, the first time.
+    /// Cost: linear in the bytes.
     ///
     /// # Errors
     /// If the file has changed or cannot be read.
@@ -539,7 +539,7 @@ impl Literal {
 
     /// Returns a dense payload; bytes in a file are read and not kept. Empty for splats and strings.
     ///
-    /// Cost: linear in the bytes, for bytes in a file.
+    /// Cost: linear in the bytes.
     ///
     /// # Errors
     /// If the file has changed or cannot be read.

@@ -120,7 +120,7 @@ impl StoredFile {
     /// Opens a regular file. It stays open, so removing or replacing it does not change the
     /// constants. If the process has very many such files, the file is opened again for each read.
     ///
-    /// Cost: one file.
+    /// Cost: one entry.
     ///
     /// # Errors
     /// If the file cannot be opened, or is not a regular file.
@@ -164,7 +164,7 @@ impl StoredFile {
 
     /// Returns true if the path still leads to this file, and the file has not changed.
     ///
-    /// Cost: one file.
+    /// Cost: one entry.
     pub fn is_in_place(&self) -> bool {
         std::fs::metadata(&self.path).is_ok_and(|metadata| FileState::of(&metadata) == self.state)
     }

@@ -96,7 +96,7 @@ fn a_model_in_a_file_is_read_and_written_as_one_in_memory() {
     let bytes = write(&path, &model);
     let (memory, file) = (import(bytes, &ImportOptions::default()).unwrap(), read(&path));
     assert_eq!(stored(&file), [LARGE as usize, 2000]);
-    assert_eq!(stored(&memory), []);
+    assert_eq!(stored(&memory), [0; 0]);
     assert!(memory.module.to_string() == file.module.to_string(), "the programs are equal");
     let wanted = export(&memory.module, &ExportOptions::default()).unwrap();
     let exported = export_model(&file.module, &ExportOptions::default()).unwrap();
@@ -130,7 +130,7 @@ fn faults_are_at_the_same_byte_in_a_file_and_in_memory() {
     assert_eq!(found.expect_err("a field is unknown").to_string(), wanted);
     let trained = ModelProto { training_info: vec![TrainingInfoProto::default()], ..sums() };
     write(&path, &trained);
-    assert_eq!(stored(&read(&path)), []);
+    assert_eq!(stored(&read(&path)), [0; 0]);
 }
 
 /// Writes a model whose large weights are beside it. Returns what is read of it.
