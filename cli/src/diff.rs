@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use anfora::ir::IntoDiagnostics;
 use clap::Args;
 
 use crate::file::{self, Format};
@@ -27,7 +28,11 @@ impl Diff {
         }
         let a = file::load(&self.a, self.from)?.module;
         let b = file::load(&self.b, self.from)?.module;
-        match anfora::ir::first_difference(&a, &b) {
+        let difference = anfora::ir::first_difference(&a, &b);
+        for module in [&a, &b] {
+            module.cx.literals.failure().map_err(|e| Failure::Diagnostics(e.into_diagnostics()))?;
+        }
+        match difference {
             None => Ok(()),
             Some(difference) => {
                 writeln!(std::io::stdout().lock(), "{difference}")?;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use anfora::ir::{Diagnostic, Module, PrintOptions, Source};
 use anfora::manager::{self, UnfinishedFile};
 use anfora::onnx::{
-    DataFiles, DataFolder, ExportOptions, ExternalData, ImportOptions, Imported, NodeCounts, UnsupportedNodes,
-    WhenExternal,
+    DataFiles, DataFolder, ExportOptions, ExternalData, ImportOptions, Imported, ModelFile, NodeCounts,
+    UnsupportedNodes, WhenExternal,
 };
 use clap::{Args, ValueEnum};
 
@@ -90,17 +90,19 @@ pub(crate) fn load(path: &Path, from: Option<Format>) -> Result<Loaded, Failure>
 pub(crate) fn load_with(path: &Path, from: Option<Format>, options: ImportOptions) -> Result<Loaded, Failure> {
     let format = format_of(path, from)?;
     let unreadable = |e: io::Error| Failure::Message(format!("cannot read {}: {e}", path.display()));
-    let bytes = if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        io::stdin().lock().read_to_end(&mut bytes).map_err(unreadable)?;
-        bytes
-    } else {
-        fs::read(path).map_err(unreadable)?
-    };
-    let size = bytes.len() as u64;
-    let name = if path == Path::new("-") { "<stdin>".to_string() } else { path.display().to_string() };
+    let is_stdin = path == Path::new("-");
+    let name = if is_stdin { "<stdin>".to_string() } else { path.display().to_string() };
     match format {
         Format::Anf => {
+            let bytes = match is_stdin {
+                true => {
+                    let mut bytes = Vec::new();
+                    io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+                }
+                false => fs::read(path),
+            };
+            let bytes = bytes.map_err(unreadable)?;
+            let size = bytes.len() as u64;
             let text = String::from_utf8(bytes).map_err(|e| {
                 Failure::Message(format!("{name}: byte {} is not UTF-8 text", e.utf8_error().valid_up_to()))
             })?;
@@ -116,12 +118,14 @@ pub(crate) fn load_with(path: &Path, from: Option<Format>, options: ImportOption
         }
         Format::Onnx => {
             // Standard input has no folder in which data files could be.
-            let folder = match path == Path::new("-") {
-                true => None,
-                false => Some(DataFolder::beside(path)),
+            let (model, folder) = match is_stdin {
+                true => (ModelFile::read_from(&mut io::stdin().lock()), None),
+                false => (ModelFile::read(path), Some(DataFolder::beside(path))),
             };
+            let model = model.map_err(unreadable)?;
+            let size = model.len();
             let data_files = folder.map(|f| Arc::new(f) as Arc<dyn DataFiles>);
-            let imported = anfora::onnx::import(bytes.into(), &ImportOptions { data_files, ..options })
+            let imported = anfora::onnx::import_file(model, &ImportOptions { data_files, ..options })
                 .map_err(|e| Failure::Message(format!("{name}: {e}")))?;
             let Imported { module, nodes, kept, warnings } = imported;
             report::print_warnings(&name, &warnings);
@@ -133,11 +137,44 @@ pub(crate) fn load_with(path: &Path, from: Option<Format>, options: ImportOption
 /// The place where the constants of an ONNX file go.
 #[derive(Args, Default)]
 pub(crate) struct Constants {
-    /// Writes constants of at least BYTES to OUTPUT.data, beside the ONNX file. Without it that is
-    /// done, from 1024 bytes on, where the file would be larger than 2 GiB, which ONNX files cannot
-    /// be
-    #[arg(long, value_name = "BYTES", num_args = 0..=1, require_equals = true, default_missing_value = "1024")]
-    external_data: Option<u64>,
+    /// A number writes constants of at least so many bytes to OUTPUT.data, beside the ONNX file.
+    /// `keep` leaves constants that are in data files beside the output or below there, and writes
+    /// all others into the ONNX file. `inline` writes all into the ONNX file. With `keep` and
+    /// `inline`, constants from 1024 bytes on go to OUTPUT.data if the file would be larger than
+    /// 2 GiB, which ONNX files cannot be
+    #[arg(
+        long,
+        value_name = "BYTES|keep|inline",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "keep",
+        default_missing_value = "1024",
+        value_parser = constant_place
+    )]
+    external_data: ConstantPlace,
+}
+
+/// The place of large constants.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+enum ConstantPlace {
+    /// The data files that they are in, or the ONNX file.
+    #[default]
+    Keep,
+    /// The ONNX file.
+    Inline,
+    /// A data file, for constants of at least so many bytes.
+    Beside(u64),
+}
+
+fn constant_place(text: &str) -> Result<ConstantPlace, String> {
+    match text {
+        "keep" => Ok(ConstantPlace::Keep),
+        "inline" => Ok(ConstantPlace::Inline),
+        number => match number.parse() {
+            Ok(bytes) => Ok(ConstantPlace::Beside(bytes)),
+            Err(_) => Err("write a number of bytes, `keep` or `inline`".to_string()),
+        },
+    }
 }
 
 impl Constants {
@@ -154,11 +191,11 @@ impl Constants {
             false => None,
         };
         match (self.external_data, external) {
-            (None, external) => Ok(external),
-            (Some(min_bytes), Some((path, e))) => {
+            (ConstantPlace::Keep | ConstantPlace::Inline, external) => Ok(external),
+            (ConstantPlace::Beside(min_bytes), Some((path, e))) => {
                 Ok(Some((path, ExternalData { min_bytes, when: WhenExternal::Always, ..e })))
             }
-            (Some(_), None) => {
+            (ConstantPlace::Beside(_), None) => {
                 let output = output.display();
                 Err(Failure::Usage(format!("--external-data: {output} is not a file that another can be beside")))
             }
@@ -190,20 +227,26 @@ pub(crate) fn store(
 ) -> Result<Stored, Failure> {
     match format_of(path, to)? {
         Format::Anf => {
-            write_file(path, |mut out| anfora::ir::write_module(module, &PrintOptions::default(), &mut out))?;
+            write_file(path, |mut out| {
+                anfora::ir::write_module(module, &PrintOptions::default(), &mut out)?;
+                module.cx.literals.failure().map_err(io::Error::other)
+            })?;
             Ok(Stored::default())
         }
         Format::Onnx => {
             let (beside, external_data) = constants.external_data(path)?.unzip();
-            let options = ExportOptions { external_data, ..options };
-            let exported =
-                anfora::onnx::export(module, &options).map_err(|e| Failure::Diagnostics(e.diagnostic().into()))?;
+            let keeps = beside.is_some() && constants.external_data == ConstantPlace::Keep;
+            let keep_data_beside = keeps.then(|| path.to_path_buf());
+            let options = ExportOptions { external_data, keep_data_beside, ..options };
+            let exported = anfora::onnx::export_model(module, &options)
+                .map_err(|e| Failure::Diagnostics(e.diagnostic().into()))?;
+            let model = &exported.model;
             let data = match exported.data.as_ref().zip(beside) {
                 Some((data, beside)) => {
                     refuse_weights_behind_link(path, &beside)?;
-                    let written = UnfinishedFile::write(&beside, |out| data.write_to(out));
+                    let written = UnfinishedFile::write(&beside, |out| data.write_to_file(out));
                     let written = written.map_err(|e| cannot_write(&beside, &e))?;
-                    let model = UnfinishedFile::write(path, |out| out.write_all(&exported.bytes))
+                    let model = UnfinishedFile::write(path, |out| model.write_to_file(out))
                         .map_err(|e| cannot_write(path, &e))?;
                     // The error names the file that could not be written.
                     UnfinishedFile::finish_all([written, model])
@@ -211,11 +254,15 @@ pub(crate) fn store(
                     Some(beside)
                 }
                 None => {
-                    write_file(path, |out| out.write_all(&exported.bytes))?;
+                    match is_standard_output(path) {
+                        true => write_file(path, |out| model.write_to(out))?,
+                        false => manager::write_file(path, |out| model.write_to_file(out))
+                            .map_err(|e| cannot_write(path, &e))?,
+                    }
                     None
                 }
             };
-            Ok(Stored { onnx_nodes: Some(exported.nodes), bytes: exported.bytes.len() as u64, data })
+            Ok(Stored { onnx_nodes: Some(exported.nodes), bytes: model.len(), data })
         }
     }
 }
@@ -261,5 +308,5 @@ pub(crate) fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::
         write(&mut out)?;
         return Ok(out.flush()?);
     }
-    manager::write_file(path, write).map_err(|e| cannot_write(path, &e))
+    manager::write_file(path, |out| write(out)).map_err(|e| cannot_write(path, &e))
 }

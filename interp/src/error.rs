@@ -1,6 +1,6 @@
 //! The errors of a run.
 
-use anfora_ir::{Diagnostic, Diagnostics, IntoDiagnostics};
+use anfora_ir::{Diagnostic, Diagnostics, IntoDiagnostics, StorageError};
 
 /// The kind of an error.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -52,6 +52,9 @@ pub enum EvalErrorKind {
         /// The message of its kernel or its type rule.
         message: String,
     },
+    /// A constant cannot be read from its file.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
     /// More steps than allowed.
     #[error("the program takes more than {0} steps")]
     Steps(u64),

@@ -88,6 +88,7 @@ impl<'m> Interpreter<'m> {
     /// reached.
     pub fn run(&self, function: &str, arguments: &[Literal]) -> Result<Outcome, EvalError> {
         let mut values = Values::new();
+        arguments.iter().try_for_each(Literal::load).map_err(EvalErrorKind::from)?;
         let arguments: Vec<ValueId> = arguments.iter().map(|l| values.tensor(l.clone())).collect();
         self.call(function, values, &arguments)
     }

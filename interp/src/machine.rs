@@ -302,7 +302,10 @@ impl<'m> Machine<'m> {
     fn atom(&self, id: ExprId) -> Step<Option<Ref>> {
         let value = match self.body().expr(id) {
             Expr::Var { .. } => self.look_up(id)?,
-            Expr::Literal(l) => Ref::literal(l).ok_or(EvalErrorKind::IllFormed("too many constants"))?,
+            Expr::Literal(l) => {
+                self.cx.literals.get(l).load()?;
+                Ref::literal(l).ok_or(EvalErrorKind::IllFormed("too many constants"))?
+            }
             Expr::Global(g) => Ref::global(g).ok_or(EvalErrorKind::IllFormed("too many globals"))?,
             Expr::None => Ref::ABSENT,
             Expr::Op(_) => Ref::OPERATOR,

@@ -110,6 +110,7 @@ pub use crate::tables::parallel::fork::EndedFork;
 pub use crate::tables::parallel::layers::LayeredArena;
 pub use crate::tables::parallel::overlay::{Additions, Translation};
 pub use crate::tables::scratch::{Scratch, ScratchVec};
+pub use crate::tables::storage::{FileRange, StorageError, StoredFile, StoredFileKind};
 pub use crate::tables::types::{
     FunctionType, MAX_KNOWN_ELEMENTS, SeenParts, SubstitutedParts, TensorType, Type, Types,
 };

@@ -41,7 +41,10 @@ impl UnfinishedFile {
     /// # Errors
     /// If `path` is a folder or a device, the existing file may not be written, or no file can be
     /// created in its folder, and the errors of `write`.
-    pub fn write(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<UnfinishedFile> {
+    pub fn write(
+        path: &Path,
+        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> io::Result<UnfinishedFile> {
         let target = follow_links(path)?;
         let old = match fs::metadata(&target) {
             Ok(old) if old.is_file() => {
@@ -188,7 +191,7 @@ impl Drop for UnfinishedFile {
 ///
 /// # Errors
 /// If the file cannot be written, and the errors of `write`. An existing file is as it was then.
-pub fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+pub fn write_file(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
         let mut out = BufWriter::with_capacity(1 << 16, OpenOptions::new().write(true).open(path)?);
         write(&mut out)?;

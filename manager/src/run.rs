@@ -330,6 +330,8 @@ impl Execution<'_> {
         before: Option<ModuleStamp>,
         outcome: Outcome,
     ) -> Result<Outcome, PassFailure> {
+        // A pass that could not read a constant may have drawn wrong conclusions from that.
+        module.cx.literals.failure().map_err(PassError::from)?;
         let registry = self.run.context.registry();
         if outcome.is_changed() {
             if let Some(message) = lower_claim(module, self.run.info(), registry.properties_and_phases()) {

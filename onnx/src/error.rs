@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use anfora_ir::{DType, Diagnostic, TypeError};
+use anfora_ir::{DType, Diagnostic, StorageError, TypeError};
 
 use crate::tensor::TensorError;
 use crate::wire::WireError;
@@ -30,6 +30,9 @@ pub enum ImportProblem {
     /// There are no bytes.
     #[error("it is empty")]
     Empty,
+    /// Constants cannot be read from their file.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
     /// The file has 2^32 bytes or more, too many to number its parts. Protocol buffers allow at
     /// most 2 GiB.
     #[error("it has {0} bytes; a model has less than 2^32, and its weights may be in files of their own")]
@@ -138,6 +141,18 @@ pub enum ExternalError {
         /// The size of the file in bytes.
         size: u64,
     },
+    /// The ranges of tensors overlap too much.
+    #[error(
+        "its elements are in the file `{location}`, of whose {size} bytes the tensors of the model take more than {most}: too many overlap"
+    )]
+    Overlap {
+        /// The file.
+        location: String,
+        /// The size of the file in bytes.
+        size: u64,
+        /// The most bytes that the ranges may have together.
+        most: u64,
+    },
     /// The stated length is not the size of the elements.
     #[error("its elements are {length} bytes of the file `{location}`, but its type and shape take {expected}")]
     Length {
@@ -238,6 +253,9 @@ impl std::fmt::Display for ExportError {
 /// A part of a module that ONNX cannot express.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum ExportProblem {
+    /// Constants cannot be read from their file.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
     /// There is no function with a body under the name of the entry.
     #[error("there is no function `@{0}` with a body")]
     NoEntry(String),

@@ -1,16 +1,19 @@
 //! Tensors with elements in other files.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use anfora_ir::{DType, Shape, element_count};
+use anfora_ir::{
+    DType, FileRange, Literal, LiteralError, Shape, StorageError, StoredFile, StoredFileKind, element_count,
+};
 use bytes::Bytes;
 use prost::Message;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::{ExternalError, ImportProblem};
+use crate::model_file::own_location;
 use crate::proto::tensor_proto::DataLocation;
 use crate::proto::{FunctionProto, GraphProto, NodeProto, SparseTensorProto, TensorProto};
 use crate::tensor::dtype_of;
@@ -18,7 +21,8 @@ use crate::wire;
 
 /// A source of the files that hold elements of a model's tensors.
 ///
-/// An import reads each file once. Literals are slices of the returned contents.
+/// An import asks for each file once. Literals are slices of the returned contents, or ranges of
+/// the opened file.
 pub trait DataFiles: Send + Sync {
     /// Returns the contents of a file. The location is a path relative to the model, with `/`
     /// between its parts, none of which is `.` or `..`.
@@ -28,6 +32,18 @@ pub trait DataFiles: Send + Sync {
     /// # Errors
     /// If there is no such file, or it cannot be read.
     fn read(&self, location: &str) -> io::Result<Bytes>;
+
+    /// Opens a file of the system, in which the elements stay until something needs them. `None` if
+    /// the source has no such files; then the file is read.
+    ///
+    /// Cost: linear in the text.
+    ///
+    /// # Errors
+    /// As [`DataFiles::read`].
+    fn open(&self, location: &str) -> io::Result<Option<StoredFile>> {
+        let _ = location;
+        Ok(None)
+    }
 }
 
 /// Files in memory, by location.
@@ -88,18 +104,13 @@ fn refused<T>(message: &str) -> io::Result<T> {
 
 impl DataFiles for DataFolder {
     fn read(&self, location: &str) -> io::Result<Bytes> {
-        let path = self.find(location)?;
-        // Opening something other than a regular file may block forever, and reading it may never
-        // end.
-        let metadata = fs::metadata(&path)?;
-        if !metadata.is_file() {
-            return refused("it is not a regular file");
-        }
-        let mut contents = Vec::new();
-        let size = usize::try_from(metadata.len()).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        contents.try_reserve_exact(size).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        File::open(&path)?.take(metadata.len()).read_to_end(&mut contents)?;
-        Ok(contents.into())
+        let file = StoredFile::open(&self.find(location)?, StoredFileKind::Data)?;
+        let size = usize::try_from(file.len()).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        FileRange::new(Arc::new(file), 0, size).and_then(|whole| whole.read()).map_err(io::Error::other)
+    }
+
+    fn open(&self, location: &str) -> io::Result<Option<StoredFile>> {
+        StoredFile::open(&self.find(location)?, StoredFileKind::Data).map(Some)
     }
 }
 
@@ -118,46 +129,107 @@ pub(crate) fn normal_location(location: &str) -> Option<String> {
     (!parts.is_empty() && !has_zero).then(|| parts.join("/"))
 }
 
-/// The files that an import has read.
+/// The ranges of a file that tensors take may have this many times the bytes of the file together,
+/// equal ranges counted once. Ranges that overlap more would take many times the time and the
+/// memory that the files suggest.
+const MOST_OVERLAP: u64 = 8;
+/// The ranges may have this many bytes together in any case.
+const SMALL_RANGES: u64 = 1 << 20;
+
+/// The files that an import has read or opened.
 pub(crate) struct ReadFiles {
     files: Option<Arc<dyn DataFiles>>,
-    contents: FxHashMap<String, Bytes>,
+    contents: FxHashMap<String, DataContents>,
+}
+
+/// The contents of a file, and the ranges that tensors take.
+struct DataContents {
+    home: DataHome,
+    ranges: FxHashSet<(u64, u64)>,
+    range_bytes: u64,
+}
+
+enum DataHome {
+    Memory(Bytes),
+    File(Arc<StoredFile>),
+}
+
+/// The elements of a tensor that are not in its message.
+enum ElementBytes {
+    Memory(Bytes),
+    File(FileRange),
 }
 
 impl ReadFiles {
-    pub(crate) fn new(files: Option<Arc<dyn DataFiles>>) -> ReadFiles {
-        ReadFiles { files, contents: FxHashMap::default() }
+    /// Returns the files of an import. `own` is the file of the model, if elements are there.
+    pub(crate) fn new(files: Option<Arc<dyn DataFiles>>, own: Option<Arc<StoredFile>>) -> ReadFiles {
+        let own = own.map(|file| (own_location().to_owned(), DataContents::new(DataHome::File(file))));
+        ReadFiles { files, contents: own.into_iter().collect() }
     }
 
     /// Reads the elements of a tensor into it if they are in a file.
     fn fill(&mut self, kind: &str, tensor: &mut TensorProto) -> Result<(), ImportProblem> {
-        let is_external = tensor.data_location == Some(DataLocation::External as i32);
-        if !is_external && tensor.external_data.is_empty() {
+        if !is_external(tensor) {
             return Ok(());
         }
-        let elements = self.elements(tensor).map_err(|problem| {
-            let tensor =
-                if tensor.name().is_empty() { format!("a {kind}") } else { format!("the {kind} `{}`", tensor.name()) };
-            ImportProblem::External { tensor, problem }
-        })?;
+        let elements = self.elements(tensor).and_then(|elements| match elements {
+            ElementBytes::Memory(bytes) => Ok(bytes),
+            ElementBytes::File(range) => range.read().map_err(|e| unreadable(tensor, &e)),
+        });
+        let elements = elements.map_err(|problem| at_tensor(kind, tensor, problem))?;
         tensor.raw_data = Some(elements);
         tensor.external_data = Vec::new();
         tensor.data_location = None;
         Ok(())
     }
 
-    fn elements(&mut self, tensor: &TensorProto) -> Result<Bytes, ExternalError> {
-        // As with metadata, the last entry of a key applies.
-        let find = |key: &str| tensor.external_data.iter().rev().find(|e| e.key() == key).map(|e| e.value());
+    /// Returns the constant of an initializer whose elements stay in their file. Other elements are
+    /// read into the tensor, and there is no constant yet.
+    fn stored(&mut self, tensor: &mut TensorProto) -> Result<Option<Literal>, ImportProblem> {
+        // The tensor is kept beside the constant if it says more.
+        let is_plain = tensor.doc_string.is_none() && tensor.metadata_props.is_empty() && tensor.segment.is_none();
+        let shape: Option<Shape> = tensor.dims.iter().map(|&d| usize::try_from(d).ok()).collect();
+        let (Some(dtype), Some(shape), true) = (dtype_of(tensor.data_type.unwrap_or(0)), shape, is_plain) else {
+            return self.fill(INITIALIZER, tensor).map(|()| None);
+        };
+        if !is_external(tensor) {
+            return Ok(None);
+        }
+        let literal = self.elements(tensor).and_then(|elements| match elements {
+            ElementBytes::Memory(bytes) => {
+                tensor.raw_data = Some(bytes);
+                Ok(None)
+            }
+            ElementBytes::File(range) => match Literal::in_file(dtype, &shape, range) {
+                Ok(literal) => Ok(Some(literal)),
+                Err(LiteralError::Storage(e)) => Err(unreadable(tensor, &e)),
+                Err(LiteralError::ByteCount { expected, actual, .. }) => Err(ExternalError::Length {
+                    location: stated_location(tensor).unwrap_or_default().to_owned(),
+                    length: actual as u64,
+                    expected: expected as u64,
+                }),
+                Err(_) => Err(ExternalError::NoLength(stated_location(tensor).unwrap_or_default().to_owned())),
+            },
+        });
+        let literal = literal.map_err(|problem| at_tensor(INITIALIZER, tensor, problem))?;
+        tensor.external_data = Vec::new();
+        tensor.data_location = None;
+        Ok(literal)
+    }
+
+    fn elements(&mut self, tensor: &TensorProto) -> Result<ElementBytes, ExternalError> {
         let number = |key: &'static str| {
             let bytes = |value: &str| match value.parse::<u64>() {
                 Ok(n) => Ok(n),
                 Err(_) => Err(ExternalError::Number { key, value: value.to_owned() }),
             };
-            find(key).map(bytes).transpose()
+            entry_of(tensor, key).map(bytes).transpose()
         };
-        let stated = find("location").filter(|l| !l.is_empty()).ok_or(ExternalError::NoLocation)?;
-        let location = normal_location(stated).ok_or_else(|| ExternalError::Outside(stated.to_owned()))?;
+        let stated = stated_location(tensor).ok_or(ExternalError::NoLocation)?;
+        let location = match stated == own_location() {
+            true => stated.to_owned(),
+            false => normal_location(stated).ok_or_else(|| ExternalError::Outside(stated.to_owned()))?,
+        };
         let (offset, length) = (number("offset")?.unwrap_or(0), number("length")?);
         let dtype = dtype_of(tensor.data_type.unwrap_or(0));
         if dtype == Some(DType::String) {
@@ -175,23 +247,21 @@ impl ReadFiles {
             (Some(length), _) | (None, Some(length)) => length,
             (None, None) => return Err(ExternalError::NoLength(location)),
         };
-        let contents = self.contents(&location)?;
-        let size = contents.len() as u64;
-        match offset.checked_add(length) {
-            Some(end) if end <= size => Ok(contents.slice(offset as usize..end as usize)),
-            _ => Err(ExternalError::Short { location, offset, length, size }),
-        }
+        self.contents(&location)?.range(&location, offset, length)
     }
 
-    fn contents(&mut self, location: &str) -> Result<&Bytes, ExternalError> {
+    fn contents(&mut self, location: &str) -> Result<&mut DataContents, ExternalError> {
         if !self.contents.contains_key(location) {
             let files = self.files.as_ref().ok_or_else(|| ExternalError::NoFiles(location.to_owned()))?;
-            let read = files.read(location);
-            let contents =
-                read.map_err(|e| ExternalError::Unreadable { location: location.to_owned(), message: e.to_string() })?;
-            self.contents.insert(location.to_owned(), contents);
+            let opened = files.open(location).and_then(|opened| match opened {
+                Some(file) => Ok(DataHome::File(Arc::new(file))),
+                None => files.read(location).map(DataHome::Memory),
+            });
+            let home = opened
+                .map_err(|e| ExternalError::Unreadable { location: location.to_owned(), message: e.to_string() })?;
+            self.contents.insert(location.to_owned(), DataContents::new(home));
         }
-        Ok(&self.contents[location])
+        Ok(self.contents.get_mut(location).expect("it was inserted if it was missing"))
     }
 
     fn fill_sparse(&mut self, tensor: &mut SparseTensorProto) -> Result<(), ImportProblem> {
@@ -199,13 +269,18 @@ impl ReadFiles {
     }
 
     /// Reads the elements of the tensors of a graph, except those in the graphs of its nodes.
+    /// Returns the constants of initializers whose elements stay in their files, by index.
     ///
     /// # Errors
     /// If the elements of a tensor cannot be read.
-    pub(crate) fn fill_graph(&mut self, graph: &mut GraphProto) -> Result<(), ImportProblem> {
-        graph.initializer.iter_mut().try_for_each(|t| self.fill("initializer", t))?;
+    pub(crate) fn fill_graph(&mut self, graph: &mut GraphProto) -> Result<FxHashMap<usize, Literal>, ImportProblem> {
+        let mut stored = FxHashMap::default();
+        for (i, tensor) in graph.initializer.iter_mut().enumerate() {
+            stored.extend(self.stored(tensor)?.map(|literal| (i, literal)));
+        }
         graph.sparse_initializer.iter_mut().try_for_each(|t| self.fill_sparse(t))?;
-        self.fill_nodes(&mut graph.node)
+        self.fill_nodes(&mut graph.node)?;
+        Ok(stored)
     }
 
     fn fill_nodes(&mut self, nodes: &mut [NodeProto]) -> Result<(), ImportProblem> {
@@ -243,6 +318,71 @@ impl ReadFiles {
             }
         }
     }
+}
+
+impl DataContents {
+    fn new(home: DataHome) -> DataContents {
+        DataContents { home, ranges: FxHashSet::default(), range_bytes: 0 }
+    }
+
+    /// Returns the bytes of a range, after a check that the ranges do not overlap too much.
+    fn range(&mut self, location: &str, offset: u64, length: u64) -> Result<ElementBytes, ExternalError> {
+        let size = match &self.home {
+            DataHome::Memory(bytes) => bytes.len() as u64,
+            DataHome::File(file) => file.len(),
+        };
+        let location = || location.to_owned();
+        if offset.checked_add(length).is_none_or(|end| end > size) {
+            return Err(ExternalError::Short { location: location(), offset, length, size });
+        }
+        if self.ranges.insert((offset, length)) {
+            self.range_bytes = self.range_bytes.saturating_add(length);
+        }
+        let most = size.saturating_mul(MOST_OVERLAP).max(SMALL_RANGES);
+        if self.range_bytes > most {
+            return Err(ExternalError::Overlap { location: location(), size, most });
+        }
+        match &self.home {
+            DataHome::Memory(bytes) => {
+                Ok(ElementBytes::Memory(bytes.slice(offset as usize..(offset + length) as usize)))
+            }
+            DataHome::File(file) => {
+                match usize::try_from(length).map(|n| FileRange::new(Arc::clone(file), offset, n)) {
+                    Ok(Ok(range)) => Ok(ElementBytes::File(range)),
+                    _ => Err(ExternalError::Short { location: location(), offset, length, size }),
+                }
+            }
+        }
+    }
+}
+
+const INITIALIZER: &str = "initializer";
+
+/// Returns an entry of a tensor about its elements. As with metadata, the last entry of a key
+/// applies.
+fn entry_of<'t>(tensor: &'t TensorProto, key: &str) -> Option<&'t str> {
+    tensor.external_data.iter().rev().find(|e| e.key() == key).map(|e| e.value())
+}
+
+fn stated_location(tensor: &TensorProto) -> Option<&str> {
+    entry_of(tensor, "location").filter(|l| !l.is_empty())
+}
+
+fn is_external(tensor: &TensorProto) -> bool {
+    tensor.data_location == Some(DataLocation::External as i32) || !tensor.external_data.is_empty()
+}
+
+fn unreadable(tensor: &TensorProto, error: &StorageError) -> ExternalError {
+    let location = stated_location(tensor).unwrap_or_default().to_owned();
+    ExternalError::Unreadable { location, message: error.to_string() }
+}
+
+fn at_tensor(kind: &str, tensor: &TensorProto, problem: ExternalError) -> ImportProblem {
+    let tensor = match tensor.name() {
+        "" => format!("a {kind}"),
+        name => format!("the {kind} `{name}`"),
+    };
+    ImportProblem::External { tensor, problem }
 }
 
 /// Returns true if a tensor has elements in the model.

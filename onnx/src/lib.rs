@@ -116,12 +116,20 @@
 //!
 //! # Data in other files
 //! The elements of tensors may be in files beside the model. [`ImportOptions::data_files`] is the
-//! source of such files, and [`DataFolder`] is the source for a folder. Each file is read once,
-//! literals are slices of its contents, and a path that leaves the folder is refused. Checksums are
-//! not verified. Export writes a file of data if [`ExportOptions::external_data`] is set: depending
-//! on the option, always, or only if the model would be larger than 2 GiB, the limit of protocol
-//! buffers. The elements are in program order; constants of at least 64 KiB begin at multiples of
-//! 4096.
+//! source of such files; [`DataFolder`] is an implementation for folders. Each file is opened once.
+//! Large initializers stay in it until something needs their elements, and small ones are read. A
+//! path that leaves the folder is refused, and so are ranges of a file that overlap so often that
+//! they take more than eight times its bytes. Checksums are not verified. Export writes such a file
+//! if [`ExportOptions::external_data`] is set, either always or if the model would be larger than
+//! the 2 GiB that protocol buffers can hold. The elements are in program order; constants of at
+//! least 64 KiB begin at multiples of 4096.
+//!
+//! # Models in files
+//! [`ModelFile`] reads a model without the elements of large initializers, which [`import_file`]
+//! leaves in the file. [`export_model`] returns a model whose constants are copied from file to
+//! file when it is written. With [`ExportOptions::keep_data_beside`], constants in data files stay
+//! there, and the model refers to them. The elements of `Constant` nodes, of sparse tensors and of
+//! attributes are always read.
 //!
 //! # Training information
 //! Training information is preserved unchanged. If a pass has removed an initializer that training
@@ -139,6 +147,7 @@ mod export;
 mod external;
 mod import;
 mod kept_initializer;
+mod model_file;
 mod keys;
 mod node_counts;
 mod opaque;
@@ -150,9 +159,12 @@ mod types;
 pub use convert::node_export::NodeExport;
 pub use convert::node_import::NodeImport;
 pub use error::{ExportError, ExportProblem, ExternalError, ImportError, ImportProblem, UnsupportedReason};
-pub use export::{DataFile, ExportOptions, Exported, ExternalData, WhenExternal, export};
+pub use export::{
+    DataFile, ExportOptions, Exported, ExportedModel, ExternalData, ModelPieces, WhenExternal, export, export_model,
+};
 pub use external::{DataFiles, DataFolder};
-pub use import::{ImportOptions, Imported, UnsupportedNodes, import};
+pub use import::{ImportOptions, Imported, UnsupportedNodes, import, import_file};
+pub use model_file::ModelFile;
 pub use node_counts::NodeCounts;
 pub use opaque::{register, registry};
 pub use signatures::{KnownOperator, known_operators};

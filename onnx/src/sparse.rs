@@ -97,7 +97,10 @@ pub(crate) fn sparse_of(literal: &Literal) -> Result<SparseTensorProto, TensorEr
     let is_small = literal.expanded_bytes().is_some_and(|b| b <= i32::MAX as usize);
     let whole = match (width, is_zero) {
         (1.., true) => Default::default(),
-        (1.., false) if is_small => literal.to_bytes(),
+        (1.., false) if is_small => {
+            literal.load()?;
+            literal.to_bytes()
+        }
         _ => return Err(too_large()),
     };
     let (mut values, mut indices) = (Vec::new(), Vec::<i64>::new());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anfora_ir::{DType, Literal, LiteralError, Shape, element_count};
+use anfora_ir::{DType, Literal, LiteralError, Shape, StorageError, element_count};
 use bytes::Bytes;
 use prost::Message;
 
@@ -57,6 +57,9 @@ pub enum TensorError {
     /// The elements do not fit the shape.
     #[error(transparent)]
     Literal(#[from] LiteralError),
+    /// The elements are in a file that cannot be read.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
     /// The elements take too many bytes to be written out.
     #[error("a tensor of shape {0:?} is too large to be written out")]
     TooLarge(Vec<usize>),
@@ -260,11 +263,11 @@ pub fn tensor_of(literal: &Literal, max_bytes: u64) -> Result<TensorProto, Tenso
         tensor.string_data = strings.iter().map(|s| Bytes::copy_from_slice(s.as_bytes())).collect();
         return Ok(tensor);
     }
-    let size = literal.expanded_bytes().filter(|&n| n as u64 <= max_bytes || literal.as_dense().is_some());
+    let size = literal.expanded_bytes().filter(|&n| n as u64 <= max_bytes || literal.is_dense());
     if size.is_none() {
         return Err(TensorError::TooLarge(literal.shape().to_vec()));
     }
-    tensor.raw_data = Some(literal.to_bytes());
+    tensor.raw_data = Some(if literal.is_dense() { literal.read_dense()? } else { literal.to_bytes() });
     Ok(tensor)
 }
 
@@ -277,7 +280,8 @@ pub(crate) fn external_tensor_of(
     Ok(TensorProto { data_location, external_data: place, ..without_elements(literal)? })
 }
 
-fn without_elements(literal: &Literal) -> Result<TensorProto, TensorError> {
+/// Returns the message of a constant without its elements.
+pub(crate) fn without_elements(literal: &Literal) -> Result<TensorProto, TensorError> {
     let data_type = number_of(literal.dtype()).ok_or(TensorError::DType(0))?;
     Ok(TensorProto { data_type: Some(data_type), dims: dims_of(literal)?, ..TensorProto::default() })
 }

@@ -1,17 +1,21 @@
 //! The memory that import and export take in addition to the file, counted by the allocator. It is
 //! linear in the file, and almost none of it is for the elements of constants.
 
+use std::io::BufWriter;
 use std::sync::Arc;
 
-use anfora_ir::Literal;
+use anfora_ir::{Literal, verify_module};
 use anfora_onnx::proto::tensor_shape_proto::{Dimension, Extent};
 use anfora_onnx::proto::type_proto::{Tensor, Value};
 use anfora_onnx::proto::{
-    FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto,
-    ValueInfoProto,
+    AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto,
+    TensorProto, TensorShapeProto, TypeProto, ValueInfoProto,
 };
 use anfora_onnx::tensor::tensor_of;
-use anfora_onnx::{DataFiles, ExportOptions, ExternalData, ImportOptions, WhenExternal, export, import};
+use anfora_onnx::{
+    DataFiles, ExportOptions, ExternalData, ImportOptions, ModelFile, WhenExternal, export, export_model, import,
+    import_file,
+};
 use bytes::Bytes;
 use peak_alloc::PeakAlloc;
 use prost::Message;
@@ -141,6 +145,104 @@ enum Calls {
     Chain,
 }
 
+/// Returns the most bytes that `anfora check` takes for each byte of a model: the model itself, its
+/// import and its verification.
+fn bytes_to_check(name: &str, bytes: Bytes) -> f64 {
+    // Room for tables that do not grow with the model.
+    const CONSTANT: usize = 4 << 20;
+    let length = bytes.len();
+    let (taken, _) = peak(|| {
+        let imported = import(bytes, &ImportOptions::default());
+        imported.is_ok_and(|imported| verify_module(&imported.module).is_ok())
+    });
+    let factor = (length + taken).saturating_sub(CONSTANT) as f64 / length as f64;
+    println!("check: {name}: {factor:.1} bytes for each of {length}");
+    factor
+}
+
+/// Checks the factor that SECURITY.md states, on models with as many parts as possible per byte.
+fn check_takes_what_is_stated() {
+    const STATED: f64 = 512.0;
+    const COUNT: usize = 200_000;
+    let small = |graph: GraphProto| file(graph);
+    let names = |i: usize| format!("{i:x}");
+    let named = |i: usize| ValueInfoProto { name: Some(names(i)), ..ValueInfoProto::default() };
+    let scalar = |i: usize| TensorProto {
+        name: Some(names(i)),
+        data_type: Some(9),
+        raw_data: Some(Bytes::from_static(&[1])),
+        ..TensorProto::default()
+    };
+    let attribute = |i: usize| AttributeProto { name: Some(names(i)), i: Some(1), ..AttributeProto::default() };
+    let relu = |i: usize| node("Relu", &[if i == 0 { "x".to_string() } else { names(i - 1) }.as_str()], &names(i));
+    let dims = vec![Dimension { value: None, denotation: None }; COUNT];
+    let shaped = |dim: Vec<Dimension>| {
+        let tensor = Tensor { elem_type: Some(1), shape: Some(TensorShapeProto { dim }) };
+        let ty = TypeProto { value: Some(Value::TensorType(tensor)), denotation: None };
+        ValueInfoProto { name: Some("x".into()), r#type: Some(ty), ..ValueInfoProto::default() }
+    };
+    let x = || vec![float("x", &[1])];
+    let entry = StringStringEntryProto::default();
+    let many = vec![String::new(); COUNT];
+    let empty = GraphProto::default;
+    let cases = [
+        ("empty nodes", small(GraphProto { node: vec![NodeProto::default(); COUNT], ..empty() })),
+        ("nodes", small(GraphProto { node: (0..COUNT).map(relu).collect(), input: x(), ..empty() })),
+        ("inputs", small(GraphProto { input: (0..COUNT).map(named).collect(), ..empty() })),
+        ("statements", small(GraphProto { value_info: (0..COUNT).map(named).collect(), ..empty() })),
+        ("outputs", small(GraphProto { output: vec![float("x", &[1]); COUNT], input: x(), ..empty() })),
+        ("initializers", small(GraphProto { initializer: (0..COUNT).map(scalar).collect(), ..empty() })),
+        ("empty initializers", small(GraphProto { initializer: vec![TensorProto::default(); COUNT], ..empty() })),
+        ("extents", small(GraphProto { input: vec![shaped(dims)], ..empty() })),
+        ("metadata", small(GraphProto { metadata_props: vec![entry; COUNT], ..empty() })),
+        ("attributes", {
+            let unknown = NodeProto { attribute: (0..COUNT).map(attribute).collect(), ..node("Frob", &["x"], "y") };
+            small(GraphProto { node: vec![unknown], input: x(), ..empty() })
+        }),
+        ("absent operands", {
+            let unknown = NodeProto { input: many.clone(), ..node("Frob", &["x"], "y") };
+            small(GraphProto { node: vec![unknown], input: x(), ..empty() })
+        }),
+        ("results", {
+            let unknown = NodeProto { output: (0..COUNT).map(names).collect(), ..node("Frob", &["x"], "y") };
+            small(GraphProto { node: vec![unknown], input: x(), ..empty() })
+        }),
+        ("functions", functions(20_000, Calls::Each)),
+        ("functions that call each other", functions(20_000, Calls::Chain)),
+    ];
+    for (name, bytes) in cases {
+        let factor = bytes_to_check(name, bytes);
+        assert!(factor <= STATED, "{name}: {factor} bytes for each byte; SECURITY.md states {STATED}");
+    }
+}
+
+/// Checks that the elements of a model in a file are not in memory when it is read and written.
+fn models_in_files_stay_there(model: &Bytes) {
+    let few = 1 << 20;
+    let folder = std::env::temp_dir().join(format!("anfora-memory-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder for temporary files");
+    let (path, out) = (folder.join("m.onnx"), folder.join("out.onnx"));
+    std::fs::write(&path, model).expect("the model can be written");
+    let (taken, imported) = peak(|| {
+        let model = ModelFile::read(&path).expect("it can be read");
+        import_file(model, &ImportOptions::default()).unwrap_or_else(|e| panic!("{e}"))
+    });
+    assert!(taken < few, "{taken} bytes to read a model in a file");
+    let external = ExternalData { when: WhenExternal::Always, ..ExternalData::new("out.onnx.data") };
+    for external_data in [None, Some(external)] {
+        let options = ExportOptions { external_data, ..ExportOptions::default() };
+        let (taken, len) = peak(|| {
+            let exported = export_model(&imported.module, &options).unwrap_or_else(|e| panic!("{e}"));
+            let mut file = BufWriter::new(std::fs::File::create(&out).expect("it can be written"));
+            exported.model.write_to_file(&mut file).expect("it can be written");
+            exported.data.iter().for_each(|data| data.write_to_file(&mut file).expect("it can be written"));
+            exported.model.len()
+        });
+        assert!(taken < few, "{taken} bytes to write a model of {len} bytes");
+    }
+    std::fs::remove_dir_all(&folder).expect("the folder can be removed");
+}
+
 /// A single test, since all tests of a program share the allocator.
 #[test]
 fn memory_is_linear_in_the_file() {
@@ -197,6 +299,7 @@ fn memory_is_linear_in_the_file() {
     });
     let bytes = weights(&[EXTENT as i64], tensors.collect());
     let few = 1 << 20;
+    models_in_files_stay_there(&bytes);
     let (taken, imported) = peak(|| import(bytes, &ImportOptions::default()).unwrap_or_else(|e| panic!("{e}")));
     assert!(taken < few, "import takes {taken} bytes beside 16 MB of elements");
     let external = ExternalData { when: WhenExternal::Always, ..ExternalData::new("w") };
@@ -225,4 +328,5 @@ fn memory_is_linear_in_the_file() {
     let length = bytes.len();
     let (taken, refused) = peak(|| import(bytes, &ImportOptions::default()).is_err());
     assert!(refused && taken < 400 * length, "{taken} bytes for {length} of empty nodes");
+    check_takes_what_is_stated();
 }

@@ -412,7 +412,7 @@ pub fn write_npy(out: &mut (impl Write + ?Sized), tensor: &Literal) -> Result<()
                 left -= now;
             }
         }
-        None => out.write_all(&tensor.to_bytes())?,
+        None => out.write_all(&tensor.read_dense().map_err(io::Error::other)?)?,
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anfora::ir::{self, DType, Number};
 use bytes::Bytes;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyTuple};
@@ -144,6 +144,10 @@ fn from_array(value: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<ir::Li
     ir::Literal::from_bytes(dtype, &shape, bytes).map_err(wrong)
 }
 
+fn unreadable(error: ir::StorageError) -> PyErr {
+    PyOSError::new_err(error.to_string())
+}
+
 /// Packs elements of four bits, the first in the lower half of a byte.
 fn packed(elements: &[u8]) -> Bytes {
     elements.chunks(2).map(|two| two[0] & 15 | two.get(1).map_or(0, |&high| high << 4)).collect()
@@ -207,7 +211,7 @@ impl Literal {
     #[pyo3(signature = () -> "bytes")]
     fn tobytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let (Some(element), Some(len)) = (self.inner.as_splat(), self.inner.expanded_bytes()) else {
-            return Ok(PyBytes::new(py, &self.inner.to_bytes()));
+            return Ok(PyBytes::new(py, &self.inner.read_dense().map_err(unreadable)?));
         };
         // Python says if there is not enough memory.
         PyBytes::new_with(py, len, |bytes| {
@@ -236,7 +240,7 @@ impl Literal {
         let count = self.inner.element_count();
         let (bytes, len) = match self.inner.as_splat() {
             Some(element) => (PyBytes::new(py, element), 1),
-            None => (PyBytes::new(py, &self.inner.to_bytes()), count),
+            None => (PyBytes::new(py, &self.inner.read_dense().map_err(unreadable)?), count),
         };
         let flat = match self.inner.dtype() {
             dtype_of_four if dtype_of_four.bits() == 4 => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anfora::ir;
 use anfora::manager::UnfinishedFile;
-use anfora::onnx::{DataFolder, ExportOptions, ExternalData, ImportOptions, WhenExternal};
+use anfora::onnx::{DataFolder, ExportOptions, ExternalData, ImportOptions, ModelFile, WhenExternal};
 use bytes::Bytes;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -24,10 +24,10 @@ pub(crate) fn _import_onnx<'py>(
     path: Option<PathBuf>,
     folder: Option<PathBuf>,
 ) -> PyResult<(Module, usize, Vec<String>, Bound<'py, PyList>)> {
-    let bytes = match (data, &path) {
-        (Some(data), _) => Bytes::from_owner(data),
-        (None, Some(path)) => Bytes::from(py.detach(|| std::fs::read(path))?),
-        (None, None) => Bytes::new(),
+    let model = match (data, &path) {
+        (Some(data), _) => Bytes::from_owner(data).into(),
+        (None, Some(path)) => py.detach(|| ModelFile::read(path))?,
+        (None, None) => Bytes::new().into(),
     };
     let folder = match (&path, folder) {
         (Some(path), _) => Some(DataFolder::beside(path)),
@@ -35,7 +35,7 @@ pub(crate) fn _import_onnx<'py>(
     };
     let data_files = folder.map(|f| Arc::new(f) as Arc<dyn anfora::onnx::DataFiles>);
     let options = ImportOptions { data_files, ..ImportOptions::default() };
-    let read = py.detach(|| guarded(|| anfora::onnx::import(bytes, &options)))?;
+    let read = py.detach(|| guarded(|| anfora::onnx::import_file(model, &options)))?;
     let imported = read.map_err(|error| {
         let name = path.as_deref().map_or_else(|| "<model>".to_string(), |p| p.display().to_string());
         let mut found = error.diagnostic();
@@ -88,9 +88,14 @@ pub(crate) fn _save_onnx(
         Some(min_bytes) => ExternalData { min_bytes, when: WhenExternal::Always, ..ExternalData::new(location) },
         None => ExternalData::new(location),
     });
-    let options =
-        ExportOptions { entry: entry.to_string(), opset, external_data: external, ..with_splats(max_splat_bytes) };
-    let written = py.detach(|| guarded(|| anfora::onnx::export(&program, &options)))?;
+    let options = ExportOptions {
+        entry: entry.to_string(),
+        opset,
+        external_data: external,
+        keep_data_beside: external_data.is_none().then(|| path.clone()),
+        ..with_splats(max_splat_bytes)
+    };
+    let written = py.detach(|| guarded(|| anfora::onnx::export_model(&program, &options)))?;
     let exported = written.map_err(|error| export_error(py, &error, &program))?;
     py.detach(|| write(&exported, &path))?;
     Ok(exported.nodes.total())
@@ -108,14 +113,14 @@ fn with_splats(max_bytes: Option<u64>) -> ExportOptions {
 }
 
 /// Writes the files of a model. They appear only when all of them are written.
-fn write(exported: &anfora::onnx::Exported, path: &Path) -> std::io::Result<()> {
+fn write(exported: &anfora::onnx::ExportedModel, path: &Path) -> std::io::Result<()> {
     let mut files = Vec::new();
     if let Some(data) = &exported.data {
         let mut beside = path.as_os_str().to_owned();
         beside.push(".data");
-        files.push(UnfinishedFile::write(Path::new(&beside), |out| data.write_to(out))?);
+        files.push(UnfinishedFile::write(Path::new(&beside), |out| data.write_to_file(out))?);
     }
-    files.push(UnfinishedFile::write(path, |out| out.write_all(&exported.bytes))?);
+    files.push(UnfinishedFile::write(path, |out| exported.model.write_to_file(out))?);
     UnfinishedFile::finish_all(files).map_err(std::io::Error::other)
 }
 

@@ -87,3 +87,23 @@ def test_the_command_line_is_there(tmp_path):
     assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
     assert node_count(tmp_path / "small.onnx") == 2
     assert subprocess.run([sys.executable, "-m", "anfora", "nothing"], capture_output=True, check=False).returncode == 2
+
+
+def test_weights_stay_in_their_data_file(tmp_path):
+    numbers = ", ".join(str(n) for n in range(2000))
+    mod = af.loads(f"def @main(%x: Tensor[(2000,), float32]) {{ add(%x, dense<Tensor[(2000,), float32]>[{numbers}]) }}")
+    source, target, data = tmp_path / "m.onnx", tmp_path / "small.onnx", tmp_path / "m.onnx.data"
+    af._anfora._save_onnx(mod, str(source), external_data=1)
+    before = data.read_bytes()
+    af.slim(source, target)
+    assert b"m.onnx.data" in target.read_bytes() and data.read_bytes() == before
+    assert not (tmp_path / "small.onnx.data").exists()
+    assert str(af.load(target)) == str(af.load(source))
+    # The file changes after the model is read.
+    read = af.load(source)
+    data.write_bytes(before[:100])
+    with pytest.raises(af.OnnxError, match="has changed since the program was read"):
+        af.onnx.to_bytes(read)
+    [constant] = [a.literal for b in read["main"].bindings for a in b.args if a.literal is not None]
+    with pytest.raises(OSError, match="m.onnx.data has changed"):
+        constant.tobytes()

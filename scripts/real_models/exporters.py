@@ -149,9 +149,9 @@ def embeddings(g, ids, vocabulary, width, longest):
     return g.op("Add", x, g.op("Gather", g.weight(longest, width), positions))
 
 
-def transformer(layers=6, heads=4, width=32, seed=0):
+def transformer(layers=6, heads=4, width=32, seed=0, graph=None):
     """An encoder with dynamic batch and length, and masked attention."""
-    g = Graph(seed)
+    g = graph or Graph(seed)
     x = layer_norm(g, embeddings(g, "ids", 50, width, 64), width)
     mask = g.op("Unsqueeze", g.op("Unsqueeze", "mask", g.constant([1])), g.constant([2]))
     batch, length = extent(g, "ids", 0), extent(g, "ids", 1)

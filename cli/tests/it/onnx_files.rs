@@ -124,7 +124,7 @@ fn constants_go_to_a_file_beside_the_model_if_asked_to() {
     assert_eq!(std::fs::metadata(dir.path("out.onnx.data")).unwrap().len(), 64 + 12);
     assert_eq!(ends(anfora(&["run", &output]), 0).0, expected);
     let whole = dir.path("whole.onnx");
-    ends(anfora(&["convert", &output, "-o", &whole]), 0);
+    ends(anfora(&["convert", &output, "-o", &whole, "--external-data=inline"]), 0);
     assert_eq!(ends(anfora(&["run", &whole]), 0).0, expected);
     // No constant has 1024 bytes or more, so no data file is written.
     ends(anfora(&["convert", &output, "-o", &dir.path("default.onnx"), "--external-data"]), 0);
@@ -147,6 +147,37 @@ fn constants_go_to_a_file_beside_the_model_if_asked_to() {
     std::fs::remove_file(dir.path("out.onnx.data")).unwrap();
     let (_, err) = ends(anfora(&["check", &output]), 1);
     assert!(err.contains("`out.onnx.data`, which cannot be read"), "{err}");
+}
+
+#[test]
+fn constants_stay_in_the_data_file_that_they_are_in() {
+    let dir = Scratch::new("keep");
+    let text = "def @main(%x: Tensor[(2, 3), float32]) {
+  let %a = add(%x, dense<Tensor[(2, 3), float32]>[1, 2, 3, 4, 5, 6]);
+  let %b = permute_dims(%a, axes=[1, 0]);
+  let %c = permute_dims(%b, axes=[1, 0]);
+  multiply(%c, dense<Tensor[(3,), float32]>[7, 8, 9])
+}";
+    let source = dir.file("source.anf", text);
+    let model = dir.path("m.onnx");
+    ends(anfora(&["convert", &source, "-o", &model, "--external-data=1"]), 0);
+    let data = std::fs::read(dir.path("m.onnx.data")).unwrap();
+    let (expected, _) = ends(anfora(&["run", &model]), 0);
+    // Beside the input, in its place, and in a folder from which no path leads to the file.
+    std::fs::create_dir(dir.path("other")).unwrap();
+    for (output, stays) in [("small.onnx", true), ("m.onnx", true), ("other/m.onnx", false)] {
+        let output = dir.path(output);
+        let (_, err) = ends(anfora(&["slim", &model, &output]), 0);
+        assert!(!err.contains(".data"), "no data file is written: {err}");
+        assert_eq!(ends(anfora(&["run", &output]), 0).0, expected);
+        let bytes = std::fs::read(&output).unwrap();
+        assert_eq!(bytes.windows(11).any(|w| w == b"m.onnx.data"), stays, "{output}");
+        assert_eq!(std::fs::read(dir.path("m.onnx.data")).unwrap(), data);
+    }
+    ends(anfora(&["opt", &model, "-o", &dir.path("opt.onnx"), "--external-data=keep", "--quiet"]), 0);
+    assert_eq!(ends(anfora(&["run", &dir.path("opt.onnx")]), 0).0, expected);
+    let (_, err) = ends(anfora(&["slim", &model, &dir.path("no.onnx"), "--external-data=some"]), 2);
+    assert!(err.contains("write a number of bytes, `keep` or `inline`"), "{err}");
 }
 
 /// A program whose result has two elements, but is declared with seven.

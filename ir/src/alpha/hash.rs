@@ -321,8 +321,12 @@ fn hash_literal(l: &Literal) -> u64 {
     if let Some(element) = l.as_splat() {
         return mix_bytes(mix(h, 1), element);
     }
-    if let Some(bytes) = l.as_dense() {
-        return mix_bytes(mix(h, 2), bytes);
+    if l.is_dense() {
+        let mut hash = mix(h, 2);
+        // The hash of a constant that cannot be read is that of its beginning. The error stays with
+        // the file.
+        let _ = l.for_each_piece(|piece| hash = mix_bytes(hash, piece));
+        return hash;
     }
     l.as_strings().into_iter().flatten().fold(mix(h, 3), |h, s| mix_bytes(h, s.as_bytes()))
 }

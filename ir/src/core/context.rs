@@ -16,6 +16,7 @@ use crate::tables::literal::Literal;
 use crate::tables::names::Names;
 use crate::tables::parallel::layers::{Freeze, LayeredArena, Layers};
 use crate::tables::scratch::{Scratch, ScratchStock};
+use crate::tables::storage::{self, StorageError};
 use crate::tables::types::Types;
 
 /// The shared tables of a module. Every entry is referred to, and compared, by a 4-byte id.
@@ -173,7 +174,8 @@ pub struct LiteralTable {
 }
 
 impl LiteralTable {
-    /// Returns the id of a constant. Takes time linear in its stored bytes.
+    /// Returns the id of a constant. Takes time linear in its stored bytes; of large ones, only a
+    /// sample is read, unless the samples of two constants agree.
     pub fn intern(&mut self, literal: Literal) -> LiteralId {
         self.literals.intern(literal)
     }
@@ -192,8 +194,24 @@ impl LiteralTable {
     /// Returns the number of bytes held, those of the constants themselves included. Linear in the
     /// number of constants.
     fn capacity_bytes(&self) -> usize {
-        let stored: usize = self.literals.iter().map(|(_, l)| l.stored_bytes()).sum();
+        let stored: usize = self.literals.iter().map(|(_, l)| l.held_bytes()).sum();
         self.literals.capacity_bytes() + stored
+    }
+
+    /// Returns the first error of a read of a file that holds constants of the module. Code that
+    /// reads a constant and cannot return an error leaves it there: what it computed must not be
+    /// used then. The pass manager asks after each pass. Takes time linear in the constants if any
+    /// read has failed in this process, and constant time otherwise.
+    ///
+    /// Cost: one entry.
+    ///
+    /// # Errors
+    /// If such a read has failed.
+    pub fn failure(&self) -> Result<(), StorageError> {
+        match storage::has_failed() {
+            true => self.literals.iter().find_map(|(_, l)| l.failure().cloned()).map_or(Ok(()), Err),
+            false => Ok(()),
+        }
     }
 
     /// Returns true if there are no constants.

@@ -18,7 +18,8 @@ impl KernelCall<'_> {
     /// and elements.
     ///
     /// # Errors
-    /// If the kernel fails ([`KernelError::is_fault`] is false). Also if the operator has no
+    /// If the kernel fails, or an operand cannot be read from its file ([`KernelError::is_fault`] is
+    /// false). Also if the operator has no
     /// kernel, or if the kernel panics or returns results of another type: those are mistakes in
     /// the row, not in the program.
     pub fn evaluate(&self) -> Result<Vec<Literal>, KernelError> {
@@ -26,6 +27,8 @@ impl KernelCall<'_> {
         let Some(kernel) = cx.ops.get(self.attrs.op).kernel else {
             return Err(KernelError::fault("there is no kernel"));
         };
+        let loaded = self.operands.iter().flatten().try_for_each(|operand| operand.load());
+        loaded.map_err(|e| KernelError::new(e.to_string()))?;
         let results = catch_panic(|| kernel(self))
             .unwrap_or_else(|text| Err(KernelError::fault(format!("its kernel panics: {text}"))))?;
         match mismatch(cx, self.ty, &results) {

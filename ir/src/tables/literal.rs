@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use half::{bf16, f16};
@@ -11,6 +12,7 @@ use smallvec::SmallVec;
 use crate::report::diagnostic::Diagnostic;
 use crate::report::diagnostics::{Diagnostics, IntoDiagnostics};
 use crate::tables::dtype::DType;
+use crate::tables::storage::{Digest, DigestState, FileRange, PIECE, StorageError};
 
 /// The shape of a constant: its extents, outermost first.
 pub type Shape = SmallVec<[usize; 4]>;
@@ -20,6 +22,11 @@ pub type Shape = SmallVec<[usize; 4]>;
 /// A tensor whose elements all have the same bits is stored as one element (a *splat*), whatever
 /// its size. All constructors do so, so literals with equal contents are equal. Elements are
 /// little-endian and row-major; 4-bit elements are packed two to a byte, the lower one first.
+///
+/// The payload may be a range of a file ([`Literal::in_file`]). Its bytes are read when something
+/// needs them, and such a literal equals one with the same bytes in memory. Two ranges are compared
+/// by place, then by a sample, and by contents only if the samples agree. A range that cannot be
+/// read equals only itself.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Literal {
     dtype: DType,
@@ -27,12 +34,129 @@ pub struct Literal {
     data: Data,
 }
 
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone)]
 enum Data {
     /// The bits of the element, in the low bytes (unused bytes are zero).
     Splat([u8; 16]),
     Dense(Bytes),
     Strings(Arc<[Arc<str>]>),
+    Stored(Arc<StoredPayload>),
+}
+
+/// A payload that is a range of a file. It is neither empty nor a splat.
+struct StoredPayload {
+    range: FileRange,
+    /// The hash of the payload's sample.
+    sample: u64,
+    bytes: OnceLock<Bytes>,
+    /// The digest of all bytes; `None` if they cannot be read.
+    digest: OnceLock<Option<Digest>>,
+}
+
+/// Payloads of at most this many bytes are hashed whole.
+const HASHED_WHOLE: usize = 64 << 10;
+/// The number of bytes at the beginning, in the middle and at the end of a larger payload that are
+/// hashed.
+const SAMPLE: usize = 4 << 10;
+/// Payloads of at most this many bytes are read at once.
+const READ_AT_ONCE: usize = SAMPLE;
+
+/// Returns the hash of a payload or its sample, which `read` reads: the positions and the bytes
+/// there.
+fn sample_hash<E>(
+    len: usize,
+    mut read: impl FnMut(usize, usize, &mut dyn FnMut(&[u8])) -> Result<(), E>,
+) -> Result<u64, E> {
+    let mut hasher = rustc_hash::FxHasher::default();
+    hasher.write_usize(len);
+    let mut add = |from, n| read(from, n, &mut |bytes| hasher.write(bytes));
+    if len <= HASHED_WHOLE {
+        add(0, len)?;
+    } else {
+        // The middle is not at the multiple of a power of 2, where regular contents often agree.
+        for from in [0, (len - SAMPLE) / 2, len - SAMPLE] {
+            add(from, SAMPLE)?;
+        }
+    }
+    Ok(hasher.finish())
+}
+
+fn sample_hash_of(bytes: &[u8]) -> u64 {
+    let read = |from: usize, n: usize, add: &mut dyn FnMut(&[u8])| {
+        add(&bytes[from..from + n]);
+        Ok::<(), std::convert::Infallible>(())
+    };
+    let Ok(hash) = sample_hash(bytes.len(), read);
+    hash
+}
+
+impl StoredPayload {
+    fn digest(&self) -> Option<Digest> {
+        *self.digest.get_or_init(|| match self.bytes.get() {
+            Some(bytes) => Some(DigestState::of(bytes)),
+            None => {
+                let mut digest = DigestState::new();
+                let read = self.range.for_each_piece(|piece| {
+                    digest.add(piece);
+                    true
+                });
+                read.ok().map(|()| digest.finish())
+            }
+        })
+    }
+
+    /// Returns the bytes, which are read and kept the first time.
+    fn bytes(&self) -> Result<&Bytes, StorageError> {
+        if let Some(bytes) = self.bytes.get() {
+            return Ok(bytes);
+        }
+        let bytes = self.range.read()?;
+        Ok(self.bytes.get_or_init(|| bytes))
+    }
+
+    fn is_same(&self, other: &StoredPayload) -> bool {
+        self.range.is_same_place(&other.range)
+            || (self.range.len() == other.range.len()
+                && self.sample == other.sample
+                && self.digest().is_some_and(|digest| other.digest() == Some(digest)))
+    }
+
+    fn is_same_as(&self, bytes: &Bytes) -> bool {
+        self.range.len() == bytes.len()
+            && match self.bytes.get() {
+                Some(own) => own == bytes,
+                None => {
+                    self.sample == sample_hash_of(bytes)
+                        && self.digest().is_some_and(|digest| digest == DigestState::of(bytes))
+                }
+            }
+    }
+}
+
+impl PartialEq for Data {
+    fn eq(&self, other: &Data) -> bool {
+        match (self, other) {
+            (Data::Splat(a), Data::Splat(b)) => a == b,
+            (Data::Dense(a), Data::Dense(b)) => a == b,
+            (Data::Strings(a), Data::Strings(b)) => a == b,
+            (Data::Stored(a), Data::Stored(b)) => Arc::ptr_eq(a, b) || a.is_same(b),
+            (Data::Stored(a), Data::Dense(b)) | (Data::Dense(b), Data::Stored(a)) => a.is_same_as(b),
+            (Data::Splat(_) | Data::Dense(_) | Data::Strings(_) | Data::Stored(_), _) => false,
+        }
+    }
+}
+
+impl Eq for Data {}
+
+impl Hash for Data {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            Data::Splat(bits) => bits.hash(state),
+            Data::Dense(bytes) => state.write_u64(sample_hash_of(bytes)),
+            Data::Strings(strings) => strings.hash(state),
+            Data::Stored(stored) => state.write_u64(stored.sample),
+        }
+    }
 }
 
 /// The reason why bytes or elements and a shape do not make a literal.
@@ -64,6 +188,9 @@ pub enum LiteralError {
     /// The element type cannot be represented in this way.
     #[error("{0} elements cannot be made this way")]
     WrongKind(DType),
+    /// The elements are in a file that cannot be read.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
 }
 
 /// A Rust type that is the representation of an element type.
@@ -125,6 +252,12 @@ fn check_count(shape: &[usize], actual: usize) -> Result<(), LiteralError> {
         expected if expected == actual => Ok(()),
         expected => Err(LiteralError::ElementCount { expected, actual }),
     }
+}
+
+/// Returns true if all elements of this size are equal. That is so if and only if the bytes equal
+/// themselves shifted by one element.
+fn is_repeated(bytes: &[u8], size: usize) -> bool {
+    bytes[size..] == bytes[..bytes.len() - size]
 }
 
 impl Literal {
@@ -202,11 +335,61 @@ impl Literal {
             bytes
         };
         let size = dtype.bits() / 8;
-        // All elements are equal if and only if the bytes equal themselves shifted by one element.
-        if bytes[size..] == bytes[..bytes.len() - size] {
+        if is_repeated(&bytes, size) {
             return Ok(Literal::splat_bytes(dtype, shape, &bytes[..size]));
         }
         Ok(Literal { dtype, shape: shape.into(), data: Data::Dense(bytes) })
+    }
+
+    /// Returns a tensor of little-endian, row-major bytes that are a range of a file. They stay
+    /// there until something needs them, unless they are few, or are stored in another form
+    /// ([`Literal::from_bytes`]). Reads a sample, or the leading elements that are equal.
+    ///
+    /// Cost: linear in the bytes.
+    ///
+    /// # Errors
+    /// If the number of bytes does not fit the shape, `dtype` is `string`, or the file cannot be
+    /// read.
+    pub fn in_file(dtype: DType, shape: &[usize], range: FileRange) -> Result<Literal, LiteralError> {
+        let elements = element_count(shape).ok_or(LiteralError::TooLarge)?;
+        let expected = dtype.byte_len(elements).filter(|_| dtype != DType::String);
+        let size = dtype.bits() / 8;
+        // Bytes of packed elements and booleans may have another form, which all bytes decide.
+        if expected != Some(range.len()) || range.is_empty() || size == 0 || dtype == DType::Bool {
+            return Literal::from_bytes(dtype, shape, range.read()?);
+        }
+        let mut bytes = OnceLock::new();
+        let sample = if range.len() <= READ_AT_ONCE {
+            let all = range.read()?;
+            if is_repeated(&all, size) {
+                return Ok(Literal::splat_bytes(dtype, shape, &all[..size]));
+            }
+            let sample = sample_hash_of(&all);
+            bytes = OnceLock::from(all);
+            sample
+        } else {
+            let mut first = [0; SAMPLE];
+            range.read_part(0, &mut first)?;
+            let mut is_splat = is_repeated(&first, size);
+            if is_splat {
+                range.for_each_piece(|piece| {
+                    is_splat = is_repeated(piece, size) && piece[..size] == first[..size];
+                    is_splat
+                })?;
+            }
+            if is_splat {
+                return Ok(Literal::splat_bytes(dtype, shape, &first[..size]));
+            }
+            let mut buffer = Vec::new();
+            sample_hash(range.len(), |from, n, add| {
+                buffer.resize(n, 0);
+                range.read_part(from, &mut buffer)?;
+                add(&buffer);
+                Ok::<(), StorageError>(())
+            })?
+        };
+        let stored = StoredPayload { range, sample, bytes, digest: OnceLock::new() };
+        Ok(Literal { dtype, shape: shape.into(), data: Data::Stored(Arc::new(stored)) })
     }
 
     fn from_nibbles(dtype: DType, shape: &[usize], elements: usize, bytes: &[u8]) -> Literal {
@@ -264,6 +447,16 @@ impl Literal {
             Data::Splat(_) => self.dtype.bits().div_ceil(8),
             Data::Dense(b) => b.len(),
             Data::Strings(s) => s.iter().map(|s| s.len() + 16).sum(),
+            Data::Stored(s) => s.range.len(),
+        }
+    }
+
+    /// Returns the number of bytes of the payload in memory. Those that are still in a file do not
+    /// count.
+    pub(crate) fn held_bytes(&self) -> usize {
+        match &self.data {
+            Data::Stored(s) => size_of::<StoredPayload>() + s.bytes.get().map_or(0, Bytes::len),
+            _ => self.stored_bytes(),
         }
     }
 
@@ -281,12 +474,89 @@ impl Literal {
         }
     }
 
-    /// Returns the payload as stored, if it is not a splat and not strings.
+    /// Returns the payload as stored, if it is not a splat and not strings. Bytes in a file are
+    /// read and kept. `None` if they cannot be read; see [`Literal::load`].
     pub fn as_dense(&self) -> Option<&Bytes> {
         match &self.data {
             Data::Dense(b) => Some(b),
+            Data::Stored(s) => s.bytes().ok(),
             _ => None,
         }
+    }
+
+    /// Returns true if the tensor is stored neither as a splat nor as strings.
+    pub fn is_dense(&self) -> bool {
+        matches!(self.data, Data::Dense(_) | Data::Stored(_))
+    }
+
+    /// Returns the place of the payload, if it is a range of a file.
+    pub fn file_range(&self) -> Option<&FileRange> {
+        match &self.data {
+            Data::Stored(s) => Some(&s.range),
+            _ => None,
+        }
+    }
+
+    /// Reads the payload if it is in a file, and keeps it. Code that reads elements calls this
+    /// first: without it, elements that cannot be read appear as if the tensor had none, and the
+    /// error is only noted ([`LiteralTable::failure`](crate::LiteralTable::failure)).
+    ///
+    /// Cost: linear in the bytes.
+    ///
+    /// # Errors
+    /// If the file has changed or cannot be read.
+    pub fn load(&self) -> Result<(), StorageError> {
+        match &self.data {
+            Data::Stored(s) => s.bytes().map(|_| ()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Calls a function with the bytes of a dense payload in order, in pieces that do not depend on
+    /// where the bytes are. Bytes in a file are not kept.
+    ///
+    /// Cost: linear in the bytes.
+    ///
+    /// # Errors
+    /// If the file has changed or cannot be read.
+    pub fn for_each_piece(&self, mut f: impl FnMut(&[u8])) -> Result<(), StorageError> {
+        let in_memory = match &self.data {
+            Data::Dense(bytes) => Some(bytes),
+            Data::Stored(stored) => match stored.bytes.get() {
+                Some(bytes) => Some(bytes),
+                None => {
+                    return stored.range.for_each_piece(|piece| {
+                        f(piece);
+                        true
+                    });
+                }
+            },
+            Data::Splat(_) | Data::Strings(_) => None,
+        };
+        in_memory.into_iter().flat_map(|bytes| bytes.chunks(PIECE)).for_each(f);
+        Ok(())
+    }
+
+    /// Returns a dense payload; bytes in a file are read and not kept. Empty for splats and strings.
+    ///
+    /// Cost: linear in the bytes.
+    ///
+    /// # Errors
+    /// If the file has changed or cannot be read.
+    pub fn read_dense(&self) -> Result<Bytes, StorageError> {
+        match &self.data {
+            Data::Dense(b) => Ok(b.clone()),
+            Data::Stored(s) => match s.bytes.get() {
+                Some(b) => Ok(b.clone()),
+                None => s.range.read(),
+            },
+            Data::Splat(_) | Data::Strings(_) => Ok(Bytes::new()),
+        }
+    }
+
+    /// Returns the error with which a read of the payload's file failed, if one has failed.
+    pub(crate) fn failure(&self) -> Option<&StorageError> {
+        self.file_range()?.file().failure()
     }
 
     /// Returns the strings, if the element type is `string`.
@@ -298,10 +568,12 @@ impl Literal {
     }
 
     /// Returns the payload in full, with splats expanded to the size of the tensor. Callers should
-    /// check [`Literal::expanded_bytes`] first if the shape is not trusted. Empty for strings.
+    /// check [`Literal::expanded_bytes`] first if the shape is not trusted. Empty for strings, and
+    /// for bytes in a file that cannot be read; see [`Literal::load`].
     pub fn to_bytes(&self) -> Bytes {
         match &self.data {
             Data::Dense(b) => b.clone(),
+            Data::Stored(s) => s.bytes().cloned().unwrap_or_default(),
             Data::Strings(_) => Bytes::new(),
             Data::Splat(bits) => {
                 let n = self.element_count();
@@ -317,7 +589,8 @@ impl Literal {
         }
     }
 
-    /// Returns all elements; `None` if `T` does not represent the element type.
+    /// Returns all elements; `None` if `T` does not represent the element type, or the elements are
+    /// in a file that cannot be read.
     pub fn elements<T: Element>(&self) -> Option<Cow<'_, [T]>> {
         if T::DTYPE != self.dtype {
             return None;
@@ -326,6 +599,7 @@ impl Literal {
         Some(Cow::Owned(match &self.data {
             Data::Splat(bits) => vec![T::read(&bits[..size]); self.element_count()],
             Data::Dense(b) => b.chunks_exact(size).map(T::read).collect(),
+            Data::Stored(s) => s.bytes().ok()?.chunks_exact(size).map(T::read).collect(),
             Data::Strings(_) => return None,
         }))
     }
@@ -408,14 +682,21 @@ impl Literal {
 
 impl fmt::Debug for Literal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = if self.as_splat().is_some() { "splat" } else { "dense" };
+        let kind = match &self.data {
+            Data::Splat(_) => "splat",
+            Data::Dense(_) | Data::Strings(_) => "dense",
+            Data::Stored(_) => "stored",
+        };
         write!(f, "{kind}<{}{:?}>({} bytes)", self.dtype, self.shape.as_slice(), self.stored_bytes())
     }
 }
 
 impl IntoDiagnostics for LiteralError {
     fn into_diagnostics(self) -> Diagnostics {
-        Diagnostic::from_error(&self).into()
+        match self {
+            LiteralError::Storage(error) => error.into_diagnostics(),
+            other => Diagnostic::from_error(&other).into(),
+        }
     }
 }
 

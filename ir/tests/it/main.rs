@@ -13,6 +13,7 @@ mod registering;
 mod render;
 mod scratch;
 mod signature;
+mod storage;
 mod take_over;
 mod tiny;
 mod verify;

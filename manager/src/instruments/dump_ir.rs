@@ -1,5 +1,6 @@
 //! Modules as files, one after each pass.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 

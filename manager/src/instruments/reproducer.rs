@@ -1,7 +1,7 @@
 //! A file from which a failing pass can be run again, even if the pass ended the process.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 

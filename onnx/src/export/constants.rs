@@ -6,20 +6,22 @@ use std::rc::Rc;
 use anfora_ir::{DType, Literal, LiteralId, NameId, VarId};
 use rustc_hash::FxHashMap;
 
-use super::data::DataFile;
+use super::data::{DataFile, KeptData};
 use super::names::Names;
 use super::options::{ExportOptions, GraphKind, Versions};
 use crate::attributes::tensor_attribute;
 use crate::convert::FILL_SINCE;
 use crate::error::ExportProblem;
-use crate::proto::{NodeProto, TensorProto, node};
-use crate::tensor::{SMALL_CONSTANT, TensorError, external_tensor_of, tensor_of};
+use crate::proto::{NodeProto, StringStringEntryProto, TensorProto, node};
+use crate::tensor::{SMALL_CONSTANT, TensorError, external_tensor_of, tensor_of, without_elements};
 
 /// The largest file that protocol buffers can hold, in bytes.
 pub(super) const MAX_FILE: u64 = i32::MAX as u64;
 /// Splats take at most this many bytes in total, whatever the options say, including splats in the
 /// data file. The limit applies to splats that a node could make.
 const MOST_SPLAT_BYTES: u64 = MAX_FILE;
+/// Initializers of at least this many bytes in a file are copied when the model is written.
+const COPIED: usize = 4 << 10;
 /// Constants of at most this many elements are also looked up by contents.
 const SMALL: usize = 64;
 /// A splat of at most this many bytes is always written out, since a node would take more.
@@ -48,6 +50,11 @@ pub(super) struct Constants {
     in_function: bool,
     /// The file for large constants.
     data: Option<DataFile>,
+    /// The files that constants stay in.
+    kept: Option<KeptData>,
+    /// The initializers of the model whose elements are copied from a file when the model is
+    /// written. Their tensors have none.
+    copied: FxHashMap<String, Literal>,
 }
 
 /// The constants of an unfinished graph.
@@ -99,6 +106,8 @@ impl Constants {
             is_flat: versions.initializers_are_inputs,
             in_function,
             data: external.map(DataFile::new).transpose()?,
+            kept: options.keep_data_beside.as_deref().filter(|_| !in_function).and_then(KeptData::beside),
+            copied: FxHashMap::default(),
         })
     }
 
@@ -107,17 +116,39 @@ impl Constants {
         self.data.take().filter(|d| !d.is_empty())
     }
 
+    /// Takes the initializers whose elements are copied when the model is written.
+    pub(super) fn take_copied(&mut self) -> FxHashMap<String, Literal> {
+        std::mem::take(&mut self.copied)
+    }
+
     /// Returns the message of a constant. Its elements may be moved to the file for large
     /// constants.
     pub(super) fn tensor(&mut self, literal: &Literal) -> Result<TensorProto, ExportProblem> {
-        let place = self.data.as_mut().map(|d| d.take(literal)).transpose()?.flatten();
-        match place {
+        match self.place(literal)? {
             Some(place) => Ok(external_tensor_of(literal, place)?),
-            None if literal.as_dense().is_none() && literal.expanded_bytes().is_some_and(|b| b as u64 > MAX_FILE) => {
+            None if !literal.is_dense() && literal.expanded_bytes().is_some_and(|b| b as u64 > MAX_FILE) => {
                 Err(ExportProblem::TooLarge)
             }
             None => Ok(tensor_of(literal, MAX_FILE)?),
         }
+    }
+
+    /// Returns the entries of the tensor of a constant that is in another file. If it is not, it may
+    /// be moved to the file for large constants.
+    fn place(&mut self, literal: &Literal) -> Result<Option<Vec<StringStringEntryProto>>, ExportProblem> {
+        match self.kept.as_mut().and_then(|kept| kept.place(literal)) {
+            None => Ok(self.data.as_mut().map(|d| d.take(literal)).transpose()?.flatten()),
+            kept => Ok(kept),
+        }
+    }
+
+    /// Returns the message of an initializer whose elements are in a file. It has none if they are
+    /// not moved.
+    fn copied_tensor(&mut self, literal: &Literal) -> Result<TensorProto, ExportProblem> {
+        Ok(match self.place(literal)? {
+            Some(place) => external_tensor_of(literal, place)?,
+            None => without_elements(literal)?,
+        })
     }
 
     /// Begins a graph inside the current one.
@@ -246,8 +277,15 @@ impl Constants {
         if self.is_made_from_shape(literal) {
             return self.write_from_shape(names, literal, name, level);
         }
-        let mut tensor = self.tensor(literal)?;
+        let is_copied = level == 0 && literal.file_range().is_some_and(|r| r.len() >= COPIED);
+        let mut tensor = match is_copied {
+            true => self.copied_tensor(literal)?,
+            false => self.tensor(literal)?,
+        };
         tensor.name = Some(name.to_string());
+        if is_copied && tensor.external_data.is_empty() {
+            self.copied.insert(name.to_string(), literal.clone());
+        }
         finish(&mut tensor);
         self.levels[level].begin.initializers.push(tensor);
         Ok(())

@@ -1,8 +1,12 @@
 //! Constants in a file beside the model.
 
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
-use anfora_ir::Literal;
+use anfora_ir::{Literal, StoredFile, StoredFileKind};
+use rustc_hash::FxHashMap;
 
 use crate::error::ExportProblem;
 use crate::external::normal_location;
@@ -89,15 +93,27 @@ impl DataFile {
     /// # Errors
     /// If they cannot be written.
     pub fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.write_parts(out, |literal, bytes, out| write_elements(literal, bytes, out))
+    }
+
+    /// Writes the contents to a file. On Linux, the system copies the elements that are in files.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn write_to_file(&self, out: &mut BufWriter<File>) -> io::Result<()> {
+        self.write_parts(out, copy_elements)
+    }
+
+    fn write_parts<W: Write + ?Sized>(
+        &self,
+        out: &mut W,
+        write: impl Fn(&Literal, u64, &mut W) -> io::Result<()>,
+    ) -> io::Result<()> {
         let mut position = 0;
         for (offset, literal) in &self.parts {
             io::copy(&mut io::Read::take(io::repeat(0), offset - position), out)?;
             let bytes = written_bytes(literal).unwrap_or(0);
-            match (literal.as_dense(), literal.as_splat()) {
-                (Some(dense), _) => out.write_all(dense)?,
-                (None, Some(element)) => write_repeated(element, bytes, out)?,
-                (None, None) => {}
-            }
+            write(literal, bytes, out)?;
             position = offset + bytes;
         }
         Ok(())
@@ -113,20 +129,94 @@ impl DataFile {
         let (Some(offset), Some(end)) = (offset, end) else { return Err(ExportProblem::TooLarge) };
         self.parts.push((offset, literal.clone()));
         self.len = end;
-        let entry = |key: &str, value: String| StringStringEntryProto { key: Some(key.to_owned()), value: Some(value) };
-        Ok(Some(vec![
-            entry("location", self.location.clone()),
-            entry("offset", offset.to_string()),
-            entry("length", bytes.to_string()),
-        ]))
+        Ok(Some(entries(&self.location, offset, bytes)))
+    }
+}
+
+/// Returns the entries of a tensor that say where its elements are.
+fn entries(location: &str, offset: u64, bytes: u64) -> Vec<StringStringEntryProto> {
+    let entry = |key: &str, value: String| StringStringEntryProto { key: Some(key.to_owned()), value: Some(value) };
+    vec![
+        entry("location", location.to_owned()),
+        entry("offset", offset.to_string()),
+        entry("length", bytes.to_string()),
+    ]
+}
+
+/// The data files that constants stay in.
+pub(super) struct KeptData {
+    /// The folder of the model, with all links resolved.
+    folder: PathBuf,
+    /// The file that the model replaces, if there is one.
+    replaced: Option<PathBuf>,
+    /// The location of each file by its address; `None` if its constants do not stay.
+    locations: FxHashMap<usize, Option<String>>,
+}
+
+impl KeptData {
+    /// Returns the data files beside a model; `None` if its folder does not exist.
+    pub(super) fn beside(model: &Path) -> Option<KeptData> {
+        let folder = model.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let (folder, replaced) = (fs::canonicalize(folder).ok()?, fs::canonicalize(model).ok());
+        Some(KeptData { folder, replaced, locations: FxHashMap::default() })
+    }
+
+    /// Returns the entries of the tensor of a constant that stays in its file.
+    pub(super) fn place(&mut self, literal: &Literal) -> Option<Vec<StringStringEntryProto>> {
+        let range = literal.file_range()?;
+        let file = range.file();
+        let location = self
+            .locations
+            .entry(Arc::as_ptr(file).addr())
+            .or_insert_with(|| {
+                let is_replaced = self.replaced.as_deref() == Some(file.path());
+                location_in(&self.folder, file).filter(|_| !is_replaced)
+            })
+            .as_deref()?;
+        Some(entries(location, range.offset(), range.len() as u64))
+    }
+}
+
+/// Returns the location of a data file of a folder, if it is there and unchanged.
+fn location_in(folder: &Path, file: &StoredFile) -> Option<String> {
+    if file.kind() != StoredFileKind::Data || !file.is_in_place() {
+        return None;
+    }
+    let mut parts = Vec::new();
+    for component in file.path().strip_prefix(folder).ok()?.components() {
+        match component {
+            Component::Normal(part) => parts.push(part.to_str()?),
+            _ => return None,
+        }
+    }
+    normal_location(&parts.join("/"))
+}
+
+/// Copies the elements of a constant that take `bytes` bytes to a file.
+pub(super) fn copy_elements(literal: &Literal, bytes: u64, out: &mut BufWriter<File>) -> io::Result<()> {
+    match literal.file_range() {
+        Some(range) => {
+            out.flush()?;
+            range.copy_to(out.get_mut())
+        }
+        None => write_elements(literal, bytes, out),
     }
 }
 
 /// Returns the number of bytes that a constant takes in the file; `None` if it cannot be stored
 /// there.
 fn written_bytes(literal: &Literal) -> Option<u64> {
-    let is_whole = literal.as_dense().is_some() || (literal.as_splat().is_some() && literal.dtype().bits() >= 8);
+    let is_whole = literal.is_dense() || (literal.as_splat().is_some() && literal.dtype().bits() >= 8);
     literal.expanded_bytes().filter(|_| is_whole).map(|b| b as u64)
+}
+
+/// Writes the elements of a constant that take `bytes` bytes.
+pub(super) fn write_elements(literal: &Literal, bytes: u64, out: &mut dyn Write) -> io::Result<()> {
+    match (literal.file_range(), literal.as_splat()) {
+        (Some(range), _) => range.write_to(out),
+        (None, Some(element)) => write_repeated(element, bytes, out),
+        (None, None) => out.write_all(&literal.read_dense().map_err(io::Error::other)?),
+    }
 }
 
 fn write_repeated(element: &[u8], bytes: u64, out: &mut dyn Write) -> io::Result<()> {

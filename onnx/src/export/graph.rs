@@ -47,6 +47,8 @@ pub(super) struct ExportedGraph {
     pub(super) given: Vec<FunctionConstant>,
     /// The constants that are in another file.
     pub(super) data: Option<DataFile>,
+    /// The initializers whose elements are copied when the model is written, by name.
+    pub(super) copied: FxHashMap<String, Literal>,
 }
 
 /// The functions that are written, by their globals.
@@ -281,7 +283,8 @@ impl<'m> Exporter<'m> {
                         let domains = std::mem::take(&mut self.domains);
                         let given = std::mem::take(&mut self.given);
                         let (nodes, data) = (std::mem::take(&mut self.nodes), self.constants.take_data());
-                        return Ok(ExportedGraph { graph: finished, domains, depth, nodes, given, data });
+                        let copied = self.constants.take_copied();
+                        return Ok(ExportedGraph { graph: finished, domains, depth, nodes, given, data, copied });
                     };
                     self.grow(finished.encoded_len()).map_err(|p| (None, p))?;
                     let pending = outer.pending.as_mut().expect("the call around a graph waits for it");

@@ -1,6 +1,7 @@
 //! Export of a module to a file.
 
 mod data;
+mod pieces;
 mod options;
 mod slots;
 mod graph_meta;
@@ -16,7 +17,7 @@ mod closures;
 mod functions;
 mod training;
 
-use anfora_ir::{AttrId, AttrsId, Context, FunctionKey, Module};
+use anfora_ir::{AttrId, AttrsId, Context, FunctionKey, Module, StorageError};
 use prost::Message;
 use rustc_hash::FxHashSet;
 
@@ -33,6 +34,7 @@ use options::{GraphKind, Versions};
 
 pub use data::{DataFile, ExternalData, WhenExternal};
 pub use options::ExportOptions;
+pub use pieces::ModelPieces;
 
 /// The version of the standard operators if no version is stated.
 const DEFAULT_OPSET: i64 = 18;
@@ -40,6 +42,9 @@ const DEFAULT_OPSET: i64 = 18;
 /// with version 18 or an earlier one is written in version 8 of the format. The last entry also
 /// holds for later versions.
 const IR_VERSIONS: &[(i64, i64)] = &[(18, 8), (20, 9), (22, 10), (23, 11)];
+
+/// The most bytes by which the elements of a constant lengthen the tags and lengths around them.
+const MOST_HEADERS: u64 = 24;
 
 /// A model that was written.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -53,12 +58,42 @@ pub struct Exported {
     pub data: Option<DataFile>,
 }
 
-/// Writes a module as a model. The function `entry` becomes the graph.
+/// A model that is ready to be written. Elements of constants that are in files are still there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExportedModel {
+    /// The model.
+    pub model: ModelPieces,
+    /// The number of nodes, in total and by operator.
+    pub nodes: NodeCounts,
+    /// The file with the constants that are not in the model, if there are any. The model cannot be
+    /// used without it.
+    pub data: Option<DataFile>,
+}
+
+/// Returns a module as a model in memory. The function `entry` becomes the graph.
 ///
 /// # Errors
 /// If the function contains something that ONNX cannot express. The error names the pass that
-/// removes it, if there is one.
+/// removes it, if there is one. Also if constants cannot be read from their file.
 pub fn export(module: &Module, options: &ExportOptions) -> Result<Exported, ExportError> {
+    let ExportedModel { model, nodes, data } = export_model(module, options)?;
+    let fault = |e: StorageError| ExportError { function: options.entry.clone(), binding: None, problem: e.into() };
+    Ok(Exported { bytes: model.into_bytes().map_err(fault)?, nodes, data })
+}
+
+/// Returns a module as a model that is ready to be written, as [`export`] does. Elements of large
+/// constants that are in files are copied when the model is written.
+///
+/// # Errors
+/// As [`export`].
+pub fn export_model(module: &Module, options: &ExportOptions) -> Result<ExportedModel, ExportError> {
+    let fault = |problem| ExportError { function: options.entry.clone(), binding: None, problem };
+    let exported = export_entry(module, options)?;
+    module.cx.literals.failure().map_err(|e| fault(e.into()))?;
+    Ok(exported)
+}
+
+fn export_entry(module: &Module, options: &ExportOptions) -> Result<ExportedModel, ExportError> {
     let fault = |problem| ExportError { function: options.entry.clone(), binding: None, problem };
     let key = module.find(&options.entry);
     let entry = key.filter(|&k| module.get(k).is_some_and(anfora_ir::Function::is_definition));
@@ -70,7 +105,7 @@ pub fn export(module: &Module, options: &ExportOptions) -> Result<Exported, Expo
     export_function(module, entry, options)
 }
 
-fn export_function(module: &Module, entry: FunctionKey, options: &ExportOptions) -> Result<Exported, ExportError> {
+fn export_function(module: &Module, entry: FunctionKey, options: &ExportOptions) -> Result<ExportedModel, ExportError> {
     let Some(external @ ExternalData { when: WhenExternal::TooLarge, .. }) = &options.external_data else {
         return export_versions(module, entry, options);
     };
@@ -78,7 +113,12 @@ fn export_function(module: &Module, entry: FunctionKey, options: &ExportOptions)
     match export_versions(module, entry, &whole) {
         Err(ExportError { problem: ExportProblem::TooLarge, .. }) => {
             let external = ExternalData { when: WhenExternal::Always, ..external.clone() };
-            export_versions(module, entry, &ExportOptions { external_data: Some(external), ..whole })
+            // The file of large constants may replace one that constants are in.
+            export_versions(
+                module,
+                entry,
+                &ExportOptions { external_data: Some(external), keep_data_beside: None, ..whole },
+            )
         }
         done => done,
     }
@@ -86,7 +126,7 @@ fn export_function(module: &Module, entry: FunctionKey, options: &ExportOptions)
 
 /// Writes a module in the version of the operators that it or the options state. If neither states
 /// one, uses [`DEFAULT_OPSET`], or the first later version that has what the module needs.
-fn export_versions(module: &Module, entry: FunctionKey, options: &ExportOptions) -> Result<Exported, ExportError> {
+fn export_versions(module: &Module, entry: FunctionKey, options: &ExportOptions) -> Result<ExportedModel, ExportError> {
     let fault = |problem| ExportError { function: options.entry.clone(), binding: None, problem };
     let mut model = model_of(&module.cx, module.attrs()).map_err(fault)?;
     let is_stated = module.cx.find_attr(module.attrs(), keys::OPSETS).is_some();
@@ -192,7 +232,7 @@ fn write(
     entry: FunctionKey,
     options: &ExportOptions,
     mut model: ModelProto,
-) -> Result<Exported, ExportError> {
+) -> Result<ExportedModel, ExportError> {
     let fault = |problem| ExportError { function: options.entry.clone(), binding: None, problem };
     let mut reached = functions::reached(module, entry)?;
     let main = reached.pop().expect("the entry is reached");
@@ -222,18 +262,18 @@ fn write(
     training::check(&model.training_info, &exported.graph).map_err(fault)?;
     model.graph = Some(GraphProto::default());
     let rest = model.encoded_len() as u64;
-    if rest + exported.graph.encoded_len() as u64 > constants::MAX_FILE {
+    let copied: u64 = exported.copied.values().map(|l| l.stored_bytes() as u64 + MOST_HEADERS).sum();
+    if rest + exported.graph.encoded_len() as u64 + copied > constants::MAX_FILE {
         return Err(fault(ExportProblem::TooLarge));
     }
     model.graph = Some(exported.graph);
-    let bytes = model.encode_to_vec();
     // Checks whether the nesting is too deep for readers.
     let depth = functions.values().map(|f| f.depth).fold(exported.depth, usize::max);
-    if depth > wire::MAX_DEPTH / 4 && wire::check(&bytes, UnknownFields::Refuse).is_err() {
+    if depth > wire::MAX_DEPTH / 4 && wire::check(&model.encode_to_vec(), UnknownFields::Refuse).is_err() {
         return Err(fault(ExportProblem::TooDeep(depth)));
     }
     let mut nodes = exported.nodes;
     let of_functions = model.functions.iter().try_for_each(|f| for_each_node(&f.node, |node| nodes.add(node)));
     of_functions.map_err(|_| fault(ExportProblem::Damaged(keys::FUNCTIONS)))?;
-    Ok(Exported { bytes, nodes, data: exported.data })
+    Ok(ExportedModel { model: ModelPieces::of(model, &exported.copied), nodes, data: exported.data })
 }

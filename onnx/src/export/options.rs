@@ -1,5 +1,7 @@
 //! Options of an export, and the versions that it writes.
 
+use std::path::PathBuf;
+
 use anfora_ir::Module;
 use rustc_hash::FxHashMap;
 
@@ -33,6 +35,10 @@ pub struct ExportOptions {
     /// [`Exported::data`](crate::Exported::data). Without it, a model that would be larger than
     /// protocol buffers allow is refused.
     pub external_data: Option<ExternalData>,
+    /// The path of the model. Constants that are ranges of unchanged data files in its folder or
+    /// below stay there, and the model refers to them. Without it, constants are copied from where
+    /// they are.
+    pub keep_data_beside: Option<PathBuf>,
 }
 
 impl Default for ExportOptions {
@@ -44,6 +50,7 @@ impl Default for ExportOptions {
             max_total_splat_bytes: 16 << 20,
             conversions: Conversions::default(),
             external_data: None,
+            keep_data_beside: None,
         }
     }
 }

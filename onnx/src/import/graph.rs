@@ -168,7 +168,7 @@ impl Importer<'_, '_> {
     fn open(&mut self, mut graph: GraphProto, label: String, place: GraphPlace) -> Result<OpenGraph, ImportError> {
         let filled = match self.settings.files {
             Some(files) => files.borrow_mut().fill_graph(&mut graph),
-            None => Ok(()),
+            None => Ok(FxHashMap::default()),
         };
         let GraphProto {
             mut node,
@@ -197,11 +197,11 @@ impl Importer<'_, '_> {
             GraphPlace::Branch(place) => (place, None, false),
         };
         let fail = |problem: ImportProblem| ImportError::new(&place, problem);
-        filled.map_err(fail)?;
+        let mut stored = filled.map_err(fail)?;
 
         // Initializers: parameters with a default value, literals, and nodes for the others.
         self.state.scope.open();
-        let mut initializers = Initializers::read(self.builder.cx(), initializer).map_err(fail)?;
+        let mut initializers = Initializers::read(self.builder.cx(), initializer, &mut stored).map_err(fail)?;
         let are_constants = self.settings.constant_initializers;
         let kept = initializers.take_kept_nodes(sparse_initializer, &input, are_constants).map_err(fail)?;
         let kept_initializers = kept.len();

@@ -1,6 +1,6 @@
 //! The initializers of a graph. Each becomes a literal if a literal can hold it.
 
-use anfora_ir::{AttrId, Context, LiteralId, NameId};
+use anfora_ir::{AttrId, Context, Literal, LiteralId, NameId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::attributes::doc_of;
@@ -27,17 +27,22 @@ pub(super) struct Initializer {
 }
 
 impl Initializers {
-    /// Reads the initializers of a graph.
-    pub(super) fn read(cx: &mut Context, tensors: Vec<TensorProto>) -> Result<Initializers, ImportProblem> {
+    /// Reads the initializers of a graph. `stored` has the constants whose elements stay in a file,
+    /// by index.
+    pub(super) fn read(
+        cx: &mut Context,
+        tensors: Vec<TensorProto>,
+        stored: &mut FxHashMap<usize, Literal>,
+    ) -> Result<Initializers, ImportProblem> {
         let mut literals = Vec::with_capacity(tensors.len());
         let mut by_name = FxHashMap::default();
         let mut of_no_literal = Vec::new();
-        for tensor in tensors {
+        for (i, tensor) in tensors.into_iter().enumerate() {
             if tensor.name().is_empty() {
                 return Err(ImportProblem::Nameless("an initializer"));
             }
             let name = cx.names.intern(tensor.name());
-            match literal_of(&tensor) {
+            match stored.remove(&i).map_or_else(|| literal_of(&tensor), Ok) {
                 Ok(literal) => {
                     let literal = cx.literals.intern(literal);
                     let meta = doc_of(cx, &tensor.doc_string, &tensor.metadata_props);

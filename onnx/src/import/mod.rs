@@ -17,7 +17,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use anfora_ir::{Attr, AttrId, Context, Diagnostic, Module, OpRegistry};
+use anfora_ir::{Attr, AttrId, Context, Diagnostic, FileRange, Module, OpRegistry, StoredFile};
 use bytes::Bytes;
 use prost::Message;
 
@@ -26,6 +26,7 @@ use crate::convert::Conversions;
 use crate::error::{ImportError, ImportProblem};
 use crate::external::{DataFiles, ReadFiles};
 use crate::keys;
+use crate::model_file::ModelFile;
 use crate::node_counts::NodeCounts;
 use crate::proto::{GraphProto, IR_VERSION, ModelProto};
 use crate::wire::{self, UnknownFields, WireSummary};
@@ -92,11 +93,36 @@ pub struct Imported {
 /// # Errors
 /// If the bytes are not a model, or it holds something that can neither be expressed nor preserved.
 pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportError> {
+    import_parts(bytes, None, options)
+}
+
+/// Reads a model from a file, as [`import`] does. Literals with many elements stay in the file, and
+/// in the files that hold elements of tensors, until something needs them.
+///
+/// # Errors
+/// As [`import`], and if the file cannot be read or has changed.
+pub fn import_file(model: ModelFile, options: &ImportOptions) -> Result<Imported, ImportError> {
+    let ModelFile { bytes, file, .. } = model;
+    let Some(file) = file else { return import_parts(bytes, None, options) };
+    match import_parts(bytes, Some(Arc::clone(&file)), options) {
+        // The error names a byte of the whole file.
+        Err(ImportError { problem: ImportProblem::Wire(_) | ImportProblem::Decode(_), .. }) => {
+            let whole = FileRange::new(Arc::clone(&file), 0, usize::try_from(file.len()).unwrap_or(usize::MAX));
+            let whole = whole.and_then(|whole| whole.read()).map_err(|e| ImportError::new("the file", e))?;
+            import_parts(whole, None, options)
+        }
+        done => done,
+    }
+}
+
+/// Reads a model whose elements are partly in the file `own`.
+fn import_parts(bytes: Bytes, own: Option<Arc<StoredFile>>, options: &ImportOptions) -> Result<Imported, ImportError> {
     let at_file = |p: ImportProblem| ImportError::new("the file", p);
     if bytes.is_empty() {
         return Err(at_file(ImportProblem::Empty));
     }
-    check_size(bytes.len()).map_err(at_file)?;
+    let size = own.as_ref().map_or(bytes.len(), |file| usize::try_from(file.len()).unwrap_or(usize::MAX));
+    check_size(size).map_err(at_file)?;
     let summary = wire::check(&bytes, options.unknown_fields).map_err(|e| at_file(e.into()))?;
     let size = bytes.len();
     let mut model = with_room(&summary);
@@ -127,7 +153,7 @@ pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportE
 
     let mut module = Module::new(options.registry.clone());
     let conversions = &options.conversions;
-    let files = RefCell::new(ReadFiles::new(options.data_files.clone()));
+    let files = RefCell::new(ReadFiles::new(options.data_files.clone(), own));
     let settings = Settings {
         opsets: Rc::clone(&opsets),
         written: opsets,
@@ -151,6 +177,7 @@ pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportE
         function.meta = main.meta;
     }
     nodes.append(&main.nodes);
+    module.cx.literals.failure().map_err(|e| at_model(e.into()))?;
     let (kept, warnings) = notes.into_parts();
     Ok(Imported { module, nodes, kept, warnings })
 }

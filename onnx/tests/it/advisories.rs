@@ -223,27 +223,109 @@ fn attributes_cost_what_they_say() {
     assert!(passes_through(&one_node(13, "Softmax", &[&[2]], twice)).is_err());
 }
 
+/// Returns a model of `x + w` whose initializers have these entries about external data.
+fn external(all: &[(i64, &[(&str, &str)])]) -> ModelProto {
+    let tensor = |(i, &(n, entries)): (usize, &(i64, &[(&str, &str)]))| TensorProto {
+        name: Some(if i == 0 { "w".into() } else { format!("w{i}") }),
+        dims: vec![n],
+        data_type: Some(FLOAT),
+        data_location: Some(DataLocation::External as i32),
+        external_data: entries
+            .iter()
+            .map(|&(key, value)| StringStringEntryProto { key: Some(key.into()), value: Some(value.into()) })
+            .collect(),
+        ..TensorProto::default()
+    };
+    let nodes = vec![node("Add", &["x", "w"], &["y"], vec![])];
+    let g = graph("g", nodes, vec![float("x", &[1])], vec![float("y", &[all[0].0])]);
+    model(13, GraphProto { initializer: all.iter().enumerate().map(tensor).collect(), ..g })
+}
+
+fn read_beside(folder: &Folder, model: &ModelProto) -> Result<Imported, String> {
+    let options = ImportOptions { data_files: Some(Arc::new(DataFolder::new(&folder.0))), ..ImportOptions::default() };
+    import(model.encode_to_vec().into(), &options).map_err(|e| e.to_string())
+}
+
 /// Entries of external data beyond those of the format, which set fields of objects elsewhere.
 #[test]
 fn unknown_entries_of_external_data_do_nothing() {
-    let entry = |key: &str, value: &str| StringStringEntryProto { key: Some(key.into()), value: Some(value.into()) };
-    let mut w = initializer("w", &floats(&[1.0, 2.0]));
-    w.raw_data = None;
-    w.float_data.clear();
-    w.data_location = Some(DataLocation::External as i32);
-    w.external_data = vec![entry("__class__", "x"), entry("basepath", "/etc"), entry("location", "w.bin")];
-    let g = graph("g", vec![node("Add", &["x", "w"], &["y"], vec![])], vec![float("x", &[2])], vec![float("y", &[2])]);
-    let m = model(13, GraphProto { initializer: vec![w], ..g });
-    let folder = folder();
+    let folder = folder("unknown");
     std::fs::write(folder.0.join("w.bin"), [0u8; 8]).expect("a file can be written");
-    let options = ImportOptions { data_files: Some(Arc::new(DataFolder::new(&folder.0))), ..ImportOptions::default() };
-    assert!(import(m.encode_to_vec().into(), &options).is_ok());
+    let m = external(&[(2, &[("__class__", "x"), ("basepath", "/etc"), ("location", "w.bin")])]);
+    assert!(read_beside(&folder, &m).is_ok());
+}
+
+/// Paths of external data that lead out of the folder, by their text or by a link, and files that
+/// are not regular: devices without end, pipes on which a reader waits for ever, and folders.
+#[test]
+fn external_data_is_a_regular_file_of_the_folder() {
+    let folder = folder("paths");
+    let inside = folder.0.join("model");
+    std::fs::create_dir_all(inside.join("sub")).expect("a folder can be made");
+    std::fs::write(folder.0.join("secret"), [1u8; 8]).expect("a file can be written");
+    std::fs::write(inside.join("w.bin"), [1u8; 8]).expect("a file can be written");
+    let absolute = folder.0.join("secret").display().to_string();
+    let mut bad = vec!["../secret", "sub/../../secret", "sub/../w.bin", &absolute, "sub", ".", "w.bin\0", "", "absent"];
+    #[cfg(unix)]
+    {
+        let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, inside.join(name)).expect("a link");
+        link("../secret", "link");
+        link("..", "up");
+        link("/dev/zero", "zero");
+        link("/dev/stdin", "stdin");
+        link("loop", "loop");
+        let pipe = std::process::Command::new("mkfifo").arg(inside.join("pipe")).status();
+        assert!(pipe.expect("mkfifo can be run").success());
+        bad.extend(["link", "up/secret", "zero", "stdin", "loop", "pipe", "/dev/zero", "/proc/self/mem"]);
+    }
+    let inside = Folder(inside);
+    for location in bad {
+        let refused = read_beside(&inside, &external(&[(2, &[("location", location)])]));
+        assert!(refused.is_err(), "{location:?} is read");
+    }
+    assert!(read_beside(&inside, &external(&[(2, &[("location", "./w.bin")])])).is_ok());
+}
+
+/// Ranges outside of the file, lengths that overflow, and ranges that overlap so often that a
+/// reader would process many times the bytes of the file.
+#[test]
+fn ranges_of_external_data_are_inside_the_file_and_few() {
+    let folder = folder("ranges");
+    let size = 1usize << 22;
+    let bytes: Vec<u8> = (0..size as u32 / 4).flat_map(u32::to_le_bytes).collect();
+    std::fs::write(folder.0.join("w.bin"), bytes).expect("a file can be written");
+    let max = u64::MAX.to_string();
+    let at = |n: i64, offset: &str, length: &str| {
+        read_beside(&folder, &external(&[(n, &[("location", "w.bin"), ("offset", offset), ("length", length)])]))
+    };
+    for (n, offset, length) in [
+        (2, "4194300", "8"),
+        (2, &*max, "8"),
+        (2, "18446744073709551612", "8"),
+        (1 << 40, "0", "4398046511104"),
+        (i64::MAX, "0", &*max),
+        (2, "0", "9"),
+        (2, "-1", "8"),
+    ] {
+        assert!(at(n, offset, length).is_err(), "{n} elements at {offset}, {length} bytes");
+    }
+    assert!(at(2, "4194296", "8").is_ok());
+    // The same range often, and overlapping ranges.
+    let whole = [("location", "w.bin"), ("offset", "0")];
+    let n = size as i64 / 4;
+    let same = vec![(n, &whole[..]); 1000];
+    assert!(read_beside(&folder, &external(&same)).is_ok(), "ties are usual");
+    let offsets: Vec<String> = (0..1000).map(|i| (4 * i).to_string()).collect();
+    let shifted: Vec<[(&str, &str); 2]> = offsets.iter().map(|o| [("location", "w.bin"), ("offset", &**o)]).collect();
+    let shifted: Vec<(i64, &[(&str, &str)])> = shifted.iter().map(|e| (n - 1000, &e[..])).collect();
+    let refused = read_beside(&folder, &external(&shifted)).map(|_| ()).expect_err("4 GB of a file of 4 MB");
+    assert!(refused.contains("too many overlap"), "{refused}");
 }
 
 struct Folder(std::path::PathBuf);
 
-fn folder() -> Folder {
-    let path = std::env::temp_dir().join(format!("anfora-advisories-{}", std::process::id()));
+fn folder(name: &str) -> Folder {
+    let path = std::env::temp_dir().join(format!("anfora-advisories-{}-{name}", std::process::id()));
     std::fs::create_dir_all(&path).expect("a folder for temporary files");
     Folder(path)
 }

@@ -22,6 +22,7 @@ mod round_trip;
 mod rounds;
 mod sequences;
 mod sparse;
+mod stored;
 mod symbolic;
 mod versions;
 mod windows;

@@ -15,8 +15,10 @@ pub(super) enum PerChannel {
 }
 
 impl PerChannel {
-    /// Returns the elements of a tensor of a floating point type; `None` for any other type.
+    /// Returns the elements of a tensor of a floating point type; `None` for any other type, and if
+    /// the elements cannot be read.
     pub(super) fn of(literal: &Literal) -> Option<PerChannel> {
+        literal.load().ok()?;
         Some(match literal.dtype() {
             DType::Float16 => of::<f16>(literal),
             DType::BFloat16 => of::<bf16>(literal),

@@ -391,6 +391,11 @@ impl<'s> Parser<'s, '_> {
                     "these elements were left out when this was printed",
                     "print it again without eliding",
                 )),
+                ("unreadable", _) => Err(self.error_help(
+                    tok,
+                    "these elements could not be read when this was printed",
+                    "print it again from files that have not changed",
+                )),
                 _ => Err(self.unexpected(&format!("an element of type {dtype}"))),
             },
             _ => Err(self.unexpected(&format!("an element of type {dtype}"))),

@@ -118,16 +118,26 @@ impl Output<'_> {
             }
             return self.ascii(b']');
         }
-        let packed;
-        let bytes: &[u8] = match (literal.as_splat(), literal.as_dense()) {
+        let read;
+        let bytes: &[u8] = match literal.as_splat() {
             // The byte of a single packed element would be read as two elements.
-            (Some(_), _) if dtype.bits() == 4 && count <= 2 => {
-                packed = literal.to_bytes();
-                &packed
+            Some(_) if dtype.bits() == 4 && count <= 2 => {
+                read = literal.to_bytes();
+                &read
             }
-            (Some(b), _) => b,
-            (None, Some(b)) => b,
-            (None, None) => &[],
+            Some(b) => b,
+            None => match literal.read_dense() {
+                Ok(bytes) => {
+                    read = bytes;
+                    &read
+                }
+                // The text cannot be parsed, and says why.
+                Err(error) => {
+                    self.text("[unreadable ");
+                    self.quoted(&error.to_string());
+                    return self.ascii(b']');
+                }
+            },
         };
         if bytes.is_empty() {
             self.text("[]");

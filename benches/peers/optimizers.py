@@ -1,0 +1,177 @@
+"""Measures the CPU time of ``anfora slim`` and of other optimizers of ONNX models, each as a whole process.
+
+The models are chains of 20,000 and of 1,000,000 nodes (``anfora gen chain``), and those with which
+``scripts/real-models`` compares the number of nodes: transformers as exporters write them, and the
+light models of the package onnx. The other tools run as in ``scripts/real_models/tool.py``. A tool
+is stopped when it has used 25 times the time of anfora and at least a minute; its time is then a
+lower bound. Every other tool should take at least 20 times the time of anfora.
+"""
+
+import argparse
+import os
+import re
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.join(HERE, "..", "..")
+REAL_MODELS = os.path.join(ROOT, "scripts", "real_models")
+TOOLS = ["onnxruntime", "onnxslim", "onnxsim", "onnxscript"]
+CHAINS = {"chain-20000": 20_000, "chain-1000000": 1_000_000}
+EXPORTED = ["transformer-24", "transformer-6-quantised"]
+LIGHT = ["bvlc_alexnet", "densenet121", "inception_v1", "inception_v2", "resnet50", "shufflenet", "squeezenet", "vgg19", "zfnet512"]
+MODELS = [*CHAINS, *EXPORTED, *(f"light_{name}" for name in LIGHT)]
+# The goal, and the time after which a tool is stopped.
+TIMES = 20
+STOP_TIMES, STOP_SECONDS = 25, 60
+MARKS = ("<!-- times: benches/peers/slim --write -->", "<!-- end of times -->")
+
+
+class Timed:
+    """The CPU seconds of a tool on a model, and how it ended: well, stopped or failed."""
+
+    def __init__(self, seconds, end="well"):
+        self.seconds, self.end = seconds, end
+
+    def ratio(self, ours):
+        """Returns how many times as long as anfora the tool takes; None if it fails.
+
+        >>> Timed(3.0).ratio(0.1) > 29, Timed(3.0, "failed").ratio(0.1)
+        (True, None)
+        """
+        return None if self.end == "failed" else self.seconds / ours
+
+    def text(self, ours):
+        """
+        >>> Timed(3.0).text(0.1), Timed(60.0, "stopped").text(0.5), Timed(1.0, "failed").text(0.5)
+        ('3.00 (30x)', '>60.00 (>120x)', 'fails')
+        """
+        if self.end == "failed":
+            return "fails"
+        more = ">" if self.end == "stopped" else ""
+        return f"{more}{self.seconds:.2f} ({more}{self.ratio(ours):.0f}x)"
+
+
+def timed(command, limit=None):
+    """Runs a command and returns its time. It is stopped after `limit` seconds of CPU time.
+
+    >>> timed([sys.executable, "-c", "pass"]).end
+    'well'
+    >>> timed([sys.executable, "-c", "while True: pass"], 1).end
+    'stopped'
+    """
+
+    def restrict():
+        if limit is not None:
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=restrict)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    seconds = usage.ru_utime + usage.ru_stime
+    if process.returncode == 0:
+        return Timed(seconds)
+    return Timed(seconds, "stopped" if limit is not None and seconds >= limit - 1 else "failed")
+
+
+def prepare(name, args):
+    """Makes a model, if it is not there; returns its path."""
+    if name.startswith("light_"):
+        import onnx
+
+        return os.path.join(os.path.dirname(onnx.__file__), "backend", "test", "data", "light", f"{name}.onnx")
+    path = os.path.join(args.work, f"{name}.onnx")
+    if name in CHAINS:
+        subprocess.run([*args.command, "gen", "chain", str(CHAINS[name]), "-o", path], check=True)
+    else:
+        subprocess.run([sys.executable, os.path.join(REAL_MODELS, "exporters.py"), args.work, name], check=True, stdout=subprocess.DEVNULL)
+    return path
+
+
+def measure(name, args):
+    """Measures all tools on a model; returns the time of anfora and those of the others."""
+    source, target = prepare(name, args), os.path.join(args.work, "small.onnx")
+    slim = [*args.command, "slim", "--quiet", source, target]
+    runs = [timed(slim) for _ in range(args.rounds)]
+    if any(run.end != "well" for run in runs):
+        raise SystemExit(f"anfora slim fails on {name}")
+    ours = statistics.median(run.seconds for run in runs)
+    limit = max(STOP_SECONDS, int(STOP_TIMES * ours) + 1)
+    others = {}
+    for tool in TOOLS:
+        others[tool] = timed([sys.executable, os.path.join(REAL_MODELS, "tool.py"), tool, source, target], limit)
+        print(f"{name}: anfora {ours:.3f}, {tool} {others[tool].text(ours)}", file=sys.stderr, flush=True)
+    for path in [target, f"{target}.data", *([] if name.startswith("light_") else [source])]:
+        if os.path.exists(path):
+            os.remove(path)
+    return ours, others
+
+
+def table(rows):
+    """Returns the table in Markdown.
+
+    >>> print(table({"m": (0.1, {tool: Timed(3.0) for tool in TOOLS})}), end="")
+    | model | `anfora slim` | onnxruntime | onnxslim | onnxsim | onnxscript |
+    |---|---:|---:|---:|---:|---:|
+    | m | 0.100 | 3.00 (30x) | 3.00 (30x) | 3.00 (30x) | 3.00 (30x) |
+    """
+    lines = ["| model | `anfora slim` | " + " | ".join(TOOLS) + " |", "|---|" + "---:|" * (len(TOOLS) + 1)]
+    for name, (ours, others) in rows.items():
+        lines.append(f"| {name} | {ours:.3f} | " + " | ".join(others[tool].text(ours) for tool in TOOLS) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def missed(rows):
+    """Returns a line for each tool that takes less than 20 times as long as anfora.
+
+    >>> missed({"m": (0.1, {"onnxsim": Timed(1.5), "onnxslim": Timed(2.5)})})
+    ['m: onnxsim takes 15.0 times as long as anfora']
+    """
+    return [
+        f"{name}: {tool} takes {ratio:.1f} times as long as anfora"
+        for name, (ours, others) in rows.items()
+        for tool, other in others.items()
+        if (ratio := other.ratio(ours)) is not None and ratio < TIMES
+    ]
+
+
+def write_readme(rows):
+    """Puts the table into the README."""
+    path = os.path.join(ROOT, "README.md")
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    begin, end = MARKS
+    pattern = re.escape(begin) + r"\n.*?" + re.escape(end)
+    if not re.search(pattern, text, re.DOTALL):
+        raise ValueError("README.md has no place for the table")
+    text = re.sub(pattern, lambda _: f"{begin}\n{table(rows)}{end}", text, flags=re.DOTALL)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="benches/peers/slim", description=__doc__.split("\n\n")[0])
+    parser.add_argument("--work", required=True, help="a folder for the models")
+    parser.add_argument("--only", action="append", choices=MODELS, help="this model only; may be repeated")
+    parser.add_argument("--rounds", type=int, default=5, help="the number of runs of anfora, of which the median counts")
+    parser.add_argument("--check", action="store_true", help="exit status 1 if a ratio misses the goal")
+    parser.add_argument("--write", action="store_true", help="put the table into README.md")
+    parser.add_argument("command", nargs="+", help="the anfora program")
+    args = parser.parse_args()
+    shutil.rmtree(args.work, ignore_errors=True)
+    os.makedirs(args.work)
+    rows = {name: measure(name, args) for name in args.only or MODELS}
+    print(table(rows), end="")
+    lines = missed(rows)
+    print(*lines, f"{len(TOOLS) * len(rows) - len(lines)} of {len(TOOLS) * len(rows)} ratios hold", sep="\n")
+    if args.write and not args.only:
+        write_readme(rows)
+    shutil.rmtree(args.work, ignore_errors=True)
+    return 1 if args.check and lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
