@@ -47,6 +47,15 @@ impl FromRules for FunctionPass {
     }
 }
 
+/// Returns the rules of a pass of this crate, if it consists of rules.
+pub fn rules_of(pass: &str) -> Option<&'static RuleSet> {
+    match pass {
+        "SimplifyExpr" => Some(crate::simplify_expr::rules()),
+        "FuseStandardOps" => Some(crate::fuse_standard_ops::rules()),
+        _ => None,
+    }
+}
+
 /// Runs a pass that consists of rules on a function.
 pub(crate) fn run_rules(
     edit: &mut FunctionEdit<'_>,

@@ -36,6 +36,7 @@ mod shape;
 mod softmax;
 mod version_6;
 mod window;
+mod written_out;
 
 pub use crate::attributes::{
     float_attribute, floats_attribute, int_attribute, ints_attribute, str_attribute, strs_attribute, tensor_attribute,
@@ -79,6 +80,7 @@ impl Default for Conversions {
         softmax::register(&mut table);
         loss::register(&mut table);
         version_6::register(&mut table);
+        written_out::register(&mut table);
         table
     }
 }

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::list;
 
 /// The numbers of a target shape.
-type Numbers = SmallVec<[i64; 6]>;
+pub(crate) type Numbers = SmallVec<[i64; 6]>;
 
 /// Returns true if the type of a value and that of an operand have the same extents, all known.
 pub(super) fn has_same_shape(s: &Site<'_>, value: ExprId, operand: ExprId) -> bool {
@@ -72,7 +72,12 @@ fn added_axes(dims: &Dims, from: &[DimId], to: &[DimId]) -> Option<Vec<i64>> {
 /// An extent of the operand at the same axis is 0, and one other extent that is not a number may be
 /// -1. The call with -1 fails if another extent is 0. This does not matter if the computed target
 /// had -1 there as well.
-fn reshape_numbers(dims: &Dims, from: &[DimId], to: &[DimId], elements: Option<&[DimId]>) -> Option<Numbers> {
+pub(crate) fn reshape_numbers(
+    dims: &Dims,
+    from: &[DimId],
+    to: &[DimId],
+    elements: Option<&[DimId]>,
+) -> Option<Numbers> {
     let mut numbers = Numbers::new();
     let mut inferred = None;
     for (axis, &extent) in to.iter().enumerate() {

@@ -362,7 +362,11 @@ impl Pattern {
     /// pattern matches; if it fails, the other ways to match are tried.
     #[must_use]
     pub fn guard(self, test: impl Fn(&Match<'_>) -> bool + Send + Sync + 'static) -> Pattern {
-        self.filtered(Condition::Guard(Arc::new(test)))
+        self.guard_by(Arc::new(test))
+    }
+
+    pub(crate) fn guard_by(self, test: Guard) -> Pattern {
+        self.filtered(Condition::Guard(test))
     }
 
     /// Restricts the match to operator calls whose attributes pass a test.

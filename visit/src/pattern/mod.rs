@@ -72,6 +72,7 @@ mod outcome;
 mod rewriter;
 mod rule;
 mod rule_set;
+mod rule_text;
 mod scopes;
 mod search;
 mod sight;
@@ -94,4 +95,5 @@ pub use outcome::{Misfit, Outcome, PatternOptions, PatternRewriteError, RuleCoun
 pub use rewriter::Rewriter;
 pub use rule::{Rule, RuleError};
 pub use rule_set::RuleSet;
+pub use rule_text::RuleText;
 pub use trace::Applied;

@@ -12,6 +12,7 @@ use crate::let_list::LetList;
 use crate::link::{Binding, Link};
 use crate::pattern::captures::Captures;
 use crate::pattern::facts::{Facts, is_primitive};
+use crate::pattern::guard::Match;
 use crate::pattern::illegal_edit::IllegalEdit;
 use crate::pattern::sight::Sight;
 
@@ -51,6 +52,11 @@ impl<'r, 'e> Rewriter<'r, 'e> {
 
     fn sight(&self) -> Sight<'_> {
         Sight { cx: self.editor.cx, body: self.editor.body, facts: self.facts }
+    }
+
+    /// Returns the match that is replaced.
+    pub(crate) fn matched<'m>(&'m self, captures: &Captures<'m>) -> Match<'m> {
+        Match { sight: self.sight(), captures: *captures }
     }
 
     /// Returns the node that is to be replaced.

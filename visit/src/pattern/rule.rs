@@ -10,6 +10,7 @@ use crate::pattern::compile::Compiled;
 use crate::pattern::dispatch::Dispatch;
 use crate::pattern::error::{Refused, Side};
 use crate::pattern::rewriter::Rewriter;
+use crate::pattern::rule_text::ComputedValues;
 use crate::pattern::template::Template;
 
 /// An error of a rule's code. The operator `?` converts any error to it.
@@ -24,7 +25,8 @@ pub(crate) type RuleFunction<'r> = Box<dyn FnMut(&mut Rewriter<'_, '_>, &Capture
 /// The replacement of a match: made by a function, or written as a pattern.
 pub(crate) enum Right<F> {
     Built(F),
-    Written(Pattern),
+    /// The pattern, and the values in it that the match determines.
+    Written(Pattern, ComputedValues),
 }
 
 /// A compiled rule.
@@ -46,8 +48,9 @@ impl ReadyRule {
         let mut pattern = Compiled::new(cx, pattern).map_err(|refused| (refused, Side::Left))?;
         let template = match right {
             Right::Built(_) => None,
-            Right::Written(by) => {
-                Some(Template::new(cx, by, &mut pattern.names).map_err(|refused| (refused, Side::Right))?)
+            Right::Written(by, computed) => {
+                let made = Template::new(cx, by, computed, &mut pattern.names);
+                Some(made.map_err(|refused| (refused, Side::Right))?)
             }
         };
         Ok(ReadyRule { name, pattern, template })
@@ -100,7 +103,7 @@ impl<'r> Rule<'r> {
     /// let rule = Rule::replace("x * 1", x_times_1, capture("x"));
     /// ```
     pub fn replace(name: &str, pattern: Pattern, by: Pattern) -> Rule<'r> {
-        Rule { name: name.to_string(), pattern, right: Right::Written(by) }
+        Rule { name: name.to_string(), pattern, right: Right::Written(by, ComputedValues::default()) }
     }
 
     /// Returns a rule that replaces matches of `pattern` by the result of `build`, which gets the
