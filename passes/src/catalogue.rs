@@ -24,13 +24,14 @@ const PIPELINES: &[(&str, &str, &str)] = &[
     ),
     (
         "O3",
-        "O2,FoldBatchNorm,FuseStandardOps,LambdaLifting,Normalize,ConvertToDataflow,FuseOps,DeadCodeElimination",
+        "O2,FuseStandardOps,FoldBatchNorm,LambdaLifting,Normalize,ConvertToDataflow,FuseOps,DeadCodeElimination",
         "everything",
     ),
-    // Convolutions take batch norms before equal convolutions become one, which has several users.
+    // Convolutions take batch norms before equal convolutions become one, which has several users,
+    // and after activations are fused, whose factors they would take.
     (
         "slim",
-        "ToANormalForm,FoldConstant,CanonicalizeBindings,FoldBatchNorm,O2,FoldBatchNorm,FuseStandardOps,O2",
+        "ToANormalForm,FoldConstant,CanonicalizeBindings,FuseStandardOps,FoldBatchNorm,O2,FuseStandardOps,FoldBatchNorm,O2",
         "as few nodes as possible, without new functions",
     ),
     ("slim_exact", "O2", "as few nodes as possible, where all results keep their bits"),

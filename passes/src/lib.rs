@@ -100,7 +100,7 @@ pub use eliminate_common_subexpr::{ELIMINATE_COMMON_SUBEXPR, OperandOrder, elimi
 pub use fold_batch_norm::{FOLD_BATCH_NORM, FoldedIntoWeights, fold_batch_norm};
 #[cfg(feature = "interp")]
 pub use fold_constant::{FOLD_CONSTANT, Folded, fold_constant};
-pub use from_rules::{FromRules, TRACE_RULES, rules_of};
+pub use from_rules::{FromRules, NEVER_MAKE, TRACE_RULES, rules_of};
 pub use fuse_ops::{FUSE_OPS, Fused, FusionLimits, MAX_FUSION_ARGS, MAX_FUSION_DEPTH, fuse_ops};
 pub use fuse_standard_ops::{FUSE_STANDARD_OPS, fuse_standard_ops};
 pub use inline_functions::{INLINE_FUNCTIONS, Inlined, MAX_INLINE_GROWTH, inline_functions};

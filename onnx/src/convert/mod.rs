@@ -43,6 +43,7 @@ pub use crate::attributes::{
 };
 pub use row::{Conversion, ExportRule, ImportRule, Lowered, Operands};
 pub use table::Conversions;
+pub use written_out::missing_operators;
 
 pub(crate) use constant::{FILL_SINCE, constant_attribute};
 pub(crate) use draft::check_call;

@@ -4,7 +4,7 @@
 //! the version of the model has no such operator, the export writes as many nodes again. A module
 //! that states no version gets one that has the operator.
 
-use anfora_ir::{Literal, Number};
+use anfora_ir::{Literal, Module, Number};
 
 use super::{Conversion, Conversions, NodeExport, float_attribute, int_attribute, ints_attribute};
 use crate::error::ExportProblem;
@@ -30,6 +30,26 @@ pub(super) fn register(table: &mut Conversions) {
     for (last, opsets, native, rule) in DEFINITIONS {
         table.register(Conversion::new(last, opsets.clone(), native).export(*rule));
     }
+}
+
+/// Returns the operators of ours that passes should not make from their parts, since the version of
+/// the standard operators that the module states has none of them: the export would write as many
+/// nodes again. A module that states no version has all.
+///
+/// ```
+/// use anfora_ir::{Source, parse_module};
+///
+/// let text = "#![onnx_opsets=[[\"\", 17]]] def @main(%x: Tensor[(4,), float32]) { %x }";
+/// let module = parse_module(Source::new("example", text), anfora_onnx::registry())?;
+/// assert!(anfora_onnx::missing_operators(&module).contains(&"nn.gelu".to_string()));
+/// assert!(!anfora_onnx::missing_operators(&module).contains(&"nn.layer_norm".to_string()));
+/// # Ok::<(), anfora_ir::Diagnostics>(())
+/// ```
+pub fn missing_operators(module: &Module) -> Vec<String> {
+    let Some(version) = crate::export::stated_version(module) else { return Vec::new() };
+    // Its definition here takes fewer nodes than those that exporters write.
+    let is_missing = |(_, opsets, native, _): &&Definition| opsets.contains(&version) && *native != "nn.hard_swish";
+    DEFINITIONS.iter().filter(is_missing).map(|(_, _, native, _)| (*native).to_owned()).collect()
 }
 
 /// Refuses a version that a module does not state, so that a later one is chosen.

@@ -50,18 +50,18 @@ use std::sync::LazyLock;
 
 use anfora_ir::{Context, Function, Purity};
 use anfora_manager::register_pass;
-use anfora_visit::pattern::{Outcome, PatternRewriteError, RuleSet};
+use anfora_visit::pattern::{Outcome, PatternOptions, PatternRewriteError, RuleSet};
 
 use self::activations::activations;
 use self::normalizations::normalizations;
 use self::products::products;
 use self::windows::windows;
-use crate::from_rules::{TRACE_RULES, run_rules, simplify_by};
+use crate::from_rules::{NEVER_MAKE, TRACE_RULES, run_rules, simplify_by};
 
 register_pass! {
     /// Replaces several operators by one standard function that they compute; changes rounding
     pub FUSE_STANDARD_OPS = FunctionPass("FuseStandardOps", 3).with_tolerance(1e-4);
-    configs { TRACE_RULES }
+    configs { TRACE_RULES, NEVER_MAKE }
     run |edit, module, cx| run_rules(edit, module, cx, &RULES)
 }
 
@@ -75,7 +75,7 @@ pub fn fuse_standard_ops(
     function: &mut Function,
     purity: &Purity,
 ) -> Result<Outcome, PatternRewriteError> {
-    simplify_by(cx, function, purity, &RULES, false)
+    simplify_by(cx, function, &RULES, &PatternOptions { purity: Some(purity), ..PatternOptions::default() })
 }
 
 static RULES: LazyLock<RuleSet> = LazyLock::new(|| activations().and(normalizations()).and(products()).and(windows()));

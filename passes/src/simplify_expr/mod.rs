@@ -48,7 +48,7 @@ use std::sync::LazyLock;
 
 use anfora_ir::{Context, Function, Purity};
 use anfora_manager::register_pass;
-use anfora_visit::pattern::{Match, Outcome, PatternRewriteError, RuleSet};
+use anfora_visit::pattern::{Match, Outcome, PatternOptions, PatternRewriteError, RuleSet};
 
 use self::bounds::bounds;
 use self::casts::casts;
@@ -58,13 +58,13 @@ use self::reductions::reductions;
 use self::repeated::repeated;
 use self::signs::signs;
 use self::views::views;
-use crate::from_rules::{TRACE_RULES, run_rules, simplify_by};
+use crate::from_rules::{NEVER_MAKE, TRACE_RULES, run_rules, simplify_by};
 use crate::match_facts::has_op;
 
 register_pass! {
     /// Removes operations that change nothing, and pairs of operations that cancel out
     pub SIMPLIFY_EXPR = FunctionPass("SimplifyExpr", 1);
-    configs { TRACE_RULES }
+    configs { TRACE_RULES, NEVER_MAKE }
     run |edit, module, cx| run_rules(edit, module, cx, &RULES)
 }
 
@@ -77,7 +77,7 @@ pub fn simplify_expr(
     function: &mut Function,
     purity: &Purity,
 ) -> Result<Outcome, PatternRewriteError> {
-    simplify_by(cx, function, purity, &RULES, false)
+    simplify_by(cx, function, &RULES, &PatternOptions { purity: Some(purity), ..PatternOptions::default() })
 }
 
 static RULES: LazyLock<RuleSet> = LazyLock::new(|| {

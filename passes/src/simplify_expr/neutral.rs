@@ -4,7 +4,7 @@ use anfora_visit::pattern::{Match, RuleSet};
 use anfora_visit::rules;
 
 use super::keeps_nans;
-use crate::match_facts::{has_op, is_plus_zero};
+use crate::match_facts::has_op;
 
 /// Returns the rules for operands that change nothing.
 pub(super) fn neutral() -> RuleSet {
@@ -16,7 +16,10 @@ pub(super) fn neutral() -> RuleSet {
         "add(%x, -0bf16)" => "%x", if keeps_nans,
         "add(%x, -0f64)" => "%x", if keeps_nans,
         "subtract(%x, 0)" => "%x",
-        "add(%x, %z)" => "%x", if adds_plus_zero,
+        "add(%x, 0f)" => "%x", if is_never_minus_zero,
+        "add(%x, 0f16)" => "%x", if is_never_minus_zero,
+        "add(%x, 0bf16)" => "%x", if is_never_minus_zero,
+        "add(%x, 0f64)" => "%x", if is_never_minus_zero,
         // -0 - 0 is -0.
         "subtract(%x, 0f)" => "%x", if keeps_nans,
         "subtract(%x, 0f16)" => "%x", if keeps_nans,
@@ -44,9 +47,9 @@ pub(super) fn neutral() -> RuleSet {
     ]
 }
 
-/// Returns true if `z` is the float 0 and `x` is never -0, which the sum would change, and has no
-/// NaN that it would change.
-fn adds_plus_zero(m: &Match<'_>) -> bool {
-    const NEVER_MINUS_ZERO: &[&str] = &["abs", "exp", "nn.relu", "nn.hard_sigmoid", "nn.softmax", "sigmoid", "square"];
-    is_plus_zero(m, "z") && m.is_float("x") && has_op(m, "x", NEVER_MINUS_ZERO) && m.has_type_of_root("x")
+/// Returns true if `x` is never -0, which a sum with 0 would change, and has no NaN that it would
+/// change.
+fn is_never_minus_zero(m: &Match<'_>) -> bool {
+    const OPS: &[&str] = &["abs", "exp", "nn.hard_sigmoid", "nn.relu", "nn.softmax", "sigmoid", "square"];
+    has_op(m, "x", OPS)
 }

@@ -212,7 +212,7 @@ fn rewrite_by_rules(mut module: Module) -> Done {
     .add(RuleText::new("cos(%x)", "cosh(%x)").named("cos").only_if(|m| m.is_integer("x")))
     .add(
         RuleText::new("sin(sin(%x))", "nn.elu(%x, alpha=%a)")
-            .only_if(Match::is_last_use)
+            .only_if(|m| m.is_last_use())
             .value("a", |m| m.is_float("x").then_some(0.5)),
     )
     .rule_if("add(%x, %k)", "subtract(%x, %k)", |m| m.literal("k").is_some())

@@ -218,6 +218,14 @@ impl Pattern {
         at
     }
 
+    /// Returns the node that conditions are put on; for any other node, the node itself.
+    pub(crate) fn through_filters(&self, mut at: u32) -> u32 {
+        while let Node::Filter { inner, .. } = self.nodes[at as usize] {
+            at = inner;
+        }
+        at
+    }
+
     /// Returns true if a node is the end of a list, with or without a name.
     pub(crate) fn is_rest(&self, at: u32) -> bool {
         let end = match self.nodes[at as usize] {

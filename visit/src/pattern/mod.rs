@@ -68,6 +68,7 @@ mod glance;
 mod guard;
 mod illegal_edit;
 mod matcher;
+mod needs;
 mod outcome;
 mod rewriter;
 mod rule;

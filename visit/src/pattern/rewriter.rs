@@ -169,6 +169,16 @@ impl<'r, 'e> Rewriter<'r, 'e> {
         self.editor.call_op(op, operands, attrs)
     }
 
+    /// Makes a call for the place of the replaced node. An operator without a row, which has no
+    /// rule for its type, gets the type of that node.
+    pub(crate) fn call_as_root(&mut self, op: OpId, operands: &[ExprId], attrs: AttrsId) -> Result<ExprId, TypeError> {
+        if !self.editor.cx.ops.is_opaque(op) {
+            return self.call_op(op, operands, attrs);
+        }
+        let ty = self.editor.body.type_of(self.root);
+        Ok(self.editor.call_opaque(op, operands, attrs, ty))
+    }
+
     pub(crate) fn intern_attrs<'a>(&mut self, attrs: impl Iterator<Item = (&'a str, &'a AttrValue)>) -> AttrsId {
         let cx = &mut *self.editor.cx;
         let list: SmallVec<[_; 4]> = attrs.map(|(name, value)| (cx.names.intern(name), value.intern(cx))).collect();

@@ -9,6 +9,7 @@ use crate::pattern::captures::Captures;
 use crate::pattern::compile::Compiled;
 use crate::pattern::dispatch::Dispatch;
 use crate::pattern::error::{Refused, Side};
+use crate::pattern::needs::Needs;
 use crate::pattern::rewriter::Rewriter;
 use crate::pattern::rule_text::ComputedValues;
 use crate::pattern::template::Template;
@@ -61,6 +62,7 @@ impl ReadyRule {
 pub(crate) struct RuleTable {
     pub(crate) rules: Vec<ReadyRule>,
     pub(crate) dispatch: Dispatch,
+    pub(crate) needs: Needs,
     /// The depth of the deepest pattern.
     pub(crate) depth: u32,
     pub(crate) asks_for_uses: bool,
@@ -74,12 +76,26 @@ impl RuleTable {
             rule.pattern.resolved.is_portable && rule.template.as_ref().is_none_or(|right| right.side.is_portable)
         };
         RuleTable {
+            needs: Needs::new(rules.iter().map(|rule| &rule.pattern)),
             dispatch: Dispatch::new(rules.iter().map(|rule| &rule.pattern.roots)),
             depth: rules.iter().map(|rule| rule.pattern.depth).max().unwrap_or(0),
             asks_for_uses: rules.iter().any(|rule| rule.pattern.asks_for_uses),
             is_portable: rules.iter().all(is_portable),
             rules,
         }
+    }
+}
+
+impl RuleTable {
+    /// Returns, for each rule, true if its right side is written with one of these operators. The
+    /// list is empty if there are none.
+    pub(crate) fn making(&self, operators: &[String]) -> Vec<bool> {
+        if operators.is_empty() {
+            return Vec::new();
+        }
+        let is_named = |name: &str| operators.iter().any(|operator| operator == name);
+        let makes = |rule: &ReadyRule| rule.template.as_ref().is_some_and(|right| right.operators().any(is_named));
+        self.rules.iter().map(makes).collect()
     }
 }
 

@@ -52,6 +52,9 @@ use crate::pattern::text::parse_sides;
 /// A splat of several elements matches only if the extents of the replaced node are known. For
 /// operands of unknown extents, the effect of the splat on the shape is not known.
 ///
+/// An operator without a row, such as one that a reader of a file keeps as it is, may be the
+/// outermost one on the right. The call has the type of the replaced expression.
+///
 /// A mistake in a text is found when the set is made, a wrong operator or attribute when the set is
 /// used or [checked](RuleSet::check). Both are reported with their places in
 /// [`text`](RuleSet::text).

@@ -50,6 +50,15 @@ impl Template {
         }
     }
 
+    /// Returns the names of the operators that are called.
+    pub(crate) fn operators(&self) -> impl Iterator<Item = &str> {
+        let names = self.nodes.iter().map(|&at| match &self.side.pattern.nodes[at as usize] {
+            Node::Op { names, .. } => names.listed(),
+            _ => &[],
+        });
+        names.flatten().map(|name| &**name)
+    }
+
     /// Assigns the attributes to the operator calls that have them, and checks that each call has
     /// the attributes that its operator requires.
     fn gather_attrs(&mut self, cx: &Context) -> Result<(), Refused> {
@@ -59,9 +68,7 @@ impl Template {
             else {
                 continue;
             };
-            while let Node::Filter { inner: next, .. } = self.side.pattern.nodes[inner as usize] {
-                inner = next;
-            }
+            inner = self.side.pattern.through_filters(inner);
             match self.side.pattern.nodes[inner as usize] {
                 Node::Op { .. } => self.attrs[inner as usize].push((name, value)),
                 _ => return Err(PatternError::NotAnOperator("attributes").at(at)),
@@ -140,7 +147,10 @@ impl Template {
                     });
                     let given: SmallVec<[(&str, AttrValue); 4]> = given.collect();
                     let attrs = rewriter.intern_attrs(given.iter().map(|(name, value)| (*name, value)));
-                    Some(rewriter.call_op(op, &operands, attrs)?)
+                    match at == self.side.pattern.through_filters(self.side.pattern.root) {
+                        true => Some(rewriter.call_as_root(op, &operands, attrs)?),
+                        false => Some(rewriter.call_op(op, &operands, attrs)?),
+                    }
                 }
                 (Node::Call(children), _) => match self.operands(*children, &built, rewriter, captures).split_first() {
                     Some((&function, arguments)) => Some(rewriter.call(function, arguments)?),
