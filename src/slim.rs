@@ -37,6 +37,11 @@ pub struct SlimOptions {
     /// True if all results keep their bits. The call then uses the pipeline `slim_exact`, which
     /// omits the passes that change roundings.
     pub exact: bool,
+    /// True if operators of `com.microsoft` may take the place of standard ones
+    /// ([`fuse_contrib_ops`](anfora_onnx::fuse_contrib_ops)), as only onnxruntime reads them. The
+    /// results are then not exact.
+    #[cfg(feature = "onnx")]
+    pub contrib: bool,
     /// The most bytes by which a folded call may grow the program. With [`u64::MAX`], results of
     /// any size are folded. If the program is exported, set `ExportOptions::max_splat_bytes` to the
     /// same value: the exporter turns a larger constant that repeats one number into a node again.
@@ -57,6 +62,8 @@ impl Default for SlimOptions {
             entry: "main".to_string(),
             input_shapes: Vec::new(),
             exact: false,
+            #[cfg(feature = "onnx")]
+            contrib: false,
             size_threshold: u64::MAX,
             disable: Vec::new(),
             check: 0,
@@ -96,6 +103,10 @@ pub fn slim(module: &mut Module, options: &SlimOptions) -> Result<Slimmed, PassF
     let registry = anfora_passes::registry();
     let pipeline = parse_pipeline(&registry, options.pipeline()).map_err(PassError::from)?;
     let mut passes: Vec<Arc<dyn Pass>> = vec![Arc::new(pipeline)];
+    #[cfg(feature = "onnx")]
+    if options.contrib {
+        passes.push(anfora_onnx::fuse_contrib_ops());
+    }
     if !options.input_shapes.is_empty() {
         let (entry, shapes) = (options.entry.clone(), options.input_shapes.clone());
         passes.insert(0, Arc::new(ModulePass::new("InputShapes", 0, move |m, _| bind_inputs(m, &entry, &shapes))));
@@ -108,6 +119,9 @@ pub fn slim(module: &mut Module, options: &SlimOptions) -> Result<Slimmed, PassF
     let builder = builder
         .config("FoldConstant.max_growth_bytes", limit)
         .config("FoldConstant.max_total_growth_bytes", None::<u64>);
+    // What an export would write as the same nodes again is not fused.
+    #[cfg(feature = "onnx")]
+    let builder = builder.config("Rules.never_make", anfora_onnx::missing_operators(module));
     let builder = options.disable.iter().fold(builder, |b, pass| b.disable(pass));
     let builder = (0..options.check).fold(builder, |b, seed| b.instrument(Arc::new(CheckMeaning::new().seed(seed))));
     let context = PassContextBuilder::instrument(builder, log.clone()).build().map_err(PassError::from)?;

@@ -24,8 +24,9 @@ use random_programs::checking::{
 use random_programs::{check, config, meaning, normal, parse, programs, run, same_meaning};
 
 /// Passes that take any form; the others need A-normal form.
-const ANY_FORM: [&str; 10] = [
+const ANY_FORM: [&str; 11] = [
     "PrintIR",
+    "FuseStandardOps",
     "SimplifyExpr",
     "ToANormalForm",
     "ToGraphNormalForm",

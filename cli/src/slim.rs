@@ -34,6 +34,9 @@ pub(crate) struct Slim {
     /// Leaves out what rounds differently: all results keep their bits
     #[arg(long)]
     exact: bool,
+    /// Uses operators of `com.microsoft`, which only onnxruntime has
+    #[arg(long, conflicts_with = "exact")]
+    contrib: bool,
     /// Leaves calls whose constant result would add more than BYTES to the file; without it, all
     /// are folded
     #[arg(long, value_name = "BYTES")]
@@ -59,6 +62,7 @@ impl Slim {
         let options = SlimOptions {
             input_shapes,
             exact: self.exact,
+            contrib: self.contrib,
             size_threshold: self.size_threshold.unwrap_or(u64::MAX),
             disable: self.disable,
             check: self.check,

@@ -108,6 +108,12 @@
 //! Operators in the table are pure, except those that draw random numbers; other operators are
 //! impure. A call whose subgraphs have observable effects is impure ([`register`]).
 //!
+//! # Operators that a version lacks
+//! `nn.layer_norm`, `nn.rms_norm`, `nn.gelu`, `nn.silu`, `nn.mish` and `nn.hard_swish` are written
+//! by their definition if the version that a module states has no such operator. Passes such as
+//! FuseStandardOps make them from the nodes of that definition. [`fuse_contrib_ops`] is a pass that
+//! makes operators of `com.microsoft`.
+//!
 //! # Bad input
 //! No file makes import or export panic. Bytes are checked before they are decoded
 //! ([`wire::check`]). Nested messages of the same kind, and functions, are decoded one at a time
@@ -142,6 +148,7 @@ pub mod tensor;
 pub mod wire;
 
 mod attributes;
+mod contrib;
 mod error;
 mod export;
 mod external;
@@ -156,6 +163,8 @@ mod sparse;
 mod symbols;
 mod types;
 
+pub use contrib::fuse_contrib_ops;
+pub use convert::missing_operators;
 pub use convert::node_export::NodeExport;
 pub use convert::node_import::NodeImport;
 pub use error::{ExportError, ExportProblem, ExternalError, ImportError, ImportProblem, UnsupportedReason};

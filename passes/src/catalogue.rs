@@ -9,8 +9,8 @@ use anfora_manager::{DefaultRegistryError, PRINT_IR, PassRegistry, RegistryError
 use crate::FOLD_CONSTANT;
 use crate::{
     ATTACH_GLOBAL_SYMBOL, BIND_PARAMS, BIND_SYMBOLS, CANONICALIZE_BINDINGS, CONVERT_TO_DATAFLOW, DEAD_CODE_ELIMINATION,
-    ELIMINATE_COMMON_SUBEXPR, FOLD_BATCH_NORM, FUSE_OPS, INLINE_FUNCTIONS, LAMBDA_LIFTING, NORMALIZE, SIMPLIFY_EXPR,
-    SIMPLIFY_SHAPES, TO_A_NORMAL_FORM, TO_GRAPH_NORMAL_FORM, TO_NON_DATAFLOW,
+    ELIMINATE_COMMON_SUBEXPR, FOLD_BATCH_NORM, FUSE_OPS, FUSE_STANDARD_OPS, INLINE_FUNCTIONS, LAMBDA_LIFTING,
+    NORMALIZE, SIMPLIFY_EXPR, SIMPLIFY_SHAPES, TO_A_NORMAL_FORM, TO_GRAPH_NORMAL_FORM, TO_NON_DATAFLOW,
 };
 
 /// The pipelines: name, text, doc.
@@ -19,17 +19,22 @@ const PIPELINES: &[(&str, &str, &str)] = &[
     ("O1", "ToANormalForm,CanonicalizeBindings,DeadCodeElimination", "the cheapest passes"),
     (
         "O2",
-        "ToANormalForm,fixpoint<4>(FoldConstant,CanonicalizeBindings,SimplifyShapes,EliminateCommonSubexpr),DeadCodeElimination",
+        "ToANormalForm,fixpoint<4>(FoldConstant,CanonicalizeBindings,SimplifyExpr,SimplifyShapes,EliminateCommonSubexpr),DeadCodeElimination",
         "passes that pay off in every program",
     ),
-    ("O3", "O2,FoldBatchNorm,LambdaLifting,Normalize,ConvertToDataflow,FuseOps,DeadCodeElimination", "everything"),
-    // Convolutions take batch norms before equal convolutions become one, which has several users.
+    (
+        "O3",
+        "O2,FuseStandardOps,FoldBatchNorm,LambdaLifting,Normalize,ConvertToDataflow,FuseOps,DeadCodeElimination",
+        "everything",
+    ),
+    // Convolutions take batch norms before equal convolutions become one, which has several users,
+    // and after activations are fused, whose factors they would take.
     (
         "slim",
-        "ToANormalForm,FoldConstant,CanonicalizeBindings,FoldBatchNorm,O2,SimplifyExpr,FoldBatchNorm,O2",
+        "ToANormalForm,FoldConstant,CanonicalizeBindings,FuseStandardOps,FoldBatchNorm,O2,FuseStandardOps,FoldBatchNorm,O2",
         "as few nodes as possible, without new functions",
     ),
-    ("slim_exact", "O2,SimplifyExpr,O2", "as few nodes as possible, where all results keep their bits"),
+    ("slim_exact", "O2", "as few nodes as possible, where all results keep their bits"),
 ];
 
 /// The pipelines that lead to the standard phases: number, passes, doc.
@@ -112,6 +117,7 @@ pub fn register(registry: &mut PassRegistry) -> Result<(), RegistryError> {
         LAMBDA_LIFTING,
         INLINE_FUNCTIONS,
         FOLD_BATCH_NORM,
+        FUSE_STANDARD_OPS,
         CONVERT_TO_DATAFLOW,
         FUSE_OPS,
         TO_NON_DATAFLOW,

@@ -7,7 +7,7 @@ use anfora_manager::{ConfigDef, ConfigError, PassContext};
 pub const MAX_GROWTH_BYTES: ConfigDef = ConfigDef::bytes(
     "FoldConstant.max_growth_bytes",
     Some(16 << 10),
-    "the greatest number of bytes that the fold of one call may add to the module",
+    "the greatest number of bytes that the fold of one call may add to the module, less those that it frees",
 );
 
 /// The limit of the growth of the module by all folds in a function.

@@ -16,9 +16,11 @@
 //!            sweep.
 //! Never      Impure, random and opaque operators; calls that fail (a remark says why);
 //!            results and kernels beyond the budget.
-//! Budget     FoldConstant.max_growth_bytes limits the result of one call, and
-//!            FoldConstant.max_total_growth_bytes all results in a function. The size is known from
-//!            the type before anything is computed. A splat counts as one element.
+//! Budget     FoldConstant.max_growth_bytes limits the growth by one call, and
+//!            FoldConstant.max_total_growth_bytes that by all calls in a function. The growth is the
+//!            size of the result, less that of large operands that nothing else in the function
+//!            uses. It is known from the type before anything is computed. A splat counts as one
+//!            element.
 //!            FoldConstant.max_work limits the steps of all kernels in a function together. It
 //!            also holds if the bytes are unlimited: the reduction of a large splat may take very
 //!            long, although its result is small.
@@ -33,9 +35,12 @@
 //! ```
 
 use anfora_interp::{Evaluated, OpError, OpLimits, evaluate_op};
-use anfora_ir::{Body, Context, DType, Diagnostic, Expr, ExprId, Function, Literal, OpId, Operand, Severity, TypeCall};
+use anfora_ir::{
+    Body, Context, DType, Diagnostic, Expr, ExprId, Function, Literal, LiteralId, OpId, Operand, Severity, TypeCall,
+};
 use anfora_manager::register_pass;
-use anfora_visit::{Mutator, Refused, RewriteError, Site, Slot, Verdict, mutate_function};
+use anfora_visit::{Mutator, Refused, RewriteError, Site, Slot, Verdict, link_counts, mutate_function};
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
@@ -62,7 +67,7 @@ pub struct Folded {
     pub folded: usize,
     /// The number of Ifs that were replaced by one of their branches.
     pub branches: usize,
-    /// The bytes of the new literals.
+    /// The bytes of the new literals, less those of large operands that nothing else used.
     pub growth: usize,
     /// The steps of the kernels that ran, including those that failed.
     pub work: u64,
@@ -80,7 +85,12 @@ impl Folded {
 /// # Errors
 /// If the body is not in A-normal form.
 pub fn fold_constant(cx: &mut Context, function: &mut Function, budget: FoldBudget) -> Result<Folded, RewriteError> {
-    let mut pass = ConstantFolder { budget, unsaid: 0, result: Folded::default() };
+    let mut pass = ConstantFolder {
+        budget,
+        used_once: literals_used_once(cx, &function.body, budget),
+        unsaid: 0,
+        result: Folded::default(),
+    };
     mutate_function(cx, function, &mut pass)?;
     if pass.unsaid > 0 {
         let message = format!("{} more calls on constants were not folded", pass.unsaid);
@@ -89,8 +99,32 @@ pub fn fold_constant(cx: &mut Context, function: &mut Function, budget: FoldBudg
     Ok(pass.result)
 }
 
+/// Returns the literals with a use each that are large enough to matter for the budget.
+fn literals_used_once(cx: &Context, body: &Body, budget: FoldBudget) -> FxHashSet<LiteralId> {
+    let mut uses: FxHashMap<LiteralId, u32> = FxHashMap::default();
+    let Some(limit) = budget.per_call.or(budget.total) else { return FxHashSet::default() };
+    let is_large = |id: LiteralId| cx.literals.get(id).stored_bytes() > limit / 8;
+    if body.exprs().any(|(_, expr)| matches!(expr, Expr::Literal(id) if is_large(id))) {
+        let links = link_counts(body);
+        for (id, expr) in body.exprs() {
+            match expr {
+                Expr::Literal(literal) if is_large(literal) => *uses.entry(literal).or_default() += links[id],
+                // The uses of the variable are uses of the literal.
+                Expr::Let { value, .. } => {
+                    let literal = body.as_literal(value);
+                    literal.into_iter().for_each(|literal| *uses.entry(literal).or_default() += 2);
+                }
+                _ => {}
+            }
+        }
+    }
+    uses.into_iter().filter(|&(_, uses)| uses == 1).map(|(literal, _)| literal).collect()
+}
+
 struct ConstantFolder {
     budget: FoldBudget,
+    /// Large literals with one use when the run began: a fold of that use frees them.
+    used_once: FxHashSet<LiteralId>,
     unsaid: usize,
     result: Folded,
 }
@@ -106,9 +140,10 @@ impl ConstantFolder {
         if !list.iter().all(is_constant) || !facts.is_foldable() {
             return if facts.is_known_by_type() { self.known(s, value, op) } else { Verdict::Keep };
         }
+        let freed = self.freed_by(s.editor.cx, s.editor.body, list);
         let left = self.budget.total.map(|t| t.saturating_sub(self.result.growth));
         let limits = OpLimits {
-            bytes: self.budget.per_call.unwrap_or(usize::MAX).min(left.unwrap_or(usize::MAX)),
+            bytes: self.budget.per_call.unwrap_or(usize::MAX).min(left.unwrap_or(usize::MAX)).saturating_add(freed),
             steps: self.budget.work.saturating_sub(self.result.work),
         };
         let Evaluated { results, steps } = {
@@ -118,7 +153,7 @@ impl ConstantFolder {
         };
         self.result.work += steps;
         match results {
-            Ok(results) => self.replace(s, value, results),
+            Ok(results) => self.replace(s, value, results, freed),
             Err(why) => {
                 self.remark(s, slot, op, why);
                 Verdict::Keep
@@ -134,13 +169,23 @@ impl ConstantFolder {
             s.editor.body.operands(operands).iter().map(|&o| operand(s.editor.body, o)).collect();
         match rule(&mut TypeCall { cx: s.editor.cx, op, operands: &operands, operands_with_elements: &operands, attrs })
         {
-            Some(results) => self.replace(s, value, results),
+            Some(results) => self.replace(s, value, results, 0),
             None => Verdict::Keep,
         }
     }
 
-    /// Replaces a call by its results, if they have the type that was inferred for the call.
-    fn replace(&mut self, s: &mut Site<'_>, value: ExprId, mut results: Vec<Literal>) -> Verdict {
+    /// Returns the bytes of the operands of a call that its fold frees.
+    fn freed_by(&self, cx: &Context, body: &Body, operands: &[ExprId]) -> usize {
+        if self.used_once.is_empty() {
+            return 0;
+        }
+        let freed = |&operand: &ExprId| body.as_literal(operand).filter(|literal| self.used_once.contains(literal));
+        operands.iter().filter_map(freed).map(|literal| cx.literals.get(literal).stored_bytes()).sum()
+    }
+
+    /// Replaces a call by its results, if they have the type that was inferred for the call. `freed`
+    /// is the number of bytes of operands that nothing else uses.
+    fn replace(&mut self, s: &mut Site<'_>, value: ExprId, mut results: Vec<Literal>, freed: usize) -> Verdict {
         let wanted = s.editor.body.ty(value);
         let bytes = results.iter().map(Literal::stored_bytes).sum::<usize>();
         let outcome = if s.editor.cx.types.as_tuple(wanted).is_some() {
@@ -159,7 +204,7 @@ impl ConstantFolder {
             }
             Verdict::Var(s.literal_in_place(value, literal, ty))
         };
-        self.result.growth += bytes;
+        self.result.growth += bytes.saturating_sub(freed);
         self.result.folded += 1;
         outcome
     }

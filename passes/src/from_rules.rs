@@ -1,12 +1,20 @@
 //! Passes that consist of rules.
 
-use anfora_ir::{Context, Function, Purity};
+use anfora_ir::{Context, Function};
 use anfora_manager::{ConfigDef, FunctionEdit, FunctionPass, ModuleView, PassContext, PassError};
 use anfora_visit::pattern::{Outcome, PatternOptions, PatternRewriteError, RuleSet, rewrite_rules};
 
 /// The setting under which passes that consist of rules report the changes of each rule as remarks.
 pub const TRACE_RULES: ConfigDef =
     ConfigDef::flag("Rules.trace", "passes made of rules report each change of a rule as a remark");
+
+/// The setting with the operators that passes that consist of rules must not make, such as those
+/// that a model's version of the operators does not have.
+pub const NEVER_MAKE: ConfigDef = ConfigDef::text_list(
+    "Rules.never_make",
+    &[],
+    "operators that passes made of rules do not make; rules with one of them on the right do not apply",
+);
 
 /// A pass that consists of rules.
 ///
@@ -47,6 +55,15 @@ impl FromRules for FunctionPass {
     }
 }
 
+/// Returns the rules of a pass of this crate, if it consists of rules.
+pub fn rules_of(pass: &str) -> Option<&'static RuleSet> {
+    match pass {
+        "SimplifyExpr" => Some(crate::simplify_expr::rules()),
+        "FuseStandardOps" => Some(crate::fuse_standard_ops::rules()),
+        _ => None,
+    }
+}
+
 /// Runs a pass that consists of rules on a function.
 pub(crate) fn run_rules(
     edit: &mut FunctionEdit<'_>,
@@ -57,8 +74,11 @@ pub(crate) fn run_rules(
     if edit.function.is_primitive(edit.cx) {
         return Ok(());
     }
-    let trace = cx.config_of(&TRACE_RULES)?;
-    let outcome = simplify_by(edit.cx, edit.function, module.purity(), rules, trace)?;
+    let never_make: Vec<String> = cx.config_of(&NEVER_MAKE)?;
+    let purity = Some(module.purity());
+    let options =
+        PatternOptions { purity, trace: cx.config_of(&TRACE_RULES)?, never_make: &never_make, ..Default::default() };
+    let outcome = simplify_by(edit.cx, edit.function, rules, &options)?;
     if !outcome.was_taken_back() {
         for (i, rule) in outcome.rules.iter().enumerate().filter(|(_, rule)| rule.rewrites > 0) {
             cx.count(rules.static_name(i).unwrap_or("rules that were made when the pass was"), rule.rewrites);
@@ -75,10 +95,8 @@ pub(crate) fn run_rules(
 pub(crate) fn simplify_by(
     cx: &mut Context,
     function: &mut Function,
-    purity: &Purity,
     rules: &RuleSet,
-    trace: bool,
+    options: &PatternOptions<'_>,
 ) -> Result<Outcome, PatternRewriteError> {
-    let options = PatternOptions { purity: Some(purity), trace, ..PatternOptions::default() };
-    rewrite_rules(&mut anfora_ir::Editor::new(cx, &mut function.body), rules, &options)
+    rewrite_rules(&mut anfora_ir::Editor::new(cx, &mut function.body), rules, options)
 }

@@ -5,7 +5,7 @@
 //! an entry of the registry under the name that pipelines use ([`register`]):
 //!
 //! - over one function: [`fold_constant`], [`eliminate_common_subexpr`], [`canonicalize_bindings`],
-//!   [`fold_batch_norm`], [`to_a_normal_form`], [`to_graph_normal_form`], [`normalize`],
+//!   [`fold_batch_norm`], [`fuse_standard_ops`], [`to_a_normal_form`], [`to_graph_normal_form`], [`normalize`],
 //!   [`simplify_expr`], [`simplify_shapes`], [`convert_to_dataflow`], [`to_non_dataflow`];
 //! - over the module: [`eliminate_dead_code`], [`lift_lambdas`], [`inline_functions`],
 //!   [`fuse_ops`], [`bind_params`], [`bind_symbols`], [`attach_global_symbol`].
@@ -44,7 +44,8 @@
 //! need the feature `interp`, which is on by default. Without it, the pipelines do not contain
 //! FoldConstant.
 //!
-//! [`simplify_expr`] consists of rules in text, like passes of users ([`FromRules`]).
+//! [`simplify_expr`] and [`fuse_standard_ops`] consist of rules in text, like passes of users
+//! ([`FromRules`]).
 //!
 //! The passes that rewrite bindings are [`Mutator`](anfora_visit::Mutator)s: the walk replaces
 //! variables, removes bindings from their chains, keeps types and dataflow regions right as it
@@ -68,8 +69,10 @@ mod fold_constant;
 mod fold_budget;
 mod from_rules;
 mod fuse_ops;
+mod fuse_standard_ops;
 mod inline_functions;
 mod lambda_lifting;
+mod match_facts;
 mod normalize;
 mod npy;
 mod seen_scopes;
@@ -97,8 +100,9 @@ pub use eliminate_common_subexpr::{ELIMINATE_COMMON_SUBEXPR, OperandOrder, elimi
 pub use fold_batch_norm::{FOLD_BATCH_NORM, FoldedIntoWeights, fold_batch_norm};
 #[cfg(feature = "interp")]
 pub use fold_constant::{FOLD_CONSTANT, Folded, fold_constant};
-pub use from_rules::{FromRules, TRACE_RULES};
+pub use from_rules::{FromRules, NEVER_MAKE, TRACE_RULES, rules_of};
 pub use fuse_ops::{FUSE_OPS, Fused, FusionLimits, MAX_FUSION_ARGS, MAX_FUSION_DEPTH, fuse_ops};
+pub use fuse_standard_ops::{FUSE_STANDARD_OPS, fuse_standard_ops};
 pub use inline_functions::{INLINE_FUNCTIONS, Inlined, MAX_INLINE_GROWTH, inline_functions};
 pub use lambda_lifting::{LAMBDA_LIFTING, lift_lambdas};
 pub use normalize::{NORMALIZE, Normalized, normalize};

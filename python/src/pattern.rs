@@ -479,10 +479,11 @@ impl Rule {
         let (left, right) = (self.pattern.bind(py), self.replacement.bind(py));
         if let (Ok(left), Ok(right)) = (left.cast::<PyString>(), right.cast::<PyString>()) {
             let (left, right) = (left.to_str()?, right.to_str()?);
-            return Ok(match condition {
-                Some(condition) => set.named_if(name, left, right, test_of(condition)),
-                None => set.named(name, left, right),
-            });
+            let rule = pattern::RuleText::new(left, right).named(name);
+            return Ok(set.add(match condition {
+                Some(condition) => rule.only_if(test_of(condition)),
+                None => rule,
+            }));
         }
         let left = pattern_of(left)?;
         let left = match condition {

@@ -3,7 +3,8 @@
 Every optimizer runs in a process of its own on the same file. A result counts if onnxruntime, without
 optimisations of its own, computes the same outputs from it as from the file, for inputs of two
 different sizes where the model has open extents. anfora must leave no more nodes than the least of
-the results that count.
+the results that count. With ``--contrib``, which uses operators that only onnxruntime has, it must
+leave no more than without.
 """
 
 import os
@@ -97,6 +98,7 @@ def compare_model(name, source, inputs, args, count_nodes):
         check_is_telling(expected)
     row = {"model": name, "nodes": count_nodes(onnx.load(source, load_external_data=False))}
     commands = {"anfora": [*args.command, "slim", "--quiet"]}
+    commands["contrib"] = [*args.command, "slim", "--quiet", "--contrib"]
     commands |= {tool: [sys.executable, os.path.join(HERE, "tool.py"), tool] for tool in TOOLS}
     for tool, command in commands.items():
         target = os.path.join(work, f"{name}.{tool}.onnx")
@@ -114,6 +116,11 @@ def missed_goals(row):
     ours = row["anfora"]
     if ours.fault is not None:
         return [f"the result of slim is {ours.fault}"]
+    contrib = row["contrib"]
+    if contrib.fault is not None:
+        return [f"the result of slim --contrib is {contrib.fault}"]
+    if contrib.nodes > ours.nodes:
+        return [f"slim --contrib leaves {contrib.nodes} nodes, slim leaves {ours.nodes}"]
     others = {tool: row[tool].nodes for tool in TOOLS if row[tool].fault is None}
     least = min(others, key=others.get, default=None)
     if least is not None and others[least] < ours.nodes:
@@ -123,8 +130,9 @@ def missed_goals(row):
 
 def table(rows):
     """Returns the table in Markdown."""
-    columns = ["model", "nodes", "anfora", *TOOLS]
-    titles = {"model": "model", "nodes": "nodes before", "anfora": "`anfora slim`"} | {t: t for t in TOOLS}
+    columns = ["model", "nodes", "anfora", "contrib", *TOOLS]
+    titles = {"model": "model", "nodes": "nodes before", "anfora": "`anfora slim`", "contrib": "`slim --contrib`"}
+    titles |= {tool: tool for tool in TOOLS}
     lines = ["| " + " | ".join(titles[c] for c in columns) + " |", "|---|" + "---:|" * (len(columns) - 1)]
     for row in rows:
         lines.append("| " + " | ".join(str(row[c]) for c in columns) + " |")

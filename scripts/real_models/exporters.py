@@ -21,7 +21,8 @@ FLOAT, INT64, INT32, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.IN
 class Graph:
     """A graph under construction. A method returns the name of the value that it adds."""
 
-    def __init__(self, seed=0, around=None):
+    def __init__(self, seed=0, around=None, opset=14):
+        self.opset = around.opset if around else opset
         self.nodes, self.initializers, self.around = [], [], around
         self.random = around.random if around else np.random.default_rng(seed)
         self.names = around.names if around else iter(range(1 << 60))
@@ -63,9 +64,10 @@ class Graph:
         value = onnx.ValueInfoProto(name=output)
         return helper.make_graph(inner.nodes, self.fresh("branch"), [], [value], inner.initializers)
 
-    def model(self, inputs, outputs, opset):
+    def model(self, inputs, outputs):
         graph = helper.make_graph(self.nodes, "g", inputs, outputs, self.initializers)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+        version = 8 if self.opset < 19 else 9
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=version)
 
 
 def value(name, extents, dtype=FLOAT):
@@ -104,10 +106,17 @@ def linear(g, x, inputs, outputs):
     return g.op("Add", g.weight(outputs), g.op("MatMul", x, g.weight(inputs, outputs)))
 
 
+def mean(g, x):
+    """The mean over the last axis"""
+    if g.opset < 18:
+        return g.op("ReduceMean", x, axes=[-1])
+    return g.op("ReduceMean", x, g.constant([-1]))
+
+
 def layer_norm(g, x, width):
-    """LayerNorm before opset 17"""
-    centred = g.op("Sub", x, g.op("ReduceMean", x, axes=[-1]))
-    variance = g.op("ReduceMean", g.op("Pow", centred, g.float(2)), axes=[-1])
+    """LayerNorm as exporters write it that do not use the operator"""
+    centred = g.op("Sub", x, mean(g, x))
+    variance = mean(g, g.op("Pow", centred, g.float(2)))
     deviation = g.op("Sqrt", g.op("Add", variance, g.float(1e-12)))
     scaled = g.op("Mul", g.op("Div", centred, deviation), g.weight(width))
     return g.op("Add", scaled, g.weight(width))
@@ -149,9 +158,9 @@ def embeddings(g, ids, vocabulary, width, longest):
     return g.op("Add", x, g.op("Gather", g.weight(longest, width), positions))
 
 
-def transformer(layers=6, heads=4, width=32, seed=0, graph=None):
+def transformer(layers=6, heads=4, width=32, seed=0, opset=14, graph=None):
     """An encoder with dynamic batch and length, and masked attention."""
-    g = graph or Graph(seed)
+    g = graph or Graph(seed, opset=opset)
     x = layer_norm(g, embeddings(g, "ids", 50, width, 64), width)
     mask = g.op("Unsqueeze", g.op("Unsqueeze", "mask", g.constant([1])), g.constant([2]))
     batch, length = extent(g, "ids", 0), extent(g, "ids", 1)
@@ -163,7 +172,7 @@ def transformer(layers=6, heads=4, width=32, seed=0, graph=None):
         x = layer_norm(g, g.op("Add", linear(g, inner, 2 * width, width), x), width)
     g.nodes.append(helper.make_node("Identity", [x], ["y"]))
     inputs = [value("ids", ["batch", "length"], INT64), value("mask", ["batch", "length"], INT64)]
-    return g.model(inputs, [value("y", ["batch", "length", width])], 14)
+    return g.model(inputs, [value("y", ["batch", "length", width])])
 
 
 # ---- A scripted speech model ----
@@ -211,7 +220,7 @@ def lstm(g, x, width, hidden):
 
 def lstm_speech(blocks=4, width=16, seed=0):
     """A detector of speech: frames of samples, convolutions, two LSTMs; `If`s decided by shapes."""
-    g = Graph(seed)
+    g = Graph(seed, opset=16)
     x = g.op(
         "If",
         rank_is(g, "samples", 1),
@@ -231,7 +240,7 @@ def lstm_speech(blocks=4, width=16, seed=0):
     x = g.op("Sigmoid", squeezed(g, x, 1))
     mean = g.op("ReduceMean", x, axes=[1], keepdims=1)
     g.nodes.append(helper.make_node("Identity", [squeezed(g, mean, 1)], ["y"]))
-    return g.model([value("samples", ["batch", "length"])], [value("y", ["batch"])], 16)
+    return g.model([value("samples", ["batch", "length"])], [value("y", ["batch"])])
 
 
 # ---- What Paddle2ONNX writes ----
@@ -277,7 +286,7 @@ def paddle_block(g, x, channels, stride):
 
 def paddle_classifier(blocks=6, channels=8, classes=3, seed=0):
     """A small image classifier with dynamic batch and width, as Paddle2ONNX writes them."""
-    g = Graph(seed)
+    g = Graph(seed, opset=13)
     x = g.op("Conv", "x", g.weight(channels, 3, 3, 3), pads=[1, 1, 1, 1], strides=[2, 2])
     x = hard_swish(g, batch_norm(g, x, channels))
     for i in range(blocks):
@@ -293,7 +302,7 @@ def paddle_classifier(blocks=6, channels=8, classes=3, seed=0):
     x = g.op("Softmax", g.op("Add", x, zeros), axis=-1)
     scaled = g.op("Add", g.op("Mul", x, g.float([1])), g.float([0]))
     g.nodes.append(helper.make_node("Identity", [scaled], ["y"]))
-    return g.model([value("x", ["batch", 3, 16, "width"])], [value("y", ["batch", classes])], 13)
+    return g.model([value("x", ["batch", 3, 16, "width"])], [value("y", ["batch", classes])])
 
 
 def inputs_of(model, seed, extents):
@@ -341,6 +350,7 @@ def quantised(build):
 MODELS = {
     "transformer-6": written(lambda: transformer(6)),
     "transformer-24": written(lambda: transformer(24)),
+    "transformer-6-opset-20": written(lambda: transformer(6, opset=20)),
     "transformer-6-quantised": quantised(lambda: transformer(6)),
     "lstm-speech": written(lstm_speech),
     "paddle-classifier": written(paddle_classifier),

@@ -1,4 +1,4 @@
-//! SimplifyExpr, with rules that do not hold.
+//! SimplifyExpr and FuseStandardOps, with rules that do not hold.
 
 use std::sync::Arc;
 
@@ -10,23 +10,36 @@ use anfora::visit::rules;
 use super::Broken;
 use crate::random_programs::checking::Why;
 
-const OF: &str = "SimplifyExpr";
+const SIMPLIFY: &str = "SimplifyExpr";
+const FUSE: &str = "FuseStandardOps";
 
 pub(super) const BROKEN: &[Broken] = &[
     Broken {
-        of: OF,
+        of: SIMPLIFY,
         mistake: "leaves out any factor",
         why: &[Why::OtherResult],
-        make: || pass(rules!["multiply(%x, %_)" => "%x"]),
+        make: || pass(SIMPLIFY, rules!["multiply(%x, %_)" => "%x"]),
     },
     Broken {
-        of: OF,
+        of: SIMPLIFY,
         mistake: "takes a difference for a sum",
         why: &[Why::OtherResult],
-        make: || pass(rules!["subtract(%x, %y)" => "add(%x, %y)"]),
+        make: || pass(SIMPLIFY, rules!["subtract(%x, %y)" => "add(%x, %y)"]),
+    },
+    Broken {
+        of: FUSE,
+        mistake: "leaves out the factor before a sigmoid",
+        why: &[Why::OtherResult],
+        make: || pass(FUSE, rules!["multiply(%x, sigmoid(%x))" => "sigmoid(%x)"]),
+    },
+    Broken {
+        of: FUSE,
+        mistake: "takes one activation for another",
+        why: &[Why::OtherResult],
+        make: || pass(FUSE, rules!["multiply(%x, sigmoid(%x))" => "nn.gelu(%x)"]),
     },
 ];
 
-fn pass(rules: RuleSet) -> Arc<dyn Pass> {
-    Arc::new(FunctionPass::from_rules(OF, 1, rules))
+fn pass(name: &str, rules: RuleSet) -> Arc<dyn Pass> {
+    Arc::new(FunctionPass::from_rules(name, 1, rules))
 }

@@ -49,12 +49,7 @@ impl Number {
                 ((raw << unused) as i64) >> unused == wanted
             }
             (Number::Float(wanted), DTypeClass::Float) => {
-                let found = match literal.dtype() {
-                    DType::Float16 => f16::from_bits(raw as u16).to_f64(),
-                    DType::BFloat16 => bf16::from_bits(raw as u16).to_f64(),
-                    DType::Float32 => f64::from(f32::from_bits(raw as u32)),
-                    _ => f64::from_bits(raw),
-                };
+                let found = float_of(literal.dtype(), raw);
                 let (nearest, bits) = nearest(wanted, literal.dtype());
                 let exists = wanted.is_finite() == nearest.is_finite() && (wanted == 0.0) == (nearest == 0.0);
                 raw == bits && exists || found.is_nan() && wanted.is_nan()
@@ -94,6 +89,16 @@ impl Number {
     }
 }
 
+/// Returns the number with these bits in a floating-point type.
+fn float_of(dtype: DType, bits: u64) -> f64 {
+    match dtype {
+        DType::Float16 => f16::from_bits(bits as u16).to_f64(),
+        DType::BFloat16 => bf16::from_bits(bits as u16).to_f64(),
+        DType::Float32 => f64::from(f32::from_bits(bits as u32)),
+        _ => f64::from_bits(bits),
+    }
+}
+
 /// Returns the number of a floating-point type that is nearest to `wanted`, and its bits.
 fn nearest(wanted: f64, dtype: DType) -> (f64, u64) {
     match dtype {
@@ -105,6 +110,22 @@ fn nearest(wanted: f64, dtype: DType) -> (f64, u64) {
 }
 
 impl Literal {
+    /// Returns the number that all elements are, if they are floats.
+    ///
+    /// ```
+    /// use anfora_ir::Literal;
+    ///
+    /// assert_eq!(Literal::splat(&[2, 3], 0.5f32).as_float_splat(), Some(0.5));
+    /// assert_eq!(Literal::scalar(1i8).as_float_splat(), None);
+    /// ```
+    pub fn as_float_splat(&self) -> Option<f64> {
+        let bits = self.as_splat().filter(|_| self.dtype().is_float())?;
+        let mut wide = [0u8; 8];
+        let size = (self.dtype().bits() / 8).min(8);
+        wide[..size].copy_from_slice(&bits[..size]);
+        Some(float_of(self.dtype(), u64::from_le_bytes(wide)))
+    }
+
     /// Returns true if all elements are this number, whatever their type: the number `1.0` equals
     /// the integer `1`. A boolean equals only itself, and the sign of a zero counts.
     ///

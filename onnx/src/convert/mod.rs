@@ -36,12 +36,14 @@ mod shape;
 mod softmax;
 mod version_6;
 mod window;
+mod written_out;
 
 pub use crate::attributes::{
     float_attribute, floats_attribute, int_attribute, ints_attribute, str_attribute, strs_attribute, tensor_attribute,
 };
 pub use row::{Conversion, ExportRule, ImportRule, Lowered, Operands};
 pub use table::Conversions;
+pub use written_out::missing_operators;
 
 pub(crate) use constant::{FILL_SINCE, constant_attribute};
 pub(crate) use draft::check_call;
@@ -79,6 +81,7 @@ impl Default for Conversions {
         softmax::register(&mut table);
         loss::register(&mut table);
         version_6::register(&mut table);
+        written_out::register(&mut table);
         table
     }
 }

@@ -165,18 +165,28 @@ fn same_domain(a: &str, b: &str) -> bool {
     a == b || (is_standard(a) && is_standard(b))
 }
 
-/// Returns a model with everything that a module says besides the graph.
-fn model_of(cx: &Context, attrs: AttrsId) -> Result<ModelProto, ExportProblem> {
-    let meta = GraphMeta::of(attrs);
-    let number = |key| meta.read(cx, key, int);
-    let text = |key| meta.read(cx, key, |cx, value| str(cx, value).map(str::to_owned));
+/// Returns the versions of the operators that a module states.
+fn opsets_of(cx: &Context, meta: GraphMeta) -> Result<Option<Vec<OperatorSetIdProto>>, ExportProblem> {
     let opset = |&item: &AttrId| match list(cx, item)? {
         &[domain, version] => {
             Some(OperatorSetIdProto { domain: Some(str(cx, domain)?.to_owned()), version: Some(int(cx, version)?) })
         }
         _ => None,
     };
-    let opsets = || meta.read(cx, keys::OPSETS, |cx, value| list(cx, value)?.iter().map(opset).collect());
+    meta.read(cx, keys::OPSETS, |cx, value| list(cx, value)?.iter().map(opset).collect())
+}
+
+/// Returns the version of the standard operators that a module states.
+pub(crate) fn stated_version(module: &Module) -> Option<i64> {
+    let opsets = opsets_of(&module.cx, GraphMeta::of(module.attrs())).ok()??;
+    opsets.iter().find(|opset| is_standard(opset.domain())).map(OperatorSetIdProto::version)
+}
+
+/// Returns a model with everything that a module says besides the graph.
+fn model_of(cx: &Context, attrs: AttrsId) -> Result<ModelProto, ExportProblem> {
+    let meta = GraphMeta::of(attrs);
+    let number = |key| meta.read(cx, key, int);
+    let text = |key| meta.read(cx, key, |cx, value| str(cx, value).map(str::to_owned));
     Ok(ModelProto {
         ir_version: number(keys::IR_VERSION)?,
         producer_name: text(keys::PRODUCER_NAME)?,
@@ -185,7 +195,7 @@ fn model_of(cx: &Context, attrs: AttrsId) -> Result<ModelProto, ExportProblem> {
         model_version: number(keys::MODEL_VERSION)?,
         doc_string: text(keys::DOC)?,
         graph: None,
-        opset_import: opsets()?.unwrap_or_default(),
+        opset_import: opsets_of(cx, meta)?.unwrap_or_default(),
         metadata_props: meta.read(cx, keys::METADATA, entries_of)?.unwrap_or_default(),
         training_info: meta.read(cx, keys::TRAINING, decoded_list)?.unwrap_or_default(),
         functions: meta.read(cx, keys::FUNCTIONS, decoded_list)?.unwrap_or_default(),

@@ -27,3 +27,4 @@ mod symbolic;
 mod versions;
 mod windows;
 mod wire;
+mod written_out;

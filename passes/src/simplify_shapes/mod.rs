@@ -67,6 +67,7 @@ use anfora_visit::{Mutator, Refused, RewriteError, Scope, Site, Slot, Verdict, m
 use rustc_hash::FxHashMap;
 
 use self::expansions::Expansions;
+pub(crate) use self::targets::reshape_numbers;
 use crate::seen_scopes::SeenScopes;
 
 register_pass! {

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::list;
 
 /// The numbers of a target shape.
-type Numbers = SmallVec<[i64; 6]>;
+pub(crate) type Numbers = SmallVec<[i64; 6]>;
 
 /// Returns true if the types of a value and of an operand have the same extents and all of these
 /// are known.
@@ -75,7 +75,12 @@ fn added_axes(dims: &Dims, from: &[DimId], to: &[DimId]) -> Option<Vec<i64>> {
 /// is not a constant may become -1. A call with -1 fails if another extent is 0. So -1 is used only
 /// if all other numbers are positive, or if the computed target has -1 at the same place: the
 /// original call then fails too.
-fn reshape_numbers(dims: &Dims, from: &[DimId], to: &[DimId], elements: Option<&[DimId]>) -> Option<Numbers> {
+pub(crate) fn reshape_numbers(
+    dims: &Dims,
+    from: &[DimId],
+    to: &[DimId],
+    elements: Option<&[DimId]>,
+) -> Option<Numbers> {
     let mut numbers = Numbers::new();
     let mut inferred = None;
     for (axis, &extent) in to.iter().enumerate() {

@@ -14,4 +14,5 @@ mod npy;
 mod operators;
 mod pass_errors;
 mod pass_manager;
+mod rule_instances;
 mod rules;

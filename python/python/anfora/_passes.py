@@ -20,6 +20,7 @@ __all__ = [
     "FoldBatchNorm",
     "FoldConstant",
     "FuseOps",
+    "FuseStandardOps",
     "InlineFunctions",
     "LambdaLifting",
     "Normalize",
@@ -117,6 +118,11 @@ def InlineFunctions(*, functions: str | None = None, max_growth: int | str | Non
 def FoldBatchNorm() -> Pass:
     """Folds normalisations, scales and biases into the convolutions next to them; changes rounding."""
     return _anfora._make_pass("FoldBatchNorm", {})
+
+
+def FuseStandardOps() -> Pass:
+    """Replaces several operators by one standard function that they compute; changes rounding."""
+    return _anfora._make_pass("FuseStandardOps", {})
 
 
 def ConvertToDataflow(*, min_size: int | None = None) -> Pass:

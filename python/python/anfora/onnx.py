@@ -68,6 +68,7 @@ def slim(
     *,
     input_shapes: Mapping[str, Sequence[int | None]] | None = None,
     exact: bool = False,
+    contrib: bool = False,
     size_threshold: int | None = None,
     disable: Sequence[str] = (),
     check: int = 0,
@@ -80,7 +81,8 @@ def slim(
     bytes otherwise. With ``output``, any kind is written, and nothing is returned.
 
     ``input_shapes`` gives inputs their extents (``None`` leaves an extent as it is). ``exact`` leaves
-    out what rounds differently, so that all results keep their bits. ``size_threshold`` leaves calls
+    out what rounds differently, so that all results keep their bits. ``contrib`` uses operators of
+    ``com.microsoft``, which only onnxruntime has; not with ``exact``. ``size_threshold`` leaves calls
     whose constant result would add more bytes than that; without it, all are folded. ``disable`` names
     passes that are left out. ``check`` is a number of random inputs on which each pass is checked by
     interpreting the model before and after it: a pass that changes a result fails.
@@ -90,6 +92,8 @@ def slim(
     data, path = _parts(model)
     if isinstance(disable, str):
         raise TypeError("disable is a list of names of passes")
+    if exact and contrib:
+        raise ValueError("contrib changes rounding, and exact keeps all bits")
     if input_shapes is not None and not isinstance(input_shapes, Mapping):
         raise TypeError("input_shapes is a mapping of inputs to their extents")
     mod = _anfora._import_onnx(data, path, None)[0]
@@ -97,6 +101,7 @@ def slim(
     options = {
         "input_shapes": [(name, list(shape)) for name, shape in (input_shapes or {}).items()],
         "exact": exact,
+        "contrib": contrib,
         "size_threshold": threshold,
         "disable": list(disable),
         "check": check,

@@ -193,6 +193,7 @@ __all__ = [
     "FoldBatchNorm",
     "FoldConstant",
     "FuseOps",
+    "FuseStandardOps",
     "InlineFunctions",
     "LambdaLifting",
     "Normalize",

@@ -3,8 +3,8 @@
 
 use anfora::passes::to_a_normal_form;
 use anfora::visit::pattern::{
-    Match, Matcher, Outcome, PatternOptions, Rule, RuleSet, any, any_literal, any_of, call, capture, global, literal,
-    op, op_in, op_where, proj, rewrite_patterns, rewrite_rules, tuple,
+    Match, Matcher, Outcome, PatternOptions, Rule, RuleSet, RuleText, any, any_literal, any_of, call, capture, global,
+    literal, op, op_in, op_where, proj, rewrite_patterns, rewrite_rules, tuple,
 };
 use anfora::visit::{
     BackwardSweep, Binding, ExprFunctor, HoldsBody, Memo, copy_between, copy_function, free_variables,
@@ -74,8 +74,10 @@ pub(super) const ROWS: &[Row] = &[
             "visit::rewrite_rules",
             "visit::RuleSet::rule",
             "visit::RuleSet::rule_if",
-            "visit::RuleSet::named",
-            "visit::RuleSet::named_if",
+            "visit::RuleSet::add",
+            "visit::RuleText::named",
+            "visit::RuleText::only_if",
+            "visit::RuleText::value",
             "visit::RuleSet::replace",
             "visit::RuleSet::build",
             "visit::RuleSet::check",
@@ -87,6 +89,7 @@ pub(super) const ROWS: &[Row] = &[
             "visit::Match::literal",
             "visit::Match::attr",
             "visit::Match::ints",
+            "visit::Match::is_last_use",
         ],
         kind: Kind::Module(rewrite_by_rules),
     },
@@ -205,8 +208,13 @@ fn rewrite_by_rules(mut module: Module) -> Done {
         "sum(negative(%x), axis=%a)" => "negative(sum(%x, axis=%a))", if any_axes,
     ]
     .rule("tanh(%x)", "sigmoid(%x)")
-    .named("sin", "sin(%x)", "cos(%x)")
-    .named_if("cos", "cos(%x)", "cosh(%x)", |m| m.is_integer("x"))
+    .add(RuleText::new("sin(%x)", "cos(%x)").named("sin"))
+    .add(RuleText::new("cos(%x)", "cosh(%x)").named("cos").only_if(|m| m.is_integer("x")))
+    .add(
+        RuleText::new("sin(sin(%x))", "nn.elu(%x, alpha=%a)")
+            .only_if(|m| m.is_last_use())
+            .value("a", |m| m.is_float("x").then_some(0.5)),
+    )
     .rule_if("add(%x, %k)", "subtract(%x, %k)", |m| m.literal("k").is_some())
     .replace("exp", op("exp", [capture("x")]), op("log", [capture("x")]))
     .build("x - c", op("subtract", [capture("x"), any_literal()]), |_, _| Ok(None));

@@ -219,6 +219,14 @@ impl Pattern {
         at
     }
 
+    /// Returns the node that conditions are put on; for any other node, the node itself.
+    pub(crate) fn through_filters(&self, mut at: u32) -> u32 {
+        while let Node::Filter { inner, .. } = self.nodes[at as usize] {
+            at = inner;
+        }
+        at
+    }
+
     /// Returns true if a node is [`rest`], or a capture of it.
     pub(crate) fn is_rest(&self, at: u32) -> bool {
         let end = match self.nodes[at as usize] {
@@ -363,7 +371,11 @@ impl Pattern {
     /// pattern matches; if it fails, the other ways to match are tried.
     #[must_use]
     pub fn guard(self, test: impl Fn(&Match<'_>) -> bool + Send + Sync + 'static) -> Pattern {
-        self.filtered(Condition::Guard(Arc::new(test)))
+        self.guard_by(Arc::new(test))
+    }
+
+    pub(crate) fn guard_by(self, test: Guard) -> Pattern {
+        self.filtered(Condition::Guard(test))
     }
 
     /// Restricts the match to operator calls whose attributes pass a test.

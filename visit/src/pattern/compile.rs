@@ -121,6 +121,17 @@ impl CaptureNames {
         names
     }
 
+    /// Adds the names of computed values. In a match, they capture nothing.
+    pub(crate) fn add_computed<'a>(&mut self, side: &Pattern, computed: impl Iterator<Item = &'a Arc<str>>) {
+        let is_operand =
+            |name: &str| side.nodes.iter().any(|n| matches!(n, Node::Capture { name: other, .. } if **other == *name));
+        for name in computed {
+            let kind = if is_operand(name) { CaptureKind::Expression } else { CaptureKind::Attribute };
+            self.slots.insert(Arc::clone(name), self.list.len() as u32);
+            self.list.push(NamedCapture { name: Arc::clone(name), kind, attr: None });
+        }
+    }
+
     /// Returns the number of a capture.
     fn slot(&self, name: &str) -> Result<u32, PatternError> {
         self.slots.get(name).copied().ok_or_else(|| {

@@ -189,10 +189,23 @@ fn rewrite(
     options: &PatternOptions<'_>,
 ) -> Result<Outcome, PatternRewriteError> {
     editor.body.note_stop(None);
-    let facts = Facts::new(editor.cx, editor.body, options.purity);
     let counts = |rule: &ReadyRule| RuleCounts { name: rule.name.clone(), ..RuleCounts::default() };
+    if !table.needs.may_be_met(editor.cx, editor.body) {
+        return Ok(Outcome {
+            stop: StopReason::Fixpoint,
+            rewrites: 0,
+            erased: 0,
+            sweeps: 1,
+            attempted: 0,
+            taken_back: false,
+            rules: table.rules.iter().map(counts).collect(),
+            trace: Vec::new(),
+        });
+    }
+    let facts = Facts::new(editor.cx, editor.body, options.purity);
     let mut driver = Driver {
         table,
+        left_out: table.making(options.never_make),
         fuel: options.fuel.unwrap_or(1000 + 8 * facts.node_count as u64),
         facts,
         work: Vec::new(),
@@ -247,6 +260,8 @@ struct Driver<'t, 'e> {
     editor: &'t mut Editor<'e>,
     facts: Facts<'t>,
     table: &'t RuleTable,
+    /// For each rule, true if it must not apply; empty if all may.
+    left_out: Vec<bool>,
     fuel: u64,
     /// Nodes to visit, the next one last.
     work: Vec<ExprId>,
@@ -372,6 +387,9 @@ impl Driver<'_, '_> {
         }
         for number in candidates {
             let number = number as usize;
+            if self.left_out.get(number) == Some(&true) {
+                continue;
+            }
             let ReadyRule { name, pattern, template } = &table.rules[number];
             let budget = steps.unwrap_or_else(|| default_budget(pattern));
             let sight = Sight { cx: self.editor.cx, body: self.editor.body, facts: &self.facts };

@@ -87,6 +87,25 @@ impl<'m> Match<'m> {
         self.sight.cx.attr_ints(self.captures.attr(name)?)
     }
 
+    /// Returns the captured value of an attribute, if it is a float.
+    ///
+    /// Cost: one entry.
+    pub fn float(&self, name: &str) -> Option<f64> {
+        match self.attr(name)? {
+            Attr::Float(bits) => Some(f64::from_bits(*bits)),
+            _ => None,
+        }
+    }
+
+    /// Returns true if everything that the match looks through, besides the replaced node, is used
+    /// by the match alone and computed in its block. The replacement then leaves none of it in the
+    /// program.
+    ///
+    /// Cost: one loop.
+    pub fn is_last_use(&self) -> bool {
+        self.sight.is_last_use(&self.captures)
+    }
+
     fn class(&self, name: &str) -> Option<DTypeClass> {
         Some(self.sight.cx.types.as_tensor(self.ty(name)?)?.dtype.class())
     }

@@ -68,10 +68,12 @@ mod glance;
 mod guard;
 mod illegal_edit;
 mod matcher;
+mod needs;
 mod outcome;
 mod rewriter;
 mod rule;
 mod rule_set;
+mod rule_text;
 mod scopes;
 mod search;
 mod sight;
@@ -94,4 +96,5 @@ pub use outcome::{Misfit, Outcome, PatternOptions, PatternRewriteError, RuleCoun
 pub use rewriter::Rewriter;
 pub use rule::{Rule, RuleError};
 pub use rule_set::RuleSet;
+pub use rule_text::RuleText;
 pub use trace::Applied;

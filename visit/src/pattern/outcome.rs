@@ -30,6 +30,9 @@ pub struct PatternOptions<'a> {
     pub purity: Option<&'a Purity>,
     /// True if [`Outcome::trace`] lists the changes of each rewrite.
     pub trace: bool,
+    /// The names of operators that must not be made. Rules whose right side is written with one of
+    /// them do not apply.
+    pub never_make: &'a [String],
 }
 
 /// The reason why rewriting stopped.

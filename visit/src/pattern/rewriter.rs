@@ -12,6 +12,7 @@ use crate::let_list::LetList;
 use crate::link::{Binding, Link};
 use crate::pattern::captures::Captures;
 use crate::pattern::facts::{Facts, is_primitive};
+use crate::pattern::guard::Match;
 use crate::pattern::illegal_edit::IllegalEdit;
 use crate::pattern::sight::Sight;
 
@@ -51,6 +52,11 @@ impl<'r, 'e> Rewriter<'r, 'e> {
 
     fn sight(&self) -> Sight<'_> {
         Sight { cx: self.editor.cx, body: self.editor.body, facts: self.facts }
+    }
+
+    /// Returns the match that is replaced.
+    pub(crate) fn matched<'m>(&'m self, captures: &Captures<'m>) -> Match<'m> {
+        Match { sight: self.sight(), captures: *captures }
     }
 
     /// Returns the node that is to be replaced.
@@ -161,6 +167,16 @@ impl<'r, 'e> Rewriter<'r, 'e> {
     /// If operands or attributes do not fit the operator.
     pub fn call_op(&mut self, op: OpId, operands: &[ExprId], attrs: AttrsId) -> Result<ExprId, TypeError> {
         self.editor.call_op(op, operands, attrs)
+    }
+
+    /// Makes a call for the place of the replaced node. An operator without a row, which has no
+    /// rule for its type, gets the type of that node.
+    pub(crate) fn call_as_root(&mut self, op: OpId, operands: &[ExprId], attrs: AttrsId) -> Result<ExprId, TypeError> {
+        if !self.editor.cx.ops.is_opaque(op) {
+            return self.call_op(op, operands, attrs);
+        }
+        let ty = self.editor.body.type_of(self.root);
+        Ok(self.editor.call_opaque(op, operands, attrs, ty))
     }
 
     pub(crate) fn intern_attrs<'a>(&mut self, attrs: impl Iterator<Item = (&'a str, &'a AttrValue)>) -> AttrsId {

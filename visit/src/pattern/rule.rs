@@ -9,7 +9,9 @@ use crate::pattern::captures::Captures;
 use crate::pattern::compile::Compiled;
 use crate::pattern::dispatch::Dispatch;
 use crate::pattern::error::{Refused, Side};
+use crate::pattern::needs::Needs;
 use crate::pattern::rewriter::Rewriter;
+use crate::pattern::rule_text::ComputedValues;
 use crate::pattern::template::Template;
 
 /// An error of a rule's code. The operator `?` converts any error to it.
@@ -24,7 +26,8 @@ pub(crate) type RuleFunction<'r> = Box<dyn FnMut(&mut Rewriter<'_, '_>, &Capture
 /// The replacement of a match: made by a function, or written as a pattern.
 pub(crate) enum Right<F> {
     Built(F),
-    Written(Pattern),
+    /// The pattern, and the values in it that the match determines.
+    Written(Pattern, ComputedValues),
 }
 
 /// A compiled rule.
@@ -46,8 +49,9 @@ impl ReadyRule {
         let mut pattern = Compiled::new(cx, pattern).map_err(|refused| (refused, Side::Left))?;
         let template = match right {
             Right::Built(_) => None,
-            Right::Written(by) => {
-                Some(Template::new(cx, by, &mut pattern.names).map_err(|refused| (refused, Side::Right))?)
+            Right::Written(by, computed) => {
+                let made = Template::new(cx, by, computed, &mut pattern.names);
+                Some(made.map_err(|refused| (refused, Side::Right))?)
             }
         };
         Ok(ReadyRule { name, pattern, template })
@@ -58,6 +62,7 @@ impl ReadyRule {
 pub(crate) struct RuleTable {
     pub(crate) rules: Vec<ReadyRule>,
     pub(crate) dispatch: Dispatch,
+    pub(crate) needs: Needs,
     /// The depth of the deepest pattern.
     pub(crate) depth: u32,
     pub(crate) asks_for_uses: bool,
@@ -71,12 +76,26 @@ impl RuleTable {
             rule.pattern.resolved.is_portable && rule.template.as_ref().is_none_or(|right| right.side.is_portable)
         };
         RuleTable {
+            needs: Needs::new(rules.iter().map(|rule| &rule.pattern)),
             dispatch: Dispatch::new(rules.iter().map(|rule| &rule.pattern.roots)),
             depth: rules.iter().map(|rule| rule.pattern.depth).max().unwrap_or(0),
             asks_for_uses: rules.iter().any(|rule| rule.pattern.asks_for_uses),
             is_portable: rules.iter().all(is_portable),
             rules,
         }
+    }
+}
+
+impl RuleTable {
+    /// Returns, for each rule, true if its right side is written with one of these operators. The
+    /// list is empty if there are none.
+    pub(crate) fn making(&self, operators: &[String]) -> Vec<bool> {
+        if operators.is_empty() {
+            return Vec::new();
+        }
+        let is_named = |name: &str| operators.iter().any(|operator| operator == name);
+        let makes = |rule: &ReadyRule| rule.template.as_ref().is_some_and(|right| right.operators().any(is_named));
+        self.rules.iter().map(makes).collect()
     }
 }
 
@@ -100,7 +119,7 @@ impl<'r> Rule<'r> {
     /// let rule = Rule::replace("x * 1", x_times_1, capture("x"));
     /// ```
     pub fn replace(name: &str, pattern: Pattern, by: Pattern) -> Rule<'r> {
-        Rule { name: name.to_string(), pattern, right: Right::Written(by) }
+        Rule { name: name.to_string(), pattern, right: Right::Written(by, ComputedValues::default()) }
     }
 
     /// Returns a rule that replaces matches of `pattern` by the result of `build`, which gets the

@@ -12,6 +12,7 @@ use crate::pattern::error::Side;
 use crate::pattern::guard::Match;
 use crate::pattern::rewriter::Rewriter;
 use crate::pattern::rule::{Built, ReadyRule, Right, RuleError, RuleTable};
+use crate::pattern::rule_text::{ComputedValues, RuleText};
 use crate::pattern::text::parse_sides;
 
 /// Rules that are made once for many runs. A pass has one set, which its threads share.
@@ -38,6 +39,10 @@ use crate::pattern::text::parse_sides;
 /// | `@f(%x)`, `%f(%x)` | a call | the same |
 /// | `none` | an omitted operand | the same |
 ///
+/// A hole on the right may also stand for a value that is computed from the match
+/// ([`RuleText::value`]; in [`rules!`](crate::rules), `let r = |m| …`): that of an attribute, or a
+/// constant operand. If the value is `None`, the rule does not apply.
+///
 /// A name that is written twice on the left matches the same expression, or the same value of an
 /// attribute, at both places. The operands of a commutative operator match in either order. If an
 /// operand is a variable, the matcher looks through it to its value. An attribute that is not
@@ -46,6 +51,9 @@ use crate::pattern::text::parse_sides;
 ///
 /// A splat of several elements matches only if the extents of the replaced node are known. For
 /// operands of unknown extents, the effect of the splat on the shape is not known.
+///
+/// An operator without a row, such as one that a reader of a file keeps as it is, may be the
+/// outermost one on the right. The call has the type of the replaced expression.
 ///
 /// A mistake in a text is found when the set is made, a wrong operator or attribute when the set is
 /// used or [checked](RuleSet::check). Both are reported with their places in
@@ -79,7 +87,7 @@ impl RuleSet {
     /// Adds a rule in text that replaces `left` by `right`. Its name is `left => right`.
     #[must_use]
     pub fn rule(self, left: &str, right: &str) -> RuleSet {
-        self.written(format!("{left} => {right}").into(), left, right, |pattern| pattern)
+        self.add(RuleText::new(left, right))
     }
 
     /// Adds a rule in text that applies only to matches that pass a test.
@@ -90,34 +98,14 @@ impl RuleSet {
         right: &str,
         test: impl Fn(&Match<'_>) -> bool + Send + Sync + 'static,
     ) -> RuleSet {
-        self.written(format!("{left} => {right}").into(), left, right, |pattern| pattern.guard(test))
-    }
-
-    /// Adds a rule of [`rules!`](crate::rules).
-    #[doc(hidden)]
-    #[must_use]
-    pub fn named(self, name: impl Into<Cow<'static, str>>, left: &str, right: &str) -> RuleSet {
-        self.written(name.into(), left, right, |pattern| pattern)
-    }
-
-    /// Adds a rule of [`rules!`](crate::rules) with a condition.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn named_if(
-        self,
-        name: impl Into<Cow<'static, str>>,
-        left: &str,
-        right: &str,
-        test: impl Fn(&Match<'_>) -> bool + Send + Sync + 'static,
-    ) -> RuleSet {
-        self.written(name.into(), left, right, |pattern| pattern.guard(test))
+        self.add(RuleText::new(left, right).only_if(test))
     }
 
     /// Adds a rule with a pattern as its right side, as
     /// [`Rule::replace`](crate::pattern::Rule::replace).
     #[must_use]
     pub fn replace(mut self, name: impl Into<Cow<'static, str>>, pattern: Pattern, by: Pattern) -> RuleSet {
-        self.push(name.into(), pattern, Right::Written(by), Default::default());
+        self.push(name.into(), pattern, Right::Written(by, ComputedValues::default()), Default::default());
         self
     }
 
@@ -240,23 +228,24 @@ impl RuleSet {
         }
     }
 
-    fn written(
-        mut self,
-        name: Cow<'static, str>,
-        left: &str,
-        right: &str,
-        guarded: impl FnOnce(Pattern) -> Pattern,
-    ) -> RuleSet {
+    /// Adds a rule in text.
+    #[must_use]
+    pub fn add(mut self, rule: RuleText) -> RuleSet {
+        let RuleText { name, left, right, test, computed } = rule;
         let left_at = self.text.len();
         let right_at = left_at + left.len() + " => ".len();
-        self.text.extend([left, " => ", right, "\n"]);
+        self.text.extend([&left, " => ", &right, "\n"]);
         let placed = |places: Vec<Range<usize>>, at: usize| {
             places.into_iter().map(|place| place.start + at..place.end + at).collect()
         };
-        match parse_sides(left, right) {
+        match parse_sides(&left, &right, &computed) {
             Ok((left, right)) => {
                 let places = [placed(left.places, left_at), placed(right.places, right_at)];
-                self.push(name, guarded(left.pattern), Right::Written(right.pattern), places);
+                let pattern = match test {
+                    Some(test) => left.pattern.guard_by(test),
+                    None => left.pattern,
+                };
+                self.push(name, pattern, Right::Written(right.pattern, computed), places);
             }
             Err(mistakes) => self.mistakes.extend(
                 mistakes
@@ -315,7 +304,7 @@ impl std::fmt::Debug for RuleSet {
     }
 }
 
-/// Makes a [`RuleSet`] of rules in text, some of which have conditions:
+/// Makes a [`RuleSet`] of rules in text, some of which have conditions or computed values:
 ///
 /// ```
 /// use anfora_visit::rules;
@@ -324,18 +313,18 @@ impl std::fmt::Debug for RuleSet {
 ///     "multiply(%x, 1)" => "%x",
 ///     "add(multiply(%x, %a), multiply(%x, %b))" => "multiply(%x, add(%a, %b))",
 ///         if |m| m.is_integer("x"),
+///     "nn.elu(%x, alpha=%a)" => "nn.celu(%x, alpha=%b)", let b = |m| Some(m.float("a")? * 2.0),
 /// ];
 /// assert_eq!(rules.names().next(), Some("multiply(%x, 1) => %x"));
 /// ```
 #[macro_export]
 macro_rules! rules {
-    (@one $left:literal => $right:literal) => {
-        $crate::pattern::RuleSet::new().named(concat!($left, " => ", $right), $left, $right)
-    };
-    (@one $left:literal => $right:literal, $test:expr) => {
-        $crate::pattern::RuleSet::new().named_if(concat!($left, " => ", $right), $left, $right, $test)
-    };
-    ($($left:literal => $right:literal $(, if $test:expr)?),* $(,)?) => {
-        $crate::pattern::RuleSet::new()$(.and($crate::rules!(@one $left => $right $(, $test)?)))*
+    ($($left:literal => $right:literal $(, if $test:expr)? $(, let $name:ident = $value:expr)*),* $(,)?) => {
+        $crate::pattern::RuleSet::new()$(.add(
+            $crate::pattern::RuleText::new($left, $right)
+                .named(concat!($left, " => ", $right))
+                $(.only_if($test))?
+                $(.value(stringify!($name), $value))*
+        ))*
     };
 }

@@ -1,7 +1,9 @@
 //! The program as matching reads it.
 
 use anfora_ir::{AttrReader, Body, Context, Expr, ExprId, Literal};
+use smallvec::SmallVec;
 
+use crate::pattern::captures::{Captures, Found};
 use crate::pattern::facts::Facts;
 
 /// The program as matching reads it.
@@ -54,6 +56,51 @@ impl<'a> Sight<'a> {
                 _ => return true,
             }
         }
+    }
+
+    /// Returns true if the parts of a match, which are between its root and the captures, have no
+    /// uses outside of the match, and are computed in the block of the root.
+    pub(crate) fn is_last_use(&self, captures: &Captures<'_>) -> bool {
+        /// The greatest number of links of a match.
+        const MOST_LINKS: usize = 256;
+        let (body, facts) = (self.body, self.facts);
+        let root = captures.root();
+        let is_captured = |id: ExprId| captures.found.iter().any(|found| *found == Found::One(id));
+        // The nodes of the match, and the operands through which they are reached, once for each
+        // link.
+        let mut parts: SmallVec<[ExprId; 16]> = SmallVec::from_slice(&[root]);
+        let mut links: SmallVec<[ExprId; 16]> = SmallVec::new();
+        let mut at = 0;
+        while let Some(&part) = parts.get(at) {
+            at += 1;
+            let expr = body.expr(part);
+            let inputs: &[ExprId] = match &expr {
+                Expr::Proj { tuple, .. } => std::slice::from_ref(tuple),
+                _ => body.operands_of(part),
+            };
+            for &operand in inputs.iter().filter(|&&operand| !is_captured(operand)) {
+                let value = facts.value(body, operand);
+                if is_captured(value) || body.expr(value).is_atom() {
+                    continue;
+                }
+                let is_its_own = match body.as_var(operand) {
+                    Some(var) => {
+                        let place = facts.place_of_definition(body, var);
+                        facts.def_use.value(body, var) == Some(value)
+                            && place.is_some_and(|place| place.block == facts.place(root).block)
+                    }
+                    None => operand == value,
+                };
+                if !is_its_own || links.len() >= MOST_LINKS {
+                    return false;
+                }
+                links.push(operand);
+                if !parts.contains(&value) {
+                    parts.push(value);
+                }
+            }
+        }
+        links.iter().all(|&link| facts.def_use.use_count(link) == links.iter().filter(|&&other| other == link).count())
     }
 
     /// Returns true if a literal cannot change the extents of a match at `root`: it is a scalar, or

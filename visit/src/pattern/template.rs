@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anfora_ir::{AttrDefault, AttrValue, Context, ExprId, GlobalTarget, TypeError, did_you_mean};
+use anfora_ir::{AttrDefault, AttrValue, Context, ExprId, GlobalTarget, Literal, TypeError, did_you_mean};
 use smallvec::SmallVec;
 
 use crate::pattern::build::{Children, Condition, LiteralCondition, Node, OpNames, Pattern, Wanted};
@@ -10,6 +10,7 @@ use crate::pattern::captures::{Captures, Found};
 use crate::pattern::compile::{CaptureNames, NodeMeaning, Ops, Resolved};
 use crate::pattern::error::{PatternError, Refused, Side};
 use crate::pattern::rewriter::Rewriter;
+use crate::pattern::rule_text::ComputedValues;
 
 /// The nodes of a right side, parts before their users.
 pub(crate) struct Template {
@@ -18,13 +19,20 @@ pub(crate) struct Template {
     nodes: Vec<u32>,
     /// The attributes of the calls of operators, by node.
     attrs: Vec<GivenAttrs>,
+    computed: ComputedValues,
 }
 
 type GivenAttrs = SmallVec<[(Arc<str>, Wanted); 1]>;
 
 impl Template {
     /// Compiles a right side.
-    pub(crate) fn new(cx: &mut Context, pattern: &Pattern, names: &mut CaptureNames) -> Result<Template, Refused> {
+    pub(crate) fn new(
+        cx: &mut Context,
+        pattern: &Pattern,
+        computed: &ComputedValues,
+        names: &mut CaptureNames,
+    ) -> Result<Template, Refused> {
+        names.add_computed(pattern, computed.iter().map(|(name, _)| name));
         // Parts have smaller numbers than their users.
         let mut nodes = pattern.reached(pattern.root, |node| !matches!(node, Node::Capture { .. }));
         nodes.sort_unstable();
@@ -32,13 +40,23 @@ impl Template {
             check_buildable(pattern, at).map_err(|error| error.at(at))?;
         }
         let side = Resolved::new(cx, pattern, Side::Right, nodes.iter().copied(), names)?;
-        let mut template = Template { side, nodes, attrs: vec![SmallVec::new(); pattern.nodes.len()] };
+        let mut template =
+            Template { side, nodes, attrs: vec![SmallVec::new(); pattern.nodes.len()], computed: computed.clone() };
         template.gather_attrs(cx)?;
         template.check_globals(cx)?;
         match pattern.is_rest(pattern.root) {
             true => Err(PatternError::Rest.at(pattern.root)),
             false => Ok(template),
         }
+    }
+
+    /// Returns the names of the operators that are called.
+    pub(crate) fn operators(&self) -> impl Iterator<Item = &str> {
+        let names = self.nodes.iter().map(|&at| match &self.side.pattern.nodes[at as usize] {
+            Node::Op { names, .. } => names.listed(),
+            _ => &[],
+        });
+        names.flatten().map(|name| &**name)
     }
 
     /// Assigns the attributes to the operator calls that have them, and checks that each call has
@@ -50,9 +68,7 @@ impl Template {
             else {
                 continue;
             };
-            while let Node::Filter { inner: next, .. } = self.side.pattern.nodes[inner as usize] {
-                inner = next;
-            }
+            inner = self.side.pattern.through_filters(inner);
             match self.side.pattern.nodes[inner as usize] {
                 Node::Op { .. } => self.attrs[inner as usize].push((name, value)),
                 _ => return Err(PatternError::NotAnOperator("attributes").at(at)),
@@ -86,21 +102,30 @@ impl Template {
         Ok(())
     }
 
-    /// Builds the replacement. Returns `None` if a capture is missing, or if a number does not
-    /// exist in the element type of the replaced node.
+    /// Builds the replacement. Returns `None` if a capture or a computed value is missing, or if a
+    /// number does not exist in the element type of the replaced node.
     pub(crate) fn build(
         &self,
         rewriter: &mut Rewriter<'_, '_>,
         captures: &Captures<'_>,
     ) -> Result<Option<ExprId>, TypeError> {
+        let found = rewriter.matched(captures);
+        let mut values: SmallVec<[(&str, AttrValue); 4]> = SmallVec::new();
+        for (name, value) in &self.computed {
+            match value(&found) {
+                Some(value) => values.push((name, value)),
+                None => return Ok(None),
+            }
+        }
+        let computed = |name: &str| values.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
         // The expression built for each node; for a list, any expression.
         let mut built: Vec<ExprId> = vec![captures.root(); self.side.pattern.nodes.len()];
         for &at in &self.nodes {
             let made = match (&self.side.pattern.nodes[at as usize], self.side.meanings[at as usize]) {
-                (Node::Capture { .. }, NodeMeaning::Slot(slot)) => match captures.found[slot as usize] {
+                (Node::Capture { name, .. }, NodeMeaning::Slot(slot)) => match captures.found[slot as usize] {
                     Found::One(id) => Some(id),
                     _ if self.side.pattern.is_rest(at) => Some(captures.root()),
-                    _ => None,
+                    _ => computed(name).and_then(as_constant).map(|literal| rewriter.literal(literal)),
                 },
                 (Node::Link(inner) | Node::Filter { inner, .. }, _) => Some(built[*inner as usize]),
                 (Node::Literal(LiteralCondition::Number(number)), _) => rewriter.number_like(*number, captures.root()),
@@ -115,11 +140,17 @@ impl Template {
                     let given = self.attrs[at as usize].iter().filter_map(|(name, value)| match value {
                         Wanted::Is(value) => Some((&**name, value.clone())),
                         Wanted::Absent => None,
-                        Wanted::Named(capture) => Some((&**name, AttrValue::Interned(captures.attr(capture)?))),
+                        Wanted::Named(capture) => {
+                            let value = computed(capture).cloned();
+                            Some((&**name, value.or_else(|| captures.attr(capture).map(AttrValue::Interned))?))
+                        }
                     });
                     let given: SmallVec<[(&str, AttrValue); 4]> = given.collect();
                     let attrs = rewriter.intern_attrs(given.iter().map(|(name, value)| (*name, value)));
-                    Some(rewriter.call_op(op, &operands, attrs)?)
+                    match at == self.side.pattern.through_filters(self.side.pattern.root) {
+                        true => Some(rewriter.call_as_root(op, &operands, attrs)?),
+                        false => Some(rewriter.call_op(op, &operands, attrs)?),
+                    }
                 }
                 (Node::Call(children), _) => match self.operands(*children, &built, rewriter, captures).split_first() {
                     Some((&function, arguments)) => Some(rewriter.call(function, arguments)?),
@@ -156,6 +187,15 @@ impl Template {
             }
         }
         operands
+    }
+}
+
+/// Returns a computed value as a constant operand.
+fn as_constant(value: &AttrValue) -> Option<Literal> {
+    match value {
+        AttrValue::Literal(literal) => Some(literal.clone()),
+        AttrValue::Ints(elements) => Literal::from_elements(&[elements.len()], elements).ok(),
+        _ => None,
     }
 }
 

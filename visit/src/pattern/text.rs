@@ -6,6 +6,7 @@ use anfora_ir::{Diagnostic, Diagnostics, Sketch, SketchNode, SketchValue, did_yo
 use rustc_hash::FxHashSet;
 
 use crate::pattern::build::{Children, Condition, LiteralCondition, Node, OpNames, Order, Pattern, Wanted};
+use crate::pattern::rule_text::ComputedValues;
 
 /// A pattern, with the range of bytes in the text for each of its nodes.
 pub(crate) struct Placed {
@@ -18,7 +19,11 @@ const ANY: &str = "_";
 
 /// Reads both sides of a rule. A mistake has its place in the text of its side; its flag is true
 /// for the right side.
-pub(crate) fn parse_sides(left: &str, right: &str) -> Result<(Placed, Placed), Vec<(bool, Diagnostic)>> {
+pub(crate) fn parse_sides(
+    left: &str,
+    right: &str,
+    computed: &ComputedValues,
+) -> Result<(Placed, Placed), Vec<(bool, Diagnostic)>> {
     let of_side = |is_right: bool| move |errors: Diagnostics| errors.into_iter().map(move |d| (is_right, d));
     let (left, right) = match (parse_sketch(left), parse_sketch(right)) {
         (Ok(left), Ok(right)) => (left, right),
@@ -27,15 +32,35 @@ pub(crate) fn parse_sides(left: &str, right: &str) -> Result<(Placed, Placed), V
             return Err(left.chain(right.err().into_iter().flat_map(of_side(true))).collect());
         }
     };
-    let unbound = unbound_holes(&left, &right);
+    let mut unbound = unbound_holes(&left, &right, computed);
+    unbound.extend(misplaced_values(&left, &right, computed));
     if unbound.is_empty() {
         return Ok((pattern_of(left), pattern_of(right)));
     }
     Err(unbound.into_iter().map(|mistake| (true, mistake)).collect())
 }
 
-/// Finds the holes on the right that are not on the left.
-fn unbound_holes(left: &Sketch, right: &Sketch) -> Vec<Diagnostic> {
+/// Finds the computed values that the left side binds, or that the right side does not use.
+fn misplaced_values(left: &Sketch, right: &Sketch, computed: &ComputedValues) -> Vec<Diagnostic> {
+    if computed.is_empty() {
+        return Vec::new();
+    }
+    let holes = |sketch| {
+        let mut names: FxHashSet<&str> = FxHashSet::default();
+        for_each_hole(sketch, |name, _| names.extend([name]));
+        names
+    };
+    let (left, right) = (holes(left), holes(right));
+    let message = |name: &str| match (left.contains(name), right.contains(name)) {
+        (true, _) => Some(format!("`%{name}` is computed, and the left side binds it as well")),
+        (_, false) => Some(format!("`%{name}` is computed, and does not occur on the right")),
+        _ => None,
+    };
+    computed.iter().filter_map(|(name, _)| message(name)).map(|m| Diagnostic::error(m).at(0..1)).collect()
+}
+
+/// Finds the holes on the right that are neither on the left nor computed.
+fn unbound_holes(left: &Sketch, right: &Sketch, computed: &ComputedValues) -> Vec<Diagnostic> {
     /// The number of names that suggestions are taken from. It is limited since each mistake is
     /// compared with all of them.
     const MOST_NAMES: usize = 32;
@@ -48,7 +73,7 @@ fn unbound_holes(left: &Sketch, right: &Sketch) -> Vec<Diagnostic> {
     });
     let mut mistakes = Vec::new();
     for_each_hole(right, |name, place| {
-        if bound.contains(name) {
+        if bound.contains(name) || computed.iter().any(|(known, _)| **known == *name) {
             return;
         }
         let mistake = Diagnostic::error(format!("`%{name}` occurs on the right, but nothing on the left binds it"));

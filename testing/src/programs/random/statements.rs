@@ -371,10 +371,46 @@ impl Generator<'_> {
             x = self.unnamed(x);
             x = self.b.call_op("add", &[x, image], &[])?;
         }
+        let x = self.activated(x, &mut rng)?;
         let out = self.b.bind("image", x);
         self.region.bound(out);
         self.sinks.push(out);
         Ok(())
+    }
+
+    /// Returns an image, or an activation of it that is written as several operators.
+    fn activated(&mut self, image: ExprId, rng: &mut Rng) -> Result<ExprId, BuildError> {
+        let kind = rng.below(4);
+        if kind == 0 {
+            return Ok(image);
+        }
+        let image = self.unnamed(image);
+        let number = |this: &mut Self, number: f32| this.b.literal(Literal::scalar(number));
+        if kind == 1 {
+            let gate = self.b.call_op("sigmoid", &[image], &[])?;
+            let gate = self.unnamed(gate);
+            return Ok(self.b.call_op("multiply", &[image, gate], &[])?);
+        }
+        if kind == 2 {
+            let (three, zero, six) = (number(self, 3.0), number(self, 0.0), number(self, 6.0));
+            let sum = self.b.call_op("add", &[image, three], &[])?;
+            let sum = self.unnamed(sum);
+            let clipped = self.b.call_op("clip", &[sum, zero, six], &[])?;
+            let clipped = self.unnamed(clipped);
+            let product = self.b.call_op("multiply", &[image, clipped], &[])?;
+            let product = self.unnamed(product);
+            return Ok(self.b.call_op("divide", &[product, six], &[])?);
+        }
+        let (root, one, half) = (number(self, std::f32::consts::SQRT_2), number(self, 1.0), number(self, 0.5));
+        let quotient = self.b.call_op("divide", &[image, root], &[])?;
+        let quotient = self.unnamed(quotient);
+        let erf = self.b.call_op("erf", &[quotient], &[])?;
+        let erf = self.unnamed(erf);
+        let sum = self.b.call_op("add", &[erf, one], &[])?;
+        let sum = self.unnamed(sum);
+        let product = self.b.call_op("multiply", &[image, sum], &[])?;
+        let product = self.unnamed(product);
+        Ok(self.b.call_op("multiply", &[product, half], &[])?)
     }
 
     /// Returns the image after up to three steps that can be folded into a convolution after it.

@@ -1,0 +1,86 @@
+//! # FuseStandardOps
+//!
+//! ```text
+//! Notation   x, a, b any values; s, c, k constants or values of suitable shape; e a small constant.
+//! Needs      Nothing: any form.
+//! Functions  x / 2 * (1 + erf(x / √2))                                =>   nn.gelu(x)
+//!            x / 2 * (1 + tanh(√(2 / π) * (x + 0.044715 * x³)))
+//!                                                       =>   nn.gelu(x, approximate="tanh")
+//!            x * sigmoid(k * x)                         =>   nn.silu(x, alpha=k)
+//!            clip(x + c, 0, d) / d                      =>   nn.hard_sigmoid(x)
+//!            x * clip(x + 3, 0, 6) / 6                  =>   nn.hard_swish(x)
+//!            x * tanh(nn.softplus(x))                   =>   nn.mish(x)
+//!            log(nn.softmax(x))                         =>   nn.log_softmax(x)
+//! Norms      d / √(mean(d²) + e) * s, d = x - mean(x)   =>   nn.layer_norm(x, s)
+//!            nn.layer_norm(x, s) + c                    =>   nn.layer_norm(x, s, c)
+//!            x / √(mean(x²) + e) * s                    =>   nn.rms_norm(x, s)
+//!            over the last axes, with s and c of their extents.
+//! Products   matmul(a, b) + c                           =>   nn.gemm(a, b, c)
+//!            matmul(a, b) * k, matmul(a, b) / k         =>   nn.gemm(a, b, alpha=k)
+//!            matmul(transposed a, b)                    =>   nn.gemm(a, b, trans_a=true)
+//!            and the same of nn.gemm and of b, for matrices of floats.
+//!            einsum(a, b, subscripts="..ij,..jk->..ik") =>   matmul(a, b)
+//! Windows    conv(nn.pad(x, zeros), w)                  =>   conv(x, w) with more padding
+//! Never      If a part of the left side is used elsewhere, except in the rows for transposed
+//!            operands: it would be computed twice.
+//! Changes    Results, by rounding: an operator rounds once where its parts round each. Where a part
+//!            overflows, the operator may return a number, and where a weight is infinite or NaN, a
+//!            margin of zeros makes a NaN and padding does not.
+//! Not done   Parallel products of one operand; normalizations in groups; attention; statistics that
+//!            are computed in another type (casts in between).
+//! Cost       One walk, which tries the rules of its operator at each node, and time linear in the
+//!            changes. Idempotent.
+//!
+//! before     def @f(%x: Tensor[(n, 4), float32]) {      after   def @f(%x: Tensor[(n, 4), float32]) {
+//!              let %a = sigmoid(%x);                              let %b = nn.silu(%x);
+//!              let %b = multiply(%x, %a);                         tanh(%b)
+//!              tanh(%b)                                         }
+//!            }
+//! ```
+//!
+//! An export to ONNX writes an operator that the version of the model does not have by its
+//! definition, in as many nodes as the rules take.
+
+mod activations;
+mod normalizations;
+mod products;
+mod windows;
+
+use std::sync::LazyLock;
+
+use anfora_ir::{Context, Function, Purity};
+use anfora_manager::register_pass;
+use anfora_visit::pattern::{Outcome, PatternOptions, PatternRewriteError, RuleSet};
+
+use self::activations::activations;
+use self::normalizations::normalizations;
+use self::products::products;
+use self::windows::windows;
+use crate::from_rules::{NEVER_MAKE, TRACE_RULES, run_rules, simplify_by};
+
+register_pass! {
+    /// Replaces several operators by one standard function that they compute; changes rounding
+    pub FUSE_STANDARD_OPS = FunctionPass("FuseStandardOps", 3).with_tolerance(1e-4);
+    configs { TRACE_RULES, NEVER_MAKE }
+    run |edit, module, cx| run_rules(edit, module, cx, &RULES)
+}
+
+/// Replaces several operators of a function by one that they compute, and returns the counts of
+/// each rule.
+///
+/// # Errors
+/// If the body is ill-formed. The body is unchanged then.
+pub fn fuse_standard_ops(
+    cx: &mut Context,
+    function: &mut Function,
+    purity: &Purity,
+) -> Result<Outcome, PatternRewriteError> {
+    simplify_by(cx, function, &RULES, &PatternOptions { purity: Some(purity), ..PatternOptions::default() })
+}
+
+static RULES: LazyLock<RuleSet> = LazyLock::new(|| activations().and(normalizations()).and(products()).and(windows()));
+
+/// Returns the rules of FuseStandardOps.
+pub(crate) fn rules() -> &'static RuleSet {
+    &RULES
+}

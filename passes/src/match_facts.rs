@@ -1,0 +1,96 @@
+//! Facts about matches for the conditions and computed values of rules.
+
+use anfora_ir::{DType, DimId, Literal, Number, TensorType};
+use anfora_visit::pattern::Match;
+use smallvec::SmallVec;
+
+/// Extents of a tensor.
+pub(crate) type Extents<'m> = &'m [DimId];
+
+/// Returns true if the replacement leaves no part of the match in the program
+/// ([`Match::is_last_use`]).
+pub(crate) fn is_last_use(m: &Match<'_>) -> bool {
+    m.is_last_use()
+}
+
+/// Returns true if a capture is a call of one of these operators.
+pub(crate) fn has_op(m: &Match<'_>, name: &str, ops: &[&str]) -> bool {
+    m.op(name).is_some_and(|row| ops.contains(&&*row.name))
+}
+
+/// Returns the type of a capture that is a tensor.
+pub(crate) fn tensor<'m>(m: &Match<'m>, name: &str) -> Option<&'m TensorType> {
+    m.program().0.types.as_tensor(m.ty(name)?)
+}
+
+/// Returns the extents of a capture of known rank.
+pub(crate) fn extents<'m>(m: &Match<'m>, name: &str) -> Option<Extents<'m>> {
+    tensor(m, name)?.shape.as_deref()
+}
+
+/// Returns the extents of the replaced node, if its rank is known.
+pub(crate) fn root_extents<'m>(m: &Match<'m>) -> Option<Extents<'m>> {
+    let (cx, body) = m.program();
+    cx.types.as_tensor(body.type_of(m.root()))?.shape.as_deref()
+}
+
+/// Returns the rank of a capture.
+pub(crate) fn rank(m: &Match<'_>, name: &str) -> Option<usize> {
+    Some(extents(m, name)?.len())
+}
+
+/// Returns true if an extent is this number.
+pub(crate) fn is_extent(m: &Match<'_>, extent: DimId, number: i64) -> bool {
+    m.program().0.types.dims.as_constant(extent) == Some(number)
+}
+
+/// Returns the number that all elements of a constant are, if they are floats.
+pub(crate) fn number(m: &Match<'_>, name: &str) -> Option<f64> {
+    m.literal(name)?.as_float_splat()
+}
+
+/// Returns true if a constant is the float 0, and not -0.
+pub(crate) fn is_plus_zero(m: &Match<'_>, name: &str) -> bool {
+    number(m, name).is_some_and(|number| number == 0.0 && number.is_sign_positive())
+}
+
+/// Returns true if all elements of a constant are a number, up to its rounding to their type or to
+/// the six digits that exporters write.
+pub(crate) fn is_near(m: &Match<'_>, name: &str, wanted: f64) -> bool {
+    /// The greatest relative difference.
+    const CLOSE: f64 = 4e-6;
+    let Some(literal) = m.literal(name) else { return false };
+    Number::Float(wanted).is_splat_of(literal)
+        || literal.as_float_splat().is_some_and(|found| (found - wanted).abs() <= CLOSE * wanted.abs())
+}
+
+/// Returns a number as the value of a float attribute, which ONNX stores as float32. On elements of
+/// float64, other numbers have no value.
+pub(crate) fn float_attribute(m: &Match<'_>, operand: &str, value: f64) -> Option<f64> {
+    let rounded = f64::from(value as f32);
+    let is_exact = tensor(m, operand)?.dtype != DType::Float64 || rounded == value;
+    (is_exact && rounded.is_finite()).then_some(rounded)
+}
+
+/// Returns the axes of a list of axes, each counted from the front; `None` if one is out of range.
+pub(crate) fn counted_axes(axes: &[i64], rank: usize) -> Option<SmallVec<[usize; 6]>> {
+    let count = |&axis: &i64| {
+        let axis = if axis < 0 { axis + rank as i64 } else { axis };
+        usize::try_from(axis).ok().filter(|&axis| axis < rank)
+    };
+    axes.iter().map(count).collect()
+}
+
+/// Returns true if a captured list of axes is the last axes of a tensor of this rank, in order, and
+/// there is at least one.
+pub(crate) fn are_last_axes(m: &Match<'_>, name: &str, rank: usize) -> bool {
+    let axes = m.ints(name).and_then(|axes| counted_axes(&axes, rank));
+    axes.is_some_and(|axes| !axes.is_empty() && axes.iter().copied().eq(rank - axes.len()..rank))
+}
+
+/// Returns the integers of a short constant list.
+pub(crate) fn short_list(literal: &Literal) -> Option<Vec<i64>> {
+    /// The greatest number of elements that are examined.
+    const MOST_ELEMENTS: usize = 128;
+    if literal.element_count() > MOST_ELEMENTS { None } else { literal.to_i64s() }
+}

@@ -1,0 +1,177 @@
+//! Every rule of the passes that consist of rules, on the functions in its file tests and on random
+//! numbers of every element type, judged by the interpreter.
+//!
+//! A function of a file test is an instance of the rules that change it. It is written once, for one
+//! element type, which is that of its first parameter. The test writes it for all other element
+//! types as well; an instance that is then no program is left out. Rules of exact passes must keep
+//! every bit, for ordinary and for extreme numbers (NaN, infinities, zeros of both signs, the
+//! largest and smallest numbers). Rules of other passes must agree with the ordinary numbers within
+//! the tolerance of the pass, and of 16-bit floats within [`HALVES`]; for extreme numbers, they must
+//! return something.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use anfora_interp::{Agreement, ArgumentGenerator, Interpreter, Numbers};
+use anfora_ir::{Module, Source, parse_module};
+use anfora_manager::PassContext;
+use anfora_passes::{registry, rules_of, same_meaning};
+
+/// The element types, with the suffixes of their literals.
+const TYPES: [(&str, &str); 13] = [
+    ("float32", "f"),
+    ("float16", "f16"),
+    ("bfloat16", "bf16"),
+    ("float64", "f64"),
+    ("int8", "i8"),
+    ("int16", "i16"),
+    ("int32", "i32"),
+    ("int64", "i64"),
+    ("uint8", "u8"),
+    ("uint16", "u16"),
+    ("uint32", "u32"),
+    ("uint64", "u64"),
+    ("bool", ""),
+];
+
+/// The tolerance of results of 16-bit floats, which each of the replaced operators rounds.
+const HALVES: [(&str, f64); 2] = [("float16", 0.01), ("bfloat16", 0.08)];
+
+/// Returns the functions of the inputs of the file tests of a pass.
+fn instances(pass: &str) -> Vec<(PathBuf, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/files").join(pass);
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let mut all = Vec::new();
+    for path in files {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let input = text.split_once('\n').unwrap().1.split("// ----\n").next().unwrap();
+        let lines: Vec<&str> = input.lines().filter(|line| !line.starts_with("//")).collect();
+        let input = format!("\n{}", lines.join("\n"));
+        all.extend(input.split("\ndef ").skip(1).map(|function| (path.clone(), format!("def {function}"))));
+    }
+    all
+}
+
+/// Returns the element type of the first parameter.
+fn own_type(function: &str) -> Option<(&'static str, &'static str)> {
+    let at = |ty: &(&str, &str)| {
+        let found = function.match_indices(ty.0).find(|&(at, _)| !function[..at].ends_with(['b', 'u']));
+        found.map(|(at, _)| at)
+    };
+    TYPES.into_iter().filter(|ty| at(ty).is_some()).min_by_key(|ty| at(ty))
+}
+
+/// Returns a function with another element type in the place of its own, in types and literals.
+fn with_type(function: &str, own: (&str, &str), other: (&str, &str)) -> String {
+    let mut text = String::new();
+    let mut rest = function;
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "%@_.".contains(c);
+    while let Some(start) = rest.find(is_word) {
+        let (before, from) = rest.split_at(start);
+        text.push_str(before);
+        let (word, after) = from.split_at(from.find(|c| !is_word(c)).unwrap_or(from.len()));
+        let number = if word.starts_with(|c: char| c.is_ascii_digit()) { word.strip_suffix(own.1) } else { None };
+        let is_number = number.is_some_and(|n| n.parse::<f64>().is_ok()) && !own.1.is_empty();
+        if word == own.0 {
+            text.push_str(other.0);
+        } else if is_number {
+            text.push_str(number.unwrap_or_default());
+            text.push_str(other.1);
+        } else {
+            text.push_str(word);
+        }
+        rest = after;
+    }
+    text + rest
+}
+
+fn parse(text: &str) -> Option<Module> {
+    parse_module(Source::new("instance", text), anfora_ops::standard()).ok()
+}
+
+/// Runs a pass; returns the module and the rules that changed it.
+fn rewritten(pass: &str, module: &Module) -> (Module, Vec<&'static str>) {
+    let cx = PassContext::builder().registry(registry()).opt_level(3).build().unwrap();
+    let mut module = module.clone();
+    registry().make(pass).unwrap().apply(&mut module, &cx).unwrap();
+    let fired = cx.statistics().rows().iter().map(|row| row.counter).collect();
+    (module, fired)
+}
+
+/// Returns the first difference between two modules of one function on ordinary numbers.
+fn difference(before: &Module, after: &Module, agreement: Agreement) -> Option<String> {
+    let (key, function) = before.functions().next()?;
+    let name = before.name(key);
+    let cases = (0..4).map(|seed| (seed, Numbers::Ordinary)).chain((0..4).map(|seed| (seed, Numbers::Extreme)));
+    for (seed, numbers) in cases {
+        let draw = ArgumentGenerator::new(seed).numbers(numbers).extents(&[2, 3]);
+        let Ok(arguments) = draw.arguments(&before.cx, function) else { continue };
+        let run = |module| Interpreter::new(module).call(name, arguments.values.clone(), &arguments.list);
+        let Ok(expected) = run(before) else { continue };
+        match run(after) {
+            Err(error) => return Some(error.to_string()),
+            Ok(found) if numbers == Numbers::Ordinary => {
+                if let Some(difference) = agreement.first_difference(&expected, &found) {
+                    return Some(format!("{difference} (seed {seed})"));
+                }
+            }
+            Ok(_) => {}
+        }
+    }
+    None
+}
+
+/// Checks a pass; returns what is wrong.
+fn faults_of(pass: &str) -> Vec<String> {
+    let tolerance = registry().make(pass).unwrap().info().tolerance;
+    let mut faults = Vec::new();
+    let mut covered: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (path, function) in instances(pass) {
+        let Some(own) = own_type(&function) else { continue };
+        for other in TYPES {
+            let text = with_type(&function, own, other);
+            let Some(module) = parse(&text) else { continue };
+            let (after, fired) = rewritten(pass, &module);
+            if fired.is_empty() {
+                continue;
+            }
+            let fault = if tolerance == 0.0 {
+                same_meaning(&module, &after, Agreement::Exact).err().map(|error| error.to_string())
+            } else {
+                let halves = HALVES.iter().find(|(name, _)| *name == other.0).map(|&(_, tolerance)| tolerance);
+                difference(&module, &after, Agreement::Within(halves.unwrap_or(tolerance)))
+            };
+            if let Some(fault) = fault {
+                let file = path.file_name().unwrap().to_string_lossy();
+                faults.push(format!("{file}, {}: {fault}\n{}\n{fired:#?}\n{after}", other.0, text.trim()));
+            }
+            fired.into_iter().for_each(|rule| covered.entry(rule).or_default().extend([other.0]));
+        }
+    }
+    for rule in rules_of(pass).unwrap().names().filter(|rule| !covered.contains_key(rule)) {
+        faults.push(format!("no function in tests/files/{pass} is changed by the rule `{rule}`"));
+    }
+    faults
+}
+
+#[test]
+fn every_rule_of_simplify_expr_keeps_every_bit_of_every_element_type() {
+    let faults = faults_of("SimplifyExpr");
+    assert!(faults.is_empty(), "{}", faults.join("\n\n"));
+}
+
+#[test]
+fn every_rule_of_fuse_standard_ops_agrees_within_its_tolerance() {
+    let faults = faults_of("FuseStandardOps");
+    assert!(faults.is_empty(), "{}", faults.join("\n\n"));
+}
+
+#[test]
+fn instances_are_written_for_other_types() {
+    let text = "def @f(%x: Tensor[(2, 3), float32]) { let %a1 = add(%x, -0.5f); permute_dims(%a1, axes=[1, 0]) }";
+    let expected =
+        "def @f(%x: Tensor[(2, 3), bfloat16]) { let %a1 = add(%x, -0.5bf16); permute_dims(%a1, axes=[1, 0]) }";
+    assert_eq!(own_type(text), Some(("float32", "f")));
+    assert_eq!(with_type(text, TYPES[0], TYPES[2]), expected);
+}
