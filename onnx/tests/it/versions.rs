@@ -347,6 +347,11 @@ const CALLS: &[&str] = &[
     "nn.nll_loss(%x, %t)",
     "nn.nll_loss(%x, %t, %k, reduction=\"none\", ignore_index=1)",
     "nn.softmax_cross_entropy(%x, %t)",
+    // Small numbers.
+    "astype(%x, dtype=float8e4m3fn, saturate=false)",
+    "astype(%x, dtype=float8e8m0, round_mode=\"down\")",
+    "astype(%x, dtype=int2)",
+    "quantize(%x, 1f, dtype=float8e5m2, saturate=false)",
 ];
 
 /// Returns the problem of a node in a version, if it has one.

@@ -43,6 +43,7 @@ pub(crate) mod resize;
 pub(crate) mod resize_size;
 pub(crate) mod scan;
 pub(crate) mod scatter;
+pub(crate) mod small_number;
 pub(crate) mod standardise;
 pub(crate) mod strides;
 #[cfg(test)]

@@ -120,8 +120,8 @@ impl Output<'_> {
         }
         let packed;
         let bytes: &[u8] = match (literal.as_splat(), literal.as_dense()) {
-            // The byte of a single packed element would be read as two elements.
-            (Some(_), _) if dtype.bits() == 4 && count <= 2 => {
+            // The byte of a single packed element would be read as all elements of a byte.
+            (Some(_), _) if matches!(dtype.bits(), 1..8) && count <= 8 / dtype.bits() => {
                 packed = literal.to_bytes();
                 &packed
             }
