@@ -149,8 +149,8 @@ messages! {
         [3 message, optional, boxed] segment: Option<Box<tensor_proto::Segment>>,
         /// Elements of `float32`, and parts of `complex64`.
         [4 float, repeated] float_data: Vec<f32>,
-        /// Elements of the types of at most 32 bits, one in each number; of the 4-bit types, two in
-        /// each.
+        /// Elements of the types of at most 32 bits, one in each number; of types of less than 8
+        /// bits, a byte of elements in each.
         [5 int32, repeated] int32_data: Vec<i32>,
         /// Elements of `string`.
         [6 bytes = "bytes", repeated] string_data: Vec<Bytes>,

@@ -90,6 +90,8 @@ const NUMBERS: &[(DType, i32)] = &[
     (DType::Int4, 22),
     (DType::Float4E2M1, 23),
     (DType::Float8E8M0, 24),
+    (DType::UInt2, 25),
+    (DType::Int2, 26),
 ];
 
 /// Returns the element type for a number of the format.
@@ -221,8 +223,8 @@ fn from_parts<T: Copy, const N: usize>(parts: &[T], encode: impl Fn(T) -> [u8; N
     out.into()
 }
 
-/// Returns the elements of types of at most 32 bits. Each number is an element, or a byte of two
-/// 4-bit elements. Types other than signed integers, such as floats, are stored by their bits.
+/// Returns the elements of types of at most 32 bits. Each number is an element, or a byte of
+/// elements of less than 8 bits. Types other than signed integers, such as floats, are stored by their bits.
 fn from_int32s(numbers: &[i32], dtype: DType) -> Result<Bytes, TensorError> {
     let width = dtype.bits().div_ceil(8);
     let bits = 8 * width as u32;

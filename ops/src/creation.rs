@@ -7,11 +7,11 @@ use anfora_ir::{
 };
 
 use crate::elements;
-use crate::kernels::Failure;
 use crate::kernels::creation::{self, extents, shape_operand};
+use crate::kernels::{Failure, cosine_window};
 use crate::row::row;
 use crate::shape::plain_shape;
-use crate::typing::{Elements, extent, given, one, result, same_elements, tensor};
+use crate::typing::{Elements, RequiredAttrs, extent, given, one, result, same_elements, tensor};
 
 /// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
@@ -48,7 +48,53 @@ pub(crate) fn rows() -> Vec<OpDef> {
         })
         .elements(elements::counted)
         .may_fail(),
+        row(
+            "cosine_window",
+            "a window of sums of cosines; the operand is its extent",
+            Arity::exactly(1),
+            cosine_window_type,
+            |c| {
+                let kind = given(c.attrs.str("kind"), "kind")?;
+                let periodic = c.attrs.required_bool("periodic")?;
+                one(cosine_window::cosine_window(c.operand(0)?, kind, periodic, dtype_attr(&c.attrs)))
+            },
+        )
+        .attrs(
+            const {
+                &[
+                    AttrDef::required("kind", AttrKind::Str, "`hann`, `hamming` or `blackman`"),
+                    AttrDef::new(
+                        "periodic",
+                        AttrKind::Bool,
+                        AttrDefault::Bool(true),
+                        "whether the window is the beginning of one that is longer by an element",
+                    ),
+                    DTYPE,
+                ]
+            },
+        )
+        .size_bound(|c| {
+            let size = c.optional(0).and_then(|s| cosine_window::extent_of(s).ok()).unwrap_or(0);
+            size.checked_mul(size_of::<f64>()).unwrap_or(usize::MAX)
+        })
+        .may_fail(),
     ]
+}
+
+fn cosine_window_type(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let size = tensor(call, 0, Elements::Integer)?;
+    crate::typing::expect_one(call.cx, &size, 0)?;
+    let attrs = call.attrs();
+    cosine_window::check_kind(given(attrs.str("kind"), "kind")?)?;
+    let dtype = dtype_attr(&attrs);
+    if !dtype.is_float() && !dtype.is_integer() {
+        return Err(TypeError::new(format!("the elements are {dtype}, but numbers are expected")));
+    }
+    if let Some(size) = call.literal(0).filter(|l| l.dtype().is_integer()) {
+        cosine_window::extent_of(size)?;
+    }
+    let count = call.elements(0).and_then(|e| e.first().copied()).unwrap_or(call.cx.types.dims.unknown());
+    Ok(result(call.cx, dtype, Some(&[count])))
 }
 
 /// The attribute for a shape.

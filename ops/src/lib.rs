@@ -37,6 +37,7 @@ use std::sync::{Arc, OnceLock};
 
 use anfora_ir::{OpDef, OpRegistry, RegisterError};
 
+mod attention;
 mod control;
 mod creation;
 mod dynamic_slice;
@@ -57,9 +58,11 @@ mod order;
 mod pad;
 mod pooling;
 mod quantization;
+mod recurrent;
 mod reduction;
 mod reshape;
 mod row;
+mod sampling;
 mod scan;
 mod scatter;
 mod shape;
@@ -88,11 +91,14 @@ fn rows() -> impl Iterator<Item = OpDef> {
         layout::rows(),
         creation::rows(),
         matrix::rows(),
+        attention::rows(),
+        recurrent::rows(),
         einsum::rows(),
         window::rows(),
         pooling::rows(),
         quantization::rows(),
         image::rows(),
+        sampling::rows(),
         normalisation::rows(),
         softmax::rows(),
         loss::rows(),

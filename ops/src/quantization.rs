@@ -6,6 +6,7 @@ use anfora_ir::{
     TypeError, TypeId,
 };
 
+use crate::elementwise::conversion::SATURATE;
 use crate::kernels::quantization::{self, Along, Granularity, Scaled};
 use crate::matrix::product_type;
 use crate::row::row;
@@ -39,6 +40,7 @@ const QUANTIZE_ATTRS: &[AttrDef] = &[
         AttrKind::DType,
         "the element type in which x is divided; that of the scale if left out",
     ),
+    SATURATE,
 ];
 const DEQUANTIZE_ATTRS: &[AttrDef] = &[
     AXIS,
@@ -59,7 +61,8 @@ pub(crate) fn rows() -> Vec<OpDef> {
                 let (x, scale) = (c.operand(0)?, c.operand(1)?);
                 let precision = c.attrs.dtype("precision").unwrap_or(scale.dtype());
                 let to = c.optional(2).map(Literal::dtype).or(c.attrs.dtype(DTYPE)).unwrap_or(DType::UInt8);
-                one(quantization::quantize(x, scale, c.optional(2), along(c)?, precision, to))
+                let saturate = c.attrs.required_bool("saturate")?;
+                one(quantization::quantize(x, scale, c.optional(2), along(c)?, precision, to, saturate))
             },
         )
         .attrs(QUANTIZE_ATTRS)
@@ -287,10 +290,9 @@ fn quantize_type(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
         (Some(zero), _) => zero.dtype,
         (None, wanted) => wanted.unwrap_or(DType::UInt8),
     };
-    // Quantization to small floats is accepted too, though no kernel computes with them.
-    let is_stored_number = Elements::Number.accepts(to) && !to.has_kernels();
-    if !Elements::Integer.accepts(to) && !is_stored_number {
-        return Err(TypeError::new(format!("the result has elements of {to}, but integers are expected")));
+    if !to.is_integer() && !to.is_small_number() {
+        let wanted = "integers or floats of at most 8 bits";
+        return Err(TypeError::new(format!("the result has elements of {to}, but {wanted} are expected")));
     }
     belongs(call, &x, 1)?;
     belongs(call, &x, 2)?;
@@ -299,9 +301,9 @@ fn quantize_type(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 
 fn dequantize_type(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let (x, scale) = (tensor(call, 0, Elements::Number)?, tensor(call, 1, Elements::Float)?);
-    if !Elements::Integer.accepts(x.dtype) && x.dtype.has_kernels() {
-        let found = x.dtype;
-        return Err(TypeError::operand(0, format!("operand 0 has elements of {found}, but integers are expected")));
+    if !x.dtype.is_integer() && !x.dtype.is_small_number() {
+        let (found, wanted) = (x.dtype, "integers or floats of at most 8 bits");
+        return Err(TypeError::operand(0, format!("operand 0 has elements of {found}, but {wanted} are expected")));
     }
     if let Some(zero) = optional(call, 2, Elements::Number)? {
         same_elements(&x, &zero, 2)?;

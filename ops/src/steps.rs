@@ -90,6 +90,11 @@ pub(crate) fn einsum(call: &KernelCall<'_>) -> u64 {
     last_of_label.fold(1u64, |n, &(_, extent)| n.saturating_mul(extent as u64))
 }
 
+/// Returns a number of steps as the limit counts them; `None` if it overflows.
+pub(crate) fn saturated(steps: Option<u128>) -> u64 {
+    steps.and_then(|n| u64::try_from(n).ok()).unwrap_or(u64::MAX)
+}
+
 fn shape<'a>(call: &'a KernelCall<'_>, operand: usize) -> &'a [usize] {
     call.optional(operand).map_or(&[], Literal::shape)
 }

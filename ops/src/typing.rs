@@ -63,7 +63,7 @@ impl Elements {
     /// Returns true if the set contains the element type.
     pub fn accepts(self, dtype: DType) -> bool {
         let opaque = dtype.class() == DTypeClass::Opaque && dtype != DType::String;
-        let small_integer = matches!(dtype, DType::Int4 | DType::UInt4);
+        let small_integer = dtype.is_small_integer();
         match self {
             Elements::Any => true,
             Elements::Number => dtype.is_integer() || dtype.is_float() || opaque,

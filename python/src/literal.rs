@@ -23,6 +23,8 @@ pub(crate) struct Literal {
 /// NumPy itself lacks the type.
 const ML_DTYPES: &[(DType, &str)] = &[
     (DType::BFloat16, "bfloat16"),
+    (DType::Int2, "int2"),
+    (DType::UInt2, "uint2"),
     (DType::Int4, "int4"),
     (DType::UInt4, "uint4"),
     (DType::Float4E2M1, "float4_e2m1fn"),
@@ -134,23 +136,18 @@ fn from_array(value: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<ir::Li
     }
     .call_method0("tobytes")?
     .extract()?;
-    let bytes = match dtype.bits() {
-        4 if dtype == DType::Float4E2M1 => {
-            packed(&array.call_method1("view", ("uint8",))?.call_method0("tobytes")?.extract::<PyBackedBytes>()?)
-        }
-        4 => packed(&bytes),
-        _ => Bytes::from_owner(bytes),
-    };
-    ir::Literal::from_bytes(dtype, &shape, bytes).map_err(wrong)
+    if dtype == DType::Float4E2M1 {
+        let codes: PyBackedBytes = array.call_method1("view", ("uint8",))?.call_method0("tobytes")?.extract()?;
+        return ir::Literal::from_codes(dtype, &shape, &codes).map_err(wrong);
+    }
+    if dtype.is_small_integer() {
+        return ir::Literal::from_codes(dtype, &shape, &bytes).map_err(wrong);
+    }
+    ir::Literal::from_bytes(dtype, &shape, Bytes::from_owner(bytes)).map_err(wrong)
 }
 
 fn unreadable(error: ir::StorageError) -> PyErr {
     PyOSError::new_err(error.to_string())
-}
-
-/// Packs elements of four bits, the first in the lower half of a byte.
-fn packed(elements: &[u8]) -> Bytes {
-    elements.chunks(2).map(|two| two[0] & 15 | two.get(1).map_or(0, |&high| high << 4)).collect()
 }
 
 fn numpy_dtype<'py>(py: Python<'py>, dtype: DType) -> PyResult<Bound<'py, PyAny>> {
@@ -215,11 +212,16 @@ impl Literal {
         };
         // Python says if there is not enough memory.
         PyBytes::new_with(py, len, |bytes| {
-            let packed = if self.inner.dtype().bits() == 4 { [element[0] & 15 | element[0] << 4; 16] } else { [0; 16] };
-            let element = if self.inner.dtype().bits() == 4 { &packed[..1] } else { element };
-            bytes.chunks_mut(element.len().max(1)).for_each(|chunk| chunk.copy_from_slice(&element[..chunk.len()]));
-            if let (4, 1, Some(last)) = (self.inner.dtype().bits(), self.inner.element_count() % 2, bytes.last_mut()) {
-                *last &= 15;
+            let bits = self.inner.dtype().bits();
+            if bits >= 8 {
+                bytes.chunks_mut(element.len().max(1)).for_each(|chunk| chunk.copy_from_slice(&element[..chunk.len()]));
+                return Ok(());
+            }
+            let copies = |count: usize| (0..count).fold(0, |byte, i| byte | element[0] << (i * bits));
+            bytes.fill(copies(8 / bits));
+            match (self.inner.element_count() % (8 / bits), bytes.last_mut()) {
+                (used @ 1.., Some(last)) => *last = copies(used),
+                _ => {}
             }
             Ok(())
         })
@@ -237,25 +239,19 @@ impl Literal {
             array.call_method1("setflags", (false,))?;
             return Ok(array);
         }
-        let count = self.inner.element_count();
-        let (bytes, len) = match self.inner.as_splat() {
-            Some(element) => (PyBytes::new(py, element), 1),
-            None => (PyBytes::new(py, &self.inner.read_dense().map_err(unreadable)?), count),
+        let bytes = match (self.inner.to_codes(), self.inner.as_splat()) {
+            (Some(codes), _) => PyBytes::new(py, &codes),
+            (None, Some(element)) => PyBytes::new(py, element),
+            (None, None) => PyBytes::new(py, &self.inner.read_dense().map_err(unreadable)?),
         };
-        let flat = match self.inner.dtype() {
-            dtype_of_four if dtype_of_four.bits() == 4 => {
-                let nibbles = unpacked(bytes.as_bytes(), len, dtype_of_four == DType::Int4);
-                let array = numpy.call_method1("frombuffer", (PyBytes::new(py, &nibbles), "int8"))?;
-                match dtype_of_four {
-                    DType::Float4E2M1 => array.call_method1("view", (dtype,))?,
-                    _ => {
-                        let array = array.call_method1("astype", (dtype,))?;
-                        array.call_method1("setflags", (false,))?;
-                        array
-                    }
-                }
-            }
-            _ => numpy.call_method1("frombuffer", (bytes, dtype))?,
+        let flat = if self.inner.dtype().is_small_integer() {
+            let codes = signed_codes(bytes.as_bytes(), self.inner.dtype());
+            let array = numpy.call_method1("frombuffer", (PyBytes::new(py, &codes), "int8"))?;
+            let array = array.call_method1("astype", (dtype,))?;
+            array.call_method1("setflags", (false,))?;
+            array
+        } else {
+            numpy.call_method1("frombuffer", (bytes, dtype))?
         };
         match self.inner.as_splat() {
             Some(_) => numpy.call_method1("broadcast_to", (flat.get_item(0)?, shape)),
@@ -369,8 +365,9 @@ pub(crate) fn _restore_literal(
     Ok(Literal { inner, name })
 }
 
-/// Returns elements of four bits, one a byte; of signed ones with the sign.
-fn unpacked(bytes: &[u8], len: usize, signed: bool) -> Vec<u8> {
-    let nibbles = bytes.iter().flat_map(|&b| [b & 15, b >> 4]).take(len);
-    nibbles.map(|n| if signed && n > 7 { n | 0xf0 } else { n }).collect()
+/// Returns small integers, one a byte, with the signs of signed ones extended.
+fn signed_codes(codes: &[u8], dtype: DType) -> Vec<u8> {
+    let is_signed = matches!(dtype, DType::Int2 | DType::Int4);
+    let spare = if is_signed { 8 - dtype.bits() as u32 } else { 0 };
+    codes.iter().map(|&c| ((c << spare).cast_signed() >> spare).cast_unsigned()).collect()
 }

@@ -17,6 +17,8 @@ NATIVE = [
 #: The element types of ml_dtypes: their names there, and ours.
 ML = {
     "bfloat16": "bfloat16",
+    "int2": "int2",
+    "uint2": "uint2",
     "int4": "int4",
     "uint4": "uint4",
     "float4_e2m1fn": "float4e2m1",
@@ -47,6 +49,8 @@ def values(name, count=7):
     if name in ("int4", "uint4"):
         signed = name == "int4"
         return np.array([7, 0, 1, -8 if signed else 15, 2, 3, 4][:count]).astype(dtype)
+    if name in ("int2", "uint2"):
+        return np.array([0, 1, 1, -2 if name == "int2" else 3, 0, -1 if name == "int2" else 2, 1][:count]).astype(dtype)
     return np.array([1, 2, 0.5, 4, 1, 0.25, 2][:count], "float32").astype(dtype)
 
 
@@ -87,7 +91,7 @@ def test_scalars_and_splats(name):
         splat.numpy()[0, 0] = one
 
 
-@pytest.mark.parametrize("name", [n for n in DTYPES if n not in ("int4", "uint4")])
+@pytest.mark.parametrize("name", [n for n in DTYPES if n not in ("int2", "uint2", "int4", "uint4")])
 def test_arrays_are_read_only(name):
     array = af.Literal(values(name)).numpy()
     assert not array.flags.writeable
@@ -97,8 +101,8 @@ def test_arrays_are_read_only(name):
         array.setflags(write=True)
 
 
-@pytest.mark.parametrize("name", ["int4", "uint4"])
-def test_arrays_of_four_bits_are_read_only(name):
+@pytest.mark.parametrize("name", ["int2", "uint2", "int4", "uint4"])
+def test_arrays_of_small_integers_are_read_only(name):
     assert not af.Literal(values(name)).numpy().flags.writeable
 
 

@@ -53,7 +53,8 @@ pub enum DTypeClass {
     Unsigned,
     /// Floating point that kernels compute with.
     Float,
-    /// Stored and typed, without kernels.
+    /// Stored and typed. No kernel computes with these; conversions read and write those that are
+    /// small numbers ([`DType::is_small_number`]).
     Opaque,
 }
 
@@ -74,6 +75,8 @@ dtypes! {
     String "string" 0 Opaque;
     Complex64 "complex64" 64 Opaque;
     Complex128 "complex128" 128 Opaque;
+    Int2 "int2" 2 Opaque;
+    UInt2 "uint2" 2 Opaque;
     Int4 "int4" 4 Opaque;
     UInt4 "uint4" 4 Opaque;
     Float4E2M1 "float4e2m1" 4 Opaque;
@@ -88,6 +91,17 @@ impl DType {
     /// Returns true if the kernels compute with this element type.
     pub const fn has_kernels(self) -> bool {
         !matches!(self.class(), DTypeClass::Opaque)
+    }
+
+    /// Returns true if this is one of the numbers of at most 8 bits that are only converted from and
+    /// to other numbers.
+    pub const fn is_small_number(self) -> bool {
+        matches!(self.class(), DTypeClass::Opaque) && matches!(self.bits(), 1..=8)
+    }
+
+    /// Returns true if this is an integer type of less than 8 bits.
+    pub const fn is_small_integer(self) -> bool {
+        matches!(self, DType::Int2 | DType::UInt2 | DType::Int4 | DType::UInt4)
     }
 
     /// Returns true if this is a floating-point type that the kernels compute with.

@@ -21,7 +21,8 @@ pub type Shape = SmallVec<[usize; 4]>;
 ///
 /// A tensor whose elements all have the same bits is stored as one element (a *splat*), whatever
 /// its size. All constructors do so, so literals with equal contents are equal. Elements are
-/// little-endian and row-major; 4-bit elements are packed two to a byte, the lower one first.
+/// little-endian and row-major; elements of less than 8 bits are packed, the first in the lowest
+/// bits.
 ///
 /// The payload may be a range of a file ([`Literal::in_file`]). Its bytes are read when something
 /// needs them, and such a literal equals one with the same bytes in memory. Two ranges are compared
@@ -246,6 +247,16 @@ pub fn element_count(shape: &[usize]) -> Option<usize> {
     shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d))
 }
 
+/// Returns a byte whose lowest `bits` bits are set.
+fn low_bits(bits: usize) -> u8 {
+    if bits < 8 { (1 << bits) - 1 } else { u8::MAX }
+}
+
+/// Returns a byte that consists of copies of an element of `bits` bits.
+fn repeated(element: u8, bits: usize) -> u8 {
+    (0..8 / bits).fold(0, |byte, i| byte | element << (i * bits))
+}
+
 /// Checks that a tensor of this shape has `actual` elements.
 fn check_count(shape: &[usize], actual: usize) -> Result<(), LiteralError> {
     match element_count(shape).ok_or(LiteralError::TooLarge)? {
@@ -274,8 +285,8 @@ impl Literal {
     }
 
     /// Returns a tensor of any element type except `string` whose elements all have the bits
-    /// `element` (little-endian; at most 16 bytes are read; a 4-bit element is the low half of a
-    /// byte).
+    /// `element` (little-endian; at most 16 bytes are read; an element of less than 8 bits is in the
+    /// lowest bits of a byte).
     ///
     /// Cost: one loop.
     pub fn splat_bytes(dtype: DType, shape: &[usize], element: &[u8]) -> Literal {
@@ -285,9 +296,7 @@ impl Literal {
         let mut bits = [0; 16];
         let n = dtype.bits().div_ceil(8).min(element.len());
         bits[..n].copy_from_slice(&element[..n]);
-        if dtype.bits() == 4 {
-            bits[0] &= 0xf;
-        }
+        bits[0] &= low_bits(dtype.bits());
         if dtype == DType::Bool {
             bits[0] = u8::from(bits[0] != 0);
         }
@@ -308,7 +317,7 @@ impl Literal {
     }
 
     /// Returns a tensor of little-endian, row-major bytes. They are shared, not copied, unless they
-    /// are stored in another form (splats, 4-bit elements, and `bool` bytes other than 0 and 1).
+    /// are stored in another form (splats, packed elements, and `bool` bytes other than 0 and 1).
     ///
     /// Cost: one loop.
     ///
@@ -326,8 +335,8 @@ impl Literal {
         if elements == 0 {
             return Ok(Literal { dtype, shape: shape.into(), data: Data::Dense(Bytes::new()) });
         }
-        if dtype.bits() == 4 {
-            return Ok(Literal::from_nibbles(dtype, shape, elements, &bytes));
+        if dtype.bits() < 8 {
+            return Ok(Literal::from_packed(dtype, shape, elements, &bytes));
         }
         let bytes = if dtype == DType::Bool && bytes.iter().any(|&b| b > 1) {
             Bytes::from(bytes.iter().map(|&b| u8::from(b != 0)).collect::<Vec<u8>>())
@@ -392,20 +401,51 @@ impl Literal {
         Ok(Literal { dtype, shape: shape.into(), data: Data::Stored(Arc::new(stored)) })
     }
 
-    fn from_nibbles(dtype: DType, shape: &[usize], elements: usize, bytes: &[u8]) -> Literal {
-        let first = bytes[0] & 0xf;
+    fn from_packed(dtype: DType, shape: &[usize], elements: usize, bytes: &[u8]) -> Literal {
+        let first = bytes[0] & low_bits(dtype.bits());
         let mut bytes = bytes.to_vec();
-        if elements % 2 == 1 {
-            // The unused half of the last byte is not part of the value.
-            *bytes.last_mut().expect("there is an element") &= 0xf;
-        }
-        let whole = elements / 2;
-        let splat = bytes[..whole].iter().all(|&b| b == (first << 4 | first))
-            && (elements.is_multiple_of(2) || bytes[whole] == first);
-        if splat {
+        // The unused bits of the last byte are not part of the value.
+        let used = low_bits(8 - (bytes.len() * 8 - elements * dtype.bits()));
+        let last = bytes.last_mut().expect("there is an element");
+        *last &= used;
+        let (same, last) = (repeated(first, dtype.bits()), *last);
+        if last == same & used && bytes[..bytes.len() - 1].iter().all(|&b| b == same) {
             return Literal::splat_bytes(dtype, shape, &[first]);
         }
         Literal { dtype, shape: shape.into(), data: Data::Dense(Bytes::from(bytes)) }
+    }
+
+    /// Returns a tensor of elements of at most 8 bits, given as one byte for each, in its lowest
+    /// bits. Inverse of [`Literal::to_codes`].
+    ///
+    /// # Errors
+    /// If the number of elements does not fit the shape, or an element takes more than 8 bits.
+    pub fn from_codes(dtype: DType, shape: &[usize], codes: &[u8]) -> Result<Literal, LiteralError> {
+        if !matches!(dtype.bits(), 1..=8) {
+            return Err(LiteralError::WrongKind(dtype));
+        }
+        check_count(shape, codes.len())?;
+        let (bits, low) = (dtype.bits(), low_bits(dtype.bits()));
+        let pack = |c: &[u8]| c.iter().rev().fold(0u8, |byte, &c| byte.checked_shl(bits as u32).unwrap_or(0) | c & low);
+        Literal::from_bytes(dtype, shape, codes.chunks(8 / bits).map(pack).collect())
+    }
+
+    /// Returns the elements of at most 8 bits as one byte for each, in its lowest bits; `None` if an
+    /// element takes more. A splat has one byte.
+    ///
+    /// Cost: one loop.
+    pub fn to_codes(&self) -> Option<Cow<'_, [u8]>> {
+        let bits = self.dtype.bits();
+        match &self.data {
+            _ if bits > 8 => None,
+            Data::Strings(_) => None,
+            Data::Splat(element) => Some(Cow::Borrowed(&element[..1])),
+            Data::Dense(bytes) if bits == 8 => Some(Cow::Borrowed(bytes)),
+            Data::Dense(bytes) => {
+                let unpack = |&b: &u8| (0..8 / bits).map(move |i| b >> (i * bits) & low_bits(bits));
+                Some(Cow::Owned(bytes.iter().flat_map(unpack).take(self.element_count()).collect()))
+            }
+        }
     }
 
     /// Returns a tensor of strings.
@@ -577,10 +617,11 @@ impl Literal {
             Data::Strings(_) => Bytes::new(),
             Data::Splat(bits) => {
                 let n = self.element_count();
-                if self.dtype.bits() == 4 {
-                    let mut v = vec![bits[0] << 4 | bits[0]; n.div_ceil(2)];
-                    if n % 2 == 1 {
-                        v[n / 2] = bits[0];
+                if self.dtype.bits() < 8 {
+                    let mut v = vec![repeated(bits[0], self.dtype.bits()); (n * self.dtype.bits()).div_ceil(8)];
+                    let spare = v.len() * 8 - n * self.dtype.bits();
+                    if let Some(last) = v.last_mut() {
+                        *last &= low_bits(8 - spare);
                     }
                     return Bytes::from(v);
                 }
@@ -729,6 +770,21 @@ mod tests {
         let s = Literal::from_bytes(DType::Int4, &[3], Bytes::from_static(&[0x55, 0x05])).unwrap();
         assert_eq!(s, Literal::splat_bytes(DType::Int4, &[3], &[5]));
         assert_eq!(s.to_bytes().as_ref(), &[0x55, 0x05]);
+    }
+
+    #[test]
+    fn quarters_of_a_byte_are_packed() {
+        let codes = [1, 2, 3, 0, 2];
+        let a = Literal::from_codes(DType::UInt2, &[5], &codes).unwrap();
+        assert_eq!(a, Literal::from_bytes(DType::UInt2, &[5], Bytes::from_static(&[0b00_11_10_01, 0xfe])).unwrap());
+        assert_eq!(a.to_codes().unwrap().as_ref(), &codes);
+        let s = Literal::from_codes(DType::Int2, &[5], &[2; 5]).unwrap();
+        assert_eq!(s, Literal::splat_bytes(DType::Int2, &[5], &[2]));
+        assert_eq!(s.to_bytes().as_ref(), &[0xaa, 2]);
+        let b = Literal::from_codes(DType::Float8E5M2, &[2], &[0x3c, 0xff]).unwrap();
+        assert_eq!(b.to_codes().unwrap().as_ref(), &[0x3c, 0xff]);
+        assert_eq!(Literal::from_codes(DType::Int16, &[1], &[0]), Err(LiteralError::WrongKind(DType::Int16)));
+        assert_eq!(Literal::scalar(1i16).to_codes(), None);
     }
 
     #[test]

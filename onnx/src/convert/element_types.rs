@@ -41,6 +41,20 @@ const BFLOAT16: u32 = 1 << DType::BFloat16 as u32;
 const FLOAT32: u32 = 1 << DType::Float32 as u32;
 const FLOAT64: u32 = 1 << DType::Float64 as u32;
 
+const INT2: u32 = 1 << DType::Int2 as u32;
+const UINT2: u32 = 1 << DType::UInt2 as u32;
+const INT4: u32 = 1 << DType::Int4 as u32;
+const UINT4: u32 = 1 << DType::UInt4 as u32;
+const FLOAT4: u32 = 1 << DType::Float4E2M1 as u32;
+const POWERS: u32 = 1 << DType::Float8E8M0 as u32;
+/// The floats of 8 bits but float8e8m0, which was added later.
+const FLOAT8: u32 = 1 << DType::Float8E4M3FN as u32
+    | 1 << DType::Float8E4M3FNUZ as u32
+    | 1 << DType::Float8E5M2 as u32
+    | 1 << DType::Float8E5M2FNUZ as u32;
+const HALF_BYTES: u32 = INT4 | UINT4;
+const QUARTERS: u32 = INT2 | UINT2;
+
 /// Integers of 8 or 16 bits.
 const SMALL: u32 = INT8 | INT16 | UINT8 | UINT16;
 /// Integers of 32 or 64 bits.
@@ -67,9 +81,10 @@ type Row = (&'static [Side], &'static [(i64, u32)], &'static [&'static str]);
 
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
+    (BOTH, &[(0, OLD), (13, BFLOAT16), (19, FLOAT8), (21, HALF_BYTES), (23, FLOAT4), (24, POWERS), (25, QUARTERS)], &["Cast"]),
     (BOTH, &[(0, NUMBERS), (13, BFLOAT16)], &["Abs", "Erf", "Mod", "Sign"]),
     (BOTH, &[(0, OLD), (13, BFLOAT16)], &[
-        "Cast", "Concat", "DepthToSpace", "Expand", "Gather", "GatherElements", "GatherND", "Identity", "Reshape", "Resize",
+        "Concat", "DepthToSpace", "Expand", "Gather", "GatherElements", "GatherND", "Identity", "Reshape", "Resize",
         "ScatterElements", "ScatterND", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze",
     ]),
     (BOTH, &[(0, FLOATS), (13, BFLOAT16)], &[
@@ -98,7 +113,9 @@ const ROWS: &[Row] = &[
         "LpNormalization", "LpPool", "MaxUnpool", "Mish", "NegativeLogLikelihoodLoss", "Round", "Selu", "Sin", "Sinh",
         "Softplus", "Softsign", "Tan", "ThresholdedRelu",
     ]),
-    (BOTH, &[(0, OLD), (22, BFLOAT16)], &["EyeLike"]),
+    (BOTH, &[(0, OLD), (22, BFLOAT16)], &["EyeLike", "GridSample"]),
+    (BOTH, &[(0, FLOATS), (22, BFLOAT16)], &["GRU", "LSTM", "RNN"]),
+    (BOTH, &[(0, FLOAT32 | HALVES)], &["CausalConvWithState", "LinearAttention", "RotaryEmbedding"]),
     (BOTH, &[(0, FLOATS), (12, BYTES), (22, BFLOAT16)], &["MaxPool"]),
     (BOTH, &[(0, FLOATS), (11, INTEGERS), (24, BFLOAT16)], &["TopK"]),
     (BOTH, &[(0, INT16 | INT32 | INT64 | FLOAT32 | FLOAT64), (27, HALVES)], &["Range"]),
@@ -114,11 +131,15 @@ const ROWS: &[Row] = &[
     (INPUT, &[(0, NUMBERS), (16, BFLOAT16)], &["GreaterOrEqual", "LessOrEqual"]),
     (INPUT, &[(0, INT32 | FLOAT32), (19, HALVES)], &["QuantizeLinear"]),
     (INPUT, &[(0, FLOAT32 | FLOAT64), (20, HALVES)], &["IsInf"]),
-    (INPUT, &[(0, BYTES | INT32), (21, INT16 | UINT16)], &["DequantizeLinear"]),
+    (INPUT, &[
+        (0, BYTES | INT32), (19, FLOAT8), (21, INT16 | UINT16 | HALF_BYTES), (23, FLOAT4), (25, QUARTERS),
+    ], &["DequantizeLinear"]),
     (OUTPUT, &[(0, OLD), (16, BFLOAT16)], &["Where"]),
     (OUTPUT, &[(0, FLOAT32), (19, HALVES)], &["DequantizeLinear"]),
     (OUTPUT, &[(0, OLD), (20, BFLOAT16)], &["ConstantOfShape"]),
-    (OUTPUT, &[(0, BYTES), (21, INT16 | UINT16)], &["QuantizeLinear"]),
+    (OUTPUT, &[
+        (0, BYTES), (19, FLOAT8), (21, INT16 | UINT16 | HALF_BYTES), (23, FLOAT4), (25, QUARTERS),
+    ], &["QuantizeLinear"]),
     (OUTPUT, &[(0, OLD), (28, BFLOAT16)], &["OneHot"]),
 ];
 
@@ -136,14 +157,18 @@ static BY_OPERATOR: LazyLock<FxHashMap<&'static str, Vec<&'static Row>>> = LazyL
 /// Returns the first version in which an operator takes elements of a type on a side.
 pub(crate) fn since(onnx: &str, side: Side, dtype: DType) -> Since {
     let bit = 1u32.checked_shl(dtype as u32).unwrap_or(0);
-    if bit & COMPUTED == 0 {
-        return Since::First;
-    }
     let rows = BY_OPERATOR.get(onnx).map_or(&[][..], Vec::as_slice);
     let Some((_, versions, _)) = rows.iter().find(|(sides, ..)| sides.contains(&side)) else { return Since::First };
     match versions.iter().find(|(_, types)| types & bit != 0) {
         Some(&(0, _)) => Since::First,
         Some(&(version, _)) => Since::Version(version),
+        None if bit & COMPUTED == 0 && !lists_small_numbers(versions) => Since::First,
         None => Since::Never,
     }
+}
+
+/// Returns true if a row lists element types that no kernel computes with. Other rows say nothing
+/// about these.
+fn lists_small_numbers(versions: &[(i64, u32)]) -> bool {
+    versions.iter().any(|(_, types)| types & !COMPUTED != 0)
 }

@@ -314,6 +314,15 @@ impl<'a> NodeExport<'a> {
         }
     }
 
+    /// Leaves out the outputs that nothing uses, but keeps the first `keep`, and one in any case.
+    pub fn omit_unused_outputs(&mut self, keep: usize) {
+        self.drop_unused_outputs(keep.max(1));
+        if self.outputs.len() > 1 {
+            let unused = self.outputs.iter_mut().zip(&self.used).skip(keep).filter(|(_, used)| !**used);
+            unused.for_each(|(name, _)| name.clear());
+        }
+    }
+
     /// Writes a node that computes an intermediate value and returns the value's name.
     ///
     /// Cost: one node.

@@ -22,8 +22,9 @@ pub(super) fn register(table: &mut Conversions) {
                 ("block_size", AttributeType::Int),
                 ("output_dtype", AttributeType::Int),
                 ("precision", AttributeType::Int),
+                ("saturate", AttributeType::Int),
             ])
-            .carried(&["saturate"]),
+            .number_operands(),
     );
     table.register(
         Conversion::new("DequantizeLinear", 10..=NEWEST, "dequantize")
@@ -33,7 +34,8 @@ pub(super) fn register(table: &mut Conversions) {
                 ("axis", AttributeType::Int),
                 ("block_size", AttributeType::Int),
                 ("output_dtype", AttributeType::Int),
-            ]),
+            ])
+            .number_operands(),
     );
     table.register(
         Conversion::new("DynamicQuantizeLinear", 11..=NEWEST, "dynamic_quantize")
@@ -81,7 +83,9 @@ fn import_linear(
     types: &[(&'static str, &'static str)],
     typed: i64,
 ) -> Result<Lowered, UnsupportedReason> {
-    for (attribute, since) in [("axis", 13), ("block_size", 21), ("output_dtype", typed), ("precision", 23)] {
+    for (attribute, since) in
+        [("axis", 13), ("block_size", 21), ("output_dtype", typed), ("precision", 23), ("saturate", 19)]
+    {
         if n.attribute(attribute).is_some() && n.opset() < since {
             return Err(because(format!("the attribute `{attribute}` is younger than the version")));
         }
@@ -98,11 +102,17 @@ fn import_linear(
     for &(theirs, ours) in types {
         // 0 means that the attribute is not set.
         if let Some(code) = n.int(theirs).filter(|&c| c != 0) {
-            let Some(dtype) = i32::try_from(code).ok().and_then(dtype_of).filter(|d| d.has_kernels()) else {
+            let dtype = i32::try_from(code).ok().and_then(dtype_of);
+            let Some(dtype) = dtype.filter(|d| d.has_kernels() || d.is_small_number()) else {
                 return n.unknown_value(theirs, code);
             };
             attrs.push((ours, n.cx().attr(Attr::DType(dtype))));
         }
+    }
+    match n.int("saturate") {
+        Some(0) => attrs.push(("saturate", n.cx().attr(Attr::Bool(false)))),
+        None | Some(1) => {}
+        Some(other) => return n.unknown_value("saturate", other),
     }
     n.call(operands, attrs)
 }
@@ -122,6 +132,10 @@ fn export_quantize(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     if let Some(precision) = n.attrs().dtype("precision") {
         n.needs_opset(23)?;
         attributes.push(int_attribute("precision", code(precision)?));
+    }
+    if n.attrs().bool("saturate") == Some(false) {
+        n.needs_opset(19)?;
+        attributes.push(int_attribute("saturate", 0));
     }
     if n.dtype(0) != n.dtype(1) && n.opset() < 23 && n.opset() >= 19 {
         n.needs_opset(23)?;

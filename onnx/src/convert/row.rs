@@ -38,6 +38,8 @@ pub enum Lowered {
 pub enum Operands {
     /// Tensors of element types that the kernels compute with.
     Computed,
+    /// Tensors of these types, or of small numbers, which kernels only convert.
+    Numbers,
     /// Any values.
     Any,
 }
@@ -131,6 +133,15 @@ impl Conversion {
     #[must_use]
     pub fn carried(mut self, carried: &'static [&'static str]) -> Conversion {
         self.carried = carried;
+        self
+    }
+
+    /// Lets the row take operands of small numbers too.
+    ///
+    /// Cost: one node.
+    #[must_use]
+    pub fn number_operands(mut self) -> Conversion {
+        self.operands = Operands::Numbers;
         self
     }
 

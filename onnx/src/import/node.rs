@@ -122,9 +122,9 @@ impl<'a> Importer<'_, 'a> {
                 Some(_) => {}
             }
         }
-        if row.operands == Operands::Computed {
+        if row.operands != Operands::Any {
             for (i, &operand) in operands.iter().enumerate() {
-                self.check_computed(i, operand)?;
+                self.check_operand(i, operand, row.operands)?;
             }
         }
         let used_outputs = self.used_outputs(graph, node);
@@ -149,15 +149,15 @@ impl<'a> Importer<'_, 'a> {
         node.output.iter().map(|o| !o.is_empty() && graph.may_use(names.intern(o))).collect()
     }
 
-    /// Checks that an operand is left out, or is a tensor that the kernels compute with.
-    fn check_computed(&mut self, i: usize, operand: ExprId) -> Result<(), UnsupportedReason> {
+    /// Checks that an operand is left out, or is a tensor that the kernels of a row take.
+    fn check_operand(&mut self, i: usize, operand: ExprId, taken: Operands) -> Result<(), UnsupportedReason> {
         if self.builder.body().expr(operand) == Expr::None {
             return Ok(());
         }
         let ty = self.builder.body().ty(operand);
         match self.builder.cx().types.as_tensor(ty) {
             None => Err(because(format!("input {i} is not known to be a tensor"))),
-            Some(t) if !t.dtype.has_kernels() => {
+            Some(t) if !t.dtype.has_kernels() && !(taken == Operands::Numbers && t.dtype.is_small_number()) => {
                 Err(because(format!("input {i} has elements of {}, with which nothing is computed", t.dtype)))
             }
             Some(t) if t.shape.as_ref().is_some_and(|s| s.len() > MAX_RANK) => {

@@ -76,7 +76,11 @@ const PARAMETERS: &str = "%x: Tensor[(2, 3), float32], %h: Tensor[(2, 3), float1
     %p1: Tensor[(1, 2, 5), int64], %p2: Tensor[(1, 2, 5, 5), int64], %p3: Tensor[(1, 2, 5, 5, 5), int64], \
     %v: Tensor[(3, 2), uint8], %i1: Tensor[(1, 2, 5), uint8], %i2: Tensor[(1, 2, 5, 5), uint8], \
     %i3: Tensor[(1, 2, 5, 5, 5), uint8], %v1: Tensor[(2, 2, 3), uint8], %v2: Tensor[(2, 2, 3, 3), uint8], \
-    %v3: Tensor[(2, 2, 3, 3, 3), uint8]";
+    %v3: Tensor[(2, 2, 3, 3, 3), uint8], %e1: Tensor[(1, 2, 1), float32], %r: Tensor[(3, 2, 4), float32], \
+    %l1: Tensor[(1, 8, 4), float32], %l2: Tensor[(1, 8, 2), float32], %g1: Tensor[(1, 6, 4), float32], \
+    %g2: Tensor[(1, 6, 2), float32], %m1: Tensor[(1, 2, 4), float32], %m2: Tensor[(1, 2, 2), float32], \
+    %m3: Tensor[(2, 1, 3), float32], %z: Tensor[(1, 3, 3, 2), float32], %o: Tensor[(1, 5, 4), float32], \
+    %e2: Tensor[(1, 2, 5), float32]";
 
 /// At least one call of each operator that can be written.
 const CALLS: &[&str] = &[
@@ -347,6 +351,29 @@ const CALLS: &[&str] = &[
     "nn.nll_loss(%x, %t)",
     "nn.nll_loss(%x, %t, %k, reduction=\"none\", ignore_index=1)",
     "nn.softmax_cross_entropy(%x, %t)",
+    // Sequences, and places in images.
+    "nn.attention(%s2, %s2, %s2)",
+    "let %t = nn.attention(%s1, %s1, %s1, none, none, none, %n, q_num_heads=1, kv_num_heads=1, results=3); %t.1",
+    "nn.attention(%s2, %s2, %s2, left_window_size=1, is_causal=true, softcap=2.0, scale=0.5)",
+    "let %t = nn.attention(%s2, %s2, %s2, results=4, qk_matmul_output_mode=3, softmax_precision=float64); %t.3",
+    "nn.linear_attention(%s1, %s1, %s1, q_num_heads=1, kv_num_heads=1, update_rule=\"linear\")",
+    "nn.rotary_embedding(%d4, %e1, %e1)",
+    "nn.lstm(%r, %l1, %l2)",
+    "let %t = nn.lstm(%r, %l1, %l2, layout=1, clip=0.5, input_forget=true); %t.2",
+    "nn.gru(%r, %g1, %g2, linear_before_reset=true)",
+    "nn.rnn(%r, %m1, %m2, direction=\"reverse\")",
+    "nn.causal_conv1d(%s1, %m3)",
+    "image.grid_sample(%s2, %z)",
+    "image.grid_sample(%s2, %z, mode=\"cubic\", align_corners=true, padding_mode=\"border\")",
+    "image.non_max_suppression(%o, %e2, %n, %f, %f)",
+    "cosine_window(%n, kind=\"hann\")",
+    "cosine_window(%n, kind=\"hamming\", periodic=false, dtype=float64)",
+    "cosine_window(%n, kind=\"blackman\", dtype=int32)",
+    // Small numbers.
+    "astype(%x, dtype=float8e4m3fn, saturate=false)",
+    "astype(%x, dtype=float8e8m0, round_mode=\"down\")",
+    "astype(%x, dtype=int2)",
+    "quantize(%x, 1f, dtype=float8e5m2, saturate=false)",
 ];
 
 /// Returns the problem of a node in a version, if it has one.

@@ -11,7 +11,7 @@ mod activation;
 mod arithmetic;
 mod bits;
 mod comparison;
-mod conversion;
+pub(crate) mod conversion;
 mod function;
 
 /// Returns the rows of this family.

@@ -7,32 +7,48 @@ use super::Failure;
 use super::arithmetic::dispatch;
 use super::elementwise::map;
 use super::number::{FloatNumber, Scalar, bf16_from_f64, f16_from_f64, to_odd_f64};
+use super::small_number::{Rounding, narrowed, widened};
 
 /// Converts to another element type. Conversion to the same type is the identity and keeps all
 /// bits.
 pub(crate) fn cast(x: &Literal, to: DType) -> Result<Literal, Failure> {
+    cast_with(x, to, Rounding::default())
+}
+
+/// Converts as [`cast`] does, with a treatment of numbers that a small float does not have.
+pub(crate) fn cast_with(x: &Literal, to: DType, rounding: Rounding) -> Result<Literal, Failure> {
     if x.dtype() == to {
         return Ok(x.clone());
     }
     match x.dtype() {
-        DType::Bool => from_integer(x, to, |e: bool| i128::from(e)),
-        from if from.is_integer() => dispatch!(integer from, T => from_integer(x, to, |e: T| i128::from(e))),
-        from => dispatch!(float from, T => from_float::<T>(x, to)),
+        from if from.is_small_number() => cast_with(&widened(x)?, to, rounding),
+        DType::Bool => from_integer(x, to, rounding, |e: bool| i128::from(e)),
+        from if from.is_integer() => {
+            dispatch!(integer from, T => from_integer(x, to, rounding, |e: T| i128::from(e)))
+        }
+        from => dispatch!(float from, T => from_float::<T>(x, to, rounding)),
     }
 }
 
-fn from_integer<T: Scalar>(x: &Literal, to: DType, wide: impl Fn(T) -> i128) -> Result<Literal, Failure> {
+fn from_integer<T: Scalar>(
+    x: &Literal,
+    to: DType,
+    rounding: Rounding,
+    wide: impl Fn(T) -> i128,
+) -> Result<Literal, Failure> {
     match to {
         DType::Bool => map(x, |e: T| wide(e) != 0),
         DType::Float16 => map(x, |e: T| f16_from_f64(to_odd_f64(wide(e)))),
         DType::BFloat16 => map(x, |e: T| bf16_from_f64(to_odd_f64(wide(e)))),
         DType::Float32 => map(x, |e: T| wide(e) as f32),
         DType::Float64 => map(x, |e: T| wide(e) as f64),
+        _ if to.is_small_integer() => narrowed(x, to, rounding, |e: T| (wide(e) & 0xff) as f64),
+        _ if to.is_small_number() => narrowed(x, to, rounding, |e: T| to_odd_f64(wide(e))),
         _ => dispatch!(integer to, R => map(x, |e: T| wide(e) as R)),
     }
 }
 
-fn from_float<T: FloatNumber>(x: &Literal, to: DType) -> Result<Literal, Failure> {
+fn from_float<T: FloatNumber>(x: &Literal, to: DType, rounding: Rounding) -> Result<Literal, Failure> {
     let wide = |e: T| -> f64 { e.widen().into() };
     match to {
         DType::Bool => map(x, |e: T| wide(e) != 0.0),
@@ -40,6 +56,7 @@ fn from_float<T: FloatNumber>(x: &Literal, to: DType) -> Result<Literal, Failure
         DType::BFloat16 => map(x, |e: T| bf16::nearest(wide(e))),
         DType::Float32 => map(x, |e: T| f32::nearest(wide(e))),
         DType::Float64 => map(x, |e: T| f64::nearest(wide(e))),
+        _ if to.is_small_number() => narrowed(x, to, rounding, wide),
         _ => dispatch!(integer to, R => map(x, |e: T| wide(e) as R)),
     }
 }
@@ -67,6 +84,13 @@ mod tests {
         let nan = lit(&[f32::from_bits(0xffc1_2345), 0.0]);
         assert_eq!(cast(&nan, DType::Float16).unwrap(), lit(&[f16::from_bits(0x7e00), f16::ZERO]));
         assert_eq!(cast(&nan, DType::Float32).unwrap(), nan);
+        let small = cast(&lit(&[0.3f32, -1.0, 500.0]), DType::Float8E4M3FN).unwrap();
+        assert_eq!(cast(&small, DType::Float64).unwrap(), lit(&[0.3125f64, -1.0, 448.0]));
+        assert_eq!(cast(&small, DType::Int4).unwrap(), Literal::from_codes(DType::Int4, &[3], &[0, 15, 0]).unwrap());
+        assert_eq!(
+            cast(&lit(&[i64::MAX, -3]), DType::UInt2).unwrap(),
+            Literal::from_codes(DType::UInt2, &[2], &[3, 1]).unwrap()
+        );
         let strings = Literal::from_strings(&[1], vec!["x".into()]).unwrap();
         assert_eq!(cast(&strings, DType::Int8), Err(Failure::ElementType(DType::String)));
     }

@@ -15,19 +15,25 @@ use anfora_ir::DType;
 
 pub(crate) mod activation;
 pub(crate) mod arithmetic;
+pub(crate) mod attention;
 pub(crate) mod bits;
 pub(crate) mod cast;
+pub(crate) mod causal_convolution;
 pub(crate) mod convolution;
+pub(crate) mod cosine_window;
 pub(crate) mod creation;
 pub(crate) mod determinant;
 pub(crate) mod einsum;
 pub(crate) mod elementwise;
 pub(crate) mod search;
 pub(crate) mod gather;
+pub(crate) mod grid_sample;
 pub(crate) mod index;
 pub(crate) mod layout;
+pub(crate) mod linear_attention;
 pub(crate) mod loss;
 pub(crate) mod matmul;
+pub(crate) mod non_max_suppression;
 pub(crate) mod normalise;
 pub(crate) mod number;
 #[cfg(not(feature = "kernels"))]
@@ -39,10 +45,13 @@ pub(crate) mod positions;
 pub(crate) mod quantization;
 pub(crate) mod random;
 pub(crate) mod reduction;
+pub(crate) mod recurrent;
 pub(crate) mod resize;
 pub(crate) mod resize_size;
+pub(crate) mod rotary;
 pub(crate) mod scan;
 pub(crate) mod scatter;
+pub(crate) mod small_number;
 pub(crate) mod standardise;
 pub(crate) mod strides;
 #[cfg(test)]
@@ -50,6 +59,7 @@ mod test_values;
 pub(crate) mod transposed;
 mod view;
 pub(crate) mod window;
+pub(crate) mod working;
 
 /// The error of a call that has no result.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]

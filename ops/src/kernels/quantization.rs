@@ -14,7 +14,7 @@ use super::reduction::{Axes, Reduce, reduce};
 use super::strides::{broadcast_shapes, resolve_axis};
 use super::view::{Output, View};
 use super::window::Sliding;
-use super::{Failure, shape_text};
+use super::{Failure, shape_text, small_number};
 
 /// The mapping from elements to scales.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -153,7 +153,8 @@ pub(crate) struct Along {
 }
 
 /// Returns `round(x / scale) + zero`, saturated to the range of the integer type `to`. The quotient
-/// is computed in `precision`, and NaN becomes 0.
+/// is computed in `precision`, and NaN becomes 0. If `to` is a type of small floats, the sum is
+/// rounded to it, and `saturate` is the treatment of numbers that are out of range.
 pub(crate) fn quantize(
     x: &Literal,
     scale: &Literal,
@@ -161,15 +162,28 @@ pub(crate) fn quantize(
     along: Along,
     precision: DType,
     to: DType,
+    saturate: bool,
 ) -> Result<Literal, Failure> {
     let (x, scale, zero) = (cast(x, precision)?, cast(scale, precision)?, zero_points(zero)?);
     fn quotient<T: FloatNumber>(x: T, scale: T) -> f64 {
-        T::narrow(x.widen().div(scale.widen())).widen().round().into()
+        T::narrow(x.widen().div(scale.widen())).widen().into()
     }
+    let is_rounded = to.is_integer() || to.is_small_integer();
+    let sum = |quotient: f64, zero: f64| match zero {
+        _ if is_rounded => quotient.round_ties_even() + zero,
+        // Keeps the sign of a zero.
+        0.0 => quotient,
+        _ => quotient + zero,
+    };
     dispatch!(float precision, T => {
         let scales = Parameters::<T>::new(&x, &scale, along.axis, along.block)?;
         let zeros = Parameters::<f64>::new(&x, &zero, along.axis, if zero.rank() < 2 { 0 } else { along.block })?;
-        dispatch!(integer to, R => each(&x, &scales, &zeros, |x: T, s: T, z| (quotient(x, s) + z) as R))
+        if to.is_small_number() {
+            let encode = small_number::nearest(to, saturate)?;
+            let codes = each(&x, &scales, &zeros, |x: T, s: T, z| encode(sum(quotient(x, s), z)))?;
+            return small_number::from_codes(&codes, to);
+        }
+        dispatch!(integer to, R => each(&x, &scales, &zeros, |x: T, s: T, z| sum(quotient(x, s), z) as R))
     })
 }
 
@@ -198,6 +212,13 @@ pub(crate) fn dequantize(
         })
     }
     let (scale, zero) = (cast(scale, to)?, zero_points(zero)?);
+    if x.dtype().is_small_number() {
+        let x = small_number::widened(x)?;
+        return match x.dtype() {
+            DType::Int8 => typed(&x, [&scale, &zero], along, to, |e: i8| e.into()),
+            _ => typed(&x, [&scale, &zero], along, to, |e: f32| e.into()),
+        };
+    }
     dispatch!(integer x.dtype(), X => typed(x, [&scale, &zero], along, to, |e: X| e as f64))
 }
 
@@ -219,7 +240,7 @@ pub(crate) fn dynamic_quantize(x: &Literal) -> Result<Vec<Literal>, Failure> {
     }
     let [scale, zero] = dispatch!(float x.dtype(), T => range::<T>(x))?;
     let along = Along { axis: 0, block: 0 };
-    let y = quantize(x, &scale, Some(&zero), along, x.dtype(), DType::UInt8)?;
+    let y = quantize(x, &scale, Some(&zero), along, x.dtype(), DType::UInt8, true)?;
     Ok(vec![y, scale, zero])
 }
 
@@ -370,7 +391,7 @@ mod tests {
     fn rounds_to_even_and_saturates() {
         let x = lit(&[7], &[0.5f32, 1.5, -2.5, 300.0, -300.0, f32::NAN, f32::INFINITY]);
         let one = Literal::scalar(1f32);
-        let q = |zero, to| quantize(&x, &one, zero, ALL, DType::Float32, to).unwrap();
+        let q = |zero, to| quantize(&x, &one, zero, ALL, DType::Float32, to, true).unwrap();
         assert_eq!(q(None, DType::Int8), lit(&[7], &[0i8, 2, -2, 127, -128, 0, 127]));
         // The zero point is added after rounding.
         let zero = Literal::scalar(1u8);
@@ -378,7 +399,7 @@ mod tests {
         // The operands are converted to the type of the computation: 2051 becomes 2052 in float16.
         let x = Literal::scalar(2051i32);
         let two = Literal::scalar(f16::from_f32(2.0));
-        let q = quantize(&x, &two, None, ALL, DType::Float16, DType::Int16).unwrap();
+        let q = quantize(&x, &two, None, ALL, DType::Float16, DType::Int16, true).unwrap();
         assert_eq!(q, Literal::scalar(1026i16));
     }
 
@@ -386,7 +407,7 @@ mod tests {
     fn axes_and_blocks() {
         let x = lit(&[2, 3], &[2f32, 4., 6., 8., 10., 12.]);
         let q = |scale: &Literal, axis, block| {
-            quantize(&x, scale, None, Along { axis, block }, DType::Float32, DType::UInt8)
+            quantize(&x, scale, None, Along { axis, block }, DType::Float32, DType::UInt8, true)
         };
         assert_eq!(q(&lit(&[2], &[1f32, 2.0]), 0, 0).unwrap(), lit(&[2, 3], &[2u8, 4, 6, 4, 5, 6]));
         assert_eq!(q(&lit(&[3], &[1f32, 2.0, 3.0]), -1, 0).unwrap(), lit(&[2, 3], &[2u8, 2, 2, 8, 5, 4]));

@@ -129,6 +129,13 @@ fn words(attribute: &str) -> Option<&'static [&'static str]> {
         ],
         "rounding_method" => &["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"],
         "keep_aspect_ratio_policy" => &["stretch", "not_larger", "not_smaller"],
+        "mode" => &["nearest", "linear", "cubic"],
+        "padding_mode" => &["zeros", "border", "reflection"],
+        "kind" => &["hann", "hamming", "blackman"],
+        "direction" => &["forward", "reverse"],
+        "update_rule" => &["linear", "gated", "delta", "gated_delta"],
+        "activation" => &["none", "silu", "swish"],
+        "round_mode" => &["up", "down", "nearest"],
         _ => return None,
     })
 }
@@ -247,6 +254,9 @@ fn fitting(
     mut shape: Vec<usize>,
 ) -> (DType, Vec<usize>) {
     let (spatial, rank) = (common.spatial, common.shape.len());
+    if let Some((dtype, shape)) = of_sequences(rng, &row.name, common.dtype, i) {
+        return (dtype, shape);
+    }
     match row.name.as_ref() {
         "col2im" if i == 0 => shape = vec![rng.below(3), 4, 4],
         "col2im" => (dtype, shape) = (DType::Int64, vec![2]),
@@ -322,6 +332,56 @@ fn fitting(
     (dtype, shape)
 }
 
+/// Returns an element type and a shape of an operand of an operator on sequences or boxes, in which
+/// sometimes one extent does not fit.
+fn of_sequences(rng: &mut Rng, name: &str, dtype: DType, i: usize) -> Option<(DType, Vec<usize>)> {
+    const FLOAT: DType = DType::Float32;
+    let dtype = if dtype.is_float() { dtype } else { FLOAT };
+    let (dtype, shape): (DType, &[usize]) = match (name, i) {
+        ("nn.attention", 0) => (dtype, &[2, 2, 3, 2]),
+        ("nn.attention", 3) => (rng.pick(&[DType::Bool, dtype]), &[3, 3]),
+        ("nn.attention", 6) => (DType::Int64, &[2]),
+        ("nn.attention", _) => (dtype, &[2, 1, 3, 2]),
+        ("nn.linear_attention", 0..3) => (dtype, &[1, 2, 6]),
+        ("nn.linear_attention", 3) => (dtype, &[1, 1, 6, 6]),
+        ("nn.linear_attention", _) => (dtype, &[1, 2, 1]),
+        ("nn.rotary_embedding", 0) => (dtype, &[1, 2, 2, 4]),
+        ("nn.rotary_embedding", 3) => (DType::Int64, &[1, 2]),
+        ("nn.rotary_embedding", _) => (dtype, &[1, 2, 2]),
+        ("nn.lstm" | "nn.gru" | "nn.rnn", 0) => (dtype, &[2, 2, 3]),
+        ("nn.lstm", 1) => (dtype, &[1, 8, 3]),
+        ("nn.lstm", 2) => (dtype, &[1, 8, 2]),
+        ("nn.lstm", 3) => (dtype, &[1, 16]),
+        ("nn.gru", 1) => (dtype, &[1, 6, 3]),
+        ("nn.gru", 2) => (dtype, &[1, 6, 2]),
+        ("nn.gru", 3) => (dtype, &[1, 12]),
+        ("nn.rnn", 1) => (dtype, &[1, 2, 3]),
+        ("nn.rnn", 2) => (dtype, &[1, 2, 2]),
+        ("nn.rnn", 3) => (dtype, &[1, 4]),
+        ("nn.lstm" | "nn.gru" | "nn.rnn", 4) => (DType::Int32, &[2]),
+        ("nn.lstm", 7) => (dtype, &[1, 6]),
+        ("nn.lstm" | "nn.gru" | "nn.rnn", _) => (dtype, &[1, 2, 2]),
+        ("nn.causal_conv1d", 0) => (dtype, &[2, 3, 2]),
+        ("nn.causal_conv1d", 1) => (dtype, &[3, 1, 2]),
+        ("nn.causal_conv1d", 2) => (dtype, &[3]),
+        ("nn.causal_conv1d", _) => (dtype, &[2, 3, 1]),
+        ("image.grid_sample", 0) => (dtype, &[1, 2, 3, 2]),
+        ("image.grid_sample", _) => (FLOAT, &[1, 2, 2, 2]),
+        ("image.non_max_suppression", 0) => (FLOAT, &[1, 3, 4]),
+        ("image.non_max_suppression", 1) => (FLOAT, &[1, 2, 3]),
+        ("image.non_max_suppression", 2) => (DType::Int64, &[]),
+        ("image.non_max_suppression", _) => (FLOAT, &[1]),
+        ("cosine_window", _) => (DType::Int64, &[]),
+        _ => return None,
+    };
+    let mut shape = shape.to_vec();
+    if rng.below(10) == 0 && !shape.is_empty() {
+        let axis = rng.below(shape.len());
+        shape[axis] = rng.pick(&[0, 1, 2, 1 << 20, 1 << 40, 1 << 62, usize::MAX]);
+    }
+    Some((dtype, shape))
+}
+
 /// Returns operands with the types of these literals, most of them known.
 fn operands_of(rng: &mut Rng, cx: &mut Context, literals: &[Option<Literal>]) -> Vec<Operand> {
     literals
@@ -353,6 +413,9 @@ fn attributes(rng: &mut Rng, cx: &mut Context, row: &OpDef, common: &Common) -> 
             }
             let list = cx.ints_attr(&list);
             attrs.push((a.name, list));
+        } else if a.name.ends_with("num_heads") && rng.below(8) > 0 {
+            let heads = cx.int_attr(rng.below(3) as i64 + 1);
+            attrs.push((a.name, heads));
         } else if let Some(words) = words(a.name).filter(|_| rng.below(10) > 0) {
             let word = cx.str_attr(rng.pick(words));
             attrs.push((a.name, word));

@@ -286,10 +286,7 @@ impl<'s> Parser<'s, '_> {
         if dtype == DType::String {
             return self.strings(shape, start);
         }
-        if matches!(dtype.class(), DTypeClass::Opaque)
-            && !matches!(dtype, DType::Int4 | DType::UInt4)
-            && self.tok.kind != Kind::RBracket
-        {
+        if matches!(dtype.class(), DTypeClass::Opaque) && !dtype.is_small_integer() && self.tok.kind != Kind::RBracket {
             return Err(self.error_help(
                 self.tok,
                 format!("elements of type {dtype} are not written as numbers"),
@@ -318,9 +315,6 @@ impl<'s> Parser<'s, '_> {
                 self.remembered(ty.index() as u32, first, |_| Literal::splat_bytes(dtype, shape, &first.to_le_bytes()))
             );
         }
-        if dtype.bits() == 4 {
-            bytes = bytes.chunks(2).map(|c| c[0] & 15 | c.get(1).map_or(0, |b| b << 4)).collect();
-        }
         let expected = crate::tables::literal::element_count(shape);
         if expected != Some(count) {
             let wanted = expected.map_or("more elements than can be counted".to_string(), |n| format!("{n} elements"));
@@ -332,7 +326,10 @@ impl<'s> Parser<'s, '_> {
             );
             return Ok(self.error_literal());
         }
-        let literal = Literal::from_bytes(dtype, shape, Bytes::from(bytes));
+        let literal = match dtype.is_small_integer() {
+            true => Literal::from_codes(dtype, shape, &bytes),
+            false => Literal::from_bytes(dtype, shape, Bytes::from(bytes)),
+        };
         self.literal_or_error(literal, start)
     }
 
@@ -473,11 +470,11 @@ fn split_suffix(text: &str) -> (&str, &str) {
 fn integer_range(dtype: DType) -> Option<(i128, i128)> {
     match (dtype.class(), dtype) {
         (DTypeClass::Bool, _) => Some((0, 1)),
-        (DTypeClass::Signed, _) | (_, DType::Int4) => {
+        (DTypeClass::Signed, _) | (_, DType::Int4 | DType::Int2) => {
             let half = 1 << (dtype.bits() - 1);
             Some((-half, half - 1))
         }
-        (DTypeClass::Unsigned, _) | (_, DType::UInt4) => Some((0, (1 << dtype.bits()) - 1)),
+        (DTypeClass::Unsigned, _) | (_, DType::UInt4 | DType::UInt2) => Some((0, (1 << dtype.bits()) - 1)),
         _ => None,
     }
 }

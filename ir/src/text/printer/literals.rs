@@ -120,8 +120,8 @@ impl Output<'_> {
         }
         let read;
         let bytes: &[u8] = match literal.as_splat() {
-            // The byte of a single packed element would be read as two elements.
-            Some(_) if dtype.bits() == 4 && count <= 2 => {
+            // The byte of a single packed element would be read as all elements of a byte.
+            Some(_) if matches!(dtype.bits(), 1..8) && count <= 8 / dtype.bits() => {
                 read = literal.to_bytes();
                 &read
             }

@@ -3,6 +3,7 @@
 mod image;
 mod pooling;
 mod quantized;
+mod sequences;
 mod spatial;
 
 use anfora_ir::DType;
@@ -60,7 +61,7 @@ fn by_row(rows: &[usize], operands: Vec<O>, attrs: Vec<(&'static str, A)>) -> Ca
 pub(crate) fn cases(op: &str) -> Option<Vec<Case>> {
     use A::*;
     use O::*;
-    let families = [quantized::cases, pooling::cases, spatial::cases, image::cases];
+    let families = [sequences::cases, quantized::cases, pooling::cases, spatial::cases, image::cases];
     if let Some(cases) = families.iter().find_map(|of_family| of_family(op)) {
         return Some(cases);
     }
@@ -126,7 +127,11 @@ pub(crate) fn cases(op: &str) -> Option<Vec<Case>> {
         "nn.gelu" => {
             vec![by_row(&[0], vec![X(&[5])], vec![]), by_row(&[0], vec![X(&[5])], vec![("approximate", Str("tanh"))])]
         }
-        "astype" => CONVERTED.iter().map(|&d| by_row(&[0], vec![X(&[2, 3])], vec![("dtype", Element(d))])).collect(),
+        "astype" => {
+            let to = |&d: &DType| vec![("dtype", Element(d))];
+            let computed = CONVERTED.iter().map(|d| by_row(&[0], vec![X(&[2, 3])], to(d)));
+            computed.chain(SMALL.iter().map(|d| case(vec![X(&[2, 3])], to(d)))).collect()
+        }
         "bitcast" => CONVERTED.iter().map(|&d| by_row(&[0], vec![X(&[2, 3])], vec![("dtype", Element(d))])).collect(),
         "where" => vec![
             by_row(&[0, 1, 2], vec![Flags(&[2, 3]), X(&[2, 3]), X(&[2, 3])], vec![]),
@@ -412,3 +417,6 @@ const CONVERTED: &[DType] = &[
     DType::Float32,
     DType::Float64,
 ];
+
+const SMALL: &[DType] =
+    &[DType::Int2, DType::UInt4, DType::Float4E2M1, DType::Float8E4M3FNUZ, DType::Float8E5M2, DType::Float8E8M0];

@@ -21,6 +21,11 @@ pub(super) fn cases(op: &str) -> Option<Vec<Case>> {
                 vec![("block_size", Int(2)), ("precision", Element(DType::Float16))],
             ),
             case(vec![X(&[0, 3]), Of(DType::Float64, &[1])], vec![]),
+            case(
+                vec![X(&[2, 3]), Of(F32, &[])],
+                vec![("dtype", Element(DType::Float8E5M2)), ("saturate", Bool(false))],
+            ),
+            case(vec![X(&[2, 3]), Of(F32, &[])], vec![("dtype", Element(DType::Int4))]),
         ],
         "dequantize" => vec![
             by_row(&[0], vec![X(&[2, 3]), Of(F32, &[])], vec![]),
