@@ -17,9 +17,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use anfora_ir::{Counts, Dim, Editor, Module, Retype, TypeId, did_you_mean, verify_module};
+use anfora_ir::{Counts, Dim, Editor, Module, Retype, SymbolId, TypeId, did_you_mean, verify_module};
 use anfora_manager::{
     ModulePass, Pass, PassContext, PassContextBuilder, PassError, PassFailure, PassRemark, RunLog, RunRecord,
     Sequential, parse_pipeline,
@@ -170,12 +171,20 @@ fn bind_input(module: &mut Module, entry: &str, name: &str, extents: &[Option<us
     };
     // Unknown extents are replaced in the type of the parameter, symbols in the whole function.
     let mut stated = dims.clone();
-    let mut symbols = Vec::new();
+    let mut symbols: Vec<(SymbolRef<'_>, i64)> = Vec::new();
+    let mut bound: HashMap<SymbolId, i64> = HashMap::new();
     for ((dim, stated), extent) in dims.iter().zip(&mut stated).zip(extents) {
         let Some(extent) = extent.and_then(|e| i64::try_from(e).ok()) else { continue };
         match *cx.types.dims.get(*dim) {
             Dim::Unknown => *stated = cx.types.dims.constant(extent),
-            Dim::Symbol(symbol) => symbols.push((SymbolRef::Symbol(symbol), extent)),
+            Dim::Symbol(symbol) => match bound.insert(symbol, extent) {
+                None => symbols.push((SymbolRef::Symbol(symbol), extent)),
+                Some(other) if other == extent => {}
+                Some(other) => {
+                    let symbol = cx.dim_text(*dim);
+                    return Err(PassError::new(format!("the extents {other} and {extent} are given for `{symbol}`")));
+                }
+            },
             Dim::Const(known) if known == extent => {}
             _ => {
                 let known = cx.dim_text(*dim);

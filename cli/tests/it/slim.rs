@@ -52,6 +52,12 @@ fn inputs_are_given_their_extents() {
         let (_, err) = ends(anfora(&["slim", &model, "-", "--input-shape", shape]), 1);
         assert!(err.contains(message), "{err}");
     }
+    // A symbol may stand for several extents of an input.
+    let square = dir.file("square.anf", "def @main(%x: Tensor[(n, n), float32]) { exp(%x) }");
+    let (out, _) = ends(anfora(&["slim", &square, "-", "--input-shape", "x=3,3", "--quiet"]), 0);
+    assert!(out.contains("%x: Tensor[(3, 3), float32]"), "{out}");
+    let (_, err) = ends(anfora(&["slim", &square, "-", "--input-shape", "x=3,4"]), 1);
+    assert!(err.contains("the extents 3 and 4 are given for `n`"), "{err}");
     let (_, err) = ends(anfora(&["slim", &model, "-", "--input-shape", "=2"]), 2);
     assert!(err.contains("x=1,3,224,224"), "{err}");
     let (_, err) = ends(anfora(&["slim", &model, "-", "--disable", "FoldConstnt"]), 1);

@@ -431,7 +431,8 @@ impl Literal {
     }
 
     /// Returns the elements of at most 8 bits as one byte for each, in its lowest bits; `None` if an
-    /// element takes more. A splat has one byte.
+    /// element takes more, or if the elements are in a file that cannot be read. A splat has one
+    /// byte.
     ///
     /// Cost: one loop.
     pub fn to_codes(&self) -> Option<Cow<'_, [u8]>> {
@@ -441,6 +442,8 @@ impl Literal {
             Data::Strings(_) => None,
             Data::Splat(element) => Some(Cow::Borrowed(&element[..1])),
             Data::Dense(bytes) if bits == 8 => Some(Cow::Borrowed(bytes)),
+            // Packed elements are never left in a file.
+            Data::Stored(stored) => stored.bytes().ok().map(|bytes| Cow::Borrowed(&**bytes)),
             Data::Dense(bytes) => {
                 let unpack = |&b: &u8| (0..8 / bits).map(move |i| b >> (i * bits) & low_bits(bits));
                 Some(Cow::Owned(bytes.iter().flat_map(unpack).take(self.element_count()).collect()))

@@ -9,14 +9,14 @@ use smallvec::SmallVec;
 #[derive(Copy, Clone)]
 struct Expansion {
     call: ExprId,
-    source: Source,
+    source: ExpandedValue,
     /// The number of its lambda.
     lambda: u32,
 }
 
 /// The value that is expanded.
 #[derive(Copy, Clone)]
-enum Source {
+enum ExpandedValue {
     Operand(ExprId),
     /// A literal of rank 0.
     Fill(LiteralId),
@@ -25,7 +25,11 @@ enum Source {
 /// The expansions that the walk has passed, by their variables.
 pub(super) struct Expansions {
     passed: FxHashMap<ExprId, Expansion>,
+<<<<<<< HEAD
     /// For each expression, the number of links to it from needed values.
+=======
+    /// The number of links to each expression, without those of values that nothing uses.
+>>>>>>> review
     uses: SideTable<ExprId, u32>,
     /// True if an expansion was not moved because it has another user.
     pub(super) is_waiting: bool,
@@ -66,7 +70,7 @@ impl Expansions {
     /// Notes that a variable is bound to a call of `broadcast_to`.
     pub(super) fn note(&mut self, body: &Body, var: ExprId, call: ExprId, lambda: u32) {
         if let Some(&operand) = body.operands_of(call).first() {
-            self.passed.insert(var, Expansion { call, source: Source::Operand(operand), lambda });
+            self.passed.insert(var, Expansion { call, source: ExpandedValue::Operand(operand), lambda });
         }
     }
 
@@ -76,7 +80,7 @@ impl Expansions {
         let value = s.editor.cx.find_attr(attrs, "value").map(|value| s.editor.cx.attrs.get(value));
         let Some(&Attr::Literal(value)) = value else { return };
         if let Ok(scalar) = s.editor.cx.literals.get(value).reshaped(&[]) {
-            let source = Source::Fill(s.editor.cx.literals.intern(scalar));
+            let source = ExpandedValue::Fill(s.editor.cx.literals.intern(scalar));
             self.passed.insert(var, Expansion { call, source, lambda });
         }
     }
@@ -93,9 +97,16 @@ impl Expansions {
         *count = count.saturating_add(new);
     }
 
+<<<<<<< HEAD
     /// Replaces expansions among the operands of a pointwise operator by their sources if the type
     /// of the result stays the same. Returns the number of replaced expansions and the new call.
     pub(super) fn remove(&mut self, s: &mut Site<'_>, value: ExprId) -> Option<(usize, ExprId)> {
+=======
+    /// Replaces expansions among the operands of a pointwise operator by their sources, where the
+    /// type of the result stays. Returns their number and the new call. A lambda does not capture
+    /// the source of an expansion that it captures.
+    pub(super) fn remove(&mut self, s: &mut Site<'_>, value: ExprId, lambda: u32) -> Option<(usize, ExprId)> {
+>>>>>>> review
         let Expr::CallOp { op, operands, attrs } = s.editor.body.expr(value) else { return None };
         let ty = s.editor.body.ty(value);
         let is_expanded = |&o: &ExprId| self.passed.contains_key(&o);
@@ -107,18 +118,21 @@ impl Expansions {
         let mut removed = 0;
         for i in 0..list.len() {
             let expanded = list[i];
-            let Some(&Expansion { source, .. }) = self.passed.get(&expanded) else { continue };
+            let Some(&Expansion { source, lambda: of, .. }) = self.passed.get(&expanded) else { continue };
+            if of != lambda && matches!(source, ExpandedValue::Operand(_)) {
+                continue;
+            }
             let before = seen[i];
             seen[i] = match source {
-                Source::Operand(operand) => operand_of_rule(s.editor.body, operand),
-                Source::Fill(literal) => {
+                ExpandedValue::Operand(operand) => operand_of_rule(s.editor.body, operand),
+                ExpandedValue::Fill(literal) => {
                     Operand { ty: s.editor.cx.literal_type(literal), literal: Some(literal), absent: false }
                 }
             };
             if infer_op(s.editor.cx, op, &seen, attrs, ty).is_ok_and(|found| found == ty) {
                 list[i] = match source {
-                    Source::Operand(operand) => operand,
-                    Source::Fill(literal) => s.editor.literal_id(literal),
+                    ExpandedValue::Operand(operand) => operand,
+                    ExpandedValue::Fill(literal) => s.editor.literal_id(literal),
                 };
                 let count = self.uses.get_mut(expanded);
                 *count = count.saturating_sub(1);

@@ -110,7 +110,7 @@ pub fn simplify_shapes(
     function: &mut Function,
     purity: &Purity,
 ) -> Result<SimplifiedShapes, RewriteError> {
-    let ops = Ops::new(cx);
+    let ops = ShapeOps::new(cx);
     let mut done = SimplifiedShapes::default();
     for _ in 0..MOST_SWEEPS {
         let found = ops.scan(cx, &function.body);
@@ -148,7 +148,7 @@ const MOST_SWEEPS: usize = 8;
 
 /// The operators that the pass knows by name.
 #[derive(Copy, Clone)]
-struct Ops {
+struct ShapeOps {
     reshape: Option<OpId>,
     broadcast_to: Option<OpId>,
     full: Option<OpId>,
@@ -158,8 +158,13 @@ struct Ops {
 
 /// The findings of the scan of a body.
 #[derive(Default)]
+<<<<<<< HEAD
 struct Found {
     /// True if a node other than an expansion may be simplified.
+=======
+struct ShapeFindings {
+    /// True if there is something to do besides expansions.
+>>>>>>> review
     shapes: bool,
     /// True if `broadcast_to` is called.
     expansions: bool,
@@ -169,10 +174,10 @@ struct Found {
     blocks: bool,
 }
 
-impl Ops {
-    fn new(cx: &Context) -> Ops {
+impl ShapeOps {
+    fn new(cx: &Context) -> ShapeOps {
         let find = |name| cx.ops.find(name);
-        Ops {
+        ShapeOps {
             reshape: find("reshape"),
             broadcast_to: find("broadcast_to"),
             full: find("full"),
@@ -181,8 +186,8 @@ impl Ops {
         }
     }
 
-    fn scan(&self, cx: &Context, body: &Body) -> Found {
-        let mut found = Found::default();
+    fn scan(&self, cx: &Context, body: &Body) -> ShapeFindings {
+        let mut found = ShapeFindings::default();
         for (id, expr) in body.exprs() {
             match expr {
                 Expr::CallOp { op, .. } if [self.broadcast_to, self.full].contains(&Some(op)) => {
@@ -213,7 +218,7 @@ struct KnownVar {
 }
 
 struct ShapeSimplifier<'a> {
-    ops: Ops,
+    ops: ShapeOps,
     purity: &'a Purity,
     /// Needed for Ifs and for calls of functions.
     blocks: Option<BodyPurity>,
@@ -365,7 +370,7 @@ impl ShapeSimplifier<'_> {
     /// Removes the expansions of operands of a pointwise operator, or moves one behind it.
     fn pointwise(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Option<ExprId>, RewriteError> {
         let Some(expansions) = &mut self.expansions else { return Ok(None) };
-        let (removed, value) = match expansions.remove(s, value) {
+        let (removed, value) = match expansions.remove(s, value, self.scopes.lambda()) {
             Some((removed, changed)) => (removed, changed),
             None => (0, value),
         };

@@ -87,7 +87,7 @@ impl RuleSet {
     /// Adds a rule in text that replaces `left` by `right`. Its name is `left => right`.
     #[must_use]
     pub fn rule(self, left: &str, right: &str) -> RuleSet {
-        self.add(RuleText::new(left, right))
+        self.with_rule(RuleText::new(left, right))
     }
 
     /// Adds a rule in text that applies only to matches that pass a test.
@@ -98,7 +98,7 @@ impl RuleSet {
         right: &str,
         test: impl Fn(&Match<'_>) -> bool + Send + Sync + 'static,
     ) -> RuleSet {
-        self.add(RuleText::new(left, right).only_if(test))
+        self.with_rule(RuleText::new(left, right).only_if(test))
     }
 
     /// Adds a rule with a pattern as its right side, as
@@ -230,7 +230,7 @@ impl RuleSet {
 
     /// Adds a rule in text.
     #[must_use]
-    pub fn add(mut self, rule: RuleText) -> RuleSet {
+    pub fn with_rule(mut self, rule: RuleText) -> RuleSet {
         let RuleText { name, left, right, test, computed } = rule;
         let left_at = self.text.len();
         let right_at = left_at + left.len() + " => ".len();
@@ -320,7 +320,7 @@ impl std::fmt::Debug for RuleSet {
 #[macro_export]
 macro_rules! rules {
     ($($left:literal => $right:literal $(, if $test:expr)? $(, let $name:ident = $value:expr)*),* $(,)?) => {
-        $crate::pattern::RuleSet::new()$(.add(
+        $crate::pattern::RuleSet::new()$(.with_rule(
             $crate::pattern::RuleText::new($left, $right)
                 .named(concat!($left, " => ", $right))
                 $(.only_if($test))?

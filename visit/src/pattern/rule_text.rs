@@ -13,7 +13,7 @@ pub(crate) type ValueFunction = Arc<dyn Fn(&Match<'_>) -> Option<AttrValue> + Se
 /// The computed values of a rule, by the names of their holes on the right.
 pub(crate) type ComputedValues = Vec<(Arc<str>, ValueFunction)>;
 
-/// A rule in text, for [`RuleSet::add`](crate::pattern::RuleSet::add). The macro
+/// A rule in text, for [`RuleSet::with_rule`](crate::pattern::RuleSet::with_rule). The macro
 /// [`rules!`](crate::rules) is shorter.
 pub struct RuleText {
     pub(crate) name: Cow<'static, str>,
@@ -54,7 +54,7 @@ impl RuleText {
     /// ```
     /// use anfora_visit::pattern::{RuleSet, RuleText};
     /// let rule = RuleText::new("nn.elu(%x, alpha=%a)", "nn.elu(%x, alpha=%b)");
-    /// let rules = RuleSet::new().add(rule.value("b", |m| Some(m.float("a")? + 1.0)));
+    /// let rules = RuleSet::new().with_rule(rule.value("b", |m| Some(m.float("a")? + 1.0)));
     /// ```
     #[must_use]
     pub fn value<V: Into<AttrValue>>(

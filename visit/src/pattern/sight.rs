@@ -65,7 +65,7 @@ impl<'a> Sight<'a> {
         const MOST_LINKS: usize = 256;
         let (body, facts) = (self.body, self.facts);
         let root = captures.root();
-        let is_captured = |id: ExprId| captures.found.iter().any(|found| *found == Found::One(id));
+        let is_captured = |id: ExprId| captures.found.contains(&Found::One(id));
         // The nodes of the match, and the operands through which they are reached, once for each
         // link.
         let mut parts: SmallVec<[ExprId; 16]> = SmallVec::from_slice(&[root]);
