@@ -58,7 +58,7 @@
 //! version 10. A function that calls itself is refused, and so is a function with attributes other
 //! than numbers, booleans and strings. A function that is used as a value, such as those that
 //! LambdaLifting makes of subgraphs, is inlined where it is used. A function that a closure is made
-//! of is inlined where the closure is called.
+//! of is inlined where the closure is called, and so is one that the graph of a `SequenceMap` calls.
 //!
 //! The functions of a file, in any domain but the standard one, become private functions of the
 //! module when they are called. They are written back in their domain under their name. If a
