@@ -59,7 +59,8 @@
 //! least IR version 10. A function that calls itself is refused, and so is a function with
 //! attributes other than numbers, booleans and strings. A function that is used as a value, such as
 //! a subgraph that LambdaLifting made a function, is inlined at its use. The function of a closure
-//! is inlined at the calls of the closure.
+//! is inlined at the calls of the closure. A function that the graph of a `SequenceMap` calls is
+//! inlined there.
 //!
 //! The export refuses calls of function values, except calls of closures of known functions.
 //!

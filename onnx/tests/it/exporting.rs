@@ -565,3 +565,30 @@ fn it_is_deterministic() {
     assert_eq!(export(&a, &options), export(&b, &options));
     assert_eq!(export(&a, &options), export(&a, &options));
 }
+
+/// onnxruntime finds no functions of the model in the graph of a `SequenceMap`.
+#[test]
+fn functions_in_the_graph_of_a_sequence_map_are_inlined() {
+    let text = |body: &str| {
+        format!(
+            "def private @inner(%a: Tensor[(n,), float32]) {{ let %r = nn.relu(%a); let %s = exp(%r); %s }}
+             def private @f(%a: Tensor[(n,), float32]) {{ let %r = @inner(%a); let %s = tanh(%r); %s }}
+             def @main(%x: Tensor[(4,), float32]) {{
+               let %q: Any = onnx.SplitToSequence(%x);
+               let %body = fn (%e: Tensor[(1,), float32]) {{ {body} }};
+               let %m: Any = onnx.SequenceMap(%q, %body, onnx_subgraphs=[\"body\"]);
+               let %y: Tensor[(4,), float32] = onnx.ConcatFromSequence(%m, axis=0);
+               let %z = @f(%y);
+               %z
+             }}"
+        )
+    };
+    let m = written(&text("let %i = abs(%e); let %o = @f(%i); %o"));
+    assert!(m.functions.is_empty(), "{:?}", m.functions);
+    assert_eq!(node_types(&m), ["SplitToSequence", "SequenceMap", "ConcatFromSequence", "Relu", "Exp", "Tanh"]);
+    let m = written(&text("let %o = exp(%e); %o"));
+    assert_eq!(
+        (m.functions.len(), node_types(&m)),
+        (2, vec!["SplitToSequence", "SequenceMap", "ConcatFromSequence", "f"])
+    );
+}

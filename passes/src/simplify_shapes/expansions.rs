@@ -25,11 +25,7 @@ enum ExpandedValue {
 /// The expansions that the walk has passed, by their variables.
 pub(super) struct Expansions {
     passed: FxHashMap<ExprId, Expansion>,
-<<<<<<< HEAD
     /// For each expression, the number of links to it from needed values.
-=======
-    /// The number of links to each expression, without those of values that nothing uses.
->>>>>>> review
     uses: SideTable<ExprId, u32>,
     /// True if an expansion was not moved because it has another user.
     pub(super) is_waiting: bool,
@@ -97,16 +93,10 @@ impl Expansions {
         *count = count.saturating_add(new);
     }
 
-<<<<<<< HEAD
     /// Replaces expansions among the operands of a pointwise operator by their sources if the type
-    /// of the result stays the same. Returns the number of replaced expansions and the new call.
-    pub(super) fn remove(&mut self, s: &mut Site<'_>, value: ExprId) -> Option<(usize, ExprId)> {
-=======
-    /// Replaces expansions among the operands of a pointwise operator by their sources, where the
-    /// type of the result stays. Returns their number and the new call. A lambda does not capture
-    /// the source of an expansion that it captures.
+    /// of the result stays the same. Returns the number of replaced expansions and the new call. A
+    /// lambda does not capture the source of an expansion that it captures.
     pub(super) fn remove(&mut self, s: &mut Site<'_>, value: ExprId, lambda: u32) -> Option<(usize, ExprId)> {
->>>>>>> review
         let Expr::CallOp { op, operands, attrs } = s.editor.body.expr(value) else { return None };
         let ty = s.editor.body.ty(value);
         let is_expanded = |&o: &ExprId| self.passed.contains_key(&o);

@@ -158,13 +158,8 @@ struct ShapeOps {
 
 /// The findings of the scan of a body.
 #[derive(Default)]
-<<<<<<< HEAD
-struct Found {
-    /// True if a node other than an expansion may be simplified.
-=======
 struct ShapeFindings {
-    /// True if there is something to do besides expansions.
->>>>>>> review
+    /// True if a node other than an expansion may be simplified.
     shapes: bool,
     /// True if `broadcast_to` is called.
     expansions: bool,
