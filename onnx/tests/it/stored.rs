@@ -165,7 +165,10 @@ fn weights_stay_in_a_data_file_of_the_folder() {
         m.graph.iter().flat_map(|g: &GraphProto| &g.initializer).map(|t| t.external_data.clone()).collect()
     };
     let before = ModelProto::decode(&fs::read(scratch.path("m.onnx")).unwrap()[..]).unwrap();
-    assert_eq!(places(&decoded), places(&before));
+    // The constants that are equal are in one place now.
+    let mut wanted = places(&before);
+    wanted[1] = wanted[0].clone();
+    assert_eq!(places(&decoded), wanted);
     // From a folder above, the location has two parts; from elsewhere, the weights are copied.
     let above = export_model(&imported.module, &keeping(scratch.0.parent().unwrap())).unwrap();
     assert!(above.model.len() < 4096);
