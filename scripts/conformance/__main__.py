@@ -32,7 +32,7 @@ def parse():
     parser.add_argument("--op", action="append", metavar="OPERATOR", help="cases whose model has this operator")
     parser.add_argument("--kind", action="append", choices=["node", "simple", "pytorch-operator", "pytorch-converted", "light"])
     parser.add_argument("--step", action="append", choices=["run", "export", "text", "types", "rows"], help="only this step; may be repeated")
-    parser.add_argument("--least", type=int, default=1000, help="node tests that have to pass, interpreted (%(default)s)")
+    parser.add_argument("--least", type=int, default=1721, help="node tests that have to pass, interpreted (%(default)s)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes (%(default)s)")
     parser.add_argument("--json", metavar="FILE", help="where to write how every step of every case ended")
     parser.add_argument("--verbose", action="store_true", help="all reasons")

@@ -59,13 +59,11 @@ fn cast(n: &mut NodeImport<'_, '_>, operands: Vec<ExprId>, dtype: DType) -> Resu
         Some(other) => return n.unknown_value("saturate", other),
     };
     let mut attrs = vec![("dtype", n.cx().attr(Attr::DType(dtype)))];
-    // To other types, the attributes have no effect.
-    if !saturate && is_rounded_to_eight_bits(dtype) {
+    // For other types than floats of 8 bits, the attributes have no effect.
+    if !saturate {
         attrs.push(("saturate", n.cx().attr(Attr::Bool(false))));
     }
-    if let Some(mode) = n.str("round_mode").map(str::to_owned)
-        && dtype == DType::Float8E8M0
-    {
+    if let Some(mode) = n.str("round_mode").map(str::to_owned) {
         attrs.push(("round_mode", n.cx().str_attr(&mode)));
     }
     n.call(operands, attrs)
@@ -103,15 +101,17 @@ fn export_cast(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let attrs = n.attrs();
     let dtype = attrs.dtype("dtype");
     let mut attributes = vec![to_attribute(n)?];
-    if attrs.bool("saturate") == Some(false) && dtype.is_some_and(is_rounded_to_eight_bits) {
-        n.needs_opset(SATURATE_SINCE)?;
-        attributes.push(int_attribute("saturate", 0));
+    if attrs.bool("saturate") == Some(false) {
+        if dtype.is_some_and(is_rounded_to_eight_bits) {
+            n.needs_opset(SATURATE_SINCE)?;
+        }
+        attributes.extend((n.opset() >= SATURATE_SINCE).then(|| int_attribute("saturate", 0)));
     }
-    if let Some(mode) = attrs.str("round_mode").filter(|&m| m != "up")
-        && dtype == Some(DType::Float8E8M0)
-    {
-        n.needs_opset(ROUND_MODE_SINCE)?;
-        attributes.push(str_attribute("round_mode", mode));
+    if let Some(mode) = attrs.str("round_mode").filter(|&m| m != "up") {
+        if dtype == Some(DType::Float8E8M0) {
+            n.needs_opset(ROUND_MODE_SINCE)?;
+        }
+        attributes.extend((n.opset() >= ROUND_MODE_SINCE).then(|| str_attribute("round_mode", mode)));
     }
     let inputs = n.operands()?;
     n.emit(n.onnx(), inputs, attributes);

@@ -93,7 +93,7 @@ impl DataFile {
     /// # Errors
     /// If they cannot be written.
     pub fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
-        self.write_parts(out, |literal, bytes, out| write_elements(literal, bytes, out))
+        self.write_parts(out, write_elements)
     }
 
     /// Writes the contents to a file. On Linux, the system copies the elements that are in files.
@@ -211,7 +211,7 @@ fn written_bytes(literal: &Literal) -> Option<u64> {
 }
 
 /// Writes the elements of a constant that take `bytes` bytes.
-pub(super) fn write_elements(literal: &Literal, bytes: u64, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_elements<W: Write + ?Sized>(literal: &Literal, bytes: u64, out: &mut W) -> io::Result<()> {
     match (literal.file_range(), literal.as_splat()) {
         (Some(range), _) => range.write_to(out),
         (None, Some(element)) => write_repeated(element, bytes, out),

@@ -28,7 +28,7 @@ fn like_operand(node: &mut NodeTypes<'_>, i: usize) -> TypeId {
 fn updated<const GROUPS: usize>(node: &mut NodeTypes<'_>) -> TypeId {
     let tensors = node.operands.len().saturating_sub(2);
     let length = tensors / GROUPS;
-    if length == 0 || tensors % GROUPS != 0 {
+    if length == 0 || !tensors.is_multiple_of(GROUPS) {
         return node.cx.types.any();
     }
     let gradients = if node.output < length { 0 } else { length };

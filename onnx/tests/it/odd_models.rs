@@ -381,12 +381,12 @@ fn nodes_that_are_only_not_supported_are_no_fault() {
 
 #[test]
 fn initializers_that_no_literal_can_hold_come_back() {
-    // Elements of two bits, and strings that are not UTF-8.
+    // Elements of six bits, and strings that are not UTF-8.
     let small = TensorProto {
         name: Some("k".into()),
-        data_type: Some(25),
+        data_type: Some(27),
         dims: vec![4],
-        raw_data: Some(Bytes::from_static(&[0b0001_1011])),
+        raw_data: Some(Bytes::from_static(&[0x41, 0x10, 0x1b])),
         doc_string: Some("text".into()),
         ..TensorProto::default()
     };
@@ -402,7 +402,7 @@ fn initializers_that_no_literal_can_hold_come_back() {
         inner.initializer = vec![tensor.clone()];
         inner
     };
-    for (tensor, reason) in [(small, "element type 25 is not supported"), (text, "element 0 is not UTF-8 text")] {
+    for (tensor, reason) in [(small, "element type 27 is not supported"), (text, "element 0 is not UTF-8 text")] {
         let output = info("y", tensor.data_type(), &tensor.dims);
         let mut m = model(25, inner(&tensor, &output));
         assert_eq!(again(&m), m);

@@ -1,7 +1,7 @@
 //! Windows, products and quantized tensors: the nodes that become our operators are written back
 //! unchanged.
 
-use anfora_onnx::convert::{int_attribute, ints_attribute, str_attribute};
+use anfora_onnx::convert::{float_attribute, int_attribute, ints_attribute, str_attribute, strs_attribute};
 use anfora_onnx::proto::{AttributeProto, ModelProto, ValueInfoProto};
 
 use crate::models::{FLOAT, INT64, again, graph, info, model, node, normalized, operators, read};
@@ -10,6 +10,8 @@ const UINT8: i32 = 2;
 const INT8: i32 = 3;
 const INT32: i32 = 6;
 const FLOAT16: i32 = 10;
+/// float8e4m3fn
+const FLOAT8: i32 = 17;
 
 /// The element type and the extents of an input.
 type Input = (i32, &'static [i64]);
@@ -62,7 +64,8 @@ fn quantization_by_version() {
             quantize(23, &[x, (FLOAT, &[])], vec![int_attribute("output_dtype", 3), int_attribute("precision", 10)]),
             "quantize",
         ),
-        (quantize(21, &[x, (FLOAT, &[])], vec![int_attribute("output_dtype", 21)]), "onnx.QuantizeLinear"),
+        (quantize(21, &[x, (FLOAT, &[])], vec![int_attribute("output_dtype", 21)]), "quantize"),
+        (quantize(19, &[x, (FLOAT, &[]), (FLOAT8, &[])], vec![int_attribute("saturate", 0)]), "quantize"),
         (quantize(19, &[(INT32, &[2]), (INT32, &[])], vec![]), "onnx.QuantizeLinear"),
     ] {
         assert_eq!(both_ways(&m), expected, "{m:#?}");
@@ -72,6 +75,7 @@ fn quantization_by_version() {
     for (m, expected) in [
         (dequantize(10, &[(UINT8, &[2, 6]), (FLOAT, &[])], vec![]), "dequantize"),
         (dequantize(13, &[(INT32, &[2, 6]), (FLOAT, &[2])], vec![axis()]), "dequantize"),
+        (dequantize(19, &[(FLOAT8, &[2, 6]), (FLOAT, &[])], vec![]), "dequantize"),
         (
             dequantize(
                 21,
@@ -89,6 +93,57 @@ fn quantization_by_version() {
         assert_eq!(both_ways(&m), expected, "{m:#?}");
     }
     assert_eq!(both_ways(&one(11, "DynamicQuantizeLinear", &[x], &["y", "s", "z"], vec![])), "dynamic_quantize");
+}
+
+#[test]
+fn recurrent_networks() {
+    let network = |opset, op, rows: i64, outputs: &[&str], attribute| {
+        let inputs: [Input; 3] = [(FLOAT, &[3, 2, 4]), (FLOAT, &[1, rows, 4]), (FLOAT, &[1, rows, 2])];
+        one(opset, op, &inputs, outputs, attribute)
+    };
+    let hidden = || vec![int_attribute("hidden_size", 2)];
+    let with = |attribute: AttributeProto| [vec![attribute], hidden()].concat();
+    assert_eq!(both_ways(&network(7, "LSTM", 8, &["y", "h", "c"], hidden())), "nn.lstm");
+    assert_eq!(both_ways(&network(22, "LSTM", 8, &["y"], with(str_attribute("direction", "reverse")))), "nn.lstm");
+    assert_eq!(both_ways(&network(14, "GRU", 6, &["y", "h"], with(int_attribute("layout", 1)))), "nn.gru");
+    assert_eq!(both_ways(&network(7, "RNN", 2, &["y", "h"], hidden())), "nn.rnn");
+    // The activations are not those of our operator, the version has no layout, or the weights do
+    // not fit.
+    let relu = with(strs_attribute("activations", &["Relu"]));
+    assert_eq!(both_ways(&network(7, "RNN", 2, &["y"], relu)), "onnx.RNN");
+    assert_eq!(both_ways(&network(7, "GRU", 6, &["y"], with(int_attribute("layout", 1)))), "onnx.GRU");
+    assert_eq!(both_ways(&network(7, "LSTM", 6, &["y"], hidden())), "onnx.LSTM");
+}
+
+#[test]
+fn attention_by_version() {
+    let heads: Input = (FLOAT, &[1, 2, 3, 4]);
+    let attend = |opset, inputs: &[Input], outputs: &[&str], a| one(opset, "Attention", inputs, outputs, a);
+    let scores = || vec![int_attribute("is_causal", 1), int_attribute("qk_matmul_output_mode", 3)];
+    assert_eq!(both_ways(&attend(23, &[heads; 3], &["y"], vec![float_attribute("softcap", 2.0)])), "nn.attention");
+    assert_eq!(both_ways(&attend(23, &[heads; 3], &["y", "k", "v", "s"], scores())), "nn.attention");
+    let window = || vec![int_attribute("left_window_size", 1)];
+    assert_eq!(both_ways(&attend(25, &[heads; 3], &["y"], window())), "nn.attention");
+    assert_eq!(both_ways(&attend(23, &[heads; 3], &["y"], window())), "onnx.Attention");
+    let lengths: [Input; 7] = [heads, heads, heads, (0, &[]), (0, &[]), (0, &[]), (INT64, &[1])];
+    assert_eq!(both_ways(&attend(24, &lengths, &["y"], vec![])), "nn.attention");
+    assert_eq!(both_ways(&attend(23, &lengths, &["y"], vec![])), "onnx.Attention");
+    let table: Input = (FLOAT, &[1, 3, 2]);
+    assert_eq!(both_ways(&one(23, "RotaryEmbedding", &[heads, table, table], &["y"], vec![])), "nn.rotary_embedding");
+}
+
+#[test]
+fn samplings_by_version() {
+    let [image, grid]: [Input; 2] = [(FLOAT, &[1, 2, 3, 4]), (FLOAT, &[1, 5, 6, 2])];
+    let sample = |opset, mode| one(opset, "GridSample", &[image, grid], &["y"], vec![str_attribute("mode", mode)]);
+    assert_eq!(both_ways(&sample(16, "bicubic")), "image.grid_sample");
+    assert_eq!(both_ways(&sample(20, "cubic")), "image.grid_sample");
+    assert_eq!(both_ways(&sample(16, "cubic")), "onnx.GridSample");
+    assert_eq!(both_ways(&sample(22, "bicubic")), "onnx.GridSample");
+    let boxes: [Input; 3] = [(FLOAT, &[1, 6, 4]), (FLOAT, &[1, 2, 6]), (INT64, &[1])];
+    assert_eq!(both_ways(&one(10, "NonMaxSuppression", &boxes, &["y"], vec![])), "image.non_max_suppression");
+    let periodic = || vec![int_attribute("output_datatype", 11), int_attribute("periodic", 0)];
+    assert_eq!(both_ways(&one(17, "HannWindow", &[(INT64, &[])], &["y"], periodic())), "cosine_window");
 }
 
 #[test]

@@ -437,3 +437,58 @@ fn results<T: Scalar>(
     }
     Ok(all)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lit(shape: &[usize], values: &[f32]) -> Literal {
+        Literal::from_elements(shape, values).unwrap()
+    }
+
+    fn how(is_causal: bool) -> Attention {
+        Attention {
+            heads: [None; 2],
+            scale: Some(1.0),
+            softcap: 0.0,
+            is_causal,
+            window: [-1; 2],
+            precision: None,
+            scores: Scores::Weights,
+            results: 4,
+        }
+    }
+
+    fn operands<'a>(query: &'a Literal, key: &'a Literal, value: &'a Literal) -> Operands<'a> {
+        Operands { query, key, value, mask: None, past: [None; 2], lengths: None }
+    }
+
+    #[test]
+    fn a_query_attends_the_keys_that_its_mask_allows() {
+        let (q, k) = (lit(&[1, 1, 2, 1], &[0., 0.]), lit(&[1, 1, 3, 1], &[1., 2., 3.]));
+        let v = lit(&[1, 1, 3, 1], &[2., 4., f32::NAN]);
+        let mask = Literal::from_elements(&[2, 3], &[true, true, false, false, false, false]).unwrap();
+        let x = Operands { mask: Some(&mask), ..operands(&q, &k, &v) };
+        let all = attention(x, &how(false)).unwrap();
+        assert_eq!(all[3], lit(&[1, 1, 2, 3], &[0.5, 0.5, 0., 0., 0., 0.]));
+        let causal = attention(operands(&q, &k, &k), &how(true)).unwrap();
+        assert_eq!(causal[0], lit(&[1, 1, 2, 1], &[1., 1.5]));
+        assert_eq!(causal[3], lit(&[1, 1, 2, 3], &[1., 0., 0., 0.5, 0.5, 0.]));
+    }
+
+    #[test]
+    fn the_past_precedes_and_padding_is_not_attended() {
+        let (q, k) = (lit(&[1, 1, 1, 1], &[0.]), lit(&[1, 1, 1, 1], &[7.]));
+        let past = lit(&[1, 1, 1, 1], &[5.]);
+        let x = Operands { past: [Some(&past); 2], ..operands(&q, &k, &k) };
+        let all = attention(x, &how(true)).unwrap();
+        assert_eq!((&all[0], &all[1]), (&lit(&[1, 1, 1, 1], &[6.]), &lit(&[1, 1, 2, 1], &[5., 7.])));
+        let (cache, lengths) = (lit(&[1, 1, 3, 1], &[1., 2., 9.]), Literal::splat(&[1], 2i64));
+        let x = Operands { lengths: Some(&lengths), ..operands(&q, &cache, &cache) };
+        assert_eq!(attention(x, &how(false)).unwrap()[0], lit(&[1, 1, 1, 1], &[1.5]));
+        // No key precedes the query.
+        let none = Literal::splat(&[1], 0i64);
+        let x = Operands { lengths: Some(&none), ..operands(&q, &cache, &cache) };
+        assert_eq!(attention(x, &how(true)).unwrap()[0], lit(&[1, 1, 1, 1], &[0.]));
+    }
+}

@@ -238,3 +238,28 @@ fn gathered(number: usize, indices: &[[Option<usize>; 4]], extents: &[usize], ta
     }
     Some(at)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lit(shape: &[usize], values: &[f32]) -> Literal {
+        Literal::from_elements(shape, values).unwrap()
+    }
+
+    #[test]
+    fn positions_outside_are_zero_clamped_or_reflected() {
+        let x = lit(&[1, 1, 4], &[1., 2., 3., 4.]);
+        let grid = lit(&[1, 3, 1], &[-1.0, 1.5, 0.0]);
+        let sample = |method, outside, align| grid_sample(&x, &grid, Sampling::new(method, outside, align).unwrap());
+        assert_eq!(sample("linear", "zeros", false).unwrap(), lit(&[1, 1, 3], &[0.5, 0.0, 2.5]));
+        assert_eq!(sample("linear", "border", false).unwrap(), lit(&[1, 1, 3], &[1.0, 4.0, 2.5]));
+        assert_eq!(sample("linear", "reflection", true).unwrap(), lit(&[1, 1, 3], &[1.0, 3.25, 2.5]));
+        // Halves are rounded to the even place.
+        assert_eq!(sample("nearest", "zeros", false).unwrap(), lit(&[1, 1, 3], &[1.0, 0.0, 3.0]));
+        let many = Literal::splat(&[1, 1 << 40, 4], 1f32);
+        let places = Literal::splat(&[1, 1 << 40, 1], 0f32);
+        let how = Sampling::new("linear", "zeros", false).unwrap();
+        assert_eq!(grid_sample(&many, &places, how), Err(Failure::TooLong));
+    }
+}

@@ -153,3 +153,22 @@ pub(crate) fn non_max_suppression(boxes: &Literal, scores: &Literal, how: Select
     }
     Literal::from_elements(&[rows.len() / 3, 3], &rows).map_err(|_| Failure::TooLarge)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boxes_that_overlap_are_suppressed_and_ties_keep_their_order() {
+        let corners = [0f32, 0., 1., 1., 1., 1., 0., 0., 2., 2., 3., 3.];
+        let boxes = Literal::from_elements(&[1, 3, 4], &corners).unwrap();
+        let scores = Literal::from_elements(&[1, 1, 3], &[0.5f32, 0.5, 0.9]).unwrap();
+        let how = Selection { center_point_box: false, most: 3, overlap: 0.5, score: None };
+        let found = non_max_suppression(&boxes, &scores, how).unwrap();
+        assert_eq!(found, Literal::from_elements(&[2, 3], &[0i64, 0, 2, 0, 0, 0]).unwrap());
+        let most = Literal::scalar(-1i64);
+        assert_eq!(Selection::new(false, Some(&most), [None; 2]).unwrap().most, 0);
+        let none = non_max_suppression(&boxes, &scores, Selection { most: 0, ..how }).unwrap();
+        assert_eq!(none.shape(), &[0, 3]);
+    }
+}
