@@ -92,8 +92,9 @@ impl DataFile {
     ///
     /// # Errors
     /// If they cannot be written.
+    #[expect(clippy::redundant_closure, reason = "the lifetime of the writer would not be general")]
     pub fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
-        self.write_parts(out, write_elements)
+        self.write_parts(out, |literal, bytes, out| write_elements(literal, bytes, out))
     }
 
     /// Writes the contents to a file. On Linux, the system copies the elements that are in files.
@@ -211,7 +212,7 @@ fn written_bytes(literal: &Literal) -> Option<u64> {
 }
 
 /// Writes the elements of a constant that take `bytes` bytes.
-pub(super) fn write_elements<W: Write + ?Sized>(literal: &Literal, bytes: u64, out: &mut W) -> io::Result<()> {
+pub(super) fn write_elements(literal: &Literal, bytes: u64, out: &mut dyn Write) -> io::Result<()> {
     match (literal.file_range(), literal.as_splat()) {
         (Some(range), _) => range.write_to(out),
         (None, Some(element)) => write_repeated(element, bytes, out),

@@ -208,9 +208,9 @@ fn rewrite_by_rules(mut module: Module) -> Done {
         "sum(negative(%x), axis=%a)" => "negative(sum(%x, axis=%a))", if any_axes,
     ]
     .rule("tanh(%x)", "sigmoid(%x)")
-    .add(RuleText::new("sin(%x)", "cos(%x)").named("sin"))
-    .add(RuleText::new("cos(%x)", "cosh(%x)").named("cos").only_if(|m| m.is_integer("x")))
-    .add(
+    .with_rule(RuleText::new("sin(%x)", "cos(%x)").named("sin"))
+    .with_rule(RuleText::new("cos(%x)", "cosh(%x)").named("cos").only_if(|m| m.is_integer("x")))
+    .with_rule(
         RuleText::new("sin(sin(%x))", "nn.elu(%x, alpha=%a)")
             .only_if(|m| m.is_last_use())
             .value("a", |m| m.is_float("x").then_some(0.5)),
