@@ -389,7 +389,7 @@ impl Generator<'_> {
         if kind == 1 {
             let gate = self.b.call_op("sigmoid", &[image], &[])?;
             let gate = self.unnamed(gate);
-            return Ok(self.b.call_op("multiply", &[image, gate], &[])?);
+            return self.b.call_op("multiply", &[image, gate], &[]);
         }
         if kind == 2 {
             let (three, zero, six) = (number(self, 3.0), number(self, 0.0), number(self, 6.0));
@@ -399,7 +399,7 @@ impl Generator<'_> {
             let clipped = self.unnamed(clipped);
             let product = self.b.call_op("multiply", &[image, clipped], &[])?;
             let product = self.unnamed(product);
-            return Ok(self.b.call_op("divide", &[product, six], &[])?);
+            return self.b.call_op("divide", &[product, six], &[]);
         }
         let (root, one, half) = (number(self, std::f32::consts::SQRT_2), number(self, 1.0), number(self, 0.5));
         let quotient = self.b.call_op("divide", &[image, root], &[])?;
@@ -410,7 +410,7 @@ impl Generator<'_> {
         let sum = self.unnamed(sum);
         let product = self.b.call_op("multiply", &[image, sum], &[])?;
         let product = self.unnamed(product);
-        Ok(self.b.call_op("multiply", &[product, half], &[])?)
+        self.b.call_op("multiply", &[product, half], &[])
     }
 
     /// Returns the image after up to three steps that can be folded into a convolution after it.
