@@ -120,9 +120,12 @@ pub fn slim(module: &mut Module, options: &SlimOptions) -> Result<Slimmed, PassF
     let builder = builder
         .config("FoldConstant.max_growth_bytes", limit)
         .config("FoldConstant.max_total_growth_bytes", None::<u64>);
-    // What an export would write as the same nodes again is not fused.
+    // What an export would write as the same nodes again is not fused, unless an operator of
+    // `com.microsoft` may take its place.
     #[cfg(feature = "onnx")]
-    let builder = builder.config("Rules.never_make", anfora_onnx::missing_operators(module));
+    let missing = if options.contrib { Vec::new() } else { anfora_onnx::missing_operators(module) };
+    #[cfg(feature = "onnx")]
+    let builder = builder.config("Rules.never_make", missing);
     let builder = options.disable.iter().fold(builder, |b, pass| b.disable(pass));
     let builder = (0..options.check).fold(builder, |b, seed| b.instrument(Arc::new(CheckMeaning::new().seed(seed))));
     let context = PassContextBuilder::instrument(builder, log.clone()).build().map_err(PassError::from)?;

@@ -36,6 +36,8 @@ pub(super) fn register(table: &mut Conversions) {
 /// the standard operators that the module states has none of them: the export would write as many
 /// nodes again. A module that states no version has all.
 ///
+/// Cost: one loop.
+///
 /// ```
 /// use anfora_ir::{Source, parse_module};
 ///

@@ -12,17 +12,33 @@
 //! Signs      x - (-y)   =>   x + y         x + (-y)   =>   x - y       (-x) * (-y)   =>   x * y
 //!            |-x|       =>   |x| (not of unsigned x)           (-x)^2, |x|^2   =>   x^2
 //!            not x = y  =>   x != y        not x != y      =>   x = y
-//! Shapes     f(x)       =>   x       f: a cast, reshape, broadcast or transposition without effect
-//!            g(f(x))    =>   x       f, g: transpositions or changes of axes, each other's inverse
-//!            g(f(x))    =>   g(x)    f, g: reshapes; bitcasts
-//! Never      A rule does not apply if its result is not the same, bit for bit, for every element
-//!            type: with infinities, both zeros, integers that wrap, and NaN. Arithmetic makes
-//!            every NaN the canonical one, so a rule replaces a float operation by x only if x is
-//!            itself a result of arithmetic. A rule does not apply either if the result has another
-//!            shape, or may have one because extents are unknown (`?`).
+//!            integers: -(x - y)  =>   y - x        not x < y  =>   x >= y, and so on
+//! Plus 0     x + 0.0    =>   x             x: the result of an operator that never returns -0
+//! Casts      f(f(x))    =>   f(x)          the first cast keeps every number of its type
+//! Bounds     relu, abs  =>   x             x: never below 0, as exp, sigmoid, nn.softmax
+//!            clip(clip(x)), clip(relu(x)), relu(clip(x))   =>   clip(x), if the bounds allow it
+//! Sums       f(x) without an axis, then with it again      =>   f(x, keepdims=true), and the other
+//!                                          way round        f: sum, mean, prod, max, min
+//! Shapes     f(x)       =>   x             f: a cast, reshape, broadcast, tiling or transposition
+//!                                          without effect
+//!            g(f(x))    =>   x             f, g: transpositions or changes of axes, inverse
+//!            g(f(x))    =>   h(x)          f, g: two transpositions, squeezes, expansions of axes
+//!                                          or broadcasts, which are one
+//!            g(f(x))    =>   reshape(x)    f, g: reshapes, flattenings, changes of axes, and
+//!                                          transpositions that move only extents of 1
+//! Pieces     f(x)       =>   x             f: a slice, part, joint, margin or dropout without
+//!                                          effect; a joint of all parts
+//!            g(f(x))    =>   h(x)          f, g: slices along other axes; joints along one axis
+//! Never      A slice or joint that is used elsewhere is not taken apart. A rule does not apply if
+//!            its result is not the same, bit for bit, for every element type: with infinities,
+//!            both zeros, integers that wrap, and NaN. Arithmetic makes every NaN the canonical
+//!            one, so a rule replaces a float operation by x only if x is itself a result of
+//!            arithmetic. A rule does not apply either if the result has another shape, or may have
+//!            one because extents are unknown (`?`).
 //! Not done   Nothing is reassociated or distributed, since this would change rounding.
-//! Cost       One walk, which tries the rules of its operator at each node, and time linear in the
-//!            changes. Idempotent.
+//! Cost       One scan of the nodes, which shows if no rule can apply. Otherwise one walk, which
+//!            tries the rules of its operator at each node, and time linear in the changes.
+//!            Idempotent.
 //!
 //! before     def @f(%x: Tensor[(8,), float32]) {    after   def @f(%x: Tensor[(8,), float32]) {
 //!              let %e = exp(%x);                              let %e = exp(%x);
