@@ -75,7 +75,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
         )
         .size_bound(|c| {
             let size = c.optional(0).and_then(|s| cosine_window::extent_of(s).ok()).unwrap_or(0);
-            size.checked_mul(size_of::<f64>()).unwrap_or(usize::MAX)
+            size.saturating_mul(size_of::<f64>())
         })
         .may_fail(),
     ]

@@ -156,7 +156,7 @@ impl<'a> Importer<'_, 'a> {
         let ty = self.builder.body().ty(operand);
         match self.builder.cx().types.as_tensor(ty) {
             None => Err(because(format!("input {i} is not known to be a tensor"))),
-            Some(t) if !t.dtype.has_kernels() && !(taken == Operands::Numbers && t.dtype.is_small_number()) => {
+            Some(t) if !(t.dtype.has_kernels() || taken == Operands::Numbers && t.dtype.is_small_number()) => {
                 Err(because(format!("input {i} has elements of {}, with which nothing is computed", t.dtype)))
             }
             Some(t) if t.shape.as_ref().is_some_and(|s| s.len() > MAX_RANK) => {
