@@ -61,7 +61,7 @@ pub(crate) fn remove_files_on_signals() {}
 
 #[cfg(all(test, unix))]
 mod tests {
-    use std::io::{self, Read};
+    use std::io::{self, Read, Write};
     use std::os::unix::process::ExitStatusExt;
     use std::path::Path;
     use std::process::{Command, ExitStatus, Stdio};

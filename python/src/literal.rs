@@ -219,9 +219,9 @@ impl Literal {
             }
             let copies = |count: usize| (0..count).fold(0, |byte, i| byte | element[0] << (i * bits));
             bytes.fill(copies(8 / bits));
-            match (self.inner.element_count() % (8 / bits), bytes.last_mut()) {
-                (used @ 1.., Some(last)) => *last = copies(used),
-                _ => {}
+            let used = self.inner.element_count() % (8 / bits);
+            if let (1.., Some(last)) = (used, bytes.last_mut()) {
+                *last = copies(used);
             }
             Ok(())
         })

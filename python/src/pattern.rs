@@ -480,7 +480,7 @@ impl Rule {
         if let (Ok(left), Ok(right)) = (left.cast::<PyString>(), right.cast::<PyString>()) {
             let (left, right) = (left.to_str()?, right.to_str()?);
             let rule = pattern::RuleText::new(left, right).named(name);
-            return Ok(set.add(match condition {
+            return Ok(set.with_rule(match condition {
                 Some(condition) => rule.only_if(test_of(condition)),
                 None => rule,
             }));

@@ -1,7 +1,7 @@
 //! Files that are written completely or not at all.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anfora_manager::UnfinishedFile;

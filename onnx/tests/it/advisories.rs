@@ -223,9 +223,12 @@ fn attributes_cost_what_they_say() {
     assert!(passes_through(&one_node(13, "Softmax", &[&[2]], twice)).is_err());
 }
 
+/// The extent of an initializer and its entries about external data.
+type External<'a> = (i64, &'a [(&'a str, &'a str)]);
+
 /// Returns a model of `x + w` whose initializers have these entries about external data.
-fn external(all: &[(i64, &[(&str, &str)])]) -> ModelProto {
-    let tensor = |(i, &(n, entries)): (usize, &(i64, &[(&str, &str)]))| TensorProto {
+fn external(all: &[External<'_>]) -> ModelProto {
+    let tensor = |(i, &(n, entries)): (usize, &External<'_>)| TensorProto {
         name: Some(if i == 0 { "w".into() } else { format!("w{i}") }),
         dims: vec![n],
         data_type: Some(FLOAT),

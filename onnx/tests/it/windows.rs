@@ -14,7 +14,7 @@ const FLOAT16: i32 = 10;
 const FLOAT8: i32 = 17;
 
 /// The element type and the extents of an input.
-type Input = (i32, &'static [i64]);
+type Input<'a> = (i32, &'a [i64]);
 
 /// Returns a model of a single node with inputs of these element types and extents. An input of
 /// type 0 without extents is left out.
