@@ -228,6 +228,12 @@ impl NodeTypes<'_> {
         }
     }
 
+    /// Returns the type of a tensor like an operand.
+    pub(super) fn like_operand(&mut self, i: usize) -> TypeId {
+        let shape = self.extents(i);
+        self.tensor_like(i, shape)
+    }
+
     /// Returns the type of a tensor. Its rank is not known if it is above that of our operators.
     pub(super) fn tensor_of(&mut self, dtype: DType, shape: OutputShape) -> TypeId {
         result(self.cx, dtype, shape.filter(|s| s.len() <= MAX_RANK).as_deref())

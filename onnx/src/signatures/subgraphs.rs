@@ -28,7 +28,8 @@ pub(super) fn parameters(node: &mut NodeTypes<'_>) -> Vec<TypeId> {
             let scanned = node.int("num_scan_inputs").and_then(|n| usize::try_from(n).ok()).unwrap_or(count);
             let states = count.saturating_sub(scanned);
             let of = |i| match i < states {
-                true => node.tensor_like(i, None),
+                // The shape of a state is the same in each iteration.
+                true => node.like_operand(i),
                 false => slice(node, i, i - states),
             };
             (0..count).map(of).collect()

@@ -12,15 +12,10 @@ pub(super) const ROWS: &[Signature] = &[
     Signature::of(&["Adagrad", "Momentum"], &[OutputType::By(updated::<3>)]).repeating(),
     Signature::of(&["Adam"], &[OutputType::By(updated::<4>)]).repeating(),
     // The n-th output is the derivative with respect to the n-th input.
-    Signature::of(&["Gradient"], &[OutputType::By(|node| like_operand(node, node.output))]).repeating(),
+    Signature::of(&["Gradient"], &[OutputType::By(|node| node.like_operand(node.output))]).repeating(),
 ];
 
 pub(super) const PREVIEW: &[Signature] = &[Signature::of(&["FlexAttention"], &[Tensor(FIRST, By(attended))])];
-
-fn like_operand(node: &mut NodeTypes<'_>, i: usize) -> TypeId {
-    let shape = node.extents(i);
-    node.tensor_like(i, shape)
-}
 
 /// Returns the type of an updated tensor or state. After a rate and a counter, the operands are
 /// tensors, their gradients and their states, in groups of equal length; the outputs are the same
@@ -32,5 +27,5 @@ fn updated<const GROUPS: usize>(node: &mut NodeTypes<'_>) -> TypeId {
         return node.cx.types.any();
     }
     let gradients = if node.output < length { 0 } else { length };
-    like_operand(node, 2 + node.output + gradients)
+    node.like_operand(2 + node.output + gradients)
 }

@@ -180,7 +180,7 @@ fn inputs_of_subgraphs_have_the_types_of_the_operands() {
         &["s", "e"],
         vec![int_attribute("num_scan_inputs", 1), ints_attribute("scan_input_axes", &[1])],
     );
-    assert_eq!(scans, "%s: Tensor[?, float32], %e: Tensor[(n,), float32]");
+    assert_eq!(scans, "%s: Tensor[(2,), float32], %e: Tensor[(n,), float32]");
     let maps = of("SequenceMap", &["q", "z"], &["e", "v"], vec![]);
     assert_eq!(maps, "%e: Tensor[(4,), float32], %v: Tensor[(2,), float32]");
     assert_eq!(of("Frob", &["x"], &["e"], vec![]), "%e: Any");
