@@ -98,7 +98,8 @@ fn quantization_by_version() {
 #[test]
 fn recurrent_networks() {
     let network = |opset, op, rows: i64, outputs: &[&str], attribute| {
-        let inputs: [Input; 3] = [(FLOAT, &[3, 2, 4]), (FLOAT, &[1, rows, 4]), (FLOAT, &[1, rows, 2])];
+        let (of_input, of_state) = ([1, rows, 4], [1, rows, 2]);
+        let inputs: [(i32, &[i64]); 3] = [(FLOAT, &[3, 2, 4]), (FLOAT, &of_input), (FLOAT, &of_state)];
         one(opset, op, &inputs, outputs, attribute)
     };
     let hidden = || vec![int_attribute("hidden_size", 2)];
