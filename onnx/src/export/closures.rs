@@ -24,9 +24,8 @@ const WITHOUT_FUNCTIONS: &str = "SequenceMap";
 /// # Errors
 /// If a function cannot be inlined there.
 pub(super) fn with_functions_in_place(module: &Module, entry: &str) -> Result<Option<Module>, ExportError> {
-    let mut names = functions_as_values(module);
-    names.extend(functions_of_mapped_graphs(module));
-    if names.is_empty() {
+    let names = functions_as_values(module);
+    if names.is_empty() && functions_of_mapped_graphs(module).is_empty() {
         return Ok(None);
     }
     let mut module = module.clone();
@@ -38,11 +37,17 @@ pub(super) fn with_functions_in_place(module: &Module, entry: &str) -> Result<Op
     call_known_closures(&mut module).map_err(|error| failed(entry, &error))?;
     let nodes: usize = module.functions().map(|(_, function)| function.body.len()).sum();
     let max_growth = nodes.saturating_mul(MAX_GROWTH).max(LEAST_GROWTH);
-    let inlined = inline_functions(&mut module, &names, Some(max_growth))
-        .map_err(|error| failed(error.function().unwrap_or(entry), &error.message()))?;
-    if inlined.is_limited
-        && let Some(function) = functions_as_values(&module).into_iter().next()
-    {
+    let inline = |module: &mut Module, names: &[String]| match names {
+        [] => Ok(false),
+        names => inline_functions(module, names, Some(max_growth))
+            .map(|inlined| inlined.is_limited)
+            .map_err(|error| failed(error.function().unwrap_or(entry), &error.message())),
+    };
+    let is_limited = inline(&mut module, &names)?;
+    // The graphs are in place now, and show which functions they call.
+    let names = functions_of_mapped_graphs(&module);
+    inline(&mut module, &names)?;
+    if is_limited && let Some(function) = functions_as_values(&module).into_iter().next() {
         let problem = ExportProblem::Repeated(format!("@{function}"));
         return Err(ExportError { function: entry.to_owned(), binding: None, problem });
     }
