@@ -8,6 +8,9 @@ The cases:
 - ``move``: a model with 500 MB of weights beside it. The output goes to another folder, with a file
   of its own beside it.
 
+The passes are those of ``slim --exact``, which leave all weights as they are: without it, scales are
+folded into weights, which are then read and written anew.
+
 ``cp`` copies the same files. Runs of both alternate, and the median of the ratios counts. Processes
 are started by this one, which imports only small modules: the peak memory of a process includes
 that of its parent.
@@ -26,12 +29,7 @@ SIZES = {"stay": (48, 1248), "inline": (10, 1248), "move": (10, 1248)}
 
 
 def measure(command):
-    """Runs a command; returns its CPU seconds and its peak memory in GB.
-
-    >>> seconds, gigabytes = measure([sys.executable, "-c", "pass"])
-    >>> 0 < seconds < 60 and 0 < gigabytes < 1
-    True
-    """
+    """Runs a command; returns its CPU seconds and its peak memory in GB."""
     process = os.posix_spawnp(command[0], command, os.environ)
     _, status, usage = os.wait4(process, 0)
     if status != 0:
@@ -49,8 +47,10 @@ def prepare(case, args):
     measure([sys.executable, os.path.join(HERE, "make.py"), model, str(max(1, round(layers * args.scale))), str(width)])
     out = os.path.join(folder, "out")
     copy = ["cp", model, f"{model}.data", os.path.join(out, "")]
-    slim = [*args.command, "slim", "--quiet", model, os.path.join(out, "small.onnx")]
+    slim = [*args.command, "slim", "--exact", "--quiet", model, os.path.join(out, "small.onnx")]
     if case == "stay":
+        # Nothing is copied.
+        copy = None
         slim[-1] = os.path.join(folder, "small.onnx")
     elif case == "move":
         slim.insert(-2, "--external-data")
@@ -77,16 +77,19 @@ def run(case, args):
         for _ in range(args.rounds):
             ours, gigabytes = measure(slim)
             empty(folder)
-            theirs, _ = measure(copy)
-            empty(folder)
-            ratios.append(ours / theirs)
             seconds.append(ours)
-            copies.append(theirs)
             peak = max(peak, gigabytes)
+            if copy is not None:
+                theirs, _ = measure(copy)
+                empty(folder)
+                copies.append(theirs)
+                ratios.append(ours / theirs)
     finally:
         shutil.rmtree(folder)
-    ours, theirs, ratio = (statistics.median(numbers) for numbers in (seconds, copies, ratios))
-    print(f"| {case} | {ours:.2f} | {theirs:.2f} | {ratio:.2f} | {peak:.3f} |", flush=True)
+    ours = statistics.median(seconds)
+    theirs, ratio = (statistics.median(numbers) if numbers else None for numbers in (copies, ratios))
+    shown = [f"{number:.2f}" if number is not None else "–" for number in (ours, theirs, ratio)]
+    print(f"| {case} | {' | '.join(shown)} | {peak:.3f} |", flush=True)
     most_seconds, most_ratio, most_gigabytes = GOALS[case]
     missed = []
     if most_seconds is not None and ours > most_seconds:

@@ -580,7 +580,8 @@ impl Literal {
         Ok(())
     }
 
-    /// Returns a dense payload; bytes in a file are read and not kept. Empty for splats and strings.
+    /// Returns a dense payload; bytes in a file are read and not kept. Empty for splats and
+    /// strings.
     ///
     /// Cost: linear in the bytes.
     ///

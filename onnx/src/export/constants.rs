@@ -133,8 +133,8 @@ impl Constants {
         }
     }
 
-    /// Returns the entries of the tensor of a constant that is in another file. If it is not, it may
-    /// be moved to the file for large constants.
+    /// Returns the entries of the tensor of a constant that is in another file. If it is not, it
+    /// may be moved to the file for large constants.
     fn place(&mut self, literal: &Literal) -> Result<Option<Vec<StringStringEntryProto>>, ExportProblem> {
         match self.kept.as_mut().and_then(|kept| kept.place(literal)) {
             None => Ok(self.data.as_mut().map(|d| d.take(literal)).transpose()?.flatten()),
