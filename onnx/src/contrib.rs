@@ -11,8 +11,8 @@ use anfora_visit::rules;
 
 /// Returns the pass FuseContribOps, which replaces standard operators by operators of
 /// `com.microsoft`. It runs on modules whose registry has the operators that an import keeps
-/// ([`registry`](crate::registry)), after passes that have made `nn.gelu` and similar operators from
-/// their parts. Nothing else reads a model with such operators than onnxruntime.
+/// ([`registry`](crate::registry)), after passes that have made `nn.gelu` and similar operators
+/// from their parts. Nothing else reads a model with such operators than onnxruntime.
 ///
 /// ```
 /// use anfora_ir::{Source, parse_module};
@@ -96,8 +96,8 @@ fn is_bias(m: &Match<'_>) -> bool {
     x.last() == Some(&of) && m.program().0.types.dims.as_constant(of).is_some()
 }
 
-/// Returns true if a normalization is of the last axis of the sum of two tensors of one shape and of
-/// rank 2 or 3, which nothing else uses.
+/// Returns true if a normalization is of the last axis of the sum of two tensors of one shape and
+/// of rank 2 or 3, which nothing else uses.
 fn skips(m: &Match<'_>) -> bool {
     let (Some(x), Some(y)) = (extents(m, "x"), extents(m, "y")) else { return false };
     let is_last = m.attr("a").is_none() || m.ints("a").is_some_and(|axes| axes == [-1] || axes == [x.len() as i64 - 1]);

@@ -17,10 +17,10 @@
 //! Never      Impure, random and opaque operators; calls that fail (a remark says why);
 //!            results and kernels beyond the budget.
 //! Budget     FoldConstant.max_growth_bytes limits the growth by one call, and
-//!            FoldConstant.max_total_growth_bytes that by all calls in a function. The growth is the
-//!            size of the result, less that of large operands that nothing else in the function
-//!            uses. It is known from the type before anything is computed. A splat counts as one
-//!            element.
+//!            FoldConstant.max_total_growth_bytes that by all calls in a function. The growth is
+//!            the size of the result, less that of large operands that nothing else in the
+//!            function uses. It is known from the type before anything is computed. A splat counts
+//!            as one element.
 //!            FoldConstant.max_work limits the steps of all kernels in a function together. It
 //!            also holds if the bytes are unlimited: the reduction of a large splat may take very
 //!            long, although its result is small.
@@ -183,8 +183,8 @@ impl ConstantFolder {
         operands.iter().filter_map(freed).map(|literal| cx.literals.get(literal).stored_bytes()).sum()
     }
 
-    /// Replaces a call by its results, if they have the type that was inferred for the call. `freed`
-    /// is the number of bytes of operands that nothing else uses.
+    /// Replaces a call by its results, if they have the type that was inferred for the call.
+    /// `freed` is the number of bytes of operands that nothing else uses.
     fn replace(&mut self, s: &mut Site<'_>, value: ExprId, mut results: Vec<Literal>, freed: usize) -> Verdict {
         let wanted = s.editor.body.ty(value);
         let bytes = results.iter().map(Literal::stored_bytes).sum::<usize>();

@@ -5,8 +5,9 @@
 //! an entry of the registry under the name that pipelines use ([`register`]):
 //!
 //! - over one function: [`fold_constant`], [`eliminate_common_subexpr`], [`canonicalize_bindings`],
-//!   [`fold_batch_norm`], [`fuse_standard_ops`], [`to_a_normal_form`], [`to_graph_normal_form`], [`normalize`],
-//!   [`simplify_expr`], [`simplify_shapes`], [`convert_to_dataflow`], [`to_non_dataflow`];
+//!   [`fold_batch_norm`], [`fuse_standard_ops`], [`to_a_normal_form`], [`to_graph_normal_form`],
+//!   [`normalize`], [`simplify_expr`], [`simplify_shapes`], [`convert_to_dataflow`],
+//!   [`to_non_dataflow`];
 //! - over the module: [`eliminate_dead_code`], [`lift_lambdas`], [`inline_functions`],
 //!   [`fuse_ops`], [`bind_params`], [`bind_symbols`], [`attach_global_symbol`].
 //!

@@ -1,7 +1,8 @@
 //! # FuseStandardOps
 //!
 //! ```text
-//! Notation   x, a, b any values; s, c, k constants or values of suitable shape; e a small constant.
+//! Notation   x, a, b any values; s, c, k constants or values of suitable shape; e a small
+//!            constant.
 //! Needs      Nothing: any form.
 //! Functions  x / 2 * (1 + erf(x / √2))                                =>   nn.gelu(x)
 //!            x / 2 * (1 + tanh(√(2 / π) * (x + 0.044715 * x³)))
@@ -23,18 +24,18 @@
 //! Windows    conv(nn.pad(x, zeros), w)                  =>   conv(x, w) with more padding
 //! Never      If a part of the left side is used elsewhere, except in the rows for transposed
 //!            operands: it would be computed twice.
-//! Changes    Results, by rounding: an operator rounds once where its parts round each. Where a part
-//!            overflows, the operator may return a number, and where a weight is infinite or NaN, a
-//!            margin of zeros makes a NaN and padding does not.
-//! Not done   Parallel products of one operand; normalizations in groups; attention; statistics that
-//!            are computed in another type (casts in between).
+//! Changes    Results, by rounding: an operator rounds once where its parts round each. Where a
+//!            part overflows, the operator may return a number, and where a weight is infinite or
+//!            NaN, a margin of zeros makes a NaN and padding does not.
+//! Not done   Parallel products of one operand; normalizations in groups; attention; statistics
+//!            that are computed in another type (casts in between).
 //! Cost       One walk, which tries the rules of its operator at each node, and time linear in the
 //!            changes. Idempotent.
 //!
-//! before     def @f(%x: Tensor[(n, 4), float32]) {      after   def @f(%x: Tensor[(n, 4), float32]) {
-//!              let %a = sigmoid(%x);                              let %b = nn.silu(%x);
-//!              let %b = multiply(%x, %a);                         tanh(%b)
-//!              tanh(%b)                                         }
+//! before     def @f(%x: Tensor[(4,), float32]) {    after   def @f(%x: Tensor[(4,), float32]) {
+//!              let %a = sigmoid(%x);                          let %b = nn.silu(%x);
+//!              let %b = multiply(%x, %a);                     tanh(%b)
+//!              tanh(%b)                                     }
 //!            }
 //! ```
 //!

@@ -1,13 +1,13 @@
 //! Every rule of the passes that consist of rules, on the functions in its file tests and on random
 //! numbers of every element type, judged by the interpreter.
 //!
-//! A function of a file test is an instance of the rules that change it. It is written once, for one
-//! element type, which is that of its first parameter. The test writes it for all other element
+//! A function of a file test is an instance of the rules that change it. It is written once, for
+//! one element type, which is that of its first parameter. The test writes it for all other element
 //! types as well; an instance that is then no program is left out. Rules of exact passes must keep
 //! every bit, for ordinary and for extreme numbers (NaN, infinities, zeros of both signs, the
 //! largest and smallest numbers). Rules of other passes must agree with the ordinary numbers within
-//! the tolerance of the pass, and of 16-bit floats within [`HALVES`]; for extreme numbers, they must
-//! return something.
+//! the tolerance of the pass, and of 16-bit floats within [`HALVES`]; for extreme numbers, they
+//! must return something.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! The operators and constants that a body must have for a rule to apply.
 //!
-//! One look at the nodes of a body shows that none of the rules of a pass can apply, as is usual for
-//! all runs of the pass but the first. The facts for matching are not computed then.
+//! One look at the nodes of a body shows that none of the rules of a pass can apply, as is usual
+//! for all runs of the pass but the first. The facts for matching are not computed then.
 
 use anfora_ir::{Body, Context, DType, Expr, IdSet, Literal, LiteralId, Number, OpId};
 use rustc_hash::FxHashMap;
