@@ -142,7 +142,8 @@ fn a_cast_like_another_is_a_cast() {
     let m = of_types(19, "CastLike", &[FLOAT, INT32], vec![int_attribute("saturate", 0)]);
     assert_eq!(call(&m), "astype");
     let back = again(&m).graph.unwrap();
-    assert_eq!((back.node[0].op_type(), &back.node[0].attribute), ("Cast", &vec![int_attribute("to", INT32.into())]));
+    let attributes = vec![int_attribute("to", INT32.into()), int_attribute("saturate", 0)];
+    assert_eq!((back.node[0].op_type(), &back.node[0].attribute), ("Cast", &attributes));
 }
 
 #[test]
