@@ -94,11 +94,12 @@
 //! because runtimes otherwise compute wrong results for it.
 //!
 //! # Operators without a conversion
-//! A table says for each operator of the domains of ONNX, in each of its versions, and for the usual
-//! operators of `com.microsoft`, how many results it has, their element types, what is known of
-//! their extents, and whether it is pure ([`known_operators`]). A node that is kept unchanged has
-//! the types that its operator's row finds for its operands. Where these say less than the file
-//! states, the rest is as stated. Results that are no tensors, such as sequences, are of type `Any`.
+//! A table says for each operator of the domains of ONNX, in each of its versions, and for the
+//! usual operators of `com.microsoft`, how many results it has, their element types, what is known
+//! of their extents, and whether it is pure ([`known_operators`]). A node that is kept unchanged
+//! has the types that its operator's row finds for its operands. Where these say less than the file
+//! states, the rest is as stated. Results that are no tensors, such as sequences, are of type
+//! `Any`.
 //!
 //! Any other operator is opaque: its results have the types that the file states, or `Any`, and it
 //! is impure, since nothing is known about it, in whatever domain it is. No pass removes, merges or

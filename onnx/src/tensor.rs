@@ -224,7 +224,8 @@ fn from_parts<T: Copy, const N: usize>(parts: &[T], encode: impl Fn(T) -> [u8; N
 }
 
 /// Returns the elements of types of at most 32 bits. Each number is an element, or a byte of
-/// elements of less than 8 bits. Types other than signed integers, such as floats, are stored by their bits.
+/// elements of less than 8 bits. Types other than signed integers, such as floats, are stored by
+/// their bits.
 fn from_int32s(numbers: &[i32], dtype: DType) -> Result<Bytes, TensorError> {
     let width = dtype.bits().div_ceil(8);
     let bits = 8 * width as u32;

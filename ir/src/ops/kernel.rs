@@ -18,10 +18,9 @@ impl KernelCall<'_> {
     /// and elements.
     ///
     /// # Errors
-    /// If the kernel fails, or an operand cannot be read from its file ([`KernelError::is_fault`] is
-    /// false). Also if the operator has no
-    /// kernel, or if the kernel panics or returns results of another type: those are mistakes in
-    /// the row, not in the program.
+    /// If the kernel fails, or an operand cannot be read from its file ([`KernelError::is_fault`]
+    /// is false). Also if the operator has no kernel, or if the kernel panics or returns results of
+    /// another type: those are mistakes in the row, not in the program.
     pub fn evaluate(&self) -> Result<Vec<Literal>, KernelError> {
         let cx = self.attrs.cx;
         let Some(kernel) = cx.ops.get(self.attrs.op).kernel else {

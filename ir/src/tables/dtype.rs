@@ -93,8 +93,8 @@ impl DType {
         !matches!(self.class(), DTypeClass::Opaque)
     }
 
-    /// Returns true if this is one of the numbers of at most 8 bits that are only converted from and
-    /// to other numbers.
+    /// Returns true if this is one of the numbers of at most 8 bits that are only converted from
+    /// and to other numbers.
     pub const fn is_small_number(self) -> bool {
         matches!(self.class(), DTypeClass::Opaque) && matches!(self.bits(), 1..=8)
     }

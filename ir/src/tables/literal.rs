@@ -285,8 +285,8 @@ impl Literal {
     }
 
     /// Returns a tensor of any element type except `string` whose elements all have the bits
-    /// `element` (little-endian; at most 16 bytes are read; an element of less than 8 bits is in the
-    /// lowest bits of a byte).
+    /// `element` (little-endian; at most 16 bytes are read; an element of less than 8 bits is in
+    /// the lowest bits of a byte).
     ///
     /// Cost: one loop.
     pub fn splat_bytes(dtype: DType, shape: &[usize], element: &[u8]) -> Literal {
@@ -418,6 +418,8 @@ impl Literal {
     /// Returns a tensor of elements of at most 8 bits, given as one byte for each, in its lowest
     /// bits. Inverse of [`Literal::to_codes`].
     ///
+    /// Cost: one loop.
+    ///
     /// # Errors
     /// If the number of elements does not fit the shape, or an element takes more than 8 bits.
     pub fn from_codes(dtype: DType, shape: &[usize], codes: &[u8]) -> Result<Literal, LiteralError> {
@@ -430,8 +432,8 @@ impl Literal {
         Literal::from_bytes(dtype, shape, codes.chunks(8 / bits).map(pack).collect())
     }
 
-    /// Returns the elements of at most 8 bits as one byte for each, in its lowest bits; `None` if an
-    /// element takes more, or if the elements are in a file that cannot be read. A splat has one
+    /// Returns the elements of at most 8 bits as one byte for each, in its lowest bits; `None` if
+    /// an element takes more, or if the elements are in a file that cannot be read. A splat has one
     /// byte.
     ///
     /// Cost: one loop.

@@ -19,7 +19,8 @@ const WITHOUT_FUNCTIONS: &str = "SequenceMap";
 /// Returns the module in which every function that a closure is made of, or that is used as a
 /// value, is inlined where the value is needed. Returns `None` if the module has no such function.
 /// LambdaLifting makes such functions of the graphs of control-flow nodes, and a file can only hold
-/// these inside the node. Functions that the graph of a [`WITHOUT_FUNCTIONS`] calls are inlined too.
+/// these inside the node. Functions that the graph of a [`WITHOUT_FUNCTIONS`] calls are inlined
+/// too.
 ///
 /// # Errors
 /// If a function cannot be inlined there.
@@ -117,8 +118,8 @@ fn functions_as_values(module: &Module) -> Vec<String> {
     names
 }
 
-/// Returns the names of the functions that graphs of [`WITHOUT_FUNCTIONS`] call, directly or through
-/// other functions.
+/// Returns the names of the functions that graphs of [`WITHOUT_FUNCTIONS`] call, directly or
+/// through other functions.
 fn functions_of_mapped_graphs(module: &Module) -> Vec<String> {
     let cx = &module.cx;
     let mut seen: IdSet<GlobalId> = IdSet::with_capacity(cx.globals.len());
@@ -140,7 +141,8 @@ fn functions_of_mapped_graphs(module: &Module) -> Vec<String> {
     names
 }
 
-/// Returns the variables that calls of [`WITHOUT_FUNCTIONS`] have as operands, among them the graphs.
+/// Returns the variables that calls of [`WITHOUT_FUNCTIONS`] have as operands, among them the
+/// graphs.
 fn mapped_graphs(module: &Module, body: &Body) -> FxHashSet<ExprId> {
     let mut graphs = FxHashSet::default();
     for (_, expr) in body.exprs() {

@@ -412,8 +412,8 @@ impl<'a> Importer<'_, 'a> {
         Ok(())
     }
 
-    /// Returns the types of the results of a node that is kept unchanged, as the row of its operator
-    /// says.
+    /// Returns the types of the results of a node that is kept unchanged, as the row of its
+    /// operator says.
     fn kept_types(&mut self, pending: &PendingNode, operands: &[ExprId]) -> Vec<ResultType> {
         let node = &pending.node;
         let version = self.settings.opsets.get(standard_domain(node)).copied().filter(|_| !pending.calls_function);

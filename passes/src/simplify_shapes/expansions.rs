@@ -139,8 +139,8 @@ impl Expansions {
     }
 
     /// Moves the expansion of an operand of a pointwise operator behind it, if all other operands
-    /// are literals and nothing else uses the expansion. Returns the new expansion. An operator that
-    /// may fail stays: if the expansion has no elements, it does not fail there.
+    /// are literals and nothing else uses the expansion. Returns the new expansion. An operator
+    /// that may fail stays: if the expansion has no elements, it does not fail there.
     pub(super) fn move_behind(&mut self, s: &mut Site<'_>, value: ExprId, lambda: u32) -> Option<ExprId> {
         let Expr::CallOp { op, operands, attrs } = s.editor.body.expr(value) else { return None };
         if s.editor.cx.ops.get(op).may_fail {

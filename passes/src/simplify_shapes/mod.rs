@@ -28,9 +28,9 @@
 //!                                                                x is `?`
 //! Scope      As in EliminateCommonSubexpr. In a lambda, w is a variable of the same lambda.
 //! Never      Two extents `?` are never equal. -1 does not stand for an extent if another extent
-//!            may be 0, because the new call would then fail. An operator that may fail is not moved
-//!            before an expansion, because the expansion may have no elements. A `match_cast` stays,
-//!            because it may bind symbols. Impure calls stay.
+//!            may be 0, because the new call would then fail. An operator that may fail is not
+//!            moved before an expansion, because the expansion may have no elements. A `match_cast`
+//!            stays, because it may bind symbols. Impure calls stay.
 //! Not done   Values are not computed from symbols (`shape_to_tensor`). Unused bindings stay for
 //!            DeadCodeElimination. An If whose condition became a literal stays for FoldConstant.
 //!            Values with partly known elements are not compared.

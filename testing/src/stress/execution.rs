@@ -93,7 +93,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
         kind: Kind::Module(interpret),
     },
-    Row { name: "onnx", covers: &["onnx::export", "onnx::import"], kind: Kind::Module(onnx) },
+    Row { name: "onnx", covers: &["onnx::export", "onnx::export_model", "onnx::import"], kind: Kind::Module(onnx) },
 ];
 
 /// Returns a pass that adds a binding at the beginning of each function.

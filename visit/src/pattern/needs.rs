@@ -3,7 +3,7 @@
 //! One look at the nodes of a body shows that none of the rules of a pass can apply, as is usual
 //! for all runs of the pass but the first. The facts for matching are not computed then.
 
-use anfora_ir::{Body, Context, DType, Expr, IdSet, Literal, LiteralId, Number, OpId};
+use anfora_ir::{Body, Context, DType, Expr, Literal, Number, OpId, bumpalo};
 use rustc_hash::FxHashMap;
 
 use crate::pattern::build::{LiteralCondition, Node};
@@ -74,24 +74,21 @@ impl Needs {
 
     /// Returns false if no rule can apply in a body, and true if one may.
     pub(crate) fn may_be_met(&self, cx: &Context, body: &Body) -> bool {
-        let mut has_op = vec![false; cx.ops.len()];
+        let scratch = cx.scratch();
+        let mut has_op = bumpalo::vec![in &scratch; false; cx.ops.len()];
         for (_, expr) in body.exprs() {
             if let Expr::CallOp { op, .. } = expr {
                 has_op[op.index()] = true;
             }
         }
         let has_ops = |rule: &&RuleNeeds| rule.ops.iter().all(|op| has_op.get(op.index()) == Some(&true));
-        let possible: Vec<&RuleNeeds> = self.rules.iter().filter(has_ops).collect();
-        if possible.iter().any(|rule| rule.constants.is_empty()) {
-            return true;
+        let mut possible = self.rules.iter().filter(has_ops).peekable();
+        if possible.peek().is_none() || possible.clone().any(|rule| rule.constants.is_empty()) {
+            return possible.peek().is_some();
         }
-        let mut is_met = vec![false; self.tests.len()];
-        let mut seen: IdSet<LiteralId> = IdSet::with_capacity(0);
+        let mut is_met = bumpalo::vec![in &scratch; false; self.tests.len()];
         for (_, expr) in body.exprs() {
             let Expr::Literal(id) = expr else { continue };
-            if !seen.insert(id) {
-                continue;
-            }
             let literal = cx.literals.get(id);
             if let Some(tests) = element_of(literal).and_then(|element| self.by_element.get(&element)) {
                 tests.iter().for_each(|&test| is_met[test] = true);
@@ -100,7 +97,7 @@ impl Needs {
                 is_met[test] |= self.tests[test].holds_for(literal);
             }
         }
-        possible.iter().any(|rule| rule.constants.iter().all(|&test| is_met[test]))
+        possible.any(|rule| rule.constants.iter().all(|&test| is_met[test]))
     }
 }
 
