@@ -261,10 +261,13 @@ fn threads_do_not_show() {
     }
 }
 
-/// A program in which nothing is folded, because no byte may be added.
+/// A program in which nothing is folded, because no byte may be added. Its constants have other
+/// users, so a fold frees nothing.
 const UNFOLDED: &str = "def @main(%x: Tensor[(8,), float32]) {
   let %long_name_of_what_is_not_folded = add(dense<Tensor[(8,), float32]>[1], dense<Tensor[(8,), float32]>[2]);
-  add(%x, %long_name_of_what_is_not_folded)
+  let %a = multiply(%x, dense<Tensor[(8,), float32]>[1]);
+  let %b = multiply(%a, dense<Tensor[(8,), float32]>[2]);
+  add(%b, %long_name_of_what_is_not_folded)
 }";
 
 #[test]
