@@ -1,14 +1,13 @@
 //! Operands that change nothing.
 
-use anfora_visit::pattern::{Match, RuleSet};
+use anfora_visit::pattern::{RuleSet, capture, literal, op, op_in, rest};
 use anfora_visit::rules;
 
 use super::keeps_nans;
-use crate::match_facts::has_op;
 
 /// Returns the rules for operands that change nothing.
 pub(super) fn neutral() -> RuleSet {
-    rules![
+    let rules = rules![
         "add(%x, 0)" => "%x",
         // -0 + 0 is 0: of floats, only -0 is neutral.
         "add(%x, -0f)" => "%x", if keeps_nans,
@@ -16,10 +15,6 @@ pub(super) fn neutral() -> RuleSet {
         "add(%x, -0bf16)" => "%x", if keeps_nans,
         "add(%x, -0f64)" => "%x", if keeps_nans,
         "subtract(%x, 0)" => "%x",
-        "add(%x, 0f)" => "%x", if is_never_minus_zero,
-        "add(%x, 0f16)" => "%x", if is_never_minus_zero,
-        "add(%x, 0bf16)" => "%x", if is_never_minus_zero,
-        "add(%x, 0f64)" => "%x", if is_never_minus_zero,
         // -0 - 0 is -0.
         "subtract(%x, 0f)" => "%x", if keeps_nans,
         "subtract(%x, 0f16)" => "%x", if keeps_nans,
@@ -44,12 +39,10 @@ pub(super) fn neutral() -> RuleSet {
         "mean_n(%x)" => "%x", if keeps_nans,
         "maximum_n(%x)" => "%x", if keeps_nans,
         "minimum_n(%x)" => "%x", if keeps_nans,
-    ]
+    ];
+    let never_minus_zero = op_in(NEVER_MINUS_ZERO.iter().copied(), [rest()]).capture("x");
+    rules.replace("add(%x, 0.0) => %x", op("add", [never_minus_zero, literal(0.0)]), capture("x"))
 }
 
-/// Returns true if `x` is never -0, which a sum with 0 would change, and has no NaN that it would
-/// change.
-fn is_never_minus_zero(m: &Match<'_>) -> bool {
-    const OPS: &[&str] = &["abs", "exp", "nn.hard_sigmoid", "nn.relu", "nn.softmax", "sigmoid", "square"];
-    has_op(m, "x", OPS)
-}
+/// Operators that never return -0, which a sum with 0 would change, nor a NaN that it would change.
+const NEVER_MINUS_ZERO: &[&str] = &["abs", "exp", "nn.hard_sigmoid", "nn.relu", "nn.softmax", "sigmoid", "square"];

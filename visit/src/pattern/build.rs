@@ -227,6 +227,15 @@ impl Pattern {
         at
     }
 
+    /// Returns the node that names and conditions are put on; for any other node, the node itself.
+    pub(crate) fn through_names(&self, mut at: u32) -> u32 {
+        while let Node::Link(inner) | Node::Capture { inner, .. } | Node::Filter { inner, .. } = self.nodes[at as usize]
+        {
+            at = inner;
+        }
+        at
+    }
+
     /// Returns true if a node is [`rest`], or a capture of it.
     pub(crate) fn is_rest(&self, at: u32) -> bool {
         let end = match self.nodes[at as usize] {

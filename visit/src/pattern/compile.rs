@@ -236,6 +236,11 @@ impl Resolved {
         }
     }
 
+    /// Returns the operators of a set.
+    pub(crate) fn ops_of(&self, set: u32) -> &[OpId] {
+        &self.sets[set as usize].1
+    }
+
     fn meaning(
         &mut self,
         cx: &mut Context,
@@ -341,7 +346,7 @@ impl Resolved {
             match (&self.pattern.nodes[at as usize], self.meanings[at as usize]) {
                 (Node::Any, _) => roots.all = true,
                 (Node::Op { .. }, NodeMeaning::List { ops: Ops::Set(set), .. }) => {
-                    let ops = &self.sets[set as usize].1;
+                    let ops = self.ops_of(set);
                     asks_for_none |= ops.is_empty();
                     ops.iter().for_each(|&op| roots.add_op(op));
                 }

@@ -5,6 +5,7 @@
 
 use anfora_ir::{Body, Context, DType, Expr, Literal, Number, OpId, bumpalo};
 use rustc_hash::FxHashMap;
+use smallvec::{SmallVec, smallvec};
 
 use crate::pattern::build::{LiteralCondition, Node};
 use crate::pattern::compile::{Compiled, NodeMeaning, Ops};
@@ -12,8 +13,8 @@ use crate::pattern::compile::{Compiled, NodeMeaning, Ops};
 /// The needs of one rule.
 #[derive(Default)]
 struct RuleNeeds {
-    /// The operators that the pattern calls in every match.
-    ops: Vec<OpId>,
+    /// Sets of operators, of each of which every match calls one.
+    ops: Vec<SmallVec<[OpId; 1]>>,
     /// The numbers of the tests of constants, of which each must hold for some constant.
     constants: Vec<usize>,
 }
@@ -22,8 +23,9 @@ struct RuleNeeds {
 #[derive(Default)]
 pub(crate) struct Needs {
     rules: Vec<RuleNeeds>,
-    /// The tests of constants, each once.
-    tests: Vec<LiteralCondition>,
+    /// The tests of constants, each once: the operator of which the constant is an operand, if the
+    /// pattern says it, and the condition.
+    tests: Vec<(Option<OpId>, LiteralCondition)>,
     /// The tests that hold for a tensor of one repeated element, by its element type and bits.
     by_element: FxHashMap<(DType, u64), Vec<usize>>,
     /// The other tests.
@@ -36,24 +38,39 @@ impl Needs {
         for compiled in patterns {
             let mut rule = RuleNeeds::default();
             let pattern = &compiled.resolved.pattern;
-            for at in pattern.reached(pattern.root, |node| !matches!(node, Node::Either(_))) {
-                match (&pattern.nodes[at as usize], compiled.resolved.meanings[at as usize]) {
-                    (Node::Op { .. }, NodeMeaning::List { ops: Ops::One(op), .. }) => rule.ops.push(op),
-                    // The test is the author's and is called once, by matching.
-                    (Node::Literal(LiteralCondition::Where(_)), _) => {}
-                    (Node::Literal(test), _) => {
-                        let known = needs.tests.iter().position(|other| is_same(other, test));
-                        rule.constants.push(known.unwrap_or(needs.tests.len()));
-                        if known.is_none() {
-                            needs.tests.push(test.clone());
+            let reached = pattern.reached(pattern.root, |node| !matches!(node, Node::Either(_)));
+            // The operator of the call of which a node is an operand; `None` if there are several.
+            let mut called: FxHashMap<u32, Option<OpId>> = FxHashMap::default();
+            for &at in &reached {
+                let NodeMeaning::List { ops, .. } = compiled.resolved.meanings[at as usize] else { continue };
+                match ops {
+                    Ops::None => {}
+                    Ops::One(op) => {
+                        rule.ops.push(smallvec![op]);
+                        for operand in pattern.parts(at).map(|operand| pattern.through_names(operand)) {
+                            let of = called.entry(operand).or_insert(Some(op));
+                            *of = of.filter(|&other| other == op);
                         }
                     }
-                    _ => {}
+                    Ops::Set(set) => rule.ops.push(compiled.resolved.ops_of(set).into()),
+                }
+            }
+            for &at in &reached {
+                // The test of an author is called once, by matching.
+                let Node::Literal(condition) = &pattern.nodes[at as usize] else { continue };
+                if matches!(condition, LiteralCondition::Where(_)) {
+                    continue;
+                }
+                let op = called.get(&at).copied().flatten();
+                let known = needs.tests.iter().position(|(of, other)| *of == op && is_same(other, condition));
+                rule.constants.push(known.unwrap_or(needs.tests.len()));
+                if known.is_none() {
+                    needs.tests.push((op, condition.clone()));
                 }
             }
             needs.rules.push(rule);
         }
-        for (number, test) in needs.tests.iter().enumerate() {
+        for (number, (_, test)) in needs.tests.iter().enumerate() {
             match test {
                 LiteralCondition::Splat(scalar) => {
                     let element = element_of(scalar);
@@ -81,20 +98,29 @@ impl Needs {
                 has_op[op.index()] = true;
             }
         }
-        let has_ops = |rule: &&RuleNeeds| rule.ops.iter().all(|op| has_op.get(op.index()) == Some(&true));
+        let is_called = |op: &OpId| has_op.get(op.index()) == Some(&true);
+        let has_ops = |rule: &&RuleNeeds| rule.ops.iter().all(|ops| ops.iter().any(is_called));
         let mut possible = self.rules.iter().filter(has_ops).peekable();
         if possible.peek().is_none() || possible.clone().any(|rule| rule.constants.is_empty()) {
             return possible.peek().is_some();
         }
         let mut is_met = bumpalo::vec![in &scratch; false; self.tests.len()];
-        for (_, expr) in body.exprs() {
-            let Expr::Literal(id) = expr else { continue };
-            let literal = cx.literals.get(id);
-            if let Some(tests) = element_of(literal).and_then(|element| self.by_element.get(&element)) {
-                tests.iter().for_each(|&test| is_met[test] = true);
-            }
-            for &test in &self.others {
-                is_met[test] |= self.tests[test].holds_for(literal);
+        for (id, expr) in body.exprs() {
+            // The value of a variable, and a field of a tuple, may be an operand of any call.
+            let (op, value) = match expr {
+                Expr::CallOp { op, .. } => (Some(op), None),
+                Expr::Let { value, .. } => (None, Some(value)),
+                _ => (None, None),
+            };
+            for &operand in body.operands_of(id).iter().chain(&value) {
+                let Expr::Literal(literal) = body.expr(operand) else { continue };
+                let literal = cx.literals.get(literal);
+                let fits = |test: usize| op.is_none() || self.tests[test].0.is_none_or(|of| Some(of) == op);
+                let by_element = element_of(literal).and_then(|element| self.by_element.get(&element));
+                by_element.into_iter().flatten().filter(|&&test| fits(test)).for_each(|&test| is_met[test] = true);
+                for &test in self.others.iter().filter(|&&test| fits(test)) {
+                    is_met[test] = is_met[test] || self.tests[test].1.holds_for(literal);
+                }
             }
         }
         possible.any(|rule| rule.constants.iter().all(|&test| is_met[test]))
