@@ -3,7 +3,7 @@
 //! One look at the nodes of a body shows that none of the rules of a pass can apply, as is usual
 //! for all runs of the pass but the first. The facts for matching are not computed then.
 
-use anfora_ir::{Body, Context, DType, Expr, Literal, Number, OpId, bumpalo};
+use anfora_ir::{Body, Context, DType, EntityId, Expr, ExprId, Literal, Number, OpId, ScratchVec, bumpalo};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
@@ -93,9 +93,24 @@ impl Needs {
     pub(crate) fn may_be_met(&self, cx: &Context, body: &Body) -> bool {
         let scratch = cx.scratch();
         let mut has_op = bumpalo::vec![in &scratch; false; cx.ops.len()];
+        // The variables that are bound to constants and to other variables.
+        let mut atoms: ScratchVec<'_, (usize, ExprId)> = ScratchVec::new_in(&scratch);
         for (_, expr) in body.exprs() {
-            if let Expr::CallOp { op, .. } = expr {
-                has_op[op.index()] = true;
+            match expr {
+                Expr::CallOp { op, .. } => has_op[op.index()] = true,
+                Expr::Let { var, value, .. } if matches!(body.expr(value), Expr::Literal(_) | Expr::Var { .. }) => {
+                    atoms.push((var.expr().index(), value));
+                }
+                _ => {}
+            }
+        }
+        atoms.sort_unstable_by_key(|&(var, _)| var);
+        for i in 0..atoms.len() {
+            match atoms.binary_search_by_key(&atoms[i].1.index(), |&(var, _)| var) {
+                Ok(earlier) if earlier < i => atoms[i].1 = atoms[earlier].1,
+                // The variables are not numbered in the order of their bindings.
+                Ok(_) => return true,
+                Err(_) => {}
             }
         }
         let is_called = |op: &OpId| has_op.get(op.index()) == Some(&true);
@@ -106,16 +121,15 @@ impl Needs {
         }
         let mut is_met = bumpalo::vec![in &scratch; false; self.tests.len()];
         for (id, expr) in body.exprs() {
-            // The value of a variable, and a field of a tuple, may be an operand of any call.
-            let (op, value) = match expr {
-                Expr::CallOp { op, .. } => (Some(op), None),
-                Expr::Let { value, .. } => (None, Some(value)),
-                _ => (None, None),
-            };
-            for &operand in body.operands_of(id).iter().chain(&value) {
-                let Expr::Literal(literal) = body.expr(operand) else { continue };
+            let op = if let Expr::CallOp { op, .. } = expr { Some(op) } else { None };
+            for &operand in body.operands_of(id) {
+                let atom = match atoms.binary_search_by_key(&operand.index(), |&(var, _)| var) {
+                    Ok(at) => atoms[at].1,
+                    Err(_) => operand,
+                };
+                let Expr::Literal(literal) = body.expr(atom) else { continue };
                 let literal = cx.literals.get(literal);
-                let fits = |test: usize| op.is_none() || self.tests[test].0.is_none_or(|of| Some(of) == op);
+                let fits = |test: usize| self.tests[test].0.is_none_or(|of| Some(of) == op);
                 let by_element = element_of(literal).and_then(|element| self.by_element.get(&element));
                 by_element.into_iter().flatten().filter(|&&test| fits(test)).for_each(|&test| is_met[test] = true);
                 for &test in self.others.iter().filter(|&&test| fits(test)) {

@@ -381,3 +381,19 @@ fn a_condition_that_becomes_known_selects_the_type_of_its_if() {
         "let %r = if (true) { 1i64 } else { %y }; add(%r, %y)",
     );
 }
+
+#[test]
+fn constants_are_found_through_variables() {
+    let rules = || rules!["multiply(%x, 1)" => "%x"];
+    for block in [
+        "let %k = 1f; let %a = multiply(%x, %k); exp(%a)",
+        "let %k = 1f; let %l = %k; let %m = %l; let %a = multiply(%m, %x); exp(%a)",
+    ] {
+        let (found, outcome) = rewritten(&rules(), &format!("def @main(%x: float32) {{ {block} }}"));
+        assert_eq!(outcome.rewrites, 1, "{found}");
+        assert!(found.ends_with("exp(%x)"), "{found}");
+    }
+    // Constants of other calls do not matter.
+    let (_, outcome) = rewritten(&rules(), "def @main(%x: float32) { let %a = add(%x, 1f); multiply(%a, 2f) }");
+    assert_eq!(outcome.rewrites, 0);
+}
