@@ -994,8 +994,8 @@ def _sequential(passes: collections.abc.Iterable[Pass], opt_level: int = 0, name
 
 def _slim(mod: Module, options: dict[str, typing.Any]) -> tuple[int, int]:
     """
-    Makes a module smaller in place, and returns the number of bindings before and after. The options
-    are those of `anfora.onnx.slim`, all of them.
+    Makes a module smaller in place, and returns the number of bindings before and after. The
+    options are those of `anfora.onnx.slim`, all of them.
     """
 
 def _visit(visitor: typing.Any, target: Function | Module | Expr, only: collections.abc.Sequence[str] | None = None) -> None:
