@@ -161,6 +161,19 @@ fn run(
     build: BuildBy<'_>,
     options: &PatternOptions<'_>,
 ) -> Result<Outcome, PatternRewriteError> {
+    editor.body.note_stop(None);
+    if !table.needs.may_be_met(editor.cx, editor.body) {
+        return Ok(Outcome {
+            stop: StopReason::Fixpoint,
+            rewrites: 0,
+            erased: 0,
+            sweeps: 1,
+            attempted: 0,
+            taken_back: false,
+            rules: table.counts(),
+            trace: Vec::new(),
+        });
+    }
     editor.body.begin_journal();
     editor.body.shared_edits(SharedEdits::Meant);
     let result = rewrite(editor, table, build, options);
@@ -188,20 +201,6 @@ fn rewrite(
     build: BuildBy<'_>,
     options: &PatternOptions<'_>,
 ) -> Result<Outcome, PatternRewriteError> {
-    editor.body.note_stop(None);
-    let counts = |rule: &ReadyRule| RuleCounts { name: rule.name.clone(), ..RuleCounts::default() };
-    if !table.needs.may_be_met(editor.cx, editor.body) {
-        return Ok(Outcome {
-            stop: StopReason::Fixpoint,
-            rewrites: 0,
-            erased: 0,
-            sweeps: 1,
-            attempted: 0,
-            taken_back: false,
-            rules: table.rules.iter().map(counts).collect(),
-            trace: Vec::new(),
-        });
-    }
     let facts = Facts::new(editor.cx, editor.body, options.purity);
     let mut driver = Driver {
         table,
@@ -214,7 +213,7 @@ fn rewrite(
         nested: Nested::default(),
         retype: None,
         next: Vec::new(),
-        counts: table.rules.iter().map(counts).collect(),
+        counts: table.counts(),
         trace: options.trace.then(Vec::new),
         erased: 0,
         last: VecDeque::new(),

@@ -10,6 +10,7 @@ use crate::pattern::compile::Compiled;
 use crate::pattern::dispatch::Dispatch;
 use crate::pattern::error::{Refused, Side};
 use crate::pattern::needs::Needs;
+use crate::pattern::outcome::RuleCounts;
 use crate::pattern::rewriter::Rewriter;
 use crate::pattern::rule_text::ComputedValues;
 use crate::pattern::template::Template;
@@ -87,6 +88,11 @@ impl RuleTable {
 }
 
 impl RuleTable {
+    /// Returns the counts of the rules before anything happened.
+    pub(crate) fn counts(&self) -> Vec<RuleCounts> {
+        self.rules.iter().map(|rule| RuleCounts { name: rule.name.clone(), ..RuleCounts::default() }).collect()
+    }
+
     /// Returns, for each rule, true if its right side is written with one of these operators. The
     /// list is empty if there are none.
     pub(crate) fn making(&self, operators: &[String]) -> Vec<bool> {
