@@ -20,8 +20,15 @@ pub(crate) fn cast_with(x: &Literal, to: DType, rounding: Rounding) -> Result<Li
     if x.dtype() == to {
         return Ok(x.clone());
     }
+    let wide;
+    let x = if x.dtype().is_small_number() {
+        wide = widened(x)?;
+        &wide
+    } else {
+        x
+    };
     match x.dtype() {
-        from if from.is_small_number() => cast_with(&widened(x)?, to, rounding),
+        from if from == to => Ok(x.clone()),
         DType::Bool => from_integer(x, to, rounding, |e: bool| i128::from(e)),
         from if from.is_integer() => {
             dispatch!(integer from, T => from_integer(x, to, rounding, |e: T| i128::from(e)))
