@@ -71,12 +71,12 @@ pub(super) type ElementChoices = &'static [ElementType];
 /// An element type of an output.
 #[derive(Copy, Clone)]
 pub(super) enum ElementType {
-    /// That of an operand, if the node has the operand.
+    /// The element type of an operand, if the node has the operand.
     Of(usize),
     Is(DType),
     /// The number in an attribute, if it is there and not 0.
     Attribute(&'static str),
-    /// That of the tensor in an attribute, if it is there.
+    /// The element type of the tensor in an attribute, if it is there.
     OfTensor(&'static str),
     /// This one, if the node has an attribute that is not empty.
     If(&'static str, DType),
@@ -107,7 +107,7 @@ pub(super) enum OutputExtents {
 pub(super) enum ExtentOf {
     Unknown,
     Is(i64),
-    /// That of an operand on an axis. Negative axes count from the end.
+    /// The extent of an operand on an axis. Negative axes count from the end.
     Of(usize, i64),
     /// The value of an attribute, or a default.
     Attribute(&'static str, i64),
