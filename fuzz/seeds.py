@@ -1,9 +1,9 @@
 """Writes the first inputs of the fuzz targets to target/fuzz/corpus, from the tests, the documentation and the examples
 of the repository. `fuzz/run --keep` then adds to fuzz/corpus those that reach new code.
 
-    "$(scripts/python-env onnx-env 'numpy, onnx' onnx)" fuzz/seeds.py PROGRAM
+    source scripts/onnx-env.sh && "$python" fuzz/seeds.py "$anfora"
 
-PROGRAM is the command line of anfora, which writes the models. The others are those of scripts/odd_models.
+The argument is the command line of anfora, which writes the models. The others are those of scripts/odd_models.
 """
 
 import hashlib

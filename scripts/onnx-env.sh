@@ -2,13 +2,20 @@
 #
 # Sets `python`, an interpreter with onnx, onnxruntime and numpy, and `anfora`, the program, built
 # from the current sources. The first run installs the packages into a virtual environment under
-# target/. The variables ONNX_PYTHON and ANFORA select another interpreter and another program.
+# target/; `optimizers=true` adds the optimizers that anfora is compared with. The variables
+# ONNX_PYTHON and ANFORA select another interpreter and another program.
 
 # Keeps the compiled files of Python out of the sources.
 export PYTHONPYCACHEPREFIX=$PWD/target/pycache
 
 if [ -z "${ONNX_PYTHON:-}" ]; then
-    python=$(scripts/python-env onnx-env 'numpy, onnx, onnxruntime' onnx onnxruntime)
+    # A table is checked against the schemas of these versions; figures depend on them too.
+    if ${optimizers:-false}; then
+        python=$(scripts/python-env tools-env 'numpy, onnx, onnxruntime, onnxscript, onnxsim, onnxslim' \
+            onnx==1.23.2 onnxruntime==1.31.1 onnxscript==0.7.2 onnxsim==0.8.1 onnxslim==0.1.98)
+    else
+        python=$(scripts/python-env onnx-env 'numpy, onnx, onnxruntime' onnx==1.23.2 onnxruntime==1.32.0)
+    fi
 elif python=$ONNX_PYTHON && ! "$python" -c 'import numpy, onnx, onnxruntime' 2>/dev/null; then
     echo "$python cannot import numpy, onnx and onnxruntime" >&2
     exit 1

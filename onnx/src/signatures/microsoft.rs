@@ -96,7 +96,8 @@ pub(super) const ROWS: &[Signature] = &[
     Signature::of(&["DecoderAttention"], &[LIKE_FIRST, BY_HEAD, BY_HEAD]),
     Signature::of(&["PackedAttention", "PackedMultiHeadAttention"], &[Tensor(FIRST, Are(&[BATCH, Unknown]))]),
     Signature::of(&["LinearAttention"], &[ATTENDED, Tensor(&[Of(3)], Unranked)]),
-    Signature::of(&["CausalConvWithState"], &[LIKE_FIRST, UNRANKED]),
+    // Attributes select channels, the layout of the state, and whether updates are an output.
+    Signature::of(&["CausalConvWithState"], &[UNRANKED, UNRANKED, UNRANKED]),
     Signature::of(&["GatedRelativePositionBias"], &[BY_HEAD]),
     Signature::of(&["RelativePositionBias"], &[Tensor(FIRST, Are(&[ExtentOf::Is(1), Unknown, Unknown, Unknown]))]),
     Signature::of(
