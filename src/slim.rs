@@ -43,8 +43,9 @@ pub struct SlimOptions {
     /// results are then not exact.
     #[cfg(feature = "onnx")]
     pub contrib: bool,
-    /// The most bytes by which a folded call may grow the program. With [`u64::MAX`], results of
-    /// any size are folded. If the program is exported, set `ExportOptions::max_splat_bytes` to the
+    /// The most bytes by which a folded call may grow the program; 512 MiB by default. All folds
+    /// together may add four times as much. With [`u64::MAX`], results of any size are folded. If
+    /// the program is exported, set `ExportOptions::max_splat_bytes` to the
     /// same value: the exporter turns a larger constant that repeats one number into a node again.
     pub size_threshold: u64,
     /// The names of disabled passes.
@@ -65,7 +66,7 @@ impl Default for SlimOptions {
             exact: false,
             #[cfg(feature = "onnx")]
             contrib: false,
-            size_threshold: u64::MAX,
+            size_threshold: 512 << 20,
             disable: Vec::new(),
             check: 0,
             threads: 1,
@@ -119,7 +120,7 @@ pub fn slim(module: &mut Module, options: &SlimOptions) -> Result<Slimmed, PassF
     let limit = (options.size_threshold < u64::MAX).then_some(options.size_threshold);
     let builder = builder
         .config("FoldConstant.max_growth_bytes", limit)
-        .config("FoldConstant.max_total_growth_bytes", None::<u64>);
+        .config("FoldConstant.max_total_growth_bytes", limit.map(|limit| limit.saturating_mul(4)));
     // What an export would write as the same nodes again is not fused, unless an operator of
     // `com.microsoft` may take its place.
     #[cfg(feature = "onnx")]

@@ -37,10 +37,10 @@ pub(crate) struct Slim {
     /// Uses operators of `com.microsoft`, which only onnxruntime has
     #[arg(long, conflicts_with = "exact")]
     contrib: bool,
-    /// Leaves calls whose constant result would add more than BYTES to the file; without it, all
-    /// are folded
-    #[arg(long, value_name = "BYTES")]
-    size_threshold: Option<u64>,
+    /// Leaves calls whose constant result would add more than BYTES to the file; all together add at
+    /// most four times as much
+    #[arg(long, value_name = "BYTES", default_value_t = SlimOptions::default().size_threshold)]
+    size_threshold: u64,
     /// Leaves a pass out
     #[arg(long, value_name = "PASS")]
     disable: Vec<String>,
@@ -63,7 +63,7 @@ impl Slim {
             input_shapes,
             exact: self.exact,
             contrib: self.contrib,
-            size_threshold: self.size_threshold.unwrap_or(u64::MAX),
+            size_threshold: self.size_threshold,
             disable: self.disable,
             check: self.check,
             threads: usize::from(self.threads),

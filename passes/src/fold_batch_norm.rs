@@ -32,6 +32,7 @@
 //!            one number stays a splat; times one number per channel it is written out, within
 //!            FoldConstant.max_work elements per function. A step before a conv counts all
 //!            elements of the weight as well, unless it keeps a splat a splat.
+//!            FoldConstant.max_file_bytes leaves large weights in a larger file.
 //! Not done   Computed weights; weights behind aliases and tuples (CanonicalizeBindings removes
 //!            these); transposed convolutions; s * x + t as s * (x + t / s), which would
 //!            leave the shift and fold the scale into the conv after it.
@@ -69,7 +70,7 @@ use anfora_visit::{Mutator, Refused, RewriteError, Site, Slot, Verdict, link_cou
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
+use crate::fold_budget::{FoldBudget, MAX_FILE_BYTES, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
 
 use channels::{Factors, PerChannel, magnitude_of, magnitudes, range, scaled};
 use inputs::Bypass;
@@ -78,7 +79,7 @@ use roles::{Affine, Role, Roles, Shape, affine, linear, per_channel};
 register_pass! {
     /// Folds normalisations, scales and biases into the convolutions next to them; changes rounding
     pub FOLD_BATCH_NORM = FunctionPass("FoldBatchNorm", 3).needing(["anf"]).with_tolerance(1e-4);
-    configs { MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK }
+    configs { MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK, MAX_FILE_BYTES }
     run |edit, _, cx| {
         if edit.function.is_primitive(edit.cx) {
             return Ok(());
@@ -223,6 +224,8 @@ enum Stays {
     TooLarge(usize),
     /// This number of elements of constants would be computed, which is more than the budget.
     TooLong(u64),
+    /// The weight, of this number of bytes, stays in its file.
+    InFile(usize),
     /// A number would be out of the range of its type.
     OutOfRange,
     /// It adds a shift that no bias can take, or `nn.relu` stops it.
@@ -295,7 +298,7 @@ impl BatchNormFolder {
                 }
                 return Verdict::Var(result);
             }
-            Some((_, index, Err(why @ (Stays::TooLarge(_) | Stays::TooLong(_) | Stays::OutOfRange)))) => {
+            Some((_, index, Err(why @ (Stays::TooLarge(_) | Stays::TooLong(_) | Stays::InFile(_) | Stays::OutOfRange)))) => {
                 self.remark(cx, body, (slot, call), index, why);
             }
             None | Some((.., Err(Stays::Unfit))) => self.before.push((slot, call, role)),
@@ -327,6 +330,7 @@ impl BatchNormFolder {
             return Err(Stays::OutOfRange);
         }
         if is_scaled {
+            self.budget.stays_in_file(weight).map_or(Ok(()), |bytes| Err(Stays::InFile(bytes)))?;
             if known.is_none() {
                 *known = magnitudes(weight, &shape.output);
             }
@@ -420,6 +424,10 @@ impl BatchNormFolder {
             Stays::TooLong(elements) => (
                 format!("`{name}` was not folded into {into}: {elements} elements of constants would be computed"),
                 Some("raise FoldConstant.max_work"),
+            ),
+            Stays::InFile(bytes) => (
+                format!("`{name}` was not folded into {into}, whose {bytes} bytes stay in their file"),
+                Some("raise FoldConstant.max_file_bytes"),
             ),
             Stays::OutOfRange => {
                 (format!("`{name}` was not folded into {into}: a number would leave the range of its type"), None)

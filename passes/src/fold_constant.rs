@@ -24,6 +24,7 @@
 //!            FoldConstant.max_work limits the steps of all kernels in a function together. It
 //!            also holds if the bytes are unlimited: the reduction of a large splat may take very
 //!            long, although its result is small.
+//!            FoldConstant.max_file_bytes leaves large constants in a larger file.
 //! Not done   Calls of functions; algebra (x * 0).
 //! Cost       One forward sweep, and the kernels. Idempotent, unless the total budget ran out.
 //!
@@ -43,12 +44,12 @@ use anfora_visit::{Mutator, Refused, RewriteError, Site, Slot, Verdict, link_cou
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use crate::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
+use crate::fold_budget::{FoldBudget, MAX_FILE_BYTES, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
 
 register_pass! {
     /// Evaluates calls on constants, within a budget, and takes known branches
     pub FOLD_CONSTANT = FunctionPass("FoldConstant", 2).needing(["anf"]).sparing_primitive();
-    configs { MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK }
+    configs { MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK, MAX_FILE_BYTES }
     run |edit, _, cx| {
         let budget = FoldBudget::of(cx)?;
         let done = fold_constant(edit.cx, edit.function, budget)?;
@@ -121,6 +122,13 @@ fn literals_used_once(cx: &Context, body: &Body, budget: FoldBudget) -> FxHashSe
     uses.into_iter().filter(|&(_, uses)| uses == 1).map(|(literal, _)| literal).collect()
 }
 
+/// The reason why a call on constants stays.
+enum Stays {
+    /// A constant of this number of bytes stays in its file.
+    InFile(usize),
+    NotEvaluated(OpError),
+}
+
 struct ConstantFolder {
     budget: FoldBudget,
     /// Large literals with one use when the run began: a fold of that use frees them.
@@ -140,6 +148,11 @@ impl ConstantFolder {
         if !list.iter().all(is_constant) || !facts.is_foldable() {
             return if facts.is_known_by_type() { self.known(s, value, op) } else { Verdict::Keep };
         }
+        let literals = list.iter().filter_map(|&o| s.editor.body.as_literal(o)).map(|l| s.editor.cx.literals.get(l));
+        if let Some(bytes) = literals.filter_map(|literal| self.budget.stays_in_file(literal)).next() {
+            self.remark(s, slot, op, Stays::InFile(bytes));
+            return Verdict::Keep;
+        }
         let freed = self.freed_by(s.editor.cx, s.editor.body, list);
         let left = self.budget.total.map(|t| t.saturating_sub(self.result.growth));
         let limits = OpLimits {
@@ -155,7 +168,7 @@ impl ConstantFolder {
         match results {
             Ok(results) => self.replace(s, value, results, freed),
             Err(why) => {
-                self.remark(s, slot, op, why);
+                self.remark(s, slot, op, Stays::NotEvaluated(why));
                 Verdict::Keep
             }
         }
@@ -210,26 +223,30 @@ impl ConstantFolder {
     }
 
     #[cold]
-    fn remark(&mut self, s: &Site<'_>, slot: Slot, op: OpId, why: OpError) {
+    fn remark(&mut self, s: &Site<'_>, slot: Slot, op: OpId, why: Stays) {
         let name = &s.editor.cx.ops.get(op).name;
         let (message, help) = match why {
-            OpError::TooLarge { bytes, .. } => (
+            Stays::InFile(bytes) => (
+                format!("`{name}` on constants was not folded: {bytes} bytes stay in their file"),
+                Some("raise FoldConstant.max_file_bytes"),
+            ),
+            Stays::NotEvaluated(OpError::TooLarge { bytes, .. }) => (
                 format!("`{name}` on constants was not folded: the result would take {bytes} bytes"),
                 Some(
                     "raise FoldConstant.max_growth_bytes or FoldConstant.max_total_growth_bytes, or set them to unlimited",
                 ),
             ),
-            OpError::TooLong { steps, allowed } => (
+            Stays::NotEvaluated(OpError::TooLong { steps, allowed }) => (
                 format!(
                     "`{name}` on constants was not folded: its kernel would take {steps} steps, and {allowed} are left"
                 ),
                 Some("raise FoldConstant.max_work"),
             ),
-            OpError::Kernel(why) if why.is_fault() => (
+            Stays::NotEvaluated(OpError::Kernel(why)) if why.is_fault() => (
                 format!("`{name}` on constants was not folded, because the operator is faulty: {why}"),
                 Some("this is a mistake in the row with which the operator was registered"),
             ),
-            OpError::Kernel(why) => (format!("`{name}` on constants was not folded, because it fails: {why}"), None),
+            Stays::NotEvaluated(OpError::Kernel(why)) => (format!("`{name}` on constants was not folded, because it fails: {why}"), None),
             _ => return,
         };
         if self.result.remarks.len() >= Folded::MAX_REMARKS {

@@ -83,7 +83,7 @@ mod to_a_normal_form;
 mod to_graph_normal_form;
 mod to_non_dataflow;
 
-pub use crate::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
+pub use crate::fold_budget::{FoldBudget, MAX_FILE_BYTES, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
 #[cfg(feature = "npz")]
 pub use crate::npy::read_npz;
 pub use crate::npy::{NpyError, NpyFile, has_npy_type, read_npy, write_npy};

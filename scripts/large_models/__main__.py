@@ -8,9 +8,6 @@ The cases:
 - ``move``: a model with 500 MB of weights beside it. The output goes to another folder, with a file
   of its own beside it.
 
-The passes are those of ``slim --exact``, which leave all weights as they are: without it, scales are
-folded into weights, which are then read and written anew.
-
 ``cp`` copies the same files. Runs of both alternate, and the median of the ratios counts. Processes
 are started by this one, which imports only small modules: the peak memory of a process includes
 that of its parent.
@@ -47,7 +44,7 @@ def prepare(case, args):
     measure([sys.executable, os.path.join(HERE, "make.py"), model, str(max(1, round(layers * args.scale))), str(width)])
     out = os.path.join(folder, "out")
     copy = ["cp", model, f"{model}.data", os.path.join(out, "")]
-    slim = [*args.command, "slim", "--exact", "--quiet", model, os.path.join(out, "small.onnx")]
+    slim = [*args.command, "slim", "--quiet", model, os.path.join(out, "small.onnx")]
     if case == "stay":
         # Nothing is copied.
         copy = None

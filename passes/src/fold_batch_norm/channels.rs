@@ -69,7 +69,8 @@ impl PerChannel {
     /// Returns the rank-1 tensor of these numbers, each rounded once.
     pub(super) fn to_literal(&self, dtype: DType, channels: usize) -> Option<Literal> {
         let zeros = Literal::splat_bytes(dtype, &[channels], &[0; 8]);
-        rewritten(&zeros, |_, channel| self.get(channel), self.is_same())
+        let mut channels = 0..channels;
+        rewritten(&zeros, |_| channels.next().map_or(0.0, |channel| self.get(channel)), self.is_same())
     }
 }
 
@@ -85,14 +86,37 @@ fn of<T: Float>(literal: &Literal) -> PerChannel {
 
 /// Returns the largest magnitude of each channel of a weight, NaN for a channel that contains one.
 pub(super) fn magnitudes(weight: &Literal, side: &Side) -> Option<PerChannel> {
-    let elements = PerChannel::of(weight)?;
-    let PerChannel::Each(elements) = elements else { return Some(elements.map(f64::abs)) };
-    let layout = Layout::of(weight, side);
-    let mut largest = vec![0.0f64; side.channels];
-    for (i, e) in elements.iter().enumerate() {
-        raise(&mut largest[layout.channel(i)], e.abs());
+    if weight.as_splat().is_some() {
+        return PerChannel::of(weight).map(|element| element.map(f64::abs));
     }
+    let mut channels = Layout::of(weight, side).channels();
+    let mut largest = vec![0.0f64; side.channels];
+    for_each(weight, weight.element_count(), |e| raise(&mut largest[channels.next_channel()], e.abs()))?;
     Some(PerChannel::Each(largest.into()))
+}
+
+/// Calls a function with the first elements of a weight in order. Returns `None` if the weight has
+/// no floating point type or cannot be read.
+fn for_each(weight: &Literal, count: usize, f: impl FnMut(f64)) -> Option<()> {
+    weight.load().ok()?;
+    match weight.dtype() {
+        DType::Float16 => for_each_of::<f16>(weight, count, f),
+        DType::BFloat16 => for_each_of::<bf16>(weight, count, f),
+        DType::Float32 => for_each_of::<f32>(weight, count, f),
+        DType::Float64 => for_each_of::<f64>(weight, count, f),
+        _ => None,
+    }
+}
+
+fn for_each_of<T: Float>(weight: &Literal, count: usize, mut f: impl FnMut(f64)) -> Option<()> {
+    match weight.as_splat() {
+        Some(element) => (0..count).for_each(|_| f(T::read(element).widen())),
+        None => {
+            let elements = weight.as_dense()?.chunks_exact(T::DTYPE.bits() / 8);
+            elements.take(count).for_each(|e| f(T::read(e).widen()));
+        }
+    }
+    Some(())
 }
 
 /// Raises a maximum. Unlike `max`, keeps a NaN.
@@ -129,15 +153,18 @@ pub(super) fn stays_in_range(
     factors: &Factors,
     (range, work): ((f64, f64), usize),
 ) -> bool {
-    let Some(elements) = PerChannel::of(weight) else { return false };
-    let (output, input) = (Layout::of(weight, &shape.output), Layout::of(weight, &shape.input));
+    let mut output = Layout::of(weight, &shape.output).channels();
+    let mut input = Layout::of(weight, &shape.input).channels();
     let mut by_output = vec![0.0; shape.output.channels.min(work)];
     let mut by_input = vec![0.0; shape.input.channels.min(work)];
-    for element in 0..work {
-        let (o, i) = (output.channel(element), input.channel(element));
-        let magnitude = magnitude_of(elements.get(element), factors.output.get(o) * factors.input.get(i));
+    let read = for_each(weight, work, |element| {
+        let (o, i) = (output.next_channel(), input.next_channel());
+        let magnitude = magnitude_of(element, factors.output.get(o) * factors.input.get(i));
         raise(&mut by_output[o], magnitude);
         raise(&mut by_input[i], magnitude);
+    });
+    if read.is_none() {
+        return false;
     }
     let fits = |m: &f64| *m == 0.0 || (range.1..=range.0).contains(m);
     by_output.iter().all(fits) && by_input.iter().all(fits)
@@ -151,40 +178,31 @@ pub(super) fn magnitude_of(a: f64, b: f64) -> f64 {
 /// Returns the weight times the factors. Each element is computed in float64 and rounded once. A
 /// splat times one number stays a splat.
 pub(super) fn scaled(weight: &Literal, shape: &Shape, factors: &Factors) -> Option<Literal> {
-    let (output, input) = (Layout::of(weight, &shape.output), Layout::of(weight, &shape.input));
-    let product = |e, i| e * factors.output.get(output.channel(i)) * factors.input.get(input.channel(i));
+    let mut output = Layout::of(weight, &shape.output).channels();
+    let mut input = Layout::of(weight, &shape.input).channels();
+    let product = |e| e * factors.output.get(output.next_channel()) * factors.input.get(input.next_channel());
     rewritten(weight, product, factors.is_same())
 }
 
-fn rewritten(literal: &Literal, f: impl Fn(f64, usize) -> f64, ignores_index: bool) -> Option<Literal> {
+/// Returns a tensor of the results of a function that is called with each element in order. If all
+/// results for equal elements are equal, a splat stays a splat.
+fn rewritten(literal: &Literal, f: impl FnMut(f64) -> f64, is_same: bool) -> Option<Literal> {
     match literal.dtype() {
-        DType::Float16 => rewritten_as::<f16>(literal, f, ignores_index),
-        DType::BFloat16 => rewritten_as::<bf16>(literal, f, ignores_index),
-        DType::Float32 => rewritten_as::<f32>(literal, f, ignores_index),
-        DType::Float64 => rewritten_as::<f64>(literal, f, ignores_index),
+        DType::Float16 => rewritten_as::<f16>(literal, f, is_same),
+        DType::BFloat16 => rewritten_as::<bf16>(literal, f, is_same),
+        DType::Float32 => rewritten_as::<f32>(literal, f, is_same),
+        DType::Float64 => rewritten_as::<f64>(literal, f, is_same),
         _ => None,
     }
 }
 
-fn rewritten_as<T: Float>(literal: &Literal, f: impl Fn(f64, usize) -> f64, ignores_index: bool) -> Option<Literal> {
-    let mut bytes = Vec::new();
-    match literal.as_splat() {
-        Some(element) if ignores_index => {
-            return Some(Literal::splat(literal.shape(), T::narrow(f(T::read(element).widen(), 0))));
-        }
-        Some(element) => {
-            let element = T::read(element).widen();
-            bytes.reserve_exact(literal.expanded_bytes()?);
-            (0..literal.element_count()).for_each(|i| T::narrow(f(element, i)).write(&mut bytes));
-        }
-        None => {
-            let old = literal.as_dense()?;
-            bytes.reserve_exact(old.len());
-            for (i, e) in old.chunks_exact(T::DTYPE.bits() / 8).enumerate() {
-                T::narrow(f(T::read(e).widen(), i)).write(&mut bytes);
-            }
-        }
+fn rewritten_as<T: Float>(literal: &Literal, mut f: impl FnMut(f64) -> f64, is_same: bool) -> Option<Literal> {
+    if let Some(element) = literal.as_splat().filter(|_| is_same) {
+        return Some(Literal::splat(literal.shape(), T::narrow(f(T::read(element).widen()))));
     }
+    let mut bytes = Vec::new();
+    bytes.reserve_exact(literal.expanded_bytes()?);
+    for_each_of::<T>(literal, literal.element_count(), |e| T::narrow(f(e)).write(&mut bytes))?;
     Literal::from_bytes(T::DTYPE, literal.shape(), bytes.into()).ok()
 }
 
@@ -205,8 +223,42 @@ impl Layout {
         Layout { channels, group, inner: inner.unwrap_or(usize::MAX).max(1) }
     }
 
-    fn channel(&self, element: usize) -> usize {
-        element / self.group * self.channels + element / self.inner % self.channels
+    /// Returns the channels of the elements in order.
+    fn channels(self) -> Channels {
+        Channels { layout: self, inner: 0, channel: 0, element: 0, first: 0 }
+    }
+}
+
+/// The channels of the elements of a weight, counted without divisions.
+struct Channels {
+    layout: Layout,
+    /// The position of the next element in its run of elements of one channel.
+    inner: usize,
+    /// The channel in the group.
+    channel: usize,
+    /// The position of the next element in its group.
+    element: usize,
+    /// The first channel of the group.
+    first: usize,
+}
+
+impl Channels {
+    fn next_channel(&mut self) -> usize {
+        let found = self.first + self.channel;
+        self.inner += 1;
+        if self.inner == self.layout.inner {
+            self.inner = 0;
+            self.channel += 1;
+            if self.channel == self.layout.channels {
+                self.channel = 0;
+            }
+        }
+        self.element += 1;
+        if self.element == self.layout.group {
+            self.element = 0;
+            self.first += self.layout.channels;
+        }
+        found
     }
 }
 

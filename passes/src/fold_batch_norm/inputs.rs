@@ -138,6 +138,7 @@ impl BatchNormFolder {
         let is_same = weight.as_splat().is_some() && factors.is_same();
         let count = if is_same { 1 } else { weight.element_count() };
         if is_scaled {
+            self.budget.stays_in_file(weight).map_or(Ok(()), |bytes| Err(Stays::InFile(bytes)))?;
             total.work = total.work.saturating_add(count as u64);
             if total.work > self.budget.work.saturating_sub(self.result.work) {
                 return Err(Stays::TooLong(total.work));

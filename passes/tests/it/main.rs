@@ -16,3 +16,4 @@ mod pass_errors;
 mod pass_manager;
 mod rule_instances;
 mod rules;
+mod stored_weights;

@@ -13,9 +13,6 @@ from ._anfora import Module
 #: ``onnx.ModelProto``.
 Model = Any
 
-#: As a number of bytes, no limit.
-_NO_LIMIT = 2**64 - 1
-
 
 def _parts(model: Model) -> tuple[bytes | None, str | None]:
     """Returns the bytes of a model, or its path."""
@@ -69,7 +66,7 @@ def slim(
     input_shapes: Mapping[str, Sequence[int | None]] | None = None,
     exact: bool = False,
     contrib: bool = False,
-    size_threshold: int | None = None,
+    size_threshold: int = 512 << 20,
     disable: Sequence[str] = (),
     check: int = 0,
     threads: int = 1,
@@ -83,8 +80,8 @@ def slim(
     ``input_shapes`` gives inputs their extents (``None`` leaves an extent as it is). ``exact`` leaves
     out what rounds differently, so that all results keep their bits. ``contrib`` uses operators of
     ``com.microsoft``, which only onnxruntime has; not with ``exact``. ``size_threshold`` leaves calls
-    whose constant result would add more bytes than that; without it, all are folded. ``disable`` names
-    passes that are left out. ``check`` is a number of random inputs on which each pass is checked by
+    whose constant result would add more bytes than that, and bounds what all of them add by four times
+    as much. ``disable`` names passes that are left out. ``check`` is a number of random inputs on which each pass is checked by
     interpreting the model before and after it: a pass that changes a result fails.
 
     Raises ``OnnxError`` if the model cannot be read or written, and ``PassError`` if a pass fails.
@@ -97,21 +94,20 @@ def slim(
     if input_shapes is not None and not isinstance(input_shapes, Mapping):
         raise TypeError("input_shapes is a mapping of inputs to their extents")
     mod = _anfora._import_onnx(data, path, None)[0]
-    threshold = _NO_LIMIT if size_threshold is None else size_threshold
     options = {
         "input_shapes": [(name, list(shape)) for name, shape in (input_shapes or {}).items()],
         "exact": exact,
         "contrib": contrib,
-        "size_threshold": threshold,
+        "size_threshold": size_threshold,
         "disable": list(disable),
         "check": check,
         "threads": threads,
     }
     _anfora._slim(mod, options)
     if output is not None:
-        _anfora._save_onnx(mod, os.fspath(output), max_splat_bytes=threshold)
+        _anfora._save_onnx(mod, os.fspath(output), max_splat_bytes=size_threshold)
         return None
-    small = _anfora._export_onnx(mod, max_splat_bytes=threshold)[0]
+    small = _anfora._export_onnx(mod, max_splat_bytes=size_threshold)[0]
     if isinstance(model, (bytes, bytearray, memoryview)):
         return small
     if path is not None:
