@@ -5,8 +5,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anfora::ir::{Diagnostic, Module, PrintOptions, Source};
-use anfora::manager::{self, UnfinishedFile};
+use anfora::ir::{self, Diagnostic, Module, PrintOptions, Source, UnfinishedFile};
 use anfora::onnx::{
     DataFiles, DataFolder, ExportOptions, ExternalData, ImportOptions, Imported, ModelFile, NodeCounts,
     UnsupportedNodes, WhenExternal,
@@ -256,8 +255,9 @@ pub(crate) fn store(
                 None => {
                     match is_standard_output(path) {
                         true => write_file(path, |out| model.write_to(out))?,
-                        false => manager::write_file(path, |out| model.write_to_file(out))
-                            .map_err(|e| cannot_write(path, &e))?,
+                        false => {
+                            ir::write_file(path, |out| model.write_to_file(out)).map_err(|e| cannot_write(path, &e))?
+                        }
                     }
                     None
                 }
@@ -274,7 +274,7 @@ pub(crate) fn store(
 /// # Errors
 /// If another file with the name of the data file is beside the link's target.
 fn refuse_weights_behind_link(model: &Path, data: &Path) -> Result<(), Failure> {
-    let Ok(target) = manager::follow_links(model) else { return Ok(()) };
+    let Ok(target) = ir::follow_links(model) else { return Ok(()) };
     let Some(behind) = data.file_name().map(|name| target.with_file_name(name)) else { return Ok(()) };
     let is_other = match (fs::canonicalize(&behind), fs::canonicalize(data)) {
         (Ok(behind), Ok(data)) => behind != data,
@@ -308,5 +308,5 @@ pub(crate) fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::
         write(&mut out)?;
         return Ok(out.flush()?);
     }
-    manager::write_file(path, |out| write(out)).map_err(|e| cannot_write(path, &e))
+    ir::write_file(path, |out| write(out)).map_err(|e| cannot_write(path, &e))
 }

@@ -35,7 +35,7 @@ pub(crate) fn remove_files_on_signals() {
         // thread.
         let _ = ready.send(());
         for signal in caught.forever() {
-            anfora::manager::remove_unfinished_files();
+            anfora::ir::remove_unfinished_files();
             // Returns only if the signal has no default action.
             let _ = emulate_default_handler(signal);
         }
@@ -74,7 +74,7 @@ mod tests {
     /// Begins to overwrite `old`, and in the middle of the write waits for the end of its input.
     fn write_until_told(folder: &Path) {
         super::remove_files_on_signals();
-        let written = anfora::manager::write_file(&folder.join("old"), |sink| {
+        let written = anfora::ir::write_file(&folder.join("old"), |sink| {
             sink.write_all(b"new")?;
             io::stdin().read_to_end(&mut Vec::new()).map(drop)
         });

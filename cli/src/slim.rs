@@ -37,8 +37,8 @@ pub(crate) struct Slim {
     /// Uses operators of `com.microsoft`, which only onnxruntime has
     #[arg(long, conflicts_with = "exact")]
     contrib: bool,
-    /// Leaves calls whose constant result would add more than BYTES to the file; all together add at
-    /// most four times as much
+    /// Leaves calls whose constant result would add more than BYTES to the file; all together add
+    /// at most four times as much
     #[arg(long, value_name = "BYTES", default_value_t = SlimOptions::default().size_threshold)]
     size_threshold: u64,
     /// Leaves a pass out

@@ -36,6 +36,7 @@
 //! | folder | contents |
 //! |---|---|
 //! | `core` | ids, expressions, bodies, functions, modules, the builder |
+//! | `files` | constants in files; files that are written completely or not at all |
 //! | `tables` | the tables that functions share: names, types, extents, literals, attributes |
 //! | `ops` | operators, their rules and kernels, the effects of calls |
 //! | `walk` | the cursor, and sets and graphs that walks use |
@@ -46,6 +47,7 @@
 //! | `report` | diagnostics and how they are shown |
 
 mod core;
+mod files;
 mod tables;
 mod ops;
 mod walk;
@@ -84,6 +86,8 @@ pub use crate::edit::stamp::Stamp;
 pub use crate::edit::substitution::SymbolSubstitution;
 pub use crate::edit::take_over::TakeOverError;
 pub use crate::edit::transplant::Transplant;
+pub use crate::files::output_file::{UnfinishedFile, follow_links, remove_unfinished_files, write_file};
+pub use crate::files::storage::{FileRange, StorageError, StoredFile, StoredFileKind};
 pub use crate::infer::module::infer_module;
 pub use crate::ops::facts::OpFacts;
 pub use crate::ops::op::{
@@ -110,7 +114,6 @@ pub use crate::tables::parallel::fork::EndedFork;
 pub use crate::tables::parallel::layers::LayeredArena;
 pub use crate::tables::parallel::overlay::{Additions, Translation};
 pub use crate::tables::scratch::{Scratch, ScratchVec};
-pub use crate::tables::storage::{FileRange, StorageError, StoredFile, StoredFileKind};
 pub use crate::tables::types::{
     FunctionType, MAX_KNOWN_ELEMENTS, SeenParts, SubstitutedParts, TensorType, Type, Types,
 };

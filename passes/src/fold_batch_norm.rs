@@ -298,7 +298,11 @@ impl BatchNormFolder {
                 }
                 return Verdict::Var(result);
             }
-            Some((_, index, Err(why @ (Stays::TooLarge(_) | Stays::TooLong(_) | Stays::InFile(_) | Stays::OutOfRange)))) => {
+            Some((
+                _,
+                index,
+                Err(why @ (Stays::TooLarge(_) | Stays::TooLong(_) | Stays::InFile(_) | Stays::OutOfRange)),
+            )) => {
                 self.remark(cx, body, (slot, call), index, why);
             }
             None | Some((.., Err(Stays::Unfit))) => self.before.push((slot, call, role)),

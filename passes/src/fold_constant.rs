@@ -246,7 +246,9 @@ impl ConstantFolder {
                 format!("`{name}` on constants was not folded, because the operator is faulty: {why}"),
                 Some("this is a mistake in the row with which the operator was registered"),
             ),
-            Stays::NotEvaluated(OpError::Kernel(why)) => (format!("`{name}` on constants was not folded, because it fails: {why}"), None),
+            Stays::NotEvaluated(OpError::Kernel(why)) => {
+                (format!("`{name}` on constants was not folded, because it fails: {why}"), None)
+            }
             _ => return,
         };
         if self.result.remarks.len() >= Folded::MAX_REMARKS {

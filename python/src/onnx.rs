@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anfora::ir;
-use anfora::manager::UnfinishedFile;
+use anfora::ir::UnfinishedFile;
 use anfora::onnx::{DataFolder, ExportOptions, ExternalData, ImportOptions, ModelFile, WhenExternal};
 use bytes::Bytes;
 use pyo3::prelude::*;

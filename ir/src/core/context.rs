@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use crate::core::entity::{DimId, FunctionAttrId, FunctionKey, GlobalId, LiteralId, NameId, TypeId};
 use crate::core::function::Function;
 use crate::edit::stamp::{Revisions, Stamp};
+use crate::files::storage::{self, StorageError};
 use crate::ops::op::{OpRegistry, OpTable, Operand};
 use crate::tables::attrs::AttrTable;
 use crate::tables::intern::Interner;
@@ -16,7 +17,6 @@ use crate::tables::literal::Literal;
 use crate::tables::names::Names;
 use crate::tables::parallel::layers::{Freeze, LayeredArena, Layers};
 use crate::tables::scratch::{Scratch, ScratchStock};
-use crate::tables::storage::{self, StorageError};
 use crate::tables::types::Types;
 
 /// The shared tables of a module. Every entry is referred to, and compared, by a 4-byte id.

@@ -9,10 +9,10 @@ use bytes::Bytes;
 use half::{bf16, f16};
 use smallvec::SmallVec;
 
+use crate::files::storage::{Digest, DigestState, FileRange, PIECE, StorageError};
 use crate::report::diagnostic::Diagnostic;
 use crate::report::diagnostics::{Diagnostics, IntoDiagnostics};
 use crate::tables::dtype::DType;
-use crate::tables::storage::{Digest, DigestState, FileRange, PIECE, StorageError};
 
 /// The shape of a constant: its extents, outermost first.
 pub type Shape = SmallVec<[usize; 4]>;

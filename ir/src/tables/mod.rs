@@ -6,7 +6,6 @@ pub(crate) mod names;
 pub(crate) mod dtype;
 pub(crate) mod dim;
 pub(crate) mod types;
-pub(crate) mod storage;
 pub(crate) mod literal;
 pub(crate) mod attrs;
 pub(crate) mod entry;

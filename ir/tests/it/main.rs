@@ -5,6 +5,7 @@ mod alpha;
 mod compact;
 mod edits;
 mod errors;
+mod output_files;
 mod overlay;
 mod parser;
 mod printer;

@@ -4,12 +4,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use anfora_ir::Module;
+use anfora_ir::{Module, write_file};
 
 use crate::error::{PassError, PassFailure};
 use crate::info::{Outcome, PassKind};
 use crate::instrument::{Instrument, PassRun};
-use crate::output_file::write_file;
 use crate::sync::lock;
 
 /// An instrument that writes the module that a pipeline is given and the module after each pass

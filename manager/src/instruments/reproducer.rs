@@ -5,13 +5,12 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use anfora_ir::{Diagnostic, Module, PrintOptions, write_module};
+use anfora_ir::{Diagnostic, Module, PrintOptions, follow_links, write_file, write_module};
 
 use crate::error::{PassError, PassFailure};
 use crate::info::Outcome;
 use crate::instrument::{Instrument, PassRun};
 use crate::open_runs::{OpenRuns, RunRole};
-use crate::output_file::{follow_links, write_file};
 use crate::reproducer_file::{MAGIC, header};
 use crate::sync::lock;
 
@@ -29,10 +28,9 @@ use crate::sync::lock;
 /// that time. One instrument keeps one file, which is that of the last pass, even if a context is
 /// used on several threads or for several modules.
 ///
-/// The file is written under another name and then renamed ([`write_file`](crate::write_file)), so
-/// it is complete at any time: a process that ends while it is written leaves the file of the pass
-/// before, and the incomplete file, which ends in `.part`. The file survives the end of the
-/// process, but is not forced to the disk, so it may not survive a crash of the machine. Cost: the
+/// The file is written under another name and then renamed ([`write_file`]), so it is complete at
+/// any time: a process that ends while it is written leaves the file of the pass before, and the
+/// incomplete file, which ends in `.part`. The file survives the end of the process, but is not forced to the disk, so it may not survive a crash of the machine. Cost: the
 /// module is printed once for each pass that runs.
 pub struct Reproducer {
     path: PathBuf,

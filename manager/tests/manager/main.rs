@@ -10,7 +10,6 @@ mod instruments;
 mod line_diff;
 mod memory;
 mod noted;
-mod output_files;
 mod parallel;
 mod passes;
 mod peer_cases;

@@ -117,7 +117,8 @@ fn scaled_product(weight: &Literal) -> Module {
     let dims = [2, 512].map(|extent| f.cx().types.dims.constant(extent));
     let ty = f.cx().types.tensor(DType::Float32, &dims);
     let x = f.param("x", ty);
-    let (two, w, three) = (f.literal(Literal::scalar(2f32)), f.literal(weight.clone()), f.literal(Literal::scalar(3f32)));
+    let (two, w, three) =
+        (f.literal(Literal::scalar(2f32)), f.literal(weight.clone()), f.literal(Literal::scalar(3f32)));
     let call = f.call_op("multiply", &[x, two], &[]).unwrap();
     let a = f.bind("a", call);
     let call = f.call_op("matmul", &[a, w], &[]).unwrap();

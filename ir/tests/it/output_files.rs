@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anfora_manager::UnfinishedFile;
+use anfora_ir::UnfinishedFile;
 
 /// Returns an empty folder. Each test needs a name of its own.
 fn folder(name: &str) -> PathBuf {

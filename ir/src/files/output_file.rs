@@ -7,12 +7,15 @@
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-
-use crate::sync::lock;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The temporary files of this process. Files are created, renamed and removed under the lock.
 static UNFINISHED: Mutex<TemporaryFiles> = Mutex::new(TemporaryFiles { paths: Vec::new(), count: 0 });
+
+/// Takes the lock, even if another holder panicked: the list is consistent after every statement.
+fn unfinished_files() -> MutexGuard<'static, TemporaryFiles> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 struct TemporaryFiles {
     paths: Vec<PathBuf>,
@@ -89,7 +92,7 @@ impl UnfinishedFile {
     /// files, the error names the one that failed.
     pub fn finish_all(files: impl IntoIterator<Item = UnfinishedFile>) -> io::Result<()> {
         let files: Vec<UnfinishedFile> = files.into_iter().collect();
-        let mut unfinished = lock(&UNFINISHED);
+        let mut unfinished = unfinished_files();
         let finished = match files.as_slice() {
             // A single file cannot be out of step with others.
             [file] => unfinished.name(file),
@@ -176,7 +179,7 @@ impl TemporaryFiles {
 
 impl Drop for UnfinishedFile {
     fn drop(&mut self) {
-        let mut unfinished = lock(&UNFINISHED);
+        let mut unfinished = unfinished_files();
         // A file that has its final name is not in the list any more.
         if let Some(i) = unfinished.paths.iter().position(|path| *path == self.temporary) {
             unfinished.paths.swap_remove(i);
@@ -203,7 +206,7 @@ pub fn write_file(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::R
 /// Removes the temporary files of this process, which is about to end: calls that create or finish
 /// a file after that wait for ever.
 pub fn remove_unfinished_files() {
-    let unfinished = lock(&UNFINISHED);
+    let unfinished = unfinished_files();
     for path in &unfinished.paths {
         // If the file cannot be removed, it stays.
         let _ = fs::remove_file(path);
@@ -256,7 +259,7 @@ fn create_temporary(target: &Path, private: bool) -> io::Result<(PathBuf, File)>
     }
     #[cfg(not(unix))]
     let _ = private;
-    let mut unfinished = lock(&UNFINISHED);
+    let mut unfinished = unfinished_files();
     let (temporary, file) = unfinished.create_new(folder_of(target), &mut options)?;
     unfinished.paths.push(temporary.clone());
     Ok((temporary, file))
