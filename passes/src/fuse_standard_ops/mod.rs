@@ -10,12 +10,17 @@
 //!            x * sigmoid(k * x)                         =>   nn.silu(x, alpha=k)
 //!            clip(x + c, 0, d) / d                      =>   nn.hard_sigmoid(x)
 //!            x * clip(x + 3, 0, 6) / 6                  =>   nn.hard_swish(x)
+//!            log(exp(x) + 1)                            =>   nn.softplus(x)
+//!            max(x, 0) + log(exp(-|x|) + 1)             =>   nn.softplus(x)
 //!            x * tanh(nn.softplus(x))                   =>   nn.mish(x)
 //!            log(nn.softmax(x))                         =>   nn.log_softmax(x)
 //! Norms      d / √(mean(d²) + e) * s, d = x - mean(x)   =>   nn.layer_norm(x, s)
 //!            nn.layer_norm(x, s) + c                    =>   nn.layer_norm(x, s, c)
 //!            x / √(mean(x²) + e) * s                    =>   nn.rms_norm(x, s)
 //!            over the last axes, with s and c of their extents.
+//!            reshape(nn.instance_norm(reshape(x, [0, g, -1]), 1, 0), shape of x) * s + c
+//!                                                       =>   nn.group_norm(x, s, c, num_groups=g)
+//!            with one number of s and c for each channel, and whole channels in a group.
 //! Products   matmul(a, b) + c                           =>   nn.gemm(a, b, c)
 //!            matmul(a, b) * k, matmul(a, b) / k         =>   nn.gemm(a, b, alpha=k)
 //!            matmul(transposed a, b)                    =>   nn.gemm(a, b, trans_a=true)
@@ -27,8 +32,7 @@
 //! Changes    Results, by rounding: an operator rounds once where its parts round each. Where a
 //!            part overflows, the operator may return a number, and where a weight is infinite or
 //!            NaN, a margin of zeros makes a NaN and padding does not.
-//! Not done   Parallel products of one operand; normalizations in groups; attention; statistics
-//!            that are computed in another type (casts in between).
+//! Not done   Parallel products of one operand; attention; statistics that are computed in another type (casts in between).
 //! Cost       One walk, which tries the rules of its operator at each node, and time linear in the
 //!            changes. Idempotent.
 //!
