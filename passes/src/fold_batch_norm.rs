@@ -73,7 +73,8 @@ use smallvec::SmallVec;
 
 use crate::fold_budget::{FoldBudget, MAX_FILE_BYTES, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
 
-use channels::{Factors, PerChannel, magnitude_of, magnitudes, range, scaled};
+pub(crate) use channels::float_range;
+use channels::{Factors, PerChannel, magnitude_of, magnitudes, scaled};
 use inputs::Bypass;
 use roles::{Affine, Role, Roles, Shape, affine, linear, per_channel};
 
@@ -474,5 +475,5 @@ impl Mutator for BatchNormFolder {
 /// Returns a weight, with the largest number of its type and the smallest number of full precision.
 fn weight_of<'c>(cx: &'c Context, body: &Body, shape: &Shape) -> Result<(&'c Literal, (f64, f64)), Stays> {
     let weight = cx.literals.get(body.as_literal(shape.weight).ok_or(Stays::OutOfRange)?);
-    Ok((weight, range(weight.dtype()).ok_or(Stays::OutOfRange)?))
+    Ok((weight, float_range(weight.dtype()).ok_or(Stays::OutOfRange)?))
 }
