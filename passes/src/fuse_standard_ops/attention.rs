@@ -83,18 +83,18 @@ fn attends(m: &Match<'_>) -> bool {
     scores(m).is_some() && m.is_last_use()
 }
 
-/// Returns true if a match is an attention with a mask. The extents of the mask are those of the
-/// scores or 1, but for the last: an attention takes a mask for fewer keys as one that hides the
-/// others.
+/// Returns true if a match is an attention with a mask. The last extents of the mask are those of
+/// the scores: an attention takes a mask for fewer keys as one that hides the others, and
+/// onnxruntime refuses one for fewer queries. Its other extents may be 1.
 fn attends_masked(m: &Match<'_>) -> bool {
     let Some(scores) = scores(m) else { return false };
     let Some(mask) = extents(m, "c").filter(|mask| (2..=4).contains(&mask.len())) else { return false };
     let dims = &m.program().0.types.dims;
-    let mut pairs = mask.iter().rev().zip(scores.iter().rev());
-    let has_keys = pairs.next().is_some_and(|(own, keys)| own == keys);
-    let fits = pairs.all(|(own, of)| own == of || dims.as_constant(*own) == Some(1));
+    let (front, last) = mask.split_at(mask.len() - 2);
+    let may_repeat = |(own, of): (&DimId, &DimId)| own == of || dims.as_constant(*own) == Some(1);
+    let fits = last == &scores[2..] && front.iter().rev().zip(scores[..2].iter().rev()).all(may_repeat);
     let has_type = tensor(m, "c").map(|t| t.dtype) == tensor(m, "q").map(|t| t.dtype);
-    has_keys && fits && has_type && m.is_last_use()
+    fits && has_type && m.is_last_use()
 }
 
 /// Returns the extents of the scores of queries and keys of floats, if the softmax is over their
