@@ -95,8 +95,8 @@ pub(crate) fn short_list(literal: &Literal) -> Option<Vec<i64>> {
     if literal.element_count() > MOST_ELEMENTS { None } else { literal.to_i64s() }
 }
 
-/// Returns the padding `q` of a convolution or pool with the margins `p` of its operand `x` added, if
-/// these are not negative, and 0 on the axes of batch and channels.
+/// Returns the padding `q` of a convolution or pool with the margins `p` of its operand `x` added,
+/// if these are not negative, and 0 on the axes of batch and channels.
 pub(crate) fn margins_of_window(m: &Match<'_>) -> Option<Vec<i64>> {
     let rank = rank(m, "x")?;
     let spatial = rank.checked_sub(2)?;
@@ -112,8 +112,8 @@ pub(crate) fn margins_of_window(m: &Match<'_>) -> Option<Vec<i64>> {
     sums.filter(|_| is_inside(begins) && is_inside(ends))
 }
 
-/// Returns the margins of a pool of the size `k`, if each is narrower than the windows. There is then no window of
-/// margins alone, unless an extent is 0, and onnxruntime takes no wider ones.
+/// Returns the margins of a pool of the size `k`, if each is narrower than the windows. There is
+/// then no window of margins alone, unless an extent is 0, and onnxruntime takes no wider ones.
 pub(crate) fn narrow_margins(m: &Match<'_>) -> Option<Vec<i64>> {
     let (margins, sizes) = (margins_of_window(m)?, m.ints("k")?);
     let (begins, ends) = margins.split_at_checked(sizes.len())?;

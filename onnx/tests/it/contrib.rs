@@ -1,7 +1,7 @@
 //! Operators of `com.microsoft` in place of standard ones ([`fuse_contrib_ops`]).
 
 use anfora_ir::{Module, Source, parse_module};
-use anfora_manager::{Pass, PassContext};
+use anfora_manager::PassContext;
 use anfora_onnx::fuse_contrib_ops;
 
 use crate::models::write;
@@ -56,8 +56,8 @@ fn normalizations_of_sums() {
     check("nn.layer_norm(add(%x, %y), %s)", "ms.SkipLayerNormalization(%x, %y, %s, epsilon=1e-5)");
     let rms = "nn.rms_norm(add(%x, %y), %s, axes=[2])";
     check(rms, "ms.SkipSimplifiedLayerNormalization(%x, %y, %s, epsilon=1e-5)");
-    // The sum is used elsewhere, or of tensors of two shapes; the parameters are no list of the last
-    // axis; the statistics are results; or the axes are others.
+    // The sum is used elsewhere, or of tensors of two shapes; the parameters are no list of the
+    // last axis; the statistics are results; or the axes are others.
     stays("let %a = add(%x, %y); let %l = nn.layer_norm(%a, %s); (%a, %l)");
     stays("nn.layer_norm(add(%x, %b), %s)");
     stays("nn.layer_norm(add(%x, %y), %o)");
@@ -80,8 +80,8 @@ fn products() {
     let twice = format!("{product} let %m = multiply(%p, 4f); divide(%m, 8f)");
     check(&twice, "ms.FusedMatMul(%x, %y, alpha=0.5, transB=1)");
     check("matmul(%q, permute_dims(%q))", "ms.FusedMatMul(%q, %q, transB=1)");
-    // The product is used elsewhere, matrices are repeated, the factor is a list or 0, elements are of
-    // 16 bits, or the transposition exchanges other axes.
+    // The product is used elsewhere, matrices are repeated, the factor is a list or 0, elements are
+    // of 16 bits, or the transposition exchanges other axes.
     stays("let %a = matmul(%x, %k); let %m = multiply(%a, 4f); (%a, %m)");
     stays("multiply(matmul(%q, %k), 4f)");
     stays("multiply(matmul(%x, %k), dense<Tensor[(3,), float32]>[1, 2, 3])");

@@ -31,7 +31,7 @@
 //!            of rank 4, with or without a positive scale s and a mask c that is added; q, and k
 //!            before or after its transposition, may be scaled too.
 //! Windows    conv(nn.pad(x, zeros), w)                  =>   conv(x, w) with more padding
-//!            nn.max_pool(nn.pad(x, lowest finite number))    =>   nn.max_pool(x) with more padding
+//!            nn.max_pool(nn.pad(x, lowest number))      =>   nn.max_pool(x) with more padding
 //! Never      If a part of the left side is used elsewhere, except in the rows for transposed
 //!            operands: it would be computed twice.
 //! Changes    Results, by rounding: an operator rounds once where its parts round each. Where a

@@ -48,7 +48,7 @@ fn pads_with_zero(m: &Match<'_>) -> bool {
     is_plus_zero(m, "z") && m.is_last_use()
 }
 
-/// Returns true if the margin consists of the lowest finite number, which only infinities are below.
+/// Returns true if the margin consists of the lowest finite number. Only infinities are below it.
 fn pads_with_lowest(m: &Match<'_>) -> bool {
     let lowest = tensor(m, "x").and_then(|t| float_range(t.dtype)).map(|(largest, _)| -largest);
     lowest.is_some() && number(m, "z") == lowest && m.is_last_use()

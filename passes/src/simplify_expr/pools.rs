@@ -8,7 +8,8 @@ use super::neutral::NEVER_MINUS_ZERO;
 use crate::match_facts::{extents, has_op, narrow_margins, number, tensor};
 
 /// Returns the rules for margins that change neither the largest element nor the sum of a window.
-/// The margins are `p`, with the elements `z` or 0, and those of the pool are `q`. The sums are `n`.
+/// The margins are `p`, with the elements `z` or 0, and those of the pool are `q`. The sums are
+/// `n`.
 pub(super) fn pools() -> RuleSet {
     rules![
         "nn.max_pool1d(nn.pad(%x, %p, %z, mode=none), pool_size=%k, strides=%s, padding=%q, dilation=none, ceil_mode=none)"
