@@ -66,16 +66,16 @@ fn products() -> RuleSet {
             let n = |m| Some(1.0 / factor(m)?),
         "multiply(matmul(%a, %b), %k)" => "onnx.com.microsoft.FusedMatMul(%a, %b, alpha=%n)", if multiplies,
             let n = factor,
-        "divide(matmul(%a, permute_dims(%b, axes=%p)), %k)"
-            => "onnx.com.microsoft.FusedMatMul(%a, %b, alpha=%n, transB=%t)", if |m| multiplies(m) && swaps(m, "b"),
-            let n = |m| Some(1.0 / factor(m)?), let t = |_| Some(1i64),
-        "multiply(matmul(%a, permute_dims(%b, axes=%p)), %k)"
-            => "onnx.com.microsoft.FusedMatMul(%a, %b, alpha=%n, transB=%t)", if |m| multiplies(m) && swaps(m, "b"),
-            let n = factor, let t = |_| Some(1i64),
         "matmul(%a, permute_dims(%b, axes=%p))" => "onnx.com.microsoft.FusedMatMul(%a, %b, transB=%t)",
             if |m| is_product(m) && swaps(m, "b") && m.is_last_use(), let t = |_| Some(1i64),
         "matmul(permute_dims(%a, axes=%p), %b)" => "onnx.com.microsoft.FusedMatMul(%a, %b, transA=%t)",
             if |m| is_product(m) && swaps(m, "a") && m.is_last_use(), let t = |_| Some(1i64),
+        "divide(onnx.com.microsoft.FusedMatMul(%a, %b, alpha=%s, transA=%t, transB=%u), %k)"
+            => "onnx.com.microsoft.FusedMatMul(%a, %b, alpha=%n, transA=%t, transB=%u)", if |m| m.is_last_use(),
+            let n = |m| Some(m.float("s").unwrap_or(1.0) / factor(m)?),
+        "multiply(onnx.com.microsoft.FusedMatMul(%a, %b, alpha=%s, transA=%t, transB=%u), %k)"
+            => "onnx.com.microsoft.FusedMatMul(%a, %b, alpha=%n, transA=%t, transB=%u)", if |m| m.is_last_use(),
+            let n = |m| Some(m.float("s").unwrap_or(1.0) * factor(m)?),
     ]
 }
 
@@ -92,17 +92,24 @@ fn is_taken(m: &Match<'_>, name: &str) -> bool {
 
 /// Returns true if `b` has one element for each along the last axis of `x`.
 fn is_bias(m: &Match<'_>) -> bool {
-    let (Some(x), Some(&[of])) = (extents(m, "x"), extents(m, "b")) else { return false };
-    x.last() == Some(&of) && m.program().0.types.dims.as_constant(of).is_some()
+    extents(m, "x").is_some_and(|x| is_list(m, "b", x))
+}
+
+/// Returns true if a capture has one element for each along the last of the extents `of`.
+fn is_list(m: &Match<'_>, name: &str, of: &[DimId]) -> bool {
+    let Some(&[extent]) = extents(m, name) else { return false };
+    of.last() == Some(&extent) && m.program().0.types.dims.as_constant(extent).is_some()
 }
 
 /// Returns true if a normalization is of the last axis of the sum of two tensors of one shape and
-/// of rank 2 or 3, which nothing else uses.
+/// of rank 2 or 3, which nothing else uses. The scale `s` and the bias `b` are lists.
 fn skips(m: &Match<'_>) -> bool {
     let (Some(x), Some(y)) = (extents(m, "x"), extents(m, "y")) else { return false };
     let is_last = m.attr("a").is_none() || m.ints("a").is_some_and(|axes| axes == [-1] || axes == [x.len() as i64 - 1]);
     let is_known = x.iter().all(|&extent| extent != m.program().0.types.dims.unknown());
-    x == y && is_known && (2..=3).contains(&x.len()) && is_last && m.is_last_use()
+    let is_parameter = |name| m.ty(name).is_none() || is_list(m, name, x);
+    let are_parameters = is_parameter("s") && is_parameter("b");
+    x == y && is_known && are_parameters && (2..=3).contains(&x.len()) && is_last && m.is_last_use()
 }
 
 /// Returns the number that a normalization adds to the variance.

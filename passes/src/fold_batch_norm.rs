@@ -13,10 +13,11 @@
 //!                                             s = scale / sqrt(var + epsilon), t = bias - mean * s
 //!                multiply(v, k)   divide(v, k)   negative(v)  s = k, 1 / k, -1
 //!                add(v, k)   subtract(v, k)   subtract(k, v)  t = k, -k, and k with s = -1
-//!            and conv is nn.conv1d, nn.conv2d or nn.conv3d, with any groups, with a constant bias
-//!            or none; or nn.gemm with beta = 1. Into matmul(x, w), which has no bias, only steps
-//!            with t = 0 are folded. Chains of steps go into the conv step by step, the nearest
-//!            first. Inside and outside dataflow regions, branches and lambdas.
+//!            and conv is nn.conv1d, nn.conv2d or nn.conv3d, or one of these transposed, with any
+//!            groups, with a constant bias or none; or nn.gemm with beta = 1. Into matmul(x, w),
+//!            which has no bias, only steps with t = 0 are folded. Chains of steps go into the conv
+//!            step by step, the nearest first. Inside and outside dataflow regions, branches and
+//!            lambdas.
 //!            A step between two convs goes into the first if it can. A scale before convs goes
 //!            into all convs that use its result, at most 16, whose channels are along one axis. A
 //!            scale of positive numbers goes through nn.relu and nn.leaky_relu:
@@ -34,8 +35,8 @@
 //!            elements of the weight as well, unless it keeps a splat a splat.
 //!            FoldConstant.max_file_bytes leaves large weights in a larger file.
 //! Not done   Computed weights; weights behind aliases and tuples (CanonicalizeBindings removes
-//!            these); transposed convolutions; s * x + t as s * (x + t / s), which would
-//!            leave the shift and fold the scale into the conv after it.
+//!            these); s * x + t as s * (x + t / s), which would leave the shift and fold the
+//!            scale into the conv after it.
 //! Changes    Results, by rounding: s * (w * x) and w * (s * x) are computed as (s * w) * x. The
 //!            new constants are computed in float64 from the old ones, over a whole chain, and
 //!            rounded once to their type. Where s * x or s * (w * x) overflows, the new result may
@@ -72,7 +73,8 @@ use smallvec::SmallVec;
 
 use crate::fold_budget::{FoldBudget, MAX_FILE_BYTES, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
 
-use channels::{Factors, PerChannel, magnitude_of, magnitudes, range, scaled};
+pub(crate) use channels::float_range;
+use channels::{Factors, PerChannel, magnitude_of, magnitudes, scaled};
 use inputs::Bypass;
 use roles::{Affine, Role, Roles, Shape, affine, linear, per_channel};
 
@@ -254,7 +256,7 @@ impl BatchNormFolder {
         let literal = |constant: ExprId| body.as_literal(constant).map(|id| cx.literals.get(id));
         let bias = match shape.bias.and_then(literal) {
             None => Some(PerChannel::Same(0.0)),
-            Some(bias) if role == Role::Convolution => PerChannel::of(bias),
+            Some(bias) if role.is_convolution() => PerChannel::of(bias),
             Some(bias) => per_channel(cx, body, bias, &shape.output, call),
         };
         let Some(bias) = bias else { return };
@@ -461,7 +463,7 @@ impl Mutator for BatchNormFolder {
             Role::Nothing => Verdict::Keep,
             // A call that two Lets share is not folded.
             _ if self.links[value] != 1 => Verdict::Keep,
-            role @ (Role::Convolution | Role::Gemm | Role::Matmul) => {
+            role if role.is_linear() => {
                 self.note(s, slot, value, role);
                 Verdict::Keep
             }
@@ -477,5 +479,5 @@ impl Mutator for BatchNormFolder {
 /// Returns a weight, with the largest number of its type and the smallest number of full precision.
 fn weight_of<'c>(cx: &'c Context, body: &Body, shape: &Shape) -> Result<(&'c Literal, (f64, f64)), Stays> {
     let weight = cx.literals.get(body.as_literal(shape.weight).ok_or(Stays::OutOfRange)?);
-    Ok((weight, range(weight.dtype()).ok_or(Stays::OutOfRange)?))
+    Ok((weight, float_range(weight.dtype()).ok_or(Stays::OutOfRange)?))
 }

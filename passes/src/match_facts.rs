@@ -94,3 +94,29 @@ pub(crate) fn short_list(literal: &Literal) -> Option<Vec<i64>> {
     const MOST_ELEMENTS: usize = 128;
     if literal.element_count() > MOST_ELEMENTS { None } else { literal.to_i64s() }
 }
+
+/// Returns the padding `q` of a convolution or pool with the margins `p` of its operand `x` added,
+/// if these are not negative, and 0 on the axes of batch and channels.
+pub(crate) fn margins_of_window(m: &Match<'_>) -> Option<Vec<i64>> {
+    let rank = rank(m, "x")?;
+    let spatial = rank.checked_sub(2)?;
+    let added = short_list(m.literal("p")?).filter(|added| added.len() == 2 * rank)?;
+    let old = if m.attr("q").is_some() { m.ints("q")? } else { vec![0; 2 * spatial] };
+    if old.len() != 2 * spatial || added.iter().any(|&margin| margin < 0) {
+        return None;
+    }
+    let (begins, ends) = added.split_at(rank);
+    let is_inside = |margins: &[i64]| margins[..2] == [0, 0];
+    let all = begins[2..].iter().chain(&ends[2..]);
+    let sums: Option<Vec<i64>> = all.zip(&old).map(|(new, old)| new.checked_add(*old)).collect();
+    sums.filter(|_| is_inside(begins) && is_inside(ends))
+}
+
+/// Returns the margins of a pool of the size `k`, if each is narrower than the windows. There is
+/// then no window of margins alone, unless an extent is 0, and onnxruntime takes no wider ones.
+pub(crate) fn narrow_margins(m: &Match<'_>) -> Option<Vec<i64>> {
+    let (margins, sizes) = (margins_of_window(m)?, m.ints("k")?);
+    let (begins, ends) = margins.split_at_checked(sizes.len())?;
+    let are_narrow = |margins: &[i64]| margins.iter().zip(&sizes).all(|(margin, size)| margin < size);
+    (are_narrow(begins) && are_narrow(ends)).then_some(margins)
+}

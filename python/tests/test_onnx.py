@@ -107,3 +107,57 @@ def test_weights_stay_in_their_data_file(tmp_path):
     [constant] = [a.literal for b in read["main"].bindings for a in b.args if a.literal is not None]
     with pytest.raises(OSError, match="m.onnx.data has changed"):
         constant.tobytes()
+
+
+def test_contrib_operators_take_the_place_of_standard_ones():
+    onnx = pytest.importorskip("onnx")
+    mod = af.loads(
+        """#![onnx_ir_version=10, onnx_opsets=[["", 17]]]
+        def @main(%x: Tensor[(n, 8), float32], %b: Tensor[(8,), float32], %s: Tensor[(8,), float32]) {
+          let %a = add(%x, %b);
+          let %e = add(erf(divide(%a, 1.4142135f)), 1f);
+          let %g = multiply(multiply(%a, %e), 0.5f);
+          let %r = add(%g, %x);
+          nn.layer_norm(%r, %s, %b)
+        }"""
+    )
+    data = af.onnx.to_bytes(mod)
+
+    def operators(model):
+        return [(node.domain, node.op_type) for node in onnx.load_model_from_string(model).graph.node]
+
+    plain = af.slim(data)
+    assert {domain for domain, _ in operators(plain)} == {""}
+    small = af.slim(data, contrib=True)
+    microsoft = "com.microsoft"
+    assert operators(small) == [(microsoft, "BiasGelu"), (microsoft, "SkipLayerNormalization")]
+    assert {i.domain: i.version for i in onnx.load_model_from_string(small).opset_import} == {"": 17, microsoft: 1}
+    # The operators come back, and nothing is left to do.
+    assert af.slim(small, contrib=True) == small
+    with pytest.raises(ValueError, match="contrib changes rounding"):
+        af.slim(data, exact=True, contrib=True)
+
+
+def test_contrib_operators_compute_the_same(tmp_path):
+    np = pytest.importorskip("numpy")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    mod = af.loads(
+        """#![onnx_ir_version=10, onnx_opsets=[["", 20]]]
+        def @main(%x: Tensor[(3, 8), float32], %y: Tensor[(3, 8), float32]) {
+          let %g = nn.gelu(%x);
+          let %t = nn.gelu(%y, approximate="tanh");
+          let %p = multiply(matmul(%g, permute_dims(%t, axes=[1, 0])), 0.5f);
+          (%p, %g)
+        }"""
+    )
+    data = af.onnx.to_bytes(mod)
+    random = np.random.default_rng(0)
+    inputs = {name: random.standard_normal((3, 8)).astype(np.float32) for name in ("x", "y")}
+    for before, after in zip(
+        *(
+            onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, inputs)
+            for model in (data, af.slim(data, contrib=True))
+        ),
+        strict=True,
+    ):
+        np.testing.assert_allclose(before, after, rtol=1e-4, atol=1e-5)

@@ -1,6 +1,6 @@
 """Takes small odd models through anfora at every level and holds what it writes against the originals.
 
-Each model (see models.py and kept_models.py) must be taken, without a failure, at -O0 to -O3. What is written must pass
+Each model (see models.py, kept_models.py and parts.py) must be taken, without a failure, at -O0 to -O3. What is written must pass
 `onnx.checker`, have the inputs of the original as they were declared, and, on random inputs, give the
 outputs of the original: onnxruntime is the judge, with its optimisations and without. Of some models
 that the checker accepts it computes garbage: there it runs a twin in place of the original. Of the
@@ -19,6 +19,7 @@ import onnx
 import onnxruntime
 
 import kept_models  # noqa: F401 (it adds models)
+import parts  # noqa: F401 (likewise)
 from models import MODELS, TWINS, UNCOMPARED, WARNINGS
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir, "conformance"))

@@ -2,6 +2,7 @@
 
 use anfora_ir::{DType, Literal};
 
+use super::written_out::write_group_norm;
 use super::{
     Conversion, Conversions, Lowered, NEWEST, NodeExport, NodeImport, OPSETS, exact_float, float_attribute,
     int_attribute, ints_attribute,
@@ -112,7 +113,7 @@ fn stash(n: &NodeExport<'_>) -> Option<AttributeProto> {
     (stash != 1).then(|| int_attribute("stash_type", stash))
 }
 
-fn epsilon(n: &NodeExport<'_>) -> Result<AttributeProto, ExportProblem> {
+pub(super) fn epsilon(n: &NodeExport<'_>) -> Result<AttributeProto, ExportProblem> {
     exact_float(n, "epsilon", n.attrs().float("epsilon").unwrap_or(1e-5))
 }
 
@@ -268,12 +269,12 @@ fn export_instance_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 
 /// The first version in which scale and bias have one element per channel. Before, they have one
 /// per group.
-const BY_CHANNEL_SINCE: i64 = 21;
+pub(super) const GROUPS_BY_CHANNEL_SINCE: i64 = 21;
 
 fn import_group_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
     let dtype = has_one_float(n)?;
     has_channels(n)?;
-    if n.opset() >= BY_CHANNEL_SINCE {
+    if n.opset() >= GROUPS_BY_CHANNEL_SINCE {
         has_our_stash(n, dtype)?;
     }
     let operands = n.all_operands()?;
@@ -303,15 +304,17 @@ fn export_group_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     // The form with one element per group is deprecated. It is written only for models that came
     // from files and state their versions.
     if !n.states_versions() {
-        n.needs_opset(BY_CHANNEL_SINCE)?;
+        n.needs_opset(GROUPS_BY_CHANNEL_SINCE)?;
     }
-    let by_channel = n.opset() >= BY_CHANNEL_SINCE;
+    let by_channel = n.opset() >= GROUPS_BY_CHANNEL_SINCE;
+    if !by_channel && [1, 2].iter().any(|&i| extent(n, i, 0).is_some_and(|found| found != groups)) {
+        return write_group_norm(n);
+    }
     let channels = extent(n, 0, 1);
     let mut inputs = n.operands()?;
     for (i, input) in inputs.iter_mut().enumerate().skip(1) {
         let Some(found) = extent(n, i, 0) else { continue };
         match channels {
-            _ if !by_channel && found != groups => n.needs_opset(BY_CHANNEL_SINCE)?,
             _ if !by_channel => {}
             Some(channels) if found == channels => {}
             Some(channels) => {

@@ -4,8 +4,9 @@
 //! the version of the model has no such operator, the export writes as many nodes again. A module
 //! that states no version gets one that has the operator.
 
-use anfora_ir::{Literal, Module, Number};
+use anfora_ir::{DType, DimId, Literal, Module, Number, TensorType};
 
+use super::normalization::{GROUPS_BY_CHANNEL_SINCE, epsilon};
 use super::{Conversion, Conversions, NodeExport, float_attribute, int_attribute, ints_attribute};
 use crate::error::ExportProblem;
 
@@ -24,6 +25,8 @@ const DEFINITIONS: &[Definition] = &[
     ("Mul", 9..=19, "nn.gelu", export_gelu),
     ("Add", BROADCASTS_SINCE..=16, "nn.layer_norm", export_layer_norm),
     ("Mul", BROADCASTS_SINCE..=22, "nn.rms_norm", export_rms_norm),
+    ("Add", BROADCASTS_SINCE..=17, "nn.group_norm", write_group_norm),
+    ("MatMul", BROADCASTS_SINCE..=22, "nn.attention", export_attention),
 ];
 
 pub(super) fn register(table: &mut Conversions) {
@@ -49,8 +52,13 @@ pub(super) fn register(table: &mut Conversions) {
 /// ```
 pub fn missing_operators(module: &Module) -> Vec<String> {
     let Some(version) = crate::export::stated_version(module) else { return Vec::new() };
-    // Its definition here takes fewer nodes than those that exporters write.
-    let is_missing = |(_, opsets, native, _): &&Definition| opsets.contains(&version) && *native != "nn.hard_swish";
+    let is_missing = |(_, opsets, native, _): &&Definition| match *native {
+        // Its definition here takes fewer nodes than those that exporters write.
+        "nn.hard_swish" => false,
+        // Passes make the form with parameters by channel.
+        "nn.group_norm" => version < GROUPS_BY_CHANNEL_SINCE,
+        _ => version <= *opsets.end(),
+    };
     DEFINITIONS.iter().filter(is_missing).map(|(_, _, native, _)| (*native).to_owned()).collect()
 }
 
@@ -191,4 +199,114 @@ fn export_rms_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let quotient = n.step("Div", vec![x, deviation], Vec::new());
     emit_product(n, quotient, scale);
     Ok(())
+}
+
+/// `Reshape(InstanceNormalization(Reshape(x, [0, groups, -1]), 1, 0), shape of x) * scale + bias`,
+/// with a scale and bias for each channel.
+pub(super) fn write_group_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    is_stated(n)?;
+    let first = |extents: Option<Vec<Option<i64>>>| extents.and_then(|e| e.first().copied().flatten());
+    let (extents, dtype) = (n.partial_extents(0).unwrap_or_default(), n.dtype(0));
+    let parameters = [1, 2].map(|i| first(n.partial_extents(i)));
+    let channels = extents.get(1).copied().flatten();
+    let (Some(groups), Some(dtype)) = (n.attrs().int("num_groups").and_then(|g| usize::try_from(g).ok()), dtype) else {
+        return n.needs_opset(GROUPS_BY_CHANNEL_SINCE);
+    };
+    if channels.is_none() || parameters.iter().any(|&of| of != channels) {
+        return n.needs_opset(GROUPS_BY_CHANNEL_SINCE);
+    }
+    let x = n.operand(0)?;
+    let list = n.ints_constant(&[0, groups as i64, -1], usize::MAX)?;
+    let rows = n.step("Reshape", vec![x.clone(), list], Vec::new());
+    let [ones, zeros] = [1.0, 0.0].map(|of| {
+        let one = Number::Float(of).scalar(dtype);
+        one.and_then(|one| one.as_splat().map(|bytes| Literal::splat_bytes(dtype, &[groups], bytes)))
+    });
+    let unknown = || ExportProblem::Unsupported("`nn.group_norm` of this type".to_owned());
+    let (ones, zeros) = (ones.ok_or_else(unknown)?, zeros.ok_or_else(unknown)?);
+    let plain = vec![rows, n.own_constant(&ones)?, n.own_constant(&zeros)?];
+    let epsilon = epsilon(n)?;
+    let normal = n.step("InstanceNormalization", plain, vec![epsilon]);
+    let shape = shape_after_first(n, &x, &extents)?;
+    let normal = n.step("Reshape", vec![normal, shape], Vec::new());
+    let (scale, bias) = (by_channel(n, 1, extents.len())?, by_channel(n, 2, extents.len())?);
+    let scaled = n.step("Mul", vec![normal, scale], Vec::new());
+    n.emit("Add", vec![scaled, bias], Vec::new());
+    Ok(())
+}
+
+/// Returns the name of the shape of `x`, for a reshape of a tensor with the same first extent.
+fn shape_after_first(n: &mut NodeExport<'_>, x: &str, extents: &[Option<i64>]) -> Result<String, ExportProblem> {
+    let later = &extents[1..];
+    let is_list = later.iter().filter(|extent| extent.is_none()).count() <= 1 && !later.contains(&Some(0));
+    if !is_list {
+        return Ok(n.step("Shape", vec![x.to_owned()], Vec::new()));
+    }
+    let list: Vec<i64> = std::iter::once(0).chain(later.iter().map(|extent| extent.unwrap_or(-1))).collect();
+    n.ints_constant(&list, usize::MAX)
+}
+
+/// Returns the name of a list of parameters by channel in a shape that broadcasts to a tensor of
+/// this rank.
+fn by_channel(n: &mut NodeExport<'_>, i: usize, rank: usize) -> Result<String, ExportProblem> {
+    let units = rank.saturating_sub(2);
+    if let Some(literal) = n.literal(i) {
+        let shape: Vec<usize> = literal.shape().iter().copied().chain(std::iter::repeat_n(1, units)).collect();
+        if let Ok(literal) = literal.reshaped(&shape) {
+            return n.own_constant(&literal);
+        }
+    }
+    let list: Vec<i64> = std::iter::once(-1).chain(std::iter::repeat_n(1, units)).collect();
+    let inputs = vec![n.operand(i)?, n.ints_constant(&list, usize::MAX)?];
+    Ok(n.step("Reshape", inputs, Vec::new()))
+}
+
+/// `Softmax(query * transposed key * scale + mask) * value`, of operands with heads as an axis.
+fn export_attention(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    is_stated(n)?;
+    let attrs = n.attrs();
+    let sizes = n.partial_extents(0).filter(|extents| extents.len() == 4);
+    let scale = attrs.float("scale").or_else(|| Some(1.0 / (sizes?[3]? as f64).sqrt()));
+    let (true, Some(scale)) = (is_plain_attention(n), scale) else {
+        return n.needs_opset(n.row().opsets.end() + 1);
+    };
+    let [query, key, value] = [n.operand(0)?, n.operand(1)?, n.operand(2)?];
+    let key = n.step("Transpose", vec![key], vec![ints_attribute("perm", &[0, 1, 3, 2])]);
+    let mut scores = n.step("MatMul", vec![query, key], Vec::new());
+    if scale != 1.0 {
+        scores = with_number(n, "Mul", scores, scale)?;
+    }
+    if !n.is_left_out(3) {
+        let mask = n.operand(3)?;
+        scores = n.step("Add", vec![scores, mask], Vec::new());
+    }
+    let weights = n.step("Softmax", vec![scores], vec![int_attribute("axis", 3)]);
+    n.emit("MatMul", vec![weights, value], Vec::new());
+    Ok(())
+}
+
+/// Returns true if an attention has one result, operands of rank 4 with as many heads of queries as
+/// of keys, no mask or one that is added to all scores, and nothing else but a scale.
+fn is_plain_attention(n: &NodeExport<'_>) -> bool {
+    let attrs = n.attrs();
+    let is_default = |name: &str, default: i64| attrs.int(name).is_none_or(|value| value == default);
+    let shape = |i: usize| n.tensor(i).and_then(|t| t.shape.as_deref());
+    let (Some(&[_, heads, ..]), Some(&[_, others, keys, _])) = (shape(0), shape(1)) else { return false };
+    let unknown = n.cx().types.dims.unknown();
+    let masks_all = |mask: &TensorType| {
+        let last = mask.shape.as_deref().and_then(<[DimId]>::last);
+        mask.dtype != DType::Bool && keys != unknown && last == Some(&keys)
+    };
+    let has_plain_mask = n.is_left_out(3) || n.tensor(3).is_some_and(masks_all);
+    heads == others
+        && heads != unknown
+        && shape(0).map(<[DimId]>::len) == Some(4)
+        && has_plain_mask
+        && (4..=6).all(|i| n.is_left_out(i))
+        && attrs.bool("is_causal") != Some(true)
+        && attrs.float("softcap").is_none_or(|cap| cap == 0.0)
+        && attrs.dtype("softmax_precision").is_none()
+        && [("left_window_size", -1), ("right_window_size", -1), ("results", 1)]
+            .iter()
+            .all(|&(name, of)| is_default(name, of))
 }

@@ -1,6 +1,7 @@
 //! Tests of import and export on models that are built here.
 
 mod advisories;
+mod contrib;
 mod control;
 mod conversions;
 mod custom;

@@ -263,7 +263,7 @@ impl Channels {
 }
 
 /// Returns the largest number of an element type, and the smallest positive one of full precision.
-pub(super) fn range(dtype: DType) -> Option<(f64, f64)> {
+pub(crate) fn float_range(dtype: DType) -> Option<(f64, f64)> {
     Some(match dtype {
         DType::Float16 => (f16::MAX.into(), f16::MIN_POSITIVE.into()),
         DType::BFloat16 => (bf16::MAX.into(), bf16::MIN_POSITIVE.into()),

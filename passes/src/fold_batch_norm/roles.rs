@@ -11,6 +11,7 @@ use super::channels::PerChannel;
 pub(super) enum Role {
     Nothing,
     Convolution,
+    TransposedConvolution,
     Gemm,
     Matmul,
     BatchNorm,
@@ -23,6 +24,19 @@ pub(super) enum Role {
     Homogeneous,
 }
 
+impl Role {
+    /// Returns true if the operator is linear in a weight.
+    #[inline]
+    pub(super) fn is_linear(self) -> bool {
+        matches!(self, Role::Convolution | Role::TransposedConvolution | Role::Gemm | Role::Matmul)
+    }
+
+    /// Returns true if the bias has one number per channel, and is not broadcast.
+    pub(super) fn is_convolution(self) -> bool {
+        matches!(self, Role::Convolution | Role::TransposedConvolution)
+    }
+}
+
 /// The role of each operator of the registry.
 pub(super) struct Roles(Vec<Role>);
 
@@ -30,6 +44,7 @@ impl Roles {
     pub(super) fn new(cx: &Context) -> Roles {
         let role = |name: &str| match name {
             "nn.conv1d" | "nn.conv2d" | "nn.conv3d" => Role::Convolution,
+            "nn.conv1d_transpose" | "nn.conv2d_transpose" | "nn.conv3d_transpose" => Role::TransposedConvolution,
             "nn.gemm" => Role::Gemm,
             "matmul" => Role::Matmul,
             "nn.batch_norm" => Role::BatchNorm,
@@ -53,7 +68,7 @@ impl Roles {
     pub(super) fn any_linear(&self, body: &Body) -> bool {
         body.exprs().any(|(_, e)| {
             matches!(e, Expr::CallOp { op, .. }
-                if matches!(self.of(op), Role::Convolution | Role::Gemm | Role::Matmul))
+                if self.of(op).is_linear())
         })
     }
 }
@@ -103,11 +118,14 @@ pub(super) fn linear(cx: &Context, body: &Body, call: ExprId, role: Role) -> Opt
     }
     let side = |axis, weight_axis| Side { axis, channels: extents[weight_axis], weight_axis };
     let (output, input) = match role {
-        Role::Convolution => {
+        Role::Convolution | Role::TransposedConvolution => {
             let groups =
                 usize::try_from(attrs.int("groups")?).ok().filter(|&g| g > 0 && extents[0].is_multiple_of(g))?;
-            let input = Side { channels: extents[1].checked_mul(groups)?, ..side(1, 1) };
-            (side(1, 0), input)
+            // The weight of a convolution starts with the axis of the result's channels, that of a
+            // transposed one with the axis of the operand's. The other axis has those of one group.
+            let whole = side(1, 0);
+            let grouped = Side { channels: extents[1].checked_mul(groups)?, ..side(1, 1) };
+            if role == Role::Convolution { (whole, grouped) } else { (grouped, whole) }
         }
         Role::Gemm if attrs.float("beta")? == 1.0 => {
             let [trans_a, trans_b] = [attrs.bool("trans_a")?, attrs.bool("trans_b")?];

@@ -1,9 +1,10 @@
 //! Activation functions that are written as several operators.
 
+use anfora_ir::DType;
 use anfora_visit::pattern::{Match, RuleSet};
 use anfora_visit::rules;
 
-use crate::match_facts::{float_attribute, is_last_use, is_near, is_plus_zero, number};
+use crate::match_facts::{float_attribute, is_last_use, is_near, is_plus_zero, number, tensor};
 
 /// Returns the rules for activation functions.
 pub(super) fn activations() -> RuleSet {
@@ -57,9 +58,21 @@ fn sigmoids() -> RuleSet {
         "multiply(%x, divide(clip(add(%x, %c), %l, %h), %d))" => "nn.hard_swish(%x)", if clips_to_six,
         "multiply(%x, multiply(clip(add(%x, %c), %l, %h), %r))" => "nn.hard_swish(%x)", if clips_to_six_and_scales,
         "multiply(multiply(%x, clip(add(%x, %c), %l, %h)), %r)" => "nn.hard_swish(%x)", if clips_to_six_and_scales,
+        "log(add(exp(%x), 1))" => "nn.softplus(%x)", if is_softplus,
+        "add(nn.relu(%x), nn.softplus(negative(abs(%x))))" => "nn.softplus(%x)", if is_softplus,
         "multiply(%x, tanh(nn.softplus(%x)))" => "nn.mish(%x)", if is_last_use,
         "log(nn.softmax(%x, axis=%a, axes=%b))" => "nn.log_softmax(%x, axis=%a, axes=%b)", if is_last_use,
     ]
+}
+
+fn is_softplus(m: &Match<'_>) -> bool {
+    has_common_elements(m) && m.has_type_of_root("x") && m.is_last_use()
+}
+
+/// Returns true if the elements of `x` are not of bfloat16. Softplus and the hard functions of ONNX
+/// take these only in later versions than the operators of their definitions do.
+fn has_common_elements(m: &Match<'_>) -> bool {
+    tensor(m, "x").is_some_and(|t| t.dtype != DType::BFloat16)
 }
 
 fn halves(m: &Match<'_>) -> bool {
@@ -82,7 +95,8 @@ fn is_tanh_gelu(m: &Match<'_>) -> bool {
 /// Returns true for `clip(x + c, 0, d) / d`, which is between 0 and 1.
 fn clips_to_one(m: &Match<'_>) -> bool {
     let upper = number(m, "h");
-    is_plus_zero(m, "l")
+    has_common_elements(m)
+        && is_plus_zero(m, "l")
         && upper.is_some_and(|upper| upper > 0.0)
         && upper == number(m, "d")
         && m.has_type_of_root("x")
@@ -94,7 +108,8 @@ fn clips_to_six(m: &Match<'_>) -> bool {
 }
 
 fn clips_to_six_and_scales(m: &Match<'_>) -> bool {
-    is_plus_zero(m, "l")
+    has_common_elements(m)
+        && is_plus_zero(m, "l")
         && is_near(m, "c", 3.0)
         && is_near(m, "h", 6.0)
         && is_near(m, "r", 1.0 / 6.0)

@@ -10,25 +10,35 @@
 //!            x * sigmoid(k * x)                         =>   nn.silu(x, alpha=k)
 //!            clip(x + c, 0, d) / d                      =>   nn.hard_sigmoid(x)
 //!            x * clip(x + 3, 0, 6) / 6                  =>   nn.hard_swish(x)
+//!            log(exp(x) + 1)                            =>   nn.softplus(x)
+//!            max(x, 0) + log(exp(-|x|) + 1)             =>   nn.softplus(x)
 //!            x * tanh(nn.softplus(x))                   =>   nn.mish(x)
 //!            log(nn.softmax(x))                         =>   nn.log_softmax(x)
 //! Norms      d / √(mean(d²) + e) * s, d = x - mean(x)   =>   nn.layer_norm(x, s)
 //!            nn.layer_norm(x, s) + c                    =>   nn.layer_norm(x, s, c)
 //!            x / √(mean(x²) + e) * s                    =>   nn.rms_norm(x, s)
 //!            over the last axes, with s and c of their extents.
+//!            reshape(nn.instance_norm(reshape(x, [0, g, -1]), 1, 0), shape of x) * s + c
+//!                                                       =>   nn.group_norm(x, s, c, num_groups=g)
+//!            with one number of s and c for each channel, and whole channels in a group.
 //! Products   matmul(a, b) + c                           =>   nn.gemm(a, b, c)
 //!            matmul(a, b) * k, matmul(a, b) / k         =>   nn.gemm(a, b, alpha=k)
 //!            matmul(transposed a, b)                    =>   nn.gemm(a, b, trans_a=true)
 //!            and the same of nn.gemm and of b, for matrices of floats.
 //!            einsum(a, b, subscripts="..ij,..jk->..ik") =>   matmul(a, b)
+//! Attention  matmul(nn.softmax(matmul(q, transposed k) * s + c), v)
+//!                                                       =>   nn.attention(q, k, v, c, scale=s)
+//!            of rank 4, with or without a positive scale s and a mask c that is added; q, and k
+//!            before or after its transposition, may be scaled too.
 //! Windows    conv(nn.pad(x, zeros), w)                  =>   conv(x, w) with more padding
+//!            nn.max_pool(nn.pad(x, lowest number))      =>   nn.max_pool(x) with more padding
 //! Never      If a part of the left side is used elsewhere, except in the rows for transposed
 //!            operands: it would be computed twice.
 //! Changes    Results, by rounding: an operator rounds once where its parts round each. Where a
 //!            part overflows, the operator may return a number, and where a weight is infinite or
 //!            NaN, a margin of zeros makes a NaN and padding does not.
-//! Not done   Parallel products of one operand; normalizations in groups; attention; statistics
-//!            that are computed in another type (casts in between).
+//! Not done   Parallel products of one operand; statistics that are computed in another type (casts
+//!            in between).
 //! Cost       One walk, which tries the rules of its operator at each node, and time linear in the
 //!            changes. Idempotent.
 //!
@@ -43,6 +53,7 @@
 //! definition, in as many nodes as the rules take.
 
 mod activations;
+mod attention;
 mod normalizations;
 mod products;
 mod windows;
@@ -54,6 +65,7 @@ use anfora_manager::register_pass;
 use anfora_visit::pattern::{Outcome, PatternOptions, PatternRewriteError, RuleSet};
 
 use self::activations::activations;
+use self::attention::attention;
 use self::normalizations::normalizations;
 use self::products::products;
 use self::windows::windows;
@@ -79,7 +91,10 @@ pub fn fuse_standard_ops(
     simplify_by(cx, function, &RULES, &PatternOptions { purity: Some(purity), ..PatternOptions::default() })
 }
 
-static RULES: LazyLock<RuleSet> = LazyLock::new(|| activations().and(normalizations()).and(products()).and(windows()));
+static RULES: LazyLock<RuleSet> = LazyLock::new(|| {
+    let all = [activations(), normalizations(), products(), attention(), windows()];
+    all.into_iter().fold(RuleSet::new(), RuleSet::and)
+});
 
 /// Returns the rules of FuseStandardOps.
 pub(crate) fn rules() -> &'static RuleSet {

@@ -1,13 +1,14 @@
 //! Normalizations that are written as several operators.
 
+use anfora_ir::Literal;
 use anfora_visit::pattern::{Match, RuleSet};
 use anfora_visit::rules;
 
-use crate::match_facts::{are_last_axes, extents, float_attribute, number, rank, tensor};
+use crate::match_facts::{are_last_axes, extents, float_attribute, is_extent, number, rank, short_list, tensor};
 
 /// Returns the rules for normalizations.
 pub(super) fn normalizations() -> RuleSet {
-    layer_norms().and(rms_norms())
+    layer_norms().and(rms_norms()).and(group_norms())
 }
 
 /// Returns the rules for `(x - mean) / √(variance + epsilon) * scale`, and for the bias.
@@ -40,6 +41,53 @@ fn rms_norms() -> RuleSet {
         "multiply(multiply(%x, reciprocal(sqrt(add(mean(multiply(%x, %x), axis=%a, keepdims=true), %e)))), %s)"
             => "nn.rms_norm(%x, %s, axes=%g, epsilon=%v)", if normalizes, let g = reduced_axes, let v = epsilon,
     ]
+}
+
+/// Returns the rules for groups of channels, which a reshape makes the channels of an instance
+/// normalization that does not scale.
+fn group_norms() -> RuleSet {
+    rules![
+        "add(multiply(reshape(nn.instance_norm(reshape(%x, %t, allowzero=none), %o, %z, epsilon=%e), %q), %s), %b)"
+            => "nn.group_norm(%x, %u, %v, num_groups=%g, epsilon=%e)", if normalizes_groups,
+            let u = |m| by_channel(m, "s"), let v = |m| by_channel(m, "b"), let g = groups,
+    ]
+}
+
+/// Returns true if a match normalizes groups of the channels of `x`, with scales and biases after
+/// that.
+fn normalizes_groups(m: &Match<'_>) -> bool {
+    let is_plain = number(m, "o") == Some(1.0) && number(m, "z") == Some(0.0);
+    is_plain && m.has_type_of_root("x") && m.is_last_use()
+}
+
+/// Returns the number of groups into which the reshape to `t` divides the channels of `x`, if each
+/// has whole channels of one batch.
+fn groups(m: &Match<'_>) -> Option<i64> {
+    let (Some(&[batch, groups, size]), Some(&[n, c, ref inner @ ..])) =
+        (m.literal("t").and_then(short_list).as_deref(), extents(m, "x"))
+    else {
+        return None;
+    };
+    let dims = &m.program().0.types.dims;
+    let channels = dims.as_constant(c).filter(|&channels| groups > 0 && channels > 0 && channels % groups == 0)?;
+    let elements = || inner.iter().try_fold(channels, |count, &extent| count.checked_mul(dims.as_constant(extent)?));
+    let keeps_batch = match batch {
+        0 => true,
+        -1 => size > 0 && elements() == size.checked_mul(groups),
+        _ => is_extent(m, n, batch),
+    };
+    keeps_batch.then_some(groups)
+}
+
+/// Returns a constant with one element for each channel of `x`, in place of the constant `name`
+/// that the result of a normalization is scaled or shifted by.
+fn by_channel(m: &Match<'_>, name: &str) -> Option<Literal> {
+    let literal = m.literal(name)?;
+    let (&[_, c, ref inner @ ..], own) = (extents(m, "x")?, literal.shape()) else { return None };
+    let channels = own.len().checked_sub(inner.len() + 1)?;
+    let is_by_channel = own.iter().enumerate().all(|(axis, &extent)| axis == channels || extent == 1);
+    let fits = is_by_channel && is_extent(m, c, i64::try_from(own[channels]).ok()?);
+    if fits { literal.reshaped(&[own[channels]]).ok() } else { None }
 }
 
 /// Returns true if a match normalizes `x` over its last axes `a`, with the scale `s`.

@@ -44,5 +44,7 @@ pub(super) fn neutral() -> RuleSet {
     rules.replace("add(%x, 0.0) => %x", op("add", [never_minus_zero, literal(0.0)]), capture("x"))
 }
 
-/// Operators that never return -0, which a sum with 0 would change, nor a NaN that it would change.
-const NEVER_MINUS_ZERO: &[&str] = &["abs", "exp", "nn.hard_sigmoid", "nn.relu", "nn.softmax", "sigmoid", "square"];
+/// Operators that never return a float below 0, nor -0, which a sum with 0 would change, nor a NaN
+/// that it would change.
+pub(super) const NEVER_MINUS_ZERO: &[&str] =
+    &["abs", "exp", "nn.hard_sigmoid", "nn.relu", "nn.softmax", "sigmoid", "square"];

@@ -122,6 +122,9 @@ fn program(seed: u64) -> Program {
     }
     for _ in 0..1 + random.below(2) {
         let most = random.below(2);
+        let is_transposed = random.below(3) == 0;
+        // Padding makes the result of a transposed convolution smaller.
+        let most = if is_transposed { 0 } else { most };
         let padding: Vec<usize> = (0..2 * axes).map(|_| random.below(1 + most)).collect();
         let mut before = Vec::new();
         for _ in 0..random.below(4) {
@@ -136,11 +139,12 @@ fn program(seed: u64) -> Program {
         }
         steps += folded_before(&before);
         let out = groups * (1 + random.below(3));
-        let mut weight = vec![out, channels / groups];
+        let mut weight = if is_transposed { vec![channels, out / groups] } else { vec![out, channels / groups] };
         weight.extend((0..axes).map(|_| 1 + random.below(2)));
         let count = weight.iter().product();
         let weights = random.list(count, |r| r.factor() / 2.0);
-        let mut call = format!("nn.conv{axes}d({last}, dense<Tensor[{}, {name}]>{weights}", shape(&weight));
+        let transposed = if is_transposed { "_transpose" } else { "" };
+        let mut call = format!("nn.conv{axes}d{transposed}({last}, dense<Tensor[{}, {name}]>{weights}", shape(&weight));
         if random.below(2) == 0 {
             let bias = random.list(out, Random::factor);
             write!(call, ", dense<Tensor[({out},), {name}]>{bias}").unwrap();

@@ -71,7 +71,8 @@ fn with_type(function: &str, own: (&str, &str), other: (&str, &str)) -> String {
         let (before, from) = rest.split_at(start);
         text.push_str(before);
         let (word, after) = from.split_at(from.find(|c| !is_word(c)).unwrap_or(from.len()));
-        let number = if word.starts_with(|c: char| c.is_ascii_digit()) { word.strip_suffix(own.1) } else { None };
+        let is_written = word.starts_with(|c: char| c.is_ascii_digit()) || word.starts_with("inf");
+        let number = if is_written { word.strip_suffix(own.1) } else { None };
         let is_number = number.is_some_and(|n| n.parse::<f64>().is_ok()) && !own.1.is_empty();
         if word == own.0 {
             text.push_str(other.0);
@@ -169,9 +170,8 @@ fn every_rule_of_fuse_standard_ops_agrees_within_its_tolerance() {
 
 #[test]
 fn instances_are_written_for_other_types() {
-    let text = "def @f(%x: Tensor[(2, 3), float32]) { let %a1 = add(%x, -0.5f); permute_dims(%a1, axes=[1, 0]) }";
-    let expected =
-        "def @f(%x: Tensor[(2, 3), bfloat16]) { let %a1 = add(%x, -0.5bf16); permute_dims(%a1, axes=[1, 0]) }";
+    let text = "def @f(%x: Tensor[(2, 3), float32]) { let %a1 = add(%x, -0.5f); let %b = add(%a1, -inff); permute_dims(%a1, axes=[1, 0]) }";
+    let expected = "def @f(%x: Tensor[(2, 3), bfloat16]) { let %a1 = add(%x, -0.5bf16); let %b = add(%a1, -infbf16); permute_dims(%a1, axes=[1, 0]) }";
     assert_eq!(own_type(text), Some(("float32", "f")));
     assert_eq!(with_type(text, TYPES[0], TYPES[2]), expected);
 }
