@@ -30,8 +30,9 @@ use crate::sync::lock;
 ///
 /// The file is written under another name and then renamed ([`write_file`]), so it is complete at
 /// any time: a process that ends while it is written leaves the file of the pass before, and the
-/// incomplete file, which ends in `.part`. The file survives the end of the process, but is not forced to the disk, so it may not survive a crash of the machine. Cost: the
-/// module is printed once for each pass that runs.
+/// incomplete file, which ends in `.part`. The file survives the end of the process, but is not
+/// forced to the disk, so it may not survive a crash of the machine. Cost: the module is printed
+/// once for each pass that runs.
 pub struct Reproducer {
     path: PathBuf,
     state: Mutex<Progress>,
