@@ -137,6 +137,13 @@ def is_running(pid):
         return False
 
 
+def wait_until(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, "it does not happen"
+        time.sleep(0.01)
+
+
 def test_a_fleet_of_models(fleet):
     (fleet / "broken.onnx").write_bytes(b"no model")
     paths = [*models(fleet), fleet / "missing.onnx"]
@@ -171,8 +178,7 @@ def test_the_options_reach_the_program(fleet):
 
 def test_a_worker_that_is_killed_loses_no_model(fleet):
     run = af.ray.slim_files(models(fleet), fleet / "small", program=program(fleet, "sleep"), progress=False)
-    while not notes(fleet):
-        time.sleep(0.01)
+    wait_until(lambda: notes(fleet))
     child, worker = notes(fleet)[0]
     assert worker != os.getpid() and is_running(child)
     os.kill(worker, signal.SIGKILL)
@@ -209,14 +215,10 @@ def test_limits_hold_for_each_task(fleet, act, status):
 
 def test_a_run_can_be_cancelled(fleet):
     run = af.ray.slim_files(models(fleet), fleet / "small", program=program(fleet, "hang"), progress=False)
-    while not any(path.name == "a.onnx" for path in (fleet / "small").iterdir()):
-        time.sleep(0.01)
+    wait_until(lambda: (fleet / "small" / "a.onnx").exists())
     run.cancel()
     assert list(run) == [] and run.table() == ""
-    end = time.monotonic() + 20
-    while any(is_running(pid) for pid, _ in notes(fleet)) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not any(is_running(pid) for pid, _ in notes(fleet))
+    wait_until(lambda: not any(is_running(pid) for pid, _ in notes(fleet)))
 
 
 def test_progress_is_redrawn_on_a_terminal(fleet):
@@ -270,8 +272,7 @@ def test_a_failure_of_another_program_is_reduced(cluster, tmp_path):
 
 def test_a_worker_that_is_killed_loses_no_seed(cluster, tmp_path):
     run = af.ray.campaign(range(5), "O2", program=program(tmp_path, "sleep"), progress=False)
-    while not notes(tmp_path):
-        time.sleep(0.01)
+    wait_until(lambda: notes(tmp_path))
     os.kill(notes(tmp_path)[0][1], signal.SIGKILL)
     assert [(row.seed, row.status) for row in run.wait().rows] == [(seed, "ok") for seed in range(5)]
 
