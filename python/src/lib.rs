@@ -62,7 +62,7 @@ mod _anfora {
     #[pymodule_export]
     use crate::mutator::{_mutate, MutatorBase};
     #[pymodule_export]
-    use crate::onnx::{_export_onnx, _import_onnx, _save_onnx};
+    use crate::onnx::{_export_onnx, _import_onnx, _save_onnx, _split_onnx};
     #[pymodule_export]
     use crate::pass::{_bind_params, _make_pass, _parse_pipeline, _repeat, _sequential, Pass, PassInfo, PassOutcome};
     #[pymodule_export]

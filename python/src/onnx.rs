@@ -1,11 +1,12 @@
 //! ONNX models in and out.
 
+use std::collections::HashMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anfora::ir;
-use anfora::ir::UnfinishedFile;
-use anfora::onnx::{DataFolder, ExportOptions, ExternalData, ImportOptions, ModelFile, WhenExternal};
+use anfora::ir::{self, StoredFile, UnfinishedFile};
+use anfora::onnx::{DataFiles, DataFolder, ExportOptions, ExternalData, ImportOptions, ModelFile, WhenExternal};
 use bytes::Bytes;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -14,15 +15,45 @@ use pyo3::types::{PyBytes, PyList};
 use crate::errors::{self, OnnxError, guarded};
 use crate::module::Module;
 
-/// Reads a model from bytes, whose constants share them, or from a file. Returns the module, the
-/// number of nodes, what is kept unchanged, and warnings.
+/// The data files of a model: objects of Python by location, and the files of a folder.
+struct DataSources {
+    memory: HashMap<String, Bytes>,
+    folder: Option<DataFolder>,
+}
+
+impl DataFiles for DataSources {
+    fn read(&self, location: &str) -> io::Result<Bytes> {
+        match (self.memory.get(location), &self.folder) {
+            (Some(data), _) => Ok(data.clone()),
+            (None, Some(folder)) => folder.read(location),
+            (None, None) => Err(io::Error::new(io::ErrorKind::NotFound, "there is no such file")),
+        }
+    }
+
+    fn open(&self, location: &str) -> io::Result<Option<StoredFile>> {
+        match &self.folder {
+            Some(folder) if !self.memory.contains_key(location) => folder.open(location),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Reads a model from bytes, whose constants share them, or from a file. `files` are data files in
+/// memory, by location, which constants share too. Returns the module, the number of nodes, what is
+/// kept unchanged, and warnings.
 #[pyfunction]
-#[pyo3(signature = (data: "bytes | None", path: "str | None", folder: "str | None") -> "tuple[Module, int, list[str], list[Diagnostic]]")]
+#[pyo3(signature = (
+    data: "bytes | None",
+    path: "str | None",
+    folder: "str | None",
+    files: "dict[str, bytes] | None" = None,
+) -> "tuple[Module, int, list[str], list[Diagnostic]]")]
 pub(crate) fn _import_onnx<'py>(
     py: Python<'py>,
     data: Option<PyBackedBytes>,
     path: Option<PathBuf>,
     folder: Option<PathBuf>,
+    files: Option<HashMap<String, PyBackedBytes>>,
 ) -> PyResult<(Module, usize, Vec<String>, Bound<'py, PyList>)> {
     let model = match (data, &path) {
         (Some(data), _) => Bytes::from_owner(data).into(),
@@ -33,7 +64,14 @@ pub(crate) fn _import_onnx<'py>(
         (Some(path), _) => Some(DataFolder::beside(path)),
         (None, folder) => folder.map(DataFolder::new),
     };
-    let data_files = folder.map(|f| Arc::new(f) as Arc<dyn anfora::onnx::DataFiles>);
+    let memory = files.map(|f| f.into_iter().map(|(name, data)| (name, Bytes::from_owner(data))).collect());
+    let data_files = match (memory, folder) {
+        (None, None) => None,
+        (memory, folder) => {
+            let sources = DataSources { memory: memory.unwrap_or_default(), folder };
+            Some(Arc::new(sources) as Arc<dyn DataFiles>)
+        }
+    };
     let options = ImportOptions { data_files, ..ImportOptions::default() };
     let read = py.detach(|| guarded(|| anfora::onnx::import_file(model, &options)))?;
     let imported = read.map_err(|error| {
@@ -67,6 +105,43 @@ pub(crate) fn _export_onnx<'py>(
     let written = py.detach(|| guarded(|| anfora::onnx::export(&program, &options)))?;
     let exported = written.map_err(|error| export_error(py, &error, &program))?;
     Ok((PyBytes::new(py, &exported.bytes), exported.nodes.total()))
+}
+
+/// Returns a module as a model, and the contents of its data file `location`: the constants of at
+/// least `min_bytes` bytes. Constants that are in files of `folder` stay there.
+#[pyfunction]
+#[pyo3(signature = (
+    r#mod: "Module",
+    location: "str",
+    min_bytes: "int",
+    folder: "str | None" = None,
+) -> "tuple[bytes, bytes]")]
+pub(crate) fn _split_onnx<'py>(
+    py: Python<'py>,
+    r#mod: &Bound<'py, Module>,
+    location: String,
+    min_bytes: u64,
+    folder: Option<PathBuf>,
+) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+    let program = r#mod.get().snapshot()?;
+    let external = ExternalData { min_bytes, when: WhenExternal::Always, ..ExternalData::new(location) };
+    let options = ExportOptions {
+        external_data: Some(external),
+        keep_data_beside: folder.map(|f| f.join("model")),
+        ..ExportOptions::default()
+    };
+    let written = py.detach(|| guarded(|| anfora::onnx::export_model(&program, &options)))?;
+    let exported = written.map_err(|error| export_error(py, &error, &program))?;
+    let model = py.detach(|| exported.model.into_bytes()).map_err(io::Error::other)?;
+    let data = match exported.data {
+        None => PyBytes::new(py, &[]),
+        // The elements are written into the object of Python itself.
+        Some(data) => {
+            let len = usize::try_from(data.len()).map_err(io::Error::other)?;
+            PyBytes::new_with(py, len, |mut buffer| Ok(data.write_to(&mut buffer)?))?
+        }
+    };
+    Ok((PyBytes::new(py, &model), data))
 }
 
 /// Writes a module as a model to a file, with the constants in a file beside it if that is asked
@@ -113,7 +188,7 @@ fn with_splats(max_bytes: Option<u64>) -> ExportOptions {
 }
 
 /// Writes the files of a model. They appear only when all of them are written.
-fn write(exported: &anfora::onnx::ExportedModel, path: &Path) -> std::io::Result<()> {
+fn write(exported: &anfora::onnx::ExportedModel, path: &Path) -> io::Result<()> {
     let mut files = Vec::new();
     if let Some(data) = &exported.data {
         let mut beside = path.as_os_str().to_owned();
@@ -121,7 +196,7 @@ fn write(exported: &anfora::onnx::ExportedModel, path: &Path) -> std::io::Result
         files.push(UnfinishedFile::write(Path::new(&beside), |out| data.write_to_file(out))?);
     }
     files.push(UnfinishedFile::write(path, |out| exported.model.write_to_file(out))?);
-    UnfinishedFile::finish_all(files).map_err(std::io::Error::other)
+    UnfinishedFile::finish_all(files).map_err(io::Error::other)
 }
 
 fn export_error(py: Python<'_>, error: &anfora::onnx::ExportError, program: &ir::Module) -> PyErr {

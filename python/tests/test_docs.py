@@ -23,7 +23,7 @@ GUIDE = ROOT / "docs" / "python"
 PAGES = [*sorted(GUIDE.glob("*.md")), ROOT / "README.md"]
 
 #: Packages that the toolkit does not need. A block that imports one is skipped where it is missing.
-OPTIONAL = ("numpy", "ml_dtypes", "onnx")
+OPTIONAL = ("numpy", "ml_dtypes", "onnx", "onnx_ir", "ray")
 
 
 @dataclass
@@ -60,9 +60,16 @@ def missing_package(code):
             names = [node.module]
         for name in names:
             package = name.split(".")[0]
-            if package in OPTIONAL and importlib.util.find_spec(package) is None:
+            if package in OPTIONAL and not is_installed(package):
                 return package
     return None
+
+
+def is_installed(package):
+    """Returns true if a package can be imported. A folder of its name, such as `onnx` of the
+    repository, is none."""
+    spec = importlib.util.find_spec(package)
+    return spec is not None and spec.origin is not None
 
 
 def run(page, text, may_print=False):

@@ -10,7 +10,7 @@ from typing_extensions import disjoint_base
 
 from ._errors import Diagnostic, Location
 
-__all__ = ["__version__", "Binding", "BindingIterator", "Bindings", "Builtin", "DataflowBlock", "Expr", "Function", "FunctionBuilder", "Literal", "Match", "Module", "MutatorBase", "Outcome", "Pass", "PassContext", "PassInfo", "Pattern", "Rule", "RuleSet", "Type", "_bind_params", "_builtin_instrument", "_export_onnx", "_find", "_import_onnx", "_main", "_make_pass", "_mutate", "_parse_pipeline", "_registered_passes", "_registered_pipelines", "_repeat", "_restore_literal", "_rewrite", "_save_onnx", "_sequential", "_slim", "_visit", "any_", "any_literal", "any_of", "call", "capture", "global_", "literal", "loads", "none_", "op", "op_in", "rest", "tuple_", "tuple_getitem"]
+__all__ = ["__version__", "Binding", "BindingIterator", "Bindings", "Builtin", "DataflowBlock", "Expr", "Function", "FunctionBuilder", "Literal", "Match", "Module", "MutatorBase", "Outcome", "Pass", "PassContext", "PassInfo", "Pattern", "Rule", "RuleSet", "Type", "_bind_params", "_builtin_instrument", "_export_onnx", "_find", "_import_onnx", "_main", "_make_pass", "_mutate", "_parse_pipeline", "_registered_passes", "_registered_pipelines", "_repeat", "_restore_literal", "_rewrite", "_save_onnx", "_sequential", "_slim", "_split_onnx", "_visit", "any_", "any_literal", "any_of", "call", "capture", "global_", "literal", "loads", "none_", "op", "op_in", "rest", "tuple_", "tuple_getitem"]
 
 __version__: Final[str]
 """
@@ -917,10 +917,11 @@ def _find(function: Function, pattern: Pattern) -> list[Match]:
     Finds the matches of a pattern in a function, in program order.
     """
 
-def _import_onnx(data: bytes | None, path: str | None, folder: str | None) -> tuple[Module, int, list[str], list[Diagnostic]]:
+def _import_onnx(data: bytes | None, path: str | None, folder: str | None, files: dict[str, bytes] | None = None) -> tuple[Module, int, list[str], list[Diagnostic]]:
     """
-    Reads a model from bytes, whose constants share them, or from a file. Returns the module, the
-    number of nodes, what is kept unchanged, and warnings.
+    Reads a model from bytes, whose constants share them, or from a file. `files` are data files in
+    memory, by location, which constants share too. Returns the module, the number of nodes, what is
+    kept unchanged, and warnings.
     """
 
 def _main(arguments: list[str]) -> int:
@@ -996,6 +997,12 @@ def _slim(mod: Module, options: dict[str, typing.Any]) -> tuple[int, int]:
     """
     Makes a module smaller in place, and returns the number of bindings before and after. The
     options are those of `anfora.onnx.slim`, all of them.
+    """
+
+def _split_onnx(mod: Module, location: str, min_bytes: int, folder: str | None = None) -> tuple[bytes, bytes]:
+    """
+    Returns a module as a model, and the contents of its data file `location`: the constants of at
+    least `min_bytes` bytes. Constants that are in files of `folder` stay there.
     """
 
 def _visit(visitor: typing.Any, target: Function | Module | Expr, only: collections.abc.Sequence[str] | None = None) -> None:

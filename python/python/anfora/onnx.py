@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from . import _anfora
-from ._anfora import Module
+from ._anfora import Module, Pass
 
 #: What is accepted as a model: a path, bytes, or an object with ``SerializeToString``, such as an
 #: ``onnx.ModelProto``.
@@ -136,3 +136,33 @@ def simplify(
     disable += ["FoldBatchNorm"] * skip_fuse_bn + ["FoldConstant"] * skip_constant_folding
     small = slim(model, input_shapes=overwrite_input_shapes, disable=disable, check=check_n)
     return small, True
+
+
+def ir_pass(
+    pipeline: str | Pass | Iterable[Pass],
+    *,
+    in_place: bool = True,
+    requires: Callable[[Any], None] | None = None,
+    ensures: Callable[[Any], None] | None = None,
+) -> Any:
+    """Returns a pass of the package onnx_ir that runs a pipeline of anfora.
+
+    The pass is an ``onnx_ir.passes.InPlacePass``, or a ``FunctionalPass`` with ``in_place=False``. It
+    runs under the current ``PassContext``. ``requires`` and ``ensures`` are its precondition and its
+    postcondition: they are called with the model, and raise if it does not fit. If the pipeline
+    fails, the model is as it was.
+
+    Raises ``ImportError`` if the package onnx_ir is not installed.
+    """
+    try:
+        import onnx_ir as _  # noqa: F401
+    except ImportError as error:
+        message = "anfora.onnx.ir_pass needs the package onnx_ir: pip install onnx_ir"
+        raise ImportError(message, name="onnx_ir") from error
+    from ._onnx_ir import AnforaPass, FunctionalAnforaPass
+
+    if isinstance(pipeline, str):
+        pipeline = _anfora._parse_pipeline(pipeline)
+    elif not isinstance(pipeline, Pass):
+        pipeline = _anfora._sequential(pipeline, 0, "sequential", None)
+    return (AnforaPass if in_place else FunctionalAnforaPass)(pipeline, requires, ensures)
