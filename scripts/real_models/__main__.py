@@ -35,8 +35,11 @@ def main():
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--keep", action="store_true", help="keep the files that are written (gigabytes)")
     parser.add_argument("--write", action="store_true", help="put the table of node counts into README.md")
+    parser.add_argument("--recorded", action="store_true", help="take what other tools leave from the table in README.md")
     parser.add_argument("command", nargs="+", help="the anfora program")
     args = parser.parse_args()
+    if args.recorded and args.write:
+        parser.error("--write puts down what the tools leave, and --recorded does not run them")
     only = args.only or names
 
     shutil.rmtree(args.work, ignore_errors=True)

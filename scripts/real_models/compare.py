@@ -89,8 +89,11 @@ def check_is_telling(expected):
                 raise ValueError(f"the comparison shows nothing: output {name} is constant or not finite")
 
 
-def compare_model(name, source, inputs, args, count_nodes):
-    """Runs all optimizers on one model; returns the row of the table."""
+def compare_model(name, source, inputs, args, count_nodes, recorded=None):
+    """Runs all optimizers on one model; returns the row of the table.
+
+    With a recorded row of the table, only anfora runs, and the rest is what was recorded.
+    """
     work = os.path.join(args.work, "compare")
     os.makedirs(work, exist_ok=True)
     expected = outputs_of(source, inputs)
@@ -99,7 +102,10 @@ def compare_model(name, source, inputs, args, count_nodes):
     row = {"model": name, "nodes": count_nodes(onnx.load(source, load_external_data=False))}
     commands = {"anfora": [*args.command, "slim", "--quiet"]}
     commands["contrib"] = [*args.command, "slim", "--quiet", "--contrib"]
-    commands |= {tool: [sys.executable, os.path.join(HERE, "tool.py"), tool] for tool in TOOLS}
+    if recorded is None:
+        commands |= {tool: [sys.executable, os.path.join(HERE, "tool.py"), tool] for tool in TOOLS}
+    else:
+        row |= {tool: recorded[tool] for tool in TOOLS}
     for tool, command in commands.items():
         target = os.path.join(work, f"{name}.{tool}.onnx")
         fault, seconds = run_process([*command, source, target])
@@ -139,15 +145,32 @@ def table(rows):
     return "\n".join(lines) + "\n"
 
 
-def write_readme(rows):
-    """Puts the table into the README."""
+def readme():
+    """Returns the text of the README, and the range of the table in it."""
     with open(README, encoding="utf-8") as file:
         text = file.read()
     begin, end = MARKS
-    pattern = re.escape(begin) + r"\n.*?" + re.escape(end)
-    if not re.search(pattern, text, re.DOTALL):
+    found = re.search(re.escape(begin) + r"\n(.*?)" + re.escape(end), text, re.DOTALL)
+    if not found:
         raise ValueError("README.md has no place for the table")
-    text = re.sub(pattern, lambda _: f"{begin}\n{table(rows)}{end}", text, flags=re.DOTALL)
+    return text, found.span(1)
+
+
+def recorded_rows():
+    """Returns what each tool left of each model according to the table in the README."""
+    text, (begin, end) = readme()
+    rows = {}
+    for line in text[begin:end].splitlines()[2:]:
+        model, _, _, _, *results = [cell.strip() for cell in line.strip("|").split("|")]
+        outcomes = (Outcome(int(cell)) if cell.isdigit() else Outcome(fault=cell) for cell in results)
+        rows[model] = dict(zip(TOOLS, outcomes, strict=True))
+    return rows
+
+
+def write_readme(rows):
+    """Puts the table into the README."""
+    text, (begin, end) = readme()
+    text = text[:begin] + table(rows) + text[end:]
     with open(README, "w", encoding="utf-8") as file:
         file.write(text)
 
@@ -155,9 +178,10 @@ def write_readme(rows):
 def compare(models, args, count_nodes):
     """Compares the optimizers on models, each a name, a path and a list of inputs. Returns the rows and what is missed."""
     rows, missed = [], []
+    recorded = recorded_rows() if args.recorded else {}
     for name, source, inputs in models:
         started = time.monotonic()
-        row = compare_model(name, source, inputs, args, count_nodes)
+        row = compare_model(name, source, inputs, args, count_nodes, recorded[name] if args.recorded else None)
         rows.append(row)
         missed += [f"{name}: {what}" for what in missed_goals(row)]
         seconds = ", ".join(f"{tool} {row[tool].seconds:.2f}" for tool in ["anfora", *TOOLS])

@@ -56,17 +56,20 @@ def FoldConstant(
     max_growth_bytes: int | str | None = None,
     max_total_growth_bytes: int | str | None = None,
     max_work: int | None = None,
+    max_file_bytes: int | str | None = None,
 ) -> Pass:
     """Evaluates calls on constants, within a budget, and takes known branches.
 
     max_growth_bytes: the greatest number of bytes that the fold of one call may add to the
-        module. Default: 16384.
+        module, less those that it frees. Default: 16384.
     max_total_growth_bytes: the greatest number of bytes that all folds in a function together
         may add to the module. Default: 16777216.
     max_work: the greatest number of steps of the kernels of all folds in a function together;
         it also holds if the bytes are unlimited. Default: 268435456.
+    max_file_bytes: constants of more than 1 MiB in a file of more bytes than this stay there:
+        nothing is folded that reads them. Default: 268435456.
     """
-    return _anfora._make_pass("FoldConstant", {"max_growth_bytes": max_growth_bytes, "max_total_growth_bytes": max_total_growth_bytes, "max_work": max_work})
+    return _anfora._make_pass("FoldConstant", {"max_growth_bytes": max_growth_bytes, "max_total_growth_bytes": max_total_growth_bytes, "max_work": max_work, "max_file_bytes": max_file_bytes})
 
 
 def CanonicalizeBindings() -> Pass:
