@@ -9,7 +9,6 @@ lower bound. Every other tool should take at least 20 times the time of anfora.
 
 import argparse
 import os
-import re
 import resource
 import shutil
 import statistics
@@ -17,8 +16,11 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.join(HERE, "..", "..")
-REAL_MODELS = os.path.join(ROOT, "scripts", "real_models")
+REAL_MODELS = os.path.join(HERE, "..", "..", "scripts", "real_models")
+sys.path.insert(0, REAL_MODELS)
+from readme import Table  # noqa: E402
+
+README_TABLE = Table("<!-- times: benches/peers/slim --write -->", "<!-- end of times -->")
 TOOLS = ["onnxruntime", "onnxslim", "onnxsim", "onnxscript"]
 CHAINS = {"chain-20000": 20_000, "chain-1000000": 1_000_000}
 EXPORTED = ["transformer-24", "transformer-6-quantised"]
@@ -27,7 +29,6 @@ MODELS = [*CHAINS, *EXPORTED, *(f"light_{name}" for name in LIGHT)]
 # The goal, and the time after which a tool is stopped.
 TIMES = 20
 STOP_TIMES, STOP_SECONDS = 25, 60
-MARKS = ("<!-- times: benches/peers/slim --write -->", "<!-- end of times -->")
 
 
 class Timed:
@@ -138,20 +139,6 @@ def missed(rows):
     ]
 
 
-def write_readme(rows):
-    """Puts the table into the README."""
-    path = os.path.join(ROOT, "README.md")
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    begin, end = MARKS
-    pattern = re.escape(begin) + r"\n.*?" + re.escape(end)
-    if not re.search(pattern, text, re.DOTALL):
-        raise ValueError("README.md has no place for the table")
-    text = re.sub(pattern, lambda _: f"{begin}\n{table(rows)}{end}", text, flags=re.DOTALL)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-
-
 def main():
     parser = argparse.ArgumentParser(prog="benches/peers/slim", description=__doc__.split("\n\n")[0])
     parser.add_argument("--work", required=True, help="a folder for the models")
@@ -168,7 +155,7 @@ def main():
     lines = missed(rows)
     print(*lines, f"{len(TOOLS) * len(rows) - len(lines)} of {len(TOOLS) * len(rows)} ratios hold", sep="\n")
     if args.write and not args.only:
-        write_readme(rows)
+        README_TABLE.write(table(rows))
     shutil.rmtree(args.work, ignore_errors=True)
     return 1 if args.check and lines else 0
 

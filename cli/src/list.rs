@@ -36,7 +36,7 @@ fn setting(def: &ConfigDef) -> Value {
             json["type"] = "choice".into();
             json["values"] = words.into();
         }
-        ConfigKind::Bytes => json["type"] = "bytes".into(),
+        ConfigKind::Limit => json["type"] = "limit".into(),
         ConfigKind::Float { min, max } => {
             json["type"] = "float".into();
             json["min"] = min.into();

@@ -32,8 +32,8 @@ pub enum ConfigKind {
     Str,
     /// One of these words.
     OneOf(&'static [&'static str]),
-    /// A number of bytes (`4096`, `16KiB`, `1MiB`, `2GiB`), or `unlimited`.
-    Bytes,
+    /// A whole number, also with a unit (`4096`, `16KiB`, `1MiB`, `2GiB`), or `unlimited`.
+    Limit,
     /// A list of whole numbers (`[1,2]`), each between two others, both included.
     IntList {
         /// The least.
@@ -67,8 +67,8 @@ pub enum ConfigValue {
     Bool(bool),
     /// A text.
     Str(Cow<'static, str>),
-    /// A number of bytes; `None` is unlimited.
-    Bytes(Option<u64>),
+    /// A number that something may not exceed; `None` is unlimited.
+    Limit(Option<u64>),
     /// Whole numbers.
     IntList(Cow<'static, [i64]>),
     /// Texts.
@@ -214,11 +214,11 @@ impl ConfigDef {
         ConfigDef { key, kind: ConfigKind::Str, default: ConfigValue::Str(Cow::Borrowed(default)), doc }
     }
 
-    /// Declares a number of bytes, or `unlimited` (`None`).
+    /// Declares a number that something may not exceed, or `unlimited` (`None`).
     ///
     /// Cost: linear in the text.
-    pub const fn bytes(key: &'static str, default: Option<u64>, doc: &'static str) -> ConfigDef {
-        ConfigDef { key, kind: ConfigKind::Bytes, default: ConfigValue::Bytes(default), doc }
+    pub const fn limit(key: &'static str, default: Option<u64>, doc: &'static str) -> ConfigDef {
+        ConfigDef { key, kind: ConfigKind::Limit, default: ConfigValue::Limit(default), doc }
     }
 
     /// Parses a value.
@@ -236,7 +236,7 @@ impl ConfigDef {
                 _ => None,
             },
             ConfigKind::Str | ConfigKind::OneOf(_) => Some(ConfigValue::Str(Cow::Owned(text.to_string()))),
-            ConfigKind::Bytes => parse_bytes(text).map(ConfigValue::Bytes),
+            ConfigKind::Limit => parse_limit(text).map(ConfigValue::Limit),
             ConfigKind::Float { .. } => text.replace('_', "").parse().ok().map(ConfigValue::Float),
             ConfigKind::IntList { .. } => {
                 let numbers = parse_list(text).and_then(|list| list.iter().map(|n| parse_int(n)).collect());
@@ -249,7 +249,7 @@ impl ConfigDef {
     }
 
     /// Returns the value, converted to the kind of the setting. A whole number is accepted for a
-    /// number of bytes, and for a number that need not be whole.
+    /// limit, and for a number that need not be whole.
     ///
     /// # Errors
     /// If the setting does not take the value, or a name occurs twice in numbers by name.
@@ -269,10 +269,10 @@ impl ConfigDef {
             (&ConfigKind::Float { min, max }, &ConfigValue::Int(n)) if (min..=max).contains(&(n as f64)) => {
                 return Ok(ConfigValue::Float(n as f64));
             }
-            (ConfigKind::Bytes, &ConfigValue::Int(n)) if n >= 0 => return Ok(ConfigValue::Bytes(Some(n as u64))),
+            (ConfigKind::Limit, &ConfigValue::Int(n)) if n >= 0 => return Ok(ConfigValue::Limit(Some(n as u64))),
             (ConfigKind::Bool, ConfigValue::Bool(_))
             | (ConfigKind::Str, ConfigValue::Str(_))
-            | (ConfigKind::Bytes, ConfigValue::Bytes(_))
+            | (ConfigKind::Limit, ConfigValue::Limit(_))
             | (ConfigKind::TextList { words: None }, ConfigValue::TextList(_)) => None,
             (&ConfigKind::IntList { min, max }, ConfigValue::IntList(list)) => {
                 list.iter().find(|n| !(min..=max).contains(*n)).map(i64::to_string)
@@ -319,7 +319,7 @@ fn parse_int(text: &str) -> Option<i64> {
     text.replace('_', "").parse().ok()
 }
 
-fn parse_bytes(text: &str) -> Option<Option<u64>> {
+fn parse_limit(text: &str) -> Option<Option<u64>> {
     if text == "unlimited" {
         return Some(None);
     }
@@ -366,7 +366,7 @@ impl fmt::Display for ConfigKind {
             ConfigKind::Bool => f.write_str("`true` or `false`"),
             ConfigKind::Str => f.write_str("a text"),
             ConfigKind::OneOf(words) => write!(f, "one of {}", words.join(", ")),
-            ConfigKind::Bytes => f.write_str("a number of bytes (such as `16KiB`) or `unlimited`"),
+            ConfigKind::Limit => f.write_str("a whole number, also as `16KiB`, or `unlimited`"),
             ConfigKind::Numbers { min, max } => write!(f, "whole numbers {} by name", within(min, max)),
         }
     }
@@ -383,8 +383,8 @@ impl fmt::Display for ConfigValue {
             ConfigValue::TextList(list) => f.write_str(&list_text(list.iter().map(quoted))),
             ConfigValue::Bool(b) => b.fmt(f),
             ConfigValue::Str(s) => f.write_str(s),
-            ConfigValue::Bytes(None) => f.write_str("unlimited"),
-            ConfigValue::Bytes(Some(n)) => n.fmt(f),
+            ConfigValue::Limit(None) => f.write_str("unlimited"),
+            ConfigValue::Limit(Some(n)) => n.fmt(f),
             ConfigValue::Numbers(numbers) => {
                 let numbers: Vec<String> = numbers.iter().map(|(name, n)| format!("{name}={n}")).collect();
                 f.write_str(&numbers.join(","))
@@ -406,8 +406,8 @@ macro_rules! value_from {
 value_from! {
     i64 => |v| ConfigValue::Int(v);
     i32 => |v| ConfigValue::Int(v.into());
-    u64 => |v| i64::try_from(v).map_or(ConfigValue::Bytes(Some(v)), ConfigValue::Int);
-    Option<u64> => |v| ConfigValue::Bytes(v);
+    u64 => |v| i64::try_from(v).map_or(ConfigValue::Limit(Some(v)), ConfigValue::Int);
+    Option<u64> => |v| ConfigValue::Limit(v);
     bool => |v| ConfigValue::Bool(v);
     &str => |v| ConfigValue::Str(Cow::Owned(v.to_string()));
     String => |v| ConfigValue::Str(Cow::Owned(v));
@@ -440,7 +440,7 @@ macro_rules! from_config {
 fn unsigned(value: &ConfigValue) -> Option<u64> {
     match *value {
         ConfigValue::Int(n) => u64::try_from(n).ok(),
-        ConfigValue::Bytes(n) => Some(n.unwrap_or(u64::MAX)),
+        ConfigValue::Limit(n) => Some(n.unwrap_or(u64::MAX)),
         _ => None,
     }
 }
@@ -461,7 +461,7 @@ from_config! {
     };
     Vec<(String, i64)>, "Vec<(String, i64)>", v => match v { ConfigValue::Numbers(n) => Some(n.clone()), _ => None };
     // Unlimited bytes are `None`.
-    Option<u64>, "Option<u64>", v => match *v { ConfigValue::Bytes(n) => Some(n), _ => None };
+    Option<u64>, "Option<u64>", v => match *v { ConfigValue::Limit(n) => Some(n), _ => None };
 }
 
 /// Reads a value as a type.

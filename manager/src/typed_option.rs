@@ -53,7 +53,7 @@ option_types! {
         [f64] r => ConfigKind::Float { min: *r.start(), max: *r.end() };
     bool: bool, b => ConfigValue::Bool(b), ConfigKind::Bool;
     String: &'static str, text => ConfigValue::Str(Cow::Borrowed(text)), ConfigKind::Str;
-    Option<u64>: Option<u64>, bytes => ConfigValue::Bytes(bytes), ConfigKind::Bytes;
+    Option<u64>: Option<u64>, limit => ConfigValue::Limit(limit), ConfigKind::Limit;
     Vec<i64>: &'static [i64], list => ConfigValue::IntList(Cow::Borrowed(list)),
         ConfigKind::IntList { min: i64::MIN, max: i64::MAX },
         [i64] r => ConfigKind::IntList { min: *r.start(), max: *r.end() };

@@ -5,14 +5,14 @@ use anfora_ir::Literal;
 use anfora_manager::{ConfigDef, ConfigError, PassContext};
 
 /// The limit of the growth of the module by folding one call.
-pub const MAX_GROWTH_BYTES: ConfigDef = ConfigDef::bytes(
+pub const MAX_GROWTH_BYTES: ConfigDef = ConfigDef::limit(
     "FoldConstant.max_growth_bytes",
     Some(16 << 10),
     "the greatest number of bytes that the fold of one call may add to the module, less those that it frees",
 );
 
 /// The limit of the growth of the module by all folds in a function.
-pub const MAX_TOTAL_GROWTH_BYTES: ConfigDef = ConfigDef::bytes(
+pub const MAX_TOTAL_GROWTH_BYTES: ConfigDef = ConfigDef::limit(
     "FoldConstant.max_total_growth_bytes",
     Some(16 << 20),
     "the greatest number of bytes that all folds in a function together may add to the module",
@@ -28,7 +28,7 @@ pub const MAX_WORK: ConfigDef = ConfigDef::int(
 );
 
 /// The size of a file from which large constants are not read.
-pub const MAX_FILE_BYTES: ConfigDef = ConfigDef::bytes(
+pub const MAX_FILE_BYTES: ConfigDef = ConfigDef::limit(
     "FoldConstant.max_file_bytes",
     Some(256 << 20),
     "constants of more than 1 MiB in a file of more bytes than this stay there: nothing is folded that reads them",

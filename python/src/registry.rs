@@ -32,7 +32,7 @@ fn python_type(kind: &ConfigKind) -> &'static str {
         ConfigKind::Float { .. } => "float",
         ConfigKind::Bool => "bool",
         ConfigKind::Str | ConfigKind::OneOf(_) => "str",
-        ConfigKind::Bytes => "int | str",
+        ConfigKind::Limit => "int | str",
         ConfigKind::IntList { .. } => "list[int]",
         ConfigKind::Numbers { .. } => "dict[str, int]",
         _ => "list[str]",

@@ -52,7 +52,7 @@ def main():
         failures += missed
         print(compare.table(rows), end="")
         if args.write and not args.only:
-            compare.write_readme(rows)
+            compare.README_TABLE.write(compare.table(rows))
     for failure in failures:
         print(failure)
     if not failures:

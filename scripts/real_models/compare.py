@@ -8,7 +8,6 @@ leave no more than without.
 """
 
 import os
-import re
 import subprocess
 import sys
 import time
@@ -17,14 +16,14 @@ import numpy as np
 import onnx
 import onnxruntime
 
+from readme import Table
 from tool import TOOLS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # A tool that takes longer has no result.
 SECONDS = 600
 TOLERANCE = 1e-4
-README = os.path.join(HERE, "..", "..", "README.md")
-MARKS = ("<!-- nodes: scripts/real-models --write -->", "<!-- end of nodes -->")
+README_TABLE = Table("<!-- nodes: scripts/real-models --write -->", "<!-- end of nodes -->")
 
 
 class Outcome:
@@ -145,34 +144,13 @@ def table(rows):
     return "\n".join(lines) + "\n"
 
 
-def readme():
-    """Returns the text of the README, and the range of the table in it."""
-    with open(README, encoding="utf-8") as file:
-        text = file.read()
-    begin, end = MARKS
-    found = re.search(re.escape(begin) + r"\n(.*?)" + re.escape(end), text, re.DOTALL)
-    if not found:
-        raise ValueError("README.md has no place for the table")
-    return text, found.span(1)
-
-
 def recorded_rows():
     """Returns what each tool left of each model according to the table in the README."""
-    text, (begin, end) = readme()
     rows = {}
-    for line in text[begin:end].splitlines()[2:]:
-        model, _, _, _, *results = [cell.strip() for cell in line.strip("|").split("|")]
+    for model, _, _, _, *results in README_TABLE.read():
         outcomes = (Outcome(int(cell)) if cell.isdigit() else Outcome(fault=cell) for cell in results)
         rows[model] = dict(zip(TOOLS, outcomes, strict=True))
     return rows
-
-
-def write_readme(rows):
-    """Puts the table into the README."""
-    text, (begin, end) = readme()
-    text = text[:begin] + table(rows) + text[end:]
-    with open(README, "w", encoding="utf-8") as file:
-        file.write(text)
 
 
 def compare(models, args, count_nodes):

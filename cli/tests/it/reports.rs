@@ -331,7 +331,7 @@ fn what_is_misspelt_is_told_with_what_was_meant() {
         (&["--disable", "FoldConstants"], "did you mean `FoldConstant`?"),
         (&["--require", "DeadCodeEliminaton"], "did you mean `DeadCodeElimination`?"),
         (&["--config", "FoldConstant.max_groth_bytes=1"], "did you mean `FoldConstant.max_growth_bytes`?"),
-        (&["--config", "FoldConstant.max_growth_bytes=much"], "takes a number of bytes"),
+        (&["--config", "FoldConstant.max_growth_bytes=much"], "takes a whole number, also as `16KiB`, or `unlimited`"),
         (&["--config", "FoldConstant.max_growth_bytes"], "KEY=VALUE"),
         (&["--print-ir-before", "FoldConstants"], "did you mean `FoldConstant`?"),
         (&["--print-ir-after", "FuseOp"], "did you mean `FuseOps`?"),
@@ -373,7 +373,7 @@ fn lists_say_what_settings_take() {
     assert_eq!(depth["type"], "int");
     assert!(depth["min"].is_i64() && depth["max"].is_i64() && depth["default"].is_string(), "{depth}");
     let bytes = configs.iter().find(|c| c["key"] == "FoldConstant.max_growth_bytes").expect("there is a budget");
-    assert_eq!(bytes["type"], "bytes");
+    assert_eq!(bytes["type"], "limit");
     for config in &configs {
         assert!(config["doc"].as_str().is_some_and(|d| !d.is_empty()), "{config}");
     }

@@ -12,7 +12,7 @@ use crate::support::empty_module;
 
 static DEPTH: ConfigDef = ConfigDef::int("FuseOps.max_depth", 1, 4096, 256, "How many ops a group holds");
 static GROWTH: ConfigDef =
-    ConfigDef::bytes("FoldConstant.max_growth_bytes", Some(16 << 10), "How much a fold may grow the module");
+    ConfigDef::limit("FoldConstant.max_growth_bytes", Some(16 << 10), "How much a fold may grow the module");
 static VERBOSE: ConfigDef = ConfigDef::flag("verbose", "Say more");
 static TARGET: ConfigDef = ConfigDef::text("target", "cpu", "What to compile for");
 static ORDER: ConfigDef = ConfigDef {
@@ -106,7 +106,7 @@ fn bytes_have_units() {
         ("1_000", Some(1000)),
         ("unlimited", None),
     ] {
-        assert_eq!(GROWTH.parse(text), Ok(ConfigValue::Bytes(bytes)), "{text}");
+        assert_eq!(GROWTH.parse(text), Ok(ConfigValue::Limit(bytes)), "{text}");
     }
     for text in ["", "-1", "KiB", "1KB", "1.5MiB", "99999999999GiB", "many"] {
         assert!(GROWTH.parse(text).is_err(), "{text}");

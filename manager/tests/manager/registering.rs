@@ -8,7 +8,7 @@ use anfora_manager::{ConfigDef, MakeError, PassContext, PassRegistry, RegistryEr
 use crate::support::module;
 
 const DEPTH: ConfigDef = ConfigDef::int("Show.depth", 0, 9, 3, "how deep it looks");
-const SHARED: ConfigDef = ConfigDef::bytes("shared.limit", None, "what several passes read");
+const SHARED: ConfigDef = ConfigDef::limit("shared.limit", None, "what several passes read");
 
 #[derive(Debug)]
 enum Order {
@@ -111,7 +111,7 @@ fn what_is_declared_is_listed() {
             "signed=-1 (a whole number from -9223372036854775808): any number",
             "size=2 (a whole number from 0 to 8): a size",
             "target=cpu (a text): a text",
-            "limit=16384 (a number of bytes (such as `16KiB`) or `unlimited`): bytes",
+            "limit=16384 (a whole number, also as `16KiB`, or `unlimited`): bytes",
             "order=exact (one of exact, any): words",
             "odd=exact (one of exact, none): a word that the type does not know",
         ]

@@ -82,7 +82,7 @@ register_pass! {
 }
 
 /// The limit of the growth of the module by inlining.
-pub const MAX_INLINE_GROWTH: ConfigDef = ConfigDef::bytes(
+pub const MAX_INLINE_GROWTH: ConfigDef = ConfigDef::limit(
     "InlineFunctions.max_growth",
     Some(1 << 20),
     "the greatest number of nodes that inlining may add to the module",
