@@ -43,11 +43,13 @@ pub struct SlimOptions {
     /// results are then not exact.
     #[cfg(feature = "onnx")]
     pub contrib: bool,
-    /// The most bytes by which a folded call may grow the program; 512 MiB by default. All folds
-    /// together may add four times as much. With [`u64::MAX`], results of any size are folded. If
-    /// the program is exported, set `ExportOptions::max_splat_bytes` to the
-    /// same value: the exporter turns a larger constant that repeats one number into a node again.
+    /// The most bytes by which a folded call may grow the program; 512 MiB by default. All folds in
+    /// a function may add four times as much. With [`u64::MAX`], results of any size are folded. If
+    /// the program is exported, set `ExportOptions::max_splat_bytes` to the same value: the
+    /// exporter turns a larger constant that repeats one number into a node again.
     pub size_threshold: u64,
+    /// Settings of passes, each as `key=value`.
+    pub config: Vec<String>,
     /// The names of disabled passes.
     pub disable: Vec<String>,
     /// The number of random inputs on which the program is interpreted before and after each pass.
@@ -67,6 +69,7 @@ impl Default for SlimOptions {
             #[cfg(feature = "onnx")]
             contrib: false,
             size_threshold: 512 << 20,
+            config: Vec::new(),
             disable: Vec::new(),
             check: 0,
             threads: 1,
@@ -98,9 +101,9 @@ pub struct Slimmed {
 /// `slim_exact` if the options ask for it.
 ///
 /// # Errors
-/// If the options name a function, parameter or pass that does not exist, or give extents that
-/// contradict a type, if the program is not well-formed, or if a pass fails. The module is then
-/// unchanged.
+/// If the options name a function, parameter, setting or pass that does not exist, or give extents
+/// that contradict a type, if the program is not well-formed, or if a pass fails. The module is
+/// then unchanged.
 pub fn slim(module: &mut Module, options: &SlimOptions) -> Result<Slimmed, PassFailure> {
     let registry = anfora_passes::registry();
     let pipeline = parse_pipeline(&registry, options.pipeline()).map_err(PassError::from)?;
@@ -124,9 +127,10 @@ pub fn slim(module: &mut Module, options: &SlimOptions) -> Result<Slimmed, PassF
     // What an export would write as the same nodes again is not fused, unless an operator of
     // `com.microsoft` may take its place.
     #[cfg(feature = "onnx")]
-    let missing = if options.contrib { Vec::new() } else { anfora_onnx::missing_operators(module) };
+    let missing = anfora_onnx::missing_operators(module, options.contrib);
     #[cfg(feature = "onnx")]
     let builder = builder.config("Rules.never_make", missing);
+    let builder = options.config.iter().fold(builder, |b, setting| b.config_text(setting.clone()));
     let builder = options.disable.iter().fold(builder, |b, pass| b.disable(pass));
     let builder = (0..options.check).fold(builder, |b, seed| b.instrument(Arc::new(CheckMeaning::new().seed(seed))));
     let context = PassContextBuilder::instrument(builder, log.clone()).build().map_err(PassError::from)?;

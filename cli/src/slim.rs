@@ -41,6 +41,9 @@ pub(crate) struct Slim {
     /// at most four times as much
     #[arg(long, value_name = "BYTES", default_value_t = SlimOptions::default().size_threshold)]
     size_threshold: u64,
+    /// Sets a configuration option; `anfora configs` lists them
+    #[arg(long, value_name = "KEY=VALUE")]
+    config: Vec<String>,
     /// Leaves a pass out
     #[arg(long, value_name = "PASS")]
     disable: Vec<String>,
@@ -64,6 +67,7 @@ impl Slim {
             exact: self.exact,
             contrib: self.contrib,
             size_threshold: self.size_threshold,
+            config: self.config,
             disable: self.disable,
             check: self.check,
             threads: usize::from(self.threads),

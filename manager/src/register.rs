@@ -86,7 +86,7 @@
 ///   | `target: String = "cpu"` | any text |
 ///   | `axes: Vec<i64> [0..=7] = &[0, 1]` | lists of whole numbers (`[0,1]`), each in a range |
 ///   | `names: Vec<String> = &[]` | lists of texts (`[a,"b c"]`) |
-///   | `limit: Option<u64> = Some(16 << 10)` | a whole number, also as `16KiB`; `unlimited` (`None`) |
+///   | `limit: Option<u64> = Some(16 << 10)` | a whole number or `16KiB`, or `unlimited` (`None`) |
 ///   | `sizes: Vec<(String, i64)> [0..=9] = []` | numbers by name, each as an option: `{a=1,b=2}` |
 ///   | `order: Order ["exact", "any"] = "exact"` | one of the words |
 ///

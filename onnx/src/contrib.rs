@@ -35,6 +35,11 @@ fn rules() -> RuleSet {
     activations().and(normalizations()).and(products())
 }
 
+/// Returns true if a rule replaces an operator of ours, alone or with others.
+pub(crate) fn replaces(native: &str) -> bool {
+    rules().text().contains(&format!("{native}("))
+}
+
 fn activations() -> RuleSet {
     rules![
         "nn.gelu(add(%x, %b), approximate=none)" => "onnx.com.microsoft.BiasGelu(%x, %b)",

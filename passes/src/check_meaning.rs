@@ -16,10 +16,12 @@ use rustc_hash::FxHashMap;
 /// result fails, and its changes are rolled back.
 ///
 /// Results and effects must agree bit for bit or, after a pass that declares a tolerance, as far as
-/// [`PassInfo::tolerance`](anfora_manager::PassInfo::tolerance) says. If the program fails before
-/// the pass, anything may happen after it. A private function with a symbol may get another name.
-/// Each function is run on ordinary numbers and on numbers at the ends of their types, with `true`
-/// and with `false` for a boolean, and with several extents for symbolic dimensions.
+/// [`PassInfo::tolerance`](anfora_manager::PassInfo::tolerance) says. On numbers at the ends of
+/// their types, such a pass may also make a number infinite or NaN, or the other way round. If the
+/// program fails before the pass, anything may happen after it. A private function with a symbol
+/// may get another name. Each function is run on ordinary numbers and on numbers at the ends of
+/// their types, with `true` and with `false` for a boolean, and with several extents for symbolic
+/// dimensions.
 ///
 /// If a function cannot be checked, this is reported as a note, not as an error: its arguments
 /// cannot be generated, it calls an operator without a kernel, it takes too much work or memory, or
@@ -133,6 +135,8 @@ fn private_symbol<'c>(cx: &'c Context, function: &Function) -> Option<&'c str> {
 struct Input {
     /// A description of the generated arguments.
     what: String,
+    /// True if they are numbers at the ends of their types.
+    is_extreme: bool,
     arguments: Arguments,
 }
 
@@ -241,10 +245,12 @@ impl CheckMeaning {
                     format!(", symbolic extents {}", extents.join(", "))
                 }
             };
-            let numbers = if numbers == Numbers::Extreme { "extreme" } else { "ordinary" };
+            let is_extreme = numbers == Numbers::Extreme;
+            let numbers = if is_extreme { "extreme" } else { "ordinary" };
             match draw.arguments(&module.cx, function) {
                 Ok(arguments) => {
-                    inputs.push(Input { what: format!("{numbers} numbers of seed {seed}{extents}"), arguments })
+                    let what = format!("{numbers} numbers of seed {seed}{extents}");
+                    inputs.push(Input { what, is_extreme, arguments });
                 }
                 // Other extents may work.
                 Err(e) => failed = failed.or(Some(e.to_string())),
@@ -322,6 +328,7 @@ impl CheckMeaning {
                 let Ok(expected) = &old.result else { continue };
                 notes.checked.runs += 1;
                 let on = &old.input.what;
+                let agreement = if old.input.is_extreme { agreement.within_range() } else { agreement };
                 match &new.result {
                     Ok(found) => {
                         if let Some(difference) = agreement.first_difference(expected, found) {

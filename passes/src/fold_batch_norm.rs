@@ -72,8 +72,8 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::fold_budget::{FoldBudget, MAX_FILE_BYTES, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
+use crate::match_facts::float_range;
 
-pub(crate) use channels::float_range;
 use channels::{Factors, PerChannel, magnitude_of, magnitudes, scaled};
 use inputs::Bypass;
 use roles::{Affine, Role, Roles, Shape, affine, linear, per_channel};

@@ -24,7 +24,8 @@
 //!            FoldConstant.max_work limits the steps of all kernels in a function together. It
 //!            also holds if the bytes are unlimited: the reduction of a large splat may take very
 //!            long, although its result is small.
-//!            FoldConstant.max_file_bytes leaves large constants in a larger file.
+//!            FoldConstant.max_file_bytes leaves large constants in a larger file, where they may
+//!            get another shape, but are not read.
 //! Not done   Calls of functions; algebra (x * 0).
 //! Cost       One forward sweep, and the kernels. Idempotent, unless the total budget ran out.
 //!
@@ -122,6 +123,9 @@ fn literals_used_once(cx: &Context, body: &Body, budget: FoldBudget) -> FxHashSe
     uses.into_iter().filter(|&(_, uses)| uses == 1).map(|(literal, _)| literal).collect()
 }
 
+/// Operators that return the elements of their first operand under another shape.
+const RELABELS: &[&str] = &["expand_dims", "nn.flatten", "reshape", "squeeze"];
+
 /// The reason why a call on constants stays.
 enum Stays {
     /// A constant of this number of bytes stays in its file.
@@ -148,10 +152,10 @@ impl ConstantFolder {
         if !list.iter().all(is_constant) || !facts.is_foldable() {
             return if facts.is_known_by_type() { self.known(s, value, op) } else { Verdict::Keep };
         }
-        let literals = list.iter().filter_map(|&o| s.editor.body.as_literal(o)).map(|l| s.editor.cx.literals.get(l));
-        if let Some(bytes) = literals.filter_map(|literal| self.budget.stays_in_file(literal)).next() {
-            self.remark(s, slot, op, Stays::InFile(bytes));
-            return Verdict::Keep;
+        let mut literals =
+            list.iter().filter_map(|&o| s.editor.body.as_literal(o)).map(|l| s.editor.cx.literals.get(l));
+        if let Some(bytes) = literals.find_map(|literal| self.budget.stays_in_file(literal)) {
+            return self.without_reading(s, slot, (value, op), bytes);
         }
         let freed = self.freed_by(s.editor.cx, s.editor.body, list);
         let left = self.budget.total.map(|t| t.saturating_sub(self.result.growth));
@@ -169,6 +173,29 @@ impl ConstantFolder {
             Ok(results) => self.replace(s, value, results, freed),
             Err(why) => {
                 self.remark(s, slot, op, Stays::NotEvaluated(why));
+                Verdict::Keep
+            }
+        }
+    }
+
+    /// Folds a call on a constant of `bytes` bytes that stays in its file, if the result is known
+    /// from its type, or is the constant under another shape.
+    fn without_reading(&mut self, s: &mut Site<'_>, slot: Slot, (value, op): (ExprId, OpId), bytes: usize) -> Verdict {
+        if s.editor.cx.ops.facts(op).is_known_by_type() {
+            return self.known(s, value, op);
+        }
+        let operands = s.editor.body.operands_of(value);
+        let relabelled = RELABELS.contains(&&*s.editor.cx.ops.get(op).name).then(|| {
+            let literal = s.editor.cx.literals.get(s.editor.body.as_literal(*operands.first()?)?);
+            literal.reshaped(&s.editor.cx.types.static_shape(s.editor.body.ty(value))?).ok()
+        });
+        match relabelled.flatten() {
+            Some(literal) => {
+                let freed = self.freed_by(s.editor.cx, s.editor.body, operands);
+                self.replace(s, value, vec![literal], freed)
+            }
+            None => {
+                self.remark(s, slot, op, Stays::InFile(bytes));
                 Verdict::Keep
             }
         }

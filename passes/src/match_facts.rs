@@ -2,6 +2,7 @@
 
 use anfora_ir::{DType, DimId, Literal, Number, TensorType};
 use anfora_visit::pattern::Match;
+use half::{bf16, f16};
 use smallvec::SmallVec;
 
 /// Extents of a tensor.
@@ -112,11 +113,13 @@ pub(crate) fn margins_of_window(m: &Match<'_>) -> Option<Vec<i64>> {
     sums.filter(|_| is_inside(begins) && is_inside(ends))
 }
 
-/// Returns the margins of a pool of the size `k`, if each is narrower than the windows. There is
-/// then no window of margins alone, unless an extent is 0, and onnxruntime takes no wider ones.
-pub(crate) fn narrow_margins(m: &Match<'_>) -> Option<Vec<i64>> {
-    let (margins, sizes) = (margins_of_window(m)?, m.ints("k")?);
-    let (begins, ends) = margins.split_at_checked(sizes.len())?;
-    let are_narrow = |margins: &[i64]| margins.iter().zip(&sizes).all(|(margin, size)| margin < size);
-    (are_narrow(begins) && are_narrow(ends)).then_some(margins)
+/// Returns the largest number of an element type, and the smallest positive one of full precision.
+pub(crate) fn float_range(dtype: DType) -> Option<(f64, f64)> {
+    Some(match dtype {
+        DType::Float16 => (f16::MAX.into(), f16::MIN_POSITIVE.into()),
+        DType::BFloat16 => (bf16::MAX.into(), bf16::MIN_POSITIVE.into()),
+        DType::Float32 => (f32::MAX.into(), f32::MIN_POSITIVE.into()),
+        DType::Float64 => (f64::MAX, f64::MIN_POSITIVE),
+        _ => return None,
+    })
 }

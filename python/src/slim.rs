@@ -14,6 +14,7 @@ pub(crate) struct Options {
     exact: bool,
     contrib: bool,
     size_threshold: u64,
+    config: Vec<String>,
     disable: Vec<String>,
     check: u64,
     threads: usize,
@@ -24,7 +25,7 @@ pub(crate) struct Options {
 #[pyfunction]
 #[pyo3(signature = (r#mod: "Module", options: "dict[str, typing.Any]") -> "tuple[int, int]")]
 pub(crate) fn _slim(py: Python<'_>, r#mod: &Bound<'_, Module>, options: Options) -> PyResult<(usize, usize)> {
-    let Options { input_shapes, exact, contrib, size_threshold, disable, check, threads } = options;
+    let Options { input_shapes, exact, contrib, size_threshold, config, disable, check, threads } = options;
     let registry = crate::registry::registry();
     for name in &disable {
         if let Err(error) = registry.make(name) {
@@ -32,7 +33,7 @@ pub(crate) fn _slim(py: Python<'_>, r#mod: &Bound<'_, Module>, options: Options)
         }
     }
     let entry = SlimOptions::default().entry;
-    let options = SlimOptions { entry, input_shapes, exact, contrib, size_threshold, disable, check, threads };
+    let options = SlimOptions { entry, input_shapes, exact, contrib, size_threshold, config, disable, check, threads };
     let mut program = (*r#mod.get().snapshot()?).clone();
     let (program, done) = py.detach(|| {
         guarded(|| {

@@ -1,8 +1,8 @@
 """Takes small odd models through anfora at every level and holds what it writes against the originals.
 
-Each model (see models.py, kept_models.py and parts.py) must be taken, without a failure, at -O0 to -O3. What is written must pass
-`onnx.checker`, have the inputs of the original as they were declared, and, on random inputs, give the
-outputs of the original: onnxruntime is the judge, with its optimisations and without. Of some models
+Each model (see models.py, kept_models.py and parts.py) must be taken, without a failure, at -O0 to
+-O3. What is written must pass `onnx.checker`, have the inputs of the original as they were declared,
+and, on random inputs, give the outputs of the original: onnxruntime is the judge, with its optimisations and without. Of some models
 that the checker accepts it computes garbage: there it runs a twin in place of the original. Of the
 models in `UNCOMPARED`, and of no other, nothing is said of values: it does not run them.
 """

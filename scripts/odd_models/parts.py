@@ -1,4 +1,4 @@
-"""Models with one function written as several nodes, before and since the version that has an operator for it.
+"""Models with one function as several nodes, before and since the version with an operator for it.
 
 They are added to `MODELS` (see models.py).
 """
@@ -40,7 +40,7 @@ def group_norm(opset):
 
 
 def attention(opset, perm, mask):
-    """Scaled products of queries and keys, with the heads of both as an axis, and a mask of these extents."""
+    """Scaled products of queries and keys, with the heads as an axis, and a mask of these extents."""
     scores = [node("Transpose", ["k"], ["t"], perm=perm), node("MatMul", ["q", "t"], ["s"])]
     nodes = [*scores, node("Div", ["s", "root"], ["d"])]
     if mask:

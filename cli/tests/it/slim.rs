@@ -116,3 +116,38 @@ fn constants_that_repeat_a_number_are_nodes_only_above_a_limit() {
         assert_eq!(all.split_whitespace().nth(3), Some(after), "{flags:?}: {err}");
     }
 }
+
+/// Attention from its parts, before the version that has it.
+const ATTENTION: &str = "#![onnx_ir_version=8, onnx_opsets=[[\"\", 17]]]
+def @main(%q: Tensor[(1, 2, 3, 4), float32], %k: Tensor[(1, 2, 3, 4), float32]) {
+  let %t = permute_dims(%k, axes=[0, 1, 3, 2]);
+  let %s = matmul(%q, %t);
+  let %d = divide(%s, 2f);
+  let %p = nn.softmax(%d, axis=-1);
+  matmul(%p, %k)
+}";
+
+#[test]
+fn nothing_is_fused_that_is_written_as_its_parts_again() {
+    let dir = Scratch::new("slim-attention");
+    let model = dir.file("model.anf", ATTENTION);
+    for (flags, after) in [(&[][..], 5), (&["--contrib"], 3)] {
+        let (_, err) = ends(anfora(&[&["slim", &model, &dir.path("out.onnx")][..], flags].concat()), 0);
+        assert!(err.contains("wrote "), "{err}");
+        let (text, _) = ends(anfora(&["convert", &dir.path("out.onnx")]), 0);
+        assert_eq!(text.matches(" = ").count(), after, "{flags:?}: {text}");
+        assert!(!text.contains("nn.attention"), "{text}");
+    }
+}
+
+#[test]
+fn settings_are_given() {
+    let dir = Scratch::new("slim-config");
+    let model = dir.file("model.anf", "def @main(%x: float32) { add(%x, multiply(2f, 3f)) }");
+    let (out, _) = ends(anfora(&["slim", &model, "-", "--quiet"]), 0);
+    assert!(out.contains("add(%x, 6f)"), "{out}");
+    let (out, _) = ends(anfora(&["slim", &model, "-", "--quiet", "--config", "FoldConstant.max_work=0"]), 0);
+    assert!(out.contains("multiply(2f, 3f)"), "{out}");
+    let (_, err) = ends(anfora(&["slim", &model, "-", "--config", "FoldConstant.max_wrok=0"]), 1);
+    assert!(err.contains("did you mean `FoldConstant.max_work`"), "{err}");
+}

@@ -119,6 +119,11 @@ fn the_first_difference_is_named() {
     differ(exact, "1f", "1.00001f", "the result: 1 (0x3f800000) before, 1.00001 (0x3f800054) after");
     differ(near, "1f", "1.00001f", "");
     differ(near, "1f", "1.001f", "the result: 1 (0x3f800000) before, 1.001 (0x3f8020c5) after");
+    let in_range = near.within_range();
+    differ(in_range, "1f", "inff", "");
+    differ(in_range, "nanf", "1f", "");
+    differ(in_range, "1f", "1.001f", "the result: 1 (0x3f800000) before, 1.001 (0x3f8020c5) after");
+    assert_eq!(exact.within_range(), exact);
     differ(exact, "1", "1f", "the result: Tensor[(), int32][1] before, Tensor[(), float32][1] after");
     let pair = "(%x, (1, dense<Tensor[(2, 2), int8]>[1, 2, 3, 4]))";
     differ(exact, pair, pair, "");

@@ -369,16 +369,28 @@ fn export_max_pool(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
+/// The first version in which the mean of a window may count its padding.
+const COUNTS_PADDING_SINCE: i64 = 7;
+
 fn export_average_pool(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     if n.attrs().ints("dilation").is_some_and(|d| d.iter().any(|&x| x != 1)) {
         n.needs_opset(19)?;
     }
     let mut attributes = pool_attributes(n)?;
+    let mut inputs = n.operands()?;
     if n.attrs().bool("count_include_pad").unwrap_or(false) {
-        n.needs_opset(7)?;
-        attributes.push(int_attribute("count_include_pad", 1));
+        if n.states_versions() && n.opset() < COUNTS_PADDING_SINCE {
+            // Elements that an operator of its own adds count.
+            attributes.retain(|attribute| attribute.name() != "pads");
+            let margins = n.attrs().ints("padding").unwrap_or_default();
+            let (begins, ends) = margins.split_at(margins.len() / 2);
+            let pads = [&[0, 0], begins, &[0, 0], ends].concat();
+            inputs[0] = n.step("Pad", vec![std::mem::take(&mut inputs[0])], vec![ints_attribute("pads", &pads)]);
+        } else {
+            n.needs_opset(COUNTS_PADDING_SINCE)?;
+            attributes.push(int_attribute("count_include_pad", 1));
+        }
     }
-    let inputs = n.operands()?;
     n.emit("AveragePool", inputs, attributes);
     Ok(())
 }

@@ -8,6 +8,7 @@ use anfora_ir::{DType, DimId, Literal, Module, Number, TensorType};
 
 use super::normalization::{GROUPS_BY_CHANNEL_SINCE, epsilon};
 use super::{Conversion, Conversions, NodeExport, float_attribute, int_attribute, ints_attribute};
+use crate::contrib::replaces;
 use crate::error::ExportProblem;
 
 /// The first version of the standard operators in which an operator of two operands repeats either
@@ -37,7 +38,8 @@ pub(super) fn register(table: &mut Conversions) {
 
 /// Returns the operators of ours that passes should not make from their parts, since the version of
 /// the standard operators that the module states has none of them: the export would write as many
-/// nodes again. A module that states no version has all.
+/// nodes again. A module that states no version has all. With `contrib`, the operators that
+/// [`fuse_contrib_ops`](crate::fuse_contrib_ops) replaces are left out, since it runs afterwards.
 ///
 /// Cost: one loop.
 ///
@@ -46,18 +48,20 @@ pub(super) fn register(table: &mut Conversions) {
 ///
 /// let text = "#![onnx_opsets=[[\"\", 17]]] def @main(%x: Tensor[(4,), float32]) { %x }";
 /// let module = parse_module(Source::new("example", text), anfora_onnx::registry())?;
-/// assert!(anfora_onnx::missing_operators(&module).contains(&"nn.gelu".to_string()));
-/// assert!(!anfora_onnx::missing_operators(&module).contains(&"nn.layer_norm".to_string()));
+/// assert!(anfora_onnx::missing_operators(&module, false).contains(&"nn.gelu".to_string()));
+/// assert!(!anfora_onnx::missing_operators(&module, false).contains(&"nn.layer_norm".to_string()));
+/// assert!(!anfora_onnx::missing_operators(&module, true).contains(&"nn.gelu".to_string()));
 /// # Ok::<(), anfora_ir::Diagnostics>(())
 /// ```
-pub fn missing_operators(module: &Module) -> Vec<String> {
+pub fn missing_operators(module: &Module, contrib: bool) -> Vec<String> {
     let Some(version) = crate::export::stated_version(module) else { return Vec::new() };
     let is_missing = |(_, opsets, native, _): &&Definition| match *native {
         // Its definition here takes fewer nodes than those that exporters write.
         "nn.hard_swish" => false,
         // Passes make the form with parameters by channel.
         "nn.group_norm" => version < GROUPS_BY_CHANNEL_SINCE,
-        _ => version <= *opsets.end(),
+        // A definition may be for late versions only; the earlier ones have neither.
+        _ => version <= *opsets.end() && !(contrib && replaces(native)),
     };
     DEFINITIONS.iter().filter(is_missing).map(|(_, _, native, _)| (*native).to_owned()).collect()
 }

@@ -56,6 +56,9 @@ fn before_and_since_the_version_that_has_the_operator() {
     assert_eq!(written(23, "nn.silu(%x, alpha=1.5)"), "Mul Sigmoid Mul");
     assert_eq!(written(6, "nn.silu(%x)"), "Sigmoid Mul");
     assert_eq!(written(14, "nn.hard_swish(%x)"), "HardSwish");
+    let mean = "nn.avg_pool1d(%x, pool_size=[2], padding=[1, 0], count_include_pad=true)";
+    assert_eq!(written(7, mean), "AveragePool");
+    assert_eq!(written(6, mean), "Pad AveragePool");
     assert_eq!(written(13, "nn.hard_swish(%x)"), "HardSigmoid Mul");
     assert_eq!(written(18, "nn.mish(%x)"), "Mish");
     assert_eq!(written(17, "nn.mish(%x)"), "Softplus Tanh Mul");

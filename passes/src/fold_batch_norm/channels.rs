@@ -262,17 +262,6 @@ impl Channels {
     }
 }
 
-/// Returns the largest number of an element type, and the smallest positive one of full precision.
-pub(crate) fn float_range(dtype: DType) -> Option<(f64, f64)> {
-    Some(match dtype {
-        DType::Float16 => (f16::MAX.into(), f16::MIN_POSITIVE.into()),
-        DType::BFloat16 => (bf16::MAX.into(), bf16::MIN_POSITIVE.into()),
-        DType::Float32 => (f32::MAX.into(), f32::MIN_POSITIVE.into()),
-        DType::Float64 => (f64::MAX, f64::MIN_POSITIVE),
-        _ => return None,
-    })
-}
-
 /// A floating point element with conversions to and from float64.
 trait Float: Element {
     fn widen(self) -> f64;

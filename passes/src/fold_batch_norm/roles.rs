@@ -66,10 +66,7 @@ impl Roles {
 
     /// Returns true if a function has a call that is linear in a weight.
     pub(super) fn any_linear(&self, body: &Body) -> bool {
-        body.exprs().any(|(_, e)| {
-            matches!(e, Expr::CallOp { op, .. }
-                if self.of(op).is_linear())
-        })
+        body.exprs().any(|(_, e)| matches!(e, Expr::CallOp { op, .. } if self.of(op).is_linear()))
     }
 }
 

@@ -55,7 +55,6 @@ fn sigmoids() -> RuleSet {
         "multiply(%x, nn.hard_sigmoid(%x, alpha=%a, beta=%b))" => "nn.hard_swish(%x)",
             if |m| is_hard_swish(m) && m.is_last_use(),
         "divide(multiply(%x, clip(add(%x, %c), %l, %h)), %d)" => "nn.hard_swish(%x)", if clips_to_six,
-        "multiply(%x, divide(clip(add(%x, %c), %l, %h), %d))" => "nn.hard_swish(%x)", if clips_to_six,
         "multiply(%x, multiply(clip(add(%x, %c), %l, %h), %r))" => "nn.hard_swish(%x)", if clips_to_six_and_scales,
         "multiply(multiply(%x, clip(add(%x, %c), %l, %h)), %r)" => "nn.hard_swish(%x)", if clips_to_six_and_scales,
         "log(add(exp(%x), 1))" => "nn.softplus(%x)", if is_softplus,
@@ -65,14 +64,16 @@ fn sigmoids() -> RuleSet {
     ]
 }
 
+/// Returns true if nothing but the result of a softplus of `x` is used.
 fn is_softplus(m: &Match<'_>) -> bool {
-    has_common_elements(m) && m.has_type_of_root("x") && m.is_last_use()
+    runtimes_have_type(m) && m.has_type_of_root("x") && m.is_last_use()
 }
 
-/// Returns true if the elements of `x` are not of bfloat16. Softplus and the hard functions of ONNX
-/// take these only in later versions than the operators of their definitions do.
-fn has_common_elements(m: &Match<'_>) -> bool {
-    tensor(m, "x").is_some_and(|t| t.dtype != DType::BFloat16)
+/// Returns true if the elements of `x` are of float32 or float16. Softplus and the hard functions
+/// of ONNX take bfloat16 only in later versions than the operators of their definitions do, and
+/// onnxruntime has none of them for float64.
+fn runtimes_have_type(m: &Match<'_>) -> bool {
+    tensor(m, "x").is_some_and(|t| matches!(t.dtype, DType::Float32 | DType::Float16))
 }
 
 fn halves(m: &Match<'_>) -> bool {
@@ -95,7 +96,7 @@ fn is_tanh_gelu(m: &Match<'_>) -> bool {
 /// Returns true for `clip(x + c, 0, d) / d`, which is between 0 and 1.
 fn clips_to_one(m: &Match<'_>) -> bool {
     let upper = number(m, "h");
-    has_common_elements(m)
+    runtimes_have_type(m)
         && is_plus_zero(m, "l")
         && upper.is_some_and(|upper| upper > 0.0)
         && upper == number(m, "d")
@@ -108,7 +109,7 @@ fn clips_to_six(m: &Match<'_>) -> bool {
 }
 
 fn clips_to_six_and_scales(m: &Match<'_>) -> bool {
-    has_common_elements(m)
+    runtimes_have_type(m)
         && is_plus_zero(m, "l")
         && is_near(m, "c", 3.0)
         && is_near(m, "h", 6.0)

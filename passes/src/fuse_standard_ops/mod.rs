@@ -32,11 +32,16 @@
 //!            before or after its transposition, may be scaled too.
 //! Windows    conv(nn.pad(x, zeros), w)                  =>   conv(x, w) with more padding
 //!            nn.max_pool(nn.pad(x, lowest number))      =>   nn.max_pool(x) with more padding
+//!            nn.max_pool(nn.pad(x, 0))                  =>   the same, if x is never below 0
+//!            nn.avg_pool(nn.pad(x, 0))                  =>   nn.avg_pool(x) with more padding
+//!            where each margin is narrower than the windows.
 //! Never      If a part of the left side is used elsewhere, except in the rows for transposed
 //!            operands: it would be computed twice.
 //! Changes    Results, by rounding: an operator rounds once where its parts round each. Where a
 //!            part overflows, the operator may return a number, and where a weight is infinite or
-//!            NaN, a margin of zeros makes a NaN and padding does not.
+//!            NaN, a margin of zeros makes a NaN and padding does not. Where a mask hides all keys,
+//!            or a window has only NaN or the lowest number, runtimes differ. onnxruntime refuses
+//!            an attention over no keys and a pool over no elements.
 //! Not done   Parallel products of one operand; statistics that are computed in another type (casts
 //!            in between).
 //! Cost       One walk, which tries the rules of its operator at each node, and time linear in the
@@ -55,6 +60,7 @@
 mod activations;
 mod attention;
 mod normalizations;
+mod pools;
 mod products;
 mod windows;
 
@@ -67,6 +73,7 @@ use anfora_visit::pattern::{Outcome, PatternOptions, PatternRewriteError, RuleSe
 use self::activations::activations;
 use self::attention::attention;
 use self::normalizations::normalizations;
+use self::pools::pools;
 use self::products::products;
 use self::windows::windows;
 use crate::from_rules::{NEVER_MAKE, TRACE_RULES, run_rules, simplify_by};
@@ -92,7 +99,7 @@ pub fn fuse_standard_ops(
 }
 
 static RULES: LazyLock<RuleSet> = LazyLock::new(|| {
-    let all = [activations(), normalizations(), products(), attention(), windows()];
+    let all = [activations(), normalizations(), products(), attention(), windows(), pools()];
     all.into_iter().fold(RuleSet::new(), RuleSet::and)
 });
 

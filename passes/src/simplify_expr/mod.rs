@@ -29,16 +29,12 @@
 //! Pieces     f(x)       =>   x             f: a slice, part, joint, margin or dropout without
 //!                                          effect; a joint of all parts
 //!            g(f(x))    =>   h(x)          f, g: slices along other axes; joints along one axis
-//! Windows    f(nn.pad(x))   =>   f(x) with more padding, each margin narrower than the windows
-//!                                          f: nn.max_pool, of margins of -inf, of the lowest
-//!                                          integer, or of 0 if x is never below 0; nn.avg_pool,
-//!                                          of margins of 0
-//! Never      A slice, joint or margin that is used elsewhere is not taken apart. A rule does not
-//!            apply if its result is not the same, bit for bit, for every element type: with
-//!            infinities, both zeros, integers that wrap, and NaN. Arithmetic makes every NaN the
-//!            canonical one, so a rule replaces a float operation by x only if x is itself a result
-//!            of arithmetic. A rule does not apply either if the result has another shape, or may
-//!            have one because extents are unknown (`?`).
+//! Never      A slice or joint that is used elsewhere is not taken apart. A rule does not apply if
+//!            its result is not the same, bit for bit, for every element type: with infinities,
+//!            both zeros, integers that wrap, and NaN. Arithmetic makes every NaN the canonical
+//!            one, so a rule replaces a float operation by x only if x is itself a result of
+//!            arithmetic. A rule does not apply either if the result has another shape, or may have
+//!            one because extents are unknown (`?`).
 //! Not done   Nothing is reassociated or distributed, since this would change rounding.
 //! Cost       One scan of the nodes, which shows if no rule can apply. Otherwise one walk, which
 //!            tries the rules of its operator at each node, and time linear in the changes.
@@ -59,7 +55,6 @@ mod bounds;
 mod casts;
 mod neutral;
 mod pieces;
-mod pools;
 mod reductions;
 mod repeated;
 mod signs;
@@ -75,7 +70,6 @@ use self::bounds::bounds;
 use self::casts::casts;
 use self::neutral::neutral;
 use self::pieces::pieces;
-use self::pools::pools;
 use self::reductions::reductions;
 use self::repeated::repeated;
 use self::signs::signs;
@@ -103,7 +97,7 @@ pub fn simplify_expr(
 }
 
 static RULES: LazyLock<RuleSet> = LazyLock::new(|| {
-    let all = [neutral(), repeated(), signs(), casts(), bounds(), reductions(), views(), pieces(), pools()];
+    let all = [neutral(), repeated(), signs(), casts(), bounds(), reductions(), views(), pieces()];
     all.into_iter().fold(RuleSet::new(), RuleSet::and)
 });
 

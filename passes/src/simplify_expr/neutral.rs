@@ -46,5 +46,4 @@ pub(super) fn neutral() -> RuleSet {
 
 /// Operators that never return a float below 0, nor -0, which a sum with 0 would change, nor a NaN
 /// that it would change.
-pub(super) const NEVER_MINUS_ZERO: &[&str] =
-    &["abs", "exp", "nn.hard_sigmoid", "nn.relu", "nn.softmax", "sigmoid", "square"];
+const NEVER_MINUS_ZERO: &[&str] = &["abs", "exp", "nn.hard_sigmoid", "nn.relu", "nn.softmax", "sigmoid", "square"];

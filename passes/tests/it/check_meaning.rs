@@ -230,6 +230,24 @@ fn a_private_function_with_a_symbol_may_be_renamed() {
     assert!(gone.contains("the external function `@p_g` is gone"), "{gone}");
 }
 
+#[test]
+fn sums_that_overflow_only_before_the_pass_are_no_difference() {
+    // A sum of the largest numbers is infinite, and that of a quarter of each is not.
+    let mut module = parse(
+        "def @main(%x: Tensor[(8, 4, 5), float32]) {
+            let %v = nn.conv1d(%x, dense<Tensor[(2, 4, 1), float32]>[1, 2, 3, 4, 5, 6, 7, 8]);
+            multiply(%v, 0.01f)
+        }",
+    );
+    let checks: Vec<_> = (0..8).map(|seed| Arc::new(CheckMeaning::new().seed(seed))).collect();
+    let builder = PassContext::builder().registry(anfora_passes::registry()).opt_level(3);
+    let cx = checks.iter().fold(builder, |b, check| b.instrument(check.clone())).build().unwrap();
+    let pipeline = parse_pipeline(&anfora_passes::registry(), "FoldBatchNorm").unwrap();
+    pipeline.apply(&mut module, &cx).unwrap_or_else(|e| panic!("{e}"));
+    assert!(!module.to_text().contains("multiply"));
+    assert!(checks.iter().all(|check| check.checked().passes == 1));
+}
+
 fn removes_other() -> ModulePass {
     ModulePass::new("Removes", 0, |module, _| {
         let key = module.find("other").ok_or("there is none")?;

@@ -97,6 +97,28 @@ fn constants_that_stay_are_not_read() {
 }
 
 #[test]
+fn constants_that_stay_get_other_shapes_unread() {
+    let scratch = Scratch::new("shapes");
+    let mut module = Module::new(anfora_ops::standard());
+    let mut f = FunctionBuilder::new(&mut module, "main");
+    let w = f.literal(weight(&scratch.path(), &[512, 1024]));
+    let target = f.literal(Literal::from_elements(&[2], &[1024i64, 512]).unwrap());
+    let call = f.call_op("reshape", &[w, target], &[]).unwrap();
+    let shaped = f.bind("shaped", call);
+    let call = f.call_op("shape_of", &[w], &[]).unwrap();
+    let extents = f.bind("extents", call);
+    let pair = f.tuple(&[shaped, extents]);
+    f.finish(pair).unwrap();
+    scratch.change();
+    assert_eq!(fold(&mut module, "main", budget(0)), (2, Vec::new()));
+    assert!(module.cx.literals.failure().is_ok(), "nothing was read");
+    let body = &module.get(module.find("main").unwrap()).unwrap().body;
+    let shapes =
+        body.exprs().filter_map(|(id, _)| body.as_literal(id)).map(|l| module.cx.literals.get(l).shape().to_vec());
+    assert!(shapes.collect::<Vec<_>>().contains(&vec![1024, 512]));
+}
+
+#[test]
 fn kernels_read_a_constant_once() {
     let scratch = Scratch::new("once");
     let mut module = Module::new(anfora_ops::standard());

@@ -67,6 +67,7 @@ def slim(
     exact: bool = False,
     contrib: bool = False,
     size_threshold: int = 512 << 20,
+    config: Mapping[str, int | float | str | bool] | None = None,
     disable: Sequence[str] = (),
     check: int = 0,
     threads: int = 1,
@@ -80,9 +81,11 @@ def slim(
     ``input_shapes`` gives inputs their extents (``None`` leaves an extent as it is). ``exact`` leaves
     out what rounds differently, so that all results keep their bits. ``contrib`` uses operators of
     ``com.microsoft``, which only onnxruntime has; not with ``exact``. ``size_threshold`` leaves calls
-    whose constant result would add more bytes than that, and bounds what all of them add by four times
-    as much. ``disable`` names passes that are left out. ``check`` is a number of random inputs on which each pass is checked by
-    interpreting the model before and after it: a pass that changes a result fails.
+    whose constant result would add more bytes than that, and bounds what those in a function add
+    together by four times as much. ``config`` has settings of passes (``anfora configs`` lists them),
+    such as ``{"FoldConstant.max_file_bytes": "unlimited"}``. ``disable`` names passes that are left
+    out. ``check`` is a number of random inputs on which each pass is checked by interpreting the
+    model before and after it: a pass that changes a result fails.
 
     Raises ``OnnxError`` if the model cannot be read or written, and ``PassError`` if a pass fails.
     """
@@ -99,6 +102,7 @@ def slim(
         "exact": exact,
         "contrib": contrib,
         "size_threshold": size_threshold,
+        "config": [f"{key}={str(value).lower()}" for key, value in (config or {}).items()],
         "disable": list(disable),
         "check": check,
         "threads": threads,

@@ -304,7 +304,8 @@ impl std::fmt::Debug for RuleSet {
     }
 }
 
-/// Makes a [`RuleSet`] of rules in text, some of which have conditions or computed values:
+/// Makes a [`RuleSet`] of rules in text, some of which have conditions or computed values. Adjacent
+/// literals are one text, for rules that a macro makes:
 ///
 /// ```
 /// use anfora_visit::rules;
@@ -314,15 +315,16 @@ impl std::fmt::Debug for RuleSet {
 ///     "add(multiply(%x, %a), multiply(%x, %b))" => "multiply(%x, add(%a, %b))",
 ///         if |m| m.is_integer("x"),
 ///     "nn.elu(%x, alpha=%a)" => "nn.celu(%x, alpha=%b)", let b = |m| Some(m.float("a")? * 2.0),
+///     "nn.global_avg_pool" "2d(%x)" => "mean(%x, axes=[2, 3], keepdims=true)",
 /// ];
 /// assert_eq!(rules.names().next(), Some("multiply(%x, 1) => %x"));
 /// ```
 #[macro_export]
 macro_rules! rules {
-    ($($left:literal => $right:literal $(, if $test:expr)? $(, let $name:ident = $value:expr)*),* $(,)?) => {
+    ($($($left:literal)+ => $($right:literal)+ $(, if $test:expr)? $(, let $name:ident = $value:expr)*),* $(,)?) => {
         $crate::pattern::RuleSet::new()$(.with_rule(
-            $crate::pattern::RuleText::new($left, $right)
-                .named(concat!($left, " => ", $right))
+            $crate::pattern::RuleText::new(concat!($($left),+), concat!($($right),+))
+                .named(concat!($($left,)+ " => ", $($right),+))
                 $(.only_if($test))?
                 $(.value(stringify!($name), $value))*
         ))*
