@@ -1,0 +1,551 @@
+"""From Relax to anfora: the text of a module."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+import tvm
+import tvm_ffi
+from tvm import relax
+
+from . import _anfora
+from ._errors import ParseError
+from ._tvm_codec import (
+    TO_DTYPE,
+    TvmError,
+    dim_text,
+    dtype_name,
+    encode,
+    is_missing,
+    kind,
+    quoted,
+    type_from,
+    type_text,
+)
+from ._tvm_ops import PLAIN, ROWS, Field, Row
+
+#: A computation in steps: it yields computations whose result it needs.
+Steps = Generator[Any, Any, Any]
+
+_IDENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_COUNTED = re.compile(r"\$\d+\Z")
+#: Words that cannot be the name of a symbol.
+_WORDS = frozenset("floordiv ceildiv mod min max let def fn if else dataflow output none true false dense op".split())
+#: The most elements that a type states.
+_MOST_SYMBOLS = 64
+
+
+def run(steps: Steps) -> Any:
+    """Runs a computation in steps with a list as its stack."""
+    stack = [steps]
+    value: Any = None
+    while stack:
+        try:
+            stack.append(stack[-1].send(value))
+            value = None
+        except StopIteration as end:
+            stack.pop()
+            value = end.value
+    return value
+
+
+def handle(item: Any) -> int:
+    """Returns the identity of an object of TVM, whose ``==`` may make an expression."""
+    return int(item.__chandle__())
+
+
+class Forms:
+    """The declarations of the forms of a module."""
+
+    def __init__(self, taken: set[str]) -> None:
+        self._taken = taken
+        self._names: dict[tuple[str, ...], str] = {}
+        self.declarations: list[str] = []
+
+    def name(self, stem: str, form: str, operands: int, symbols: int, result: str, pure: bool) -> str:
+        """Returns the function that stands for a form."""
+        key = (stem, form, str(operands), str(symbols), result, str(pure))
+        if key in self._names:
+            return self._names[key]
+        number = len(self._names)
+        while f"{stem}#{number}" in self._taken:
+            number += 1
+        name = self._names[key] = f"{stem}#{number}"
+        self._taken.add(name)
+        params = []
+        if symbols:
+            listed = ", ".join(f"s{i}" for i in range(symbols))
+            params.append(f"%symbols: Tensor[({symbols},), int64, [{listed}]]")
+        params += [f"%{i}: Any" for i in range(operands)]
+        params += ["Pure=1"] * pure + [f"tvm_form={quoted(form)}"]
+        self.declarations.append(f"declare @{quoted(name)}({', '.join(params)}) -> {result};\n")
+        return name
+
+
+def is_pure(root: Any) -> bool:
+    """Returns true if TVM counts the evaluation of an expression as free of effects."""
+    todo = [root]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, tvm.ir.Call):
+            if isinstance(item.op, tvm.ir.Op):
+                if not item.op.get_attr("FPurity"):
+                    return False
+            elif not getattr(item.op.ty, "purity", False):
+                return False
+            todo.extend(item.args)
+        elif isinstance(item, relax.Tuple):
+            todo.extend(item.fields)
+        elif isinstance(item, relax.TupleGetItem):
+            todo.append(item.tuple_value)
+    return True
+
+
+def literal_text(constant: Any) -> str:
+    """Returns a constant as the text format writes it."""
+    name = dtype_name(constant.data.dtype)
+    dtype = TO_DTYPE.get(name or "")
+    if dtype is None:
+        raise TvmError(f"a constant of {name} has no form in anfora")
+    try:
+        array = constant.data.numpy()
+    except Exception as e:
+        raise TvmError(f"a constant of {name} cannot be read: {e}") from e
+    shape = tuple(array.shape)
+    listed = f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
+    if array.size == 0:
+        return f"dense<Tensor[{listed}, {dtype}]>[]"
+    data = np.ascontiguousarray(array).tobytes()
+    return f'dense<Tensor[{listed}, {dtype}]>"0x{data.hex()}"'
+
+
+def attribute_text(value: Any) -> str:
+    """Returns an attribute as the text format writes it."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return f"[{', '.join(map(attribute_text, value))}]"
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, float):
+        return f"{value!r}f64"
+    return str(value)
+
+
+class FunctionWriter:
+    """Writes a function of Relax as text."""
+
+    def __init__(self, module: ModuleWriter, opaque: set[int]) -> None:
+        self._module = module
+        #: The variables whose values are kept unchanged.
+        self._opaque = opaque
+        self._names: dict[int, str] = {}
+        self._raw: dict[int, str] = {}
+        self._used: set[str] = set()
+        self._symbols: dict[int, tuple[str, Any]] = {}
+        self._symbol_names: set[str] = set()
+        self._out: list[str] = []
+        self._line = 1
+        #: The variable that each line binds.
+        self.lines: dict[int, Any] = {}
+
+    def _write(self, line: str) -> None:
+        self._out.append(line + "\n")
+        self._line += 1
+
+    def _define(self, var: Any) -> str:
+        hint = str(getattr(var, "name_hint", None) or getattr(var, "name", ""))
+        name = hint
+        if not hint or name in self._used or _COUNTED.search(hint):
+            name = f"{hint}${len(self._used)}"
+        self._used.add(name)
+        self._raw[handle(var)] = name
+        text = self._names[handle(var)] = f"%{quoted(name)}"
+        return text
+
+    def _symbol(self, var: Any) -> str:
+        known = self._symbols.get(handle(var))
+        if known is not None:
+            return known[0]
+        if dtype_name(var.ty) != "int64":
+            raise TvmError(f"a symbol of {dtype_name(var.ty)} has no form in anfora: {var.name}")
+        stem = str(var.name)
+        if not _IDENT.match(stem) or stem in _WORDS or stem in TO_DTYPE.values():
+            stem = "n_" + re.sub(r"\W", "_", stem)
+        name, count = stem, 0
+        while name in self._symbol_names:
+            count += 1
+            name = f"{stem}_{count}"
+        self._symbol_names.add(name)
+        self._symbols[handle(var)] = name, var
+        return name
+
+    def _type(self, ty: Any) -> str:
+        return self._module.type_text(ty, self._symbol)
+
+    def _exact(self, ty: Any) -> bool:
+        """Returns true if the type comes back as it is."""
+        return self._module.is_exact(ty, self._symbol)
+
+    # ---- values -------------------------------------------------------------------------------
+
+    def _atom(self, expr: Any) -> str | None:
+        if isinstance(expr, relax.Constant):
+            return literal_text(expr)
+        if isinstance(expr, tvm.ir.GlobalVar):
+            return f"@{quoted(expr.name_hint)}"
+        if kind(expr) in ("Var", "DataflowVar"):
+            name = self._names.get(handle(expr))
+            if name is None:
+                raise TvmError(f"the variable {expr.name_hint} is used where it is not defined")
+            return name
+        return None
+
+    def _form(self, expr: Any) -> str:
+        """Writes an expression as a call of the function that stands for it."""
+        operands: list[str] = []
+        symbols: dict[int, int] = {}
+        variables: list[Any] = []
+
+        def operand(item: Any) -> int:
+            operands.append(str(self._atom(item)))
+            return len(operands) - 1
+
+        def symbol(item: Any) -> int:
+            self._symbol(item)
+            if handle(item) not in symbols:
+                symbols[handle(item)] = len(symbols)
+                variables.append(item)
+            return symbols[handle(item)]
+
+        form = encode(expr, operand, symbol)
+        result = type_text(expr.ty, lambda item: f"s{symbol(item)}")
+        if len(variables) > _MOST_SYMBOLS:
+            raise TvmError(f"an expression with more than {_MOST_SYMBOLS} symbols has no form in anfora")
+        if variables:
+            listed = ", ".join(self._symbol(v) for v in variables)
+            operands.insert(0, f"shape_to_tensor(shape=shape({listed}))")
+        stem = expr.op.name if isinstance(expr, tvm.ir.Call) and isinstance(expr.op, tvm.ir.Op) else f"relax.{kind(expr)}"
+        count = len(operands) - bool(variables)
+        name = self._module.forms.name(stem, form, count, len(variables), result, is_pure(expr))
+        if variables:
+            # The symbols are a vector of their own, so that the program stays in A-normal form.
+            bound = f'%"$symbols{len(self._used)}"'
+            self._used.add(bound)
+            self._write(f"let {bound} = {operands[0]};")
+            operands[0] = bound
+        return f"@{quoted(name)}({', '.join(operands)})"
+
+    def _row_call(self, name: str, row: Row, call: Any) -> str | None:
+        """Writes a call of an operator with attributes; ``None`` if anfora has no such call."""
+        args = list(call.args)
+        if row.spread:
+            if len(args) != 1 or not isinstance(args[0], relax.Tuple):
+                return None
+            args = list(args[0].fields)
+        elif len(args) != row.operands:
+            return None
+        texts = []
+        if row.shape:
+            shape = args.pop()
+            if not isinstance(shape, relax.ShapeExpr) or not 0 < len(shape.values) <= _MOST_SYMBOLS:
+                return None
+            dims = [dim_text(v, self._symbol) for v in shape.values]
+            if "?" in dims or "0" in dims:
+                return None
+            bound = f'%"$symbols{len(self._used)}"'
+            texts.append((bound, f"let {bound} = shape_to_tensor(shape=shape({', '.join(dims)}));"))
+        operands = [self._atom(a) for a in args]
+        if None in operands or not operands or not all(self._exact(a.ty) for a in args):
+            return None
+        attributes = []
+        for key, field in row.fields.items():
+            value = getattr(call.attrs, key)
+            if isinstance(field, Field):
+                value = field.to_anfora(value)
+                if value is None and field.default is None:
+                    continue
+                if key == "dtype":
+                    if value not in TO_DTYPE:
+                        return None
+                    attributes.append(f"{key}={TO_DTYPE[value]}")
+                else:
+                    attributes.append(f"{key}={attribute_text(value)}")
+            elif value not in field.values:
+                return None
+        for bound, line in texts:
+            self._used.add(bound)
+            self._write(line)
+            operands.append(bound)
+        return f"{name}({', '.join([*map(str, operands), *attributes])})"
+
+    def _call(self, call: Any) -> str:
+        if not self._exact(call.ty) or len(call.ty_args) and isinstance(call.op, tvm.ir.Op):
+            return self._form(call)
+        if isinstance(call.op, tvm.ir.Op):
+            name = call.op.name.removeprefix("relax.")
+            if name in ROWS:
+                return self._row_call(name, ROWS[name], call) or self._form(call)
+            if PLAIN.get(name) != len(call.args) or call.attrs is not None:
+                return self._form(call)
+            callee: str | None = name
+        else:
+            callee = self._atom(call.op)
+            if isinstance(call.op, tvm.ir.GlobalVar) and call.op.name_hint not in self._module.relax:
+                return self._form(call)
+            if call.attrs is not None or len(call.ty_args):
+                return self._form(call)
+        operands = [self._atom(a) for a in call.args]
+        if callee is None or None in operands or not all(self._exact(a.ty) for a in call.args):
+            return self._form(call)
+        return f"{callee}({', '.join(map(str, operands))})"
+
+    def _tuple(self, expr: Any) -> str:
+        done: list[str] = []
+        todo: list[Any] = [expr]
+        while todo:
+            item = todo.pop()
+            if isinstance(item, int):
+                parts = done[len(done) - item :]
+                del done[len(done) - item :]
+                done.append("()" if not parts else f"({', '.join(parts)}{',' * (item == 1)})")
+            elif isinstance(item, relax.Tuple):
+                todo.append(len(item.fields))
+                todo.extend(reversed(list(item.fields)))
+            else:
+                text = self._atom(item)
+                if text is None:
+                    return self._form(expr)
+                done.append(text)
+        return done[0]
+
+    def _value(self, expr: Any, opaque: bool) -> Steps:
+        """Returns the text of an expression, after the lines that it needs before it. Values that
+        hold blocks are written up to their end."""
+        text = self._atom(expr)
+        if text is not None:
+            return text
+        if isinstance(expr, relax.Function):
+            yield self._function(expr, "fn ")
+            return None
+        if isinstance(expr, relax.SeqExpr):
+            self._out.append("{\n")
+            self._line += 1
+            yield self._block(expr)
+            return None
+        if isinstance(expr, relax.If):
+            cond = self._atom(expr.cond)
+            if cond is None:
+                raise TvmError(f"a condition of the class {kind(expr.cond)} has no form in anfora")
+            self._out.append(f"if ({cond}) {{\n")
+            self._line += 1
+            yield self._block(expr.true_branch)
+            self._out.append(" else {\n")
+            self._line += 1
+            yield self._block(expr.false_branch)
+            return None
+        if opaque:
+            return self._form(expr)
+        if isinstance(expr, tvm.ir.Call):
+            return self._call(expr)
+        if isinstance(expr, relax.Tuple):
+            return self._tuple(expr)
+        if isinstance(expr, relax.TupleGetItem) and isinstance(expr.tuple_value.ty, relax.TupleType):
+            text = self._atom(expr.tuple_value)
+            if text is not None:
+                return f"{text}.{int(expr.index)}"
+        return self._form(expr)
+
+    # ---- blocks and functions -----------------------------------------------------------------
+
+    def _binding(self, binding: Any) -> Steps:
+        value, var = binding.value, binding.var
+        if isinstance(binding, relax.MatchCast):
+            text = self._atom(value)
+            if text is None:
+                raise TvmError(f"a match_cast of an expression of the class {kind(value)} has no form in anfora")
+            is_shape = isinstance(binding.ty, relax.ShapeType) and binding.ty.values is not None
+            if not is_shape and not self._exact(binding.ty):
+                raise TvmError(f"a match_cast to {show(binding.ty)} has no form in anfora")
+            text = f"match_cast({text}, to={self._type(binding.ty)})"
+            self.lines[self._line] = var
+            self._write(f"let {self._define(var)} = {text};")
+            return
+        if isinstance(value, (relax.Function, relax.SeqExpr, relax.If)):
+            name = None
+            # A function may call itself by its variable; any other value comes before it.
+            if isinstance(value, relax.Function):
+                name = self._define(var)
+            self.lines[self._line] = var
+            at = len(self._out)
+            yield self._value(value, False)
+            name = name or self._define(var)
+            self._out[at] = f"let {name} = {self._out[at]}"
+            self._write(";")
+            return
+        text = yield self._value(value, handle(var) in self._opaque)
+        self.lines[self._line] = var
+        self._write(f"let {self._define(var)} = {text};")
+
+    def _block(self, seq: Any) -> Steps:
+        """Writes the bindings and the result of a block, and its closing brace."""
+        if not isinstance(seq, relax.SeqExpr):
+            raise TvmError(f"a block of the class {kind(seq)} has no form in anfora: the module is not normalised")
+        before: str | None = None
+        for block in seq.blocks:
+            is_region = isinstance(block, relax.DataflowBlock)
+            if not len(block.bindings):
+                raise TvmError("an empty block of bindings has no form in anfora")
+            if not is_region and before == "BindingBlock":
+                raise TvmError("adjacent blocks of bindings have no form in anfora: the module is not normalised")
+            before = kind(block)
+            if is_region:
+                self._write("dataflow {")
+            for binding in block.bindings:
+                yield self._binding(binding)
+            if is_region:
+                outputs = [self._names[handle(b.var)] for b in block.bindings if not isinstance(b.var, relax.DataflowVar)]
+                self._write(f"output({', '.join(outputs)})")
+                self._write("}")
+        text = yield self._value(seq.body, False)
+        self._write(f"{text or ''}")
+        self._out.append("}")
+
+    def _record(self, fn: Any, types: list[str], ret: str) -> dict[str, Any]:
+        """Returns what a function has that its signature does not say."""
+        record: dict[str, Any] = {}
+
+        def special(ty: Any) -> str | None:
+            if self._exact(ty):
+                return None
+            return encode(ty, self._refuse_operand, self._symbol)
+
+        params = {}
+        for var, text in zip(fn.params, types):
+            form = special(var.ty)
+            if form is not None:
+                params[self._raw[handle(var)]] = [str(_anfora.Type(text)), form]
+        if params:
+            record["params"] = params
+        if ret == "Any" and not isinstance(fn.ret_ty, relax.AnyType):
+            record["ret"] = encode(fn.ret_ty, self._refuse_operand, self._symbol)
+        if not fn.is_pure:
+            record["impure"] = True
+        return record
+
+    def _refuse_operand(self, _: Any) -> int:
+        raise TvmError("a type that holds a variable has no form in anfora")
+
+    def _function(self, fn: Any, head: str) -> Steps:
+        names = [self._define(p) for p in fn.params]
+        types = [self._type(p.ty) for p in fn.params]
+        # A result that anfora has no exact type for is any value to it.
+        ret = self._type(fn.ret_ty) if self._exact(fn.ret_ty) and self._exact(fn.body.body.ty) else "Any"
+        record = self._record(fn, types, ret)
+        parts = [f"{n}: {t}" for n, t in zip(names, types)]
+        rest = {}
+        for key, value in fn.attrs.items() if fn.attrs is not None else ():
+            if isinstance(value, (bool, int, str)) and _IDENT.match(key) and not key.startswith("tvm") and key != "Pure":
+                value = str(value) if isinstance(value, str) else value
+                parts.append(f"{key}={attribute_text(value)}")
+            else:
+                rest[key] = value
+        if rest:
+            record["attrs"] = tvm.ir.save_json(tvm.ir.make_node("ir.DictAttrs", **rest))
+        if record:
+            parts.append(f"tvm_record={quoted(json.dumps(record))}")
+        self._out.append(f"{head}({', '.join(parts)}) -> {ret} {{\n")
+        self._line += 1
+        yield self._block(fn.body)
+
+    def text(self, name: str, fn: Any) -> str:
+        """Returns the text of a function of the module."""
+        private = "" if fn.attrs is not None and "global_symbol" in fn.attrs else "private "
+        run(self._function(fn, f"def {private}@{quoted(name)}"))
+        self._write("")
+        return "".join(self._out)
+
+
+def show(ty: Any) -> str:
+    """Returns a type for a message."""
+    try:
+        return str(ty)
+    except Exception:
+        return kind(ty)
+
+
+class ModuleWriter:
+    """Writes a module of Relax as text."""
+
+    def __init__(self, mod: Any) -> None:
+        self.functions = {gv.name_hint: fn for gv, fn in mod.functions.items()}
+        self.relax = {name for name, fn in self.functions.items() if isinstance(fn, relax.Function)}
+        if len(mod.global_infos):
+            raise TvmError(f"the global infos of a module have no form in anfora: {', '.join(mod.global_infos)}")
+        self.attrs = dict(mod.attrs.items()) if mod.attrs is not None else {}
+        self._exact: dict[int, tuple[bool, Any]] = {}
+        self.forms = Forms(set(self.functions))
+
+    def type_text(self, ty: Any, symbol: Any) -> str:
+        """Returns the closest type of anfora."""
+        return type_text(ty, symbol)
+
+    def is_exact(self, ty: Any, symbol: Any) -> bool:
+        """Returns true if the closest type of anfora says all that the type says."""
+        known = self._exact.get(handle(ty))
+        if known is not None:
+            return known[0]
+        exact = self._comes_back(ty, symbol)
+        self._exact[handle(ty)] = exact, ty
+        return exact
+
+    def _comes_back(self, ty: Any, symbol: Any) -> bool:
+        if is_missing(ty) or isinstance(ty, (relax.ShapeType, tvm.ir.PrimType)):
+            return False
+        variables: dict[str, Any] = {}
+
+        def name(var: Any) -> str:
+            text: str = symbol(var)
+            variables[text] = var
+            return text
+
+        try:
+            back = type_from(_anfora.Type(type_text(ty, name)), variables.__getitem__)
+        except (ParseError, TvmError, KeyError):
+            return False
+        return bool(tvm_ffi.structural_equal(ty, back))
+
+    def text(self, opaque: dict[str, set[int]]) -> tuple[str, dict[int, tuple[str, Any]]]:
+        """Returns the text, and the functions and variables by line."""
+        self.forms = Forms(set(self.functions))
+        functions: list[str] = []
+        lines: list[dict[int, Any]] = []
+        names: list[str] = []
+        head = ""
+        if self.attrs:
+            saved = tvm.ir.save_json(tvm.ir.make_node("ir.DictAttrs", **self.attrs))
+            head = f"#![tvm_attrs={quoted(saved)}]\n"
+        for name, fn in self.functions.items():
+            if isinstance(fn, relax.Function):
+                writer = FunctionWriter(self, opaque.get(name, set()))
+                try:
+                    functions.append(writer.text(name, fn))
+                except TvmError as e:
+                    raise TvmError(f"{e} (in @{name})") from e
+                lines.append(writer.lines)
+                names.append(name)
+            else:
+                head += f"declare @{quoted(name)}(Pure=1, tvm_function={quoted(tvm.ir.save_json(fn))}) -> Any;\n"
+        head += "".join(self.forms.declarations)
+        where: dict[int, tuple[str, Any]] = {}
+        line = head.count("\n")
+        for name, text, bound in zip(names, functions, lines):
+            where.update({line + at: (name, var) for at, var in bound.items()})
+            line += text.count("\n")
+        return head + "".join(functions), where

@@ -1,0 +1,413 @@
+"""From anfora to Relax: the functions of a module, binding by binding."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import relax, tirx
+
+from . import _anfora
+from ._tvm_codec import FROM_DTYPE, TvmError, decode, elements_of, encode, is_missing, parse_dim, type_from
+from ._tvm_from import Steps, run
+from ._tvm_ops import PLAIN, ROWS, Field, Row
+
+_COUNTED = re.compile(r"\$\d+\Z")
+#: Attributes of functions that are of the bridge alone.
+_OURS = ("tvm_record", "tvm_form", "tvm_function", "Pure")
+
+
+def region_sizes(mod: _anfora.Module) -> dict[str, list[int]]:
+    """Returns the numbers of bindings of the dataflow regions, by function, in program order."""
+    sizes: dict[str, list[int]] = {}
+    names = iter(name for name, fn in mod.functions.items() if fn.is_definition)
+    current: list[int] = []
+    depth, region = 0, 0
+    for line in mod.text(elide=True).splitlines():
+        text = line.lstrip()
+        if depth == 0 and text.startswith("def "):
+            current = sizes[next(names)] = []
+        if region and depth == region and text.startswith(("let ", "%")):
+            current[-1] += 1
+        if text == "dataflow {":
+            current.append(0)
+            region = depth + 1
+        depth += text.endswith("{") - text.startswith("}")
+        if depth < region:
+            region = 0
+    return sizes
+
+
+def _hint(name: str | None) -> str:
+    return _COUNTED.sub("", name or "")
+
+
+class FunctionReader:
+    """Makes a function of Relax from a function of anfora."""
+
+    def __init__(self, module: ModuleReader, regions: list[int]) -> None:
+        self._module = module
+        self._regions = iter(regions)
+        self._variables: dict[Any, Any] = {}
+        #: The variables that hold symbols. Relax has shapes where they are used.
+        self._vectors: dict[Any, Any] = {}
+        self._symbols: dict[str, Any] = {}
+        self._block_bindings: list[Any] = []
+        self._in_region = False
+
+    def symbol(self, name: str) -> Any:
+        """Returns the variable of a symbol."""
+        if name not in self._symbols:
+            self._symbols[name] = tirx.Var(name, "int64")
+        return self._symbols[name]
+
+    def _type(self, ty: _anfora.Type) -> Any:
+        return type_from(ty, self.symbol)
+
+    # ---- values -------------------------------------------------------------------------------
+
+    def _elements(self, expr: _anfora.Expr) -> list[Any]:
+        """Returns the values of a vector that only its type knows."""
+        texts = elements_of(str(expr.type))
+        if texts is None:
+            raise TvmError(f"the elements of {expr} are not known, and Relax needs a shape")
+        return [parse_dim(text, self.symbol) for text in texts]
+
+    def _atom(self, expr: _anfora.Expr) -> Any:
+        kind = expr.kind
+        if kind == "var":
+            known = self._variables.get(expr)
+            if known is not None:
+                return known
+            if expr in self._vectors:
+                return self._vector(expr)
+        elif kind == "literal":
+            return constant(expr.literal)
+        elif kind == "global":
+            return self._module.variable(str(expr.name))
+        elif kind == "none":
+            raise TvmError("Relax has no operands that are left out")
+        raise TvmError(f"an operand of the kind {kind} has no form in Relax: {expr}")
+
+    def _vector(self, expr: _anfora.Expr) -> Any:
+        """Binds a vector of symbols as a tensor, where one is used as such."""
+        shape = relax.ShapeExpr(self._elements(expr))
+        ty = relax.TensorType([len(shape.values)], "int64")
+        call = tvm.ir.Call(tvm.ir.Op.get("relax.shape_to_tensor"), [shape], ret_ty=ty)
+        var = self._variable(self._vectors[expr], ty, expr.is_dataflow)
+        self._block_bindings.append(relax.VarBinding(var, call))
+        self._variables[expr] = var
+        return var
+
+    def _operands(self, args: list[_anfora.Expr]) -> Steps:
+        out = []
+        for arg in args:
+            if arg.kind in ("var", "literal", "global"):
+                out.append(self._atom(arg))
+            else:
+                out.append((yield self._value(arg)))
+        return out
+
+    def _form(self, name: str, form: str, call: _anfora.Expr) -> Any:
+        args = list(call.args)
+        symbols: list[Any] = []
+        if self._module.takes_symbols(name):
+            symbols = self._elements(args.pop(0))
+        return decode(form, lambda i: self._atom(args[i]), symbols.__getitem__)
+
+    def _row_call(self, name: str, row: Row, call: _anfora.Expr, operands: list[Any]) -> Any:
+        attrs = dict(call.attrs)
+        fields = {}
+        for key, field in row.fields.items():
+            if isinstance(field, Field):
+                value = attrs.pop(key, field.default)
+                fields[key] = FROM_DTYPE.get(value) if key == "dtype" else value
+                if key == "dtype" and fields[key] is None:
+                    raise TvmError(f"TVM has no tensors of {value}")
+                if key == "dtype":
+                    fields[key] = tvm.DataType(fields[key])
+            else:
+                fields[key] = field.values[0]
+        self._defaults(name, attrs)
+        if row.spread:
+            operands = [relax.Tuple(operands)]
+        attributes = None if row.attributes is None else tvm.ir.make_node(row.attributes, **fields)
+        return tvm.ir.Call(tvm.ir.Op.get(f"relax.{name}"), operands, attributes, ret_ty=self._type(call.type))
+
+    def _defaults(self, name: str, attrs: dict[str, Any]) -> None:
+        """Refuses attributes that Relax does not have, unless they have their defaults."""
+        for key, value in attrs.items():
+            if value != _DEFAULTS.get((name, key), _DEFAULTS.get(("", key))):
+                raise TvmError(f"{name} with {key}={value!r} has no form in Relax")
+
+    def _call(self, call: _anfora.Expr) -> Steps:
+        op = call.op
+        if not isinstance(op, str):
+            form = self._module.forms.get(str(op.name)) if op.kind == "global" else None
+            if form is not None:
+                return self._form(str(op.name), form, call)
+            callee = (yield self._operands([op]))[0]  # type: ignore[list-item]
+            operands = yield self._operands(call.args)
+            return tvm.ir.Call(callee, operands, ret_ty=self._result(callee.ty, call))
+        row = ROWS.get(op)
+        args = call.args
+        if row is not None and row.shape:
+            operands = yield self._operands(args[:-1])
+            operands.append(relax.ShapeExpr(self._elements(args[-1])))
+            return self._row_call(op, row, call, operands)
+        if row is not None and (row.spread or len(args) == row.operands):
+            operands = yield self._operands(args)
+            return self._row_call(op, row, call, operands)
+        if PLAIN.get(op) == len(args):
+            operands = yield self._operands(args)
+            self._defaults(op, call.attrs)
+            return tvm.ir.Call(tvm.ir.Op.get(f"relax.{op}"), operands, ret_ty=self._type(call.type))
+        raise TvmError(f"{op} with {len(args)} operands has no form in Relax")
+
+    def _result(self, ty: Any, call: _anfora.Expr) -> Any:
+        """Returns the type of the result of a call: that of the function, unless it has symbols."""
+        if isinstance(ty, relax.FuncType) and ty.ret is not None and not _has_symbols(ty.ret):
+            return ty.ret
+        return self._type(call.type)
+
+    def _value(self, expr: _anfora.Expr) -> Steps:
+        kind = expr.kind
+        if kind in ("var", "literal", "global"):
+            return self._atom(expr)
+        if kind == "call":
+            return (yield self._call(expr))
+        if kind == "tuple":
+            return relax.Tuple((yield self._operands(expr.args)))
+        if kind == "tuple_getitem":
+            return relax.TupleGetItem((yield self._operands(expr.args))[0], expr.index)
+        if kind == "if":
+            cond = (yield self._operands([expr.cond]))[0]  # type: ignore[list-item]
+            then_block = yield self._block(expr.then_block)  # type: ignore[arg-type]
+            else_block = yield self._block(expr.else_block)  # type: ignore[arg-type]
+            made = relax.If(cond, then_block, else_block)
+            ty = then_block.ty if _same(then_block.ty, else_block.ty) else self._type(expr.type)
+            return typed(made, ty)
+        if kind == "block":
+            return (yield self._block(expr))
+        if kind == "function":
+            return (yield self._function(expr.params, expr.body, expr.attrs, None))  # type: ignore[arg-type]
+        raise TvmError(f"an expression of the kind {kind} has no form in Relax: {expr}")
+
+    # ---- blocks and functions -----------------------------------------------------------------
+
+    def _variable(self, name: str | None, ty: Any, is_dataflow: bool) -> Any:
+        make = relax.DataflowVar if is_dataflow else relax.Var
+        return make(_hint(name), None if is_missing(ty) else ty)
+
+    def _binding(self, binding: _anfora.Binding) -> Steps:
+        value, var = binding.value, binding.var
+        if value.kind == "call" and value.op == "shape_to_tensor":
+            self._vectors[var] = binding.name
+            return None
+        if value.kind == "call" and value.op == "match_cast":
+            source = (yield self._operands(value.args))[0]
+            to = value.attrs["to"]
+            texts = elements_of(str(to))
+            if texts is not None and to.ndim == 1 and to.dtype == "int64":
+                ty: Any = relax.ShapeType([parse_dim(t, self.symbol) for t in texts])
+            else:
+                ty = self._type(to)
+            made = self._variables[var] = self._variable(binding.name, ty, var.is_dataflow)
+            return relax.MatchCast(made, source, ty)
+        if value.kind == "function":
+            # It may call itself by its variable.
+            record = json.loads(value.attrs.get("tvm_record", "{}"))
+            ty = self._signature(value.params, value.type.ret, record)
+            made = self._variables[var] = self._variable(binding.name, ty, var.is_dataflow)
+            return relax.VarBinding(made, (yield self._value(value)))
+        done = yield self._value(value)
+        made = self._variables[var] = self._variable(binding.name, done.ty, var.is_dataflow)
+        return relax.VarBinding(made, done)
+
+    def _block(self, block: _anfora.Expr) -> Steps:
+        """Makes a block with its result."""
+        blocks: list[Any] = []
+        outer = self._block_bindings
+        current: list[Any] = []
+        left, in_region = 0, False
+
+        def close() -> None:
+            nonlocal current
+            if current:
+                blocks.append((relax.DataflowBlock if in_region else relax.BindingBlock)(current))
+            current = []
+
+        for binding in block.bindings:
+            if binding.is_dataflow != in_region or (in_region and left == 0):
+                close()
+                in_region = binding.is_dataflow
+                if in_region:
+                    left = next(self._regions, 0)
+                    while left == 0:
+                        left = next(self._regions, -1)
+            left -= in_region
+            self._block_bindings = current
+            made = yield self._binding(binding)
+            if made is not None:
+                current.append(made)
+        if block.kind == "block":
+            result = block.result
+        else:
+            result = block
+        if not in_region:
+            self._block_bindings = current
+            body = yield self._value(result)
+            close()
+        else:
+            close()
+            self._block_bindings = current
+            body = yield self._value(result)
+            in_region = False
+            close()
+        self._block_bindings = outer
+        seq = relax.SeqExpr(blocks, body)
+        return typed(seq, body.ty)
+
+    def _special(self, name: str | None, ty: _anfora.Type, record: dict[str, Any]) -> Any:
+        """Returns the type of a parameter."""
+        known = record.get("params", {}).get(name)
+        if known is None:
+            return self._type(ty)
+        text, form = known
+        if text != str(ty):
+            raise TvmError(f"the type of the parameter {name} was {text}, which stood for another type, and is {ty} now")
+        return decode(form, _no_operand, self.symbol)
+
+    def _signature(self, params: list[_anfora.Expr], ret: _anfora.Type | None, record: dict[str, Any]) -> Any:
+        types = [self._special(p.name, p.type, record) for p in params]
+        result = decode(record["ret"], _no_operand, self.symbol) if "ret" in record else self._type(ret)  # type: ignore[arg-type]
+        return relax.FuncType(types, None if is_missing(result) else result, not record.get("impure", False))
+
+    def signature(self, fn: _anfora.Function) -> Any:
+        """Returns the type of a function of the module."""
+        return self._signature(fn.params, fn.ret_type, json.loads(fn.attrs.get("tvm_record", "{}")))
+
+    def _function(self, params: list[_anfora.Expr], body: _anfora.Expr, attrs: dict[str, Any], ret: Any) -> Steps:
+        record = json.loads(attrs.get("tvm_record", "{}"))
+        made = []
+        for param in params:
+            var = relax.Var(_hint(param.name), self._special(param.name, param.type, record))
+            self._variables[param] = var
+            made.append(var)
+        seq = yield self._block(body)
+        if "ret" in record:
+            result = decode(record["ret"], _no_operand, self.symbol)
+        else:
+            result = self._type(ret if ret is not None else body.type)
+        fields = {k: v for k, v in attrs.items() if k not in _OURS}
+        if "attrs" in record:
+            fields.update(tvm.ir.load_json(record["attrs"]).items())
+        attributes = tvm.ir.make_node("ir.DictAttrs", **fields) if fields else None
+        return relax.Function(made, seq, result, not record.get("impure", False), attributes)
+
+    def function(self, fn: _anfora.Function) -> Any:
+        """Returns a function of the module as a function of Relax."""
+        return run(self._function(fn.params, fn.body, fn.attrs, fn.ret_type))
+
+
+#: Attributes that Relax does not have: their defaults, by operator and name or by name.
+_DEFAULTS: dict[tuple[str, str], Any] = {
+    ("", "noop_with_empty_axes"): False,
+    ("astype", "saturate"): True,
+    ("astype", "round_mode"): "up",
+    ("reshape", "allowzero"): False,
+    ("broadcast_to", "bidirectional"): False,
+    ("nn.layer_norm", "statistics"): False,
+    ("nn.gelu", "approximate"): "none",
+    ("nn.silu", "alpha"): 1.0,
+}
+
+
+def _no_operand(_: int) -> Any:
+    raise TvmError("a type holds a variable")
+
+
+def _has_symbols(ty: Any) -> bool:
+    found: list[Any] = []
+
+    def symbol(item: Any) -> int:
+        found.append(item)
+        return 0
+
+    encode(ty, _no_operand, symbol)
+    return bool(found)
+
+
+def _same(a: Any, b: Any) -> bool:
+    return bool(a.same_as(b) or tvm_ffi.structural_equal(a, b))
+
+
+def typed(expr: Any, ty: Any) -> Any:
+    """Gives an expression its type, unless it was not normalised."""
+    if not is_missing(ty):
+        relax.expr._update_type(expr, ty)
+    return expr
+
+
+def constant(literal: Any) -> Any:
+    """Returns a constant of Relax."""
+    if literal.dtype not in FROM_DTYPE:
+        raise TvmError(f"TVM has no constants of {literal.dtype}")
+    return relax.Constant(tvm.runtime.tensor(literal.numpy()))
+
+
+class ModuleReader:
+    """Makes a module of Relax from a module of anfora."""
+
+    def __init__(self, mod: _anfora.Module) -> None:
+        self._mod = mod
+        self.forms: dict[str, str] = {}
+        self._takes_symbols: set[str] = set()
+        self._variables: dict[str, Any] = {}
+        self._others: dict[str, Any] = {}
+        self._definitions: list[tuple[str, _anfora.Function]] = []
+        for name, fn in mod.functions.items():
+            attrs = fn.attrs
+            if fn.is_definition:
+                self._definitions.append((name, fn))
+            elif "tvm_form" in attrs:
+                self.forms[name] = attrs["tvm_form"]
+                if fn.params and fn.params[0].name == "symbols":
+                    self._takes_symbols.add(name)
+            elif "tvm_function" in attrs:
+                self._others[name] = tvm.ir.load_json(attrs["tvm_function"])
+            else:
+                raise TvmError(f"the function @{name} is only declared, which Relax has no form of")
+
+    def takes_symbols(self, name: str) -> bool:
+        """Returns true if a form has symbols, which its first operand lists."""
+        return name in self._takes_symbols
+
+    def variable(self, name: str) -> Any:
+        """Returns the variable of a function."""
+        if name not in self._variables:
+            raise TvmError(f"there is no function @{name}")
+        return self._variables[name]
+
+    def module(self) -> Any:
+        """Returns the module of Relax."""
+        sizes = region_sizes(self._mod)
+        functions: dict[Any, Any] = {}
+        for name, fn in self._others.items():
+            self._variables[name] = var = tvm.ir.GlobalVar(name)
+            functions[var] = fn
+        for name, fn in self._definitions:
+            self._variables[name] = var = tvm.ir.GlobalVar(name)
+            signature = FunctionReader(self, []).signature(fn)
+            relax.expr._update_type(var, signature)
+        for name, fn in self._definitions:
+            try:
+                functions[self._variables[name]] = FunctionReader(self, sizes.get(name, [])).function(fn)
+            except TvmError as e:
+                raise TvmError(f"{e} (in @{name})") from e
+        saved = self._mod.attrs.get("tvm_attrs")
+        attrs = None if saved is None else dict(tvm.ir.load_json(saved).items())
+        return tvm.IRModule(functions, attrs=attrs)

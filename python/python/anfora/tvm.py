@@ -1,0 +1,102 @@
+"""Relax modules of TVM to and from anfora, and pipelines of anfora as passes of TVM.
+
+::
+
+    mod = anfora.tvm.from_relax(ir_module)
+    ir_module = anfora.tvm.to_relax(mod)
+    seq = tvm.transform.Sequential([anfora.tvm.as_tvm_pass("O2"), relax.transform.LegalizeOps()])
+
+Needs the package apache-tvm: ``pip install "anfora[tvm]"``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+try:
+    import tvm as _tvm
+except ModuleNotFoundError as missing:
+    if missing.name != "tvm":
+        raise
+    raise ImportError('anfora.tvm needs the package apache-tvm: pip install "anfora[tvm]"') from missing
+
+from . import transform as _transform
+from ._anfora import Module, Pass, loads
+from ._errors import ParseError
+from ._tvm_codec import TvmError
+from ._tvm_compare import differences
+from ._tvm_from import ModuleWriter, handle
+from ._tvm_to import ModuleReader
+
+__all__ = ["TvmError", "as_tvm_pass", "from_relax", "to_relax"]
+
+#: How often values that anfora sees in another way are turned into ones that it keeps unchanged.
+_ROUNDS = 8
+
+
+def from_relax(ir_module: Any) -> Module:
+    """Returns a module of Relax as a module of anfora.
+
+    Operators that anfora has become its own; all else is kept unchanged, as calls of declared
+    functions. ``to_relax`` gives back an equal module, which is checked before this returns.
+
+    Raises ``TvmError`` if something in the module has no form in anfora. The message names it.
+    """
+    if not isinstance(ir_module, _tvm.IRModule):
+        raise TypeError(f"a module of TVM is expected, not {type(ir_module).__name__}")
+    writer = ModuleWriter(ir_module)
+    opaque: dict[str, set[int]] = {}
+    for _ in range(_ROUNDS):
+        text, where = writer.text(opaque)
+        try:
+            mod = loads(text, "relax")
+        except ParseError as e:
+            found = [where.get(d.line or 0) for d in e.diagnostics]
+            if not _add(opaque, [f for f in found if f is not None]):
+                raise TvmError(f"anfora refuses what it reads: {e}") from e
+            continue
+        back = ModuleReader(mod).module()
+        differing, message = differences(ir_module, back)
+        if message is None and not differing:
+            return mod
+        if message is not None and not differing or not _add(opaque, differing):
+            raise TvmError(message or f"the type of %{differing[0][1].name} has no form in anfora")
+    raise TvmError("anfora sees too many values of the module in another way than TVM")
+
+
+def _add(opaque: dict[str, set[int]], found: list[tuple[str, Any]]) -> bool:
+    """Adds variables to those whose values are kept unchanged; false if all are among them."""
+    is_new = False
+    for name, var in found:
+        kept = opaque.setdefault(name, set())
+        if handle(var) not in kept:
+            kept.add(handle(var))
+            is_new = True
+    return is_new
+
+
+def to_relax(module: Module) -> Any:
+    """Returns a module of anfora as a module of Relax.
+
+    Raises ``TvmError`` if Relax has no form of something in the module. The message names it.
+    """
+    return ModuleReader(module).module()
+
+
+def as_tvm_pass(pipeline: Pass | str, *, name: str | None = None, opt_level: int = 0) -> Any:
+    """Returns a pass of TVM that runs a pipeline of anfora, given as a pass or as its text.
+
+    It runs under TVM's context: its level, its lists of passes and its instruments see one pass with
+    this name. If the pipeline changes nothing, the module is the one of before.
+
+    The pass raises ``TvmError`` if the module cannot cross over, and ``PassError`` if a pass fails.
+    """
+    inner = _transform.parse_pipeline(pipeline) if isinstance(pipeline, str) else pipeline
+    name = name or f"anfora.{inner.info.name}"
+
+    @_tvm.transform.module_pass(opt_level=opt_level, name=name)
+    def run(ir_module: Any, context: Any) -> Any:
+        mod = from_relax(ir_module)
+        return to_relax(mod) if inner.apply(mod).changed else ir_module
+
+    return run
