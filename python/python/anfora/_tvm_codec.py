@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import tvm
 from tvm import relax, tirx
@@ -136,6 +136,8 @@ def type_text(ty: Any, symbol: Symbol) -> str:
         elif isinstance(item, relax.ShapeType) and item.values is not None and 0 < len(item.values) <= 64:
             values = [dim_text(v, symbol) for v in item.values]
             done.append(f"Tensor[({len(values)},), int64, [{', '.join(values)}]]")
+        elif isinstance(item, tvm.ir.PrimType) and str(item.dtype) in TO_DTYPE:
+            done.append(f"Tensor[(), {TO_DTYPE[str(item.dtype)]}]")
         elif isinstance(item, relax.FuncType) and item.params is not None:
             todo.append(("fn", len(item.params) + 1))
             todo += [item.ret, *reversed(list(item.params))]
@@ -143,6 +145,9 @@ def type_text(ty: Any, symbol: Symbol) -> str:
             done.append("Any")
     return done[0]
 
+
+#: The form of the value that binds the symbols of a match_cast.
+MARK = '[["mark",0,null]]'
 
 _TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_][\w$]*)|(.))")
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2}
@@ -245,12 +250,22 @@ def type_from(ty: _anfora.Type, symbol: Symbol) -> Any:
     return done[0]
 
 
-def _parts(item: Any, operand: Callable[[Any], int], symbol: Symbol) -> tuple[str, Any, list[Any]]:
+def _no_variable(_: Any) -> bool:
+    return False
+
+
+def _parts(
+    item: Any, operand: Callable[[Any], int], symbol: Symbol, is_variable: Callable[[Any], bool]
+) -> tuple[str, Any, list[Any]]:
     """Returns the tag, the value and the inner parts of a part of a form."""
     name = kind(item)
     match item:
         case None:
             return "none", None, []
+        case Cast():
+            return "cast", None, [item.value, item.ty]
+        case Typed():
+            return "typed", None, [item.value, item.ty]
         case relax.TensorType():
             if item.vdevice is not None:
                 raise TvmError("a tensor on a virtual device has no form in anfora")
@@ -294,19 +309,39 @@ def _parts(item: Any, operand: Callable[[Any], int], symbol: Symbol) -> tuple[st
     if is_missing(item):
         return "missing", None, []
     if name == "Var":
-        is_symbol = isinstance(item.ty, tvm.ir.PrimType)
+        is_symbol = isinstance(item.ty, tvm.ir.PrimType) and not is_variable(item)
         return ("symbol", symbol(item), []) if is_symbol else ("operand", operand(item), [])
     if name in _BINARY:
         return "binary", name, [item.a, item.b]
     raise TvmError(f"an expression of the class {name} has no form in anfora")
 
 
-def encode(root: Any, operand: Callable[[Any], int], symbol: Symbol) -> str:
-    """Returns a type or an expression as a form. ``operand`` and ``symbol`` name the holes."""
+class Cast(NamedTuple):
+    """The value and the type of a match_cast."""
+
+    value: Any
+    ty: Any
+
+
+class Typed(NamedTuple):
+    """A value, and the type of the variable that it is bound to, which is another one."""
+
+    value: Any
+    ty: Any
+
+
+def encode(
+    root: Any,
+    operand: Callable[[Any], int],
+    symbol: Symbol,
+    is_variable: Callable[[Any], bool] = _no_variable,
+) -> str:
+    """Returns a type or an expression as a form. ``operand`` and ``symbol`` name the holes.
+    ``is_variable`` returns true for a scalar variable that is no symbol."""
     parts = []
     todo = [root]
     while todo:
-        tag, value, inner = _parts(todo.pop(), operand, symbol)
+        tag, value, inner = _parts(todo.pop(), operand, symbol, is_variable)
         parts.append([tag, len(inner), value])
         todo.extend(reversed(inner))
     return json.dumps(parts, separators=(",", ":"))
@@ -327,6 +362,9 @@ def _tensor(value: list[Any], inner: list[Any]) -> Any:
 _MAKE: dict[str, Callable[[Any, list[Any]], Any]] = {
     "none": lambda _, inner: None,
     "missing": lambda _, inner: None,
+    "mark": lambda _, inner: None,
+    "cast": lambda _, inner: Cast(*inner),
+    "typed": lambda _, inner: Typed(*inner),
     "tensor": _tensor,
     "tuple type": lambda _, inner: relax.TupleType(inner),
     "shape type": lambda ndim, inner: relax.ShapeType(inner) if ndim is None else relax.ShapeType(ndim=ndim),

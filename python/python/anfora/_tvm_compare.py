@@ -62,6 +62,8 @@ def differences(left: Any, right: Any) -> tuple[list[tuple[str, Any]], str | Non
         name = gv.name_hint
         sides = _Sides()
         todo: list[tuple[Any, Any]] = [(fn, right[name])]
+        if not sides.same(fn.ty, right[name].ty):
+            message = message or f"a function of the type {show(fn.ty)} has no form in anfora (in @{name})"
         while todo:
             a, b = todo.pop()
             if isinstance(a, relax.Function):

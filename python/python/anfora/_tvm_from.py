@@ -15,6 +15,9 @@ from tvm import relax
 from . import _anfora
 from ._errors import ParseError
 from ._tvm_codec import (
+    MARK,
+    Cast,
+    Typed,
     TO_DTYPE,
     TvmError,
     dim_text,
@@ -150,6 +153,8 @@ class FunctionWriter:
         self._used: set[str] = set()
         self._symbols: dict[int, tuple[str, Any]] = {}
         self._symbol_names: set[str] = set()
+        #: The texts of conditions that were written before their ``if``.
+        self._conditions: dict[int, str] = {}
         self._out: list[str] = []
         self._line = 1
         #: The variable that each line binds.
@@ -173,6 +178,8 @@ class FunctionWriter:
         known = self._symbols.get(handle(var))
         if known is not None:
             return known[0]
+        if handle(var) in self._names:
+            raise TvmError(f"the variable {var.name} in a type has no form in anfora")
         if dtype_name(var.ty) != "int64":
             raise TvmError(f"a symbol of {dtype_name(var.ty)} has no form in anfora: {var.name}")
         stem = str(var.name)
@@ -207,8 +214,14 @@ class FunctionWriter:
             return name
         return None
 
-    def _form(self, expr: Any) -> str:
-        """Writes an expression as a call of the function that stands for it."""
+    def _is_variable(self, item: Any) -> bool:
+        return handle(item) in self._names
+
+    def _form(self, expr: Any, ty: Any = None) -> str:
+        """Returns an expression as a call of the function that stands for it, after a line for its
+        symbols. ``ty`` is the type of the variable that it is bound to."""
+        if ty is not None and not isinstance(expr, Cast) and is_missing(expr.ty) and not is_missing(ty):
+            expr = Typed(expr, ty)
         operands: list[str] = []
         symbols: dict[int, int] = {}
         variables: list[Any] = []
@@ -224,23 +237,38 @@ class FunctionWriter:
                 variables.append(item)
             return symbols[handle(item)]
 
-        form = encode(expr, operand, symbol)
+        form = encode(expr, operand, symbol, self._is_variable)
         result = type_text(expr.ty, lambda item: f"s{symbol(item)}")
         if len(variables) > _MOST_SYMBOLS:
             raise TvmError(f"an expression with more than {_MOST_SYMBOLS} symbols has no form in anfora")
         if variables:
             listed = ", ".join(self._symbol(v) for v in variables)
-            operands.insert(0, f"shape_to_tensor(shape=shape({listed}))")
-        stem = expr.op.name if isinstance(expr, tvm.ir.Call) and isinstance(expr.op, tvm.ir.Op) else f"relax.{kind(expr)}"
+            bound = self._hidden("symbols")
+            if isinstance(expr, Cast):
+                # Anfora binds the symbols by a vector that has them as its elements.
+                mark = self._module.forms.name("relax.match_cast", MARK, 1, 0, "Any", True)
+                cast = self._hidden("cast")
+                self._write(f"let {cast} = @{quoted(mark)}({operands[0]});")
+                self._write(f"let {bound} = match_cast({cast}, to=Tensor[({len(variables)},), int64, [{listed}]]);")
+            else:
+                # The symbols are a vector of their own, so that the program stays in A-normal form.
+                self._write(f"let {bound} = shape_to_tensor(shape=shape({listed}));")
+            operands.insert(0, bound)
+        value = expr.value if isinstance(expr, Typed) else expr
+        stem = f"relax.{kind(value)}"
+        if isinstance(value, Cast):
+            stem = "relax.match_cast"
+        elif isinstance(value, tvm.ir.Call) and isinstance(value.op, tvm.ir.Op):
+            stem = value.op.name
         count = len(operands) - bool(variables)
-        name = self._module.forms.name(stem, form, count, len(variables), result, is_pure(expr))
-        if variables:
-            # The symbols are a vector of their own, so that the program stays in A-normal form.
-            bound = f'%"$symbols{len(self._used)}"'
-            self._used.add(bound)
-            self._write(f"let {bound} = {operands[0]};")
-            operands[0] = bound
+        name = self._module.forms.name(stem, form, count, len(variables), result, is_pure(value))
         return f"@{quoted(name)}({', '.join(operands)})"
+
+    def _hidden(self, what: str) -> str:
+        """Returns a name for a binding that Relax does not have."""
+        name = f"${what}{len(self._used)}"
+        self._used.add(name)
+        return f"%{quoted(name)}"
 
     def _row_call(self, name: str, row: Row, call: Any) -> str | None:
         """Writes a call of an operator with attributes; ``None`` if anfora has no such call."""
@@ -259,7 +287,7 @@ class FunctionWriter:
             dims = [dim_text(v, self._symbol) for v in shape.values]
             if "?" in dims or "0" in dims:
                 return None
-            bound = f'%"$symbols{len(self._used)}"'
+            bound = self._hidden("symbols")
             texts.append((bound, f"let {bound} = shape_to_tensor(shape=shape({', '.join(dims)}));"))
         operands = [self._atom(a) for a in args]
         if None in operands or not operands or not all(self._exact(a.ty) for a in args):
@@ -280,7 +308,6 @@ class FunctionWriter:
             elif value not in field.values:
                 return None
         for bound, line in texts:
-            self._used.add(bound)
             self._write(line)
             operands.append(bound)
         return f"{name}({', '.join([*map(str, operands), *attributes])})"
@@ -325,7 +352,15 @@ class FunctionWriter:
                 done.append(text)
         return done[0]
 
-    def _value(self, expr: Any, opaque: bool) -> Steps:
+    def _condition(self, expr: Any) -> str:
+        """Returns the condition of an ``if``, after a line for one that is no variable."""
+        cond = self._atom(expr.cond)
+        if cond is None:
+            text, cond = self._form(expr.cond), self._hidden("value")
+            self._write(f"let {cond} = {text};")
+        return cond
+
+    def _value(self, expr: Any, opaque: bool, ty: Any = None) -> Steps:
         """Returns the text of an expression, after the lines that it needs before it. Values that
         hold blocks are written up to their end."""
         text = self._atom(expr)
@@ -340,9 +375,7 @@ class FunctionWriter:
             yield self._block(expr)
             return None
         if isinstance(expr, relax.If):
-            cond = self._atom(expr.cond)
-            if cond is None:
-                raise TvmError(f"a condition of the class {kind(expr.cond)} has no form in anfora")
+            cond = self._conditions.get(handle(expr)) or self._condition(expr)
             self._out.append(f"if ({cond}) {{\n")
             self._line += 1
             yield self._block(expr.true_branch)
@@ -350,8 +383,8 @@ class FunctionWriter:
             self._line += 1
             yield self._block(expr.false_branch)
             return None
-        if opaque:
-            return self._form(expr)
+        if opaque or ty is not None and is_missing(expr.ty):
+            return self._form(expr, ty)
         if isinstance(expr, tvm.ir.Call):
             return self._call(expr)
         if isinstance(expr, relax.Tuple):
@@ -367,13 +400,12 @@ class FunctionWriter:
     def _binding(self, binding: Any) -> Steps:
         value, var = binding.value, binding.var
         if isinstance(binding, relax.MatchCast):
-            text = self._atom(value)
-            if text is None:
-                raise TvmError(f"a match_cast of an expression of the class {kind(value)} has no form in anfora")
+            source = self._atom(value)
             is_shape = isinstance(binding.ty, relax.ShapeType) and binding.ty.values is not None
-            if not is_shape and not self._exact(binding.ty):
-                raise TvmError(f"a match_cast to {show(binding.ty)} has no form in anfora")
-            text = f"match_cast({text}, to={self._type(binding.ty)})"
+            if source is None or not is_shape and not self._exact(binding.ty):
+                text = self._form(Cast(value, binding.ty))
+            else:
+                text = f"match_cast({source}, to={self._type(binding.ty)})"
             self.lines[self._line] = var
             self._write(f"let {self._define(var)} = {text};")
             return
@@ -383,13 +415,15 @@ class FunctionWriter:
             if isinstance(value, relax.Function):
                 name = self._define(var)
             self.lines[self._line] = var
+            if isinstance(value, relax.If):
+                self._conditions[handle(value)] = self._condition(value)
             at = len(self._out)
             yield self._value(value, False)
             name = name or self._define(var)
             self._out[at] = f"let {name} = {self._out[at]}"
             self._write(";")
             return
-        text = yield self._value(value, handle(var) in self._opaque)
+        text = yield self._value(value, handle(var) in self._opaque, var.ty)
         self.lines[self._line] = var
         self._write(f"let {self._define(var)} = {text};")
 
@@ -433,10 +467,13 @@ class FunctionWriter:
                 params[self._raw[handle(var)]] = [str(_anfora.Type(text)), form]
         if params:
             record["params"] = params
-        if ret == "Any" and not isinstance(fn.ret_ty, relax.AnyType):
+        result = fn.body.body.ty
+        if not (self._exact(result) and tvm_ffi.structural_equal(fn.ret_ty, result)):
             record["ret"] = encode(fn.ret_ty, self._refuse_operand, self._symbol)
         if not fn.is_pure:
             record["impure"] = True
+        if is_missing(fn.body.ty):
+            record["untyped"] = True
         return record
 
     def _refuse_operand(self, _: Any) -> int:

@@ -11,7 +11,18 @@ import tvm_ffi
 from tvm import relax, tirx
 
 from . import _anfora
-from ._tvm_codec import FROM_DTYPE, TvmError, decode, elements_of, encode, is_missing, parse_dim, type_from
+from ._tvm_codec import (
+    FROM_DTYPE,
+    Cast,
+    TvmError,
+    Typed,
+    decode,
+    elements_of,
+    encode,
+    is_missing,
+    parse_dim,
+    type_from,
+)
 from ._tvm_from import Steps, run
 from ._tvm_ops import PLAIN, ROWS, Field, Row
 
@@ -25,19 +36,21 @@ def region_sizes(mod: _anfora.Module) -> dict[str, list[int]]:
     sizes: dict[str, list[int]] = {}
     names = iter(name for name, fn in mod.functions.items() if fn.is_definition)
     current: list[int] = []
-    depth, region = 0, 0
+    depth = 0
+    #: The depths and the numbers of the regions that are open.
+    regions: list[tuple[int, int]] = []
     for line in mod.text(elide=True).splitlines():
         text = line.lstrip()
         if depth == 0 and text.startswith("def "):
             current = sizes[next(names)] = []
-        if region and depth == region and text.startswith(("let ", "%")):
-            current[-1] += 1
+        if regions and depth == regions[-1][0] and text.startswith(("let ", "%")):
+            current[regions[-1][1]] += 1
         if text == "dataflow {":
+            regions.append((depth + 1, len(current)))
             current.append(0)
-            region = depth + 1
         depth += text.endswith("{") - text.startswith("}")
-        if depth < region:
-            region = 0
+        if regions and depth < regions[-1][0]:
+            regions.pop()
     return sizes
 
 
@@ -56,7 +69,15 @@ class FunctionReader:
         self._vectors: dict[Any, Any] = {}
         self._symbols: dict[str, Any] = {}
         self._block_bindings: list[Any] = []
-        self._in_region = False
+        #: The values that Relax has where they are used.
+        self._inline: dict[Any, Any] = {}
+        #: The variables that bind the symbols of a match_cast, and whether it was read.
+        self._marks: set[Any] = set()
+        self._casts: dict[Any, bool] = {}
+        self._untyped = False
+        #: The symbols of the result that were not bound when they were read.
+        self._needed: list[str] = []
+        self._unbound: dict[str, Any] = {}
 
     def symbol(self, name: str) -> Any:
         """Returns the variable of a symbol."""
@@ -82,6 +103,8 @@ class FunctionReader:
             known = self._variables.get(expr)
             if known is not None:
                 return known
+            if expr in self._inline:
+                return self._inline[expr]
             if expr in self._vectors:
                 return self._vector(expr)
         elif kind == "literal":
@@ -115,7 +138,10 @@ class FunctionReader:
         args = list(call.args)
         symbols: list[Any] = []
         if self._module.takes_symbols(name):
-            symbols = self._elements(args.pop(0))
+            vector = args.pop(0)
+            symbols = self._elements(vector)
+            if vector in self._casts:
+                self._casts[vector] = True
         return decode(form, lambda i: self._atom(args[i]), symbols.__getitem__)
 
     def _row_call(self, name: str, row: Row, call: _anfora.Expr, operands: list[Any]) -> Any:
@@ -185,15 +211,15 @@ class FunctionReader:
             return relax.TupleGetItem((yield self._operands(expr.args))[0], expr.index)
         if kind == "if":
             cond = (yield self._operands([expr.cond]))[0]  # type: ignore[list-item]
-            then_block = yield self._block(expr.then_block)  # type: ignore[arg-type]
-            else_block = yield self._block(expr.else_block)  # type: ignore[arg-type]
+            then_block = untyped((yield self._block(expr.then_block)))  # type: ignore[arg-type]
+            else_block = untyped((yield self._block(expr.else_block)))  # type: ignore[arg-type]
             made = relax.If(cond, then_block, else_block)
-            ty = then_block.ty if _same(then_block.ty, else_block.ty) else self._type(expr.type)
-            return typed(made, ty)
+            left, right = then_block.body.ty, else_block.body.ty
+            return self._typed(made, left if _same(left, right) else self._type(expr.type))
         if kind == "block":
             return (yield self._block(expr))
         if kind == "function":
-            return (yield self._function(expr.params, expr.body, expr.attrs, None))  # type: ignore[arg-type]
+            return (yield self._function(expr.params, expr.body, expr.attrs))  # type: ignore[arg-type]
         raise TvmError(f"an expression of the kind {kind} has no form in Relax: {expr}")
 
     # ---- blocks and functions -----------------------------------------------------------------
@@ -208,6 +234,9 @@ class FunctionReader:
             self._vectors[var] = binding.name
             return None
         if value.kind == "call" and value.op == "match_cast":
+            if value.args[0] in self._marks:
+                self._casts[var] = False
+                return None
             source = (yield self._operands(value.args))[0]
             to = value.attrs["to"]
             texts = elements_of(str(to))
@@ -220,12 +249,21 @@ class FunctionReader:
         if value.kind == "function":
             # It may call itself by its variable.
             record = json.loads(value.attrs.get("tvm_record", "{}"))
-            ty = self._signature(value.params, value.type.ret, record)
+            ty = self._signature(value.params, value.body, record)  # type: ignore[arg-type]
             made = self._variables[var] = self._variable(binding.name, ty, var.is_dataflow)
             return relax.VarBinding(made, (yield self._value(value)))
         done = yield self._value(value)
-        made = self._variables[var] = self._variable(binding.name, done.ty, var.is_dataflow)
-        return relax.VarBinding(made, done)
+        name = binding.name or ""
+        if name.startswith("$cast") and done is None:
+            self._marks.add(var)
+            return None
+        if name.startswith("$value"):
+            self._inline[var] = done
+            return None
+        made = self._variables[var] = self._variable(name, done.ty, var.is_dataflow)
+        if isinstance(done, Cast):
+            return relax.MatchCast(made, done.value, done.ty)
+        return relax.VarBinding(made, untyped(done))
 
     def _block(self, block: _anfora.Expr) -> Steps:
         """Makes a block with its result."""
@@ -259,17 +297,22 @@ class FunctionReader:
             result = block
         if not in_region:
             self._block_bindings = current
-            body = yield self._value(result)
+            body = untyped((yield self._value(result)))
             close()
         else:
             close()
             self._block_bindings = current
-            body = yield self._value(result)
+            body = untyped((yield self._value(result)))
             in_region = False
             close()
         self._block_bindings = outer
-        seq = relax.SeqExpr(blocks, body)
-        return typed(seq, body.ty)
+        return self._typed(relax.SeqExpr(blocks, body), body.ty)
+
+    def _typed(self, expr: Any, ty: Any) -> Any:
+        """Gives an expression with blocks its type, unless the module was not normalised."""
+        if not self._untyped:
+            return typed(expr, ty)
+        return expr if is_missing(ty) else Typed(expr, ty)
 
     def _special(self, name: str | None, ty: _anfora.Type, record: dict[str, Any]) -> Any:
         """Returns the type of a parameter."""
@@ -281,27 +324,39 @@ class FunctionReader:
             raise TvmError(f"the type of the parameter {name} was {text}, which stood for another type, and is {ty} now")
         return decode(form, _no_operand, self.symbol)
 
-    def _signature(self, params: list[_anfora.Expr], ret: _anfora.Type | None, record: dict[str, Any]) -> Any:
+    def _ret(self, body: _anfora.Expr, record: dict[str, Any]) -> Any:
+        """Returns the type of the result of a function."""
+        if "ret" not in record:
+            return self._type(body.type)
+        return decode(record["ret"], _no_operand, self._bound)
+
+    def _bound(self, name: str) -> Any:
+        """Returns the variable of a symbol that the function has to bind."""
+        if name not in self._symbols:
+            self._needed.append(name)
+            return self._unbound.setdefault(name, tirx.Var(name, "int64"))
+        return self._symbols[name]
+
+    def _signature(self, params: list[_anfora.Expr], body: _anfora.Expr, record: dict[str, Any]) -> Any:
         types = [self._special(p.name, p.type, record) for p in params]
-        result = decode(record["ret"], _no_operand, self.symbol) if "ret" in record else self._type(ret)  # type: ignore[arg-type]
+        result = self._ret(body, record)
         return relax.FuncType(types, None if is_missing(result) else result, not record.get("impure", False))
 
     def signature(self, fn: _anfora.Function) -> Any:
         """Returns the type of a function of the module."""
-        return self._signature(fn.params, fn.ret_type, json.loads(fn.attrs.get("tvm_record", "{}")))
+        record = json.loads(fn.attrs.get("tvm_record", "{}"))
+        self._untyped = "untyped" in record
+        return self._signature(fn.params, fn.body, record)
 
-    def _function(self, params: list[_anfora.Expr], body: _anfora.Expr, attrs: dict[str, Any], ret: Any) -> Steps:
+    def _function(self, params: list[_anfora.Expr], body: _anfora.Expr, attrs: dict[str, Any]) -> Steps:
         record = json.loads(attrs.get("tvm_record", "{}"))
         made = []
         for param in params:
             var = relax.Var(_hint(param.name), self._special(param.name, param.type, record))
             self._variables[param] = var
             made.append(var)
-        seq = yield self._block(body)
-        if "ret" in record:
-            result = decode(record["ret"], _no_operand, self.symbol)
-        else:
-            result = self._type(ret if ret is not None else body.type)
+        seq = untyped((yield self._block(body)))
+        result = self._ret(body, record)
         fields = {k: v for k, v in attrs.items() if k not in _OURS}
         if "attrs" in record:
             fields.update(tvm.ir.load_json(record["attrs"]).items())
@@ -310,7 +365,13 @@ class FunctionReader:
 
     def function(self, fn: _anfora.Function) -> Any:
         """Returns a function of the module as a function of Relax."""
-        return run(self._function(fn.params, fn.body, fn.attrs, fn.ret_type))
+        made = run(self._function(fn.params, fn.body, fn.attrs))
+        for name in self._needed:
+            if name not in self._symbols:
+                raise TvmError(f"the symbol {name} of the result is not bound any more")
+        if not all(self._casts.values()):
+            raise TvmError("a match_cast has lost its value, and Relax has no form of what is left")
+        return made
 
 
 #: Attributes that Relax does not have: their defaults, by operator and name or by name.
@@ -343,6 +404,11 @@ def _has_symbols(ty: Any) -> bool:
 
 def _same(a: Any, b: Any) -> bool:
     return bool(a.same_as(b) or tvm_ffi.structural_equal(a, b))
+
+
+def untyped(value: Any) -> Any:
+    """Returns the value itself, without the type of its variable."""
+    return value.value if isinstance(value, Typed) else value
 
 
 def typed(expr: Any, ty: Any) -> Any:
@@ -399,13 +465,14 @@ class ModuleReader:
         for name, fn in self._others.items():
             self._variables[name] = var = tvm.ir.GlobalVar(name)
             functions[var] = fn
+        readers = {}
         for name, fn in self._definitions:
             self._variables[name] = var = tvm.ir.GlobalVar(name)
-            signature = FunctionReader(self, []).signature(fn)
-            relax.expr._update_type(var, signature)
+            readers[name] = FunctionReader(self, sizes.get(name, []))
+            relax.expr._update_type(var, readers[name].signature(fn))
         for name, fn in self._definitions:
             try:
-                functions[self._variables[name]] = FunctionReader(self, sizes.get(name, [])).function(fn)
+                functions[self._variables[name]] = readers[name].function(fn)
             except TvmError as e:
                 raise TvmError(f"{e} (in @{name})") from e
         saved = self._mod.attrs.get("tvm_attrs")
