@@ -154,13 +154,17 @@ _PRECEDENCE = {"+": 1, "-": 1, "*": 2}
 
 
 def parse_dim(text: str, symbol: Symbol) -> Any:
-    """Reads the text of an extent."""
+    """Reads the text of an extent, or of an element, which may be negative."""
+    if text.removeprefix("-").isdigit():
+        return tirx.IntImm("int64", int(text))
     values: list[Any] = []
     operators: list[str] = []
 
     def apply() -> None:
         name = operators.pop()
         if name not in _FROM_ARITHMETIC:
+            raise TvmError(f"TVM has no form of the extent {text!r}")
+        if len(values) < 2:
             raise TvmError(f"TVM has no form of the extent {text!r}")
         right, left = values.pop(), values.pop()
         values.append(getattr(tirx, _FROM_ARITHMETIC[name])(left, right))

@@ -32,7 +32,21 @@ class _Sides:
         """Returns true if two types are the same."""
         if is_missing(left) or is_missing(right):
             return is_missing(left) and is_missing(right)
+        if tvm_ffi.structural_equal(left, right):
+            return True
         return encode(left, self._left, self._left) == encode(right, self._right, self._right)
+
+
+    def same_shapes(self, left: Any, right: Any) -> bool:
+        """Returns true if the operands of two calls that are shapes are the same."""
+        if not isinstance(left, tvm.ir.Call):
+            return True
+        return all(self.same(a, b) for a, b in zip(left.args, right.args) if isinstance(a, relax.ShapeExpr))
+
+    def same_types(self, left: Any, right: Any) -> bool:
+        """Returns true if the types of two bindings are the same."""
+        a, b, c, d = left.var.ty, left.value.ty, right.var.ty, right.value.ty
+        return self.same(a, c) and (a is not None and a.same_as(b) and c.same_as(d) or self.same(b, d))
 
 
 def _same_value(left: Any, right: Any) -> bool:
@@ -84,7 +98,8 @@ def differences(left: Any, right: Any) -> tuple[list[tuple[str, Any]], str | Non
                 for p, q in zip(a.blocks, b.blocks):
                     for m, n in zip(p.bindings, q.bindings):
                         same = kind(m) == kind(n) and kind(m.var) == kind(n.var) and _same_value(m.value, n.value)
-                        if not same or not sides.same(m.var.ty, n.var.ty) or not sides.same(m.value.ty, n.value.ty):
+                        same = same and sides.same_shapes(m.value, n.value)
+                        if not same or not sides.same_types(m, n):
                             found.append((name, m.var))
                         elif isinstance(m.value, (relax.Function, relax.SeqExpr, relax.If)):
                             todo.append((m.value, n.value))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tvm
 import tvm_ffi
-from tvm import relax
+from tvm import relax, tirx
 
 from . import _anfora
 from ._errors import ParseError
@@ -112,8 +112,8 @@ def literal_text(constant: Any) -> str:
     """Returns a constant as the text format writes it."""
     name = dtype_name(constant.data.dtype)
     dtype = TO_DTYPE.get(name or "")
-    if dtype is None:
-        raise TvmError(f"a constant of {name} has no form in anfora")
+    if dtype is None or not is_plain(constant.ty):
+        raise TvmError(f"a constant of the type {show(constant.ty)} has no form in anfora")
     try:
         array = constant.data.numpy()
     except Exception as e:
@@ -166,9 +166,10 @@ class FunctionWriter:
 
     def _define(self, var: Any) -> str:
         hint = str(getattr(var, "name_hint", None) or getattr(var, "name", ""))
-        name = hint
+        # Names that begin with `$` are those of bindings that Relax does not have.
+        name = f"${hint}" if hint.startswith("$") else hint
         if not hint or name in self._used or _COUNTED.search(hint):
-            name = f"{hint}${len(self._used)}"
+            name = f"{name}${len(self._used)}"
         self._used.add(name)
         self._raw[handle(var)] = name
         text = self._names[handle(var)] = f"%{quoted(name)}"
@@ -517,6 +518,13 @@ def show(ty: Any) -> str:
         return kind(ty)
 
 
+def is_plain(ty: Any) -> bool:
+    """Returns true for a tensor type of an element type that anfora has, with numbers as extents."""
+    if ty.vdevice is not None or not isinstance(ty.shape, relax.ShapeExpr) or dtype_name(ty.dtype) not in TO_DTYPE:
+        return False
+    return all(isinstance(d, tirx.IntImm) and d.value >= 0 and dtype_name(d.ty) == "int64" for d in ty.shape.values)
+
+
 class ModuleWriter:
     """Writes a module of Relax as text."""
 
@@ -545,6 +553,8 @@ class ModuleWriter:
     def _comes_back(self, ty: Any, symbol: Any) -> bool:
         if is_missing(ty) or isinstance(ty, (relax.ShapeType, tvm.ir.PrimType)):
             return False
+        if isinstance(ty, relax.TensorType) and is_plain(ty):
+            return True
         variables: dict[str, Any] = {}
 
         def name(var: Any) -> str:

@@ -17,6 +17,7 @@ from ._tvm_codec import (
     TvmError,
     Typed,
     decode,
+    dims_of,
     elements_of,
     encode,
     is_missing,
@@ -55,7 +56,8 @@ def region_sizes(mod: _anfora.Module) -> dict[str, list[int]]:
 
 
 def _hint(name: str | None) -> str:
-    return _COUNTED.sub("", name or "")
+    hint = _COUNTED.sub("", name or "")
+    return hint[1:] if hint.startswith("$$") else hint
 
 
 class FunctionReader:
@@ -68,7 +70,10 @@ class FunctionReader:
         #: The variables that hold symbols. Relax has shapes where they are used.
         self._vectors: dict[Any, Any] = {}
         self._symbols: dict[str, Any] = {}
+        self._types: dict[str, Any] = {}
+        #: The bindings of the block that is being made, and whether it is a dataflow region.
         self._block_bindings: list[Any] = []
+        self._in_region = False
         #: The values that Relax has where they are used.
         self._inline: dict[Any, Any] = {}
         #: The variables that bind the symbols of a match_cast, and whether it was read.
@@ -86,7 +91,11 @@ class FunctionReader:
         return self._symbols[name]
 
     def _type(self, ty: _anfora.Type) -> Any:
-        return type_from(ty, self.symbol)
+        text = str(ty)
+        made = self._types.get(text)
+        if made is None:
+            made = self._types[text] = type_from(ty, self.symbol)
+        return made
 
     # ---- values -------------------------------------------------------------------------------
 
@@ -120,9 +129,8 @@ class FunctionReader:
         shape = relax.ShapeExpr(self._elements(expr))
         ty = relax.TensorType([len(shape.values)], "int64")
         call = tvm.ir.Call(tvm.ir.Op.get("relax.shape_to_tensor"), [shape], ret_ty=ty)
-        var = self._variable(self._vectors[expr], ty, expr.is_dataflow)
+        var = self._variable(self._vectors[expr], ty, self._in_region)
         self._block_bindings.append(relax.VarBinding(var, call))
-        self._variables[expr] = var
         return var
 
     def _operands(self, args: list[_anfora.Expr]) -> Steps:
@@ -182,7 +190,8 @@ class FunctionReader:
         args = call.args
         if row is not None and row.shape:
             operands = yield self._operands(args[:-1])
-            operands.append(relax.ShapeExpr(self._elements(args[-1])))
+            extents = None if call.type.shape is None else dims_of(call.type.shape, self.symbol)
+            operands.append(relax.ShapeExpr(self._elements(args[-1]) if extents is None else extents))
             return self._row_call(op, row, call, operands)
         if row is not None and (row.spread or len(args) == row.operands):
             operands = yield self._operands(args)
@@ -268,7 +277,7 @@ class FunctionReader:
     def _block(self, block: _anfora.Expr) -> Steps:
         """Makes a block with its result."""
         blocks: list[Any] = []
-        outer = self._block_bindings
+        outer = self._block_bindings, self._in_region
         current: list[Any] = []
         left, in_region = 0, False
 
@@ -287,25 +296,17 @@ class FunctionReader:
                     while left == 0:
                         left = next(self._regions, -1)
             left -= in_region
-            self._block_bindings = current
+            self._block_bindings, self._in_region = current, in_region
             made = yield self._binding(binding)
             if made is not None:
                 current.append(made)
-        if block.kind == "block":
-            result = block.result
-        else:
-            result = block
-        if not in_region:
-            self._block_bindings = current
-            body = untyped((yield self._value(result)))
+        if in_region:
             close()
-        else:
-            close()
-            self._block_bindings = current
-            body = untyped((yield self._value(result)))
             in_region = False
-            close()
-        self._block_bindings = outer
+        self._block_bindings, self._in_region = current, False
+        body = untyped((yield self._value(block.result)))
+        close()
+        self._block_bindings, self._in_region = outer
         return self._typed(relax.SeqExpr(blocks, body), body.ty)
 
     def _typed(self, expr: Any, ty: Any) -> Any:
@@ -365,7 +366,10 @@ class FunctionReader:
 
     def function(self, fn: _anfora.Function) -> Any:
         """Returns a function of the module as a function of Relax."""
-        made = run(self._function(fn.params, fn.body, fn.attrs))
+        attrs = fn.attrs
+        if fn.is_public:
+            attrs.setdefault("global_symbol", fn.name)
+        made = run(self._function(fn.params, fn.body, attrs))
         for name in self._needed:
             if name not in self._symbols:
                 raise TvmError(f"the symbol {name} of the result is not bound any more")

@@ -6,11 +6,12 @@
     ir_module = anfora.tvm.to_relax(mod)
     seq = tvm.transform.Sequential([anfora.tvm.as_tvm_pass("O2"), relax.transform.LegalizeOps()])
 
-Needs the package apache-tvm: ``pip install "anfora[tvm]"``.
+Needs the package apache-tvm: ``pip install 'anfora[tvm]'``.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 try:
@@ -18,7 +19,7 @@ try:
 except ModuleNotFoundError as missing:
     if missing.name != "tvm":
         raise
-    raise ImportError('anfora.tvm needs the package apache-tvm: pip install "anfora[tvm]"') from missing
+    raise ImportError("anfora.tvm needs the package apache-tvm: pip install 'anfora[tvm]'") from missing
 
 from . import transform as _transform
 from ._anfora import Module, Pass, loads
@@ -53,7 +54,7 @@ def from_relax(ir_module: Any) -> Module:
         except ParseError as e:
             found = [where.get(d.line or 0) for d in e.diagnostics]
             if not _add(opaque, [f for f in found if f is not None]):
-                raise TvmError(f"anfora refuses what it reads: {e}") from e
+                raise TvmError(_reason(e)) from e
             continue
         back = ModuleReader(mod).module()
         differing, message = differences(ir_module, back)
@@ -62,6 +63,15 @@ def from_relax(ir_module: Any) -> Module:
         if message is not None and not differing or not _add(opaque, differing):
             raise TvmError(message or f"the type of %{differing[0][1].name} has no form in anfora")
     raise TvmError("anfora sees too many values of the module in another way than TVM")
+
+
+def _reason(error: ParseError) -> str:
+    """Returns the message for a module whose text anfora refuses."""
+    for diagnostic in error.diagnostics:
+        unbound = re.search("unknown symbolic dimension `(.*)`", diagnostic.message)
+        if unbound:
+            return f"no parameter and no match_cast binds the symbol {unbound[1]}"
+    return f"anfora refuses what it reads: {error}"
 
 
 def _add(opaque: dict[str, set[int]], found: list[tuple[str, Any]]) -> bool:
@@ -80,6 +90,8 @@ def to_relax(module: Module) -> Any:
 
     Raises ``TvmError`` if Relax has no form of something in the module. The message names it.
     """
+    if not isinstance(module, Module):
+        raise TypeError(f"a module of anfora is expected, not {type(module).__name__}")
     return ModuleReader(module).module()
 
 
