@@ -55,6 +55,10 @@ def region_sizes(mod: _anfora.Module) -> dict[str, list[int]]:
     return sizes
 
 
+class NotNormalError(TvmError):
+    """A module is not in A-normal form, which Relax needs."""
+
+
 def _hint(name: str | None) -> str:
     hint = _COUNTED.sub("", name or "")
     return hint[1:] if hint.startswith("$$") else hint
@@ -80,6 +84,8 @@ class FunctionReader:
         self._marks: set[Any] = set()
         self._casts: dict[Any, bool] = {}
         self._untyped = False
+        #: The tuples in tuples and calls. One that is there twice is a node of a graph.
+        self._seen: set[Any] = set()
         #: The symbols of the result that were not bound when they were read.
         self._needed: list[str] = []
         self._unbound: dict[str, Any] = {}
@@ -122,7 +128,7 @@ class FunctionReader:
             return self._module.variable(str(expr.name))
         elif kind == "none":
             raise TvmError("Relax has no operands that are left out")
-        raise TvmError(f"an operand of the kind {kind} has no form in Relax: {expr}")
+        raise NotNormalError(f"an operand of the kind {kind} has no form in Relax: {expr}")
 
     def _vector(self, expr: _anfora.Expr) -> Any:
         """Binds a vector of symbols as a tensor, where one is used as such."""
@@ -139,8 +145,20 @@ class FunctionReader:
             if arg.kind in ("var", "literal", "global"):
                 out.append(self._atom(arg))
             else:
+                if arg.kind != "tuple" or arg in self._seen:
+                    raise NotNormalError(f"an operand of the kind {arg.kind} has no form in Relax: {arg}")
+                self._seen.add(arg)
                 out.append((yield self._value(arg)))
         return out
+
+    def _leaf(self, value: Any, name: str) -> Any:
+        """Binds a value that has to be one of a binding in Relax, unless the module was not
+        normalised."""
+        if self._untyped or not isinstance(value, (tvm.ir.Call, relax.TupleGetItem, relax.If, relax.SeqExpr, relax.Function)):
+            return untyped(value)
+        var = self._variable(name, value.ty, self._in_region)
+        self._block_bindings.append(relax.VarBinding(var, value))
+        return var
 
     def _form(self, name: str, form: str, call: _anfora.Expr) -> Any:
         args = list(call.args)
@@ -263,7 +281,7 @@ class FunctionReader:
             return relax.VarBinding(made, (yield self._value(value)))
         done = yield self._value(value)
         name = binding.name or ""
-        if name.startswith("$cast") and done is None:
+        if done is None:
             self._marks.add(var)
             return None
         if name.startswith("$value"):
@@ -304,7 +322,7 @@ class FunctionReader:
             close()
             in_region = False
         self._block_bindings, self._in_region = current, False
-        body = untyped((yield self._value(block.result)))
+        body = self._leaf((yield self._value(block.result)), "")
         close()
         self._block_bindings, self._in_region = outer
         return self._typed(relax.SeqExpr(blocks, body), body.ty)
@@ -467,7 +485,7 @@ class ModuleReader:
         sizes = region_sizes(self._mod)
         functions: dict[Any, Any] = {}
         for name, fn in self._others.items():
-            self._variables[name] = var = tvm.ir.GlobalVar(name)
+            self._variables[name] = var = typed(tvm.ir.GlobalVar(name), getattr(fn, "ty", None))
             functions[var] = fn
         readers = {}
         for name, fn in self._definitions:
@@ -478,7 +496,16 @@ class ModuleReader:
             try:
                 functions[self._variables[name]] = readers[name].function(fn)
             except TvmError as e:
-                raise TvmError(f"{e} (in @{name})") from e
+                raise type(e)(f"{e} (in @{name})") from e
         saved = self._mod.attrs.get("tvm_attrs")
         attrs = None if saved is None else dict(tvm.ir.load_json(saved).items())
         return tvm.IRModule(functions, attrs=attrs)
+
+
+def relax_of(mod: _anfora.Module) -> Any:
+    """Returns a module of Relax. One that is not in A-normal form is brought into it."""
+    try:
+        return ModuleReader(mod).module()
+    except NotNormalError:
+        normal = _anfora._make_pass("ToANormalForm", {})(mod, _anfora.PassContext())
+        return ModuleReader(normal).module()

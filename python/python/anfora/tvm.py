@@ -27,7 +27,7 @@ from ._errors import ParseError
 from ._tvm_codec import TvmError
 from ._tvm_compare import differences
 from ._tvm_from import ModuleWriter, handle
-from ._tvm_to import ModuleReader
+from ._tvm_to import relax_of
 
 __all__ = ["TvmError", "as_tvm_pass", "from_relax", "to_relax"]
 
@@ -56,7 +56,7 @@ def from_relax(ir_module: Any) -> Module:
             if not _add(opaque, [f for f in found if f is not None]):
                 raise TvmError(_reason(e)) from e
             continue
-        back = ModuleReader(mod).module()
+        back = relax_of(mod)
         differing, message = differences(ir_module, back)
         if message is None and not differing:
             return mod
@@ -92,7 +92,7 @@ def to_relax(module: Module) -> Any:
     """
     if not isinstance(module, Module):
         raise TypeError(f"a module of anfora is expected, not {type(module).__name__}")
-    return ModuleReader(module).module()
+    return relax_of(module)
 
 
 def as_tvm_pass(pipeline: Pass | str, *, name: str | None = None, opt_level: int = 0) -> Any:
@@ -104,7 +104,7 @@ def as_tvm_pass(pipeline: Pass | str, *, name: str | None = None, opt_level: int
     The pass raises ``TvmError`` if the module cannot cross over, and ``PassError`` if a pass fails.
     """
     inner = _transform.parse_pipeline(pipeline) if isinstance(pipeline, str) else pipeline
-    name = name or f"anfora.{inner.info.name}"
+    name = name or f"anfora.{pipeline if isinstance(pipeline, str) else inner.info.name}"
 
     @_tvm.transform.module_pass(opt_level=opt_level, name=name)
     def run(ir_module: Any, context: Any) -> Any:

@@ -1,0 +1,411 @@
+"""Modules of TVM's Relax to anfora and back, and pipelines as passes of TVM."""
+
+import collections
+import copy
+import gzip
+import json
+import os
+import pickle
+import sys
+
+import anfora as af
+import pytest
+from anfora import transform as T
+
+
+def test_without_tvm_the_command_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tvm", None)
+    monkeypatch.delitem(sys.modules, "anfora.tvm", raising=False)
+    with pytest.raises(ImportError, match=r"pip install 'anfora\[tvm\]'"):
+        import anfora.tvm  # noqa: F401
+
+
+np = pytest.importorskip("numpy", reason="numpy is not installed")
+tvm = pytest.importorskip("tvm", reason="apache-tvm is not installed")
+tvm_ffi = pytest.importorskip("tvm_ffi", reason="apache-tvm-ffi is not installed")
+relax = tvm.relax
+bridge = pytest.importorskip("anfora.tvm")
+_tvm_ops = pytest.importorskip("anfora._tvm_ops")
+
+FLOATS = relax.TensorType([4, 4], "float32")
+
+
+def module_of(params, emit, name="main", dataflow=True):
+    """Returns a module with a function that `emit` makes with a builder and the parameters."""
+    builder = relax.BlockBuilder()
+    with builder.function(name, params):
+        if dataflow:
+            with builder.dataflow():
+                result = builder.emit_output(emit(builder, *params))
+        else:
+            result = emit(builder, *params)
+        builder.emit_func_output(result)
+    return builder.get()
+
+
+def function_of(params, bindings, result, ret=None, attrs=None, block=relax.BindingBlock):
+    """Returns a function with one block of bindings."""
+    body = relax.SeqExpr([block(bindings)] if bindings else [], result)
+    relax.expr._update_type(body, result.ty)
+    attributes = tvm.ir.make_node("ir.DictAttrs", **attrs) if attrs else None
+    return relax.Function(params, body, result.ty if ret is None else ret, True, attributes)
+
+
+def comes_back(mod):
+    """Checks that a module comes back equal, and returns what anfora has between."""
+    between = bridge.from_relax(mod)
+    between.verify()
+    back = bridge.to_relax(between)
+    tvm.ir.assert_structural_equal(back, mod)
+    assert tvm_ffi.structural_equal(back, mod)
+    return between
+
+
+def twice():
+    """Returns a module with a function of the tensor level, which is called by `call_tir`."""
+    n = tvm.tirx.Var("n", "int64")
+    x = relax.Var("x", relax.TensorType([n, 4], "float32"))
+
+    def emit(builder, x):
+        doubled = builder.emit_te(lambda a: tvm.te.compute(a.shape, lambda *i: a(*i) * 2.0, name="doubled"), x)
+        return builder.emit(relax.op.add(doubled, x), "total")
+
+    return module_of([x], emit)
+
+
+# ---- modules that come back ----------------------------------------------------------------------
+
+
+def test_a_module_of_the_operators_that_both_have_comes_back():
+    x, w = relax.Var("x", FLOATS), relax.Var("w", FLOATS)
+    mod = module_of([x, w], lambda b, x, w: b.emit(relax.op.nn.relu(b.emit(relax.op.matmul(x, w), "product"))))
+    between = comes_back(mod)
+    assert [b.op for b in between["main"].bindings] == ["matmul", "nn.relu", None]
+    assert between["main"].bindings[0].type == af.Type("Tensor[(4, 4), float32]")
+
+
+def shapes():
+    x, y = relax.Var("x", relax.TensorType([1, 4, 8, 8], "float32")), relax.Var("y", FLOATS)
+    scale = relax.Var("scale", relax.TensorType([4], "float32"))
+    op = relax.op
+    return x, y, scale, {
+        "sum": [op.sum(x), op.sum(x, [1, 2], True)],
+        "mean": [op.mean(x, [1])],
+        "max": [op.max(x, [-1])],
+        "min": [op.min(x, [0])],
+        "prod": [op.prod(y)],
+        "astype": [op.astype(x, "float16"), op.astype(x, "bool")],
+        "broadcast_to": [op.broadcast_to(y, [3, 4, 4])],
+        "concat": [op.concat([y, y, y]), op.concat([y, y], -1)],
+        "expand_dims": [op.expand_dims(y, [0, 3])],
+        "matmul": [op.matmul(y, y)],
+        "permute_dims": [op.permute_dims(x), op.permute_dims(x, [0, 2, 3, 1])],
+        "reshape": [op.reshape(x, [4, 64]), op.reshape(x, [-1])],
+        "squeeze": [op.squeeze(x), op.squeeze(x, [0])],
+        "nn.softmax": [op.nn.softmax(y, 0), op.nn.softmax(y)],
+        "nn.log_softmax": [op.nn.log_softmax(y, 1)],
+        "nn.layer_norm": [op.nn.layer_norm(y, scale, scale, [-1], 1e-3)],
+        "nn.conv2d": [
+            op.nn.conv2d(x, relax.const(np.ones((6, 4, 3, 3), "float32")), 2, 1, 2),
+            op.nn.conv2d(x, relax.const(np.ones((6, 2, 3, 3), "float32")), groups=2),
+        ],
+        "nn.max_pool2d": [op.nn.max_pool2d(x, (2, 3), (2, 2), (1, 0, 1, 1), ceil_mode=True)],
+        "nn.avg_pool2d": [op.nn.avg_pool2d(x, (2, 2), count_include_pad=True)],
+    }
+
+
+def test_every_operator_of_the_table_is_one_of_anfora_and_comes_back():
+    x, y, scale, calls = shapes()
+    assert set(calls) == set(_tvm_ops.ROWS)
+    for name, examples in calls.items():
+        for call in examples:
+            mod = module_of([x, y, scale], lambda b, *_: b.emit(call))
+            ops = [b.op for b in comes_back(mod)["main"].bindings]
+            assert name in ops, (name, ops)
+
+
+def test_every_operator_without_attributes_is_one_of_anfora_and_comes_back():
+    boolean, integer = relax.TensorType([4, 4], "bool"), relax.TensorType([4, 4], "int32")
+    for name, count in _tvm_ops.PLAIN.items():
+        ty = boolean if "logical" in name else integer if "bitwise" in name else FLOATS
+        params = [relax.Var(f"p{i}", boolean if name == "where" and i == 0 else ty) for i in range(count)]
+        call = tvm.ir.Call(tvm.ir.Op.get(f"relax.{name}"), params)
+        mod = module_of(params, lambda b, *_: b.emit(call))
+        assert comes_back(mod)["main"].bindings[0].op == name
+
+
+def test_an_attribute_that_anfora_does_not_have_is_kept():
+    x = relax.Var("x", relax.TensorType([1, 8, 8, 4], "float32"))
+    w = relax.const(np.ones((6, 3, 3, 4), "float32"))
+    call = relax.op.nn.conv2d(x, w, data_layout="NHWC", kernel_layout="OHWI")
+    between = comes_back(module_of([x], lambda b, x: b.emit(call)))
+    assert between["main"].bindings[0].op.name.startswith("relax.nn.conv2d#")
+
+
+def test_functions_of_the_tensor_level_are_carried_through():
+    mod = twice()
+    between = comes_back(mod)
+    prim = next(gv.name_hint for gv, fn in mod.functions.items() if not isinstance(fn, relax.Function))
+    between.rename(prim, "renamed")
+    back = bridge.to_relax(between)
+    assert {gv.name_hint for gv in back.functions} == {"main", "renamed"}
+    call = back["main"].body.blocks[0].bindings[0].value
+    assert call.args[0].name_hint == "renamed"
+    assert tvm_ffi.structural_equal(back["renamed"], mod[prim])
+
+
+def test_symbols_of_kept_calls_follow_the_program():
+    back = bridge.to_relax(T.BindSymbols(symbols={"n": 3})(comes_back(twice())))
+    assert tvm_ffi.structural_equal(back["main"].ret_ty, relax.TensorType([3, 4], "float32"))
+    call = back["main"].body.blocks[0].bindings[0].value
+    assert tvm_ffi.structural_equal(call.ty, relax.TensorType([3, 4], "float32"))
+    assert tvm_ffi.structural_equal(call.ty_args[0], relax.TensorType([3, 4], "float32"))
+
+
+def test_names_blocks_and_attributes_stay():
+    x = relax.Var("x y", FLOATS)
+    first = relax.DataflowVar("same", FLOATS)
+    second, last = relax.Var("same", FLOATS), relax.Var("$value", FLOATS)
+    one = relax.DataflowBlock(
+        [relax.VarBinding(first, typed(relax.op.exp(x))), relax.VarBinding(second, typed(relax.op.exp(first)))]
+    )
+    two = relax.DataflowBlock([relax.VarBinding(last, typed(relax.op.add(second, x)))])
+    body = relax.SeqExpr([one, two], last)
+    relax.expr._update_type(body, last.ty)
+    attrs = {"global_symbol": "linked", "Primitive": 1, "a.dotted": [1, 2], "text": 'a "quote"\n'}
+    fn = relax.Function([x], body, FLOATS, True, tvm.ir.make_node("ir.DictAttrs", **attrs))
+    y = relax.Var("y", FLOATS)
+    mod = tvm.IRModule({"main": fn, "private": function_of([y], [], y)}, attrs={"system_lib_prefix": "p"})
+    between = comes_back(mod)
+    assert between["main"].is_public and not between["private"].is_public
+    back = bridge.to_relax(between)["main"]
+    assert [[b.var.name for b in block.bindings] for block in back.body.blocks] == [["same", "same"], ["$value"]]
+    assert back.params[0].name == "x y"
+
+
+def typed(call):
+    """Returns a call with its type."""
+    return relax.BlockBuilder().normalize(call)
+
+
+def test_parameters_of_types_that_anfora_does_not_have_come_back():
+    n = tvm.tirx.Var("n", "int64")
+    for ty in (
+        relax.TensorType(None, None),
+        relax.TensorType(None, None, ndim=2),
+        relax.TensorType([n, 2], None),
+        relax.TensorType([n * 2, n], "float32"),
+        relax.ShapeType([n, 2]),
+        relax.ShapeType(ndim=3),
+        relax.TupleType([relax.ShapeType([4]), FLOATS]),
+        tvm.ir.PrimType("int64"),
+        relax.AnyType(),
+        relax.FuncType([FLOATS], FLOATS),
+        relax.FuncType([FLOATS], FLOATS, False),
+    ):
+        p = relax.Var("p", ty)
+        comes_back(tvm.IRModule({"main": function_of([p], [], p)}))
+
+
+def test_a_match_cast_binds_its_symbols_whatever_the_type():
+    n, m = tvm.tirx.Var("n", "int64"), tvm.tirx.Var("m", "int64")
+    x = relax.Var("x", relax.AnyType())
+    for ty in (
+        relax.TensorType([n, m], "float32"),
+        relax.TensorType([n, m], None),
+        relax.ShapeType([n, m]),
+        relax.TupleType([relax.TensorType([n], None), relax.TensorType([m], "int8")]),
+    ):
+        cast, made = relax.Var("cast", ty), relax.Var("made", relax.TensorType([m, n], "float32"))
+        zeros = typed(relax.op.zeros([m, n], "float32"))
+        bindings = [relax.MatchCast(cast, x, ty), relax.VarBinding(made, zeros)]
+        comes_back(tvm.IRModule({"main": function_of([x], bindings, made, relax.TensorType(None, "float32", ndim=2))}))
+
+
+def test_constants_keep_their_bytes():
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
+    arrays = [np.array([np.nan, -0.0, 1e-45], "float32"), np.array([], "int8"), np.array(True)]
+    arrays += [np.array([[1, -2]], "int64"), np.array([1.5, 2], ml_dtypes.bfloat16)]
+    for array in arrays:
+        constant = relax.const(tvm.runtime.tensor(array))
+        mod = tvm.IRModule({"main": function_of([], [], constant)})
+        back = bridge.to_relax(comes_back(mod))["main"].body.body.data.numpy()
+        assert back.dtype == array.dtype and back.tobytes() == array.tobytes()
+
+
+def test_a_chain_of_100_000_bindings_comes_back():
+    def emit(builder, x):
+        value = x
+        for _ in range(100_000):
+            value = builder.emit(relax.op.add(value, x))
+        return value
+
+    mod = module_of([relax.Var("x", FLOATS)], emit)
+    between = bridge.from_relax(mod)
+    assert between.binding_count == 100_001
+    back = bridge.to_relax(between)
+    assert tvm_ffi.structural_equal(back, mod)
+
+
+def test_copies_and_pickles_come_back():
+    mod = twice()
+    between = bridge.from_relax(mod)
+    for other in (copy.copy(between), copy.deepcopy(between), pickle.loads(pickle.dumps(between))):
+        assert tvm_ffi.structural_equal(bridge.to_relax(other), mod)
+
+
+def test_modules_that_tvm_hands_to_passes_come_back():
+    path = os.environ.get("ANFORA_TVM_PAIRS")
+    if not path:
+        pytest.skip("ANFORA_TVM_PAIRS does not name the recordings")
+    with gzip.open(path, "rt") as lines:
+        texts = {json.loads(line)["before"] for line in lines}
+    counts = collections.Counter()
+    for text in sorted(texts):
+        mod = tvm.ir.load_json(text)
+        try:
+            between = bridge.from_relax(mod)
+        except bridge.TvmError as error:
+            counts[str(error).split(" (in ")[0]] += 1
+            continue
+        assert tvm_ffi.structural_equal(bridge.to_relax(between), mod)
+        counts["equal"] += 1
+    print(f"\n{len(texts)} modules", *(f"{count:5} {what}" for what, count in counts.most_common()), sep="\n")
+    assert counts["equal"] >= 0.97 * len(texts)
+
+
+# ---- what is refused ------------------------------------------------------------------------------
+
+
+def test_what_has_no_form_in_anfora_is_refused_by_name():
+    x = relax.Var("x", FLOATS)
+    y, z = relax.Var("y", FLOATS), relax.Var("z", FLOATS)
+    blocks = [relax.BindingBlock([relax.VarBinding(y, x)]), relax.BindingBlock([relax.VarBinding(z, y)])]
+    body = relax.SeqExpr(blocks, z)
+    relax.expr._update_type(body, FLOATS)
+    with pytest.raises(bridge.TvmError, match=r"adjacent blocks of bindings .* \(in @main\)"):
+        bridge.from_relax(tvm.IRModule({"main": relax.Function([x], body, FLOATS)}))
+    p = relax.Var("p", tvm.ir.PrimType("int64"))
+    cast = relax.Var("cast", relax.TensorType([p], "float32"))
+    binding = relax.MatchCast(cast, x, cast.ty)
+    with pytest.raises(bridge.TvmError, match="the variable p in a type"):
+        bridge.from_relax(tvm.IRModule({"main": function_of([p, x], [binding], x)}))
+    free = tvm.tirx.Var("free", "int64")
+    made = relax.Var("made", relax.TensorType([free], "float32"))
+    zeros = relax.VarBinding(made, typed(relax.op.zeros([free], "float32")))
+    with pytest.raises(bridge.TvmError, match="binds the symbol free"):
+        bridge.from_relax(tvm.IRModule({"main": function_of([x], [zeros], x)}))
+    with pytest.raises(TypeError, match="a module of TVM is expected, not Module"):
+        bridge.from_relax(af.Module())
+
+
+def test_what_has_no_form_in_relax_is_refused_by_name():
+    def refused(body, message):
+        mod = af.loads(f"def @main(%x: Tensor[(4,), float32]) {{ {body} }}")
+        with pytest.raises(bridge.TvmError, match=message):
+            bridge.to_relax(mod)
+
+    refused("nn.hard_swish(%x)", r"nn.hard_swish with 1 operands has no form in Relax \(in @main\)")
+    refused('nn.gelu(%x, approximate="tanh")', "nn.gelu with approximate='tanh'")
+    with pytest.raises(bridge.TvmError, match="@f is only declared"):
+        bridge.to_relax(af.loads("declare @f(%x: Any) -> Any;"))
+    with pytest.raises(TypeError, match="a module of anfora is expected"):
+        bridge.to_relax(tvm.IRModule({}))
+
+
+def test_a_module_that_anfora_wrote_goes_to_relax():
+    mod = af.loads(
+        "def @main(%x: Tensor[(n, 4), float32], %c: Tensor[(), bool]) {"
+        " let %s = shape_to_tensor(shape=shape(4, n));"
+        " let %y = reshape(%x, %s);"
+        " let %t = add(%s, dense<Tensor[(2,), int64]>[1, 2]);"
+        " let %z = if (%c) { let %a = exp(%y); %a } else { tanh(%y) };"
+        " (%z, %t) }"
+    )
+    back = bridge.to_relax(mod)
+    relax.analysis.well_formed(back)
+    assert back["main"].attrs["global_symbol"] == "main"
+    kinds = [type(b.value).__name__ for b in back["main"].body.blocks[0].bindings]
+    assert kinds == ["Call", "Call", "Call", "If"]
+
+
+def test_a_module_in_graph_normal_form_is_brought_into_a_normal_form():
+    between = T.ToGraphNormalForm()(bridge.from_relax(twice()))
+    back = bridge.to_relax(between)
+    relax.analysis.well_formed(back)
+    assert sum(len(b.bindings) for b in back["main"].body.blocks) == 2
+
+
+# ---- passes ---------------------------------------------------------------------------------------
+
+
+def network():
+    """Returns a small network with work to save: constants, a repetition, and a dead value."""
+    random = np.random.default_rng(0)
+    op = relax.op
+
+    def weight(*shape):
+        return relax.const(random.standard_normal(shape).astype("float32"))
+
+    def emit(b, x):
+        bias = b.emit(op.add(weight(1, 4, 1, 1), weight(1, 4, 1, 1)))
+        y = b.emit(op.add(b.emit(op.nn.conv2d(x, weight(4, 3, 3, 3), padding=1)), bias))
+        b.emit(op.exp(y))
+        y = b.emit(op.add(b.emit(op.nn.relu(y)), b.emit(op.nn.relu(y))))
+        y = b.emit(op.reshape(b.emit(op.nn.max_pool2d(y, (2, 2), (2, 2))), (1, 64)))
+        return b.emit(op.nn.softmax(b.emit(op.matmul(y, weight(64, 10)))))
+
+    return module_of([relax.Var("x", relax.TensorType([1, 3, 8, 8], "float32"))], emit)
+
+
+def results(mod):
+    machine = relax.VirtualMachine(relax.build(mod, "llvm"), tvm.cpu())
+    data = np.random.default_rng(1).standard_normal((1, 3, 8, 8)).astype("float32")
+    return machine["main"](tvm.runtime.tensor(data)).numpy()
+
+
+@pytest.mark.parametrize("pipeline", ["O1", "O2", "O3", "FoldConstant,EliminateCommonSubexpr,DeadCodeElimination"])
+def test_results_on_the_virtual_machine_stay(pipeline):
+    mod = network()
+    new = tvm.transform.Sequential([bridge.as_tvm_pass(pipeline), relax.transform.Normalize()])(mod)
+    relax.analysis.well_formed(new)
+    before, after = (sum(len(b.bindings) for b in m["main"].body.blocks) for m in (mod, new))
+    assert after < before or pipeline == "O1"
+    np.testing.assert_array_equal(results(new), results(mod))
+
+
+def test_a_pass_runs_under_the_context_of_tvm():
+    seen = []
+
+    @tvm.ir.instrument.pass_instrument
+    class Names:
+        def run_before_pass(self, mod, info):
+            seen.append(info.name)
+
+    mod = network()
+    fold = bridge.as_tvm_pass(T.FoldConstant(), name="Fold", opt_level=2)
+    clean = bridge.as_tvm_pass("DeadCodeElimination")
+    seq = tvm.transform.Sequential([fold, clean])
+    with tvm.transform.PassContext(opt_level=2, instruments=[Names()]):
+        seq(mod)
+    assert seen == ["sequential", "Fold", "anfora.DeadCodeElimination"]
+    seen.clear()
+    with tvm.transform.PassContext(opt_level=1, disabled_pass=["anfora.DeadCodeElimination"], instruments=[Names()]):
+        assert tvm_ffi.structural_equal(seq(mod), mod)
+    assert seen == ["sequential"]
+
+
+def test_a_pass_that_changes_nothing_returns_the_module():
+    mod = bridge.as_tvm_pass("O2")(network())
+    assert bridge.as_tvm_pass("DeadCodeElimination")(mod).same_as(mod)
+
+
+def test_a_pass_that_fails_is_an_error():
+    @T.module_pass
+    def broken(mod, ctx):
+        raise RuntimeError("line 17")
+
+    with pytest.raises(Exception, match="line 17"):
+        bridge.as_tvm_pass(broken)(network())
+    with pytest.raises(af.ConfigError, match="FoldConstant"):
+        bridge.as_tvm_pass("FoldConstnt")
