@@ -207,6 +207,16 @@ def test_parameters_of_types_that_anfora_does_not_have_come_back():
         comes_back(tvm.IRModule({"main": function_of([p], [], p)}))
 
 
+def test_the_type_of_a_result_follows_a_pass_that_changes_it():
+    n = tvm.tirx.Var("n", "int64")
+    p = relax.Var("p", relax.TensorType([n], "float32"))
+    wide = relax.TensorType(None, "float32", ndim=1)
+    mod = tvm.IRModule({"main": function_of([p], [], p, wide, {"global_symbol": "main"})})
+    between = comes_back(mod)
+    back = bridge.to_relax(T.BindSymbols(symbols={"n": 5})(between))
+    assert tvm_ffi.structural_equal(back["main"].ret_ty, relax.TensorType([5], "float32"))
+
+
 def test_a_match_cast_binds_its_symbols_whatever_the_type():
     n, m = tvm.tirx.Var("n", "int64"), tvm.tirx.Var("m", "int64")
     x = relax.Var("x", relax.AnyType())
@@ -393,6 +403,21 @@ def test_a_pass_runs_under_the_context_of_tvm():
     with tvm.transform.PassContext(opt_level=1, disabled_pass=["anfora.DeadCodeElimination"], instruments=[Names()]):
         assert tvm_ffi.structural_equal(seq(mod), mod)
     assert seen == ["sequential"]
+
+
+def test_two_allocations_stay_two():
+    op = relax.op
+
+    def emit(b, x):
+        first, second = (b.emit(op.builtin.alloc_tensor(relax.ShapeExpr([4, 4]), "float32", 0)) for _ in range(2))
+        return b.emit(op.add(b.emit(op.add(x, first)), second))
+
+    mod = module_of([relax.Var("x", FLOATS)], emit, dataflow=False)
+    comes_back(mod)
+    for pipeline in ("EliminateCommonSubexpr", "O2"):
+        new = bridge.as_tvm_pass(pipeline)(mod)
+        ops = [b.value.op.name for block in new["main"].body.blocks for b in block.bindings if hasattr(b.value, "op")]
+        assert ops.count("relax.builtin.alloc_tensor") == 2
 
 
 def test_a_pass_that_changes_nothing_returns_the_module():

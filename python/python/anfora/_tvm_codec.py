@@ -146,6 +146,22 @@ def type_text(ty: Any, symbol: Symbol) -> str:
     return done[0]
 
 
+def parse_type(ty: Any, symbol: Symbol) -> _anfora.Type:
+    """Returns the closest type of anfora, as anfora reads it."""
+    names: dict[str, None] = {}
+
+    def named(item: Any) -> str:
+        name: str = symbol(item)
+        names[name] = None
+        return name
+
+    text = type_text(ty, named)
+    if not names:
+        return _anfora.Type(text)
+    # A type alone has to bind its symbols.
+    return _anfora.Type(f"(Tensor[({', '.join(names)},), bool], {text})").fields[1]
+
+
 #: The form of the value that binds the symbols of a match_cast.
 MARK = '[["mark",0,null]]'
 

@@ -12,7 +12,6 @@ import tvm
 import tvm_ffi
 from tvm import relax, tirx
 
-from . import _anfora
 from ._errors import ParseError
 from ._tvm_codec import (
     MARK,
@@ -25,6 +24,7 @@ from ._tvm_codec import (
     encode,
     is_missing,
     kind,
+    parse_type,
     quoted,
     type_from,
     type_text,
@@ -89,14 +89,21 @@ class Forms:
         return name
 
 
+#: Operators whose results are memory. TVM calls them pure, but two equal calls are not one.
+_ALLOCATORS = frozenset(
+    f"relax.{name}"
+    for name in "builtin.alloc_tensor vm.alloc_storage vm.alloc_tensor memory.alloc_storage memory.alloc_tensor".split()
+)
+
+
 def is_pure(root: Any) -> bool:
-    """Returns true if TVM counts the evaluation of an expression as free of effects."""
+    """Returns true if an expression has no effect, and equal ones have equal results."""
     todo = [root]
     while todo:
         item = todo.pop()
         if isinstance(item, tvm.ir.Call):
             if isinstance(item.op, tvm.ir.Op):
-                if not item.op.get_attr("FPurity"):
+                if not item.op.get_attr("FPurity") or item.op.name in _ALLOCATORS:
                     return False
             elif not getattr(item.op.ty, "purity", False):
                 return False
@@ -445,14 +452,15 @@ class FunctionWriter:
             for binding in block.bindings:
                 yield self._binding(binding)
             if is_region:
-                outputs = [self._names[handle(b.var)] for b in block.bindings if not isinstance(b.var, relax.DataflowVar)]
+                shown = (b.var for b in block.bindings if not isinstance(b.var, relax.DataflowVar))
+                outputs = [self._names[handle(var)] for var in shown]
                 self._write(f"output({', '.join(outputs)})")
                 self._write("}")
         text = yield self._value(seq.body, False)
         self._write(f"{text or ''}")
         self._out.append("}")
 
-    def _record(self, fn: Any, types: list[str], ret: str) -> dict[str, Any]:
+    def _record(self, fn: Any) -> dict[str, Any]:
         """Returns what a function has that its signature does not say."""
         record: dict[str, Any] = {}
 
@@ -462,15 +470,17 @@ class FunctionWriter:
             return encode(ty, self._refuse_operand, self._symbol)
 
         params = {}
-        for var, text in zip(fn.params, types):
+        for var in fn.params:
             form = special(var.ty)
             if form is not None:
-                params[self._raw[handle(var)]] = [str(_anfora.Type(text)), form]
+                params[self._raw[handle(var)]] = [str(parse_type(var.ty, self._symbol)), form]
         if params:
             record["params"] = params
         result = fn.body.body.ty
         if not (self._exact(result) and tvm_ffi.structural_equal(fn.ret_ty, result)):
-            record["ret"] = encode(fn.ret_ty, self._refuse_operand, self._symbol)
+            # It holds as long as the body has the type that it has now.
+            text = str(parse_type(result, self._symbol))
+            record["ret"] = [text, encode(fn.ret_ty, self._refuse_operand, self._symbol)]
         if not fn.is_pure:
             record["impure"] = True
         if is_missing(fn.body.ty):
@@ -485,11 +495,12 @@ class FunctionWriter:
         types = [self._type(p.ty) for p in fn.params]
         # A result that anfora has no exact type for is any value to it.
         ret = self._type(fn.ret_ty) if self._exact(fn.ret_ty) and self._exact(fn.body.body.ty) else "Any"
-        record = self._record(fn, types, ret)
+        record = self._record(fn)
         parts = [f"{n}: {t}" for n, t in zip(names, types)]
         rest = {}
         for key, value in fn.attrs.items() if fn.attrs is not None else ():
-            if isinstance(value, (bool, int, str)) and _IDENT.match(key) and not key.startswith("tvm") and key != "Pure":
+            is_simple = isinstance(value, (bool, int, str)) and _IDENT.match(key) is not None
+            if is_simple and not key.startswith("tvm") and key != "Pure":
                 value = str(value) if isinstance(value, str) else value
                 parts.append(f"{key}={attribute_text(value)}")
             else:
@@ -563,7 +574,7 @@ class ModuleWriter:
             return text
 
         try:
-            back = type_from(_anfora.Type(type_text(ty, name)), variables.__getitem__)
+            back = type_from(parse_type(ty, name), variables.__getitem__)
         except (ParseError, TvmError, KeyError):
             return False
         return bool(tvm_ffi.structural_equal(ty, back))

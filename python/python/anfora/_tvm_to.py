@@ -22,6 +22,7 @@ from ._tvm_codec import (
     encode,
     is_missing,
     parse_dim,
+    parse_type,
     type_from,
 )
 from ._tvm_from import Steps, run
@@ -53,6 +54,10 @@ def region_sizes(mod: _anfora.Module) -> dict[str, list[int]]:
         if regions and depth < regions[-1][0]:
             regions.pop()
     return sizes
+
+
+#: What Relax has only as the value of a binding.
+_COMPOUND = (tvm.ir.Call, relax.TupleGetItem, relax.If, relax.SeqExpr, relax.Function)
 
 
 class NotNormalError(TvmError):
@@ -154,7 +159,11 @@ class FunctionReader:
     def _leaf(self, value: Any, name: str) -> Any:
         """Binds a value that has to be one of a binding in Relax, unless the module was not
         normalised."""
-        if self._untyped or not isinstance(value, (tvm.ir.Call, relax.TupleGetItem, relax.If, relax.SeqExpr, relax.Function)):
+        if isinstance(value, Cast):
+            var = self._variable(name, value.ty, self._in_region)
+            self._block_bindings.append(relax.MatchCast(var, value.value, value.ty))
+            return var
+        if self._untyped or not isinstance(value, _COMPOUND):
             return untyped(value)
         var = self._variable(name, value.ty, self._in_region)
         self._block_bindings.append(relax.VarBinding(var, value))
@@ -340,14 +349,18 @@ class FunctionReader:
             return self._type(ty)
         text, form = known
         if text != str(ty):
-            raise TvmError(f"the type of the parameter {name} was {text}, which stood for another type, and is {ty} now")
+            raise TvmError(f"the parameter {name} was {text}, which stood for another type, and is {ty} now")
         return decode(form, _no_operand, self.symbol)
 
     def _ret(self, body: _anfora.Expr, record: dict[str, Any]) -> Any:
         """Returns the type of the result of a function."""
+        made = self._type(body.type)
         if "ret" not in record:
-            return self._type(body.type)
-        return decode(record["ret"], _no_operand, self._bound)
+            return made
+        text, form = record["ret"]
+        # The type of anfora may state elements, which TVM's lacks.
+        now = str(body.type), str(parse_type(made, lambda symbol: symbol.name))
+        return decode(form, _no_operand, self._bound) if text in now else made
 
     def _bound(self, name: str) -> Any:
         """Returns the variable of a symbol that the function has to bind."""
