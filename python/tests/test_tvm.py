@@ -498,3 +498,5 @@ def test_a_pass_that_fails_is_an_error():
         bridge.as_tvm_pass(broken)(network())
     with pytest.raises(af.ConfigError, match="FoldConstant"):
         bridge.as_tvm_pass("FoldConstnt")
+    with pytest.raises(TypeError, match=r"a pipeline is a pass of anfora or its text, not \w+"):
+        bridge.as_tvm_pass(relax.transform.FoldConstant())

@@ -205,12 +205,12 @@ class FunctionReader:
                 raise TvmError(f"{name} with {key}={value!r} has no form in Relax")
 
     def _call(self, call: _anfora.Expr) -> Steps:
-        op = call.op
+        op: Any = call.op
         if not isinstance(op, str):
             form = self._module.forms.get(str(op.name)) if op.kind == "global" else None
             if form is not None:
                 return self._form(str(op.name), form, call)
-            callee = (yield self._operands([op]))[0]  # type: ignore[list-item]
+            callee = (yield self._operands([op]))[0]
             operands = yield self._operands(call.args)
             return tvm.ir.Call(callee, operands, ret_ty=self._result(callee.ty, call))
         row = ROWS.get(op)

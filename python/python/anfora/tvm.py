@@ -21,13 +21,13 @@ except ModuleNotFoundError as missing:
         raise
     raise ImportError("anfora.tvm needs the package apache-tvm: pip install 'anfora[tvm]'") from missing
 
-from . import transform as _transform
 from ._anfora import Module, Pass, loads
 from ._errors import ParseError
 from ._tvm_codec import TvmError
 from ._tvm_compare import differences
 from ._tvm_from import ModuleWriter, handle
 from ._tvm_to import relax_of
+from .transform import parse_pipeline
 
 __all__ = ["TvmError", "as_tvm_pass", "from_relax", "to_relax"]
 
@@ -103,12 +103,13 @@ def as_tvm_pass(pipeline: Pass | str, *, name: str | None = None, opt_level: int
 
     The pass raises ``TvmError`` if the module cannot cross over, and ``PassError`` if a pass fails.
     """
-    inner = _transform.parse_pipeline(pipeline) if isinstance(pipeline, str) else pipeline
+    inner = parse_pipeline(pipeline) if isinstance(pipeline, str) else pipeline
+    if not isinstance(inner, Pass):
+        raise TypeError(f"a pipeline is a pass of anfora or its text, not {type(inner).__name__}")
     name = name or f"anfora.{pipeline if isinstance(pipeline, str) else inner.info.name}"
 
-    @_tvm.transform.module_pass(opt_level=opt_level, name=name)
     def run(ir_module: Any, context: Any) -> Any:
         mod = from_relax(ir_module)
         return to_relax(mod) if inner.apply(mod).changed else ir_module
 
-    return run
+    return _tvm.transform.module_pass(run, opt_level=opt_level, name=name)
