@@ -403,7 +403,7 @@ class FunctionReader:
         made = run(self._function(fn.params, fn.body, attrs))
         for name in self._needed:
             if name not in self._symbols:
-                raise TvmError(f"the symbol {name} of the result is not bound any more")
+                raise TvmError(f"no parameter and no match_cast binds the symbol {name} of the result")
         if not all(self._casts.values()):
             raise TvmError("a match_cast has lost its value, and Relax has no form of what is left")
         return made
