@@ -121,7 +121,7 @@ def test_contrib_operators_take_the_place_of_standard_ones():
           nn.layer_norm(%r, %s, %b)
         }"""
     )
-    data = af.onnx.to_bytes(mod)
+    data = af.onnx.to_bytes(af.transform.ToANormalForm()(mod))
 
     def operators(model):
         return [(node.domain, node.op_type) for node in onnx.load_model_from_string(model).graph.node]
@@ -150,7 +150,7 @@ def test_contrib_operators_compute_the_same(tmp_path):
           (%p, %g)
         }"""
     )
-    data = af.onnx.to_bytes(mod)
+    data = af.onnx.to_bytes(af.transform.ToANormalForm()(mod))
     random = np.random.default_rng(0)
     inputs = {name: random.standard_normal((3, 8)).astype(np.float32) for name in ("x", "y")}
     for before, after in zip(
