@@ -10,10 +10,10 @@ use std::sync::Arc;
 use crate::core::body::Body;
 use crate::core::context::Context;
 use crate::core::entity::{EntityId, ExprId, FunctionAttrId, FunctionKey, TypeId};
-use crate::core::expr::Expr;
+use crate::core::expr::{Expr, LambdaData, VarId};
 use crate::core::function::Function;
 use crate::core::module::Module;
-use crate::infer::{infer_expr, lambda_type};
+use crate::infer::{infer_call, infer_expr, lambda_type};
 use crate::ops::op::TypeError;
 use crate::report::diagnostic::Diagnostic;
 use crate::report::source::Source;
@@ -24,6 +24,7 @@ use crate::verify::in_function;
 use crate::walk::call_graph::CallGraph;
 use crate::walk::components::Components;
 use crate::walk::cursor::{Cursor, Step};
+use crate::walk::self_uses::SelfUses;
 
 /// The most errors that are described. Expressions with further errors get the error type too.
 const MOST: usize = 200;
@@ -180,7 +181,9 @@ impl Inference {
         let mut cursor = Cursor::new(body);
         // The Lets whose values are being walked.
         let mut lets: Vec<ExprId> = Vec::new();
+        let mut self_uses = SelfUses::default();
         while let Some(step) = cursor.next(body) {
+            self_uses.note(body, step);
             match step {
                 Step::Flat(id) | Step::Exit(id) => match infer_expr(cx, body, id) {
                     Ok(ty) => {
@@ -216,7 +219,10 @@ impl Inference {
                         continue;
                     }
                     if stated == error || cx.types.accepts(stated, found) {
-                        body.set_type(var.expr(), found);
+                        if self_uses.contains(var) {
+                            state_result(cx, body, var, value);
+                        }
+                        body.set_type(var.expr(), body.type_of(value));
                         continue;
                     }
                     let span = body.span(id).map(|s| s as usize);
@@ -287,6 +293,18 @@ impl Inference {
             cx.function_attrs.replace(id, Arc::new(function));
         }
     }
+}
+
+/// States the result type of a `fn` that calls itself: the one that the type of its variable gave to
+/// its calls, which need not be the type of its block.
+fn state_result(cx: &mut Context, body: &mut Body, var: VarId, value: ExprId) {
+    let Expr::Lambda { lambda, .. } = body.expr(value) else { return };
+    let params: Vec<TypeId> = body.lambda_params(lambda).map(|p| body.ty(p.expr())).collect();
+    let Ok(ret) = infer_call(cx, body.ty(var.expr()), &params) else { return };
+    let data = LambdaData { ret: Some(ret), ..body.lambda(lambda) };
+    body.set_lambda(lambda, data);
+    let ty = lambda_type(cx, body, lambda, &params, ret);
+    body.set_type(value, ty);
 }
 
 /// Returns the range of the text at which an expression, or one of its operands, is written.

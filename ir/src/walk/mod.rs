@@ -7,6 +7,7 @@ pub(crate) mod sparse_set;
 pub(crate) mod parts_first;
 pub(crate) mod edited_shared;
 pub(crate) mod per_block;
+pub(crate) mod self_uses;
 pub(crate) mod link_watch;
 pub(crate) mod components;
 pub(crate) mod call_graph;

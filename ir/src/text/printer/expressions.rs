@@ -1,11 +1,12 @@
 //! Expressions, blocks and functions.
 
 use crate::core::body::Body;
-use crate::core::entity::{AttrsId, ExprId, IdSet, TypeId};
+use crate::core::entity::{AttrsId, ExprId, TypeId};
 use crate::core::expr::{Expr, OperandList, VarId};
 use crate::core::function::{Function, Visibility};
 use crate::tables::types::Type;
 use crate::walk::cursor::BlockKind;
+use crate::walk::self_uses::SelfUses;
 
 use super::names::Labels;
 use super::shared::{SharedNodes, Slot, glance, place};
@@ -16,13 +17,12 @@ pub(super) struct BodyState<'m> {
     pub(super) body: &'m Body,
     pub(super) labels: Labels,
     shared: Option<SharedNodes>,
-    /// The variables of Lets whose `fn` calls itself and does not state its result type.
-    recursive: Option<IdSet<ExprId>>,
+    self_uses: SelfUses,
 }
 
 impl<'m> BodyState<'m> {
     pub(super) fn nothing(body: &'m Body) -> BodyState<'m> {
-        BodyState { body, labels: Labels::default(), shared: None, recursive: None }
+        BodyState { body, labels: Labels::default(), shared: None, self_uses: SelfUses::default() }
     }
 }
 
@@ -109,7 +109,7 @@ impl<'m> Printer<'m, '_> {
         };
         if f.is_definition() {
             let seen = glance(body, declare);
-            self.state.recursive = seen.recursive;
+            self.state.self_uses = seen.self_uses;
             self.state.shared = seen.has_shared.then(|| place(body));
         } else {
             body.params().iter().map(|p| p.expr()).for_each(declare);
@@ -252,7 +252,7 @@ impl<'m> Printer<'m, '_> {
                 self.let_value(value, false);
                 self.out.text(";\n");
             } else {
-                let is_recursive = self.state.recursive.as_ref().is_some_and(|r| r.contains(var.expr()));
+                let is_recursive = self.state.self_uses.contains(var);
                 self.tasks.extend([Task::Statements(s), Task::Text(";\n"), Task::LetValue { value, is_recursive }]);
                 return;
             }

@@ -17,6 +17,7 @@ use crate::core::entity::{EntityId, ExprId, IdSet};
 use crate::core::expr::Expr;
 use crate::walk::ancestors::AncestorTree;
 use crate::walk::cursor::{BlockKind, Cursor, Step};
+use crate::walk::self_uses::SelfUses;
 
 const NOWHERE: u32 = u32::MAX;
 
@@ -328,68 +329,33 @@ impl Placement<'_> {
     }
 }
 
-/// The result of [`glance`]: `has_shared` is true if any node of a body prints as a graph binding;
-/// `recursive` are the variables of Lets through which a `fn` without stated result type calls
-/// itself.
+/// The result of [`glance`]: `has_shared` is true if any node of a body prints as a graph binding.
 pub(super) struct Glance {
     pub(super) has_shared: bool,
-    pub(super) recursive: Option<IdSet<ExprId>>,
+    pub(super) self_uses: SelfUses,
 }
 
 /// Walks a body once, calling `name` with each variable that it binds.
 pub(super) fn glance(body: &Body, mut name: impl FnMut(ExprId)) -> Glance {
-    let mut glance = Glance { has_shared: false, recursive: None };
-    // The variables of the enclosing Lets whose value is a `fn` without a stated result type.
-    let mut open: Option<IdSet<ExprId>> = None;
-    let mut open_count = 0usize;
+    let mut glance = Glance { has_shared: false, self_uses: SelfUses::default() };
     let mut cursor = Cursor::new(body);
-    let unstated = |id: ExprId| match body.expr(id) {
-        Expr::Let { var, value, .. } => match body.expr(value) {
-            Expr::Lambda { lambda, .. } if body.lambda(lambda).ret.is_none() => Some(var.expr()),
-            _ => None,
-        },
-        _ => None,
-    };
-    let uses = |id: ExprId, open: &Option<IdSet<ExprId>>, recursive: &mut Option<IdSet<ExprId>>| {
-        if open.as_ref().is_some_and(|o| o.contains(id)) {
-            recursive.get_or_insert_with(|| IdSet::with_capacity(body.len())).insert(id);
-        }
-    };
     for p in body.params() {
         name(p.expr());
     }
     while let Some(step) = cursor.next(body) {
+        glance.self_uses.note(body, step);
         match step {
             Step::Let(id) => {
                 if let Expr::Let { var, .. } = body.expr(id) {
                     name(var.expr());
                 }
-                if let Some(var) = unstated(id) {
-                    open.get_or_insert_with(|| IdSet::with_capacity(body.len())).insert(var);
-                    open_count += 1;
-                }
-            }
-            Step::Bound(id) => {
-                if open_count > 0
-                    && let Some(var) = unstated(id)
-                {
-                    open.as_mut().map(|o| o.remove(var));
-                    open_count -= 1;
-                }
             }
             Step::Enter(id) | Step::Flat(id) => {
                 glance.has_shared |= body.meta(id).is_some();
-                match body.expr(id) {
-                    Expr::Lambda { lambda, .. } => body.lambda_params(lambda).for_each(|p| name(p.expr())),
-                    _ if open_count > 0 && matches!(step, Step::Flat(_)) => {
-                        for &o in body.inputs(id) {
-                            uses(o, &open, &mut glance.recursive);
-                        }
-                    }
-                    _ => {}
+                if let Expr::Lambda { lambda, .. } = body.expr(id) {
+                    body.lambda_params(lambda).for_each(|p| name(p.expr()));
                 }
             }
-            Step::Atom(id) if open_count > 0 => uses(id, &open, &mut glance.recursive),
             Step::Seen(_) => glance.has_shared = true,
             _ => {}
         }

@@ -73,6 +73,45 @@ fn a_recursive_fn_states_its_result() {
     );
 }
 
+/// The calls in the `fn` have the annotated result, so the `fn` keeps it, although its block has a
+/// smaller type.
+#[test]
+fn the_annotation_of_a_recursive_fn_states_its_result() {
+    prints(
+        "def @main(%x: float32, %q: Tensor[(2,), float32], %c: bool) {
+           let %f: fn(float32) -> Tensor[(?,), float32] = fn (%n: float32) {
+             let %r = if (%c) { %f(%n) } else { %q };
+             %q
+           };
+           %f(%x)
+         }
+         def @symbolic(%x: Tensor[(4,), float32], %c: bool) {
+           let %f: fn(Tensor[(m,), float32]) -> Tensor[(?,), float32] = fn (%n: Tensor[(m,), float32]) {
+             let %r = if (%c) { %f(%n) } else { %n };
+             %n
+           };
+           %f(%x)
+         }",
+        &expect![[r#"
+            def @main(%x: Tensor[(), float32], %q: Tensor[(2,), float32], %c: Tensor[(), bool]) -> Tensor[(?,), float32] {
+              let %f = fn (%n: Tensor[(), float32]) -> Tensor[(?,), float32] {
+                let %r = if (%c) { %f(%n) } else { %q };
+                %q
+              };
+              %f(%x)
+            }
+
+            def @symbolic(%x: Tensor[(4,), float32], %c: Tensor[(), bool]) -> Tensor[(?,), float32] {
+              let %f = fn (%n: Tensor[(m,), float32]) -> Tensor[(?,), float32] {
+                let %r = if (%c) { %f(%n) } else { %n };
+                %n
+              };
+              %f(%x)
+            }
+        "#]],
+    );
+}
+
 #[test]
 fn annotations_have_to_agree() {
     fails(
