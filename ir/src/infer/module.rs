@@ -295,8 +295,8 @@ impl Inference {
     }
 }
 
-/// States the result type of a `fn` that calls itself: the one that the type of its variable gave to
-/// its calls, which need not be the type of its block.
+/// States the result type of a `fn` that calls itself: the one that the type of its variable gave
+/// to its calls, which need not be the type of its block.
 fn state_result(cx: &mut Context, body: &mut Body, var: VarId, value: ExprId) {
     let Expr::Lambda { lambda, .. } = body.expr(value) else { return };
     let params: Vec<TypeId> = body.lambda_params(lambda).map(|p| body.ty(p.expr())).collect();

@@ -117,7 +117,7 @@ fn text_that_nests_deeper_is_not_written() {
 
 #[test]
 fn many_nodes() {
-    let count = depth(100_000);
+    let count = depth(20_000);
     let mut nodes = Vec::with_capacity(count);
     for i in 0..count {
         nodes.push(node("Relu", &[&format!("v{i}")], &[&format!("v{}", i + 1)], vec![]));

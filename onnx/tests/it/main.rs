@@ -17,6 +17,7 @@ mod kept_types;
 mod models;
 mod mutations;
 mod odd_models;
+mod opaque;
 mod passes;
 mod resizing;
 mod round_trip;

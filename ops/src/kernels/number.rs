@@ -318,7 +318,7 @@ fn repeat_mul_integer<T: Copy>(base: T, mut count: u128, one: T, mul: impl Fn(T,
 }
 
 /// The most multiplications of a repeated float product.
-const MAX_REPEATED_PRODUCTS: u128 = 1 << 30;
+const MAX_REPEATED_PRODUCTS: u128 = 1 << 26;
 
 macro_rules! float_calc {
     ($ty:ty, $bits:ty, $mantissa:literal, $pow:path) => {
@@ -596,8 +596,10 @@ mod tests {
     #[test]
     fn repeated_product_is_the_loop() {
         for x in [0.5f32, -0.5, -1.0, 1.0, 0.0, -0.0, 2.0, -2.0, 1.0001, f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let (mut slow, mut factors) = (1.0f32, 0);
             for n in [0u32, 1, 2, 3, 200, 201, 300_000, 300_001] {
-                let slow = (0..n).fold(1.0f32, |p, _| p * x);
+                slow = (factors..n).fold(slow, |p, _| p * x);
+                factors = n;
                 let fast = x.repeat_mul(n.into()).map(f32::narrow);
                 assert_eq!(fast.map(f32::to_bits), Some(f32::narrow(slow).to_bits()), "{x} {n}");
             }

@@ -1,5 +1,7 @@
 //! Calls with invalid, huge and unusual operands and attributes. No call may panic or take more
 //! memory than its result.
+//!
+//! Each operator is called 1,000 times; `ANFORA_CASES=5000` sets another number.
 
 use anfora_ir::{
     Attr, AttrId, AttrKind, AttrReader, AttrsId, Context, DType, KernelCall, Literal, OpDef, OpId, Operand, Type,
@@ -461,11 +463,12 @@ fn is_evaluated(
 #[test]
 fn nothing_panics() {
     let registry = anfora_ops::standard();
+    let cases = std::env::var("ANFORA_CASES").map_or(1000, |n| n.parse().expect("ANFORA_CASES is a number"));
     let mut rng = Rng(fastrand::Rng::with_seed(7));
     for (op, row) in registry.rows() {
         let mut evaluated = 0;
         let mut cx = Context::new(registry.clone());
-        for _ in 0..5000 {
+        for _ in 0..cases {
             let most = row.arity.max.unwrap_or(4);
             let count = row.arity.min + rng.below(most - row.arity.min + 1);
             let common = Common::random(&mut rng, row);
@@ -474,6 +477,6 @@ fn nothing_panics() {
             let attrs = attributes(&mut rng, &mut cx, row, &common);
             evaluated += usize::from(is_evaluated(&mut cx, op, row, &literals, &operands, attrs));
         }
-        assert!(row.kernel.is_none() || evaluated > 20, "{}: {evaluated}", row.name);
+        assert!(row.kernel.is_none() || evaluated * 250 > cases, "{}: {evaluated}", row.name);
     }
 }

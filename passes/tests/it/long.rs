@@ -10,7 +10,7 @@ use anfora_passes::{
 };
 use anfora_testing::on_small_stack;
 
-const N: usize = 100_000;
+const N: usize = 20_000;
 
 fn parse(text: String) -> Module {
     parse_module(Source::new("input", text), anfora_ops::standard()).unwrap_or_else(|e| panic!("{e:?}"))

