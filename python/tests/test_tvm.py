@@ -155,6 +155,37 @@ def test_functions_of_the_tensor_level_are_carried_through():
     assert tvm_ffi.structural_equal(back["renamed"], mod[prim])
 
 
+def test_a_function_of_the_tensor_level_that_nothing_calls_goes():
+    mod = twice()
+    (prim,) = (gv for gv, fn in mod.functions.items() if not isinstance(fn, relax.Function))
+    dead, kept = (tvm.ir.load_json(tvm.ir.save_json(mod[prim])) for _ in range(2))
+    mod = tvm.IRModule({**dict(mod.functions.items()), "dead": dead, "kept": kept.with_attr("global_symbol", "kept")})
+    comes_back(mod)
+    new = bridge.as_tvm_pass("DeadCodeElimination")(mod)
+    assert {gv.name_hint for gv in new.functions} == {"main", prim.name_hint, "kept"}
+
+
+def test_functions_of_the_tensor_level_get_symbols_with_the_prefix_of_the_module():
+    mod = twice().with_attr("system_lib_prefix", "lib_")
+    assert comes_back(mod).attrs["system_lib_prefix"] == "lib_"
+    new = bridge.as_tvm_pass("AttachGlobalSymbol")(mod)
+    tvm.ir.assert_structural_equal(new, relax.transform.AttachGlobalSymbol()(mod))
+
+
+def test_numbers_are_operands_that_passes_know():
+    x = relax.Var("x", FLOATS)
+    y = relax.const(np.ones((4, 4), "float32"))
+    for number in (tvm.tirx.FloatImm("float32", 1e-5), tvm.tirx.FloatImm("float32", float("inf"))):
+        mod = module_of([x], lambda b, x: b.emit(relax.op.add(x, number)))
+        assert "add" in [b.op for b in comes_back(mod)["main"].bindings]
+        mod = module_of([x], lambda b, x: b.emit(relax.op.multiply(x, b.emit(relax.op.add(y, number)))))
+        new = bridge.as_tvm_pass("FoldConstant")(mod)
+        assert [b.value.op.name for b in new["main"].body.blocks[0].bindings][0] == "relax.multiply"
+    # To a function, a number is a constant.
+    mod = module_of([x], lambda b, x: b.emit(relax.op.exp(b.emit(relax.op.add(x, tvm.tirx.FloatImm("float32", 0.1))))))
+    relax.analysis.well_formed(bridge.as_tvm_pass("FuseOps")(mod))
+
+
 def test_symbols_of_kept_calls_follow_the_program():
     back = bridge.to_relax(T.BindSymbols(symbols={"n": 3})(comes_back(twice())))
     assert tvm_ffi.structural_equal(back["main"].ret_ty, relax.TensorType([3, 4], "float32"))
@@ -369,6 +400,46 @@ def test_a_module_that_anfora_wrote_goes_to_relax():
     assert back["main"].attrs["global_symbol"] == "main"
     kinds = [type(b.value).__name__ for b in back["main"].body.blocks[0].bindings]
     assert kinds == ["Call", "Call", "Call", "If"]
+
+
+def adders():
+    """Returns a module whose function makes an adder of each operand, and applies one to the other."""
+    x, y = relax.Var("x", FLOATS), relax.Var("y", FLOATS)
+    p, q = relax.Var("p", FLOATS), relax.Var("q", FLOATS)
+    total = relax.Var("total", FLOATS)
+    inner = function_of([q], [relax.VarBinding(total, typed(relax.op.add(p, q)))], total)
+    add = relax.Var("add", inner.ty)
+    outer = function_of([p], [relax.VarBinding(add, inner)], add)
+    make, adder = relax.Var("make", outer.ty), relax.Var("adder", inner.ty)
+    result = relax.Var("result", FLOATS)
+    bindings = [
+        relax.VarBinding(make, outer),
+        relax.VarBinding(adder, tvm.ir.Call(make, [x], ret_ty=inner.ty)),
+        relax.VarBinding(result, tvm.ir.Call(adder, [y], ret_ty=FLOATS)),
+    ]
+    return tvm.IRModule({"main": function_of([x, y], bindings, result, attrs={"global_symbol": "main"})})
+
+
+def test_closures_are_those_of_relax():
+    mod = adders()
+    comes_back(mod)
+    new = bridge.as_tvm_pass("LambdaLifting")(mod)
+    relax.analysis.well_formed(new)
+    tvm.ir.assert_structural_equal(new, relax.transform.LambdaLift()(mod))
+    machine = relax.VirtualMachine(relax.build(new, "llvm"), tvm.cpu())
+    x, y = (np.full((4, 4), v, "float32") for v in (1, 2))
+    np.testing.assert_array_equal(machine["main"](tvm.runtime.tensor(x), tvm.runtime.tensor(y)).numpy(), x + y)
+
+
+def test_arithmetic_on_extents_that_become_numbers_is_done():
+    n = tvm.tirx.Var("n", "int64")
+    x = relax.Var("x", relax.TensorType([n], "float32"))
+    made = relax.TensorType([n * 2 + 1], "float32")
+    call = relax.op.call_pure_packed("make", x, ty_args=made)
+    between = comes_back(module_of([x], lambda b, x: b.emit(call)))
+    back = bridge.to_relax(T.BindSymbols(symbols={"n": 3})(between))
+    ty = back["main"].body.blocks[0].bindings[0].var.ty
+    assert tvm_ffi.structural_equal(ty, relax.TensorType([7], "float32"))
 
 
 def test_a_module_in_graph_normal_form_is_brought_into_a_normal_form():

@@ -406,15 +406,30 @@ _MAKE: dict[str, Callable[[Any, list[Any]], Any]] = {
 }
 
 
+#: Computes arithmetic on numbers.
+_SIMPLIFY = tvm.arith.Analyzer().simplify
+
+
+def _are_numbers(items: list[Any]) -> bool:
+    return all(isinstance(item, tirx.IntImm) for item in items)
+
+
 def decode(form: str, operand: Callable[[int], Any], symbol: Symbol) -> Any:
     """Returns the type or the expression of a form, with the holes filled."""
     done: list[Any] = []
+    #: The numbers that are symbols of the form, and those computed from them, by identity.
+    known: dict[int, Any] = {}
     for tag, count, value in reversed(json.loads(form)):
         inner = [done.pop() for _ in range(count)]
         if tag == "operand":
             done.append(operand(value))
         elif tag == "symbol":
             done.append(symbol(value))
+            if isinstance(done[-1], tirx.IntImm):
+                known[id(done[-1])] = done[-1]
+        elif tag == "binary" and _are_numbers(inner) and any(id(i) in known for i in inner):
+            done.append(_SIMPLIFY(_MAKE[tag](value, inner)))
+            known[id(done[-1])] = done[-1]
         else:
             done.append(_MAKE[tag](value, inner))
     return done[0]

@@ -6,7 +6,7 @@ from typing import Any
 
 import tvm
 import tvm_ffi
-from tvm import relax
+from tvm import relax, tirx
 
 from ._tvm_codec import encode, is_missing, kind
 from ._tvm_from import handle, show
@@ -20,6 +20,10 @@ class _Names:
 
     def __call__(self, item: Any) -> int:
         return self._numbers.setdefault(handle(item), len(self._numbers))
+
+
+#: The operands that are no variables.
+_PLAIN = (relax.ShapeExpr, tirx.IntImm, tirx.FloatImm)
 
 
 class _Sides:
@@ -37,11 +41,11 @@ class _Sides:
         return encode(left, self._left, self._left) == encode(right, self._right, self._right)
 
 
-    def same_shapes(self, left: Any, right: Any) -> bool:
-        """Returns true if the operands of two calls that are shapes are the same."""
+    def same_operands(self, left: Any, right: Any) -> bool:
+        """Returns true if the operands of two calls that are shapes or numbers are the same."""
         if not isinstance(left, tvm.ir.Call):
             return True
-        return all(self.same(a, b) for a, b in zip(left.args, right.args) if isinstance(a, relax.ShapeExpr))
+        return all(self.same(a, b) for a, b in zip(left.args, right.args) if isinstance(a, _PLAIN))
 
     def same_types(self, left: Any, right: Any) -> bool:
         """Returns true if the types of two bindings are the same."""
@@ -98,7 +102,7 @@ def differences(left: Any, right: Any) -> tuple[list[tuple[str, Any]], str | Non
                 for p, q in zip(a.blocks, b.blocks):
                     for m, n in zip(p.bindings, q.bindings):
                         same = kind(m) == kind(n) and kind(m.var) == kind(n.var) and _same_value(m.value, n.value)
-                        same = same and sides.same_shapes(m.value, n.value)
+                        same = same and sides.same_operands(m.value, n.value)
                         if not same or not sides.same_types(m, n):
                             found.append((name, m.var))
                         elif isinstance(m.value, (relax.Function, relax.SeqExpr, relax.If)):

@@ -39,6 +39,10 @@ _IDENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _COUNTED = re.compile(r"\$\d+\Z")
 #: Words that cannot be the name of a symbol.
 _WORDS = frozenset("floordiv ceildiv mod min max let def fn if else dataflow output none true false dense op".split())
+#: The attributes of modules, strings, that mean the same on both sides.
+SHARED_ATTRS = ("system_lib_prefix",)
+#: The element types of numbers that are operands, which Relax has besides tensors of rank 0.
+SCALARS = frozenset("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split())
 #: The most elements that a type states.
 _MOST_SYMBOLS = 64
 
@@ -283,10 +287,33 @@ class FunctionWriter:
                 return self._form(call)
             if call.attrs is not None or len(call.ty_args):
                 return self._form(call)
+        scalars = {i: self._scalar(a) for i, a in enumerate(call.args) if isinstance(a, (tirx.FloatImm, tirx.IntImm))}
+        if isinstance(call.op, tvm.ir.Op) and scalars and None not in scalars.values():
+            return self._call_on_scalars(str(callee), call, scalars)
         operands = [self._atom(a) for a in call.args]
         if callee is None or None in operands or not all(self._exact(a.ty) for a in call.args):
             return self._form(call)
         return f"{callee}({', '.join(map(str, operands))})"
+
+    def _scalar(self, item: Any) -> str | None:
+        """Returns a number that is an operand, as the text of a tensor of rank 0."""
+        name = dtype_name(item.ty)
+        if name not in SCALARS:
+            return None
+        data = np.asarray(item.value, name).tobytes()
+        return f'dense<Tensor[(), {TO_DTYPE[name]}]>"0x{data.hex()}"'
+
+    def _call_on_scalars(self, name: str, call: Any, scalars: dict[int, str | None]) -> str:
+        """Writes a call of an operator, and before it the bindings of the numbers that it takes."""
+        operands = [self._atom(a) for i, a in enumerate(call.args) if i not in scalars]
+        if None in operands or not all(self._exact(a.ty) for i, a in enumerate(call.args) if i not in scalars):
+            return self._form(call)
+        for i, text in scalars.items():
+            # TVM keeps more digits than the element type has. They are in the name.
+            bound = self._hidden(f"scalar {call.args[i].value!r} ")
+            self._write(f"let {bound} = {text};")
+            operands.insert(i, bound)
+        return f"{name}({', '.join(map(str, operands))})"
 
     def _tuple(self, expr: Any) -> str:
         done: list[str] = []
@@ -526,6 +553,15 @@ class ModuleWriter:
             return False
         return bool(tvm_ffi.structural_equal(ty, back))
 
+    def _primitive(self, name: str, fn: Any) -> str:
+        """Returns a function of the tensor level, which no pass looks into: its body says nothing."""
+        symbol = fn.attrs.get("global_symbol") if fn.attrs is not None else None
+        linkage = "private " if symbol is None else ""
+        parts = ["Primitive=1", f"tvm_function={quoted(tvm.ir.save_json(fn))}"]
+        if symbol is not None:
+            parts.append(f"global_symbol={quoted(str(symbol))}")
+        return f"def {linkage}@{quoted(name)}({', '.join(parts)}) -> () {{\n()\n}}\n"
+
     def text(self, opaque: dict[str, set[int]]) -> tuple[str, dict[int, tuple[str, Any]]]:
         """Returns the text, and the functions and variables by line."""
         self.forms = Forms(set(self.functions))
@@ -533,9 +569,13 @@ class ModuleWriter:
         lines: list[dict[int, Any]] = []
         names: list[str] = []
         head = ""
-        if self.attrs:
-            saved = tvm.ir.save_json(tvm.ir.make_node("ir.DictAttrs", **self.attrs))
-            head = f"#![tvm_attrs={quoted(saved)}]\n"
+        # The attributes that mean the same on both sides, and a record of the others.
+        parts = [f"{k}={quoted(str(v))}" for k, v in self.attrs.items() if k in SHARED_ATTRS and isinstance(v, str)]
+        rest = {k: v for k, v in self.attrs.items() if k not in SHARED_ATTRS or not isinstance(v, str)}
+        if rest:
+            parts.append(f"tvm_attrs={quoted(tvm.ir.save_json(tvm.ir.make_node('ir.DictAttrs', **rest)))}")
+        if parts:
+            head = f"#![{', '.join(parts)}]\n"
         for name, fn in self.functions.items():
             if isinstance(fn, relax.Function):
                 writer = FunctionWriter(self, opaque.get(name, set()))
@@ -544,6 +584,10 @@ class ModuleWriter:
                 except TvmError as e:
                     raise TvmError(f"{e} (in @{name})") from e
                 lines.append(writer.lines)
+                names.append(name)
+            elif isinstance(fn, tirx.PrimFunc):
+                functions.append(self._primitive(name, fn))
+                lines.append({})
                 names.append(name)
             else:
                 head += f"declare @{quoted(name)}(Pure=1, tvm_function={quoted(tvm.ir.save_json(fn))}) -> Any;\n"

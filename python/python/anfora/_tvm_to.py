@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import tvm
 import tvm_ffi
@@ -25,7 +25,7 @@ from ._tvm_codec import (
     parse_type,
     type_from,
 )
-from ._tvm_from import Steps, run
+from ._tvm_from import SHARED_ATTRS, Steps, run
 from ._tvm_ops import PLAIN, ROWS, Field, Row
 
 _COUNTED = re.compile(r"\$\d+\Z")
@@ -33,9 +33,23 @@ _COUNTED = re.compile(r"\$\d+\Z")
 _OURS = ("tvm_record", "tvm_form", "tvm_function", "Pure")
 
 
-def region_sizes(mod: _anfora.Module) -> dict[str, list[int]]:
-    """Returns the numbers of bindings of the dataflow regions, by function, in program order."""
+class Layout(NamedTuple):
+    """What only the text of a module says quickly."""
+
+    #: The numbers of bindings of the dataflow regions, by function, in program order.
+    sizes: dict[str, list[int]]
+    #: Whether there are closures, which LambdaLifting makes.
+    has_closures: bool
+
+
+#: The first words of a line that binds or returns a closure.
+_CLOSURE = re.compile(r'(let %("([^"\\]|\\.)*"|[^" ]*)(: [^=]*)? = )?make_closure\(')
+
+
+def layout_of(mod: _anfora.Module) -> Layout:
+    """Returns what the text of a module says about its layout."""
     sizes: dict[str, list[int]] = {}
+    has_closures = False
     names = iter(name for name, fn in mod.functions.items() if fn.is_definition)
     current: list[int] = []
     depth = 0
@@ -43,6 +57,7 @@ def region_sizes(mod: _anfora.Module) -> dict[str, list[int]]:
     regions: list[tuple[int, int]] = []
     for line in mod.text(elide=True).splitlines():
         text = line.lstrip()
+        has_closures = has_closures or _CLOSURE.match(text) is not None
         if depth == 0 and text.startswith("def "):
             current = sizes[next(names)] = []
         if regions and depth == regions[-1][0] and text.startswith(("let ", "%")):
@@ -53,7 +68,7 @@ def region_sizes(mod: _anfora.Module) -> dict[str, list[int]]:
         depth += text.endswith("{") - text.startswith("}")
         if regions and depth < regions[-1][0]:
             regions.pop()
-    return sizes
+    return Layout(sizes, has_closures)
 
 
 #: What Relax has only as the value of a binding.
@@ -85,10 +100,14 @@ class FunctionReader:
         self._in_region = False
         #: The values that Relax has where they are used.
         self._inline: dict[Any, Any] = {}
+        #: The numbers among them.
+        self._scalars: dict[Any, Any] = {}
         #: The variables that bind the symbols of a match_cast, and whether it was read.
         self._marks: set[Any] = set()
         self._casts: dict[Any, bool] = {}
         self._untyped = False
+        #: Whether the function has an effect.
+        self._impure = False
         #: The tuples in tuples and calls. One that is there twice is a node of a graph.
         self._seen: set[Any] = set()
         #: The symbols of the result that were not bound when they were read.
@@ -105,7 +124,10 @@ class FunctionReader:
         text = str(ty)
         made = self._types.get(text)
         if made is None:
-            made = self._types[text] = type_from(ty, self.symbol)
+            made = type_from(ty, self.symbol)
+            if self._module.has_closures:
+                made = _with_closures(made)
+            self._types[text] = made
         return made
 
     # ---- values -------------------------------------------------------------------------------
@@ -212,7 +234,13 @@ class FunctionReader:
                 return self._form(str(op.name), form, call)
             callee = (yield self._operands([op]))[0]
             operands = yield self._operands(call.args)
+            if op.kind == "var" and self._module.has_closures:
+                return self._invoke(callee, operands, self._type(call.type))
             return tvm.ir.Call(callee, operands, ret_ty=self._result(callee.ty, call))
+        if op == "make_closure":
+            function, *captured = yield self._operands(call.args)
+            operands = [function, relax.Tuple(captured)]
+            return tvm.ir.Call(tvm.ir.Op.get("relax.make_closure"), operands, ret_ty=relax.AnyType())
         row = ROWS.get(op)
         args = call.args
         if row is not None and row.shape:
@@ -225,9 +253,15 @@ class FunctionReader:
             return self._row_call(op, row, call, operands)
         if PLAIN.get(op) == len(args):
             operands = yield self._operands(args)
+            operands = [self._scalars.get(arg, operand) for arg, operand in zip(args, operands)]
             self._defaults(op, call.attrs)
             return tvm.ir.Call(tvm.ir.Op.get(f"relax.{op}"), operands, ret_ty=self._type(call.type))
         raise TvmError(f"{op} with {len(args)} operands has no form in Relax")
+
+    def _invoke(self, callee: Any, operands: list[Any], ty: Any) -> Any:
+        """Returns the call of a closure. The calls in a pure function are pure."""
+        name = "relax.invoke_closure" if self._impure else "relax.invoke_pure_closure"
+        return tvm.ir.Call(tvm.ir.Op.get(name), [callee, relax.Tuple(operands)], None, [ty], ret_ty=ty)
 
     def _result(self, ty: Any, call: _anfora.Expr) -> Any:
         """Returns the type of the result of a call: that of the function, unless it has symbols."""
@@ -268,6 +302,11 @@ class FunctionReader:
         value, var = binding.value, binding.var
         if value.kind == "call" and value.op == "shape_to_tensor":
             self._vectors[var] = binding.name
+            return None
+        if value.kind == "literal" and (binding.name or "").startswith("$scalar "):
+            # A number is one to the operators that the table has, and a constant to all else.
+            self._inline[var] = constant(value.literal)
+            self._scalars[var] = number(value.literal, str(binding.name))
             return None
         if value.kind == "call" and value.op == "match_cast":
             if value.args[0] in self._marks:
@@ -378,6 +417,7 @@ class FunctionReader:
         """Returns the type of a function of the module."""
         record = json.loads(fn.attrs.get("tvm_record", "{}"))
         self._untyped = "untyped" in record
+        self._impure = "impure" in record
         return self._signature(fn.params, fn.body, record)
 
     def _function(self, params: list[_anfora.Expr], body: _anfora.Expr, attrs: dict[str, Any]) -> Steps:
@@ -422,6 +462,23 @@ _DEFAULTS: dict[tuple[str, str], Any] = {
 }
 
 
+def _with_closures(ty: Any) -> Any:
+    """Returns a type in which functions are closures, about which Relax knows nothing."""
+    done: list[Any] = []
+    todo: list[Any] = [ty]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, int):
+            fields = done[len(done) - item :]
+            del done[len(done) - item :]
+            done.append(relax.TupleType(fields))
+        elif isinstance(item, relax.TupleType):
+            todo += [len(item.fields), *reversed(list(item.fields))]
+        else:
+            done.append(relax.AnyType() if isinstance(item, relax.FuncType) else item)
+    return done[0]
+
+
 def _no_operand(_: int) -> Any:
     raise TvmError("a type holds a variable")
 
@@ -460,6 +517,21 @@ def constant(literal: Any) -> Any:
     return relax.Constant(tvm.runtime.tensor(literal.numpy()))
 
 
+def number(literal: Any, name: str) -> Any:
+    """Returns a number of Relax, with the digits that the name of its variable adds."""
+    array = literal.numpy()
+    value = array.item()
+    words = name.split()
+    if isinstance(value, float) and len(words) == 3:
+        try:
+            exact = float(words[1])
+        except ValueError:
+            exact = value
+        value = exact if array.dtype.type(exact) == array else value
+    make = tirx.FloatImm if isinstance(value, float) else tirx.IntImm
+    return make(FROM_DTYPE[literal.dtype], value)
+
+
 class ModuleReader:
     """Makes a module of Relax from a module of anfora."""
 
@@ -470,18 +542,28 @@ class ModuleReader:
         self._variables: dict[str, Any] = {}
         self._others: dict[str, Any] = {}
         self._definitions: list[tuple[str, _anfora.Function]] = []
+        #: Whether functions that are values are closures, which Relax calls in a way of its own.
+        self.has_closures = False
         for name, fn in mod.functions.items():
             attrs = fn.attrs
-            if fn.is_definition:
+            if "tvm_function" in attrs:
+                self._others[name] = self._other(attrs)
+            elif fn.is_definition:
                 self._definitions.append((name, fn))
             elif "tvm_form" in attrs:
                 self.forms[name] = attrs["tvm_form"]
                 if fn.params and fn.params[0].name == "symbols":
                     self._takes_symbols.add(name)
-            elif "tvm_function" in attrs:
-                self._others[name] = tvm.ir.load_json(attrs["tvm_function"])
             else:
                 raise TvmError(f"the function @{name} is only declared, which Relax has no form of")
+
+    def _other(self, attrs: dict[str, Any]) -> Any:
+        """Returns a function that anfora has only carried, with the symbol that it has now."""
+        fn = tvm.ir.load_json(attrs["tvm_function"])
+        symbol = attrs.get("global_symbol")
+        if symbol is None or fn.attrs is not None and fn.attrs.get("global_symbol") == symbol:
+            return fn
+        return fn.with_attr("global_symbol", symbol)
 
     def takes_symbols(self, name: str) -> bool:
         """Returns true if a form has symbols, which its first operand lists."""
@@ -495,7 +577,7 @@ class ModuleReader:
 
     def module(self) -> Any:
         """Returns the module of Relax."""
-        sizes = region_sizes(self._mod)
+        sizes, self.has_closures = layout_of(self._mod)
         functions: dict[Any, Any] = {}
         for name, fn in self._others.items():
             self._variables[name] = var = typed(tvm.ir.GlobalVar(name), getattr(fn, "ty", None))
@@ -510,9 +592,11 @@ class ModuleReader:
                 functions[self._variables[name]] = readers[name].function(fn)
             except TvmError as e:
                 raise type(e)(f"{e} (in @{name})") from e
-        saved = self._mod.attrs.get("tvm_attrs")
-        attrs = None if saved is None else dict(tvm.ir.load_json(saved).items())
-        return tvm.IRModule(functions, attrs=attrs)
+        given = self._mod.attrs
+        attrs = {key: given[key] for key in SHARED_ATTRS if isinstance(given.get(key), str)}
+        if "tvm_attrs" in given:
+            attrs.update(tvm.ir.load_json(given["tvm_attrs"]).items())
+        return tvm.IRModule(functions, attrs=attrs or None)
 
 
 def relax_of(mod: _anfora.Module) -> Any:
