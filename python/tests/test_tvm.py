@@ -269,9 +269,10 @@ def test_constants_keep_their_bytes():
     arrays = [np.array([np.nan, -0.0, 1e-45], "float32"), np.array([], "int8"), np.array(True)]
     arrays += [np.array([[1, -2]], "int64"), np.array([1.5, 2], ml_dtypes.bfloat16)]
     for array in arrays:
-        constant = relax.const(tvm.runtime.tensor(array))
+        constant = relax.const(tvm.runtime.tensor(array), str(array.dtype))
         mod = tvm.IRModule({"main": function_of([], [], constant)})
-        back = bridge.to_relax(comes_back(mod))["main"].body.body.data.numpy()
+        back = bridge.to_relax(comes_back(mod))["main"].body.body
+        back = (back.data if hasattr(back, "data") else back.value).numpy()
         assert back.dtype == array.dtype and back.tobytes() == array.tobytes()
 
 
@@ -331,6 +332,8 @@ def test_modules_that_tvm_hands_to_passes_come_back():
     path = os.environ.get("ANFORA_TVM_PAIRS")
     if not path:
         pytest.skip("ANFORA_TVM_PAIRS does not name the recordings")
+    if not tvm.__version__.startswith("0.26."):
+        pytest.skip("the recordings are those of apache-tvm 0.26")
     with gzip.open(path, "rt") as lines:
         texts = {json.loads(line)["before"] for line in lines}
     counts = collections.Counter()

@@ -8,6 +8,7 @@ that reading and writing it need a list as a stack, and no recursion.
 from __future__ import annotations
 
 import json
+import operator
 import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from tvm import relax, tirx
 
 from . import _anfora
 from ._errors import AnforaError
+from ._tvm_versions import dtype_of, is_string, make_dtype, make_string, tensor_of
 
 
 class TvmError(AnforaError):
@@ -306,7 +308,7 @@ def _parts(
             return "int", [dtype_name(item.ty), int(item.value)], []
         case tirx.FloatImm():
             return "float", [dtype_name(item.ty), float(item.value).hex()], []
-        case relax.Constant() | tvm.ir.GlobalVar() | relax.DataflowVar():
+        case tvm.ir.GlobalVar() | relax.DataflowVar():
             return "operand", operand(item), []
         case relax.Tuple():
             return "tuple", None, list(item.fields)
@@ -314,10 +316,6 @@ def _parts(
             return "field", int(item.index), [item.tuple_value]
         case relax.ShapeExpr():
             return "shape", None, list(item.values)
-        case relax.StringImm():
-            return "string", str(item.value), []
-        case relax.DataTypeImm():
-            return "dtype", str(item.value), []
         case relax.ExternFunc():
             return "extern", str(item.global_symbol), [item.ty]
         case tvm.ir.Call() if isinstance(item.op, tvm.ir.Op):
@@ -328,6 +326,12 @@ def _parts(
             return "call", [len(item.args), attrs], [item.op, *item.args, *item.ty_args, item.ty]
     if is_missing(item):
         return "missing", None, []
+    if tensor_of(item) is not None:
+        return "operand", operand(item), []
+    if is_string(item):
+        return "string", str(item.value), []
+    if (dtype := dtype_of(item)) is not None:
+        return "dtype", dtype, []
     if name == "Var":
         is_symbol = isinstance(item.ty, tvm.ir.PrimType) and not is_variable(item)
         return ("symbol", symbol(item), []) if is_symbol else ("operand", operand(item), [])
@@ -397,21 +401,36 @@ _MAKE: dict[str, Callable[[Any, list[Any]], Any]] = {
     "tuple": lambda _, inner: relax.Tuple(inner),
     "field": lambda index, inner: relax.TupleGetItem(inner[0], index),
     "shape": lambda _, inner: relax.ShapeExpr(inner),
-    "string": lambda text, _: relax.StringImm(text),
-    "dtype": lambda name, _: relax.DataTypeImm(name),
+    "string": lambda text, _: make_string(text),
+    "dtype": lambda name, _: make_dtype(name),
     "extern": lambda name, inner: relax.ExternFunc(name, inner[0]),
     "op": lambda value, inner: _call(tvm.ir.Op.get(value[0]), value[1], value[2], inner),
     "call": lambda value, inner: _call(inner[0], value[0], value[1], inner[1:]),
-    "binary": lambda name, inner: getattr(tirx, name)(*inner),
 }
 
 
-#: Computes arithmetic on numbers.
-_SIMPLIFY = tvm.arith.Analyzer().simplify
+#: The arithmetic of extents on numbers.
+_COMPUTE: dict[str, Callable[[int, int], int]] = {
+    "Add": operator.add,
+    "Sub": operator.sub,
+    "Mul": operator.mul,
+    "FloorDiv": operator.floordiv,
+    "FloorMod": operator.mod,
+    "Min": min,
+    "Max": max,
+}
 
 
-def _are_numbers(items: list[Any]) -> bool:
-    return all(isinstance(item, tirx.IntImm) for item in items)
+def _binary(name: str, inner: list[Any], known: dict[int, Any]) -> Any:
+    """Returns arithmetic on two extents, as a number if they are numbers, at least one of which is
+    known now."""
+    left, right = inner
+    if all(isinstance(i, tirx.IntImm) for i in inner) and (id(left) in known or id(right) in known):
+        if name in _COMPUTE and (right.value or not name.startswith("Floor")):
+            made = tirx.IntImm(dtype_name(left.ty), _COMPUTE[name](int(left.value), int(right.value)))
+            known[id(made)] = made
+            return made
+    return getattr(tirx, name)(left, right)
 
 
 def decode(form: str, operand: Callable[[int], Any], symbol: Symbol) -> Any:
@@ -427,9 +446,8 @@ def decode(form: str, operand: Callable[[int], Any], symbol: Symbol) -> Any:
             done.append(symbol(value))
             if isinstance(done[-1], tirx.IntImm):
                 known[id(done[-1])] = done[-1]
-        elif tag == "binary" and _are_numbers(inner) and any(id(i) in known for i in inner):
-            done.append(_SIMPLIFY(_MAKE[tag](value, inner)))
-            known[id(done[-1])] = done[-1]
+        elif tag == "binary":
+            done.append(_binary(value, inner, known))
         else:
             done.append(_MAKE[tag](value, inner))
     return done[0]

@@ -31,6 +31,7 @@ from ._tvm_codec import (
 )
 from ._tvm_forms import Forms, is_pure
 from ._tvm_ops import PLAIN, ROWS, Field, Row
+from ._tvm_versions import tensor_of
 
 #: A computation in steps: it yields computations whose result it needs.
 Steps = Generator[Any, Any, Any]
@@ -39,6 +40,8 @@ _IDENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _COUNTED = re.compile(r"\$\d+\Z")
 #: Words that cannot be the name of a symbol.
 _WORDS = frozenset("floordiv ceildiv mod min max let def fn if else dataflow output none true false dense op".split())
+#: The operators that call a function of the tensor level, their first operand.
+_KERNEL_CALLS = ("relax.call_tir", "relax.call_tir_inplace")
 #: The attributes of modules, strings, that mean the same on both sides.
 SHARED_ATTRS = ("system_lib_prefix",)
 #: The element types of numbers that are operands, which Relax has besides tensors of rank 0.
@@ -68,12 +71,13 @@ def handle(item: Any) -> int:
 
 def literal_text(constant: Any) -> str:
     """Returns a constant as the text format writes it."""
-    name = dtype_name(constant.data.dtype)
+    tensor = tensor_of(constant)
+    name = dtype_name(tensor.dtype)
     dtype = TO_DTYPE.get(name or "")
     if dtype is None or not is_plain(constant.ty):
         raise TvmError(f"a constant of the type {show(constant.ty)} has no form in anfora")
     try:
-        array = constant.data.numpy()
+        array = tensor.numpy()
     except Exception as e:
         raise TvmError(f"a constant of {name} cannot be read: {e}") from e
     shape = tuple(array.shape)
@@ -97,6 +101,15 @@ def attribute_text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value!r}f64"
     return str(value)
+
+
+def _number_text(item: Any) -> str | None:
+    """Returns a number that is an operand, as the text of a tensor of rank 0; ``None`` for all else."""
+    name = dtype_name(item.ty) if isinstance(item, (tirx.FloatImm, tirx.IntImm)) else None
+    if name not in SCALARS:
+        return None
+    data = np.asarray(item.value, name).tobytes()
+    return f'dense<Tensor[(), {TO_DTYPE[name]}]>"0x{data.hex()}"'
 
 
 class FunctionWriter:
@@ -162,16 +175,15 @@ class FunctionWriter:
     # ---- values -------------------------------------------------------------------------------
 
     def _atom(self, expr: Any) -> str | None:
-        if isinstance(expr, relax.Constant):
-            return literal_text(expr)
-        if isinstance(expr, tvm.ir.GlobalVar):
-            return f"@{quoted(expr.name_hint)}"
-        if kind(expr) in ("Var", "DataflowVar"):
+        of = kind(expr)
+        if of in ("Var", "DataflowVar"):
             name = self._names.get(handle(expr))
             if name is None:
                 raise TvmError(f"the variable {expr.name_hint} is used where it is not defined")
             return name
-        return None
+        if of in ("Constant", "GenericConst") and tensor_of(expr) is not None:
+            return literal_text(expr)
+        return f"@{quoted(expr.name_hint)}" if of == "GlobalVar" else None
 
     def _is_variable(self, item: Any) -> bool:
         return handle(item) in self._names
@@ -219,8 +231,12 @@ class FunctionWriter:
             stem = "relax.match_cast"
         elif isinstance(value, tvm.ir.Call) and isinstance(value.op, tvm.ir.Op):
             stem = value.op.name
+        pattern = None
+        called = self._module.called(value)
+        if called is not None:
+            stem, pattern = f"{stem}.{called[0]}", called[1]
         count = len(operands) - bool(variables)
-        name = self._module.forms.name(stem, form, count, len(variables), result, is_pure(value))
+        name = self._module.forms.name(stem, form, count, len(variables), result, is_pure(value), pattern)
         return f"@{quoted(name)}({', '.join(operands)})"
 
     def _hidden(self, what: str) -> str:
@@ -272,48 +288,43 @@ class FunctionWriter:
         return f"{name}({', '.join([*map(str, operands), *attributes])})"
 
     def _call(self, call: Any) -> str:
-        if not self._exact(call.ty) or len(call.ty_args) and isinstance(call.op, tvm.ir.Op):
+        # Each access to an object of TVM makes a new one of Python, so they are few here.
+        op = call.op
+        is_op = isinstance(op, tvm.ir.Op)
+        if not self._exact(call.ty) or is_op and len(call.ty_args):
             return self._form(call)
-        if isinstance(call.op, tvm.ir.Op):
-            name = call.op.name.removeprefix("relax.")
-            if name in ROWS:
-                return self._row_call(name, ROWS[name], call) or self._form(call)
-            if PLAIN.get(name) != len(call.args) or call.attrs is not None:
+        callee: str | None
+        args = list(call.args)
+        if is_op:
+            callee = op.name.removeprefix("relax.")
+            if callee in ROWS:
+                return self._row_call(callee, ROWS[callee], call) or self._form(call)
+            if PLAIN.get(callee) != len(args) or call.attrs is not None:
                 return self._form(call)
-            callee: str | None = name
         else:
-            callee = self._atom(call.op)
-            if isinstance(call.op, tvm.ir.GlobalVar) and call.op.name_hint not in self._module.relax:
+            callee = self._atom(op)
+            if isinstance(op, tvm.ir.GlobalVar) and op.name_hint not in self._module.relax:
                 return self._form(call)
             if call.attrs is not None or len(call.ty_args):
                 return self._form(call)
-        scalars = {i: self._scalar(a) for i, a in enumerate(call.args) if isinstance(a, (tirx.FloatImm, tirx.IntImm))}
-        if isinstance(call.op, tvm.ir.Op) and scalars and None not in scalars.values():
-            return self._call_on_scalars(str(callee), call, scalars)
-        operands = [self._atom(a) for a in call.args]
-        if callee is None or None in operands or not all(self._exact(a.ty) for a in call.args):
+        operands: list[str | None] = []
+        numbers: list[int] = []
+        for i, arg in enumerate(args):
+            text = self._atom(arg)
+            if text is None and is_op:
+                text = _number_text(arg)
+                numbers.append(i)
+            elif text is not None and not self._exact(arg.ty):
+                text = None
+            operands.append(text)
+        if callee is None or None in operands:
             return self._form(call)
-        return f"{callee}({', '.join(map(str, operands))})"
-
-    def _scalar(self, item: Any) -> str | None:
-        """Returns a number that is an operand, as the text of a tensor of rank 0."""
-        name = dtype_name(item.ty)
-        if name not in SCALARS:
-            return None
-        data = np.asarray(item.value, name).tobytes()
-        return f'dense<Tensor[(), {TO_DTYPE[name]}]>"0x{data.hex()}"'
-
-    def _call_on_scalars(self, name: str, call: Any, scalars: dict[int, str | None]) -> str:
-        """Writes a call of an operator, and before it the bindings of the numbers that it takes."""
-        operands = [self._atom(a) for i, a in enumerate(call.args) if i not in scalars]
-        if None in operands or not all(self._exact(a.ty) for i, a in enumerate(call.args) if i not in scalars):
-            return self._form(call)
-        for i, text in scalars.items():
+        for i in numbers:
             # TVM keeps more digits than the element type has. They are in the name.
-            bound = self._hidden(f"scalar {call.args[i].value!r} ")
-            self._write(f"let {bound} = {text};")
-            operands.insert(i, bound)
-        return f"{name}({', '.join(map(str, operands))})"
+            bound = self._hidden(f"scalar {args[i].value!r} ")
+            self._write(f"let {bound} = {operands[i]};")
+            operands[i] = bound
+        return f"{callee}({', '.join(map(str, operands))})"
 
     def _tuple(self, expr: Any) -> str:
         done: list[str] = []
@@ -476,7 +487,11 @@ class FunctionWriter:
             is_simple = isinstance(value, (bool, int, str)) and _IDENT.match(key) is not None
             if is_simple and not key.startswith("tvm") and key != "Pure":
                 value = str(value) if isinstance(value, str) else value
-                parts.append(f"{key}={attribute_text(value)}")
+                # TVM says that a function is primitive by `True`, and anfora by 1.
+                is_primitive = key == "Primitive" and value in (0, 1)
+                if is_primitive and not isinstance(value, bool):
+                    rest[key] = value
+                parts.append(f"{key}={attribute_text(int(value) if is_primitive else value)}")
             else:
                 rest[key] = value
         if rest:
@@ -521,6 +536,16 @@ class ModuleWriter:
         self.attrs = dict(mod.attrs.items()) if mod.attrs is not None else {}
         self._exact: dict[int, tuple[bool, Any]] = {}
         self.forms = Forms(set(self.functions))
+
+    def called(self, value: Any) -> tuple[str, int] | None:
+        """Returns the function of the tensor level that a value calls, with the kind that TVM has found
+        for it, by which FuseOps goes."""
+        if not isinstance(value, tvm.ir.Call) or not isinstance(value.op, tvm.ir.Op) or value.op.name not in _KERNEL_CALLS:
+            return None
+        callee = value.args[0]
+        fn = self.functions.get(callee.name_hint) if isinstance(callee, tvm.ir.GlobalVar) else None
+        pattern = fn.attrs.get("op_pattern") if fn is not None and fn.attrs is not None else None
+        return None if pattern is None else (str(callee.name_hint), int(pattern))
 
     def type_text(self, ty: Any, symbol: Any) -> str:
         """Returns the closest type of anfora."""

@@ -27,6 +27,7 @@ from ._tvm_codec import (
 )
 from ._tvm_from import SHARED_ATTRS, Steps, run
 from ._tvm_ops import PLAIN, ROWS, Field, Row
+from ._tvm_versions import make_tensor
 
 _COUNTED = re.compile(r"\$\d+\Z")
 #: Attributes of functions that are of the bridge alone.
@@ -178,6 +179,20 @@ class FunctionReader:
                 out.append((yield self._value(arg)))
         return out
 
+    def _arguments(self, args: list[_anfora.Expr], types: list[Any] | None) -> Steps:
+        """Returns the arguments of a call of a function. A vector of symbols is a shape, if the
+        parameter is one."""
+        out = yield self._operands([arg for i, arg in enumerate(args) if not self._is_shape(arg, i, types)])
+        for i, arg in enumerate(args):
+            if self._is_shape(arg, i, types):
+                out.insert(i, relax.ShapeExpr(self._elements(arg)))
+        return out
+
+    def _is_shape(self, arg: _anfora.Expr, index: int, types: list[Any] | None) -> bool:
+        """Returns true for a vector of symbols that is passed as a shape."""
+        is_shape = types is not None and index < len(types) and isinstance(types[index], relax.ShapeType)
+        return is_shape and arg in self._vectors
+
     def _leaf(self, value: Any, name: str) -> Any:
         """Binds a value that has to be one of a binding in Relax, unless the module was not
         normalised."""
@@ -233,12 +248,14 @@ class FunctionReader:
             if form is not None:
                 return self._form(str(op.name), form, call)
             callee = (yield self._operands([op]))[0]
-            operands = yield self._operands(call.args)
+            operands = yield self._arguments(call.args, getattr(callee.ty, "params", None))
             if op.kind == "var" and self._module.has_closures:
                 return self._invoke(callee, operands, self._type(call.type))
             return tvm.ir.Call(callee, operands, ret_ty=self._result(callee.ty, call))
         if op == "make_closure":
-            function, *captured = yield self._operands(call.args)
+            function = self._atom(call.args[0])
+            types = list(getattr(function.ty, "params", None) or [])
+            captured = yield self._arguments(call.args[1:], types[len(types) - len(call.args) + 1 :])
             operands = [function, relax.Tuple(captured)]
             return tvm.ir.Call(tvm.ir.Op.get("relax.make_closure"), operands, ret_ty=relax.AnyType())
         row = ROWS.get(op)
@@ -385,7 +402,9 @@ class FunctionReader:
         """Returns the type of a parameter."""
         known = record.get("params", {}).get(name)
         if known is None:
-            return self._type(ty)
+            # A vector of symbols that a pass has made a parameter is a shape again.
+            texts = elements_of(str(ty)) if (name or "").startswith("$symbols") else None
+            return self._type(ty) if texts is None else relax.ShapeType([parse_dim(t, self.symbol) for t in texts])
         text, form = known
         if text != str(ty):
             raise TvmError(f"the parameter {name} was {text}, which stood for another type, and is {ty} now")
@@ -430,6 +449,8 @@ class FunctionReader:
         seq = untyped((yield self._block(body)))
         result = self._ret(body, record)
         fields = {k: v for k, v in attrs.items() if k not in _OURS}
+        if fields.get("Primitive") in (0, 1):
+            fields["Primitive"] = bool(fields["Primitive"])
         if "attrs" in record:
             fields.update(tvm.ir.load_json(record["attrs"]).items())
         attributes = tvm.ir.make_node("ir.DictAttrs", **fields) if fields else None
@@ -514,7 +535,7 @@ def constant(literal: Any) -> Any:
     """Returns a constant of Relax."""
     if literal.dtype not in FROM_DTYPE:
         raise TvmError(f"TVM has no constants of {literal.dtype}")
-    return relax.Constant(tvm.runtime.tensor(literal.numpy()))
+    return make_tensor(tvm.runtime.tensor(literal.numpy()))
 
 
 def number(literal: Any, name: str) -> Any:
