@@ -96,7 +96,7 @@ def row(python, name, limit):
     for system in SYSTEMS:
         found = []
         for n in SIZES:
-            ended = found and found[-1] is None
+            ended = bool(found) and found[-1] is None
             found.append(None if ended else measure(python, system, name, n, limit))
             if not ended:
                 print(f"{name}, {system}, {n:,}: {found[-1] or f'more than {limit} s'}", file=sys.stderr, flush=True)

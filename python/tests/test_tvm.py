@@ -172,6 +172,32 @@ def test_functions_of_the_tensor_level_get_symbols_with_the_prefix_of_the_module
     tvm.ir.assert_structural_equal(new, relax.transform.AttachGlobalSymbol()(mod))
 
 
+def kernels(shape):
+    """Returns a module of three calls of functions of the tensor level, with the kinds that TVM finds."""
+    te = tvm.te
+    x = relax.Var("x", relax.TensorType(shape, "float32"))
+
+    def emit(b, x):
+        y = b.emit_te(lambda a: te.compute(a.shape, lambda *i: a(*i) * 2.0, name="doubled"), x, primfunc_name_hint="double")
+        z = b.emit_te(lambda a: te.compute(a.shape, lambda *i: te.exp(a(*i)), name="e"), y, primfunc_name_hint="exp")
+        return b.emit_te(lambda a, c: te.compute(a.shape, lambda *i: a(*i) + c(*i), name="s"), z, x, primfunc_name_hint="add")
+
+    return relax.transform.AnnotateTIROpPattern()(module_of([x], emit))
+
+
+@pytest.mark.parametrize("shape", [[4, 4], [tvm.tirx.Var("n", "int64"), 4]])
+def test_calls_of_functions_of_the_tensor_level_are_fused(shape):
+    mod = kernels(shape)
+    comes_back(mod)
+    new = bridge.as_tvm_pass("FuseOps")(mod)
+    relax.analysis.well_formed(new)
+    (fused,) = (gv.name_hint for gv in new.functions if gv.name_hint.startswith("fused"))
+    assert fused == "fused_double_exp_add"
+    plain = relax.transform.ToNonDataflow()
+    tvm.ir.assert_structural_equal(plain(new), plain(relax.transform.FuseOps()(mod)))
+    np.testing.assert_array_equal(results(relax.transform.FuseTIR()(new), (4, 4)), results(mod, (4, 4)))
+
+
 def test_numbers_are_operands_that_passes_know():
     x = relax.Var("x", FLOATS)
     y = relax.const(np.ones((4, 4), "float32"))
@@ -184,6 +210,57 @@ def test_numbers_are_operands_that_passes_know():
     # To a function, a number is a constant.
     mod = module_of([x], lambda b, x: b.emit(relax.op.exp(b.emit(relax.op.add(x, tvm.tirx.FloatImm("float32", 0.1))))))
     relax.analysis.well_formed(bridge.as_tvm_pass("FuseOps")(mod))
+
+
+def normalised(training=False, out_dtype="float32"):
+    """Returns a module of a convolution and its normalisation, of which only the result is used."""
+    random = np.random.default_rng(0)
+    op = relax.op
+
+    def weight(*shape):
+        return relax.const(random.random(shape).astype("float32"))
+
+    def emit(b, x):
+        y = b.emit(op.nn.conv2d(x, weight(4, 3, 3, 3), out_dtype=out_dtype))
+        y = b.emit(op.nn.batch_norm(y, weight(4), weight(4), weight(4), weight(4), 1, momentum=0.3, training=training))
+        return b.emit(op.nn.relu(b.emit(y[0])))
+
+    return module_of([relax.Var("x", relax.TensorType([1, 3, 8, 8], "float32"))], emit)
+
+
+@pytest.mark.parametrize("out_dtype", [None, "float32"])
+def test_a_normalisation_is_folded_into_its_convolution(out_dtype):
+    mod = normalised(out_dtype=out_dtype)
+    assert [b.op for b in comes_back(mod)["main"].bindings if b.op] == ["nn.conv2d", "nn.batch_norm", "nn.relu"]
+    with T.PassContext(opt_level=3):
+        new = bridge.as_tvm_pass("FoldBatchNorm,CanonicalizeBindings,DeadCodeElimination")(mod)
+    relax.analysis.well_formed(new)
+    calls = [b.value.op.name for b in new["main"].body.blocks[0].bindings]
+    assert calls == ["relax.nn.conv2d", "relax.add", "relax.nn.relu"]
+    assert new["main"].body.blocks[0].bindings[0].value.attrs.out_dtype == out_dtype
+    shape = (1, 3, 8, 8)
+    np.testing.assert_allclose(results(new, shape), results(mod, shape), rtol=1e-4, atol=1e-4)
+
+
+def test_the_tuple_of_a_normalisation_may_go():
+    mod = normalised()
+    new = bridge.as_tvm_pass("CanonicalizeBindings,DeadCodeElimination")(mod)
+    relax.analysis.well_formed(new)
+    np.testing.assert_array_equal(results(new, (1, 3, 8, 8)), results(mod, (1, 3, 8, 8)))
+    # What is in training is kept unchanged.
+    assert "nn.batch_norm" not in [b.op for b in comes_back(normalised(training=True))["main"].bindings]
+
+
+def test_a_bias_is_added_apart():
+    mod = af.loads(
+        "def @main(%x: Tensor[(1, 3, 8, 8), float32], %w: Tensor[(4, 3, 3, 3), float32], %b: Tensor[(4,), float32]) {"
+        " let %y = nn.conv2d(%x, %w, %b); %y }"
+    )
+    new = bridge.to_relax(mod)
+    relax.analysis.well_formed(new)
+    names = [b.value.op.name for b in new["main"].body.blocks[0].bindings]
+    assert names == ["relax.reshape", "relax.nn.conv2d", "relax.add"]
+    assert bridge.from_relax(new)["main"].ret_type == mod["main"].ret_type
 
 
 def test_symbols_of_kept_calls_follow_the_program():

@@ -102,6 +102,56 @@ def with_inferred_results(mod):
     return new
 
 
+def with_scalars_inside(mod):
+    """Returns a module whose private functions have the scalars that are their arguments inside."""
+    given = {}
+    for fn in mod.functions.values():
+        for call in calls_of(fn):
+            if isinstance(call.op, tvm.ir.GlobalVar) and not is_public(mod[call.op]):
+                given.setdefault(call.op.name_hint, {i: a for i, a in enumerate(call.args) if is_scalar(a)})
+    functions = {gv.name_hint: fn for gv, fn in mod.functions.items()}
+    variables = {gv.name_hint: gv for gv in mod.functions}
+    for name, scalars in given.items():
+        if scalars:
+            fn = functions[name]
+            functions[name] = fn.bind_params({fn.params[i]: a for i, a in scalars.items()})
+            variables[name] = tvm.ir.GlobalVar(name)
+            relax.expr._update_type(variables[name], functions[name].ty)
+    mutator = WithoutScalars(given, variables)
+    for name, fn in functions.items():
+        functions[name] = mutator.visit_expr(fn) if isinstance(fn, relax.Function) else fn
+    return tvm.IRModule({variables[name]: fn for name, fn in functions.items()}, attrs=mod.attrs)
+
+
+def is_scalar(expr):
+    return isinstance(expr, relax.Constant) and expr.data.shape == ()
+
+
+def calls_of(fn):
+    found = []
+    if isinstance(fn, relax.Function):
+        relax.analysis.post_order_visit(fn, lambda e: found.append(e) if isinstance(e, tvm.ir.Call) else None)
+    return found
+
+
+@relax.expr_functor.mutator
+class WithoutScalars(relax.expr_functor.PyExprMutator):
+    """Removes the scalars from the arguments of calls."""
+
+    def __init__(self, given, variables):
+        super().__init__()
+        self.given = given
+        self.variables = variables
+
+    def visit_call_(self, call):
+        name = getattr(call.op, "name_hint", None)
+        scalars = self.given.get(name)
+        if not scalars:
+            return call
+        args = [a for i, a in enumerate(call.args) if i not in scalars]
+        return tvm.ir.Call(self.variables[name], args, call.attrs, call.ty_args, ret_ty=call.ty)
+
+
 #: Changes of both modules after which they are compared, by the name in the list.
 FORMS = {
     "CanonicalizeBindings": relax.transform.CanonicalizeBindings(),
@@ -112,6 +162,7 @@ FORMS = {
     "ToNonDataflow": relax.transform.ToNonDataflow(),
     "names": without_names,
     "results": with_inferred_results,
+    "scalars": with_scalars_inside,
 }
 
 
@@ -257,7 +308,8 @@ def pairs():
 def of_anfora(pair, before):
     """Returns what the pass of anfora makes of a module of TVM."""
     mod = bridge.from_relax(before)
-    return bridge.to_relax(PASSES[pair["pass"]](**(pair["args"] or {}))(mod))
+    with T.PassContext(opt_level=3):
+        return bridge.to_relax(PASSES[pair["pass"]](**(pair["args"] or {}))(mod))
 
 
 def complaint(pair, line):

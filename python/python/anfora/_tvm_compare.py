@@ -9,7 +9,8 @@ import tvm_ffi
 from tvm import relax
 
 from ._tvm_codec import encode, is_missing, kind
-from ._tvm_from import handle, show
+from ._tvm_from import handle
+from ._tvm_literals import show
 
 
 class _Names:

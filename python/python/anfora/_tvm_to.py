@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 import tvm
 import tvm_ffi
@@ -26,50 +26,14 @@ from ._tvm_codec import (
     type_from,
 )
 from ._tvm_from import SHARED_ATTRS, Steps, run
-from ._tvm_ops import PLAIN, ROWS, Field, Row
-from ._tvm_versions import make_tensor
+from ._tvm_layout import layout_of
+from ._tvm_literals import constant, number
+from ._tvm_ops import PLAIN, ROWS, Field, OfResult, Row
+from ._tvm_versions import make_tensor, tensor_of
 
 _COUNTED = re.compile(r"\$\d+\Z")
 #: Attributes of functions that are of the bridge alone.
 _OURS = ("tvm_record", "tvm_form", "tvm_function", "Pure")
-
-
-class Layout(NamedTuple):
-    """What only the text of a module says quickly."""
-
-    #: The numbers of bindings of the dataflow regions, by function, in program order.
-    sizes: dict[str, list[int]]
-    #: Whether there are closures, which LambdaLifting makes.
-    has_closures: bool
-
-
-#: The first words of a line that binds or returns a closure.
-_CLOSURE = re.compile(r'(let %("([^"\\]|\\.)*"|[^" ]*)(: [^=]*)? = )?make_closure\(')
-
-
-def layout_of(mod: _anfora.Module) -> Layout:
-    """Returns what the text of a module says about its layout."""
-    sizes: dict[str, list[int]] = {}
-    has_closures = False
-    names = iter(name for name, fn in mod.functions.items() if fn.is_definition)
-    current: list[int] = []
-    depth = 0
-    #: The depths and the numbers of the regions that are open.
-    regions: list[tuple[int, int]] = []
-    for line in mod.text(elide=True).splitlines():
-        text = line.lstrip()
-        has_closures = has_closures or _CLOSURE.match(text) is not None
-        if depth == 0 and text.startswith("def "):
-            current = sizes[next(names)] = []
-        if regions and depth == regions[-1][0] and text.startswith(("let ", "%")):
-            current[regions[-1][1]] += 1
-        if text == "dataflow {":
-            regions.append((depth + 1, len(current)))
-            current.append(0)
-        depth += text.endswith("{") - text.startswith("}")
-        if regions and depth < regions[-1][0]:
-            regions.pop()
-    return Layout(sizes, has_closures)
 
 
 #: What Relax has only as the value of a binding.
@@ -107,6 +71,12 @@ class FunctionReader:
         self._marks: set[Any] = set()
         self._casts: dict[Any, bool] = {}
         self._untyped = False
+        #: A normalisation whose result and statistics the next binding may put into a tuple, as Relax
+        #: does, and the tuples by the results.
+        self._pending: _anfora.Binding | None = None
+        self._normalised: dict[Any, Any] = {}
+        #: The parameters that the function of Relax does not have.
+        self.left_out: set[int] = set()
         #: Whether the function has an effect.
         self._impure = False
         #: The tuples in tuples and calls. One that is there twice is a node of a graph.
@@ -148,6 +118,8 @@ class FunctionReader:
                 return known
             if expr in self._inline:
                 return self._inline[expr]
+            if expr in self._normalised:
+                return self._first_of(self._normalised[expr], "")
             if expr in self._vectors:
                 return self._vector(expr)
         elif kind == "literal":
@@ -166,6 +138,65 @@ class FunctionReader:
         var = self._variable(self._vectors[expr], ty, self._in_region)
         self._block_bindings.append(relax.VarBinding(var, call))
         return var
+
+    def _batch_norm(self, binding: _anfora.Binding, name: str | None) -> Any:
+        """Binds the tuple of a normalisation and its statistics, and returns the binding."""
+        call = binding.value
+        args = [self._atom(arg) for arg in call.args]
+        words = (binding.name or "").split()
+        attrs = dict(call.attrs)
+        fields = {"axis": attrs.pop("axis", 1), "epsilon": attrs.pop("epsilon", 1e-5)}
+        self._defaults("nn.batch_norm", attrs)
+        momentum = float(words[1]) if words[:1] == ["$norm"] else 0.1
+        attributes = tvm.ir.make_node(
+            "relax.attrs.BatchNormAttrs", **fields, center=True, scale=True, momentum=momentum, training=False
+        )
+        ty = relax.TupleType([self._type(call.type), args[3].ty, args[4].ty])
+        made = tvm.ir.Call(tvm.ir.Op.get("relax.nn.batch_norm"), args, attributes, ret_ty=ty)
+        return relax.VarBinding(self._variable(name, ty, self._in_region), made)
+
+    def _join(self, pending: _anfora.Binding, binding: _anfora.Binding) -> Any:
+        """Returns the binding of Relax for a normalisation and the tuple after it; ``None`` if the tuple
+        is not that of Relax."""
+        value, stated = binding.value, pending.value.args[3:]
+        if value.kind != "tuple" or len(value.args) != 3 or value.args[0] != pending.var:
+            return None
+        if not all(_is_same_atom(a, b) for a, b in zip(value.args[1:], stated)):
+            return None
+        made = self._batch_norm(pending, binding.name)
+        self._variables[binding.var] = self._normalised[pending.var] = made.var
+        return made
+
+    def _normalise(self, pending: _anfora.Binding) -> None:
+        """Binds a normalisation that is not in a tuple."""
+        made = self._batch_norm(pending, "")
+        self._block_bindings.append(made)
+        name = pending.name or ""
+        self._variables[pending.var] = self._first_of(made.var, "" if name.startswith("$norm ") else name)
+
+    def _first_of(self, var: Any, name: str) -> Any:
+        """Binds the first field of a tuple."""
+        first = relax.TupleGetItem(var, 0)
+        made = self._variable(name, first.ty, self._in_region)
+        self._block_bindings.append(relax.VarBinding(made, first))
+        return made
+
+    def _bind(self, value: Any) -> Any:
+        """Binds a value of a type that is known to a variable without a name."""
+        made = self._variable("", value.ty, self._in_region)
+        self._block_bindings.append(relax.VarBinding(made, value))
+        return made
+
+    def _add_bias(self, product: Any, bias: Any) -> Any:
+        """Returns the sum of a convolution of two dimensions and its bias, which Relax adds apart."""
+        tensor = tensor_of(bias)
+        if tensor is not None:
+            column = make_tensor(tvm.runtime.tensor(tensor.numpy().reshape(1, -1, 1, 1)))
+        else:
+            extents = [1, product.ty.shape.values[1], 1, 1]
+            ty = relax.TensorType(extents, bias.ty.dtype)
+            column = self._bind(tvm.ir.Call(tvm.ir.Op.get("relax.reshape"), [bias, relax.ShapeExpr(extents)], ret_ty=ty))
+        return tvm.ir.Call(tvm.ir.Op.get("relax.add"), [self._bind(product), column], ret_ty=product.ty)
 
     def _operands(self, args: list[_anfora.Expr]) -> Steps:
         out = []
@@ -227,6 +258,10 @@ class FunctionReader:
                     raise TvmError(f"TVM has no tensors of {value}")
                 if key == "dtype":
                     fields[key] = tvm.DataType(fields[key])
+            elif isinstance(field, OfResult):
+                dtype = self._module.out_dtypes.get(name)
+                is_stated = dtype is not None and FROM_DTYPE.get(call.type.dtype or "") == dtype
+                fields[key] = tvm.DataType(dtype) if is_stated else None
             else:
                 fields[key] = field.values[0]
         self._defaults(name, attrs)
@@ -248,7 +283,9 @@ class FunctionReader:
             if form is not None:
                 return self._form(str(op.name), form, call)
             callee = (yield self._operands([op]))[0]
-            operands = yield self._arguments(call.args, getattr(callee.ty, "params", None))
+            left_out = self._module.left_out(str(op.name)) if op.kind == "global" else ()
+            args = [arg for i, arg in enumerate(call.args) if i not in left_out]
+            operands = yield self._arguments(args, getattr(callee.ty, "params", None))
             if op.kind == "var" and self._module.has_closures:
                 return self._invoke(callee, operands, self._type(call.type))
             return tvm.ir.Call(callee, operands, ret_ty=self._result(callee.ty, call))
@@ -265,6 +302,9 @@ class FunctionReader:
             extents = None if call.type.shape is None else dims_of(call.type.shape, self.symbol)
             operands.append(relax.ShapeExpr(self._elements(args[-1]) if extents is None else extents))
             return self._row_call(op, row, call, operands)
+        if op == "nn.conv2d" and len(args) == 3 and call.type.shape is not None:
+            operands = yield self._operands(args)
+            return self._add_bias(self._row_call(op, ROWS[op], call, operands[:2]), operands[2])
         if row is not None and (row.spread or len(args) == row.operands):
             operands = yield self._operands(args)
             return self._row_call(op, row, call, operands)
@@ -317,6 +357,15 @@ class FunctionReader:
 
     def _binding(self, binding: _anfora.Binding) -> Steps:
         value, var = binding.value, binding.var
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            joined = self._join(pending, binding)
+            if joined is not None:
+                return joined
+            self._normalise(pending)
+        if value.kind == "call" and value.op == "nn.batch_norm":
+            self._pending = binding
+            return None
         if value.kind == "call" and value.op == "shape_to_tensor":
             self._vectors[var] = binding.name
             return None
@@ -387,6 +436,9 @@ class FunctionReader:
             close()
             in_region = False
         self._block_bindings, self._in_region = current, False
+        if self._pending is not None:
+            self._normalise(self._pending)
+            self._pending = None
         body = self._leaf((yield self._value(block.result)), "")
         close()
         self._block_bindings, self._in_region = outer
@@ -437,12 +489,31 @@ class FunctionReader:
         record = json.loads(fn.attrs.get("tvm_record", "{}"))
         self._untyped = "untyped" in record
         self._impure = "impure" in record
-        return self._signature(fn.params, fn.body, record)
+        self._leave_out(fn)
+        return self._signature([p for p in fn.params if p not in self._vectors], fn.body, record)
+
+    def _leave_out(self, fn: _anfora.Function) -> None:
+        """Finds the parameters that a fused function does without: vectors of symbols that the others
+        have as extents. FuseOps makes such parameters, and calls the function wherever it is used."""
+        if fn.is_public or fn.attrs.get("Primitive") != 1 or "tvm_record" in fn.attrs:
+            return
+        vectors = {i: p for i, p in enumerate(fn.params) if (p.name or "").startswith("$symbols")}
+        bound: set[str] = set()
+        for i, param in enumerate(fn.params):
+            if i not in vectors and param.type.shape is not None:
+                bound.update(str(extent) for extent in param.type.shape)
+        for i, param in vectors.items():
+            texts = elements_of(str(param.type))
+            if texts is not None and bound.issuperset(texts):
+                self._vectors[param] = param.name
+                self.left_out.add(i)
 
     def _function(self, params: list[_anfora.Expr], body: _anfora.Expr, attrs: dict[str, Any]) -> Steps:
         record = json.loads(attrs.get("tvm_record", "{}"))
         made = []
         for param in params:
+            if param in self._vectors:
+                continue
             var = relax.Var(_hint(param.name), self._special(param.name, param.type, record))
             self._variables[param] = var
             made.append(var)
@@ -500,6 +571,10 @@ def _with_closures(ty: Any) -> Any:
     return done[0]
 
 
+def _is_same_atom(a: _anfora.Expr, b: _anfora.Expr) -> bool:
+    return bool(a == b or a.kind == b.kind == "literal" and a.literal == b.literal)
+
+
 def _no_operand(_: int) -> Any:
     raise TvmError("a type holds a variable")
 
@@ -531,28 +606,6 @@ def typed(expr: Any, ty: Any) -> Any:
     return expr
 
 
-def constant(literal: Any) -> Any:
-    """Returns a constant of Relax."""
-    if literal.dtype not in FROM_DTYPE:
-        raise TvmError(f"TVM has no constants of {literal.dtype}")
-    return make_tensor(tvm.runtime.tensor(literal.numpy()))
-
-
-def number(literal: Any, name: str) -> Any:
-    """Returns a number of Relax, with the digits that the name of its variable adds."""
-    array = literal.numpy()
-    value = array.item()
-    words = name.split()
-    if isinstance(value, float) and len(words) == 3:
-        try:
-            exact = float(words[1])
-        except ValueError:
-            exact = value
-        value = exact if array.dtype.type(exact) == array else value
-    make = tirx.FloatImm if isinstance(value, float) else tirx.IntImm
-    return make(FROM_DTYPE[literal.dtype], value)
-
-
 class ModuleReader:
     """Makes a module of Relax from a module of anfora."""
 
@@ -562,6 +615,9 @@ class ModuleReader:
         self._takes_symbols: set[str] = set()
         self._variables: dict[str, Any] = {}
         self._others: dict[str, Any] = {}
+        self._readers: dict[str, FunctionReader] = {}
+        #: The element types that calls state for their results, by operator.
+        self.out_dtypes: dict[str, str] = json.loads(mod.attrs.get("tvm_out_dtypes", "{}"))
         self._definitions: list[tuple[str, _anfora.Function]] = []
         #: Whether functions that are values are closures, which Relax calls in a way of its own.
         self.has_closures = False
@@ -590,6 +646,10 @@ class ModuleReader:
         """Returns true if a form has symbols, which its first operand lists."""
         return name in self._takes_symbols
 
+    def left_out(self, name: str) -> set[int]:
+        """Returns the parameters that a function does without in Relax."""
+        return self._readers[name].left_out if name in self._readers else set()
+
     def variable(self, name: str) -> Any:
         """Returns the variable of a function."""
         if name not in self._variables:
@@ -603,14 +663,13 @@ class ModuleReader:
         for name, fn in self._others.items():
             self._variables[name] = var = typed(tvm.ir.GlobalVar(name), getattr(fn, "ty", None))
             functions[var] = fn
-        readers = {}
         for name, fn in self._definitions:
             self._variables[name] = var = tvm.ir.GlobalVar(name)
-            readers[name] = FunctionReader(self, sizes.get(name, []))
-            relax.expr._update_type(var, readers[name].signature(fn))
+            self._readers[name] = FunctionReader(self, sizes.get(name, []))
+            relax.expr._update_type(var, self._readers[name].signature(fn))
         for name, fn in self._definitions:
             try:
-                functions[self._variables[name]] = readers[name].function(fn)
+                functions[self._variables[name]] = self._readers[name].function(fn)
             except TvmError as e:
                 raise type(e)(f"{e} (in @{name})") from e
         given = self._mod.attrs
