@@ -79,6 +79,8 @@ class FunctionWriter:
         self._used: set[str] = set()
         self._symbols: dict[int, tuple[str, Any]] = {}
         self._symbol_names: set[str] = set()
+        #: The number of blocks around the current line.
+        self._depth = 0
         #: The vectors of extents that are visible in the current block or region.
         self._vectors: dict[str, str] = {}
         #: The texts of conditions that were written before their ``if``.
@@ -409,6 +411,8 @@ class FunctionWriter:
         if not isinstance(seq, relax.SeqExpr):
             raise TvmError(f"a block of the class {kind(seq)} has no form in anfora: the module is not normalised")
         before: str | None = None
+        self._depth += 1
+        self._module.depth = max(self._module.depth, self._depth)
         self._vectors.clear()
         for block in seq.blocks:
             is_region = isinstance(block, relax.DataflowBlock)
@@ -431,6 +435,7 @@ class FunctionWriter:
         text = yield self._value(seq.body, False)
         self._write(f"{text or ''}")
         self._out.append("}")
+        self._depth -= 1
         self._vectors.clear()
 
     def _record(self, fn: Any) -> dict[str, Any]:
@@ -509,6 +514,8 @@ class ModuleWriter:
         self.attrs = dict(mod.attrs.items()) if mod.attrs is not None else {}
         self._exact: dict[int, tuple[bool, Any]] = {}
         self.forms = Forms(set(self.functions))
+        #: The greatest number of blocks in each other.
+        self.depth = 0
         #: The element types that all calls of an operator state for their results, by operator.
         self.out_dtypes: dict[str, str | None] = {}
 
