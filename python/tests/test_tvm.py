@@ -247,6 +247,20 @@ def test_the_tuple_of_a_normalisation_may_go():
     new = bridge.as_tvm_pass("CanonicalizeBindings,DeadCodeElimination")(mod)
     relax.analysis.well_formed(new)
     np.testing.assert_array_equal(results(new, (1, 3, 8, 8)), results(mod, (1, 3, 8, 8)))
+    # The result is visible after the block, and the tuple is not.
+    fn = mod["main"]
+    *first, last = fn.body.blocks[0].bindings
+    tuple_, field = first[1], relax.Var("field", last.var.ty)
+    block = relax.DataflowBlock([*first[:2], relax.VarBinding(field, relax.TupleGetItem(tuple_.var, 0))])
+    outside = tvm.IRModule({"main": function_of(fn.params, block.bindings, field, block=relax.DataflowBlock)})
+    for pipeline in ("CanonicalizeBindings", "CanonicalizeBindings,DeadCodeElimination"):
+        relax.analysis.well_formed(bridge.as_tvm_pass(pipeline)(outside))
+    comes_back(outside)
+    # The tuple is visible after the block.
+    shown = relax.Var("shown", tuple_.var.ty)
+    block = relax.DataflowBlock([first[0], relax.VarBinding(shown, tuple_.value)])
+    whole = tvm.IRModule({"main": function_of(fn.params, block.bindings, shown, block=relax.DataflowBlock)})
+    assert "nn.batch_norm" in [b.op for b in comes_back(whole)["main"].bindings]
     # What is in training is kept unchanged.
     assert "nn.batch_norm" not in [b.op for b in comes_back(normalised(training=True))["main"].bindings]
 

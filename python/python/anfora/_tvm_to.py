@@ -46,7 +46,10 @@ class NotNormalError(TvmError):
 
 def _hint(name: str | None) -> str:
     hint = _COUNTED.sub("", name or "")
-    return hint[1:] if hint.startswith("$$") else hint
+    if hint.startswith("$$"):
+        return hint[1:]
+    # A variable that Relax does not have has become one, for instance a parameter.
+    return hint[1:].split(" ")[0] if hint.startswith("$") else hint
 
 
 class FunctionReader:
@@ -139,7 +142,7 @@ class FunctionReader:
         self._block_bindings.append(relax.VarBinding(var, call))
         return var
 
-    def _batch_norm(self, binding: _anfora.Binding, name: str | None) -> Any:
+    def _batch_norm(self, binding: _anfora.Binding, name: str | None, is_dataflow: bool) -> Any:
         """Binds the tuple of a normalisation and its statistics, and returns the binding."""
         call = binding.value
         args = [self._atom(arg) for arg in call.args]
@@ -153,7 +156,7 @@ class FunctionReader:
         )
         ty = relax.TupleType([self._type(call.type), args[3].ty, args[4].ty])
         made = tvm.ir.Call(tvm.ir.Op.get("relax.nn.batch_norm"), args, attributes, ret_ty=ty)
-        return relax.VarBinding(self._variable(name, ty, self._in_region), made)
+        return relax.VarBinding(self._variable(name, ty, is_dataflow), made)
 
     def _join(self, pending: _anfora.Binding, binding: _anfora.Binding) -> Any:
         """Returns the binding of Relax for a normalisation and the tuple after it; ``None`` if the tuple
@@ -161,23 +164,27 @@ class FunctionReader:
         value, stated = binding.value, pending.value.args[3:]
         if value.kind != "tuple" or len(value.args) != 3 or value.args[0] != pending.var:
             return None
+        # The result may be visible where the tuple is not.
+        if binding.var.is_dataflow and not pending.var.is_dataflow:
+            return None
         if not all(_is_same_atom(a, b) for a, b in zip(value.args[1:], stated)):
             return None
-        made = self._batch_norm(pending, binding.name)
+        made = self._batch_norm(pending, binding.name, binding.var.is_dataflow)
         self._variables[binding.var] = self._normalised[pending.var] = made.var
         return made
 
     def _normalise(self, pending: _anfora.Binding) -> None:
         """Binds a normalisation that is not in a tuple."""
-        made = self._batch_norm(pending, "")
+        made = self._batch_norm(pending, "", self._in_region)
         self._block_bindings.append(made)
-        name = pending.name or ""
-        self._variables[pending.var] = self._first_of(made.var, "" if name.startswith("$norm ") else name)
+        name = "" if (pending.name or "").startswith("$norm ") else pending.name or ""
+        self._variables[pending.var] = self._first_of(made.var, name, pending.var.is_dataflow)
 
-    def _first_of(self, var: Any, name: str) -> Any:
-        """Binds the first field of a tuple."""
+    def _first_of(self, var: Any, name: str, is_dataflow: bool = True) -> Any:
+        """Binds the first field of a tuple, in a region to a variable that is visible there alone or to
+        one that is visible after it."""
         first = relax.TupleGetItem(var, 0)
-        made = self._variable(name, first.ty, self._in_region)
+        made = self._variable(name, first.ty, self._in_region and is_dataflow)
         self._block_bindings.append(relax.VarBinding(made, first))
         return made
 
