@@ -349,6 +349,20 @@ def results_complaint(before, after, ours, line):
     return None if now == line.get("run", "same") else f"has results that are {now!r}"
 
 
+@pytest.mark.parametrize("pipeline", ["O2", "O3", "slim", "InlineFunctions,Normalize,LambdaLifting,AttachGlobalSymbol"])
+def test_pipelines_leave_well_formed_modules(pipeline):
+    for text in sorted({pair["before"] for recorded in pairs().values() for pair in recorded}):
+        before = tvm.ir.load_json(text)
+        try:
+            mod = bridge.from_relax(before)
+        except bridge.TvmError:
+            continue
+        with T.PassContext(opt_level=3):
+            after = bridge.to_relax(T.parse_pipeline(pipeline)(mod))
+        if relax.analysis.check_well_formed(before):
+            relax.analysis.well_formed(after)
+
+
 @pytest.mark.parametrize("name", sorted(PASSES))
 def test_the_pairs_of_a_pass(name):
     judged = {(line["pass"], line["pair"]): line for line in json.loads(LIST.read_text())["pairs"]}

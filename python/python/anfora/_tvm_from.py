@@ -573,13 +573,14 @@ class ModuleWriter:
         return f"#![{', '.join(parts)}]\n" if parts else ""
 
     def _primitive(self, name: str, fn: Any) -> str:
-        """Returns a function of the tensor level, which no pass looks into: its body says nothing."""
+        """Returns a function of the tensor level. Its body is a call of itself, which says nothing, and
+        keeps InlineFunctions from putting it in the place of the function."""
         symbol = fn.attrs.get("global_symbol") if fn.attrs is not None else None
         linkage = "private " if symbol is None else ""
         parts = ["Primitive=1", f"tvm_function={quoted(tvm.ir.save_json(fn))}"]
         if symbol is not None:
             parts.append(f"global_symbol={quoted(str(symbol))}")
-        return f"def {linkage}@{quoted(name)}({', '.join(parts)}) -> () {{\n()\n}}\n"
+        return f"def {linkage}@{quoted(name)}({', '.join(parts)}) -> () {{\n@{quoted(name)}()\n}}\n"
 
     def text(self, opaque: dict[str, set[int]]) -> tuple[str, dict[int, tuple[str, Any]]]:
         """Returns the text, and the functions and variables by line."""

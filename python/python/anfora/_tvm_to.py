@@ -80,6 +80,7 @@ class FunctionReader:
         self._normalised: dict[Any, Any] = {}
         #: The parameters that the function of Relax does not have.
         self.left_out: set[int] = set()
+        self._gone: set[Any] = set()
         #: Whether the function has an effect.
         self._impure = False
         #: The tuples in tuples and calls. One that is there twice is a node of a graph.
@@ -228,8 +229,10 @@ class FunctionReader:
 
     def _is_shape(self, arg: _anfora.Expr, index: int, types: list[Any] | None) -> bool:
         """Returns true for a vector of symbols that is passed as a shape."""
-        is_shape = types is not None and index < len(types) and isinstance(types[index], relax.ShapeType)
-        return is_shape and arg in self._vectors
+        if types is None or index >= len(types) or not isinstance(types[index], relax.ShapeType):
+            return False
+        ty = getattr(self._variables.get(arg), "ty", None)
+        return arg in self._vectors or isinstance(ty, relax.TensorType) and elements_of(str(arg.type)) is not None
 
     def _leaf(self, value: Any, name: str) -> Any:
         """Binds a value that has to be one of a binding in Relax, unless the module was not
@@ -457,13 +460,12 @@ class FunctionReader:
             return typed(expr, ty)
         return expr if is_missing(ty) else Typed(expr, ty)
 
-    def _special(self, name: str | None, ty: _anfora.Type, record: dict[str, Any]) -> Any:
+    def _special(self, param: _anfora.Expr, record: dict[str, Any]) -> Any:
         """Returns the type of a parameter."""
+        name, ty = param.name, param.type
         known = record.get("params", {}).get(name)
         if known is None:
-            # A vector of symbols that a pass has made a parameter is a shape again.
-            texts = elements_of(str(ty)) if (name or "").startswith("$symbols") else None
-            return self._type(ty) if texts is None else relax.ShapeType([parse_dim(t, self.symbol) for t in texts])
+            return relax.ShapeType(self._elements(param)) if param in self._vectors else self._type(ty)
         text, form = known
         if text != str(ty):
             raise TvmError(f"the parameter {name} was {text}, which stood for another type, and is {ty} now")
@@ -487,7 +489,7 @@ class FunctionReader:
         return self._symbols[name]
 
     def _signature(self, params: list[_anfora.Expr], body: _anfora.Expr, record: dict[str, Any]) -> Any:
-        types = [self._special(p.name, p.type, record) for p in params]
+        types = [self._special(p, record) for p in params]
         result = self._ret(body, record)
         return relax.FuncType(types, None if is_missing(result) else result, not record.get("impure", False))
 
@@ -496,34 +498,41 @@ class FunctionReader:
         record = json.loads(fn.attrs.get("tvm_record", "{}"))
         self._untyped = "untyped" in record
         self._impure = "impure" in record
-        self._leave_out(fn)
-        return self._signature([p for p in fn.params if p not in self._vectors], fn.body, record)
+        self._find_shapes(fn)
+        return self._signature([p for p in fn.params if p not in self._gone], fn.body, record)
 
-    def _leave_out(self, fn: _anfora.Function) -> None:
-        """Finds the parameters that a fused function does without: vectors of symbols that the others
-        have as extents. FuseOps makes such parameters, and calls the function wherever it is used."""
-        if fn.is_public or fn.attrs.get("Primitive") != 1 or "tvm_record" in fn.attrs:
+    def _find_shapes(self, fn: _anfora.Function) -> None:
+        """Finds the parameters that are shapes in Relax: vectors that a pass has made parameters of a new
+        function, if they are those of the bridge, or no other parameter has their symbols as extents. A
+        fused function, which is only called, does without a vector whose symbols the others have."""
+        if fn.is_public or "tvm_record" in fn.attrs:
             return
-        vectors = {i: p for i, p in enumerate(fn.params) if (p.name or "").startswith("$symbols")}
+        elements = {i: elements_of(str(p.type)) for i, p in enumerate(fn.params)}
         bound: set[str] = set()
         for i, param in enumerate(fn.params):
-            if i not in vectors and param.type.shape is not None:
+            if elements[i] is None and param.type.shape is not None:
                 bound.update(str(extent) for extent in param.type.shape)
-        for i, param in vectors.items():
-            texts = elements_of(str(param.type))
-            if texts is not None and bound.issuperset(texts):
-                self._vectors[param] = param.name
+        for i, param in enumerate(fn.params):
+            texts = elements[i]
+            if texts is None:
+                continue
+            is_hidden = (param.name or "").startswith("$symbols")
+            if is_hidden and fn.attrs.get("Primitive") == 1 and bound.issuperset(texts):
+                self._gone.add(param)
                 self.left_out.add(i)
+            elif not is_hidden and bound.issuperset(text for text in texts if text.isidentifier()):
+                continue
+            self._vectors[param] = param.name
 
     def _function(self, params: list[_anfora.Expr], body: _anfora.Expr, attrs: dict[str, Any]) -> Steps:
         record = json.loads(attrs.get("tvm_record", "{}"))
         made = []
         for param in params:
-            if param in self._vectors:
-                continue
-            var = relax.Var(_hint(param.name), self._special(param.name, param.type, record))
-            self._variables[param] = var
-            made.append(var)
+            if param not in self._gone:
+                var = relax.Var(_hint(param.name), self._special(param, record))
+                made.append(var)
+                if param not in self._vectors:
+                    self._variables[param] = var
         seq = untyped((yield self._block(body)))
         result = self._ret(body, record)
         fields = {k: v for k, v in attrs.items() if k not in _OURS}
