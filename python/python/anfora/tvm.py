@@ -60,10 +60,13 @@ def from_relax(ir_module: Any) -> Module:
                 raise TvmError(_reason(e)) from e
             continue
         back = relax_of(mod)
-        if writer.depth <= _SHALLOW and _ffi.structural_equal(ir_module, back):
+        is_shallow = writer.depth <= _SHALLOW
+        if is_shallow and _ffi.structural_equal(ir_module, back):
             return mod
         differing, message = differences(ir_module, back)
         if message is None and not differing:
+            if is_shallow:
+                raise TvmError("the module would come back as another one")
             return mod
         if message is not None and not differing or not _add(opaque, differing):
             raise TvmError(message or f"the type of %{differing[0][1].name} has no form in anfora")
