@@ -57,7 +57,7 @@ def program(kind, n):
 
 
 def through_anfora(made, module):
-    """What the pass makes of the module, and the CPU time of both conversions."""
+    """Returns the result of the pass, and the CPU time of both conversions."""
     started = time.process_time()
     mod = af.tvm.from_relax(module)
     converted = time.process_time()

@@ -279,7 +279,7 @@ def bindings(mod):
 
 LIST = pathlib.Path(__file__).with_name("tvm_pairs.json")
 
-#: What a line of the list may say of a pair.
+#: The verdicts of the lines of the list.
 VERDICTS = ("equal in form", "better", "by design", "refused")
 
 

@@ -1,4 +1,4 @@
-"""What the text of a module of anfora says about its layout."""
+"""The layout of a module of anfora, read from its text."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from . import _anfora
 
 
 class Layout(NamedTuple):
-    """What only the text of a module says quickly."""
+    """Facts about a module that its text tells in the least time."""
 
     #: The numbers of bindings of the dataflow regions, by function, in program order.
     sizes: dict[str, list[int]]
-    #: Whether there are closures, which LambdaLifting makes.
+    #: True if there are closures, which LambdaLifting makes.
     has_closures: bool
 
 
@@ -22,7 +22,7 @@ _CLOSURE = re.compile(r'(let %("([^"\\]|\\.)*"|[^" ]*)(: [^=]*)? = )?make_closur
 
 
 def layout_of(mod: _anfora.Module) -> Layout:
-    """Returns what the text of a module says about its layout."""
+    """Returns the layout of a module."""
     sizes: dict[str, list[int]] = {}
     has_closures = False
     names = iter(name for name, fn in mod.functions.items() if fn.is_definition)

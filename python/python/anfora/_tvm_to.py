@@ -81,7 +81,7 @@ class FunctionReader:
         #: The parameters that the function of Relax does not have.
         self.left_out: set[int] = set()
         self._gone: set[Any] = set()
-        #: Whether the function has an effect.
+        #: True if the function has an effect.
         self._impure = False
         #: The tuples in tuples and calls. One that is there twice is a node of a graph.
         self._seen: set[Any] = set()
@@ -635,7 +635,7 @@ class ModuleReader:
         #: The element types that calls state for their results, by operator.
         self.out_dtypes: dict[str, str] = json.loads(mod.attrs.get("tvm_out_dtypes", "{}"))
         self._definitions: list[tuple[str, _anfora.Function]] = []
-        #: Whether functions that are values are closures, which Relax calls in a way of its own.
+        #: True if functions that are values are closures, which Relax calls in a way of its own.
         self.has_closures = False
         for name, fn in mod.functions.items():
             attrs = fn.attrs

@@ -7,7 +7,7 @@ from typing import Any
 import tvm
 from tvm import relax
 
-#: Whether constants are those of 0.26, which has a class for each kind.
+#: True for 0.26, which has a class for each kind of constant.
 _HAS_CLASSES = hasattr(relax, "Constant")
 
 
