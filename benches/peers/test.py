@@ -3,6 +3,7 @@
 import doctest
 import sys
 
+import bridge
 import crates
 import figures
 import llvm
@@ -12,5 +13,5 @@ import process
 import table
 
 if __name__ == "__main__":
-    results = [doctest.testmod(module) for module in [crates, figures, llvm, mlir, optimizers, process, table]]
+    results = [doctest.testmod(module) for module in [bridge, crates, figures, llvm, mlir, optimizers, process, table]]
     sys.exit(1 if any(r.failed for r in results) or not all(r.attempted for r in results) else 0)

@@ -155,6 +155,128 @@ def test_functions_of_the_tensor_level_are_carried_through():
     assert tvm_ffi.structural_equal(back["renamed"], mod[prim])
 
 
+def test_a_function_of_the_tensor_level_that_nothing_calls_goes():
+    mod = twice()
+    (prim,) = (gv for gv, fn in mod.functions.items() if not isinstance(fn, relax.Function))
+    dead, kept = (tvm.ir.load_json(tvm.ir.save_json(mod[prim])) for _ in range(2))
+    mod = tvm.IRModule({**dict(mod.functions.items()), "dead": dead, "kept": kept.with_attr("global_symbol", "kept")})
+    comes_back(mod)
+    new = bridge.as_tvm_pass("DeadCodeElimination")(mod)
+    assert {gv.name_hint for gv in new.functions} == {"main", prim.name_hint, "kept"}
+
+
+def test_functions_of_the_tensor_level_get_symbols_with_the_prefix_of_the_module():
+    mod = twice().with_attr("system_lib_prefix", "lib_")
+    assert comes_back(mod).attrs["system_lib_prefix"] == "lib_"
+    new = bridge.as_tvm_pass("AttachGlobalSymbol")(mod)
+    tvm.ir.assert_structural_equal(new, relax.transform.AttachGlobalSymbol()(mod))
+
+
+def kernels(shape):
+    """Returns a module of three calls of functions of the tensor level, with the kinds that TVM finds."""
+    te = tvm.te
+    x = relax.Var("x", relax.TensorType(shape, "float32"))
+
+    def emit(b, x):
+        y = b.emit_te(lambda a: te.compute(a.shape, lambda *i: a(*i) * 2.0, name="doubled"), x, primfunc_name_hint="double")
+        z = b.emit_te(lambda a: te.compute(a.shape, lambda *i: te.exp(a(*i)), name="e"), y, primfunc_name_hint="exp")
+        return b.emit_te(lambda a, c: te.compute(a.shape, lambda *i: a(*i) + c(*i), name="s"), z, x, primfunc_name_hint="add")
+
+    return relax.transform.AnnotateTIROpPattern()(module_of([x], emit))
+
+
+@pytest.mark.parametrize("shape", [[4, 4], [tvm.tirx.Var("n", "int64"), 4]])
+def test_calls_of_functions_of_the_tensor_level_are_fused(shape):
+    mod = kernels(shape)
+    comes_back(mod)
+    new = bridge.as_tvm_pass("FuseOps")(mod)
+    relax.analysis.well_formed(new)
+    (fused,) = (gv.name_hint for gv in new.functions if gv.name_hint.startswith("fused"))
+    assert fused == "fused_double_exp_add"
+    plain = relax.transform.ToNonDataflow()
+    tvm.ir.assert_structural_equal(plain(new), plain(relax.transform.FuseOps()(mod)))
+    np.testing.assert_array_equal(results(relax.transform.FuseTIR()(new), (4, 4)), results(mod, (4, 4)))
+
+
+def test_numbers_are_operands_that_passes_know():
+    x = relax.Var("x", FLOATS)
+    y = relax.const(np.ones((4, 4), "float32"))
+    for number in (tvm.tirx.FloatImm("float32", 1e-5), tvm.tirx.FloatImm("float32", float("inf"))):
+        mod = module_of([x], lambda b, x: b.emit(relax.op.add(x, number)))
+        assert "add" in [b.op for b in comes_back(mod)["main"].bindings]
+        mod = module_of([x], lambda b, x: b.emit(relax.op.multiply(x, b.emit(relax.op.add(y, number)))))
+        new = bridge.as_tvm_pass("FoldConstant")(mod)
+        assert [b.value.op.name for b in new["main"].body.blocks[0].bindings][0] == "relax.multiply"
+    # To a function, a number is a constant.
+    mod = module_of([x], lambda b, x: b.emit(relax.op.exp(b.emit(relax.op.add(x, tvm.tirx.FloatImm("float32", 0.1))))))
+    relax.analysis.well_formed(bridge.as_tvm_pass("FuseOps")(mod))
+
+
+def normalised(training=False, out_dtype="float32"):
+    """Returns a module of a convolution and its normalisation, of which only the result is used."""
+    random = np.random.default_rng(0)
+    op = relax.op
+
+    def weight(*shape):
+        return relax.const(random.random(shape).astype("float32"))
+
+    def emit(b, x):
+        y = b.emit(op.nn.conv2d(x, weight(4, 3, 3, 3), out_dtype=out_dtype))
+        y = b.emit(op.nn.batch_norm(y, weight(4), weight(4), weight(4), weight(4), 1, momentum=0.3, training=training))
+        return b.emit(op.nn.relu(b.emit(y[0])))
+
+    return module_of([relax.Var("x", relax.TensorType([1, 3, 8, 8], "float32"))], emit)
+
+
+@pytest.mark.parametrize("out_dtype", [None, "float32"])
+def test_a_normalisation_is_folded_into_its_convolution(out_dtype):
+    mod = normalised(out_dtype=out_dtype)
+    assert [b.op for b in comes_back(mod)["main"].bindings if b.op] == ["nn.conv2d", "nn.batch_norm", "nn.relu"]
+    with T.PassContext(opt_level=3):
+        new = bridge.as_tvm_pass("FoldBatchNorm,CanonicalizeBindings,DeadCodeElimination")(mod)
+    relax.analysis.well_formed(new)
+    calls = [b.value.op.name for b in new["main"].body.blocks[0].bindings]
+    assert calls == ["relax.nn.conv2d", "relax.add", "relax.nn.relu"]
+    assert new["main"].body.blocks[0].bindings[0].value.attrs.out_dtype == out_dtype
+    shape = (1, 3, 8, 8)
+    np.testing.assert_allclose(results(new, shape), results(mod, shape), rtol=1e-4, atol=1e-4)
+
+
+def test_the_tuple_of_a_normalisation_may_go():
+    mod = normalised()
+    new = bridge.as_tvm_pass("CanonicalizeBindings,DeadCodeElimination")(mod)
+    relax.analysis.well_formed(new)
+    np.testing.assert_array_equal(results(new, (1, 3, 8, 8)), results(mod, (1, 3, 8, 8)))
+    # The result is visible after the block, and the tuple is not.
+    fn = mod["main"]
+    *first, last = fn.body.blocks[0].bindings
+    tuple_, field = first[1], relax.Var("field", last.var.ty)
+    block = relax.DataflowBlock([*first[:2], relax.VarBinding(field, relax.TupleGetItem(tuple_.var, 0))])
+    outside = tvm.IRModule({"main": function_of(fn.params, block.bindings, field, block=relax.DataflowBlock)})
+    for pipeline in ("CanonicalizeBindings", "CanonicalizeBindings,DeadCodeElimination"):
+        relax.analysis.well_formed(bridge.as_tvm_pass(pipeline)(outside))
+    comes_back(outside)
+    # The tuple is visible after the block.
+    shown = relax.Var("shown", tuple_.var.ty)
+    block = relax.DataflowBlock([first[0], relax.VarBinding(shown, tuple_.value)])
+    whole = tvm.IRModule({"main": function_of(fn.params, block.bindings, shown, block=relax.DataflowBlock)})
+    assert "nn.batch_norm" in [b.op for b in comes_back(whole)["main"].bindings]
+    # What is in training is kept unchanged.
+    assert "nn.batch_norm" not in [b.op for b in comes_back(normalised(training=True))["main"].bindings]
+
+
+def test_a_bias_is_added_apart():
+    mod = af.loads(
+        "def @main(%x: Tensor[(1, 3, 8, 8), float32], %w: Tensor[(4, 3, 3, 3), float32], %b: Tensor[(4,), float32]) {"
+        " let %y = nn.conv2d(%x, %w, %b); %y }"
+    )
+    new = bridge.to_relax(mod)
+    relax.analysis.well_formed(new)
+    names = [b.value.op.name for b in new["main"].body.blocks[0].bindings]
+    assert names == ["relax.reshape", "relax.nn.conv2d", "relax.add"]
+    assert bridge.from_relax(new)["main"].ret_type == mod["main"].ret_type
+
+
 def test_symbols_of_kept_calls_follow_the_program():
     back = bridge.to_relax(T.BindSymbols(symbols={"n": 3})(comes_back(twice())))
     assert tvm_ffi.structural_equal(back["main"].ret_ty, relax.TensorType([3, 4], "float32"))
@@ -238,9 +360,10 @@ def test_constants_keep_their_bytes():
     arrays = [np.array([np.nan, -0.0, 1e-45], "float32"), np.array([], "int8"), np.array(True)]
     arrays += [np.array([[1, -2]], "int64"), np.array([1.5, 2], ml_dtypes.bfloat16)]
     for array in arrays:
-        constant = relax.const(tvm.runtime.tensor(array))
+        constant = relax.const(tvm.runtime.tensor(array), str(array.dtype))
         mod = tvm.IRModule({"main": function_of([], [], constant)})
-        back = bridge.to_relax(comes_back(mod))["main"].body.body.data.numpy()
+        back = bridge.to_relax(comes_back(mod))["main"].body.body
+        back = (back.data if hasattr(back, "data") else back.value).numpy()
         assert back.dtype == array.dtype and back.tobytes() == array.tobytes()
 
 
@@ -300,6 +423,8 @@ def test_modules_that_tvm_hands_to_passes_come_back():
     path = os.environ.get("ANFORA_TVM_PAIRS")
     if not path:
         pytest.skip("ANFORA_TVM_PAIRS does not name the recordings")
+    if not tvm.__version__.startswith("0.26."):
+        pytest.skip("the recordings are those of apache-tvm 0.26")
     with gzip.open(path, "rt") as lines:
         texts = {json.loads(line)["before"] for line in lines}
     counts = collections.Counter()
@@ -369,6 +494,46 @@ def test_a_module_that_anfora_wrote_goes_to_relax():
     assert back["main"].attrs["global_symbol"] == "main"
     kinds = [type(b.value).__name__ for b in back["main"].body.blocks[0].bindings]
     assert kinds == ["Call", "Call", "Call", "If"]
+
+
+def adders():
+    """Returns a module whose function makes an adder of each operand, and applies one to the other."""
+    x, y = relax.Var("x", FLOATS), relax.Var("y", FLOATS)
+    p, q = relax.Var("p", FLOATS), relax.Var("q", FLOATS)
+    total = relax.Var("total", FLOATS)
+    inner = function_of([q], [relax.VarBinding(total, typed(relax.op.add(p, q)))], total)
+    add = relax.Var("add", inner.ty)
+    outer = function_of([p], [relax.VarBinding(add, inner)], add)
+    make, adder = relax.Var("make", outer.ty), relax.Var("adder", inner.ty)
+    result = relax.Var("result", FLOATS)
+    bindings = [
+        relax.VarBinding(make, outer),
+        relax.VarBinding(adder, tvm.ir.Call(make, [x], ret_ty=inner.ty)),
+        relax.VarBinding(result, tvm.ir.Call(adder, [y], ret_ty=FLOATS)),
+    ]
+    return tvm.IRModule({"main": function_of([x, y], bindings, result, attrs={"global_symbol": "main"})})
+
+
+def test_closures_are_those_of_relax():
+    mod = adders()
+    comes_back(mod)
+    new = bridge.as_tvm_pass("LambdaLifting")(mod)
+    relax.analysis.well_formed(new)
+    tvm.ir.assert_structural_equal(new, relax.transform.LambdaLift()(mod))
+    machine = relax.VirtualMachine(relax.build(new, "llvm"), tvm.cpu())
+    x, y = (np.full((4, 4), v, "float32") for v in (1, 2))
+    np.testing.assert_array_equal(machine["main"](tvm.runtime.tensor(x), tvm.runtime.tensor(y)).numpy(), x + y)
+
+
+def test_arithmetic_on_extents_that_become_numbers_is_done():
+    n = tvm.tirx.Var("n", "int64")
+    x = relax.Var("x", relax.TensorType([n], "float32"))
+    made = relax.TensorType([n * 2 + 1], "float32")
+    call = relax.op.call_pure_packed("make", x, ty_args=made)
+    between = comes_back(module_of([x], lambda b, x: b.emit(call)))
+    back = bridge.to_relax(T.BindSymbols(symbols={"n": 3})(between))
+    ty = back["main"].body.blocks[0].bindings[0].var.ty
+    assert tvm_ffi.structural_equal(ty, relax.TensorType([7], "float32"))
 
 
 def test_a_module_in_graph_normal_form_is_brought_into_a_normal_form():

@@ -111,6 +111,14 @@ impl Function {
         cx.is_primitive(self.attrs)
     }
 
+    /// Returns true if the function has the attribute `Pure=1`. This is a promise that a declaration
+    /// makes; the purity of other functions follows from their bodies.
+    ///
+    /// Cost: one entry.
+    pub fn states_pure(&self, cx: &Context) -> bool {
+        cx.find_attr(self.attrs, "Pure").is_some_and(|v| matches!(cx.attrs.get(v), Attr::Int(1) | Attr::Bool(true)))
+    }
+
     /// Returns the symbol that the function has for a linker: the attribute [`GLOBAL_SYMBOL`], if
     /// it is a string.
     ///

@@ -67,7 +67,7 @@ impl Purity {
             match entry.target {
                 GlobalTarget::Missing => graph.seeds.push(vertex),
                 GlobalTarget::Declaration(key) => {
-                    if !module.get(key).is_some_and(|f| states_pure(cx, f)) {
+                    if !module.get(key).is_some_and(|f| f.states_pure(cx)) {
                         graph.seeds.push(vertex);
                     }
                 }
@@ -159,10 +159,6 @@ impl Purity {
         }
         true
     }
-}
-
-fn states_pure(cx: &Context, f: &Function) -> bool {
-    cx.find_attr(f.attrs, "Pure").is_some_and(|v| matches!(cx.attrs.get(v), Attr::Int(1) | Attr::Bool(true)))
 }
 
 /// The expressions of a body whose evaluation can be observed.

@@ -2,8 +2,8 @@
 
 use anfora_ir::bumpalo::Bump;
 use anfora_ir::{
-    BlockKind, Body, Context, Cursor, Dim, EntityId, Expr, ExprId, FusionPattern, IdSet, OpId, PerBlock, ScratchVec,
-    Step, SymbolId, TypeId,
+    BlockKind, Body, Context, Cursor, Dim, EntityId, Expr, ExprId, FusionPattern, GlobalId, IdSet, OpId, PerBlock,
+    ScratchVec, Step, SymbolId, TypeId,
 };
 use anfora_visit::{Binding, FlowEdge, FlowGraph, Link, chain};
 use rustc_hash::FxHashMap;
@@ -21,6 +21,16 @@ pub(super) const OPAQUE: u8 = FusionPattern::Opaque as u8;
 #[inline]
 fn pattern_of(cx: &Context, body: &Body, op: OpId, call: ExprId) -> u8 {
     cx.ops.facts(op).fusion().unwrap_or_else(|| cx.ops.get(op).fusion_of(cx, body, call)) as u8
+}
+
+/// Returns the kind of a call of a function. Its extents have to be known from its type.
+fn pattern_of_call(cx: &Context, body: &Body, declared: &FxHashMap<GlobalId, u8>, call: ExprId) -> u8 {
+    match body.inputs(call).first().map(|&callee| body.expr(callee)) {
+        Some(Expr::Global(global)) if cx.types.has_known_extents(body.ty(call)) => {
+            declared.get(&global).copied().unwrap_or(OPAQUE)
+        }
+        _ => OPAQUE,
+    }
 }
 
 /// A run of Lets.
@@ -65,7 +75,14 @@ pub(super) struct Graph<'b> {
 
 impl<'b> Graph<'b> {
     /// Returns the graph of a body; `None` if it has no region.
-    pub(super) fn new(cx: &Context, body: &Body, scratch: &'b Bump) -> Option<Graph<'b>> {
+    ///
+    /// `declared` has the kinds of calls of declared functions; the others are opaque.
+    pub(super) fn new(
+        cx: &Context,
+        body: &Body,
+        declared: &FxHashMap<GlobalId, u8>,
+        scratch: &'b Bump,
+    ) -> Option<Graph<'b>> {
         let in_region = |expr| matches!(expr, Expr::Let { flags, .. } if flags.is_dataflow());
         if !body.exprs().any(|(_, expr)| in_region(expr)) {
             return None;
@@ -82,7 +99,7 @@ impl<'b> Graph<'b> {
             binders: found.binders,
         };
         graph.number(body, &found.escaping);
-        let uses = graph.look_at_values(cx, body, &found.shared, scratch);
+        let uses = graph.look_at_values(cx, body, declared, &found.shared, scratch);
         graph.flow = FlowGraph::new(graph.len(), &uses);
         Some(graph)
     }
@@ -140,6 +157,7 @@ impl<'b> Graph<'b> {
         &mut self,
         cx: &Context,
         body: &Body,
+        declared: &FxHashMap<GlobalId, u8>,
         shared: &IdSet<ExprId>,
         scratch: &'b Bump,
     ) -> ScratchVec<'b, (u32, FlowEdge)> {
@@ -154,7 +172,7 @@ impl<'b> Graph<'b> {
                 Expr::CallOp { op, .. } => (pattern_of(cx, body, op, value), body.inputs(value)),
                 Expr::Tuple(_) => (TUPLE, body.inputs(value)),
                 Expr::Proj { .. } => (INJECTIVE, body.inputs(value)),
-                Expr::Call { .. } => (OPAQUE, body.inputs(value)),
+                Expr::Call { .. } => (pattern_of_call(cx, body, declared, value), body.inputs(value)),
                 Expr::Var { .. } => (OPAQUE, std::slice::from_ref(&value)),
                 _ => (OPAQUE, &[]),
             };

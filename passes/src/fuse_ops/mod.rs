@@ -14,11 +14,12 @@
 //! Kinds      The kind of a value is the pattern of its operator's row: ElemWise 0, Broadcast 1,
 //!            Injective 2, CommReduce 3, OutEWiseFusable 4. Projections are 2, tuples 7, all else
 //!            is 8. A row may choose the pattern by the attributes of a call: image.resize to the
-//!            nearest neighbour is 2, else 4. A call whose extents are computed (by an operand that
-//!            is not a literal) is 8, unless its type states all extents as numbers or symbols.
-//!            A Broadcast takes an operand element by element if the operand has exactly the shape
-//!            of the result. The kind of a group is that of its last value, or 4 if a 4 was merged
-//!            into it.
+//!            nearest neighbour is 2, else 4. A call of a declared function that is pure and has
+//!            the attribute `op_pattern`, a number up to 4, is of that kind. A call whose extents
+//!            are computed (by an operand that is not a literal) is 8, unless its type states all
+//!            extents as numbers or symbols. A Broadcast takes an operand element by element if
+//!            the operand has exactly the shape of the result. The kind of a group is that of its
+//!            last value, or 4 if a 4 was merged into it.
 //! Groups     The group that ends with v is merged with the group of P(v) and with all groups on
 //!            the paths to it. Below, "v is 4" means that the group that ends with v is of kind 4.
 //!            Phases:
@@ -39,12 +40,13 @@
 //!            or an element of its type. If no parameter of the new function binds a symbol, the
 //!            variable of the old function that binds it becomes a further parameter. If that
 //!            variable is not visible, the group is not made.
-//!            Its name lists the operators without their namespaces (nn.relu gives relu), in at
-//!            most 64 characters; _etc follows if some are left out. Groups that are equal up to
-//!            names share a function, which the module may have had before.
-//! Never      Parameters, literals, calls of functions, lambdas and match_cast are in no group. A
-//!            projection of a tuple from outside its group stays outside. A group whose result is
-//!            not used is dead, and stays as it is (DeadCodeElimination removes it).
+//!            Its name lists the operators and declared functions without their namespaces
+//!            (nn.relu gives relu) and without what follows a `#`, in at most 64 characters; _etc
+//!            follows if some are left out. Groups that are equal up to names share a function,
+//!            which the module may have had before.
+//! Never      Parameters, literals, calls of other functions, lambdas and match_cast are in no
+//!            group. A projection of a tuple from outside its group stays outside. A group whose
+//!            result is not used is dead, and stays as it is (DeadCodeElimination removes it).
 //! Limits     FuseOps.max_depth is the greatest number of bindings of a group, each counted once.
 //!            FuseOps.max_function_args is the greatest number of parameters of a function; 0 for
 //!            no limit. A group that would be too large is not merged.
@@ -86,14 +88,20 @@ mod outline;
 mod tests;
 
 use anfora_ir::bumpalo::Bump;
-use anfora_ir::{Context, Expr, ExprId, Function, FunctionKey, Literal, Module, RegionWriter, ScratchVec};
+use anfora_ir::{
+    Attr, Context, Expr, ExprId, Function, FunctionKey, GlobalId, Literal, Module, RegionWriter, ScratchVec,
+};
 use anfora_manager::{ConfigDef, register_pass};
 use anfora_visit::{Binding, Link, PostDominatorTree};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use self::graph::Graph;
+use self::graph::{Graph, OUT_ELEM_WISE};
 use self::groups::Groups;
 use self::outline::{Outlined, Outliner};
+
+/// The attribute of declared functions with the kind of their calls, as a number.
+const OP_PATTERN: &str = "op_pattern";
 
 /// The greatest number of bindings of a group.
 pub const MAX_FUSION_DEPTH: ConfigDef =
@@ -168,12 +176,13 @@ pub fn fuse_ops(module: &mut Module, limits: FusionLimits) -> Fused {
         .filter(|(_, f)| f.is_definition() && !f.is_primitive(&module.cx))
         .map(|(key, _)| key)
         .collect();
+    let declared = kinds_of_declared(module);
     let mut outliner: Option<Outliner> = None;
     let mut done = Fused::default();
     for key in keys {
         let Some(Function { body, .. }) = module.get(key) else { continue };
         let scratch = module.cx.scratch();
-        let Some(graph) = Graph::new(&module.cx, body, &scratch) else { continue };
+        let Some(graph) = Graph::new(&module.cx, body, &declared, &scratch) else { continue };
         let dominators = PostDominatorTree::new(&graph.flow);
         let groups = Groups::new(&module.cx, body, &graph, &dominators, limits, &scratch);
         if !groups.merged {
@@ -193,6 +202,20 @@ pub fn fuse_ops(module: &mut Module, limits: FusionLimits) -> Fused {
         }
     }
     done
+}
+
+/// Returns the kinds of calls of declared functions, as their attributes state them.
+fn kinds_of_declared(module: &Module) -> FxHashMap<GlobalId, u8> {
+    let cx = &module.cx;
+    let kind_of = |f: &Function| match cx.attrs.get(cx.find_attr(f.attrs, OP_PATTERN)?) {
+        Attr::Int(kind) => u8::try_from(*kind).ok().filter(|&kind| kind <= OUT_ELEM_WISE),
+        _ => None,
+    };
+    module
+        .functions()
+        .filter(|(_, f)| !f.is_definition() && f.states_pure(cx))
+        .filter_map(|(_, f)| Some((f.global()?, kind_of(f)?)))
+        .collect()
 }
 
 /// The nodes of each group, in program order.
@@ -261,7 +284,7 @@ fn replace_groups(
                     {
                         continue;
                     }
-                    Expr::CallOp { .. } => calls += 1,
+                    Expr::CallOp { .. } | Expr::Call { .. } => calls += 1,
                     _ => {}
                 }
                 taken[node as usize] = last + 1;

@@ -75,6 +75,7 @@ const PARAM: u32 = 1 << 31;
 #[repr(u32)]
 enum Word {
     CallOp,
+    Call,
     Tuple,
     Proj,
     Member,
@@ -130,7 +131,10 @@ impl Outliner {
         let members: Vec<Binding> = chain(body, body.root()).collect();
         let is_flat = |b: &Binding| {
             b.flags == LetFlags::PLAIN
-                && matches!(body.expr(b.value), Expr::CallOp { .. } | Expr::Tuple(_) | Expr::Proj { .. })
+                && matches!(
+                    body.expr(b.value),
+                    Expr::CallOp { .. } | Expr::Call { .. } | Expr::Tuple(_) | Expr::Proj { .. }
+                )
                 && body.is_flat(b.value)
         };
         let Some(last) = members.last() else { return };
@@ -241,6 +245,10 @@ impl Outliner {
                 Expr::CallOp { op, attrs, .. } => {
                     let attrs = self.attrs_word(cx, attrs);
                     self.words.extend([Word::CallOp as u32, op.index() as u32, attrs, inputs.len() as u32]);
+                }
+                Expr::Call { attrs, .. } => {
+                    let attrs = self.attrs_word(cx, attrs);
+                    self.words.extend([Word::Call as u32, attrs, inputs.len() as u32]);
                 }
                 Expr::Proj { index, .. } => self.words.extend([Word::Proj as u32, index]),
                 _ => self.words.extend([Word::Tuple as u32, inputs.len() as u32]),
@@ -424,6 +432,9 @@ fn param_type(cx: &mut Context, body: &Body, operand: ExprId) -> TypeId {
 
 /// Returns true if the type of a call does not change when its large literals become parameters.
 fn lifts_literals(cx: &mut Context, body: &Body, call: ExprId) -> bool {
+    if let Expr::Call { .. } = body.expr(call) {
+        return lifts_literals_of_call(cx, body, call);
+    }
     let Expr::CallOp { op, operands, attrs } = body.expr(call) else { return false };
     let literal = |o: ExprId| body.as_literal(o);
     let large = |cx: &Context, o: ExprId| literal(o).is_some_and(|l| is_large(cx.literals.get(l)));
@@ -442,19 +453,34 @@ fn lifts_literals(cx: &mut Context, body: &Body, call: ExprId) -> bool {
     infer_op(cx, op, &operands, attrs, body.ty(call)) == Ok(body.ty(call))
 }
 
+/// [`lifts_literals`] for the call of a function.
+fn lifts_literals_of_call(cx: &mut Context, body: &Body, call: ExprId) -> bool {
+    let Some((&callee, operands)) = body.inputs(call).split_first() else { return false };
+    let types: SmallVec<[TypeId; 8]> = operands.iter().map(|&o| param_type(cx, body, o)).collect();
+    infer_call(cx, body.ty(callee), &types) == Ok(body.ty(call))
+}
+
 fn symbols_of_attrs(cx: &Context, attrs: AttrsId) -> Box<[SymbolId]> {
     let mut found: Vec<SymbolId> = Vec::new();
     SymbolWalk::new().in_attrs(cx, attrs, |symbol| found.push(symbol));
     found.into()
 }
 
-/// Writes the name `fused_` and the operators without their namespaces, as many as fit.
+/// Writes the name `fused_` and the operators and functions without their namespaces and numbers, as
+/// many as fit.
 fn write_name(name: &mut String, cx: &Context, body: &Body, members: &[Binding]) {
     name.clear();
     name.push_str("fused");
     for member in members {
-        let Expr::CallOp { op, .. } = body.expr(member.value) else { continue };
-        let op = &cx.ops.get(op).name;
+        let op: &str = match body.expr(member.value) {
+            Expr::CallOp { op, .. } => &cx.ops.get(op).name,
+            Expr::Call { .. } => match body.expr(body.inputs(member.value)[0]) {
+                Expr::Global(global) => cx.names.get(cx.globals.get(global).name),
+                _ => continue,
+            },
+            _ => continue,
+        };
+        let op = op.split('#').next().unwrap_or(op);
         let op = op.rsplit('.').next().unwrap_or(op);
         if name.len() + 1 + op.len() > NAME_LENGTH {
             name.push_str("_etc");

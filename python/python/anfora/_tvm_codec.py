@@ -7,7 +7,9 @@ that reading and writing it need a list as a stack, and no recursion.
 
 from __future__ import annotations
 
+import functools
 import json
+import operator
 import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -17,6 +19,7 @@ from tvm import relax, tirx
 
 from . import _anfora
 from ._errors import AnforaError
+from ._tvm_versions import dtype_of, is_string, make_dtype, make_string, tensor_of
 
 
 class TvmError(AnforaError):
@@ -278,56 +281,60 @@ def _parts(
     item: Any, operand: Callable[[Any], int], symbol: Symbol, is_variable: Callable[[Any], bool]
 ) -> tuple[str, Any, list[Any]]:
     """Returns the tag, the value and the inner parts of a part of a form."""
+    # By the name of the class: `isinstance` takes much longer for classes of TVM.
     name = kind(item)
-    match item:
-        case None:
+    match name:
+        case "NoneType":
             return "none", None, []
-        case Cast():
+        case "Cast":
             return "cast", None, [item.value, item.ty]
-        case Typed():
+        case "Typed":
             return "typed", None, [item.value, item.ty]
-        case relax.TensorType():
+        case "TensorType":
             if item.vdevice is not None:
                 raise TvmError("a tensor on a virtual device has no form in anfora")
             return "tensor", [item.ndim, dtype_name(item.dtype)], [item.shape]
-        case relax.TupleType():
+        case "TupleType":
             return "tuple type", None, list(item.fields)
-        case relax.ShapeType():
-            return "shape type", item.ndim if item.values is None else None, list(item.values or [])
-        case relax.FuncType():
+        case "ShapeType":
+            values = item.values
+            return "shape type", item.ndim if values is None else None, list(values or [])
+        case "FuncType" if isinstance(item, relax.FuncType):
             if item.params is None:
                 return "json", tvm.ir.save_json(item), []
             return "function type", bool(item.purity), [*item.params, item.ret]
-        case relax.AnyType() | relax.PackedFuncType():
+        case "AnyType" | "PackedFuncType":
             return "type", name, []
-        case tvm.ir.PrimType():
+        case "PrimType":
             return "prim", str(item.dtype), []
-        case tirx.IntImm():
+        case "IntImm":
             return "int", [dtype_name(item.ty), int(item.value)], []
-        case tirx.FloatImm():
+        case "FloatImm":
             return "float", [dtype_name(item.ty), float(item.value).hex()], []
-        case relax.Constant() | tvm.ir.GlobalVar() | relax.DataflowVar():
+        case "GlobalVar" | "DataflowVar":
             return "operand", operand(item), []
-        case relax.Tuple():
+        case "Tuple":
             return "tuple", None, list(item.fields)
-        case relax.TupleGetItem():
+        case "TupleGetItem":
             return "field", int(item.index), [item.tuple_value]
-        case relax.ShapeExpr():
+        case "ShapeExpr":
             return "shape", None, list(item.values)
-        case relax.StringImm():
-            return "string", str(item.value), []
-        case relax.DataTypeImm():
-            return "dtype", str(item.value), []
-        case relax.ExternFunc():
+        case "ExternFunc":
             return "extern", str(item.global_symbol), [item.ty]
-        case tvm.ir.Call() if isinstance(item.op, tvm.ir.Op):
-            attrs = None if item.attrs is None else tvm.ir.save_json(item.attrs)
-            return "op", [item.op.name, len(item.args), attrs], [*item.args, *item.ty_args, item.ty]
-        case tvm.ir.Call():
-            attrs = None if item.attrs is None else tvm.ir.save_json(item.attrs)
-            return "call", [len(item.args), attrs], [item.op, *item.args, *item.ty_args, item.ty]
+        case "Call":
+            op, args, attrs = item.op, list(item.args), item.attrs
+            saved = None if attrs is None else tvm.ir.save_json(attrs)
+            if isinstance(op, tvm.ir.Op):
+                return "op", [op.name, len(args), saved], [*args, *item.ty_args, item.ty]
+            return "call", [len(args), saved], [op, *args, *item.ty_args, item.ty]
     if is_missing(item):
         return "missing", None, []
+    if tensor_of(item) is not None:
+        return "operand", operand(item), []
+    if is_string(item):
+        return "string", str(item.value), []
+    if (dtype := dtype_of(item)) is not None:
+        return "dtype", dtype, []
     if name == "Var":
         is_symbol = isinstance(item.ty, tvm.ir.PrimType) and not is_variable(item)
         return ("symbol", symbol(item), []) if is_symbol else ("operand", operand(item), [])
@@ -368,6 +375,7 @@ def encode(
 
 
 def _call(op: Any, count: int, attrs: str | None, inner: list[Any]) -> Any:
+    # Attributes may bind variables, so each call has its own.
     attributes = None if attrs is None else tvm.ir.load_json(attrs)
     *parts, ty = inner
     args, ty_args = parts[:count], parts[count:]
@@ -397,24 +405,85 @@ _MAKE: dict[str, Callable[[Any, list[Any]], Any]] = {
     "tuple": lambda _, inner: relax.Tuple(inner),
     "field": lambda index, inner: relax.TupleGetItem(inner[0], index),
     "shape": lambda _, inner: relax.ShapeExpr(inner),
-    "string": lambda text, _: relax.StringImm(text),
-    "dtype": lambda name, _: relax.DataTypeImm(name),
+    "string": lambda text, _: make_string(text),
+    "dtype": lambda name, _: make_dtype(name),
     "extern": lambda name, inner: relax.ExternFunc(name, inner[0]),
     "op": lambda value, inner: _call(tvm.ir.Op.get(value[0]), value[1], value[2], inner),
     "call": lambda value, inner: _call(inner[0], value[0], value[1], inner[1:]),
-    "binary": lambda name, inner: getattr(tirx, name)(*inner),
 }
+
+
+#: The arithmetic of extents on numbers.
+_COMPUTE: dict[str, Callable[[int, int], int]] = {
+    "Add": operator.add,
+    "Sub": operator.sub,
+    "Mul": operator.mul,
+    "FloorDiv": operator.floordiv,
+    "FloorMod": operator.mod,
+    "Min": min,
+    "Max": max,
+}
+
+
+def _binary(name: str, inner: list[Any], known: dict[int, Any]) -> Any:
+    """Returns arithmetic on two extents, as a number if they are numbers, at least one of which is
+    known now."""
+    left, right = inner
+    if all(isinstance(i, tirx.IntImm) for i in inner) and (id(left) in known or id(right) in known):
+        if name in _COMPUTE and (right.value or not name.startswith("Floor")):
+            made = tirx.IntImm(dtype_name(left.ty), _COMPUTE[name](int(left.value), int(right.value)))
+            known[id(made)] = made
+            return made
+    return getattr(tirx, name)(left, right)
+
+
+#: The parts that may be shared by all values of a form, if they have no holes.
+_SHARED = frozenset(
+    ("none", "missing", "tensor", "tuple type", "shape type", "function type", "json", "type", "prim")
+    + ("int", "float", "shape", "string", "dtype", "extern")
+)
+_OPEN = object()
+
+
+@functools.lru_cache(maxsize=1024)
+def _steps(form: str) -> list[tuple[str, int, Any]]:
+    """Returns the parts of a form in the order in which they are made. Those without holes are made
+    already."""
+    steps: list[tuple[str, int, Any]] = []
+    #: The first step of each part that waits for its outer part, and its value, if it has one.
+    waiting: list[tuple[int, Any]] = []
+    for tag, count, value in reversed(json.loads(form)):
+        inner = [waiting.pop() for _ in range(count)]
+        start = inner[-1][0] if inner else len(steps)
+        made = _OPEN
+        if tag in _SHARED and all(part is not _OPEN for _, part in inner):
+            made = _MAKE[tag](value, [part for _, part in inner])
+            del steps[start:]
+            steps.append(("made", 0, made))
+        else:
+            steps.append((tag, count, value))
+        waiting.append((start, made))
+    return steps
 
 
 def decode(form: str, operand: Callable[[int], Any], symbol: Symbol) -> Any:
     """Returns the type or the expression of a form, with the holes filled."""
     done: list[Any] = []
-    for tag, count, value in reversed(json.loads(form)):
+    #: The numbers that are symbols of the form, and those computed from them, by identity.
+    known: dict[int, Any] = {}
+    for tag, count, value in _steps(form):
+        if tag == "made":
+            done.append(value)
+            continue
         inner = [done.pop() for _ in range(count)]
         if tag == "operand":
             done.append(operand(value))
         elif tag == "symbol":
             done.append(symbol(value))
+            if isinstance(done[-1], tirx.IntImm):
+                known[id(done[-1])] = done[-1]
+        elif tag == "binary":
+            done.append(_binary(value, inner, known))
         else:
             done.append(_MAKE[tag](value, inner))
     return done[0]

@@ -9,7 +9,8 @@ import tvm_ffi
 from tvm import relax
 
 from ._tvm_codec import encode, is_missing, kind
-from ._tvm_from import handle, show
+from ._tvm_from import handle
+from ._tvm_literals import show
 
 
 class _Names:
@@ -20,6 +21,10 @@ class _Names:
 
     def __call__(self, item: Any) -> int:
         return self._numbers.setdefault(handle(item), len(self._numbers))
+
+
+#: The operands that are no variables.
+_PLAIN = ("ShapeExpr", "IntImm", "FloatImm")
 
 
 class _Sides:
@@ -36,29 +41,33 @@ class _Sides:
             return True
         return encode(left, self._left, self._left) == encode(right, self._right, self._right)
 
-
-    def same_shapes(self, left: Any, right: Any) -> bool:
-        """Returns true if the operands of two calls that are shapes are the same."""
-        if not isinstance(left, tvm.ir.Call):
-            return True
-        return all(self.same(a, b) for a, b in zip(left.args, right.args) if isinstance(a, relax.ShapeExpr))
-
-    def same_types(self, left: Any, right: Any) -> bool:
-        """Returns true if the types of two bindings are the same."""
-        a, b, c, d = left.var.ty, left.value.ty, right.var.ty, right.value.ty
-        return self.same(a, c) and (a is not None and a.same_as(b) and c.same_as(d) or self.same(b, d))
-
-
-def _same_value(left: Any, right: Any) -> bool:
-    """Returns true if two values are of the same kind, with the same operator and attributes."""
-    if kind(left) != kind(right):
-        return False
-    if isinstance(left, tvm.ir.Call):
-        if isinstance(left.op, tvm.ir.Op) and not left.op.same_as(right.op):
+    def same_operands(self, left: Any, right: Any) -> bool:
+        """Returns true if the operands of two calls are of the same kinds, and those that are shapes or
+        numbers are the same."""
+        if len(left) != len(right):
             return False
-        same_attrs = left.attrs is None and right.attrs is None or tvm_ffi.structural_equal(left.attrs, right.attrs)
-        return bool(same_attrs) and [kind(a) for a in left.args] == [kind(a) for a in right.args]
-    return True
+        pairs = [(a, b, kind(a)) for a, b in zip(left, right)]
+        return all(of == kind(b) and (of not in _PLAIN or self.same(a, b)) for a, b, of in pairs)
+
+    def same_value(self, left: Any, right: Any) -> bool:
+        """Returns true if two values are of the same kind, with the same operator and attributes."""
+        of = kind(left)
+        if of != kind(right):
+            return False
+        if of != "Call":
+            return True
+        op, left_attrs, right_attrs = left.op, left.attrs, right.attrs
+        if isinstance(op, tvm.ir.Op) and not op.same_as(right.op):
+            return False
+        if left_attrs is None or right_attrs is None:
+            same_attrs = left_attrs is None and right_attrs is None
+        else:
+            same_attrs = bool(tvm_ffi.structural_equal(left_attrs, right_attrs))
+        return same_attrs and self.same_operands(left.args, right.args)
+
+    def same_types(self, a: Any, b: Any, c: Any, d: Any) -> bool:
+        """Returns true if the types of a variable and its value, and those of others, are the same."""
+        return self.same(a, c) and (a is not None and a.same_as(b) and c.same_as(d) or self.same(b, d))
 
 
 def _shape(seq: Any) -> list[tuple[str, int]]:
@@ -93,14 +102,15 @@ def differences(left: Any, right: Any) -> tuple[list[tuple[str, Any]], str | Non
                 if _shape(a) != _shape(b):
                     message = message or f"the blocks of bindings of @{name} have no form in anfora"
                     break
-                if not sides.same(a.ty, b.ty) or not _same_value(a.body, b.body):
+                if not sides.same(a.ty, b.ty) or not sides.same_value(a.body, b.body):
                     message = message or f"a block of the type {show(a.ty)} has no form in anfora (in @{name})"
                 for p, q in zip(a.blocks, b.blocks):
                     for m, n in zip(p.bindings, q.bindings):
-                        same = kind(m) == kind(n) and kind(m.var) == kind(n.var) and _same_value(m.value, n.value)
-                        same = same and sides.same_shapes(m.value, n.value)
-                        if not same or not sides.same_types(m, n):
-                            found.append((name, m.var))
-                        elif isinstance(m.value, (relax.Function, relax.SeqExpr, relax.If)):
-                            todo.append((m.value, n.value))
+                        of, value, var = kind(m), m.value, m.var
+                        other, other_var = n.value, n.var
+                        same = of == kind(n) and kind(var) == kind(other_var) and sides.same_value(value, other)
+                        if not same or not sides.same_types(var.ty, value.ty, other_var.ty, other.ty):
+                            found.append((name, var))
+                        elif isinstance(value, (relax.Function, relax.SeqExpr, relax.If)):
+                            todo.append((value, other))
     return found, message

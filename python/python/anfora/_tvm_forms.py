@@ -18,9 +18,11 @@ class Forms:
         self._names: dict[tuple[str, ...], str] = {}
         self.declarations: list[str] = []
 
-    def name(self, stem: str, form: str, operands: int, symbols: int, result: str, pure: bool) -> str:
-        """Returns the function that stands for a form."""
-        key = (stem, form, str(operands), str(symbols), result, str(pure))
+    def name(
+        self, stem: str, form: str, operands: int, symbols: int, result: str, pure: bool, pattern: int | None = None
+    ) -> str:
+        """Returns the function that stands for a form. ``pattern`` is the kind that FuseOps goes by."""
+        key = (stem, form, str(operands), str(symbols), result, str(pure), str(pattern))
         if key in self._names:
             return self._names[key]
         number = len(self._names)
@@ -34,6 +36,8 @@ class Forms:
             params.append(f"%symbols: Tensor[({symbols},), int64, [{listed}]]")
         params += [f"%{i}: Any" for i in range(operands)]
         params += ["Pure=1"] * pure + [f"tvm_form={quoted(form)}"]
+        if pattern is not None:
+            params.append(f"op_pattern={pattern}")
         self.declarations.append(f"declare @{quoted(name)}({', '.join(params)}) -> {result};\n")
         return name
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Generator
 from typing import Any
 
-import numpy as np
 import tvm
 import tvm_ffi
 from tvm import relax, tirx
@@ -30,7 +29,9 @@ from ._tvm_codec import (
     type_text,
 )
 from ._tvm_forms import Forms, is_pure
-from ._tvm_ops import PLAIN, ROWS, Field, Row
+from ._tvm_literals import attribute_text, is_plain, literal_text, number_text
+from ._tvm_ops import PLAIN, ROWS, Field, OfResult, Row
+from ._tvm_versions import tensor_of
 
 #: A computation in steps: it yields computations whose result it needs.
 Steps = Generator[Any, Any, Any]
@@ -39,6 +40,10 @@ _IDENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _COUNTED = re.compile(r"\$\d+\Z")
 #: Words that cannot be the name of a symbol.
 _WORDS = frozenset("floordiv ceildiv mod min max let def fn if else dataflow output none true false dense op".split())
+#: The operators that call a function of the tensor level, their first operand.
+_KERNEL_CALLS = ("relax.call_tir", "relax.call_tir_inplace")
+#: The attributes of modules, strings, that mean the same on both sides.
+SHARED_ATTRS = ("system_lib_prefix",)
 #: The most elements that a type states.
 _MOST_SYMBOLS = 64
 
@@ -62,39 +67,6 @@ def handle(item: Any) -> int:
     return int(item.__chandle__())
 
 
-def literal_text(constant: Any) -> str:
-    """Returns a constant as the text format writes it."""
-    name = dtype_name(constant.data.dtype)
-    dtype = TO_DTYPE.get(name or "")
-    if dtype is None or not is_plain(constant.ty):
-        raise TvmError(f"a constant of the type {show(constant.ty)} has no form in anfora")
-    try:
-        array = constant.data.numpy()
-    except Exception as e:
-        raise TvmError(f"a constant of {name} cannot be read: {e}") from e
-    shape = tuple(array.shape)
-    listed = f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
-    if array.size == 0:
-        return f"dense<Tensor[{listed}, {dtype}]>[]"
-    data = np.ascontiguousarray(array).tobytes()
-    return f'dense<Tensor[{listed}, {dtype}]>"0x{data.hex()}"'
-
-
-def attribute_text(value: Any) -> str:
-    """Returns an attribute as the text format writes it."""
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list):
-        return f"[{', '.join(map(attribute_text, value))}]"
-    if isinstance(value, str):
-        return quoted(value)
-    if isinstance(value, float):
-        return f"{value!r}f64"
-    return str(value)
-
-
 class FunctionWriter:
     """Writes a function of Relax as text."""
 
@@ -107,6 +79,10 @@ class FunctionWriter:
         self._used: set[str] = set()
         self._symbols: dict[int, tuple[str, Any]] = {}
         self._symbol_names: set[str] = set()
+        #: The number of blocks around the current line.
+        self._depth = 0
+        #: The vectors of extents that are visible in the current block or region.
+        self._vectors: dict[str, str] = {}
         #: The texts of conditions that were written before their ``if``.
         self._conditions: dict[int, str] = {}
         self._out: list[str] = []
@@ -158,16 +134,15 @@ class FunctionWriter:
     # ---- values -------------------------------------------------------------------------------
 
     def _atom(self, expr: Any) -> str | None:
-        if isinstance(expr, relax.Constant):
-            return literal_text(expr)
-        if isinstance(expr, tvm.ir.GlobalVar):
-            return f"@{quoted(expr.name_hint)}"
-        if kind(expr) in ("Var", "DataflowVar"):
+        of = kind(expr)
+        if of in ("Var", "DataflowVar"):
             name = self._names.get(handle(expr))
             if name is None:
                 raise TvmError(f"the variable {expr.name_hint} is used where it is not defined")
             return name
-        return None
+        if of in ("Constant", "GenericConst") and tensor_of(expr) is not None:
+            return literal_text(expr)
+        return f"@{quoted(expr.name_hint)}" if of == "GlobalVar" else None
 
     def _is_variable(self, item: Any) -> bool:
         return handle(item) in self._names
@@ -198,8 +173,8 @@ class FunctionWriter:
             raise TvmError(f"an expression with more than {_MOST_SYMBOLS} symbols has no form in anfora")
         if variables:
             listed = ", ".join(self._symbol(v) for v in variables)
-            bound = self._hidden("symbols")
             if isinstance(expr, Cast):
+                bound = self._hidden("symbols")
                 # Anfora binds the symbols by a vector that has them as its elements.
                 mark = self._module.forms.name("relax.match_cast", MARK, 1, 0, "Any", True)
                 cast = self._hidden("cast")
@@ -207,7 +182,7 @@ class FunctionWriter:
                 self._write(f"let {bound} = match_cast({cast}, to=Tensor[({len(variables)},), int64, [{listed}]]);")
             else:
                 # The symbols are a vector of their own, so that the program stays in A-normal form.
-                self._write(f"let {bound} = shape_to_tensor(shape=shape({listed}));")
+                bound = self._vector(listed)
             operands.insert(0, bound)
         value = expr.value if isinstance(expr, Typed) else expr
         stem = f"relax.{kind(value)}"
@@ -215,8 +190,12 @@ class FunctionWriter:
             stem = "relax.match_cast"
         elif isinstance(value, tvm.ir.Call) and isinstance(value.op, tvm.ir.Op):
             stem = value.op.name
+        pattern = None
+        called = self._module.called(value)
+        if called is not None:
+            stem, pattern = f"{stem}.{called[0]}", called[1]
         count = len(operands) - bool(variables)
-        name = self._module.forms.name(stem, form, count, len(variables), result, is_pure(value))
+        name = self._module.forms.name(stem, form, count, len(variables), result, is_pure(value), pattern)
         return f"@{quoted(name)}({', '.join(operands)})"
 
     def _hidden(self, what: str) -> str:
@@ -224,6 +203,14 @@ class FunctionWriter:
         name = f"${what}{len(self._used)}"
         self._used.add(name)
         return f"%{quoted(name)}"
+
+    def _vector(self, dims: str) -> str:
+        """Returns a vector of extents, bound before the current line or earlier in the block."""
+        known = self._vectors.get(dims)
+        if known is None:
+            known = self._vectors[dims] = self._hidden("symbols")
+            self._write(f"let {known} = shape_to_tensor(shape=shape({dims}));")
+        return known
 
     def _row_call(self, name: str, row: Row, call: Any) -> str | None:
         """Writes a call of an operator with attributes; ``None`` if anfora has no such call."""
@@ -234,7 +221,7 @@ class FunctionWriter:
             args = list(args[0].fields)
         elif len(args) != row.operands:
             return None
-        texts = []
+        listed: str | None = None
         if row.shape:
             shape = args.pop()
             if not isinstance(shape, relax.ShapeExpr) or not 0 < len(shape.values) <= _MOST_SYMBOLS:
@@ -242,8 +229,7 @@ class FunctionWriter:
             dims = [dim_text(v, self._symbol) for v in shape.values]
             if "?" in dims or "0" in dims:
                 return None
-            bound = self._hidden("symbols")
-            texts.append((bound, f"let {bound} = shape_to_tensor(shape=shape({', '.join(dims)}));"))
+            listed = ", ".join(dims)
         operands = [self._atom(a) for a in args]
         if None in operands or not operands or not all(self._exact(a.ty) for a in args):
             return None
@@ -260,32 +246,70 @@ class FunctionWriter:
                     attributes.append(f"{key}={TO_DTYPE[value]}")
                 else:
                     attributes.append(f"{key}={attribute_text(value)}")
+            elif isinstance(field, OfResult):
+                dtype = dtype_name(value)
+                if dtype not in (None, dtype_name(call.ty.dtype)):
+                    return None
+                if self._module.out_dtypes.setdefault(name, dtype) != dtype:
+                    return None
             elif value not in field.values:
                 return None
-        for bound, line in texts:
-            self._write(line)
-            operands.append(bound)
+        if listed is not None:
+            operands.append(self._vector(listed))
         return f"{name}({', '.join([*map(str, operands), *attributes])})"
 
+    def _batch_norm(self, args: list[Any], attrs: Any) -> str | None:
+        """Writes a normalisation by given statistics, and returns the tuple of its result and them."""
+        operands = [self._atom(a) for a in args]
+        is_plain = attrs.center and attrs.scale and not attrs.training
+        if not is_plain or None in operands or not all(self._exact(a.ty) for a in args):
+            return None
+        # The momentum, which has no use here, is in the name.
+        bound = self._hidden(f"norm {attrs.momentum!r} ")
+        listed = ", ".join(map(str, operands))
+        epsilon = attribute_text(float(attrs.epsilon))
+        self._write(f"let {bound} = nn.batch_norm({listed}, axis={int(attrs.axis)}, epsilon={epsilon});")
+        return f"({bound}, {operands[3]}, {operands[4]})"
+
     def _call(self, call: Any) -> str:
-        if not self._exact(call.ty) or len(call.ty_args) and isinstance(call.op, tvm.ir.Op):
+        # Each access to an object of TVM makes a new one of Python, so they are few here.
+        op = call.op
+        is_op = isinstance(op, tvm.ir.Op)
+        if not self._exact(call.ty) or is_op and len(call.ty_args):
             return self._form(call)
-        if isinstance(call.op, tvm.ir.Op):
-            name = call.op.name.removeprefix("relax.")
-            if name in ROWS:
-                return self._row_call(name, ROWS[name], call) or self._form(call)
-            if PLAIN.get(name) != len(call.args) or call.attrs is not None:
+        callee: str | None
+        args = list(call.args)
+        if is_op:
+            callee = op.name.removeprefix("relax.")
+            if callee == "nn.batch_norm":
+                return self._batch_norm(args, call.attrs) or self._form(call)
+            if callee in ROWS:
+                return self._row_call(callee, ROWS[callee], call) or self._form(call)
+            if PLAIN.get(callee) != len(args) or call.attrs is not None:
                 return self._form(call)
-            callee: str | None = name
         else:
-            callee = self._atom(call.op)
-            if isinstance(call.op, tvm.ir.GlobalVar) and call.op.name_hint not in self._module.relax:
+            callee = self._atom(op)
+            if isinstance(op, tvm.ir.GlobalVar) and op.name_hint not in self._module.relax:
                 return self._form(call)
             if call.attrs is not None or len(call.ty_args):
                 return self._form(call)
-        operands = [self._atom(a) for a in call.args]
-        if callee is None or None in operands or not all(self._exact(a.ty) for a in call.args):
+        operands: list[str | None] = []
+        numbers: list[int] = []
+        for i, arg in enumerate(args):
+            text = self._atom(arg)
+            if text is None and is_op:
+                text = number_text(arg)
+                numbers.append(i)
+            elif text is not None and not self._exact(arg.ty):
+                text = None
+            operands.append(text)
+        if callee is None or None in operands:
             return self._form(call)
+        for i in numbers:
+            # TVM keeps more digits than the element type has. They are in the name.
+            bound = self._hidden(f"scalar {args[i].value!r} ")
+            self._write(f"let {bound} = {operands[i]};")
+            operands[i] = bound
         return f"{callee}({', '.join(map(str, operands))})"
 
     def _tuple(self, expr: Any) -> str:
@@ -387,6 +411,9 @@ class FunctionWriter:
         if not isinstance(seq, relax.SeqExpr):
             raise TvmError(f"a block of the class {kind(seq)} has no form in anfora: the module is not normalised")
         before: str | None = None
+        self._depth += 1
+        self._module.depth = max(self._module.depth, self._depth)
+        self._vectors.clear()
         for block in seq.blocks:
             is_region = isinstance(block, relax.DataflowBlock)
             if not len(block.bindings):
@@ -395,6 +422,7 @@ class FunctionWriter:
                 raise TvmError("adjacent blocks of bindings have no form in anfora: the module is not normalised")
             before = kind(block)
             if is_region:
+                self._vectors.clear()
                 self._write("dataflow {")
             for binding in block.bindings:
                 yield self._binding(binding)
@@ -403,9 +431,12 @@ class FunctionWriter:
                 outputs = [self._names[handle(var)] for var in shown]
                 self._write(f"output({', '.join(outputs)})")
                 self._write("}")
+                self._vectors.clear()
         text = yield self._value(seq.body, False)
         self._write(f"{text or ''}")
         self._out.append("}")
+        self._depth -= 1
+        self._vectors.clear()
 
     def _record(self, fn: Any) -> dict[str, Any]:
         """Returns what a function has that its signature does not say."""
@@ -449,7 +480,11 @@ class FunctionWriter:
             is_simple = isinstance(value, (bool, int, str)) and _IDENT.match(key) is not None
             if is_simple and not key.startswith("tvm") and key != "Pure":
                 value = str(value) if isinstance(value, str) else value
-                parts.append(f"{key}={attribute_text(value)}")
+                # TVM says that a function is primitive by `True`, and anfora by 1.
+                is_primitive = key == "Primitive" and value in (0, 1)
+                if is_primitive and not isinstance(value, bool):
+                    rest[key] = value
+                parts.append(f"{key}={attribute_text(int(value) if is_primitive else value)}")
             else:
                 rest[key] = value
         if rest:
@@ -468,21 +503,6 @@ class FunctionWriter:
         return "".join(self._out)
 
 
-def show(ty: Any) -> str:
-    """Returns a type for a message."""
-    try:
-        return str(ty)
-    except Exception:
-        return kind(ty)
-
-
-def is_plain(ty: Any) -> bool:
-    """Returns true for a tensor type of an element type that anfora has, with numbers as extents."""
-    if ty.vdevice is not None or not isinstance(ty.shape, relax.ShapeExpr) or dtype_name(ty.dtype) not in TO_DTYPE:
-        return False
-    return all(isinstance(d, tirx.IntImm) and d.value >= 0 and dtype_name(d.ty) == "int64" for d in ty.shape.values)
-
-
 class ModuleWriter:
     """Writes a module of Relax as text."""
 
@@ -494,6 +514,20 @@ class ModuleWriter:
         self.attrs = dict(mod.attrs.items()) if mod.attrs is not None else {}
         self._exact: dict[int, tuple[bool, Any]] = {}
         self.forms = Forms(set(self.functions))
+        #: The greatest number of blocks in each other.
+        self.depth = 0
+        #: The element types that all calls of an operator state for their results, by operator.
+        self.out_dtypes: dict[str, str | None] = {}
+
+    def called(self, value: Any) -> tuple[str, int] | None:
+        """Returns the function of the tensor level that a value calls, with the kind that TVM has found
+        for it, by which FuseOps goes."""
+        if not isinstance(value, tvm.ir.Call) or not isinstance(value.op, tvm.ir.Op) or value.op.name not in _KERNEL_CALLS:
+            return None
+        callee = value.args[0]
+        fn = self.functions.get(callee.name_hint) if isinstance(callee, tvm.ir.GlobalVar) else None
+        pattern = fn.attrs.get("op_pattern") if fn is not None and fn.attrs is not None else None
+        return None if pattern is None else (str(callee.name_hint), int(pattern))
 
     def type_text(self, ty: Any, symbol: Any) -> str:
         """Returns the closest type of anfora."""
@@ -526,16 +560,36 @@ class ModuleWriter:
             return False
         return bool(tvm_ffi.structural_equal(ty, back))
 
+    def _attributes(self) -> str:
+        """Returns the line of the attributes of the module: those that mean the same on both sides, and
+        records of the others."""
+        parts = [f"{k}={quoted(str(v))}" for k, v in self.attrs.items() if k in SHARED_ATTRS and isinstance(v, str)]
+        rest = {k: v for k, v in self.attrs.items() if k not in SHARED_ATTRS or not isinstance(v, str)}
+        if rest:
+            parts.append(f"tvm_attrs={quoted(tvm.ir.save_json(tvm.ir.make_node('ir.DictAttrs', **rest)))}")
+        stated = {name: dtype for name, dtype in self.out_dtypes.items() if dtype is not None}
+        if stated:
+            parts.append(f"tvm_out_dtypes={quoted(json.dumps(stated))}")
+        return f"#![{', '.join(parts)}]\n" if parts else ""
+
+    def _primitive(self, name: str, fn: Any) -> str:
+        """Returns a function of the tensor level. Its body is a call of itself, which says nothing, and
+        keeps InlineFunctions from putting it in the place of the function."""
+        symbol = fn.attrs.get("global_symbol") if fn.attrs is not None else None
+        linkage = "private " if symbol is None else ""
+        parts = ["Primitive=1", f"tvm_function={quoted(tvm.ir.save_json(fn))}"]
+        if symbol is not None:
+            parts.append(f"global_symbol={quoted(str(symbol))}")
+        return f"def {linkage}@{quoted(name)}({', '.join(parts)}) -> () {{\n@{quoted(name)}()\n}}\n"
+
     def text(self, opaque: dict[str, set[int]]) -> tuple[str, dict[int, tuple[str, Any]]]:
         """Returns the text, and the functions and variables by line."""
         self.forms = Forms(set(self.functions))
+        self.out_dtypes = {}
         functions: list[str] = []
         lines: list[dict[int, Any]] = []
         names: list[str] = []
         head = ""
-        if self.attrs:
-            saved = tvm.ir.save_json(tvm.ir.make_node("ir.DictAttrs", **self.attrs))
-            head = f"#![tvm_attrs={quoted(saved)}]\n"
         for name, fn in self.functions.items():
             if isinstance(fn, relax.Function):
                 writer = FunctionWriter(self, opaque.get(name, set()))
@@ -545,9 +599,13 @@ class ModuleWriter:
                     raise TvmError(f"{e} (in @{name})") from e
                 lines.append(writer.lines)
                 names.append(name)
+            elif isinstance(fn, tirx.PrimFunc):
+                functions.append(self._primitive(name, fn))
+                lines.append({})
+                names.append(name)
             else:
                 head += f"declare @{quoted(name)}(Pure=1, tvm_function={quoted(tvm.ir.save_json(fn))}) -> Any;\n"
-        head += "".join(self.forms.declarations)
+        head = self._attributes() + head + "".join(self.forms.declarations)
         where: dict[int, tuple[str, Any]] = {}
         line = head.count("\n")
         for name, text, bound in zip(names, functions, lines):

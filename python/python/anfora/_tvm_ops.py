@@ -41,11 +41,16 @@ class Fixed(NamedTuple):
     values: tuple[Any, ...]
 
 
+class OfResult(NamedTuple):
+    """An attribute of TVM alone: none, or the element type of the result, the same in all calls of
+    the operator."""
+
+
 class Row(NamedTuple):
     """An operator with attributes: the class of TVM's attributes, and the attributes by name."""
 
     attributes: str | None
-    fields: dict[str, Field | Fixed]
+    fields: dict[str, Field | Fixed | OfResult]
     operands: int
     #: The operands of anfora are the fields of a tuple in TVM.
     spread: bool = False
@@ -83,7 +88,7 @@ ROWS: dict[str, Row] = {
     "broadcast_to": Row(None, {}, 2, shape=True),
     "concat": Row("relax.attrs.ConcatAttrs", {"axis": Field(int, 0)}, 1, spread=True),
     "expand_dims": Row("relax.attrs.ExpandDimsAttrs", {"axis": Field(_ints)}, 1),
-    "matmul": Row("relax.attrs.MatmulAttrs", {"out_dtype": Fixed((None,))}, 2),
+    "matmul": Row("relax.attrs.MatmulAttrs", {"out_dtype": OfResult()}, 2),
     "permute_dims": Row("relax.attrs.PermuteDimsAttrs", {"axes": Field(_ints)}, 1),
     "reshape": Row(None, {}, 2, shape=True),
     "squeeze": Row("relax.attrs.SqueezeAttrs", {"axis": Field(_ints)}, 1),
@@ -107,7 +112,7 @@ ROWS: dict[str, Row] = {
             "data_layout": Fixed(("NCHW",)),
             "kernel_layout": Fixed(("OIHW",)),
             "out_layout": Fixed(("NCHW",)),
-            "out_dtype": Fixed((None,)),
+            "out_dtype": OfResult(),
         },
         2,
     ),
