@@ -22,6 +22,8 @@ pub(super) const MAX_FILE: u64 = i32::MAX as u64;
 const MOST_SPLAT_BYTES: u64 = MAX_FILE;
 /// Initializers of at least this many bytes in a file are copied when the model is written.
 const COPIED: usize = 4 << 10;
+/// Initializers of at least this many bytes in memory are written from there.
+const WRITTEN_FROM_MEMORY: usize = 64 << 10;
 /// Constants of at most this many elements are also looked up by contents.
 const SMALL: usize = 64;
 /// A splat of at most this many bytes is always written out, since a node would take more.
@@ -52,8 +54,8 @@ pub(super) struct Constants {
     data: Option<DataFile>,
     /// The files that constants stay in.
     kept: Option<KeptData>,
-    /// The initializers of the model whose elements are copied from a file when the model is
-    /// written. Their tensors have none.
+    /// The initializers of the model whose elements are written from where they are, a file or
+    /// memory. Their tensors have none.
     copied: FxHashMap<String, Literal>,
 }
 
@@ -116,7 +118,7 @@ impl Constants {
         self.data.take().filter(|d| !d.is_empty())
     }
 
-    /// Takes the initializers whose elements are copied when the model is written.
+    /// Takes the initializers whose elements are written from where they are.
     pub(super) fn take_copied(&mut self) -> FxHashMap<String, Literal> {
         std::mem::take(&mut self.copied)
     }
@@ -142,8 +144,8 @@ impl Constants {
         }
     }
 
-    /// Returns the message of an initializer whose elements are in a file. It has none if they are
-    /// not moved.
+    /// Returns the message of an initializer whose elements are written from where they are. It has
+    /// none if they are not moved.
     fn copied_tensor(&mut self, literal: &Literal) -> Result<TensorProto, ExportProblem> {
         Ok(match self.place(literal)? {
             Some(place) => external_tensor_of(literal, place)?,
@@ -277,7 +279,7 @@ impl Constants {
         if self.is_made_from_shape(literal) {
             return self.write_from_shape(names, literal, name, level);
         }
-        let is_copied = level == 0 && literal.file_range().is_some_and(|r| r.len() >= COPIED);
+        let is_copied = level == 0 && is_copied(literal);
         let mut tensor = match is_copied {
             true => self.copied_tensor(literal)?,
             false => self.tensor(literal)?,
@@ -329,4 +331,16 @@ impl Constants {
 /// Returns true if `ConstantOfShape` takes the element type in every version.
 fn can_fill(dtype: DType) -> bool {
     dtype.has_kernels() && dtype != DType::BFloat16
+}
+
+/// Returns true if the elements of an initializer are written from where they are. A copy of them
+/// in the encoded model would double the memory of large constants.
+fn is_copied(literal: &Literal) -> bool {
+    match literal.file_range() {
+        Some(range) => range.len() >= COPIED,
+        None => {
+            let is_raw = literal.is_dense() && literal.dtype().bits() >= 8;
+            is_raw && literal.stored_bytes() >= WRITTEN_FROM_MEMORY
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! The bytes of a model whose large constants are copied from their files.
+//! The bytes of a model whose large constants are written from where they are, a file or memory.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use super::data::{copy_elements, write_elements};
 use crate::proto::{GraphProto, ModelProto, TensorProto};
 
-/// A model as it is written: bytes, and constants whose elements are copied from their files.
+/// A model as it is written: bytes, and constants whose elements are written from where they are.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ModelPieces {
     pieces: Vec<ModelPiece>,
