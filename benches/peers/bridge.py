@@ -14,6 +14,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 
 import process
 import table
@@ -142,7 +143,9 @@ def main():
     python = python or interpreter()
     version = process.run([python, "-c", "import importlib.metadata as m; print(m.version('apache-tvm'))"]).out.strip()
     rows = {name: row(python, name, args.limit) for name in args.only or PASSES}
-    made = [f"CPU time on programs of {', '.join(f'{n:,}' for n in SIZES)} bindings, of TVM {version}'s pass and of anfora's with both conversions:", "", *lines(rows, args.limit)]
+    sizes = ", ".join(f"{n:,}" for n in SIZES)
+    title = f"CPU time on programs of {sizes} bindings, of the pass of TVM {version} and of anfora's with both conversions:"
+    made = [*textwrap.wrap(title, 100), "", *lines(rows, args.limit)]
     print("\n".join(made))
     if args.write:
         table.write("docs/python/tvm.md", "bridge", [*made, ""])

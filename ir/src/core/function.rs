@@ -111,8 +111,8 @@ impl Function {
         cx.is_primitive(self.attrs)
     }
 
-    /// Returns true if the function has the attribute `Pure=1`. This is a promise that a declaration
-    /// makes; the purity of other functions follows from their bodies.
+    /// Returns true if the function has the attribute `Pure=1`. This is the promise of a
+    /// declaration; the purity of other functions follows from their bodies.
     ///
     /// Cost: one entry.
     pub fn states_pure(&self, cx: &Context) -> bool {

@@ -466,8 +466,8 @@ fn symbols_of_attrs(cx: &Context, attrs: AttrsId) -> Box<[SymbolId]> {
     found.into()
 }
 
-/// Writes the name `fused_` and the operators and functions without their namespaces and numbers, as
-/// many as fit.
+/// Writes the name `fused_` and the operators and functions without their namespaces and numbers,
+/// as many as fit.
 fn write_name(name: &mut String, cx: &Context, body: &Body, members: &[Binding]) {
     name.clear();
     name.push_str("fused");
