@@ -5,9 +5,9 @@
 //! an entry of the registry under the name that pipelines use ([`register`]):
 //!
 //! - over one function: [`fold_constant`], [`eliminate_common_subexpr`], [`canonicalize_bindings`],
-//!   [`fold_batch_norm`], [`fuse_standard_ops`], [`to_a_normal_form`], [`to_graph_normal_form`],
-//!   [`normalize`], [`simplify_expr`], [`simplify_shapes`], [`convert_to_dataflow`],
-//!   [`to_non_dataflow`];
+//!   [`fold_batch_norm`], [`fuse_standard_ops`], [`combine_parallel_matmul`],
+//!   [`to_a_normal_form`], [`to_graph_normal_form`], [`normalize`], [`simplify_expr`],
+//!   [`simplify_shapes`], [`convert_to_dataflow`], [`to_non_dataflow`];
 //! - over the module: [`eliminate_dead_code`], [`lift_lambdas`], [`inline_functions`],
 //!   [`fuse_ops`], [`bind_params`], [`bind_symbols`], [`attach_global_symbol`].
 //!
@@ -61,6 +61,7 @@ mod catalogue;
 #[cfg(feature = "interp")]
 mod check_meaning;
 mod checked_context;
+mod combine_parallel_matmul;
 mod convert_to_dataflow;
 mod dead_code_elimination;
 mod eliminate_common_subexpr;
@@ -95,6 +96,7 @@ pub use catalogue::{install_default_registry, register, registry};
 #[cfg(feature = "interp")]
 pub use check_meaning::{CheckMeaning, Checked, same_meaning};
 pub use checked_context::{CheckedContext, CheckedContextBuilder};
+pub use combine_parallel_matmul::{COMBINE_PARALLEL_MATMUL, CombinedProducts, combine_parallel_matmul};
 pub use convert_to_dataflow::{CONVERT_TO_DATAFLOW, Converted, convert_to_dataflow};
 pub use dead_code_elimination::{DEAD_CODE_ELIMINATION, Eliminated, eliminate_dead_code};
 pub use eliminate_common_subexpr::{ELIMINATE_COMMON_SUBEXPR, OperandOrder, eliminate_common_subexpr};

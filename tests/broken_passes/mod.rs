@@ -6,6 +6,7 @@
 
 mod binding;
 mod closures;
+mod combining;
 mod effects;
 mod folding;
 mod fusing;
@@ -40,6 +41,7 @@ pub(crate) fn all() -> Vec<Broken> {
     let lists = [
         binding::BROKEN,
         closures::BROKEN,
+        combining::BROKEN,
         effects::BROKEN,
         folding::BROKEN,
         fusing::BROKEN,
