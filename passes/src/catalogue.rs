@@ -10,8 +10,8 @@ use crate::FOLD_CONSTANT;
 use crate::{
     ATTACH_GLOBAL_SYMBOL, BIND_PARAMS, BIND_SYMBOLS, CANONICALIZE_BINDINGS, COMBINE_PARALLEL_MATMUL,
     CONVERT_TO_DATAFLOW, DEAD_CODE_ELIMINATION, ELIMINATE_COMMON_SUBEXPR, FOLD_BATCH_NORM, FUSE_OPS, FUSE_STANDARD_OPS,
-    INLINE_FUNCTIONS, LAMBDA_LIFTING, NORMALIZE, SIMPLIFY_EXPR, SIMPLIFY_SHAPES, TO_A_NORMAL_FORM,
-    TO_GRAPH_NORMAL_FORM, TO_NON_DATAFLOW,
+    INLINE_FUNCTIONS, LAMBDA_LIFTING, NORMALIZE, REMOVE_UNUSED_OUTPUTS, REMOVE_UNUSED_PARAMETERS, SIMPLIFY_EXPR,
+    SIMPLIFY_SHAPES, TO_A_NORMAL_FORM, TO_GRAPH_NORMAL_FORM, TO_NON_DATAFLOW, TOPOLOGICAL_SORT,
 };
 
 /// The pipelines: name, text, doc.
@@ -26,7 +26,7 @@ const PIPELINES: &[(&str, &str, &str)] = &[
     ),
     (
         "O3",
-        "O2,FuseStandardOps,FoldBatchNorm,CombineParallelMatmul,LambdaLifting,Normalize,ConvertToDataflow,FuseOps,DeadCodeElimination",
+        "O2,FuseStandardOps,FoldBatchNorm,CombineParallelMatmul,InlineFunctions{only_lambdas=true},LambdaLifting,Normalize,ConvertToDataflow,FuseOps,DeadCodeElimination",
         "everything",
     ),
     // Convolutions take batch norms before equal convolutions become one, which has several users,
@@ -124,9 +124,12 @@ pub fn register(registry: &mut PassRegistry) -> Result<(), RegistryError> {
         CONVERT_TO_DATAFLOW,
         FUSE_OPS,
         TO_NON_DATAFLOW,
+        TOPOLOGICAL_SORT,
         NORMALIZE,
         BIND_PARAMS,
         BIND_SYMBOLS,
+        REMOVE_UNUSED_PARAMETERS,
+        REMOVE_UNUSED_OUTPUTS,
         ATTACH_GLOBAL_SYMBOL,
         PRINT_IR,
     ] {

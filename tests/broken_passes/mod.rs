@@ -15,6 +15,7 @@ mod merging;
 mod regions;
 mod removing;
 mod shaping;
+mod signing;
 mod simplifying;
 
 use std::sync::Arc;
@@ -50,6 +51,7 @@ pub(crate) fn all() -> Vec<Broken> {
         regions::BROKEN,
         removing::BROKEN,
         shaping::BROKEN,
+        signing::BROKEN,
         simplifying::BROKEN,
     ];
     lists.into_iter().flatten().map(|b| Broken { ..*b }).collect()
