@@ -134,11 +134,8 @@ pub(super) fn find_groups(cx: &Context, body: &Body) -> Result<FoundGroups, Rewr
             Step::ExitRegion(_) => here.region = 0,
             Step::Let(id) => {
                 let Some(binding) = Binding::of(body, id) else { continue };
-                let Expr::CallOp { op, .. } = body.expr(binding.value) else {
-                    scan.number(binding.var);
-                    continue;
-                };
                 scan.number(binding.var);
+                let Expr::CallOp { op, .. } = body.expr(binding.value) else { continue };
                 match kind_of_op(op) {
                     Some(kind) => scan.product(&binding, *here, kind),
                     None => scan.step(&binding, *here),

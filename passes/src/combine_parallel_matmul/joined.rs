@@ -1,7 +1,6 @@
 //! Operands of parallel calls as one operand.
 
-use anfora_ir::element_count;
-use anfora_ir::{Body, Context, ExprId, Literal, SideTable};
+use anfora_ir::{Body, Context, ExprId, Literal, SideTable, element_count};
 use smallvec::SmallVec;
 
 use crate::fold_budget::FoldBudget;

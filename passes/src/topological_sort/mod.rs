@@ -8,8 +8,8 @@
 //!              where bs' are the bindings bs in another order, each after those that it uses.
 //! Direction  from-inputs   The search starts with each input in order: parameters, then variables
 //!                          of outer blocks, outermost first; then with the bindings that use
-//!                          nothing. From there it goes to the bindings that use a value. A binding
-//!                          is reached when all values that it uses have been.
+//!                          nothing. From there it goes to the bindings that use a value. A
+//!                          binding is reached when all values that it uses have been.
 //!            from-outputs  The same backward: the search starts with the outputs, the last one used
 //!                          first, then with the bindings that nothing uses, and goes to the
 //!                          bindings that a value uses, the last operand first.

@@ -253,11 +253,10 @@ impl RegionScan {
         }
         let mut sources: Vec<(u32, OuterUse)> = first_uses.into_iter().collect();
         sources.sort_unstable_by_key(|&(node, first)| std::cmp::Reverse((first, node)));
-        let uses: Vec<(u32, u32)> =
-            segment.uses.iter().rev().map(|&(value, user)| (last - user, last - value)).collect();
-        let mut sorted = uses;
         // Of the operands of a binding, the last comes first.
-        sorted.sort_by_key(|&(user, _)| user);
-        Graph::new(segment.lets.len(), sources.into_iter().map(|(node, _)| vec![last - node]), &sorted)
+        let mut uses: Vec<(u32, u32)> =
+            segment.uses.iter().rev().map(|&(value, user)| (last - user, last - value)).collect();
+        uses.sort_by_key(|&(user, _)| user);
+        Graph::new(segment.lets.len(), sources.into_iter().map(|(node, _)| vec![last - node]), &uses)
     }
 }
