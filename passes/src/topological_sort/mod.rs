@@ -10,7 +10,7 @@
 //!                          of outer blocks, outermost first; then with the bindings that use
 //!                          nothing. From there it goes to the bindings that use a value. A
 //!                          binding is reached when all values that it uses have been.
-//!            from-outputs  The same backward: the search starts with the outputs, the last one used
+//!            from-outputs  The same backward: the search starts with the outputs, the last used
 //!                          first, then with the bindings that nothing uses, and goes to the
 //!                          bindings that a value uses, the last operand first.
 //! Order      depth-first   From a binding, the search goes on at once with all that it leads to.
