@@ -56,6 +56,7 @@ shapes! {
     constants "many-consts";
     diamond "diamond";
     skip "skip";
+    parallel "parallel";
     nested_if "nested-if";
     nested_fn "nested-fn";
     nested_closure "nested-closure";

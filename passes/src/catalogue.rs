@@ -8,9 +8,10 @@ use anfora_manager::{DefaultRegistryError, PRINT_IR, PassRegistry, RegistryError
 #[cfg(feature = "interp")]
 use crate::FOLD_CONSTANT;
 use crate::{
-    ATTACH_GLOBAL_SYMBOL, BIND_PARAMS, BIND_SYMBOLS, CANONICALIZE_BINDINGS, CONVERT_TO_DATAFLOW, DEAD_CODE_ELIMINATION,
-    ELIMINATE_COMMON_SUBEXPR, FOLD_BATCH_NORM, FUSE_OPS, FUSE_STANDARD_OPS, INLINE_FUNCTIONS, LAMBDA_LIFTING,
-    NORMALIZE, SIMPLIFY_EXPR, SIMPLIFY_SHAPES, TO_A_NORMAL_FORM, TO_GRAPH_NORMAL_FORM, TO_NON_DATAFLOW,
+    ATTACH_GLOBAL_SYMBOL, BIND_PARAMS, BIND_SYMBOLS, CANONICALIZE_BINDINGS, COMBINE_PARALLEL_MATMUL,
+    CONVERT_TO_DATAFLOW, DEAD_CODE_ELIMINATION, ELIMINATE_COMMON_SUBEXPR, FOLD_BATCH_NORM, FUSE_OPS, FUSE_STANDARD_OPS,
+    INLINE_FUNCTIONS, LAMBDA_LIFTING, NORMALIZE, REMOVE_UNUSED_OUTPUTS, REMOVE_UNUSED_PARAMETERS, SIMPLIFY_EXPR,
+    SIMPLIFY_SHAPES, TO_A_NORMAL_FORM, TO_GRAPH_NORMAL_FORM, TO_NON_DATAFLOW, TOPOLOGICAL_SORT,
 };
 
 /// The pipelines: name, text, doc.
@@ -25,14 +26,14 @@ const PIPELINES: &[(&str, &str, &str)] = &[
     ),
     (
         "O3",
-        "O2,FuseStandardOps,FoldBatchNorm,LambdaLifting,Normalize,ConvertToDataflow,FuseOps,DeadCodeElimination",
+        "O2,FuseStandardOps,FoldBatchNorm,CombineParallelMatmul,InlineFunctions{only_lambdas=true},LambdaLifting,Normalize,ConvertToDataflow,FuseOps,DeadCodeElimination",
         "everything",
     ),
     // Convolutions take batch norms before equal convolutions become one, which has several users,
     // and after activations are fused, whose factors they would take.
     (
         "slim",
-        "ToANormalForm,FoldConstant,CanonicalizeBindings,FuseStandardOps,FoldBatchNorm,O2,FuseStandardOps,FoldBatchNorm,O2",
+        "ToANormalForm,FoldConstant,CanonicalizeBindings,FuseStandardOps,FoldBatchNorm,O2,FuseStandardOps,FoldBatchNorm,O2,CombineParallelMatmul",
         "as few nodes as possible, without new functions",
     ),
     ("slim_exact", "O2", "as few nodes as possible, where all results keep their bits"),
@@ -119,12 +120,16 @@ pub fn register(registry: &mut PassRegistry) -> Result<(), RegistryError> {
         INLINE_FUNCTIONS,
         FOLD_BATCH_NORM,
         FUSE_STANDARD_OPS,
+        COMBINE_PARALLEL_MATMUL,
         CONVERT_TO_DATAFLOW,
         FUSE_OPS,
         TO_NON_DATAFLOW,
+        TOPOLOGICAL_SORT,
         NORMALIZE,
         BIND_PARAMS,
         BIND_SYMBOLS,
+        REMOVE_UNUSED_PARAMETERS,
+        REMOVE_UNUSED_OUTPUTS,
         ATTACH_GLOBAL_SYMBOL,
         PRINT_IR,
     ] {

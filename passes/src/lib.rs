@@ -5,11 +5,13 @@
 //! an entry of the registry under the name that pipelines use ([`register`]):
 //!
 //! - over one function: [`fold_constant`], [`eliminate_common_subexpr`], [`canonicalize_bindings`],
-//!   [`fold_batch_norm`], [`fuse_standard_ops`], [`to_a_normal_form`], [`to_graph_normal_form`],
-//!   [`normalize`], [`simplify_expr`], [`simplify_shapes`], [`convert_to_dataflow`],
-//!   [`to_non_dataflow`];
+//!   [`fold_batch_norm`], [`fuse_standard_ops`], [`combine_parallel_matmul`],
+//!   [`to_a_normal_form`], [`to_graph_normal_form`], [`normalize`], [`simplify_expr`],
+//!   [`simplify_shapes`], [`convert_to_dataflow`], [`to_non_dataflow`],
+//!   [`topological_sort`];
 //! - over the module: [`eliminate_dead_code`], [`lift_lambdas`], [`inline_functions`],
-//!   [`fuse_ops`], [`bind_params`], [`bind_symbols`], [`attach_global_symbol`].
+//!   [`fuse_ops`], [`bind_params`], [`bind_symbols`], [`remove_unused_parameters`],
+//!   [`remove_unused_outputs`], [`attach_global_symbol`].
 //!
 //! [`CheckMeaning`] is an instrument that interprets programs before and after passes, and detects
 //! passes that change the results. [`PassContext::checked()`](CheckedContext::checked) is a context
@@ -61,6 +63,7 @@ mod catalogue;
 #[cfg(feature = "interp")]
 mod check_meaning;
 mod checked_context;
+mod combine_parallel_matmul;
 mod convert_to_dataflow;
 mod dead_code_elimination;
 mod eliminate_common_subexpr;
@@ -76,12 +79,16 @@ mod lambda_lifting;
 mod match_facts;
 mod normalize;
 mod npy;
+mod private_functions;
+mod remove_unused_outputs;
+mod remove_unused_parameters;
 mod seen_scopes;
 mod simplify_expr;
 mod simplify_shapes;
 mod to_a_normal_form;
 mod to_graph_normal_form;
 mod to_non_dataflow;
+mod topological_sort;
 
 pub use crate::fold_budget::{FoldBudget, MAX_FILE_BYTES, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
 #[cfg(feature = "npz")]
@@ -95,6 +102,7 @@ pub use catalogue::{install_default_registry, register, registry};
 #[cfg(feature = "interp")]
 pub use check_meaning::{CheckMeaning, Checked, same_meaning};
 pub use checked_context::{CheckedContext, CheckedContextBuilder};
+pub use combine_parallel_matmul::{COMBINE_PARALLEL_MATMUL, CombinedProducts, combine_parallel_matmul};
 pub use convert_to_dataflow::{CONVERT_TO_DATAFLOW, Converted, convert_to_dataflow};
 pub use dead_code_elimination::{DEAD_CODE_ELIMINATION, Eliminated, eliminate_dead_code};
 pub use eliminate_common_subexpr::{ELIMINATE_COMMON_SUBEXPR, OperandOrder, eliminate_common_subexpr};
@@ -104,11 +112,14 @@ pub use fold_constant::{FOLD_CONSTANT, Folded, fold_constant};
 pub use from_rules::{FromRules, NEVER_MAKE, TRACE_RULES, rules_of};
 pub use fuse_ops::{FUSE_OPS, Fused, FusionLimits, MAX_FUSION_ARGS, MAX_FUSION_DEPTH, fuse_ops};
 pub use fuse_standard_ops::{FUSE_STANDARD_OPS, fuse_standard_ops};
-pub use inline_functions::{INLINE_FUNCTIONS, Inlined, MAX_INLINE_GROWTH, inline_functions};
+pub use inline_functions::{INLINE_FUNCTIONS, Inlined, MAX_INLINE_GROWTH, inline_functions, inline_lambdas};
 pub use lambda_lifting::{LAMBDA_LIFTING, lift_lambdas};
 pub use normalize::{NORMALIZE, Normalized, normalize};
+pub use remove_unused_outputs::{REMOVE_UNUSED_OUTPUTS, remove_unused_outputs};
+pub use remove_unused_parameters::{REMOVE_UNUSED_PARAMETERS, remove_unused_parameters};
 pub use simplify_expr::{SIMPLIFY_EXPR, simplify_expr};
 pub use simplify_shapes::{SIMPLIFY_SHAPES, SimplifiedShapes, simplify_shapes};
 pub use to_a_normal_form::{TO_A_NORMAL_FORM, to_a_normal_form};
 pub use to_graph_normal_form::{TO_GRAPH_NORMAL_FORM, to_graph_normal_form};
 pub use to_non_dataflow::{TO_NON_DATAFLOW, to_non_dataflow};
+pub use topological_sort::{SearchDirection, SearchOrder, TOPOLOGICAL_SORT, UnknownSearch, topological_sort};

@@ -1,6 +1,6 @@
-//! Facts about matches for the conditions and computed values of rules.
+//! Facts about operators, and about matches for the conditions and computed values of rules.
 
-use anfora_ir::{DType, DimId, Literal, Number, TensorType};
+use anfora_ir::{Context, DType, DimId, FusionPattern, Literal, Number, OpId, Splat, TensorType};
 use anfora_visit::pattern::Match;
 use half::{bf16, f16};
 use smallvec::SmallVec;
@@ -122,4 +122,17 @@ pub(crate) fn float_range(dtype: DType) -> Option<(f64, f64)> {
         DType::Float64 => (f64::MAX, f64::MIN_POSITIVE),
         _ => return None,
     })
+}
+
+/// Returns true if an operator computes each element of its result from one element of each
+/// operand, at the same place after NumPy broadcasting, and if the place does not change the
+/// computation.
+pub(crate) fn is_pointwise(cx: &Context, op: OpId) -> bool {
+    let row = cx.ops.get(op);
+    match cx.ops.facts(op).fusion() {
+        Some(FusionPattern::ElemWise) => row.splat == Splat::OfAll,
+        // An attribute may name the axis of an operand of rank 1.
+        Some(FusionPattern::Broadcast) => row.splat == Splat::OfAll && row.attrs.is_empty(),
+        _ => false,
+    }
 }

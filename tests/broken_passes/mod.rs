@@ -6,6 +6,7 @@
 
 mod binding;
 mod closures;
+mod combining;
 mod effects;
 mod folding;
 mod fusing;
@@ -14,6 +15,7 @@ mod merging;
 mod regions;
 mod removing;
 mod shaping;
+mod signing;
 mod simplifying;
 
 use std::sync::Arc;
@@ -40,6 +42,7 @@ pub(crate) fn all() -> Vec<Broken> {
     let lists = [
         binding::BROKEN,
         closures::BROKEN,
+        combining::BROKEN,
         effects::BROKEN,
         folding::BROKEN,
         fusing::BROKEN,
@@ -48,6 +51,7 @@ pub(crate) fn all() -> Vec<Broken> {
         regions::BROKEN,
         removing::BROKEN,
         shaping::BROKEN,
+        signing::BROKEN,
         simplifying::BROKEN,
     ];
     lists.into_iter().flatten().map(|b| Broken { ..*b }).collect()

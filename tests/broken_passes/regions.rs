@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use anfora::ir::{Editor, LetFlags, VarFlags};
+use anfora::ir::{Editor, Expr, LetFlags, VarFlags};
 use anfora::manager::Pass;
 use anfora::visit::{Binding, set_var_flags};
 
-use super::{Broken, after, each_function, is_call_of, lets, neighbours};
+use super::{Broken, after, each_function, exchange, is_call_of, lets, mentions, neighbours};
 use crate::random_programs::checking::Why;
 
 pub(super) const BROKEN: &[Broken] = &[
@@ -33,6 +33,18 @@ pub(super) const BROKEN: &[Broken] = &[
         mistake: "leaves the rest of a region whose beginning it dissolves",
         why: &[Why::IllFormed],
         make: || each_function(dissolve_beginnings),
+    },
+    Broken {
+        of: "TopologicalSort",
+        mistake: "puts a binding before one that it uses",
+        why: &[Why::IllFormed],
+        make: || after("TopologicalSort", exchange_dependent),
+    },
+    Broken {
+        of: "TopologicalSort",
+        mistake: "leaves the mark of a region's beginning on the binding that had it",
+        why: &[Why::IllFormed],
+        make: || after("TopologicalSort", move_the_beginning),
     },
     Broken {
         of: "Normalize",
@@ -74,5 +86,26 @@ fn dissolve_beginnings(editor: &mut Editor<'_>) {
     for b in lets(editor.body).into_iter().filter(|b| b.flags.starts_region()) {
         editor.body.set_let_flags(b.id, LetFlags::PLAIN);
         set_var_flags(editor.body, b.var, VarFlags::PLAIN);
+    }
+}
+
+/// Exchanges neighbours in regions of which the second uses the first.
+fn exchange_dependent(editor: &mut Editor<'_>) {
+    for (first, second) in neighbours(editor.body) {
+        if second.flags == LetFlags::DATAFLOW && mentions(editor.body, second.value, first.var) {
+            exchange(editor.body, &first, &second);
+            return;
+        }
+    }
+}
+
+/// Moves the mark of the beginning of each region to its second binding.
+fn move_the_beginning(editor: &mut Editor<'_>) {
+    for (first, second) in neighbours(editor.body) {
+        if first.flags == LetFlags::REGION_START && second.flags == LetFlags::DATAFLOW {
+            for (at, flags) in [(&first, LetFlags::DATAFLOW), (&second, LetFlags::REGION_START)] {
+                editor.body.set_expr(at.id, Expr::Let { var: at.var, value: at.value, body: at.rest, flags });
+            }
+        }
     }
 }

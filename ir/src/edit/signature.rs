@@ -178,9 +178,9 @@ pub fn change_signature(
 ///
 /// # Errors
 /// If a function is used other than by calling it, if a removed parameter is used (a variable that
-/// a Let binds by then is not a parameter) or is the only one to bind a symbol that the function
-/// names, if an argument cannot be made, or if an expression does not fit together any more. The
-/// module is then as it was.
+/// a Let binds by then is not a parameter, and an argument for a removed parameter is not a use) or
+/// is the only one to bind a symbol that the function names, if an argument cannot be made, or if
+/// an expression does not fit together any more. The module is then as it was.
 pub fn change_signatures(
     module: &mut Module,
     changes: Vec<(FunctionKey, SignatureChange<'_>)>,
@@ -252,6 +252,7 @@ fn change_all(
     let mut reordered = Vec::new();
     let mut params = Vec::with_capacity(changes.len());
     let mut slots: Vec<Vec<Slot<'_>>> = Vec::with_capacity(changes.len());
+    let mut before: Vec<(FunctionKey, Vec<VarId>)> = Vec::new();
     // Set the parameters and results of the functions.
     for (i, (key, change)) in changes.into_iter().enumerate() {
         let name = module.get(key).map(|_| module.name(key).to_string()).unwrap_or_default();
@@ -266,6 +267,7 @@ fn change_all(
         let states_parameters = change.slots.is_some();
         let new = change.slots.unwrap_or_default();
         if states_parameters && reorders(&new, function.body.params().len()) {
+            before.push((key, function.body.params().to_vec()));
             set_parameters(cx, function, &name, &new)?;
             reordered.push(key);
         }
@@ -311,7 +313,33 @@ fn change_all(
             rewritten.entry(key).or_default().push(old[0]);
         }
     }
+    // A removed parameter may have been the argument for another.
+    for (key, before) in before {
+        check_removed(module, key, &before)?;
+    }
     Ok((params, rewritten))
+}
+
+/// Checks that a function uses none of its parameters `before` that are removed, and that the
+/// others bind all symbols that it names.
+fn check_removed(module: &Module, key: FunctionKey, before: &[VarId]) -> Result<(), SignatureError> {
+    let Some(function) = module.get(key) else { return Ok(()) };
+    let (cx, body, name) = (&module.cx, &function.body, module.name(key).to_string());
+    let binding = |at: Option<ExprId>| at.and_then(|at| body.binding_name(cx, at)).map(str::to_string);
+    let left: FxHashSet<VarId> = body.params().iter().copied().collect();
+    let removed = before.iter().copied().filter(|var| !left.contains(var)).collect();
+    if let Some((var, at)) = first_use(body, &removed) {
+        let parameter = body.var_name(var).map_or_else(String::new, |n| cx.names.get(n).to_string());
+        return Err(SignatureError::ParameterUsed { name, parameter, binding: binding(at) });
+    }
+    match symbols::not_bound(cx, function, before) {
+        None => Ok(()),
+        Some((symbol, at)) => Err(SignatureError::SymbolNotBound {
+            name,
+            symbol: cx.names.get(cx.types.dims.symbol_name(symbol)).to_string(),
+            binding: binding(at),
+        }),
+    }
 }
 
 /// Checks that the argument that a closure made for a new parameter can be passed.
@@ -361,22 +389,8 @@ fn set_parameters(
             }
         });
     }
-    if let Some((var, at)) = first_use(body, &left) {
-        return Err(SignatureError::ParameterUsed {
-            name: name.to_string(),
-            parameter: body.var_name(var).map_or_else(String::new, |n| cx.names.get(n).to_string()),
-            binding: at.and_then(|at| body.binding_name(cx, at)).map(str::to_string),
-        });
-    }
     body.set_params(new);
-    match symbols::not_bound(cx, function, &old) {
-        None => Ok(()),
-        Some((symbol, at)) => Err(SignatureError::SymbolNotBound {
-            name: name.to_string(),
-            symbol: cx.names.get(cx.types.dims.symbol_name(symbol)).to_string(),
-            binding: at.and_then(|at| function.body.binding_name(cx, at)).map(str::to_string),
-        }),
-    }
+    Ok(())
 }
 
 /// Returns the first use of one of the variables that the body does not bind itself, and the Let

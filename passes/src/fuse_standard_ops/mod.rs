@@ -42,8 +42,7 @@
 //!            NaN, a margin of zeros makes a NaN and padding does not. Where a mask hides all keys,
 //!            or a window has only NaN or the lowest number, runtimes differ. onnxruntime refuses
 //!            an attention over no keys and a pool over no elements.
-//! Not done   Parallel products of one operand; statistics that are computed in another type (casts
-//!            in between).
+//! Not done   Statistics that are computed in another type (casts in between).
 //! Cost       One walk, which tries the rules of its operator at each node, and time linear in the
 //!            changes. Idempotent.
 //!

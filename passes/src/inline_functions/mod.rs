@@ -14,6 +14,10 @@
 //!              with the attribute `global_symbol` is external, and stays.
 //!            A fn that @g became, or that B has, loses the attribute `global_symbol`: the
 //!            attribute names one function, and there may be several copies.
+//! Lambdas    let %f = fn (%p…) { B }; … let %r = %f(%a…); rest
+//!                =>   … B with %a for %p, spliced before rest, with its tail for %r
+//!              if %f has no other use, and `functions` names no functions. With `only_lambdas`,
+//!              this is all that the pass does.
 //! Callees    All such functions, or those that the option `functions` names. The option may also
 //!            name public functions, which stay after they are inlined. Primitive functions are
 //!            inlined, and inlined into, like all others.
@@ -26,10 +30,12 @@
 //!            arguments a type rule in B refuses (which fail when they are evaluated). Functions
 //!            that attributes name.
 //! Kept       Effects: their number and order.
-//! Not done   Calls of known closures stay calls.
+//! Not done   Calls of a fn with several uses stay calls, and so do those of a fn that binds
+//!            symbols, or has attributes. The fns of primitive functions stay.
 //! Cost       A walk of the module, two walks of each function that names an inlined function, and
-//!            time linear in the nodes that are written. Idempotent, unless the budget is used up:
-//!            the next run has a budget of its own.
+//!            time linear in the nodes that are written. For lambdas, at most 8 rounds of three
+//!            walks. Idempotent, unless the rounds are not enough or the budget is used up: the
+//!            next run has a budget of its own.
 //!
 //! before     def @f(%x: int32) {                          after   def @f(%x: int32) {
 //!              let %t = @g(%x);                                     let %s = add(%x, 1);
@@ -46,9 +52,10 @@
 
 mod callee;
 mod inliner;
+mod lambdas;
 
 use anfora_ir::{
-    Attr, Body, Cursor, Diagnostic, Expr, ExprId, FunctionKey, GlobalId, IdSet, Module, Severity, Step, Visibility,
+    Body, Cursor, Diagnostic, Expr, ExprId, FunctionKey, GlobalId, IdSet, Module, Severity, Step, Visibility,
     did_you_mean,
 };
 use anfora_manager::{ConfigDef, PassError, register_pass};
@@ -57,6 +64,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::callee::Callee;
 use self::inliner::Inliner;
+pub use self::lambdas::inline_lambdas;
+use crate::private_functions::named_by_attrs;
 
 register_pass! {
     /// Replaces calls of private functions that are not recursive by their blocks
@@ -64,17 +73,27 @@ register_pass! {
     options {
         /// functions to inline, separated by blanks, instead of all private ones
         functions: String = "",
+        /// inline no functions, only lambdas that are called once
+        only_lambdas: bool = false,
     }
     configs { MAX_INLINE_GROWTH }
     run {
         let functions: Vec<String> =
             functions.split_whitespace().map(|e| e.trim_start_matches('@').to_string()).collect();
+        if only_lambdas && !functions.is_empty() {
+            return Err(PassError::new("`functions` are given, and `only_lambdas` inlines none"));
+        }
         move |module, cx| {
+            if only_lambdas {
+                cx.count("lambdas", inline_lambdas(module)? as u64);
+                return Ok(());
+            }
             let growth: Option<u64> = cx.config_of(&MAX_INLINE_GROWTH)?;
             let growth = growth.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
             let done = inline_functions(module, &functions, growth)?;
             cx.count("uses", done.uses as u64);
             cx.count("functions", done.functions as u64);
+            cx.count("lambdas", done.lambdas as u64);
             done.remarks.into_iter().for_each(|r| cx.remark(r));
             Ok(())
         }
@@ -95,6 +114,8 @@ pub struct Inlined {
     pub uses: usize,
     /// The number of removed functions.
     pub functions: usize,
+    /// The number of lambdas whose blocks moved to their only call.
+    pub lambdas: usize,
     /// True if some use stays because of the limit of growth.
     pub is_limited: bool,
     /// The reasons why functions were not inlined.
@@ -106,8 +127,9 @@ impl Inlined {
     pub const MAX_REMARKS: usize = 32;
 }
 
-/// Inlines the private functions of a module that are not recursive (or, if `functions` is not
-/// empty, those that it names), as long as this adds at most `max_growth` nodes.
+/// Inlines the private functions of a module that are not recursive, as long as this adds at most
+/// `max_growth` nodes, and then the lambdas that are called once. If `functions` is not empty,
+/// inlines the functions that it names instead.
 ///
 /// # Errors
 /// If a function that names an inlined function is not in A-normal form, or if one of `functions`
@@ -117,6 +139,15 @@ pub fn inline_functions(
     functions: &[String],
     max_growth: Option<usize>,
 ) -> Result<Inlined, PassError> {
+    let mut result = inline_uses(module, functions, max_growth)?;
+    if functions.is_empty() {
+        result.lambdas = inline_lambdas(module)?;
+    }
+    Ok(result)
+}
+
+/// Inlines functions where they are used.
+fn inline_uses(module: &mut Module, functions: &[String], max_growth: Option<usize>) -> Result<Inlined, PassError> {
     let mut result = Inlined::default();
     let chosen = choose(module, functions)?;
     let graph = CallGraph::of(module);
@@ -289,17 +320,7 @@ impl Uses {
                 of.insert(global);
             }
         }
-        let mut uses = Uses { counts: FxHashMap::default(), in_attrs: IdSet::with_capacity(0) };
-        for (_, value) in cx.attrs.iter() {
-            if let Attr::Global(global) = value {
-                uses.in_attrs.insert(*global);
-            }
-        }
-        for (_, function) in cx.function_attrs.iter() {
-            for (_, global) in function.body.global_leaves() {
-                uses.in_attrs.insert(global);
-            }
-        }
+        let mut uses = Uses { counts: FxHashMap::default(), in_attrs: named_by_attrs(module) };
         for (_, function) in module.functions() {
             for global in named_in(&function.body, |global| of.contains(global)) {
                 *uses.counts.entry(global).or_default() += 1;

@@ -59,8 +59,7 @@ mod expansions;
 mod targets;
 
 use anfora_ir::{
-    BlockKind, Body, BodyPurity, Context, DType, Expr, ExprId, Function, FusionPattern, Literal, OpId, Purity, Splat,
-    TypeId, VarId,
+    BlockKind, Body, BodyPurity, Context, DType, Expr, ExprId, Function, Literal, OpId, Purity, TypeId, VarId,
 };
 use anfora_manager::register_pass;
 use anfora_visit::{Mutator, Refused, RewriteError, Scope, Site, Slot, Verdict, mutate_function};
@@ -68,6 +67,7 @@ use rustc_hash::FxHashMap;
 
 use self::expansions::Expansions;
 pub(crate) use self::targets::reshape_numbers;
+use crate::match_facts::is_pointwise;
 use crate::seen_scopes::SeenScopes;
 
 register_pass! {
@@ -238,19 +238,6 @@ fn wanted_type(body: &Body, slot: Slot, value: ExprId) -> TypeId {
 fn knows_all_elements(cx: &Context, ty: TypeId) -> bool {
     let unknown = cx.types.dims.unknown();
     cx.types.has_elements(ty) && cx.types.elements(ty).is_some_and(|elements| !elements.contains(&unknown))
-}
-
-/// Returns true if an operator computes each element of its result from one element of each
-/// operand, at the same place after NumPy broadcasting, and if the place does not change the
-/// computation.
-fn is_pointwise(cx: &Context, op: OpId) -> bool {
-    let row = cx.ops.get(op);
-    match cx.ops.facts(op).fusion() {
-        Some(FusionPattern::ElemWise) => row.splat == Splat::OfAll,
-        // An attribute may name the axis of an operand of rank 1.
-        Some(FusionPattern::Broadcast) => row.splat == Splat::OfAll && row.attrs.is_empty(),
-        _ => false,
-    }
 }
 
 /// Returns a literal of int64 and rank 1 as an expression.

@@ -38,6 +38,12 @@ fn incomplete() -> Module {
 }
 
 #[test]
+fn only_lambdas_and_functions_exclude_each_other() {
+    let error = parse_pipeline(&registry(), "InlineFunctions{functions=g,only_lambdas=true}").unwrap_err();
+    assert!(error.to_string().contains("`functions` are given, and `only_lambdas` inlines none"), "{error}");
+}
+
+#[test]
 fn a_missing_function_keeps_all_functions() {
     let mut module = incomplete();
     let purity = Purity::of_module(&module);

@@ -73,6 +73,12 @@ const SHAPES: &[Row] = &[
         build: wide::skip,
         max_size: None,
     },
+    Row {
+        name: "parallel",
+        doc: "three products of one value, each with a sum and an activation",
+        build: wide::parallel,
+        max_size: None,
+    },
     Row { name: "nested-if", doc: "an if in the branch of an if", build: nests::nested_if, max_size: None },
     Row { name: "nested-fn", doc: "a fn in the block of a fn", build: nests::nested_fn, max_size: None },
     Row {

@@ -103,3 +103,27 @@ pub(super) fn siblings(n: usize, _seed: u64) -> Result<Module, BuildError> {
         Ok(last)
     })
 }
+
+pub(super) fn parallel(n: usize, _seed: u64) -> Result<Module, BuildError> {
+    main_of(|b, x| {
+        let mut last = x;
+        for _ in 0..n / 11 {
+            let mut parts = Vec::new();
+            for width in [8, 6, 2] {
+                let weight = b.literal(Literal::splat(&[8, width], 0.125f32));
+                let bias = b.literal(Literal::splat(&[width], 0.5f32));
+                let product = b.call_op("matmul", &[last, weight], &[])?;
+                let product = b.bind("", product);
+                let sum = b.call_op("add", &[product, bias], &[])?;
+                let sum = b.bind("", sum);
+                let part = b.call_op("tanh", &[sum], &[])?;
+                parts.push(b.bind("", part));
+            }
+            let joined = b.call_op("concat", &parts[1..], &[])?;
+            let joined = b.bind("", joined);
+            let sum = b.call_op("add", &[parts[0], joined], &[])?;
+            last = b.bind("", sum);
+        }
+        Ok(last)
+    })
+}

@@ -35,6 +35,10 @@ pub(super) fn add_fixed(module: &mut Module, rng: &mut Rng, globals: &mut Global
             globals.pure.push("ping");
         }
     }
+    if rng.apart().one_in(2) {
+        several(module)?;
+        globals.pure.push("chosen");
+    }
     if rng.one_in(3) {
         linked(module)?;
     }
@@ -118,6 +122,40 @@ fn doubled(module: &mut Module) -> Result<(), BuildError> {
     let v = b.param("v", any_length);
     let sum = b.call_op("add", &[v, v], &[])?;
     let sum = b.bind("sum", sum);
+    b.finish(sum)?;
+    Ok(())
+}
+
+/// Adds a function with an unused parameter and several results, and a function that uses some of
+/// the results.
+fn several(module: &mut Module) -> Result<(), BuildError> {
+    let (mut b, vector, _) = private(module, "several");
+    let (v, w, _) = (b.param("v", vector), b.param("w", vector), b.param("unused", vector));
+    let difference = b.call_op("subtract", &[v, w], &[])?;
+    let difference = b.bind("difference", difference);
+    let magnitude = b.call_op("abs", &[w], &[])?;
+    let magnitude = b.bind("magnitude", magnitude);
+    let least = b.call_op("minimum", &[v, w], &[])?;
+    let least = b.bind("least", least);
+    let results = b.tuple(&[difference, magnitude, least]);
+    b.finish(results)?;
+
+    let (mut b, vector, _) = private(module, "chosen");
+    let v = b.param("v", vector);
+    let bounded = b.call_op("tanh", &[v], &[])?;
+    let bounded = b.bind("bounded", bounded);
+    let negated = b.call_op("negative", &[v], &[])?;
+    let negated = b.bind("negated", negated);
+    let callee = b.global("several");
+    let results = b.call(callee, &[bounded, v, negated])?;
+    let results = b.bind("results", results);
+    let difference = b.proj(results, 0)?;
+    let difference = b.bind("first", difference);
+    let least = b.proj(results, 2)?;
+    let least = b.bind("last", least);
+    let negated = b.call_op("negative", &[least], &[])?;
+    let negated = b.bind("opposite", negated);
+    let sum = b.call_op("maximum", &[difference, negated], &[])?;
     b.finish(sum)?;
     Ok(())
 }
