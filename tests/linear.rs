@@ -2,8 +2,8 @@
 //! program of a shape and on a larger program of the same shape.
 //!
 //! Work is counted, never timed: reads and writes through arenas, pools and side tables, and bytes
-//! allocated. The ordinary run compares 6,000 bindings with 12,000; `ANFORA_LINEAR=250000` compares
-//! 31,250 with 250,000, and `ANFORA_SHAPES=chain,nested-if` does so for these shapes only. The
+//! allocated. The ordinary run compares 6,000 bindings with 24,000; `ANFORA_LINEAR=100000` compares
+//! 12,500 with 100,000, and `ANFORA_SHAPES=chain,nested-if` does so for these shapes only. The
 //! factors are powers of two, so that vectors and tables that double when they grow are equally
 //! full in both programs.
 //!
@@ -35,7 +35,7 @@ const GROWTH: f64 = 1.2;
 fn sizes() -> (usize, usize) {
     match std::env::var("ANFORA_LINEAR") {
         Ok(text) => (text.parse().expect("ANFORA_LINEAR is a number"), 8),
-        Err(_) => (12_000, 2),
+        Err(_) => (24_000, 4),
     }
 }
 
