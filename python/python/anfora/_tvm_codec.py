@@ -27,6 +27,8 @@ class TvmError(AnforaError):
 
 
 Symbol = Callable[[Any], Any]
+#: The name of a symbol in a type of anfora; ``None`` for an extent that is unknown there.
+Extent = Callable[[Any], "str | None"]
 
 #: Element types that both sides have under the same name.
 _SAME = (
@@ -85,7 +87,7 @@ def quoted(text: str) -> str:
     ) + '"'
 
 
-def dim_text(value: Any, symbol: Symbol) -> str:
+def dim_text(value: Any, symbol: Extent) -> str:
     """Returns an extent as the text format writes it; ``?`` if it has no words for it."""
     done: list[str] = []
     todo: list[Any] = [value]
@@ -99,7 +101,10 @@ def dim_text(value: Any, symbol: Symbol) -> str:
         elif isinstance(item, tirx.IntImm):
             done.append(str(int(item.value)) if item.value >= 0 else f"(0 - {-int(item.value)})")
         elif kind(item) == "Var" and dtype_name(item.ty) == "int64":
-            done.append(symbol(item))
+            name = symbol(item)
+            if name is None:
+                return "?"
+            done.append(name)
         elif kind(item) in _ARITHMETIC:
             todo += [_ARITHMETIC[kind(item)], item.b, item.a]
         else:
@@ -107,7 +112,7 @@ def dim_text(value: Any, symbol: Symbol) -> str:
     return done[0]
 
 
-def type_text(ty: Any, symbol: Symbol) -> str:
+def type_text(ty: Any, symbol: Extent) -> str:
     """Returns the closest type of anfora."""
     done: list[str] = []
     todo: list[Any] = [ty]
@@ -149,13 +154,14 @@ def type_text(ty: Any, symbol: Symbol) -> str:
     return done[0]
 
 
-def parse_type(ty: Any, symbol: Symbol) -> _anfora.Type:
+def parse_type(ty: Any, symbol: Extent) -> _anfora.Type:
     """Returns the closest type of anfora, as anfora reads it."""
     names: dict[str, None] = {}
 
-    def named(item: Any) -> str:
-        name: str = symbol(item)
-        names[name] = None
+    def named(item: Any) -> str | None:
+        name = symbol(item)
+        if name is not None:
+            names[name] = None
         return name
 
     text = type_text(ty, named)
@@ -167,6 +173,19 @@ def parse_type(ty: Any, symbol: Symbol) -> _anfora.Type:
 
 #: The form of the value that binds the symbols of a match_cast.
 MARK = '[["mark",0,null]]'
+
+
+class Boundary(NamedTuple):
+    """The beginning of a block of bindings that its bindings do not show."""
+
+    #: The class of the block. One of dataflow is empty.
+    block: str
+
+    @property
+    def form(self) -> str:
+        """Returns the form of a call that stands for the beginning."""
+        return json.dumps([["boundary", 0, self.block]], separators=(",", ":"))
+
 
 _TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_][\w$]*)|(.))")
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2}
@@ -391,6 +410,7 @@ _MAKE: dict[str, Callable[[Any, list[Any]], Any]] = {
     "none": lambda _, inner: None,
     "missing": lambda _, inner: None,
     "mark": lambda _, inner: None,
+    "boundary": lambda block, _: Boundary(block),
     "cast": lambda _, inner: Cast(*inner),
     "typed": lambda _, inner: Typed(*inner),
     "tensor": _tensor,
@@ -437,6 +457,21 @@ def _binary(name: str, inner: list[Any], known: dict[int, Any]) -> Any:
     return getattr(tirx, name)(left, right)
 
 
+#: The parts that are made of scalars.
+_OF_SCALARS = frozenset(("shape", "shape type", "binary"))
+
+
+def _scalar(value: Any, known: dict[int, Any]) -> Any:
+    """Returns a number in the place of a scalar variable that a pass has made a constant."""
+    tensor = tensor_of(value)
+    if tensor is None:
+        return value
+    make = tirx.FloatImm if "float" in str(tensor.dtype) else tirx.IntImm
+    made = make(dtype_name(tensor.dtype), tensor.numpy().item())
+    known[id(made)] = made
+    return made
+
+
 #: The parts that may be shared by all values of a form, if they have no holes.
 _SHARED = frozenset(
     ("none", "missing", "tensor", "tuple type", "shape type", "function type", "json", "type", "prim")
@@ -469,13 +504,15 @@ def _steps(form: str) -> list[tuple[str, int, Any]]:
 def decode(form: str, operand: Callable[[int], Any], symbol: Symbol) -> Any:
     """Returns the type or the expression of a form, with the holes filled."""
     done: list[Any] = []
-    #: The numbers that are symbols of the form, and those computed from them, by identity.
+    #: The numbers in holes of the form, and those computed from them, by identity.
     known: dict[int, Any] = {}
     for tag, count, value in _steps(form):
         if tag == "made":
             done.append(value)
             continue
         inner = [done.pop() for _ in range(count)]
+        if tag in _OF_SCALARS:
+            inner = [_scalar(part, known) for part in inner]
         if tag == "operand":
             done.append(operand(value))
         elif tag == "symbol":

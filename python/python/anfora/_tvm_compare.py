@@ -9,8 +9,8 @@ import tvm_ffi
 from tvm import relax
 
 from ._tvm_codec import encode, is_missing, kind
-from ._tvm_from import handle
 from ._tvm_literals import show
+from ._tvm_symbols import handle
 
 
 class _Names:
@@ -72,6 +72,20 @@ class _Sides:
 
 def _shape(seq: Any) -> list[tuple[str, int]]:
     return [(kind(b), len(b.bindings)) for b in seq.blocks]
+
+
+def are_equal(left: Any, right: Any, has_free_symbols: bool) -> bool:
+    """Returns true if two modules are structurally equal. Symbols that nothing binds, which TVM compares
+    by identity, correspond in each function."""
+    if not has_free_symbols:
+        return bool(tvm_ffi.structural_equal(left, right))
+    ours = {gv.name_hint: fn for gv, fn in left.functions.items()}
+    theirs = {gv.name_hint: fn for gv, fn in right.functions.items()}
+    return (
+        ours.keys() == theirs.keys()
+        and all(tvm_ffi.structural_equal(fn, theirs[name], map_free_vars=True) for name, fn in ours.items())
+        and bool(tvm_ffi.structural_equal(left.attrs, right.attrs))
+    )
 
 
 def differences(left: Any, right: Any) -> tuple[list[tuple[str, Any]], str | None]:

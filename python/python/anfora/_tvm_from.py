@@ -11,9 +11,9 @@ import tvm
 import tvm_ffi
 from tvm import relax, tirx
 
-from ._errors import ParseError
 from ._tvm_codec import (
     MARK,
+    Boundary,
     Cast,
     Typed,
     TO_DTYPE,
@@ -25,12 +25,12 @@ from ._tvm_codec import (
     kind,
     parse_type,
     quoted,
-    type_from,
     type_text,
 )
 from ._tvm_forms import Forms, is_pure
-from ._tvm_literals import attribute_text, is_plain, literal_text, number_text
+from ._tvm_literals import attribute_text, literal_text, number_text
 from ._tvm_ops import PLAIN, ROWS, Field, OfResult, Row
+from ._tvm_symbols import FreeSymbols, Symbols, handle, is_free
 from ._tvm_versions import tensor_of
 
 #: A computation in steps: it yields computations whose result it needs.
@@ -38,8 +38,6 @@ Steps = Generator[Any, Any, Any]
 
 _IDENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _COUNTED = re.compile(r"\$\d+\Z")
-#: Words that cannot be the name of a symbol.
-_WORDS = frozenset("floordiv ceildiv mod min max let def fn if else dataflow output none true false dense op".split())
 #: The operators that call a function of the tensor level, their first operand.
 _KERNEL_CALLS = ("relax.call_tir", "relax.call_tir_inplace")
 #: The attributes of modules, strings, that mean the same on both sides.
@@ -62,23 +60,17 @@ def run(steps: Steps) -> Any:
     return value
 
 
-def handle(item: Any) -> int:
-    """Returns the identity of an object of TVM, whose ``==`` may make an expression."""
-    return int(item.__chandle__())
-
-
 class FunctionWriter:
     """Writes a function of Relax as text."""
 
-    def __init__(self, module: ModuleWriter, opaque: set[int]) -> None:
+    def __init__(self, module: ModuleWriter, opaque: set[int], free: dict[int, str]) -> None:
         self._module = module
         #: The variables whose values are kept unchanged.
         self._opaque = opaque
         self._names: dict[int, str] = {}
         self._raw: dict[int, str] = {}
         self._used: set[str] = set()
-        self._symbols: dict[int, tuple[str, Any]] = {}
-        self._symbol_names: set[str] = set()
+        self.symbols = Symbols(free, self._is_variable)
         #: The number of blocks around the current line.
         self._depth = 0
         #: The vectors of extents that are visible in the current block or region.
@@ -106,30 +98,14 @@ class FunctionWriter:
         return text
 
     def _symbol(self, var: Any) -> str:
-        known = self._symbols.get(handle(var))
-        if known is not None:
-            return known[0]
-        if handle(var) in self._names:
-            raise TvmError(f"the variable {var.name} in a type has no form in anfora")
-        if dtype_name(var.ty) != "int64":
-            raise TvmError(f"a symbol of {dtype_name(var.ty)} has no form in anfora: {var.name}")
-        stem = str(var.name)
-        if not _IDENT.match(stem) or stem in _WORDS or stem in TO_DTYPE.values():
-            stem = "n_" + re.sub(r"\W", "_", stem)
-        name, count = stem, 0
-        while name in self._symbol_names:
-            count += 1
-            name = f"{stem}_{count}"
-        self._symbol_names.add(name)
-        self._symbols[handle(var)] = name, var
-        return name
+        return self.symbols.name(var)
 
     def _type(self, ty: Any) -> str:
-        return self._module.type_text(ty, self._symbol)
+        return type_text(ty, self.symbols.extent)
 
     def _exact(self, ty: Any) -> bool:
         """Returns true if the type comes back as it is."""
-        return self._module.is_exact(ty, self._symbol)
+        return self.symbols.is_exact(ty)
 
     # ---- values -------------------------------------------------------------------------------
 
@@ -160,15 +136,20 @@ class FunctionWriter:
             operands.append(str(self._atom(item)))
             return len(operands) - 1
 
-        def symbol(item: Any) -> int:
-            self._symbol(item)
+        def symbol(item: Any) -> int | str:
+            name = self._symbol(item)
+            if is_free(name):
+                return name
             if handle(item) not in symbols:
                 symbols[handle(item)] = len(symbols)
                 variables.append(item)
             return symbols[handle(item)]
 
+        def extent(item: Any) -> str | None:
+            return None if self.symbols.extent(item) is None else f"s{symbol(item)}"
+
         form = encode(expr, operand, symbol, self._is_variable)
-        result = type_text(expr.ty, lambda item: f"s{symbol(item)}")
+        result = type_text(expr.ty, extent)
         if len(variables) > _MOST_SYMBOLS:
             raise TvmError(f"an expression with more than {_MOST_SYMBOLS} symbols has no form in anfora")
         if variables:
@@ -226,7 +207,7 @@ class FunctionWriter:
             shape = args.pop()
             if not isinstance(shape, relax.ShapeExpr) or not 0 < len(shape.values) <= _MOST_SYMBOLS:
                 return None
-            dims = [dim_text(v, self._symbol) for v in shape.values]
+            dims = [dim_text(v, self.symbols.extent) for v in shape.values]
             if "?" in dims or "0" in dims:
                 return None
             listed = ", ".join(dims)
@@ -379,6 +360,7 @@ class FunctionWriter:
     def _binding(self, binding: Any) -> Steps:
         value, var = binding.value, binding.var
         if isinstance(binding, relax.MatchCast):
+            self.symbols.bind(binding.ty)
             source = self._atom(value)
             is_shape = isinstance(binding.ty, relax.ShapeType) and binding.ty.values is not None
             if source is None or not is_shape and not self._exact(binding.ty):
@@ -406,6 +388,11 @@ class FunctionWriter:
         self.lines[self._line] = var
         self._write(f"let {self._define(var)} = {text};")
 
+    def _boundary(self, block: str) -> None:
+        """Writes the beginning of a block that its bindings do not show."""
+        name = self._module.forms.name(f"relax.{block}", Boundary(block).form, 0, 0, "()", True)
+        self._write(f"let {self._hidden('block')} = @{quoted(name)}();")
+
     def _block(self, seq: Any) -> Steps:
         """Writes the bindings and the result of a block, and its closing brace."""
         if not isinstance(seq, relax.SeqExpr):
@@ -416,11 +403,12 @@ class FunctionWriter:
         self._vectors.clear()
         for block in seq.blocks:
             is_region = isinstance(block, relax.DataflowBlock)
-            if not len(block.bindings):
-                raise TvmError("an empty block of bindings has no form in anfora")
-            if not is_region and before == "BindingBlock":
-                raise TvmError("adjacent blocks of bindings have no form in anfora: the module is not normalised")
+            # An empty block, and the boundary between two that are not of dataflow, are calls.
+            if not len(block.bindings) or not is_region and before == "BindingBlock":
+                self._boundary(kind(block))
             before = kind(block)
+            if not len(block.bindings):
+                continue
             if is_region:
                 self._vectors.clear()
                 self._write("dataflow {")
@@ -451,13 +439,13 @@ class FunctionWriter:
         for var in fn.params:
             form = special(var.ty)
             if form is not None:
-                params[self._raw[handle(var)]] = [str(parse_type(var.ty, self._symbol)), form]
+                params[self._raw[handle(var)]] = [str(parse_type(var.ty, self.symbols.extent)), form]
         if params:
             record["params"] = params
         result = fn.body.body.ty
         if not (self._exact(result) and tvm_ffi.structural_equal(fn.ret_ty, result)):
             # It holds as long as the body has the type that it has now.
-            text = str(parse_type(result, self._symbol))
+            text = str(parse_type(result, self.symbols.extent))
             record["ret"] = [text, encode(fn.ret_ty, self._refuse_operand, self._symbol)]
         if not fn.is_pure:
             record["impure"] = True
@@ -470,6 +458,8 @@ class FunctionWriter:
 
     def _function(self, fn: Any, head: str) -> Steps:
         names = [self._define(p) for p in fn.params]
+        for param in fn.params:
+            self.symbols.bind(param.ty)
         types = [self._type(p.ty) for p in fn.params]
         # A result that anfora has no exact type for is any value to it.
         ret = self._type(fn.ret_ty) if self._exact(fn.ret_ty) and self._exact(fn.body.body.ty) else "Any"
@@ -512,10 +502,11 @@ class ModuleWriter:
         if len(mod.global_infos):
             raise TvmError(f"the global infos of a module have no form in anfora: {', '.join(mod.global_infos)}")
         self.attrs = dict(mod.attrs.items()) if mod.attrs is not None else {}
-        self._exact: dict[int, tuple[bool, Any]] = {}
         self.forms = Forms(set(self.functions))
         #: The greatest number of blocks in each other.
         self.depth = 0
+        #: The symbols that nothing binds.
+        self.free = FreeSymbols()
         #: The element types that all calls of an operator state for their results, by operator.
         self.out_dtypes: dict[str, str | None] = {}
 
@@ -528,37 +519,6 @@ class ModuleWriter:
         fn = self.functions.get(callee.name_hint) if isinstance(callee, tvm.ir.GlobalVar) else None
         pattern = fn.attrs.get("op_pattern") if fn is not None and fn.attrs is not None else None
         return None if pattern is None else (str(callee.name_hint), int(pattern))
-
-    def type_text(self, ty: Any, symbol: Any) -> str:
-        """Returns the closest type of anfora."""
-        return type_text(ty, symbol)
-
-    def is_exact(self, ty: Any, symbol: Any) -> bool:
-        """Returns true if the closest type of anfora says all that the type says."""
-        known = self._exact.get(handle(ty))
-        if known is not None:
-            return known[0]
-        exact = self._comes_back(ty, symbol)
-        self._exact[handle(ty)] = exact, ty
-        return exact
-
-    def _comes_back(self, ty: Any, symbol: Any) -> bool:
-        if is_missing(ty) or isinstance(ty, (relax.ShapeType, tvm.ir.PrimType)):
-            return False
-        if isinstance(ty, relax.TensorType) and is_plain(ty):
-            return True
-        variables: dict[str, Any] = {}
-
-        def name(var: Any) -> str:
-            text: str = symbol(var)
-            variables[text] = var
-            return text
-
-        try:
-            back = type_from(parse_type(ty, name), variables.__getitem__)
-        except (ParseError, TvmError, KeyError):
-            return False
-        return bool(tvm_ffi.structural_equal(ty, back))
 
     def _attributes(self) -> str:
         """Returns the line of the attributes of the module: those that mean the same on both sides, and
@@ -584,6 +544,13 @@ class ModuleWriter:
 
     def text(self, opaque: dict[str, set[int]]) -> tuple[str, dict[int, tuple[str, Any]]]:
         """Returns the text, and the functions and variables by line."""
+        while True:
+            known = len(self.free)
+            written = self._text(opaque)
+            if len(self.free) == known:
+                return written
+
+    def _text(self, opaque: dict[str, set[int]]) -> tuple[str, dict[int, tuple[str, Any]]]:
         self.forms = Forms(set(self.functions))
         self.out_dtypes = {}
         functions: list[str] = []
@@ -592,11 +559,12 @@ class ModuleWriter:
         head = ""
         for name, fn in self.functions.items():
             if isinstance(fn, relax.Function):
-                writer = FunctionWriter(self, opaque.get(name, set()))
+                writer = FunctionWriter(self, opaque.get(name, set()), self.free.of(name))
                 try:
                     functions.append(writer.text(name, fn))
                 except TvmError as e:
                     raise TvmError(f"{e} (in @{name})") from e
+                self.free.add(name, writer.symbols.unbound())
                 lines.append(writer.lines)
                 names.append(name)
             elif isinstance(fn, tirx.PrimFunc):

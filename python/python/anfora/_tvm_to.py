@@ -13,6 +13,7 @@ from tvm import relax, tirx
 from . import _anfora
 from ._tvm_codec import (
     FROM_DTYPE,
+    Boundary,
     Cast,
     TvmError,
     Typed,
@@ -29,6 +30,7 @@ from ._tvm_from import SHARED_ATTRS, Steps, run
 from ._tvm_layout import layout_of
 from ._tvm_literals import constant, number
 from ._tvm_ops import PLAIN, ROWS, Field, OfResult, Row
+from ._tvm_symbols import is_free
 from ._tvm_versions import make_tensor, tensor_of
 
 _COUNTED = re.compile(r"\$\d+\Z")
@@ -91,6 +93,8 @@ class FunctionReader:
 
     def symbol(self, name: str) -> Any:
         """Returns the variable of a symbol."""
+        if is_free(name):
+            return self._module.free_symbol(name)
         if name not in self._symbols:
             self._symbols[name] = tirx.Var(name, "int64")
         return self._symbols[name]
@@ -255,7 +259,11 @@ class FunctionReader:
             symbols = self._elements(vector)
             if vector in self._casts:
                 self._casts[vector] = True
-        return decode(form, lambda i: self._atom(args[i]), symbols.__getitem__)
+
+        def symbol(at: int | str) -> Any:
+            return self.symbol(at) if isinstance(at, str) else symbols[at]
+
+        return decode(form, lambda i: self._atom(args[i]), symbol)
 
     def _row_call(self, name: str, row: Row, call: _anfora.Expr, operands: list[Any]) -> Any:
         attrs = dict(call.attrs)
@@ -408,6 +416,8 @@ class FunctionReader:
         if done is None:
             self._marks.add(var)
             return None
+        if isinstance(done, Boundary):
+            return done
         if name.startswith("$value"):
             self._inline[var] = done
             return None
@@ -422,12 +432,14 @@ class FunctionReader:
         outer = self._block_bindings, self._in_region
         current: list[Any] = []
         left, in_region = 0, False
+        #: True if a boundary says that there is a block.
+        is_stated = False
 
         def close() -> None:
-            nonlocal current
-            if current:
+            nonlocal current, is_stated
+            if current or is_stated:
                 blocks.append((relax.DataflowBlock if in_region else relax.BindingBlock)(current))
-            current = []
+            current, is_stated = [], False
 
         for binding in block.bindings:
             if binding.is_dataflow != in_region or (in_region and left == 0):
@@ -440,7 +452,15 @@ class FunctionReader:
             left -= in_region
             self._block_bindings, self._in_region = current, in_region
             made = yield self._binding(binding)
-            if made is not None:
+            if isinstance(made, Boundary):
+                # A pass may have put it into a region, where it says nothing.
+                if not in_region:
+                    close()
+                    if made.block == "DataflowBlock":
+                        blocks.append(relax.DataflowBlock([]))
+                    else:
+                        is_stated = True
+            elif made is not None:
                 current.append(made)
         if in_region:
             close()
@@ -483,10 +503,10 @@ class FunctionReader:
 
     def _bound(self, name: str) -> Any:
         """Returns the variable of a symbol that the function has to bind."""
-        if name not in self._symbols:
+        if not is_free(name) and name not in self._symbols:
             self._needed.append(name)
             return self._unbound.setdefault(name, tirx.Var(name, "int64"))
-        return self._symbols[name]
+        return self.symbol(name)
 
     def _signature(self, params: list[_anfora.Expr], body: _anfora.Expr, record: dict[str, Any]) -> Any:
         types = [self._special(p, record) for p in params]
@@ -631,6 +651,7 @@ class ModuleReader:
         self._takes_symbols: set[str] = set()
         self._variables: dict[str, Any] = {}
         self._others: dict[str, Any] = {}
+        self._free: dict[str, Any] = {}
         self._readers: dict[str, FunctionReader] = {}
         #: The element types that calls state for their results, by operator.
         self.out_dtypes: dict[str, str] = json.loads(mod.attrs.get("tvm_out_dtypes", "{}"))
@@ -661,6 +682,12 @@ class ModuleReader:
     def takes_symbols(self, name: str) -> bool:
         """Returns true if a form has symbols, which its first operand lists."""
         return name in self._takes_symbols
+
+    def free_symbol(self, name: str) -> Any:
+        """Returns the variable of a symbol that nothing binds."""
+        if name not in self._free:
+            self._free[name] = tirx.Var(name[1:], "int64")
+        return self._free[name]
 
     def left_out(self, name: str) -> set[int]:
         """Returns the parameters that a function does without in Relax."""

@@ -25,8 +25,9 @@ except ModuleNotFoundError as missing:
 from ._anfora import Module, Pass, loads
 from ._errors import ParseError
 from ._tvm_codec import TvmError
-from ._tvm_compare import differences
-from ._tvm_from import ModuleWriter, handle
+from ._tvm_compare import are_equal, differences
+from ._tvm_from import ModuleWriter
+from ._tvm_symbols import handle
 from ._tvm_to import relax_of
 from .transform import parse_pipeline
 
@@ -42,7 +43,8 @@ def from_relax(ir_module: Any) -> Module:
     """Returns a module of Relax as a module of anfora.
 
     Operators that anfora has become its own; all else is kept unchanged, as calls of declared
-    functions. ``to_relax`` gives back an equal module, which is checked before this returns.
+    functions. ``to_relax`` gives back an equal module, which is checked before this returns. Symbols
+    that nothing binds come back as new ones, one for each.
 
     Raises ``TvmError`` if something in the module has no form in anfora. The message names it.
     """
@@ -61,7 +63,7 @@ def from_relax(ir_module: Any) -> Module:
             continue
         back = relax_of(mod)
         is_shallow = writer.depth <= _SHALLOW
-        if is_shallow and _ffi.structural_equal(ir_module, back):
+        if is_shallow and are_equal(ir_module, back, has_free_symbols=len(writer.free) > 0):
             return mod
         differing, message = differences(ir_module, back)
         if message is None and not differing:
@@ -78,7 +80,7 @@ def _reason(error: ParseError) -> str:
     for diagnostic in error.diagnostics:
         unbound = re.search("unknown symbolic dimension `(.*)`", diagnostic.message)
         if unbound:
-            return f"no parameter and no match_cast binds the symbol {unbound[1]}"
+            return f"no parameter and no match_cast binds the symbol {unbound[1]} where it is used"
     return f"anfora refuses what it reads: {error}"
 
 
