@@ -415,6 +415,23 @@ def test_a_scalar_variable_may_be_an_extent(make):
     assert shapes == [[3], [4, 3], [3], [3]]
 
 
+def captured():
+    """Returns a module with a function inside another one, with a scalar of that one as an extent."""
+    vector = relax.TensorType(None, "float32", ndim=1)
+    p, q, z = relax.Var("p", INDEX), relax.Var("q", vector), relax.Var("z", vector)
+    cast = relax.Var("cast", relax.TensorType([p], "float32"))
+    inner = function_of([z], [relax.MatchCast(cast, z, cast.ty)], cast, vector)
+    f, result = relax.Var("f", inner.ty), relax.Var("result", vector)
+    call = relax.VarBinding(result, tvm.ir.Call(f, [q], ret_ty=vector))
+    return function_of([p, q], [relax.VarBinding(f, inner), call], result, vector, {"global_symbol": "main"})
+
+
+def test_a_scalar_of_a_function_around_may_be_an_extent():
+    between = comes_back(tvm.IRModule({"main": captured()}))
+    with pytest.raises(bridge.TvmError, match=r"p is a tensor now, where Relax has a scalar \(in @"):
+        bridge.to_relax(T.LambdaLifting()(between))
+
+
 def unbound(extents):
     """Returns a module with a symbol that nothing binds, in as many functions as there are extents."""
     free, functions = tvm.tirx.Var("free", "int64"), {}

@@ -465,6 +465,8 @@ def _scalar(value: Any, known: dict[int, Any]) -> Any:
     """Returns a number in the place of a scalar variable that a pass has made a constant."""
     tensor = tensor_of(value)
     if tensor is None:
+        if not isinstance(value.ty, tvm.ir.PrimType):
+            raise TvmError(f"{value} is a tensor now, where Relax has a scalar")
         return value
     make = tirx.FloatImm if "float" in str(tensor.dtype) else tirx.IntImm
     made = make(dtype_name(tensor.dtype), tensor.numpy().item())

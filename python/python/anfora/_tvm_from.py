@@ -461,8 +461,10 @@ class FunctionWriter:
         for param in fn.params:
             self.symbols.bind(param.ty)
         types = [self._type(p.ty) for p in fn.params]
-        # A result that anfora has no exact type for is any value to it.
-        ret = self._type(fn.ret_ty) if self._exact(fn.ret_ty) and self._exact(fn.body.body.ty) else "Any"
+        # A result that anfora has no exact type for is any value to it, unless the function states no more.
+        ret, result = self._type(fn.ret_ty), fn.body.body.ty
+        if not self._exact(fn.ret_ty) or not self._exact(result) and ret != self._type(result):
+            ret = "Any"
         record = self._record(fn)
         parts = [f"{n}: {t}" for n, t in zip(names, types)]
         rest = {}
