@@ -415,21 +415,31 @@ def test_a_scalar_variable_may_be_an_extent(make):
     assert shapes == [[3], [4, 3], [3], [3]]
 
 
-def captured():
-    """Returns a module with a function inside another one, with a scalar of that one as an extent."""
+def captured(levels):
+    """Returns a module with functions inside each other, the innermost of which has a scalar of the
+    outermost one as an extent."""
     vector = relax.TensorType(None, "float32", ndim=1)
-    p, q, z = relax.Var("p", INDEX), relax.Var("q", vector), relax.Var("z", vector)
+    p, x = relax.Var("p", INDEX), relax.Var("x", vector)
     cast = relax.Var("cast", relax.TensorType([p], "float32"))
-    inner = function_of([z], [relax.MatchCast(cast, z, cast.ty)], cast, vector)
-    f, result = relax.Var("f", inner.ty), relax.Var("result", vector)
-    call = relax.VarBinding(result, tvm.ir.Call(f, [q], ret_ty=vector))
-    return function_of([p, q], [relax.VarBinding(f, inner), call], result, vector, {"global_symbol": "main"})
+    inner = function_of([x], [relax.MatchCast(cast, x, cast.ty)], cast, vector)
+    for level in range(levels):
+        f, y, result = relax.Var(f"f{level}", inner.ty), relax.Var("y", vector), relax.Var("result", vector)
+        call = relax.VarBinding(result, tvm.ir.Call(f, [y], ret_ty=vector))
+        is_outermost = level + 1 == levels
+        params, attrs = ([p, y], {"global_symbol": "main"}) if is_outermost else ([y], None)
+        inner = function_of(params, [relax.VarBinding(f, inner), call], result, vector, attrs)
+    return tvm.IRModule({"main": inner})
 
 
-def test_a_scalar_of_a_function_around_may_be_an_extent():
-    between = comes_back(tvm.IRModule({"main": captured()}))
-    with pytest.raises(bridge.TvmError, match=r"p is a tensor now, where Relax has a scalar \(in @"):
-        bridge.to_relax(T.LambdaLifting()(between))
+@pytest.mark.parametrize("pipeline", ["LambdaLifting", "LambdaLifting,CanonicalizeBindings", "O3"])
+def test_a_scalar_of_a_function_around_may_be_an_extent(pipeline):
+    between = comes_back(captured(4))
+    back = bridge.to_relax(T.parse_pipeline(pipeline)(between))
+    relax.analysis.well_formed(back)
+    lifted = [fn for gv, fn in back.functions.items() if gv.name_hint != "main"]
+    assert len(lifted) == 4
+    for fn in lifted:
+        assert sorted(str(p.ty) for p in fn.params) == ['R.Tensor(dtype="float32", ndim=1)', "int64"]
 
 
 def unbound(extents):

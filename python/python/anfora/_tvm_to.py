@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from typing import Any
 
 import tvm
@@ -26,10 +27,20 @@ class ModuleReader:
         self._variables: dict[str, Any] = {}
         self._others: dict[str, Any] = {}
         self._free: dict[str, Any] = {}
+        self._sizes: dict[str, list[int]] = {}
+        #: The parameters of new functions that calls pass scalars to.
+        self._scalars: dict[str, set[int]] = {}
+        #: The functions to read, in order, and the one that is being read.
+        self._todo: OrderedDict[str, None] = OrderedDict()
+        self._current = ""
+        #: The functions that have the variable of a function.
+        self._users: dict[str, dict[str, None]] = {}
         self._readers: dict[str, FunctionReader] = {}
+        #: Those that were not used yet.
+        self._unread: dict[str, FunctionReader] = {}
         #: The element types that calls state for their results, by operator.
         self.out_dtypes: dict[str, str] = json.loads(mod.attrs.get("tvm_out_dtypes", "{}"))
-        self._definitions: list[tuple[str, _anfora.Function]] = []
+        self._definitions: dict[str, _anfora.Function] = {}
         #: True if functions that are values are closures, which Relax calls in a way of its own.
         self.has_closures = False
         for name, fn in mod.functions.items():
@@ -37,7 +48,7 @@ class ModuleReader:
             if "tvm_function" in attrs:
                 self._others[name] = self._other(attrs)
             elif fn.is_definition:
-                self._definitions.append((name, fn))
+                self._definitions[name] = fn
             elif "tvm_form" in attrs:
                 self.forms[name] = attrs["tvm_form"]
                 if fn.params and fn.params[0].name == "symbols":
@@ -71,24 +82,67 @@ class ModuleReader:
         """Returns the variable of a function."""
         if name not in self._variables:
             raise TvmError(f"there is no function @{name}")
+        self._users.setdefault(name, {})[self._current] = None
         return self._variables[name]
+
+    def pass_scalars(self, name: str, operands: list[Any], types: list[Any] | None, first: int) -> None:
+        """Takes note of the scalars that a new function is called with, where it has tensors. ``first``
+        is the parameter of the first operand."""
+        fn = self._definitions.get(name)
+        if fn is None or fn.is_public:
+            return
+        new = {
+            i
+            for i, (operand, ty) in enumerate(zip(operands, (types or ())[first:]), first)
+            if isinstance(ty, relax.TensorType) and isinstance(operand.ty, tvm.ir.PrimType)
+        }
+        if new:
+            self._scalars.setdefault(name, set()).update(new)
+            # TVM gives a variable a type only once, so the functions that have it get another one.
+            self._sign(name)
+            for again in (name, *self._users.pop(name, ())):
+                self._todo.setdefault(again)
+
+    def _sign(self, name: str) -> None:
+        """Makes the variable of a function."""
+        self._variables[name] = typed(tvm.ir.GlobalVar(name), self._prepare(name))
+
+    def _prepare(self, name: str) -> Any:
+        """Makes the reader of a function, and returns the type of the function."""
+        reader = self._unread[name] = self._readers[name] = FunctionReader(self, self._sizes.get(name, []))
+        return reader.signature(self._definitions[name], self._scalars.get(name, set()))
+
+    def _read(self) -> dict[str, Any]:
+        """Returns the functions of Relax. A call may come after the function that it says more about, so
+        functions are read again."""
+        made: dict[str, Any] = {}
+        errors: dict[str, TvmError] = {}
+        self._todo = OrderedDict.fromkeys(self._definitions)
+        while self._todo:
+            name, _ = self._todo.popitem(last=False)
+            self._current = name
+            if name not in self._unread:
+                self._prepare(name)
+            try:
+                made[name] = self._unread.pop(name).function(self._definitions[name])
+                errors.pop(name, None)
+            except TvmError as e:
+                errors[name] = type(e)(f"{e} (in @{name})")
+        if errors:
+            raise next(iter(errors.values()))
+        return {name: made[name] for name in self._definitions}
 
     def module(self) -> Any:
         """Returns the module of Relax."""
-        sizes, self.has_closures = layout_of(self._mod)
+        self._sizes, self.has_closures = layout_of(self._mod)
         functions: dict[Any, Any] = {}
         for name, fn in self._others.items():
             self._variables[name] = var = typed(tvm.ir.GlobalVar(name), getattr(fn, "ty", None))
             functions[var] = fn
-        for name, fn in self._definitions:
-            self._variables[name] = var = tvm.ir.GlobalVar(name)
-            self._readers[name] = FunctionReader(self, sizes.get(name, []))
-            relax.expr._update_type(var, self._readers[name].signature(fn))
-        for name, fn in self._definitions:
-            try:
-                functions[self._variables[name]] = self._readers[name].function(fn)
-            except TvmError as e:
-                raise type(e)(f"{e} (in @{name})") from e
+        for name in self._definitions:
+            self._sign(name)
+        for name, fn in self._read().items():
+            functions[self._variables[name]] = fn
         given = self._mod.attrs
         attrs = {key: given[key] for key in SHARED_ATTRS if isinstance(given.get(key), str)}
         if "tvm_attrs" in given:

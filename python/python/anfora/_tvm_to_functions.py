@@ -10,6 +10,7 @@ from tvm import relax, tirx
 
 from . import _anfora
 from ._tvm_codec import (
+    FROM_DTYPE,
     Boundary,
     Cast,
     TvmError,
@@ -42,6 +43,8 @@ class FunctionReader(ValueReader):
         #: The parameters that the function of Relax does not have.
         self.left_out: set[int] = set()
         self._gone: set[Any] = set()
+        #: The parameters that are scalars in Relax, although the function does not say so.
+        self._scalar_params: set[Any] = set()
         #: The symbols of the result that were not bound when they were read.
         self._needed: list[str] = []
         self._unbound: dict[str, Any] = {}
@@ -151,6 +154,8 @@ class FunctionReader(ValueReader):
         """Returns the type of a parameter."""
         name, ty = param.name, param.type
         known = record.get("params", {}).get(name)
+        if known is None and param in self._scalar_params:
+            return tvm.ir.PrimType(FROM_DTYPE[str(ty.dtype)])
         if known is None:
             return relax.ShapeType(self._elements(param)) if param in self._vectors else self._type(ty)
         text, form = known
@@ -180,13 +185,16 @@ class FunctionReader(ValueReader):
         result = self._ret(body, record)
         return relax.FuncType(types, None if is_missing(result) else result, not record.get("impure", False))
 
-    def signature(self, fn: _anfora.Function) -> Any:
-        """Returns the type of a function of the module."""
+    def signature(self, fn: _anfora.Function, scalars: set[int]) -> Any:
+        """Returns the type of a function of the module. ``scalars`` are the parameters that are scalars
+        in Relax: a pass has made a new function, to which they are tensors."""
         record = json.loads(fn.attrs.get("tvm_record", "{}"))
         self._untyped = "untyped" in record
         self._impure = "impure" in record
         self._find_shapes(fn)
-        return self._signature([p for p in fn.params if p not in self._gone], fn.body, record)
+        params = [p for p in fn.params if p not in self._gone]
+        self._scalar_params = {params[i] for i in scalars}
+        return self._signature(params, fn.body, record)
 
     def _find_shapes(self, fn: _anfora.Function) -> None:
         """Finds the parameters that are shapes in Relax: vectors that a pass has made parameters of a new

@@ -295,14 +295,20 @@ class ValueReader:
             callee = (yield self._operands([op]))[0]
             left_out = self._module.left_out(str(op.name)) if op.kind == "global" else ()
             args = [arg for i, arg in enumerate(call.args) if i not in left_out]
-            operands = yield self._arguments(args, getattr(callee.ty, "params", None))
+            types = getattr(callee.ty, "params", None)
+            operands = yield self._arguments(args, types)
+            if op.kind == "global":
+                self._module.pass_scalars(str(op.name), operands, types, 0)
             if op.kind == "var" and self._module.has_closures:
                 return self._invoke(callee, operands, self._type(call.type))
             return tvm.ir.Call(callee, operands, ret_ty=self._result(callee.ty, call))
         if op == "make_closure":
             function = self._atom(call.args[0])
             types = list(getattr(function.ty, "params", None) or [])
-            captured = yield self._arguments(call.args[1:], types[len(types) - len(call.args) + 1 :])
+            first = len(types) - len(call.args) + 1
+            captured = yield self._arguments(call.args[1:], types[first:])
+            if call.args[0].kind == "global":
+                self._module.pass_scalars(str(call.args[0].name), captured, types, first)
             operands = [function, relax.Tuple(captured)]
             return tvm.ir.Call(tvm.ir.Op.get("relax.make_closure"), operands, ret_ty=relax.AnyType())
         row = ROWS.get(op)
