@@ -13,6 +13,7 @@ __all__ = [
     "BindParams",
     "BindSymbols",
     "CanonicalizeBindings",
+    "CombineParallelMatmul",
     "ConvertToDataflow",
     "DeadCodeElimination",
     "EliminateCommonSubexpr",
@@ -29,11 +30,14 @@ __all__ = [
     "O2",
     "O3",
     "PrintIR",
+    "RemoveUnusedOutputs",
+    "RemoveUnusedParameters",
     "SimplifyExpr",
     "SimplifyShapes",
     "ToANormalForm",
     "ToGraphNormalForm",
     "ToNonDataflow",
+    "TopologicalSort",
     "phase0",
     "phase1",
     "slim",
@@ -108,14 +112,20 @@ def LambdaLifting() -> Pass:
     return _anfora._make_pass("LambdaLifting", {})
 
 
-def InlineFunctions(*, functions: str | None = None, max_growth: int | str | None = None) -> Pass:
+def InlineFunctions(
+    *,
+    functions: str | None = None,
+    only_lambdas: bool | None = None,
+    max_growth: int | str | None = None,
+) -> Pass:
     """Replaces calls of private functions that are not recursive by their blocks.
 
     functions: functions to inline, separated by blanks, instead of all private ones.
+    only_lambdas: inline no functions, only lambdas that are called once. Default: false.
     max_growth: the greatest number of nodes that inlining may add to the module. Default:
         1048576.
     """
-    return _anfora._make_pass("InlineFunctions", {"functions": functions, "max_growth": max_growth})
+    return _anfora._make_pass("InlineFunctions", {"functions": functions, "only_lambdas": only_lambdas, "max_growth": max_growth})
 
 
 def FoldBatchNorm() -> Pass:
@@ -126,6 +136,14 @@ def FoldBatchNorm() -> Pass:
 def FuseStandardOps() -> Pass:
     """Replaces several operators by one standard function that they compute; changes rounding."""
     return _anfora._make_pass("FuseStandardOps", {})
+
+
+def CombineParallelMatmul(*, min_saved: int | None = None) -> Pass:
+    """Combines products and convolutions of one operand into one, whose result is split.
+
+    min_saved: the least number of calls that a combination must save. Default: 1.
+    """
+    return _anfora._make_pass("CombineParallelMatmul", {"min_saved": min_saved})
 
 
 def ConvertToDataflow(*, min_size: int | None = None) -> Pass:
@@ -151,6 +169,15 @@ def ToNonDataflow() -> Pass:
     return _anfora._make_pass("ToNonDataflow", {})
 
 
+def TopologicalSort(*, order: str | None = None, direction: str | None = None) -> Pass:
+    """Sorts the bindings of dataflow regions in the order of a search.
+
+    order: the way in which the search goes on. Default: depth-first.
+    direction: the end of the regions from which the search starts. Default: from-inputs.
+    """
+    return _anfora._make_pass("TopologicalSort", {"order": order, "direction": direction})
+
+
 def Normalize() -> Pass:
     """Flattens blocks, merges adjacent dataflow regions, and binds the tails of blocks."""
     return _anfora._make_pass("Normalize", {})
@@ -172,6 +199,16 @@ def BindSymbols(*, function: str | None = None, symbols: dict[str, int] | None =
     symbols: the extents of symbols by name, each an option of its own: `n=4`.
     """
     return _anfora._make_pass("BindSymbols", {"function": function, "symbols": symbols})
+
+
+def RemoveUnusedParameters() -> Pass:
+    """Removes parameters of private functions that nothing uses, and their arguments."""
+    return _anfora._make_pass("RemoveUnusedParameters", {})
+
+
+def RemoveUnusedOutputs() -> Pass:
+    """Removes fields of the results of private functions that no caller projects."""
+    return _anfora._make_pass("RemoveUnusedOutputs", {})
 
 
 def AttachGlobalSymbol() -> Pass:
