@@ -224,7 +224,8 @@ fn mutate_everything(mut module: Module) -> Done {
 }
 
 /// A mutator that replaces each If that is a value by its first branch, and projections of tuples
-/// by the fields.
+/// by the fields. An If whose condition is known to be false stays: it has the type of its second
+/// branch.
 struct TakeBranches;
 
 impl Mutator for TakeBranches {
@@ -233,10 +234,10 @@ impl Mutator for TakeBranches {
     const REFUSED: Refused = Refused::CastBack;
 
     fn expand(&mut self, site: &mut Site<'_>, _: Slot, value: ExprId) -> Result<Option<ExprId>, RewriteError> {
-        Ok(match site.editor.body.expr(value) {
-            Expr::If { then_block, .. } => Some(then_block),
-            _ => None,
-        })
+        let Expr::If { cond, then_block, .. } = site.editor.body.expr(value) else { return Ok(None) };
+        let types = &site.editor.cx.types;
+        let known = types.elements(site.editor.body.type_of(cond)).and_then(|e| types.dims.as_constant(*e.first()?));
+        Ok((known != Some(0)).then_some(then_block))
     }
 
     fn rewrite_value(&mut self, site: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
