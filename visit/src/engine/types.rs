@@ -5,7 +5,7 @@
 //! by [`Refused`]: the walk ends; the operands are converted back to their old types; or types may
 //! change to any others, and values that must keep their type are converted to it.
 
-use anfora_ir::{DType, Editor, Expr, ExprId, LetFlags, TypeError, TypeId, VarFlags, VarId};
+use anfora_ir::{DType, Editor, Expr, ExprId, LetFlags, TypeError, TypeId, VarFlags, VarId, infer_call};
 use smallvec::SmallVec;
 
 use crate::chain::tail_link;
@@ -185,10 +185,15 @@ fn state_recursive_result(s: &mut Site<'_>, owner: ExprId) {
     if !s.is_at_slot() || !s.calls_itself.contains(var.expr()) {
         return;
     }
-    let mut data = body.lambda(lambda);
-    let had = s.editor.cx.types.as_function(body.ty(owner)).map(|function| function.ret);
-    if data.ret.is_none() && had != Some(body.type_of(block)) {
-        data.ret = had;
+    let (mut data, old, found) = (body.lambda(lambda), body.ty(owner), body.type_of(block));
+    if data.ret.is_some() {
+        return;
+    }
+    // A call with its own parameters names their symbols where the type of the `fn` binds them.
+    let params: SmallVec<[TypeId; 4]> = body.lambda_params(lambda).map(|p| body.ty(p.expr())).collect();
+    let Ok(had) = infer_call(s.editor.cx, old, &params) else { return };
+    if had != found {
+        data.ret = Some(had);
         s.editor.body.set_lambda(lambda, data);
     }
 }

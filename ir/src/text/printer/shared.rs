@@ -330,6 +330,7 @@ impl Placement<'_> {
 }
 
 /// The result of [`glance`]: `has_shared` is true if any node of a body prints as a graph binding.
+/// The `fn`s in `self_uses` must print their result types.
 pub(super) struct Glance {
     pub(super) has_shared: bool,
     pub(super) self_uses: SelfUses,
