@@ -29,7 +29,8 @@ inlines them, and ToANormalForm, LambdaLifting and ToNonDataflow bring them into
 other functions. No pass removes an external function: a public one, or one with a `global_symbol`.
 Passes that work function by function skip functions with `SkipOptimization=1`. These are all passes
 except DeadCodeElimination, LambdaLifting, InlineFunctions, FuseOps, BindParams, BindSymbols,
-RemoveUnusedParameters, RemoveUnusedOutputs, AttachGlobalSymbol, PrintIR and EnterPhase.
+RemoveUnusedParameters, RemoveUnusedOutputs, LiftTransformParams, AttachGlobalSymbol, PrintIR and
+EnterPhase.
 ";
 
 const PROPERTIES: &str = "

@@ -10,12 +10,12 @@ mod random_programs;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anfora::interp::Agreement;
-use anfora::ir::{Form, Module, PrintOptions, alpha_equal, module_hash, print_function, verify_module};
+use anfora::interp::{Agreement, EvalError, Interpreter, Outcome, ValueId, Values};
+use anfora::ir::{Attr, Form, Literal, Module, PrintOptions, alpha_equal, module_hash, print_function, verify_module};
 use anfora::manager::{
     FailureKind, ModulePass, Pass, PassContext, PassError, PassFailure, Verification, parse_pipeline,
 };
-use anfora::passes::CheckMeaning;
+use anfora::passes::{CheckMeaning, NUM_INPUT};
 use broken_passes::Broken;
 use proptest::prelude::*;
 use random_programs::checking::{
@@ -42,8 +42,9 @@ const ANY_FORM: [&str; 11] = [
 const CHANGES_AGAIN: [(&str, &str); 0] = [];
 
 /// Passes that do nothing unless they are told what to do.
-/// [`bound_symbols_keep_meaning`] tells BindSymbols.
-const DOES_NOTHING: [&str; 3] = ["BindParams", "BindSymbols", "PrintIR"];
+/// [`bound_symbols_keep_meaning`] tells BindSymbols, and [`weights_that_are_prepared_keep_meaning`]
+/// LiftTransformParams.
+const DOES_NOTHING: [&str; 4] = ["BindParams", "BindSymbols", "LiftTransformParams", "PrintIR"];
 
 /// Returns how closely the results of a pass have to agree. In random programs, nothing else
 /// depends on values that a pass rewrites with rounding.
@@ -248,6 +249,45 @@ fn bound_symbols_keep_meaning() {
     let all = results.iter().filter(|&&all| all).count();
     let few = pool().len() >= 64 && (results.len() * 2 < pool().len() || all * 8 < pool().len());
     assert!(!few, "symbols of {} programs are bound, all of {all}", results.len());
+}
+
+/// Calls `@main` after LiftTransformParams, on the inputs and on what the weights become.
+fn call_with_prepared_weights(module: &Module, inputs: usize, arguments: &[Literal]) -> Result<Outcome, EvalError> {
+    let mut values = Values::new();
+    let weights: Vec<ValueId> = arguments[inputs..].iter().map(|weight| values.tensor(weight.clone())).collect();
+    let tuple = values.tuple(&weights);
+    let interpreter = Interpreter::new(module);
+    let mut prepared = interpreter.call("main_transform_params", values, &[tuple])?;
+    let fields = prepared.values.as_tuple(prepared.result).expect("it returns a tuple").to_vec();
+    let inputs = arguments[..inputs].iter().map(|input| prepared.values.tensor(input.clone()));
+    let arguments: Vec<ValueId> = inputs.collect::<Vec<_>>().into_iter().chain(fields).collect();
+    interpreter.call("main", prepared.values, &arguments)
+}
+
+/// A program computes the same if what it computes from weights is computed before it runs.
+#[test]
+fn weights_that_are_prepared_keep_meaning() {
+    let moved = on_all_cores(pool(), |program| {
+        let Program { size, seed, .. } = *program;
+        let mut module = program.normal.clone();
+        let main = module.find("main").expect("a program has a main");
+        let (function, cx) = module.get_mut(main).expect("it was just found");
+        let params = function.body.params().to_vec();
+        let inputs = params.len() / 2;
+        let number = cx.attr(Attr::Int(inputs as i64));
+        function.attrs = cx.named_attrs(&[(NUM_INPUT, number)]);
+        run(&anfora::passes::registry(), "LiftTransformParams", &mut module);
+        check(&module, "with prepared weights");
+        for (arguments, expected) in &program.runs {
+            match call_with_prepared_weights(&module, inputs, arguments) {
+                Ok(found) => assert!(expected.same(&found), "size {size}, seed {seed}\n{}\n{module}", program.normal),
+                Err(error) => panic!("size {size}, seed {seed}: {error}\n{}\n{module}", program.normal),
+            }
+        }
+        module.get(main).is_some_and(|f| f.body.params() != params).then_some(())
+    });
+    let few = pool().len() >= 64 && moved.len() * 4 < pool().len();
+    assert!(!few, "something moves in {} programs", moved.len());
 }
 
 /// The usual mistakes in passes are caught, and for the right reason.

@@ -25,14 +25,12 @@
 //!            }                                         }
 //! ```
 
-use anfora_ir::{
-    Body, Context, Cursor, ExprId, Function, FunctionKey, GlobalId, Module, SignatureChange, Step, SymbolId,
-    SymbolWalk, TypeId, change_signatures,
-};
+use anfora_ir::{Cursor, ExprId, FunctionKey, GlobalId, Module, SignatureChange, Step, SymbolId, change_signatures};
 use anfora_manager::{PassError, register_pass};
 use anfora_visit::RewriteError;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::parameter_symbols::{only_binders, symbols_named_by};
 use crate::private_functions::{callee_of, only_called};
 
 register_pass! {
@@ -152,66 +150,14 @@ impl ParameterNeeds {
     /// Marks unused parameters as needed that alone bind a symbol which their function names.
     /// Returns true if there are any. `named` has the symbols that the bodies name.
     fn keep_for_symbols(&mut self, module: &Module, named: &mut FxHashMap<FunctionKey, FxHashSet<SymbolId>>) -> bool {
-        let cx = &module.cx;
         for &(key, first, count) in &self.functions.clone() {
             let Some(function) = module.get(key) else { continue };
-            let binding = |i: usize| {
-                let mut bound = Vec::new();
-                cx.types.for_each_binding_symbol(type_of_param(&function.body, i), |symbol| bound.push(symbol));
-                bound
-            };
-            let unused: Vec<usize> = (0..count).filter(|i| !self.is_needed[first + i]).collect();
-            if unused.iter().all(|&i| binding(i).is_empty()) {
-                continue;
-            }
-            let in_body = named.entry(key).or_insert_with(|| symbols_of_body(cx, function));
-            let mut walk = SymbolWalk::new();
-            let mut wanted = in_body.clone();
-            let mut bound: FxHashSet<SymbolId> = FxHashSet::default();
-            let mut keep = |i: usize, wanted: &mut FxHashSet<SymbolId>, bound: &mut FxHashSet<SymbolId>| {
-                walk.in_type(cx, type_of_param(&function.body, i), |symbol| {
-                    wanted.insert(symbol);
-                });
-                bound.extend(binding(i));
-            };
-            (0..count).filter(|i| self.is_needed[first + i]).for_each(|i| keep(i, &mut wanted, &mut bound));
-            // A parameter that stays may name further symbols.
-            let mut grows = true;
-            while grows {
-                grows = false;
-                for &i in &unused {
-                    let is_missing = |symbol| wanted.contains(symbol) && !bound.contains(symbol);
-                    if !self.is_needed[first + i] && binding(i).iter().any(is_missing) {
-                        self.need(first + i);
-                        keep(i, &mut wanted, &mut bound);
-                        grows = true;
-                    }
-                }
+            let is_needed = &self.is_needed[first..first + count];
+            let in_body = || named.entry(key).or_insert_with(|| symbols_named_by(&module.cx, function)).clone();
+            for i in only_binders(&module.cx, &function.body, is_needed, in_body) {
+                self.need(first + i);
             }
         }
         !self.waiting.is_empty()
     }
-}
-
-fn type_of_param(body: &Body, i: usize) -> TypeId {
-    body.ty(body.params()[i].expr())
-}
-
-/// Returns the symbols that a function names outside of its parameters.
-fn symbols_of_body(cx: &Context, function: &Function) -> FxHashSet<SymbolId> {
-    let body = &function.body;
-    let mut named = FxHashSet::default();
-    let mut each = |symbol: SymbolId| {
-        named.insert(symbol);
-    };
-    let mut walk = SymbolWalk::new();
-    function.ret.into_iter().for_each(|ret| walk.in_type(cx, ret, &mut each));
-    walk.in_attrs(cx, function.attrs, &mut each);
-    let mut cursor = Cursor::new(body);
-    while let Some(step) = cursor.next(body) {
-        if let Step::Atom(id) | Step::Flat(id) | Step::Enter(id) = step {
-            walk.in_node(cx, body, id, &mut each);
-        }
-    }
-    named
 }

@@ -1,12 +1,17 @@
-//! RemoveUnusedParameters and RemoveUnusedOutputs with mistakes.
+//! RemoveUnusedParameters, RemoveUnusedOutputs and LiftTransformParams, with mistakes.
 
-use anfora::ir::{Body, Editor, Expr, ExprId};
+use std::sync::Arc;
+
+use anfora::ir::{Attr, Body, Editor, Expr, ExprId, Purity};
+use anfora::manager::{ModulePass, Pass};
+use anfora::passes::{NUM_INPUT, lift_transform_params};
 
 use super::{Broken, after, before, lets};
 use crate::random_programs::checking::Why;
 
 const PARAMETERS: &str = "RemoveUnusedParameters";
 const OUTPUTS: &str = "RemoveUnusedOutputs";
+const WEIGHTS: &str = "LiftTransformParams";
 
 pub(super) const BROKEN: &[Broken] = &[
     Broken {
@@ -33,7 +38,36 @@ pub(super) const BROKEN: &[Broken] = &[
         why: &[Why::OtherResult, Why::OtherEffects],
         make: || before(OUTPUTS, exchange_outputs),
     },
+    Broken {
+        of: WEIGHTS,
+        mistake: "takes the last parameter of a function without the attribute for a weight",
+        why: &[Why::OtherResult, Why::OtherEffects, Why::Fails],
+        make: || of_all_definitions(|params| params - 1),
+    },
+    Broken {
+        of: WEIGHTS,
+        mistake: "takes all parameters of functions without the attribute for weights",
+        why: &[Why::OtherResult, Why::OtherEffects, Why::Fails],
+        make: || of_all_definitions(|_| 0),
+    },
 ];
+
+/// Returns LiftTransformParams on a module whose functions with parameters have got the attribute.
+fn of_all_definitions(inputs: fn(i64) -> i64) -> Arc<dyn Pass> {
+    Arc::new(ModulePass::new(WEIGHTS, 0, move |module, _| {
+        for key in module.order().to_vec() {
+            let Some((function, cx)) = module.get_mut(key).filter(|(f, _)| f.is_definition()) else { continue };
+            let params = function.body.params().len() as i64;
+            if params > 0 {
+                let number = cx.attr(Attr::Int(inputs(params)));
+                function.attrs = cx.named_attrs(&[(NUM_INPUT, number)]);
+            }
+        }
+        let purity = Purity::of_module(module);
+        lift_transform_params(module, &purity)?;
+        Ok(())
+    }))
+}
 
 /// Returns the operands of a call of a function of the module.
 fn arguments(body: &Body, value: ExprId) -> Option<Vec<ExprId>> {

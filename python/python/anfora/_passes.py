@@ -24,6 +24,7 @@ __all__ = [
     "FuseStandardOps",
     "InlineFunctions",
     "LambdaLifting",
+    "LiftTransformParams",
     "Normalize",
     "O0",
     "O1",
@@ -209,6 +210,11 @@ def RemoveUnusedParameters() -> Pass:
 def RemoveUnusedOutputs() -> Pass:
     """Removes fields of the results of private functions that no caller projects."""
     return _anfora._make_pass("RemoveUnusedOutputs", {})
+
+
+def LiftTransformParams() -> Pass:
+    """Moves computations on weights into functions that run once."""
+    return _anfora._make_pass("LiftTransformParams", {})
 
 
 def AttachGlobalSymbol() -> Pass:

@@ -197,6 +197,7 @@ __all__ = [
     "FuseStandardOps",
     "InlineFunctions",
     "LambdaLifting",
+    "LiftTransformParams",
     "Normalize",
     "O0",
     "O1",
