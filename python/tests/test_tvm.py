@@ -9,6 +9,7 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 
 import anfora as af
 import pytest
@@ -106,9 +107,11 @@ def shapes():
         "permute_dims": [op.permute_dims(x), op.permute_dims(x, [0, 2, 3, 1])],
         "reshape": [op.reshape(x, [4, 64]), op.reshape(x, [-1])],
         "squeeze": [op.squeeze(x), op.squeeze(x, [0])],
+        "split": [op.split(x, 2, 1), op.split(x, 3, -1), op.split(x, [1, 3], axis=2)],
         "nn.softmax": [op.nn.softmax(y, 0), op.nn.softmax(y)],
         "nn.log_softmax": [op.nn.log_softmax(y, 1)],
         "nn.layer_norm": [op.nn.layer_norm(y, scale, scale, [-1], 1e-3)],
+        "nn.rms_norm": [op.nn.rms_norm(y, scale, [-1], 1e-3), op.nn.rms_norm(y, scale, 1)],
         "nn.conv2d": [
             op.nn.conv2d(x, relax.const(np.ones((6, 4, 3, 3), "float32")), 2, 1, 2),
             op.nn.conv2d(x, relax.const(np.ones((6, 2, 3, 3), "float32")), groups=2),
@@ -437,7 +440,8 @@ def test_a_scalar_of_a_function_around_may_be_an_extent(pipeline):
     back = bridge.to_relax(T.parse_pipeline(pipeline)(between))
     relax.analysis.well_formed(back)
     lifted = [fn for gv, fn in back.functions.items() if gv.name_hint != "main"]
-    assert len(lifted) == 4
+    # O3 inlines those that are called once, all but the one that a group of FuseOps is.
+    assert len(lifted) == (1 if pipeline == "O3" else 4)
     for fn in lifted:
         assert sorted(str(p.ty) for p in fn.params) == ['R.Tensor(dtype="float32", ndim=1)', "int64"]
 
@@ -708,10 +712,11 @@ def transformer():
     return module_of([relax.Var("x", relax.TensorType([n, 16, 32], "float32"))], emit)
 
 
-def results(mod, shape):
+def results(mod, *shapes):
     machine = relax.VirtualMachine(relax.build(mod, "llvm"), tvm.cpu())
-    data = np.random.default_rng(1).standard_normal(shape).astype("float32")
-    return machine["main"](tvm.runtime.tensor(data)).numpy()
+    random = np.random.default_rng(1)
+    data = [tvm.runtime.tensor(random.standard_normal(shape).astype("float32")) for shape in shapes]
+    return machine["main"](*data).numpy()
 
 
 @pytest.mark.parametrize("make, shape", [(network, (1, 3, 8, 8)), (transformer, (3, 16, 32))])
@@ -724,6 +729,97 @@ def test_results_on_the_virtual_machine_stay(pipeline, make, shape):
     before, after = (sum(len(b.bindings) for b in m["main"].body.blocks) for m in (mod, new))
     assert after < before
     np.testing.assert_array_equal(results(new, shape), results(mod, shape))
+
+
+def attention(e, x, y):
+    """Returns the attention of values in heads, with a scale and a mask."""
+    op = relax.op
+    q, k = (e(op.reshape(value, (1, 2, 8, 8))) for value in (x, y))
+    scores = e(op.multiply(e(op.matmul(q, e(op.permute_dims(k, [0, 1, 3, 2])))), relax.const(0.25)))
+    masked = e(op.add(scores, relax.const(np.triu(np.full((8, 8), -9, "float32"), 1))))
+    return e(op.matmul(e(op.nn.softmax(masked)), k))
+
+
+def normal(e, x, scale):
+    """Returns a normalisation over the last axis without a mean."""
+    op = relax.op
+    deviation = e(op.sqrt(e(op.add(e(op.mean(e(op.square(x)), [-1], True)), relax.const(1e-3)))))
+    return e(op.multiply(e(op.divide(x, deviation)), scale))
+
+
+def centered(e, x, scale):
+    """Returns a normalisation over the last axis."""
+    return normal(e, e(relax.op.subtract(x, e(relax.op.mean(x, [-1], True)))), scale)
+
+
+def made_by_passes():
+    """Returns functions by operators that passes of level 3 make. They emit the parts of the operator;
+    their operands are the function that emits, two matrices and a vector."""
+    op, one = relax.op, relax.const(1.0)
+    random = np.random.default_rng(0)
+
+    def weight(*shape):
+        return relax.const(random.standard_normal(shape).astype("float32"))
+
+    def branches(e, x, y, v):
+        a, b, c = (e(op.matmul(x, w)) for w in (weight(16, 4), weight(16, 8), weight(16, 4)))
+        return e(op.multiply(e(op.multiply(a, e(op.exp(c)))), e(op.sum(b))))
+
+    def tanh_gelu(e, x, y, v):
+        cube = e(op.multiply(e(op.multiply(x, x)), x))
+        inner = e(op.multiply(e(op.add(x, e(op.multiply(cube, relax.const(0.044715))))), relax.const(0.7978846)))
+        return e(op.multiply(e(op.multiply(x, relax.const(0.5))), e(op.add(e(op.tanh(inner)), one))))
+
+    def softplus(e, x):
+        return e(op.log(e(op.add(e(op.exp(x)), one))))
+
+    return {
+        "split": branches,
+        "nn.gemm": lambda e, x, y, v: e(op.add(e(op.matmul(x, e(op.permute_dims(y, [1, 0])))), weight(8))),
+        "nn.gemm scaled": lambda e, x, y, v: e(op.multiply(e(op.matmul(e(op.permute_dims(x)), y)), relax.const(0.3))),
+        "nn.attention": lambda e, x, y, v: attention(e, x, y),
+        "nn.layer_norm": lambda e, x, y, v: centered(e, x, v),
+        "nn.layer_norm with bias": lambda e, x, y, v: e(op.add(centered(e, x, v), weight(16))),
+        "nn.rms_norm": lambda e, x, y, v: normal(e, x, v),
+        "nn.silu": lambda e, x, y, v: e(op.multiply(x, e(op.sigmoid(e(op.multiply(x, relax.const(1.702))))))),
+        "nn.gelu": tanh_gelu,
+        "nn.softplus": lambda e, x, y, v: softplus(e, x),
+        "nn.mish": lambda e, x, y, v: e(op.multiply(x, e(op.tanh(softplus(e, x))))),
+    }
+
+
+@pytest.mark.parametrize("name", made_by_passes())
+@pytest.mark.parametrize("pipeline", ["O2,FuseStandardOps,CombineParallelMatmul", "O3", "slim"])
+def test_what_passes_of_level_3_make_has_a_form_in_relax(pipeline, name):
+    emit, shapes = made_by_passes()[name], [(8, 16), (8, 16), (16,)]
+    params = [relax.Var(n, relax.TensorType(s, "float32")) for n, s in zip("xyv", shapes)]
+    mod = module_of(params, lambda b, *operands: emit(b.emit, *operands))
+    with T.PassContext(opt_level=3):
+        between = T.parse_pipeline(pipeline)(comes_back(mod))
+        # The operator is there, so this test tests something.
+        assert f"{name.split()[0]}(" in between.text()
+        new = bridge.as_tvm_pass(pipeline)(mod)
+    relax.analysis.well_formed(new)
+    np.testing.assert_allclose(results(new, *shapes), results(mod, *shapes), rtol=1e-4, atol=1e-5)
+
+
+def test_passes_above_the_level_of_the_context_are_named():
+    mod = normalised()
+    fold, all_ = bridge.as_tvm_pass("FoldBatchNorm"), bridge.as_tvm_pass("O3")
+    with pytest.warns(UserWarning, match=r"^anfora.FoldBatchNorm leaves out FoldBatchNorm, .* level .* is 2") as seen:
+        assert fold(mod).same_as(mod)
+    assert len(seen) == 1
+    with pytest.warns(UserWarning, match="leaves out FuseStandardOps, FoldBatchNorm, CombineParallelMatmul, "):
+        all_(mod)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with T.PassContext(opt_level=3):
+            assert not fold(mod).same_as(mod)
+        with T.PassContext(required_pass=["FoldBatchNorm"]):
+            assert not fold(mod).same_as(mod)
+        with T.PassContext(disabled_pass=["FoldBatchNorm"]):
+            assert fold(mod).same_as(mod)
+        bridge.as_tvm_pass("O2")(mod)
 
 
 def test_a_pass_runs_under_the_context_of_tvm():

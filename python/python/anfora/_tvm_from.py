@@ -29,7 +29,7 @@ from ._tvm_codec import (
 )
 from ._tvm_forms import Forms, is_pure
 from ._tvm_literals import attribute_text, literal_text, number_text
-from ._tvm_ops import PLAIN, ROWS, Field, OfResult, Row
+from ._tvm_ops import PLAIN, ROWS, Field, OfResult, Parts, Row
 from ._tvm_symbols import FreeSymbols, Symbols, handle, is_free
 from ._tvm_versions import tensor_of
 
@@ -233,6 +233,11 @@ class FunctionWriter:
                     return None
                 if self._module.out_dtypes.setdefault(name, dtype) != dtype:
                     return None
+            elif isinstance(field, Parts):
+                if isinstance(value, tirx.IntImm):
+                    attributes.append(f"sections={int(value)}")
+                else:
+                    attributes.append(f"indices={attribute_text([int(v) for v in value])}")
             elif value not in field.values:
                 return None
         if listed is not None:

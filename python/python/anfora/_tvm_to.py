@@ -11,10 +11,11 @@ from tvm import relax, tirx
 
 from . import _anfora
 from ._tvm_codec import TvmError
+from ._tvm_definitions import by_definitions
 from ._tvm_from import SHARED_ATTRS
 from ._tvm_layout import layout_of
 from ._tvm_to_functions import FunctionReader
-from ._tvm_to_values import NotNormalError, typed
+from ._tvm_to_values import NoCounterpartError, NotNormalError, typed
 
 
 class ModuleReader:
@@ -150,10 +151,20 @@ class ModuleReader:
         return tvm.IRModule(functions, attrs=attrs or None)
 
 
+def _in_normal_form(mod: _anfora.Module) -> _anfora.Module:
+    """Returns a module in A-normal form."""
+    return _anfora._make_pass("ToANormalForm", {})(mod, _anfora.PassContext())
+
+
 def relax_of(mod: _anfora.Module) -> Any:
-    """Returns a module of Relax. One that is not in A-normal form is brought into it."""
-    try:
-        return ModuleReader(mod).module()
-    except NotNormalError:
-        normal = _anfora._make_pass("ToANormalForm", {})(mod, _anfora.PassContext())
-        return ModuleReader(normal).module()
+    """Returns a module of Relax. One that is not in A-normal form is brought into it, and operators
+    that Relax does not have are written by their definitions."""
+    changes = {NotNormalError: _in_normal_form, NoCounterpartError: by_definitions}
+    while True:
+        try:
+            return ModuleReader(mod).module()
+        except (NotNormalError, NoCounterpartError) as error:
+            change = changes.pop(type(error), None)
+            if change is None:
+                raise
+            mod = change(mod)

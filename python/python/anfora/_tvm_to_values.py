@@ -25,7 +25,7 @@ from ._tvm_codec import (
 )
 from ._tvm_from import Steps
 from ._tvm_literals import constant
-from ._tvm_ops import PLAIN, ROWS, Field, OfResult, Row
+from ._tvm_ops import PLAIN, ROWS, Field, OfResult, Parts, Row
 from ._tvm_symbols import is_free
 from ._tvm_versions import make_tensor, tensor_of
 
@@ -39,6 +39,10 @@ _COMPOUND = (tvm.ir.Call, relax.TupleGetItem, relax.If, relax.SeqExpr, relax.Fun
 
 class NotNormalError(TvmError):
     """A module is not in A-normal form, which Relax needs."""
+
+
+class NoCounterpartError(TvmError):
+    """Relax has no operator like one of anfora."""
 
 
 def hint_of(name: str | None) -> str:
@@ -272,6 +276,8 @@ class ValueReader:
                 dtype = self._module.out_dtypes.get(name)
                 is_stated = dtype is not None and FROM_DTYPE.get(call.type.dtype or "") == dtype
                 fields[key] = tvm.DataType(dtype) if is_stated else None
+            elif isinstance(field, Parts):
+                fields[key] = _parts(attrs.pop("sections", None), attrs.pop("indices", None))
             else:
                 fields[key] = field.values[0]
         self._defaults(name, attrs)
@@ -284,7 +290,7 @@ class ValueReader:
         """Refuses attributes that Relax does not have, unless they have their defaults."""
         for key, value in attrs.items():
             if value != _DEFAULTS.get((name, key), _DEFAULTS.get(("", key))):
-                raise TvmError(f"{name} with {key}={value!r} has no form in Relax")
+                raise NoCounterpartError(f"{name} with {key}={value!r} has no form in Relax")
 
     def _call(self, call: _anfora.Expr) -> Steps:
         op: Any = call.op
@@ -329,7 +335,7 @@ class ValueReader:
             operands = [self._scalars.get(arg, operand) for arg, operand in zip(args, operands)]
             self._defaults(op, call.attrs)
             return tvm.ir.Call(tvm.ir.Op.get(f"relax.{op}"), operands, ret_ty=self._type(call.type))
-        raise TvmError(f"{op} with {len(args)} operands has no form in Relax")
+        raise NoCounterpartError(f"{op} with {len(args)} operands has no form in Relax")
 
     def _invoke(self, callee: Any, operands: list[Any], ty: Any) -> Any:
         """Returns the call of a closure. The calls in a pure function are pure."""
@@ -417,6 +423,13 @@ def _is_same_atom(a: _anfora.Expr, b: _anfora.Expr) -> bool:
 def no_operand(_: int) -> Any:
     """Refuses a variable in a type."""
     raise TvmError("a type holds a variable")
+
+
+def _parts(sections: int | None, indices: list[int] | None) -> Any:
+    """Returns the number of the parts of a split, or the positions to cut at."""
+    if sections is not None:
+        return tirx.IntImm("int64", sections)
+    return [tirx.IntImm("int64", index) for index in indices or ()]
 
 
 def _has_symbols(ty: Any) -> bool:

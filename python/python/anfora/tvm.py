@@ -12,6 +12,7 @@ Needs the package apache-tvm: ``pip install 'anfora[tvm]'``.
 from __future__ import annotations
 
 import re
+import warnings
 from typing import Any
 
 try:
@@ -22,7 +23,7 @@ except ModuleNotFoundError as missing:
         raise
     raise ImportError("anfora.tvm needs the package apache-tvm: pip install 'anfora[tvm]'") from missing
 
-from ._anfora import Module, Pass, loads
+from ._anfora import Module, Pass, PassContext, loads
 from ._errors import ParseError
 from ._tvm_codec import TvmError
 from ._tvm_compare import are_equal, differences
@@ -108,18 +109,42 @@ def to_relax(module: Module) -> Any:
 def as_tvm_pass(pipeline: Pass | str, *, name: str | None = None, opt_level: int = 0) -> Any:
     """Returns a pass of TVM that runs a pipeline of anfora, given as a pass or as its text.
 
-    It runs under TVM's context: its level, its lists of passes and its instruments see one pass with
-    this name. If the pipeline changes nothing, the module is the one of before.
+    It runs under TVM's context: its level, its lists of passes and its instruments see one pass
+    with this name. If the pipeline changes nothing, the module is the one of before.
+
+    The passes of the pipeline run under the current context of anfora. A ``UserWarning`` names those
+    that its level leaves out.
 
     The pass raises ``TvmError`` if the module cannot cross over, and ``PassError`` if a pass fails.
     """
     inner = parse_pipeline(pipeline) if isinstance(pipeline, str) else pipeline
     if not isinstance(inner, Pass):
         raise TypeError(f"a pipeline is a pass of anfora or its text, not {type(inner).__name__}")
-    name = name or f"anfora.{pipeline if isinstance(pipeline, str) else inner.info.name}"
+    title = name or f"anfora.{pipeline if isinstance(pipeline, str) else inner.info.name}"
 
-    def run(ir_module: Any, context: Any) -> Any:
+    def run(ir_module: Any, _: Any) -> Any:
+        context = PassContext.current()
+        if above := _above_level(inner, context):
+            warnings.warn(
+                f"{title} leaves out {', '.join(above)}, because the level of anfora's context is "
+                f"{context.opt_level}; anfora.transform.PassContext(opt_level=...) sets the level",
+                stacklevel=2,
+            )
         mod = from_relax(ir_module)
         return to_relax(mod) if inner.apply(mod).changed else ir_module
 
-    return _tvm.transform.module_pass(run, opt_level=opt_level, name=name)
+    return _tvm.transform.module_pass(run, opt_level=opt_level, name=title)
+
+
+def _above_level(pipeline: Pass, context: PassContext) -> list[str]:
+    """Returns the names of the passes of a pipeline that are left out because of their level."""
+    found: dict[str, None] = {}
+    listed = {*context.required_pass, *context.disabled_pass}
+    todo = [pipeline]
+    while todo:
+        inner = todo.pop()
+        if inner.info.opt_level > context.opt_level and inner.info.name not in listed:
+            found[inner.info.name] = None
+        else:
+            todo.extend(reversed(inner.passes))
+    return list(found)
