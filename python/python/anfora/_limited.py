@@ -61,8 +61,9 @@ def run(
     memory: int | None,
     stdin: bytes = b"",
 ) -> Done:
-    """Runs a program to its end, or to the end of its time. Without ``program``, that is the command
-    line of this package. ``memory`` limits the bytes of address space, where the system can."""
+    """Runs a program to its end, or to the end of its time. Without ``program``, that is the
+    command line of this package. ``memory`` limits the bytes of address space, where the system
+    can."""
     limits = [str(memory or 0), str(_cpu_seconds(seconds)), str(os.getpid())]
     command = [sys.executable, "-m", f"{__package__}._limited", *limits, *(program or ["-"]), "--"]
     # Files without names: nothing is left behind if this process is killed.

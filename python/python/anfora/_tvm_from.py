@@ -245,7 +245,8 @@ class FunctionWriter:
         return f"{name}({', '.join([*map(str, operands), *attributes])})"
 
     def _batch_norm(self, args: list[Any], attrs: Any) -> str | None:
-        """Writes a normalisation by given statistics, and returns the tuple of its result and them."""
+        """Writes a normalisation by given statistics, and returns the tuple of its result and
+        them."""
         operands = [self._atom(a) for a in args]
         is_plain = attrs.center and attrs.scale and not attrs.training
         if not is_plain or None in operands or not all(self._exact(a.ty) for a in args):
@@ -466,7 +467,8 @@ class FunctionWriter:
         for param in fn.params:
             self.symbols.bind(param.ty)
         types = [self._type(p.ty) for p in fn.params]
-        # A result that anfora has no exact type for is any value to it, unless the function states no more.
+        # A result that anfora has no exact type for is any value to it, unless the function states
+        # no more.
         ret, result = self._type(fn.ret_ty), fn.body.body.ty
         if not self._exact(fn.ret_ty) or not self._exact(result) and ret != self._type(result):
             ret = "Any"
@@ -518,9 +520,11 @@ class ModuleWriter:
         self.out_dtypes: dict[str, str | None] = {}
 
     def called(self, value: Any) -> tuple[str, int] | None:
-        """Returns the function of the tensor level that a value calls, with the kind that TVM has found
-        for it, by which FuseOps goes."""
-        if not isinstance(value, tvm.ir.Call) or not isinstance(value.op, tvm.ir.Op) or value.op.name not in _KERNEL_CALLS:
+        """Returns the function of the tensor level that a value calls, with the kind that TVM has
+        found for it, by which FuseOps goes."""
+        if not isinstance(value, tvm.ir.Call) or not isinstance(value.op, tvm.ir.Op):
+            return None
+        if value.op.name not in _KERNEL_CALLS:
             return None
         callee = value.args[0]
         fn = self.functions.get(callee.name_hint) if isinstance(callee, tvm.ir.GlobalVar) else None
@@ -528,8 +532,8 @@ class ModuleWriter:
         return None if pattern is None else (str(callee.name_hint), int(pattern))
 
     def _attributes(self) -> str:
-        """Returns the line of the attributes of the module: those that mean the same on both sides, and
-        records of the others."""
+        """Returns the line of the attributes of the module: those that mean the same on both sides,
+        and records of the others."""
         parts = [f"{k}={quoted(str(v))}" for k, v in self.attrs.items() if k in SHARED_ATTRS and isinstance(v, str)]
         rest = {k: v for k, v in self.attrs.items() if k not in SHARED_ATTRS or not isinstance(v, str)}
         if rest:
@@ -540,8 +544,8 @@ class ModuleWriter:
         return f"#![{', '.join(parts)}]\n" if parts else ""
 
     def _primitive(self, name: str, fn: Any) -> str:
-        """Returns a function of the tensor level. Its body is a call of itself, which says nothing, and
-        keeps InlineFunctions from putting it in the place of the function."""
+        """Returns a function of the tensor level. Its body is a call of itself, which says nothing,
+        and keeps InlineFunctions from putting it in the place of the function."""
         symbol = fn.attrs.get("global_symbol") if fn.attrs is not None else None
         linkage = "private " if symbol is None else ""
         parts = ["Primitive=1", f"tvm_function={quoted(tvm.ir.save_json(fn))}"]

@@ -47,8 +47,8 @@ class OfResult(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """An attribute of TVM that is ``sections`` or ``indices`` of anfora: the number of parts, or the
-    positions to cut at."""
+    """An attribute of TVM that is ``sections`` or ``indices`` of anfora: the number of parts, or
+    the positions to cut at."""
 
 
 class Row(NamedTuple):

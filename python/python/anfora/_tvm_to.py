@@ -87,8 +87,8 @@ class ModuleReader:
         return self._variables[name]
 
     def pass_scalars(self, name: str, operands: list[Any], types: list[Any] | None, first: int) -> None:
-        """Takes note of the scalars that a new function is called with, where it has tensors. ``first``
-        is the parameter of the first operand."""
+        """Takes note of the scalars that a new function is called with, where it has tensors.
+        ``first`` is the parameter of the first operand."""
         fn = self._definitions.get(name)
         if fn is None or fn.is_public:
             return
@@ -114,8 +114,8 @@ class ModuleReader:
         return reader.signature(self._definitions[name], self._scalars.get(name, set()))
 
     def _read(self) -> dict[str, Any]:
-        """Returns the functions of Relax. A call may come after the function that it says more about, so
-        functions are read again."""
+        """Returns the functions of Relax. A call may come after the function that it says more
+        about, so functions are read again."""
         made: dict[str, Any] = {}
         errors: dict[str, TvmError] = {}
         self._todo = OrderedDict.fromkeys(self._definitions)

@@ -186,8 +186,8 @@ class FunctionReader(ValueReader):
         return relax.FuncType(types, None if is_missing(result) else result, not record.get("impure", False))
 
     def signature(self, fn: _anfora.Function, scalars: set[int]) -> Any:
-        """Returns the type of a function of the module. ``scalars`` are the parameters that are scalars
-        in Relax: a pass has made a new function, to which they are tensors."""
+        """Returns the type of a function of the module. ``scalars`` are the parameters that are
+        scalars in Relax: a pass has made a new function, to which they are tensors."""
         record = json.loads(fn.attrs.get("tvm_record", "{}"))
         self._untyped = "untyped" in record
         self._impure = "impure" in record
@@ -197,9 +197,10 @@ class FunctionReader(ValueReader):
         return self._signature(params, fn.body, record)
 
     def _find_shapes(self, fn: _anfora.Function) -> None:
-        """Finds the parameters that are shapes in Relax: vectors that a pass has made parameters of a new
-        function, if they are those of the bridge, or no other parameter has their symbols as extents. A
-        fused function, which is only called, does without a vector whose symbols the others have."""
+        """Finds the parameters that are shapes in Relax: vectors that a pass has made parameters of
+        a new function, if they are those of the bridge, or no other parameter has their symbols as
+        extents. A fused function, which is only called, does without a vector whose symbols the
+        others have."""
         if fn.is_public or "tvm_record" in fn.attrs:
             return
         elements = {i: elements_of(str(p.type)) for i, p in enumerate(fn.params)}

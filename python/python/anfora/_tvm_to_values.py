@@ -74,8 +74,8 @@ class ValueReader:
         #: The vectors of the symbols that a match_cast binds, and whether it was read.
         self._casts: dict[Any, bool] = {}
         self._untyped = False
-        #: A normalisation whose result and statistics the next binding may put into a tuple, as Relax
-        #: does, and the tuples by the results.
+        #: A normalisation whose result and statistics the next binding may put into a tuple, as
+        #: Relax does, and the tuples by the results.
         self._pending: _anfora.Binding | None = None
         self._normalised: dict[Any, Any] = {}
         #: True if the function has an effect.
@@ -156,8 +156,8 @@ class ValueReader:
         return relax.VarBinding(self._variable(name, ty, is_dataflow), made)
 
     def _join(self, pending: _anfora.Binding, binding: _anfora.Binding) -> Any:
-        """Returns the binding of Relax for a normalisation and the tuple after it; ``None`` if the tuple
-        is not that of Relax."""
+        """Returns the binding of Relax for a normalisation and the tuple after it; ``None`` if the
+        tuple is not that of Relax."""
         value, stated = binding.value, pending.value.args[3:]
         if value.kind != "tuple" or len(value.args) != 3 or value.args[0] != pending.var:
             return None
@@ -178,8 +178,8 @@ class ValueReader:
         self._variables[pending.var] = self._first_of(made.var, name, pending.var.is_dataflow)
 
     def _first_of(self, var: Any, name: str, is_dataflow: bool = True) -> Any:
-        """Binds the first field of a tuple, in a region to a variable that is visible there alone or to
-        one that is visible after it."""
+        """Binds the first field of a tuple, in a region to a variable that is visible there alone
+        or to one that is visible after it."""
         first = relax.TupleGetItem(var, 0)
         made = self._variable(name, first.ty, self._in_region and is_dataflow)
         self._block_bindings.append(relax.VarBinding(made, first))
@@ -192,14 +192,16 @@ class ValueReader:
         return made
 
     def _add_bias(self, product: Any, bias: Any) -> Any:
-        """Returns the sum of a convolution of two dimensions and its bias, which Relax adds apart."""
+        """Returns the sum of a convolution of two dimensions and its bias, which Relax adds
+        apart."""
         tensor = tensor_of(bias)
         if tensor is not None:
             column = make_tensor(tvm.runtime.tensor(tensor.numpy().reshape(1, -1, 1, 1)))
         else:
             extents = [1, product.ty.shape.values[1], 1, 1]
             ty = relax.TensorType(extents, bias.ty.dtype)
-            column = self._bind(tvm.ir.Call(tvm.ir.Op.get("relax.reshape"), [bias, relax.ShapeExpr(extents)], ret_ty=ty))
+            operands = [bias, relax.ShapeExpr(extents)]
+            column = self._bind(tvm.ir.Call(tvm.ir.Op.get("relax.reshape"), operands, ret_ty=ty))
         return tvm.ir.Call(tvm.ir.Op.get("relax.add"), [self._bind(product), column], ret_ty=product.ty)
 
     def _operands(self, args: list[_anfora.Expr]) -> Steps:

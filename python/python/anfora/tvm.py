@@ -18,10 +18,13 @@ from typing import Any
 try:
     import tvm as _tvm
     import tvm_ffi as _ffi
-except ModuleNotFoundError as missing:
-    if missing.name != "tvm":
+    from tvm import tirx as _  # noqa: F401
+except ImportError as error:
+    # With another name, the package is there, and lacks one that it needs itself.
+    if error.name != "tvm":
         raise
-    raise ImportError("anfora.tvm needs the package apache-tvm: pip install 'anfora[tvm]'") from missing
+    message = "anfora.tvm needs the package apache-tvm, 0.26 or 0.27: pip install 'anfora[tvm]'"
+    raise ImportError(message, name="tvm") from error
 
 from ._anfora import Module, Pass, PassContext, loads
 from ._errors import ParseError
@@ -44,8 +47,8 @@ def from_relax(ir_module: Any) -> Module:
     """Returns a module of Relax as a module of anfora.
 
     Operators that anfora has become its own; all else is kept unchanged, as calls of declared
-    functions. ``to_relax`` gives back an equal module, which is checked before this returns. Symbols
-    that nothing binds come back as new ones, one for each.
+    functions. ``to_relax`` gives back an equal module, which is checked before this returns.
+    Symbols that nothing binds come back as new ones, one for each.
 
     Raises ``TvmError`` if something in the module has no form in anfora. The message names it.
     """
@@ -112,8 +115,8 @@ def as_tvm_pass(pipeline: Pass | str, *, name: str | None = None, opt_level: int
     It runs under TVM's context: its level, its lists of passes and its instruments see one pass
     with this name. If the pipeline changes nothing, the module is the one of before.
 
-    The passes of the pipeline run under the current context of anfora. A ``UserWarning`` names those
-    that its level leaves out.
+    The passes of the pipeline run under the current context of anfora. A ``UserWarning`` names
+    those that its level leaves out.
 
     The pass raises ``TvmError`` if the module cannot cross over, and ``PassError`` if a pass fails.
     """
