@@ -8,6 +8,7 @@ from typing import Any
 
 from . import _anfora
 from ._anfora import Module, Pass
+from .transform import _pass_of
 
 #: What is accepted as a model: a path, bytes, or an object with ``SerializeToString``, such as an
 #: ``onnx.ModelProto``.
@@ -167,8 +168,4 @@ def ir_pass(
         raise ImportError(message, name="onnx_ir") from error
     from ._onnx_ir import AnforaPass, FunctionalAnforaPass
 
-    if isinstance(pipeline, str):
-        pipeline = _anfora._parse_pipeline(pipeline)
-    elif not isinstance(pipeline, Pass):
-        pipeline = _anfora._sequential(pipeline, 0, "sequential", None)
-    return (AnforaPass if in_place else FunctionalAnforaPass)(pipeline, requires, ensures)
+    return (AnforaPass if in_place else FunctionalAnforaPass)(_pass_of(pipeline), requires, ensures)

@@ -36,6 +36,18 @@ def parse_pipeline(text: str) -> Pass:
     return _anfora._parse_pipeline(text)
 
 
+def _pass_of(pipeline: str | Pass | Iterable[Pass]) -> Pass:
+    """Returns a pipeline as a pass. It is given as its text, a pass, or a list of passes."""
+    if isinstance(pipeline, str):
+        return parse_pipeline(pipeline)
+    if isinstance(pipeline, Pass):
+        return pipeline
+    if isinstance(pipeline, Iterable):
+        return Sequential(pipeline)
+    kind = type(pipeline).__name__
+    raise TypeError(f"a pipeline is a pass of anfora, a list of passes, or a text, not {kind}")
+
+
 def list_passes() -> dict[str, str]:
     """Returns the registered passes by name, each with a line about it."""
     return {entry["name"]: entry["doc"] for entry in _anfora._registered_passes()}

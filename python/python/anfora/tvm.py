@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 try:
@@ -33,7 +34,7 @@ from ._tvm_compare import are_equal, differences
 from ._tvm_from import ModuleWriter
 from ._tvm_symbols import handle
 from ._tvm_to import relax_of
-from .transform import parse_pipeline
+from .transform import _pass_of
 
 __all__ = ["TvmError", "as_tvm_pass", "from_relax", "to_relax"]
 
@@ -109,8 +110,10 @@ def to_relax(module: Module) -> Any:
     return relax_of(module)
 
 
-def as_tvm_pass(pipeline: Pass | str, *, name: str | None = None, opt_level: int = 0) -> Any:
-    """Returns a pass of TVM that runs a pipeline of anfora, given as a pass or as its text.
+def as_tvm_pass(
+    pipeline: str | Pass | Iterable[Pass], *, name: str | None = None, opt_level: int = 0
+) -> Any:
+    """Returns a pass of TVM that runs a pipeline of anfora: its text, a pass, or a list of passes.
 
     It runs under TVM's context: its level, its lists of passes and its instruments see one pass
     with this name. If the pipeline changes nothing, the module is the one of before.
@@ -120,9 +123,7 @@ def as_tvm_pass(pipeline: Pass | str, *, name: str | None = None, opt_level: int
 
     The pass raises ``TvmError`` if the module cannot cross over, and ``PassError`` if a pass fails.
     """
-    inner = parse_pipeline(pipeline) if isinstance(pipeline, str) else pipeline
-    if not isinstance(inner, Pass):
-        raise TypeError(f"a pipeline is a pass of anfora or its text, not {type(inner).__name__}")
+    inner = _pass_of(pipeline)
     title = name or f"anfora.{pipeline if isinstance(pipeline, str) else inner.info.name}"
 
     def run(ir_module: Any, _: Any) -> Any:
