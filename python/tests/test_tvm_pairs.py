@@ -52,8 +52,7 @@ def arrays(recorded):
     return named
 
 
-# ---- the forms in which modules are compared
-# -------------------------------------------------------
+# ---- the forms in which modules are compared -----------------------------------------------------
 
 
 def without_names(mod):
@@ -180,8 +179,7 @@ def same_form(left, right, forms):
     return same(left, right)
 
 
-# ---- results
-# ----------------------------------------------------------------------------------------
+# ---- results -------------------------------------------------------------------------------------
 
 
 class NotRunnable(Exception):
@@ -285,8 +283,7 @@ def bindings(mod):
     return count
 
 
-# ---- the pairs
-# --------------------------------------------------------------------------------------
+# ---- the pairs -----------------------------------------------------------------------------------
 
 LIST = pathlib.Path(__file__).with_name("tvm_pairs.json")
 

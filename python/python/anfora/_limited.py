@@ -23,7 +23,7 @@ _GRACE = 1.0
 _PAUSE = 0.02
 #: At most this much of what a process says about a failure is kept.
 _MESSAGE = 4000
-#: What a process says when it gets no more memory. Threads need some for their stacks.
+#: The messages of a process that gets no more memory. Threads need some for their stacks.
 _OUT_OF_MEMORY = ("memory allocation of", "MemoryError", "cannot start a thread")
 
 
@@ -43,7 +43,7 @@ class Done:
 
     @property
     def message(self) -> str:
-        """What the process says about its failure; empty if it has not failed."""
+        """The message of a process that has failed; empty if it has not failed."""
         if self.status == "ok":
             return ""
         begin = re.search(r"^(error|memory allocation|\w*Error)\b.*", self.stderr, re.MULTILINE)

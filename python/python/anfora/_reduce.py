@@ -7,7 +7,8 @@ process is ended.
 1. The last pass that began takes the place of the pipeline, on the program that it was given, if it
    fails alone.
 2. Functions are removed, and expressions become zeros of their type or one of their operands: first
-   many at once, then half as many, down to one by one. What nothing uses any more is removed.
+   many at once, then half as many, down to one by one. Bindings that nothing uses any more are
+   removed.
 3. Lines of the text are removed, if the rest is a program: bindings, and blocks with all that is in
    them.
 """

@@ -66,10 +66,12 @@ class _Sides:
             same_attrs = bool(tvm_ffi.structural_equal(left_attrs, right_attrs))
         return same_attrs and self.same_operands(left.args, right.args)
 
-    def same_types(self, a: Any, b: Any, c: Any, d: Any) -> bool:
-        """Returns true if the types of a variable and its value, and those of others, are the
-        same."""
-        return self.same(a, c) and (a is not None and a.same_as(b) and c.same_as(d) or self.same(b, d))
+    def same_types(self, left_var: Any, left: Any, right_var: Any, right: Any) -> bool:
+        """Returns true if two variables have the same type, and so have their values."""
+        if not self.same(left_var, right_var):
+            return False
+        are_shared = left_var is not None and left_var.same_as(left) and right_var.same_as(right)
+        return are_shared or self.same(left, right)
 
 
 def _shape(seq: Any) -> list[tuple[str, int]]:

@@ -103,7 +103,7 @@ class Symbols:
         return None if is_free(name) else name
 
     def bind(self, ty: Any) -> None:
-        """Takes note of a type that may bind the symbols in it."""
+        """Records that the symbols of a type are bound, if the type may bind them."""
         if is_missing(ty) or isinstance(ty, relax.TensorType) and is_plain(ty):
             return
         # A function type binds symbols of its own.

@@ -34,10 +34,10 @@ class ModuleReader:
         #: The functions to read, in order, and the one that is being read.
         self._todo: OrderedDict[str, None] = OrderedDict()
         self._current = ""
-        #: The functions that have the variable of a function.
+        #: By function, the functions that were read and name it.
         self._users: dict[str, dict[str, None]] = {}
         self._readers: dict[str, FunctionReader] = {}
-        #: Those that were not used yet.
+        #: The readers that have not read their function yet.
         self._unread: dict[str, FunctionReader] = {}
         #: The element types that calls state for their results, by operator.
         self.out_dtypes: dict[str, str] = json.loads(mod.attrs.get("tvm_out_dtypes", "{}"))

@@ -28,7 +28,7 @@ from ._tvm_to_values import ValueReader, hint_of, no_operand, untyped
 if TYPE_CHECKING:
     from ._tvm_to import ModuleReader
 
-#: Attributes of functions that are of the bridge alone.
+#: The attributes of functions that only the bridge uses.
 _OURS = ("tvm_record", "tvm_form", "tvm_function", "Pure")
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ._tvm_to import ModuleReader
 
 _COUNTED = re.compile(r"\$\d+\Z")
-#: What Relax has only as the value of a binding.
+#: The expressions that Relax has only as the value of a binding.
 _COMPOUND = (tvm.ir.Call, relax.TupleGetItem, relax.If, relax.SeqExpr, relax.Function)
 
 

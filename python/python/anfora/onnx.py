@@ -10,7 +10,7 @@ from . import _anfora
 from ._anfora import Module, Pass
 from .transform import _pass_of
 
-#: What is accepted as a model: a path, bytes, or an object with ``SerializeToString``, such as an
+#: A model: a path, bytes, or an object with ``SerializeToString``, such as an
 #: ``onnx.ModelProto``.
 Model = Any
 

@@ -36,7 +36,7 @@ class _Row(Protocol):
 
     @property
     def status(self) -> str:
-        """How the task has ended."""
+        """The end of the task, as in ``SlimRow``."""
 
     def cells(self) -> tuple[str, ...]:
         """Returns the texts of the row in a table."""

@@ -38,7 +38,8 @@ from .transform import _pass_of
 
 __all__ = ["TvmError", "as_tvm_pass", "from_relax", "to_relax"]
 
-#: How often values that anfora sees in another way are turned into ones that it keeps unchanged.
+#: The most attempts to write a module. Each keeps those values unchanged that came back changed
+#: from the one before.
 _ROUNDS = 8
 #: TVM compares modules by recursion, which is safe for this number of blocks in each other.
 _SHALLOW = 64
@@ -116,7 +117,7 @@ def as_tvm_pass(
     """Returns a pass of TVM that runs a pipeline of anfora: its text, a pass, or a list of passes.
 
     It runs under TVM's context: its level, its lists of passes and its instruments see one pass
-    with this name. If the pipeline changes nothing, the module is the one of before.
+    with this name. If the pipeline changes nothing, the result is the given module.
 
     The passes of the pipeline run under the current context of anfora. A ``UserWarning`` names
     those that its level leaves out.
