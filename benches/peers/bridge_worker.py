@@ -1,8 +1,8 @@
 """Times a pass of TVM's Relax, or the way of a module through the pass of anfora and back. Run by
 an interpreter that has both; see bridge.py, which does that.
 
-Prints a line of JSON: `{"seconds": 0.5, "from_relax": 0.3, "to_relax": 0.1, "bindings": 990}`. Times
-are CPU time of this process; those of the conversions are for anfora only. The module is made
+Prints a line of JSON: `{"seconds": 0.5, "from_relax": 0.3, "to_relax": 0.1, "bindings": 990}`.
+Times are CPU time of this process; those of the conversions are for anfora only. The module is made
 before the clock runs. A process whose work takes longer than the limit is killed by SIGXCPU.
 """
 
