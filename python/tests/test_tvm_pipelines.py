@@ -51,6 +51,41 @@ def test_calls_of_functions_of_the_tensor_level_are_fused(shape):
     np.testing.assert_array_equal(results(relax.transform.FuseTIR()(new), (4, 4)), results(mod, (4, 4)))
 
 
+def lowered():
+    """Returns a module of kernels, two of which have constants of other sizes."""
+    random = np.random.default_rng(0)
+    weight, bias = (relax.const(random.random(shape).astype("float32")) for shape in ((4, 4), (4,)))
+    x = relax.Var("x", FLOATS)
+
+    def emit(b, x):
+        y = b.emit(relax.op.add(b.emit(relax.op.matmul(x, weight)), bias))
+        return b.emit(relax.op.nn.relu(b.emit(relax.op.add(y, bias))))
+
+    mod = relax.transform.LegalizeOps()(module_of([x], emit))
+    return relax.transform.AnnotateTIROpPattern()(mod)
+
+
+@pytest.mark.parametrize("pipeline", ["FuseOps", "O3"])
+def test_constants_of_fused_kernels_are_operands(pipeline):
+    mod = lowered()
+    with T.PassContext(opt_level=3):
+        new = bridge.as_tvm_pass(pipeline)(mod)
+    relax.analysis.well_formed(new)
+    # TVM refuses constants in the functions that it makes one kernel of.
+    tir = relax.transform.FuseTIR()(new)
+    np.testing.assert_array_equal(results(tir, (4, 4)), results(mod, (4, 4)))
+    comes_back(new)
+
+
+def test_constants_that_are_in_a_fused_function_stay_there():
+    new = relax.transform.FuseOps()(lowered())
+    (call,) = (b.value for b in new["main"].body.blocks[0].bindings if isinstance(b.value, tvm.ir.Call))
+    fused = new[call.op]
+    bound = fused.bind_params(dict(zip(fused.params[1:], call.args[1:])))
+    kernels = {gv: fn for gv, fn in new.functions.items() if isinstance(fn, tvm.tirx.PrimFunc)}
+    comes_back(tvm.IRModule({tvm.ir.GlobalVar("fused"): bound, **kernels}))
+
+
 def test_numbers_are_operands_that_passes_know():
     x = relax.Var("x", FLOATS)
     y = relax.const(np.ones((4, 4), "float32"))

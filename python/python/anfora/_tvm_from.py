@@ -457,6 +457,9 @@ class FunctionWriter:
             record["impure"] = True
         if is_missing(fn.body.ty):
             record["untyped"] = True
+        if fn.attrs is not None and "Primitive" in fn.attrs:
+            # The functions that FuseOps makes have no record.
+            record["fused"] = True
         return record
 
     def _refuse_operand(self, _: Any) -> int:

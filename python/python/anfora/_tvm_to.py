@@ -79,6 +79,17 @@ class ModuleReader:
         """Returns the parameters that a function does without in Relax."""
         return self._readers[name].left_out if name in self._readers else set()
 
+    def constants(self, name: str) -> list[_anfora.Expr]:
+        """Returns the constants in a function that are operands of its calls in Relax."""
+        return self._readers[name].constants if name in self._readers else []
+
+    def is_kernel_call(self, call: _anfora.Expr) -> bool:
+        """Returns true if a call is one of a function of the tensor level."""
+        callee: Any = call.op
+        if isinstance(callee, str) or callee.kind != "global":
+            return False
+        return str(callee.name) in self.forms and str(callee.name).startswith("relax.call_tir")
+
     def variable(self, name: str) -> Any:
         """Returns the variable of a function."""
         if name not in self._variables:

@@ -112,10 +112,11 @@ class ValueReader:
 
     def _atom(self, expr: _anfora.Expr) -> Any:
         kind = expr.kind
-        if kind == "var":
+        if kind in ("var", "literal"):
             known = self._variables.get(expr)
             if known is not None:
                 return known
+        if kind == "var":
             if expr in self._inline:
                 return self._inline[expr]
             if expr in self._normalised:
@@ -307,6 +308,7 @@ class ValueReader:
             operands = yield self._arguments(args, types)
             if op.kind == "global":
                 self._module.pass_scalars(str(op.name), operands, types, 0)
+                operands += [constant(c.literal) for c in self._module.constants(str(op.name))]
             if op.kind == "var" and self._module.has_closures:
                 return self._invoke(callee, operands, self._type(call.type))
             return tvm.ir.Call(callee, operands, ret_ty=self._result(callee.ty, call))
