@@ -224,8 +224,9 @@ class FunctionReader(ValueReader):
             self._vectors[param] = param.name
 
     def _find_constants(self, fn: _anfora.Function) -> None:
-        """Finds the constants that a pass has moved into a fused function with the kernels that take
-        them. TVM makes one kernel of such a function, and has constants only as its operands."""
+        """Finds the constants that a pass has moved into a fused function with the kernels that
+        take them. TVM makes one kernel of such a function, and has constants only as its
+        operands."""
         if fn.is_public or "tvm_record" in fn.attrs or fn.attrs.get("Primitive") != 1:
             return
         found: dict[_anfora.Expr, None] = {}
