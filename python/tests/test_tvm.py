@@ -120,6 +120,15 @@ def test_functions_of_the_tensor_level_are_carried_through():
     assert tvm_ffi.structural_equal(back["renamed"], mod[prim])
 
 
+@pytest.mark.parametrize("pattern", ["no pattern", 99, -1, tvm.tirx.IntImm("int32", 0)])
+def test_any_kind_of_a_function_of_the_tensor_level_comes_back(pattern):
+    mod = twice()
+    (prim,) = (gv for gv, fn in mod.functions.items() if not isinstance(fn, relax.Function))
+    mod.update_func(prim, mod[prim].with_attr("op_pattern", pattern))
+    comes_back(mod)
+    relax.analysis.well_formed(bridge.as_tvm_pass("FuseOps")(mod))
+
+
 def test_a_function_of_the_tensor_level_that_nothing_calls_goes():
     mod = twice()
     (prim,) = (gv for gv, fn in mod.functions.items() if not isinstance(fn, relax.Function))

@@ -532,7 +532,9 @@ class ModuleWriter:
         callee = value.args[0]
         fn = self.functions.get(callee.name_hint) if isinstance(callee, tvm.ir.GlobalVar) else None
         pattern = fn.attrs.get("op_pattern") if fn is not None and fn.attrs is not None else None
-        return None if pattern is None else (str(callee.name_hint), int(pattern))
+        # Anything but a number is the attribute of another tool.
+        is_number = isinstance(pattern, (int, tirx.IntImm))
+        return (str(callee.name_hint), int(pattern)) if is_number else None
 
     def _attributes(self) -> str:
         """Returns the line of the attributes of the module: those that mean the same on both sides,
