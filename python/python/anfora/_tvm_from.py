@@ -533,8 +533,9 @@ class ModuleWriter:
         fn = self.functions.get(callee.name_hint) if isinstance(callee, tvm.ir.GlobalVar) else None
         pattern = fn.attrs.get("op_pattern") if fn is not None and fn.attrs is not None else None
         # Anything but a number is the attribute of another tool.
-        is_number = isinstance(pattern, (int, tirx.IntImm))
-        return (str(callee.name_hint), int(pattern)) if is_number else None
+        if not isinstance(pattern, (int, tirx.IntImm)):
+            return None
+        return str(callee.name_hint), int(pattern)
 
     def _attributes(self) -> str:
         """Returns the line of the attributes of the module: those that mean the same on both sides,
