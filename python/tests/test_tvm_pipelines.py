@@ -202,6 +202,7 @@ def transformer():
     return module_of([relax.Var("x", relax.TensorType([n, 16, 32], "float32"))], emit)
 
 
+@pytest.mark.filterwarnings("ignore:anfora.O3 leaves out")
 @pytest.mark.parametrize("make, shape", [(network, (1, 3, 8, 8)), (transformer, (3, 16, 32))])
 @pytest.mark.parametrize("pipeline", ["O2", "O3", "FoldConstant,EliminateCommonSubexpr,DeadCodeElimination"])
 def test_results_on_the_virtual_machine_stay(pipeline, make, shape):
