@@ -119,7 +119,8 @@ def fleet(folder: Path, tasks: int) -> None:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Returns the shortest time of three that something takes. Ends this program if a task fails."""
+    """Returns the shortest time of three that something takes. Ends this program if a task
+    fails."""
     times = []
     for _ in range(3):
         begin = time.monotonic()

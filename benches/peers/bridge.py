@@ -1,10 +1,12 @@
-"""From which size on is it worth to leave TVM for a pass: passes of TVM's Relax, and the same passes of anfora with the way there and back (`anfora.tvm`).
+"""From which size on is it worth to leave TVM for a pass: passes of TVM's Relax, and the same
+passes of anfora with the way there and back (`anfora.tvm`).
 
     python3 benches/peers/bridge.py [--write] [--python PYTHON] [--limit SECONDS] [--only PASS]...
 
-Each figure is the CPU time of one run in a process of its own (bridge_worker.py). A system is not run on larger programs than the first one that takes it
-longer than the limit. Both are installed into target/tvm-env: TVM from the package index, anfora as a wheel that is built here. `--python` names an interpreter
-that has both. `--write` replaces the table in docs/python/tvm.md.
+Each figure is the CPU time of one run in a process of its own (bridge_worker.py). A system is not
+run on larger programs than the first one that takes it longer than the limit. Both are installed
+into target/tvm-env: TVM from the package index, anfora as a wheel that is built here. `--python`
+names an interpreter that has both. `--write` replaces the table in docs/python/tvm.md.
 """
 
 import argparse
@@ -46,8 +48,9 @@ def seconds(value):
 
 
 def crossing(theirs, ours, sizes, limit):
-    """The size from which on anfora takes less time, or None: between two sizes, that of a line through both on logarithmic scales. A time of None is more than the
-    limit, and a size with two of these says nothing.
+    """The size from which on anfora takes less time, or None: between two sizes, that of a line
+    through both on logarithmic scales. A time of None is more than the limit, and a size with two
+    of these says nothing.
 
     >>> crossing([1.0, 100.0, 10_000.0], [10.0, 100.0, 1_000.0], [1_000, 10_000, 100_000], 60)
     10000
@@ -113,7 +116,7 @@ def lines(rows, limit):
     for name, figures in rows.items():
         theirs, ours = ([f and f["seconds"] for f in figures[system]] for system in SYSTEMS)
         cells = [f"> {limit} s" if value is None else seconds(value) for pair in zip(theirs, ours) for value in pair]
-        shares += [f["conversion"] / f["seconds"] for f in figures["anfora"] if f]
+        shares += [(f["from_relax"] + f["to_relax"]) / f["seconds"] for f in figures["anfora"] if f]
         yield f"| {name} | {' | '.join(cells)} | {about(crossing(theirs, ours, SIZES, limit))} |"
     yield ""
     yield f"Of the time of anfora, the two conversions take {min(shares):.0%} to {max(shares):.0%}."
@@ -127,7 +130,8 @@ def interpreter():
     python = tvm_relax.find()
     if python is None:
         sys.exit(tvm_relax.MISSING)
-    subprocess.run([python, "-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", callbacks.wheel()], check=True)
+    install = [python, "-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps"]
+    subprocess.run([*install, callbacks.wheel()], check=True)
     return python
 
 
@@ -144,7 +148,8 @@ def main():
     version = process.run([python, "-c", "import importlib.metadata as m; print(m.version('apache-tvm'))"]).out.strip()
     rows = {name: row(python, name, args.limit) for name in args.only or PASSES}
     sizes = ", ".join(f"{n:,}" for n in SIZES)
-    title = f"CPU time on programs of {sizes} bindings, of the pass of TVM {version} and of anfora's with both conversions:"
+    title = f"CPU time on programs of {sizes} bindings, of the pass of TVM {version} and of anfora's"
+    title += " with both conversions:"
     made = [*textwrap.wrap(title, 100), "", *lines(rows, args.limit)]
     print("\n".join(made))
     if args.write:

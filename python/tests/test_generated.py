@@ -26,7 +26,10 @@ SETTINGS = str(HERE / "pyproject.toml")
     "command",
     [
         ["mypy", "--strict", "-p", "anfora", "--config-file", SETTINGS],
-        ["mypy.stubtest", "anfora", "--mypy-config-file", SETTINGS, "--allowlist", "allowed", "--ignore-unused-allowlist"],
+        [
+            *("mypy.stubtest", "anfora", "--mypy-config-file", SETTINGS),
+            *("--allowlist", "allowed", "--ignore-unused-allowlist"),
+        ],
     ],
     ids=["mypy", "stubtest"],
 )

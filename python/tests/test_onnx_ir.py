@@ -164,6 +164,8 @@ def test_a_pipeline_that_fails_leaves_the_model_as_it_was():
     assert graph.initializers["w"].const_value is w
     with pytest.raises(af.ConfigError):
         af.onnx.ir_pass("no_such_pass")
+    with pytest.raises(TypeError, match="a pipeline is a pass of anfora, a list of passes, or a text, not int"):
+        af.onnx.ir_pass(3)
 
 
 def test_the_current_context_counts():

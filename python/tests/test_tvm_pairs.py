@@ -1,4 +1,5 @@
-"""TVM's own cases of passes: what anfora's pass makes of a module, beside what TVM's pass made of it.
+"""TVM's own cases of passes: what anfora's pass makes of a module, beside what TVM's pass made of
+it.
 
 ``ANFORA_TVM_PAIRS`` names the recordings: a JSON object a line, with the pass, the test, the
 arguments, and the modules before and after. ``tvm_pairs.json`` has a line for each pair whose
@@ -51,7 +52,7 @@ def arrays(recorded):
     return named
 
 
-# ---- the forms in which modules are compared -------------------------------------------------------
+# ---- the forms in which modules are compared -----------------------------------------------------
 
 
 def without_names(mod):
@@ -167,7 +168,8 @@ FORMS = {
 
 
 def same(left, right):
-    """Returns true if two modules are equal. Each recording has its own symbols that nothing binds."""
+    """Returns true if two modules are equal. Each recording has its own symbols that nothing
+    binds."""
     return tvm_ffi.structural_equal(left, right, map_free_vars=True)
 
 
@@ -177,7 +179,7 @@ def same_form(left, right, forms):
     return same(left, right)
 
 
-# ---- results ----------------------------------------------------------------------------------------
+# ---- results -------------------------------------------------------------------------------------
 
 
 class NotRunnable(Exception):
@@ -185,7 +187,8 @@ class NotRunnable(Exception):
 
 
 def extent(dim, symbols):
-    """Returns an extent of an operand; symbols get small numbers in the order of their first use."""
+    """Returns an extent of an operand; symbols get small numbers in the order of their first
+    use."""
     if isinstance(dim, tvm.tirx.IntImm):
         return int(dim.value)
     if not isinstance(dim, tvm.tirx.Var):
@@ -280,7 +283,7 @@ def bindings(mod):
     return count
 
 
-# ---- the pairs --------------------------------------------------------------------------------------
+# ---- the pairs -----------------------------------------------------------------------------------
 
 LIST = pathlib.Path(__file__).with_name("tvm_pairs.json")
 
@@ -289,8 +292,8 @@ VERDICTS = ("equal in form", "better", "by design")
 
 
 def pairs():
-    """Returns the recorded pairs by pass. The recordings lack FoldBatchnormToConv2D, whose pairs are
-    the modules that BindParams leaves in its tests, and what TVM makes of them here."""
+    """Returns the recorded pairs by pass. The recordings lack FoldBatchnormToConv2D, whose pairs
+    are the modules that BindParams leaves in its tests, and what TVM makes of them here."""
     path = os.environ.get("ANFORA_TVM_PAIRS")
     if not path:
         pytest.skip("ANFORA_TVM_PAIRS does not name the recordings")
@@ -336,9 +339,9 @@ def complaint(pair, line):
 
 
 def results_complaint(before, after, ours, line):
-    """Returns what is not as the list says of the results. By default, the new modules have the same
-    ones, and so does the one before if it can be run. ``run`` says "TVM's differ" if only anfora's
-    module has those of before, and "cannot" if the new modules cannot be run."""
+    """Returns what is not as the list says of the results. By default, the new modules have the
+    same ones, and so does the one before if it can be run. ``run`` says "TVM's differ" if only
+    anfora's module has those of before, and "cannot" if the new modules cannot be run."""
     try:
         found = results(ours), results(after)
     except NotRunnable as error:

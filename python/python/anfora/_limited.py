@@ -23,7 +23,7 @@ _GRACE = 1.0
 _PAUSE = 0.02
 #: At most this much of what a process says about a failure is kept.
 _MESSAGE = 4000
-#: What a process says when it gets no more memory. Threads need some for their stacks.
+#: The messages of a process that gets no more memory. Threads need some for their stacks.
 _OUT_OF_MEMORY = ("memory allocation of", "MemoryError", "cannot start a thread")
 
 
@@ -43,7 +43,7 @@ class Done:
 
     @property
     def message(self) -> str:
-        """What the process says about its failure; empty if it has not failed."""
+        """The message of a process that has failed; empty if it has not failed."""
         if self.status == "ok":
             return ""
         begin = re.search(r"^(error|memory allocation|\w*Error)\b.*", self.stderr, re.MULTILINE)
@@ -61,8 +61,9 @@ def run(
     memory: int | None,
     stdin: bytes = b"",
 ) -> Done:
-    """Runs a program to its end, or to the end of its time. Without ``program``, that is the command
-    line of this package. ``memory`` limits the bytes of address space, where the system can."""
+    """Runs a program to its end, or to the end of its time. Without ``program``, that is the
+    command line of this package. ``memory`` limits the bytes of address space, where the system
+    can."""
     limits = [str(memory or 0), str(_cpu_seconds(seconds)), str(os.getpid())]
     command = [sys.executable, "-m", f"{__package__}._limited", *limits, *(program or ["-"]), "--"]
     # Files without names: nothing is left behind if this process is killed.

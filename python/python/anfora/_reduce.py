@@ -7,7 +7,8 @@ process is ended.
 1. The last pass that began takes the place of the pipeline, on the program that it was given, if it
    fails alone.
 2. Functions are removed, and expressions become zeros of their type or one of their operands: first
-   many at once, then half as many, down to one by one. What nothing uses any more is removed.
+   many at once, then half as many, down to one by one. Bindings that nothing uses any more are
+   removed.
 3. Lines of the text are removed, if the rest is a program: bindings, and blocks with all that is in
    them.
 """
@@ -62,9 +63,9 @@ class Check:
 
 
 def kind_of(done: _limited.Done) -> tuple[str, int, str]:
-    """Returns what failures of one kind have in common: how the process ended, and the first line of
-    its message without the names and the numbers of the program. Without a failure, the first item
-    is ``ok``."""
+    """Returns what failures of one kind have in common: how the process ended, and the first line
+    of its message without the names and the numbers of the program. Without a failure, the first
+    item is ``ok``."""
     if done.status in ("timeout", "memory"):
         return done.status, 0, ""
     line = next(iter(done.message.splitlines()), "")
@@ -88,7 +89,8 @@ class _Replace(ExprMutator):
 
 
 def _zeros(mutator: _Replace, expr: Expr) -> Any:
-    """Returns zeros of the type of an expression; ``None`` if it is not a tensor of known extents."""
+    """Returns zeros of the type of an expression; ``None`` if it is not a tensor of known
+    extents."""
     ty = expr.type
     if ty.kind == "tuple" and not ty.fields:
         return None if expr.kind == "tuple" else mutator.emit_tuple()
@@ -195,7 +197,8 @@ class _Reduction:
             chunk //= 2
 
     def remove_lines(self) -> None:
-        """Removes lines: all, halves, quarters, and so on; then each with the block that it opens."""
+        """Removes lines: all, halves, quarters, and so on; then each with the block that it
+        opens."""
         lines = self.text.splitlines(keepends=True)
         chunk = len(lines)
         while chunk >= 1 and not self.is_over():

@@ -1,8 +1,8 @@
 """Types and expressions of TVM as text: types in the words of anfora, and forms.
 
 A form is the whole of an expression of TVM that anfora has no words for, with holes for variables
-and symbols. It is a list of parts in prefix order, each ``[tag, number of parts inside, value]``, so
-that reading and writing it need a list as a stack, and no recursion.
+and symbols. It is a list of parts in prefix order, each ``[tag, number of parts inside, value]``,
+so that reading and writing it need a list as a stack, and no recursion.
 """
 
 from __future__ import annotations

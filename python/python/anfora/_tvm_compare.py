@@ -42,15 +42,16 @@ class _Sides:
         return encode(left, self._left, self._left) == encode(right, self._right, self._right)
 
     def same_operands(self, left: Any, right: Any) -> bool:
-        """Returns true if the operands of two calls are of the same kinds, and those that are shapes or
-        numbers are the same."""
+        """Returns true if the operands of two calls are of the same kinds, and those that are
+        shapes or numbers are the same."""
         if len(left) != len(right):
             return False
         pairs = [(a, b, kind(a)) for a, b in zip(left, right)]
         return all(of == kind(b) and (of not in _PLAIN or self.same(a, b)) for a, b, of in pairs)
 
     def same_value(self, left: Any, right: Any) -> bool:
-        """Returns true if two values are of the same kind, with the same operator and attributes."""
+        """Returns true if two values are of the same kind, with the same operator and
+        attributes."""
         of = kind(left)
         if of != kind(right):
             return False
@@ -65,9 +66,12 @@ class _Sides:
             same_attrs = bool(tvm_ffi.structural_equal(left_attrs, right_attrs))
         return same_attrs and self.same_operands(left.args, right.args)
 
-    def same_types(self, a: Any, b: Any, c: Any, d: Any) -> bool:
-        """Returns true if the types of a variable and its value, and those of others, are the same."""
-        return self.same(a, c) and (a is not None and a.same_as(b) and c.same_as(d) or self.same(b, d))
+    def same_types(self, left_var: Any, left: Any, right_var: Any, right: Any) -> bool:
+        """Returns true if two variables have the same type, and so have their values."""
+        if not self.same(left_var, right_var):
+            return False
+        are_shared = left_var is not None and left_var.same_as(left) and right_var.same_as(right)
+        return are_shared or self.same(left, right)
 
 
 def _shape(seq: Any) -> list[tuple[str, int]]:
@@ -75,8 +79,8 @@ def _shape(seq: Any) -> list[tuple[str, int]]:
 
 
 def are_equal(left: Any, right: Any, has_free_symbols: bool) -> bool:
-    """Returns true if two modules are structurally equal. Symbols that nothing binds, which TVM compares
-    by identity, correspond in each function."""
+    """Returns true if two modules are structurally equal. Symbols that nothing binds, which TVM
+    compares by identity, correspond in each function."""
     if not has_free_symbols:
         return bool(tvm_ffi.structural_equal(left, right))
     ours = {gv.name_hint: fn for gv, fn in left.functions.items()}

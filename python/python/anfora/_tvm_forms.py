@@ -21,7 +21,8 @@ class Forms:
     def name(
         self, stem: str, form: str, operands: int, symbols: int, result: str, pure: bool, pattern: int | None = None
     ) -> str:
-        """Returns the function that stands for a form. ``pattern`` is the kind that FuseOps goes by."""
+        """Returns the function that stands for a form. ``pattern`` is the kind that FuseOps goes
+        by."""
         key = (stem, form, str(operands), str(symbols), result, str(pure), str(pattern))
         if key in self._names:
             return self._names[key]

@@ -29,7 +29,7 @@ from ._tvm_codec import (
 )
 from ._tvm_forms import Forms, is_pure
 from ._tvm_literals import attribute_text, literal_text, number_text
-from ._tvm_ops import PLAIN, ROWS, Field, OfResult, Row
+from ._tvm_ops import PLAIN, ROWS, Field, OfResult, Parts, Row
 from ._tvm_symbols import FreeSymbols, Symbols, handle, is_free
 from ._tvm_versions import tensor_of
 
@@ -233,6 +233,11 @@ class FunctionWriter:
                     return None
                 if self._module.out_dtypes.setdefault(name, dtype) != dtype:
                     return None
+            elif isinstance(field, Parts):
+                if isinstance(value, tirx.IntImm):
+                    attributes.append(f"sections={int(value)}")
+                else:
+                    attributes.append(f"indices={attribute_text([int(v) for v in value])}")
             elif value not in field.values:
                 return None
         if listed is not None:
@@ -240,7 +245,8 @@ class FunctionWriter:
         return f"{name}({', '.join([*map(str, operands), *attributes])})"
 
     def _batch_norm(self, args: list[Any], attrs: Any) -> str | None:
-        """Writes a normalisation by given statistics, and returns the tuple of its result and them."""
+        """Writes a normalisation by given statistics, and returns the tuple of its result and
+        them."""
         operands = [self._atom(a) for a in args]
         is_plain = attrs.center and attrs.scale and not attrs.training
         if not is_plain or None in operands or not all(self._exact(a.ty) for a in args):
@@ -451,6 +457,9 @@ class FunctionWriter:
             record["impure"] = True
         if is_missing(fn.body.ty):
             record["untyped"] = True
+        if fn.attrs is not None and "Primitive" in fn.attrs:
+            # The functions that FuseOps makes have no record.
+            record["fused"] = True
         return record
 
     def _refuse_operand(self, _: Any) -> int:
@@ -461,7 +470,8 @@ class FunctionWriter:
         for param in fn.params:
             self.symbols.bind(param.ty)
         types = [self._type(p.ty) for p in fn.params]
-        # A result that anfora has no exact type for is any value to it, unless the function states no more.
+        # A result that anfora has no exact type for is any value to it, unless the function states
+        # no more.
         ret, result = self._type(fn.ret_ty), fn.body.body.ty
         if not self._exact(fn.ret_ty) or not self._exact(result) and ret != self._type(result):
             ret = "Any"
@@ -513,18 +523,23 @@ class ModuleWriter:
         self.out_dtypes: dict[str, str | None] = {}
 
     def called(self, value: Any) -> tuple[str, int] | None:
-        """Returns the function of the tensor level that a value calls, with the kind that TVM has found
-        for it, by which FuseOps goes."""
-        if not isinstance(value, tvm.ir.Call) or not isinstance(value.op, tvm.ir.Op) or value.op.name not in _KERNEL_CALLS:
+        """Returns the function of the tensor level that a value calls, with the kind that TVM has
+        found for it, by which FuseOps goes."""
+        if not isinstance(value, tvm.ir.Call) or not isinstance(value.op, tvm.ir.Op):
+            return None
+        if value.op.name not in _KERNEL_CALLS:
             return None
         callee = value.args[0]
         fn = self.functions.get(callee.name_hint) if isinstance(callee, tvm.ir.GlobalVar) else None
         pattern = fn.attrs.get("op_pattern") if fn is not None and fn.attrs is not None else None
-        return None if pattern is None else (str(callee.name_hint), int(pattern))
+        # Anything but a number is the attribute of another tool.
+        if not isinstance(pattern, (int, tirx.IntImm)):
+            return None
+        return str(callee.name_hint), int(pattern)
 
     def _attributes(self) -> str:
-        """Returns the line of the attributes of the module: those that mean the same on both sides, and
-        records of the others."""
+        """Returns the line of the attributes of the module: those that mean the same on both sides,
+        and records of the others."""
         parts = [f"{k}={quoted(str(v))}" for k, v in self.attrs.items() if k in SHARED_ATTRS and isinstance(v, str)]
         rest = {k: v for k, v in self.attrs.items() if k not in SHARED_ATTRS or not isinstance(v, str)}
         if rest:
@@ -535,8 +550,8 @@ class ModuleWriter:
         return f"#![{', '.join(parts)}]\n" if parts else ""
 
     def _primitive(self, name: str, fn: Any) -> str:
-        """Returns a function of the tensor level. Its body is a call of itself, which says nothing, and
-        keeps InlineFunctions from putting it in the place of the function."""
+        """Returns a function of the tensor level. Its body is a call of itself, which says nothing,
+        and keeps InlineFunctions from putting it in the place of the function."""
         symbol = fn.attrs.get("global_symbol") if fn.attrs is not None else None
         linkage = "private " if symbol is None else ""
         parts = ["Primitive=1", f"tvm_function={quoted(tvm.ir.save_json(fn))}"]

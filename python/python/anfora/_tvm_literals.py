@@ -24,7 +24,8 @@ def show(ty: Any) -> str:
 
 
 def is_plain(ty: Any) -> bool:
-    """Returns true for a tensor type of an element type that anfora has, with numbers as extents."""
+    """Returns true for a tensor type of an element type that anfora has, with numbers as
+    extents."""
     if ty.vdevice is not None or not isinstance(ty.shape, relax.ShapeExpr) or dtype_name(ty.dtype) not in TO_DTYPE:
         return False
     return all(isinstance(d, tirx.IntImm) and d.value >= 0 and dtype_name(d.ty) == "int64" for d in ty.shape.values)
@@ -65,7 +66,8 @@ def attribute_text(value: Any) -> str:
 
 
 def number_text(item: Any) -> str | None:
-    """Returns a number that is an operand, as the text of a tensor of rank 0; ``None`` for all else."""
+    """Returns a number that is an operand, as the text of a tensor of rank 0; ``None`` for all
+    else."""
     name = dtype_name(item.ty) if isinstance(item, (tirx.FloatImm, tirx.IntImm)) else None
     if name not in SCALARS:
         return None

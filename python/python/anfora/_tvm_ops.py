@@ -46,11 +46,16 @@ class OfResult(NamedTuple):
     the operator."""
 
 
+class Parts(NamedTuple):
+    """An attribute of TVM that is ``sections`` or ``indices`` of anfora: the number of parts, or
+    the positions to cut at."""
+
+
 class Row(NamedTuple):
     """An operator with attributes: the class of TVM's attributes, and the attributes by name."""
 
     attributes: str | None
-    fields: dict[str, Field | Fixed | OfResult]
+    fields: dict[str, Field | Fixed | OfResult | Parts]
     operands: int
     #: The operands of anfora are the fields of a tuple in TVM.
     spread: bool = False
@@ -91,6 +96,7 @@ ROWS: dict[str, Row] = {
     "matmul": Row("relax.attrs.MatmulAttrs", {"out_dtype": OfResult()}, 2),
     "permute_dims": Row("relax.attrs.PermuteDimsAttrs", {"axes": Field(_ints)}, 1),
     "reshape": Row(None, {}, 2, shape=True),
+    "split": Row("relax.attrs.SplitAttrs", {"axis": Field(int, 0), "indices_or_sections": Parts()}, 1),
     "squeeze": Row("relax.attrs.SqueezeAttrs", {"axis": Field(_ints)}, 1),
     "nn.softmax": Row("relax.attrs.SoftmaxAttrs", {"axis": Field(int, -1)}, 1),
     "nn.log_softmax": Row("relax.attrs.SoftmaxAttrs", {"axis": Field(int, -1)}, 1),
@@ -103,6 +109,9 @@ ROWS: dict[str, Row] = {
             "scale": Fixed((True,)),
         },
         3,
+    ),
+    "nn.rms_norm": Row(
+        "relax.attrs.RMSNormAttrs", {"axes": Field(_ints, [-1]), "epsilon": Field(float, 1e-5)}, 2
     ),
     "nn.conv2d": Row(
         "relax.attrs.Conv2DAttrs",

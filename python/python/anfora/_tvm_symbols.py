@@ -1,4 +1,5 @@
-"""The symbols of a function of Relax: their names in anfora, and the types that tell all of them."""
+"""The symbols of a function of Relax: their names in anfora, and the types that tell all of
+them."""
 
 from __future__ import annotations
 
@@ -94,15 +95,15 @@ class Symbols:
         return name
 
     def extent(self, var: Any) -> str | None:
-        """Returns the name of a symbol in a type of anfora, where variables of the program and symbols
-        that nothing binds are unknown extents."""
+        """Returns the name of a symbol in a type of anfora, where variables of the program and
+        symbols that nothing binds are unknown extents."""
         if handle(var) not in self._names and self._is_variable(var):
             return None
         name = self.name(var)
         return None if is_free(name) else name
 
     def bind(self, ty: Any) -> None:
-        """Takes note of a type that may bind the symbols in it."""
+        """Records that the symbols of a type are bound, if the type may bind them."""
         if is_missing(ty) or isinstance(ty, relax.TensorType) and is_plain(ty):
             return
         # A function type binds symbols of its own.

@@ -11,10 +11,11 @@ from tvm import relax, tirx
 
 from . import _anfora
 from ._tvm_codec import TvmError
+from ._tvm_definitions import by_definitions
 from ._tvm_from import SHARED_ATTRS
 from ._tvm_layout import layout_of
 from ._tvm_to_functions import FunctionReader
-from ._tvm_to_values import NotNormalError, typed
+from ._tvm_to_values import NoCounterpartError, NotNormalError, typed
 
 
 class ModuleReader:
@@ -33,10 +34,10 @@ class ModuleReader:
         #: The functions to read, in order, and the one that is being read.
         self._todo: OrderedDict[str, None] = OrderedDict()
         self._current = ""
-        #: The functions that have the variable of a function.
+        #: By function, the functions that were read and name it.
         self._users: dict[str, dict[str, None]] = {}
         self._readers: dict[str, FunctionReader] = {}
-        #: Those that were not used yet.
+        #: The readers that have not read their function yet.
         self._unread: dict[str, FunctionReader] = {}
         #: The element types that calls state for their results, by operator.
         self.out_dtypes: dict[str, str] = json.loads(mod.attrs.get("tvm_out_dtypes", "{}"))
@@ -78,6 +79,17 @@ class ModuleReader:
         """Returns the parameters that a function does without in Relax."""
         return self._readers[name].left_out if name in self._readers else set()
 
+    def constants(self, name: str) -> list[_anfora.Expr]:
+        """Returns the constants in a function that are operands of its calls in Relax."""
+        return self._readers[name].constants if name in self._readers else []
+
+    def is_kernel_call(self, call: _anfora.Expr) -> bool:
+        """Returns true if a call is one of a function of the tensor level."""
+        callee: Any = call.op
+        if isinstance(callee, str) or callee.kind != "global":
+            return False
+        return str(callee.name) in self.forms and str(callee.name).startswith("relax.call_tir")
+
     def variable(self, name: str) -> Any:
         """Returns the variable of a function."""
         if name not in self._variables:
@@ -86,8 +98,8 @@ class ModuleReader:
         return self._variables[name]
 
     def pass_scalars(self, name: str, operands: list[Any], types: list[Any] | None, first: int) -> None:
-        """Takes note of the scalars that a new function is called with, where it has tensors. ``first``
-        is the parameter of the first operand."""
+        """Takes note of the scalars that a new function is called with, where it has tensors.
+        ``first`` is the parameter of the first operand."""
         fn = self._definitions.get(name)
         if fn is None or fn.is_public:
             return
@@ -113,8 +125,8 @@ class ModuleReader:
         return reader.signature(self._definitions[name], self._scalars.get(name, set()))
 
     def _read(self) -> dict[str, Any]:
-        """Returns the functions of Relax. A call may come after the function that it says more about, so
-        functions are read again."""
+        """Returns the functions of Relax. A call may come after the function that it says more
+        about, so functions are read again."""
         made: dict[str, Any] = {}
         errors: dict[str, TvmError] = {}
         self._todo = OrderedDict.fromkeys(self._definitions)
@@ -150,10 +162,20 @@ class ModuleReader:
         return tvm.IRModule(functions, attrs=attrs or None)
 
 
+def _in_normal_form(mod: _anfora.Module) -> _anfora.Module:
+    """Returns a module in A-normal form."""
+    return _anfora._make_pass("ToANormalForm", {})(mod, _anfora.PassContext())
+
+
 def relax_of(mod: _anfora.Module) -> Any:
-    """Returns a module of Relax. One that is not in A-normal form is brought into it."""
-    try:
-        return ModuleReader(mod).module()
-    except NotNormalError:
-        normal = _anfora._make_pass("ToANormalForm", {})(mod, _anfora.PassContext())
-        return ModuleReader(normal).module()
+    """Returns a module of Relax. One that is not in A-normal form is brought into it, and operators
+    that Relax does not have are written by their definitions."""
+    changes = {NotNormalError: _in_normal_form, NoCounterpartError: by_definitions}
+    while True:
+        try:
+            return ModuleReader(mod).module()
+        except (NotNormalError, NoCounterpartError) as error:
+            change = changes.pop(type(error), None)
+            if change is None:
+                raise
+            mod = change(mod)

@@ -28,7 +28,7 @@ from ._tvm_to_values import ValueReader, hint_of, no_operand, untyped
 if TYPE_CHECKING:
     from ._tvm_to import ModuleReader
 
-#: Attributes of functions that are of the bridge alone.
+#: The attributes of functions that only the bridge uses.
 _OURS = ("tvm_record", "tvm_form", "tvm_function", "Pure")
 
 
@@ -43,6 +43,8 @@ class FunctionReader(ValueReader):
         #: The parameters that the function of Relax does not have.
         self.left_out: set[int] = set()
         self._gone: set[Any] = set()
+        #: The constants of a fused function, which are operands of its calls in Relax.
+        self.constants: list[_anfora.Expr] = []
         #: The parameters that are scalars in Relax, although the function does not say so.
         self._scalar_params: set[Any] = set()
         #: The symbols of the result that were not bound when they were read.
@@ -186,20 +188,22 @@ class FunctionReader(ValueReader):
         return relax.FuncType(types, None if is_missing(result) else result, not record.get("impure", False))
 
     def signature(self, fn: _anfora.Function, scalars: set[int]) -> Any:
-        """Returns the type of a function of the module. ``scalars`` are the parameters that are scalars
-        in Relax: a pass has made a new function, to which they are tensors."""
+        """Returns the type of a function of the module. ``scalars`` are the parameters that are
+        scalars in Relax: a pass has made a new function, to which they are tensors."""
         record = json.loads(fn.attrs.get("tvm_record", "{}"))
         self._untyped = "untyped" in record
         self._impure = "impure" in record
         self._find_shapes(fn)
-        params = [p for p in fn.params if p not in self._gone]
+        self._find_constants(fn)
+        params = [p for p in (*fn.params, *self.constants) if p not in self._gone]
         self._scalar_params = {params[i] for i in scalars}
         return self._signature(params, fn.body, record)
 
     def _find_shapes(self, fn: _anfora.Function) -> None:
-        """Finds the parameters that are shapes in Relax: vectors that a pass has made parameters of a new
-        function, if they are those of the bridge, or no other parameter has their symbols as extents. A
-        fused function, which is only called, does without a vector whose symbols the others have."""
+        """Finds the parameters that are shapes in Relax: vectors that a pass has made parameters of
+        a new function, if they are those of the bridge, or no other parameter has their symbols as
+        extents. A fused function, which is only called, does without a vector whose symbols the
+        others have."""
         if fn.is_public or "tvm_record" in fn.attrs:
             return
         elements = {i: elements_of(str(p.type)) for i, p in enumerate(fn.params)}
@@ -219,12 +223,28 @@ class FunctionReader(ValueReader):
                 continue
             self._vectors[param] = param.name
 
+    def _find_constants(self, fn: _anfora.Function) -> None:
+        """Finds the constants that a pass has moved into a fused function with the kernels that
+        take them. TVM makes one kernel of such a function, and has constants only as its
+        operands."""
+        if fn.is_public or "tvm_record" in fn.attrs or fn.attrs.get("Primitive") != 1:
+            return
+        found: dict[_anfora.Expr, None] = {}
+        for binding in fn.bindings:
+            value = binding.value
+            if value.kind == "call" and self._module.is_kernel_call(value):
+                # A whole number of rank 0 may be an extent.
+                constants = (arg for arg in value.args if arg.kind == "literal")
+                found.update((arg, None) for arg in constants if arg.type.ndim != 0 or arg.type.dtype != "int64")
+        self.constants = list(found)
+
     def _function(self, params: list[_anfora.Expr], body: _anfora.Expr, attrs: dict[str, Any]) -> Steps:
         record = json.loads(attrs.get("tvm_record", "{}"))
         made = []
         for param in params:
             if param not in self._gone:
-                var = relax.Var(hint_of(param.name), self._special(param, record))
+                hint = "constant" if param.kind == "literal" else hint_of(param.name)
+                var = relax.Var(hint, self._special(param, record))
                 made.append(var)
                 if param not in self._vectors:
                     self._variables[param] = var
@@ -243,7 +263,7 @@ class FunctionReader(ValueReader):
         attrs = fn.attrs
         if fn.is_public:
             attrs.setdefault("global_symbol", fn.name)
-        made = run(self._function(fn.params, fn.body, attrs))
+        made = run(self._function([*fn.params, *self.constants], fn.body, attrs))
         for name in self._needed:
             if name not in self._symbols:
                 raise TvmError(f"no parameter and no match_cast binds the symbol {name} of the result")

@@ -25,7 +25,7 @@ from ._tvm_codec import (
 )
 from ._tvm_from import Steps
 from ._tvm_literals import constant
-from ._tvm_ops import PLAIN, ROWS, Field, OfResult, Row
+from ._tvm_ops import PLAIN, ROWS, Field, OfResult, Parts, Row
 from ._tvm_symbols import is_free
 from ._tvm_versions import make_tensor, tensor_of
 
@@ -33,12 +33,16 @@ if TYPE_CHECKING:
     from ._tvm_to import ModuleReader
 
 _COUNTED = re.compile(r"\$\d+\Z")
-#: What Relax has only as the value of a binding.
+#: The expressions that Relax has only as the value of a binding.
 _COMPOUND = (tvm.ir.Call, relax.TupleGetItem, relax.If, relax.SeqExpr, relax.Function)
 
 
 class NotNormalError(TvmError):
     """A module is not in A-normal form, which Relax needs."""
+
+
+class NoCounterpartError(TvmError):
+    """Relax has no operator like one of anfora."""
 
 
 def hint_of(name: str | None) -> str:
@@ -70,8 +74,8 @@ class ValueReader:
         #: The vectors of the symbols that a match_cast binds, and whether it was read.
         self._casts: dict[Any, bool] = {}
         self._untyped = False
-        #: A normalisation whose result and statistics the next binding may put into a tuple, as Relax
-        #: does, and the tuples by the results.
+        #: A normalisation whose result and statistics the next binding may put into a tuple, as
+        #: Relax does, and the tuples by the results.
         self._pending: _anfora.Binding | None = None
         self._normalised: dict[Any, Any] = {}
         #: True if the function has an effect.
@@ -108,10 +112,11 @@ class ValueReader:
 
     def _atom(self, expr: _anfora.Expr) -> Any:
         kind = expr.kind
-        if kind == "var":
+        if kind in ("var", "literal"):
             known = self._variables.get(expr)
             if known is not None:
                 return known
+        if kind == "var":
             if expr in self._inline:
                 return self._inline[expr]
             if expr in self._normalised:
@@ -152,8 +157,8 @@ class ValueReader:
         return relax.VarBinding(self._variable(name, ty, is_dataflow), made)
 
     def _join(self, pending: _anfora.Binding, binding: _anfora.Binding) -> Any:
-        """Returns the binding of Relax for a normalisation and the tuple after it; ``None`` if the tuple
-        is not that of Relax."""
+        """Returns the binding of Relax for a normalisation and the tuple after it; ``None`` if the
+        tuple is not that of Relax."""
         value, stated = binding.value, pending.value.args[3:]
         if value.kind != "tuple" or len(value.args) != 3 or value.args[0] != pending.var:
             return None
@@ -174,8 +179,8 @@ class ValueReader:
         self._variables[pending.var] = self._first_of(made.var, name, pending.var.is_dataflow)
 
     def _first_of(self, var: Any, name: str, is_dataflow: bool = True) -> Any:
-        """Binds the first field of a tuple, in a region to a variable that is visible there alone or to
-        one that is visible after it."""
+        """Binds the first field of a tuple, in a region to a variable that is visible there alone
+        or to one that is visible after it."""
         first = relax.TupleGetItem(var, 0)
         made = self._variable(name, first.ty, self._in_region and is_dataflow)
         self._block_bindings.append(relax.VarBinding(made, first))
@@ -188,14 +193,16 @@ class ValueReader:
         return made
 
     def _add_bias(self, product: Any, bias: Any) -> Any:
-        """Returns the sum of a convolution of two dimensions and its bias, which Relax adds apart."""
+        """Returns the sum of a convolution of two dimensions and its bias, which Relax adds
+        apart."""
         tensor = tensor_of(bias)
         if tensor is not None:
             column = make_tensor(tvm.runtime.tensor(tensor.numpy().reshape(1, -1, 1, 1)))
         else:
             extents = [1, product.ty.shape.values[1], 1, 1]
             ty = relax.TensorType(extents, bias.ty.dtype)
-            column = self._bind(tvm.ir.Call(tvm.ir.Op.get("relax.reshape"), [bias, relax.ShapeExpr(extents)], ret_ty=ty))
+            operands = [bias, relax.ShapeExpr(extents)]
+            column = self._bind(tvm.ir.Call(tvm.ir.Op.get("relax.reshape"), operands, ret_ty=ty))
         return tvm.ir.Call(tvm.ir.Op.get("relax.add"), [self._bind(product), column], ret_ty=product.ty)
 
     def _operands(self, args: list[_anfora.Expr]) -> Steps:
@@ -272,6 +279,8 @@ class ValueReader:
                 dtype = self._module.out_dtypes.get(name)
                 is_stated = dtype is not None and FROM_DTYPE.get(call.type.dtype or "") == dtype
                 fields[key] = tvm.DataType(dtype) if is_stated else None
+            elif isinstance(field, Parts):
+                fields[key] = _parts(attrs.pop("sections", None), attrs.pop("indices", None))
             else:
                 fields[key] = field.values[0]
         self._defaults(name, attrs)
@@ -284,7 +293,7 @@ class ValueReader:
         """Refuses attributes that Relax does not have, unless they have their defaults."""
         for key, value in attrs.items():
             if value != _DEFAULTS.get((name, key), _DEFAULTS.get(("", key))):
-                raise TvmError(f"{name} with {key}={value!r} has no form in Relax")
+                raise NoCounterpartError(f"{name} with {key}={value!r} has no form in Relax")
 
     def _call(self, call: _anfora.Expr) -> Steps:
         op: Any = call.op
@@ -299,6 +308,7 @@ class ValueReader:
             operands = yield self._arguments(args, types)
             if op.kind == "global":
                 self._module.pass_scalars(str(op.name), operands, types, 0)
+                operands += [constant(c.literal) for c in self._module.constants(str(op.name))]
             if op.kind == "var" and self._module.has_closures:
                 return self._invoke(callee, operands, self._type(call.type))
             return tvm.ir.Call(callee, operands, ret_ty=self._result(callee.ty, call))
@@ -329,7 +339,7 @@ class ValueReader:
             operands = [self._scalars.get(arg, operand) for arg, operand in zip(args, operands)]
             self._defaults(op, call.attrs)
             return tvm.ir.Call(tvm.ir.Op.get(f"relax.{op}"), operands, ret_ty=self._type(call.type))
-        raise TvmError(f"{op} with {len(args)} operands has no form in Relax")
+        raise NoCounterpartError(f"{op} with {len(args)} operands has no form in Relax")
 
     def _invoke(self, callee: Any, operands: list[Any], ty: Any) -> Any:
         """Returns the call of a closure. The calls in a pure function are pure."""
@@ -417,6 +427,13 @@ def _is_same_atom(a: _anfora.Expr, b: _anfora.Expr) -> bool:
 def no_operand(_: int) -> Any:
     """Refuses a variable in a type."""
     raise TvmError("a type holds a variable")
+
+
+def _parts(sections: int | None, indices: list[int] | None) -> Any:
+    """Returns the number of the parts of a split, or the positions to cut at."""
+    if sections is not None:
+        return tirx.IntImm("int64", sections)
+    return [tirx.IntImm("int64", index) for index in indices or ()]
 
 
 def _has_symbols(ty: Any) -> bool:

@@ -138,8 +138,8 @@ class WellFormedInstrument(_Builtin):
 
 
 class CheckMeaning(_Builtin):
-    """Interprets the module before and after each pass. A pass that changes what the module computes
-    fails. Meant for tests: interpreting takes far longer than most passes."""
+    """Interprets the module before and after each pass. A pass that changes what the module
+    computes fails. Meant for tests: interpreting takes far longer than most passes."""
 
     def __init__(self) -> None:
         super().__init__("check_meaning")

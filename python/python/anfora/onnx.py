@@ -8,8 +8,9 @@ from typing import Any
 
 from . import _anfora
 from ._anfora import Module, Pass
+from .transform import _pass_of
 
-#: What is accepted as a model: a path, bytes, or an object with ``SerializeToString``, such as an
+#: A model: a path, bytes, or an object with ``SerializeToString``, such as an
 #: ``onnx.ModelProto``.
 Model = Any
 
@@ -32,8 +33,9 @@ def _parts(model: Model) -> tuple[bytes | None, str | None]:
 def from_onnx(model: Model, *, data_folder: str | os.PathLike[str] | None = None) -> Module:
     """Reads a model. Its graph becomes the function ``main``.
 
-    ``model`` is a path, bytes, or an ``onnx.ModelProto``. Weights that are in files of their own are
-    found beside the path, or in ``data_folder``. Raises ``OnnxError`` with the place in the model.
+    ``model`` is a path, bytes, or an ``onnx.ModelProto``. Weights that are in files of their own
+    are found beside the path, or in ``data_folder``. Raises ``OnnxError`` with the place in the
+    model.
     """
     data, path = _parts(model)
     folder = None if data_folder is None else os.fspath(data_folder)
@@ -46,8 +48,8 @@ def to_bytes(mod: Module, *, entry: str = "main", opset: int | None = None) -> b
 
 
 def to_onnx(mod: Module, *, entry: str = "main", opset: int | None = None) -> Any:
-    """Returns the function ``entry`` as an ``onnx.ModelProto`` if the package onnx is installed, and
-    as bytes otherwise. Raises ``OnnxError`` if ONNX cannot express it."""
+    """Returns the function ``entry`` as an ``onnx.ModelProto`` if the package onnx is installed,
+    and as bytes otherwise. Raises ``OnnxError`` if ONNX cannot express it."""
     return _proto(to_bytes(mod, entry=entry, opset=opset))
 
 
@@ -74,18 +76,19 @@ def slim(
 ) -> Any:
     """Makes a model smaller, and returns the kind of model that it was given.
 
-    For an ``onnx.ModelProto`` the result is a ``ModelProto``, for bytes it is bytes. For a path it is
-    written to ``output``, or returned: as a ``ModelProto`` if the package onnx is installed, and as
-    bytes otherwise. With ``output``, any kind is written, and nothing is returned.
+    For an ``onnx.ModelProto`` the result is a ``ModelProto``, for bytes it is bytes. For a path it
+    is written to ``output``, or returned: as a ``ModelProto`` if the package onnx is installed, and
+    as bytes otherwise. With ``output``, any kind is written, and nothing is returned.
 
-    ``input_shapes`` gives inputs their extents (``None`` leaves an extent as it is). ``exact`` leaves
-    out what rounds differently, so that all results keep their bits. ``contrib`` uses operators of
-    ``com.microsoft``, which only onnxruntime has; not with ``exact``. ``size_threshold`` leaves calls
-    whose constant result would add more bytes than that, and bounds what those in a function add
-    together by four times as much. ``config`` has settings of passes (``anfora configs`` lists them),
-    such as ``{"FoldConstant.max_file_bytes": "unlimited"}``. ``disable`` names passes that are left
-    out. ``check`` is a number of random inputs on which each pass is checked by interpreting the
-    model before and after it: a pass that changes a result fails.
+    ``input_shapes`` gives inputs their extents (``None`` leaves an extent as it is). ``exact``
+    leaves out what rounds differently, so that all results keep their bits. ``contrib`` uses
+    operators of ``com.microsoft``, which only onnxruntime has; not with ``exact``.
+    ``size_threshold`` leaves calls whose constant result would add more bytes than that, and bounds
+    what those in a function add together by four times as much. ``config`` has settings of passes
+    (``anfora configs`` lists them), such as ``{"FoldConstant.max_file_bytes": "unlimited"}``.
+    ``disable`` names passes that are left out. ``check`` is a number of random inputs on which each
+    pass is checked by interpreting the model before and after it: a pass that changes a result
+    fails.
 
     Raises ``OnnxError`` if the model cannot be read or written, and ``PassError`` if a pass fails.
     """
@@ -151,9 +154,9 @@ def ir_pass(
 ) -> Any:
     """Returns a pass of the package onnx_ir that runs a pipeline of anfora.
 
-    The pass is an ``onnx_ir.passes.InPlacePass``, or a ``FunctionalPass`` with ``in_place=False``. It
-    runs under the current ``PassContext``. ``requires`` and ``ensures`` are its precondition and its
-    postcondition: they are called with the model, and raise if it does not fit. If the pipeline
+    The pass is an ``onnx_ir.passes.InPlacePass``, or a ``FunctionalPass`` with ``in_place=False``.
+    It runs under the current ``PassContext``. ``requires`` and ``ensures`` are its precondition and
+    its postcondition: they are called with the model, and raise if it does not fit. If the pipeline
     fails, the model is as it was.
 
     Raises ``ImportError`` if the package onnx_ir is not installed.
@@ -165,8 +168,4 @@ def ir_pass(
         raise ImportError(message, name="onnx_ir") from error
     from ._onnx_ir import AnforaPass, FunctionalAnforaPass
 
-    if isinstance(pipeline, str):
-        pipeline = _anfora._parse_pipeline(pipeline)
-    elif not isinstance(pipeline, Pass):
-        pipeline = _anfora._sequential(pipeline, 0, "sequential", None)
-    return (AnforaPass if in_place else FunctionalAnforaPass)(pipeline, requires, ensures)
+    return (AnforaPass if in_place else FunctionalAnforaPass)(_pass_of(pipeline), requires, ensures)

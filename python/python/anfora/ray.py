@@ -36,7 +36,7 @@ class _Row(Protocol):
 
     @property
     def status(self) -> str:
-        """How the task has ended."""
+        """The end of the task, as in ``SlimRow``."""
 
     def cells(self) -> tuple[str, ...]:
         """Returns the texts of the row in a table."""
@@ -47,8 +47,8 @@ class SlimRow:
     """The end of a model."""
 
     path: str
-    #: ``ok``, ``failed``, ``timeout``, ``memory``, ``crashed``, or ``lost``: the workers that had the
-    #: task died, more often than it may be tried again.
+    #: ``ok``, ``failed``, ``timeout``, ``memory``, ``crashed``, or ``lost``: the workers that had
+    #: the task died, more often than it may be tried again.
     status: str
     #: The file that was written; ``None`` if there is none.
     output: str | None = None
@@ -81,8 +81,8 @@ class CampaignRow:
     peak_bytes: int | None = None
     #: The reason of a failure.
     message: str = ""
-    #: The smallest program found that fails in the same way, as text, and the command that shows the
-    #: failure. ``None`` if nothing has failed.
+    #: The smallest program found that fails in the same way, as text, and the command that shows
+    #: the failure. ``None`` if nothing has failed.
     program: str | None = None
     command: str | None = None
     #: The command that fails on the program of the seed.
@@ -265,13 +265,13 @@ def slim_files(
 ) -> Run[SlimRow]:
     """Makes models smaller, a task for each, and returns the run.
 
-    The results have the names of the models, in the folder ``output``, which all workers must reach.
-    Every model gets a row, also if its task fails. A result appears whole or not at all.
+    The results have the names of the models, in the folder ``output``, which all workers must
+    reach. Every model gets a row, also if its task fails. A result appears whole or not at all.
 
-    ``timeout`` and ``memory`` limit the process of each model: its seconds, and its bytes of address
-    space (on Linux). ``retries`` is how often a model is tried again when the worker that has it
-    dies. ``progress`` shows a bar on standard error, or in a file. ``program`` is the program that
-    takes the place of ``anfora``. All other options are those of ``anfora.slim``.
+    ``timeout`` and ``memory`` limit the process of each model: its seconds, and its bytes of
+    address space (on Linux). ``retries`` is how often a model is tried again when the worker that
+    has it dies. ``progress`` shows a bar on standard error, or in a file. ``program`` is the
+    program that takes the place of ``anfora``. All other options are those of ``anfora.slim``.
 
     Raises ``ImportError`` if ray is not installed, and ``ValueError`` if two models have one name.
     """
@@ -323,8 +323,8 @@ def campaign(
     """Runs pipelines on random programs, a task for each seed, and returns the run.
 
     For each seed, ``anfora gen`` makes a program of ``size`` bindings. Each pipeline runs on it at
-    level 3, and the interpreter compares the results after each pass that changes the program. Every
-    seed gets a row for each pipeline.
+    level 3, and the interpreter compares the results after each pass that changes the program.
+    Every seed gets a row for each pipeline.
 
     A program on which a pipeline fails is made smaller for ``reduce`` seconds, as long as the
     pipeline fails in the same way; the row has the program and a command. With ``folder``, the
@@ -386,8 +386,8 @@ def _limits(program: Sequence[str] | None, seconds: float, memory: int | str | N
 
 def _task(function: Callable[..., Any], retries: int) -> tuple[Any, Any]:
     """Returns the package ray, and a function as a task that is tried again if its worker dies or
-    cannot start a process. Connects to the cluster that the environment names, or starts one on this
-    machine, unless that is done."""
+    cannot start a process. Connects to the cluster that the environment names, or starts one on
+    this machine, unless that is done."""
     try:
         ray = importlib.import_module("ray")
     except ImportError as error:

@@ -22,8 +22,8 @@ def Sequential(
 
 
 def Repeat(passes: Iterable[Pass], max_rounds: int = 4) -> Pass:
-    """Returns a pass that runs passes again and again, until none changes anything any more, at most
-    ``max_rounds`` times."""
+    """Returns a pass that runs passes again and again, until none changes anything any more, at
+    most ``max_rounds`` times."""
     return _anfora._repeat(passes, max_rounds)
 
 
@@ -34,6 +34,18 @@ def parse_pipeline(text: str) -> Pass:
     not.
     """
     return _anfora._parse_pipeline(text)
+
+
+def _pass_of(pipeline: str | Pass | Iterable[Pass]) -> Pass:
+    """Returns a pipeline as a pass. It is given as its text, a pass, or a list of passes."""
+    if isinstance(pipeline, str):
+        return parse_pipeline(pipeline)
+    if isinstance(pipeline, Pass):
+        return pipeline
+    if isinstance(pipeline, Iterable):
+        return Sequential(pipeline)
+    kind = type(pipeline).__name__
+    raise TypeError(f"a pipeline is a pass of anfora, a list of passes, or a text, not {kind}")
 
 
 def list_passes() -> dict[str, str]:
@@ -150,8 +162,9 @@ def function_pass(
     name: str | None = None,
     required: Iterable[str] | None = None,
 ) -> Any:
-    """Makes a pass of ``f(func, mod, ctx)``, which is called for each function that has a body, or of
-    a class with ``transform_function(self, func, mod, ctx)``. It edits ``func`` and returns it."""
+    """Makes a pass of ``f(func, mod, ctx)``, which is called for each function that has a body, or
+    of a class with ``transform_function(self, func, mod, ctx)``. It edits ``func`` and returns
+    it."""
     return _decorate("function", pass_func, opt_level, name, required)
 
 
@@ -174,9 +187,9 @@ def dataflowblock_pass(
     name: str | None = None,
     required: Iterable[str] | None = None,
 ) -> Any:
-    """Makes a pass of ``f(block, mod, ctx)``, which is called for each dataflow region, or of a class
-    with ``transform_dataflowblock(self, block, mod, ctx)``. It edits ``block`` and returns it.
-    ``mod`` is the module as it was before the pass."""
+    """Makes a pass of ``f(block, mod, ctx)``, which is called for each dataflow region, or of a
+    class with ``transform_dataflowblock(self, block, mod, ctx)``. It edits ``block`` and returns
+    it. ``mod`` is the module as it was before the pass."""
     return _decorate("dataflowblock", pass_func, opt_level, name, required)
 
 

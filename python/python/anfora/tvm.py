@@ -12,28 +12,34 @@ Needs the package apache-tvm: ``pip install 'anfora[tvm]'``.
 from __future__ import annotations
 
 import re
+import warnings
+from collections.abc import Iterable
 from typing import Any
 
 try:
     import tvm as _tvm
     import tvm_ffi as _ffi
-except ModuleNotFoundError as missing:
-    if missing.name != "tvm":
+    from tvm import tirx as _  # noqa: F401
+except ImportError as error:
+    # With another name, the package is there, and lacks one that it needs itself.
+    if error.name != "tvm":
         raise
-    raise ImportError("anfora.tvm needs the package apache-tvm: pip install 'anfora[tvm]'") from missing
+    message = "anfora.tvm needs the package apache-tvm, 0.26 or 0.27: pip install 'anfora[tvm]'"
+    raise ImportError(message, name="tvm") from error
 
-from ._anfora import Module, Pass, loads
+from ._anfora import Module, Pass, PassContext, loads
 from ._errors import ParseError
 from ._tvm_codec import TvmError
 from ._tvm_compare import are_equal, differences
 from ._tvm_from import ModuleWriter
 from ._tvm_symbols import handle
 from ._tvm_to import relax_of
-from .transform import parse_pipeline
+from .transform import _pass_of
 
 __all__ = ["TvmError", "as_tvm_pass", "from_relax", "to_relax"]
 
-#: How often values that anfora sees in another way are turned into ones that it keeps unchanged.
+#: The most attempts to write a module. Each keeps those values unchanged that came back changed
+#: from the one before.
 _ROUNDS = 8
 #: TVM compares modules by recursion, which is safe for this number of blocks in each other.
 _SHALLOW = 64
@@ -43,8 +49,8 @@ def from_relax(ir_module: Any) -> Module:
     """Returns a module of Relax as a module of anfora.
 
     Operators that anfora has become its own; all else is kept unchanged, as calls of declared
-    functions. ``to_relax`` gives back an equal module, which is checked before this returns. Symbols
-    that nothing binds come back as new ones, one for each.
+    functions. ``to_relax`` gives back an equal module, which is checked before this returns.
+    Symbols that nothing binds come back as new ones, one for each.
 
     Raises ``TvmError`` if something in the module has no form in anfora. The message names it.
     """
@@ -105,21 +111,45 @@ def to_relax(module: Module) -> Any:
     return relax_of(module)
 
 
-def as_tvm_pass(pipeline: Pass | str, *, name: str | None = None, opt_level: int = 0) -> Any:
-    """Returns a pass of TVM that runs a pipeline of anfora, given as a pass or as its text.
+def as_tvm_pass(
+    pipeline: str | Pass | Iterable[Pass], *, name: str | None = None, opt_level: int = 0
+) -> Any:
+    """Returns a pass of TVM that runs a pipeline of anfora: its text, a pass, or a list of passes.
 
-    It runs under TVM's context: its level, its lists of passes and its instruments see one pass with
-    this name. If the pipeline changes nothing, the module is the one of before.
+    It runs under TVM's context: its level, its lists of passes and its instruments see one pass
+    with this name. If the pipeline changes nothing, the result is the given module.
+
+    The passes of the pipeline run under the current context of anfora. A ``UserWarning`` names
+    those that its level leaves out.
 
     The pass raises ``TvmError`` if the module cannot cross over, and ``PassError`` if a pass fails.
     """
-    inner = parse_pipeline(pipeline) if isinstance(pipeline, str) else pipeline
-    if not isinstance(inner, Pass):
-        raise TypeError(f"a pipeline is a pass of anfora or its text, not {type(inner).__name__}")
-    name = name or f"anfora.{pipeline if isinstance(pipeline, str) else inner.info.name}"
+    inner = _pass_of(pipeline)
+    title = name or f"anfora.{pipeline if isinstance(pipeline, str) else inner.info.name}"
 
-    def run(ir_module: Any, context: Any) -> Any:
+    def run(ir_module: Any, _: Any) -> Any:
+        context = PassContext.current()
+        if above := _above_level(inner, context):
+            warnings.warn(
+                f"{title} leaves out {', '.join(above)}, because the level of anfora's context is "
+                f"{context.opt_level}; anfora.transform.PassContext(opt_level=...) sets the level",
+                stacklevel=2,
+            )
         mod = from_relax(ir_module)
         return to_relax(mod) if inner.apply(mod).changed else ir_module
 
-    return _tvm.transform.module_pass(run, opt_level=opt_level, name=name)
+    return _tvm.transform.module_pass(run, opt_level=opt_level, name=title)
+
+
+def _above_level(pipeline: Pass, context: PassContext) -> list[str]:
+    """Returns the names of the passes of a pipeline that are left out because of their level."""
+    found: dict[str, None] = {}
+    listed = {*context.required_pass, *context.disabled_pass}
+    todo = [pipeline]
+    while todo:
+        inner = todo.pop()
+        if inner.info.opt_level > context.opt_level and inner.info.name not in listed:
+            found[inner.info.name] = None
+        else:
+            todo.extend(reversed(inner.passes))
+    return list(found)
