@@ -83,13 +83,12 @@
 
 mod graph;
 mod groups;
-mod outline;
 #[cfg(test)]
 mod tests;
 
 use anfora_ir::bumpalo::Bump;
 use anfora_ir::{
-    Attr, Context, Expr, ExprId, Function, FunctionKey, GlobalId, Literal, Module, RegionWriter, ScratchVec,
+    Attr, Context, Expr, ExprId, Function, FunctionKey, GlobalId, Module, PRIMITIVE, RegionWriter, ScratchVec,
 };
 use anfora_manager::{ConfigDef, register_pass};
 use anfora_visit::{Binding, Link, PostDominatorTree};
@@ -98,7 +97,7 @@ use smallvec::SmallVec;
 
 use self::graph::{Graph, OUT_ELEM_WISE};
 use self::groups::Groups;
-use self::outline::{Outlined, Outliner};
+use crate::outline::{Outliner, PassedLiterals};
 
 /// The attribute of declared functions with the kind of their calls, as a number.
 const OP_PATTERN: &str = "op_pattern";
@@ -160,15 +159,6 @@ pub struct Fused {
     pub functions: usize,
 }
 
-/// The largest number of elements of a literal that stays inside a fused function. A larger literal
-/// becomes a parameter, unless it is a splat.
-const SMALL_LITERAL: usize = 16;
-
-/// Returns true if a literal becomes a parameter of a fused function instead of a part of it.
-fn is_large(literal: &Literal) -> bool {
-    literal.rank() > 0 && literal.element_count() > SMALL_LITERAL && literal.as_splat().is_none()
-}
-
 /// Fuses the operators in the dataflow regions of a module.
 pub fn fuse_ops(module: &mut Module, limits: FusionLimits) -> Fused {
     let keys: Vec<FunctionKey> = module
@@ -189,17 +179,15 @@ pub fn fuse_ops(module: &mut Module, limits: FusionLimits) -> Fused {
             continue;
         }
         let lists = Lists::new(groups, &graph, &scratch);
-        let outliner = outliner.get_or_insert_with(|| Outliner::new(module, limits.max_function_args as usize));
+        let outliner = outliner.get_or_insert_with(|| {
+            let one = module.cx.attr(Attr::Int(1));
+            let attrs = module.cx.named_attrs(&[(PRIMITIVE, one)]);
+            Outliner::new(module, attrs, PassedLiterals::Large, limits.max_function_args as usize)
+        });
         if let Some((function, cx)) = module.get_mut(key) {
             replace_groups(cx, function, &graph, &lists, outliner, &mut done, &scratch);
         }
-        module.reserve(outliner.made.len());
-        for (global, function, signature) in outliner.made.drain(..) {
-            done.functions += 1;
-            let added = module.add(global, function);
-            assert!(added.is_ok(), "a fresh name has no function");
-            module.set_signature(global, signature);
-        }
+        done.functions += outliner.add_made(module);
     }
     done
 }
@@ -295,14 +283,9 @@ fn replace_groups(
             }
             // Outline the group, and call it.
             let binder = |symbol| graph.binder(symbol, number);
-            let Some(Outlined { global, signature }) = outliner.outline(cx, body, &members, binder) else { continue };
+            let Some(outlined) = outliner.outline(cx, body, &members, binder) else { continue };
             let root = members[members.len() - 1];
-            let callee = body.global(global, signature);
-            let mut operands: SmallVec<[ExprId; 8]> = SmallVec::from_slice(&[callee]);
-            operands.extend_from_slice(outliner.arguments());
-            let operands = body.push_operands(&operands);
-            let (ty, span) = (body.ty(root.var.expr()), body.span(root.value));
-            let call = body.push(Expr::Call { operands, attrs: cx.attrs.empty() }, ty, span);
+            let call = outliner.call(cx, body, outlined, root);
             Link::Value(root.id).set(body, call);
             for &node in nodes {
                 gone[node as usize] = node != last && taken[node as usize] == last + 1;

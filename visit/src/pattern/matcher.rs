@@ -77,6 +77,16 @@ impl<'a> Matcher<'a> {
         (attempt == Attempt::Matched).then(|| self.search.captures(&self.pattern))
     }
 
+    /// Returns the nodes that the pattern describes in a match: the node at which it matches, then
+    /// the nodes inside. Returns `None` if it does not match there, or if a node inside is used
+    /// outside of the match or computed in another block.
+    pub fn own_parts(&mut self, root: ExprId) -> Option<Vec<ExprId>> {
+        self.at(root)?;
+        let sight = Sight { cx: self.cx, body: self.body, facts: &self.facts };
+        let described = self.search.described();
+        sight.own_parts(root, |_, value| described.contains(&value)).map(|parts| parts.to_vec())
+    }
+
     /// Returns the nodes at which the pattern matches, in program order.
     pub fn find_all(&mut self) -> Vec<ExprId> {
         let mut found = Vec::new();

@@ -45,6 +45,7 @@ struct Choice {
     goals: u32,
     trail: u32,
     deferred: u32,
+    described: u32,
 }
 
 /// The memory of attempts, which is reused.
@@ -57,6 +58,8 @@ pub(crate) struct Search {
     trail: Vec<u32>,
     /// Conditions that refer to captures, checked at the end.
     deferred: Vec<(u32, ExprId)>,
+    /// The calls, tuples and projections that nodes of the pattern matched.
+    described: Vec<ExprId>,
     root: Option<ExprId>,
 }
 
@@ -73,6 +76,7 @@ impl Search {
         self.choices.clear();
         self.trail.clear();
         self.deferred.clear();
+        self.described.clear();
         self.found.clear();
         self.found.resize(pattern.names.list.len(), Found::Nothing);
         self.root = Some(root);
@@ -104,6 +108,12 @@ impl Search {
         Captures { names: &pattern.names.list, found: &self.found, root }
     }
 
+    /// Returns the calls, tuples and projections that the nodes of the pattern matched in the last
+    /// attempt, which must have matched.
+    pub(crate) fn described(&self) -> &[ExprId] {
+        &self.described
+    }
+
     #[inline]
     fn push(&mut self, node: u32, expr: ExprId, next: u32) -> u32 {
         self.goals.push(Goal { node, expr, next });
@@ -124,6 +134,7 @@ impl Search {
             goals: self.goals.len() as u32,
             trail: self.trail.len() as u32,
             deferred: self.deferred.len() as u32,
+            described: self.described.len() as u32,
         });
     }
 
@@ -133,6 +144,7 @@ impl Search {
         let choice = self.choices.pop()?;
         self.goals.truncate(choice.goals as usize);
         self.deferred.truncate(choice.deferred as usize);
+        self.described.truncate(choice.described as usize);
         for slot in self.trail.drain(choice.trail as usize..) {
             self.found[slot as usize] = Found::Nothing;
         }
@@ -191,9 +203,13 @@ impl Search {
                     return matches!(body.expr(facts.atom(expr)), Expr::None).then_some(next);
                 }
                 (Node::Proj { tuple: inner, index }, _) => {
-                    let Expr::Proj { tuple, index: found } = body.expr(facts.value(body, expr)) else { return None };
-                    let is_wanted = index.is_none_or(|wanted| wanted == found);
-                    return is_wanted.then(|| self.push(*inner, tuple, next));
+                    let value = facts.value(body, expr);
+                    let Expr::Proj { tuple, index: found } = body.expr(value) else { return None };
+                    if index.is_some_and(|wanted| wanted != found) {
+                        return None;
+                    }
+                    self.described.push(value);
+                    return Some(self.push(*inner, tuple, next));
                 }
                 (node, NodeMeaning::List { ops, mut operands, swap }) => {
                     let value = facts.value(body, expr);
@@ -207,6 +223,7 @@ impl Search {
                         }
                         _ => return None,
                     };
+                    self.described.push(value);
                     return match *body.operands(list) {
                         [a, b] if swap => self.either_order(sight, pattern, operands, [a, b], next),
                         _ => self.operands(sight, pattern, operands, value, next, budget),

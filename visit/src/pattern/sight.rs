@@ -61,11 +61,24 @@ impl<'a> Sight<'a> {
     /// Returns true if the parts of a match, which are between its root and the captures, have no
     /// uses outside of the match, and are computed in the block of the root.
     pub(crate) fn is_last_use(&self, captures: &Captures<'_>) -> bool {
+        let is_captured = |id: ExprId| captures.found.contains(&Found::One(id));
+        let is_part = |operand, value| {
+            !is_captured(operand) && !is_captured(value) && !self.body.expr(value).is_atom()
+        };
+        self.own_parts(captures.root(), is_part).is_some()
+    }
+
+    /// Returns the root of a match, and the nodes that are parts of the match: an operand of a part
+    /// is one if `is_part`, which is passed the operand and its value, returns true. Returns `None`
+    /// if a part has a use outside of the match, or is not computed in the block of the root.
+    pub(crate) fn own_parts(
+        &self,
+        root: ExprId,
+        is_part: impl Fn(ExprId, ExprId) -> bool,
+    ) -> Option<SmallVec<[ExprId; 16]>> {
         /// The greatest number of links of a match.
         const MOST_LINKS: usize = 256;
         let (body, facts) = (self.body, self.facts);
-        let root = captures.root();
-        let is_captured = |id: ExprId| captures.found.contains(&Found::One(id));
         // The nodes of the match, and the operands through which they are reached, once for each
         // link.
         let mut parts: SmallVec<[ExprId; 16]> = SmallVec::from_slice(&[root]);
@@ -78,9 +91,9 @@ impl<'a> Sight<'a> {
                 Expr::Proj { tuple, .. } => std::slice::from_ref(tuple),
                 _ => body.operands_of(part),
             };
-            for &operand in inputs.iter().filter(|&&operand| !is_captured(operand)) {
+            for &operand in inputs {
                 let value = facts.value(body, operand);
-                if is_captured(value) || body.expr(value).is_atom() {
+                if !is_part(operand, value) {
                     continue;
                 }
                 let is_its_own = match body.as_var(operand) {
@@ -92,7 +105,7 @@ impl<'a> Sight<'a> {
                     None => operand == value,
                 };
                 if !is_its_own || links.len() >= MOST_LINKS {
-                    return false;
+                    return None;
                 }
                 links.push(operand);
                 if !parts.contains(&value) {
@@ -100,7 +113,8 @@ impl<'a> Sight<'a> {
                 }
             }
         }
-        links.iter().all(|&link| facts.def_use.use_count(link) == links.iter().filter(|&&other| other == link).count())
+        let uses = |link: ExprId| links.iter().filter(|&&other| other == link).count();
+        links.iter().all(|&link| facts.def_use.use_count(link) == uses(link)).then_some(parts)
     }
 
     /// Returns true if a literal cannot change the extents of a match at `root`: it is a scalar, or

@@ -17,6 +17,25 @@ pub(crate) struct Placed {
 /// The hole that matches any expression and binds nothing.
 const ANY: &str = "_";
 
+impl Pattern {
+    /// Returns the pattern that a text describes, which is written like the left side of a rule:
+    /// see [`rules!`](crate::rules).
+    ///
+    /// ```
+    /// use anfora_visit::pattern::Pattern;
+    /// let swish = Pattern::parse("multiply(%x, sigmoid(%x))")?;
+    /// # Ok::<(), anfora_ir::Diagnostics>(())
+    /// ```
+    ///
+    /// Cost: linear in the text.
+    ///
+    /// # Errors
+    /// If the text is not an expression of a pattern. The places of the mistakes are in the text.
+    pub fn parse(text: &str) -> Result<Pattern, Diagnostics> {
+        parse_sketch(text).map(|sketch| pattern_of(sketch).pattern)
+    }
+}
+
 /// Reads both sides of a rule. A mistake has its place in the text of its side; its flag is true
 /// for the right side.
 pub(crate) fn parse_sides(

@@ -1,10 +1,10 @@
-//! The functions that groups become, and the comparison of groups.
+//! The functions that groups of bindings become, and the comparison of groups.
 
 use std::hash::{Hash, Hasher};
 
 use anfora_ir::{
-    Attr, AttrsId, Body, BodyRoom, Context, DimId, Editor, EntityId, Expr, ExprId, FreeSymbols, Function, FunctionKind,
-    GlobalId, LetFlags, Module, NameSupply, Operand, PRIMITIVE, SymbolId, SymbolSubstitution, SymbolWalk, Transplant,
+    AttrsId, Body, BodyRoom, Context, DimId, Editor, EntityId, Expr, ExprId, FreeSymbols, Function, FunctionKind,
+    GlobalId, LetFlags, Literal, Module, NameSupply, Operand, SymbolId, SymbolSubstitution, SymbolWalk, Transplant,
     TypeId, VarFlags, Visibility, infer_call, infer_op, signature_type,
 };
 use anfora_visit::{Binding, chain};
@@ -12,10 +12,39 @@ use hashbrown::HashTable;
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use smallvec::SmallVec;
 
-use super::is_large;
-
 /// The greatest length of the part of a function's name that lists operators.
 const NAME_LENGTH: usize = 64;
+
+/// The largest number of elements of a literal that counts as small.
+const SMALL_LITERAL: usize = 16;
+
+/// Returns true if a literal is large: it is neither a scalar, nor a splat, nor has at most 16
+/// elements.
+pub(crate) fn is_large(literal: &Literal) -> bool {
+    literal.rank() > 0 && literal.element_count() > SMALL_LITERAL && literal.as_splat().is_none()
+}
+
+/// The literals that become parameters of outlined functions. Literals that a type rule reads stay
+/// inside.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum PassedLiterals {
+    /// No literals.
+    None,
+    /// Large literals.
+    Large,
+    /// All but scalars.
+    Tensors,
+}
+
+impl PassedLiterals {
+    fn has(self, literal: &Literal) -> bool {
+        match self {
+            PassedLiterals::None => false,
+            PassedLiterals::Large => is_large(literal),
+            PassedLiterals::Tensors => literal.rank() > 0,
+        }
+    }
+}
 
 /// A function that was made for a group or found in the module.
 struct Entry {
@@ -28,18 +57,19 @@ struct Entry {
 
 /// A function whose call replaces a group.
 #[derive(Copy, Clone)]
-pub(super) struct Outlined {
-    pub(super) global: GlobalId,
-    pub(super) signature: TypeId,
+pub(crate) struct Outlined {
+    global: GlobalId,
+    signature: TypeId,
 }
 
 /// Makes functions from groups, one for equal groups.
 ///
 /// A group is written as a list of words, with variables and symbols numbered in order of
 /// appearance. Equal groups have equal words.
-pub(super) struct Outliner {
+pub(crate) struct Outliner {
     names: NameSupply,
     attrs: AttrsId,
+    passed: PassedLiterals,
     max_function_args: usize,
     entries: HashTable<Entry>,
     words: Vec<u32>,
@@ -65,7 +95,7 @@ pub(super) struct Outliner {
     /// The name of the current function.
     name: String,
     /// The functions that are to be added to the module.
-    pub(super) made: Vec<(GlobalId, Function, TypeId)>,
+    made: Vec<(GlobalId, Function, TypeId)>,
 }
 
 const MEMBER: u32 = 0;
@@ -89,12 +119,19 @@ enum Word {
 }
 
 impl Outliner {
-    /// Returns an outliner that knows the primitive functions of a module.
-    pub(super) fn new(module: &mut Module, max_function_args: usize) -> Outliner {
-        let one = module.cx.attr(Attr::Int(1));
+    /// Returns an outliner that gives functions these attributes, which include
+    /// [`PRIMITIVE`](anfora_ir::PRIMITIVE), and at most `max_function_args` parameters (0 for no
+    /// limit). It knows the private functions of a module that have the attributes.
+    pub(crate) fn new(
+        module: &mut Module,
+        attrs: AttrsId,
+        passed: PassedLiterals,
+        max_function_args: usize,
+    ) -> Outliner {
         let mut outliner = Outliner {
             names: NameSupply::new(module),
-            attrs: module.cx.named_attrs(&[(PRIMITIVE, one)]),
+            attrs,
+            passed,
             max_function_args,
             entries: HashTable::new(),
             words: Vec::new(),
@@ -164,7 +201,7 @@ impl Outliner {
     /// Returns the function that a group becomes; its arguments are then `self.arguments()`.
     /// Returns `None` if the group cannot become a function. `binder` returns a variable, visible
     /// at the group, that has the symbol alone as a dimension of its type.
-    pub(super) fn outline(
+    pub(crate) fn outline(
         &mut self,
         cx: &mut Context,
         body: &mut Body,
@@ -196,9 +233,27 @@ impl Outliner {
         Some(Outlined { global, signature })
     }
 
-    /// Returns the arguments of the call of the last outlined function.
-    pub(super) fn arguments(&self) -> &[ExprId] {
-        &self.params
+    /// Returns a call of the last outlined function, which replaces the value of the group's last
+    /// binding.
+    pub(crate) fn call(&self, cx: &Context, body: &mut Body, outlined: Outlined, last: Binding) -> ExprId {
+        let callee = body.global(outlined.global, outlined.signature);
+        let mut operands: SmallVec<[ExprId; 8]> = SmallVec::from_slice(&[callee]);
+        operands.extend_from_slice(&self.params);
+        let operands = body.push_operands(&operands);
+        let (ty, span) = (body.ty(last.var.expr()), body.span(last.value));
+        body.push(Expr::Call { operands, attrs: cx.attrs.empty() }, ty, span)
+    }
+
+    /// Adds the functions that were made to the module, and returns their number.
+    pub(crate) fn add_made(&mut self, module: &mut Module) -> usize {
+        let count = self.made.len();
+        module.reserve(count);
+        for (global, function, signature) in self.made.drain(..) {
+            let added = module.add(global, function);
+            assert!(added.is_ok(), "a fresh name has no function");
+            module.set_signature(global, signature);
+        }
+        count
     }
 
     /// Returns true if a call with the current arguments has exactly the type `wanted`. This holds
@@ -253,7 +308,7 @@ impl Outliner {
                 Expr::Proj { index, .. } => self.words.extend([Word::Proj as u32, index]),
                 _ => self.words.extend([Word::Tuple as u32, inputs.len() as u32]),
             }
-            let lifts = lifts_literals(cx, body, value);
+            let lifts = lifts_literals(cx, body, value, self.passed);
             for input in inputs {
                 self.operand(cx, body, input, lifts);
             }
@@ -268,7 +323,7 @@ impl Outliner {
 
     fn operand(&mut self, cx: &mut Context, body: &mut Body, operand: ExprId, lifts: bool) {
         let words = match body.expr(operand) {
-            Expr::Literal(literal) if !(lifts && is_large(cx.literals.get(literal))) => {
+            Expr::Literal(literal) if !(lifts && self.passed.has(cx.literals.get(literal))) => {
                 [Word::Literal as u32, literal.index() as u32]
             }
             Expr::Global(global) => [Word::Global as u32, global.index() as u32],
@@ -392,7 +447,7 @@ impl Outliner {
         for member in members {
             // The same literal may be a parameter for one call and a part of another.
             let passed: SmallVec<[(ExprId, ExprId); 2]> =
-                match literals == 0 || lifts_literals(editor.cx, from, member.value) {
+                match literals == 0 || lifts_literals(editor.cx, from, member.value, self.passed) {
                     true => SmallVec::new(),
                     false => from
                         .inputs(member.value)
@@ -430,23 +485,23 @@ fn param_type(cx: &mut Context, body: &Body, operand: ExprId) -> TypeId {
     }
 }
 
-/// Returns true if the type of a call does not change when its large literals become parameters.
-fn lifts_literals(cx: &mut Context, body: &Body, call: ExprId) -> bool {
+/// Returns true if the type of a call does not change when its passed literals become parameters.
+fn lifts_literals(cx: &mut Context, body: &Body, call: ExprId, passed: PassedLiterals) -> bool {
     if let Expr::Call { .. } = body.expr(call) {
         return lifts_literals_of_call(cx, body, call);
     }
     let Expr::CallOp { op, operands, attrs } = body.expr(call) else { return false };
     let literal = |o: ExprId| body.as_literal(o);
-    let large = |cx: &Context, o: ExprId| literal(o).is_some_and(|l| is_large(cx.literals.get(l)));
-    if !body.operands(operands).iter().any(|&o| large(cx, o)) {
+    let is_passed = |cx: &Context, o: ExprId| literal(o).is_some_and(|l| passed.has(cx.literals.get(l)));
+    if !body.operands(operands).iter().any(|&o| is_passed(cx, o)) {
         return false;
     }
     let operands: SmallVec<[Operand; 4]> = body
         .operands(operands)
         .iter()
         .map(|&o| Operand {
-            ty: if large(cx, o) { param_type(cx, body, o) } else { body.ty(o) },
-            literal: literal(o).filter(|_| !large(cx, o)),
+            ty: if is_passed(cx, o) { param_type(cx, body, o) } else { body.ty(o) },
+            literal: literal(o).filter(|_| !is_passed(cx, o)),
             absent: matches!(body.expr(o), Expr::None),
         })
         .collect();
