@@ -73,6 +73,7 @@ mod fold_constant;
 mod fold_budget;
 mod from_rules;
 mod fuse_ops;
+mod fuse_ops_by_pattern;
 mod fuse_standard_ops;
 mod inline_functions;
 mod lambda_lifting;
@@ -80,6 +81,7 @@ mod lift_transform_params;
 mod match_facts;
 mod normalize;
 mod npy;
+mod outline;
 mod parameter_symbols;
 mod private_functions;
 mod remove_unused_outputs;
@@ -113,6 +115,10 @@ pub use fold_batch_norm::{FOLD_BATCH_NORM, FoldedIntoWeights, fold_batch_norm};
 pub use fold_constant::{FOLD_CONSTANT, Folded, fold_constant};
 pub use from_rules::{FromRules, NEVER_MAKE, TRACE_RULES, rules_of};
 pub use fuse_ops::{FUSE_OPS, Fused, FusionLimits, MAX_FUSION_ARGS, MAX_FUSION_DEPTH, fuse_ops};
+pub use fuse_ops_by_pattern::{
+    CODEGEN, COMPOSITE, CompositePattern, FUSE_OPS_BY_PATTERN, Partition, Partitioned, fuse_ops_by_pattern,
+    standard_patterns,
+};
 pub use fuse_standard_ops::{FUSE_STANDARD_OPS, fuse_standard_ops};
 pub use inline_functions::{INLINE_FUNCTIONS, Inlined, MAX_INLINE_GROWTH, inline_functions, inline_lambdas};
 pub use lambda_lifting::{LAMBDA_LIFTING, lift_lambdas};

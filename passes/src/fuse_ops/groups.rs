@@ -21,8 +21,8 @@ use anfora_ir::bumpalo::Bump;
 use anfora_ir::{Body, Context, EntityId, Expr, ExprId, ScratchVec, work};
 use anfora_visit::PostDominatorTree;
 
-use super::graph::{BROADCAST, COMM_REDUCE, ELEM_WISE, Graph, INJECTIVE, OPAQUE, OUT_ELEM_WISE, TUPLE};
 use super::FusionLimits;
+use super::graph::{BROADCAST, COMM_REDUCE, ELEM_WISE, Graph, INJECTIVE, OPAQUE, OUT_ELEM_WISE, TUPLE};
 use crate::outline::is_large;
 
 /// The nodes of a function in groups.

@@ -87,13 +87,10 @@ mod groups;
 mod tests;
 
 use anfora_ir::bumpalo::Bump;
-use anfora_ir::{
-    Attr, Context, Expr, ExprId, Function, FunctionKey, GlobalId, Module, PRIMITIVE, RegionWriter, ScratchVec,
-};
+use anfora_ir::{Attr, Context, Expr, Function, FunctionKey, GlobalId, Module, PRIMITIVE, RegionWriter, ScratchVec};
 use anfora_manager::{ConfigDef, register_pass};
 use anfora_visit::{Binding, Link, PostDominatorTree};
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 
 use self::graph::{Graph, OUT_ELEM_WISE};
 use self::groups::Groups;

@@ -62,9 +62,7 @@ impl<'a> Sight<'a> {
     /// uses outside of the match, and are computed in the block of the root.
     pub(crate) fn is_last_use(&self, captures: &Captures<'_>) -> bool {
         let is_captured = |id: ExprId| captures.found.contains(&Found::One(id));
-        let is_part = |operand, value| {
-            !is_captured(operand) && !is_captured(value) && !self.body.expr(value).is_atom()
-        };
+        let is_part = |operand, value| !is_captured(operand) && !is_captured(value) && !self.body.expr(value).is_atom();
         self.own_parts(captures.root(), is_part).is_some()
     }
 
