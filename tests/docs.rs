@@ -28,9 +28,9 @@ No pass optimises functions with the attribute `Primitive=1`, which FuseOps make
 inlines them, and ToANormalForm, LambdaLifting and ToNonDataflow bring them into the same form as
 other functions. No pass removes an external function: a public one, or one with a `global_symbol`.
 Passes that work function by function skip functions with `SkipOptimization=1`. These are all passes
-except DeadCodeElimination, LambdaLifting, InlineFunctions, FuseOps, BindParams, BindSymbols,
-RemoveUnusedParameters, RemoveUnusedOutputs, LiftTransformParams, AttachGlobalSymbol, PrintIR and
-EnterPhase.
+except DeadCodeElimination, LambdaLifting, InlineFunctions, FuseOps, FuseOpsByPattern, BindParams,
+BindSymbols, RemoveUnusedParameters, RemoveUnusedOutputs, LiftTransformParams, AttachGlobalSymbol,
+PrintIR and EnterPhase.
 ";
 
 const PROPERTIES: &str = "

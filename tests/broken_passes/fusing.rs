@@ -1,4 +1,4 @@
-//! FuseOps and FoldBatchNorm, with mistakes.
+//! FuseOps, FuseOpsByPattern and FoldBatchNorm, with mistakes.
 
 use anfora::ir::{Editor, Expr, Literal};
 
@@ -6,6 +6,18 @@ use super::{Broken, after, before, exchange, in_sequence, is_call_of, lets, ment
 use crate::random_programs::checking::Why;
 
 pub(super) const BROKEN: &[Broken] = &[
+    Broken {
+        of: "FuseOpsByPattern",
+        mistake: "takes the arguments in another order than the parameters",
+        why: &[Why::OtherResult, Why::OtherEffects],
+        make: || after("FuseOpsByPattern", exchange_arguments),
+    },
+    Broken {
+        of: "FuseOpsByPattern",
+        mistake: "puts the call in the place of the first value of the match",
+        why: &[Why::IllFormed],
+        make: || after("FuseOpsByPattern", call_first),
+    },
     Broken {
         of: "FuseOps",
         mistake: "passes arguments in another order",
@@ -63,6 +75,18 @@ fn exchange_arguments(editor: &mut Editor<'_>) {
         if let (true, Some(i)) = (fused, same) {
             editor.body.set_operand(operands, i, list[i - 1]);
             editor.body.set_operand(operands, i - 1, list[i]);
+        }
+    }
+}
+
+/// Exchanges each call of a function that was made with the binding of an argument before it.
+fn call_first(editor: &mut Editor<'_>) {
+    for (first, second) in neighbours(editor.body) {
+        let Expr::Call { operands, .. } = editor.body.expr(second.value) else { continue };
+        let Expr::Global(callee) = editor.body.expr(editor.body.operand(operands, 0)) else { continue };
+        let fused = editor.cx.global_name(callee).starts_with("fused");
+        if fused && mentions(editor.body, second.value, first.var) {
+            exchange(editor.body, &first, &second);
         }
     }
 }

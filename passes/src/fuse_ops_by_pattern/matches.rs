@@ -24,8 +24,8 @@ pub(super) struct Match {
     pub(super) members: Vec<Member>,
 }
 
-/// Returns the matches of patterns in a function: for each pattern in program order, where no match
-/// has a value of a match before it.
+/// Returns the matches of patterns in a function, for each pattern in program order. A value is in
+/// one match at most: that of the first pattern, and there of the match that ends last.
 ///
 /// # Errors
 /// If a pattern is invalid, or if the function is not in A-normal form.
@@ -42,7 +42,10 @@ pub(super) fn find_matches(
     for (number, pattern) in patterns.iter().enumerate() {
         let invalid = |error| PassError::new(format!("the pattern `{}` is invalid: {error}", pattern.name));
         let mut matcher = Matcher::new(cx, body, &pattern.pattern, Some(purity)).map_err(invalid)?;
-        for member in &values.order {
+        let before = found.len();
+        // The last node first: of the matches of a pattern with alternatives, the larger one ends
+        // later.
+        for member in values.order.iter().rev() {
             let Some(parts) = matcher.own_parts(member.value).filter(|_| !taken.contains(&member.value)) else {
                 continue;
             };
@@ -51,6 +54,7 @@ pub(super) fn find_matches(
                 found.push(Match { pattern: number, members });
             }
         }
+        found[before..].reverse();
     }
     Ok(found)
 }

@@ -10,9 +10,10 @@
 //!                    let v = op(a, ..); let r = op(v, b, ..); r
 //!                  }
 //!              if the bindings of m are in one block, are pure, and are used by m alone, except r.
-//! Order      The patterns are tried one after another, each on all nodes in program order. A node
-//!            is in one match at most: the first. So larger patterns come before their parts.
-//! Options    patterns         the patterns, separated by `;`. Each is the name of a standard
+//! Order      The patterns are tried one after another, each on all nodes from the last to the
+//!            first. A node is in one match at most: the first that is found. So larger patterns
+//!            come before their parts.
+//! Options    patterns         the patterns, separated by commas. Each is the name of a standard
 //!                             pattern, or `name=expression`. `standard`, the default, stands for
 //!                             all standard patterns: attention, conv_bias_activation,
 //!                             conv_activation, conv_bias, conv, matmul_bias_activation,
@@ -51,7 +52,8 @@ mod matches;
 mod patterns;
 
 use anfora_ir::{
-    Attr, AttrsId, Context, Editor, ExprId, Function, FunctionKey, LetFlags, Module, PRIMITIVE, Purity, VarFlags,
+    Attr, AttrsId, Context, Editor, ExprId, Function, FunctionKey, LetFlags, Module, PRIMITIVE, Purity, SymbolId,
+    VarFlags,
 };
 use anfora_manager::{PassError, register_pass};
 use anfora_visit::{Binding, Mutator, RewriteError, Site, Slot, Verdict, mutate_function};
@@ -71,7 +73,7 @@ register_pass! {
     /// Moves operators that match named patterns into functions
     pub FUSE_OPS_BY_PATTERN = ModulePass("FuseOpsByPattern", 1).needing(["anf"]).breaking(["global-symbols"]);
     options {
-        /// the patterns, separated by `;`: names of standard patterns, or `name=expression`
+        /// the patterns, separated by commas: names of standard patterns, or `name=expression`
         patterns: String = "standard",
         /// the first part of the names of composite functions
         backend: String = "",
@@ -140,7 +142,7 @@ pub fn fuse_ops_by_pattern(
             continue;
         }
         // Outline the matches of each pattern, and call the functions.
-        let mut calls = CallsOfMatches::default();
+        let mut calls = CallsOfMatches::of(cx, function);
         for Match { pattern, members } in found {
             let outliner = match &mut outliners[pattern] {
                 Some(outliner) => outliner,
@@ -176,13 +178,25 @@ impl Partition<'_> {
 }
 
 /// The calls that replace the matches of a function.
-#[derive(Default)]
 struct CallsOfMatches {
+    /// The first parameter of the function that binds a symbol.
+    binders: FxHashMap<SymbolId, ExprId>,
     /// By value: the call that replaces it; `None` if its binding goes.
     by_value: FxHashMap<ExprId, Option<ExprId>>,
 }
 
 impl CallsOfMatches {
+    /// Returns no calls in a function.
+    fn of(cx: &Context, function: &Function) -> CallsOfMatches {
+        let mut binders = FxHashMap::default();
+        for param in function.body.params() {
+            let param = param.expr();
+            cx.types
+                .for_each_binding_symbol(function.body.ty(param), |symbol| _ = binders.entry(symbol).or_insert(param));
+        }
+        CallsOfMatches { binders, by_value: FxHashMap::default() }
+    }
+
     /// Outlines a match, given its values in program order. Returns false if it stays.
     fn outline(
         &mut self,
@@ -191,7 +205,6 @@ impl CallsOfMatches {
         outliner: &mut Outliner,
         members: &[matches::Member],
     ) -> bool {
-        let params = function.body.params().to_vec();
         let mut editor = Editor::new(cx, &mut function.body);
         // The tail of a block has no binding. It gets one that the block does not have.
         let bindings: Vec<Binding> = members
@@ -206,12 +219,7 @@ impl CallsOfMatches {
             })
             .collect();
         let Some(&last) = bindings.last() else { return false };
-        let mut binders = FxHashMap::default();
-        for param in params.iter().rev() {
-            let ty = editor.body.ty(param.expr());
-            editor.cx.types.for_each_binding_symbol(ty, |symbol| _ = binders.insert(symbol, param.expr()));
-        }
-        let binder = |symbol| binders.get(&symbol).copied();
+        let binder = |symbol| self.binders.get(&symbol).copied();
         let Some(outlined) = outliner.outline(cx, &mut function.body, &bindings, binder) else { return false };
         let call = outliner.call(cx, &mut function.body, outlined, last);
         self.by_value.extend(bindings.iter().map(|binding| (binding.value, None)));

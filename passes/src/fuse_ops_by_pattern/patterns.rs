@@ -30,8 +30,9 @@ impl CompositePattern {
     /// If the text is not an expression.
     pub fn parse(name: impl Into<Cow<'static, str>>, text: &str) -> Result<CompositePattern, PassError> {
         let name = name.into();
-        let pattern = Pattern::parse(text)
-            .map_err(|errors| PassError::new(format!("the pattern `{name}` cannot be read: {errors}")))?;
+        let pattern = Pattern::parse(text).map_err(|errors| {
+            PassError::new(format!("the pattern `{name}={text}` cannot be read: {}", errors[0].message))
+        })?;
         Ok(CompositePattern { name, pattern })
     }
 }
@@ -102,13 +103,13 @@ fn activated(inner: impl Fn() -> Pattern) -> Pattern {
     any_of([op_in(ACTIVATIONS, [inner()]), op("clip", [inner(), capture("least"), capture("most")])])
 }
 
-/// Reads a list of patterns: names of standard ones, or `name=expression`.
+/// Reads a list of patterns, separated by commas: names of standard ones, or `name=expression`.
 ///
 /// # Errors
 /// If a name is unknown, or an expression cannot be read.
 pub(super) fn parse(list: &str) -> Result<Vec<CompositePattern>, PassError> {
     let mut patterns = Vec::new();
-    for item in list.split(';').map(str::trim).filter(|item| !item.is_empty()) {
+    for item in items_of(list) {
         if let Some((name, text)) = item.split_once('=').filter(|(name, _)| is_name(name.trim())) {
             patterns.push(CompositePattern::parse(name.trim().to_string(), text.trim())?);
         } else if item == "standard" {
@@ -123,6 +124,20 @@ pub(super) fn parse(list: &str) -> Result<Vec<CompositePattern>, PassError> {
         }
     }
     Ok(patterns)
+}
+
+/// Returns the items of a list: what is between commas outside of all brackets.
+fn items_of(list: &str) -> Vec<&str> {
+    let mut depth = 0usize;
+    let is_separator = |c: char| {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    };
+    list.split(is_separator).map(str::trim).filter(|item| !item.is_empty()).collect()
 }
 
 fn is_name(text: &str) -> bool {

@@ -14,6 +14,7 @@ mod npy;
 mod operators;
 mod pass_errors;
 mod pass_manager;
+mod pattern_partitions;
 mod rule_instances;
 mod rules;
 mod stored_weights;
