@@ -8,9 +8,9 @@ use crate::random_programs::checking::Why;
 pub(super) const BROKEN: &[Broken] = &[
     Broken {
         of: "FuseOpsByPattern",
-        mistake: "takes the arguments in another order than the parameters",
+        mistake: "takes another activation",
         why: &[Why::OtherResult, Why::OtherEffects],
-        make: || after("FuseOpsByPattern", exchange_arguments),
+        make: || after("FuseOpsByPattern", exchange_activations),
     },
     Broken {
         of: "FuseOpsByPattern",
@@ -75,6 +75,19 @@ fn exchange_arguments(editor: &mut Editor<'_>) {
         if let (true, Some(i)) = (fused, same) {
             editor.body.set_operand(operands, i, list[i - 1]);
             editor.body.set_operand(operands, i - 1, list[i]);
+        }
+    }
+}
+
+/// Makes activations of products absolute values.
+fn exchange_activations(editor: &mut Editor<'_>) {
+    let Ok(abs) = editor.cx.ops.resolve("abs") else { return };
+    for (first, second) in neighbours(editor.body) {
+        let is_activated = is_call_of(editor, first.value, &["matmul", "add"])
+            && is_call_of(editor, second.value, &["tanh", "sigmoid"])
+            && mentions(editor.body, second.value, first.var);
+        if let (true, Expr::CallOp { operands, attrs, .. }) = (is_activated, editor.body.expr(second.value)) {
+            editor.body.set_expr(second.value, Expr::CallOp { op: abs, operands, attrs });
         }
     }
 }
