@@ -80,6 +80,8 @@ impl<'a> Matcher<'a> {
     /// Returns the nodes that the pattern describes in a match: the node at which it matches, then
     /// the nodes inside. Returns `None` if it does not match there, or if a node inside is used
     /// outside of the match or computed in another block.
+    ///
+    /// Cost: as [`Matcher::at`], and at most 256 operands.
     pub fn own_parts(&mut self, root: ExprId) -> Option<Vec<ExprId>> {
         self.at(root)?;
         let sight = Sight { cx: self.cx, body: self.body, facts: &self.facts };
