@@ -14,16 +14,20 @@ use random_programs::checking::{context, pool};
 use random_programs::run;
 
 /// The pipelines that run before a pass, so that each property holds somewhere.
-const BEFORE: [&str; 8] = [
+const BEFORE: [&str; 9] = [
     "",
     "ToANormalForm",
     "ToANormalForm,LambdaLifting",
     "ToANormalForm,AttachGlobalSymbol",
+    "ToANormalForm,PlanMemory",
     "ToANormalForm,ToNonDataflow",
     "ToANormalForm,LambdaLifting,AttachGlobalSymbol,ConvertToDataflow",
     "phase0,phase1,phase2.1,phase2.3",
     "ToGraphNormalForm",
 ];
+
+/// Passes that do nothing unless they are told what to do.
+const DOES_NOTHING: [&str; 2] = ["BindParams", "BindSymbols"];
 
 /// Returns the names of the checkable properties that hold of a module.
 fn holding(registry: &PassRegistry, module: &Module) -> Vec<String> {
@@ -107,6 +111,9 @@ fn passes_break_what_they_say() {
     let registry = anfora::passes::registry();
     let subjects = subjects(&registry);
     for pass in registry.passes() {
+        if DOES_NOTHING.contains(&pass.name()) {
+            continue;
+        }
         let pass = registry.make(pass.name()).expect("a registered pass");
         for name in &pass.info().breaks {
             let property = registry.property(name).expect("a property");

@@ -10,7 +10,7 @@ use anfora::interp::{Interpreter, Limits, ValueId, Values};
 use anfora::ir::Module;
 use anfora::passes::{FunctionPlan, MemoryOptions, MemoryPlan, PlannedMemory, Storage, plan_memory};
 use random_programs::checking::{Program, pool};
-use random_programs::run;
+use random_programs::{call_main, run};
 
 /// Returns an error if a storage is outside of its arena, or overlaps another while both are live.
 fn overlap(plan: &FunctionPlan) -> Result<(), String> {
@@ -42,14 +42,15 @@ fn overlap(plan: &FunctionPlan) -> Result<(), String> {
 /// Runs a program inside its plan, and compares the outcomes with those of runs without.
 fn run_inside(program: &Program, module: &Module, plan: &MemoryPlan) -> Result<usize, String> {
     let mut bytes = 0;
-    for (arguments, expected) in &program.runs {
+    for (inputs, _) in &program.runs {
+        let expected = call_main(module, inputs).map_err(|e| e.to_string())?;
         let mut values = Values::new();
-        let arguments: Vec<ValueId> = arguments.iter().map(|a| values.tensor(a.clone())).collect();
+        let arguments: Vec<ValueId> = inputs.iter().map(|a| values.tensor(a.clone())).collect();
         let limits = Limits { steps: 1 << 20, ..Limits::default() };
         let mut memory = PlannedMemory::new(module, plan);
         let outcome = Interpreter::new(module).limits(limits).call_mirrored("main", values, &arguments, &mut memory);
         match outcome {
-            Ok(outcome) if outcome.same(expected) => bytes += memory.bytes(),
+            Ok(outcome) if outcome.same(&expected) => bytes += memory.bytes(),
             Ok(_) => return Err("the results differ".to_string()),
             Err(error) => return Err(error.to_string()),
         }
@@ -77,8 +78,9 @@ fn programs_run_inside_their_plans() {
                     in_function[3] += usize::from(function.own_scope().arena > function.own_scope().live);
                 }
                 let (size, seed) = (program.size, program.seed);
-                inside += run_inside(program, &module, &plan)
-                    .unwrap_or_else(|what| panic!("{what}: ANFORA_SIZE={size} ANFORA_SEED={seed} {pipeline}\n{module}"));
+                inside += run_inside(program, &module, &plan).unwrap_or_else(|what| {
+                    panic!("{what}: ANFORA_SIZE={size} ANFORA_SEED={seed} {pipeline}\n{module}")
+                });
             }
         }
     }

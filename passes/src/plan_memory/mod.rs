@@ -114,7 +114,7 @@ impl Default for MemoryOptions {
 ///
 /// let text = "def @main(%x: Tensor[(4, 4), float32]) {
 ///   let %a = matmul(%x, %x);
-///   let %b = reshape(%a, int64[16]);
+///   let %b = reshape(%a, dense<Tensor[(1,), int64]>[16]);
 ///   let %c = exp(%b);
 ///   let %d = matmul(%x, %x);
 ///   (%c, %d)

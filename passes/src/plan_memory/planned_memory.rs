@@ -263,3 +263,76 @@ impl ValueMirror for PlannedMemory<'_> {
 }
 
 anfora_ir::brief_debug! { PlannedMemory<'_>; }
+
+#[cfg(test)]
+mod tests {
+    use anfora_interp::{Interpreter, Limits, Values};
+    use anfora_testing::programs::{Random, Vocabulary};
+
+    use super::super::memory_plan::StorageHome;
+    use super::super::{MemoryOptions, plan_memory};
+    use super::*;
+    use crate::to_a_normal_form;
+
+    /// Returns a random program in A-normal form.
+    fn program(seed: u64) -> Module {
+        let mut module = Random { vocabulary: Vocabulary::Whole, size: 1 + (seed as usize * 37) % 120, seed }.module();
+        for key in module.order().to_vec() {
+            let (function, cx) = module.get_mut(key).expect("it is in the order");
+            to_a_normal_form(cx, &mut function.body);
+        }
+        module
+    }
+
+    /// Runs a program inside a plan. Returns the error of the memory, if there is one.
+    fn overwritten(module: &Module, plan: &MemoryPlan) -> Option<String> {
+        let main = module.find("main").and_then(|key| module.get(key)).expect("a program has a main");
+        let mut values = Values::new();
+        let arguments: Vec<_> = (0..)
+            .zip(main.body.params())
+            .map(|(i, param)| {
+                let ty = main.body.ty(param.expr());
+                let dtype = module.cx.types.as_tensor(ty).expect("inputs are tensors").dtype;
+                let shape = module.cx.types.static_shape(ty).expect("inputs have constant shapes");
+                values.tensor(anfora_interp::random_tensor(dtype, &shape, i).expect("it is small"))
+            })
+            .collect();
+        let limits = Limits { steps: 1 << 20, ..Limits::default() };
+        let mut memory = PlannedMemory::new(module, plan);
+        let outcome = Interpreter::new(module).limits(limits).call_mirrored("main", values, &arguments, &mut memory);
+        outcome.err().map(|e| e.to_string()).filter(|e| e.contains("overwritten"))
+    }
+
+    /// Returns the number of programs whose runs show that their plans, edited, are wrong.
+    fn caught(edit: impl Fn(&mut FunctionPlan)) -> usize {
+        (0..40)
+            .filter(|&seed| {
+                let module = program(seed);
+                let mut plan = plan_memory(&module, &MemoryOptions::default()).expect("it is in A-normal form");
+                plan.functions.iter_mut().for_each(&edit);
+                overwritten(&module, &plan).is_some()
+            })
+            .count()
+    }
+
+    #[test]
+    fn runs_find_wrong_plans() {
+        assert_eq!(caught(|_| {}), 0, "plans are right");
+        let offset_0 = |plan: &mut FunctionPlan, which: fn(&FunctionPlan, u32) -> bool| {
+            for id in 0..plan.storages.len() as u32 {
+                if which(plan, id)
+                    && let StorageHome::Arena { offset } = &mut plan.storages[id as usize].home
+                {
+                    *offset = 0;
+                }
+            }
+        };
+        let found = [
+            caught(|plan| offset_0(plan, |_, _| true)),
+            caught(|plan| offset_0(plan, |plan, id| plan.workspaces.values().any(|&w| w == id))),
+            // A storage is free one position too early.
+            caught(|plan| plan.storages.iter_mut().for_each(|s| s.last = s.last.saturating_sub(2))),
+        ];
+        assert!(found.iter().all(|&n| n > 0), "programs that show each mistake: {found:?}");
+    }
+}
