@@ -534,9 +534,13 @@ impl<'m> Machine<'m> {
     /// Tells the mirror of a new activation.
     fn mirror_enter(&mut self, activation: u32, function: FunctionKey, lambda: Option<ExprId>) -> Step<()> {
         // Only the first activation has the number of the current one.
+        let entered = self.activations.get(activation as usize).and_then(Option::as_ref);
+        let parent = entered.map(|a| a.parent).filter(|_| lambda.is_some());
         let caller = (activation != self.activation).then_some((self.activation, self.at));
         if let Some(mirror) = &mut self.mirror {
-            mirror.enter(MirroredCall { activation, function, lambda, caller }).map_err(EvalErrorKind::Mirror)?;
+            mirror
+                .enter(MirroredCall { activation, function, lambda, parent, caller })
+                .map_err(EvalErrorKind::Mirror)?;
         }
         Ok(())
     }

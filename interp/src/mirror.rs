@@ -40,6 +40,8 @@ pub struct MirroredCall {
     pub function: FunctionKey,
     /// The `fn` that is called; `None` for a function.
     pub lambda: Option<ExprId>,
+    /// The activation in which the `fn` was evaluated; `None` for a function.
+    pub parent: Option<u32>,
     /// The activation of the caller and the call in it; `None` for the first call.
     pub caller: Option<(u32, ExprId)>,
 }

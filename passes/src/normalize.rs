@@ -31,12 +31,11 @@ use anfora_ir::{
 use anfora_manager::register_pass;
 use anfora_visit::{Binding, Link, hide_unused_outputs};
 
-use crate::plan_memory::MEMORY_PLANNED;
 use crate::to_a_normal_form::to_a_normal_form;
 
 register_pass! {
     /// Flattens blocks, merges adjacent dataflow regions, and binds the tails of blocks
-    pub NORMALIZE = FunctionPass("Normalize", 1).establishing(["anf"]).sparing_primitive().breaking([MEMORY_PLANNED]);
+    pub NORMALIZE = FunctionPass("Normalize", 1).establishing(["anf"]).sparing_primitive();
     run |edit, _, cx| {
         let done = normalize(edit.cx, &mut edit.function.body);
         cx.count("bound", done.bound as u64);

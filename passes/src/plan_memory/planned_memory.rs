@@ -47,6 +47,8 @@ pub struct PlannedMemory<'p> {
 struct ArenaFrame {
     function: FunctionKey,
     scope: u32,
+    /// The activation in which the `fn` was evaluated.
+    parent: Option<u32>,
     base: usize,
     /// The end of the arenas of this activation and of its callers.
     top: usize,
@@ -92,6 +94,19 @@ impl<'p> PlannedMemory<'p> {
     fn frame(&self, activation: u32) -> Result<(&ArenaFrame, &'p FunctionPlan), String> {
         let frame = self.frames.get(&activation).ok_or("an activation has not begun")?;
         Ok((frame, self.plan_of(frame.function)?))
+    }
+
+    /// Returns the base of the arena of a scope, for a variable of an activation. The variable may
+    /// be another name of a value in the arena of a scope around its own.
+    fn base_of(&self, activation: u32, scope: u32) -> Result<usize, String> {
+        let mut at = activation;
+        loop {
+            let (frame, _) = self.frame(at)?;
+            if frame.scope == scope {
+                return Ok(frame.base);
+            }
+            at = frame.parent.ok_or("a storage is in a scope that is not open")?;
+        }
     }
 
     fn poison(&mut self, start: usize, bytes: usize) {
@@ -187,7 +202,10 @@ impl ValueMirror for PlannedMemory<'_> {
             self.buffer.resize(top, POISON);
         }
         self.poison(base, arena);
-        self.frames.insert(call.activation, ArenaFrame { function: call.function, scope, base, top, dead: 0 });
+        self.frames.insert(
+            call.activation,
+            ArenaFrame { function: call.function, scope, parent: call.parent, base, top, dead: 0 },
+        );
         Ok(())
     }
 
@@ -240,7 +258,7 @@ impl ValueMirror for PlannedMemory<'_> {
                         continue;
                     };
                     let bytes = literal.to_bytes();
-                    let start = frame.base + offset;
+                    let start = self.base_of(activation, storage.scope)? + offset;
                     if self.buffer.get(start..start + bytes.len()) != Some(&bytes[..]) {
                         let body = self.module.get(frame.function).map(|f| &f.body);
                         let name = body.and_then(|b| b.var_name(var)).map_or("", |n| self.module.cx.names.get(n));
