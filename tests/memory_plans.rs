@@ -10,7 +10,7 @@ use anfora::interp::{Interpreter, Limits, ValueId, Values};
 use anfora::ir::Module;
 use anfora::passes::{FunctionPlan, MemoryOptions, MemoryPlan, PlannedMemory, Storage, plan_memory};
 use random_programs::checking::{Program, pool};
-use random_programs::{call_main, run};
+use random_programs::{call_main, parse, run};
 
 /// Returns an error if a storage is outside of its arena, or overlaps another while both are live.
 fn overlap(plan: &FunctionPlan) -> Result<(), String> {
@@ -86,4 +86,53 @@ fn programs_run_inside_their_plans() {
     }
     assert!(inside > 0 && shared > 0, "{inside} bytes in plans, {shared} plans share memory");
     assert!(in_function.iter().all(|&n| n > 0), "fns, unbounded, unplanned calls, larger than live: {in_function:?}");
+}
+
+/// Returns a transformer of some layers, with its weights as parameters.
+fn transformer(layers: usize) -> Module {
+    let mut text = String::from(
+        "def @main(%x: Tensor[(128, 256), float32], %scale: Tensor[(256,), float32], %w: Tensor[(256, 256), float32], \
+         %up: Tensor[(256, 1024), float32], %down: Tensor[(1024, 256), float32]) {\n",
+    );
+    let mut input = "%x".to_string();
+    for i in 0..layers {
+        let mut bind = |name: &str, value: &str| text.push_str(&format!("  let %{name}{i} = {value};\n"));
+        bind("norm", &format!("nn.layer_norm({input}, %scale)"));
+        for part in ["q", "k", "v"] {
+            let heads = "dense<Tensor[(3,), int64]>[128, 8, 32]";
+            bind(&format!("{part}_all"), &format!("matmul(%norm{i}, %w)"));
+            bind(&format!("{part}_split"), &format!("reshape(%{part}_all{i}, {heads})"));
+            let axes = if part == "k" { "[1, 2, 0]" } else { "[1, 0, 2]" };
+            bind(part, &format!("permute_dims(%{part}_split{i}, axes={axes})"));
+        }
+        bind("scores", &format!("matmul(%q{i}, %k{i})"));
+        bind("scaled", &format!("multiply(%scores{i}, 0.125f)"));
+        bind("weights", &format!("nn.softmax(%scaled{i})"));
+        bind("context", &format!("matmul(%weights{i}, %v{i})"));
+        bind("moved", &format!("permute_dims(%context{i}, axes=[1, 0, 2])"));
+        bind("joined", &format!("reshape(%moved{i}, dense<Tensor[(2,), int64]>[128, 256])"));
+        bind("projected", &format!("matmul(%joined{i}, %w)"));
+        bind("attended", &format!("add(%projected{i}, {input})"));
+        bind("normed", &format!("nn.layer_norm(%attended{i}, %scale)"));
+        bind("wide", &format!("matmul(%normed{i}, %up)"));
+        bind("active", &format!("nn.gelu(%wide{i})"));
+        bind("narrow", &format!("matmul(%active{i}, %down)"));
+        bind("out", &format!("add(%narrow{i}, %attended{i})"));
+        input = format!("%out{i}");
+    }
+    text.push_str(&format!("  {input}\n}}\n"));
+    parse(&text)
+}
+
+#[test]
+fn the_arena_of_a_transformer_is_near_what_is_live() {
+    for layers in [1, 2, 12] {
+        let module = transformer(layers);
+        let plan = plan_memory(&module, &MemoryOptions::default()).expect("a program in A-normal form");
+        let main = plan.function(module.find("main").expect("it is defined")).expect("it has a body");
+        overlap(main).expect("a plan without overlaps");
+        let scope = main.own_scope();
+        assert!(scope.arena * 10 <= scope.live * 11, "{} bytes for {} that are live", scope.arena, scope.live);
+        assert!(scope.arena * 4 < scope.separate, "{} bytes of {}", scope.arena, scope.separate);
+    }
 }

@@ -22,6 +22,9 @@ pub(super) struct Offsets {
 /// offsets of [`by_time`].
 const MAX_PAIRS: usize = 64;
 
+/// The pairs of intervals that [`by_size`] may compare in all; they take 256 MiB.
+const MAX_ALL_PAIRS: usize = 1 << 24;
+
 /// Returns offsets for intervals, and the largest sum of bytes that are live at one position, below
 /// which no arena can be.
 ///
@@ -185,7 +188,7 @@ struct Together {
 
 impl Together {
     fn of(intervals: &[Interval], order: &[u32]) -> Option<Together> {
-        let limit = intervals.len().checked_mul(MAX_PAIRS)?.min(u32::MAX as usize / 2);
+        let limit = intervals.len().saturating_mul(MAX_PAIRS).min(MAX_ALL_PAIRS);
         let mut live: Vec<u32> = Vec::new();
         let mut pairs: Vec<(u32, u32)> = Vec::new();
         for &i in order {
