@@ -25,7 +25,7 @@
 //! Not done   Calls of recursive, declared and unknown functions are counted, not planned. An
 //!            operator is not moved to need less: the order of the bindings is kept.
 //! Cost       A walk, a sort of the storages, and a search in an ordered set for each of them. A
-//!            program of few live values is placed in a second order too, and the smaller arena is
+//!            program of few live values is placed in other orders too, and the smallest arena is
 //!            taken. Idempotent.
 //!
 //! before     def @f(%x: Tensor[(256,), float32]) {

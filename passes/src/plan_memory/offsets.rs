@@ -18,30 +18,39 @@ pub(super) struct Offsets {
     pub(super) arena: u64,
 }
 
-/// The pairs of intervals that [`by_size`] may compare, per interval. Programs with more keep the
+/// The pairs of intervals that [`by_rank`] may compare, per interval. Programs with more keep the
 /// offsets of [`by_time`].
 const MAX_PAIRS: usize = 64;
 
-/// The pairs of intervals that [`by_size`] may compare in all; they take 256 MiB.
+/// The pairs of intervals that [`by_rank`] may compare in all; they take 256 MiB.
 const MAX_ALL_PAIRS: usize = 1 << 24;
 
 /// Returns offsets for intervals, and the largest sum of bytes that are live at one position, below
 /// which no arena can be.
 ///
-/// The storages are placed in two orders, and the smaller arena is taken: by the position at which
-/// they become live, each in the smallest free gap that it fits, which takes O(n log n); and the
-/// largest first (Pisarchyk and Lee, "Efficient memory management for deep neural net inference",
-/// 2020), unless too many of them are live together.
+/// The storages are placed in the order in which they become live, each in the smallest free gap
+/// that it fits, which takes O(n log n). If the arena is larger than what is live, and few storages
+/// are live together, other orders are tried (Pisarchyk and Lee, "Efficient memory management for
+/// deep neural net inference", 2020), and the smallest arena is taken.
 pub(super) fn assign(intervals: &[Interval]) -> (Offsets, u64) {
     let mut order: Vec<u32> = (0..intervals.len() as u32).collect();
     order.sort_unstable_by_key(|&i| (intervals[i as usize].first, i));
     let live = live_bytes(intervals, &order);
     let mut best = by_time(intervals, &order);
-    if best.arena > live
-        && let Some(other) = by_size(intervals, &order)
-        && other.arena < best.arena
-    {
-        best = other;
+    if best.arena == live {
+        return (best, live);
+    }
+    let Some(together) = Together::of(intervals, &order) else { return (best, live) };
+    for rank in [Rank::Bytes, Rank::Breadth, Rank::Length, Rank::Area] {
+        for gap in [Gap::Smallest, Gap::First] {
+            let other = by_rank(intervals, &together, rank, gap);
+            if other.arena < best.arena {
+                best = other;
+            }
+            if best.arena == live {
+                return (best, live);
+            }
+        }
     }
     (best, live)
 }
@@ -143,20 +152,48 @@ impl FreeSpace {
     }
 }
 
-/// Places intervals from the largest to the smallest, each in the smallest gap that it fits between
-/// those that are live with it. Returns `None` if more than [`MAX_PAIRS`] pairs for each interval
-/// are live together.
-fn by_size(intervals: &[Interval], order: &[u32]) -> Option<Offsets> {
-    let together = Together::of(intervals, order)?;
-    let mut by_size: Vec<u32> = order.to_vec();
-    by_size.sort_by_key(|&i| {
-        let Interval { first, last, bytes } = intervals[i as usize];
-        Reverse((bytes, last - first))
-    });
+/// The orders in which [`by_rank`] places intervals.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Rank {
+    /// The largest first.
+    Bytes,
+    /// Those first that are live where most bytes are live, and of these the largest.
+    Breadth,
+    /// Those first that are live longest.
+    Length,
+    /// Those first whose product of bytes and length is the largest.
+    Area,
+}
+
+/// The gap that [`by_rank`] takes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Gap {
+    /// The smallest that is large enough.
+    Smallest,
+    /// The one at the smallest offset.
+    First,
+}
+
+/// Places intervals in an order of rank, each in a gap between those that are live with it.
+fn by_rank(intervals: &[Interval], together: &Together, rank: Rank, gap: Gap) -> Offsets {
+    let mut ranked: Vec<(Reverse<(u128, u64)>, u32, u32)> = (0..)
+        .zip(intervals)
+        .map(|(i, &Interval { first, last, bytes })| {
+            let length = u128::from(last - first) + 1;
+            let by = match rank {
+                Rank::Bytes => u128::from(bytes),
+                Rank::Breadth => u128::from(together.most_live(intervals, i)),
+                Rank::Length => length,
+                Rank::Area => u128::from(bytes) * length,
+            };
+            (Reverse((by, bytes)), first, i)
+        })
+        .collect();
+    ranked.sort_unstable();
     let mut offsets: Vec<Option<u64>> = vec![None; intervals.len()];
     let mut arena = 0;
     let mut placed: Vec<(u64, u64)> = Vec::new();
-    for &i in &by_size {
+    for &(_, _, i) in &ranked {
         let bytes = intervals[i as usize].bytes;
         placed.clear();
         placed.extend(together.with(i).iter().filter_map(|&other| {
@@ -164,19 +201,20 @@ fn by_size(intervals: &[Interval], order: &[u32]) -> Option<Offsets> {
             Some((offset, offset + intervals[other as usize].bytes))
         }));
         placed.sort_unstable();
-        let mut smallest: Option<(u64, u64)> = None;
+        let mut found: Option<(u64, u64)> = None;
         let mut top = 0;
         for &(offset, end) in &placed {
-            if offset >= top + bytes && smallest.is_none_or(|(len, _)| offset - top < len) {
-                smallest = Some((offset - top, top));
+            let is_better = |(len, _): (u64, u64)| gap == Gap::Smallest && offset - top < len;
+            if offset >= top + bytes && found.is_none_or(is_better) {
+                found = Some((offset - top, top));
             }
             top = top.max(end);
         }
-        let offset = smallest.map_or(top, |(_, offset)| offset);
+        let offset = found.map_or(top, |(_, offset)| offset);
         offsets[i as usize] = Some(offset);
         arena = arena.max(offset + bytes);
     }
-    Some(Offsets { offsets: offsets.into_iter().map(Option::unwrap_or_default).collect(), arena })
+    Offsets { offsets: offsets.into_iter().map(Option::unwrap_or_default).collect(), arena }
 }
 
 /// For each interval, the others that are live at one of its positions.
@@ -184,13 +222,18 @@ struct Together {
     /// The end of the list of each interval in `others`.
     ends: Vec<u32>,
     others: Vec<u32>,
+    /// The bytes that are live at the first position of each interval, with those of the intervals
+    /// that begin there and come before it.
+    live: Vec<u64>,
 }
 
 impl Together {
+    /// Returns the intervals and what is live together; `None` if that is too much to compare.
     fn of(intervals: &[Interval], order: &[u32]) -> Option<Together> {
         let limit = intervals.len().saturating_mul(MAX_PAIRS).min(MAX_ALL_PAIRS);
         let mut live: Vec<u32> = Vec::new();
         let mut pairs: Vec<(u32, u32)> = Vec::new();
+        let mut live_at = vec![0; intervals.len()];
         for &i in order {
             let Interval { first, bytes, .. } = intervals[i as usize];
             if bytes == 0 {
@@ -202,6 +245,7 @@ impl Together {
             }
             pairs.extend(live.iter().map(|&other| (i, other)));
             live.push(i);
+            live_at[i as usize] = live.iter().map(|&other| intervals[other as usize].bytes).sum();
         }
         let mut ends = vec![0u32; intervals.len()];
         for &(a, b) in &pairs {
@@ -220,7 +264,14 @@ impl Together {
                 ends[a as usize] += 1;
             }
         }
-        Some(Together { ends, others })
+        Some(Together { ends, others, live: live_at })
+    }
+
+    /// Returns the most bytes that are live at a position of an interval.
+    fn most_live(&self, intervals: &[Interval], i: u32) -> u64 {
+        let first = intervals[i as usize].first;
+        let within = self.with(i).iter().filter(|&&other| intervals[other as usize].first >= first);
+        within.map(|&other| self.live[other as usize]).fold(self.live[i as usize], u64::max)
     }
 
     fn with(&self, i: u32) -> &[u32] {
@@ -251,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_overlap_in_either_order() {
+    fn no_two_overlap_in_any_order() {
         let mut random = fastrand::Rng::with_seed(7);
         for _ in 0..500 {
             let intervals: Vec<Interval> = (0..random.usize(0..40))
@@ -265,12 +316,19 @@ mod tests {
             let live = live_bytes(&intervals, &order);
             let by_time = by_time(&intervals, &order);
             check(&intervals, &by_time).unwrap();
-            let by_size = by_size(&intervals, &order).expect("few are live together");
-            check(&intervals, &by_size).unwrap();
-            let (best, least) = assign(&intervals);
+            let together = Together::of(&intervals, &order).expect("few are live together");
+            let mut least = by_time.arena;
+            for rank in [Rank::Bytes, Rank::Breadth, Rank::Length, Rank::Area] {
+                for gap in [Gap::Smallest, Gap::First] {
+                    let offsets = by_rank(&intervals, &together, rank, gap);
+                    check(&intervals, &offsets).unwrap();
+                    least = least.min(offsets.arena);
+                }
+            }
+            let (best, found) = assign(&intervals);
             check(&intervals, &best).unwrap();
-            assert_eq!(least, live);
-            assert!(live <= best.arena && best.arena <= by_time.arena.min(by_size.arena));
+            assert_eq!(found, live);
+            assert!(live <= best.arena && best.arena == least);
         }
     }
 
