@@ -20,10 +20,10 @@ pub(super) struct Offsets {
 
 /// The pairs of intervals that [`by_rank`] may compare, per interval. Programs with more keep the
 /// offsets of [`by_time`].
-const MAX_PAIRS: usize = 64;
+const MAX_PAIRS: usize = 256;
 
-/// The pairs of intervals that [`by_rank`] may compare in all; they take 256 MiB.
-const MAX_ALL_PAIRS: usize = 1 << 24;
+/// The pairs of intervals that [`by_rank`] may compare in all; they take 64 MiB.
+const MAX_ALL_PAIRS: usize = 1 << 22;
 
 /// Returns offsets for intervals, and the largest sum of bytes that are live at one position, below
 /// which no arena can be.
@@ -217,6 +217,27 @@ fn by_rank(intervals: &[Interval], together: &Together, rank: Rank, gap: Gap) ->
     Offsets { offsets: offsets.into_iter().map(Option::unwrap_or_default).collect(), arena }
 }
 
+/// Returns the number of pairs of intervals that are live together; `None` if there are too many.
+fn count_pairs(intervals: &[Interval], order: &[u32]) -> Option<usize> {
+    let limit = intervals.len().saturating_mul(MAX_PAIRS).min(MAX_ALL_PAIRS);
+    let mut ends: BinaryHeap<Reverse<u32>> = BinaryHeap::new();
+    let mut count = 0;
+    for &i in order {
+        let Interval { first, last, bytes } = intervals[i as usize];
+        while ends.peek().is_some_and(|&Reverse(end)| end < first) {
+            ends.pop();
+        }
+        if bytes > 0 {
+            count += ends.len();
+            ends.push(Reverse(last));
+        }
+        if count > limit {
+            return None;
+        }
+    }
+    Some(count)
+}
+
 /// For each interval, the others that are live at one of its positions.
 struct Together {
     /// The end of the list of each interval in `others`.
@@ -230,9 +251,9 @@ struct Together {
 impl Together {
     /// Returns the intervals and what is live together; `None` if that is too much to compare.
     fn of(intervals: &[Interval], order: &[u32]) -> Option<Together> {
-        let limit = intervals.len().saturating_mul(MAX_PAIRS).min(MAX_ALL_PAIRS);
+        let count = count_pairs(intervals, order)?;
         let mut live: Vec<u32> = Vec::new();
-        let mut pairs: Vec<(u32, u32)> = Vec::new();
+        let mut pairs: Vec<(u32, u32)> = Vec::with_capacity(count);
         let mut live_at = vec![0; intervals.len()];
         for &i in order {
             let Interval { first, bytes, .. } = intervals[i as usize];
@@ -240,9 +261,6 @@ impl Together {
                 continue;
             }
             live.retain(|&other| intervals[other as usize].last >= first);
-            if pairs.len() + live.len() > limit {
-                return None;
-            }
             pairs.extend(live.iter().map(|&other| (i, other)));
             live.push(i);
             live_at[i as usize] = live.iter().map(|&other| intervals[other as usize].bytes).sum();

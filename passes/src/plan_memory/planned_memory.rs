@@ -9,8 +9,8 @@ use super::memory_plan::{FunctionPlan, MemoryPlan, Storage, ValuePlace};
 
 /// One buffer that has the arenas of all calls that run, as a plan lays them out.
 ///
-/// As the mirror of a run ([`Interpreter::call_mirrored`](anfora_interp::Interpreter::call_mirrored)),
-/// it stores each value that an operator, a call or an If gives at the place that the plan has for
+/// As the mirror of a run, with [`call_mirrored`](anfora_interp::Interpreter::call_mirrored), it
+/// stores each value that an operator, a call or an If gives at the place that the plan has for
 /// it, and overwrites places whose values are not used any more. At each use of a variable, the
 /// bytes at its place must be those of the value; if not, the run ends with an error. So a run that
 /// succeeds has the results that it would have with no other memory than the buffer.
