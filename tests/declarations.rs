@@ -27,7 +27,7 @@ const BEFORE: [&str; 9] = [
 ];
 
 /// Passes that do nothing unless they are told what to do.
-const DOES_NOTHING: [&str; 2] = ["BindParams", "BindSymbols"];
+const DOES_NOTHING: [&str; 3] = ["BindParams", "BindSymbols", "LiftTransformParams"];
 
 /// Returns the names of the checkable properties that hold of a module.
 fn holding(registry: &PassRegistry, module: &Module) -> Vec<String> {

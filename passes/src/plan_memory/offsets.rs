@@ -176,7 +176,7 @@ enum Gap {
 
 /// Places intervals in an order of rank, each in a gap between those that are live with it.
 fn by_rank(intervals: &[Interval], together: &Together, rank: Rank, gap: Gap) -> Offsets {
-    let mut ranked: Vec<(Reverse<(u128, u64)>, u32, u32)> = (0..)
+    let mut ranked: Vec<(u128, u64, u32, u32)> = (0..)
         .zip(intervals)
         .map(|(i, &Interval { first, last, bytes })| {
             let length = u128::from(last - first) + 1;
@@ -186,14 +186,15 @@ fn by_rank(intervals: &[Interval], together: &Together, rank: Rank, gap: Gap) ->
                 Rank::Length => length,
                 Rank::Area => u128::from(bytes) * length,
             };
-            (Reverse((by, bytes)), first, i)
+            // The greatest sort first.
+            (u128::MAX - by, u64::MAX - bytes, first, i)
         })
         .collect();
     ranked.sort_unstable();
     let mut offsets: Vec<Option<u64>> = vec![None; intervals.len()];
     let mut arena = 0;
     let mut placed: Vec<(u64, u64)> = Vec::new();
-    for &(_, _, i) in &ranked {
+    for &(.., i) in &ranked {
         let bytes = intervals[i as usize].bytes;
         placed.clear();
         placed.extend(together.with(i).iter().filter_map(|&other| {
