@@ -331,7 +331,7 @@ mod tests {
                 })
                 .collect();
             let mut order: Vec<u32> = (0..intervals.len() as u32).collect();
-            order.sort_unstable_by_key(|&i| intervals[i as usize].first);
+            order.sort_unstable_by_key(|&i| (intervals[i as usize].first, i));
             let live = live_bytes(&intervals, &order);
             let by_time = by_time(&intervals, &order);
             check(&intervals, &by_time).unwrap();
