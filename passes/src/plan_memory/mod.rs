@@ -5,7 +5,7 @@
 //!            A storage is live from the position at which its first value is written to the last
 //!            use of its last value.
 //! Needs      A-normal form.
-//! Effect     def @f(…) { B }   =>   #[memory.arena=b, memory.live=l, memory.values=v, …]
+//! Effect     def @f(…) { B }   =>   #["memory.arena"=b, "memory.live"=l, "memory.values"=v]
 //!                                   def @f(…) { B }
 //!            The plan itself is the result of `plan_memory`: a storage for each value, and an
 //!            offset for each storage, in one arena of b bytes. l is the largest sum of bytes that
@@ -34,7 +34,7 @@
 //!              let %c = matmul(%b, %b);
 //!              add(%c, 1.0f)
 //!            }
-//! after      #[memory.arena=1032, memory.live=1032, memory.values=2064]
+//! after      #["memory.arena"=1032, "memory.live"=1032, "memory.values"=2064]
 //!            def @f(%x: Tensor[(256,), float32]) { … }
 //! ```
 
@@ -139,7 +139,8 @@ pub fn plan_memory(module: &Module, options: &MemoryOptions) -> Result<MemoryPla
     let mut arenas: FxHashMap<FunctionKey, u64> = FxHashMap::default();
     for key in graph.callees_first() {
         let Some(function) = module.get(key).filter(|f| f.is_definition()) else { continue };
-        let flow = Flow::of(&module.cx, &function.body, &mut sizes, &arenas)?;
+        let flow = Flow::of(&module.cx, &function.body, &mut sizes, &arenas)
+            .map_err(|error| PassError::from(error).in_function(module.name(key)))?;
         let planned = storages::plan_values(key, flow);
         if !graph.is_recursive(key) {
             arenas.insert(key, planned.own_scope().arena);
