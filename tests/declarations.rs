@@ -14,16 +14,20 @@ use random_programs::checking::{context, pool};
 use random_programs::run;
 
 /// The pipelines that run before a pass, so that each property holds somewhere.
-const BEFORE: [&str; 8] = [
+const BEFORE: [&str; 9] = [
     "",
     "ToANormalForm",
     "ToANormalForm,LambdaLifting",
     "ToANormalForm,AttachGlobalSymbol",
+    "ToANormalForm,PlanMemory",
     "ToANormalForm,ToNonDataflow",
     "ToANormalForm,LambdaLifting,AttachGlobalSymbol,ConvertToDataflow",
     "phase0,phase1,phase2.1,phase2.3",
     "ToGraphNormalForm",
 ];
+
+/// Passes that do nothing unless they are told what to do.
+const DOES_NOTHING: [&str; 3] = ["BindParams", "BindSymbols", "LiftTransformParams"];
 
 /// Returns the names of the checkable properties that hold of a module.
 fn holding(registry: &PassRegistry, module: &Module) -> Vec<String> {
@@ -106,7 +110,11 @@ fn passes_do_to_properties_what_they_say() {
 fn passes_break_what_they_say() {
     let registry = anfora::passes::registry();
     let subjects = subjects(&registry);
+    let mut never = Vec::new();
     for pass in registry.passes() {
+        if DOES_NOTHING.contains(&pass.name()) {
+            continue;
+        }
         let pass = registry.make(pass.name()).expect("a registered pass");
         for name in &pass.info().breaks {
             let property = registry.property(name).expect("a property");
@@ -116,9 +124,12 @@ fn passes_break_what_they_say() {
                     && pass.apply(&mut after, &context(&registry)).is_ok()
                     && property.check(&after).is_err()
             };
-            assert!(subjects.iter().any(|m| breaks(&m)), "{} never breaks `{name}`", pass.info().name);
+            if !subjects.iter().any(|m| breaks(&m)) {
+                never.push(format!("{} never breaks `{name}`", pass.info().name));
+            }
         }
     }
+    assert!(never.is_empty(), "{}", never.join("; "));
 }
 
 /// On some programs without a property that it needs, a pass cannot do its work: it fails or,

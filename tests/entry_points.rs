@@ -195,7 +195,7 @@ impl<'a> Visit<'a> for EntryPoints {
 }
 
 /// Traits that authors implement, and whose methods the walks and runs of the table call.
-const CALLBACKS: [&str; 4] = ["BackwardSweep", "Instrument", "Mutator", "Visitor"];
+const CALLBACKS: [&str; 5] = ["BackwardSweep", "Instrument", "Mutator", "ValueMirror", "Visitor"];
 
 fn entry_points() -> BTreeMap<String, Option<String>> {
     let mut all = BTreeMap::new();

@@ -60,6 +60,9 @@ fn promise(name: &str) -> Promise {
         needs: if ANY_FORM.contains(&name) { Needs::AnyForm } else { Needs::ANormalForm },
         again: if CHANGES_AGAIN.iter().any(|c| c.0 == name) { Again::MayChange } else { Again::Idempotent },
         agreement: agreement(name),
+        establishes: anfora::passes::registry()
+            .make(name)
+            .map_or_else(|_| Vec::new(), |pass| pass.info().establishes.clone()),
     }
 }
 
@@ -469,7 +472,7 @@ proptest! {
                 prop_assert!(!drawn.is_empty() && pipeline.contains("phase"), "`{}` does not parse", pipeline);
                 continue;
             };
-            let promise = Promise { needs, again, agreement };
+            let promise = Promise { needs, again, agreement, establishes: Vec::new() };
             if let Err(caught) = check_pass(&passes, &promise, std::slice::from_ref(&program)) {
                 return Err(TestCaseError::fail(format!("{pipeline}: {caught}")));
             }

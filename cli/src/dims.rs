@@ -10,11 +10,12 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use crate::by_name::ByName;
 use crate::report::Failure;
 
-/// Parses a list of `NAME=EXTENT`. A dimension may be given several times with the same extent.
+/// Parses a list of `NAME=EXTENT`, the values of a flag. A dimension may be given several times with
+/// the same extent.
 ///
 /// # Errors
 /// If an item does not have that form, or a dimension is given two different extents.
-pub(crate) fn parse(given: &[String]) -> Result<Vec<(&str, usize)>, Failure> {
+pub(crate) fn parse<'a>(flag: &str, given: &'a [String]) -> Result<Vec<(&'a str, usize)>, Failure> {
     let mut by_name = ByName::default();
     let mut dims = Vec::with_capacity(given.len());
     for text in given {
@@ -22,11 +23,11 @@ pub(crate) fn parse(given: &[String]) -> Result<Vec<(&str, usize)>, Failure> {
         let extent = |text: &str| text.parse::<i64>().ok().filter(|_| !text.starts_with('+'));
         let parts = text.rsplit_once('=').and_then(|(name, number)| Some((name.trim(), extent(number.trim())?)));
         let Some((name, extent)) = parts.and_then(|(name, extent)| Some((name, usize::try_from(extent).ok()?))) else {
-            return Err(Failure::Usage(format!("--dim {text}: write it as NAME=EXTENT, with a number from 0")));
+            return Err(Failure::Usage(format!("{flag} {text}: write it as NAME=EXTENT, with a number from 0")));
         };
         match by_name.insert(name, extent) {
             Some(&before) if before != extent => {
-                return Err(Failure::Usage(format!("--dim {text}: `{name}` was already given as {before}")));
+                return Err(Failure::Usage(format!("{flag} {text}: `{name}` was already given as {before}")));
             }
             Some(_) => {}
             None => dims.push((name, extent)),
@@ -39,7 +40,7 @@ pub(crate) fn parse(given: &[String]) -> Result<Vec<(&str, usize)>, Failure> {
 ///
 /// # Errors
 /// If a dimension is given two different extents under its two names.
-pub(crate) fn in_module(dims: &[(&str, usize)], module: &Module) -> Result<Vec<(String, usize)>, Failure> {
+pub(crate) fn in_module(flag: &str, dims: &[(&str, usize)], module: &Module) -> Result<Vec<(String, usize)>, Failure> {
     if dims.is_empty() {
         return Ok(Vec::new());
     }
@@ -51,7 +52,9 @@ pub(crate) fn in_module(dims: &[(&str, usize)], module: &Module) -> Result<Vec<(
         let here = in_file.get(name).map_or(name, |here| here.as_str());
         match extents.insert(here.to_string(), extent) {
             Some(before) if before != extent => {
-                return Err(Failure::Message(format!("--dim {name}={extent}: `{here}` was already given as {before}")));
+                return Err(Failure::Message(format!(
+                    "{flag} {name}={extent}: `{here}` was already given as {before}"
+                )));
             }
             Some(_) => {}
             None => named.push((here.to_string(), extent)),

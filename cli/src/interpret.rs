@@ -8,7 +8,7 @@ use anfora::interp::{
 };
 use anfora::ir::{Diagnostic, Function, Literal, Module, did_you_mean};
 use anfora::onnx::UnsupportedNodes;
-use anfora::passes;
+use anfora::passes::{self, MemoryOptions, PlannedMemory, plan_memory};
 use clap::Args;
 use rustc_hash::FxHashMap;
 
@@ -38,6 +38,10 @@ pub(crate) struct Run {
     /// The function to run
     #[arg(long, default_value = "@main")]
     entry: String,
+    /// Runs in one buffer, with each value at the offset that `plan` gives it, and fails if a value
+    /// that is needed has been overwritten
+    #[arg(long)]
+    in_plan: bool,
     /// A folder for the outputs: output_0.npy, output_1.npy and so on
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -49,7 +53,7 @@ const MOST_OUTPUTS: usize = 10_000;
 
 impl Run {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let dims = dims::parse(&self.dims)?;
+        let dims = dims::parse("--dim", &self.dims)?;
         if self.output.as_deref() == Some(Path::new("-")) {
             return Err(Failure::Usage(
                 "--output -: this cannot be written to standard output; give a folder".to_string(),
@@ -65,12 +69,20 @@ impl Run {
             let help = did_you_mean(entry, names).map(|n| format!("; did you mean `@{n}`?")).unwrap_or_default();
             return Err(Failure::Message(format!("the program has no function `@{entry}`{help}")));
         };
-        let dims = dims::in_module(&dims, &module)?;
+        let dims = dims::in_module("--dim", &dims, &module)?;
         let arguments = self.arguments(&dims, &module, function)?;
-        let outcome = Interpreter::new(&module)
-            .seed(self.random)
-            .call(entry, arguments.values, &arguments.list)
-            .map_err(|e| Failure::in_module(&[explained(&e, &kept)], &module))?;
+        let interpreter = Interpreter::new(&module).seed(self.random);
+        let outcome = if self.in_plan {
+            let plan = plan_memory(&module, &MemoryOptions::default());
+            let plan = plan.map_err(|e| Failure::Message(format!("the memory cannot be planned: {}", e.message())))?;
+            let mut memory = PlannedMemory::new(&module, &plan);
+            let outcome = interpreter.call_mirrored(entry, arguments.values, &arguments.list, &mut memory);
+            report::say(&format!("ran in a buffer of {} bytes", memory.bytes()));
+            outcome
+        } else {
+            interpreter.call(entry, arguments.values, &arguments.list)
+        };
+        let outcome = outcome.map_err(|e| Failure::in_module(&[explained(&e, &kept)], &module))?;
         let mut out = std::io::stdout().lock();
         for effect in &outcome.trace {
             let operands: Vec<String> = effect.operands.iter().map(|&o| outcome.values.text(o, 200)).collect();
@@ -265,11 +277,12 @@ mod tests {
             random: 0,
             dims: (0..n).map(|i| format!("n{i}=3")).collect(),
             entry: "@main".to_string(),
+            in_plan: false,
             output: None,
         };
         let (work_before, comparisons_before) = (work::count(), comparisons::counted());
-        let dims = dims::parse(&run.dims).expect("extents");
-        let dims = dims::in_module(&dims, &module).expect("each has one");
+        let dims = dims::parse("--dim", &run.dims).expect("extents");
+        let dims = dims::in_module("--dim", &dims, &module).expect("each has one");
         let arguments = run.arguments(&dims, &module, function).expect("inputs that fit");
         let outcome = Interpreter::new(&module).call("main", arguments.values, &arguments.list).expect("a result");
         let outputs = outputs_of(&outcome.values, outcome.result);

@@ -12,6 +12,7 @@ mod generate;
 mod interpret;
 mod list;
 mod optimize;
+mod plan;
 mod remarks;
 mod replay;
 mod report;
@@ -52,6 +53,8 @@ enum Command {
     Replay(replay::Replay),
     /// Interprets a program
     Run(interpret::Run),
+    /// Plans the memory of a program
+    Plan(plan::Plan),
     /// Compares two programs up to the names of their variables
     Diff(diff::Diff),
     /// Writes a program of a given shape and size
@@ -100,6 +103,7 @@ impl Command {
             Command::Convert(c) => c.run(),
             Command::Replay(c) => c.run(),
             Command::Run(c) => c.run(),
+            Command::Plan(c) => c.run(),
             Command::Diff(c) => c.run(),
             Command::Gen(c) => c.run(),
             Command::Stress(c) => c.run(),

@@ -150,6 +150,7 @@ fn operator(op: &OpDef, conversions: &[&Conversion]) -> Row {
             "splat": format!("{:?}", op.splat),
             "shape_operands": op.shape_operands,
             "forwards": op.forwards,
+            "relabels": op.relabels,
             "onnx": onnx,
         }),
     }
@@ -191,6 +192,7 @@ fn facts(op: &OpDef) -> String {
     facts.push(if op.kernel.is_some() { "has a kernel" } else { "has no kernel" }.to_owned());
     facts.extend(op.may_fail.then(|| "may fail".to_owned()));
     facts.extend(op.commutative.then(|| "commutative".to_owned()));
+    facts.extend(op.relabels.then(|| "moves no elements".to_owned()));
     facts.extend(op.known_by_type.map(|_| "known by the types of its operands".to_owned()));
     facts.join(", ")
 }

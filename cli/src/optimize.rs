@@ -89,7 +89,7 @@ impl Opt {
             Some(text) => text.clone(),
             None => format!("O{}", self.level),
         };
-        let dims = dims::parse(&self.dims)?;
+        let dims = dims::parse("--dim", &self.dims)?;
         if !dims.is_empty() && self.disable.iter().any(|pass| pass == "BindSymbols") {
             let message = "--dim: BindSymbols gives dimensions their extents, and --disable leaves it out".to_string();
             return Err(Failure::Usage(message));
@@ -112,7 +112,7 @@ impl Opt {
             return Err(Failure::in_module(&errors, &module));
         }
         // Bind the dimensions of the program, and build the context.
-        let (pipeline, passes) = match dims::in_module(&dims, &module)?.as_slice() {
+        let (pipeline, passes) = match dims::in_module("--dim", &dims, &module)?.as_slice() {
             [] => (passes, given),
             dims => {
                 let pipeline = with_dims(dims, &passes);

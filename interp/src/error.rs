@@ -64,6 +64,9 @@ pub enum EvalErrorKind {
     /// More memory than allowed.
     #[error("the program takes more than {0} bytes")]
     Memory(usize),
+    /// The mirror of the run ends it.
+    #[error("{0}")]
+    Mirror(String),
     /// The program is not well-formed. A verified program does not get here.
     #[error("the program is ill-formed: {0}")]
     IllFormed(&'static str),

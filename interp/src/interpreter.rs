@@ -9,6 +9,7 @@ use crate::effect::Effect;
 use crate::error::{EvalError, EvalErrorKind};
 use crate::limits::{Cost, Limits};
 use crate::machine::Machine;
+use crate::mirror::ValueMirror;
 use crate::value::{ValueId, Values};
 
 /// The outcome of a run.
@@ -112,10 +113,38 @@ impl<'m> Interpreter<'m> {
         values: Values,
         arguments: &[ValueId],
     ) -> (Result<Outcome, EvalError>, Cost) {
+        self.call_with(function, values, arguments, None)
+    }
+
+    /// Calls a function as [`call`](Interpreter::call) does, with a mirror of the values of
+    /// variables.
+    ///
+    /// # Errors
+    /// Those of [`call`](Interpreter::call), and those of the mirror.
+    pub fn call_mirrored(
+        &self,
+        function: &str,
+        values: Values,
+        arguments: &[ValueId],
+        mirror: &mut dyn ValueMirror,
+    ) -> Result<Outcome, EvalError> {
+        self.call_with(function, values, arguments, Some(mirror)).0
+    }
+
+    fn call_with<'r>(
+        &self,
+        function: &str,
+        values: Values,
+        arguments: &[ValueId],
+        mirror: Option<&'r mut (dyn ValueMirror + 'r)>,
+    ) -> (Result<Outcome, EvalError>, Cost)
+    where
+        'm: 'r,
+    {
         let Some(global) = self.module.cx.find_global(function) else {
             return (Err(EvalErrorKind::NoFunction(function.to_string()).into()), Cost::default());
         };
-        let mut machine = Machine::new(self.module, self.limits, self.seed, values);
+        let mut machine = Machine::new(self.module, self.limits, self.seed, values, mirror);
         let result = machine.run(global, arguments).and_then(|result| Ok(machine.export(result)?));
         let Machine { values, trace, steps, work, .. } = machine;
         let result = result.map(|result| Outcome { values, result: ValueId::from_ref(result), trace, steps });

@@ -12,6 +12,7 @@
 //!   of the types are taken as true.
 //! - [`ArgumentGenerator`] draws arguments for test runs, and [`Agreement`] finds the first
 //!   difference between the outcomes of two programs.
+//! - A [`ValueMirror`] is a second memory that is written and read along with the variables.
 //! - `print` appends to the trace, `assert` fails, and `random.…` draw from a stream that depends
 //!   only on the seed.
 //!
@@ -36,6 +37,7 @@ mod interpreter;
 mod limits;
 mod machine;
 mod memory;
+mod mirror;
 mod operator;
 mod prepare;
 mod value;
@@ -46,5 +48,6 @@ pub use effect::Effect;
 pub use error::{EvalError, EvalErrorKind};
 pub use interpreter::{Interpreter, Outcome, random_tensor};
 pub use limits::{Cost, Limits};
+pub use mirror::{MirroredCall, MirroredValue, ValueMirror};
 pub use operator::{Evaluated, OpError, OpLimits, evaluate_op};
 pub use value::{Value, ValueId, Values};

@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 use crate::effect::Effect;
 use crate::error::{EvalError, EvalErrorKind};
 use crate::limits::Limits;
+use crate::mirror::{MirroredCall, MirroredValue, ValueMirror};
 use crate::operator::Scratch;
 use crate::prepare::Prepared;
 use crate::value::{Entry, Ref, Target, ValueId, Values};
@@ -115,6 +116,8 @@ pub(crate) struct Machine<'m> {
     /// Tables for types of known extents, a copy of the module's tables. They are created on first
     /// use.
     pub(crate) scratch: Option<Box<Scratch>>,
+    /// A second memory, which is told of all bindings and uses.
+    mirror: Option<&'m mut (dyn ValueMirror + 'm)>,
 }
 
 pub(crate) type Step<T> = Result<T, EvalErrorKind>;
@@ -124,7 +127,13 @@ pub(crate) fn ill_formed<T>(what: &'static str) -> Step<T> {
 }
 
 impl<'m> Machine<'m> {
-    pub(crate) fn new(module: &'m Module, limits: Limits, seed: u64, values: Values) -> Machine<'m> {
+    pub(crate) fn new(
+        module: &'m Module,
+        limits: Limits,
+        seed: u64,
+        values: Values,
+        mirror: Option<&'m mut (dyn ValueMirror + 'm)>,
+    ) -> Machine<'m> {
         let ops = &module.cx.ops;
         Machine {
             module,
@@ -156,6 +165,7 @@ impl<'m> Machine<'m> {
             used: 0,
             collect_at: crate::memory::FIRST_COLLECTION.min(limits.bytes),
             scratch: None,
+            mirror,
         }
     }
 
@@ -264,7 +274,12 @@ impl<'m> Machine<'m> {
                 Ok(State::Give(closure))
             }
             _ => match self.atom(id)? {
-                Some(value) => Ok(State::Give(value)),
+                Some(value) => {
+                    if self.mirror.is_some() && !self.is_bound_next(id) {
+                        self.mirror_read(id, value)?;
+                    }
+                    Ok(State::Give(value))
+                }
                 None => ill_formed("an expression of no kind"),
             },
         }
@@ -327,6 +342,12 @@ impl<'m> Machine<'m> {
                 }
             }
         }
+        if self.mirror.is_some() && matches!(self.body().expr(id), Expr::CallOp { .. } | Expr::Call { .. }) {
+            let base = self.operands.len() - operands.len();
+            for (i, &operand) in operands.iter().enumerate() {
+                self.mirror_read(operand, self.operands[base + i])?;
+            }
+        }
         // Frees the slots of variables that no later node needs.
         let prepared = &self.codes[self.code].prepared;
         for &operand in operands {
@@ -385,7 +406,10 @@ impl<'m> Machine<'m> {
     }
 
     fn branch(&mut self, id: ExprId, condition: Ref) -> Step<State> {
-        let Expr::If { then_block, else_block, .. } = self.body().expr(id) else { return ill_formed("an If is none") };
+        let Expr::If { cond, then_block, else_block } = self.body().expr(id) else {
+            return ill_formed("an If is none");
+        };
+        self.mirror_read(cond, condition)?;
         let holds = self.tensor(condition).and_then(Literal::as_scalar::<bool>);
         match holds {
             Some(true) => Ok(State::Eval(then_block)),
@@ -411,13 +435,22 @@ impl<'m> Machine<'m> {
     }
 
     /// Returns the innermost activation around `activation` whose level is at most `level`.
-    fn around(&self, mut activation: u32, level: u32) -> Step<&Activation> {
+    fn around(&self, activation: u32, level: u32) -> Step<&Activation> {
+        match self.activations.get(self.index_around(activation, level)? as usize) {
+            Some(Some(a)) => Ok(a),
+            _ => ill_formed("there is no activation"),
+        }
+    }
+
+    /// Returns the number of the innermost activation around `activation` whose level is at most
+    /// `level`.
+    fn index_around(&self, mut activation: u32, level: u32) -> Step<u32> {
         loop {
             let Some(Some(a)) = self.activations.get(activation as usize) else {
                 return ill_formed("there is no activation");
             };
             if a.level <= level {
-                return Ok(a);
+                return Ok(activation);
             }
             let jump_level = self.activations.get(a.jump as usize).and_then(|j| j.as_ref()).map_or(0, |j| j.level);
             activation = if jump_level >= level { a.jump } else { a.parent };
@@ -465,10 +498,51 @@ impl<'m> Machine<'m> {
         match self.current_mut()?.slots.get_mut(slot) {
             Some(place) => {
                 *place = value;
+                if let Some(mirror) = &mut self.mirror {
+                    let value = MirroredValue { cx: self.cx, values: &self.values, value };
+                    mirror.write(self.activation, var, value).map_err(EvalErrorKind::Mirror)?;
+                }
                 Ok(())
             }
             None => ill_formed("a variable has no place"),
         }
+    }
+
+    // ---- The mirror ----
+
+    /// Returns true if an atom is the value of the Let that is evaluated.
+    fn is_bound_next(&self, id: ExprId) -> bool {
+        let Some(Frame { activation, pending: Pending::Let(let_) }) = self.frames.last() else { return false };
+        *activation == self.activation && matches!(self.body().expr(*let_), Expr::Let { value, .. } if value == id)
+    }
+
+    /// Tells the mirror of a use of an atom, if there is a mirror and the atom is a variable.
+    fn mirror_read(&mut self, id: ExprId, value: Ref) -> Step<()> {
+        let Some(var) = self.mirror.as_ref().and_then(|_| self.body().as_var(id)) else { return Ok(()) };
+        let prepared = &self.codes[self.code].prepared;
+        if prepared.is_floating(id) {
+            return Ok(());
+        }
+        let activation = self.index_around(self.activation, prepared.level(id))?;
+        if let Some(mirror) = &mut self.mirror {
+            let value = MirroredValue { cx: self.cx, values: &self.values, value };
+            mirror.read(activation, var, value).map_err(EvalErrorKind::Mirror)?;
+        }
+        Ok(())
+    }
+
+    /// Tells the mirror of a new activation.
+    fn mirror_enter(&mut self, activation: u32, function: FunctionKey, lambda: Option<ExprId>) -> Step<()> {
+        // Only the first activation has the number of the current one.
+        let entered = self.activations.get(activation as usize).and_then(Option::as_ref);
+        let parent = entered.map(|a| a.parent).filter(|_| lambda.is_some());
+        let caller = (activation != self.activation).then_some((self.activation, self.at));
+        if let Some(mirror) = &mut self.mirror {
+            mirror
+                .enter(MirroredCall { activation, function, lambda, parent, caller })
+                .map_err(EvalErrorKind::Mirror)?;
+        }
+        Ok(())
     }
 
     /// Creates an activation and returns its index. `parent` is the activation in which the `fn`
@@ -588,6 +662,7 @@ impl<'m> Machine<'m> {
         let Code { body, prepared, .. } = &self.codes[code as usize];
         let (body, slots) = (*body, prepared.slot_count);
         let activation = self.activate(code, slots, None)?;
+        self.mirror_enter(activation, key, None)?;
         self.begin(activation, body.params(), arguments, entry)?;
         Ok(State::Eval(body.root()))
     }
@@ -597,11 +672,12 @@ impl<'m> Machine<'m> {
             return ill_formed("a closure without its activation");
         };
         let code = a.code;
-        let Code { body, prepared, .. } = &self.codes[code as usize];
-        let body = *body;
+        let &Code { key, body, ref prepared } = &self.codes[code as usize];
+        let closure = lambda;
         let Expr::Lambda { lambda, body: block } = body.expr(lambda) else { return ill_formed("a closure of no fn") };
         let slots = prepared.lambda_slots(lambda);
         let activation = self.activate(code, slots, Some(parent))?;
+        self.mirror_enter(activation, key, Some(closure))?;
         let params: smallvec::SmallVec<[VarId; 8]> = body.lambda_params(lambda).collect();
         self.begin(activation, &params, arguments, false)?;
         Ok(State::Eval(block))

@@ -44,6 +44,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
                 )]
             },
         )
+        .relabels()
         .fusion(Injective),
         row("tile", "repeated along its axes", Arity::exactly(2), tile, |c| {
             one(layout::tile(c.operand(0)?, &shape_operand(c.operand(1)?)?))

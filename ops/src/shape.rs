@@ -52,6 +52,7 @@ fn shape_rows() -> Vec<OpDef> {
         .fusion(Injective)
         .shape_operands(&[1])
         .elements(elements::kept)
+        .relabels()
         .may_fail(),
         row("broadcast_to", "repeated along axes of extent 1 or none", Arity::exactly(2), broadcast_to, |c| {
             let x = c.operand(0)?;
@@ -98,6 +99,7 @@ fn shape_rows() -> Vec<OpDef> {
         )
         .shape_operands(&[1])
         .elements(elements::kept)
+        .relabels()
         .fusion(Injective),
         row("squeeze", "without extents of 1", Arity::between(1, 2), squeeze, |c| {
             one(index::squeeze(c.operand(0)?, listed_axes(c.attrs, c.optional(1))?.as_deref()))
@@ -111,6 +113,7 @@ fn shape_rows() -> Vec<OpDef> {
         .shape_operands(&[1])
         .elements(elements::kept)
         .fusion(Injective)
+        .relabels()
         .may_fail(),
         row("shape_of", "the extents as a tensor", Arity::exactly(1), shape_of, |c| {
             let x = c.operand(0)?;

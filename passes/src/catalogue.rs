@@ -7,11 +7,12 @@ use anfora_manager::{DefaultRegistryError, PRINT_IR, PassRegistry, RegistryError
 
 #[cfg(feature = "interp")]
 use crate::FOLD_CONSTANT;
+use crate::plan_memory::memory_planned;
 use crate::{
     ATTACH_GLOBAL_SYMBOL, BIND_PARAMS, BIND_SYMBOLS, CANONICALIZE_BINDINGS, COMBINE_PARALLEL_MATMUL,
     CONVERT_TO_DATAFLOW, DEAD_CODE_ELIMINATION, ELIMINATE_COMMON_SUBEXPR, FOLD_BATCH_NORM, FUSE_OPS,
     FUSE_OPS_BY_PATTERN, FUSE_STANDARD_OPS, INLINE_FUNCTIONS, LAMBDA_LIFTING, LIFT_TRANSFORM_PARAMS, NORMALIZE,
-    REMOVE_UNUSED_OUTPUTS, REMOVE_UNUSED_PARAMETERS, SIMPLIFY_EXPR, SIMPLIFY_SHAPES, TO_A_NORMAL_FORM,
+    PLAN_MEMORY, REMOVE_UNUSED_OUTPUTS, REMOVE_UNUSED_PARAMETERS, SIMPLIFY_EXPR, SIMPLIFY_SHAPES, TO_A_NORMAL_FORM,
     TO_GRAPH_NORMAL_FORM, TO_NON_DATAFLOW, TOPOLOGICAL_SORT,
 };
 
@@ -107,6 +108,7 @@ pub fn install_default_registry() -> Result<(), DefaultRegistryError> {
 /// # Errors
 /// If one of their names is taken.
 pub fn register(registry: &mut PassRegistry) -> Result<(), RegistryError> {
+    registry.register_property(memory_planned())?;
     for entry in [
         TO_A_NORMAL_FORM,
         TO_GRAPH_NORMAL_FORM,
@@ -134,6 +136,7 @@ pub fn register(registry: &mut PassRegistry) -> Result<(), RegistryError> {
         REMOVE_UNUSED_OUTPUTS,
         LIFT_TRANSFORM_PARAMS,
         ATTACH_GLOBAL_SYMBOL,
+        PLAN_MEMORY,
         PRINT_IR,
     ] {
         registry.register(entry)?;

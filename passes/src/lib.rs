@@ -11,7 +11,7 @@
 //!   [`topological_sort`];
 //! - over the module: [`eliminate_dead_code`], [`lift_lambdas`], [`inline_functions`],
 //!   [`fuse_ops`], [`bind_params`], [`bind_symbols`], [`remove_unused_parameters`],
-//!   [`remove_unused_outputs`], [`attach_global_symbol`].
+//!   [`remove_unused_outputs`], [`attach_global_symbol`], [`plan_memory`].
 //!
 //! [`CheckMeaning`] is an instrument that interprets programs before and after passes, and detects
 //! passes that change the results. [`PassContext::checked()`](CheckedContext::checked) is a context
@@ -83,6 +83,7 @@ mod normalize;
 mod npy;
 mod outline;
 mod parameter_symbols;
+mod plan_memory;
 mod private_functions;
 mod remove_unused_outputs;
 mod remove_unused_parameters;
@@ -124,6 +125,12 @@ pub use inline_functions::{INLINE_FUNCTIONS, Inlined, MAX_INLINE_GROWTH, inline_
 pub use lambda_lifting::{LAMBDA_LIFTING, lift_lambdas};
 pub use lift_transform_params::{LIFT_TRANSFORM_PARAMS, LiftedParams, NUM_INPUT, lift_transform_params};
 pub use normalize::{NORMALIZE, Normalized, normalize};
+#[cfg(feature = "interp")]
+pub use plan_memory::PlannedMemory;
+pub use plan_memory::{
+    FunctionPlan, LivePoint, MEMORY_PLANNED, MemoryOptions, MemoryPlan, PLAN_MEMORY, PlannedScope, Storage,
+    StorageHome, TuplePlaces, ValuePlace, plan_memory,
+};
 pub use remove_unused_outputs::{REMOVE_UNUSED_OUTPUTS, remove_unused_outputs};
 pub use remove_unused_parameters::{REMOVE_UNUSED_PARAMETERS, remove_unused_parameters};
 pub use simplify_expr::{SIMPLIFY_EXPR, simplify_expr};

@@ -3,7 +3,8 @@
 Every model is optimised four times: with the default budget for folding, with `FoldConstant` disabled, with an unlimited
 budget and what convolutions can absorb folded into them, and with `O3`, which fuses operators into functions of the model.
 Each result must pass `onnx.checker`, have no more nodes than its goal, and give the outputs of the original. Writing the
-fused model again must not change it, and inlining what was fused must give back what there was before.
+fused model again must not change it, and inlining what was fused must give back what there was before. The arena of the
+plan of memory must be near the bytes that are live at once, and the interpreter must compute the same inside of it.
 
 The models ship with weights that are all one number, and so compute the same whatever a compiler does to them.
 Hence the outputs are compared on a second version of each model: every weight drawn from a seeded normal distribution,
@@ -11,6 +12,7 @@ scaled so that activations keep their size (He et al., 2015), and the softmax at
 left off. onnxruntime runs both sides without optimisations of its own.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -38,6 +40,8 @@ GOALS = {
 # Bytes of the optimised file that the default budget may take.
 SIZE_LIMITS = {"vgg19": 64 * 1024}
 TOLERANCE = 1e-4
+# The largest arena of a plan of memory, in bytes that are live at once.
+PLAN_LIMIT = 1.1
 
 UNLIMITED = [
     *["--config", "FoldConstant.max_growth_bytes=unlimited"],
@@ -84,6 +88,21 @@ def check_fusion(command, source, fused, work):
     run_command(command, "diff", fused, again)
     for path in [prepared, before, after, again]:
         os.remove(path)
+
+
+def check_plan(command, source, row, missed):
+    """Whether the arena of the plan is near what is live at once, and the program computes the same inside of it."""
+    planned = subprocess.run([*command, "plan", source, "--json"], stdout=subprocess.PIPE, text=True, check=True)
+    main = next(f for f in json.loads(planned.stdout)["functions"] if f["name"] == "main")
+    row["arena"], row["of live"] = main["arena"], round(main["arena"] / max(main["live"], 1), 3)
+    if main["arena"] > PLAN_LIMIT * main["live"]:
+        missed.append(f"an arena of {main['arena']} bytes for {main['live']} that are live, the limit is {PLAN_LIMIT}x")
+    digests = [
+        subprocess.run([*command, "run", source, *flags], stdout=subprocess.PIPE, text=True, check=True).stdout
+        for flags in ([], ["--in-plan"])
+    ]
+    if digests[0] != digests[1] or not digests[0]:
+        missed.append("inside its plan of memory the program computes something else")
 
 
 def count_nodes(model):
@@ -251,6 +270,7 @@ def check_model(name, source, args):
             missed.append(f"{variant}: outputs differ by {worst:.3e}, the limit is {TOLERANCE:.0e}")
         if not args.keep:
             os.remove(random_target)
+    check_plan(args.command, random_source, row, missed)
     if not args.keep:
         os.remove(random_source)
     return row, missed

@@ -12,6 +12,7 @@ mod folding;
 mod fusing;
 mod liars;
 mod merging;
+mod planning;
 mod regions;
 mod removing;
 mod shaping;
@@ -48,6 +49,7 @@ pub(crate) fn all() -> Vec<Broken> {
         fusing::BROKEN,
         liars::BROKEN,
         merging::BROKEN,
+        planning::BROKEN,
         regions::BROKEN,
         removing::BROKEN,
         shaping::BROKEN,

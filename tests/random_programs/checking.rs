@@ -77,6 +77,8 @@ pub(crate) struct Promise {
     pub(crate) needs: Needs,
     pub(crate) again: Again,
     pub(crate) agreement: Agreement,
+    /// The properties that hold after the pass.
+    pub(crate) establishes: Vec<String>,
 }
 
 /// The ways in which a pass can break its promises.
@@ -94,6 +96,8 @@ pub(crate) enum Why {
     OtherResult,
     /// The results agree, and the effects do not.
     OtherEffects,
+    /// A property that the pass establishes does not hold.
+    NotEstablished,
     /// Two runs on one program differ.
     NotDeterministic,
     /// A run on the result of the pass changes it.
@@ -204,6 +208,12 @@ fn check_module(
             let agree = expected.values.same(expected.result, &found.values, found.result);
             let why = if agree { Why::OtherEffects } else { Why::OtherResult };
             return Err((why, format!("{text}\n{result}")));
+        }
+    }
+    for name in &promise.establishes {
+        let registry = anfora::passes::registry();
+        if let Err(found) = registry.property(name).expect("a registered property").check(&after) {
+            return Err((Why::NotEstablished, format!("`{name}`: {}\n{text}\n{result}", found[0])));
         }
     }
     let mut again = before.clone();

@@ -298,3 +298,36 @@ fn a_limit_on_passes_is_bisected_through_what_they_leave() {
     assert!(read("001_FoldConstant.anf").contains("add(3, %b)"));
     assert_eq!(std::fs::read_dir(folder).expect("the folder").count(), 2);
 }
+
+#[test]
+fn the_memory_of_a_program_is_planned_and_a_program_runs_inside_its_plan() {
+    let dir = Scratch::new("plan");
+    let path = dir.join("plan.anf");
+    let text = "def @main(%x: Tensor[(n, 8), float32]) {
+      let %a = exp(%x);
+      let %b = tanh(%a);
+      let %c = matmul(%b, %w);
+      (%c, %b)
+    }"
+    .replace("%w", "dense<Tensor[(8, 1), float32]>[1]");
+    std::fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap();
+
+    let (out, _) = ends(anfora(&["plan", path, "--bound", "n=4", "--json"]), 0);
+    let plan: serde_json::Value = serde_json::from_str(&out).expect("one JSON object");
+    let main = &plan["functions"][0];
+    assert_eq!((&main["values"], &main["arena"]), (&serde_json::json!(272), &serde_json::json!(144)), "{out}");
+    assert_eq!(main["bindings"][0]["place"], main["bindings"][1]["place"], "%b is written over %a");
+    let (out, _) = ends(anfora(&["plan", path, "--bound", "n=4"]), 0);
+    assert!(out.contains("arena") && out.contains("144 B") && out.lines().all(|l| l.chars().count() <= 60), "{out}");
+    assert!(out.contains("%b"), "the chart names bindings: {out}");
+    let (out, _) = ends(anfora(&["plan", path]), 0);
+    assert!(out.contains("unbounded: 2"), "{out}");
+    let (_, err) = ends(anfora(&["plan", path, "--bound", "m=4"]), 1);
+    assert!(err.contains("no symbolic dimension is called `m`"), "{err}");
+
+    let plain = ends(anfora(&["run", &example("residual.onnx")]), 0);
+    let inside = ends(anfora(&["run", &example("residual.onnx"), "--in-plan"]), 0);
+    assert_eq!(plain.0, inside.0);
+    assert!(inside.1.contains("ran in a buffer of"), "{}", inside.1);
+}

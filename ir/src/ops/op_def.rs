@@ -44,6 +44,9 @@ pub struct OpDef {
     /// Pairs (result, operand): this result of the returned tuple is this operand. For a result
     /// that is not a tuple, the number of the result is 0.
     pub forwards: &'static [(u32, u32)],
+    /// True if the elements of the result are those of the first operand in row-major order, under
+    /// another shape. An implementation need not move them.
+    pub relabels: bool,
     /// The operands whose elements determine the extents of the result. They may be left out if the
     /// row permits it. A call in which one of them is not a constant may fail, since no type rule
     /// has checked that operand.
@@ -95,6 +98,7 @@ impl OpDef {
             commutative: false,
             may_fail: false,
             forwards: &[],
+            relabels: false,
             shape_operands: &[],
             size_bound: None,
             steps: None,
@@ -150,6 +154,13 @@ impl OpDef {
     #[must_use]
     pub fn forwards(self, forwards: &'static [(u32, u32)]) -> OpDef {
         OpDef { forwards, ..self }
+    }
+
+    /// Declares that the elements of the result are those of the first operand in row-major order,
+    /// under another shape.
+    #[must_use]
+    pub fn relabels(self) -> OpDef {
+        OpDef { relabels: true, ..self }
     }
 
     /// Sets the operands whose elements determine the extents of the result.

@@ -61,6 +61,9 @@ impl OpDef {
         if let Some((_, operand)) = self.forwards.iter().find(|&&(_, operand)| is_beyond(operand)) {
             return Some(format!("it forwards operand {operand}, which it does not take"));
         }
+        if self.relabels && max == Some(0) {
+            return Some("it gives its first operand another shape, but takes no operand".to_owned());
+        }
         if let Some(operand) = self.shape_operands.iter().find(|&&operand| is_beyond(operand)) {
             return Some(format!("operand {operand} says its shape, but it does not take that one"));
         }

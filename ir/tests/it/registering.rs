@@ -55,6 +55,10 @@ fn rows_that_contradict_themselves_are_refused() {
             "it is commutative, but does not take just two operands",
         ),
         (row("f").forwards(&[(0, 0), (1, 1)]), "it forwards operand 1, which it does not take"),
+        (
+            OpDef::new("f", "", Arity::exactly(0), first).relabels(),
+            "it gives its first operand another shape, but takes no operand",
+        ),
         (row("f").shape_operands(&[1]), "operand 1 says its shape, but it does not take that one"),
         (row("f").attrs(vec![attr("", AttrKind::Int, Absent)]), "an attribute has no name"),
         (

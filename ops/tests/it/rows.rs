@@ -182,6 +182,11 @@ fn kernels_agree_with_type_rules() {
                     }
                     let exact = check_result_types(&mut cx, &place, row, ty, &results);
                     check_types_of_vaguer_operands(&mut cx, &place, op, &call, ty, &exact);
+                    if row.relabels {
+                        let elements = |x: &Literal| (x.dtype(), x.to_bytes().to_vec());
+                        let first = call.operands[0].as_ref().expect("the operand is given");
+                        assert_eq!(elements(&results[0]), elements(first), "{place}");
+                    }
                     if !case.rows.is_empty() {
                         splat_and_rows_agree(&mut cx, &place, name, &case, &call.operands, &call.attrs, &results);
                     }

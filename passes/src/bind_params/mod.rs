@@ -48,9 +48,11 @@ use anfora_manager::{PassError, register_pass};
 use anfora_visit::RewriteError;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::plan_memory::MEMORY_PLANNED;
+
 register_pass! {
     /// Binds parameters of a function to literals
-    pub BIND_PARAMS = ModulePass("BindParams", 0);
+    pub BIND_PARAMS = ModulePass("BindParams", 0).breaking([MEMORY_PLANNED]);
     options {
         /// the function whose parameters are bound
         function: String = "",

@@ -59,9 +59,11 @@ use rustc_hash::FxHashMap;
 use self::captures::Captures;
 use self::lift::{Head, Lifter};
 
+use crate::plan_memory::MEMORY_PLANNED;
+
 register_pass! {
     /// Lifts lambdas to functions, and makes closures for what they capture
-    pub LAMBDA_LIFTING = ModulePass("LambdaLifting", 1).needing(["anf"]).establishing(["no-nested-functions"]).breaking(["global-symbols"]);
+    pub LAMBDA_LIFTING = ModulePass("LambdaLifting", 1).needing(["anf"]).establishing(["no-nested-functions"]).breaking(["global-symbols", MEMORY_PLANNED]);
     run |module, cx| {
         cx.count("lambdas", lift_lambdas(module)? as u64);
         Ok(())

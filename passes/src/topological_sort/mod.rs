@@ -48,9 +48,11 @@ use anfora_visit::{Binding, Link, RewriteError};
 
 use self::scan::RegionScan;
 
+use crate::plan_memory::MEMORY_PLANNED;
+
 register_pass! {
     /// Sorts the bindings of dataflow regions in the order of a search
-    pub TOPOLOGICAL_SORT = FunctionPass("TopologicalSort", 0).needing(["anf"]).sparing_primitive();
+    pub TOPOLOGICAL_SORT = FunctionPass("TopologicalSort", 0).needing(["anf"]).sparing_primitive().breaking([MEMORY_PLANNED]);
     options {
         /// the way in which the search goes on
         order: SearchOrder ["depth-first", "breadth-first"] = "depth-first",

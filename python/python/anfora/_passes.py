@@ -30,6 +30,7 @@ __all__ = [
     "O1",
     "O2",
     "O3",
+    "PlanMemory",
     "PrintIR",
     "RemoveUnusedOutputs",
     "RemoveUnusedParameters",
@@ -220,6 +221,15 @@ def LiftTransformParams() -> Pass:
 def AttachGlobalSymbol() -> Pass:
     """Gives each function its name as the attribute `global_symbol`."""
     return _anfora._make_pass("AttachGlobalSymbol", {})
+
+
+def PlanMemory(*, alignment: int | None = None, bounds: dict[str, int] | None = None) -> Pass:
+    """Plans the memory of values: a storage for each, and an offset for each storage.
+
+    alignment: sizes and offsets are multiples of it. Default: 8.
+    bounds: upper bounds of symbols by name, each an option of its own: `n=128`.
+    """
+    return _anfora._make_pass("PlanMemory", {"alignment": alignment, "bounds": bounds})
 
 
 def PrintIR(*, header: str | None = None) -> Pass:

@@ -221,6 +221,7 @@ __all__ = [
     "PassContext",
     "PassInfo",
     "PassInstrument",
+    "PlanMemory",
     "PrintIR",
     "RemoveUnusedOutputs",
     "RemoveUnusedParameters",

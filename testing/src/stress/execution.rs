@@ -9,9 +9,10 @@ use anfora::manager::{
     VerifyEach, parse_pipeline, remarks_json, render_remarks, run_pass,
 };
 use anfora::onnx::{ExportOptions, ImportOptions};
+use anfora::passes::{MemoryOptions, PlannedMemory, plan_memory};
 use anfora_ir::{Body, Diagnostic, Invariant, Module, RenderOptions, Source, VarFlags};
 
-use super::{Done, Kind, Row, ensure};
+use super::{Done, Kind, NORMAL_FORM, Row, ensure, run_pipeline};
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -25,6 +26,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
         kind: Kind::Module(instruments),
     },
+    Row { name: "memory-plan", covers: &["interp::Interpreter::call_mirrored"], kind: Kind::Module(memory_plan) },
     Row {
         name: "failing-pass",
         covers: &["manager::FunctionEdit::error_at", "manager::FunctionEdit::diagnostic"],
@@ -273,6 +275,31 @@ fn reproducer(module: Module) -> Done {
     let file = ReproducerFile::parse(Source::new("reproducer", written)).map_err(show)?;
     let replay = file.run(&registry, anfora::onnx::registry(), &[]).map_err(show)?;
     ensure(replay.verdict == Verdict::FailedAsRecorded, "and fails as it did")
+}
+
+/// Plans the memory of a program, and runs the program inside the plan.
+fn memory_plan(mut module: Module) -> Done {
+    run_pipeline(&mut module, NORMAL_FORM)?;
+    let plan = plan_memory(&module, &MemoryOptions::default()).map_err(|e| e.to_string())?;
+    for function in plan.functions() {
+        let scope = function.own_scope();
+        ensure(scope.live <= scope.arena, "an arena has room for what is live")?;
+        ensure(function.live_points().iter().all(|p| p.bytes <= scope.live), "no more is live than at most")?;
+        let key = function.key();
+        let body = module.get(key).map(|f| &f.body).ok_or("a function with a plan is in the module")?;
+        function.check(body);
+    }
+    let main = module.find("main").and_then(|key| module.get(key)).ok_or("there is no main")?;
+    let Ok(Arguments { values, list: arguments }) = ArgumentGenerator::new(7).arguments(&module.cx, main) else {
+        return Ok(());
+    };
+    let limits = Limits { steps: 50_000_000, ..Limits::default() };
+    let mut memory = PlannedMemory::new(&module, &plan);
+    match Interpreter::new(&module).limits(limits).call_mirrored("main", values, &arguments, &mut memory) {
+        Ok(_) => Ok(()),
+        Err(e) if e.kind == EvalErrorKind::Steps(limits.steps) => Ok(()),
+        Err(e) => Err(e.to_string()),
+    }
 }
 
 fn interpret(module: Module) -> Done {
