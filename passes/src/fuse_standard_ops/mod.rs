@@ -79,7 +79,9 @@ use crate::from_rules::{NEVER_MAKE, TRACE_RULES, run_rules, simplify_by};
 
 register_pass! {
     /// Replaces several operators by one standard function that they compute; changes rounding
-    pub FUSE_STANDARD_OPS = FunctionPass("FuseStandardOps", 3).with_tolerance(1e-4);
+    pub FUSE_STANDARD_OPS = FunctionPass("FuseStandardOps", 3)
+        .breaking(["primitive-operators"])
+        .with_tolerance(1e-4);
     configs { TRACE_RULES, NEVER_MAKE }
     run |edit, module, cx| run_rules(edit, module, cx, &RULES)
 }
