@@ -22,8 +22,8 @@ pub(crate) struct Convert {
     /// The format of the output
     #[arg(long)]
     to: Option<Format>,
-    /// Writes a model for version N of ONNX's operators. Calls that the version lacks are written in
-    /// other operators
+    /// Writes a model for version N of ONNX's operators. Calls that the version lacks are written
+    /// in other operators
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(WRITTEN_OPSETS))]
     opset: Option<i64>,
     #[command(flatten)]

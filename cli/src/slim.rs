@@ -37,8 +37,8 @@ pub(crate) struct Slim {
     /// Uses operators of `com.microsoft`, which only onnxruntime has
     #[arg(long, conflicts_with = "exact")]
     contrib: bool,
-    /// Writes a model for version N of ONNX's operators. Calls that the version lacks are written in
-    /// other operators
+    /// Writes a model for version N of ONNX's operators. Calls that the version lacks are written
+    /// in other operators
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(WRITTEN_OPSETS))]
     opset: Option<i64>,
     /// Leaves calls whose constant result would add more than BYTES to the file; all together add

@@ -18,8 +18,8 @@ pub const WRITTEN_OPSETS: RangeInclusive<i64> = 6..=NEWEST;
 /// Makes a module that an export writes in a version of the standard operators, whatever version
 /// its file has: the module states the version from then on. Calls that the version cannot express
 /// are written in other operators, if their rows have a decomposition
-/// ([`OpDef::decomposition`](anfora_ir::OpDef::decomposition)). An export refuses the calls that are
-/// left.
+/// ([`OpDef::decomposition`](anfora_ir::OpDef::decomposition)). An export refuses the calls that
+/// are left.
 ///
 /// Nodes of the standard domain that the import has kept as they are mean what their version says.
 /// They can only be written in that version.
@@ -29,11 +29,10 @@ pub const WRITTEN_OPSETS: RangeInclusive<i64> = 6..=NEWEST;
 /// use anfora_onnx::convert::Conversions;
 /// use anfora_onnx::{ExportOptions, export, set_opset};
 ///
-/// let text = "#![onnx_opsets=[[\"\", 12]]] def @main(%x: Tensor[(n, 4), float32]) { nn.celu(%x) }";
-/// let mut module = parse_module(Source::new("example", text), anfora_onnx::registry())?;
-/// set_opset(&mut module, 11, &Conversions::default())?;
-/// let model = export(&module, &ExportOptions::default())?;
-/// assert_eq!(model.nodes.of("Celu"), 0);
+/// let text = "#![onnx_opsets=[[\"\", 12]]] def @main(%x: Tensor[(n, 4), float32]) { nn.celu(%x)
+/// }"; let mut module = parse_module(Source::new("example", text), anfora_onnx::registry())?;
+/// set_opset(&mut module, 11, &Conversions::default())?; let model = export(&module,
+/// &ExportOptions::default())?; assert_eq!(model.nodes.of("Celu"), 0);
 /// assert_eq!(model.nodes.of("Exp"), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

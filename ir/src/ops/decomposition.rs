@@ -1,12 +1,12 @@
 //! Decompositions: calls of operators, written in other operators.
 //!
 //! A row may have a rule ([`OpDef::decomposition`](crate::OpDef::decomposition)) that writes a call
-//! of its operator as steps: calls of other operators, tuples and projections. An operator with such
-//! a rule is *composite*; the others are *primitive*.
+//! of its operator as steps: calls of other operators, tuples and projections. An operator with
+//! such a rule is *composite*; the others are *primitive*.
 //!
-//! The rule reads the call through a [`Decomposer`] and makes no expressions. The same rule therefore
-//! says whether a call can be written in other operators (for the invariant `primitive-operators`),
-//! and how (for the pass DecomposeOps).
+//! The rule reads the call through a [`Decomposer`] and makes no expressions. The same rule
+//! therefore says whether a call can be written in other operators (for the invariant
+//! `primitive-operators`), and how (for the pass DecomposeOps).
 
 use smallvec::SmallVec;
 
@@ -23,8 +23,8 @@ use crate::tables::literal::Literal;
 use crate::tables::types::TensorType;
 use crate::tables::value::{AttrValue, Number};
 
-/// A rule that writes a call in other operators. It returns the part that is the result of the call,
-/// or `None` if it cannot write this call, for example because a rank is not known.
+/// A rule that writes a call in other operators. It returns the part that is the result of the
+/// call, or `None` if it cannot write this call, for example because a rank is not known.
 ///
 /// ```
 /// use anfora_ir::{Decomposer, DecompositionPart};
@@ -241,9 +241,10 @@ impl Decomposition {
         Ok(result.map(written))
     }
 
-    /// Writes the steps as a block: a chain of bindings in the order of the steps, without the steps
-    /// that the result does not need, and the result as its tail. If the inferred type of the result
-    /// is not as specific as that of the call, the tail is a `match_cast` to the type of the call.
+    /// Writes the steps as a block: a chain of bindings in the order of the steps, without the
+    /// steps that the result does not need, and the result as its tail. If the inferred type of the
+    /// result is not as specific as that of the call, the tail is a `match_cast` to the type of the
+    /// call.
     ///
     /// Cost: one loop.
     ///

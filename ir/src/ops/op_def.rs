@@ -200,9 +200,9 @@ impl OpDef {
     }
 
     /// Sets the rule that writes a call in other operators: DecomposeOps replaces calls by what it
-    /// writes, and the operator is not primitive. The steps must compute the results of the kernel up
-    /// to rounding, and end in calls of primitive operators: no operator may be written by way of
-    /// itself.
+    /// writes, and the operator is not primitive. The steps must compute the results of the kernel
+    /// up to rounding, and end in calls of primitive operators: no operator may be written by way
+    /// of itself.
     #[must_use]
     pub fn decomposition(self, rule: DecompositionRule) -> OpDef {
         OpDef { decomposition: Some(rule), ..self }

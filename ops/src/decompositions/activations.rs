@@ -217,7 +217,7 @@ fn clip(d: &mut Decomposer<'_>) -> Option<Part> {
             continue;
         }
         // A bound of extents 1 may have more axes than the operand.
-        let is_scalar = d.rank(i)? == 0;
+        let is_scalar = d.rank(i) == Some(0);
         let bound = d.operand(i)?;
         let bound = if is_scalar {
             bound

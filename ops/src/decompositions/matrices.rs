@@ -30,32 +30,30 @@ fn gemm(d: &mut Decomposer<'_>) -> Option<Part> {
     Some(d.op("add", &[product, c]))
 }
 
-/// A reshape to a matrix. The extent of one side is a number, that of the first axis, or the product
-/// of the extents of the axes before `axis`.
+/// A reshape to a matrix. One side is a number, or the products of the extents are computed.
 fn flatten(d: &mut Decomposer<'_>) -> Option<Part> {
-    let rank = d.rank(0)?;
-    let axis = d.attrs().int("axis")?;
-    let axis = if axis == rank as i64 { rank } else { counted(axis, rank)? };
-    let product = |range: std::ops::Range<usize>| {
-        range.map(|axis| d.extent(0, axis)).try_fold(1i64, |n, extent| n.checked_mul(extent?))
+    let at = d.attrs().int("axis")?;
+    let rank = d.rank(0);
+    let axis = rank.and_then(|rank| if at == rank as i64 { Some(rank) } else { counted(at, rank) });
+    let product = |d: &Decomposer<'_>, mut range: std::ops::Range<usize>| {
+        range.try_fold(1i64, |n, axis| n.checked_mul(d.extent(0, axis)?))
     };
-    let (rows, columns) = (product(0..axis), product(axis..rank));
+    let (rows, columns) = match (axis, rank) {
+        (Some(axis), Some(rank)) => (product(d, 0..axis), product(d, axis..rank)),
+        _ => (None, None),
+    };
     let x = d.operand(0)?;
-    let shape = match (rows, columns) {
-        (Some(rows), Some(columns)) => d.ints(&[rows, columns]),
-        (Some(rows), None) if rows != 0 => d.ints(&[rows, -1]),
-        (None, Some(columns)) if columns != 0 => d.ints(&[-1, columns]),
+    // An extent of 0 stands for itself where the list may have one.
+    let (shape, allowzero) = match (rows, columns) {
+        (Some(rows), Some(columns)) => (d.ints(&[rows, columns]), rows == 0 || columns == 0),
+        (Some(rows), None) if rows != 0 => (d.ints(&[rows, -1]), false),
+        (None, Some(columns)) if columns != 0 => (d.ints(&[-1, columns]), false),
         _ => {
-            let mut sides = Vec::new();
-            for (start, end) in [(0, axis), (axis, rank)] {
-                let part = [("start", (start as i64).into()), ("end", (end as i64).into())];
-                let extents = d.op_with("shape_of", &[x], &part);
-                sides.push(d.op_with("prod", &[extents], &[("keepdims", true.into())]));
-            }
-            d.op("concat", &sides)
+            let before = d.op_with("shape_of", &[x], &[("end", at.into())]);
+            let after = d.op_with("shape_of", &[x], &[("start", at.into())]);
+            let sides = [before, after].map(|extents| d.op_with("prod", &[extents], &[("keepdims", true.into())]));
+            (d.op("concat", &sides), true)
         }
     };
-    let allowzero = [("allowzero", true.into())];
-    let is_plain = rows.is_some_and(|n| n != 0) || columns.is_some_and(|n| n != 0);
-    Some(d.op_with("reshape", &[x, shape], if is_plain { &[] } else { &allowzero }))
+    Some(d.op_with("reshape", &[x, shape], &[("allowzero", allowzero.into())]))
 }

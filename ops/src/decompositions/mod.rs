@@ -2,8 +2,8 @@
 //!
 //! The table lists them with their rules. Every other operator is primitive: a pass author who runs
 //! DecomposeOps first need not know the operators of the table. Rules are written once for all
-//! element types of the row, and for extents that are numbers, symbols or unknown. A rule that needs
-//! a rank that is not known does not apply.
+//! element types of the row, and for extents that are numbers, symbols or unknown. A rule that
+//! needs a rank that is not known does not apply.
 //!
 //! Where a kernel adds up 16-bit floats, it computes in float32 and rounds once. The rules of
 //! normalisations, reductions, softmaxes and losses do the same with `astype` ([`Widened`]).

@@ -144,8 +144,8 @@ fn instance_norm(d: &mut Decomposer<'_>) -> Option<Part> {
     Some(types.narrow(d, result))
 }
 
-/// A layer norm of each group of channels with the axes after it. Scale and bias have an element for
-/// each channel or for each group.
+/// A layer norm of each group of channels with the axes after it. Scale and bias have an element
+/// for each channel or for each group.
 fn group_norm(d: &mut Decomposer<'_>) -> Option<Part> {
     let types = Widened::of(d, 0)?;
     let after = d.rank(0)?.checked_sub(2)?;
@@ -159,24 +159,45 @@ fn group_norm(d: &mut Decomposer<'_>) -> Option<Part> {
         return None;
     }
     let x = types.operand(d, 0)?;
-    let list = d.ints(&[0, groups, -1]);
-    let grouped = d.op("reshape", &[x, list]);
-    let [difference, _, variance] = moments(d, grouped, &[2]);
+    let parts = grouped(d, x, groups)?;
+    let [difference, _, variance] = moments(d, parts, &[2]);
     let deviation = deviation(d, types, variance)?;
     let mut result = d.op("divide", &[difference, deviation]);
     let x = d.operand(0)?;
     let shape = d.op("shape_of", &[x]);
+    let allowzero = [("allowzero", true.into())];
     if by_channel_both {
-        result = d.op("reshape", &[result, shape]);
+        result = d.op_with("reshape", &[result, shape], &allowzero);
     }
     let after = if by_channel_both { after } else { 1 };
     let [scale, bias] = [parameter(d, types, 1, after)?, parameter(d, types, 2, after)?];
     let scaled = d.op("multiply", &[result, scale]);
     result = d.op("add", &[scaled, bias]);
     if !by_channel_both {
-        result = d.op("reshape", &[result, shape]);
+        result = d.op_with("reshape", &[result, shape], &allowzero);
     }
     Some(types.narrow(d, result))
+}
+
+/// Returns `x`, operand 0 in any element type, as `(batch, groups, elements of a group)`. No extent
+/// is inferred where a tensor without elements would leave it open.
+fn grouped(d: &mut Decomposer<'_>, x: Part, groups: i64) -> Option<Part> {
+    let rank = d.rank(0)?;
+    let of_batch = (1..rank).try_fold(1i64, |n, axis| n.checked_mul(d.extent(0, axis)?));
+    let list = match (d.extent(0, 0), of_batch) {
+        (_, Some(n)) if n != 0 => d.ints(&[0, groups, n.checked_div(groups)?]),
+        (Some(batch), _) if batch != 0 => d.ints(&[batch, groups, -1]),
+        _ => {
+            let batch = d.op_with("shape_of", &[x], &[("end", 1.into())]);
+            let rest = d.op_with("shape_of", &[x], &[("start", 1.into())]);
+            let rest = d.op_with("prod", &[rest], &[("keepdims", true.into())]);
+            let groups = d.ints(&[groups]);
+            let rest = d.op("floor_divide", &[rest, groups]);
+            let list = d.op("concat", &[batch, groups, rest]);
+            return Some(d.op_with("reshape", &[x, list], &[("allowzero", true.into())]));
+        }
+    };
+    Some(d.op("reshape", &[x, list]))
 }
 
 /// `(x - mean) / (sqrt(variance) + epsilon)`
@@ -240,8 +261,8 @@ fn softmax(d: &mut Decomposer<'_>) -> Option<Part> {
     Some(types.narrow(d, result))
 }
 
-/// `x - m - log(sum(exp(x - m)))`, where `m` is the largest element, over these axes or those of the
-/// call.
+/// `x - m - log(sum(exp(x - m)))`, where `m` is the largest element, over these axes or those of
+/// the call.
 pub(super) fn log_softmax(d: &mut Decomposer<'_>, axes: Option<&[i64]>) -> Option<Part> {
     let types = Widened::of(d, 0)?;
     let axes = axes.map(<[i64]>::to_vec).or_else(|| softmax_axes(d))?;

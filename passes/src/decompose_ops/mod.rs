@@ -29,8 +29,8 @@
 //! Changes    Results, by rounding: each step rounds. Where a step overflows and the operator does
 //!            not, results are infinite or NaN. 16-bit floats are added up in float32, as the
 //!            operators do.
-//! Never      A call stays if its row cannot write it: a normalisation by channel or a clip by a
-//!            bound of unknown rank; a group norm whose scale has an extent that may be that of the
+//! Never      A call stays if its row cannot write it: a normalisation by channel or a loss of
+//!            unknown rank; a group norm whose scale has an extent that may be that of the
 //!            channels or the number of groups. Operators without a row, such as nodes of a file
 //!            that are kept as they are, are primitive.
 //! Not done   Attention, recurrent networks and images have no decomposition.
@@ -122,8 +122,8 @@ impl DecomposedOps {
 /// returns the number of replaced calls of each operator, those in steps included.
 ///
 /// # Errors
-/// If the body is not in A-normal form, if there is no such operator, or if it is primitive. Also if
-/// a row writes steps that do not fit.
+/// If the body is not in A-normal form, if there is no such operator, or if it is primitive. Also
+/// if a row writes steps that do not fit.
 pub fn decompose_ops(
     cx: &mut Context,
     function: &mut Function,
@@ -138,9 +138,9 @@ pub fn decompose_ops(
     })
 }
 
-/// Replaces the calls of composite operators that a test selects by the steps that their rows write,
-/// and returns the number of replaced calls of each operator. The test is asked for each call of a
-/// composite operator, also for those in steps.
+/// Replaces the calls of composite operators that a test selects by the steps that their rows
+/// write, and returns the number of replaced calls of each operator. The test is asked for each
+/// call of a composite operator, also for those in steps.
 ///
 /// # Errors
 /// If the body is not in A-normal form, or if a row writes steps that do not fit.

@@ -22,8 +22,8 @@ const SINCE: &[(&str, u32)] = &[
     ("nn.swiglu", 28),
 ];
 
-/// Returns the first version of the standard operators of ONNX that has a composite operator; `None`
-/// if all versions have it, or if the operator is none of those of anfora.
+/// Returns the first version of the standard operators of ONNX that has a composite operator;
+/// `None` if all versions have it, or if the operator is none of those of anfora.
 ///
 /// Cost: one loop.
 pub fn onnx_version_with(operator: &str) -> Option<u32> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anfora_ir::{Arity, DecompositionRule, OpDef, OpRegistry, Source, parse_module};
-use anfora_manager::{Pass, PassContext};
+use anfora_manager::PassContext;
 use anfora_ops::typing::{Elements, elementwise};
 use anfora_passes::registry;
 

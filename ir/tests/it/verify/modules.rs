@@ -107,8 +107,11 @@ pub(super) fn rule_13_a_claimed_phase_is_true(rule: &mut Rule) {
     assert_fine(&with("1", REGION), Form::Anf);
     assert_fine(&with("2", REGION), Form::Anf);
     assert_fine(&with("2.2", CHAIN), Form::Anf);
-    // The rank of a flattened tensor is needed.
-    let stays = "def @main(%x: Tensor[?, float32]) { let %a = nn.flatten(%x); tanh(%a) }";
+    // The rank of a normalised tensor is needed.
+    let stays = "def @main(%x: Tensor[?, float32], %s: Tensor[(8,), float32]) {
+        let %a = nn.instance_norm(%x, %s, %s);
+        tanh(%a)
+    }";
     assert_fine(&with("2.1", stays), Form::Anf);
     assert_fine(&with("2", composite), Form::Anf);
     let symbol = CHAIN.replacen("%x: Tensor[(8,), float32])", "%x: Tensor[(8,), float32], global_symbol=\"main\")", 1);
