@@ -33,10 +33,7 @@ fn nll_loss(d: &mut Decomposer<'_>, types: Widened, x: Part) -> Option<Part> {
     let found = d.op_with("gather_elements", &[x, places], &[("axis", 1.into())]);
     let found = d.op_with("squeeze", &[found], &[("axis", [1].into())]);
     let mut loss = d.op("negative", &[found]);
-    let mut weights = match types.operand(d, 2) {
-        Some(weights) => Some(d.op("take", &[weights, targets])),
-        None => None,
-    };
+    let mut weights = types.operand(d, 2).map(|weights| d.op("take", &[weights, targets]));
     if let Some(weights) = weights {
         loss = d.op("multiply", &[loss, weights]);
     }

@@ -155,7 +155,8 @@ fn group_norm(d: &mut Decomposer<'_>) -> Option<Part> {
     let is_by_channel = |i: usize| extent(i, 0).filter(|&of| of != unknown).is_some_and(|of| Some(of) == extent(0, 1));
     let is_by_group = |i: usize| d.extent(i, 0) == Some(groups);
     let by_channel_both = is_by_channel(1) && is_by_channel(2);
-    if !by_channel_both && !(is_by_group(1) && is_by_group(2)) {
+    let by_group_both = is_by_group(1) && is_by_group(2);
+    if !(by_channel_both || by_group_both) {
         return None;
     }
     let x = types.operand(d, 0)?;
