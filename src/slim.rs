@@ -43,6 +43,10 @@ pub struct SlimOptions {
     /// results are then not exact.
     #[cfg(feature = "onnx")]
     pub contrib: bool,
+    /// The version of the standard operators of ONNX in which the program will be written, whatever
+    /// version its file has ([`set_opset`](anfora_onnx::set_opset)).
+    #[cfg(feature = "onnx")]
+    pub opset: Option<i64>,
     /// The most bytes by which a folded call may grow the program; 512 MiB by default. All folds in
     /// a function may add four times as much. With [`u64::MAX`], results of any size are folded. If
     /// the program is exported, set `ExportOptions::max_splat_bytes` to the same value: the
@@ -68,6 +72,8 @@ impl Default for SlimOptions {
             exact: false,
             #[cfg(feature = "onnx")]
             contrib: false,
+            #[cfg(feature = "onnx")]
+            opset: None,
             size_threshold: 512 << 20,
             config: Vec::new(),
             disable: Vec::new(),
@@ -105,6 +111,12 @@ pub struct Slimmed {
 /// that contradict a type, if the program is not well-formed, or if a pass fails. The module is
 /// then unchanged.
 pub fn slim(module: &mut Module, options: &SlimOptions) -> Result<Slimmed, PassFailure> {
+    verify_module(module).map_err(PassError::from)?;
+    let before = Counts::of_module(module);
+    // A pipeline that fails in the middle changes nothing.
+    let mut slimmed = module.clone();
+    #[cfg(feature = "onnx")]
+    set_opset(&mut slimmed, options)?;
     let registry = anfora_passes::registry();
     let pipeline = parse_pipeline(&registry, options.pipeline()).map_err(PassError::from)?;
     let mut passes: Vec<Arc<dyn Pass>> = vec![Arc::new(pipeline)];
@@ -127,7 +139,7 @@ pub fn slim(module: &mut Module, options: &SlimOptions) -> Result<Slimmed, PassF
     // What an export would write as the same nodes again is not fused, unless an operator of
     // `com.microsoft` may take its place.
     #[cfg(feature = "onnx")]
-    let missing = anfora_onnx::missing_operators(module, options.contrib);
+    let missing = anfora_onnx::missing_operators(&slimmed, options.contrib);
     #[cfg(feature = "onnx")]
     let builder = builder.config("Rules.never_make", missing);
     let builder = options.config.iter().fold(builder, |b, setting| b.config_text(setting.clone()));
@@ -135,13 +147,19 @@ pub fn slim(module: &mut Module, options: &SlimOptions) -> Result<Slimmed, PassF
     let builder = (0..options.check).fold(builder, |b, seed| b.instrument(Arc::new(CheckMeaning::new().seed(seed))));
     let context = PassContextBuilder::instrument(builder, log.clone()).build().map_err(PassError::from)?;
 
-    verify_module(module).map_err(PassError::from)?;
-    let before = Counts::of_module(module);
-    // A pipeline that fails in the middle changes nothing.
-    let mut slimmed = module.clone();
     all.apply(&mut slimmed, &context)?;
+    // A pass may have made a call that the version lacks.
+    #[cfg(feature = "onnx")]
+    set_opset(&mut slimmed, options)?;
     *module = slimmed;
     Ok(Slimmed { before, after: Counts::of_module(module), runs: log.records(), remarks: context.take_remarks() })
+}
+
+/// Makes a program that can be written in the version of the operators that the options ask for.
+#[cfg(feature = "onnx")]
+fn set_opset(module: &mut Module, options: &SlimOptions) -> Result<(), PassError> {
+    let Some(opset) = options.opset else { return Ok(()) };
+    anfora_onnx::set_opset(module, opset, &Default::default()).map_err(|e| PassError::from(e.diagnostic()))
 }
 
 /// Gives the parameters of a function their extents.

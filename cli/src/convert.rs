@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anfora::onnx::ExportOptions;
+use anfora::onnx::{ExportOptions, WRITTEN_OPSETS};
 use clap::Args;
 
 use crate::file::{self, Constants, Format};
@@ -22,13 +22,20 @@ pub(crate) struct Convert {
     /// The format of the output
     #[arg(long)]
     to: Option<Format>,
+    /// Writes a model for version N of ONNX's operators. Calls that the version lacks are written
+    /// in other operators
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(WRITTEN_OPSETS))]
+    opset: Option<i64>,
     #[command(flatten)]
     constants: Constants,
 }
 
 impl Convert {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let loaded = file::load(&self.input, self.from)?;
+        let mut loaded = file::load(&self.input, self.from)?;
+        if let Some(opset) = self.opset {
+            file::set_opset(&mut loaded.module, opset)?;
+        }
         file::store(&loaded.module, &self.output, self.to, &self.constants, ExportOptions::default())?;
         Ok(())
     }

@@ -213,6 +213,15 @@ pub(crate) struct Stored {
     pub(crate) data: Option<PathBuf>,
 }
 
+/// Makes a module that is written in a version of ONNX's operators.
+///
+/// # Errors
+/// If a node that is kept as it is would be written in another version than its own.
+pub(crate) fn set_opset(module: &mut Module, opset: i64) -> Result<(), Failure> {
+    let made = anfora::onnx::set_opset(module, opset, &ExportOptions::default().conversions);
+    made.map_err(|e| Failure::Diagnostics(e.diagnostic().into()))
+}
+
 /// Writes a module. Files appear only once everything is written.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anfora::onnx::ExportOptions;
+use anfora::onnx::{ExportOptions, WRITTEN_OPSETS};
 use anfora::slim::{SlimOptions, slim};
 use clap::Args;
 
@@ -37,6 +37,10 @@ pub(crate) struct Slim {
     /// Uses operators of `com.microsoft`, which only onnxruntime has
     #[arg(long, conflicts_with = "exact")]
     contrib: bool,
+    /// Writes a model for version N of ONNX's operators. Calls that the version lacks are written
+    /// in other operators
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(WRITTEN_OPSETS))]
+    opset: Option<i64>,
     /// Leaves calls whose constant result would add more than BYTES to the file; all together add
     /// at most four times as much
     #[arg(long, value_name = "BYTES", default_value_t = SlimOptions::default().size_threshold)]
@@ -66,6 +70,7 @@ impl Slim {
             input_shapes,
             exact: self.exact,
             contrib: self.contrib,
+            opset: self.opset,
             size_threshold: self.size_threshold,
             config: self.config,
             disable: self.disable,

@@ -291,6 +291,21 @@ pub enum ExportProblem {
         /// The version of the model.
         present: i64,
     },
+    /// A node that the import kept as it is would be written in another version of the operators.
+    #[error(
+        "`{operator}` is kept as version {stated} of the operators defines it, and is not written in version {wanted}"
+    )]
+    OtherVersion {
+        /// The operator.
+        operator: String,
+        /// The version of the file.
+        stated: i64,
+        /// The version that is asked for.
+        wanted: i64,
+    },
+    /// A row that writes steps that do not fit.
+    #[error("a call cannot be written in other operators: {0}")]
+    Decomposition(String),
     /// No version of the counterpart takes the element type.
     #[error("no version of ONNX's `{onnx}` has elements of {dtype}")]
     ElementType {
@@ -366,6 +381,9 @@ impl ExportError {
             ExportProblem::Opset { needed, .. } => diagnostic.with_help(format!(
                 "ask for version {needed}: `ExportOptions::opset`, or `onnx_opsets` of the module, which says what its file asked for; \
                  `onnx.version_converter` converts the file"
+            )),
+            ExportProblem::OtherVersion { stated, .. } => diagnostic.with_help(format!(
+                "ask for version {stated}; `onnx.version_converter` converts the file"
             )),
             ExportProblem::Operator(operator) if operator == "match_cast" => diagnostic
                 .with_help("the pass `CanonicalizeBindings` removes those of which the types say that they hold"),

@@ -116,6 +116,9 @@
 //! FuseStandardOps make them from the nodes of that definition. [`fuse_contrib_ops`] is a pass that
 //! makes operators of `com.microsoft`.
 //!
+//! [`set_opset`] makes a module that is written in another version than that of its file. It writes
+//! calls that the version lacks in other operators, as the rows of their operators do.
+//!
 //! # Bad input
 //! No file makes import or export panic. Bytes are checked before they are decoded
 //! ([`wire::check`]). Nested messages of the same kind, and functions, are decoded one at a time
@@ -160,6 +163,7 @@ mod model_file;
 mod keys;
 mod node_counts;
 mod opaque;
+mod opset;
 mod signatures;
 mod sparse;
 mod symbols;
@@ -178,6 +182,7 @@ pub use import::{ImportOptions, Imported, UnsupportedNodes, import, import_file}
 pub use model_file::ModelFile;
 pub use node_counts::NodeCounts;
 pub use opaque::{register, registry};
+pub use opset::{WRITTEN_OPSETS, set_opset};
 pub use signatures::{KnownOperator, known_operators};
 pub use symbols::file_dimensions;
 pub use tensor::{TensorError, read_tensor, write_tensor};

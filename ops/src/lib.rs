@@ -40,6 +40,7 @@ use anfora_ir::{OpDef, OpRegistry, RegisterError};
 mod attention;
 mod control;
 mod creation;
+mod decompositions;
 mod dynamic_slice;
 mod effects;
 mod einsum;
@@ -107,6 +108,10 @@ fn rows() -> impl Iterator<Item = OpDef> {
     ]
     .into_iter()
     .flatten()
+    .map(|row| match decompositions::rule_of(&row.name) {
+        Some(rule) => row.decomposition(rule),
+        None => row,
+    })
 }
 
 /// Adds the standard operators to a registry, which may contain others.

@@ -305,7 +305,7 @@ fn cast_arguments(module: &mut Module, changed: &[GlobalId]) -> Result<(), PassE
         }
         let Some((function, cx)) = module.get_mut(key) else { continue };
         let body = &mut function.body;
-        let was_normal = Invariant::ANormalForm.holds_in(body);
+        let was_normal = Invariant::ANormalForm.holds_in(cx, body);
         let casts = needed_casts(cx, body, &changed);
         if casts.is_empty() {
             continue;
@@ -333,7 +333,7 @@ fn cast_arguments(module: &mut Module, changed: &[GlobalId]) -> Result<(), PassE
 /// Casts the result of a block to the result type that its function states. Does nothing if no
 /// value can have both types.
 fn cast_result(cx: &mut Context, body: &mut Body, stated: TypeId) {
-    let was_normal = Invariant::ANormalForm.holds_in(body);
+    let was_normal = Invariant::ANormalForm.holds_in(cx, body);
     let mut editor = Editor::new(cx, body);
     let link = tail_link(editor.body, Link::Root);
     let tail = link.target(editor.body);

@@ -10,7 +10,7 @@ use crate::FOLD_CONSTANT;
 use crate::plan_memory::memory_planned;
 use crate::{
     ATTACH_GLOBAL_SYMBOL, BIND_PARAMS, BIND_SYMBOLS, CANONICALIZE_BINDINGS, COMBINE_PARALLEL_MATMUL,
-    CONVERT_TO_DATAFLOW, DEAD_CODE_ELIMINATION, ELIMINATE_COMMON_SUBEXPR, FOLD_BATCH_NORM, FUSE_OPS,
+    CONVERT_TO_DATAFLOW, DEAD_CODE_ELIMINATION, DECOMPOSE_OPS, ELIMINATE_COMMON_SUBEXPR, FOLD_BATCH_NORM, FUSE_OPS,
     FUSE_OPS_BY_PATTERN, FUSE_STANDARD_OPS, INLINE_FUNCTIONS, LAMBDA_LIFTING, LIFT_TRANSFORM_PARAMS, NORMALIZE,
     PLAN_MEMORY, REMOVE_UNUSED_OUTPUTS, REMOVE_UNUSED_PARAMETERS, SIMPLIFY_EXPR, SIMPLIFY_SHAPES, TO_A_NORMAL_FORM,
     TO_GRAPH_NORMAL_FORM, TO_NON_DATAFLOW, TOPOLOGICAL_SORT,
@@ -53,7 +53,7 @@ const MEGAPASSES: &[(&str, &str, &str)] = &[
         "fixpoint<4>(FoldConstant,CanonicalizeBindings,SimplifyShapes,EliminateCommonSubexpr),DeadCodeElimination,FuseOps",
         "optimizations: general ones, then fusion",
     ),
-    ("2.1", "ToNonDataflow", "early build: without dataflow regions"),
+    ("2.1", "DecomposeOps,ToNonDataflow", "early build: primitive operators, without dataflow regions"),
     ("2.2", "", "early build: no passes, for embedders to extend"),
     ("2.3", "AttachGlobalSymbol", "early build: symbols, by which a linker finds the functions"),
 ];
@@ -124,6 +124,7 @@ pub fn register(registry: &mut PassRegistry) -> Result<(), RegistryError> {
         FOLD_BATCH_NORM,
         FUSE_STANDARD_OPS,
         COMBINE_PARALLEL_MATMUL,
+        DECOMPOSE_OPS,
         CONVERT_TO_DATAFLOW,
         FUSE_OPS,
         FUSE_OPS_BY_PATTERN,

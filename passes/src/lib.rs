@@ -5,7 +5,7 @@
 //! an entry of the registry under the name that pipelines use ([`register`]):
 //!
 //! - over one function: [`fold_constant`], [`eliminate_common_subexpr`], [`canonicalize_bindings`],
-//!   [`fold_batch_norm`], [`fuse_standard_ops`], [`combine_parallel_matmul`],
+//!   [`fold_batch_norm`], [`fuse_standard_ops`], [`combine_parallel_matmul`], [`decompose_ops`],
 //!   [`to_a_normal_form`], [`to_graph_normal_form`], [`normalize`], [`simplify_expr`],
 //!   [`simplify_shapes`], [`convert_to_dataflow`], [`to_non_dataflow`],
 //!   [`topological_sort`];
@@ -66,6 +66,7 @@ mod checked_context;
 mod combine_parallel_matmul;
 mod convert_to_dataflow;
 mod dead_code_elimination;
+mod decompose_ops;
 mod eliminate_common_subexpr;
 mod fold_batch_norm;
 #[cfg(feature = "interp")]
@@ -110,6 +111,7 @@ pub use checked_context::{CheckedContext, CheckedContextBuilder};
 pub use combine_parallel_matmul::{COMBINE_PARALLEL_MATMUL, CombinedProducts, combine_parallel_matmul};
 pub use convert_to_dataflow::{CONVERT_TO_DATAFLOW, Converted, convert_to_dataflow};
 pub use dead_code_elimination::{DEAD_CODE_ELIMINATION, Eliminated, eliminate_dead_code};
+pub use decompose_ops::{DECOMPOSE_OPS, DecomposedOps, decompose_ops, decompose_where, onnx_version_with};
 pub use eliminate_common_subexpr::{ELIMINATE_COMMON_SUBEXPR, OperandOrder, eliminate_common_subexpr};
 pub use fold_batch_norm::{FOLD_BATCH_NORM, FoldedIntoWeights, fold_batch_norm};
 #[cfg(feature = "interp")]

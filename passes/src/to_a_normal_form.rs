@@ -40,7 +40,7 @@ register_pass! {
 
 /// Converts a function to A-normal form, and returns the number of new bindings.
 pub fn to_a_normal_form(cx: &Context, body: &mut Body) -> usize {
-    if Invariant::ANormalForm.holds_in(body) {
+    if Invariant::ANormalForm.holds_in(cx, body) {
         return 0;
     }
     let homes = Homes::of(body);

@@ -19,7 +19,7 @@ fn optimise(module: &mut Module) -> bool {
     let key = module.find("main").unwrap();
     let (f, cx) = module.get_mut(key).unwrap();
     to_a_normal_form(cx, &mut f.body);
-    assert!(Invariant::ANormalForm.holds_in(&f.body));
+    assert!(Invariant::ANormalForm.holds_in(cx, &f.body));
     fold_constant(cx, f, FoldBudget::default()).unwrap();
     canonicalize_bindings(cx, f).unwrap();
     eliminate_common_subexpr(cx, f, &purity, OperandOrder::Commutative).unwrap();

@@ -13,6 +13,7 @@ pub(crate) struct Options {
     input_shapes: Vec<(String, Vec<Option<usize>>)>,
     exact: bool,
     contrib: bool,
+    opset: Option<i64>,
     size_threshold: u64,
     config: Vec<String>,
     disable: Vec<String>,
@@ -25,7 +26,7 @@ pub(crate) struct Options {
 #[pyfunction]
 #[pyo3(signature = (r#mod: "Module", options: "dict[str, typing.Any]") -> "tuple[int, int]")]
 pub(crate) fn _slim(py: Python<'_>, r#mod: &Bound<'_, Module>, options: Options) -> PyResult<(usize, usize)> {
-    let Options { input_shapes, exact, contrib, size_threshold, config, disable, check, threads } = options;
+    let Options { input_shapes, exact, contrib, opset, size_threshold, config, disable, check, threads } = options;
     let registry = crate::registry::registry();
     for name in &disable {
         if let Err(error) = registry.make(name) {
@@ -33,7 +34,8 @@ pub(crate) fn _slim(py: Python<'_>, r#mod: &Bound<'_, Module>, options: Options)
         }
     }
     let entry = SlimOptions::default().entry;
-    let options = SlimOptions { entry, input_shapes, exact, contrib, size_threshold, config, disable, check, threads };
+    let options =
+        SlimOptions { entry, input_shapes, exact, contrib, opset, size_threshold, config, disable, check, threads };
     let mut program = (*r#mod.get().snapshot()?).clone();
     let (program, done) = py.detach(|| {
         guarded(|| {

@@ -6,6 +6,8 @@ Of every case (steps.py):
 - export: it is imported, optimised with `-O2` and exported; the checker has to accept the result, and onnxruntime (or, where that
   does not run the original, the reference implementation of the package) has to compute the stored outputs from it;
 - text: it is converted to the text format and back, which the same is asked of;
+- older: it is converted to each of several older versions of the operators; a version that lacks an operator which no rule writes in
+  others is passed over, and of the others the same is asked;
 - rows: with every node kept as it is, the types of the outputs accept those stored; every operator of every domain of the package has a
   row in the table of result types, and the rows agree with the schemas (signatures.py);
 - types: the types that are found where the file says those of the inputs only have to say all that those of `onnx.shape_inference` say,
@@ -31,7 +33,7 @@ def parse():
     parser.add_argument("--only", action="append", metavar="SUBSTRING", help="cases whose name has this in it")
     parser.add_argument("--op", action="append", metavar="OPERATOR", help="cases whose model has this operator")
     parser.add_argument("--kind", action="append", choices=["node", "simple", "pytorch-operator", "pytorch-converted", "light"])
-    parser.add_argument("--step", action="append", choices=["run", "export", "text", "types", "rows"], help="only this step; may be repeated")
+    parser.add_argument("--step", action="append", choices=["run", "export", "text", "older", "types", "rows"], help="only this step; may be repeated")
     parser.add_argument("--least", type=int, default=1721, help="node tests that have to pass, interpreted (%(default)s)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes (%(default)s)")
     parser.add_argument("--json", metavar="FILE", help="where to write how every step of every case ended")

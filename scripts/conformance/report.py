@@ -8,6 +8,7 @@ COLUMNS = {
     "run": ["pass", "wrong", "crash", "unsupported"],
     "export": ["pass", "wrong", "crash", "unsupported", "unproved"],
     "text": ["pass", "wrong", "crash", "unsupported", "unproved"],
+    "older": ["pass", "wrong", "crash", "unsupported", "unproved"],
     "types": ["pass", "wrong", "crash", "less", "unsupported", "unproved"],
     "rows": ["pass", "wrong", "crash", "untyped"],
 }

@@ -7,6 +7,7 @@
 mod binding;
 mod closures;
 mod combining;
+mod decomposing;
 mod effects;
 mod folding;
 mod fusing;
@@ -44,6 +45,7 @@ pub(crate) fn all() -> Vec<Broken> {
         binding::BROKEN,
         closures::BROKEN,
         combining::BROKEN,
+        decomposing::BROKEN,
         effects::BROKEN,
         folding::BROKEN,
         fusing::BROKEN,

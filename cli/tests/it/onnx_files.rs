@@ -284,3 +284,27 @@ fn an_extent_is_not_left_out_and_no_error_shows_what_nobody_wrote() {
     let (_, err) = ends(anfora(&["opt", "-", "--dim", "n=4", "--passes", "Fold"]), 2);
     assert!(err.contains("\nFold\n^"), "{err}");
 }
+
+#[test]
+fn models_are_written_for_other_versions_of_the_operators() {
+    let dir = Scratch::new("opset");
+    let text = r#"#![onnx_opsets=[["", 20]]]
+def @main(%x: Tensor[(2, 3), float32]) {
+  let %a = nn.mish(%x);
+  let %b = nn.shrink(%a);
+  nn.celu(%b)
+}"#;
+    let model = dir.onnx("new", text);
+    let old = dir.path("old.onnx");
+    ends(anfora(&["convert", &model, "-o", &old, "--opset=11"]), 0);
+    let (text, _) = ends(anfora(&["convert", &old]), 0);
+    assert!(text.contains("onnx_opsets=[[\"\", 11]]"), "{text}");
+    assert!(text.contains("nn.shrink") && !text.contains("nn.mish") && !text.contains("nn.celu"), "{text}");
+    assert_eq!(ends(anfora(&["run", &old]), 0).0.lines().count(), ends(anfora(&["run", &model]), 0).0.lines().count());
+    ends(anfora(&["slim", &model, &old, "--quiet", "--opset=8", "--check=2"]), 1);
+    ends(anfora(&["slim", &model, &old, "--quiet", "--opset=9", "--check=2"]), 0);
+    let (text, _) = ends(anfora(&["convert", &old]), 0);
+    assert!(text.contains("onnx_opsets=[[\"\", 9]]") && !text.contains("nn.celu"), "{text}");
+    let (_, err) = ends(anfora(&["convert", &model, "--opset=29"]), 2);
+    assert!(err.contains("29 is not in 6..=28"), "{err}");
+}

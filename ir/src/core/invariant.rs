@@ -1,9 +1,11 @@
 //! Invariants: properties of the form of a whole module, with which phases begin.
 
 use crate::core::body::Body;
+use crate::core::context::Context;
 use crate::core::expr::Expr;
 use crate::core::function::Function;
 use crate::core::module::Module;
+use crate::ops::decomposition::Decomposition;
 use crate::report::diagnostic::Diagnostic;
 use crate::verify::Place;
 use crate::walk::cursor::{Cursor, Step};
@@ -18,14 +20,22 @@ pub enum Invariant {
     NoNestedFunctions,
     /// There are no dataflow regions.
     NoDataflowRegions,
+    /// No call can be written in other operators by the row of its operator. Operators without a
+    /// row, such as nodes of a file that are kept as they are, count as primitive.
+    PrimitiveOperators,
     /// Each function has a `global_symbol`.
     GlobalSymbols,
 }
 
 impl Invariant {
     /// All invariants.
-    pub const ALL: &[Invariant] =
-        &[Invariant::ANormalForm, Invariant::NoNestedFunctions, Invariant::NoDataflowRegions, Invariant::GlobalSymbols];
+    pub const ALL: &[Invariant] = &[
+        Invariant::ANormalForm,
+        Invariant::NoNestedFunctions,
+        Invariant::NoDataflowRegions,
+        Invariant::PrimitiveOperators,
+        Invariant::GlobalSymbols,
+    ];
 
     /// Returns the name by which passes say that they need, establish or break the invariant.
     pub fn name(self) -> &'static str {
@@ -33,6 +43,7 @@ impl Invariant {
             Invariant::ANormalForm => "anf",
             Invariant::NoNestedFunctions => "no-nested-functions",
             Invariant::NoDataflowRegions => "no-dataflow",
+            Invariant::PrimitiveOperators => "primitive-operators",
             Invariant::GlobalSymbols => "global-symbols",
         }
     }
@@ -43,6 +54,7 @@ impl Invariant {
             Invariant::ANormalForm => "every operand and condition is an atom, every value is one step",
             Invariant::NoNestedFunctions => "no function holds a `fn`",
             Invariant::NoDataflowRegions => "there are no dataflow regions",
+            Invariant::PrimitiveOperators => "no call can be written in other operators by its row",
             Invariant::GlobalSymbols => "each function has the attribute `global_symbol`",
         }
     }
@@ -53,6 +65,7 @@ impl Invariant {
             Invariant::ANormalForm => "the function is not in A-normal form",
             Invariant::NoNestedFunctions => "the function holds a `fn`",
             Invariant::NoDataflowRegions => "the function has a dataflow region",
+            Invariant::PrimitiveOperators => "the function calls an operator that can be written in others",
             Invariant::GlobalSymbols => "the function has no `global_symbol`",
         }
     }
@@ -63,6 +76,7 @@ impl Invariant {
             Invariant::ANormalForm => "run `ToANormalForm`",
             Invariant::NoNestedFunctions => "run `LambdaLifting`",
             Invariant::NoDataflowRegions => "run `ToNonDataflow`",
+            Invariant::PrimitiveOperators => "run `DecomposeOps`",
             Invariant::GlobalSymbols => "run `AttachGlobalSymbol`",
         }
     }
@@ -80,7 +94,7 @@ impl Invariant {
         let at = match self {
             Invariant::GlobalSymbols if function.global_symbol(&module.cx).is_some() => return None,
             Invariant::GlobalSymbols => Place::default(),
-            in_body => in_body.first_breach(&function.body)?,
+            in_body => in_body.first_breach(&module.cx, &function.body)?,
         };
         let diagnostic = Diagnostic::error(self.broken()).with_help(self.help());
         let name = function.global().map_or("", |global| module.cx.global_name(global));
@@ -88,17 +102,18 @@ impl Invariant {
     }
 
     /// Returns true if the body does not break the invariant.
-    pub fn holds_in(self, body: &Body) -> bool {
-        self.first_breach(body).is_none()
+    pub fn holds_in(self, cx: &Context, body: &Body) -> bool {
+        self.first_breach(cx, body).is_none()
     }
 
-    fn first_breach(self, body: &Body) -> Option<Place> {
+    fn first_breach(self, cx: &Context, body: &Body) -> Option<Place> {
         let mut cursor = Cursor::new(body);
         while let Some(step) = cursor.next(body) {
             let (Step::EnterBlock(id, _) | Step::Let(id) | Step::Enter(id) | Step::Seen(id)) = step else { continue };
             let breaks = match (self, step) {
                 (Invariant::ANormalForm, _) => step.breaks_anf(body),
                 (Invariant::NoNestedFunctions, _) => matches!(body.expr(id), Expr::Lambda { .. }),
+                (Invariant::PrimitiveOperators, _) => matches!(Decomposition::of(cx, body, id), Ok(Some(_))),
                 (Invariant::NoDataflowRegions, Step::Let(_)) => {
                     matches!(body.expr(id), Expr::Let { flags, .. } if flags.is_dataflow())
                 }

@@ -96,7 +96,11 @@ pub const STANDARD_PHASES: &[StandardPhase] = &[
         invariants: &[Invariant::ANormalForm, Invariant::NoNestedFunctions],
     },
     StandardPhase { phase: Phase(1.0), doc: "optimizations", invariants: &[] },
-    StandardPhase { phase: Phase(2.1), doc: "early build", invariants: &[Invariant::NoDataflowRegions] },
+    StandardPhase {
+        phase: Phase(2.1),
+        doc: "early build",
+        invariants: &[Invariant::NoDataflowRegions, Invariant::PrimitiveOperators],
+    },
     StandardPhase { phase: Phase(2.2), doc: "target-specific passes", invariants: &[] },
     StandardPhase { phase: Phase(2.3), doc: "lowering", invariants: &[Invariant::GlobalSymbols] },
 ];

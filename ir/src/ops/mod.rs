@@ -5,5 +5,6 @@ pub(crate) mod facts;
 pub(crate) mod op;
 pub(crate) mod register;
 pub(crate) mod op_call;
+pub(crate) mod decomposition;
 pub(crate) mod kernel;
 pub(crate) mod purity;

@@ -6,6 +6,7 @@ use crate::core::body::Body;
 use crate::core::context::Context;
 use crate::core::entity::ExprId;
 use crate::core::expr::Expr;
+use crate::ops::decomposition::DecompositionRule;
 use crate::ops::kernel::catch_panic;
 use crate::ops::op::{
     AttrReader, ElementsRule, FusionRule, Kernel, KernelCall, KnownByType, SizeBound, StepsRule, TypeRule,
@@ -65,6 +66,8 @@ pub struct OpDef {
     /// The rule for results that follow from the types of the operands, be the operands constants
     /// or not.
     pub known_by_type: Option<KnownByType>,
+    /// The rule that writes a call in other operators; `None` for a primitive operator.
+    pub decomposition: Option<DecompositionRule>,
 }
 
 /// Prints the name and the number of operands.
@@ -105,6 +108,7 @@ impl OpDef {
             splat: Splat::Unknown,
             elements: None,
             known_by_type: None,
+            decomposition: None,
         }
     }
 
@@ -204,6 +208,15 @@ impl OpDef {
     #[must_use]
     pub fn known_by_type(self, rule: KnownByType) -> OpDef {
         OpDef { known_by_type: Some(rule), ..self }
+    }
+
+    /// Sets the rule that writes a call in other operators: DecomposeOps replaces calls by what it
+    /// writes, and the operator is not primitive. The steps must compute the results of the kernel
+    /// up to rounding, and end in calls of primitive operators: no operator may be written by way
+    /// of itself.
+    #[must_use]
+    pub fn decomposition(self, rule: DecompositionRule) -> OpDef {
+        OpDef { decomposition: Some(rule), ..self }
     }
 
     /// Returns an upper bound of the bytes that the results of a call take in full: that of its

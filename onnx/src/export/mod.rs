@@ -203,6 +203,19 @@ fn model_of(cx: &Context, attrs: AttrsId) -> Result<ModelProto, ExportProblem> {
     })
 }
 
+/// Returns the domains that a module states with their versions; `None` if it states none.
+pub(crate) fn opset_imports(module: &Module) -> Result<Option<Vec<(String, i64)>>, ExportProblem> {
+    let opsets = opsets_of(&module.cx, GraphMeta::of(module.attrs()))?;
+    let pair = |o: &OperatorSetIdProto| (o.domain().to_owned(), o.version());
+    Ok(opsets.map(|opsets| opsets.iter().map(pair).collect()))
+}
+
+/// Returns the version of the format for a version of the standard operators.
+pub(crate) fn ir_version_for(opset: i64) -> i64 {
+    let first = IR_VERSIONS.iter().find(|v| opset <= v.0).or(IR_VERSIONS.last());
+    first.map_or(crate::proto::IR_VERSION, |v| v.1)
+}
+
 /// Sets the version of a domain's operators.
 fn set_version(model: &mut ModelProto, domain: &str, version: i64) {
     model.opset_import.retain(|o| o.domain() != domain);
@@ -212,8 +225,7 @@ fn set_version(model: &mut ModelProto, domain: &str, version: i64) {
 /// Sets the version of the standard operators and the matching version of the format. Sets the
 /// producer if there is none.
 fn set_versions(model: &mut ModelProto, opset: i64) {
-    let first = IR_VERSIONS.iter().find(|v| opset <= v.0).or(IR_VERSIONS.last());
-    model.ir_version = Some(first.map_or(crate::proto::IR_VERSION, |v| v.1));
+    model.ir_version = Some(ir_version_for(opset));
     model.opset_import.retain(|o| !is_standard(o.domain()));
     model.opset_import.insert(0, OperatorSetIdProto { domain: Some(String::new()), version: Some(opset) });
     model.producer_name.get_or_insert_with(|| "anfora".to_owned());

@@ -18,6 +18,7 @@ mod models;
 mod mutations;
 mod odd_models;
 mod opaque;
+mod opset;
 mod passes;
 mod resizing;
 mod round_trip;

@@ -80,7 +80,9 @@ use crate::plan_memory::MEMORY_PLANNED;
 
 register_pass! {
     /// Replaces several operators by one standard function that they compute; changes rounding
-    pub FUSE_STANDARD_OPS = FunctionPass("FuseStandardOps", 3).with_tolerance(1e-4).breaking([MEMORY_PLANNED]);
+    pub FUSE_STANDARD_OPS = FunctionPass("FuseStandardOps", 3)
+        .breaking(["primitive-operators", MEMORY_PLANNED])
+        .with_tolerance(1e-4);
     configs { TRACE_RULES, NEVER_MAKE }
     run |edit, module, cx| run_rules(edit, module, cx, &RULES)
 }

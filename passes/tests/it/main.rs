@@ -4,6 +4,7 @@ mod bind_params;
 mod bind_symbols;
 mod check_meaning;
 mod dataflow_blocks;
+mod decompositions;
 mod fold_batch_norm;
 mod folding;
 mod fusion;

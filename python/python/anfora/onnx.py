@@ -68,6 +68,7 @@ def slim(
     input_shapes: Mapping[str, Sequence[int | None]] | None = None,
     exact: bool = False,
     contrib: bool = False,
+    opset: int | None = None,
     size_threshold: int = 512 << 20,
     config: Mapping[str, int | float | str | bool] | None = None,
     disable: Sequence[str] = (),
@@ -82,13 +83,14 @@ def slim(
 
     ``input_shapes`` gives inputs their extents (``None`` leaves an extent as it is). ``exact``
     leaves out what rounds differently, so that all results keep their bits. ``contrib`` uses
-    operators of ``com.microsoft``, which only onnxruntime has; not with ``exact``.
-    ``size_threshold`` leaves calls whose constant result would add more bytes than that, and bounds
-    what those in a function add together by four times as much. ``config`` has settings of passes
-    (``anfora configs`` lists them), such as ``{"FoldConstant.max_file_bytes": "unlimited"}``.
-    ``disable`` names passes that are left out. ``check`` is a number of random inputs on which each
-    pass is checked by interpreting the model before and after it: a pass that changes a result
-    fails.
+    operators of ``com.microsoft``, which only onnxruntime has; not with ``exact``. ``opset`` is the
+    version of ONNX's operators that the result is written in, if it is not that of the model; calls
+    that the version lacks are written in other operators. ``size_threshold`` leaves calls whose
+    constant result would add more bytes than that, and bounds what those in a function add together
+    by four times as much. ``config`` has settings of passes (``anfora configs`` lists them), such
+    as ``{"FoldConstant.max_file_bytes": "unlimited"}``. ``disable`` names passes that are left out.
+    ``check`` is a number of random inputs on which each pass is checked by interpreting the model
+    before and after it: a pass that changes a result fails.
 
     Raises ``OnnxError`` if the model cannot be read or written, and ``PassError`` if a pass fails.
     """
@@ -104,6 +106,7 @@ def slim(
         "input_shapes": [(name, list(shape)) for name, shape in (input_shapes or {}).items()],
         "exact": exact,
         "contrib": contrib,
+        "opset": opset,
         "size_threshold": size_threshold,
         "config": [f"{key}={str(value).lower()}" for key, value in (config or {}).items()],
         "disable": list(disable),

@@ -96,6 +96,7 @@ pub(super) const ROWS: &[Row] = &[
         kind: Kind::Module(interpret),
     },
     Row { name: "onnx", covers: &["onnx::export", "onnx::export_model", "onnx::import"], kind: Kind::Module(onnx) },
+    Row { name: "set-opset", covers: &["onnx::set_opset"], kind: Kind::Module(set_opset) },
 ];
 
 /// Returns a pass that adds a binding at the beginning of each function.
@@ -339,6 +340,13 @@ fn onnx(module: Module) -> Done {
     }
 }
 
+fn set_opset(mut module: Module) -> Done {
+    match anfora::onnx::set_opset(&mut module, 13, &ExportOptions::default().conversions) {
+        Ok(()) => ensure(module.to_text().contains("onnx_opsets=[[\"\", 13]]"), "the module states the version"),
+        Err(refusal) => ensure(!refusal.diagnostic().to_string().is_empty(), "a refusal says what is the matter"),
+    }
+}
+
 fn properties(module: Module) -> Done {
     let mut registry = PassRegistry::new();
     let again = Property::new("anf-again", "as `anf`").checked_by(|m| {
@@ -347,6 +355,6 @@ fn properties(module: Module) -> Done {
     });
     registry.register_property(again).map_err(|e| e.to_string())?;
     let holding: Vec<bool> = registry.properties().iter().map(|p| p.check(&module).is_ok()).collect();
-    let bodies = module.functions().all(|(_, f)| Invariant::ANormalForm.holds_in(&f.body));
+    let bodies = module.functions().all(|(_, f)| Invariant::ANormalForm.holds_in(&module.cx, &f.body));
     ensure([holding.first(), holding.last()] == [Some(&bodies); 2], "a property holds of a module, or it does not")
 }
