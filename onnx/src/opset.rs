@@ -55,6 +55,7 @@ pub fn set_opset(module: &mut Module, opset: i64, conversions: &Conversions) -> 
     {
         refuse_kept_nodes(module, stated, opset)?;
     }
+    let is_other = imports.iter().any(|(domain, stated)| is_standard(domain) && *stated != opset);
     imports.retain(|(domain, _)| !is_standard(domain));
     imports.insert(0, (String::new(), opset));
     state(module, opset, &imports);
@@ -64,6 +65,9 @@ pub fn set_opset(module: &mut Module, opset: i64, conversions: &Conversions) -> 
     for key in keys {
         let name = module.name(key).to_owned();
         let Some((function, cx)) = module.get_mut(key) else { continue };
+        if is_other {
+            forget_forms(cx, &mut function.body);
+        }
         let is_lacking = |cx: &Context, body: &Body, call: ExprId| {
             let count = cx.types.as_tuple(body.ty(call)).map_or(1, <[_]>::len);
             check_call(cx, body, call, &vec![true; count], (conversions, &versions)).is_err()
@@ -79,6 +83,31 @@ pub fn set_opset(module: &mut Module, opset: i64, conversions: &Conversions) -> 
         })?;
     }
     Ok(())
+}
+
+/// Removes the forms that nodes had in the version of the file: attributes without a meaning, and the
+/// attributes of constants, which another version may not have.
+fn forget_forms(cx: &mut Context, body: &mut Body) {
+    let mut variables = Vec::new();
+    let mut cursor = Cursor::new(body);
+    while let Some(step) = cursor.next(body) {
+        if let Step::Let(id) = step
+            && let Expr::Let { var, .. } = body.expr(id)
+        {
+            variables.push(var.expr());
+        }
+    }
+    let whole = cx.str_attr("value");
+    for id in variables {
+        let Some(meta) = body.meta(id) else { continue };
+        let mut new = cx.with_attr(meta, keys::CARRIED, None);
+        if cx.find_attr(new, keys::CONSTANT).is_some() {
+            new = cx.with_attr(new, keys::CONSTANT, Some(whole));
+        }
+        if new != meta {
+            body.set_meta(id, Some(new));
+        }
+    }
 }
 
 /// Returns true if a body has a composite call that the version lacks.
