@@ -396,10 +396,9 @@ fn export_lrn(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 }
 
 fn import_dropout(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {
-    // Before version 10 the mask was not a boolean tensor. In versions 10 and 11, runtimes do not
-    // agree on the mask without training.
-    if n.opset() < 12 && n.is_output_used(1) {
-        return Err(because("before version 12 its mask is not defined"));
+    // Before version 10 the mask was not a boolean tensor.
+    if n.opset() < 10 && n.is_output_used(1) {
+        return Err(because("before version 10 its mask is not boolean"));
     }
     let dtype = n.float_dtype(0)?;
     let operands = n.all_operands()?;
@@ -438,9 +437,9 @@ fn export_dropout(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     if inputs.len() > 1 {
         n.needs_opset(12)?;
     }
-    if n.is_output_used(1) {
-        // The mask of older versions is not defined: see `import_dropout`.
-        n.needs_opset(12)?;
+    if n.opset() < 10 && n.is_output_used(1) {
+        // Before version 10 the mask was not boolean.
+        n.needs_opset(10)?;
     }
     n.drop_unused_outputs(1);
     n.emit("Dropout", inputs, vec![float_attribute("ratio", ratio)]);
