@@ -10,8 +10,8 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use crate::by_name::ByName;
 use crate::report::Failure;
 
-/// Parses a list of `NAME=EXTENT`, the values of a flag. A dimension may be given several times with
-/// the same extent.
+/// Parses a list of `NAME=EXTENT`, the values of a flag. A dimension may be given several times
+/// with the same extent.
 ///
 /// # Errors
 /// If an item does not have that form, or a dimension is given two different extents.

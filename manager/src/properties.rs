@@ -121,6 +121,8 @@ impl Default for Properties {
             Property::new("dataflow", "pure bindings have been grouped into dataflow regions")
                 .excluding([Invariant::NoDataflowRegions.name()]),
         );
+        // The crate that plans memory registers a check of it.
+        list.push(Property::new("memory-planned", "the memory of all functions has been planned"));
         let entry = |p: &StandardPhase| PhaseEntry::new(p.phase, p.doc).holding(p.invariants.iter().map(|i| i.name()));
         Properties { list, phases: STANDARD_PHASES.iter().map(entry).collect() }
     }

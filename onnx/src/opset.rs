@@ -29,7 +29,8 @@ pub const WRITTEN_OPSETS: RangeInclusive<i64> = 6..=NEWEST;
 /// use anfora_onnx::convert::Conversions;
 /// use anfora_onnx::{ExportOptions, export, set_opset};
 ///
-/// let text = "#![onnx_opsets=[[\"\", 12]]] def @main(%x: Tensor[(n, 4), float32]) { nn.celu(%x) }";
+/// let text = "#![onnx_opsets=[[\"\", 12]]]
+///     def @main(%x: Tensor[(n, 4), float32]) { nn.celu(%x) }";
 /// let mut module = parse_module(Source::new("example", text), anfora_onnx::registry())?;
 /// set_opset(&mut module, 11, &Conversions::default())?;
 /// let model = export(&module, &ExportOptions::default())?;
@@ -72,10 +73,10 @@ pub fn set_opset(module: &mut Module, opset: i64, conversions: &Conversions) -> 
             let count = cx.types.as_tuple(body.ty(call)).map_or(1, <[_]>::len);
             check_call(cx, body, call, &vec![true; count], (conversions, &versions)).is_err()
         };
+        to_a_normal_form(cx, &mut function.body);
         if !has_lacking(cx, &function.body, &is_lacking) {
             continue;
         }
-        to_a_normal_form(cx, &mut function.body);
         decompose_where(cx, function, is_lacking).map_err(|error| ExportError {
             function: name,
             binding: None,
@@ -85,8 +86,8 @@ pub fn set_opset(module: &mut Module, opset: i64, conversions: &Conversions) -> 
     Ok(())
 }
 
-/// Removes the forms that nodes had in the version of the file: attributes without a meaning, and the
-/// attributes of constants, which another version may not have.
+/// Removes the forms that nodes had in the version of the file: attributes without a meaning, and
+/// the attributes of constants, which another version may not have.
 fn forget_forms(cx: &mut Context, body: &mut Body) {
     let mut variables = Vec::new();
     let mut cursor = Cursor::new(body);

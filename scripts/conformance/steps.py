@@ -22,6 +22,9 @@ STEPS = ["run", "export", "text", "older", "types", "rows"]
 # Versions of the operators for which newer ones are written, besides the one before that of the
 # model. onnxruntime lacks operators of versions before 7.
 OLDER = [13, 11]
+# What onnxruntime computes otherwise in old versions: the mask of Dropout without training is false
+# in versions 10 and 11.
+OTHER_IN_OLD = {"test_dropout_default_mask"}
 # Seconds for one call of the program, whatever else the machine does.
 LIMIT = 120
 # What the program says of a node that it has no kernel for, as opposed to one that it gets wrong.
@@ -129,6 +132,8 @@ class Steps:
 
     def older(self):
         """Written for older versions of the operators, where rules allow that."""
+        if self.case.name in OTHER_IN_OLD:
+            raise Ended("unproved", "onnxruntime computes something else in old versions")
         stated = standard_versions(self.case.load())
         written = 0
         for opset in sorted({n for s in stated for n in [s - 1, *OLDER] if 7 <= n < s}):

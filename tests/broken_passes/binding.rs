@@ -124,14 +124,13 @@ fn bind_it(module: &mut Module, key: FunctionKey, symbol: SymbolId) -> Result<()
 fn symbols(name: fn(&str, u64) -> String) -> Arc<dyn Pass> {
     let count = AtomicU64::new(0);
     Arc::new(ModulePass::new("AttachGlobalSymbol", 0, move |module: &mut Module, _| {
-        let main = module.find("main").expect("a program has a main");
-        let (function, cx) = module.get_mut(main).expect("it was just found");
-        let old = cx.find_attr(function.attrs, "global_symbol").map_or_else(String::new, |a| match cx.attrs.get(a) {
-            anfora::ir::Attr::Str(s) => cx.names.get(*s).to_string(),
-            _ => String::new(),
-        });
-        let symbol = cx.str_attr(&name(&old, count.fetch_add(1, Ordering::Relaxed)));
-        function.attrs = cx.with_attr(function.attrs, "global_symbol", Some(symbol));
+        for key in module.order().to_vec() {
+            let own = module.name(key).to_string();
+            let (function, cx) = module.get_mut(key).expect("it is in the order");
+            let old = function.global_symbol(cx).map_or(own, |symbol| cx.names.get(symbol).to_string());
+            let symbol = cx.str_attr(&name(&old, count.fetch_add(1, Ordering::Relaxed)));
+            function.attrs = cx.with_attr(function.attrs, "global_symbol", Some(symbol));
+        }
         Ok(())
     }))
 }

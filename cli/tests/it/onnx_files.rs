@@ -288,7 +288,7 @@ fn an_extent_is_not_left_out_and_no_error_shows_what_nobody_wrote() {
 #[test]
 fn models_are_written_for_other_versions_of_the_operators() {
     let dir = Scratch::new("opset");
-    let text = r#"#![onnx_opsets=[["", 20]]]
+    let text = r#"#![onnx_ir_version=9, onnx_opsets=[["", 20]]]
 def @main(%x: Tensor[(2, 3), float32]) {
   let %a = nn.mish(%x);
   let %b = nn.shrink(%a);

@@ -29,7 +29,9 @@ fn written(call: &str, from: i64, to: i64) -> Result<NodeCounts, String> {
 fn the_versions_of_composite_operators_are_those_of_the_conversions() {
     let conversions = Conversions::default();
     let registry = anfora_ops::standard();
-    for (_, row) in registry.rows().filter(|(_, row)| row.decomposition.is_some()) {
+    // The import of BatchNormalization decides by an attribute whether it is that of training.
+    let is_own = |name: &str| name != "nn.batch_norm_training";
+    for (_, row) in registry.rows().filter(|(_, row)| row.decomposition.is_some() && is_own(&row.name)) {
         let own = conversions.rows().iter().filter(|c| c.native == row.name && c.domain.is_empty());
         // A definition in other operators has no import.
         let both = own.filter(|c| c.import.is_some() && c.export.is_some());

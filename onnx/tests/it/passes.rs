@@ -158,6 +158,7 @@ impl Calls {
     }
 }
 
+/// DecomposeOps writes calls in other operators, and EnterPhase refuses the model.
 #[test]
 fn every_pass_keeps_what_is_kept_whole() {
     let went = everything();
@@ -167,7 +168,12 @@ fn every_pass_keeps_what_is_kept_whole() {
     let registry = anfora_passes::registry();
     let names: Vec<String> = registry.passes().iter().map(|p| p.name().to_string()).collect();
     assert!(names.len() >= 15, "{names:?}");
-    for name in names.iter().map(String::as_str).chain(["O1", "O2", "O3"]).filter(|&n| n != "EnterPhase") {
+    for name in names
+        .iter()
+        .map(String::as_str)
+        .chain(["O1", "O2", "O3"])
+        .filter(|n| !["EnterPhase", "DecomposeOps"].contains(n))
+    {
         let (_, before, after) = AROUND.iter().find(|a| a.0 == name).copied().unwrap_or((name, "", ""));
         let pipeline = parse_pipeline(&registry, &format!("{before}{name}{after}")).unwrap_or_else(|e| panic!("{e}"));
         let mut module = read(&went);

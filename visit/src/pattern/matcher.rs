@@ -81,7 +81,7 @@ impl<'a> Matcher<'a> {
     /// the nodes inside. Returns `None` if it does not match there, or if a node inside is used
     /// outside of the match or computed in another block.
     ///
-    /// Cost: as [`Matcher::at`], and at most 256 operands.
+    /// Cost: one node.
     pub fn own_parts(&mut self, root: ExprId) -> Option<Vec<ExprId>> {
         self.at(root)?;
         let sight = Sight { cx: self.cx, body: self.body, facts: &self.facts };
