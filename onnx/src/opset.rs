@@ -67,7 +67,7 @@ pub fn set_opset(module: &mut Module, opset: i64, conversions: &Conversions) -> 
         let name = module.name(key).to_owned();
         let Some((function, cx)) = module.get_mut(key) else { continue };
         if is_other {
-            forget_forms(cx, &mut function.body);
+            forget_forms(cx, &mut function.body, opset);
         }
         let is_lacking = |cx: &Context, body: &Body, call: ExprId| {
             let count = cx.types.as_tuple(body.ty(call)).map_or(1, <[_]>::len);
@@ -87,8 +87,9 @@ pub fn set_opset(module: &mut Module, opset: i64, conversions: &Conversions) -> 
 }
 
 /// Removes the forms that nodes had in the version of the file: attributes without a meaning, and
-/// the attributes of constants, which another version may not have.
-fn forget_forms(cx: &mut Context, body: &mut Body) {
+/// the attributes of constants, which another version may not have. Before version 9, Constant makes
+/// floats only, so constants become initializers.
+fn forget_forms(cx: &mut Context, body: &mut Body, opset: i64) {
     let mut variables = Vec::new();
     let mut cursor = Cursor::new(body);
     while let Some(step) = cursor.next(body) {
@@ -98,12 +99,12 @@ fn forget_forms(cx: &mut Context, body: &mut Body) {
             variables.push(var.expr());
         }
     }
-    let whole = cx.str_attr("value");
+    let form = (opset >= 9).then(|| cx.str_attr("value"));
     for id in variables {
         let Some(meta) = body.meta(id) else { continue };
         let mut new = cx.with_attr(meta, keys::CARRIED, None);
         if cx.find_attr(new, keys::CONSTANT).is_some() {
-            new = cx.with_attr(new, keys::CONSTANT, Some(whole));
+            new = cx.with_attr(new, keys::CONSTANT, form);
         }
         if new != meta {
             body.set_meta(id, Some(new));

@@ -16,11 +16,13 @@ __all__ = [
     "CombineParallelMatmul",
     "ConvertToDataflow",
     "DeadCodeElimination",
+    "DecomposeOps",
     "EliminateCommonSubexpr",
     "EnterPhase",
     "FoldBatchNorm",
     "FoldConstant",
     "FuseOps",
+    "FuseOpsByPattern",
     "FuseStandardOps",
     "InlineFunctions",
     "LambdaLifting",
@@ -148,6 +150,15 @@ def CombineParallelMatmul(*, min_saved: int | None = None) -> Pass:
     return _anfora._make_pass("CombineParallelMatmul", {"min_saved": min_saved})
 
 
+def DecomposeOps(*, which: list[str] | None = None, opset: int | None = None) -> Pass:
+    """Writes composite operators in primitive ones, as their rows say; changes rounding.
+
+    which: the operators to decompose; all composite ones if empty. Default: [].
+    opset: a version of ONNX, whose operators stay; 0 if they do not. Default: 0.
+    """
+    return _anfora._make_pass("DecomposeOps", {"which": which, "opset": opset})
+
+
 def ConvertToDataflow(*, min_size: int | None = None) -> Pass:
     """Groups runs of pure bindings into dataflow regions.
 
@@ -164,6 +175,24 @@ def FuseOps(*, max_depth: int | None = None, max_function_args: int | None = Non
         Default: 0.
     """
     return _anfora._make_pass("FuseOps", {"max_depth": max_depth, "max_function_args": max_function_args})
+
+
+def FuseOpsByPattern(
+    *,
+    patterns: str | None = None,
+    backend: str | None = None,
+    annotate_codegen: bool | None = None,
+    bind_constants: bool | None = None,
+) -> Pass:
+    """Moves operators that match named patterns into functions.
+
+    patterns: the patterns, separated by commas: names of standard patterns, or
+        `name=expression`. Default: standard.
+    backend: the first part of the names of composite functions.
+    annotate_codegen: functions have the attribute `Codegen`. Default: false.
+    bind_constants: literals stay inside of functions. Default: true.
+    """
+    return _anfora._make_pass("FuseOpsByPattern", {"patterns": patterns, "backend": backend, "annotate_codegen": annotate_codegen, "bind_constants": bind_constants})
 
 
 def ToNonDataflow() -> Pass:
