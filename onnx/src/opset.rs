@@ -87,8 +87,8 @@ pub fn set_opset(module: &mut Module, opset: i64, conversions: &Conversions) -> 
 }
 
 /// Removes the forms that nodes had in the version of the file: attributes without a meaning, and
-/// the attributes of constants, which another version may not have. Before version 9, Constant makes
-/// floats only, so constants become initializers.
+/// the attributes of constants, which another version may not have. Before version 9, Constant
+/// makes floats only, so constants become initializers.
 fn forget_forms(cx: &mut Context, body: &mut Body, opset: i64) {
     let mut variables = Vec::new();
     let mut cursor = Cursor::new(body);

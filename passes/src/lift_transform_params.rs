@@ -16,9 +16,10 @@
 //!            types or attributes name a symbol that no weight binds stays where it is. So do
 //!            those that use a weight whose type names such a symbol; its extent is unknown (?) in
 //!            the new function.
-//! Stays      Calls that can be observed, and calls of operators that are not known. Functions
-//!            that are used in the module, since their signature changes: a remark names them.
-//!            Functions that have their @f_transform_params already.
+//! Stays      Calls that can be observed, and calls of operators that are not known. Values with
+//!            functions in them: calls of a parameter are not known to be pure. Functions that are
+//!            used in the module, since their signature changes: a remark names them. Functions
+//!            that have their @f_transform_params already.
 //! Not done   What uses no weight is copied if it is needed, and stays in @f too;
 //!            DeadCodeElimination removes it. There is no function for the weights of several
 //!            functions.
@@ -41,7 +42,7 @@
 use anfora_ir::{
     Attr, Body, Context, Cursor, Diagnostic, Editor, EntityId, Expr, ExprId, Function, FunctionKey, GlobalId, IdSet,
     LetFlags, Module, NameId, NewParameter, Purity, Severity, SignatureChange, Step, SymbolId, SymbolSubstitution,
-    SymbolWalk, Transplant, TypeError, TypeId, VarFlags, VarId, change_signatures,
+    SymbolWalk, Transplant, Type, TypeError, TypeId, VarFlags, VarId, change_signatures,
 };
 use anfora_manager::{PassError, register_pass};
 use anfora_visit::{Binding, Mutator, RewriteError, Site, Slot, Verdict, chain, link_counts, mutate_function};
@@ -206,11 +207,15 @@ fn moved_bindings(cx: &Context, body: &Body, inputs: usize, purity: &Purity) -> 
             known.insert(weight.expr(), true);
         }
     }
+    let mut data = DataTypes::default();
     let mut moved: Vec<Moved> = Vec::new();
     for binding in chain(body, body.root()) {
         let inputs = inputs_of(body, &binding.value);
         let is_known = |&input: &ExprId| body.as_var(input).is_none() || known.contains_key(&input);
-        if !may_move(cx, body, purity, binding.value) || !inputs.iter().all(is_known) {
+        if !may_move(cx, body, purity, binding.value)
+            || !inputs.iter().all(is_known)
+            || !data.holds_tensors(cx, body.ty(binding.var.expr()))
+        {
             continue;
         }
         let mut is_bound = true;
@@ -224,6 +229,34 @@ fn moved_bindings(cx: &Context, body: &Body, inputs: usize, purity: &Purity) -> 
     }
     mark_outputs(cx, body, &mut moved)?;
     Ok(moved)
+}
+
+/// The types of which it is known whether all their parts are tensors.
+#[derive(Default)]
+struct DataTypes(FxHashMap<TypeId, bool>);
+
+impl DataTypes {
+    /// Returns true if a type is that of a tensor, or of tuples of tensors.
+    fn holds_tensors(&mut self, cx: &Context, ty: TypeId) -> bool {
+        let mut stack = vec![ty];
+        while let Some(&top) = stack.last() {
+            let known = match cx.types.get(top) {
+                Type::Tensor(_) => true,
+                Type::Tuple(fields) => {
+                    let before = stack.len();
+                    stack.extend(fields.iter().filter(|field| !self.0.contains_key(field)));
+                    if stack.len() > before {
+                        continue;
+                    }
+                    fields.iter().all(|field| self.0[field])
+                }
+                _ => false,
+            };
+            self.0.insert(top, known);
+            stack.pop();
+        }
+        self.0[&ty]
+    }
 }
 
 /// Returns the expressions that the value of a binding uses: its operands, or itself.
