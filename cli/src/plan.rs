@@ -105,7 +105,9 @@ fn function_lines(module: &Module, function: &Function, plan: &FunctionPlan) -> 
     ];
     lines.extend(rows.map(|(name, bytes, what)| format!("  {name:8} {:>10}  {what}", bytes_text(bytes))));
     let placed = plan.storages().iter().filter(|s| s.offset().is_some()).count();
-    lines.push(format!("  {:8} {placed:>10}  in arenas, of {} scopes", "storages", plan.scopes().len()));
+    let scopes = plan.scopes().len();
+    let plural = if scopes == 1 { "" } else { "s" };
+    lines.push(format!("  {:8} {placed:>10}  in arenas, of {scopes} scope{plural}", "storages"));
     for (name, count) in unplanned(plan).into_iter().filter(|&(_, count)| count > 0) {
         lines.push(format!("  {name}: {count}"));
     }
