@@ -14,13 +14,14 @@ use random_programs::checking::{context, pool};
 use random_programs::run;
 
 /// The pipelines that run before a pass, so that each property holds somewhere.
-const BEFORE: [&str; 9] = [
+const BEFORE: [&str; 10] = [
     "",
     "ToANormalForm",
     "ToANormalForm,LambdaLifting",
     "ToANormalForm,AttachGlobalSymbol",
     "ToANormalForm,PlanMemory",
     "ToANormalForm,ToNonDataflow",
+    "ToANormalForm,FuseOpsByPattern{backend=a,patterns=\"e=exp(%x),m=multiply(%x, %y)\"},Normalize,ConvertToDataflow{min_size=1},PlanMemory,AttachGlobalSymbol",
     "ToANormalForm,LambdaLifting,AttachGlobalSymbol,ConvertToDataflow",
     "phase0,phase1,phase2.1,phase2.3",
     "ToGraphNormalForm",

@@ -29,8 +29,9 @@ inlines them, and ToANormalForm, LambdaLifting, DecomposeOps and ToNonDataflow b
 same form as other functions. No pass removes an external function: a public one, or one with a
 `global_symbol`. Passes that work function by function skip functions with `SkipOptimization=1`.
 These are all passes except DeadCodeElimination, LambdaLifting, InlineFunctions, FuseOps,
-FuseOpsByPattern, BindParams, BindSymbols, RemoveUnusedParameters, RemoveUnusedOutputs,
-LiftTransformParams, AttachGlobalSymbol, PrintIR and EnterPhase.
+FuseOpsByPattern, MergeCompositeFunctions, BindParams, BindSymbols, RemoveUnusedParameters,
+RemoveUnusedOutputs, LiftTransformParams, AttachGlobalSymbol, PrintIR and EnterPhase. RunCodegen is
+registered by `register_backends`, for the backends of an embedder.
 ";
 
 const PROPERTIES: &str = "
@@ -173,8 +174,8 @@ fn page(registry: &PassRegistry) -> String {
     for config in registry.configs() {
         writeln!(page, "| `{}` | {} | {} |", config.key, config.default, config.doc).unwrap();
     }
-    for pass in registry.passes() {
-        let name = pass.name();
+    // RunCodegen is registered by embedders, with their backends.
+    for name in registry.passes().iter().map(|pass| pass.name()).chain(["RunCodegen"]) {
         let (_, head) =
             heads.iter().find(|(title, _)| title == name).unwrap_or_else(|| panic!("no file is about {name}"));
         write!(page, "\n## {name}\n\n{head}\n").unwrap();

@@ -8,15 +8,16 @@ mod broken_passes;
 mod random_programs;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use anfora::interp::{Agreement, EvalError, Interpreter, Outcome, ValueId, Values};
+use anfora::interp::{Agreement, EvalError, Externals, Interpreter, Outcome, ValueId, Values};
 use anfora::ir::{Attr, Form, Literal, Module, PrintOptions, alpha_equal, module_hash, print_function, verify_module};
 use anfora::manager::{
-    FailureKind, ModulePass, Pass, PassContext, PassError, PassFailure, Verification, parse_pipeline,
+    FailureKind, ModulePass, Pass, PassContext, PassError, PassFailure, PassRegistry, Verification, parse_pipeline,
 };
-use anfora::passes::{CheckMeaning, NUM_INPUT};
+use anfora::passes::{Backend, CheckMeaning, NUM_INPUT, register_backends};
 use broken_passes::Broken;
+use broken_passes::backends::WITH_GROUPS;
 use proptest::prelude::*;
 use random_programs::checking::{
     Again, Needs, Program, Promise, Why, check_pass, check_pass_and_shrink, context, pool,
@@ -42,9 +43,10 @@ const ANY_FORM: [&str; 11] = [
 const CHANGES_AGAIN: [(&str, &str); 0] = [];
 
 /// Passes that do nothing unless they are told what to do.
-/// [`bound_symbols_keep_meaning`] tells BindSymbols, and [`weights_that_are_prepared_keep_meaning`]
-/// LiftTransformParams.
-const DOES_NOTHING: [&str; 4] = ["BindParams", "BindSymbols", "LiftTransformParams", "PrintIR"];
+/// [`bound_symbols_keep_meaning`] tells BindSymbols, [`weights_that_are_prepared_keep_meaning`]
+/// LiftTransformParams, and [`functions_of_backends_keep_meaning`] MergeCompositeFunctions.
+const DOES_NOTHING: [&str; 5] =
+    ["BindParams", "BindSymbols", "LiftTransformParams", "MergeCompositeFunctions", "PrintIR"];
 
 /// Returns how closely the results of a pass have to agree. In random programs, nothing else
 /// depends on values that a pass rewrites with rounding.
@@ -291,6 +293,59 @@ fn weights_that_are_prepared_keep_meaning() {
     });
     let few = pool().len() >= 64 && moved.len() * 4 < pool().len();
     assert!(!few, "something moves in {} programs", moved.len());
+}
+
+/// A backend whose code is the interpreter of the function that it is given. `externals` gets the
+/// code.
+fn interpreting_backend(name: &str, externals: &Arc<Mutex<Externals>>) -> Backend {
+    let externals = Arc::clone(externals);
+    Backend::new(name, move |function| {
+        verify_module(function.module).map_err(|found| PassError::new(found[0].to_string()))?;
+        let module = function.module.clone();
+        let symbol = format!("code_of_{}", function.name);
+        externals.lock().expect("no test failed").insert(symbol.clone(), move |arguments: &[Literal]| {
+            let outcome = Interpreter::new(&module).run("main", arguments).map_err(|error| error.to_string())?;
+            Ok(outcome.values.tensors(outcome.result, usize::MAX).into_iter().cloned().collect())
+        });
+        Ok(symbol)
+    })
+}
+
+/// A program computes the same if backends compute parts of it.
+#[test]
+fn functions_of_backends_keep_meaning() {
+    let changed = on_all_cores(pool(), |program| {
+        let Program { size, seed, .. } = *program;
+        let externals = Arc::new(Mutex::new(Externals::new()));
+        let mut registry = PassRegistry::new();
+        anfora::passes::register(&mut registry).expect("names that differ");
+        let a = interpreting_backend("a", &externals).patterns("e=exp(%x),n=negative(%x),m=multiply(%x, %y)");
+        let b = interpreting_backend("b", &externals).patterns("t=tanh(%x),s=add(%x, %y)");
+        register_backends(&mut registry, vec![a, b]).expect("a new name");
+        let registry = Arc::new(registry);
+        // Once with the functions of the groups, and once with their code.
+        let mut merged = program.normal.clone();
+        run(&registry, WITH_GROUPS, &mut merged);
+        check(&merged, "with groups of backends");
+        assert!(!run(&registry, "MergeCompositeFunctions", &mut merged), "size {size}, seed {seed}: not idempotent");
+        let mut module = program.normal.clone();
+        run(&registry, "byoc", &mut module);
+        check(&module, "with code of backends");
+        let externals = externals.lock().expect("no test failed");
+        for (arguments, expected) in &program.runs {
+            for (module, kind) in [(&merged, "groups"), (&module, "code")] {
+                match Interpreter::new(module).externals(&externals).run("main", arguments) {
+                    Ok(found) => {
+                        assert!(expected.same(&found), "size {size}, seed {seed}, {kind}\n{}\n{module}", program.normal)
+                    }
+                    Err(error) => panic!("size {size}, seed {seed}, {kind}: {error}\n{}\n{module}", program.normal),
+                }
+            }
+        }
+        module.to_text().contains("global_symbol=\"code_of_").then_some(())
+    });
+    let few = pool().len() >= 64 && changed.len() * 4 < pool().len();
+    assert!(!few, "backends compute something in {} programs", changed.len());
 }
 
 /// The usual mistakes in passes are caught, and for the right reason.

@@ -41,6 +41,17 @@ impl Machine<'_> {
         })
     }
 
+    /// Returns true if a value may be of a type whose symbols have no values here: they may be any
+    /// extents.
+    pub(crate) fn may_be_of(&self, value: Ref, ty: TypeId) -> Step<bool> {
+        self.walk(value, ty, |machine, literal, tensor| {
+            tensor.shape.as_ref().is_none_or(|shape| shape.len() == literal.rank())
+                && for_each_number(literal, tensor, |dim, number| {
+                    machine.cx.types.dims.as_constant(dim).is_none_or(|extent| i128::from(extent) == number)
+                })
+        })
+    }
+
     /// Walks over the parts of a value and a type together. Calls `tensor` on each pair of a tensor
     /// and a tensor type with the same element type. Returns false if a part of the value and its
     /// type are of different kinds, or if `tensor` returned false.

@@ -12,6 +12,14 @@ pub enum EvalErrorKind {
     /// A function without a body is called.
     #[error("`@{0}` is declared, not defined: it cannot be interpreted")]
     External(String),
+    /// The closure of a function without a body fails, or gives what the function does not return.
+    #[error("`@{function}` fails: {message}")]
+    ExternalFailed {
+        /// Name of the function.
+        function: String,
+        /// The message of the closure.
+        message: String,
+    },
     /// A call has the wrong number of arguments.
     #[error("the function takes {wanted} arguments, not {found}")]
     ArgumentCount {

@@ -7,6 +7,7 @@ use anfora_ops::{RandomStream, draw_uniform};
 
 use crate::effect::Effect;
 use crate::error::{EvalError, EvalErrorKind};
+use crate::externals::Externals;
 use crate::limits::{Cost, Limits};
 use crate::machine::Machine;
 use crate::mirror::ValueMirror;
@@ -61,12 +62,13 @@ pub struct Interpreter<'m> {
     module: &'m Module,
     limits: Limits,
     seed: u64,
+    externals: Option<&'m Externals>,
 }
 
 impl<'m> Interpreter<'m> {
     /// Returns an interpreter of a module, with the default limits and seed 0.
     pub fn new(module: &'m Module) -> Interpreter<'m> {
-        Interpreter { module, limits: Limits::default(), seed: 0 }
+        Interpreter { module, limits: Limits::default(), seed: 0, externals: None }
     }
 
     /// Sets the limits.
@@ -80,6 +82,13 @@ impl<'m> Interpreter<'m> {
     #[must_use]
     pub fn seed(self, seed: u64) -> Interpreter<'m> {
         Interpreter { seed, ..self }
+    }
+
+    /// Sets the closures of functions without a body. Without a closure, a call of such a function
+    /// fails.
+    #[must_use]
+    pub fn externals(self, externals: &'m Externals) -> Interpreter<'m> {
+        Interpreter { externals: Some(externals), ..self }
     }
 
     /// Calls the function `function` (without `@`) with tensors.
@@ -144,7 +153,7 @@ impl<'m> Interpreter<'m> {
         let Some(global) = self.module.cx.find_global(function) else {
             return (Err(EvalErrorKind::NoFunction(function.to_string()).into()), Cost::default());
         };
-        let mut machine = Machine::new(self.module, self.limits, self.seed, values, mirror);
+        let mut machine = Machine::new(self.module, self.limits, self.seed, values, self.externals, mirror);
         let result = machine.run(global, arguments).and_then(|result| Ok(machine.export(result)?));
         let Machine { values, trace, steps, work, .. } = machine;
         let result = result.map(|result| Outcome { values, result: ValueId::from_ref(result), trace, steps });

@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 
 use crate::effect::Effect;
 use crate::error::{EvalError, EvalErrorKind};
+use crate::externals::Externals;
 use crate::limits::Limits;
 use crate::mirror::{MirroredCall, MirroredValue, ValueMirror};
 use crate::operator::Scratch;
@@ -116,6 +117,8 @@ pub(crate) struct Machine<'m> {
     /// Tables for types of known extents, a copy of the module's tables. They are created on first
     /// use.
     pub(crate) scratch: Option<Box<Scratch>>,
+    /// The closures of functions without a body.
+    pub(crate) externals: Option<&'m Externals>,
     /// A second memory, which is told of all bindings and uses.
     mirror: Option<&'m mut (dyn ValueMirror + 'm)>,
 }
@@ -132,6 +135,7 @@ impl<'m> Machine<'m> {
         limits: Limits,
         seed: u64,
         values: Values,
+        externals: Option<&'m Externals>,
         mirror: Option<&'m mut (dyn ValueMirror + 'm)>,
     ) -> Machine<'m> {
         let ops = &module.cx.ops;
@@ -165,6 +169,7 @@ impl<'m> Machine<'m> {
             used: 0,
             collect_at: crate::memory::FIRST_COLLECTION.min(limits.bytes),
             scratch: None,
+            externals,
             mirror,
         }
     }
@@ -624,9 +629,7 @@ impl<'m> Machine<'m> {
                 Target::Global(global) => {
                     let key = match self.cx.globals.get(global).target {
                         GlobalTarget::Definition(key) => key,
-                        GlobalTarget::Declaration(_) => {
-                            return Err(EvalErrorKind::External(self.cx.global_name(global).to_string()));
-                        }
+                        GlobalTarget::Declaration(key) => return self.call_external(key, &all).map(State::Give),
                         GlobalTarget::Missing => {
                             return Err(EvalErrorKind::NoFunction(self.cx.global_name(global).to_string()));
                         }

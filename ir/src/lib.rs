@@ -60,7 +60,7 @@ mod text;
 mod report;
 pub mod work;
 
-pub use crate::core::attr_names::{GLOBAL_SYMBOL, PRIMITIVE};
+pub use crate::core::attr_names::{GLOBAL_SYMBOL, PRIMITIVE, PURE};
 pub use crate::core::body::{Body, BodyRoom, Parts, SharedEdits, Span};
 pub use crate::core::builder::{BuildError, FunctionBuilder, UnfinishedFunction};
 pub use crate::core::context::{Context, Global, GlobalTable, GlobalTarget, LiteralTable};

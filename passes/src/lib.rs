@@ -10,7 +10,8 @@
 //!   [`simplify_shapes`], [`convert_to_dataflow`], [`to_non_dataflow`],
 //!   [`topological_sort`];
 //! - over the module: [`eliminate_dead_code`], [`lift_lambdas`], [`inline_functions`],
-//!   [`fuse_ops`], [`bind_params`], [`bind_symbols`], [`remove_unused_parameters`],
+//!   [`fuse_ops`], [`fuse_ops_by_pattern`], [`merge_composite_functions`], [`bind_params`],
+//!   [`bind_symbols`], [`remove_unused_parameters`],
 //!   [`remove_unused_outputs`], [`attach_global_symbol`], [`plan_memory`].
 //!
 //! [`CheckMeaning`] is an instrument that interprets programs before and after passes, and detects
@@ -80,14 +81,17 @@ mod inline_functions;
 mod lambda_lifting;
 mod lift_transform_params;
 mod match_facts;
+mod merge_composite_functions;
 mod normalize;
 mod npy;
 mod outline;
 mod parameter_symbols;
 mod plan_memory;
 mod private_functions;
+mod region_scan;
 mod remove_unused_outputs;
 mod remove_unused_parameters;
+mod run_codegen;
 mod seen_scopes;
 mod simplify_expr;
 mod simplify_shapes;
@@ -126,6 +130,7 @@ pub use fuse_standard_ops::{FUSE_STANDARD_OPS, fuse_standard_ops};
 pub use inline_functions::{INLINE_FUNCTIONS, Inlined, MAX_INLINE_GROWTH, inline_functions, inline_lambdas};
 pub use lambda_lifting::{LAMBDA_LIFTING, lift_lambdas};
 pub use lift_transform_params::{LIFT_TRANSFORM_PARAMS, LiftedParams, NUM_INPUT, lift_transform_params};
+pub use merge_composite_functions::{MERGE_COMPOSITE_FUNCTIONS, MergedFunctions, merge_composite_functions};
 pub use normalize::{NORMALIZE, Normalized, normalize};
 #[cfg(feature = "interp")]
 pub use plan_memory::PlannedMemory;
@@ -135,6 +140,7 @@ pub use plan_memory::{
 };
 pub use remove_unused_outputs::{REMOVE_UNUSED_OUTPUTS, remove_unused_outputs};
 pub use remove_unused_parameters::{REMOVE_UNUSED_PARAMETERS, remove_unused_parameters};
+pub use run_codegen::{Backend, CodegenInput, generate_code, register_backends, run_codegen};
 pub use simplify_expr::{SIMPLIFY_EXPR, simplify_expr};
 pub use simplify_shapes::{SIMPLIFY_SHAPES, SimplifiedShapes, simplify_shapes};
 pub use to_a_normal_form::{TO_A_NORMAL_FORM, to_a_normal_form};

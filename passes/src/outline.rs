@@ -62,6 +62,30 @@ pub(crate) struct Outlined {
     signature: TypeId,
 }
 
+/// The parameters of a function that bind its symbols.
+pub(crate) struct SymbolBinders {
+    /// The first parameter that binds a symbol.
+    binders: FxHashMap<SymbolId, ExprId>,
+}
+
+impl SymbolBinders {
+    /// Finds them.
+    pub(crate) fn of(cx: &Context, function: &Function) -> SymbolBinders {
+        let mut binders = FxHashMap::default();
+        for param in function.body.params() {
+            let param = param.expr();
+            cx.types
+                .for_each_binding_symbol(function.body.ty(param), |symbol| _ = binders.entry(symbol).or_insert(param));
+        }
+        SymbolBinders { binders }
+    }
+
+    /// Returns the first parameter that binds a symbol.
+    pub(crate) fn binder(&self, symbol: SymbolId) -> Option<ExprId> {
+        self.binders.get(&symbol).copied()
+    }
+}
+
 /// Makes functions from groups, one for equal groups.
 ///
 /// A group is written as a list of words, with variables and symbols numbered in order of
@@ -69,6 +93,8 @@ pub(crate) struct Outlined {
 pub(crate) struct Outliner {
     names: NameSupply,
     attrs: AttrsId,
+    /// The end of the names of functions.
+    suffix: String,
     passed: PassedLiterals,
     max_function_args: usize,
     entries: HashTable<Entry>,
@@ -131,6 +157,7 @@ impl Outliner {
         let mut outliner = Outliner {
             names: NameSupply::new(module),
             attrs,
+            suffix: String::new(),
             passed,
             max_function_args,
             entries: HashTable::new(),
@@ -227,10 +254,17 @@ impl Outliner {
             return None;
         }
         write_name(&mut self.name, cx, body, members);
+        self.name.push_str(&self.suffix);
         let global = self.names.fresh(cx, &self.name);
         self.made.push((global, function, signature));
         self.enter(start, Outlined { global, signature });
         Some(Outlined { global, signature })
+    }
+
+    /// Ends the names of new functions with an underscore and `suffix`.
+    pub(crate) fn with_suffix(mut self, suffix: &str) -> Outliner {
+        self.suffix = format!("_{suffix}");
+        self
     }
 
     /// Returns a call of the last outlined function, which replaces the value of the group's last
@@ -537,6 +571,8 @@ fn write_name(name: &mut String, cx: &Context, body: &Body, members: &[Binding])
         };
         let op = op.split('#').next().unwrap_or(op);
         let op = op.rsplit('.').next().unwrap_or(op);
+        // The names of outlined functions begin in this way already.
+        let op = op.strip_prefix("fused_").unwrap_or(op);
         if name.len() + 1 + op.len() > NAME_LENGTH {
             name.push_str("_etc");
             break;

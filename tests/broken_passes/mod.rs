@@ -4,6 +4,7 @@
 //! Most are the registered pass with a wrong edit before or after it. The result is what the pass
 //! would make if it had the mistake.
 
+pub(crate) mod backends;
 mod binding;
 mod closures;
 mod combining;
@@ -42,6 +43,7 @@ pub(crate) struct Broken {
 /// Returns all broken passes, grouped by the passes that they imitate.
 pub(crate) fn all() -> Vec<Broken> {
     let lists = [
+        backends::BROKEN,
         binding::BROKEN,
         closures::BROKEN,
         combining::BROKEN,

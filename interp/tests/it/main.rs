@@ -1,5 +1,6 @@
 //! Programs and operators, interpreted.
 
+mod externals;
 mod deep;
 mod drawing;
 mod operators;

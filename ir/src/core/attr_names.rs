@@ -8,3 +8,6 @@ pub const GLOBAL_SYMBOL: &str = "global_symbol";
 /// The attribute of functions that are groups of operators: see
 /// [`Context::is_primitive`](crate::Context::is_primitive).
 pub const PRIMITIVE: &str = "Primitive";
+
+/// The attribute of a declaration whose calls have no effects.
+pub const PURE: &str = "Pure";

@@ -1,6 +1,6 @@
 //! A function: a body with its name, visibility, result type and attributes.
 
-use crate::core::attr_names::GLOBAL_SYMBOL;
+use crate::core::attr_names::{GLOBAL_SYMBOL, PURE};
 use crate::core::body::{Body, BodyRoom};
 use crate::core::context::Context;
 use crate::core::entity::{AttrsId, GlobalId, NameId, TypeId};
@@ -116,7 +116,7 @@ impl Function {
     ///
     /// Cost: one entry.
     pub fn states_pure(&self, cx: &Context) -> bool {
-        cx.find_attr(self.attrs, "Pure").is_some_and(|v| matches!(cx.attrs.get(v), Attr::Int(1) | Attr::Bool(true)))
+        cx.find_attr(self.attrs, PURE).is_some_and(|v| matches!(cx.attrs.get(v), Attr::Int(1) | Attr::Bool(true)))
     }
 
     /// Returns the symbol that the function has for a linker: the attribute [`GLOBAL_SYMBOL`], if

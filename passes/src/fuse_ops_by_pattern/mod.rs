@@ -52,8 +52,7 @@ mod matches;
 mod patterns;
 
 use anfora_ir::{
-    Attr, AttrsId, Context, Editor, ExprId, Function, FunctionKey, LetFlags, Module, PRIMITIVE, Purity, SymbolId,
-    VarFlags,
+    Attr, AttrsId, Context, Editor, ExprId, Function, FunctionKey, LetFlags, Module, PRIMITIVE, Purity, VarFlags,
 };
 use anfora_manager::{PassError, register_pass};
 use anfora_visit::{Binding, Mutator, RewriteError, Site, Slot, Verdict, mutate_function};
@@ -61,7 +60,7 @@ use rustc_hash::FxHashMap;
 
 use self::matches::{Match, find_matches};
 pub use self::patterns::{CompositePattern, standard_patterns};
-use crate::outline::{Outliner, PassedLiterals};
+use crate::outline::{Outliner, PassedLiterals, SymbolBinders};
 use crate::plan_memory::MEMORY_PLANNED;
 
 /// The attribute of a function that is a match of a pattern: the name of the pattern.
@@ -180,8 +179,7 @@ impl Partition<'_> {
 
 /// The calls that replace the matches of a function.
 struct CallsOfMatches {
-    /// The first parameter of the function that binds a symbol.
-    binders: FxHashMap<SymbolId, ExprId>,
+    binders: SymbolBinders,
     /// By value: the call that replaces it; `None` if its binding goes.
     by_value: FxHashMap<ExprId, Option<ExprId>>,
 }
@@ -189,12 +187,7 @@ struct CallsOfMatches {
 impl CallsOfMatches {
     /// Returns no calls in a function.
     fn of(cx: &Context, function: &Function) -> CallsOfMatches {
-        let mut binders = FxHashMap::default();
-        for param in function.body.params() {
-            let param = param.expr();
-            cx.types
-                .for_each_binding_symbol(function.body.ty(param), |symbol| _ = binders.entry(symbol).or_insert(param));
-        }
+        let binders = SymbolBinders::of(cx, function);
         CallsOfMatches { binders, by_value: FxHashMap::default() }
     }
 
@@ -220,7 +213,7 @@ impl CallsOfMatches {
             })
             .collect();
         let Some(&last) = bindings.last() else { return false };
-        let binder = |symbol| self.binders.get(&symbol).copied();
+        let binder = |symbol| self.binders.binder(symbol);
         let Some(outlined) = outliner.outline(cx, &mut function.body, &bindings, binder) else { return false };
         let call = outliner.call(cx, &mut function.body, outlined, last);
         self.by_value.extend(bindings.iter().map(|binding| (binding.value, None)));

@@ -37,18 +37,17 @@
 //!            }                                          }
 //! ```
 
-mod scan;
+mod orders;
 mod search;
 
 use std::str::FromStr;
 
-use anfora_ir::{Body, Context, Expr, ExprId, LetFlags};
+use anfora_ir::{Body, Context, ExprId};
 use anfora_manager::register_pass;
-use anfora_visit::{Binding, Link, RewriteError};
-
-use self::scan::RegionScan;
+use anfora_visit::RewriteError;
 
 use crate::plan_memory::MEMORY_PLANNED;
+use crate::region_scan::RegionScan;
 
 register_pass! {
     /// Sorts the bindings of dataflow regions in the order of a search
@@ -138,30 +137,15 @@ pub fn topological_sort(
     let mut scan = RegionScan::of(cx, body)?;
     let orders = scan.sort(order, direction);
     let mut sorted = 0;
-    // The link before a region may be that of the last Let of another, so the last region is
-    // linked first.
     for region in scan.regions.iter().rev() {
         let segments = || region.segments.iter().map(|&i| (&scan.segments[i].lets, &orders[i]));
         let before: Vec<ExprId> = segments().flat_map(|(lets, _)| lets.iter().copied()).collect();
         let after: Vec<ExprId> =
             segments().flat_map(|(lets, order)| order.iter().map(|&node| lets[node as usize])).collect();
         if before != after {
-            relink(body, region.link, &before, &after);
+            region.relink(body, &before, &after);
             sorted += 1;
         }
     }
     Ok(sorted)
-}
-
-/// Links the Lets of a region in another order.
-fn relink(body: &mut Body, link: Link, before: &[ExprId], after: &[ExprId]) {
-    let (Some(&last), Some(&first)) = (before.last(), after.first()) else { return };
-    let Some(Binding { mut rest, .. }) = Binding::of(body, last) else { return };
-    for (i, &id) in after.iter().enumerate().rev() {
-        let Expr::Let { var, value, .. } = body.expr(id) else { continue };
-        let flags = if i == 0 { LetFlags::REGION_START } else { LetFlags::DATAFLOW };
-        body.set_expr(id, Expr::Let { var, value, body: rest, flags });
-        rest = id;
-    }
-    link.set(body, first);
 }

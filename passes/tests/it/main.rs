@@ -1,5 +1,6 @@
 //! Tests of passes that the files of `tests/files` cannot express.
 
+mod backends;
 mod bind_params;
 mod bind_symbols;
 mod check_meaning;

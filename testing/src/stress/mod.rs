@@ -22,11 +22,13 @@
 
 mod analysing;
 mod execution;
+mod partitioning;
 mod representation;
 mod rewriting;
 mod visiting;
 
 use std::io;
+use std::sync::Arc;
 
 use anfora::manager::{Pass, PassContext, PassRegistry, Verification, parse_pipeline};
 use anfora_ir::Module;
@@ -70,7 +72,14 @@ const NORMAL_FORM: &str = "ToANormalForm";
 impl Operation {
     /// Returns every entry point, then every registered pass.
     pub fn all() -> Vec<Operation> {
-        let tables = [representation::ROWS, visiting::ROWS, analysing::ROWS, rewriting::ROWS, execution::ROWS];
+        let tables = [
+            representation::ROWS,
+            visiting::ROWS,
+            analysing::ROWS,
+            rewriting::ROWS,
+            partitioning::ROWS,
+            execution::ROWS,
+        ];
         let rows = tables.into_iter().flatten();
         let rows = rows.map(|r| Operation { name: r.name.to_string(), covers: r.covers, kind: r.kind });
         let passes = anfora::passes::registry();
@@ -184,12 +193,15 @@ impl Subject {
 
 /// Runs a pipeline at level 3.
 fn run_pipeline(module: &mut Module, pipeline: &str) -> Done {
-    let registry: std::sync::Arc<PassRegistry> = anfora::passes::registry();
+    let registry: Arc<PassRegistry> = anfora::passes::registry();
     let pipeline = parse_pipeline(&registry, pipeline).map_err(|e| e.to_string())?;
+    pipeline.apply(module, &pass_context(registry)?).map(drop).map_err(|e| e.to_string())
+}
+
+/// Returns a context of level 3 that verifies nothing and prints nothing.
+fn pass_context(registry: Arc<PassRegistry>) -> Result<PassContext, String> {
     let context = PassContext::builder().registry(registry).opt_level(3).verification(Verification::Off);
-    let context = context.print_to(io::sink());
-    let context = context.build().map_err(|e| e.to_string())?;
-    pipeline.apply(module, &context).map(drop).map_err(|e| e.to_string())
+    context.print_to(io::sink()).build().map_err(|e| e.to_string())
 }
 
 /// Returns an error that says what should hold, if it does not hold.

@@ -1,52 +1,66 @@
 //! The dataflow regions of a body, with the uses of their variables.
 
-use anfora_ir::{Body, Context, Cursor, EntityId, Expr, ExprId, SideTable, Step};
+use anfora_ir::{Body, Context, Cursor, Expr, ExprId, LetFlags, SideTable, Step};
 use anfora_visit::{Binding, Link, RewriteError};
-use rustc_hash::FxHashMap;
-
-use super::search::{Graph, search};
-use super::{SearchDirection, SearchOrder};
 
 /// A dataflow region.
-pub(super) struct RegionRun {
+pub(crate) struct RegionRun {
     /// The link that holds its first Let.
-    pub(super) link: Link,
+    pub(crate) link: Link,
     /// Its segments. No binding moves from one segment to another.
-    pub(super) segments: Vec<usize>,
+    pub(crate) segments: Vec<usize>,
+}
+
+impl RegionRun {
+    /// Links other Lets in the place of those of the region.
+    ///
+    /// The link before a region may be that of the last Let of another, so the last region of a
+    /// body is linked first.
+    pub(crate) fn relink(&self, body: &mut Body, before: &[ExprId], after: &[ExprId]) {
+        let (Some(&last), Some(&first)) = (before.last(), after.first()) else { return };
+        let Some(Binding { mut rest, .. }) = Binding::of(body, last) else { return };
+        for (i, &id) in after.iter().enumerate().rev() {
+            let Expr::Let { var, value, .. } = body.expr(id) else { continue };
+            let flags = if i == 0 { LetFlags::REGION_START } else { LetFlags::DATAFLOW };
+            body.set_expr(id, Expr::Let { var, value, body: rest, flags });
+            rest = id;
+        }
+        self.link.set(body, first);
+    }
 }
 
 /// A use outside of a segment: the slot of the Let of the same block that contains it ([`TAIL`] for
 /// the tail), and the number of the operand if the Let's own value is the user.
-type OuterUse = (u32, u32);
+pub(crate) type OuterUse = (u32, u32);
 
 /// The slot of the tail of a block.
-const TAIL: u32 = u32::MAX;
+pub(crate) const TAIL: u32 = u32::MAX;
 
 /// A part of a region whose bindings may change places.
 #[derive(Default)]
-pub(super) struct Segment {
-    pub(super) lets: Vec<ExprId>,
+pub(crate) struct Segment {
+    pub(crate) lets: Vec<ExprId>,
     /// The slots of the Lets: numbers that ascend in each block.
-    slots: Vec<u32>,
+    pub(crate) slots: Vec<u32>,
     /// Pairs of a binding and a binding that uses it, in the order of the uses.
-    uses: Vec<(u32, u32)>,
+    pub(crate) uses: Vec<(u32, u32)>,
     /// Pairs of an input and a binding that uses it, in the order of the uses.
-    inputs: Vec<(ExprId, u32)>,
+    pub(crate) inputs: Vec<(ExprId, u32)>,
     /// Pairs of a binding and a use of it outside of the segment.
-    outputs: Vec<(u32, OuterUse)>,
+    pub(crate) outputs: Vec<(u32, OuterUse)>,
 }
 
 /// The place of a variable's binding.
 #[derive(Copy, Clone, Default)]
-struct VarPlace {
+pub(crate) struct VarPlace {
     /// The number of the blocks around its block.
-    depth: u32,
+    pub(crate) depth: u32,
     /// The slot of its Let, or 0 for a parameter.
-    slot: u32,
+    pub(crate) slot: u32,
     /// The segment, counted from 1, or 0 outside of regions.
     segment: u32,
     /// The number of the binding in its segment, or that of the parameter.
-    index: u32,
+    pub(crate) index: u32,
 }
 
 /// An open block.
@@ -66,13 +80,13 @@ struct Level {
 }
 
 /// The scan of a body.
-pub(super) struct RegionScan {
+pub(crate) struct RegionScan {
     /// The regions, in the order of their first Lets.
-    pub(super) regions: Vec<RegionRun>,
-    pub(super) segments: Vec<Segment>,
-    places: SideTable<ExprId, VarPlace>,
+    pub(crate) regions: Vec<RegionRun>,
+    pub(crate) segments: Vec<Segment>,
+    pub(crate) places: SideTable<ExprId, VarPlace>,
     /// The position of each slot among those of its block. It changes when a segment is sorted.
-    positions: Vec<u32>,
+    pub(crate) positions: Vec<u32>,
     levels: Vec<Level>,
 }
 
@@ -81,7 +95,7 @@ impl RegionScan {
     ///
     /// # Errors
     /// If the body is not in A-normal form.
-    pub(super) fn of(cx: &Context, body: &Body) -> Result<RegionScan, RewriteError> {
+    pub(crate) fn of(cx: &Context, body: &Body) -> Result<RegionScan, RewriteError> {
         let mut scan = RegionScan {
             regions: Vec::new(),
             segments: Vec::new(),
@@ -198,65 +212,5 @@ impl RegionScan {
             let number = user.lets.len() as u32 - 1;
             user.inputs.push((id, number));
         }
-    }
-
-    /// Returns the new order of each segment.
-    pub(super) fn sort(&mut self, order: SearchOrder, direction: SearchDirection) -> Vec<Vec<u32>> {
-        let mut orders = vec![Vec::new(); self.segments.len()];
-        let count = self.segments.len();
-        for i in 0..count {
-            // The keys of inputs are positions in segments before, those of outputs in segments
-            // behind.
-            let i = if direction == SearchDirection::FromInputs { i } else { count - 1 - i };
-            let segment = &self.segments[i];
-            orders[i] = match direction {
-                SearchDirection::FromInputs => search(&self.graph_from_inputs(segment), order),
-                SearchDirection::FromOutputs => {
-                    let last = segment.lets.len() as u32;
-                    search(&self.graph_from_outputs(segment), order).iter().rev().map(|&node| last - 1 - node).collect()
-                }
-            };
-            let segment = &self.segments[i];
-            for (position, &node) in orders[i].iter().enumerate() {
-                self.positions[segment.slots[node as usize] as usize] = segment.slots[position];
-            }
-        }
-        orders
-    }
-
-    /// Returns the graph of a segment, from values to their users.
-    fn graph_from_inputs(&self, segment: &Segment) -> Graph {
-        let mut sources: FxHashMap<ExprId, Vec<u32>> = FxHashMap::default();
-        for &(input, user) in &segment.inputs {
-            sources.entry(input).or_default().push(user);
-        }
-        let mut sources: Vec<(ExprId, Vec<u32>)> = sources.into_iter().collect();
-        sources.sort_unstable_by_key(|&(input, _)| {
-            let VarPlace { depth, slot, index, .. } = self.places[input];
-            let index = if slot == 0 { index } else { 0 };
-            (depth, self.positions[slot as usize], index, input.index())
-        });
-        let mut uses = segment.uses.clone();
-        uses.sort_unstable();
-        Graph::new(segment.lets.len(), sources.into_iter().map(|(_, users)| users), &uses)
-    }
-
-    /// Returns the graph of a segment, from users to the values that they use. The last binding has
-    /// the number 0.
-    fn graph_from_outputs(&self, segment: &Segment) -> Graph {
-        let last = segment.lets.len() as u32 - 1;
-        let mut first_uses: FxHashMap<u32, OuterUse> = FxHashMap::default();
-        for &(node, (slot, operand)) in &segment.outputs {
-            let position = if slot == TAIL { TAIL } else { self.positions[slot as usize] };
-            let first = first_uses.entry(node).or_insert((position, operand));
-            *first = (*first).min((position, operand));
-        }
-        let mut sources: Vec<(u32, OuterUse)> = first_uses.into_iter().collect();
-        sources.sort_unstable_by_key(|&(node, first)| std::cmp::Reverse((first, node)));
-        // Of the operands of a binding, the last comes first.
-        let mut uses: Vec<(u32, u32)> =
-            segment.uses.iter().rev().map(|&(value, user)| (last - user, last - value)).collect();
-        uses.sort_by_key(|&(user, _)| user);
-        Graph::new(segment.lets.len(), sources.into_iter().map(|(node, _)| vec![last - node]), &uses)
     }
 }
