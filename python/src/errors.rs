@@ -21,6 +21,7 @@ pyo3::import_exception!(anfora._errors, VerifyError);
 pyo3::import_exception!(anfora._errors, OnnxError);
 pyo3::import_exception!(anfora._errors, ConfigError);
 pyo3::import_exception!(anfora._errors, PatternError);
+pyo3::import_exception!(anfora._errors, RunError);
 pyo3::import_exception!(anfora._errors, StaleError);
 
 mod raised {

@@ -9,6 +9,7 @@
 mod attributes;
 mod author;
 mod authored;
+mod backend;
 mod block;
 mod builder;
 mod cli;
@@ -29,6 +30,7 @@ mod pass;
 mod pattern;
 mod place;
 mod registry;
+mod running;
 mod slim;
 mod types;
 mod visitor;
@@ -41,6 +43,8 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 /// The toolkit, compiled. Users import the modules of the package around it.
 #[pyo3::pymodule]
 mod _anfora {
+    #[pymodule_export]
+    use crate::backend::_run_codegen;
     #[pymodule_export]
     use crate::block::DataflowBlock;
     #[pymodule_export]
@@ -72,6 +76,8 @@ mod _anfora {
     };
     #[pymodule_export]
     use crate::registry::{_registered_passes, _registered_pipelines};
+    #[pymodule_export]
+    use crate::running::_run;
     #[pymodule_export]
     use crate::slim::_slim;
     #[pymodule_export]

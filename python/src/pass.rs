@@ -96,6 +96,11 @@ impl Pass {
         Pass { inner, held: None, parts: Vec::new() }
     }
 
+    /// Returns a pass that calls an object of Python.
+    pub(crate) fn holding(inner: Arc<dyn manager::Pass>, held: Py<Held>) -> Pass {
+        Pass { inner, held: Some(held), parts: Vec::new() }
+    }
+
     fn context(&self, py: Python<'_>, context: Option<&Bound<'_, PassContext>>) -> PyResult<Py<PassContext>> {
         context.map_or_else(|| current_for(py, &self.inner), |context| Ok(context.clone().unbind()))
     }

@@ -23,7 +23,7 @@ GUIDE = ROOT / "docs" / "python"
 PAGES = [*sorted(GUIDE.glob("*.md")), ROOT / "README.md"]
 
 #: Packages that the toolkit does not need. A block that imports one is skipped where it is missing.
-OPTIONAL = ("numpy", "ml_dtypes", "onnx", "onnx_ir", "ray", "tvm")
+OPTIONAL = ("numpy", "ml_dtypes", "onnx", "onnx_ir", "onnxruntime", "ray", "tvm")
 
 
 @dataclass

@@ -29,10 +29,12 @@ from ._errors import (
     ParseError,
     PassError,
     PatternError,
+    RunError,
     StaleError,
     VerifyError,
 )
 from ._files import load, save
+from ._running import run
 from .builder import FunctionBuilder
 from .onnx import slim
 
@@ -56,6 +58,7 @@ __all__ = [
     "ParseError",
     "PassError",
     "PatternError",
+    "RunError",
     "StaleError",
     "Type",
     "VerifyError",
@@ -66,6 +69,7 @@ __all__ = [
     "loads",
     "onnx",
     "pattern",
+    "run",
     "save",
     "slim",
 

@@ -10,7 +10,7 @@ from typing_extensions import disjoint_base
 
 from ._errors import Diagnostic, Location
 
-__all__ = ["__version__", "Binding", "BindingIterator", "Bindings", "Builtin", "DataflowBlock", "Expr", "Function", "FunctionBuilder", "Literal", "Match", "Module", "MutatorBase", "Outcome", "Pass", "PassContext", "PassInfo", "Pattern", "Rule", "RuleSet", "Type", "_bind_params", "_builtin_instrument", "_export_onnx", "_find", "_import_onnx", "_main", "_make_pass", "_mutate", "_parse_pipeline", "_registered_passes", "_registered_pipelines", "_repeat", "_restore_literal", "_rewrite", "_save_onnx", "_sequential", "_slim", "_split_onnx", "_visit", "any_", "any_literal", "any_of", "call", "capture", "global_", "literal", "loads", "none_", "op", "op_in", "rest", "tuple_", "tuple_getitem"]
+__all__ = ["__version__", "Binding", "BindingIterator", "Bindings", "Builtin", "DataflowBlock", "Expr", "Function", "FunctionBuilder", "Literal", "Match", "Module", "MutatorBase", "Outcome", "Pass", "PassContext", "PassInfo", "Pattern", "Rule", "RuleSet", "Type", "_bind_params", "_builtin_instrument", "_export_onnx", "_find", "_import_onnx", "_main", "_make_pass", "_mutate", "_parse_pipeline", "_registered_passes", "_registered_pipelines", "_repeat", "_restore_literal", "_rewrite", "_run", "_run_codegen", "_save_onnx", "_sequential", "_slim", "_split_onnx", "_visit", "any_", "any_literal", "any_of", "call", "capture", "global_", "literal", "loads", "none_", "op", "op_in", "rest", "tuple_", "tuple_getitem"]
 
 __version__: Final[str]
 """
@@ -980,6 +980,20 @@ def _rewrite(target: Function | Module | DataflowBlock, rules: RuleSet | Rule | 
     """
     Rewrites a function, a dataflow region or a module by rules, until none applies, and returns the
     number of rewrites by rule.
+    """
+
+def _run(mod: Module, arguments: collections.abc.Iterable[typing.Any], function: str, externals: dict[str, typing.Callable[..., typing.Any]] | None, seed: int) -> typing.Any:
+    """
+    Runs a function of a module on arguments: constants, and tuples of them. Returns a literal, a
+    tuple of results, or `None` for what is neither.
+
+    Raises `RunError` if the run fails, and what a function in `externals` raises.
+    """
+
+def _run_codegen(backends: list[str], generate: typing.Callable[[str, str, Module], str]) -> Pass:
+    """
+    Makes the pass RunCodegen for some backends. `generate` is given the name of a backend, the name
+    of a function, and a module in which the function is `main`. It returns the symbol of the code.
     """
 
 def _save_onnx(mod: Module, path: str, entry: str = "main", opset: int | None = None, external_data: int | None = None, max_splat_bytes: int | None = None) -> int:

@@ -82,6 +82,11 @@ class PassError(AnforaError):
     """
 
 
+class RunError(AnforaError):
+    """The interpreter cannot run a program: an argument does not fit, an operator fails, or a function
+    has neither a body nor code."""
+
+
 class StaleError(AnforaError):
     """A handle was used after its function had changed, or after the callback that received the
     handle had ended."""

@@ -27,6 +27,7 @@ __all__ = [
     "InlineFunctions",
     "LambdaLifting",
     "LiftTransformParams",
+    "MergeCompositeFunctions",
     "Normalize",
     "O0",
     "O1",
@@ -193,6 +194,11 @@ def FuseOpsByPattern(
     bind_constants: literals stay inside of functions. Default: true.
     """
     return _anfora._make_pass("FuseOpsByPattern", {"patterns": patterns, "backend": backend, "annotate_codegen": annotate_codegen, "bind_constants": bind_constants})
+
+
+def MergeCompositeFunctions() -> Pass:
+    """Merges neighbouring calls of composite functions of one backend into functions."""
+    return _anfora._make_pass("MergeCompositeFunctions", {})
 
 
 def ToNonDataflow() -> Pass:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, overload
 
 from . import _anfora
@@ -25,6 +25,55 @@ def Repeat(passes: Iterable[Pass], max_rounds: int = 4) -> Pass:
     """Returns a pass that runs passes again and again, until none changes anything any more, at
     most ``max_rounds`` times."""
     return _anfora._repeat(passes, max_rounds)
+
+
+def RunCodegen(backends: Mapping[str, Callable[[str, Module], str]]) -> Pass:
+    """Returns a pass that replaces the functions for backends, those with the attribute ``Codegen``, by
+    declarations, whose code the backends generate.
+
+    backends: by name, a function that generates code. It is called with the name of a function, and
+        with a module in which this function is ``main`` and which has all that it calls. It returns
+        the symbol of the code, which the declaration has as ``global_symbol``. ``anfora.run`` takes
+        code by its symbol.
+    """
+    all_backends = dict(backends)
+
+    def generate(backend: str, name: str, module: Module) -> str:
+        return all_backends[backend](name, module)
+
+    return _anfora._run_codegen(list(all_backends), generate)
+
+
+def byoc(
+    backends: Mapping[str, Callable[[str, Module], str]],
+    patterns: Mapping[str, str] | None = None,
+) -> Pass:
+    """Returns passes that give parts of a program to backends: what matches the patterns of a backend
+    moves into functions, neighbouring ones merge, and the backend generates code for the result.
+
+    backends: as for ``RunCodegen``. The patterns of a backend have precedence over those of the
+        backends after it.
+    patterns: by the name of a backend, its patterns, as ``FuseOpsByPattern`` takes them. A backend
+        without an entry has the standard patterns.
+    """
+    given = dict(patterns or {})
+    if unknown := [name for name in given if name not in backends]:
+        raise ValueError(f"patterns are given for {unknown[0]!r}, which is no backend")
+    parts = [
+        FuseOpsByPattern(backend=name, patterns=given.get(name, "standard"))  # noqa: F405
+        for name in backends
+    ]
+    return Sequential(
+        [
+            *parts,
+            Normalize(),  # noqa: F405
+            ConvertToDataflow(min_size=1),  # noqa: F405
+            MergeCompositeFunctions(),  # noqa: F405
+            RunCodegen(backends),
+            DeadCodeElimination(),  # noqa: F405
+        ],
+        name="byoc",
+    )
 
 
 def parse_pipeline(text: str) -> Pass:
@@ -213,6 +262,7 @@ __all__ = [
     "InlineFunctions",
     "LambdaLifting",
     "LiftTransformParams",
+    "MergeCompositeFunctions",
     "Normalize",
     "O0",
     "O1",
@@ -228,6 +278,7 @@ __all__ = [
     "RemoveUnusedOutputs",
     "RemoveUnusedParameters",
     "Repeat",
+    "RunCodegen",
     "Sequential",
     "SimplifyExpr",
     "SimplifyShapes",
@@ -235,6 +286,7 @@ __all__ = [
     "ToGraphNormalForm",
     "ToNonDataflow",
     "TopologicalSort",
+    "byoc",
     "dataflowblock_pass",
     "function_pass",
     "list_passes",
