@@ -207,7 +207,7 @@ fn every_table_is_about_a_pass_that_there_is() {
     let registry = anfora::passes::registry();
     for path in files(&root().join("docs/peer-cases"), ".md") {
         let name = path.file_stem().unwrap().to_string_lossy().to_string();
-        // The pages of the pass manager and of its tests in Python are not about a pass, and embedders
+        // The pages of the pass manager and of its tests in Python are not about a pass. Embedders
         // register RunCodegen.
         if ["pass-manager", "python", "RunCodegen"].contains(&name.as_str()) {
             continue;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use anfora_ir::{DType, Literal, LiteralId, NameId, VarId};
 use rustc_hash::FxHashMap;
 
-use super::data::{DataFile, KeptData};
+use super::data::{DataFile, KeptData, written_bytes};
 use super::names::Names;
 use super::options::{ExportOptions, GraphKind, Versions};
 use crate::attributes::tensor_attribute;
@@ -22,8 +22,8 @@ pub(super) const MAX_FILE: u64 = i32::MAX as u64;
 const MOST_SPLAT_BYTES: u64 = MAX_FILE;
 /// Initializers of at least this many bytes in a file are copied when the model is written.
 const COPIED: usize = 4 << 10;
-/// Initializers of at least this many bytes in memory are written from there.
-const WRITTEN_FROM_MEMORY: usize = 64 << 10;
+/// Initializers of at least this many bytes are written from memory, where a splat has one element.
+const WRITTEN_FROM_MEMORY: u64 = 64 << 10;
 /// Constants of at most this many elements are also looked up by contents.
 const SMALL: usize = 64;
 /// A splat of at most this many bytes is always written out, since a node would take more.
@@ -339,8 +339,8 @@ fn is_copied(literal: &Literal) -> bool {
     match literal.file_range() {
         Some(range) => range.len() >= COPIED,
         None => {
-            let is_raw = literal.is_dense() && literal.dtype().bits() >= 8;
-            is_raw && literal.stored_bytes() >= WRITTEN_FROM_MEMORY
+            let is_raw = literal.dtype().bits() >= 8;
+            is_raw && written_bytes(literal).is_some_and(|bytes| bytes >= WRITTEN_FROM_MEMORY)
         }
     }
 }

@@ -204,9 +204,14 @@ pub(super) fn copy_elements(literal: &Literal, bytes: u64, out: &mut BufWriter<F
     }
 }
 
+/// Returns the number of bytes that a constant takes as raw data; 0 if it cannot be stored so.
+pub(super) fn raw_bytes(literal: &Literal) -> u64 {
+    written_bytes(literal).unwrap_or(0)
+}
+
 /// Returns the number of bytes that a constant takes in the file; `None` if it cannot be stored
 /// there.
-fn written_bytes(literal: &Literal) -> Option<u64> {
+pub(super) fn written_bytes(literal: &Literal) -> Option<u64> {
     let is_whole = literal.is_dense() || (literal.as_splat().is_some() && literal.dtype().bits() >= 8);
     literal.expanded_bytes().filter(|_| is_whole).map(|b| b as u64)
 }
@@ -215,17 +220,22 @@ fn written_bytes(literal: &Literal) -> Option<u64> {
 pub(super) fn write_elements(literal: &Literal, bytes: u64, out: &mut dyn Write) -> io::Result<()> {
     match (literal.file_range(), literal.as_splat()) {
         (Some(range), _) => range.write_to(out),
-        (None, Some(element)) => write_repeated(element, bytes, out),
+        (None, Some(element)) => for_each_repetition(element, bytes, |piece| out.write_all(piece)),
         (None, None) => out.write_all(&literal.read_dense().map_err(io::Error::other)?),
     }
 }
 
-fn write_repeated(element: &[u8], bytes: u64, out: &mut dyn Write) -> io::Result<()> {
+/// Calls a function with the bytes of a repeated element, in pieces.
+pub(super) fn for_each_repetition<E>(
+    element: &[u8],
+    bytes: u64,
+    mut each: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
     let piece = element.repeat((PIECE / element.len()).max(1));
     let mut left = bytes;
     while left > 0 {
         let now = left.min(piece.len() as u64);
-        out.write_all(&piece[..now as usize])?;
+        each(&piece[..now as usize])?;
         left -= now;
     }
     Ok(())

@@ -284,8 +284,9 @@ fn write(
     training::check(&model.training_info, &exported.graph).map_err(fault)?;
     model.graph = Some(GraphProto::default());
     let rest = model.encoded_len() as u64;
-    let copied: u64 = exported.copied.values().map(|l| l.stored_bytes() as u64 + MOST_HEADERS).sum();
-    if rest + exported.graph.encoded_len() as u64 + copied > constants::MAX_FILE {
+    let copied: u64 =
+        exported.copied.values().map(|l| data::raw_bytes(l).saturating_add(MOST_HEADERS)).fold(0, u64::saturating_add);
+    if copied.saturating_add(rest + exported.graph.encoded_len() as u64) > constants::MAX_FILE {
         return Err(fault(ExportProblem::TooLarge));
     }
     model.graph = Some(exported.graph);

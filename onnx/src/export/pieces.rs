@@ -8,7 +8,7 @@ use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
 use rustc_hash::FxHashMap;
 
-use super::data::{copy_elements, write_elements};
+use super::data::{copy_elements, for_each_repetition, raw_bytes, write_elements};
 use crate::proto::{GraphProto, ModelProto, TensorProto};
 
 /// A model as it is written: bytes, and constants whose elements are written from where they are.
@@ -21,7 +21,8 @@ pub struct ModelPieces {
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum ModelPiece {
     Bytes(Vec<u8>),
-    Elements(Literal),
+    /// The elements of a constant, and the bytes that they take.
+    Elements(Literal, u64),
 }
 
 const GRAPH: u32 = 7;
@@ -70,7 +71,7 @@ impl ModelPieces {
         let first =
             GraphProto { node: std::mem::take(&mut graph.node), name: graph.name.take(), ..GraphProto::default() };
         let bytes_of = |tensor: &TensorProto| match copied.get(tensor.name()) {
-            Some(literal) => tensor.encoded_len() as u64 + field_len(RAW_DATA, literal.stored_bytes() as u64),
+            Some(literal) => tensor.encoded_len() as u64 + field_len(RAW_DATA, raw_bytes(literal)),
             None => tensor.encoded_len() as u64,
         };
         let lens: Vec<u64> = initializers.iter().map(bytes_of).collect();
@@ -89,9 +90,9 @@ impl ModelPieces {
             };
             let (before, after) = around_elements(tensor);
             before.encode_raw(&mut bytes);
-            begin_field(RAW_DATA, literal.stored_bytes() as u64, &mut bytes);
+            begin_field(RAW_DATA, raw_bytes(literal), &mut bytes);
             made.push(ModelPiece::Bytes(std::mem::take(&mut bytes)));
-            made.push(ModelPiece::Elements(literal.clone()));
+            made.push(ModelPiece::Elements(literal.clone(), raw_bytes(literal)));
             after.encode_raw(&mut bytes);
         }
         graph.encode_raw(&mut bytes);
@@ -103,7 +104,7 @@ impl ModelPieces {
     fn push(&mut self, piece: ModelPiece) {
         self.len += match &piece {
             ModelPiece::Bytes(bytes) => bytes.len() as u64,
-            ModelPiece::Elements(literal) => literal.stored_bytes() as u64,
+            ModelPiece::Elements(_, bytes) => *bytes,
         };
         self.pieces.push(piece);
     }
@@ -125,7 +126,7 @@ impl ModelPieces {
     pub fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
         self.pieces.iter().try_for_each(|piece| match piece {
             ModelPiece::Bytes(bytes) => out.write_all(bytes),
-            ModelPiece::Elements(literal) => write_elements(literal, literal.stored_bytes() as u64, out),
+            ModelPiece::Elements(literal, bytes) => write_elements(literal, *bytes, out),
         })
     }
 
@@ -136,7 +137,7 @@ impl ModelPieces {
     pub fn write_to_file(&self, out: &mut BufWriter<File>) -> io::Result<()> {
         self.pieces.iter().try_for_each(|piece| match piece {
             ModelPiece::Bytes(bytes) => out.write_all(bytes),
-            ModelPiece::Elements(literal) => copy_elements(literal, literal.stored_bytes() as u64, out),
+            ModelPiece::Elements(literal, bytes) => copy_elements(literal, *bytes, out),
         })
     }
 
@@ -152,7 +153,13 @@ impl ModelPieces {
         for piece in &self.pieces {
             match piece {
                 ModelPiece::Bytes(bytes) => out.extend_from_slice(bytes),
-                ModelPiece::Elements(literal) => literal.for_each_piece(|piece| out.extend_from_slice(piece))?,
+                ModelPiece::Elements(literal, bytes) => match literal.as_splat() {
+                    Some(element) => for_each_repetition(element, *bytes, |piece| {
+                        out.extend_from_slice(piece);
+                        Ok::<(), StorageError>(())
+                    })?,
+                    None => literal.for_each_piece(|piece| out.extend_from_slice(piece))?,
+                },
             }
         }
         Ok(out)
