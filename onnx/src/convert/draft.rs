@@ -1,7 +1,8 @@
 //! A trial run of a conversion that checks whether a call can be written, without an export.
 
-use anfora_ir::{AttrReader, Body, Context, Expr, ExprId, Literal, SymbolId};
-use rustc_hash::FxHashMap;
+use anfora_ir::{AttrReader, Body, Context, EntityId, Expr, ExprId, Literal, SymbolId};
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use super::{CallView, Conversions, OperandView, SymbolPlace, Unwritable, Writer, write_call};
 use crate::error::ExportProblem;
@@ -53,6 +54,55 @@ impl Writer for Draft<'_> {
 
     fn symbol_source(&mut self, _symbol: SymbolId) -> Result<Option<(String, SymbolPlace)>, ExportProblem> {
         Ok(Some((CONSTANT.to_owned(), SymbolPlace::Extent(0))))
+    }
+}
+
+/// The calls that can be written, each as words that stand for all that [`check_call`] looks at: the
+/// operator, attributes, types, constants, and the results that are used. A model has many equal
+/// calls, but not many different ones.
+#[derive(Default)]
+pub(crate) struct WritableCalls {
+    known: FxHashSet<SmallVec<[u32; 16]>>,
+}
+
+/// The greatest number of calls that are known.
+const MOST_KNOWN: usize = 1 << 10;
+
+impl WritableCalls {
+    /// [`check_call`], which remembers the calls that passed. The conversions and versions are those
+    /// of the calls before.
+    ///
+    /// # Errors
+    /// Those of [`check_call`].
+    pub(crate) fn check(
+        &mut self,
+        cx: &Context,
+        body: &Body,
+        call: ExprId,
+        used: &[bool],
+        table: (&Conversions, &FxHashMap<String, i64>),
+    ) -> Result<(), Unwritable> {
+        let Expr::CallOp { op, operands, attrs } = body.expr(call) else { return Ok(()) };
+        let mut words = SmallVec::from_slice(&[op.index() as u32, attrs.index() as u32, body.ty(call).index() as u32]);
+        for &operand in body.operands(operands) {
+            // Constants have even numbers.
+            let kind = match body.expr(operand) {
+                Expr::Literal(literal) => 2 * literal.index() as u32 + 2,
+                Expr::None => 1,
+                _ => 0,
+            };
+            words.extend([body.ty(operand).index() as u32, kind]);
+        }
+        words.extend(used.iter().map(|&used| u32::from(used)));
+        if self.known.contains(&words) {
+            return Ok(());
+        }
+        check_call(cx, body, call, used, table)?;
+        if self.known.len() >= MOST_KNOWN {
+            self.known.clear();
+        }
+        self.known.insert(words);
+        Ok(())
     }
 }
 

@@ -49,7 +49,7 @@ pub use table::Conversions;
 pub use written_out::missing_operators;
 
 pub(crate) use constant::{FILL_SINCE, constant_attribute};
-pub(crate) use draft::check_call;
+pub(crate) use draft::{WritableCalls, check_call};
 pub(crate) use node_export::{CallView, NodeExport, OperandView, SymbolPlace, Unwritable, Writer, write_call};
 pub(crate) use node_import::{MAX_RANK, NodeImport, float_meant};
 pub(crate) use row::{BRANCHES, NEWEST, OPSETS};

@@ -44,14 +44,16 @@ impl Conversions {
     /// If no row does; the error is the reason.
     pub(crate) fn for_node(&self, domain: &str, op_type: &str, opset: i64) -> Result<&Conversion, String> {
         let indices = self.by_onnx.get(op_type).map_or(&[][..], Vec::as_slice);
-        let mut rows =
-            indices.iter().rev().map(|&i| &self.rows[i]).filter(|r| r.import.is_some() && r.domain == domain);
-        let Some(first) = rows.clone().next() else { return Err("there is no operator of ours for it".to_owned()) };
-        rows.find(|r| r.opsets.contains(&opset)).ok_or_else(|| {
-            let rows = rows.clone().chain([first]);
-            let (from, to) =
-                rows.fold((i64::MAX, i64::MIN), |(from, to), r| (from.min(*r.opsets.start()), to.max(*r.opsets.end())));
-            format!("its meaning is known in versions {from} to {to}")
+        let rows = indices.iter().rev().map(|&i| &self.rows[i]);
+        // Versions are compared faster than domains.
+        let is_of_domain = |r: &&Conversion| r.import.is_some() && r.domain == domain;
+        if let Some(row) = rows.clone().find(|r| r.opsets.contains(&opset) && is_of_domain(r)) {
+            return Ok(row);
+        }
+        let versions = rows.filter(is_of_domain).map(|r| (*r.opsets.start(), *r.opsets.end()));
+        Err(match versions.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) {
+            Some((from, to)) => format!("its meaning is known in versions {from} to {to}"),
+            None => "there is no operator of ours for it".to_owned(),
         })
     }
 
@@ -68,9 +70,15 @@ impl Conversions {
         let indices = self.by_native.get(native).map_or(&[][..], Vec::as_slice);
         let rows = indices.iter().rev().map(|&i| &self.rows[i]);
         let mut other = None;
+        // Most rows of an operator are of one domain.
+        let mut last: Option<(&str, i64)> = None;
         for row in rows {
             let Some(rule) = row.export else { continue };
-            let present = opset_of(&row.domain);
+            let present = match last {
+                Some((domain, present)) if domain == row.domain => present,
+                _ => opset_of(&row.domain),
+            };
+            last = Some((&row.domain, present));
             if row.opsets.contains(&present) {
                 return Ok((row, rule));
             }

@@ -57,6 +57,8 @@ impl Default for ExportOptions {
 
 /// The versions that a model states.
 pub(super) struct Versions {
+    /// The version of the operators of the standard domain.
+    standard: i64,
     /// The versions of the operators by domain. The standard domain is the empty string.
     opsets: FxHashMap<String, i64>,
     /// True before version 4 of the format, in which every initializer is an input.
@@ -68,8 +70,10 @@ pub(super) struct Versions {
 impl Versions {
     pub(super) fn of(module: &Module, model: &ModelProto) -> Versions {
         let domain = |d: &str| if is_standard(d) { String::new() } else { d.to_owned() };
+        let opsets = model.opset_import.iter().map(|o| (domain(o.domain()), o.version())).collect();
         Versions {
-            opsets: model.opset_import.iter().map(|o| (domain(o.domain()), o.version())).collect(),
+            standard: version_of(&opsets, ""),
+            opsets,
             initializers_are_inputs: model.ir_version.is_some_and(|v| v < 4),
             are_stated: module.cx.find_attr(module.attrs(), keys::OPSETS).is_some(),
         }
@@ -77,7 +81,7 @@ impl Versions {
 
     /// Returns the version of a domain's operators.
     pub(super) fn opset(&self, domain: &str) -> i64 {
-        version_of(&self.opsets, domain)
+        if is_standard(domain) { self.standard } else { version_of(&self.opsets, domain) }
     }
 }
 

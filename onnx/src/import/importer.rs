@@ -14,7 +14,7 @@ use super::initializers::Initializer;
 use super::values::{NamedValue, Scope};
 use super::warnings::{Notes, Warning};
 use crate::attributes::{doc_of, encoded_list, hints_attr};
-use crate::convert::Conversions;
+use crate::convert::{Conversions, WritableCalls};
 use crate::error::{ImportProblem, UnsupportedReason, because};
 use crate::external::ReadFiles;
 use crate::keys;
@@ -68,6 +68,8 @@ pub(super) struct ImportState {
     pub(super) is_in_function: bool,
     /// The attributes of the current function.
     pub(super) arguments: Rc<Arguments>,
+    /// The calls so far that can be written.
+    pub(super) writable: WritableCalls,
 }
 
 /// An unfinished graph.

@@ -209,7 +209,8 @@ impl<'a> Importer<'_, 'a> {
         let used_outputs = self.used_outputs(graph, node);
         let table = (self.settings.conversions, &*self.settings.written);
         let editor = &mut self.builder.editor();
-        check_call(editor.cx, editor.body, value, &used_outputs, table).map_err(|e| match e {
+        let writable = &mut self.state.writable;
+        writable.check(editor.cx, editor.body, value, &used_outputs, table).map_err(|e| match e {
             Unwritable::Elements(_) => UnsupportedReason::misfit(e.to_string()),
             _ => because(e.to_string()),
         })?;
