@@ -136,7 +136,7 @@ pub use normalize::{NORMALIZE, Normalized, normalize};
 pub use plan_memory::PlannedMemory;
 pub use plan_memory::{
     FunctionPlan, LivePoint, MEMORY_PLANNED, MemoryOptions, MemoryPlan, PLAN_MEMORY, PlannedScope, Storage,
-    StorageHome, TuplePlaces, ValuePlace, plan_memory,
+    StorageHome, TuplePlaces, ValuePlace, memory_planned, plan_memory,
 };
 pub use remove_unused_outputs::{REMOVE_UNUSED_OUTPUTS, remove_unused_outputs};
 pub use remove_unused_parameters::{REMOVE_UNUSED_PARAMETERS, remove_unused_parameters};

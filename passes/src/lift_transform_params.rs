@@ -49,7 +49,6 @@ use anfora_visit::{Binding, Mutator, RewriteError, Site, Slot, Verdict, chain, l
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::parameter_symbols::{only_binders, symbols_named_by};
-use crate::plan_memory::MEMORY_PLANNED;
 use crate::private_functions::named_by_attrs;
 
 /// The attribute of a function with the number of its parameters that are no weights; these come
@@ -61,7 +60,7 @@ const SUFFIX: &str = "_transform_params";
 
 register_pass! {
     /// Moves computations on weights into functions that run once
-    pub LIFT_TRANSFORM_PARAMS = ModulePass("LiftTransformParams", 1).needing(["anf"]).breaking([MEMORY_PLANNED]);
+    pub LIFT_TRANSFORM_PARAMS = ModulePass("LiftTransformParams", 1).needing(["anf"]);
     run |module, cx| {
         let purity = cx.analyses().of_module(module, Purity::of_module);
         let lifted = lift_transform_params(module, &purity)?;
