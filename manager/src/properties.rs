@@ -75,13 +75,15 @@ impl Property {
         self
     }
 
-    /// Sets the check, as [`Property::checked_by`] does, and makes the manager rely on it instead of
-    /// on declarations: passes need not declare that they break the property. If a pass has changed
-    /// a module whose claimed phase promises the property, and does not establish it, the property
-    /// is checked. It is also checked before a pass that needs it.
+    /// Sets the check, as [`Property::checked_by`] does, and makes the manager rely on the check
+    /// instead of on declarations: passes need not declare that they break the property. If a pass
+    /// has changed a module whose claimed phase promises the property, and does not establish it,
+    /// the property is checked. It is also checked before a pass that needs it.
     ///
     /// This is for properties that almost every change breaks, such as that a record about a
     /// function is up to date.
+    ///
+    /// Cost: one entry.
     #[must_use]
     pub fn observed_by<E: IntoDiagnostics>(
         self,
