@@ -134,19 +134,22 @@ impl Default for MemoryOptions {
 /// If a function is not in A-normal form, or no symbol has the name of a bound.
 pub fn plan_memory(module: &Module, options: &MemoryOptions) -> Result<MemoryPlan, PassError> {
     let mut plan = MemoryPlan { functions: Vec::new(), index: FxHashMap::default() };
-    plan_functions(module, options, |planned| {
-        plan.index.insert(planned.key(), plan.functions.len());
+    visit_flows(module, options, |key, flow| {
+        let planned = storages::plan_values(key, flow);
+        let arena = planned.own_scope().arena;
+        plan.index.insert(key, plan.functions.len());
         plan.functions.push(planned);
-        ControlFlow::Continue(())
+        ControlFlow::Continue(arena)
     })?;
     Ok(plan)
 }
 
-/// Plans the functions of a module, callees before their callers, until `each` returns `Break`.
-fn plan_functions(
+/// Passes the values of the functions of a module to `each`, callees before their callers, until it
+/// returns `Break`. It returns the bytes of the function's arena otherwise.
+fn visit_flows(
     module: &Module,
     options: &MemoryOptions,
-    mut each: impl FnMut(FunctionPlan) -> ControlFlow<()>,
+    mut each: impl FnMut(FunctionKey, Flow) -> ControlFlow<(), u64>,
 ) -> Result<(), PassError> {
     check_bounds(&module.cx, &options.bounds)?;
     let graph = CallGraph::of(module);
@@ -156,12 +159,9 @@ fn plan_functions(
         let Some(function) = module.get(key).filter(|f| f.is_definition()) else { continue };
         let flow = Flow::of(&module.cx, &function.body, &mut sizes, &arenas)
             .map_err(|error| PassError::from(error).in_function(module.name(key)))?;
-        let planned = storages::plan_values(key, flow);
+        let ControlFlow::Continue(arena) = each(key, flow) else { break };
         if !graph.is_recursive(key) {
-            arenas.insert(key, planned.own_scope().arena);
-        }
-        if each(planned).is_break() {
-            break;
+            arenas.insert(key, arena);
         }
     }
     Ok(())
@@ -187,9 +187,10 @@ fn check_bounds(cx: &Context, bounds: &[(String, i64)]) -> Result<(), PassError>
 /// of functions that had another record or none.
 fn record_plans(module: &mut Module, options: &MemoryOptions) -> Result<usize, PassError> {
     let mut planned: Vec<(FunctionKey, [i64; 3])> = Vec::new();
-    plan_functions(module, options, |plan| {
-        planned.push((plan.key(), summary(plan.own_scope())));
-        ControlFlow::Continue(())
+    visit_flows(module, options, |key, flow| {
+        let scope = storages::plan_own_scope(flow);
+        planned.push((key, summary(&scope)));
+        ControlFlow::Continue(scope.arena)
     })?;
     let mut changed = 0;
     for (key, summary) in planned {
@@ -256,15 +257,13 @@ fn check_records(module: &Module) -> Result<(), Vec<Diagnostic>> {
         }
     }
     let mut outdated = None;
-    plan_functions(module, &options, |plan| {
-        let recorded = module.get(plan.key()).map(|function| record(function.meta));
-        match recorded == Some(summary(plan.own_scope()).map(Some)) {
-            true => ControlFlow::Continue(()),
-            false => {
-                outdated = Some(plan.key());
-                ControlFlow::Break(())
-            }
+    visit_flows(module, &options, |key, flow| {
+        let scope = storages::plan_own_scope(flow);
+        if module.get(key).is_some_and(|function| record(function.meta) == summary(&scope).map(Some)) {
+            return ControlFlow::Continue(scope.arena);
         }
+        outdated = Some(key);
+        ControlFlow::Break(())
     })
     .map_err(|error| vec![Diagnostic::error(format!("the memory cannot be planned: {}", error.message()))])?;
     match outdated {
