@@ -1,7 +1,7 @@
 //! The functions that prepare weights.
 
 use anfora_ir::{
-    Body, Context, Editor, EntityId, Expr, ExprId, Function, FunctionKey, GlobalId, IdSet, LetFlags, Module, NameId,
+    Body, Context, Editor, EntityId, Expr, ExprId, Function, FunctionKey, GlobalId, LetFlags, Module, NameId,
     NameSupply, SideTable, SignatureChange, SymbolId, SymbolSubstitution, Transplant, TypeId, VarFlags, VarId,
     Visibility, change_signature,
 };
@@ -10,7 +10,7 @@ use anfora_visit::chain;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::movable::{LiftedValue, LiftedValues, bound_symbols, weight_types};
-use super::{WeightGroup, inputs_of};
+use super::{WeightGroup, WeightedFunction, inputs_of};
 use crate::inline_functions;
 
 /// A function that prepares weights, without its result.
@@ -29,18 +29,18 @@ impl WeightGroup {
     pub(super) fn make_transform(&mut self, module: &mut Module) {
         let first = &self.functions[0];
         let Some((function, cx)) = module.get_mut(first.key) else { return };
-        self.transform = Some(Transform::of(cx, function, first.inputs, &self.values));
+        self.transform = Some(Transform::of(cx, function, first, &self.values));
     }
 }
 
 impl Transform {
     /// Returns a function with copies of the values that become parameters, and of those that they
     /// use.
-    fn of(cx: &mut Context, source: &Function, inputs: usize, values: &LiftedValues) -> Transform {
+    fn of(cx: &mut Context, source: &Function, first: &WeightedFunction, values: &LiftedValues) -> Transform {
         let body = &source.body;
         let mut function = Function::new(&cx.types, cx.attrs.empty());
         function.visibility = source.visibility;
-        let params = &body.params()[inputs..];
+        let params = &body.params()[first.inputs..];
         let bound = bound_symbols(cx, body, params);
         let types = weight_types(cx, body, params, &bound);
         let mut symbols = SymbolSubstitution::new();
@@ -56,7 +56,7 @@ impl Transform {
         editor.body.push_param(tuple);
         let weights = types.into_iter().map(|ty| (ty, None)).collect();
         let mut made = Transform { function, weights, names, outputs: Vec::new(), last: None };
-        made.copy_values(cx, body, inputs, values, symbols);
+        made.copy_values(cx, body, first, values, symbols);
         made
     }
 
@@ -64,28 +64,31 @@ impl Transform {
         &mut self,
         cx: &mut Context,
         source: &Body,
-        inputs: usize,
+        first: &WeightedFunction,
         values: &LiftedValues,
         symbols: SymbolSubstitution,
     ) {
-        let mut by_param: SideTable<ExprId, Option<u32>> = source.side_table(None);
-        for (i, param) in (0..).zip(&source.params()[inputs..]) {
-            by_param.set(param.expr(), Some(i));
+        let mut sources: SideTable<ExprId, CopySource> = source.side_table(CopySource::Copied);
+        for (i, param) in (0..).zip(&source.params()[first.inputs..]) {
+            sources.set(param.expr(), CopySource::Weight(i));
         }
+        for moved in &first.moved {
+            sources.set(moved.binding.var.expr(), CopySource::Value(moved.value));
+        }
+        let mut is_parameter = vec![false; values.len()];
+        values.parameters().for_each(|value| is_parameter[value as usize] = true);
         let mut transplant = Transplant::between_functions();
         transplant.begin(symbols);
-        let is_parameter = {
-            let mut list = vec![false; values.len()];
-            values.parameters().for_each(|value| list[value as usize] = true);
-            list
-        };
-        for i in needed_copies(source, values, &is_parameter) {
+        for i in needed_copies(source, values, &is_parameter, &sources) {
             let LiftedValue { binding, .. } = values.get(i);
-            for input in inputs_of(source, &binding.value) {
-                if let Some(i) = by_param[*input] {
-                    let weight = self.weight(cx, i as usize);
-                    transplant.replace(*input, weight);
-                }
+            for &input in inputs_of(source, &binding.value) {
+                let copy = match sources[input] {
+                    CopySource::Weight(i) => Some(self.weight(cx, i as usize)),
+                    // The variable may be that of another binding of the value.
+                    CopySource::Value(value) => transplant.copied(values.get(value).binding.var.expr()),
+                    CopySource::Copied => None,
+                };
+                copy.into_iter().for_each(|copy| transplant.replace(input, copy));
             }
             let mut editor = Editor::new(cx, &mut self.function.body);
             let link = transplant.binding(&mut editor, Some(source), binding.id, LetFlags::PLAIN);
@@ -134,18 +137,36 @@ impl Transform {
     }
 }
 
+/// The source of the copy of an operand.
+#[derive(Copy, Clone)]
+enum CopySource {
+    /// The operand is copied: a constant or a function.
+    Copied,
+    /// The projection of a weight.
+    Weight(u32),
+    /// The copy of a value.
+    Value(u32),
+}
+
 /// Returns the values that become parameters, and those that they use, in order.
-fn needed_copies(body: &Body, values: &LiftedValues, is_parameter: &[bool]) -> Vec<u32> {
-    let mut needed: IdSet<ExprId> = IdSet::with_capacity(body.len());
+fn needed_copies(
+    body: &Body,
+    values: &LiftedValues,
+    is_parameter: &[bool],
+    sources: &SideTable<ExprId, CopySource>,
+) -> Vec<u32> {
+    let mut is_needed = is_parameter.to_vec();
     let mut copies: Vec<u32> = Vec::new();
     for value in (0..values.len() as u32).rev() {
-        let binding = &values.get(value).binding;
-        if is_parameter[value as usize] || needed.contains(binding.var.expr()) {
-            for &input in inputs_of(body, &binding.value) {
-                needed.insert(input);
-            }
-            copies.push(value);
+        if !is_needed[value as usize] {
+            continue;
         }
+        for &input in inputs_of(body, &values.get(value).binding.value) {
+            if let CopySource::Value(used) = sources[input] {
+                is_needed[used as usize] = true;
+            }
+        }
+        copies.push(value);
     }
     copies.reverse();
     copies
