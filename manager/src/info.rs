@@ -9,9 +9,9 @@ use crate::analyses::PreservedAnalysis;
 ///
 /// A property that is neither established nor broken stays as it is, unless the manager
 /// [observes](crate::Property::observed_by) it. A pass establishes a property only in the functions
-/// that it works on: functions that it skips, as a [`FunctionPass`](crate::FunctionPass) skips those
-/// marked `SkipOptimization`, keep their own properties. The properties that a sequence establishes
-/// and breaks are applied after those of its passes.
+/// that it works on: functions that it skips, as a [`FunctionPass`](crate::FunctionPass) skips
+/// those marked `SkipOptimization`, keep their own properties. The properties that a sequence
+/// establishes and breaks are applied after those of its passes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PassInfo {
     /// The name, as pipelines write it.
