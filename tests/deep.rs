@@ -57,6 +57,7 @@ shapes! {
     diamond "diamond";
     skip "skip";
     parallel "parallel";
+    weights "weights";
     nested_if "nested-if";
     nested_fn "nested-fn";
     nested_closure "nested-closure";

@@ -75,7 +75,7 @@ fn the_benchmark_program_fits() {
     let registry = anfora::passes::registry();
     let context = PassContext::builder().registry(registry.clone()).opt_level(3).verification(Verification::Off);
     let context = context.build().expect("an empty context");
-    for pipeline in ["FoldConstant,EliminateCommonSubexpr,DeadCodeElimination", "O2"] {
+    for pipeline in ["PlanMemory", "FoldConstant,EliminateCommonSubexpr,DeadCodeElimination", "O2"] {
         let passes = parse_pipeline(&registry, pipeline).expect("a registered pipeline");
         bounded(pipeline, n, WORKING, || passes.apply(&mut module, &context).map(drop)).expect("no pass fails");
         bounded("verifying", n, WORKING, || verify_module(&module).map(drop))

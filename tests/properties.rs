@@ -11,11 +11,14 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use anfora::interp::{Agreement, EvalError, Externals, Interpreter, Outcome, ValueId, Values};
-use anfora::ir::{Attr, Form, Literal, Module, PrintOptions, alpha_equal, module_hash, print_function, verify_module};
+use anfora::ir::{
+    Attr, Form, FunctionBuilder, Literal, Module, PrintOptions, alpha_equal, module_hash, print_function, verify_module,
+};
 use anfora::manager::{
     FailureKind, ModulePass, Pass, PassContext, PassError, PassFailure, PassRegistry, Verification, parse_pipeline,
 };
 use anfora::passes::{Backend, CheckMeaning, NUM_INPUT, register_backends};
+use anfora::visit::copy_function;
 use broken_passes::Broken;
 use broken_passes::backends::WITH_GROUPS;
 use proptest::prelude::*;
@@ -256,17 +259,52 @@ fn bound_symbols_keep_meaning() {
     assert!(!few, "symbols of {} programs are bound, all of {all}", results.len());
 }
 
-/// Calls `@main` after LiftTransformParams, on the inputs and on what the weights become.
-fn call_with_prepared_weights(module: &Module, inputs: usize, arguments: &[Literal]) -> Result<Outcome, EvalError> {
+/// Calls a function after LiftTransformParams, on the inputs and on what the weights become.
+fn call_with_prepared_weights(
+    module: &Module,
+    [name, transform]: [&str; 2],
+    inputs: usize,
+    arguments: &[Literal],
+) -> Result<Outcome, EvalError> {
     let mut values = Values::new();
     let weights: Vec<ValueId> = arguments[inputs..].iter().map(|weight| values.tensor(weight.clone())).collect();
     let tuple = values.tuple(&weights);
     let interpreter = Interpreter::new(module);
-    let mut prepared = interpreter.call("main_transform_params", values, &[tuple])?;
+    let mut prepared = interpreter.call(transform, values, &[tuple])?;
     let fields = prepared.values.as_tuple(prepared.result).expect("it returns a tuple").to_vec();
     let inputs = arguments[..inputs].iter().map(|input| prepared.values.tensor(input.clone()));
     let arguments: Vec<ValueId> = inputs.collect::<Vec<_>>().into_iter().chain(fields).collect();
-    interpreter.call("main", prepared.values, &arguments)
+    interpreter.call(name, prepared.values, &arguments)
+}
+
+/// Prepares the weights of a program, whose last parameters from `inputs` on are weights: with a
+/// function of its own, with one that it shares with a copy of it, or with one that was there.
+fn with_prepared_weights(program: &Program, inputs: usize, way: usize) -> Module {
+    let mut module = program.normal.clone();
+    let main = module.find("main").expect("a program has a main");
+    let (function, cx) = module.get_mut(main).expect("it was just found");
+    let number = cx.attr(Attr::Int(inputs as i64));
+    function.attrs = cx.named_attrs(&[(NUM_INPUT, number)]);
+    let weights: Vec<_> = function.body.params()[inputs..].iter().map(|p| function.body.ty(p.expr())).collect();
+    let pipeline = match way {
+        0 => "LiftTransformParams",
+        1 => {
+            copy_function(&mut module, main, "twin").expect("the name is free");
+            "LiftTransformParams{shared_transform=true}"
+        }
+        _ => {
+            let tuple = module.cx.types.tuple(&weights);
+            let mut same = FunctionBuilder::new(&mut module, "main_transform_params");
+            let params = same.param("weights", tuple);
+            same.finish(params).expect("it is in order");
+            "LiftTransformParams"
+        }
+    };
+    run(&anfora::passes::registry(), pipeline, &mut module);
+    let once = module.to_text();
+    run(&anfora::passes::registry(), pipeline, &mut module);
+    assert_eq!(once, module.to_text(), "the second run changes nothing");
+    module
 }
 
 /// A program computes the same if what it computes from weights is computed before it runs.
@@ -274,22 +312,29 @@ fn call_with_prepared_weights(module: &Module, inputs: usize, arguments: &[Liter
 fn weights_that_are_prepared_keep_meaning() {
     let moved = on_all_cores(pool(), |program| {
         let Program { size, seed, .. } = *program;
-        let mut module = program.normal.clone();
-        let main = module.find("main").expect("a program has a main");
-        let (function, cx) = module.get_mut(main).expect("it was just found");
-        let params = function.body.params().to_vec();
-        let inputs = params.len() / 2;
-        let number = cx.attr(Attr::Int(inputs as i64));
-        function.attrs = cx.named_attrs(&[(NUM_INPUT, number)]);
-        run(&anfora::passes::registry(), "LiftTransformParams", &mut module);
-        check(&module, "with prepared weights");
-        for (arguments, expected) in &program.runs {
-            match call_with_prepared_weights(&module, inputs, arguments) {
-                Ok(found) => assert!(expected.same(&found), "size {size}, seed {seed}\n{}\n{module}", program.normal),
-                Err(error) => panic!("size {size}, seed {seed}: {error}\n{}\n{module}", program.normal),
+        let main = program.normal.find("main").and_then(|key| program.normal.get(key)).expect("a program has a main");
+        let inputs = main.body.params().len() / 2;
+        let mut has_moved = false;
+        for (way, names) in [
+            (0, ["main", "main_transform_params"]),
+            (1, ["main", "transform_params"]),
+            (1, ["twin", "transform_params"]),
+            (2, ["main", "main_transform_params"]),
+        ] {
+            let module = with_prepared_weights(program, inputs, way);
+            check(&module, "with prepared weights");
+            for (arguments, expected) in &program.runs {
+                match call_with_prepared_weights(&module, names, inputs, arguments) {
+                    Ok(found) => {
+                        assert!(expected.same(&found), "size {size}, seed {seed}\n{}\n{module}", program.normal);
+                    }
+                    Err(error) => panic!("size {size}, seed {seed}: {error}\n{}\n{module}", program.normal),
+                }
             }
+            let after = module.find(names[0]).and_then(|key| module.get(key));
+            has_moved |= after.is_some_and(|f| f.body.params() != main.body.params());
         }
-        module.get(main).is_some_and(|f| f.body.params() != params).then_some(())
+        has_moved.then_some(())
     });
     let few = pool().len() >= 64 && moved.len() * 4 < pool().len();
     assert!(!few, "something moves in {} programs", moved.len());

@@ -106,7 +106,9 @@ impl EnterPhase {
         }
         let phase = known.phase(text)?.phase;
         let holding = known.holding_from(phase);
-        let info = info.needing(holding.iter().copied()).establishing(holding);
+        // The pass itself checks all of them.
+        let is_declared = |name: &&str| known.list.iter().any(|p| p.name() == *name && !p.is_observed());
+        let info = info.needing(holding.iter().copied().filter(is_declared)).establishing(holding);
         Ok(EnterPhase { info, phase: Some(phase) })
     }
 }

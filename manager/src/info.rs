@@ -7,11 +7,11 @@ use crate::analyses::PreservedAnalysis;
 /// The name of a pass, the level from which it runs, the passes that it depends on, and the
 /// properties of modules that it needs and changes.
 ///
-/// A property that is neither established nor broken stays as it is. A pass establishes a property
-/// only in the functions that it works on: functions that it skips, as a
-/// [`FunctionPass`](crate::FunctionPass) skips those marked `SkipOptimization`, keep their own
-/// properties. The properties that a sequence establishes and breaks are applied after those of its
-/// passes.
+/// A property that is neither established nor broken stays as it is, unless the manager
+/// [observes](crate::Property::observed_by) it. A pass establishes a property only in the functions
+/// that it works on: functions that it skips, as a [`FunctionPass`](crate::FunctionPass) skips
+/// those marked `SkipOptimization`, keep their own properties. The properties that a sequence
+/// establishes and breaks are applied after those of its passes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PassInfo {
     /// The name, as pipelines write it.

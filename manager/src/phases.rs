@@ -67,33 +67,52 @@ impl Properties {
 
     /// Returns the phase that a module may claim after a pass changed it, and the property that was
     /// broken; `None` if it may keep its claim.
-    fn claim_after(&self, claimed: Phase, info: &PassInfo) -> Option<(Option<Phase>, String)> {
+    fn claim_after(&self, module: &Module, claimed: Phase, change: &Change) -> Option<(Option<Phase>, String)> {
+        let info = change.info;
         let establishes = |property: &str| info.establishes.iter().any(|e| e == property);
         let breaks = |property: &str| {
-            !establishes(property)
-                && (info.breaks.iter().any(|b| b == property)
-                    || info.establishes.iter().any(|e| self.exclude(e, property)))
+            info.breaks.iter().any(|b| b == property)
+                || info.establishes.iter().any(|e| self.exclude(e, property))
+                || change.is_own && self.list.iter().any(|p| p.name() == property && p.is_lost(module))
         };
         let held = self.holding_from(claimed);
-        let broken = held.iter().find(|&&p| breaks(p))?.to_string();
-        let left =
-            |phase: Phase| self.holding_from(phase).iter().all(|&p| establishes(p) || held.contains(&p) && !breaks(p));
+        let broken: Vec<&str> = held.iter().copied().filter(|&p| !establishes(p) && breaks(p)).collect();
+        let first = broken.first()?.to_string();
+        let holds = |p: &&str| establishes(p) || held.contains(p) && !broken.contains(p);
         let earlier = self.phases.iter().map(|e| e.phase).filter(|&p| p < claimed);
-        Some((earlier.rev().find(|&p| left(p)), broken))
+        Some((earlier.rev().find(|&phase| self.holding_from(phase).iter().all(holds)), first))
     }
+}
+
+/// The change of a module by a pass.
+pub(crate) struct Change<'a> {
+    pub(crate) info: &'a PassInfo,
+    /// False for a sequence, whose passes have made the change.
+    pub(crate) is_own: bool,
 }
 
 /// Lowers the claim of a module to a phase whose properties the pass that changed it has not
 /// broken, and returns a message about that.
-pub(crate) fn lower_claim(module: &mut Module, info: &PassInfo, known: &Properties) -> Option<String> {
-    if info.breaks.is_empty() && info.establishes.is_empty() {
-        return None;
-    }
+pub(crate) fn lower_claim(module: &mut Module, change: &Change, known: &Properties) -> Option<String> {
     let claimed = module.phase()?;
-    let (now, broken) = known.claim_after(claimed, info)?;
+    let (now, broken) = known.claim_after(module, claimed, change)?;
     module.set_phase(now);
     let now = now.map_or("no phase any more".to_string(), |p| format!("phase {p} now"));
-    Some(format!("the module claimed phase {claimed}; `{}` breaks `{broken}`, so it claims {now}", info.name))
+    Some(format!("the module claimed phase {claimed}; `{}` breaks `{broken}`, so it claims {now}", change.info.name))
+}
+
+/// Fails if a pass needs an observed property that does not hold for a module.
+pub(crate) fn check_observed_needs(module: &Module, info: &PassInfo, known: &Properties) -> Result<(), PassError> {
+    for name in &info.needs {
+        if let Some(property) = known.list.iter().find(|p| p.name() == name && p.is_observed())
+            && let Err(found) = property.check(module)
+        {
+            let error = PassError::from(found);
+            let message = format!("it needs `{name}`, but {}", error.message());
+            return Err(error.with_message(message));
+        }
+    }
+    Ok(())
 }
 
 /// Fails if a property that is required from a phase on does not hold for a module.

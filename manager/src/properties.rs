@@ -34,6 +34,7 @@ pub struct Property {
     doc: String,
     excludes: Vec<String>,
     check: Option<Arc<Check>>,
+    is_observed: bool,
     /// The invariant of the verifier that the property stands for.
     pub(crate) invariant: Option<Invariant>,
 }
@@ -43,7 +44,14 @@ impl Property {
     ///
     /// Cost: linear in the text.
     pub fn new(name: impl Into<String>, doc: impl Into<String>) -> Property {
-        Property { name: name.into(), doc: doc.into(), excludes: Vec::new(), check: None, invariant: None }
+        Property {
+            name: name.into(),
+            doc: doc.into(),
+            excludes: Vec::new(),
+            check: None,
+            is_observed: false,
+            invariant: None,
+        }
     }
 
     /// Adds properties that exclude this one: establishing one of the two breaks the other. It is
@@ -65,6 +73,23 @@ impl Property {
     ) -> Property {
         self.check = Some(Arc::new(move |module| check(module).map_err(E::into_diagnostics)));
         self
+    }
+
+    /// Sets the check, as [`Property::checked_by`] does, and makes the manager rely on the check
+    /// instead of on declarations: passes need not declare that they break the property. If a pass
+    /// has changed a module whose claimed phase promises the property, and does not establish it,
+    /// the property is checked. It is also checked before a pass that needs it.
+    ///
+    /// This is for properties that almost every change breaks, such as that a record about a
+    /// function is up to date.
+    ///
+    /// Cost: one entry.
+    #[must_use]
+    pub fn observed_by<E: IntoDiagnostics>(
+        self,
+        check: impl Fn(&Module) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Property {
+        Property { is_observed: true, ..self.checked_by(check) }
     }
 
     /// Makes the property of an invariant of the verifier.
@@ -95,6 +120,17 @@ impl Property {
         self.check.is_some()
     }
 
+    /// Returns true if passes need not declare that they break the property: see
+    /// [`Property::observed_by`].
+    pub fn is_observed(&self) -> bool {
+        self.is_observed
+    }
+
+    /// Returns true if the manager observes the property, and it does not hold for a module.
+    pub(crate) fn is_lost(&self, module: &Module) -> bool {
+        self.is_observed && self.check(module).is_err()
+    }
+
     /// Checks that the property holds for a module. A property that cannot be checked is assumed to
     /// hold.
     ///
@@ -121,8 +157,6 @@ impl Default for Properties {
             Property::new("dataflow", "pure bindings have been grouped into dataflow regions")
                 .excluding([Invariant::NoDataflowRegions.name()]),
         );
-        // The crate that plans memory registers a check of it.
-        list.push(Property::new("memory-planned", "the memory of all functions has been planned"));
         let entry = |p: &StandardPhase| PhaseEntry::new(p.phase, p.doc).holding(p.invariants.iter().map(|i| i.name()));
         Properties { list, phases: STANDARD_PHASES.iter().map(entry).collect() }
     }
@@ -148,4 +182,4 @@ impl Properties {
     }
 }
 
-anfora_ir::brief_debug! { Property { name, excludes, is_checkable }; }
+anfora_ir::brief_debug! { Property { name, excludes, is_checkable, is_observed }; }

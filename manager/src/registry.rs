@@ -233,8 +233,7 @@ impl PassRegistry {
 
     // ---- Properties and phases ----
 
-    /// Declares a property that passes may need, establish or break. A property with a check takes
-    /// the place of a property of the same name that has none.
+    /// Declares a property that passes may need, establish or break.
     ///
     /// # Errors
     /// If the name is taken or not allowed, or the property excludes one that does not exist.
@@ -243,18 +242,13 @@ impl PassRegistry {
         if !is_name(name) {
             return Err(RegistryError::Name(name.to_string()));
         }
+        if self.properties.find(name).is_ok() {
+            return Err(RegistryError::Duplicate { what: "property", name: name.to_string() });
+        }
         for excluded in property.excludes() {
             self.properties.find(excluded)?;
         }
-        let gets_check = |known: &Property| {
-            property.is_checkable() && !known.is_checkable() && known.excludes() == property.excludes()
-        };
-        let list = &mut Arc::make_mut(&mut self.properties).list;
-        match list.iter_mut().find(|known| known.name() == name) {
-            None => list.push(property),
-            Some(known) if gets_check(known) => *known = property,
-            Some(_) => return Err(RegistryError::Duplicate { what: "property", name: name.to_string() }),
-        }
+        Arc::make_mut(&mut self.properties).list.push(property);
         Ok(())
     }
 

@@ -18,7 +18,7 @@ use crate::instrument::{Instrument, PassRun, RunTime, guarded};
 use crate::messages::Messages;
 use crate::order::{Dependency, check_order, dependencies, enabled};
 use crate::pass::Pass;
-use crate::phases::lower_claim;
+use crate::phases::{Change, check_observed_needs, lower_claim};
 use crate::pipeline_state::PipelineState;
 use crate::sync::lock;
 use crate::verification::{Verification, check_made, shared_edit};
@@ -35,8 +35,9 @@ use crate::verification::{Verification, check_made, shared_edit};
 ///    if it has run with the same options in the running sequence, and nothing has changed since.
 ///    If the context disables a dependency, or an instrument vetoes one that the context does not
 ///    require, the call fails.
-/// 4. The hooks `run_before` of the instruments are called, the pass runs, its result is verified
-///    if the context [asks for it](Verification), and the hooks `run_after` are called. If the pass
+/// 4. The [observed](crate::Property::observed_by) properties that the pass needs are checked. The
+///    hooks `run_before` of the instruments are called, the pass runs, its result is verified if
+///    the context [asks for it](Verification), and the hooks `run_after` are called. If the pass
 ///    changed the module and breaks a property of the phase that the module claims, the claim is
 ///    lowered before the verification.
 ///
@@ -177,7 +178,8 @@ fn execute(
         begun: 0..0,
         in_hooks: Duration::ZERO,
     };
-    let result = execution.begin(module).and_then(|()| execution.transact(module));
+    let result = execution.check_needs(module).and_then(|()| execution.begin(module));
+    let result = result.and_then(|()| execution.transact(module));
     let result = execution.end(module, result);
     let in_hooks = execution.in_hooks;
     inner.close();
@@ -219,6 +221,15 @@ impl Execution<'_> {
         let done = hooks(self);
         self.in_hooks += began.map_or(Duration::ZERO, |began| began.elapsed());
         done
+    }
+
+    /// Checks the properties that the pass needs, as far as the order of passes does not tell.
+    fn check_needs(&self, module: &Module) -> Result<(), PassFailure> {
+        let (info, known) = (self.run.info(), self.run.context.registry().properties_and_phases());
+        if info.needs.is_empty() {
+            return Ok(());
+        }
+        Ok(caught(|| check_observed_needs(module, info, known))?)
     }
 
     /// Calls the hooks before the pass.
@@ -334,7 +345,10 @@ impl Execution<'_> {
         module.cx.literals.failure().map_err(PassError::from)?;
         let registry = self.run.context.registry();
         if outcome.is_changed() {
-            if let Some(message) = lower_claim(module, self.run.info(), registry.properties_and_phases()) {
+            let change = Change { info: self.run.info(), is_own: self.leaf };
+            // The check of an observed property may panic.
+            let lowered = caught(|| Ok(lower_claim(module, &change, registry.properties_and_phases())))?;
+            if let Some(message) = lowered {
                 self.inner.remark(Diagnostic::remark(message));
             }
             if self.verifies() && !self.instruments.iter().any(|i| i.verifies()) {

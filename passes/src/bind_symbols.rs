@@ -44,12 +44,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::bind_params::find_function;
-use crate::plan_memory::MEMORY_PLANNED;
 use crate::to_a_normal_form::to_a_normal_form;
 
 register_pass! {
     /// Gives symbolic dimensions their extents
-    pub BIND_SYMBOLS = ModulePass("BindSymbols", 0).breaking([MEMORY_PLANNED]);
+    pub BIND_SYMBOLS = ModulePass("BindSymbols", 0);
     options {
         /// the only function whose symbols are bound; all external ones if empty
         function: String = "",

@@ -38,11 +38,9 @@ use anfora_manager::{PassError, register_pass};
 use anfora_visit::{BackwardSweep, Binding, GlobalWalk, sweep_back};
 use rustc_hash::FxHashSet;
 
-use crate::plan_memory::MEMORY_PLANNED;
-
 register_pass! {
     /// Removes bindings that nothing uses, and functions that nothing reaches
-    pub DEAD_CODE_ELIMINATION = ModulePass("DeadCodeElimination", 1).needing(["anf"]).breaking([MEMORY_PLANNED]);
+    pub DEAD_CODE_ELIMINATION = ModulePass("DeadCodeElimination", 1).needing(["anf"]);
     options {
         /// functions to keep besides the external ones, separated by blanks
         entries: String = "",

@@ -42,12 +42,11 @@ use anfora_visit::{Mutator, Refused, RewriteError, Scope, Site, Slot, Verdict, m
 use hashbrown::{HashTable, hash_table};
 use rustc_hash::{FxHashSet, FxHasher};
 
-use crate::plan_memory::MEMORY_PLANNED;
 use crate::seen_scopes::SeenScopes;
 
 register_pass! {
     /// Merges bindings of equal values
-    pub ELIMINATE_COMMON_SUBEXPR = FunctionPass("EliminateCommonSubexpr", 1).needing(["anf"]).sparing_primitive().breaking([MEMORY_PLANNED]);
+    pub ELIMINATE_COMMON_SUBEXPR = FunctionPass("EliminateCommonSubexpr", 1).needing(["anf"]).sparing_primitive();
     options {
         /// compare operands of commutative operators in either order
         commutative: bool = false,

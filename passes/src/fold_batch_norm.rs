@@ -73,7 +73,6 @@ use smallvec::SmallVec;
 
 use crate::fold_budget::{FoldBudget, MAX_FILE_BYTES, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
 use crate::match_facts::float_range;
-use crate::plan_memory::MEMORY_PLANNED;
 
 use channels::{Factors, PerChannel, magnitude_of, magnitudes, scaled};
 use inputs::Bypass;
@@ -81,7 +80,7 @@ use roles::{Affine, Role, Roles, Shape, affine, linear, per_channel};
 
 register_pass! {
     /// Folds normalisations, scales and biases into the convolutions next to them; changes rounding
-    pub FOLD_BATCH_NORM = FunctionPass("FoldBatchNorm", 3).needing(["anf"]).with_tolerance(1e-4).breaking([MEMORY_PLANNED]);
+    pub FOLD_BATCH_NORM = FunctionPass("FoldBatchNorm", 3).needing(["anf"]).with_tolerance(1e-4);
     configs { MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK, MAX_FILE_BYTES }
     run |edit, _, cx| {
         if edit.function.is_primitive(edit.cx) {

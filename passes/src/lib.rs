@@ -129,14 +129,14 @@ pub use fuse_ops_by_pattern::{
 pub use fuse_standard_ops::{FUSE_STANDARD_OPS, fuse_standard_ops};
 pub use inline_functions::{INLINE_FUNCTIONS, Inlined, MAX_INLINE_GROWTH, inline_functions, inline_lambdas};
 pub use lambda_lifting::{LAMBDA_LIFTING, lift_lambdas};
-pub use lift_transform_params::{LIFT_TRANSFORM_PARAMS, LiftedParams, NUM_INPUT, lift_transform_params};
+pub use lift_transform_params::{LIFT_TRANSFORM_PARAMS, LiftOptions, LiftedParams, NUM_INPUT, lift_transform_params};
 pub use merge_composite_functions::{MERGE_COMPOSITE_FUNCTIONS, MergedFunctions, merge_composite_functions};
 pub use normalize::{NORMALIZE, Normalized, normalize};
 #[cfg(feature = "interp")]
 pub use plan_memory::PlannedMemory;
 pub use plan_memory::{
     FunctionPlan, LivePoint, MEMORY_PLANNED, MemoryOptions, MemoryPlan, PLAN_MEMORY, PlannedScope, Storage,
-    StorageHome, TuplePlaces, ValuePlace, plan_memory,
+    StorageHome, TuplePlaces, ValuePlace, memory_planned, plan_memory,
 };
 pub use remove_unused_outputs::{REMOVE_UNUSED_OUTPUTS, remove_unused_outputs};
 pub use remove_unused_parameters::{REMOVE_UNUSED_PARAMETERS, remove_unused_parameters};

@@ -39,12 +39,11 @@ use anfora_manager::{PassError, register_pass};
 use anfora_visit::{Binding, Link, Mutator, RewriteError, Site, Slot, Verdict, bindings, link_counts, mutate_function};
 use rustc_hash::FxHashMap;
 
-use crate::plan_memory::MEMORY_PLANNED;
 use crate::private_functions::{callee_of, only_called};
 
 register_pass! {
     /// Removes fields of the results of private functions that no caller projects
-    pub REMOVE_UNUSED_OUTPUTS = ModulePass("RemoveUnusedOutputs", 1).needing(["anf"]).breaking([MEMORY_PLANNED]);
+    pub REMOVE_UNUSED_OUTPUTS = ModulePass("RemoveUnusedOutputs", 1).needing(["anf"]);
     run |module, cx| {
         cx.count("removed", remove_unused_outputs(module)? as u64);
         Ok(())

@@ -31,12 +31,11 @@ use anfora_visit::RewriteError;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::parameter_symbols::{only_binders, symbols_named_by};
-use crate::plan_memory::MEMORY_PLANNED;
 use crate::private_functions::{callee_of, only_called};
 
 register_pass! {
     /// Removes parameters of private functions that nothing uses, and their arguments
-    pub REMOVE_UNUSED_PARAMETERS = ModulePass("RemoveUnusedParameters", 1).needing(["anf"]).breaking([MEMORY_PLANNED]);
+    pub REMOVE_UNUSED_PARAMETERS = ModulePass("RemoveUnusedParameters", 1).needing(["anf"]);
     run |module, cx| {
         cx.count("removed", remove_unused_parameters(module)? as u64);
         Ok(())

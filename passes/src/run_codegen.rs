@@ -33,7 +33,6 @@ use anfora_manager::{Declare, ModulePass, PassError, PassRegistry, RegistryError
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::fuse_ops_by_pattern::CODEGEN;
-use crate::plan_memory::MEMORY_PLANNED;
 
 /// A function for which a backend generates code.
 #[derive(Copy, Clone, Debug)]
@@ -125,7 +124,7 @@ pub fn run_codegen(backends: Vec<Backend>) -> ModulePass {
         cx.count("functions", generate_code(module, &purity, &backends)? as u64);
         Ok(())
     })
-    .breaking(["global-symbols", MEMORY_PLANNED])
+    .breaking(["global-symbols"])
 }
 
 /// Replaces the functions for backends by declarations, and returns their number.

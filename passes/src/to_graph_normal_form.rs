@@ -47,14 +47,13 @@ use anfora_ir::{
 use anfora_manager::register_pass;
 use anfora_visit::{Binding, Link, Memo, chain, set_var_flags};
 
-use crate::plan_memory::MEMORY_PLANNED;
 use crate::to_a_normal_form::to_a_normal_form;
 
 register_pass! {
     /// Turns bindings into the nodes of a graph where this preserves meaning
     pub TO_GRAPH_NORMAL_FORM = FunctionPass("ToGraphNormalForm", 0)
         .establishing(["no-dataflow"])
-        .breaking(["anf", "primitive-operators", MEMORY_PLANNED])
+        .breaking(["anf", "primitive-operators"])
         .sparing_primitive();
     run |edit, view, cx| {
         let dissolved = to_graph_normal_form(edit.cx, &mut edit.function.body, view.purity());

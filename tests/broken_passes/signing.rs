@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anfora::ir::{Attr, Body, Editor, Expr, ExprId, Purity};
 use anfora::manager::{ModulePass, Pass};
-use anfora::passes::{NUM_INPUT, lift_transform_params};
+use anfora::passes::{LiftOptions, NUM_INPUT, lift_transform_params};
 
 use super::{Broken, after, before, lets};
 use crate::random_programs::checking::Why;
@@ -64,7 +64,7 @@ fn of_all_definitions(inputs: fn(i64) -> i64) -> Arc<dyn Pass> {
             }
         }
         let purity = Purity::of_module(module);
-        lift_transform_params(module, &purity)?;
+        lift_transform_params(module, &purity, &LiftOptions::default())?;
         Ok(())
     }))
 }

@@ -309,6 +309,54 @@ fn claims_come_back_and_stay_with_what_did_not_happen() {
     assert_eq!(snapshot(&module), before);
 }
 
+/// No pass declares that it breaks an observed property: the manager looks.
+#[test]
+fn observed_properties_are_checked_after_changes_and_before_needs() {
+    let log = Log::default();
+    let mut registry = PassRegistry::new();
+    let even = Property::new("even", "the count is even").observed_by(|module| match bumps(module) {
+        9 => panic!("the check panics"),
+        n if n % 2 == 0 => Ok(()),
+        n => Err(vec![Diagnostic::error(format!("the count is {n}"))]),
+    });
+    assert!(even.is_observed() && even.is_checkable());
+    registry.register_property(even).unwrap();
+    registry.register_phase(PhaseEntry::new(phase(1.5), "even").holding(["even"])).unwrap();
+    let cx = PassContext::builder().registry(Arc::new(registry)).build().unwrap();
+    let adding = |name: &str, more: i64| {
+        ModulePass::new(name, 0, move |module, _| {
+            let n = bumps(module);
+            set_bumps(module, n + more);
+            Ok(())
+        })
+    };
+    let mut module = claiming(1.5);
+    adding("Two", 2).apply(&mut module, &cx).unwrap();
+    assert_eq!(module.phase(), Some(phase(1.5)), "it holds still");
+    let passes: Vec<Arc<dyn Pass>> = vec![Arc::new(adding("One", 1)), Arc::new(adding("Two", 2))];
+    Sequential::new(passes).unwrap().apply(&mut module, &cx).unwrap();
+    assert_eq!((bumps(&module), module.phase()), (5, Some(phase(1.0))));
+    let remarks: Vec<String> = cx.take_remarks().into_iter().map(|r| r.diagnostic.message).collect();
+    assert_eq!(remarks, ["the module claimed phase 1.5; `One` breaks `even`, so it claims phase 1 now"]);
+
+    let needing = || noting("Use", &log).needing(["even"]);
+    let failure = needing().apply(&mut module, &cx).unwrap_err();
+    assert_eq!(failure.to_string(), "pass `Use` failed: it needs `even`, but the count is 5");
+    let order = Sequential::new(vec![Arc::new(adding("Two", 2)), Arc::new(needing())]).unwrap();
+    assert!(order.apply(&mut module, &cx).unwrap_err().to_string().contains("the count is 7"));
+    assert_eq!(log.take(), Vec::<String>::new(), "it has not run");
+    adding("One", 1).apply(&mut module, &cx).unwrap();
+    needing().apply(&mut module, &cx).unwrap();
+    assert_eq!((log.take(), bumps(&module)), (vec!["Use".to_string()], 9));
+    assert!(needing().apply(&mut module, &cx).unwrap_err().to_string().contains("the check panics"));
+
+    // A pass that establishes the property is trusted.
+    set_bumps(&mut module, 1);
+    module.set_phase(Some(phase(1.5)));
+    adding("Make", 1).establishing(["even"]).apply(&mut module, &cx).unwrap();
+    assert_eq!(module.phase(), Some(phase(1.5)));
+}
+
 #[test]
 fn a_property_that_later_phases_exclude_holds_until_then() {
     let log = Log::default();

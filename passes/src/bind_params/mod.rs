@@ -48,11 +48,9 @@ use anfora_manager::{PassError, register_pass};
 use anfora_visit::RewriteError;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::plan_memory::MEMORY_PLANNED;
-
 register_pass! {
     /// Binds parameters of a function to literals
-    pub BIND_PARAMS = ModulePass("BindParams", 0).breaking([MEMORY_PLANNED]);
+    pub BIND_PARAMS = ModulePass("BindParams", 0);
     options {
         /// the function whose parameters are bound
         function: String = "",

@@ -43,11 +43,9 @@ use anfora_visit::{Mutator, Refused, RewriteError, Scope, Site, Slot, Verdict, h
 pub use self::direct_call::direct_call;
 use self::known_symbols::known_symbols;
 
-use crate::plan_memory::MEMORY_PLANNED;
-
 register_pass! {
     /// Replaces variables that stand for other atoms, and looks through tuples
-    pub CANONICALIZE_BINDINGS = FunctionPass("CanonicalizeBindings", 1).needing(["anf"]).sparing_primitive().breaking([MEMORY_PLANNED]);
+    pub CANONICALIZE_BINDINGS = FunctionPass("CanonicalizeBindings", 1).needing(["anf"]).sparing_primitive();
     run |edit, _, cx| {
         let done = canonicalize_bindings(edit.cx, edit.function)?;
         cx.count("replaced", done.replaced as u64);

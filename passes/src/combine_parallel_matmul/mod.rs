@@ -64,11 +64,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use self::branches::find_groups;
 use self::plan::Planner;
 use crate::fold_budget::{FoldBudget, MAX_FILE_BYTES, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
-use crate::plan_memory::MEMORY_PLANNED;
 
 register_pass! {
     /// Combines products and convolutions of one operand into one, whose result is split
-    pub COMBINE_PARALLEL_MATMUL = FunctionPass("CombineParallelMatmul", 3).needing(["anf"]).sparing_primitive().breaking([MEMORY_PLANNED]);
+    pub COMBINE_PARALLEL_MATMUL = FunctionPass("CombineParallelMatmul", 3).needing(["anf"]).sparing_primitive();
     options {
         /// the least number of calls that a combination must save
         min_saved: i64 [-1000..=1000] = 1,

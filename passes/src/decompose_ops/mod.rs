@@ -57,14 +57,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 pub use opsets::onnx_version_with;
 
-use crate::plan_memory::MEMORY_PLANNED;
-
 register_pass! {
     /// Writes composite operators in primitive ones, as their rows say; changes rounding
     pub DECOMPOSE_OPS = FunctionPass("DecomposeOps", 0)
         .needing(["anf"])
         .establishing(established(&which, opset).iter().copied())
-        .breaking([MEMORY_PLANNED])
         .with_tolerance(1e-4);
     options {
         /// the operators to decompose; all composite ones if empty

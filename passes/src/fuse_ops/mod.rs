@@ -96,8 +96,6 @@ use self::graph::{Graph, OUT_ELEM_WISE};
 use self::groups::Groups;
 use crate::outline::{Outliner, PassedLiterals};
 
-use crate::plan_memory::MEMORY_PLANNED;
-
 /// The attribute of declared functions with the kind of their calls, as a number.
 const OP_PATTERN: &str = "op_pattern";
 
@@ -116,7 +114,7 @@ pub const MAX_FUSION_ARGS: ConfigDef = ConfigDef::int(
 
 register_pass! {
     /// Moves operators of dataflow regions that can be computed together into functions
-    pub FUSE_OPS = ModulePass("FuseOps", 1).needing(["dataflow"]).breaking(["global-symbols", MEMORY_PLANNED]);
+    pub FUSE_OPS = ModulePass("FuseOps", 1).needing(["dataflow"]).breaking(["global-symbols"]);
     configs { MAX_FUSION_DEPTH, MAX_FUSION_ARGS }
     run |module, cx| {
         let limit = |n: i64| u32::try_from(n).unwrap_or(u32::MAX);

@@ -61,7 +61,6 @@ use rustc_hash::FxHashMap;
 use self::matches::{Match, find_matches};
 pub use self::patterns::{CompositePattern, standard_patterns};
 use crate::outline::{Outliner, PassedLiterals, SymbolBinders};
-use crate::plan_memory::MEMORY_PLANNED;
 
 /// The attribute of a function that is a match of a pattern: the name of the pattern.
 pub const COMPOSITE: &str = "Composite";
@@ -71,7 +70,7 @@ pub const CODEGEN: &str = "Codegen";
 
 register_pass! {
     /// Moves operators that match named patterns into functions
-    pub FUSE_OPS_BY_PATTERN = ModulePass("FuseOpsByPattern", 1).needing(["anf"]).breaking(["global-symbols", MEMORY_PLANNED]);
+    pub FUSE_OPS_BY_PATTERN = ModulePass("FuseOpsByPattern", 1).needing(["anf"]).breaking(["global-symbols"]);
     options {
         /// the patterns, separated by commas: names of standard patterns, or `name=expression`
         patterns: String = "standard",

@@ -76,12 +76,11 @@ use self::pools::pools;
 use self::products::products;
 use self::windows::windows;
 use crate::from_rules::{NEVER_MAKE, TRACE_RULES, run_rules, simplify_by};
-use crate::plan_memory::MEMORY_PLANNED;
 
 register_pass! {
     /// Replaces several operators by one standard function that they compute; changes rounding
     pub FUSE_STANDARD_OPS = FunctionPass("FuseStandardOps", 3)
-        .breaking(["primitive-operators", MEMORY_PLANNED])
+        .breaking(["primitive-operators"])
         .with_tolerance(1e-4);
     configs { TRACE_RULES, NEVER_MAKE }
     run |edit, module, cx| run_rules(edit, module, cx, &RULES)

@@ -65,12 +65,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use self::callee::Callee;
 use self::inliner::Inliner;
 pub use self::lambdas::inline_lambdas;
-use crate::plan_memory::MEMORY_PLANNED;
 use crate::private_functions::named_by_attrs;
 
 register_pass! {
     /// Replaces calls of private functions that are not recursive by their blocks
-    pub INLINE_FUNCTIONS = ModulePass("InlineFunctions", 2).needing(["anf"]).breaking(["no-nested-functions", MEMORY_PLANNED]);
+    pub INLINE_FUNCTIONS = ModulePass("InlineFunctions", 2).needing(["anf"]).breaking(["no-nested-functions"]);
     options {
         /// functions to inline, separated by blanks, instead of all private ones
         functions: String = "",

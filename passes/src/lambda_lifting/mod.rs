@@ -59,11 +59,9 @@ use rustc_hash::FxHashMap;
 use self::captures::Captures;
 use self::lift::{Head, Lifter};
 
-use crate::plan_memory::MEMORY_PLANNED;
-
 register_pass! {
     /// Lifts lambdas to functions, and makes closures for what they capture
-    pub LAMBDA_LIFTING = ModulePass("LambdaLifting", 1).needing(["anf"]).establishing(["no-nested-functions"]).breaking(["global-symbols", MEMORY_PLANNED]);
+    pub LAMBDA_LIFTING = ModulePass("LambdaLifting", 1).needing(["anf"]).establishing(["no-nested-functions"]).breaking(["global-symbols"]);
     run |module, cx| {
         cx.count("lambdas", lift_lambdas(module)? as u64);
         Ok(())

@@ -59,14 +59,13 @@ use rustc_hash::FxHashMap;
 use self::levels::{Adjacency, NO_COLOR, Partition};
 use crate::fuse_ops_by_pattern::{CODEGEN, COMPOSITE};
 use crate::outline::{Outliner, PassedLiterals, SymbolBinders};
-use crate::plan_memory::MEMORY_PLANNED;
 use crate::region_scan::{RegionScan, Segment};
 
 register_pass! {
     /// Merges neighbouring calls of composite functions of one backend into functions
     pub MERGE_COMPOSITE_FUNCTIONS = ModulePass("MergeCompositeFunctions", 0)
         .needing(["anf"])
-        .breaking(["global-symbols", MEMORY_PLANNED]);
+        .breaking(["global-symbols"]);
     run |module, cx| {
         let merged = merge_composite_functions(module)?;
         cx.count("calls", merged.calls as u64);

@@ -6,11 +6,12 @@
 //! may name one value, since a relabelling operator, a projection or a tuple makes none.
 
 use anfora_ir::{
-    BlockKind, Body, Context, Cursor, Expr, ExprId, FunctionKey, FusionPattern, GlobalTarget, OpId, SideTable, Step,
-    TensorType, TypeId, VarId,
+    BlockKind, Body, Context, Cursor, EntityId, Expr, ExprId, FunctionKey, FusionPattern, GlobalId, OpId, SideTable,
+    Step, TensorType, TypeId, VarId,
 };
 use anfora_visit::RewriteError;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::sizes::{Layout, Sizes, UNBOUNDED};
 
@@ -26,6 +27,8 @@ pub(super) enum ValueKind {
     Whole,
     /// The arena of a callee, while a call runs.
     Workspace,
+    /// The arena of a `fn` of this body, while a call of it runs.
+    FnWorkspace,
     /// A tuple whose fields have places of their own.
     Tuple,
     /// A `fn` or a partial application, which holds the values that it captures.
@@ -38,8 +41,9 @@ pub(super) enum ValueKind {
 /// A value of a body.
 #[derive(Clone, Debug)]
 pub(super) struct FlowValue {
-    /// For a storage, its bytes. For a tuple, the start of its fields in the list of all fields,
-    /// and their number.
+    /// For a storage, its bytes; for the workspace of a `fn`, the scope of the `fn`. For a tuple,
+    /// the start of its fields in the list of all fields, and their number. For a closure, the
+    /// function that it calls, if it is planned.
     data: u64,
     pub(super) scope: u32,
     /// The position at which it is written.
@@ -57,7 +61,7 @@ pub(super) struct FlowValue {
 
 impl FlowValue {
     pub(super) fn has_storage(&self) -> bool {
-        matches!(self.kind, ValueKind::Tensor | ValueKind::Whole | ValueKind::Workspace)
+        matches!(self.kind, ValueKind::Tensor | ValueKind::Whole | ValueKind::Workspace | ValueKind::FnWorkspace)
     }
 
     /// Returns the bytes of a value with a storage.
@@ -67,6 +71,27 @@ impl FlowValue {
 
     pub(super) fn set_bytes(&mut self, bytes: u64) {
         self.data = bytes;
+    }
+
+    /// Returns the scope of the `fn` whose arena the value is.
+    pub(super) fn fn_scope(&self) -> Option<u32> {
+        (self.kind == ValueKind::FnWorkspace).then_some(self.data as u32)
+    }
+
+    /// Returns the planned function that a closure calls.
+    fn callee(&self) -> Option<PlannedCallee> {
+        match (self.kind, self.data >> 32) {
+            (ValueKind::Closure, 1) => Some(PlannedCallee::Scope(self.data as u32)),
+            (ValueKind::Closure, 2) => Some(PlannedCallee::Function(GlobalId::from_index(self.data as u32 as usize))),
+            _ => None,
+        }
+    }
+
+    fn set_callee(&mut self, callee: PlannedCallee) {
+        self.data = match callee {
+            PlannedCallee::Scope(scope) => 1 << 32 | u64::from(scope),
+            PlannedCallee::Function(global) => 2 << 32 | global.index() as u64,
+        };
     }
 
     /// Returns the start of the fields of a tuple, and their number.
@@ -106,10 +131,8 @@ pub(super) struct Flow {
     pub(super) reuses: Vec<(u32, u32)>,
     /// Pairs (result of an If, result of a branch) that share a storage.
     pub(super) merges: Vec<(u32, u32)>,
-    /// The workspaces of calls.
-    pub(super) workspaces: FxHashMap<ExprId, u32>,
-    /// The workspaces of calls of `fn`s, with the scope of the `fn`.
-    pub(super) lambda_calls: FxHashMap<u32, u32>,
+    /// Calls and their workspaces.
+    pub(super) workspaces: Vec<(ExprId, u32)>,
     pub(super) scopes: Vec<FlowScope>,
     /// The scopes in the order of their ends.
     pub(super) done: Vec<u32>,
@@ -121,7 +144,7 @@ pub(super) struct Flow {
 /// The callee of a call.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum PlannedCallee {
-    Function(FunctionKey),
+    Function(GlobalId),
     Scope(u32),
 }
 
@@ -151,7 +174,6 @@ struct Walk<'a, 'c> {
     /// The open scopes, each with the closure that it is the block of.
     open: Vec<(u32, u32)>,
     ifs: Vec<OpenIf>,
-    callees: FxHashMap<u32, PlannedCallee>,
     now: u32,
     /// The last value or tail that was walked.
     result: u32,
@@ -159,6 +181,17 @@ struct Walk<'a, 'c> {
 }
 
 impl Flow {
+    /// Frees what only the plan of each value needs.
+    pub(super) fn keep_storages(&mut self) {
+        self.of = SideTable::new(0, OUTSIDE);
+        self.fields = Vec::new();
+        self.holds = Vec::new();
+        self.reuses = Vec::new();
+        self.merges = Vec::new();
+        self.workspaces = Vec::new();
+        self.bound = Vec::new();
+    }
+
     /// Walks a body. `arenas` has the bytes of the functions that it may call.
     ///
     /// # Errors
@@ -170,17 +203,17 @@ impl Flow {
         arenas: &FxHashMap<FunctionKey, u64>,
     ) -> Result<Flow, RewriteError> {
         let flow = Flow {
-            values: Vec::new(),
+            // A binding has at least three nodes.
+            values: Vec::with_capacity(body.len() / 3),
             fields: Vec::new(),
             holds: Vec::new(),
             of: body.side_table(OUTSIDE),
             reuses: Vec::new(),
             merges: Vec::new(),
-            workspaces: FxHashMap::default(),
-            lambda_calls: FxHashMap::default(),
+            workspaces: Vec::new(),
             scopes: Vec::new(),
             done: Vec::new(),
-            bound: Vec::new(),
+            bound: Vec::with_capacity(body.len() / 3),
         };
         let mut walk = Walk {
             cx,
@@ -191,7 +224,6 @@ impl Flow {
             flow,
             open: Vec::new(),
             ifs: Vec::new(),
-            callees: FxHashMap::default(),
             now: 0,
             result: OUTSIDE,
             result_expr: body.root(),
@@ -240,7 +272,7 @@ impl Walk<'_, '_> {
                 Expr::If { .. } => walk.merge(id),
                 _ => {
                     let (scope, closure) = walk.open.pop().expect("a scope opens at each `fn`");
-                    walk.callees.insert(closure, PlannedCallee::Scope(scope));
+                    walk.flow.values[closure as usize].set_callee(PlannedCallee::Scope(scope));
                     closure
                 }
             }),
@@ -377,9 +409,9 @@ impl Walk<'_, '_> {
     }
 
     /// Returns the values of the operands of a call, which uses them now.
-    fn operands(&mut self, id: ExprId) -> Vec<u32> {
+    fn operands(&mut self, id: ExprId) -> SmallVec<[u32; 4]> {
         let at = self.tick();
-        let mut operands = Vec::with_capacity(self.body.operands_of(id).len());
+        let mut operands = SmallVec::with_capacity(self.body.operands_of(id).len());
         for &operand in self.body.operands_of(id) {
             let value = self.value_of(operand);
             self.uses(value, at);
@@ -393,7 +425,7 @@ impl Walk<'_, '_> {
         if Some(op) == self.make_closure {
             let callee = self.callee(self.body.operands_of(id).first().copied());
             let closure = self.holder(ValueKind::Closure, operands);
-            self.callees.extend(callee.map(|callee| (closure, callee)));
+            callee.into_iter().for_each(|callee| self.flow.values[closure as usize].set_callee(callee));
             return closure;
         }
         let first = operands.first().copied().unwrap_or(OUTSIDE);
@@ -469,11 +501,8 @@ impl Walk<'_, '_> {
 
     fn callee(&self, operand: Option<ExprId>) -> Option<PlannedCallee> {
         match self.body.expr(operand?) {
-            Expr::Global(global) => match self.cx.globals.get(global).target {
-                GlobalTarget::Definition(key) => Some(PlannedCallee::Function(key)),
-                _ => None,
-            },
-            Expr::Var { .. } => self.callees.get(&self.flow.of[operand?]).copied(),
+            Expr::Global(global) => Some(PlannedCallee::Function(global)),
+            Expr::Var { .. } => self.flow.values.get(self.flow.of[operand?] as usize)?.callee(),
             _ => None,
         }
     }
@@ -483,15 +512,19 @@ impl Walk<'_, '_> {
     fn call(&mut self, id: ExprId) -> u32 {
         let operands = self.operands(id);
         let workspace = match self.callee(self.body.operands_of(id).first().copied()) {
-            Some(PlannedCallee::Function(key)) => self.arenas.get(&key).map(|&bytes| (bytes, None)),
-            Some(PlannedCallee::Scope(scope)) if self.flow.scopes[scope as usize].is_done => Some((0, Some(scope))),
+            Some(PlannedCallee::Function(global)) => {
+                let key = self.cx.globals.get(global).target.function();
+                key.and_then(|key| self.arenas.get(&key)).map(|&bytes| (ValueKind::Workspace, bytes))
+            }
+            Some(PlannedCallee::Scope(scope)) if self.flow.scopes[scope as usize].is_done => {
+                Some((ValueKind::FnWorkspace, u64::from(scope)))
+            }
             _ => None,
         };
         match workspace {
-            Some((bytes, scope)) => {
-                let workspace = self.value(ValueKind::Workspace, bytes);
-                self.flow.workspaces.insert(id, workspace);
-                self.flow.lambda_calls.extend(scope.map(|scope| (workspace, scope)));
+            Some((kind, data)) => {
+                let workspace = self.value(kind, data);
+                self.flow.workspaces.push((id, workspace));
             }
             None => {
                 let scope = self.scope();

@@ -46,6 +46,8 @@ mod planned_memory;
 mod sizes;
 mod storages;
 
+use std::ops::ControlFlow;
+
 use anfora_ir::{Attr, AttrsId, Context, Diagnostic, EntityId, FunctionKey, Module, SymbolId, did_you_mean};
 use anfora_manager::{PassError, Property, register_pass};
 use anfora_visit::CallGraph;
@@ -73,14 +75,13 @@ register_pass! {
     run {
         let options = MemoryOptions { alignment, bounds };
         move |module, cx| {
-            let plan = plan_memory(module, &options)?;
-            cx.count("planned", record_plan(module, &plan, &options) as u64);
+            cx.count("planned", record_plans(module, &options)? as u64);
             Ok(())
         }
     }
 }
 
-/// The property of modules whose functions have the record of a plan that PlanMemory would make.
+/// The name of the property [`memory_planned`].
 pub const MEMORY_PLANNED: &str = "memory-planned";
 
 /// The keys of the record in the metadata of a function.
@@ -132,23 +133,38 @@ impl Default for MemoryOptions {
 /// # Errors
 /// If a function is not in A-normal form, or no symbol has the name of a bound.
 pub fn plan_memory(module: &Module, options: &MemoryOptions) -> Result<MemoryPlan, PassError> {
+    let mut plan = MemoryPlan { functions: Vec::new(), index: FxHashMap::default() };
+    visit_flows(module, options, |key, flow| {
+        let planned = storages::plan_values(key, flow);
+        let arena = planned.own_scope().arena;
+        plan.index.insert(key, plan.functions.len());
+        plan.functions.push(planned);
+        ControlFlow::Continue(arena)
+    })?;
+    Ok(plan)
+}
+
+/// Passes the values of the functions of a module to `each`, callees before their callers, until it
+/// returns `Break`. It returns the bytes of the function's arena otherwise.
+fn visit_flows(
+    module: &Module,
+    options: &MemoryOptions,
+    mut each: impl FnMut(FunctionKey, Flow) -> ControlFlow<(), u64>,
+) -> Result<(), PassError> {
     check_bounds(&module.cx, &options.bounds)?;
     let graph = CallGraph::of(module);
     let mut sizes = Sizes::new(&module.cx, &options.bounds, options.alignment.max(1));
-    let mut plan = MemoryPlan { functions: Vec::new(), index: FxHashMap::default() };
     let mut arenas: FxHashMap<FunctionKey, u64> = FxHashMap::default();
     for key in graph.callees_first() {
         let Some(function) = module.get(key).filter(|f| f.is_definition()) else { continue };
         let flow = Flow::of(&module.cx, &function.body, &mut sizes, &arenas)
             .map_err(|error| PassError::from(error).in_function(module.name(key)))?;
-        let planned = storages::plan_values(key, flow);
+        let ControlFlow::Continue(arena) = each(key, flow) else { break };
         if !graph.is_recursive(key) {
-            arenas.insert(key, planned.own_scope().arena);
+            arenas.insert(key, arena);
         }
-        plan.index.insert(key, plan.functions.len());
-        plan.functions.push(planned);
     }
-    Ok(plan)
+    Ok(())
 }
 
 /// Returns an error if no symbol has the name of a bound.
@@ -167,19 +183,25 @@ fn check_bounds(cx: &Context, bounds: &[(String, i64)]) -> Result<(), PassError>
     })
 }
 
-/// Records the summary of a plan in the metadata of each function with a body. Returns the number
+/// Records the summary of its plan in the metadata of each function with a body. Returns the number
 /// of functions that had another record or none.
-fn record_plan(module: &mut Module, plan: &MemoryPlan, options: &MemoryOptions) -> usize {
+fn record_plans(module: &mut Module, options: &MemoryOptions) -> Result<usize, PassError> {
+    let mut planned: Vec<(FunctionKey, [i64; 3])> = Vec::new();
+    visit_flows(module, options, |key, flow| {
+        let scope = storages::plan_own_scope(flow);
+        planned.push((key, summary(&scope)));
+        ControlFlow::Continue(scope.arena)
+    })?;
     let mut changed = 0;
-    for planned in plan.functions() {
-        let Some((function, cx)) = module.get_mut(planned.key()) else { continue };
-        let meta = recorded(cx, function.meta, planned.own_scope(), options);
+    for (key, summary) in planned {
+        let Some((function, cx)) = module.get_mut(key) else { continue };
+        let meta = recorded(cx, function.meta, summary, options);
         if meta != function.meta {
             function.meta = meta;
             changed += 1;
         }
     }
-    changed
+    Ok(changed)
 }
 
 /// Returns the bytes of the arena, those that are live at once, and those of all values.
@@ -188,9 +210,9 @@ fn summary(scope: &PlannedScope) -> [i64; 3] {
 }
 
 /// Returns metadata with the record of a plan.
-fn recorded(cx: &mut Context, meta: AttrsId, scope: &PlannedScope, options: &MemoryOptions) -> AttrsId {
+fn recorded(cx: &mut Context, meta: AttrsId, summary: [i64; 3], options: &MemoryOptions) -> AttrsId {
     let mut meta = meta;
-    for (key, value) in [ARENA, LIVE, VALUES].into_iter().zip(summary(scope)) {
+    for (key, value) in [ARENA, LIVE, VALUES].into_iter().zip(summary) {
         let value = cx.int_attr(value);
         meta = cx.with_attr(meta, key, Some(value));
     }
@@ -205,11 +227,13 @@ fn recorded(cx: &mut Context, meta: AttrsId, scope: &PlannedScope, options: &Mem
     cx.with_attr(meta, BOUNDS, bounds)
 }
 
-/// Returns the property of modules that PlanMemory establishes. Its check plans the memory again,
-/// with the options in the record, and compares the plans.
-pub(crate) fn memory_planned() -> Property {
+/// Returns the property of modules that PlanMemory establishes: each function with a body has the
+/// record of the plan that PlanMemory would make, with the options in the record. Its check plans
+/// the memory again, so the record holds for a text too. A registry of PlanMemory needs the
+/// property; [`register`](crate::register) registers both.
+pub fn memory_planned() -> Property {
     Property::new(MEMORY_PLANNED, "each function with a body has the record of the plan of its memory")
-        .checked_by(check_records)
+        .observed_by(check_records)
 }
 
 fn check_records(module: &Module) -> Result<(), Vec<Diagnostic>> {
@@ -223,20 +247,29 @@ fn check_records(module: &Module) -> Result<(), Vec<Diagnostic>> {
     let definitions = || module.functions().filter(|(_, f)| f.is_definition());
     let record = |meta| [ARENA, LIVE, VALUES].map(|name| recorded_int(&module.cx, meta, name));
     let Some((_, first)) = definitions().next() else { return Ok(()) };
-    if let Some((key, _)) = definitions().find(|(_, f)| record(f.meta).contains(&None)) {
-        return Err(in_function(key, "the memory of the function is not planned"));
-    }
     let options = recorded_options(&module.cx, first.meta);
-    let plan = plan_memory(module, &options)
-        .map_err(|error| vec![Diagnostic::error(format!("the memory cannot be planned: {}", error.message()))])?;
     for (key, function) in definitions() {
-        let is_current = plan.function(key).is_some_and(|p| summary(p.own_scope()).map(Some) == record(function.meta))
-            && recorded_options(&module.cx, function.meta) == options;
-        if !is_current {
-            return Err(in_function(key, "the plan of the memory is not that of the function"));
+        if record(function.meta).contains(&None) {
+            return Err(in_function(key, "the memory of the function is not planned"));
+        }
+        if recorded_options(&module.cx, function.meta) != options {
+            return Err(in_function(key, "the memory of the function is planned with other options"));
         }
     }
-    Ok(())
+    let mut outdated = None;
+    visit_flows(module, &options, |key, flow| {
+        let scope = storages::plan_own_scope(flow);
+        if module.get(key).is_some_and(|function| record(function.meta) == summary(&scope).map(Some)) {
+            return ControlFlow::Continue(scope.arena);
+        }
+        outdated = Some(key);
+        ControlFlow::Break(())
+    })
+    .map_err(|error| vec![Diagnostic::error(format!("the memory cannot be planned: {}", error.message()))])?;
+    match outdated {
+        Some(key) => Err(in_function(key, "the plan of the memory is not that of the function")),
+        None => Ok(()),
+    }
 }
 
 fn recorded_int(cx: &Context, meta: AttrsId, key: &str) -> Option<i64> {

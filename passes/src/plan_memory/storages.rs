@@ -10,24 +10,38 @@ use super::sizes::UNBOUNDED;
 
 /// Plans the memory of a function whose values are known.
 pub(super) fn plan_values(key: FunctionKey, mut flow: Flow) -> FunctionPlan {
-    spread_uses(&mut flow);
-    let mut parents = SharedStorages::new(flow.values.len());
-    for &(result, part) in &flow.merges {
-        parents.join(&mut flow.values, result, part);
-    }
-    // A result may be written over an operand that dies there, if nothing is in the storage of the
-    // result before.
-    for &(result, operand) in &flow.reuses {
-        let at = flow.values[result as usize].first;
-        let (result, operand) = (parents.find(result), parents.find(operand));
-        let (to, from) = (&flow.values[result as usize], &flow.values[operand as usize]);
-        let is_free = result != operand && to.first == at && from.last == at;
-        let is_alike = to.scope == from.scope && to.bytes() == from.bytes() && to.escapes == from.escapes;
-        if is_free && is_alike {
-            parents.join(&mut flow.values, result, operand);
+    let mut parents = SharedStorages::of(&mut flow);
+    let roots = StorageRoots::of(&flow.values, flow.scopes.len(), &parents);
+    let mut storages: Vec<Storage> = Vec::with_capacity(roots.roots.len());
+    let mut storage_of: Vec<u32> = vec![OUTSIDE; flow.values.len()];
+    let scopes = place_scopes(&flow, &roots, |root, storage| {
+        storage_of[root as usize] = storages.len() as u32;
+        storages.push(storage);
+    });
+    let plan_of = |(i, value): (u32, &FlowValue)| match value.kind {
+        ValueKind::Tensor | ValueKind::Workspace | ValueKind::FnWorkspace => {
+            ValuePlan::Storage(storage_of[parents.find(i) as usize])
         }
-    }
-    place(key, flow, &mut parents)
+        ValueKind::Whole => ValuePlan::Within(storage_of[parents.find(i) as usize]),
+        ValueKind::Tuple => {
+            let (start, len) = value.fields();
+            ValuePlan::Tuple { start, len }
+        }
+        ValueKind::Closure | ValueKind::Holder => ValuePlan::Held,
+    };
+    let values: Vec<ValuePlan> = (0..).zip(&flow.values).map(plan_of).collect();
+    let workspaces = flow.workspaces.iter().map(|&(call, value)| (call, storage_of[value as usize]));
+    let workspaces: FxHashMap<_, _> = workspaces.collect();
+    FunctionPlan { key, of: flow.of, values, fields: flow.fields, storages, scopes, workspaces, bound: flow.bound }
+}
+
+/// Returns the scope of a function whose values are known, without the rest of its plan.
+pub(super) fn plan_own_scope(mut flow: Flow) -> PlannedScope {
+    let parents = SharedStorages::of(&mut flow);
+    flow.keep_storages();
+    let roots = StorageRoots::of(&flow.values, flow.scopes.len(), &parents);
+    drop(parents);
+    place_scopes(&flow, &roots, |_, _| {}).swap_remove(0)
 }
 
 /// Extends the uses of values to those of the values that hold them, from the last value to the
@@ -59,8 +73,26 @@ fn spread_uses(flow: &mut Flow) {
 struct SharedStorages(Vec<u32>);
 
 impl SharedStorages {
-    fn new(values: usize) -> SharedStorages {
-        SharedStorages((0..values as u32).collect())
+    /// Finds the values that share a storage, and extends their uses.
+    fn of(flow: &mut Flow) -> SharedStorages {
+        spread_uses(flow);
+        let mut parents = SharedStorages((0..flow.values.len() as u32).collect());
+        for &(result, part) in &flow.merges {
+            parents.join(&mut flow.values, result, part);
+        }
+        // A result may be written over an operand that dies there, if nothing is in the storage of
+        // the result before.
+        for &(result, operand) in &flow.reuses {
+            let at = flow.values[result as usize].first;
+            let (result, operand) = (parents.find(result), parents.find(operand));
+            let (to, from) = (&flow.values[result as usize], &flow.values[operand as usize]);
+            let is_free = result != operand && to.first == at && from.last == at;
+            let is_alike = to.scope == from.scope && to.bytes() == from.bytes() && to.escapes == from.escapes;
+            if is_free && is_alike {
+                parents.join(&mut flow.values, result, operand);
+            }
+        }
+        parents
     }
 
     fn find(&mut self, mut value: u32) -> u32 {
@@ -92,59 +124,49 @@ impl SharedStorages {
 }
 
 /// Gives each storage a place, scope by scope, the blocks of `fn`s before those that call them.
-fn place(key: FunctionKey, flow: Flow, parents: &mut SharedStorages) -> FunctionPlan {
-    let roots = StorageRoots::of(&flow, parents);
+/// Passes the value at the root of each storage, and the storage, to `each`.
+fn place_scopes(flow: &Flow, roots: &StorageRoots, mut each: impl FnMut(u32, Storage)) -> Vec<PlannedScope> {
     let mut scopes: Vec<PlannedScope> = flow.scopes.iter().map(PlannedScope::unplaced).collect();
-    let mut storages: Vec<Storage> = Vec::with_capacity(roots.roots.len());
-    let mut storage_of: Vec<u32> = vec![OUTSIDE; flow.values.len()];
     let mut intervals: Vec<Interval> = Vec::new();
-    let mut placed: Vec<u32> = Vec::new();
     for &scope in &flow.done {
+        let storages = || {
+            // Sums of bytes must not overflow; the storages beyond are not in the arena.
+            let mut room = i64::MAX as u64;
+            let scopes = &scopes;
+            roots.in_scope(scope).iter().map(move |&root| {
+                let value = &flow.values[root as usize];
+                let &FlowValue { first, last, escapes, .. } = value;
+                let bytes = value.fn_scope().map_or_else(|| value.bytes(), |callee| scopes[callee as usize].arena);
+                let home = match escapes {
+                    true => StorageHome::Escaping,
+                    false if bytes == UNBOUNDED || bytes > room => StorageHome::Unbounded,
+                    false => StorageHome::Arena { offset: 0 },
+                };
+                if let StorageHome::Arena { .. } = home {
+                    room -= bytes;
+                }
+                let bytes = Some(bytes).filter(|&bytes| bytes != UNBOUNDED);
+                (root, Storage { scope, first, last, bytes, home })
+            })
+        };
         intervals.clear();
-        placed.clear();
-        // Sums of bytes must not overflow; the storages beyond are not in the arena.
-        let mut room = i64::MAX as u64;
-        for &root in roots.in_scope(scope) {
-            let FlowValue { first, last, escapes, .. } = flow.values[root as usize];
-            let bytes = match flow.lambda_calls.get(&root) {
-                Some(&callee) => scopes[callee as usize].arena,
-                None => flow.values[root as usize].bytes(),
-            };
-            let home = match escapes {
-                true => StorageHome::Escaping,
-                false if bytes == UNBOUNDED || bytes > room => StorageHome::Unbounded,
-                false => StorageHome::Arena { offset: 0 },
-            };
-            let id = storages.len() as u32;
-            storage_of[root as usize] = id;
-            if let StorageHome::Arena { .. } = home {
-                room -= bytes;
-                intervals.push(Interval { first, last, bytes });
-                placed.push(id);
-            }
-            let bytes = Some(bytes).filter(|&bytes| bytes != UNBOUNDED);
-            storages.push(Storage { scope, first, last, bytes, home });
-        }
+        intervals.reserve_exact(roots.in_scope(scope).len());
+        intervals.extend(storages().filter_map(|(_, storage)| {
+            storage.offset()?;
+            Some(Interval { first: storage.first, last: storage.last, bytes: storage.bytes? })
+        }));
         let (offsets, live) = assign(&intervals);
-        for (&id, &offset) in placed.iter().zip(&offsets.offsets) {
-            storages[id as usize].home = StorageHome::Arena { offset };
+        let mut next = offsets.offsets.iter();
+        for (root, mut storage) in storages() {
+            if let StorageHome::Arena { offset } = &mut storage.home {
+                *offset = next.next().copied().unwrap_or_default();
+            }
+            each(root, storage);
         }
         let planned = &mut scopes[scope as usize];
         (planned.arena, planned.live) = (offsets.arena, live);
     }
-    let mut plan_of = |value: u32| match flow.values[value as usize].kind {
-        ValueKind::Tensor | ValueKind::Workspace => ValuePlan::Storage(storage_of[parents.find(value) as usize]),
-        ValueKind::Whole => ValuePlan::Within(storage_of[parents.find(value) as usize]),
-        ValueKind::Tuple => {
-            let (start, len) = flow.values[value as usize].fields();
-            ValuePlan::Tuple { start, len }
-        }
-        ValueKind::Closure | ValueKind::Holder => ValuePlan::Held,
-    };
-    let values: Vec<ValuePlan> = (0..flow.values.len() as u32).map(&mut plan_of).collect();
-    let workspaces = flow.workspaces.iter().map(|(&call, &value)| (call, storage_of[value as usize]));
-    let workspaces: FxHashMap<_, _> = workspaces.collect();
-    FunctionPlan { key, of: flow.of, values, fields: flow.fields, storages, scopes, workspaces, bound: flow.bound }
+    scopes
 }
 
 /// The values at the roots of shared storages, by scope.
@@ -155,13 +177,11 @@ struct StorageRoots {
 }
 
 impl StorageRoots {
-    fn of(flow: &Flow, parents: &mut SharedStorages) -> StorageRoots {
-        let mut ends = vec![0u32; flow.scopes.len()];
-        let is_root: Vec<bool> = (0..flow.values.len() as u32)
-            .map(|value| flow.values[value as usize].has_storage() && parents.find(value) == value)
-            .collect();
-        for (value, _) in flow.values.iter().zip(&is_root).filter(|(_, is_root)| **is_root) {
-            ends[value.scope as usize] += 1;
+    fn of(values: &[FlowValue], scopes: usize, parents: &SharedStorages) -> StorageRoots {
+        let is_root = |i: u32, value: &FlowValue| value.has_storage() && parents.0[i as usize] == i;
+        let mut ends = vec![0u32; scopes];
+        for (i, value) in (0..).zip(values) {
+            ends[value.scope as usize] += u32::from(is_root(i, value));
         }
         let mut sum = 0;
         for end in &mut ends {
@@ -169,7 +189,7 @@ impl StorageRoots {
             *end = sum - *end;
         }
         let mut roots = vec![0; sum as usize];
-        for (i, value) in (0..).zip(&flow.values).filter(|&(i, _): &(u32, _)| is_root[i as usize]) {
+        for (i, value) in (0..).zip(values).filter(|&(i, value)| is_root(i, value)) {
             roots[ends[value.scope as usize] as usize] = i;
             ends[value.scope as usize] += 1;
         }

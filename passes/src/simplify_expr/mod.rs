@@ -76,11 +76,10 @@ use self::signs::signs;
 use self::views::views;
 use crate::from_rules::{NEVER_MAKE, TRACE_RULES, run_rules, simplify_by};
 use crate::match_facts::has_op;
-use crate::plan_memory::MEMORY_PLANNED;
 
 register_pass! {
     /// Removes operations that change nothing, and pairs of operations that cancel out
-    pub SIMPLIFY_EXPR = FunctionPass("SimplifyExpr", 1).breaking([MEMORY_PLANNED]);
+    pub SIMPLIFY_EXPR = FunctionPass("SimplifyExpr", 1);
     configs { TRACE_RULES, NEVER_MAKE }
     run |edit, module, cx| run_rules(edit, module, cx, &RULES)
 }

@@ -68,12 +68,11 @@ use rustc_hash::FxHashMap;
 use self::expansions::Expansions;
 pub(crate) use self::targets::reshape_numbers;
 use crate::match_facts::is_pointwise;
-use crate::plan_memory::MEMORY_PLANNED;
 use crate::seen_scopes::SeenScopes;
 
 register_pass! {
     /// Merges values with the same known elements; simplifies reshapes, expansions and slices
-    pub SIMPLIFY_SHAPES = FunctionPass("SimplifyShapes", 2).needing(["anf"]).sparing_primitive().breaking([MEMORY_PLANNED]);
+    pub SIMPLIFY_SHAPES = FunctionPass("SimplifyShapes", 2).needing(["anf"]).sparing_primitive();
     run |edit, module, cx| {
         let done = simplify_shapes(edit.cx, edit.function, module.purity())?;
         cx.count("literals", done.literals as u64);

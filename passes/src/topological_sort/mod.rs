@@ -46,12 +46,11 @@ use anfora_ir::{Body, Context, ExprId};
 use anfora_manager::register_pass;
 use anfora_visit::RewriteError;
 
-use crate::plan_memory::MEMORY_PLANNED;
 use crate::region_scan::RegionScan;
 
 register_pass! {
     /// Sorts the bindings of dataflow regions in the order of a search
-    pub TOPOLOGICAL_SORT = FunctionPass("TopologicalSort", 0).needing(["anf"]).sparing_primitive().breaking([MEMORY_PLANNED]);
+    pub TOPOLOGICAL_SORT = FunctionPass("TopologicalSort", 0).needing(["anf"]).sparing_primitive();
     options {
         /// the way in which the search goes on
         order: SearchOrder ["depth-first", "breadth-first"] = "depth-first",

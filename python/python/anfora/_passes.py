@@ -248,9 +248,19 @@ def RemoveUnusedOutputs() -> Pass:
     return _anfora._make_pass("RemoveUnusedOutputs", {})
 
 
-def LiftTransformParams() -> Pass:
-    """Moves computations on weights into functions that run once."""
-    return _anfora._make_pass("LiftTransformParams", {})
+def LiftTransformParams(
+    *,
+    functions: list[str] | None = None,
+    shared_transform: bool | None = None,
+) -> Pass:
+    """Moves computations on weights into functions that run once.
+
+    functions: the functions whose weights are prepared; all with the attribute `num_input` if
+        empty. Default: [].
+    shared_transform: one function, `transform_params`, prepares the weights of all of them.
+        Default: false.
+    """
+    return _anfora._make_pass("LiftTransformParams", {"functions": functions, "shared_transform": shared_transform})
 
 
 def AttachGlobalSymbol() -> Pass:

@@ -79,6 +79,12 @@ const SHAPES: &[Row] = &[
         build: wide::parallel,
         max_size: None,
     },
+    Row {
+        name: "weights",
+        doc: "computations on a weight, each used by one on the input",
+        build: wide::weights,
+        max_size: None,
+    },
     Row { name: "nested-if", doc: "an if in the branch of an if", build: nests::nested_if, max_size: None },
     Row { name: "nested-fn", doc: "a fn in the block of a fn", build: nests::nested_fn, max_size: None },
     Row {

@@ -1,6 +1,6 @@
 //! Long programs that do not nest.
 
-use anfora_ir::{BuildError, DType, Literal, Module};
+use anfora_ir::{Attr, BuildError, DType, Literal, Module};
 
 use super::main_of;
 
@@ -123,6 +123,29 @@ pub(super) fn parallel(n: usize, _seed: u64) -> Result<Module, BuildError> {
             let joined = b.bind("", joined);
             let sum = b.call_op("add", &[parts[0], joined], &[])?;
             last = b.bind("", sum);
+        }
+        Ok(last)
+    })
+}
+
+/// The second parameter is a weight. Of four bindings, two compute something from it alone, which
+/// the other two use.
+pub(super) fn weights(n: usize, _seed: u64) -> Result<Module, BuildError> {
+    main_of(|b, x| {
+        let ty = b.cx().types.static_tensor(DType::Float32, &[8]);
+        let mut weight = b.param("w", ty);
+        let inputs = b.cx().attr(Attr::Int(1));
+        b.attr("num_input", inputs);
+        let mut last = x;
+        for _ in 0..n / 4 {
+            let squashed = b.call_op("tanh", &[weight], &[])?;
+            let squashed = b.bind("", squashed);
+            let sum = b.call_op("add", &[squashed, weight], &[])?;
+            weight = b.bind("", sum);
+            let product = b.call_op("multiply", &[last, weight], &[])?;
+            let product = b.bind("", product);
+            let next = b.call_op("tanh", &[product], &[])?;
+            last = b.bind("", next);
         }
         Ok(last)
     })
