@@ -49,7 +49,7 @@ use crate::to_a_normal_form::to_a_normal_form;
 
 register_pass! {
     /// Gives symbolic dimensions their extents
-    pub BIND_SYMBOLS = ModulePass("BindSymbols", 0).breaking([MEMORY_PLANNED]);
+    pub BIND_SYMBOLS = ModulePass("BindSymbols", 0).breaking(["primitive-operators", MEMORY_PLANNED]);
     options {
         /// the only function whose symbols are bound; all external ones if empty
         function: String = "",

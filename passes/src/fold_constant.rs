@@ -50,7 +50,7 @@ use crate::plan_memory::MEMORY_PLANNED;
 
 register_pass! {
     /// Evaluates calls on constants, within a budget, and takes known branches
-    pub FOLD_CONSTANT = FunctionPass("FoldConstant", 2).needing(["anf"]).sparing_primitive().breaking([MEMORY_PLANNED]);
+    pub FOLD_CONSTANT = FunctionPass("FoldConstant", 2).needing(["anf"]).sparing_primitive().breaking(["primitive-operators", MEMORY_PLANNED]);
     configs { MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK, MAX_FILE_BYTES }
     run |edit, _, cx| {
         let budget = FoldBudget::of(cx)?;

@@ -59,19 +59,24 @@ impl Heads {
         };
         Some(())
     }
+}
 
-    /// Returns the heads that each of `queries` heads attends, by groups of neighbouring queries.
-    fn for_queries(&self, d: &mut Decomposer<'_>, queries: HeadCount) -> Option<Part> {
-        if queries == self.count {
-            return Some(self.x);
-        }
-        let (HeadCount::Known(queries), HeadCount::Known(count)) = (queries, self.count) else { return None };
-        let group = queries.checked_div(count).filter(|&group| group > 0 && group * count == queries)?;
-        let all = places(d, Extent::Known(queries))?;
-        let group = d.number(group, DType::Int64)?;
-        let shared = d.op("floor_divide", &[all, group]);
-        Some(d.op_with("take", &[self.x, shared], &[("axis", 1.into())]))
+/// Returns the head of keys for each head of queries, which share one in groups of neighbours;
+/// `None` if there are as many of each.
+fn shared_heads(d: &mut Decomposer<'_>, queries: HeadCount, keys: HeadCount) -> Option<Option<Part>> {
+    if queries == keys {
+        return Some(None);
     }
+    let (HeadCount::Known(queries), HeadCount::Known(keys)) = (queries, keys) else { return None };
+    let group = queries.checked_div(keys).filter(|&group| group > 0 && group * keys == queries)?;
+    let all = places(d, Extent::Known(queries))?;
+    let group = d.number(group, DType::Int64)?;
+    Some(Some(d.op("floor_divide", &[all, group])))
+}
+
+/// Returns keys or values by head of queries.
+fn by_query(d: &mut Decomposer<'_>, x: Part, shared: Option<Part>) -> Part {
+    shared.map_or(x, |heads| d.op_with("take", &[x, heads], &[("axis", 1.into())]))
 }
 
 fn swapped(d: &mut Decomposer<'_>, x: Part, axes: [i64; 4]) -> Part {
@@ -84,9 +89,9 @@ fn places(d: &mut Decomposer<'_>, extent: Extent) -> Option<Part> {
     Some(d.op("arange", &[start, end, step]))
 }
 
-/// Returns the root of the factor of the products, by which queries and keys are multiplied.
-/// Without an attribute, the factor is `1 / sqrt(size)`.
-fn scale_root(d: &mut Decomposer<'_>, size: Extent, dtype: DType) -> Option<Part> {
+/// Returns the root of the factor of the products, by which queries and keys are multiplied; `None`
+/// if it is 1. Without an attribute, the factor is `1 / sqrt(size)`.
+fn scale_root(d: &mut Decomposer<'_>, size: Extent, dtype: DType) -> Option<Option<Part>> {
     let factor = match (d.attrs().float("scale"), size) {
         (Some(scale), _) => scale,
         (None, Extent::Known(size)) => 1.0 / (size as f64).sqrt(),
@@ -97,10 +102,10 @@ fn scale_root(d: &mut Decomposer<'_>, size: Extent, dtype: DType) -> Option<Part
             let root = d.op("sqrt", &[size]);
             let factor = d.op("reciprocal", &[root]);
             let root = d.op("sqrt", &[factor]);
-            return Some(types.narrow(d, root));
+            return Some(Some(types.narrow(d, root)));
         }
     };
-    d.number(factor.sqrt(), dtype)
+    if factor == 1.0 { Some(None) } else { Some(Some(d.number(factor.sqrt(), dtype)?)) }
 }
 
 /// Returns true for the keys that the attributes and the lengths let a query attend, in a shape that
@@ -211,11 +216,11 @@ fn attention(d: &mut Decomposer<'_>) -> Option<Part> {
     key.after(d, 4)?;
     value.after(d, 5)?;
     let root = scale_root(d, query.size, dtype)?;
-    let [scaled_query, scaled_key] = [query.x, key.x].map(|x| d.op("multiply", &[x, root]));
-    let shared_key = Heads { x: scaled_key, ..key }.for_queries(d, query.count)?;
-    let shared_value = value.for_queries(d, query.count)?;
-    let transposed = swapped(d, shared_key, [0, 1, 3, 2]);
-    let products = d.op("matmul", &[scaled_query, transposed]);
+    let scaled_parts = [query.x, key.x].map(|x| root.map_or(x, |root| d.op("multiply", &[x, root])));
+    let shared = shared_heads(d, query.count, key.count)?;
+    let keys = by_query(d, scaled_parts[1], shared);
+    let transposed = swapped(d, keys, [0, 1, 3, 2]);
+    let products = d.op("matmul", &[scaled_parts[0], transposed]);
     let mut capped = products;
     let cap = attrs.float("softcap")?;
     if cap > 0.0 {
@@ -227,7 +232,8 @@ fn attention(d: &mut Decomposer<'_>) -> Option<Part> {
     let bias = bias(d, query.length, &key, dtype)?;
     let masked = bias.map_or(capped, |bias| d.op("add", &[capped, bias]));
     let weights = weights(d, masked, bias, dtype)?;
-    let mut result = d.op("matmul", &[weights, shared_value]);
+    let values = by_query(d, value.x, shared);
+    let mut result = d.op("matmul", &[weights, values]);
     if rank == 3 {
         let HeadCount::Known(count) = query.count else { return None };
         let width = value.size.times(d, count)?;

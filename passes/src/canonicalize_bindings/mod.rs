@@ -47,7 +47,7 @@ use crate::plan_memory::MEMORY_PLANNED;
 
 register_pass! {
     /// Replaces variables that stand for other atoms, and looks through tuples
-    pub CANONICALIZE_BINDINGS = FunctionPass("CanonicalizeBindings", 1).needing(["anf"]).sparing_primitive().breaking([MEMORY_PLANNED]);
+    pub CANONICALIZE_BINDINGS = FunctionPass("CanonicalizeBindings", 1).needing(["anf"]).sparing_primitive().breaking(["primitive-operators", MEMORY_PLANNED]);
     run |edit, _, cx| {
         let done = canonicalize_bindings(edit.cx, edit.function)?;
         cx.count("replaced", done.replaced as u64);

@@ -80,7 +80,7 @@ use crate::plan_memory::MEMORY_PLANNED;
 
 register_pass! {
     /// Removes operations that change nothing, and pairs of operations that cancel out
-    pub SIMPLIFY_EXPR = FunctionPass("SimplifyExpr", 1).breaking([MEMORY_PLANNED]);
+    pub SIMPLIFY_EXPR = FunctionPass("SimplifyExpr", 1).breaking(["primitive-operators", MEMORY_PLANNED]);
     configs { TRACE_RULES, NEVER_MAKE }
     run |edit, module, cx| run_rules(edit, module, cx, &RULES)
 }
