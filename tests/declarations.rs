@@ -58,7 +58,7 @@ const INEXACT_TYPES: [&str; 9] = [
        let %y: Tensor[(2, 3, ?), float32] = reshape(%x, %s);
        nn.max_pool1d(%y, pool_size=[4])
      }",
-    "private def @pool(%y: Tensor[(2, 3, ?), float32]) { nn.max_pool1d(%y, pool_size=[4]) }
+    "def private @pool(%y: Tensor[(2, 3, ?), float32]) { nn.max_pool1d(%y, pool_size=[4]) }
      def @called(%x: Tensor[(2, 3, 4), float32]) { @pool(%x) }",
     "def @lambda(%x: Tensor[(2, 3, 4), float32]) {
        let %f = fn(%y: Tensor[(2, 3, ?), float32]) { nn.max_pool1d(%y, pool_size=[4]) };
@@ -70,7 +70,7 @@ const INEXACT_TYPES: [&str; 9] = [
        let %c = nn.max_pool1d(%a, pool_size=[4]);
        (%b, %c)
      }",
-    "private def @two(%x: Tensor[(2, 3, 4), float32]) -> (Tensor[(2, 3, ?), float32], Tensor[(2, 3, 4), float32]) {
+    "def private @two(%x: Tensor[(2, 3, 4), float32]) -> (Tensor[(2, 3, ?), float32], Tensor[(2, 3, 4), float32]) {
        let %a = exp(%x);
        let %b = tanh(%x);
        (%a, %b)
@@ -192,6 +192,26 @@ fn passes_break_what_they_say() {
         }
     }
     assert!(never.is_empty(), "{}", never.join("; "));
+}
+
+/// Extents that are given from outside make types more exact, too. The value of a parameter does
+/// not: the variable keeps its type.
+#[test]
+fn what_is_given_from_outside_breaks_primitive_operators() {
+    let registry = anfora::passes::registry();
+    let property = registry.property("primitive-operators").expect("a property");
+    let bound = "BindParams{function=f,params=\"%x=dense<Tensor[(1, 1, 2), float32]>[1.0, 2.0]\"}";
+    for (name, pipeline, extents) in [("BindSymbols", "BindSymbols{m=2}", "1, 1, m"), ("BindParams", bound, "1, 1, ?")]
+    {
+        let text = format!("def @f(%x: Tensor[({extents}), float32]) {{ nn.max_pool1d(%x, pool_size=[2]) }}");
+        let mut module = parse_module(Source::new("outside", text), anfora::ops::standard()).expect("a program");
+        assert!(property.check(&module).is_ok());
+        let pipeline = parse_pipeline(&registry, pipeline).unwrap_or_else(|e| panic!("{e}"));
+        pipeline.apply(&mut module, &context(&registry)).unwrap_or_else(|e| panic!("{e}"));
+        let breaks = registry.make(name).expect("a registered pass").info().breaks.clone();
+        let declared = breaks.iter().any(|b| b == "primitive-operators");
+        assert_eq!(property.check(&module).is_err(), declared, "{module}");
+    }
 }
 
 /// On some programs without a property that it needs, a pass cannot do its work: it fails or,

@@ -20,7 +20,7 @@ mod matrices;
 mod normalisations;
 mod pools;
 mod reductions;
-mod rotary;
+mod sequences;
 mod variadic;
 
 /// The composite operators with their rules, by family.
@@ -33,7 +33,7 @@ const TABLES: &[&[(&str, DecompositionRule)]] = &[
     losses::RULES,
     matrices::RULES,
     attention::RULES,
-    rotary::RULES,
+    sequences::RULES,
 ];
 
 /// Returns the rule of an operator; `None` if the operator is primitive.

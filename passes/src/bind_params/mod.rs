@@ -52,7 +52,7 @@ use crate::plan_memory::MEMORY_PLANNED;
 
 register_pass! {
     /// Binds parameters of a function to literals
-    pub BIND_PARAMS = ModulePass("BindParams", 0).breaking(["primitive-operators", MEMORY_PLANNED]);
+    pub BIND_PARAMS = ModulePass("BindParams", 0).breaking([MEMORY_PLANNED]);
     options {
         /// the function whose parameters are bound
         function: String = "",

@@ -19,7 +19,7 @@
 //!            normalisations  nn.batch_norm, batch_norm_training, layer_norm, rms_norm,
 //!                            instance_norm, group_norm, mean_variance_norm, lp_norm, lrn;
 //!                            nn.softmax, log_softmax, hardmax; nn.dropout
-//!            attention       nn.attention, rotary_embedding
+//!            sequences       nn.attention, rotary_embedding, causal_conv1d
 //!            losses          nn.nll_loss, softmax_cross_entropy
 //!            reductions      sum_square, l1_norm, l2_norm, log_sum, log_sum_exp
 //!            pools           nn.global_avg_pool, global_max_pool, global_lp_pool, of each rank, and

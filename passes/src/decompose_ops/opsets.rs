@@ -21,6 +21,7 @@ const SINCE: &[(&str, u32)] = &[
     ("nn.rms_norm", 23),
     ("nn.rotary_embedding", 23),
     ("nn.silu", 24),
+    ("nn.causal_conv1d", 27),
     ("nn.swiglu", 28),
 ];
 

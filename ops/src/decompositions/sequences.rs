@@ -1,10 +1,11 @@
-//! Rotary position embeddings.
+//! Rotary position embeddings, and convolutions that continue a sequence.
 
 use anfora_ir::{Decomposer, DecompositionPart as Part, DecompositionRule};
 
 use super::extents::{Extent, join_axes, split_axis};
 
-pub(super) const RULES: &[(&str, DecompositionRule)] = &[("nn.rotary_embedding", rotary_embedding)];
+pub(super) const RULES: &[(&str, DecompositionRule)] =
+    &[("nn.rotary_embedding", rotary_embedding), ("nn.causal_conv1d", causal_conv1d)];
 
 /// Elements `from` to `to` of the last axis, `by` apart.
 fn elements(d: &mut Decomposer<'_>, x: Part, [from, to, by]: [i64; 3]) -> Part {
@@ -71,4 +72,30 @@ fn rotary_embedding(d: &mut Decomposer<'_>) -> Option<Part> {
         result = join_axes(d, result, 2, 4, width);
     }
     Some(result)
+}
+
+/// The convolution, by channel, of the sequence with the state before it, and the end of that
+/// sequence.
+fn causal_conv1d(d: &mut Decomposer<'_>) -> Option<Part> {
+    let taps = d.extent(1, 2).filter(|&taps| taps >= 1)?;
+    let channels = d.extent(0, 1).or(d.extent(1, 0)).filter(|&channels| channels >= 1)?;
+    let x = d.operand(0)?;
+    let sequence = match d.operand(3) {
+        Some(state) => d.op_with("concat", &[state, x], &[("axis", 2.into())]),
+        None => {
+            let (paddings, value, axes) = (d.ints(&[taps - 1, 0]), d.none(), d.ints(&[2]));
+            d.op("nn.pad", &[x, paddings, value, axes])
+        }
+    };
+    let weight = d.operand(1)?;
+    let operands: Vec<Part> = [sequence, weight].into_iter().chain(d.operand(2)).collect();
+    let mut result = d.op_with("nn.conv1d", &operands, &[("groups", channels.into())]);
+    if d.attrs().str("activation")? != "none" {
+        result = d.op("nn.silu", &[result]);
+    }
+    // A negative begin counts from the end, and one after the end selects nothing.
+    let begin = if taps == 1 { i64::MAX } else { 1 - taps };
+    let lists = [("axes", 2), ("begin", begin), ("end", i64::MAX)].map(|(name, n)| (name, [n].into()));
+    let end = d.op_with("strided_slice", &[sequence], &lists);
+    Some(d.tuple(&[result, end]))
 }
