@@ -26,8 +26,8 @@ enum HeadCount {
 }
 
 impl Heads {
-    /// Returns operand `i` with its heads. Operands of rank 3 have the heads in their last axis, and
-    /// the attribute `attr` has the number of heads.
+    /// Returns operand `i` with its heads. Operands of rank 3 have the heads in their last axis,
+    /// and the attribute `attr` has the number of heads.
     fn of(d: &mut Decomposer<'_>, i: usize, attr: &str) -> Option<Heads> {
         let x = d.operand(i)?;
         if d.rank(i)? == 4 {
@@ -108,8 +108,8 @@ fn scale_root(d: &mut Decomposer<'_>, size: Extent, dtype: DType) -> Option<Opti
     if factor == 1.0 { Some(None) } else { Some(Some(d.number(factor.sqrt(), dtype)?)) }
 }
 
-/// Returns true for the keys that the attributes and the lengths let a query attend, in a shape that
-/// broadcasts to the scores; `None` if these are all keys.
+/// Returns true for the keys that the attributes and the lengths let a query attend, in a shape
+/// that broadcasts to the scores; `None` if these are all keys.
 fn attended(d: &mut Decomposer<'_>, queries: Extent, keys: Extent) -> Option<Option<Part>> {
     let attrs = d.attrs();
     let [before, after] = ["left_window_size", "right_window_size"].map(|name| attrs.int(name).filter(|&n| n >= 0));

@@ -2,8 +2,8 @@
 //!
 //! The lists for `reshape` are right for tensors without elements too, without the attribute
 //! `allowzero`, which not every version of ONNX has. An extent 0 in such a list stands for the
-//! extent at the same place of the operand. Therefore a tensor gets an axis of extent 1 before it is
-//! reshaped: then all axes but two keep their places.
+//! extent at the same place of the operand. Therefore a tensor gets an axis of extent 1 first: then
+//! all axes but two keep their places.
 
 use anfora_ir::{DType, Decomposer, DecompositionPart as Part};
 

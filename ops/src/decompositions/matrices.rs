@@ -61,9 +61,9 @@ fn flatten_computed(d: &mut Decomposer<'_>, x: Part, axis: i64) -> Part {
     let after = d.op_with("shape_of", &[x], &[("start", axis.into())]);
     let [rows, columns] = [before, after].map(|extents| d.op_with("prod", &[extents], &[("keepdims", true.into())]));
     let [zero, one, inferred] = [0, 1, -1].map(|n| d.ints(&[n]));
-    let has_none = d.op("equal", &[columns, zero]);
-    let least = d.op("maximum", &[rows, one]);
-    let first = d.op("where", &[has_none, least, inferred]);
+    let [has_no_rows, has_no_columns] = [rows, columns].map(|extent| d.op("equal", &[extent, zero]));
+    let least = d.op("where", &[has_no_rows, one, rows]);
+    let first = d.op("where", &[has_no_columns, least, inferred]);
     let list = d.op("concat", &[first, columns]);
     let in_a_row = d.ints(&[1, -1]);
     let row = d.op("reshape", &[x, in_a_row]);

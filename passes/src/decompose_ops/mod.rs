@@ -22,8 +22,8 @@
 //!            sequences       nn.attention, rotary_embedding, causal_conv1d
 //!            losses          nn.nll_loss, softmax_cross_entropy
 //!            reductions      sum_square, l1_norm, l2_norm, log_sum, log_sum_exp
-//!            pools           nn.global_avg_pool, global_max_pool, global_lp_pool, of each rank, and
-//!                            nn.avg_pool, max_pool, lp_pool with one window that has all elements
+//!            pools           nn.global_avg_pool, global_max_pool, global_lp_pool, of each rank;
+//!                            nn.avg_pool, max_pool, lp_pool with a window that has all elements
 //!            sums of many    add_n, mean_n, maximum_n, minimum_n
 //!            matrices        nn.gemm, nn.flatten
 //!            and the operators of embedders whose rows have a decomposition.
@@ -33,7 +33,7 @@
 //! Changes    Results, by rounding: each step rounds. Where a step overflows and the operator does
 //!            not, results are infinite or NaN. 16-bit floats are added up in float32, as the
 //!            operators do.
-//!            An attention whose mask does not fit its keys fails, or is computed with a part of it.
+//!            An attention whose mask does not fit may be computed with a part of the mask.
 //! Never      A call stays if its row cannot write it: a normalisation by channel, a loss or an
 //!            attention of unknown rank; a group norm whose scale has an extent that may be that of
 //!            the channels or the number of groups; an attention whose numbers of heads are not
