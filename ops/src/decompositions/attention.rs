@@ -71,7 +71,7 @@ fn shared_heads(d: &mut Decomposer<'_>, queries: HeadCount, keys: HeadCount) -> 
     let group = queries.checked_div(keys).filter(|&group| group > 0 && group * keys == queries)?;
     let all = places(d, Extent::Known(queries))?;
     let group = d.number(group, DType::Int64)?;
-    Some(Some(d.op("floor_divide", &[all, group])))
+    Some(Some(d.op("divide", &[all, group])))
 }
 
 /// Returns keys or values by head of queries.

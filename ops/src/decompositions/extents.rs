@@ -48,7 +48,7 @@ impl Extent {
             Extent::Known(extent) => Extent::Known(extent / divisor),
             Extent::Computed(list) => {
                 let divisor = d.ints(&[divisor]);
-                Extent::Computed(d.op("floor_divide", &[list, divisor]))
+                Extent::Computed(d.op("divide", &[list, divisor]))
             }
         }
     }

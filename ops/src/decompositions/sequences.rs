@@ -91,7 +91,8 @@ fn causal_conv1d(d: &mut Decomposer<'_>) -> Option<Part> {
     let operands: Vec<Part> = [sequence, weight].into_iter().chain(d.operand(2)).collect();
     let mut result = d.op_with("nn.conv1d", &operands, &[("groups", channels.into())]);
     if d.attrs().str("activation")? != "none" {
-        result = d.op("nn.silu", &[result]);
+        let gate = d.op("sigmoid", &[result]);
+        result = d.op("multiply", &[result, gate]);
     }
     // A negative begin counts from the end, and one after the end selects nothing.
     let begin = if taps == 1 { i64::MAX } else { 1 - taps };
