@@ -8,7 +8,7 @@ mod random_programs;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anfora::ir::{Module, OpRegistry, verify_module};
+use anfora::ir::{Module, OpRegistry, Source, parse_module, verify_module};
 use anfora::manager::{Declare, FailureKind, ModulePass, Pass, PassRegistry, parse_pipeline};
 use random_programs::checking::{context, pool};
 use random_programs::run;
@@ -25,6 +25,58 @@ const BEFORE: [&str; 10] = [
     "ToANormalForm,LambdaLifting,AttachGlobalSymbol,ConvertToDataflow",
     "phase0,phase1,phase2.1,phase2.3",
     "ToGraphNormalForm",
+];
+
+/// Programs with a pool whose window is not known to have all elements. Where a pass makes a type
+/// more exact, the pool is a reduction, and `primitive-operators` does not hold any longer.
+const INEXACT_TYPES: [&str; 9] = [
+    "def @folded(%x: Tensor[(2, 3, 4), float32]) {
+       let %l = astype(dense<Tensor[(3,), float32]>[2.0, 3.0, 4.0], dtype=int64);
+       let %y = reshape(%x, %l);
+       nn.max_pool1d(%y, pool_size=[4])
+     }",
+    "def @renamed(%x: Tensor[(2, 3, 4), float32]) {
+       let %y: Tensor[(2, 3, ?), float32] = %x;
+       nn.max_pool1d(%y, pool_size=[4])
+     }",
+    "def @twice(%x: Tensor[(2, 3, 4), float32]) {
+       let %a = exp(%x);
+       let %b: Tensor[(2, 3, ?), float32] = exp(%x);
+       let %c = nn.max_pool1d(%b, pool_size=[4]);
+       (%a, %c)
+     }",
+    "def @and_back(%x: Tensor[(2, 3, 4), float32]) {
+       let %a: Tensor[(2, 3, ?), float32] = negative(%x);
+       let %b = negative(%a);
+       nn.max_pool1d(%b, pool_size=[4])
+     }",
+    "def @same_shape(%x: Tensor[(2, 3, 4), float32]) {
+       let %s = shape_of(%x);
+       let %y: Tensor[(2, 3, ?), float32] = reshape(%x, %s);
+       nn.max_pool1d(%y, pool_size=[4])
+     }",
+    "def private @pool(%y: Tensor[(2, 3, ?), float32]) { nn.max_pool1d(%y, pool_size=[4]) }
+     def @called(%x: Tensor[(2, 3, 4), float32]) { @pool(%x) }",
+    "def @lambda(%x: Tensor[(2, 3, 4), float32]) {
+       let %f = fn(%y: Tensor[(2, 3, ?), float32]) { nn.max_pool1d(%y, pool_size=[4]) };
+       %f(%x)
+     }",
+    "def @products(%x: Tensor[(2, 3, 4), float32], %v: Tensor[(4, 4), float32], %w: Tensor[(4, 4), float32]) {
+       let %a: Tensor[(2, 3, ?), float32] = matmul(%x, %v);
+       let %b = matmul(%x, %w);
+       let %c = nn.max_pool1d(%a, pool_size=[4]);
+       (%b, %c)
+     }",
+    "def private @two(%x: Tensor[(2, 3, 4), float32]) -> (Tensor[(2, 3, ?), float32], Tensor[(2, 3, 4), float32]) {
+       let %a = exp(%x);
+       let %b = tanh(%x);
+       (%a, %b)
+     }
+     def @half_used(%x: Tensor[(2, 3, 4), float32]) {
+       let %r = @two(%x);
+       let %a = %r.0;
+       nn.max_pool1d(%a, pool_size=[4])
+     }",
 ];
 
 /// Returns the names of the checkable properties that hold of a module.
@@ -76,6 +128,15 @@ fn subjects(registry: &Arc<PassRegistry>) -> Vec<Module> {
             subjects.push(module);
         }
     }
+    for text in INEXACT_TYPES {
+        let source = Source::new("inexact", text);
+        let mut module = parse_module(source, anfora::ops::standard()).unwrap_or_else(|e| panic!("{text}: {}", e[0]));
+        let primitive = registry.property("primitive-operators").expect("a property");
+        assert!(primitive.check(&module).is_ok(), "{text}");
+        subjects.push(module.clone());
+        run(registry, "ConvertToDataflow{min_size=1}", &mut module);
+        subjects.push(module);
+    }
     subjects
 }
 
@@ -126,6 +187,26 @@ fn passes_break_what_they_say() {
         }
     }
     assert!(never.is_empty(), "{}", never.join("; "));
+}
+
+/// Extents that are given from outside make types more exact, too. The value of a parameter does
+/// not: the variable keeps its type.
+#[test]
+fn what_is_given_from_outside_breaks_primitive_operators() {
+    let registry = anfora::passes::registry();
+    let property = registry.property("primitive-operators").expect("a property");
+    let bound = "BindParams{function=f,params=\"%x=dense<Tensor[(1, 1, 2), float32]>[1.0, 2.0]\"}";
+    for (name, pipeline, extents) in [("BindSymbols", "BindSymbols{m=2}", "1, 1, m"), ("BindParams", bound, "1, 1, ?")]
+    {
+        let text = format!("def @f(%x: Tensor[({extents}), float32]) {{ nn.max_pool1d(%x, pool_size=[2]) }}");
+        let mut module = parse_module(Source::new("outside", text), anfora::ops::standard()).expect("a program");
+        assert!(property.check(&module).is_ok());
+        let pipeline = parse_pipeline(&registry, pipeline).unwrap_or_else(|e| panic!("{e}"));
+        pipeline.apply(&mut module, &context(&registry)).unwrap_or_else(|e| panic!("{e}"));
+        let breaks = registry.make(name).expect("a registered pass").info().breaks.clone();
+        let declared = breaks.iter().any(|b| b == "primitive-operators");
+        assert_eq!(property.check(&module).is_err(), declared, "{module}");
+    }
 }
 
 /// On some programs without a property that it needs, a pass cannot do its work: it fails or,

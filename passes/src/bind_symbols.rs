@@ -48,7 +48,7 @@ use crate::to_a_normal_form::to_a_normal_form;
 
 register_pass! {
     /// Gives symbolic dimensions their extents
-    pub BIND_SYMBOLS = ModulePass("BindSymbols", 0);
+    pub BIND_SYMBOLS = ModulePass("BindSymbols", 0).breaking(["primitive-operators"]);
     options {
         /// the only function whose symbols are bound; all external ones if empty
         function: String = "",

@@ -49,7 +49,7 @@ use crate::fold_budget::{FoldBudget, MAX_FILE_BYTES, MAX_GROWTH_BYTES, MAX_TOTAL
 
 register_pass! {
     /// Evaluates calls on constants, within a budget, and takes known branches
-    pub FOLD_CONSTANT = FunctionPass("FoldConstant", 2).needing(["anf"]).sparing_primitive();
+    pub FOLD_CONSTANT = FunctionPass("FoldConstant", 2).needing(["anf"]).sparing_primitive().breaking(["primitive-operators"]);
     configs { MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK, MAX_FILE_BYTES }
     run |edit, _, cx| {
         let budget = FoldBudget::of(cx)?;

@@ -115,7 +115,9 @@ pub use checked_context::{CheckedContext, CheckedContextBuilder};
 pub use combine_parallel_matmul::{COMBINE_PARALLEL_MATMUL, CombinedProducts, combine_parallel_matmul};
 pub use convert_to_dataflow::{CONVERT_TO_DATAFLOW, Converted, convert_to_dataflow};
 pub use dead_code_elimination::{DEAD_CODE_ELIMINATION, Eliminated, eliminate_dead_code};
-pub use decompose_ops::{DECOMPOSE_OPS, DecomposedOps, decompose_ops, decompose_where, onnx_version_with};
+pub use decompose_ops::{
+    DECOMPOSE_OPS, DecomposedOps, DecompositionTarget, UnknownTarget, decompose_ops, decompose_where, onnx_version_with,
+};
 pub use eliminate_common_subexpr::{ELIMINATE_COMMON_SUBEXPR, OperandOrder, eliminate_common_subexpr};
 pub use fold_batch_norm::{FOLD_BATCH_NORM, FoldedIntoWeights, fold_batch_norm};
 #[cfg(feature = "interp")]

@@ -21,7 +21,8 @@ pub enum Invariant {
     /// There are no dataflow regions.
     NoDataflowRegions,
     /// No call can be written in other operators by the row of its operator. Operators without a
-    /// row, such as nodes of a file that are kept as they are, count as primitive.
+    /// row, such as nodes of a file that are kept as they are, count as primitive. Where a type
+    /// becomes more exact, the row may be able to write a call that it could not write before.
     PrimitiveOperators,
     /// Each function has a `global_symbol`.
     GlobalSymbols,

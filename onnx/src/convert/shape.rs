@@ -442,17 +442,37 @@ fn import_shape(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason
     n.call(operands, attrs)
 }
 
+/// The first version in which Shape takes a range of axes.
+const RANGE_OF_AXES_SINCE: i64 = 15;
+
 fn export_shape(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
-    let mut attributes = Vec::new();
     let start = n.attrs().int("start").filter(|&s| s != 0);
-    for (name, axis) in [("start", start), ("end", n.attrs().int("end"))] {
+    let end = n.attrs().int("end");
+    let inputs = n.operands()?;
+    if n.opset() < RANGE_OF_AXES_SINCE && n.states_versions() && start.or(end).is_some() {
+        return write_part_of_shape(n, inputs, start.unwrap_or(0), end.unwrap_or(i64::MAX));
+    }
+    let mut attributes = Vec::new();
+    for (name, axis) in [("start", start), ("end", end)] {
         if let Some(axis) = axis {
-            n.needs_opset(15)?;
+            n.needs_opset(RANGE_OF_AXES_SINCE)?;
             attributes.push(int_attribute(name, axis));
         }
     }
-    let inputs = n.operands()?;
     n.emit("Shape", inputs, attributes);
+    Ok(())
+}
+
+/// Writes a part of a shape as a slice of the whole. Both count from the end if they are negative.
+fn write_part_of_shape(n: &mut NodeExport<'_>, inputs: Vec<String>, start: i64, end: i64) -> Result<(), ExportProblem> {
+    let shape = n.step("Shape", inputs, Vec::new());
+    if n.opset() < 10 {
+        n.emit("Slice", vec![shape], vec![ints_attribute("starts", &[start]), ints_attribute("ends", &[end])]);
+        return Ok(());
+    }
+    let bounds = [n.ints_constant(&[start], usize::MAX)?, n.ints_constant(&[end], usize::MAX)?];
+    let inputs = [shape].into_iter().chain(bounds).collect();
+    n.emit("Slice", inputs, Vec::new());
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 
 use anfora_ir::{DType, Decomposer, DecompositionPart as Part, DecompositionRule};
 
-use super::{Widened, whole};
+use super::{Widened, scaled, whole};
 
 pub(super) const RULES: &[(&str, DecompositionRule)] = &[
     ("nn.leaky_relu", leaky_relu),
@@ -27,15 +27,6 @@ pub(super) const RULES: &[(&str, DecompositionRule)] = &[
 /// Returns operand 0 and its element type.
 fn operand(d: &mut Decomposer<'_>) -> Option<(Part, DType)> {
     Some((d.operand(0)?, d.dtype(0)?))
-}
-
-/// Returns the product of a value and a number, or the value itself if the number is 1.
-fn scaled(d: &mut Decomposer<'_>, x: Part, factor: f64, dtype: DType) -> Option<Part> {
-    if factor == 1.0 {
-        return Some(x);
-    }
-    let factor = d.number(factor, dtype)?;
-    Some(d.op("multiply", &[x, factor]))
 }
 
 /// Returns `below` where `x` is negative, and `x` elsewhere.

@@ -43,17 +43,30 @@ fn flatten(d: &mut Decomposer<'_>) -> Option<Part> {
         _ => (None, None),
     };
     let x = d.operand(0)?;
-    // An extent of 0 stands for itself where the list may have one.
-    let (shape, allowzero) = match (rows, columns) {
-        (Some(rows), Some(columns)) => (d.ints(&[rows, columns]), rows == 0 || columns == 0),
-        (Some(rows), None) if rows != 0 => (d.ints(&[rows, -1]), false),
-        (None, Some(columns)) if columns != 0 => (d.ints(&[-1, columns]), false),
-        _ => {
-            let before = d.op_with("shape_of", &[x], &[("end", at.into())]);
-            let after = d.op_with("shape_of", &[x], &[("start", at.into())]);
-            let sides = [before, after].map(|extents| d.op_with("prod", &[extents], &[("keepdims", true.into())]));
-            (d.op("concat", &sides), true)
-        }
+    let shape = match (rows, columns) {
+        (Some(rows), Some(columns)) if rows != 0 && columns != 0 => d.ints(&[rows, columns]),
+        (Some(rows), _) if rows != 0 => d.ints(&[rows, -1]),
+        (_, Some(columns)) if columns != 0 => d.ints(&[-1, columns]),
+        _ => return Some(flatten_computed(d, x, at)),
     };
-    Some(d.op_with("reshape", &[x, shape], &[("allowzero", allowzero.into())]))
+    Some(d.op("reshape", &[x, shape]))
+}
+
+/// Returns `x` with the axes before `axis` as one and the others as another, where either may have
+/// the extent 0. In a list for `reshape`, 0 stands for the extent at the same place, and -1 needs
+/// others that are not 0. So all elements are laid out in a row first: if there are no columns, the
+/// second extent of this row is the right one. It then has at least one row, which is cut off.
+fn flatten_computed(d: &mut Decomposer<'_>, x: Part, axis: i64) -> Part {
+    let before = d.op_with("shape_of", &[x], &[("end", axis.into())]);
+    let after = d.op_with("shape_of", &[x], &[("start", axis.into())]);
+    let [rows, columns] = [before, after].map(|extents| d.op_with("prod", &[extents], &[("keepdims", true.into())]));
+    let [zero, one, inferred] = [0, 1, -1].map(|n| d.ints(&[n]));
+    let [has_no_rows, has_no_columns] = [rows, columns].map(|extent| d.op("equal", &[extent, zero]));
+    let least = d.op("where", &[has_no_rows, one, rows]);
+    let first = d.op("where", &[has_no_columns, least, inferred]);
+    let list = d.op("concat", &[first, columns]);
+    let in_a_row = d.ints(&[1, -1]);
+    let row = d.op("reshape", &[x, in_a_row]);
+    let matrix = d.op("reshape", &[row, list]);
+    d.op("dynamic_strided_slice", &[matrix, zero, rows, zero])
 }

@@ -13,11 +13,14 @@
 use anfora_ir::{AttrValue, DType, Decomposer, DecompositionPart as Part, DecompositionRule};
 
 mod activations;
+mod attention;
+mod extents;
 mod losses;
 mod matrices;
 mod normalisations;
 mod pools;
 mod reductions;
+mod sequences;
 mod variadic;
 
 /// The composite operators with their rules, by family.
@@ -29,6 +32,8 @@ const TABLES: &[&[(&str, DecompositionRule)]] = &[
     normalisations::RULES,
     losses::RULES,
     matrices::RULES,
+    attention::RULES,
+    sequences::RULES,
 ];
 
 /// Returns the rule of an operator; `None` if the operator is primitive.
@@ -82,6 +87,15 @@ fn cast(d: &mut Decomposer<'_>, x: Part, from: DType, to: DType) -> Part {
 /// Returns the scalar of an element type with a whole number.
 fn whole(d: &mut Decomposer<'_>, number: i64, dtype: DType) -> Option<Part> {
     if dtype.is_float() { d.number(number as f64, dtype) } else { d.number(number, dtype) }
+}
+
+/// Returns the product of a value and a number, or the value itself if the number is 1.
+fn scaled(d: &mut Decomposer<'_>, x: Part, factor: f64, dtype: DType) -> Option<Part> {
+    if factor == 1.0 {
+        return Some(x);
+    }
+    let factor = d.number(factor, dtype)?;
+    Some(d.op("multiply", &[x, factor]))
 }
 
 /// Reduces a value over the axes of a list. The axes stay with an extent of 1.

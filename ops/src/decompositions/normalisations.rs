@@ -1,8 +1,9 @@
 //! Normalisations, softmaxes and dropout.
 
-use anfora_ir::{Decomposer, DecompositionPart as Part, DecompositionRule, Literal};
+use anfora_ir::{DType, Decomposer, DecompositionPart as Part, DecompositionRule, Literal};
 
-use super::{Widened, by_channel, counted, reduced};
+use super::extents::{Extent, join_axes, split_axis};
+use super::{Widened, by_channel, cast, counted, reduced, scaled};
 
 pub(super) const RULES: &[(&str, DecompositionRule)] = &[
     ("nn.batch_norm", batch_norm),
@@ -13,8 +14,10 @@ pub(super) const RULES: &[(&str, DecompositionRule)] = &[
     ("nn.group_norm", group_norm),
     ("nn.mean_variance_norm", mean_variance_norm),
     ("nn.lp_norm", lp_norm),
+    ("nn.lrn", lrn),
     ("nn.softmax", softmax),
     ("nn.log_softmax", |d| log_softmax(d, None)),
+    ("nn.hardmax", hardmax),
     ("nn.dropout", dropout),
 ];
 
@@ -149,7 +152,7 @@ fn instance_norm(d: &mut Decomposer<'_>) -> Option<Part> {
 fn group_norm(d: &mut Decomposer<'_>) -> Option<Part> {
     let types = Widened::of(d, 0)?;
     let after = d.rank(0)?.checked_sub(2)?;
-    let groups = d.attrs().int("num_groups")?;
+    let groups = d.attrs().int("num_groups").filter(|&groups| groups > 0)?;
     let extent = |i: usize, axis: usize| d.tensor(i)?.shape.as_ref()?.get(axis).copied();
     let unknown = d.cx().types.dims.unknown();
     let is_by_channel = |i: usize| extent(i, 0).filter(|&of| of != unknown).is_some_and(|of| Some(of) == extent(0, 1));
@@ -159,46 +162,26 @@ fn group_norm(d: &mut Decomposer<'_>) -> Option<Part> {
     if !(by_channel_both || by_group_both) {
         return None;
     }
+    let rank = after + 2;
     let x = types.operand(d, 0)?;
-    let parts = grouped(d, x, groups)?;
-    let [difference, _, variance] = moments(d, parts, &[2]);
+    let parts = split_axis(d, x, (0, 1), rank, groups)?;
+    let axes: Vec<i64> = (2..=rank as i64).collect();
+    let [difference, _, variance] = moments(d, parts, &axes);
     let deviation = deviation(d, types, variance)?;
-    let mut result = d.op("divide", &[difference, deviation]);
-    let x = d.operand(0)?;
-    let shape = d.op("shape_of", &[x]);
-    let allowzero = [("allowzero", true.into())];
-    if by_channel_both {
-        result = d.op_with("reshape", &[result, shape], &allowzero);
-    }
-    let after = if by_channel_both { after } else { 1 };
+    let normal = d.op("divide", &[difference, deviation]);
+    let channels = Extent::of(d, 0, 1)?;
+    // The axes of groups and of their channels are one axis again before or after the parameters.
+    let (mut result, after) = match by_channel_both {
+        true => (join_axes(d, normal, 1, rank + 1, channels), after),
+        false => (normal, after + 1),
+    };
     let [scale, bias] = [parameter(d, types, 1, after)?, parameter(d, types, 2, after)?];
     let scaled = d.op("multiply", &[result, scale]);
     result = d.op("add", &[scaled, bias]);
     if !by_channel_both {
-        result = d.op_with("reshape", &[result, shape], &allowzero);
+        result = join_axes(d, result, 1, rank + 1, channels);
     }
     Some(types.narrow(d, result))
-}
-
-/// Returns `x`, operand 0 in any element type, as `(batch, groups, elements of a group)`. No extent
-/// is inferred where a tensor without elements would leave it open.
-fn grouped(d: &mut Decomposer<'_>, x: Part, groups: i64) -> Option<Part> {
-    let rank = d.rank(0)?;
-    let of_batch = (1..rank).try_fold(1i64, |n, axis| n.checked_mul(d.extent(0, axis)?));
-    let list = match (d.extent(0, 0), of_batch) {
-        (_, Some(n)) if n != 0 => d.ints(&[0, groups, n.checked_div(groups)?]),
-        (Some(batch), _) if batch != 0 => d.ints(&[batch, groups, -1]),
-        _ => {
-            let batch = d.op_with("shape_of", &[x], &[("end", 1.into())]);
-            let rest = d.op_with("shape_of", &[x], &[("start", 1.into())]);
-            let rest = d.op_with("prod", &[rest], &[("keepdims", true.into())]);
-            let groups = d.ints(&[groups]);
-            let rest = d.op("floor_divide", &[rest, groups]);
-            let list = d.op("concat", &[batch, groups, rest]);
-            return Some(d.op_with("reshape", &[x, list], &[("allowzero", true.into())]));
-        }
-    };
-    Some(d.op("reshape", &[x, list]))
 }
 
 /// `(x - mean) / (sqrt(variance) + epsilon)`
@@ -233,6 +216,58 @@ fn lp_norm(d: &mut Decomposer<'_>) -> Option<Part> {
     let zero = types.number(d, 0.0)?;
     let (is_zero, quotient) = (d.op("equal", &[norm, zero]), d.op("divide", &[x, norm]));
     let result = d.op("where", &[is_zero, zero, quotient]);
+    Some(types.narrow(d, result))
+}
+
+/// The most channels under a window of an `nn.lrn` whose number of channels is not known.
+const MOST_CHANNELS: i64 = 1 << 20;
+
+/// `x / (bias + alpha / size * Σ x²)^beta`. The sum over the neighbouring channels is a pool with
+/// the channels as a spatial axis. Its mean counts the padding, so it is the sum divided by a
+/// constant. A pool has five axes at most, so other ranks stay.
+fn lrn(d: &mut Decomposer<'_>) -> Option<Part> {
+    let types = Widened::of(d, 0)?;
+    let attrs = d.attrs();
+    let (alpha, beta, bias) = (attrs.float("alpha")?, attrs.float("beta")?, attrs.float("bias")?);
+    let size = attrs.int("size").filter(|&size| size >= 1)?;
+    let mut around = [(size - 1) / 2, size / 2];
+    match d.extent(0, 1) {
+        // Channels that do not exist add nothing.
+        Some(channels) => around.iter_mut().for_each(|n| *n = (*n).min(channels)),
+        None if size > MOST_CHANNELS => return None,
+        None => {}
+    }
+    let window = around[0] + around[1] + 1;
+    // The axes of the pool, and the axis of the channels among them.
+    let (pool, spatial) = match d.rank(0)? {
+        2 => ("nn.avg_pool1d", 1),
+        3 => ("nn.avg_pool2d", 2),
+        4 | 5 => ("nn.avg_pool3d", 3),
+        _ => return None,
+    };
+    let is_moved = d.rank(0)? == 5;
+    let swapped = [("axes", [0, 2, 1, 3, 4].into())];
+    let x = types.operand(d, 0)?;
+    let square = d.op("square", &[x]);
+    let pooled = if is_moved {
+        d.op_with("permute_dims", &[square], &swapped)
+    } else {
+        d.op_with("expand_dims", &[square], &[("axis", [1].into())])
+    };
+    let (mut sizes, mut padding) = (vec![1; spatial], vec![0; 2 * spatial]);
+    (sizes[0], padding[0], padding[spatial]) = (window, around[0], around[1]);
+    let lists = [("pool_size", sizes.into()), ("padding", padding.into()), ("count_include_pad", true.into())];
+    let mean = d.op_with(pool, &[pooled], &lists);
+    let mean = if is_moved {
+        d.op_with("permute_dims", &[mean], &swapped)
+    } else {
+        d.op_with("squeeze", &[mean], &[("axis", [1].into())])
+    };
+    let sum = scaled(d, mean, alpha * (window as f64 / size as f64), types.wide)?;
+    let (bias, beta) = (types.number(d, bias)?, types.number(d, beta)?);
+    let base = d.op("add", &[sum, bias]);
+    let divisor = d.op("power", &[base, beta]);
+    let result = d.op("divide", &[x, divisor]);
     Some(types.narrow(d, result))
 }
 
@@ -271,6 +306,30 @@ pub(super) fn log_softmax(d: &mut Decomposer<'_>, axes: Option<&[i64]>) -> Optio
     let log = d.op("log", &[sum]);
     let result = d.op("subtract", &[difference, log]);
     Some(types.narrow(d, result))
+}
+
+/// 1 at the first of the largest elements, 0 elsewhere. A NaN is the largest.
+fn hardmax(d: &mut Decomposer<'_>) -> Option<Part> {
+    let (x, dtype) = (d.operand(0)?, d.dtype(0)?);
+    let axes = softmax_axes(d)?;
+    if axes.len() > 1 {
+        d.rank(0)?;
+    }
+    let largest = reduced(d, "max", x, &axes);
+    let (is_largest, is_nan) = (d.op("equal", &[x, largest]), d.op("isnan", &[x]));
+    let mut is_found = d.op("logical_or", &[is_largest, is_nan]);
+    // Along each axis, the first index with an element that is left over the later axes.
+    for (i, &axis) in axes.iter().enumerate() {
+        let mut flags = cast(d, is_found, DType::Bool, DType::Int64);
+        if i + 1 < axes.len() {
+            flags = reduced(d, "max", flags, &axes[i + 1..]);
+        }
+        let count = d.op_with("cumsum", &[flags], &[("axis", axis.into())]);
+        let one = d.number(1, DType::Int64)?;
+        let is_first = d.op("equal", &[count, one]);
+        is_found = d.op("logical_and", &[is_found, is_first]);
+    }
+    Some(cast(d, is_found, DType::Bool, dtype))
 }
 
 /// The operand, and a mask of `true`.

@@ -1,4 +1,4 @@
-//! Pools over all spatial axes.
+//! Pools of all elements: over all spatial axes, or with a window that has all elements.
 
 use anfora_ir::{Decomposer, DecompositionPart as Part, DecompositionRule};
 
@@ -14,6 +14,15 @@ pub(super) const RULES: &[(&str, DecompositionRule)] = &[
     ("nn.global_lp_pool1d", norm_over_space::<1>),
     ("nn.global_lp_pool2d", norm_over_space::<2>),
     ("nn.global_lp_pool3d", norm_over_space::<3>),
+    ("nn.avg_pool1d", mean_of_window::<1>),
+    ("nn.avg_pool2d", mean_of_window::<2>),
+    ("nn.avg_pool3d", mean_of_window::<3>),
+    ("nn.max_pool1d", |d| of_window::<1>(d, |d| over_space::<1>(d, "max"))),
+    ("nn.max_pool2d", |d| of_window::<2>(d, |d| over_space::<2>(d, "max"))),
+    ("nn.max_pool3d", |d| of_window::<3>(d, |d| over_space::<3>(d, "max"))),
+    ("nn.lp_pool1d", |d| of_window::<1>(d, norm_over_space::<1>)),
+    ("nn.lp_pool2d", |d| of_window::<2>(d, norm_over_space::<2>)),
+    ("nn.lp_pool3d", |d| of_window::<3>(d, norm_over_space::<3>)),
 ];
 
 /// Returns the spatial axes.
@@ -49,4 +58,33 @@ fn norm_over_space<const N: usize>(d: &mut Decomposer<'_>) -> Option<Part> {
         }
     };
     Some(types.narrow(d, norm))
+}
+
+/// Returns the reduction that a pool with windows is; `None` if there is not exactly one window, or
+/// if that is not known to have all elements of each spatial axis.
+fn of_window<const N: usize>(d: &mut Decomposer<'_>, reduction: DecompositionRule) -> Option<Part> {
+    let attrs = d.attrs();
+    let [size, padding, dilation] = ["pool_size", "padding", "dilation"].map(|name| attrs.ints(name));
+    let (size, padding, dilation) = (size?, padding?, dilation?);
+    let result = d.cx().types.as_tensor(d.result_type())?;
+    for axis in 0..N {
+        let (taps, before, extent) = (*size.get(axis)?, *padding.get(axis)?, d.extent(0, 2 + axis)?);
+        let windows = d.cx().types.dims.as_constant(*result.shape.as_ref()?.get(2 + axis)?)?;
+        // The window begins in the padding, if there is any, and ends behind the last element.
+        let has_neighbours = taps == 1 || *dilation.get(axis)? == 1;
+        let has_all = before >= 0 && extent >= 1 && taps.checked_sub(before)? >= extent;
+        if windows != 1 || !has_neighbours || !has_all {
+            return None;
+        }
+    }
+    reduction(d)
+}
+
+/// The mean under a window with all elements. It stays if the padding counts.
+fn mean_of_window<const N: usize>(d: &mut Decomposer<'_>) -> Option<Part> {
+    let attrs = d.attrs();
+    if attrs.bool("count_include_pad")? && attrs.ints("padding")?.iter().any(|&n| n != 0) {
+        return None;
+    }
+    of_window::<N>(d, |d| over_space::<N>(d, "mean"))
 }

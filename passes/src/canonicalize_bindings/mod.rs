@@ -45,7 +45,7 @@ use self::known_symbols::known_symbols;
 
 register_pass! {
     /// Replaces variables that stand for other atoms, and looks through tuples
-    pub CANONICALIZE_BINDINGS = FunctionPass("CanonicalizeBindings", 1).needing(["anf"]).sparing_primitive();
+    pub CANONICALIZE_BINDINGS = FunctionPass("CanonicalizeBindings", 1).needing(["anf"]).sparing_primitive().breaking(["primitive-operators"]);
     run |edit, _, cx| {
         let done = canonicalize_bindings(edit.cx, edit.function)?;
         cx.count("replaced", done.replaced as u64);

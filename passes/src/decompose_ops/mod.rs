@@ -8,6 +8,7 @@
 //!              where the bindings are the steps that the row writes for the call. Steps that call
 //!              composite operators are replaced in turn. Tails likewise.
 //! Options    which   Only these operators.
+//!            to      `primitive`: calls are replaced until primitive operators are left.
 //!            opset   Only operators that ONNX has in no version up to this one. The others stay,
 //!                    also in the steps of those.
 //!            Without options, all composite operators: only primitive ones are left. This is the
@@ -16,24 +17,31 @@
 //!                            swiglu, hard_sigmoid, hard_swish, mish, softplus, softsign, shrink;
 //!                            clip
 //!            normalisations  nn.batch_norm, batch_norm_training, layer_norm, rms_norm,
-//!                            instance_norm, group_norm, mean_variance_norm, lp_norm; nn.softmax,
-//!                            log_softmax; nn.dropout
+//!                            instance_norm, group_norm, mean_variance_norm, lp_norm, lrn;
+//!                            nn.softmax, log_softmax, hardmax; nn.dropout
+//!            sequences       nn.attention, rotary_embedding, causal_conv1d
 //!            losses          nn.nll_loss, softmax_cross_entropy
 //!            reductions      sum_square, l1_norm, l2_norm, log_sum, log_sum_exp
-//!            pools           nn.global_avg_pool, global_max_pool, global_lp_pool, of each rank
+//!            pools           nn.global_avg_pool, global_max_pool, global_lp_pool, of each rank;
+//!                            nn.avg_pool, max_pool, lp_pool with a window that has all elements
 //!            sums of many    add_n, mean_n, maximum_n, minimum_n
 //!            matrices        nn.gemm, nn.flatten
 //!            and the operators of embedders whose rows have a decomposition.
 //! Types      A result whose type is less specific than that of the call is cast to the latter
-//!            (`match_cast`).
+//!            (`match_cast`). Steps compute the extents that are not numbers. No step needs
+//!            `allowzero`, which ONNX has from version 14 on.
 //! Changes    Results, by rounding: each step rounds. Where a step overflows and the operator does
 //!            not, results are infinite or NaN. 16-bit floats are added up in float32, as the
 //!            operators do.
-//! Never      A call stays if its row cannot write it: a normalisation by channel or a loss of
-//!            unknown rank; a group norm whose scale has an extent that may be that of the
-//!            channels or the number of groups. Operators without a row, such as nodes of a file
-//!            that are kept as they are, are primitive.
-//! Not done   Attention, recurrent networks and images have no decomposition.
+//!            An attention whose mask does not fit may be computed with a part of the mask.
+//! Never      A call stays if its row cannot write it: a normalisation by channel, a loss or an
+//!            attention of unknown rank; a group norm whose scale has an extent that may be that of
+//!            the channels or the number of groups; an attention whose numbers of heads are not
+//!            known to be equal, or not known at all; a pool whose window may move; an nn.lrn of
+//!            more than five axes. Operators without a row, such as nodes of a file that are kept
+//!            as they are, are primitive.
+//! Not done   Recurrent networks, images and quantized operators have no decomposition: `OPS.md`
+//!            gives the reasons.
 //! Cost       One walk, and time linear in the steps. Idempotent.
 //!
 //! before     def @f(%x: Tensor[(4,), float32]) {    after   def @f(%x: Tensor[(4,), float32]) {
@@ -49,6 +57,7 @@
 mod opsets;
 
 use std::borrow::Cow;
+use std::str::FromStr;
 
 use anfora_ir::{Body, Context, Decomposition, Editor, ExprId, Function, OpId, TypeError};
 use anfora_manager::{PassError, register_pass};
@@ -66,16 +75,50 @@ register_pass! {
     options {
         /// the operators to decompose; all composite ones if empty
         which: Vec<String> = &[],
+        /// the operators that are left
+        to: DecompositionTarget ["primitive"] = "primitive",
         /// a version of ONNX, whose operators stay; 0 if they do not
         opset: u32 = 0,
     }
     run {
+        let DecompositionTarget::Primitive = to;
         let selection = DecomposedOps { which: which.clone(), opset };
         move |edit, _, cx| {
             for (op, calls) in decompose_ops(edit.cx, edit.function, &selection)? {
                 cx.count(counter(edit.cx, op), calls);
             }
             Ok(())
+        }
+    }
+}
+
+/// The operators that a decomposition ends in.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum DecompositionTarget {
+    /// Operators whose rows write no calls in other operators.
+    #[default]
+    Primitive,
+}
+
+/// The error for a word that names no operators to end in.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct UnknownTarget;
+
+impl std::fmt::Display for UnknownTarget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("there are no such operators")
+    }
+}
+
+impl std::error::Error for UnknownTarget {}
+
+impl FromStr for DecompositionTarget {
+    type Err = UnknownTarget;
+
+    fn from_str(word: &str) -> Result<DecompositionTarget, UnknownTarget> {
+        match word {
+            "primitive" => Ok(DecompositionTarget::Primitive),
+            _ => Err(UnknownTarget),
         }
     }
 }

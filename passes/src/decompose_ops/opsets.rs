@@ -17,8 +17,11 @@ const SINCE: &[(&str, u32)] = &[
     ("nn.group_norm", 18),
     ("nn.mish", 18),
     ("nn.gelu", 20),
+    ("nn.attention", 23),
     ("nn.rms_norm", 23),
+    ("nn.rotary_embedding", 23),
     ("nn.silu", 24),
+    ("nn.causal_conv1d", 27),
     ("nn.swiglu", 28),
 ];
 

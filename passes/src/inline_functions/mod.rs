@@ -69,7 +69,7 @@ use crate::private_functions::named_by_attrs;
 
 register_pass! {
     /// Replaces calls of private functions that are not recursive by their blocks
-    pub INLINE_FUNCTIONS = ModulePass("InlineFunctions", 2).needing(["anf"]).breaking(["no-nested-functions"]);
+    pub INLINE_FUNCTIONS = ModulePass("InlineFunctions", 2).needing(["anf"]).breaking(["no-nested-functions", "primitive-operators"]);
     options {
         /// functions to inline, separated by blanks, instead of all private ones
         functions: String = "",

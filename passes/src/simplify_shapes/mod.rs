@@ -72,7 +72,7 @@ use crate::seen_scopes::SeenScopes;
 
 register_pass! {
     /// Merges values with the same known elements; simplifies reshapes, expansions and slices
-    pub SIMPLIFY_SHAPES = FunctionPass("SimplifyShapes", 2).needing(["anf"]).sparing_primitive();
+    pub SIMPLIFY_SHAPES = FunctionPass("SimplifyShapes", 2).needing(["anf"]).sparing_primitive().breaking(["primitive-operators"]);
     run |edit, module, cx| {
         let done = simplify_shapes(edit.cx, edit.function, module.purity())?;
         cx.count("literals", done.literals as u64);

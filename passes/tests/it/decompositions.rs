@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use anfora_ir::{Arity, DecompositionRule, OpDef, OpRegistry, Source, parse_module};
-use anfora_manager::PassContext;
+use anfora_manager::{PassContext, parse_pipeline};
 use anfora_ops::typing::{Elements, elementwise};
-use anfora_passes::registry;
+use anfora_passes::{DecompositionTarget, registry};
 
 /// Returns the body of a function of one call of `acme.f` after DecomposeOps, or the error.
 fn decomposed(rule: DecompositionRule) -> Result<String, String> {
@@ -72,4 +72,14 @@ fn rows_that_are_wrong_are_told() {
         Some(d.op_with("sum", &[x], &[("keepdims", true.into())]))
     };
     assert!(decomposed(other_type).unwrap_err().contains("`acme.f`: its decomposition is wrong"));
+}
+
+#[test]
+fn only_known_targets_are_taken() {
+    let registry = registry();
+    assert_eq!(parse_pipeline(&registry, "DecomposeOps").unwrap().to_string(), "DecomposeOps");
+    let error = parse_pipeline(&registry, "DecomposeOps{to=primative}").unwrap_err();
+    assert_eq!((error.column, error.suggestion.as_deref()), (17, Some("primitive")));
+    assert!(error.to_string().contains("unknown value of `to` `primative`; did you mean `primitive`?"), "{error}");
+    assert!("primitives".parse::<DecompositionTarget>().is_err());
 }

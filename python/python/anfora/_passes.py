@@ -151,13 +151,19 @@ def CombineParallelMatmul(*, min_saved: int | None = None) -> Pass:
     return _anfora._make_pass("CombineParallelMatmul", {"min_saved": min_saved})
 
 
-def DecomposeOps(*, which: list[str] | None = None, opset: int | None = None) -> Pass:
+def DecomposeOps(
+    *,
+    which: list[str] | None = None,
+    to: str | None = None,
+    opset: int | None = None,
+) -> Pass:
     """Writes composite operators in primitive ones, as their rows say; changes rounding.
 
     which: the operators to decompose; all composite ones if empty. Default: [].
+    to: the operators that are left. Default: primitive.
     opset: a version of ONNX, whose operators stay; 0 if they do not. Default: 0.
     """
-    return _anfora._make_pass("DecomposeOps", {"which": which, "opset": opset})
+    return _anfora._make_pass("DecomposeOps", {"which": which, "to": to, "opset": opset})
 
 
 def ConvertToDataflow(*, min_size: int | None = None) -> Pass:
