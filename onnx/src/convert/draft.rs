@@ -57,9 +57,9 @@ impl Writer for Draft<'_> {
     }
 }
 
-/// The calls that can be written, each as words that stand for all that [`check_call`] looks at: the
-/// operator, attributes, types, constants, and the results that are used. A model has many equal
-/// calls, but not many different ones.
+/// The calls that can be written, each as words that stand for all that [`check_call`] looks at:
+/// the operator, attributes, types, constants, and the results that are used. A model has many
+/// equal calls, but not many different ones.
 #[derive(Default)]
 pub(crate) struct WritableCalls {
     known: FxHashSet<SmallVec<[u32; 16]>>,
@@ -69,8 +69,8 @@ pub(crate) struct WritableCalls {
 const MOST_KNOWN: usize = 1 << 10;
 
 impl WritableCalls {
-    /// [`check_call`], which remembers the calls that passed. The conversions and versions are those
-    /// of the calls before.
+    /// [`check_call`], which remembers the calls that passed. The conversions and versions are
+    /// those of the calls before.
     ///
     /// # Errors
     /// Those of [`check_call`].
