@@ -1,17 +1,19 @@
 //! The declarations of passes about properties are true on random programs. After a pass, the
 //! properties that it establishes hold, and those that held before still hold unless it breaks
 //! them. A pass cannot do without the properties that it needs. An order of passes is refused
-//! exactly if it cannot work.
+//! exactly if it cannot work. The manager finds out that a pass has broken an observed property,
+//! which no pass declares.
 
 mod random_programs;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anfora::ir::{Module, OpRegistry, Source, parse_module, verify_module};
-use anfora::manager::{Declare, FailureKind, ModulePass, Pass, PassRegistry, parse_pipeline};
+use anfora::ir::{Module, OpRegistry, Phase, Source, parse_module, verify_module};
+use anfora::manager::{Declare, FailureKind, ModulePass, Pass, PassRegistry, PhaseEntry, Sequential, parse_pipeline};
+use anfora::passes::{MEMORY_PLANNED, memory_planned};
 use random_programs::checking::{context, pool};
-use random_programs::run;
+use random_programs::{parse, run};
 
 /// The pipelines that run before a pass, so that each property holds somewhere.
 const BEFORE: [&str; 10] = [
@@ -345,4 +347,76 @@ fn claims_stay_true() {
         }
     }
     assert!(lowered >= 60, "only {lowered} claims are lowered");
+}
+
+// ---- Properties that the manager observes ----
+
+/// Returns a registry in which memory is planned from phase 0.5 on.
+fn planned_registry() -> Arc<PassRegistry> {
+    let mut registry = PassRegistry::new();
+    anfora::passes::register(&mut registry).expect("the names are free");
+    let phase = Phase::new(0.5).expect("a number of a phase");
+    registry.register_phase(PhaseEntry::new(phase, "planned").holding([MEMORY_PLANNED])).expect("the phase is new");
+    Arc::new(registry)
+}
+
+const TWO_FUNCTIONS: &str = "def @main(%x: Tensor[(n,), float32]) {
+    let %a = exp(%x);
+    let %b = @callee(%a);
+    let %dead = tanh(%b);
+    add(%b, 1f)
+}
+def private @callee(%x: Tensor[(n,), float32]) {
+    let %y = exp(%x);
+    let %z = exp(%y);
+    let %dead = add(%z, %y);
+    %z
+}";
+
+#[test]
+fn a_plan_stays_in_the_text_and_is_lost_where_the_memory_changes() {
+    let registry = planned_registry();
+    let mut module = parse(TWO_FUNCTIONS);
+    assert!(memory_planned().check(&module).is_err());
+    run(&registry, "PlanMemory{n=16},EnterPhase{phase=0.5}", &mut module);
+    assert!(module.to_text().starts_with("#![phase=0.5]"), "{module}");
+    let module = parse(&module.to_text());
+    memory_planned().check(&module).expect("a text keeps the plan");
+
+    let claim_after = |pipeline: &str| {
+        let mut module = module.clone();
+        run(&registry, pipeline, &mut module);
+        module.phase().map(|phase| phase.to_string())
+    };
+    assert_eq!(claim_after("AttachGlobalSymbol,ToNonDataflow").as_deref(), Some("0.5"), "no value changes");
+    assert_eq!(claim_after("DeadCodeElimination").as_deref(), Some("0"));
+    assert_eq!(claim_after("BindSymbols{n=4}").as_deref(), Some("0"));
+    assert_eq!(claim_after("DeadCodeElimination,PlanMemory{n=16}").as_deref(), Some("0"), "a claim is not raised");
+}
+
+#[test]
+fn a_pass_that_needs_a_plan_is_refused_without_one() {
+    let registry = planned_registry();
+    let needing = || Arc::new(ModulePass::new("Allocate", 0, |_, _| Ok(())).needing([MEMORY_PLANNED]));
+    let cx = context(&registry);
+    let after = |pipeline: &str| {
+        let before = parse_pipeline(&registry, pipeline).expect("a pipeline");
+        let passes: Vec<Arc<dyn Pass>> = vec![Arc::new(before), needing()];
+        Sequential::new(passes)
+            .expect("a sequence")
+            .apply(&mut parse(TWO_FUNCTIONS), &cx)
+            .map(|_| ())
+            .map_err(|e| e.to_string())
+    };
+    let refused = |what: &str, function: &str| {
+        let help = "run PlanMemory after the passes that change functions";
+        Err(format!(
+            "pass `Allocate` failed: it needs `memory-planned`, but {what} (in @{function}) [sequential]; {help}"
+        ))
+    };
+    assert_eq!(after("PlanMemory"), Ok(()));
+    assert_eq!(after("PlanMemory,AttachGlobalSymbol"), Ok(()));
+    assert_eq!(after("AttachGlobalSymbol"), refused("the memory of the function is not planned", "main"));
+    let outdated = "the plan of the memory is not that of the function";
+    assert_eq!(after("PlanMemory{n=16},DeadCodeElimination"), refused(outdated, "callee"));
 }

@@ -11,7 +11,6 @@ mod folding;
 mod fusion;
 mod lifting;
 mod long;
-mod memory_planned;
 mod modules;
 mod npy;
 mod operators;
