@@ -173,7 +173,9 @@ fn passes_break_what_they_say() {
     let registry = anfora::passes::registry();
     let subjects = subjects(&registry);
     let mut never = Vec::new();
-    for pass in registry.passes() {
+    // BindSymbols does nothing unless it is told what to bind:
+    // `what_is_given_from_outside_breaks_primitive_operators` does that.
+    for pass in registry.passes().iter().filter(|pass| pass.name() != "BindSymbols") {
         let pass = registry.make(pass.name()).expect("a registered pass");
         for name in &pass.info().breaks {
             let property = registry.property(name).expect("a property");
