@@ -1,6 +1,8 @@
 //! The functions that groups of bindings become, and the comparison of groups.
 
+use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
+use std::rc::Rc;
 
 use anfora_ir::{
     AttrsId, Body, BodyRoom, Context, DimId, Editor, EntityId, Expr, ExprId, FreeSymbols, Function, FunctionKind,
@@ -86,12 +88,18 @@ impl SymbolBinders {
     }
 }
 
+/// Returns the names that are free in a module, for the outliners of a pass.
+pub(crate) fn names_of(module: &Module) -> Rc<RefCell<NameSupply>> {
+    Rc::new(RefCell::new(NameSupply::new(module)))
+}
+
 /// Makes functions from groups, one for equal groups.
 ///
 /// A group is written as a list of words, with variables and symbols numbered in order of
 /// appearance. Equal groups have equal words.
 pub(crate) struct Outliner {
-    names: NameSupply,
+    /// The names of all functions that a pass makes.
+    names: Rc<RefCell<NameSupply>>,
     attrs: AttrsId,
     /// The end of the names of functions.
     suffix: String,
@@ -147,15 +155,17 @@ enum Word {
 impl Outliner {
     /// Returns an outliner that gives functions these attributes, which include
     /// [`PRIMITIVE`](anfora_ir::PRIMITIVE), and at most `max_function_args` parameters (0 for no
-    /// limit). It knows the private functions of a module that have the attributes.
+    /// limit). It knows the private functions of a module that have the attributes. Outliners of
+    /// one pass share `names`, so that their functions have different names.
     pub(crate) fn new(
         module: &mut Module,
+        names: Rc<RefCell<NameSupply>>,
         attrs: AttrsId,
         passed: PassedLiterals,
         max_function_args: usize,
     ) -> Outliner {
         let mut outliner = Outliner {
-            names: NameSupply::new(module),
+            names,
             attrs,
             suffix: String::new(),
             passed,
@@ -255,7 +265,7 @@ impl Outliner {
         }
         write_name(&mut self.name, cx, body, members);
         self.name.push_str(&self.suffix);
-        let global = self.names.fresh(cx, &self.name);
+        let global = self.names.borrow_mut().fresh(cx, &self.name);
         self.made.push((global, function, signature));
         self.enter(start, Outlined { global, signature });
         Some(Outlined { global, signature })

@@ -238,6 +238,7 @@ fn lrn(d: &mut Decomposer<'_>) -> Option<Part> {
         None => {}
     }
     let window = around[0] + around[1] + 1;
+    d.extent(0, 1).unwrap_or(0).checked_add(window)?;
     // The axes of the pool, and the axis of the channels among them.
     let (pool, spatial) = match d.rank(0)? {
         2 => ("nn.avg_pool1d", 1),

@@ -83,6 +83,7 @@ fn causal_conv1d(d: &mut Decomposer<'_>) -> Option<Part> {
     let sequence = match d.operand(3) {
         Some(state) => d.op_with("concat", &[state, x], &[("axis", 2.into())]),
         None => {
+            d.extent(0, 2).unwrap_or(0).checked_add(taps)?;
             let (paddings, value, axes) = (d.ints(&[taps - 1, 0]), d.none(), d.ints(&[2]));
             d.op("nn.pad", &[x, paddings, value, axes])
         }

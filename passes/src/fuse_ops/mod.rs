@@ -94,7 +94,7 @@ use rustc_hash::FxHashMap;
 
 use self::graph::{Graph, OUT_ELEM_WISE};
 use self::groups::Groups;
-use crate::outline::{Outliner, PassedLiterals};
+use crate::outline::{Outliner, PassedLiterals, names_of};
 
 /// The attribute of declared functions with the kind of their calls, as a number.
 const OP_PATTERN: &str = "op_pattern";
@@ -179,7 +179,7 @@ pub fn fuse_ops(module: &mut Module, limits: FusionLimits) -> Fused {
         let outliner = outliner.get_or_insert_with(|| {
             let one = module.cx.attr(Attr::Int(1));
             let attrs = module.cx.named_attrs(&[(PRIMITIVE, one)]);
-            Outliner::new(module, attrs, PassedLiterals::Large, limits.max_function_args as usize)
+            Outliner::new(module, names_of(module), attrs, PassedLiterals::Large, limits.max_function_args as usize)
         });
         if let Some((function, cx)) = module.get_mut(key) {
             replace_groups(cx, function, &graph, &lists, outliner, &mut done, &scratch);

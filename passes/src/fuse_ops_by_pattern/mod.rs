@@ -60,7 +60,7 @@ use rustc_hash::FxHashMap;
 
 use self::matches::{Match, find_matches};
 pub use self::patterns::{CompositePattern, standard_patterns};
-use crate::outline::{Outliner, PassedLiterals, SymbolBinders};
+use crate::outline::{Outliner, PassedLiterals, SymbolBinders, names_of};
 
 /// The attribute of a function that is a match of a pattern: the name of the pattern.
 pub const COMPOSITE: &str = "Composite";
@@ -129,6 +129,7 @@ pub fn fuse_ops_by_pattern(
     partition: &Partition<'_>,
 ) -> Result<Partitioned, PassError> {
     let mut done = Partitioned::default();
+    let names = names_of(module);
     let mut outliners: Vec<Option<Outliner>> = partition.patterns.iter().map(|_| None).collect();
     let is_partitioned = |(_, f): &(FunctionKey, &Function)| f.is_definition() && !f.is_primitive(&module.cx);
     let keys: Vec<FunctionKey> = module.functions().filter(is_partitioned).map(|(key, _)| key).collect();
@@ -148,7 +149,7 @@ pub fn fuse_ops_by_pattern(
                 none => {
                     let passed = if partition.bind_constants { PassedLiterals::None } else { PassedLiterals::Tensors };
                     let attrs = partition.attrs(&mut module.cx, pattern);
-                    none.insert(Outliner::new(module, attrs, passed, 0))
+                    none.insert(Outliner::new(module, names.clone(), attrs, passed, 0))
                 }
             };
             let Some((function, cx)) = module.get_mut(key) else { continue };

@@ -31,7 +31,10 @@ impl CompositePattern {
     pub fn parse(name: impl Into<Cow<'static, str>>, text: &str) -> Result<CompositePattern, PassError> {
         let name = name.into();
         let pattern = Pattern::parse(text).map_err(|errors| {
-            PassError::new(format!("the pattern `{name}={text}` cannot be read: {}", errors[0].message))
+            PassError::new(format!(
+                "the pattern `{name}={text}` cannot be read: {}",
+                errors.first().map_or("", |e| &e.message)
+            ))
         })?;
         Ok(CompositePattern { name, pattern })
     }
@@ -126,11 +129,17 @@ pub(super) fn parse(list: &str) -> Result<Vec<CompositePattern>, PassError> {
     Ok(patterns)
 }
 
-/// Returns the items of a list: what is between commas outside of all brackets.
+/// Returns the items of a list: what is between commas outside of all brackets and strings.
 fn items_of(list: &str) -> Vec<&str> {
-    let mut depth = 0usize;
+    let (mut depth, mut in_string, mut is_escaped) = (0usize, false, false);
     let is_separator = |c: char| {
+        if in_string {
+            in_string = c != '"' || is_escaped;
+            is_escaped = c == '\\' && !is_escaped;
+            return false;
+        }
         match c {
+            '"' => in_string = true,
             '(' | '[' | '{' => depth += 1,
             ')' | ']' | '}' => depth = depth.saturating_sub(1),
             _ => {}

@@ -54,6 +54,7 @@ use anfora_ir::{
 };
 use anfora_manager::{PassError, register_pass};
 use anfora_visit::{Binding, Mutator, RewriteError, Site, Slot, Verdict, link_counts, mutate_function};
+use rustc_hash::FxHashSet;
 
 use self::movable::LiftedValues;
 use self::transform::{Transform, add_transforms};
@@ -70,7 +71,7 @@ const TRANSFORM: &str = "transform_params";
 
 register_pass! {
     /// Moves computations on weights into functions that run once
-    pub LIFT_TRANSFORM_PARAMS = ModulePass("LiftTransformParams", 1).needing(["anf"]);
+    pub LIFT_TRANSFORM_PARAMS = ModulePass("LiftTransformParams", 1).needing(["anf"]).breaking(["global-symbols"]);
     options {
         /// the functions whose weights are prepared; all with the attribute `num_input` if empty
         functions: Vec<String> = &[],
@@ -198,7 +199,7 @@ fn groups_with_weights(
         let Some(function) = module.get(key).filter(|f| f.is_definition()) else { continue };
         let (name, cx) = (module.name(key), &module.cx);
         let Some(attr) = cx.find_attr(function.attrs, NUM_INPUT) else { continue };
-        if chosen.as_ref().is_some_and(|chosen| !chosen.contains(&key)) || name.ends_with(TRANSFORM) {
+        if chosen.as_ref().is_some_and(|chosen| !chosen.contains(&key)) || is_transform(module, name) {
             continue;
         }
         let params = function.body.params().len();
@@ -250,12 +251,18 @@ fn groups_with_weights(
     Ok(groups)
 }
 
+/// Returns true if a function has the name of one that prepares weights.
+fn is_transform(module: &Module, name: &str) -> bool {
+    let of = name.strip_suffix(TRANSFORM);
+    of.is_some_and(|of| of.is_empty() || of.strip_suffix('_').is_some_and(|of| module.find(of).is_some()))
+}
+
 /// Returns the functions of a list of names; `None` if it is empty.
-fn chosen_functions(module: &Module, names: &[String]) -> Result<Option<Vec<FunctionKey>>, PassError> {
+fn chosen_functions(module: &Module, names: &[String]) -> Result<Option<FxHashSet<FunctionKey>>, PassError> {
     if names.is_empty() {
         return Ok(None);
     }
-    let mut chosen = Vec::with_capacity(names.len());
+    let mut chosen = FxHashSet::default();
     for name in names {
         let name = name.trim_start_matches('@');
         let Some(key) = module.find(name) else {
@@ -271,7 +278,7 @@ fn chosen_functions(module: &Module, names: &[String]) -> Result<Option<Vec<Func
             let help = format!("state the number of its parameters that are no weights: `{NUM_INPUT}=1`");
             return Err(error.in_function(name).with_help(help));
         }
-        chosen.push(key);
+        chosen.insert(key);
     }
     Ok(Some(chosen))
 }

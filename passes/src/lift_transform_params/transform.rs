@@ -27,9 +27,14 @@ pub(super) struct Transform {
 impl WeightGroup {
     /// Makes the function that prepares the weights, from the first function.
     pub(super) fn make_transform(&mut self, module: &mut Module) {
+        // A public function needs one that other modules can call.
+        let is_public = |f: &WeightedFunction| module.get(f.key).is_some_and(|f| f.visibility == Visibility::Public);
+        let visibility = if self.functions.iter().any(is_public) { Visibility::Public } else { Visibility::Private };
         let first = &self.functions[0];
         let Some((function, cx)) = module.get_mut(first.key) else { return };
-        self.transform = Some(Transform::of(cx, function, first, &self.values));
+        let mut made = Transform::of(cx, function, first, &self.values);
+        made.function.visibility = visibility;
+        self.transform = Some(made);
     }
 }
 
@@ -39,7 +44,6 @@ impl Transform {
     fn of(cx: &mut Context, source: &Function, first: &WeightedFunction, values: &LiftedValues) -> Transform {
         let body = &source.body;
         let mut function = Function::new(&cx.types, cx.attrs.empty());
-        function.visibility = source.visibility;
         let params = &body.params()[first.inputs..];
         let bound = bound_symbols(cx, body, params);
         let types = weight_types(cx, body, params, &bound);

@@ -58,7 +58,7 @@ use rustc_hash::FxHashMap;
 
 use self::levels::{Adjacency, NO_COLOR, Partition};
 use crate::fuse_ops_by_pattern::{CODEGEN, COMPOSITE};
-use crate::outline::{Outliner, PassedLiterals, SymbolBinders};
+use crate::outline::{Outliner, PassedLiterals, SymbolBinders, names_of};
 use crate::region_scan::{RegionScan, Segment};
 
 register_pass! {
@@ -145,10 +145,11 @@ impl Backends {
         }
         let mut colors = SideTable::new(module.cx.globals.len(), NO_COLOR);
         composites.into_iter().for_each(|(global, number)| *colors.get_mut(global) = number);
+        let free = names_of(module);
         let outliners = names.iter().map(|backend| {
             let (one, codegen) = (module.cx.attr(Attr::Int(1)), module.cx.str_attr(backend));
             let attrs = module.cx.named_attrs(&[(PRIMITIVE, one), (CODEGEN, codegen)]);
-            Outliner::new(module, attrs, PassedLiterals::None, 0).with_suffix(backend)
+            Outliner::new(module, free.clone(), attrs, PassedLiterals::None, 0).with_suffix(backend)
         });
         Some(Backends { outliners: outliners.collect(), colors })
     }
