@@ -46,8 +46,9 @@ impl Externals {
 
     /// Adds the closure of a symbol, in the place of the one that the symbol had before.
     ///
-    /// Its parameters and results are tensors; a function that returns a tuple returns the fields.
-    /// If the results do not have the type of the declaration, the run fails.
+    /// Its parameters and results are tensors; a function that returns a tuple returns the fields,
+    /// which are tensors. If the results do not have the element types, ranks and constant extents
+    /// of the declaration, the run fails. Symbolic extents are not compared.
     ///
     /// Cost: linear in the text.
     pub fn insert(
@@ -96,8 +97,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Returns the value that tensors are, for a function with a result of type `ty`; `None` if
-    /// their number does not fit.
+    /// Returns tensors as the result of a function of result type `ty`; `None` if their number does
+    /// not fit.
     fn external_result(&mut self, ty: TypeId, results: Vec<Literal>) -> Step<Option<Ref>> {
         let is_tuple = matches!(self.cx.types.get(ty), Type::Tuple(_));
         if !is_tuple && results.len() != 1 {

@@ -71,7 +71,7 @@ pub(crate) struct SymbolBinders {
 }
 
 impl SymbolBinders {
-    /// Finds them.
+    /// Finds the first parameter that binds each symbol of a function.
     pub(crate) fn of(cx: &Context, function: &Function) -> SymbolBinders {
         let mut binders = FxHashMap::default();
         for param in function.body.params() {

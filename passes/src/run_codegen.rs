@@ -12,10 +12,10 @@
 //!            pipeline `byoc`: FuseOpsByPattern for each backend, then Normalize,
 //!            ConvertToDataflow, MergeCompositeFunctions, RunCodegen and DeadCodeElimination.
 //! Fails      If a function is for a backend that has no closure, or a closure fails. The module is
-//!            as it was then; what closures have made elsewhere stays.
+//!            as it was then; side effects of closures stay.
 //! Not done   The functions that only @g called stay: DeadCodeElimination removes them.
-//! Cost       Linear in the functions for backends and those that they call. Idempotent: a
-//!            declaration stays as it is.
+//! Cost       Linear in the modules that the closures are given, which repeat what several
+//!            functions call. Idempotent: a declaration stays as it is.
 //!
 //! before     def @f(%x: int32) { @g(%x) }
 //!            def private @g(%x: int32, Codegen="mine", Primitive=1) { negative(%x) }
@@ -27,12 +27,13 @@ use std::sync::Arc;
 
 use anfora_ir::{
     Attr, Context, Function, FunctionKey, FunctionKind, GLOBAL_SYMBOL, GlobalId, GlobalTarget, Module, PRIMITIVE, PURE,
-    Purity, VarFlags, Visibility, did_you_mean,
+    Purity, SymbolWalk, TypeId, VarFlags, Visibility, did_you_mean,
 };
 use anfora_manager::{Declare, ModulePass, PassError, PassRegistry, RegistryError};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::fuse_ops_by_pattern::CODEGEN;
+use crate::outline::SymbolBinders;
 
 /// A function for which a backend generates code.
 #[derive(Copy, Clone, Debug)]
@@ -45,7 +46,7 @@ pub struct CodegenInput<'a> {
 
 type Generate = dyn Fn(CodegenInput<'_>) -> Result<String, PassError> + Send + Sync;
 
-/// A backend: the patterns of what it computes, and a closure that generates code for functions.
+/// A backend: the patterns of the operators that it computes, and a closure that generates code for functions.
 #[derive(Clone)]
 pub struct Backend {
     name: String,
@@ -98,10 +99,12 @@ anfora_ir::brief_debug! { Backend; }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
+/// Wrong patterns are errors where `byoc` is read.
+///
 /// Cost: linear in the text.
 ///
 /// # Errors
-/// If the registry has a pass or a pipeline of that name.
+/// If the registry has a pass or a pipeline of that name. RunCodegen may be registered then.
 pub fn register_backends(registry: &mut PassRegistry, backends: Vec<Backend>) -> Result<(), RegistryError> {
     let partitions = backends.iter().map(|Backend { name, patterns, .. }| {
         format!("FuseOpsByPattern{{patterns={},backend={}}},", quoted(patterns), quoted(name))
@@ -117,7 +120,8 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Returns the pass RunCodegen for some backends.
+/// Returns the pass RunCodegen for some backends. The name of a backend is what a composite function
+/// has before the first dot of its attribute, so it has no dot.
 pub fn run_codegen(backends: Vec<Backend>) -> ModulePass {
     ModulePass::new("RunCodegen", 0, move |module, cx| {
         let purity = cx.analyses().of_module(module, Purity::of_module);
@@ -130,10 +134,16 @@ pub fn run_codegen(backends: Vec<Backend>) -> ModulePass {
 /// Replaces the functions for backends by declarations, and returns their number.
 ///
 /// # Errors
-/// If a function is for a backend that is not in the list, or a backend fails. The module may be
-/// half rewritten then.
+/// If a function is for a backend that is not in the list, calls itself through others, or calls a
+/// function named `main`; if a backend fails, or returns no symbol or that of another function. The
+/// functions are unchanged then.
 pub fn generate_code(module: &mut Module, purity: &Purity, backends: &[Backend]) -> Result<usize, PassError> {
     let mut declarations = Vec::new();
+    // Those of functions for backends are replaced.
+    let stays = |f: &Function| !f.is_definition() || codegen_of(&module.cx, f).is_none();
+    let symbol_of = |(_, f): (FunctionKey, &Function)| f.global_symbol(&module.cx).filter(|_| stays(f));
+    let mut symbols: FxHashSet<String> =
+        module.functions().filter_map(symbol_of).map(|symbol| module.cx.names.get(symbol).to_string()).collect();
     for key in module.order().to_vec() {
         let Some(function) = module.get(key).filter(|function| function.is_definition()) else { continue };
         let (Some(name), Some(global)) = (codegen_of(&module.cx, function), function.global()) else { continue };
@@ -142,6 +152,11 @@ pub fn generate_code(module: &mut Module, purity: &Purity, backends: &[Backend])
         let backend = backend.ok_or_else(|| in_function(unknown(name, backends)))?;
         let own = module_of(module, key).map_err(in_function)?;
         let symbol = (backend.generate)(CodegenInput { module: &own, name: module.name(key) }).map_err(in_function)?;
+        if symbol.is_empty() || !symbols.insert(symbol.clone()) {
+            let error = PassError::new(format!("the backend `{name}` returns the symbol `{symbol}`"));
+            let help = "each function needs a symbol that no other function has";
+            return Err(error.with_help(help).in_function(module.name(key)));
+        }
         let Some((function, cx)) = module.get_mut(key) else { continue };
         declarations.push((key, global, declaration(function, cx, purity.global_is_pure(global), &symbol)));
     }
@@ -184,9 +199,17 @@ fn module_of(from: &Module, key: FunctionKey) -> Result<Module, PassError> {
     while let Some(caller) = left.pop() {
         let Some(function) = from.get(caller) else { continue };
         for (_, global) in function.body.global_leaves() {
+            if caller != key && from.get(key).is_some_and(|f| f.global() == Some(global)) {
+                let message = format!("it calls itself through `@{}`", from.name(caller));
+                return Err(PassError::new(message).with_help("a backend is given functions that stand alone"));
+            }
             let target = from.cx.globals.get(global).target;
             let (GlobalTarget::Definition(callee) | GlobalTarget::Declaration(callee)) = target else { continue };
             if taken.insert(callee) {
+                if from.name(callee) == "main" {
+                    let message = "it calls `@main`, whose name the function itself has in the module for the backend";
+                    return Err(PassError::new(message).with_help("rename `@main`"));
+                }
                 own.take_function(from, callee, from.cx.global_name(global))?;
                 left.push(callee);
             }
@@ -195,11 +218,25 @@ fn module_of(from: &Module, key: FunctionKey) -> Result<Module, PassError> {
     Ok(own)
 }
 
+/// Returns the result type of a function, in which its parameters bind all symbols.
+fn result_type(function: &Function, cx: &mut Context) -> TypeId {
+    let ty = function.ret.unwrap_or_else(|| function.body.type_of(function.body.root()));
+    let binders = SymbolBinders::of(cx, function);
+    let mut is_bound = true;
+    SymbolWalk::new().in_type(cx, ty, |symbol| is_bound &= binders.binder(symbol).is_some());
+    if is_bound {
+        return ty;
+    }
+    // Callers see the type of the signature, which names no symbol that only the body binds.
+    let signature = function.global().and_then(|global| cx.globals.get(global).signature);
+    signature.and_then(|ty| cx.types.as_function(ty).map(|f| f.ret)).unwrap_or(ty)
+}
+
 /// Returns the declaration that a function becomes.
 fn declaration(function: &Function, cx: &mut Context, is_pure: bool, symbol: &str) -> Function {
     let mut declaration = Function::new(&cx.types, cx.attrs.empty());
     declaration.kind = FunctionKind::Declaration;
-    declaration.ret = Some(function.ret.unwrap_or_else(|| function.body.type_of(function.body.root())));
+    declaration.ret = Some(result_type(function, cx));
     declaration.span = function.span;
     let (one, symbol) = (cx.attr(Attr::Int(1)), cx.str_attr(symbol));
     declaration.attrs = cx.with_attr(function.attrs, PRIMITIVE, None);

@@ -146,6 +146,12 @@ def test_patterns_of_no_backend_are_refused():
         T.byoc({"mine": lambda name, module: name}, patterns={"mine": "matmull"})
 
 
+@pytest.mark.parametrize("name", ["", "my.backend"])
+def test_names_of_backends_have_no_dots(name):
+    with pytest.raises(ValueError, match="without dots"):
+        T.byoc({name: lambda name, module: name})
+
+
 def test_backends_are_collected():
     class Owner:
         pass

@@ -69,8 +69,8 @@ pub(crate) struct WritableCalls {
 const MOST_KNOWN: usize = 1 << 10;
 
 impl WritableCalls {
-    /// [`check_call`], which remembers the calls that passed. The conversions and versions are
-    /// those of the calls before.
+    /// Checks a call as [`check_call`] does, and remembers the calls that passed. The conversions
+    /// and versions are those of the calls before.
     ///
     /// # Errors
     /// Those of [`check_call`].
@@ -83,7 +83,8 @@ impl WritableCalls {
         table: (&Conversions, &FxHashMap<String, i64>),
     ) -> Result<(), Unwritable> {
         let Expr::CallOp { op, operands, attrs } = body.expr(call) else { return Ok(()) };
-        let mut words = SmallVec::from_slice(&[op.index() as u32, attrs.index() as u32, body.ty(call).index() as u32]);
+        let ty = body.ty(call).index() as u32;
+        let mut words = SmallVec::from_slice(&[op.index() as u32, attrs.index() as u32, ty, operands.len() as u32]);
         for &operand in body.operands(operands) {
             // Constants have even numbers.
             let kind = match body.expr(operand) {

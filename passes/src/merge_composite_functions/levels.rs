@@ -153,7 +153,8 @@ impl Search<'_> {
             }
         }
         // Each of them may stand beside others of its color now.
-        let members: Vec<u32> = moved.iter().flat_map(|&(group, _)| self.members(group)).collect();
+        let colored = moved.iter().filter(|(group, _)| self.colors[*group as usize] != NO_COLOR);
+        let members: Vec<u32> = colored.flat_map(|&(group, _)| self.members(group)).collect();
         for member in members {
             for i in self.users.range(member) {
                 self.meet(member, self.users.targets[i]);
@@ -177,8 +178,14 @@ impl Search<'_> {
         let level = self.levels[group as usize];
         let mut member = group;
         loop {
-            let edges = if direction == Direction::Up { &self.users } else { &self.operands };
+            let (edges, others) = match direction {
+                Direction::Up => (&self.users, &self.operands),
+                Direction::Down => (&self.operands, &self.users),
+            };
             *steps += 1 + edges.of_node(member).len();
+            if self.colors[group as usize] != NO_COLOR {
+                *steps += others.of_node(member).len();
+            }
             if *steps > MOST_STEPS {
                 return true;
             }

@@ -92,7 +92,7 @@ pub fn merge_composite_functions(module: &mut Module) -> Result<MergedFunctions,
     let Some(mut backends) = Backends::of(module) else { return Ok(merged) };
     let calls_composites = |(_, f): &(FunctionKey, &Function)| {
         let named = || f.body.global_leaves().into_iter().any(|(_, global)| backends.colors[global] != NO_COLOR);
-        f.is_definition() && !f.is_primitive(&module.cx) && named()
+        f.is_definition() && !f.is_primitive(&module.cx) && backend_of(&module.cx, f).is_none() && named()
     };
     let keys: Vec<FunctionKey> = module.functions().filter(calls_composites).map(|(key, _)| key).collect();
     for key in keys {

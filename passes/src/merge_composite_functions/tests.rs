@@ -92,6 +92,26 @@ impl Graph {
     }
 }
 
+/// A node that many groups use is moved by few of them.
+#[test]
+fn a_hub_takes_linear_time() {
+    // A call of one backend, one of the other that it leads to, and a hub that uses the second.
+    let graph = |pairs: u32| {
+        let colors: Vec<u32> = (0..pairs).flat_map(|_| [1, 2]).chain([NO_COLOR]).chain((0..pairs).map(|_| 1)).collect();
+        let hub = 2 * pairs;
+        let within = (0..pairs).map(|i| (2 * i, 2 * i + 1));
+        let into = (0..pairs).map(|i| (2 * i + 1, hub));
+        let out = (0..pairs).map(|i| (hub, hub + 1 + i));
+        (colors, within.chain(into).chain(out).collect::<Vec<_>>())
+    };
+    let work = |pairs| {
+        let (colors, edges) = graph(pairs);
+        let mut partition = Partition::of(&colors, &edges);
+        (0..colors.len() as u32).filter(|&node| partition.group(node) == node).count()
+    };
+    assert_eq!(work(20_000), 60_001);
+}
+
 #[test]
 fn groups_have_one_color_and_no_cycle_and_are_no_more_than_those_of_the_peer() {
     let mut rng = Rng::with_seed(1);

@@ -121,6 +121,41 @@ fn a_program_is_partitioned_and_runs() {
 }
 
 #[test]
+fn functions_stand_alone_and_symbols_differ() {
+    let failure = |text: &str, symbol: &'static str| {
+        let mut module = parse(text);
+        let before = module.to_text();
+        let backend = Backend::new("mine", move |_| Ok(symbol.to_string()));
+        let failure = apply(vec![backend], &mut module).expect_err("it is refused").to_string();
+        assert_eq!(module.to_text(), before);
+        failure
+    };
+    let through_another = "def private @g(%x: float32, Codegen=\"mine\") -> float32 { @h(%x) }
+        def private @h(%x: float32) -> float32 { @g(%x) }";
+    assert!(failure(through_another, "g").contains("it calls itself through `@h`"));
+    let of_main = "def @main(%x: float32) { exp(%x) }
+        def private @g(%x: float32, Codegen=\"mine\") { @main(%x) }";
+    assert!(failure(of_main, "g").contains("it calls `@main`"));
+    let two = "def private @g(%x: float32, Codegen=\"mine\") { exp(%x) }
+        def private @h(%x: float32, Codegen=\"mine\") { tanh(%x) }";
+    assert!(failure(two, "same").contains("returns the symbol `same`"));
+    assert!(failure(two, "").contains("a symbol that no other function has"));
+}
+
+#[test]
+fn a_declaration_names_no_symbol_of_the_body() {
+    let mut module = parse(
+        "def @main(%x: Tensor[?, float32]) { @g(%x) }
+        def private @g(%x: Tensor[?, float32], Codegen=\"mine\", global_symbol=\"g_code\") {
+            let %y = match_cast(%x, to=Tensor[(m, k), float32]);
+            exp(%y)
+        }",
+    );
+    apply(vec![recording("mine").0], &mut module).expect("a backend");
+    assert_eq!(parse(&module.to_text()).to_text(), module.to_text());
+}
+
+#[test]
 fn names_are_taken_once() {
     let mut registry = PassRegistry::new();
     anfora_passes::register(&mut registry).expect("the catalogue");

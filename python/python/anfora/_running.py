@@ -25,9 +25,9 @@ def run(
     arguments: the arguments: literals, numbers, arrays of NumPy, or tuples of these. Numbers and
         lists of Python get the element type of the parameter.
     function: the name of the function.
-    externals: what computes functions without a body, by their symbols: the attribute
-        ``global_symbol``, or the name. It is called with literals, and returns what is taken as an
-        argument, or a tuple of these if the function returns a tuple.
+    externals: callables that compute functions without a body, by their symbols: the attribute
+        ``global_symbol``, or the name. They are called with literals, and return a literal or an
+        array; a tuple or list of these is the fields of a tuple.
     seed: the seed of the operators that draw random numbers.
 
     Returns a ``Literal``, a tuple of results, or ``None`` for a result that is a function.

@@ -37,6 +37,8 @@ def RunCodegen(backends: Mapping[str, Callable[[str, Module], str]]) -> Pass:
         code by its symbol.
     """
     all_backends = dict(backends)
+    if wrong := [name for name in all_backends if not name or "." in name]:
+        raise ValueError(f"a backend has a name without dots, not {wrong[0]!r}")
 
     def generate(backend: str, name: str, module: Module) -> str:
         return all_backends[backend](name, module)
