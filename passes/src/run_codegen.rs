@@ -46,7 +46,8 @@ pub struct CodegenInput<'a> {
 
 type Generate = dyn Fn(CodegenInput<'_>) -> Result<String, PassError> + Send + Sync;
 
-/// A backend: the patterns of the operators that it computes, and a closure that generates code for functions.
+/// A backend: the patterns of the operators that it computes, and a closure that generates code for
+/// functions.
 #[derive(Clone)]
 pub struct Backend {
     name: String,
@@ -120,8 +121,8 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Returns the pass RunCodegen for some backends. The name of a backend is what a composite function
-/// has before the first dot of its attribute, so it has no dot.
+/// Returns the pass RunCodegen for some backends. The name of a backend is what a composite
+/// function has before the first dot of its attribute, so it has no dot.
 pub fn run_codegen(backends: Vec<Backend>) -> ModulePass {
     ModulePass::new("RunCodegen", 0, move |module, cx| {
         let purity = cx.analyses().of_module(module, Purity::of_module);
