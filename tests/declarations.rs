@@ -81,6 +81,10 @@ const INEXACT_TYPES: [&str; 9] = [
      }",
 ];
 
+/// A program with a symbol, whose weights a new function prepares.
+const WITH_WEIGHTS: &str =
+    "def @f(%x: float32, %w: float32, num_input=1, global_symbol=\"f\") { let %e = exp(%w); add(%x, %e) }";
+
 /// Returns the names of the checkable properties that hold of a module.
 fn holding(registry: &PassRegistry, module: &Module) -> Vec<String> {
     let holds = registry.properties().iter().filter(|p| p.is_checkable() && p.check(module).is_ok());
@@ -130,7 +134,7 @@ fn subjects(registry: &Arc<PassRegistry>) -> Vec<Module> {
             subjects.push(module);
         }
     }
-    for text in INEXACT_TYPES {
+    for text in INEXACT_TYPES.into_iter().chain([WITH_WEIGHTS]) {
         let source = Source::new("inexact", text);
         let mut module = parse_module(source, anfora::ops::standard()).unwrap_or_else(|e| panic!("{text}: {}", e[0]));
         let primitive = registry.property("primitive-operators").expect("a property");
