@@ -81,7 +81,8 @@ impl Property {
     /// the property is checked. It is also checked before a pass that needs it.
     ///
     /// This is for properties that almost every change breaks, such as that a record about a
-    /// function is up to date.
+    /// function is up to date. The check runs before the verifier, which needs the claim that is
+    /// left, so it may be given an ill-formed module. If it panics then, the pass fails.
     ///
     /// Cost: one entry.
     #[must_use]

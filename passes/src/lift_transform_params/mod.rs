@@ -10,8 +10,9 @@
 //!              The bindings E in the block of @f itself, outside of branches and of a fn, move.
 //!              Those that the rest uses become parameters; so do weights that it uses as they are,
 //!              before the others. @f(%x, %w) = @f(%x, @f_transform_params((%w,)).0).
-//!            A function without weights, or of which nothing moves, gets a function that returns
-//!            its weights, so that all functions with the attribute are called in the same way.
+//!            A function without weights, or without bindings that move, gets a function that
+//!            returns its weights, so that all functions with the attribute are called in the same
+//!            way.
 //!            Of equal bindings, one moves.
 //! Shared     With `shared_transform`, one function @transform_params prepares the weights of all
 //!            functions, which must have equally many, of the same types. It has the bindings that
@@ -25,7 +26,9 @@
 //!            the new function.
 //! Stays      Calls that can be observed, and calls of operators that are not known. Values with
 //!            functions in them: calls of a parameter are not known to be pure. Functions that are
-//!            used in the module, since their signature changes: a remark names them.
+//!            used in the module, since their signature changes: a remark names them. Functions
+//!            with the name of one that prepares weights: @transform_params, and
+//!            @g_transform_params where the module has @g.
 //! Not done   What uses no weight is copied if it is needed, and stays in @f too;
 //!            DeadCodeElimination removes it.
 //! Cost       A few walks of each function with the attribute, and a look at the others.
@@ -199,7 +202,17 @@ fn groups_with_weights(
         let Some(function) = module.get(key).filter(|f| f.is_definition()) else { continue };
         let (name, cx) = (module.name(key), &module.cx);
         let Some(attr) = cx.find_attr(function.attrs, NUM_INPUT) else { continue };
-        if chosen.as_ref().is_some_and(|chosen| !chosen.contains(&key)) || is_transform(module, name) {
+        if chosen.as_ref().is_some_and(|chosen| !chosen.contains(&key)) {
+            continue;
+        }
+        let mut keeps = |why: String| {
+            let message = format!("it keeps its weights: {why}");
+            remarks.push(Diagnostic::new(Severity::Remark, message).in_function(name));
+        };
+        if is_transform(module, name) {
+            if chosen.is_some() {
+                keeps("it has the name of a function that prepares weights".to_string());
+            }
             continue;
         }
         let params = function.body.params().len();
@@ -212,10 +225,6 @@ fn groups_with_weights(
             return Err(error.in_function(name));
         };
         let used = used.get_or_insert_with(|| used_functions(module));
-        let mut keeps = |why: String| {
-            let message = format!("it keeps its weights: {why}");
-            remarks.push(Diagnostic::new(Severity::Remark, message).in_function(name));
-        };
         if function.global().is_some_and(|global| used.contains(global)) {
             keeps("the module uses it, and its signature would change".to_string());
             continue;

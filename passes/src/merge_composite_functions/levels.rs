@@ -14,6 +14,8 @@
 
 use std::ops::Range;
 
+use anfora_ir::work;
+
 /// The color of nodes that are not in groups.
 pub(super) const NO_COLOR: u32 = 0;
 
@@ -100,6 +102,7 @@ impl Search<'_> {
     /// Makes the groups of two nodes one, if they have one color and level. Returns true if they
     /// were two.
     fn meet(&mut self, a: u32, b: u32) -> bool {
+        work::tick();
         let (a, b) = (self.groups.group(a), self.groups.group(b));
         let color = self.colors[a as usize];
         if a == b || color == NO_COLOR || color != self.colors[b as usize] {
@@ -190,6 +193,7 @@ impl Search<'_> {
                 return true;
             }
             for &node in edges.of_node(member) {
+                work::tick();
                 let neighbour = self.groups.group(node);
                 let step = self.step(member, node);
                 if neighbour != group {

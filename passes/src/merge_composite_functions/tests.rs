@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use anfora_ir::work;
 use fastrand::Rng;
 
 use super::levels::{NO_COLOR, Partition};
@@ -92,24 +93,39 @@ impl Graph {
     }
 }
 
-/// A node that many groups use is moved by few of them.
+/// Groups that pass a node with many users do not visit its users each time.
 #[test]
-fn a_hub_takes_linear_time() {
-    // A call of one backend, one of the other that it leads to, and a hub that uses the second.
-    let graph = |pairs: u32| {
-        let colors: Vec<u32> = (0..pairs).flat_map(|_| [1, 2]).chain([NO_COLOR]).chain((0..pairs).map(|_| 1)).collect();
-        let hub = 2 * pairs;
-        let within = (0..pairs).map(|i| (2 * i, 2 * i + 1));
-        let into = (0..pairs).map(|i| (2 * i + 1, hub));
-        let out = (0..pairs).map(|i| (hub, hub + 1 + i));
-        (colors, within.chain(into).chain(out).collect::<Vec<_>>())
+fn a_hub_is_not_visited_for_each_group_that_passes_it() {
+    // A hub; calls of both backends in turn, which a tuple uses; and calls that each use two
+    // neighbours of them and the hub: `x_i = c_i(y_i, y_{i + 1}, hub)`.
+    let graph = |count: u32| {
+        let backend = |i: u32| 1 + i % 2;
+        let (hub, first) = (0, 1);
+        let (tuple, chain) = (count + 2, count + 143);
+        let mut colors = vec![NO_COLOR];
+        colors.extend((0..=count).map(backend));
+        colors.extend((0..141).map(|_| NO_COLOR));
+        colors.extend((0..count).map(backend));
+        let mut edges: Vec<(u32, u32)> = (0..=count).map(|i| (first + i, tuple)).collect();
+        edges.extend((1..141).map(|i| (tuple, tuple + i)));
+        for i in 0..count {
+            edges.extend([(hub, chain + i), (first + i, chain + i), (first + i + 1, chain + i)]);
+        }
+        edges.sort_by_key(|edge| edge.1);
+        Graph { colors, edges }
     };
-    let work = |pairs| {
-        let (colors, edges) = graph(pairs);
-        let mut partition = Partition::of(&colors, &edges);
-        (0..colors.len() as u32).filter(|&node| partition.group(node) == node).count()
+    let work_of = |count: u32| {
+        let graph = graph(count);
+        let before = work::count();
+        let mut partition = Partition::of(&graph.colors, &graph.edges);
+        let work = work::count() - before;
+        let joined = (0..graph.colors.len() as u32).filter(|&node| partition.group(node) != node).count();
+        assert!(joined >= count as usize / 2, "{joined} of {count} are joined");
+        work as f64 / f64::from(count)
     };
-    assert_eq!(work(20_000), 60_001);
+    let (small, large) = (work_of(1_000), work_of(8_000));
+    assert!(small > 0.0, "the feature `count-work` is on in tests");
+    assert!(large < 1.5 * small, "{small} visits a call, and {large} in a larger graph");
 }
 
 #[test]
