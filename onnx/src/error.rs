@@ -386,7 +386,10 @@ impl ExportError {
                 "ask for version {stated}; `onnx.version_converter` converts the file"
             )),
             ExportProblem::Operator(operator) if operator == "match_cast" => diagnostic
-                .with_help("the pass `CanonicalizeBindings` removes those of which the types say that they hold"),
+                .with_help(
+                    "the pass `CanonicalizeBindings` removes those of which the types say that they hold; \
+                     `proved=true` says that a cast always holds",
+                ),
             ExportProblem::TooDeep(_) => diagnostic.with_help(
                 "no pass takes branches apart: move inner ones into functions (`def`), whose nesting counts on its own, or \
                  run `FoldConstant` if conditions are constants",

@@ -18,7 +18,14 @@ pub(crate) fn rows() -> Vec<OpDef> {
             Arity::exactly(1),
             match_cast,
         )
-        .attrs(const { &[AttrDef::required("to", AttrKind::Type, "the type")] })
+        .attrs(
+            const {
+                &[
+                    AttrDef::required("to", AttrKind::Type, "the type"),
+                    AttrDef::flag("proved", "no run needs the check, since the operand is always of the type"),
+                ]
+            },
+        )
         .may_fail(),
     ]
 }

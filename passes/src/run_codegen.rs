@@ -100,7 +100,7 @@ anfora_ir::brief_debug! { Backend; }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Wrong patterns are errors where `byoc` is read.
+/// Wrong patterns, and names of backends with a dot, are errors where `byoc` is read.
 ///
 /// Cost: linear in the text.
 ///

@@ -278,6 +278,11 @@ fn stress_prints_a_line_an_operation() {
     assert_eq!(cells.as_array().map(Vec::len), Some(2));
     assert_eq!((&cells[0]["operation"], &cells[0]["size"]), (&"print".into(), &500.into()));
 
+    // What depends on nothing but the depth runs once.
+    let operations = ["--operation", "dimensions", "--operation", "parse"];
+    let (out, err) = ends(anfora(&[&arguments[..], &operations].concat()), 0);
+    assert!(out.contains(" 1/1 ") && out.contains(" 2/2 ") && err.contains("3 pairs"), "{out}{err}");
+
     let (_, err) = ends(anfora(&["stress", "--operation", "FoldConstants"]), 2);
     assert!(err.contains("did you mean `FoldConstant`?"), "{err}");
 }

@@ -244,7 +244,7 @@ impl Decomposition {
     /// Writes the steps as a block: a chain of bindings in the order of the steps, without the
     /// steps that the result does not need, and the result as its tail. If the inferred type of the
     /// result is not as specific as that of the call, the tail is a `match_cast` to the type of the
-    /// call.
+    /// call, with `proved=true`: the result is of that type as that of the call is.
     ///
     /// Cost: one loop.
     ///
@@ -271,7 +271,8 @@ impl Decomposition {
         };
         if !editor.cx.types.accepts(self.ty, editor.body.ty(tail)) {
             let value = if editor.body.expr(tail).is_atom() { tail } else { bind(editor, &mut lets, tail) };
-            tail = editor.match_cast(value, self.ty).map_err(faulty)?;
+            let attrs = [("to", self.ty.into()), ("proved", true.into())];
+            tail = editor.op("match_cast", &[value], &attrs).map_err(faulty)?;
         }
         Ok(lets.into_iter().rev().fold(tail, |rest, (var, value)| editor.let_(var, value, rest, LetFlags::PLAIN)))
     }

@@ -30,6 +30,7 @@ pub(super) fn register(table: &mut Conversions) {
             (sparse::ATTRIBUTE, AttributeType::SparseTensor),
         ]),
         Conversion::new("Identity", OPSETS, "").import(import_identity).any_operands(),
+        Conversion::new("Identity", OPSETS, "match_cast").export(export_cast),
         Conversion::new("ConstantOfShape", FILL_SINCE..=NEWEST, "full")
             .import(import_full)
             .export(export_full)
@@ -44,6 +45,14 @@ pub(super) fn register(table: &mut Conversions) {
     for row in rows {
         table.register(row);
     }
+}
+
+/// Writes a cast that is proved; the format has no checks.
+fn export_cast(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    if n.attrs().bool("proved") != Some(true) {
+        return Err(ExportProblem::Operator("match_cast".to_owned()));
+    }
+    export_direct(n)
 }
 
 fn import_constant(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> {

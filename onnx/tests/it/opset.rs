@@ -69,6 +69,22 @@ fn shapes_are_written_without_younger_attributes() {
     let heads = "%q: Tensor[(n, l, 8), float32], %k: Tensor[(n, m, 4), float32]";
     let groups = "%x: Tensor[(n, 4, h), float32], %s: Tensor[(2,), float32]";
     for (params, call, from, to, found) in [
+        // Extents of results that are known by symbols: the step that computes them is a cast.
+        ("%x: Tensor[(n, 3, m), float32]", "nn.flatten(%x, axis=-2)", 13, 10, "Reshape"),
+        (
+            "%x: Tensor[(n, c, h), float32], %s: Tensor[(c,), float32]",
+            "nn.group_norm(%x, %s, %s, num_groups=2)",
+            21,
+            13,
+            "Reshape",
+        ),
+        (
+            "%x: Tensor[(n, l, w), float32], %c: Tensor[(n, l, 2), float32]",
+            "nn.rotary_embedding(%x, %c, %c, num_heads=2, rotary_embedding_dim=4)",
+            23,
+            13,
+            "Concat",
+        ),
         // Negative axes are of version 11.
         ("%x: Tensor[(n, 3, 4), float32]", "nn.flatten(%x, axis=-2)", 13, 8, "Reshape"),
         (groups, "nn.group_norm(%x, %s, %s, num_groups=2)", 18, 13, "Reshape"),

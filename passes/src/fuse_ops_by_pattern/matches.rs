@@ -39,9 +39,10 @@ pub(super) fn find_matches(
     let values = MovableValues::of(cx, body, purity)?;
     let mut taken: FxHashSet<ExprId> = FxHashSet::default();
     let mut found = Vec::new();
-    for (number, pattern) in patterns.iter().enumerate() {
+    let matchers = Matcher::of_patterns(cx, body, patterns.iter().map(|pattern| &pattern.pattern), Some(purity));
+    for (number, (pattern, matcher)) in patterns.iter().zip(matchers).enumerate() {
         let invalid = |error| PassError::new(format!("the pattern `{}` is invalid: {error}", pattern.name));
-        let mut matcher = Matcher::new(cx, body, &pattern.pattern, Some(purity)).map_err(invalid)?;
+        let mut matcher = matcher.map_err(invalid)?;
         let before = found.len();
         // The last node first: of the matches of a pattern with alternatives, the larger one ends
         // later.

@@ -19,8 +19,8 @@
 //!                             conv_activation, conv_bias, conv, matmul_bias_activation,
 //!                             matmul_activation, matmul_bias, matmul, quantized_matmul,
 //!                             layer_norm, gelu, silu.
-//!            backend          the first part of the attribute Composite: "backend.name"; none if
-//!                             empty.
+//!            backend          the first part of the attribute Composite, "backend.name", so it has
+//!                             no dot; none if empty.
 //!            annotate_codegen if true, functions have the attribute Codegen="backend" too.
 //!            bind_constants   if true, literals stay inside. Otherwise tensors of rank 1 and more
 //!                             become parameters, except those that a type rule reads.
@@ -30,7 +30,7 @@
 //!            old function binds it. Otherwise the match stays as it is.
 //! Stays      Matches whose inner values are used elsewhere too: a function has one result.
 //!            Functions that are primitive, as the results of this pass and of FuseOps are.
-//! Cost       A walk for each pattern, and the steps of matching. Idempotent.
+//! Cost       A walk, a look at each value for each pattern, and the steps of matching. Idempotent.
 //!
 //! before     def @f(%x: Tensor[(2, 3), float32], %w: Tensor[(3, 4), float32]) {
 //!              let %p = matmul(%x, %w);
@@ -85,6 +85,10 @@ register_pass! {
         let patterns = patterns::parse(&patterns)?;
         if annotate_codegen && backend.is_empty() {
             return Err(PassError::new("`annotate_codegen` needs a `backend`"));
+        }
+        if let Some((before, _)) = backend.split_once('.') {
+            let error = PassError::new(format!("the name of a backend has no dot, but `{backend}` has one"));
+            return Err(error.with_help(format!("a composite function is `BACKEND.PATTERN`; `backend={before}` has the name before the dot")));
         }
         move |module, cx| {
             let purity = cx.analyses().of_module(module, Purity::of_module);

@@ -54,6 +54,7 @@ fn wrong_options_have_suggestions() {
             "the pattern `mine=add(%x` cannot be read: expected `,` or `)`, found the end of the text",
         ),
         ("annotate_codegen=true", "`annotate_codegen` needs a `backend`"),
+        ("backend=my.npu", "the name of a backend has no dot, but `my.npu` has one"),
     ];
     for (options, wanted) in mistakes {
         let error = parse_pipeline(&registry(), &format!("FuseOpsByPattern{{{options}}}")).map(drop).unwrap_err();

@@ -62,9 +62,14 @@ enum Kind {
     Module(fn(Module) -> Done),
     /// Runs a function on the text of the module.
     Text(fn(String) -> Done),
+    /// Runs a function on a size: it makes something that nests as deep.
+    Size(fn(usize) -> Done),
     /// Runs the registered pass that has the name of the operation.
     Pass,
 }
+
+/// The largest size that operations of sizes are passed. Some need kilobytes for each level.
+const LARGEST_SIZE: usize = 100_000;
 
 /// The pass that brings programs into the form that other passes accept.
 const NORMAL_FORM: &str = "ToANormalForm";
@@ -103,6 +108,12 @@ impl Operation {
         matches!(self.kind, Kind::Pass)
     }
 
+    /// Returns false if the operation depends on nothing but the size of the program, so that one
+    /// shape of programs is enough.
+    pub fn needs_program(&self) -> bool {
+        !matches!(self.kind, Kind::Size(_))
+    }
+
     /// Prepares a trial. Copies the module, prints its text, or makes the pass and brings the
     /// module into the form that the pass needs.
     ///
@@ -121,6 +132,10 @@ impl Operation {
             Kind::Text(run) => {
                 let text = subject.module.to_text();
                 Box::new(move || run(text))
+            }
+            Kind::Size(run) => {
+                let size = subject.size.min(LARGEST_SIZE);
+                Box::new(move || run(size))
             }
             Kind::Pass => {
                 let mut module = subject.module.clone();

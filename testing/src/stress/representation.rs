@@ -174,10 +174,10 @@ pub(super) const ROWS: &[Row] = &[
             "ir::Types::tuple",
             "ir::Types::function",
             "ir::Context::type_text",
-            "ir::parse_type",
         ],
         kind: Kind::Module(types),
     },
+    Row { name: "deep-types", covers: &["ir::parse_type"], kind: Kind::Size(deep_types) },
     Row {
         name: "symbols",
         covers: &[
@@ -209,12 +209,12 @@ pub(super) const ROWS: &[Row] = &[
             "ir::Dims::symbol",
             "ir::Context::dim_text",
         ],
-        kind: Kind::Module(dimensions),
+        kind: Kind::Size(dimensions),
     },
     Row {
         name: "attributes",
         covers: &["ir::parse_attr", "ir::Context::attr", "ir::Context::attrs", "ir::Context::with_attr"],
-        kind: Kind::Module(attributes),
+        kind: Kind::Size(attributes),
     },
     Row {
         name: "rollback",
@@ -592,12 +592,7 @@ fn types(mut module: Module) -> Done {
         ensure(params[..] == [ty, pair] && result == ty, "an instance without symbols is what the function type says")?;
     }
     // Messages show types down to a limited depth.
-    ensure(all.iter().all(|&ty| !module.cx.type_text(ty).is_empty()), "a type can be shown")?;
-    let depth = deepest(&module);
-    let text = format!("{}int32{}", "(".repeat(depth), ",)".repeat(depth));
-    let ty = parse_type(&mut module.cx, &text).map_err(|errors| first(&errors))?;
-    let again = parse_type(&mut module.cx, &text).map_err(|errors| first(&errors))?;
-    ensure(ty == again && module.cx.types.as_tuple(ty).is_some() == (depth > 0), "equal types are one")
+    ensure(all.iter().all(|&ty| !module.cx.type_text(ty).is_empty()), "a type can be shown")
 }
 
 fn symbols(mut module: Module) -> Done {
@@ -630,10 +625,10 @@ fn symbols(mut module: Module) -> Done {
 
 /// Makes a dimension that nests as deep as the program is large: a quotient of a product of a sum
 /// of a quotient and so on.
-fn dimensions(mut module: Module) -> Done {
-    let depth = deepest(&module);
-    let name = module.cx.names.intern("n");
-    let dims = &mut module.cx.types.dims;
+fn dimensions(depth: usize) -> Done {
+    let mut cx = Module::new(anfora_ops::standard()).cx;
+    let name = cx.names.intern("n");
+    let dims = &mut cx.types.dims;
     let symbol = dims.new_symbol(name);
     let (n, two) = (dims.symbol(symbol), dims.constant(2));
     let mut dim = n;
@@ -652,25 +647,29 @@ fn dimensions(mut module: Module) -> Done {
     let constant = dims.substitute(dim, |dims, _| Some(dims.constant(5)));
     ensure(!dims.is_symbolic(constant), "without its symbol, a dimension has none")?;
     let _ = dims.as_constant(constant);
-    ensure(!module.cx.dim_text(dim).is_empty(), "a dimension can be shown")
+    ensure(!cx.dim_text(dim).is_empty(), "a dimension can be shown")
 }
 
-/// Returns the depth of the types and attributes that are tested with a module: the size of its
-/// largest body, up to 100,000.
-fn deepest(module: &Module) -> usize {
-    module.functions().map(|(_, f)| f.body.len()).max().unwrap_or(0).min(100_000)
-}
-
-fn attributes(mut module: Module) -> Done {
-    let depth = deepest(&module);
+/// Makes an attribute that nests as deep as the program is large.
+fn attributes(depth: usize) -> Done {
+    let mut cx = Module::new(anfora_ops::standard()).cx;
     let text = format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
-    let attr = parse_attr(&mut module.cx, &text).map_err(|errors| first(&errors))?;
-    let again = parse_attr(&mut module.cx, &text).map_err(|errors| first(&errors))?;
+    let attr = parse_attr(&mut cx, &text).map_err(|errors| first(&errors))?;
+    let again = parse_attr(&mut cx, &text).map_err(|errors| first(&errors))?;
     ensure(attr == again, "equal attributes are one")?;
-    let list = module.cx.named_attrs(&[("deep", attr)]);
-    ensure(module.cx.find_attr(list, "deep") == Some(attr), "an attribute is found by its name")?;
-    let same = module.cx.with_attr(list, "deep", Some(again));
+    let list = cx.named_attrs(&[("deep", attr)]);
+    ensure(cx.find_attr(list, "deep") == Some(attr), "an attribute is found by its name")?;
+    let same = cx.with_attr(list, "deep", Some(again));
     ensure(same == list, "setting what is set changes nothing")
+}
+
+/// Makes a type that nests as deep as the program is large.
+fn deep_types(depth: usize) -> Done {
+    let mut cx = Module::new(anfora_ops::standard()).cx;
+    let text = format!("{}int32{}", "(".repeat(depth), ",)".repeat(depth));
+    let ty = parse_type(&mut cx, &text).map_err(|errors| first(&errors))?;
+    let again = parse_type(&mut cx, &text).map_err(|errors| first(&errors))?;
+    ensure(ty == again && cx.types.as_tuple(ty).is_some() == (depth > 0), "equal types are one")
 }
 
 fn rollback(mut module: Module) -> Done {

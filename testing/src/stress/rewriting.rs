@@ -14,12 +14,14 @@ use anfora_ir::{Body, DType, Expr, ExprId, Module, OpId, Purity, Transplant, par
 
 use super::visiting::{each_function, verified};
 use super::{Done, Kind, Row, ensure};
+use crate::programs::{Shape, UnknownShape};
 
 pub(super) const ROWS: &[Row] = &[
     Row {
         name: "match-patterns",
         covers: &[
             "visit::Matcher::new",
+            "visit::Matcher::of_patterns",
             "visit::Matcher::at",
             "visit::Matcher::find_all",
             "visit::Captures::get",
@@ -66,7 +68,7 @@ pub(super) const ROWS: &[Row] = &[
             "visit::Pattern::type_where",
             "visit::Pattern::used_once",
         ],
-        kind: Kind::Module(deep_patterns),
+        kind: Kind::Size(deep_patterns),
     },
     Row {
         name: "rewrite-rules",
@@ -91,7 +93,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
         kind: Kind::Module(rewrite_by_rules),
     },
-    Row { name: "deep-rules", covers: &["ir::parse_sketch", "ir::parse_fragment"], kind: Kind::Module(deep_rules) },
+    Row { name: "deep-rules", covers: &["ir::parse_sketch", "ir::parse_fragment"], kind: Kind::Size(deep_rules) },
     Row { name: "sweep-back", covers: &["visit::sweep_back"], kind: Kind::Module(sweep_everything) },
     Row { name: "hide-outputs", covers: &["visit::hide_unused_outputs"], kind: Kind::Module(hide_outputs) },
     Row {
@@ -123,9 +125,13 @@ fn match_patterns(mut module: Module) -> Done {
     let keys = module.order().to_vec();
     for key in keys {
         let Some((function, cx)) = module.get_mut(key) else { continue };
-        for pattern in [&calls, &unary] {
-            let mut matcher = Matcher::new(cx, &function.body, pattern, None).map_err(|e| e.to_string())?;
-            for root in matcher.find_all() {
+        let alone = Matcher::new(cx, &function.body, &calls, None).map_err(|e| e.to_string())?.find_all();
+        for (matcher, pattern) in Matcher::of_patterns(cx, &function.body, [&calls, &unary], None).into_iter().zip(0..)
+        {
+            let mut matcher = matcher.map_err(|e| e.to_string())?;
+            let roots = matcher.find_all();
+            ensure(pattern != 0 || roots == alone, "matches of a pattern do not depend on other patterns")?;
+            for root in roots {
                 let captures = matcher.at(root).ok_or("what is found matches")?;
                 ensure(captures.has("a") && captures.get("a").is_some(), "what matches is captured")?;
             }
@@ -159,9 +165,9 @@ fn rewrite_by_patterns(mut module: Module) -> Done {
 
 /// Matches a pattern that is as deep as the program is large and has every part that patterns can
 /// have.
-fn deep_patterns(mut module: Module) -> Done {
+fn deep_patterns(size: usize) -> Done {
     // The depth is a multiple of 10, so that the root of the pattern is the same for all sizes.
-    let depth = module.functions().map(|(_, f)| f.body.len()).max().unwrap_or(0).min(100_000) / 10 * 10;
+    let depth = size / 10 * 10;
     let mut pattern = any_of([literal(7), literal(8.0), global("main")]).capture("inner");
     for i in 0..depth {
         pattern = match i % 10 {
@@ -179,6 +185,8 @@ fn deep_patterns(mut module: Module) -> Done {
     }
     pattern = pattern.type_where(|_, _| true).same_type_as("inner");
     let mut rules = [Rule::replace("deep", pattern, literal(15))];
+    let chain: Shape = "chain".parse().map_err(|e: UnknownShape| e.to_string())?;
+    let mut module = chain.build(size, 1).map_err(|e| e.to_string())?;
     let outcomes = rewritten(&mut module, &mut rules)?;
     ensure(outcomes.iter().all(|o| o.rewrites == 0), "no program is that deep and ends like that")
 }
@@ -228,15 +236,15 @@ fn rewrite_by_rules(mut module: Module) -> Done {
 }
 
 /// Parses a rule and a block that are as deep as the program is large.
-fn deep_rules(mut module: Module) -> Done {
-    let depth = module.functions().map(|(_, f)| f.body.len()).max().unwrap_or(0).min(100_000);
+fn deep_rules(depth: usize) -> Done {
+    let mut cx = Module::new(anfora_ops::standard()).cx;
     let mut text = String::new();
     (0..depth).for_each(|i| text.push_str(["tanh(", "add(1, ", "(("][i % 3]));
     text.push_str("%x");
     (0..depth).rev().for_each(|i| text.push_str([")", ")", "), %y)"][i % 3]));
     let sketch = parse_sketch(&text).map_err(|e| e.to_string())?;
     ensure(sketch.nodes().count() >= depth, "each call is a node")?;
-    RuleSet::new().rule(&format!("exp({text})"), "%x").check(&mut module.cx).map_err(|e| e.to_string())?;
+    RuleSet::new().rule(&format!("exp({text})"), "%x").check(&mut cx).map_err(|e| e.to_string())?;
     let (open, close) = ("tanh(".repeat(depth), ")".repeat(depth));
     let fragment =
         parse_fragment("", &format!("{open}%x{close}"), anfora_ops::standard()).map_err(|e| e.to_string())?;

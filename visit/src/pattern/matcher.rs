@@ -1,5 +1,7 @@
 //! Looking for a pattern without rewriting.
 
+use std::sync::Arc;
+
 use anfora_ir::{Body, Context, Cursor, ExprId, Purity, Step};
 
 use crate::pattern::build::Pattern;
@@ -36,7 +38,7 @@ use crate::pattern::sight::Sight;
 pub struct Matcher<'a> {
     cx: &'a Context,
     body: &'a Body,
-    facts: Facts<'a>,
+    facts: Arc<Facts<'a>>,
     pattern: Compiled,
     dispatch: Dispatch,
     search: Search,
@@ -59,10 +61,28 @@ impl<'a> Matcher<'a> {
     ) -> Result<Matcher<'a>, PatternError> {
         let pattern = Compiled::new(cx, pattern).map_err(|refused| refused.error)?;
         let cx = &*cx;
+        Ok(Matcher::of(cx, body, pattern, Arc::new(Facts::new(cx, body, purity))))
+    }
+
+    /// Returns a matcher for each of several patterns, as [`Matcher::new`] does, or the reason why a
+    /// pattern is invalid. The body is read once for all patterns.
+    pub fn of_patterns<'p>(
+        cx: &'a mut Context,
+        body: &'a Body,
+        patterns: impl IntoIterator<Item = &'p Pattern>,
+        purity: Option<&'a Purity>,
+    ) -> Vec<Result<Matcher<'a>, PatternError>> {
+        let compiled: Vec<_> = patterns.into_iter().map(|pattern| Compiled::new(cx, pattern)).collect();
+        let cx = &*cx;
+        let facts = Arc::new(Facts::new(cx, body, purity));
+        let matcher = |pattern| Matcher::of(cx, body, pattern, Arc::clone(&facts));
+        compiled.into_iter().map(|pattern| pattern.map(matcher).map_err(|refused| refused.error)).collect()
+    }
+
+    fn of(cx: &'a Context, body: &'a Body, pattern: Compiled, facts: Arc<Facts<'a>>) -> Matcher<'a> {
         let dispatch = Dispatch::new(std::iter::once(&pattern.roots));
-        let facts = Facts::new(cx, body, purity);
         let budget = default_budget(&pattern);
-        Ok(Matcher { cx, body, facts, pattern, dispatch, search: Search::default(), budget })
+        Matcher { cx, body, facts, pattern, dispatch, search: Search::default(), budget }
     }
 
     /// Returns the captures of the pattern at a call, tuple, projection, If or Lambda; `None` if it
