@@ -27,8 +27,8 @@ pub fn split_and_convert<'e, S, E: From<RewriteError>>(
     editor: impl Fn(&mut S) -> &mut Editor<'e>,
     value: ExprId,
     to: TypeId,
-    bindings: &mut SmallVec<[(VarId, ExprId); 4]>,
-    mut cast: impl FnMut(&mut S, ExprId, TypeId, &mut SmallVec<[(VarId, ExprId); 4]>) -> Result<ExprId, E>,
+    bindings: &mut Vec<(VarId, ExprId)>,
+    mut cast: impl FnMut(&mut S, ExprId, TypeId, &mut Vec<(VarId, ExprId)>) -> Result<ExprId, E>,
 ) -> Result<ExprId, E> {
     let mut open: Vec<OpenTuple> = Vec::new();
     let (mut value, mut to) = (bind(editor(state), value, bindings), to);
@@ -63,7 +63,7 @@ pub fn split_and_convert<'e, S, E: From<RewriteError>>(
 }
 
 /// Returns the variable of a value, which is bound first unless it is an atom.
-fn bind(editor: &mut Editor<'_>, value: ExprId, bindings: &mut SmallVec<[(VarId, ExprId); 4]>) -> ExprId {
+fn bind(editor: &mut Editor<'_>, value: ExprId, bindings: &mut Vec<(VarId, ExprId)>) -> ExprId {
     if editor.body.expr(value).is_atom() {
         return value;
     }

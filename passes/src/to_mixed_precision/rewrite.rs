@@ -218,7 +218,7 @@ impl Rewriter<'_> {
         }
         let from = self.editor.body.ty(tail);
         let var = self.editor.var(None, VarFlags::PLAIN, from);
-        let mut bindings: Bindings = SmallVec::from_slice(&[(var, tail)]);
+        let mut bindings: Bindings = vec![(var, tail)];
         let result = self.convert(var.expr(), ty, &mut bindings)?;
         link.set(self.editor.body, result);
         insert_before(&mut self.editor, link, &bindings);
@@ -284,4 +284,4 @@ impl Rewriter<'_> {
 }
 
 /// Bindings that are inserted.
-type Bindings = SmallVec<[(VarId, ExprId); 4]>;
+type Bindings = Vec<(VarId, ExprId)>;

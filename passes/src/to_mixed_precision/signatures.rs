@@ -33,8 +33,9 @@ pub(super) struct LowSignature {
     pub(super) global: GlobalId,
     /// By parameter: true if it gets elements of 16 bits.
     pub(super) low: Vec<bool>,
-    /// By parameter: true if a product or a convolution uses it, and nothing needs it in
-    /// `float32`.
+    /// By parameter: true if nothing needs it in `float32`.
+    fits: Vec<bool>,
+    /// By parameter: true if a product or a convolution uses it, too.
     wanted: Vec<bool>,
     /// The type of the result.
     pub(super) result: ResultType,
@@ -70,6 +71,7 @@ pub(super) enum Argument {
 pub(super) struct SeenArguments {
     low: bool,
     high: bool,
+    either: bool,
     beyond: bool,
 }
 
@@ -78,14 +80,15 @@ impl SeenArguments {
         match argument {
             Argument::Low => self.low = true,
             Argument::High => self.high = true,
-            Argument::Either => {}
+            Argument::Either => self.either = true,
             Argument::Beyond => self.beyond = true,
         }
     }
 
-    /// Returns true if the parameter gets 16 bits.
-    fn makes_low(self, is_wanted: bool) -> bool {
-        !self.beyond && (is_wanted || self.low && !self.high)
+    /// Returns true if the parameter gets 16 bits. `fits` and `is_wanted` are as in
+    /// [`LowSignature`].
+    fn makes_low(self, fits: bool, is_wanted: bool) -> bool {
+        !self.beyond && (is_wanted || !self.high && (self.low || self.either && fits))
     }
 }
 
@@ -114,11 +117,12 @@ pub(super) fn select_signatures(
         let params: Vec<TypeId> = function.body.params().iter().map(|param| function.body.ty(param.expr())).collect();
         let low: Vec<bool> = params.iter().map(|&ty| LowTypes::is_float32(&cx.types, ty)).collect();
         let plan = plan_function(cx, function, precision, &low, ResultType::Either)?;
-        let is_wanted = |param: ExprId| plan.wanted.contains(param) && plan.casts_of(param).is_empty();
-        let wanted = function.body.params().iter().map(|param| is_wanted(param.expr())).collect();
+        let params = || function.body.params().iter().map(|param| param.expr());
+        let fits: Vec<bool> = params().map(|param| plan.casts_of(param).is_empty()).collect();
+        let wanted = params().zip(&fits).map(|(param, &fits)| fits && plan.wanted.contains(param)).collect();
         let Some(global) = function.global() else { continue };
         let ty = planned_signature(cx, function, precision, &plan);
-        let signature = LowSignature { global, low, wanted, result: ResultType::Either, ty };
+        let signature = LowSignature { global, low, fits, wanted, result: ResultType::Either, ty };
         precision.signatures.insert(global, Rc::new(signature));
     }
     precision.seen = Some(FxHashMap::default());
@@ -134,7 +138,7 @@ pub(super) fn select_signatures(
             let seen = precision.seen.as_ref();
             for (i, is_low) in signature.low.iter_mut().enumerate() {
                 let seen = seen.and_then(|seen| seen.get(&(signature.global, i))).copied().unwrap_or_default();
-                *is_low &= seen.makes_low(signature.wanted[i]);
+                *is_low &= seen.makes_low(signature.fits[i], signature.wanted[i]);
             }
             precision.signatures.insert(signature.global, Rc::new(signature));
         }
@@ -190,7 +194,8 @@ fn select_external(
         let params: Vec<TypeId> = params.into_iter().zip(&low).map(|(ty, &is_low)| new(ty, is_low)).collect();
         let ret = new(before, result == ResultType::Low);
         let ty = signature_type(cx, &params, ret);
-        let signature = LowSignature { global, wanted: vec![false; low.len()], low, result, ty };
+        let none = vec![false; low.len()];
+        let signature = LowSignature { global, low, fits: none.clone(), wanted: none, result, ty };
         precision.signatures.insert(global, Rc::new(signature));
     }
     for input in &options.inputs {

@@ -83,7 +83,7 @@ fn restore_types<M: Mutator>(
 }
 
 /// Bindings that a conversion needs before its value.
-type Bindings = SmallVec<[(VarId, ExprId); 4]>;
+type Bindings = Vec<(VarId, ExprId)>;
 
 fn block_of(s: &mut Site<'_>, bindings: Bindings, mut block: ExprId) -> ExprId {
     for (var, value) in bindings.into_iter().rev() {
