@@ -15,8 +15,7 @@
 use std::rc::Rc;
 
 use anfora_ir::{
-    Context, Diagnostic, ExprId, Function, FunctionKey, GlobalId, Module, TypeId, Visibility, did_you_mean,
-    signature_type,
+    Context, Diagnostic, Function, FunctionKey, GlobalId, Module, TypeId, Visibility, did_you_mean, signature_type,
 };
 use anfora_manager::PassError;
 use anfora_visit::CallGraph;
