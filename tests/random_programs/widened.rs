@@ -14,7 +14,14 @@ pub(crate) fn widened(module: &Module, low: &str) -> Option<Module> {
     let text = module.to_text();
     let mut widener = Widener { low, text: String::with_capacity(text.len()), element_type: false, in_list: false };
     let mut word = String::new();
+    let mut in_payload = false;
     for c in text.chars().chain(['\n']) {
+        // The payload of a NaN is no number, and is lost by a cast.
+        in_payload |= c == '(' && word == "nan" && widener.in_list;
+        if in_payload {
+            in_payload = c != ')';
+            continue;
+        }
         let is_exponent = c == '-' && word.ends_with('e') && word.starts_with(|c: char| c.is_ascii_digit());
         if is_exponent || c.is_ascii_alphanumeric() || "_.$%@".contains(c) {
             word.push(c);
