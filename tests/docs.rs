@@ -26,12 +26,13 @@ in a pipeline: `Name{key=value}`. Settings belong to the context: `--config KEY=
 
 No pass optimises functions with the attribute `Primitive=1`, which FuseOps makes. InlineFunctions
 inlines them, and ToANormalForm, LambdaLifting, DecomposeOps, ToNonDataflow and ToMixedPrecision
-bring them into the same form as other functions. No pass removes an external function: a public one, or one with a
-`global_symbol`. Passes that work function by function skip functions with `SkipOptimization=1`.
-These are all passes except DeadCodeElimination, LambdaLifting, InlineFunctions, FuseOps,
-FuseOpsByPattern, MergeCompositeFunctions, BindParams, BindSymbols, RemoveUnusedParameters,
-RemoveUnusedOutputs, LiftTransformParams, ToMixedPrecision, AttachGlobalSymbol, PrintIR and
-EnterPhase. RunCodegen is registered by `register_backends`, for the backends of an embedder.
+bring them into the same form as other functions. No pass removes an external function: a public
+one, or one with a `global_symbol`. Passes that work function by function skip functions with
+`SkipOptimization=1`. These are all passes except DeadCodeElimination, LambdaLifting,
+InlineFunctions, FuseOps, FuseOpsByPattern, MergeCompositeFunctions, BindParams, BindSymbols,
+RemoveUnusedParameters, RemoveUnusedOutputs, LiftTransformParams, ToMixedPrecision,
+AttachGlobalSymbol, PrintIR and EnterPhase. RunCodegen is registered by `register_backends`, for the
+backends of an embedder.
 ";
 
 const PROPERTIES: &str = "

@@ -19,10 +19,10 @@ use rustc_hash::FxHashMap;
 /// [`PassInfo::tolerance`](anfora_manager::PassInfo::tolerance) says. On numbers at the ends of
 /// their types, such a pass may also make a number infinite or NaN, or the other way round. After a
 /// pass whose tolerance is infinite, nothing is compared, and the passes behind it are compared
-/// with its results. If the program fails before the pass, anything may happen after it. A private function with a symbol
-/// may get another name. Each function is run on ordinary numbers and on numbers at the ends of
-/// their types, with `true` and with `false` for a boolean, and with several extents for symbolic
-/// dimensions.
+/// with its results. If the program fails before the pass, anything may happen after it. A private
+/// function with a symbol may get another name. Each function is run on ordinary numbers and on
+/// numbers at the ends of their types, with `true` and with `false` for a boolean, and with several
+/// extents for symbolic dimensions.
 ///
 /// If a function cannot be checked, this is reported as a note, not as an error: its arguments
 /// cannot be generated, it calls an operator without a kernel, it takes too much work or memory, or

@@ -1,47 +1,51 @@
 //! # ToMixedPrecision
 //!
 //! ```text
-//! Notation   T a type, T' the type with elements of 16 bits in the place of float32, x, y, …
-//!            atoms, x' the value of x with elements of 16 bits; op an operator, whose row says when
-//!            its calls are computed in 16 bits: always, follow or never; @g a private function that
-//!            is only called, and does not reach itself.
+//! Notation   T a type, T' the type with elements of 16 bits in the place of float32; x, y, …
+//!            atoms; x' the value of x with elements of 16 bits; op an operator, whose row says
+//!            when its calls are computed in 16 bits: always, follow or never; @g a private
+//!            function that is only called, and does not reach itself.
 //! Needs      A-normal form.
 //! Effect     let %v = op(x, y, …); rest   =>   let %v' = op(x', y', …); rest
 //!              always: for products and convolutions.
-//!              follow: for operators that lose little, if the values x, y, … that are no constants
-//!                      have 16 bits already.
+//!              follow: for operators that lose little, if the operands x, y, … that are no
+//!                      constants have 16 bits already.
 //!            let %v = …; … op(%v) …   =>   let %v = …; let %v' = astype(%v); … op(%v') …
 //!              One cast follows the binding of %v, for all uses that need another type than %v
-//!              has. A constant gets another type without a cast. Casts of parameters are at the
-//!              beginning.
-//!            if (c) { … %a } else { … %b }   has 16 bits if both results have.
-//!            (x, y, …)   has the types of its fields; its fields are cast before if all uses of the
-//!              tuple need other types.
-//!            reshape(k) and the like, with a constant k, have the types that their uses need.
-//!            @g(x, y, …), def private @g(p, …)   the parameter p has 16 bits if all callers pass
-//!              such values anyway, or if products and convolutions use it and nothing else needs
-//!              float32. The result has the type that the block has.
-//! Policy     anfora ops lists it. Never: what is not known, and what sums up many elements, has a
-//!            large range, or has only float32 in ONNX. Calls of functions that are values, and
-//!            the results of a `fn`, keep their types.
+//!              has. A constant gets another type without a cast. The casts of parameters are at
+//!              the beginning.
+//!            if (c) { … %a } else { … %b }
+//!              has 16 bits if both results have.
+//!            (x, y, …)
+//!              has the types of its fields. If all uses of the tuple need other types, its fields
+//!              are cast before.
+//!            reshape(k), and other views of a constant k,
+//!              have the types that their uses need.
+//!            @g(x, y, …) and def private @g(p, …) { B }
+//!              p has 16 bits if all callers pass such values anyway, or if products and
+//!              convolutions use it and nothing needs it in float32. The result has the type of B.
+//! Policy     `anfora ops` lists it for each operator. Operators that sum up many elements, have
+//!            results of a large range, or take only float32 in ONNX have the policy never, and so
+//!            have operators without a row. Functions that are values keep their types.
 //! Options    to               float16 (the default) or bfloat16.
 //!            except           Operators whose calls keep their types.
-//!            except_bindings  Names of variables: the calls of operators that are bound to them keep
-//!                             their types.
-//!            keep_io          (default true) The inputs and outputs of external functions keep
-//!                             their types.
+//!            except_bindings  Names of variables. The calls of operators that are bound to them
+//!                             keep their types.
+//!            keep_io          If it is true (the default), the inputs and outputs of external
+//!                             functions keep their types.
 //!            inputs           Names of parameters of external functions that get 16 bits all the
 //!                             same, such as weights.
-//! Range      A constant whose largest element is beyond the largest number of the type, or so small
-//!            that its digits are lost, keeps float32, and so does the call that uses it. A remark
-//!            names the call.
-//! Never      Changes float64 or integers; functions with the attribute Composite or Codegen;
-//!            operands that determine extents.
-//! Not done   Casts of a value in a branch alone are not moved there. A tuple of more than 64
-//!            tensors keeps its types. `match_cast` does.
-//! Changes    Results, by the rounding of 16 bits.
+//! Range      A constant keeps float32 if its largest finite element is beyond the largest number
+//!            of the type, or so small that its digits are lost. The call that uses it keeps its
+//!            types too, and a remark names the call.
+//! Stays      Values of float64 and of other types; functions with the attribute Composite or
+//!            Codegen; operands that determine extents; tuples of more than 64 tensors.
+//! Not done   A cast is not moved into the only branch that needs it. A `match_cast` keeps its
+//!            type.
+//! Changes    Results, by the rounding to 16 bits. An infinite tolerance declares this, since a
+//!            comparison may go the other way.
 //! Cost       A walk of each function, two more if there are private functions, and one to rewrite
-//!            it. Each constant is converted once, in pieces: one that is in a file is not loaded.
+//!            it. Each constant is converted once, in pieces: one in a file is not loaded.
 //!            Idempotent.
 //!
 //! before     def @f(%x: Tensor[(1, 2), float32], %w: Tensor[(2, 2), float32]) {
