@@ -202,8 +202,8 @@ fn kernels_agree_with_type_rules() {
     expect_test::expect_file!["bits.txt"].assert_eq(&bits);
 }
 
-/// An operator that ToMixedPrecision computes in 16 bits accepts such operands, and its results have
-/// 16 bits where they have `float32` otherwise.
+/// An operator that ToMixedPrecision computes in 16 bits accepts such operands, and its results
+/// have 16 bits where they have `float32` otherwise.
 #[test]
 fn policies_say_which_operators_take_16_bits() {
     let registry = anfora_ops::standard();
