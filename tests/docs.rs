@@ -25,13 +25,14 @@ A pass runs in contexts whose level is at least its own (`-O1` is level 1). Opti
 in a pipeline: `Name{key=value}`. Settings belong to the context: `--config KEY=VALUE`.
 
 No pass optimises functions with the attribute `Primitive=1`, which FuseOps makes. InlineFunctions
-inlines them, and ToANormalForm, LambdaLifting, DecomposeOps and ToNonDataflow bring them into the
-same form as other functions. No pass removes an external function: a public one, or one with a
-`global_symbol`. Passes that work function by function skip functions with `SkipOptimization=1`.
-These are all passes except DeadCodeElimination, LambdaLifting, InlineFunctions, FuseOps,
-FuseOpsByPattern, MergeCompositeFunctions, BindParams, BindSymbols, RemoveUnusedParameters,
-RemoveUnusedOutputs, LiftTransformParams, AttachGlobalSymbol, PrintIR and EnterPhase. RunCodegen is
-registered by `register_backends`, for the backends of an embedder.
+inlines them, and ToANormalForm, LambdaLifting, DecomposeOps, ToNonDataflow and ToMixedPrecision
+bring them into the same form as other functions. No pass removes an external function: a public
+one, or one with a `global_symbol`. Passes that work function by function skip functions with
+`SkipOptimization=1`. These are all passes except DeadCodeElimination, LambdaLifting,
+InlineFunctions, FuseOps, FuseOpsByPattern, MergeCompositeFunctions, BindParams, BindSymbols,
+RemoveUnusedParameters, RemoveUnusedOutputs, LiftTransformParams, ToMixedPrecision,
+AttachGlobalSymbol, PrintIR and EnterPhase. RunCodegen is registered by `register_backends`, for the
+backends of an embedder.
 ";
 
 const PROPERTIES: &str = "

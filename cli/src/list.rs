@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use anfora::ir::{AttrDef, AttrDefault, OpDef, OpPurity};
+use anfora::ir::{AttrDef, AttrDefault, OpDef, OpPurity, PrecisionPolicy};
 use anfora::manager::{ConfigDef, ConfigKind, PassRegistry, RegisteredPass};
 use anfora::onnx::convert::{Conversion, Conversions};
 use anfora::onnx::{KnownOperator, known_operators};
@@ -147,6 +147,7 @@ fn operator(op: &OpDef, conversions: &[&Conversion]) -> Row {
             "fusion": format!("{:?}", op.fusion),
             "kernel": op.kernel.is_some(),
             "composite": op.decomposition.is_some(),
+            "precision": format!("{:?}", op.precision),
             "known_by_type": op.known_by_type.is_some(),
             "splat": format!("{:?}", op.splat),
             "shape_operands": op.shape_operands,
@@ -192,6 +193,11 @@ fn facts(op: &OpDef) -> String {
     facts.push(format!("fused as {:?}{by_attributes}", op.fusion));
     facts.push(if op.kernel.is_some() { "has a kernel" } else { "has no kernel" }.to_owned());
     facts.extend(op.decomposition.map(|_| "written in other operators by DecomposeOps".to_owned()));
+    facts.extend(match op.precision {
+        PrecisionPolicy::Always => Some("always in 16 bits by ToMixedPrecision".to_owned()),
+        PrecisionPolicy::Follow => Some("in 16 bits by ToMixedPrecision if its operands are".to_owned()),
+        PrecisionPolicy::Never => None,
+    });
     facts.extend(op.may_fail.then(|| "may fail".to_owned()));
     facts.extend(op.commutative.then(|| "commutative".to_owned()));
     facts.extend(op.relabels.then(|| "moves no elements".to_owned()));

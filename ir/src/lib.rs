@@ -96,7 +96,9 @@ pub use crate::ops::op::{
     OpaquePurity, Operand, SizeBound, StepsRule, TypeCall, TypeError, TypeRule,
 };
 pub use crate::ops::op_call::OpCall;
-pub use crate::ops::op_def::{Arity, AttrDef, AttrDefault, AttrKind, FusionPattern, OpDef, OpPurity, Splat};
+pub use crate::ops::op_def::{
+    Arity, AttrDef, AttrDefault, AttrKind, FusionPattern, OpDef, OpPurity, PrecisionPolicy, Splat,
+};
 pub use crate::ops::purity::{BodyPurity, EffectScan, LazyBodyPurity, Purity};
 pub use crate::ops::register::RegisterError;
 pub use crate::report::diagnostic::{Diagnostic, Severity};

@@ -34,7 +34,8 @@ pub struct PassInfo {
     pub breaks: Vec<String>,
     /// By how much floats may differ after the pass because of rounding, relative to the larger
     /// value, or to 1 if both are smaller. It is 0 for a pass that keeps every bit, as most passes
-    /// do.
+    /// do. It is infinite for a pass that computes in fewer bits, after which a comparison may go
+    /// the other way and anything may differ.
     pub tolerance: f64,
 }
 

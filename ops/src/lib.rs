@@ -58,6 +58,7 @@ mod normalisation;
 mod order;
 mod pad;
 mod pooling;
+mod precision;
 mod quantization;
 mod recurrent;
 mod reduction;
@@ -111,6 +112,10 @@ fn rows() -> impl Iterator<Item = OpDef> {
     .map(|row| match decompositions::rule_of(&row.name) {
         Some(rule) => row.decomposition(rule),
         None => row,
+    })
+    .map(|row| {
+        let policy = precision::policy_of(&row.name);
+        row.precision(policy)
     })
 }
 

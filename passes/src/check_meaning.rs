@@ -17,11 +17,12 @@ use rustc_hash::FxHashMap;
 ///
 /// Results and effects must agree bit for bit or, after a pass that declares a tolerance, as far as
 /// [`PassInfo::tolerance`](anfora_manager::PassInfo::tolerance) says. On numbers at the ends of
-/// their types, such a pass may also make a number infinite or NaN, or the other way round. If the
-/// program fails before the pass, anything may happen after it. A private function with a symbol
-/// may get another name. Each function is run on ordinary numbers and on numbers at the ends of
-/// their types, with `true` and with `false` for a boolean, and with several extents for symbolic
-/// dimensions.
+/// their types, such a pass may also make a number infinite or NaN, or the other way round. After a
+/// pass whose tolerance is infinite, nothing is compared, and the passes behind it are compared
+/// with its results. If the program fails before the pass, anything may happen after it. A private
+/// function with a symbol may get another name. Each function is run on ordinary numbers and on
+/// numbers at the ends of their types, with `true` and with `false` for a boolean, and with several
+/// extents for symbolic dimensions.
 ///
 /// If a function cannot be checked, this is reported as a note, not as an error: its arguments
 /// cannot be generated, it calls an operator without a kernel, it takes too much work or memory, or
@@ -433,12 +434,16 @@ impl Instrument for CheckMeaning {
             && outcome.is_changed()
         {
             let agreement = match run.info().tolerance {
-                0.0 => Agreement::Exact,
-                tolerance => Agreement::Within(tolerance),
+                0.0 => Some(Agreement::Exact),
+                tolerance if tolerance.is_finite() => Some(Agreement::Within(tolerance)),
+                _ => None,
             };
             checked.passes += 1;
             let mut notes = Notes { tell: &|note| run.context().remark(note), noted, checked };
-            known.next = Some(self.compare(module, before, agreement, &mut notes)?);
+            known.next = Some(match agreement {
+                Some(agreement) => self.compare(module, before, agreement, &mut notes)?,
+                None => self.meaning_of(module, &mut notes),
+            });
         }
         Ok(())
     }

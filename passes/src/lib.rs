@@ -11,8 +11,8 @@
 //!   [`topological_sort`];
 //! - over the module: [`eliminate_dead_code`], [`lift_lambdas`], [`inline_functions`],
 //!   [`fuse_ops`], [`fuse_ops_by_pattern`], [`merge_composite_functions`], [`bind_params`],
-//!   [`bind_symbols`], [`remove_unused_parameters`],
-//!   [`remove_unused_outputs`], [`attach_global_symbol`], [`plan_memory`].
+//!   [`bind_symbols`], [`remove_unused_parameters`], [`remove_unused_outputs`],
+//!   [`to_mixed_precision`], [`attach_global_symbol`], [`plan_memory`].
 //!
 //! [`CheckMeaning`] is an instrument that interprets programs before and after passes, and detects
 //! passes that change the results. [`PassContext::checked()`](CheckedContext::checked) is a context
@@ -97,6 +97,7 @@ mod simplify_expr;
 mod simplify_shapes;
 mod to_a_normal_form;
 mod to_graph_normal_form;
+mod to_mixed_precision;
 mod to_non_dataflow;
 mod topological_sort;
 
@@ -147,5 +148,8 @@ pub use simplify_expr::{SIMPLIFY_EXPR, simplify_expr};
 pub use simplify_shapes::{SIMPLIFY_SHAPES, SimplifiedShapes, simplify_shapes};
 pub use to_a_normal_form::{TO_A_NORMAL_FORM, to_a_normal_form};
 pub use to_graph_normal_form::{TO_GRAPH_NORMAL_FORM, to_graph_normal_form};
+pub use to_mixed_precision::{
+    LowPrecision, MixedPrecision, PrecisionOptions, TO_MIXED_PRECISION, UnknownPrecision, to_mixed_precision,
+};
 pub use to_non_dataflow::{TO_NON_DATAFLOW, to_non_dataflow};
 pub use topological_sort::{SearchDirection, SearchOrder, TOPOLOGICAL_SORT, UnknownSearch, topological_sort};

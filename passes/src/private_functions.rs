@@ -26,17 +26,28 @@ pub(crate) fn named_by_attrs(module: &Module) -> IdSet<GlobalId> {
 /// # Errors
 /// If a function that names one of them is not in A-normal form.
 pub(crate) fn only_called(module: &Module) -> Result<FxHashMap<GlobalId, FunctionKey>, RewriteError> {
-    let cx = &module.cx;
-    let by_attrs = named_by_attrs(module);
-    let may_change = |&(_, function): &(FunctionKey, &Function)| {
+    only_called_among(module, |function| {
         function.is_definition()
             && function.visibility == Visibility::Private
-            && !function.is_external(cx)
-            && !function.is_primitive(cx)
-    };
+            && !function.is_external(&module.cx)
+            && !function.is_primitive(&module.cx)
+    })
+}
+
+/// Returns those of the chosen functions that are only called: they are named by no attribute and
+/// used as no value.
+///
+/// # Errors
+/// If a function that names one of them is not in A-normal form.
+pub(crate) fn only_called_among(
+    module: &Module,
+    is_chosen: impl Fn(&Function) -> bool,
+) -> Result<FxHashMap<GlobalId, FunctionKey>, RewriteError> {
+    let cx = &module.cx;
+    let by_attrs = named_by_attrs(module);
     let mut found: FxHashMap<GlobalId, FunctionKey> = module
         .functions()
-        .filter(may_change)
+        .filter(|&(_, function)| is_chosen(function))
         .filter_map(|(key, function)| Some((function.global()?, key)))
         .filter(|(global, _)| !by_attrs.contains(*global))
         .collect();

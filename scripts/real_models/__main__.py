@@ -1,8 +1,8 @@
 """Optimises models as they occur in practice with anfora, and holds the results against their goals.
 
-The light models of the package onnx are optimised in four ways (``light.py``). They and models as
-exporters write them (``exporters.py``) are then made as small as they get by ``anfora slim`` and by
-other tools (``compare.py``).
+The light models of the package onnx are optimised in four ways (``light.py``). They and transformers
+are computed in float16 (``mixed.py``). They and models as exporters write them (``exporters.py``) are
+then made as small as they get by ``anfora slim`` and by other tools (``compare.py``).
 """
 
 import argparse
@@ -13,6 +13,7 @@ import sys
 import compare
 import exporters
 import light
+import mixed
 
 
 def models_to_compare(only, args):
@@ -31,7 +32,7 @@ def main():
     names = [*light.GOALS, *exporters.MODELS]
     parser.add_argument("--work", required=True, help="directory for the files that are written")
     parser.add_argument("--only", action="append", choices=names, help="this model only")
-    parser.add_argument("--part", choices=["light", "compare"], help="this part only")
+    parser.add_argument("--part", choices=["light", "mixed", "compare"], help="this part only")
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--keep", action="store_true", help="keep the files that are written (gigabytes)")
     parser.add_argument("--write", action="store_true", help="put the table of node counts into README.md")
@@ -45,9 +46,11 @@ def main():
     shutil.rmtree(args.work, ignore_errors=True)
     os.makedirs(args.work)
     failures = []
-    if args.part != "compare":
+    if args.part in (None, "light"):
         failures += light.check_models([name for name in light.GOALS if name in only], args)
-    if args.part != "light":
+    if args.part in (None, "mixed"):
+        failures += mixed.check_models([name for name in mixed.MODELS if name in only], args)
+    if args.part in (None, "compare"):
         rows, missed = compare.compare(models_to_compare(only, args), args, light.count_nodes)
         failures += missed
         print(compare.table(rows), end="")

@@ -17,6 +17,7 @@ mod merging;
 mod planning;
 mod regions;
 mod removing;
+mod rounding;
 mod shaping;
 mod signing;
 mod simplifying;
@@ -56,6 +57,7 @@ pub(crate) fn all() -> Vec<Broken> {
         planning::BROKEN,
         regions::BROKEN,
         removing::BROKEN,
+        rounding::BROKEN,
         shaping::BROKEN,
         signing::BROKEN,
         simplifying::BROKEN,

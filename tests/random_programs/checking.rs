@@ -10,6 +10,7 @@ use anfora::manager::{Pass, PassContext, PassRegistry, Verification, parse_pipel
 use anfora_testing::programs::{Random, Vocabulary};
 
 use super::inputs::{arguments, call_main, extreme_arguments};
+use super::widened::widened;
 
 /// A random program, with results that are needed again and again.
 pub(crate) struct Program {
@@ -79,6 +80,9 @@ pub(crate) struct Promise {
     pub(crate) agreement: Agreement,
     /// The properties that hold after the pass.
     pub(crate) establishes: Vec<String>,
+    /// The element type of 16 bits in which the pass computes. Results agree bit for bit if it is
+    /// read as `float32`.
+    pub(crate) low: Option<&'static str>,
 }
 
 /// The ways in which a pass can break its promises.
@@ -197,12 +201,17 @@ fn check_module(
         return Err((Why::ClaimsUnchanged, format!("{text}\n{result}")));
     }
     if changed {
-        for (input, expected) in &program.runs {
-            let found = match call_main(&after, input) {
+        let (runs, judged, agreement) = match promise.low.map(|low| widened_runs(program, before, &after, low)) {
+            None => (program.runs.clone(), after.clone(), promise.agreement),
+            Some(Ok((runs, judged))) => (runs, judged, Agreement::Exact),
+            Some(Err(why)) => return Err((Why::OtherResult, format!("{why}\n{text}\n{result}"))),
+        };
+        for (input, expected) in &runs {
+            let found = match call_main(&judged, input) {
                 Ok(found) => found,
                 Err(e) => return Err((Why::OtherResult, format!("the program fails: {e}\n{text}\n{result}"))),
             };
-            if promise.agreement.holds(expected, &found) {
+            if agreement.holds(expected, &found) {
                 continue;
             }
             let agree = expected.values.same(expected.result, &found.values, found.result);
@@ -224,6 +233,19 @@ fn check_module(
         return Err((Why::NotIdempotent, format!("{text}\n{result}\n{again}")));
     }
     Ok(changed)
+}
+
+/// The inputs on which a program succeeds, with the outcomes.
+type Runs = Vec<(Vec<Literal>, Outcome)>;
+
+/// Returns the runs of a program before a pass, and the program after it, both with `float32` in
+/// the place of an element type of 16 bits. Returns no runs if the program before has no such form.
+fn widened_runs(program: &Program, before: &Module, after: &Module, low: &str) -> Result<(Runs, Module), String> {
+    let Some(before) = widened(before, low) else { return Ok((Vec::new(), after.clone())) };
+    let after = widened(after, low).ok_or("the result is ill-typed with float32 for 16 bits")?;
+    let inputs = [arguments(&before, program.seed), extreme_arguments(&before, program.seed)];
+    let run = |input: Vec<Literal>| call_main(&before, &input).ok().map(|outcome| (input, outcome));
+    Ok((inputs.into_iter().filter_map(run).collect(), after))
 }
 
 /// Returns the name of an external function that exists before a pass, and that exists after it

@@ -8,6 +8,7 @@
 
 pub(crate) mod checking;
 pub(crate) mod inputs;
+pub(crate) mod widened;
 
 use std::sync::Arc;
 

@@ -16,6 +16,7 @@
 //! | rewriting node by node, with the node before and after | [`post_order_rewrite`] |
 //! | building a block | [`LetList`] |
 //! | outputs of regions that were made or merged | [`hide_unused_outputs`] |
+//! | values of another type, tuples field by field | [`split_and_convert`] |
 //! | single edits of a chain at a [`Link`] | [`unlink_let`], [`insert_before`], [`splice_before`] |
 //! | results by expression, undone at the end of a scope | [`Memo`] |
 //! | patterns | [`pattern`] |
@@ -193,6 +194,8 @@ mod let_list;
 
 mod hide_outputs;
 
+mod conversion;
+
 mod chain;
 
 mod memo;
@@ -216,6 +219,7 @@ pub use analysis::{
     PostDominators, link_counts,
 };
 pub use chain::{insert_before, set_var_flags, splice_before, tail_link, unlink_let};
+pub use conversion::split_and_convert;
 pub use copy::{CopyError, copy_between, copy_fresh, copy_function};
 pub use error::RewriteError;
 pub use expand::{ChainLink, HoldsBody, expand_a_normal_form, expand_every_chain};

@@ -68,6 +68,8 @@ pub struct OpDef {
     pub known_by_type: Option<KnownByType>,
     /// The rule that writes a call in other operators; `None` for a primitive operator.
     pub decomposition: Option<DecompositionRule>,
+    /// The treatment by ToMixedPrecision.
+    pub precision: PrecisionPolicy,
 }
 
 /// Prints the name and the number of operands.
@@ -109,6 +111,7 @@ impl OpDef {
             elements: None,
             known_by_type: None,
             decomposition: None,
+            precision: PrecisionPolicy::Never,
         }
     }
 
@@ -217,6 +220,16 @@ impl OpDef {
     #[must_use]
     pub fn decomposition(self, rule: DecompositionRule) -> OpDef {
         OpDef { decomposition: Some(rule), ..self }
+    }
+
+    /// Sets the treatment by ToMixedPrecision. With another policy than [`PrecisionPolicy::Never`],
+    /// the operator must accept operands of `float16` and `bfloat16` wherever it accepts those of
+    /// `float32`, apart from the operands that determine extents.
+    ///
+    /// Cost: one entry.
+    #[must_use]
+    pub fn precision(self, precision: PrecisionPolicy) -> OpDef {
+        OpDef { precision, ..self }
     }
 
     /// Returns an upper bound of the bytes that the results of a call take in full: that of its
@@ -418,6 +431,20 @@ pub enum OpPurity {
     Pure,
     /// The evaluation can be observed: the number and order of evaluations are kept.
     Impure,
+}
+
+/// The treatment of an operator by ToMixedPrecision, which computes parts of a program in a float
+/// type of 16 bits.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum PrecisionPolicy {
+    /// Its calls are computed in 16 bits: their operands are cast. For operators that take most of
+    /// the time, such as products and convolutions.
+    Always,
+    /// Its calls are computed in 16 bits if all of their operands have 16 bits anyway.
+    Follow,
+    /// Its calls are computed in the types that they have. For operators that lose too much by
+    /// rounding, or whose results overflow.
+    Never,
 }
 
 /// The treatment of an operator by FuseOps.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use anfora_ir::{
     Attr, AttrId, AttrReader, AttrsId, Context, DType, Element as Stored, FusionPattern, KernelCall, KernelError,
-    Literal, OpDef, OpId, OpPurity, Operand, Type, TypeError, TypeId, element_count, infer_op,
+    Literal, OpDef, OpId, OpPurity, Operand, PrecisionPolicy, Type, TypeError, TypeId, element_count, infer_op,
 };
 use half::{bf16, f16};
 
@@ -200,6 +200,40 @@ fn kernels_agree_with_type_rules() {
     }
     // The bits of every result, to detect a machine that computes other bits.
     expect_test::expect_file!["bits.txt"].assert_eq(&bits);
+}
+
+/// An operator that ToMixedPrecision computes in 16 bits accepts such operands, and its results
+/// have 16 bits where they have `float32` otherwise.
+#[test]
+fn policies_say_which_operators_take_16_bits() {
+    let registry = anfora_ops::standard();
+    let mut checked = 0;
+    for (op, row) in registry.rows().filter(|(_, row)| row.precision != PrecisionPolicy::Never) {
+        for (number, case) in cases(&row.name).into_iter().flatten().enumerate() {
+            let mut cx = Context::new(registry.clone());
+            let mut types = |dtype| {
+                let call = Call::typed(&mut cx, op, &case, number, dtype, 0)?;
+                let ty = infer(&mut cx, op, &call.list, call.attrs_id).expect("it is typed");
+                Some(
+                    result_types(&cx, ty)
+                        .into_iter()
+                        .map(|ty| cx.types.as_tensor(ty).unwrap().dtype)
+                        .collect::<Vec<_>>(),
+                )
+            };
+            let Some(wide) = types(DType::Float32) else { continue };
+            for low in [DType::Float16, DType::BFloat16] {
+                let narrow = types(low).unwrap_or_else(|| panic!("{}, case {number} does not take {low}", row.name));
+                let pairs = wide.iter().zip(&narrow);
+                // A case may state the element type of the result.
+                let fits =
+                    |(&wide, &narrow): (&DType, &DType)| narrow == if wide == DType::Float32 { low } else { wide };
+                assert!(pairs.clone().all(fits) || row.name == "astype", "{}, case {number}: {narrow:?}", row.name);
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 100, "{checked} calls");
 }
 
 /// A call on constants.

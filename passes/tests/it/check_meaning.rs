@@ -124,6 +124,19 @@ fn rounding_is_let_to_those_who_declare_it_and_no_further() {
 }
 
 #[test]
+fn an_infinite_tolerance_lets_anything_differ_and_the_next_pass_nothing() {
+    let check = Arc::new(CheckMeaning::new());
+    let cx = context(&check);
+    let mut module = parse(PROGRAM);
+    let coarse = set_constant("Coarse", 7.0).with_tolerance(f64::INFINITY);
+    assert_eq!(coarse.apply(&mut module, &cx).unwrap(), Outcome::Changed);
+    let passes: Vec<Arc<dyn Pass>> = vec![Arc::new(coarse), Arc::new(set_constant("Wrong", 2.0))];
+    let failure = Sequential::new(passes).unwrap().apply(&mut parse(PROGRAM), &cx).unwrap_err();
+    assert_eq!(failure.pass(), "Wrong");
+    assert_eq!(anfora_passes::registry().make("ToMixedPrecision").unwrap().info().tolerance, f64::INFINITY);
+}
+
+#[test]
 fn what_cannot_be_told_is_noted() {
     let text = "
         declare @far(%x: float32) -> float32;

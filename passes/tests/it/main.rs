@@ -20,3 +20,4 @@ mod pattern_partitions;
 mod rule_instances;
 mod rules;
 mod stored_weights;
+mod to_mixed_precision;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use anfora_ir::{
     Context, DType, Expr, FileRange, FunctionBuilder, Literal, Module, StoredFile, StoredFileKind, verify_module,
 };
-use anfora_passes::{FoldBudget, fold_batch_norm, fold_constant};
+use anfora_passes::{FoldBudget, LowPrecision, PrecisionOptions, fold_batch_norm, fold_constant, to_mixed_precision};
+use half::bf16;
 
 /// The size of the weight and of its file. Only constants of more than 1 MiB stay in a large file.
 const BYTES: usize = 4 * 512 * 1024;
@@ -180,4 +181,23 @@ fn scales_go_into_weights_that_may_be_read() {
         let expected: Vec<f32> = (0..512 * 1024).map(|i| i as f32 * factor).collect();
         assert_eq!(dense_constant(&module), expected);
     }
+}
+
+#[test]
+fn weights_in_files_get_16_bits_without_being_kept() {
+    let scratch = Scratch::new("bits");
+    let weight = weight(&scratch.path(), &[512, 1024]);
+    let options = PrecisionOptions { to: LowPrecision::BFloat16, ..PrecisionOptions::default() };
+    let mut module = scaled_product(&weight);
+    to_mixed_precision(&mut module, &options).unwrap();
+    verify_module(&module).unwrap();
+    let body = &module.get(module.find("main").unwrap()).unwrap().body;
+    let literals = body.exprs().filter_map(|(id, _)| body.as_literal(id)).map(|id| module.cx.literals.get(id));
+    let converted = literals.filter_map(Literal::elements::<bf16>).find(|elements| elements.len() > 1).unwrap();
+    let expected: Vec<bf16> = (0..512 * 1024).map(|i| bf16::from_f32(i as f32)).collect();
+    assert_eq!(converted.to_vec(), expected);
+    // If the bytes had been kept, they could be read from a file that has changed.
+    scratch.change();
+    assert!(weight.load().is_err());
+    assert!(to_mixed_precision(&mut scaled_product(&weight), &options).is_err(), "the file cannot be read");
 }

@@ -1,16 +1,20 @@
 //! The entry points of `anfora-visit` that rewrite by patterns, copy functions, and recurse on a
 //! guarded stack.
 
+use std::collections::BTreeMap;
+
 use anfora::passes::to_a_normal_form;
 use anfora::visit::pattern::{
     Match, Matcher, Outcome, PatternOptions, Rule, RuleSet, RuleText, any, any_literal, any_of, call, capture, global,
     literal, op, op_in, op_where, proj, rewrite_patterns, rewrite_rules, tuple,
 };
 use anfora::visit::{
-    BackwardSweep, Binding, ExprFunctor, HoldsBody, Memo, copy_between, copy_function, free_variables,
-    hide_unused_outputs, rules, sweep_back,
+    BackwardSweep, Binding, ExprFunctor, HoldsBody, Link, Memo, RewriteError, copy_between, copy_function,
+    free_variables, hide_unused_outputs, insert_before, rules, split_and_convert, sweep_back,
 };
-use anfora_ir::{Body, DType, Expr, ExprId, Module, OpId, Purity, Transplant, parse_fragment, parse_sketch};
+use anfora_ir::{
+    Body, DType, EntityId, Expr, ExprId, Module, OpId, Purity, Transplant, TypeId, Types, parse_fragment, parse_sketch,
+};
 
 use super::visiting::{each_function, verified};
 use super::{Done, Kind, Row, ensure};
@@ -95,6 +99,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row { name: "deep-rules", covers: &["ir::parse_sketch", "ir::parse_fragment"], kind: Kind::Size(deep_rules) },
     Row { name: "sweep-back", covers: &["visit::sweep_back"], kind: Kind::Module(sweep_everything) },
+    Row { name: "convert-tuples", covers: &["visit::split_and_convert"], kind: Kind::Module(convert_tuples) },
     Row { name: "hide-outputs", covers: &["visit::hide_unused_outputs"], kind: Kind::Module(hide_outputs) },
     Row {
         name: "copy-function",
@@ -189,6 +194,55 @@ fn deep_patterns(size: usize) -> Done {
     let mut module = chain.build(size, 1).map_err(|e| e.to_string())?;
     let outcomes = rewritten(&mut module, &mut rules)?;
     ensure(outcomes.iter().all(|o| o.rewrites == 0), "no program is that deep and ends like that")
+}
+
+/// Splits the parameters that are tuples and puts them together again, at any depth.
+fn convert_tuples(mut module: Module) -> Done {
+    each_function(&mut module, |editor| {
+        let params: Vec<ExprId> = editor.body.params().iter().map(|param| param.expr()).collect();
+        let mut bindings = Vec::new();
+        for param in params {
+            let ty = editor.body.ty(param);
+            let to = any_leaves(&mut editor.cx.types, ty);
+            let found = split_and_convert(
+                editor,
+                |editor| editor,
+                param,
+                to,
+                &mut bindings,
+                |_, leaf, _, _| Ok::<_, RewriteError>(leaf),
+            );
+            let value = found.map_err(|e| e.to_string())?;
+            ensure(editor.body.type_of(value) == ty, "what is split and put together has the same type")?;
+        }
+        insert_before(editor, Link::Root, &bindings);
+        Ok(())
+    })?;
+    verified(&module)
+}
+
+/// Returns a type with `Any` in the place of all that is no tuple.
+fn any_leaves(types: &mut Types, ty: TypeId) -> TypeId {
+    let mut parts: BTreeMap<usize, TypeId> = BTreeMap::new();
+    let mut work = vec![ty];
+    while let Some(part) = work.pop() {
+        if parts.insert(part.index(), part).is_none() {
+            work.extend(types.as_tuple(part).unwrap_or(&[]));
+        }
+    }
+    // Types have larger ids than their parts.
+    let mut done: BTreeMap<usize, TypeId> = BTreeMap::new();
+    for (index, part) in parts {
+        let new = match types.as_tuple(part) {
+            Some(fields) => {
+                let fields: Vec<TypeId> = fields.iter().map(|field| done[&field.index()]).collect();
+                types.tuple(&fields)
+            }
+            None => types.any(),
+        };
+        done.insert(index, new);
+    }
+    done[&ty.index()]
 }
 
 /// Hides, in every region, the outputs that nothing outside of the region uses.

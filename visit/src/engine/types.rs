@@ -9,6 +9,7 @@ use anfora_ir::{DType, Editor, Expr, ExprId, LetFlags, TypeError, TypeId, VarFla
 use smallvec::SmallVec;
 
 use crate::chain::tail_link;
+use crate::conversion::split_and_convert;
 use crate::engine::ask;
 use crate::error::{RewriteError, check_type};
 use crate::link::{Binding, Link};
@@ -82,20 +83,13 @@ fn restore_types<M: Mutator>(
 }
 
 /// Bindings that a conversion needs before its value.
-type Bindings = SmallVec<[(VarId, ExprId); 4]>;
+type Bindings = Vec<(VarId, ExprId)>;
 
 fn block_of(s: &mut Site<'_>, bindings: Bindings, mut block: ExprId) -> ExprId {
     for (var, value) in bindings.into_iter().rev() {
         block = s.editor.let_(var, value, block, LetFlags::PLAIN);
     }
     block
-}
-
-/// A tuple whose fields are being converted.
-struct OpenTuple {
-    tuple: ExprId,
-    to: TypeId,
-    fields: SmallVec<[ExprId; 4]>,
 }
 
 /// Returns a value of type `to` made from another value. If types may change to any others, a tuple
@@ -107,48 +101,23 @@ fn convert<M: Mutator>(
     to: TypeId,
     bindings: &mut Bindings,
 ) -> Result<ExprId, M::Error> {
-    let bind = |s: &mut Site<'_>, value: ExprId, bindings: &mut Bindings| {
-        if s.editor.body.expr(value).is_atom() {
-            return value;
-        }
+    let mut cast = |s: &mut Site<'_>, of: ExprId, ty: TypeId, bindings: &mut Bindings| {
+        let outer = s.of_cast.replace(Vec::new());
+        let cast = ask::<M, _>(s, of, |s| m.cast(s, of, ty));
+        bindings.extend(std::mem::replace(&mut s.of_cast, outer).into_iter().flatten());
+        cast
+    };
+    if M::REFUSED == Refused::Retype {
+        return split_and_convert(s, |s| &mut s.editor, value, to, bindings, cast);
+    }
+    let mut value = value;
+    if !s.editor.body.expr(value).is_atom() {
         let ty = s.editor.body.type_of(value);
         let var = s.editor.var(None, VarFlags::PLAIN, ty);
         bindings.push((var, value));
-        var.expr()
-    };
-    let mut open: Vec<OpenTuple> = Vec::new();
-    let (mut value, mut to) = (bind(s, value, bindings), to);
-    loop {
-        let types = &s.editor.cx.types;
-        let from = s.editor.body.ty(value);
-        let arity = |ty| types.as_tuple(ty).map(<[TypeId]>::len);
-        if M::REFUSED == Refused::Retype && from != to && arity(from).is_some() && arity(from) == arity(to) {
-            open.push(OpenTuple { tuple: value, to, fields: SmallVec::new() });
-        } else if from != to {
-            let (of, ty) = (value, to);
-            let outer = s.of_cast.replace(Vec::new());
-            let cast = ask::<M, _>(s, of, |s| m.cast(s, of, ty));
-            bindings.extend(std::mem::replace(&mut s.of_cast, outer).into_iter().flatten());
-            value = cast?;
-        }
-        // If no tuple was opened, `value` is converted: go on with the next field.
-        let mut is_done = open.last().is_none_or(|tuple| tuple.tuple != value);
-        loop {
-            let Some(tuple) = open.last_mut() else { return Ok(value) };
-            if is_done {
-                tuple.fields.push(bind(s, value, bindings));
-            }
-            let index = tuple.fields.len();
-            if let Some(&field) = s.editor.cx.types.as_tuple(tuple.to).and_then(|types| types.get(index)) {
-                let proj = s.editor.proj(tuple.tuple, index as u32).map_err(RewriteError::Type)?;
-                (value, to) = (bind(s, proj, bindings), field);
-                break;
-            }
-            value = s.editor.tuple(&tuple.fields);
-            open.pop();
-            is_done = true;
-        }
+        value = var.expr();
     }
+    if s.editor.body.ty(value) == to { Ok(value) } else { cast(s, value, to, bindings) }
 }
 
 /// Infers the type of an If or a `fn` again after types or tails changed in its blocks.
