@@ -37,6 +37,7 @@ use std::sync::{Arc, OnceLock};
 
 use anfora_ir::{OpDef, OpRegistry, RegisterError};
 
+mod adjoints;
 mod attention;
 mod control;
 mod creation;
@@ -110,6 +111,10 @@ fn rows() -> impl Iterator<Item = OpDef> {
     .flatten()
     .map(|row| match decompositions::rule_of(&row.name) {
         Some(rule) => row.decomposition(rule),
+        None => row,
+    })
+    .map(|row| match adjoints::rule_of(&row.name) {
+        Some(rule) => row.adjoint(rule),
         None => row,
     })
 }

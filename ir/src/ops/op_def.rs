@@ -6,6 +6,7 @@ use crate::core::body::Body;
 use crate::core::context::Context;
 use crate::core::entity::ExprId;
 use crate::core::expr::Expr;
+use crate::ops::adjoint::AdjointRule;
 use crate::ops::decomposition::DecompositionRule;
 use crate::ops::kernel::catch_panic;
 use crate::ops::op::{
@@ -68,6 +69,9 @@ pub struct OpDef {
     pub known_by_type: Option<KnownByType>,
     /// The rule that writes a call in other operators; `None` for a primitive operator.
     pub decomposition: Option<DecompositionRule>,
+    /// The rule that writes the adjoints of the operands of a call, for Gradient; `None` if there
+    /// are none, or if they follow from the decomposition.
+    pub adjoint: Option<AdjointRule>,
 }
 
 /// Prints the name and the number of operands.
@@ -109,6 +113,7 @@ impl OpDef {
             elements: None,
             known_by_type: None,
             decomposition: None,
+            adjoint: None,
         }
     }
 
@@ -217,6 +222,13 @@ impl OpDef {
     #[must_use]
     pub fn decomposition(self, rule: DecompositionRule) -> OpDef {
         OpDef { decomposition: Some(rule), ..self }
+    }
+
+    /// Sets the rule that writes the adjoints of the operands of a call, with which Gradient
+    /// differentiates it. A composite operator needs none: the pass differentiates its steps.
+    #[must_use]
+    pub fn adjoint(self, rule: AdjointRule) -> OpDef {
+        OpDef { adjoint: Some(rule), ..self }
     }
 
     /// Returns an upper bound of the bytes that the results of a call take in full: that of its
