@@ -198,9 +198,8 @@ impl Adjoint {
             given.map(|&(operand, _)| operand)
         };
         let results: SmallVec<[DecompositionPart; 4]> = self.given.iter().map(|&(_, part)| part).collect();
-        let made = write_steps(&self.steps, &results, editor, |editor, part, value| {
-            bind(editor, operand_of(part), value)
-        });
+        let made =
+            write_steps(&self.steps, &results, editor, |editor, part, value| bind(editor, operand_of(part), value));
         let made = made.map_err(faulty)?;
         let mut adjoints = SmallVec::new();
         for &(operand, part) in &self.given {

@@ -90,12 +90,7 @@ fn transposed<const N: usize>(a: &mut AdjointWriter<'_>, conv: &'static str) -> 
     Some(())
 }
 
-fn attributes(
-    strides: &[i64],
-    padding: &[i64],
-    dilation: &[i64],
-    groups: i64,
-) -> Vec<(&'static str, AttrValue)> {
+fn attributes(strides: &[i64], padding: &[i64], dilation: &[i64], groups: i64) -> Vec<(&'static str, AttrValue)> {
     vec![
         ("strides", strides.into()),
         ("padding", padding.into()),

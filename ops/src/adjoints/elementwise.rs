@@ -11,59 +11,81 @@ pub(super) const RULES: &[(&str, AdjointRule)] = &[
     ("exp", |a| by_derivative(a, |_, _, y| Some(y))),
     ("log", |a| by_derivative(a, |a, x, _| Some(a.op("reciprocal", &[x])))),
     ("sqrt", |a| by_derivative(a, |a, _, y| scaled_quotient(a, 0.5, y))),
-    ("rsqrt", |a| by_derivative(a, |a, x, y| {
-        let quotient = a.op("divide", &[y, x]);
-        scaled(a, quotient, -0.5)
-    })),
-    ("reciprocal", |a| by_derivative(a, |a, _, y| {
-        let square = a.op("square", &[y]);
-        Some(a.op("negative", &[square]))
-    })),
+    ("rsqrt", |a| {
+        by_derivative(a, |a, x, y| {
+            let quotient = a.op("divide", &[y, x]);
+            scaled(a, quotient, -0.5)
+        })
+    }),
+    ("reciprocal", |a| {
+        by_derivative(a, |a, _, y| {
+            let square = a.op("square", &[y]);
+            Some(a.op("negative", &[square]))
+        })
+    }),
     ("tanh", |a| by_derivative(a, |a, _, y| one_minus_square(a, y))),
-    ("sigmoid", |a| by_derivative(a, |a, _, y| {
-        let one = number(a, 0, 1.0)?;
-        let rest = a.op("subtract", &[one, y]);
-        Some(a.op("multiply", &[y, rest]))
-    })),
-    ("erf", |a| by_derivative(a, |a, x, _| {
-        let square = a.op("square", &[x]);
-        let negative = a.op("negative", &[square]);
-        let power = a.op("exp", &[negative]);
-        scaled(a, power, std::f64::consts::FRAC_2_SQRT_PI)
-    })),
+    ("sigmoid", |a| {
+        by_derivative(a, |a, _, y| {
+            let one = number(a, 0, 1.0)?;
+            let rest = a.op("subtract", &[one, y]);
+            Some(a.op("multiply", &[y, rest]))
+        })
+    }),
+    ("erf", |a| {
+        by_derivative(a, |a, x, _| {
+            let square = a.op("square", &[x]);
+            let negative = a.op("negative", &[square]);
+            let power = a.op("exp", &[negative]);
+            scaled(a, power, std::f64::consts::FRAC_2_SQRT_PI)
+        })
+    }),
     ("sin", |a| by_derivative(a, |a, x, _| Some(a.op("cos", &[x])))),
-    ("cos", |a| by_derivative(a, |a, x, _| {
-        let sine = a.op("sin", &[x]);
-        Some(a.op("negative", &[sine]))
-    })),
+    ("cos", |a| {
+        by_derivative(a, |a, x, _| {
+            let sine = a.op("sin", &[x]);
+            Some(a.op("negative", &[sine]))
+        })
+    }),
     ("tan", |a| by_derivative(a, |a, _, y| square_plus(a, y, 1.0))),
-    ("asin", |a| by_derivative(a, |a, x, _| {
-        let rest = one_minus_square(a, x)?;
-        Some(a.op("rsqrt", &[rest]))
-    })),
-    ("acos", |a| by_derivative(a, |a, x, _| {
-        let rest = one_minus_square(a, x)?;
-        let root = a.op("rsqrt", &[rest]);
-        Some(a.op("negative", &[root]))
-    })),
-    ("atan", |a| by_derivative(a, |a, x, _| {
-        let sum = square_plus(a, x, 1.0)?;
-        Some(a.op("reciprocal", &[sum]))
-    })),
+    ("asin", |a| {
+        by_derivative(a, |a, x, _| {
+            let rest = one_minus_square(a, x)?;
+            Some(a.op("rsqrt", &[rest]))
+        })
+    }),
+    ("acos", |a| {
+        by_derivative(a, |a, x, _| {
+            let rest = one_minus_square(a, x)?;
+            let root = a.op("rsqrt", &[rest]);
+            Some(a.op("negative", &[root]))
+        })
+    }),
+    ("atan", |a| {
+        by_derivative(a, |a, x, _| {
+            let sum = square_plus(a, x, 1.0)?;
+            Some(a.op("reciprocal", &[sum]))
+        })
+    }),
     ("sinh", |a| by_derivative(a, |a, x, _| Some(a.op("cosh", &[x])))),
     ("cosh", |a| by_derivative(a, |a, x, _| Some(a.op("sinh", &[x])))),
-    ("asinh", |a| by_derivative(a, |a, x, _| {
-        let sum = square_plus(a, x, 1.0)?;
-        Some(a.op("rsqrt", &[sum]))
-    })),
-    ("acosh", |a| by_derivative(a, |a, x, _| {
-        let rest = square_plus(a, x, -1.0)?;
-        Some(a.op("rsqrt", &[rest]))
-    })),
-    ("atanh", |a| by_derivative(a, |a, x, _| {
-        let rest = one_minus_square(a, x)?;
-        Some(a.op("reciprocal", &[rest]))
-    })),
+    ("asinh", |a| {
+        by_derivative(a, |a, x, _| {
+            let sum = square_plus(a, x, 1.0)?;
+            Some(a.op("rsqrt", &[sum]))
+        })
+    }),
+    ("acosh", |a| {
+        by_derivative(a, |a, x, _| {
+            let rest = square_plus(a, x, -1.0)?;
+            Some(a.op("rsqrt", &[rest]))
+        })
+    }),
+    ("atanh", |a| {
+        by_derivative(a, |a, x, _| {
+            let rest = one_minus_square(a, x)?;
+            Some(a.op("reciprocal", &[rest]))
+        })
+    }),
     ("negative", |a| {
         let dy = a.adjoint()?;
         let dx = a.op("negative", &[dy]);

@@ -10,9 +10,8 @@ pub(super) const RULES: &[(&str, AdjointRule)] = &[("matmul", matmul), ("einsum"
 fn matmul(a: &mut AdjointWriter<'_>) -> Option<()> {
     let ranks = [a.rank(0)?, a.rank(1)?];
     let (mut left, mut right, mut dy) = (a.operand(0)?, a.operand(1)?, a.adjoint()?);
-    let expanded = |a: &mut AdjointWriter<'_>, x: Part, axis: i64| {
-        a.op_with("expand_dims", &[x], &[("axis", [axis].into())])
-    };
+    let expanded =
+        |a: &mut AdjointWriter<'_>, x: Part, axis: i64| a.op_with("expand_dims", &[x], &[("axis", [axis].into())]);
     if ranks[1] == 1 {
         right = expanded(a, right, 1);
         dy = expanded(a, dy, -1);
@@ -75,7 +74,9 @@ fn einsum(a: &mut AdjointWriter<'_>) -> Option<()> {
         None => (&*text, once_in_order(&text)),
     };
     let inputs: Vec<&str> = inputs.split(',').collect();
-    if inputs.len() != a.operand_count() || inputs.iter().any(|letters| !are_distinct(letters)) || !are_distinct(&output)
+    if inputs.len() != a.operand_count()
+        || inputs.iter().any(|letters| !are_distinct(letters))
+        || !are_distinct(&output)
     {
         return None;
     }

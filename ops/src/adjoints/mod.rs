@@ -119,13 +119,7 @@ fn fills_axis(a: &AdjointWriter<'_>, extent: DimId, of_result: DimId, others: &[
 
 /// Adds up an adjoint of the shape `from` to the shape of operand `i`, which was broadcast to
 /// `from` together with the shapes `others`. Shapes are aligned at their ends.
-fn summed_from(
-    a: &mut AdjointWriter<'_>,
-    i: usize,
-    mut x: Part,
-    from: &[DimId],
-    others: &[&[DimId]],
-) -> Option<Part> {
+fn summed_from(a: &mut AdjointWriter<'_>, i: usize, mut x: Part, from: &[DimId], others: &[&[DimId]]) -> Option<Part> {
     let to: Vec<DimId> = a.tensor(i)?.shape.as_ref()?.to_vec();
     let added = from.len().checked_sub(to.len())?;
     if added > 0 {

@@ -4,7 +4,7 @@ use anfora_ir::{Expr, ExprId, VarFlags};
 use anfora_manager::PassError;
 use anfora_visit::{Binding, Link, insert_before};
 
-use super::backward::{Differentiator, DifferentiatedBinding, ForwardEnd, PullbackUse, type_error};
+use super::backward::{DifferentiatedBinding, Differentiator, ForwardEnd, PullbackUse, type_error};
 use super::branches::DifferentiatedBranch;
 use super::pullbacks::Callee;
 

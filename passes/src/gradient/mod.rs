@@ -76,11 +76,11 @@ mod tangents;
 
 use anfora_ir::{
     Body, Context, Diagnostic, Editor, Expr, ExprId, Function, FunctionKey, Functions, GLOBAL_SYMBOL, Module,
-    NameSupply, PRIMITIVE, Transplant, Type, TypeId, Visibility, did_you_mean,
+    NameSupply, PRIMITIVE, Transplant, Type, TypeId, VarFlags, Visibility, did_you_mean,
 };
 use anfora_manager::{PassError, register_pass};
-use anfora_visit::{Link, insert_before, tail_link};
-use rustc_hash::FxHashSet;
+use anfora_visit::{Binding, Link, chain, insert_before, tail_link};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::backward::Differentiator;
 use self::pullbacks::Pullbacks;
@@ -167,7 +167,7 @@ pub fn gradient(module: &mut Module, options: &GradientOptions) -> Result<usize,
     let count = added.len();
     let new: FxHashSet<FunctionKey> = added.iter().map(|&(_, key)| key).collect();
     let mut order = Vec::with_capacity(module.order().len());
-    let mut after: rustc_hash::FxHashMap<FunctionKey, Vec<FunctionKey>> = rustc_hash::FxHashMap::default();
+    let mut after: FxHashMap<FunctionKey, Vec<FunctionKey>> = FxHashMap::default();
     for (from, key) in added {
         after.entry(from).or_default().push(key);
     }
@@ -237,11 +237,11 @@ fn bind_tails(editor: &mut Editor<'_>) {
         let tail = end.target(editor.body);
         if !editor.body.expr(tail).is_atom() {
             let ty = editor.body.type_of(tail);
-            let var = editor.var(None, anfora_ir::VarFlags::PLAIN, ty);
+            let var = editor.var(None, VarFlags::PLAIN, ty);
             let rest = insert_before(editor, end, &[(var, tail)]);
             rest.set(editor.body, var.expr());
         }
-        while let Some(binding) = anfora_visit::Binding::of(editor.body, at.target(editor.body)) {
+        while let Some(binding) = Binding::of(editor.body, at.target(editor.body)) {
             if let Expr::If { .. } = editor.body.expr(binding.value) {
                 blocks.extend([Link::Then(binding.value), Link::Else(binding.value)]);
             }
@@ -253,6 +253,7 @@ fn bind_tails(editor: &mut Editor<'_>) {
 // ---- Options ----
 
 /// A value whose derivative is wanted.
+#[derive(Copy, Clone)]
 struct WantedValue {
     var: ExprId,
     is_param: bool,
@@ -260,32 +261,10 @@ struct WantedValue {
 
 /// Finds the variables that are named, or all parameters, and checks that they consist of floats.
 fn wanted_values(cx: &Context, body: &Body, names: &[String]) -> Result<Vec<WantedValue>, PassError> {
-    let params = body.params().iter().map(|param| (param.expr(), true));
     let wanted: Vec<WantedValue> = if names.is_empty() {
-        params.map(|(var, is_param)| WantedValue { var, is_param }).collect()
+        body.params().iter().map(|param| WantedValue { var: param.expr(), is_param: true }).collect()
     } else {
-        let bound = anfora_visit::chain(body, body.root()).map(|binding| (binding.var.expr(), false));
-        let mut by_name: rustc_hash::FxHashMap<&str, Vec<(ExprId, bool)>> = rustc_hash::FxHashMap::default();
-        for (var, is_param) in params.chain(bound) {
-            if let Some(name) = body.binding_name(cx, var) {
-                by_name.entry(name).or_default().push((var, is_param));
-            }
-        }
-        let mut wanted = Vec::with_capacity(names.len());
-        for name in names {
-            match by_name.get(&**name).map(Vec::as_slice) {
-                Some(&[(var, is_param)]) => wanted.push(WantedValue { var, is_param }),
-                Some(_) => return Err(PassError::new(format!("several variables are named `%{name}`"))),
-                None => {
-                    let error = PassError::new(format!("it has no parameter and binds no variable `%{name}`"));
-                    let mut known: Vec<&str> = by_name.keys().copied().collect();
-                    known.sort_unstable();
-                    let near = did_you_mean(name, known).map(|near| format!("did you mean `%{near}`?"));
-                    return Err(error.with_optional_help(near));
-                }
-            }
-        }
-        wanted
+        named_values(cx, body, names)?
     };
     for value in &wanted {
         if let Some(other) = part_without_floats(cx, body.ty(value.var)) {
@@ -296,6 +275,36 @@ fn wanted_values(cx: &Context, body: &Body, names: &[String]) -> Result<Vec<Want
         }
     }
     Ok(wanted)
+}
+
+/// Finds the variables with these names. A name that a parameter has means that parameter.
+fn named_values(cx: &Context, body: &Body, names: &[String]) -> Result<Vec<WantedValue>, PassError> {
+    let mut by_name: FxHashMap<&str, Vec<WantedValue>> = FxHashMap::default();
+    for param in body.params() {
+        if let Some(name) = body.binding_name(cx, param.expr()) {
+            by_name.entry(name).or_default().push(WantedValue { var: param.expr(), is_param: true });
+        }
+    }
+    for binding in chain(body, body.root()) {
+        if let Some(name) = body.binding_name(cx, binding.var.expr()) {
+            let named = by_name.entry(name).or_default();
+            if named.first().is_none_or(|first| !first.is_param) {
+                named.push(WantedValue { var: binding.var.expr(), is_param: false });
+            }
+        }
+    }
+    let find = |name: &String| match by_name.get(&**name).map(Vec::as_slice) {
+        Some(&[value]) => Ok(value),
+        Some(_) => Err(PassError::new(format!("several variables are named `%{name}`"))),
+        None => {
+            let error = PassError::new(format!("it has no parameter and binds no variable `%{name}`"));
+            let mut known: Vec<&str> = by_name.keys().copied().collect();
+            known.sort_unstable();
+            let near = did_you_mean(name, known).map(|near| format!("did you mean `%{near}`?"));
+            Err(error.with_optional_help(near))
+        }
+    };
+    names.iter().map(find).collect()
 }
 
 /// Returns a part of a type that is no tensor of floats.

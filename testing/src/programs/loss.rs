@@ -1,6 +1,8 @@
 //! A scalar of a whole program, for tests of derivatives.
 
-use anfora_ir::{AttrValue, BuildError, DType, ExprId, FunctionBuilder, FunctionKey, Module, Number, TypeId};
+use anfora_ir::{
+    AttrValue, BuildError, DType, ExprId, FunctionBuilder, FunctionKey, Module, Number, SymbolSubstitution, TypeId,
+};
 
 /// The name of the function that [`add_loss`] adds.
 pub const LOSS: &str = "loss";
@@ -14,6 +16,8 @@ pub const LOSS: &str = "loss";
 pub fn add_loss(module: &mut Module, dtype: DType) -> Result<Option<FunctionKey>, BuildError> {
     let Some(main) = module.find("main").and_then(|key| module.get(key)) else { return Ok(None) };
     let params: Vec<TypeId> = main.body.params().iter().map(|param| main.body.ty(param.expr())).collect();
+    let mut own_symbols = SymbolSubstitution::renaming();
+    let params: Vec<TypeId> = params.into_iter().map(|ty| own_symbols.ty(&mut module.cx, ty)).collect();
     let mut f = FunctionBuilder::new(module, LOSS);
     let params: Vec<ExprId> = params.iter().enumerate().map(|(i, &ty)| f.param(&format!("p{i}"), ty)).collect();
     let callee = f.global("main");
