@@ -30,8 +30,8 @@ same form as other functions. No pass removes an external function: a public one
 `global_symbol`. Passes that work function by function skip functions with `SkipOptimization=1`.
 These are all passes except DeadCodeElimination, LambdaLifting, InlineFunctions, FuseOps,
 FuseOpsByPattern, MergeCompositeFunctions, BindParams, BindSymbols, RemoveUnusedParameters,
-RemoveUnusedOutputs, LiftTransformParams, AttachGlobalSymbol, PrintIR and EnterPhase. RunCodegen is
-registered by `register_backends`, for the backends of an embedder.
+RemoveUnusedOutputs, LiftTransformParams, Gradient, AttachGlobalSymbol, PrintIR and EnterPhase.
+RunCodegen is registered by `register_backends`, for the backends of an embedder.
 ";
 
 const PROPERTIES: &str = "

@@ -147,6 +147,7 @@ fn operator(op: &OpDef, conversions: &[&Conversion]) -> Row {
             "fusion": format!("{:?}", op.fusion),
             "kernel": op.kernel.is_some(),
             "composite": op.decomposition.is_some(),
+            "adjoint": op.adjoint.is_some(),
             "known_by_type": op.known_by_type.is_some(),
             "splat": format!("{:?}", op.splat),
             "shape_operands": op.shape_operands,
@@ -192,6 +193,7 @@ fn facts(op: &OpDef) -> String {
     facts.push(format!("fused as {:?}{by_attributes}", op.fusion));
     facts.push(if op.kernel.is_some() { "has a kernel" } else { "has no kernel" }.to_owned());
     facts.extend(op.decomposition.map(|_| "written in other operators by DecomposeOps".to_owned()));
+    facts.extend(op.adjoint.map(|_| "has an adjoint for Gradient".to_owned()));
     facts.extend(op.may_fail.then(|| "may fail".to_owned()));
     facts.extend(op.commutative.then(|| "commutative".to_owned()));
     facts.extend(op.relabels.then(|| "moves no elements".to_owned()));

@@ -66,6 +66,28 @@ impl Differentiator<'_, '_> {
         }
     }
 
+    /// Adds an adjoint to that of a field of a tuple, in constant time unless it is the first one.
+    pub(super) fn contribute_field(&mut self, tuple: ExprId, index: u32, adjoint: AdjointId) -> Result<(), TypeError> {
+        if !self.wants(tuple) {
+            return Ok(());
+        }
+        let index = index as usize;
+        let Some(whole) = self.adjoints[tuple] else {
+            let ty = self.editor.body.ty(tuple);
+            let mut fields = vec![None; self.editor.cx.types.as_tuple(ty).map_or(0, <[_]>::len)];
+            fields[index] = Some(adjoint);
+            let whole = self.store(AdjointValue::Fields(fields));
+            return self.contribute(tuple, whole);
+        };
+        let mut fields = self.take_fields(whole)?;
+        let before = fields[index].replace(adjoint);
+        self.store[whole] = AdjointValue::Fields(fields);
+        match before {
+            Some(before) => self.add(adjoint, before),
+            None => Ok(()),
+        }
+    }
+
     /// Takes the adjoint of a variable, which is complete. Returns `None` if it is zero.
     pub(super) fn take_adjoint(&mut self, var: ExprId) -> Option<AdjointId> {
         let adjoint = self.adjoints[var]?;

@@ -173,15 +173,7 @@ impl<'e, 'b> Differentiator<'e, 'b> {
                     adjoint.map_or(Ok(()), |adjoint| self.contribute(field, adjoint)).map_err(type_error)?;
                 }
             }
-            Expr::Proj { tuple, index } => {
-                let fields = self.editor.cx.types.as_tuple(self.editor.body.ty(tuple)).map_or(0, <[_]>::len);
-                let mut fields = vec![None; fields];
-                if let Some(field) = fields.get_mut(index as usize) {
-                    *field = Some(adjoint);
-                }
-                let whole = self.store(AdjointValue::Fields(fields));
-                self.contribute(tuple, whole).map_err(type_error)?;
-            }
+            Expr::Proj { tuple, index } => self.contribute_field(tuple, index, adjoint).map_err(type_error)?,
             Expr::Var { .. } => self.contribute(value, adjoint).map_err(type_error)?,
             _ => {}
         }
