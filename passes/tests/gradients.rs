@@ -343,7 +343,7 @@ fn judge(vocabulary: Vocabulary, seed: u64) -> Result<Judged, String> {
 
 #[test]
 fn random_programs_agree_with_finite_differences() {
-    let cases: u64 = std::env::var("ANFORA_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
+    let cases: u64 = std::env::var("ANFORA_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(40);
     let (mut agree, mut refused, mut faults) = (0, BTreeSet::new(), Vec::new());
     let mut others: BTreeMap<&str, u32> = BTreeMap::new();
     for seed in 0..cases {

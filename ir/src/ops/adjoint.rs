@@ -141,9 +141,9 @@ pub struct Adjoint {
 
 impl Adjoint {
     /// Returns the adjoints of the operands of the call `call` in a body, whose value is bound to
-    /// `result`. Returns `None` if `call` is no call of an operator with a row, if the row has no
-    /// rule, or if the rule cannot write the adjoints of this call. `is_wanted` tells which operands
-    /// need an adjoint, by number.
+    /// `result`. `is_wanted` returns true for the number of an operand that needs an adjoint.
+    /// Returns `None` if `call` is no call of an operator with a row, if the row has no rule, or if
+    /// the rule cannot write the adjoints of this call.
     ///
     /// Cost: one loop.
     ///
@@ -177,9 +177,9 @@ impl Adjoint {
     }
 
     /// Writes the steps, and returns the adjoints of operands with their numbers. `bind` receives
-    /// each value, with the operand whose adjoint it is if it is one, and binds it to a variable,
-    /// which it returns. An adjoint whose inferred type is not as specific as that of its operand is
-    /// cast (`match_cast`).
+    /// each value, with the number of the operand whose adjoint it is if it is one, and binds it to
+    /// a variable, which it returns. An adjoint whose inferred type is less specific than that of
+    /// its operand is cast (`match_cast`).
     ///
     /// Cost: one loop.
     ///

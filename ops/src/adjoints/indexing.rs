@@ -143,7 +143,7 @@ fn pad(a: &mut AdjointWriter<'_>) -> Option<()> {
     Some(())
 }
 
-/// Returns the range of each axis that is not padding, if the paddings are known and nothing is cut.
+/// Returns the range of each axis that is not padding, if paddings are known and nothing is cut.
 fn inside_of_padding(a: &AdjointWriter<'_>) -> Option<(Vec<i64>, Vec<i64>)> {
     let rank = a.rank(0)?;
     let paddings = constant_ints(a, 1)?;

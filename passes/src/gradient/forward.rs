@@ -86,7 +86,7 @@ impl Differentiator<'_, '_> {
         self.split(block, binding, pair, arguments).map_err(type_error)
     }
 
-    /// Binds a pair before a binding, its first field to the variable of the binding, and its second
+    /// Binds a pair before a binding, its first field to the variable of the binding, and its other
     /// field, a fn that computes the adjoints of `values`, after that.
     fn split(
         &mut self,

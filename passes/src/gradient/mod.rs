@@ -27,21 +27,21 @@
 //!                                                F; (%r, fn (%d) { r' = %d; B; (a', …) }) }
 //!            A function gets one pullback, whoever calls it, be it itself.
 //! Options    function        @f. Without it nothing is done.
-//!            require_grads   The parameters of @f, or variables that its block binds, whose adjoints
-//!                            are wanted, in this order. All parameters if it is empty.
+//!            require_grads   The parameters of @f, or variables that its block binds, whose
+//!                            adjoints are wanted, in this order. All parameters if it is empty.
 //!            target_index    Which field of the result is %y, if @f returns a tuple.
-//! Types      A fused or declared type does not matter: an adjoint has the type of its value. Tuples
-//!            have tuples of adjoints, with () for fields without floats. What broadcasting has
-//!            repeated is added up, also along extents that are symbols or not known. Values on
-//!            which %y does not depend have zeros.
+//! Types      An adjoint has the type of its value. That of a tuple is a tuple, with () for fields
+//!            without floats. The sum over what broadcasting has repeated is taken, also along
+//!            extents that are symbols or not known. Values on which %y does not depend have zeros.
 //! Refuses    A result that is no float scalar. A wanted adjoint of a value with integers or bools.
 //!            On the way from a wanted value to %y: an operator without a rule and without a
 //!            decomposition, or whose rule cannot write the call (its rank is not known); a call of
 //!            a function that is not known, that a parameter or an If gives, or that has no body; a
 //!            fn that is called, which LambdaLifting makes a function first.
-//! Effects    Observable calls of @f stay in F, once and in order. B has none of its own, but a call
-//!            of a pullback's fn counts as observable, as do all calls of functions from elsewhere.
+//! Effects    Observable calls of @f stay in F, once and in order. B has none of its own, but calls
+//!            of %back count as observable, as all calls of functions that are not known do.
 //! Never      @f itself does not change. If the module has @f_adjoint already, nothing is done.
+//!            A later run for another function makes pullbacks of its own.
 //! Not done   F has no dataflow regions in the new functions; ConvertToDataflow makes them.
 //!            Adjoints that are no longer needed stay until DeadCodeElimination.
 //! Cost       A few walks of each function, and time linear in the steps that the rows write and in
@@ -96,7 +96,7 @@ register_pass! {
     options {
         /// the function that is differentiated; nothing is done if it is empty
         function: String = "",
-        /// the parameters, or variables of its block, whose derivatives are wanted; all parameters if empty
+        /// the parameters or variables whose derivatives are wanted; all parameters if empty
         require_grads: Vec<String> = &[],
         /// which field of the result is differentiated, if it is a tuple
         target_index: u32 = 0,
