@@ -177,9 +177,11 @@ fn passes_break_what_they_say() {
     let registry = anfora::passes::registry();
     let subjects = subjects(&registry);
     let mut never = Vec::new();
-    // BindSymbols does nothing unless it is told what to bind:
-    // `what_is_given_from_outside_breaks_primitive_operators` does that.
-    for pass in registry.passes().iter().filter(|pass| pass.name() != "BindSymbols") {
+    // BindSymbols and Gradient do nothing unless they are told what to do:
+    // `what_is_given_from_outside_breaks_primitive_operators` and
+    // `derivatives_break_what_they_say` do that.
+    let told = ["BindSymbols", "Gradient"];
+    for pass in registry.passes().iter().filter(|pass| !told.contains(&pass.name())) {
         let pass = registry.make(pass.name()).expect("a registered pass");
         for name in &pass.info().breaks {
             let property = registry.property(name).expect("a property");
@@ -215,6 +217,26 @@ fn what_is_given_from_outside_breaks_primitive_operators() {
         let declared = breaks.iter().any(|b| b == "primitive-operators");
         assert_eq!(property.check(&module).is_err(), declared, "{module}");
     }
+}
+
+/// The derivative of a branch is a nested function, and new functions have no symbol.
+#[test]
+fn derivatives_break_what_they_say() {
+    let registry = anfora::passes::registry();
+    let text = "def @f(%x: float32, global_symbol=\"f\") -> float32 {
+       let %c = less(%x, 0f);
+       if (%c) { sin(%x) } else { %x }
+     }";
+    let before = parse_module(Source::new("branch", text), anfora::ops::standard()).expect("a program");
+    let pipeline = parse_pipeline(&registry, "Gradient{function=f}").expect("a pass");
+    let mut after = before.clone();
+    pipeline.apply(&mut after, &context(&registry)).unwrap_or_else(|e| panic!("{e}"));
+    let breaks = registry.make("Gradient").expect("a registered pass").info().breaks.clone();
+    let holds = |name: &str, module: &Module| registry.property(name).expect("a property").check(module).is_ok();
+    for property in holding(&registry, &before) {
+        assert_eq!(holds(&property, &after), !breaks.contains(&property), "{property}: {after}");
+    }
+    assert!(breaks.iter().all(|property| holds(property, &before)), "{before}");
 }
 
 /// On some programs without a property that it needs, a pass cannot do its work: it fails or,

@@ -30,7 +30,7 @@ bring them into the same form as other functions. No pass removes an external fu
 one, or one with a `global_symbol`. Passes that work function by function skip functions with
 `SkipOptimization=1`. These are all passes except DeadCodeElimination, LambdaLifting,
 InlineFunctions, FuseOps, FuseOpsByPattern, MergeCompositeFunctions, BindParams, BindSymbols,
-RemoveUnusedParameters, RemoveUnusedOutputs, LiftTransformParams, ToMixedPrecision,
+RemoveUnusedParameters, RemoveUnusedOutputs, LiftTransformParams, ToMixedPrecision, Gradient,
 AttachGlobalSymbol, PrintIR and EnterPhase. RunCodegen is registered by `register_backends`, for the
 backends of an embedder.
 ";

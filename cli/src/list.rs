@@ -148,6 +148,7 @@ fn operator(op: &OpDef, conversions: &[&Conversion]) -> Row {
             "kernel": op.kernel.is_some(),
             "composite": op.decomposition.is_some(),
             "precision": format!("{:?}", op.precision),
+            "adjoint": op.adjoint.is_some(),
             "known_by_type": op.known_by_type.is_some(),
             "splat": format!("{:?}", op.splat),
             "shape_operands": op.shape_operands,
@@ -198,6 +199,7 @@ fn facts(op: &OpDef) -> String {
         PrecisionPolicy::Follow => Some("in 16 bits by ToMixedPrecision if its operands are".to_owned()),
         PrecisionPolicy::Never => None,
     });
+    facts.extend(op.adjoint.map(|_| "has an adjoint for Gradient".to_owned()));
     facts.extend(op.may_fail.then(|| "may fail".to_owned()));
     facts.extend(op.commutative.then(|| "commutative".to_owned()));
     facts.extend(op.relabels.then(|| "moves no elements".to_owned()));

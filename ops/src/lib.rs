@@ -37,6 +37,7 @@ use std::sync::{Arc, OnceLock};
 
 use anfora_ir::{OpDef, OpRegistry, RegisterError};
 
+mod adjoints;
 mod attention;
 mod control;
 mod creation;
@@ -116,6 +117,10 @@ fn rows() -> impl Iterator<Item = OpDef> {
     .map(|row| {
         let policy = precision::policy_of(&row.name);
         row.precision(policy)
+    })
+    .map(|row| match adjoints::rule_of(&row.name) {
+        Some(rule) => row.adjoint(rule),
+        None => row,
     })
 }
 

@@ -12,7 +12,7 @@
 //! - over the module: [`eliminate_dead_code`], [`lift_lambdas`], [`inline_functions`],
 //!   [`fuse_ops`], [`fuse_ops_by_pattern`], [`merge_composite_functions`], [`bind_params`],
 //!   [`bind_symbols`], [`remove_unused_parameters`], [`remove_unused_outputs`],
-//!   [`to_mixed_precision`], [`attach_global_symbol`], [`plan_memory`].
+//!   [`to_mixed_precision`], [`gradient`], [`attach_global_symbol`], [`plan_memory`].
 //!
 //! [`CheckMeaning`] is an instrument that interprets programs before and after passes, and detects
 //! passes that change the results. [`PassContext::checked()`](CheckedContext::checked) is a context
@@ -77,6 +77,7 @@ mod from_rules;
 mod fuse_ops;
 mod fuse_ops_by_pattern;
 mod fuse_standard_ops;
+mod gradient;
 mod inline_functions;
 mod lambda_lifting;
 mod lift_transform_params;
@@ -130,6 +131,7 @@ pub use fuse_ops_by_pattern::{
     standard_patterns,
 };
 pub use fuse_standard_ops::{FUSE_STANDARD_OPS, fuse_standard_ops};
+pub use gradient::{GRADIENT, GradientOptions, gradient};
 pub use inline_functions::{INLINE_FUNCTIONS, Inlined, MAX_INLINE_GROWTH, inline_functions, inline_lambdas};
 pub use lambda_lifting::{LAMBDA_LIFTING, lift_lambdas};
 pub use lift_transform_params::{LIFT_TRANSFORM_PARAMS, LiftOptions, LiftedParams, NUM_INPUT, lift_transform_params};

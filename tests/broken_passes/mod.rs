@@ -9,6 +9,7 @@ mod binding;
 mod closures;
 mod combining;
 mod decomposing;
+mod differentiating;
 mod effects;
 mod folding;
 mod fusing;
@@ -49,6 +50,7 @@ pub(crate) fn all() -> Vec<Broken> {
         closures::BROKEN,
         combining::BROKEN,
         decomposing::BROKEN,
+        differentiating::BROKEN,
         effects::BROKEN,
         folding::BROKEN,
         fusing::BROKEN,

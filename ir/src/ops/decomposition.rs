@@ -18,6 +18,7 @@ use crate::edit::editor::Editor;
 use crate::ops::kernel::catch_panic;
 use crate::ops::op::{AttrReader, TypeError};
 use crate::ops::op_call::OpCall;
+use crate::ops::op_def::OpDef;
 use crate::tables::dtype::DType;
 use crate::tables::literal::Literal;
 use crate::tables::types::TensorType;
@@ -43,9 +44,16 @@ pub type DecompositionRule = fn(&mut Decomposer<'_>) -> Option<DecompositionPart
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct DecompositionPart(u32);
 
+impl DecompositionPart {
+    /// Returns the number of the step.
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A part of a decomposition. It only uses parts before it.
 #[derive(Clone, Debug)]
-enum Step {
+pub(crate) enum Step {
     /// An expression of the program.
     Given(ExprId),
     Constant(Literal),
@@ -83,6 +91,27 @@ pub struct Decomposer<'a> {
 }
 
 impl<'a> Decomposer<'a> {
+    /// Returns a decomposer of a call; `None` if `call` is no call of an operator with a row.
+    pub(crate) fn of(cx: &'a Context, body: &'a Body, call: ExprId) -> Option<Decomposer<'a>> {
+        let read = body.call_of(call).filter(|read| !cx.ops.is_opaque(read.op))?;
+        Some(Decomposer { cx, body, call: read, ty: body.ty(call), steps: Vec::new() })
+    }
+
+    /// Returns the row of the operator.
+    pub(crate) fn row(&self) -> &'a OpDef {
+        self.cx.ops.get(self.call.op)
+    }
+
+    /// Returns the steps that the rule has written.
+    pub(crate) fn into_steps(self) -> Vec<Step> {
+        self.steps
+    }
+
+    /// Returns an expression of the program as a part.
+    pub(crate) fn expression(&mut self, id: ExprId) -> DecompositionPart {
+        self.push(Step::Given(id))
+    }
+
     // ---- The call ----
 
     /// Returns the tables of the module.
@@ -196,6 +225,15 @@ impl<'a> Decomposer<'a> {
         self.push(Step::Call { op, operands: operands.into(), attrs: attrs.into() })
     }
 
+    /// Adds a call of the operator of this call, with its attributes, on other operands, and
+    /// returns its result; `None` if the name of the operator was made at run time.
+    pub fn same_op(&mut self, operands: &[DecompositionPart]) -> Option<DecompositionPart> {
+        let std::borrow::Cow::Borrowed(op) = self.row().name else { return None };
+        let given = |name| self.cx.find_attr(self.call.attrs, name).map(|value| (name, AttrValue::Interned(value)));
+        let attrs = self.row().attrs.iter().filter_map(|attr| given(attr.name)).collect();
+        Some(self.push(Step::Call { op, operands: operands.into(), attrs }))
+    }
+
     /// Adds a tuple, and returns it.
     pub fn tuple(&mut self, fields: &[DecompositionPart]) -> DecompositionPart {
         self.push(Step::Tuple(fields.into()))
@@ -226,17 +264,16 @@ impl Decomposition {
     /// # Errors
     /// If the rule panics.
     pub fn of(cx: &Context, body: &Body, call: ExprId) -> Result<Option<Decomposition>, TypeError> {
-        let Some(read) = body.call_of(call).filter(|read| !cx.ops.is_opaque(read.op)) else { return Ok(None) };
-        let row = cx.ops.get(read.op);
+        let Some(mut decomposer) = Decomposer::of(cx, body, call) else { return Ok(None) };
+        let row = decomposer.row();
         let Some(rule) = row.decomposition else { return Ok(None) };
-        let mut decomposer = Decomposer { cx, body, call: read, ty: body.ty(call), steps: Vec::new() };
         let result = catch_panic(|| rule(&mut decomposer))
             .map_err(|text| TypeError::new(format!("its decomposition panics: {text}")).of_op(&*row.name))?;
         let written = |result| Decomposition {
-            steps: std::mem::take(&mut decomposer.steps),
+            steps: decomposer.into_steps(),
             result,
             operator: (&*row.name).into(),
-            ty: decomposer.ty,
+            ty: body.ty(call),
         };
         Ok(result.map(written))
     }
@@ -254,19 +291,11 @@ impl Decomposition {
         let faulty = |error: TypeError| {
             TypeError::new(format!("its decomposition is wrong: {error}")).of_op(self.operator.clone())
         };
-        let is_needed = self.needed();
-        let mut made: Vec<Option<ExprId>> = vec![None; self.steps.len()];
         let mut lets: Vec<(VarId, ExprId)> = Vec::new();
-        for (i, step) in self.steps.iter().enumerate().filter(|(i, _)| is_needed[*i]) {
-            let value = self.write_step(editor, step, &made).map_err(faulty)?;
-            let is_result = i == self.result.0 as usize;
-            made[i] = Some(if is_result || editor.body.expr(value).is_atom() {
-                value
-            } else {
-                bind(editor, &mut lets, value)
-            });
-        }
-        let Some(mut tail) = made[self.result.0 as usize] else {
+        let made = write_steps(&self.steps, &[self.result], editor, |editor, i, value| {
+            if i == self.result { value } else { bind(editor, &mut lets, value) }
+        });
+        let Some(mut tail) = made.map_err(faulty)?[self.result.index()] else {
             return Err(faulty(TypeError::new("it has no result")));
         };
         if !editor.cx.types.accepts(self.ty, editor.body.ty(tail)) {
@@ -276,33 +305,57 @@ impl Decomposition {
         }
         Ok(lets.into_iter().rev().fold(tail, |rest, (var, value)| editor.let_(var, value, rest, LetFlags::PLAIN)))
     }
+}
 
-    /// Returns true for each step that the result needs.
-    fn needed(&self) -> Vec<bool> {
-        let mut is_needed = vec![false; self.steps.len()];
-        is_needed[self.result.0 as usize] = true;
-        for i in (0..self.steps.len()).rev().filter(|&i| i <= self.result.0 as usize) {
-            if is_needed[i] {
-                self.steps[i].uses().iter().for_each(|part| is_needed[part.0 as usize] = true);
-            }
+/// Makes the expressions of the steps that the given results need, in order, and returns the
+/// expression of each step. `place` receives each expression that is no atom and returns the one
+/// that later steps use instead, usually a variable that it binds.
+///
+/// # Errors
+/// If an operator does not exist or does not take its operands.
+pub(crate) fn write_steps(
+    steps: &[Step],
+    results: &[DecompositionPart],
+    editor: &mut Editor<'_>,
+    mut place: impl FnMut(&mut Editor<'_>, DecompositionPart, ExprId) -> ExprId,
+) -> Result<Vec<Option<ExprId>>, TypeError> {
+    let is_needed = needed(steps, results);
+    let mut made: Vec<Option<ExprId>> = vec![None; steps.len()];
+    for (i, step) in steps.iter().enumerate().filter(|(i, _)| is_needed[*i]) {
+        let value = write_step(editor, step, &made)?;
+        let is_atom = editor.body.expr(value).is_atom();
+        made[i] = Some(if is_atom { value } else { place(editor, DecompositionPart(i as u32), value) });
+    }
+    Ok(made)
+}
+
+/// Returns true for each step that the results need.
+fn needed(steps: &[Step], results: &[DecompositionPart]) -> Vec<bool> {
+    let mut is_needed = vec![false; steps.len()];
+    for result in results {
+        is_needed[result.index()] = true;
+    }
+    for i in (0..steps.len()).rev() {
+        if is_needed[i] {
+            steps[i].uses().iter().for_each(|part| is_needed[part.index()] = true);
         }
-        is_needed
     }
+    is_needed
+}
 
-    /// Makes the expression of a step.
-    fn write_step(&self, editor: &mut Editor<'_>, step: &Step, made: &[Option<ExprId>]) -> Result<ExprId, TypeError> {
-        let missing = || TypeError::new("a step uses a part of another decomposition");
-        let part = |part: &DecompositionPart| made.get(part.0 as usize).copied().flatten().ok_or_else(missing);
-        let parts = |parts: &Parts| parts.iter().map(part).collect::<Result<SmallVec<[ExprId; 4]>, TypeError>>();
-        Ok(match step {
-            Step::Given(operand) => *operand,
-            Step::Constant(literal) => editor.literal(literal.clone()),
-            Step::Omitted => editor.none(),
-            Step::Call { op, operands, attrs } => editor.op(op, &parts(operands)?, attrs)?,
-            Step::Tuple(fields) => editor.tuple(&parts(fields)?),
-            Step::Field(of, index) => editor.proj(part(of)?, *index)?,
-        })
-    }
+/// Makes the expression of a step.
+fn write_step(editor: &mut Editor<'_>, step: &Step, made: &[Option<ExprId>]) -> Result<ExprId, TypeError> {
+    let missing = || TypeError::new("a step uses a part of another decomposition");
+    let part = |part: &DecompositionPart| made.get(part.index()).copied().flatten().ok_or_else(missing);
+    let parts = |parts: &Parts| parts.iter().map(part).collect::<Result<SmallVec<[ExprId; 4]>, TypeError>>();
+    Ok(match step {
+        Step::Given(operand) => *operand,
+        Step::Constant(literal) => editor.literal(literal.clone()),
+        Step::Omitted => editor.none(),
+        Step::Call { op, operands, attrs } => editor.op(op, &parts(operands)?, attrs)?,
+        Step::Tuple(fields) => editor.tuple(&parts(fields)?),
+        Step::Field(of, index) => editor.proj(part(of)?, *index)?,
+    })
 }
 
 /// Binds a value to a new variable, and returns the variable.

@@ -6,6 +6,7 @@ use crate::core::body::Body;
 use crate::core::context::Context;
 use crate::core::entity::ExprId;
 use crate::core::expr::Expr;
+use crate::ops::adjoint::AdjointRule;
 use crate::ops::decomposition::DecompositionRule;
 use crate::ops::kernel::catch_panic;
 use crate::ops::op::{
@@ -70,6 +71,9 @@ pub struct OpDef {
     pub decomposition: Option<DecompositionRule>,
     /// The treatment by ToMixedPrecision.
     pub precision: PrecisionPolicy,
+    /// The rule that writes the adjoints of the operands of a call, for Gradient; `None` if there
+    /// are none, or if they follow from the decomposition.
+    pub adjoint: Option<AdjointRule>,
 }
 
 /// Prints the name and the number of operands.
@@ -112,6 +116,7 @@ impl OpDef {
             known_by_type: None,
             decomposition: None,
             precision: PrecisionPolicy::Never,
+            adjoint: None,
         }
     }
 
@@ -230,6 +235,13 @@ impl OpDef {
     #[must_use]
     pub fn precision(self, precision: PrecisionPolicy) -> OpDef {
         OpDef { precision, ..self }
+    }
+
+    /// Sets the rule that writes the adjoints of the operands of a call, with which Gradient
+    /// differentiates it. A composite operator needs none: the pass differentiates its steps.
+    #[must_use]
+    pub fn adjoint(self, rule: AdjointRule) -> OpDef {
+        OpDef { adjoint: Some(rule), ..self }
     }
 
     /// Returns an upper bound of the bytes that the results of a call take in full: that of its

@@ -9,7 +9,7 @@ use anfora_ir::{DType, Decomposer, DecompositionPart as Part};
 
 /// An extent.
 #[derive(Copy, Clone)]
-pub(super) enum Extent {
+pub(crate) enum Extent {
     Known(i64),
     /// A list of one number.
     Computed(Part),
@@ -17,7 +17,7 @@ pub(super) enum Extent {
 
 impl Extent {
     /// Returns an extent of an operand.
-    pub(super) fn of(d: &mut Decomposer<'_>, i: usize, axis: usize) -> Option<Extent> {
+    pub(crate) fn of(d: &mut Decomposer<'_>, i: usize, axis: usize) -> Option<Extent> {
         if let Some(known) = d.extent(i, axis) {
             return Some(Extent::Known(known));
         }
@@ -26,13 +26,13 @@ impl Extent {
     }
 
     /// Returns an extent of a value, which is computed.
-    pub(super) fn computed(d: &mut Decomposer<'_>, x: Part, axis: usize) -> Extent {
+    pub(crate) fn computed(d: &mut Decomposer<'_>, x: Part, axis: usize) -> Extent {
         let (start, end) = (axis as i64, axis as i64 + 1);
         Extent::Computed(d.op_with("shape_of", &[x], &[("start", start.into()), ("end", end.into())]))
     }
 
     /// Returns the product with a number; `None` if it is too large.
-    pub(super) fn times(self, d: &mut Decomposer<'_>, factor: i64) -> Option<Extent> {
+    pub(crate) fn times(self, d: &mut Decomposer<'_>, factor: i64) -> Option<Extent> {
         Some(match self {
             Extent::Known(extent) => Extent::Known(extent.checked_mul(factor)?),
             Extent::Computed(list) => {
@@ -43,7 +43,7 @@ impl Extent {
     }
 
     /// Returns the quotient by a positive number.
-    pub(super) fn over(self, d: &mut Decomposer<'_>, divisor: i64) -> Extent {
+    pub(crate) fn over(self, d: &mut Decomposer<'_>, divisor: i64) -> Extent {
         match self {
             Extent::Known(extent) => Extent::Known(extent / divisor),
             Extent::Computed(list) => {
@@ -54,7 +54,7 @@ impl Extent {
     }
 
     /// Returns the extent as a list of one number.
-    pub(super) fn list(self, d: &mut Decomposer<'_>) -> Part {
+    pub(crate) fn list(self, d: &mut Decomposer<'_>) -> Part {
         match self {
             Extent::Known(extent) => d.ints(&[extent]),
             Extent::Computed(list) => list,
@@ -62,7 +62,7 @@ impl Extent {
     }
 
     /// Returns the extent as a scalar.
-    pub(super) fn scalar(self, d: &mut Decomposer<'_>) -> Option<Part> {
+    pub(crate) fn scalar(self, d: &mut Decomposer<'_>) -> Option<Part> {
         match self {
             Extent::Known(extent) => d.number(extent, DType::Int64),
             Extent::Computed(list) => Some(d.op_with("squeeze", &[list], &[("axis", [0].into())])),
@@ -94,7 +94,7 @@ fn with_extents(d: &mut Decomposer<'_>, rank: usize, axis: usize, first: i64, se
 
 /// Returns a value of this rank with an axis as two: of `parts`, at least 1, and of the elements of
 /// a part. `like` is the operand with the extent of the axis, and the axis.
-pub(super) fn split_axis(
+pub(crate) fn split_axis(
     d: &mut Decomposer<'_>,
     x: Part,
     like: (usize, usize),
@@ -103,14 +103,26 @@ pub(super) fn split_axis(
 ) -> Option<Part> {
     let axis = like.1;
     let rest = Extent::of(d, like.0, axis)?.over(d, parts);
+    Some(split_axis_into(d, x, axis, rank, parts, rest))
+}
+
+/// Returns a value of this rank with an axis as two: of `parts`, at least 1, and of `rest`.
+pub(crate) fn split_axis_into(
+    d: &mut Decomposer<'_>,
+    x: Part,
+    axis: usize,
+    rank: usize,
+    parts: i64,
+    rest: Extent,
+) -> Part {
     let list = with_extents(d, rank + 1, axis, parts, rest);
     let longer = d.op_with("expand_dims", &[x], &[("axis", [axis as i64].into())]);
-    Some(d.op("reshape", &[longer, list]))
+    d.op("reshape", &[longer, list])
 }
 
 /// Returns a value of this rank with an axis and the next one as a single axis of extent `whole`.
 /// The extent of the axis must not be 0.
-pub(super) fn join_axes(d: &mut Decomposer<'_>, x: Part, axis: usize, rank: usize, whole: Extent) -> Part {
+pub(crate) fn join_axes(d: &mut Decomposer<'_>, x: Part, axis: usize, rank: usize, whole: Extent) -> Part {
     let list = with_extents(d, rank, axis, 1, whole);
     let joined = d.op("reshape", &[x, list]);
     d.op_with("squeeze", &[joined], &[("axis", [axis as i64].into())])

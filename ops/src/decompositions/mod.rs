@@ -14,7 +14,7 @@ use anfora_ir::{AttrValue, DType, Decomposer, DecompositionPart as Part, Decompo
 
 mod activations;
 mod attention;
-mod extents;
+pub(crate) mod extents;
 mod losses;
 mod matrices;
 mod normalisations;
@@ -114,7 +114,7 @@ fn by_channel(d: &mut Decomposer<'_>, parameter: Part, after: usize) -> Part {
 }
 
 /// Returns an axis counted from the front; `None` if it is out of range.
-fn counted(axis: i64, rank: usize) -> Option<usize> {
+pub(crate) fn counted(axis: i64, rank: usize) -> Option<usize> {
     let axis = if axis < 0 { axis.checked_add(rank as i64)? } else { axis };
     usize::try_from(axis).ok().filter(|&axis| axis < rank)
 }

@@ -16,6 +16,7 @@ use anfora_interp::{Agreement, ArgumentGenerator, Interpreter, Numbers};
 use anfora_ir::{Module, Source, parse_module};
 use anfora_manager::PassContext;
 use anfora_passes::{registry, rules_of, same_meaning};
+use anfora_testing::programs::with_type;
 
 /// The element types, with the suffixes of their literals.
 const TYPES: [(&str, &str); 13] = [
@@ -64,31 +65,6 @@ fn own_type(function: &str) -> Option<(&'static str, &'static str)> {
         found.map(|(at, _)| at)
     };
     TYPES.into_iter().filter(|ty| at(ty).is_some()).min_by_key(|ty| at(ty))
-}
-
-/// Returns a function with another element type in the place of its own, in types and literals.
-fn with_type(function: &str, own: (&str, &str), other: (&str, &str)) -> String {
-    let mut text = String::new();
-    let mut rest = function;
-    let is_word = |c: char| c.is_ascii_alphanumeric() || "%@_.".contains(c);
-    while let Some(start) = rest.find(is_word) {
-        let (before, from) = rest.split_at(start);
-        text.push_str(before);
-        let (word, after) = from.split_at(from.find(|c| !is_word(c)).unwrap_or(from.len()));
-        let is_written = word.starts_with(|c: char| c.is_ascii_digit()) || word.starts_with("inf");
-        let number = if is_written { word.strip_suffix(own.1) } else { None };
-        let is_number = number.is_some_and(|n| n.parse::<f64>().is_ok()) && !own.1.is_empty();
-        if word == own.0 {
-            text.push_str(other.0);
-        } else if is_number {
-            text.push_str(number.unwrap_or_default());
-            text.push_str(other.1);
-        } else {
-            text.push_str(word);
-        }
-        rest = after;
-    }
-    text + rest
 }
 
 fn parse(text: &str) -> Option<Module> {

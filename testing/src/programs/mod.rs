@@ -4,12 +4,16 @@
 //! public `@main`.
 
 mod chain;
+mod element_types;
+mod loss;
 mod models;
 mod nests;
 mod random;
 mod regions;
 mod wide;
 
+pub use element_types::with_type;
+pub use loss::{LOSS, add_loss};
 pub use models::{mlp, residual};
 pub use random::{Random, Vocabulary};
 

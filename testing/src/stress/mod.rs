@@ -21,6 +21,7 @@
 //! ```
 
 mod analysing;
+mod differentiating;
 mod execution;
 mod partitioning;
 mod representation;
@@ -83,6 +84,7 @@ impl Operation {
             analysing::ROWS,
             rewriting::ROWS,
             partitioning::ROWS,
+            differentiating::ROWS,
             execution::ROWS,
         ];
         let rows = tables.into_iter().flatten();

@@ -1,0 +1,218 @@
+//! Adjoints: the rules of reverse-mode differentiation, one for each operator.
+//!
+//! The adjoint of a value is the derivative of a scalar by each element of the value. A row may
+//! have a rule ([`OpDef::adjoint`](crate::OpDef::adjoint)) that writes the adjoints of the operands
+//! of a call, from the adjoint of its result, as steps: calls of other operators. Such a rule has
+//! the form of a decomposition ([`Decomposer`]), and an [`AdjointWriter`] has all methods of a
+//! decomposer.
+
+use std::ops::{Deref, DerefMut};
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::core::body::Body;
+use crate::core::context::Context;
+use crate::core::entity::{ExprId, TypeId};
+use crate::core::expr::VarId;
+use crate::edit::editor::Editor;
+use crate::ops::decomposition::{Decomposer, DecompositionPart, Step, write_steps};
+use crate::ops::kernel::catch_panic;
+use crate::ops::op::TypeError;
+use crate::tables::types::TensorType;
+
+/// A rule that writes the adjoints of the operands of a call. It gives one for each operand on
+/// which the result depends in a differentiable way ([`AdjointWriter::give`]), and may leave out
+/// those that are not wanted ([`AdjointWriter::wants`]). It returns `None` if it cannot write the
+/// adjoints of this call, for example because a rank is not known.
+///
+/// ```
+/// use anfora_ir::AdjointWriter;
+///
+/// /// `dx = dy * y`
+/// fn exp(a: &mut AdjointWriter<'_>) -> Option<()> {
+///     let (adjoint, result) = (a.adjoint()?, a.result());
+///     let product = a.op("multiply", &[adjoint, result]);
+///     a.give(0, product);
+///     Some(())
+/// }
+/// ```
+pub type AdjointRule = fn(&mut AdjointWriter<'_>) -> Option<()>;
+
+/// The adjoint of the result of a call.
+#[derive(Clone, Debug)]
+pub enum ResultAdjoint {
+    /// The adjoint of a tensor.
+    Tensor(ExprId),
+    /// The adjoints of the fields of a tuple; `None` for a field on which nothing depends.
+    Fields(Vec<Option<ExprId>>),
+}
+
+/// A call, the adjoint of its result, and the steps that a rule has written. All methods of
+/// [`Decomposer`] are available.
+pub struct AdjointWriter<'a> {
+    steps: Decomposer<'a>,
+    result: DecompositionPart,
+    result_type: TypeId,
+    adjoint: ResultAdjoint,
+    is_wanted: SmallVec<[bool; 4]>,
+    given: SmallVec<[(usize, DecompositionPart); 2]>,
+}
+
+impl<'a> Deref for AdjointWriter<'a> {
+    type Target = Decomposer<'a>;
+    fn deref(&self) -> &Decomposer<'a> {
+        &self.steps
+    }
+}
+
+impl<'a> DerefMut for AdjointWriter<'a> {
+    fn deref_mut(&mut self) -> &mut Decomposer<'a> {
+        &mut self.steps
+    }
+}
+
+impl<'a> AdjointWriter<'a> {
+    /// Returns the result of the call.
+    pub fn result(&self) -> DecompositionPart {
+        self.result
+    }
+
+    /// Returns the type of the result; `None` if it is no tensor.
+    pub fn result_tensor(&self) -> Option<&'a TensorType> {
+        self.cx().types.as_tensor(self.result_type)
+    }
+
+    /// Returns the adjoint of the result; `None` if it is a tuple.
+    pub fn adjoint(&mut self) -> Option<DecompositionPart> {
+        match self.adjoint {
+            ResultAdjoint::Tensor(adjoint) => Some(self.expression(adjoint)),
+            ResultAdjoint::Fields(_) => None,
+        }
+    }
+
+    /// Returns the adjoint of a field of the result, a tuple; `None` if nothing depends on that.
+    pub fn field_adjoint(&mut self, field: usize) -> Option<DecompositionPart> {
+        match &self.adjoint {
+            ResultAdjoint::Tensor(_) => None,
+            ResultAdjoint::Fields(fields) => {
+                let adjoint = (*fields.get(field)?)?;
+                Some(self.expression(adjoint))
+            }
+        }
+    }
+
+    /// Returns the number of fields of the result; 0 if it is no tuple.
+    ///
+    /// Cost: one entry.
+    pub fn field_count(&self) -> usize {
+        match &self.adjoint {
+            ResultAdjoint::Tensor(_) => 0,
+            ResultAdjoint::Fields(fields) => fields.len(),
+        }
+    }
+
+    /// Returns true if the adjoint of an operand is wanted: the operand depends on a value that is
+    /// differentiated by.
+    ///
+    /// Cost: one entry.
+    pub fn wants(&self, operand: usize) -> bool {
+        self.is_wanted.get(operand).copied().unwrap_or(false)
+    }
+
+    /// Gives the adjoint of an operand, which has its element type and shape. It is ignored if it
+    /// is not wanted.
+    ///
+    /// Cost: one entry.
+    pub fn give(&mut self, operand: usize, adjoint: DecompositionPart) {
+        if self.wants(operand) {
+            self.given.push((operand, adjoint));
+        }
+    }
+}
+
+/// The adjoints of the operands of a call: the steps, and the parts that are the adjoints.
+#[derive(Clone, Debug)]
+pub struct Adjoint {
+    steps: Vec<Step>,
+    given: SmallVec<[(usize, DecompositionPart); 2]>,
+    call: ExprId,
+    operator: Box<str>,
+}
+
+impl Adjoint {
+    /// Returns the adjoints of the operands of the call `call` in a body, whose value is bound to
+    /// `result`. `is_wanted` returns true for the number of an operand that needs an adjoint.
+    /// Returns `None` if `call` is no call of an operator with a row, if the row has no rule, or if
+    /// the rule cannot write the adjoints of this call.
+    ///
+    /// Cost: one loop.
+    ///
+    /// # Errors
+    /// If the rule panics.
+    pub fn of(
+        cx: &Context,
+        body: &Body,
+        call: ExprId,
+        result: VarId,
+        adjoint: ResultAdjoint,
+        is_wanted: impl Fn(usize) -> bool,
+    ) -> Result<Option<Adjoint>, TypeError> {
+        let Some(mut steps) = Decomposer::of(cx, body, call) else { return Ok(None) };
+        let row = steps.row();
+        let Some(rule) = row.adjoint else { return Ok(None) };
+        let wanted = (0..steps.operand_count()).map(|i| steps.is_given(i) && is_wanted(i)).collect();
+        let mut writer = AdjointWriter {
+            result: steps.expression(result.expr()),
+            result_type: body.ty(call),
+            steps,
+            adjoint,
+            is_wanted: wanted,
+            given: smallvec![],
+        };
+        let written = catch_panic(|| rule(&mut writer))
+            .map_err(|text| TypeError::new(format!("its adjoint panics: {text}")).of_op(&*row.name))?;
+        let AdjointWriter { steps, given, .. } = writer;
+        let operator = (&*row.name).into();
+        Ok(written.map(|()| Adjoint { steps: steps.into_steps(), given, call, operator }))
+    }
+
+    /// Writes the steps, and returns the adjoints of operands with their numbers. `bind` receives
+    /// each value, with the number of the operand whose adjoint it is if it is one, and binds it to
+    /// a variable, which it returns. An adjoint whose inferred type is less specific than that of
+    /// its operand is cast (`match_cast`).
+    ///
+    /// Cost: one loop.
+    ///
+    /// # Errors
+    /// If an operator does not exist or does not take its operands: the rule is wrong.
+    pub fn write(
+        &self,
+        editor: &mut Editor<'_>,
+        mut bind: impl FnMut(&mut Editor<'_>, Option<usize>, ExprId) -> ExprId,
+    ) -> Result<SmallVec<[(usize, ExprId); 2]>, TypeError> {
+        let faulty =
+            |error: TypeError| TypeError::new(format!("its adjoint is wrong: {error}")).of_op(self.operator.clone());
+        let operands: SmallVec<[ExprId; 4]> = editor.body.operands_of(self.call).into();
+        let operand_of = |part: DecompositionPart| {
+            let given = self.given.iter().find(|(_, adjoint)| *adjoint == part);
+            given.map(|&(operand, _)| operand)
+        };
+        let results: SmallVec<[DecompositionPart; 4]> = self.given.iter().map(|&(_, part)| part).collect();
+        let made =
+            write_steps(&self.steps, &results, editor, |editor, part, value| bind(editor, operand_of(part), value));
+        let made = made.map_err(faulty)?;
+        let mut adjoints = SmallVec::new();
+        for &(operand, part) in &self.given {
+            let mut adjoint = made[part.index()].expect("a result is needed");
+            let wanted = editor.body.ty(operands[operand]);
+            if !editor.cx.types.accepts(wanted, editor.body.ty(adjoint)) {
+                let cast = editor.match_cast(adjoint, wanted).map_err(faulty)?;
+                adjoint = bind(editor, Some(operand), cast);
+            }
+            adjoints.push((operand, adjoint));
+        }
+        Ok(adjoints)
+    }
+}
+
+crate::brief_debug! { AdjointWriter<'_> { field_count }; }
