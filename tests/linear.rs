@@ -27,12 +27,12 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// The largest factor by which work per binding may grow from a size to one that is several times as
-/// large. Work that grows with the square of the size grows by that several.
+/// The largest factor by which work per binding may grow to a size that is several times as large.
+/// It is this several for work that grows with the square of the size.
 const GROWTH: f64 = 1.2;
 
-/// The same for accesses and bytes, to a size that is twice as large. Arenas take chunks that double,
-/// so bytes grow in steps.
+/// The same for accesses and bytes, to a size that is twice as large. Arenas take chunks that
+/// double, so bytes grow in steps.
 const GROWTH_OF_TWICE: (f64, f64) = (1.1, 1.3);
 
 /// Returns the number of bindings of the larger program, and its ratio to that of the smaller

@@ -205,6 +205,7 @@ const CALLS: &[&str] = &[
     // Shapes and indices.
     "reshape(%x, dense<Tensor[(1,), int64]>[-1])",
     "reshape(%x, %t, allowzero=true)",
+    "match_cast(%x, to=Tensor[(2, 3), float32], proved=true)",
     "broadcast_to(%x, dense<Tensor[(3,), int64]>[4, 2, 3])",
     "permute_dims(%x)",
     "permute_dims(%x, axes=[1, 0])",

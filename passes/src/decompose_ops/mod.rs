@@ -28,8 +28,8 @@
 //!            matrices        nn.gemm, nn.flatten
 //!            and the operators of embedders whose rows have a decomposition.
 //! Types      A result whose type is less specific than that of the call is cast to the latter
-//!            (`match_cast` with `proved=true`). Steps compute the extents that are not numbers. No step needs
-//!            `allowzero`, which ONNX has from version 14 on.
+//!            (`match_cast` with `proved=true`). Steps compute the extents that are not numbers.
+//!            No step needs `allowzero`, which ONNX has from version 14 on.
 //! Changes    Results, by rounding: each step rounds. Where a step overflows and the operator does
 //!            not, results are infinite or NaN. 16-bit floats are added up in float32, as the
 //!            operators do.

@@ -64,8 +64,8 @@ impl<'a> Matcher<'a> {
         Ok(Matcher::of(cx, body, pattern, Arc::new(Facts::new(cx, body, purity))))
     }
 
-    /// Returns a matcher for each of several patterns, as [`Matcher::new`] does, or the reason why a
-    /// pattern is invalid. The body is read once for all patterns.
+    /// Returns a matcher for each of several patterns, as [`Matcher::new`] does, or the reason why
+    /// a pattern is invalid. The body is read once for all patterns.
     pub fn of_patterns<'p>(
         cx: &'a mut Context,
         body: &'a Body,
