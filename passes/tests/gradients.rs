@@ -363,6 +363,37 @@ fn random_programs_agree_with_finite_differences() {
     assert!(agree * 3 >= cases, "only {agree} of {cases} programs can be judged: {refused:#?}");
 }
 
+// ---- Training ----
+
+/// A network of two layers learns the exclusive or, in 200 steps against the gradient.
+#[test]
+fn a_small_network_learns() {
+    let mut module = parse(
+        "def @f(%v: Tensor[(2, 8), float64], %b: Tensor[(8,), float64], %w: Tensor[(8, 2), float64], %c: Tensor[(2,), float64]) {
+           let %x = dense<Tensor[(4, 2), float64]>[0, 0, 0, 1, 1, 0, 1, 1];
+           let %p = matmul(%x, %v);
+           let %h = add(%p, %b);
+           let %t = tanh(%h);
+           let %q = matmul(%t, %w);
+           let %scores = add(%q, %c);
+           let %r = nn.softmax_cross_entropy(%scores, dense<Tensor[(4,), int64]>[0, 1, 1, 0]);
+           let %loss = %r.0;
+           %loss
+         }",
+    );
+    run("Gradient{function=f}", &mut module).unwrap();
+    let mut weights = arguments_of(&module, "f", 3);
+    let mut losses = Vec::new();
+    for _ in 0..200 {
+        let (loss, gradients) = derivatives(&module, "f_adjoint", &weights).unwrap();
+        losses.push(loss);
+        let directions: Vec<Vec<f64>> =
+            gradients.iter().map(|gradient| gradient.elements::<f64>().unwrap().into_owned()).collect();
+        weights = moved(&weights, &[0, 1, 2, 3], &directions, -0.5);
+    }
+    assert!(losses[0] > 0.5 && losses[199] < 0.05, "{losses:?}");
+}
+
 // ---- Length and depth ----
 
 /// Returns the module of `@f`, a chain of `length` bindings.
