@@ -38,6 +38,7 @@ use std::sync::{Arc, OnceLock};
 use anfora_ir::{OpDef, OpRegistry, RegisterError};
 
 mod attention;
+mod axis_letters;
 mod control;
 mod creation;
 mod decompositions;
@@ -61,6 +62,7 @@ mod pooling;
 mod quantization;
 mod recurrent;
 mod reduction;
+mod relayouts;
 mod reshape;
 mod row;
 mod sampling;
@@ -79,7 +81,7 @@ pub use kernels::random::RandomStream;
 /// Returns the standard rows.
 fn rows() -> impl Iterator<Item = OpDef> {
     [
-        elementwise::rows(),
+        elementwise::rows().into_iter().map(|row| row.relayout(relayouts::elements)).collect(),
         reduction::rows(),
         scan::rows(),
         order::rows(),
@@ -110,6 +112,10 @@ fn rows() -> impl Iterator<Item = OpDef> {
     .flatten()
     .map(|row| match decompositions::rule_of(&row.name) {
         Some(rule) => row.decomposition(rule),
+        None => row,
+    })
+    .map(|row| match relayouts::rule_of(&row.name) {
+        Some(rule) => row.relayout(rule),
         None => row,
     })
 }

@@ -6,5 +6,6 @@ pub(crate) mod op;
 pub(crate) mod register;
 pub(crate) mod op_call;
 pub(crate) mod decomposition;
+pub(crate) mod relayout;
 pub(crate) mod kernel;
 pub(crate) mod purity;

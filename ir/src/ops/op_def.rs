@@ -11,6 +11,7 @@ use crate::ops::kernel::catch_panic;
 use crate::ops::op::{
     AttrReader, ElementsRule, FusionRule, Kernel, KernelCall, KnownByType, SizeBound, StepsRule, TypeRule,
 };
+use crate::ops::relayout::RelayoutRule;
 use crate::tables::dtype::DType;
 use crate::tables::literal::Literal;
 
@@ -68,6 +69,9 @@ pub struct OpDef {
     pub known_by_type: Option<KnownByType>,
     /// The rule that writes a call in other operators; `None` for a primitive operator.
     pub decomposition: Option<DecompositionRule>,
+    /// The rule that writes a call for operands whose axes have another order; `None` if the
+    /// operands must keep their order.
+    pub relayout: Option<RelayoutRule>,
 }
 
 /// Prints the name and the number of operands.
@@ -109,6 +113,7 @@ impl OpDef {
             elements: None,
             known_by_type: None,
             decomposition: None,
+            relayout: None,
         }
     }
 
@@ -217,6 +222,14 @@ impl OpDef {
     #[must_use]
     pub fn decomposition(self, rule: DecompositionRule) -> OpDef {
         OpDef { decomposition: Some(rule), ..self }
+    }
+
+    /// Sets the rule that writes a call for operands whose axes have another order, for
+    /// ConvertLayout. The written call must compute the results of the call, with their axes in the
+    /// orders that the rule states.
+    #[must_use]
+    pub fn relayout(self, rule: RelayoutRule) -> OpDef {
+        OpDef { relayout: Some(rule), ..self }
     }
 
     /// Returns an upper bound of the bytes that the results of a call take in full: that of its

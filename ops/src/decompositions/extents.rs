@@ -93,19 +93,18 @@ fn with_extents(d: &mut Decomposer<'_>, rank: usize, axis: usize, first: i64, se
 }
 
 /// Returns a value of this rank with an axis as two: of `parts`, at least 1, and of the elements of
-/// a part. `like` is the operand with the extent of the axis, and the axis.
+/// a part. `whole` is the extent of the axis.
 pub(super) fn split_axis(
     d: &mut Decomposer<'_>,
     x: Part,
-    like: (usize, usize),
+    (axis, whole): (usize, Extent),
     rank: usize,
     parts: i64,
-) -> Option<Part> {
-    let axis = like.1;
-    let rest = Extent::of(d, like.0, axis)?.over(d, parts);
+) -> Part {
+    let rest = whole.over(d, parts);
     let list = with_extents(d, rank + 1, axis, parts, rest);
     let longer = d.op_with("expand_dims", &[x], &[("axis", [axis as i64].into())]);
-    Some(d.op("reshape", &[longer, list]))
+    d.op("reshape", &[longer, list])
 }
 
 /// Returns a value of this rank with an axis and the next one as a single axis of extent `whole`.
