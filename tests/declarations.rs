@@ -31,7 +31,7 @@ const BEFORE: [&str; 10] = [
 
 /// Programs with a pool whose window is not known to have all elements. Where a pass makes a type
 /// more exact, the pool is a reduction, and `primitive-operators` does not hold any longer.
-const INEXACT_TYPES: [&str; 9] = [
+const INEXACT_TYPES: [&str; 10] = [
     "def @folded(%x: Tensor[(2, 3, 4), float32]) {
        let %l = astype(dense<Tensor[(3,), float32]>[2.0, 3.0, 4.0], dtype=int64);
        let %y = reshape(%x, %l);
@@ -56,6 +56,10 @@ const INEXACT_TYPES: [&str; 9] = [
        let %s = shape_of(%x);
        let %y: Tensor[(2, 3, ?), float32] = reshape(%x, %s);
        nn.max_pool1d(%y, pool_size=[4])
+     }",
+    "def @reordered(%x: Tensor[(2, 3, 4), float32], %w: Tensor[(3, 3, 1), float32]) {
+       let %a: Tensor[(2, 3, ?), float32] = nn.conv1d(%x, %w);
+       nn.max_pool1d(%a, pool_size=[4])
      }",
     "def private @pool(%y: Tensor[(2, 3, ?), float32]) { nn.max_pool1d(%y, pool_size=[4]) }
      def @called(%x: Tensor[(2, 3, 4), float32]) { @pool(%x) }",

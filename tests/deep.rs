@@ -58,6 +58,7 @@ shapes! {
     diamond "diamond";
     skip "skip";
     parallel "parallel";
+    images "images";
     weights "weights";
     nested_if "nested-if";
     nested_fn "nested-fn";

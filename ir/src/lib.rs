@@ -102,6 +102,7 @@ pub use crate::ops::op_def::{
 };
 pub use crate::ops::purity::{BodyPurity, EffectScan, LazyBodyPurity, Purity};
 pub use crate::ops::register::RegisterError;
+pub use crate::ops::relayout::{AxisOrder, LayoutRequest, Relayout, RelayoutCall, RelayoutRule};
 pub use crate::report::diagnostic::{Diagnostic, Severity};
 pub use crate::report::diagnostics::{Diagnostics, IntoDiagnostics};
 pub use crate::report::render::{

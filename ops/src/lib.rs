@@ -39,6 +39,7 @@ use anfora_ir::{OpDef, OpRegistry, RegisterError};
 
 mod adjoints;
 mod attention;
+mod axis_letters;
 mod control;
 mod creation;
 mod decompositions;
@@ -63,6 +64,7 @@ mod precision;
 mod quantization;
 mod recurrent;
 mod reduction;
+mod relayouts;
 mod reshape;
 mod row;
 mod sampling;
@@ -81,7 +83,7 @@ pub use kernels::random::RandomStream;
 /// Returns the standard rows.
 fn rows() -> impl Iterator<Item = OpDef> {
     [
-        elementwise::rows(),
+        elementwise::rows().into_iter().map(|row| row.relayout(relayouts::elements)).collect(),
         reduction::rows(),
         scan::rows(),
         order::rows(),
@@ -120,6 +122,10 @@ fn rows() -> impl Iterator<Item = OpDef> {
     })
     .map(|row| match adjoints::rule_of(&row.name) {
         Some(rule) => row.adjoint(rule),
+        None => row,
+    })
+    .map(|row| match relayouts::rule_of(&row.name) {
+        Some(rule) => row.relayout(rule),
         None => row,
     })
 }

@@ -6,6 +6,7 @@ use anfora_ir::{
     TensorType, TypeCall, TypeError, TypeId,
 };
 
+use crate::axis_letters::{AxisPlaces, CHANNEL_AXIS, by_channels};
 use crate::kernels::Failure;
 use crate::kernels::normalise::{self, Response, Statistics};
 use crate::kernels::standardise::{self, Running, Statistic};
@@ -23,7 +24,7 @@ const EPSILON: AttrDef = AttrDef::new(
     AttrDefault::Float(1e-5),
     "added to the variance before its root is taken",
 );
-const CHANNELS: AttrDef = AttrDef::new("axis", AttrKind::Int, AttrDefault::Int(1), "the axis of the channels");
+const CHANNELS: AttrDef = AttrDef::new(CHANNEL_AXIS, AttrKind::Int, AttrDefault::Int(1), "the axis of the channels");
 const LAST_AXES: AttrDef =
     AttrDef::new("axes", AttrKind::Ints, AttrDefault::Ints(&[-1]), "the axes normalised over: the last, in order");
 
@@ -64,7 +65,7 @@ fn by_given_statistics() -> Vec<OpDef> {
                     beta: c.attrs.required_float("beta")?,
                     bias: c.attrs.required_float("bias")?,
                 };
-                one(normalise::lrn(c.operand(0)?, how))
+                by_channels(c, |x| normalise::lrn(x, how))
             },
         )
         .steps(steps::neighbouring_channels)
@@ -75,6 +76,7 @@ fn by_given_statistics() -> Vec<OpDef> {
                     AttrDef::new("alpha", AttrKind::Float, AttrDefault::Float(0.0001), "factor of the mean square"),
                     AttrDef::new("beta", AttrKind::Float, AttrDefault::Float(0.75), "exponent"),
                     AttrDef::new("bias", AttrKind::Float, AttrDefault::Float(1.0), "added before the power is taken"),
+                    CHANNELS,
                 ]
             },
         )
@@ -151,25 +153,27 @@ fn by_own_statistics() -> Vec<OpDef> {
         .fusion(OutEWiseFusable),
         row(
             "nn.instance_norm",
-            "a layer norm over the axes behind the channels (axis 1), of each channel; operands x, scale, bias",
+            "a layer norm over the axes that are neither batch (axis 0) nor channels, of each channel; operands x, scale, bias",
             Arity::exactly(3),
             instance_norm,
             |c| {
                 let epsilon = c.attrs.required_float("epsilon")?;
-                one(standardise::instance_norm(c.operand(0)?, c.operand(1)?, c.operand(2)?, epsilon))
+                let [scale, bias] = [c.operand(1)?, c.operand(2)?];
+                by_channels(c, |x| standardise::instance_norm(x, scale, bias, epsilon))
             },
         )
         .splat(Splat::OfAll)
-        .attrs(const { &[EPSILON] })
+        .attrs(const { &[EPSILON, CHANNELS] })
         .fusion(OutEWiseFusable),
         row(
             "nn.group_norm",
-            "a layer norm over groups of channels (axis 1) and the axes behind; operands x, scale, bias",
+            "a layer norm over groups of channels and all axes but that of the batch (axis 0); operands x, scale, bias",
             Arity::exactly(3),
             group_norm,
             |c| {
                 let (groups, epsilon) = (c.attrs.required_int("num_groups")?, c.attrs.required_float("epsilon")?);
-                one(standardise::group_norm(c.operand(0)?, c.operand(1)?, c.operand(2)?, groups, epsilon))
+                let [scale, bias] = [c.operand(1)?, c.operand(2)?];
+                by_channels(c, |x| standardise::group_norm(x, scale, bias, groups, epsilon))
             },
         )
         .splat(Splat::OfAll)
@@ -178,6 +182,7 @@ fn by_own_statistics() -> Vec<OpDef> {
                 &[
                     AttrDef::required("num_groups", AttrKind::Int, "the number of groups"),
                     EPSILON,
+                    CHANNELS,
                 ]
             },
         )
@@ -273,8 +278,11 @@ fn norm_of_order(p: i64) -> Result<Statistic, Failure> {
 fn channels(call: &TypeCall<'_>, x: &TensorType) -> Result<DimId, TypeError> {
     match x.shape.as_deref() {
         None => Ok(call.cx.types.dims.unknown()),
-        Some([_, channels, ..]) => Ok(*channels),
-        Some(_) => Err(TypeError::operand(0, "operand 0 has no axis of channels")),
+        Some(shape) if shape.len() < 2 => Err(TypeError::operand(0, "operand 0 has no axis of channels")),
+        Some(shape) => {
+            let places = AxisPlaces::of_channels(call.attrs().required_int(CHANNEL_AXIS)?, shape.len())?;
+            Ok(shape[places.place(1)])
+        }
     }
 }
 

@@ -7,6 +7,10 @@ use anfora_ir::{
     TypeError, TypeId,
 };
 
+use crate::axis_letters::{
+    AxisPlaces, DATA_LAYOUT, KERNEL_LAYOUT, POOL_LAYOUT, data_layout, in_layout, kernel_layout, plain_data,
+    plain_transposed_kernel, pool_layout,
+};
 use crate::kernels::pool::{self, Numbering};
 use crate::kernels::reduction::{self, Axes, Reduce};
 use crate::kernels::transposed;
@@ -21,6 +25,7 @@ use crate::typing::{
 use crate::window::{CEIL_MODE, GROUPS, Lists, POOL_SIZE, dilation, global_type, padding, pool_dims, strides};
 
 /// Returns the rows of this family.
+#[expect(clippy::too_many_lines, reason = "a table of rows")]
 pub(crate) fn rows() -> Vec<OpDef> {
     let mut rows = Vec::new();
     rows.extend(by_axes::<1>(
@@ -32,8 +37,29 @@ pub(crate) fn rows() -> Vec<OpDef> {
             "nn.max_unpool1d",
             "nn.conv1d_transpose",
         ],
-        const { &[POOL_SIZE, strides(&[1]), padding(&[0; 2]), dilation(&[1]), CEIL_MODE, P, COLUMN_MAJOR] },
-        const { &[strides(&[1]), padding(&[0; 2]), output_padding(&[0]), dilation(&[1]), GROUPS] },
+        const {
+            &[
+                POOL_SIZE,
+                strides(&[1]),
+                padding(&[0; 2]),
+                dilation(&[1]),
+                CEIL_MODE,
+                P,
+                COLUMN_MAJOR,
+                pool_layout(plain_data(1)),
+            ]
+        },
+        const {
+            &[
+                strides(&[1]),
+                padding(&[0; 2]),
+                output_padding(&[0]),
+                dilation(&[1]),
+                GROUPS,
+                data_layout(plain_data(1)),
+                kernel_layout(plain_transposed_kernel(1)),
+            ]
+        },
     ));
     rows.extend(by_axes::<2>(
         [
@@ -44,8 +70,29 @@ pub(crate) fn rows() -> Vec<OpDef> {
             "nn.max_unpool2d",
             "nn.conv2d_transpose",
         ],
-        const { &[POOL_SIZE, strides(&[1; 2]), padding(&[0; 4]), dilation(&[1; 2]), CEIL_MODE, P, COLUMN_MAJOR] },
-        const { &[strides(&[1; 2]), padding(&[0; 4]), output_padding(&[0; 2]), dilation(&[1; 2]), GROUPS] },
+        const {
+            &[
+                POOL_SIZE,
+                strides(&[1; 2]),
+                padding(&[0; 4]),
+                dilation(&[1; 2]),
+                CEIL_MODE,
+                P,
+                COLUMN_MAJOR,
+                pool_layout(plain_data(2)),
+            ]
+        },
+        const {
+            &[
+                strides(&[1; 2]),
+                padding(&[0; 4]),
+                output_padding(&[0; 2]),
+                dilation(&[1; 2]),
+                GROUPS,
+                data_layout(plain_data(2)),
+                kernel_layout(plain_transposed_kernel(2)),
+            ]
+        },
     ));
     rows.extend(by_axes::<3>(
         [
@@ -56,8 +103,29 @@ pub(crate) fn rows() -> Vec<OpDef> {
             "nn.max_unpool3d",
             "nn.conv3d_transpose",
         ],
-        const { &[POOL_SIZE, strides(&[1; 3]), padding(&[0; 6]), dilation(&[1; 3]), CEIL_MODE, P, COLUMN_MAJOR] },
-        const { &[strides(&[1; 3]), padding(&[0; 6]), output_padding(&[0; 3]), dilation(&[1; 3]), GROUPS] },
+        const {
+            &[
+                POOL_SIZE,
+                strides(&[1; 3]),
+                padding(&[0; 6]),
+                dilation(&[1; 3]),
+                CEIL_MODE,
+                P,
+                COLUMN_MAJOR,
+                pool_layout(plain_data(3)),
+            ]
+        },
+        const {
+            &[
+                strides(&[1; 3]),
+                padding(&[0; 6]),
+                output_padding(&[0; 3]),
+                dilation(&[1; 3]),
+                GROUPS,
+                data_layout(plain_data(3)),
+                kernel_layout(plain_transposed_kernel(3)),
+            ]
+        },
     ));
     rows.push(
         row(
@@ -106,14 +174,14 @@ const fn per_axis(name: &'static str, doc: &'static str) -> AttrDef {
 }
 
 /// Returns the rows for a number of spatial axes. `pool` lists the attributes of pools: size,
-/// strides, padding, dilation and ceil_mode, then `p`, then `column_major`.
+/// strides, padding, dilation and ceil_mode, then `p`, `column_major` and `layout`.
 #[expect(clippy::too_many_lines, reason = "a table of rows")]
 fn by_axes<const N: usize>(
     [lp, with_indices, global_max, global_lp, unpool, transpose]: [&'static str; 6],
-    pool: &'static [AttrDef; 7],
+    pool: &'static [AttrDef; 8],
     transposed: &'static [AttrDef],
 ) -> [OpDef; 6] {
-    let [size, strides, padding, dilation, ceil, p, column_major] = pool;
+    let [size, strides, padding, dilation, ceil, p, column_major, layout] = pool;
     let list = |attrs: &[&AttrDef]| -> Vec<AttrDef> { attrs.iter().map(|&a| a.clone()).collect() };
     [
         row(
@@ -128,11 +196,12 @@ fn by_axes<const N: usize>(
             },
             |c| {
                 let lists = Lists::read(&c.attrs)?;
-                one(pool::lp_pool(c.operand(0)?, lists.sliding(&lists.kernel), c.attrs.required_int("p")?))
+                let p = c.attrs.required_int("p")?;
+                in_layout(c, (POOL_LAYOUT, plain_data(N)), |x| pool::lp_pool(x, lists.sliding(&lists.kernel), p))
             },
         )
         .steps(steps::windows)
-        .attrs(list(&[size, strides, padding, dilation, ceil, p]))
+        .attrs(list(&[size, strides, padding, dilation, ceil, p, layout]))
         .fusion(OutEWiseFusable),
         row(
             with_indices,
@@ -164,10 +233,12 @@ fn by_axes<const N: usize>(
                 global_type(call, &x, N)
             },
             |c| {
-                let x = c.operand(0)?;
-                one(reduction::reduce(Reduce::Max, x, &Axes::from(2, x.rank())))
+                in_layout(c, (POOL_LAYOUT, plain_data(N)), |x| {
+                    reduction::reduce(Reduce::Max, x, &Axes::from(2, x.rank()))
+                })
             },
         )
+        .attrs(list(&[layout]))
         .splat(Splat::OfAll)
         .fusion(OutEWiseFusable),
         row(
@@ -179,9 +250,12 @@ fn by_axes<const N: usize>(
                 norm(call)?;
                 global_type(call, &x, N)
             },
-            |c| one(pool::global_lp_pool(c.operand(0)?, c.attrs.required_int("p")?)),
+            |c| {
+                let p = c.attrs.required_int("p")?;
+                in_layout(c, (POOL_LAYOUT, plain_data(N)), |x| pool::global_lp_pool(x, p))
+            },
         )
-        .attrs(list(&[p]))
+        .attrs(list(&[p, layout]))
         .splat(Splat::OfAll)
         .fusion(OutEWiseFusable),
         row(
@@ -207,8 +281,11 @@ fn by_axes<const N: usize>(
             |c: &KernelCall<'_>| {
                 let lists = Lists::read(&c.attrs)?;
                 let (groups, more) = (c.attrs.required_int("groups")?, c.attrs.required_ints("output_padding")?);
-                let (x, w) = (c.operand(0)?, c.operand(1)?);
-                one(transposed::convolve_transposed(x, w, c.optional(2), groups, lists.sliding(&[]), &more))
+                let kernel = AxisPlaces::read(&c.attrs, KERNEL_LAYOUT, plain_transposed_kernel(N))?;
+                let w = kernel.to_plain(c.operand(1)?)?;
+                in_layout(c, (DATA_LAYOUT, plain_data(N)), |x| {
+                    transposed::convolve_transposed(x, &w, c.optional(2), groups, lists.sliding(&[]), &more)
+                })
             },
         )
         .steps(steps::transposed_convolution)
@@ -288,7 +365,10 @@ fn transposed_type(call: &mut TypeCall<'_>, spatial: usize) -> Result<TypeId, Ty
     let bias = optional(call, 2, Elements::Float)?;
     let lists = Lists::read(&call.attrs())?;
     let (groups, more) = (call.attrs().required_int("groups")?, call.attrs().required_ints("output_padding")?);
-    let (xs, ws) = (ranked(call.cx, &x, 0, spatial + 2)?, ranked(call.cx, &w, 1, spatial + 2)?);
+    let data = AxisPlaces::read(&call.attrs(), DATA_LAYOUT, plain_data(spatial))?;
+    let kernel = AxisPlaces::read(&call.attrs(), KERNEL_LAYOUT, plain_transposed_kernel(spatial))?;
+    let xs = data.in_plain(&ranked(call.cx, &x, 0, spatial + 2)?);
+    let ws = kernel.in_plain(&ranked(call.cx, &w, 1, spatial + 2)?);
     lengths(&lists, spatial)?;
     if lists.dilation.len() != spatial || more.len() != spatial {
         return Err(TypeError::new("lists of dilation or output_padding of the wrong length".to_owned()));
@@ -315,7 +395,7 @@ fn transposed_type(call: &mut TypeCall<'_>, spatial: usize) -> Result<TypeId, Ty
         let dim = undone(call.cx, xs[2 + i], kernel, &lists, i, more[i])?;
         dims.push(dim);
     }
-    Ok(result(call.cx, x.dtype, Some(&dims)))
+    Ok(result(call.cx, x.dtype, Some(&data.in_tensor(&dims))))
 }
 
 fn unpool_type(call: &mut TypeCall<'_>, spatial: usize) -> Result<TypeId, TypeError> {

@@ -12,7 +12,7 @@ use crate::matrix::product_type;
 use crate::row::row;
 use crate::steps;
 use crate::typing::{Elements, RequiredAttrs, one, optional, result, same_elements, tensor};
-use crate::window::{Lists, convolution_attrs, convolution_type};
+use crate::window::{Lists, convolution_type, plain_convolution_attrs};
 
 const AXIS: AttrDef = AttrDef::new(
     "axis",
@@ -167,7 +167,7 @@ fn convolutions<const N: usize>(integer: &'static str, quantized: &'static str) 
             },
         )
         .steps(steps::convolution)
-        .attrs(convolution_attrs(N))
+        .attrs(plain_convolution_attrs(N))
         .fusion(OutEWiseFusable),
         row(
             quantized,
@@ -197,7 +197,7 @@ fn convolutions<const N: usize>(integer: &'static str, quantized: &'static str) 
             },
         )
         .steps(steps::quantized_convolution)
-        .attrs(convolution_attrs(N))
+        .attrs(plain_convolution_attrs(N))
         .fusion(OutEWiseFusable),
     ]
 }

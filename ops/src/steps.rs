@@ -6,6 +6,7 @@
 
 use anfora_ir::{KernelCall, Literal};
 
+use crate::axis_letters::{CHANNEL_AXIS, KERNEL_LAYOUT};
 use crate::kernels::einsum::Equation;
 
 /// Returns 1 for all operands: the kernel only reads their extents.
@@ -36,19 +37,19 @@ pub(crate) fn determinant(call: &KernelCall<'_>) -> u64 {
 /// Returns the steps of a convolution: the taps of a feature for each element of the result. The
 /// weight is operand 1.
 pub(crate) fn convolution(call: &KernelCall<'_>) -> u64 {
-    call.result_elements().saturating_mul(taps(call, 1))
+    call.result_elements().saturating_mul(taps(call, 1, 'O'))
 }
 
 /// Returns the steps of a quantized convolution. Its weight is operand 3, after the scale and the
 /// zero point of operand 0.
 pub(crate) fn quantized_convolution(call: &KernelCall<'_>) -> u64 {
-    call.result_elements().saturating_mul(taps(call, 3))
+    call.result_elements().saturating_mul(taps(call, 3, 'O'))
 }
 
 /// Returns the steps of a transposed convolution: each element of operand 0 is added to as many
 /// positions as there are taps.
 pub(crate) fn transposed_convolution(call: &KernelCall<'_>) -> u64 {
-    elements(call, 0).saturating_mul(taps(call, 1)).saturating_add(call.result_elements())
+    elements(call, 0).saturating_mul(taps(call, 1, 'I')).saturating_add(call.result_elements())
 }
 
 /// Returns the steps of a computation under windows of the attribute `pool_size`.
@@ -60,7 +61,10 @@ pub(crate) fn windows(call: &KernelCall<'_>) -> u64 {
 
 /// Returns the steps of a computation over a few neighbouring channels.
 pub(crate) fn neighbouring_channels(call: &KernelCall<'_>) -> u64 {
-    let channels = shape(call, 0).get(1).map_or(1, |&c| c as u64);
+    let shape = shape(call, 0);
+    let axis = call.attrs.int(CHANNEL_AXIS).unwrap_or(1);
+    let axis = if axis < 0 { axis + shape.len() as i64 } else { axis };
+    let channels = usize::try_from(axis).ok().and_then(|axis| shape.get(axis)).map_or(1, |&c| c as u64);
     let size = call.attrs.int("size").and_then(|s| u64::try_from(s).ok()).unwrap_or(1);
     elements(call, 0).saturating_mul(size.min(channels))
 }
@@ -103,7 +107,10 @@ fn elements(call: &KernelCall<'_>, operand: usize) -> u64 {
     shape(call, operand).iter().fold(1u64, |n, &extent| n.saturating_mul(extent as u64))
 }
 
-/// Returns the number of elements of a weight for one index of its first axis.
-fn taps(call: &KernelCall<'_>, weight: usize) -> u64 {
-    shape(call, weight).iter().skip(1).fold(1u64, |n, &extent| n.saturating_mul(extent as u64))
+/// Returns the number of elements of a kernel for one index of the axis with a letter. This is the
+/// first axis in the plain layout.
+fn taps(call: &KernelCall<'_>, weight: usize, letter: char) -> u64 {
+    let axis = call.attrs.str(KERNEL_LAYOUT).and_then(|layout| layout.find(letter)).unwrap_or(0);
+    let others = shape(call, weight).iter().enumerate().filter(|&(i, _)| i != axis);
+    others.fold(1u64, |n, (_, &extent)| n.saturating_mul(extent as u64))
 }

@@ -6,6 +6,10 @@ use anfora_ir::{
     OpDef, Splat, TensorType, TypeCall, TypeError, TypeId,
 };
 
+use crate::axis_letters::{
+    AxisPlaces, DATA_LAYOUT, KERNEL_LAYOUT, POOL_LAYOUT, data_layout, in_layout, kernel_layout, plain_data,
+    plain_kernel, pool_layout,
+};
 use crate::kernels::Failure;
 use crate::kernels::convolution;
 use crate::kernels::pool::{self, Divisor};
@@ -14,8 +18,7 @@ use crate::kernels::window::{Rounding, Sliding, Windows};
 use crate::row::row;
 use crate::steps;
 use crate::typing::{
-    Elements, Extents, RequiredAttrs, as_extent, differ, extent, one, optional, ranked, result, same_elements, tensor,
-    unify,
+    Elements, Extents, RequiredAttrs, as_extent, differ, extent, optional, ranked, result, same_elements, tensor, unify,
 };
 
 macro_rules! windows {
@@ -28,35 +31,69 @@ macro_rules! windows {
                     "the convolution of (n, c, spatial…) with (m, c / groups, kernel…), plus an optional bias (m)",
                     Arity::between(2, 3),
                     conv_type::<$n>,
-                    convolve,
+                    convolve::<$n>,
                 )
                 .steps(steps::convolution)
-                .attrs(convolution_attrs($n))
+                .attrs(
+                    const {
+                        &[
+                            strides(&$ones),
+                            padding(&$zeros),
+                            dilation(&$ones),
+                            GROUPS,
+                            data_layout(plain_data($n)),
+                            kernel_layout(plain_kernel($n)),
+                        ]
+                    },
+                )
                 .fusion(OutEWiseFusable),
                 row($max, "the largest element under each window; padding is left out", Arity::exactly(1), max_pool_type::<$n>, |c| {
                     let lists = Lists::read(&c.attrs)?;
-                    one(pool::max_pool(c.operand(0)?, lists.sliding(&lists.kernel)))
+                    in_layout(c, (POOL_LAYOUT, plain_data($n)), |x| pool::max_pool(x, lists.sliding(&lists.kernel)))
                 })
                 .steps(steps::windows)
-                .attrs(const { &[POOL_SIZE, strides(&$ones), padding(&$zeros), dilation(&$ones), CEIL_MODE] })
+                .attrs(
+                    const {
+                        &[
+                            POOL_SIZE,
+                            strides(&$ones),
+                            padding(&$zeros),
+                            dilation(&$ones),
+                            CEIL_MODE,
+                            pool_layout(plain_data($n)),
+                        ]
+                    },
+                )
                 .fusion(OutEWiseFusable),
                 row($avg, "the mean of the elements under each window", Arity::exactly(1), avg_pool_type::<$n>, |c| {
                     let lists = Lists::read(&c.attrs)?;
                     let padded = c.attrs.required_bool("count_include_pad")?;
                     let divisor = if padded { Divisor::Padded } else { Divisor::Inside };
-                    one(pool::avg_pool(c.operand(0)?, lists.sliding(&lists.kernel), divisor))
+                    in_layout(c, (POOL_LAYOUT, plain_data($n)), |x| {
+                        pool::avg_pool(x, lists.sliding(&lists.kernel), divisor)
+                    })
                 })
                 .steps(steps::windows)
                 .attrs(
                     const {
-                        &[POOL_SIZE, strides(&$ones), padding(&$zeros), dilation(&$ones), CEIL_MODE, COUNT_INCLUDE_PAD]
+                        &[
+                            POOL_SIZE,
+                            strides(&$ones),
+                            padding(&$zeros),
+                            dilation(&$ones),
+                            CEIL_MODE,
+                            COUNT_INCLUDE_PAD,
+                            pool_layout(plain_data($n)),
+                        ]
                     },
                 )
                 .fusion(OutEWiseFusable),
                 row($global, "the mean over the spatial axes, which become 1", Arity::exactly(1), global_pool_type::<$n>, |c| {
-                    let x = c.operand(0)?;
-                    one(reduction::reduce(Reduce::Mean, x, &Axes::from(2, x.rank())))
+                    in_layout(c, (POOL_LAYOUT, plain_data($n)), |x| {
+                        reduction::reduce(Reduce::Mean, x, &Axes::from(2, x.rank()))
+                    })
                 })
+                .attrs(const { &[pool_layout(plain_data($n))] })
                 .splat(Splat::OfAll)
                 .fusion(OutEWiseFusable),
             )*]
@@ -69,8 +106,9 @@ windows! {
     3 [1, 1, 1] [0, 0, 0, 0, 0, 0] "nn.conv3d" "nn.max_pool3d" "nn.avg_pool3d" "nn.global_avg_pool3d";
 }
 
-/// Returns the attributes of a convolution with `spatial` spatial axes.
-pub(crate) fn convolution_attrs(spatial: usize) -> &'static [AttrDef] {
+/// Returns the attributes of a quantized convolution with `spatial` spatial axes. It has the plain
+/// layout.
+pub(crate) fn plain_convolution_attrs(spatial: usize) -> &'static [AttrDef] {
     match spatial {
         1 => const { &[strides(&[1]), padding(&[0; 2]), dilation(&[1]), GROUPS] },
         2 => const { &[strides(&[1; 2]), padding(&[0; 4]), dilation(&[1; 2]), GROUPS] },
@@ -185,10 +223,13 @@ impl Lists {
     }
 }
 
-fn convolve(c: &KernelCall<'_>) -> Result<Vec<Literal>, KernelError> {
+fn convolve<const N: usize>(c: &KernelCall<'_>) -> Result<Vec<Literal>, KernelError> {
     let lists = Lists::read(&c.attrs)?;
     let groups = c.attrs.required_int("groups")?;
-    one(convolution::convolve(c.operand(0)?, c.operand(1)?, c.optional(2), groups, lists.sliding(&[])))
+    let w = AxisPlaces::read(&c.attrs, KERNEL_LAYOUT, plain_kernel(N))?.to_plain(c.operand(1)?)?;
+    in_layout(c, (DATA_LAYOUT, plain_data(N)), |x| {
+        convolution::convolve(x, &w, c.optional(2), groups, lists.sliding(&[]))
+    })
 }
 
 fn conv_type<const N: usize>(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
@@ -211,7 +252,10 @@ pub(crate) fn convolution_type<const N: usize>(
 ) -> Result<TypeId, TypeError> {
     let lists = Lists::read(&call.attrs())?;
     let groups = call.attrs().required_int("groups")?;
-    let (xs, ws) = (ranked(call.cx, x, i, N + 2)?, ranked(call.cx, w, j, N + 2)?);
+    let data = AxisPlaces::read(&call.attrs(), DATA_LAYOUT, plain_data(N))?;
+    let kernel = AxisPlaces::read(&call.attrs(), KERNEL_LAYOUT, plain_kernel(N))?;
+    let xs = data.in_plain(&ranked(call.cx, x, i, N + 2)?);
+    let ws = kernel.in_plain(&ranked(call.cx, w, j, N + 2)?);
     if groups < 1 {
         return Err(TypeError::new(format!("{groups} groups")));
     }
@@ -233,20 +277,21 @@ pub(crate) fn convolution_type<const N: usize>(
     let kernel: Vec<Option<i64>> = ws[2..].iter().map(|&d| call.cx.types.dims.as_constant(d)).collect();
     let mut dims = Extents::from_slice(&[xs[0], ws[0]]);
     dims.extend(lists.output(call.cx, &xs[2..], &kernel)?);
-    Ok(result(call.cx, dtype, Some(&dims)))
+    Ok(result(call.cx, dtype, Some(&data.in_tensor(&dims))))
 }
 
 /// Returns the extents of the result of a pool.
 pub(crate) fn pool_dims(call: &mut TypeCall<'_>, x: &TensorType, spatial: usize) -> Result<Extents, TypeError> {
     let lists = Lists::read(&call.attrs())?;
-    let xs = ranked(call.cx, x, 0, spatial + 2)?;
+    let layout = AxisPlaces::read(&call.attrs(), POOL_LAYOUT, plain_data(spatial))?;
+    let xs = layout.in_plain(&ranked(call.cx, x, 0, spatial + 2)?);
     if lists.kernel.len() != spatial {
         return Err(TypeError::new(format!("attribute `pool_size` has {} entries, not {spatial}", lists.kernel.len())));
     }
     let kernel: Vec<Option<i64>> = lists.kernel.iter().map(|&k| Some(k)).collect();
     let mut dims: Extents = xs[..2].into();
     dims.extend(lists.output(call.cx, &xs[2..], &kernel)?);
-    Ok(dims)
+    Ok(layout.in_tensor(&dims))
 }
 
 fn max_pool_type<const N: usize>(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
@@ -268,8 +313,9 @@ fn global_pool_type<const N: usize>(call: &mut TypeCall<'_>) -> Result<TypeId, T
 
 /// Returns the type of `x` with spatial extents of 1.
 pub(crate) fn global_type(call: &mut TypeCall<'_>, x: &TensorType, spatial: usize) -> Result<TypeId, TypeError> {
+    let layout = AxisPlaces::read(&call.attrs(), POOL_LAYOUT, plain_data(spatial))?;
     let mut dims = ranked(call.cx, x, 0, spatial + 2)?;
     let one = call.cx.types.dims.constant(1);
-    dims[2..].fill(one);
+    (2..spatial + 2).for_each(|axis| dims[layout.place(axis)] = one);
     Ok(result(call.cx, x.dtype, Some(&dims)))
 }

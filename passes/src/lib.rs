@@ -6,6 +6,7 @@
 //!
 //! - over one function: [`fold_constant`], [`eliminate_common_subexpr`], [`canonicalize_bindings`],
 //!   [`fold_batch_norm`], [`fuse_standard_ops`], [`combine_parallel_matmul`], [`decompose_ops`],
+//!   [`convert_layout`],
 //!   [`to_a_normal_form`], [`to_graph_normal_form`], [`normalize`], [`simplify_expr`],
 //!   [`simplify_shapes`], [`convert_to_dataflow`], [`to_non_dataflow`],
 //!   [`topological_sort`];
@@ -65,6 +66,7 @@ mod catalogue;
 mod check_meaning;
 mod checked_context;
 mod combine_parallel_matmul;
+mod convert_layout;
 mod convert_to_dataflow;
 mod dead_code_elimination;
 mod decompose_ops;
@@ -115,6 +117,9 @@ pub use catalogue::{install_default_registry, register, registry};
 pub use check_meaning::{CheckMeaning, Checked, same_meaning};
 pub use checked_context::{CheckedContext, CheckedContextBuilder};
 pub use combine_parallel_matmul::{COMBINE_PARALLEL_MATMUL, CombinedProducts, combine_parallel_matmul};
+pub use convert_layout::{
+    CONVERT_LAYOUT, ConvertedLayouts, DesiredLayout, DesiredLayouts, UnreadableLayout, convert_layout,
+};
 pub use convert_to_dataflow::{CONVERT_TO_DATAFLOW, Converted, convert_to_dataflow};
 pub use dead_code_elimination::{DEAD_CODE_ELIMINATION, Eliminated, eliminate_dead_code};
 pub use decompose_ops::{

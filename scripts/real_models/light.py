@@ -52,6 +52,8 @@ VARIANTS = {
     "no-fold": ["--disable", "FoldConstant"],
     "unlimited": ["-O3", "--passes", "O2,FoldBatchNorm,DeadCodeElimination", *UNLIMITED],
     "fused": ["-O3", *UNLIMITED],
+    # Computed with the channels last, and written in the layout of the format again.
+    "layouts": ["-O3", "--passes", "O2,ConvertLayout{desired=[NHWC:HWIO]},DeadCodeElimination"],
 }
 
 
@@ -254,6 +256,10 @@ def check_model(name, source, args):
             if not model.functions:
                 missed.append("nothing was fused")
             check_fusion(args.command, source, plain, work)
+        elif variant == "layouts":
+            before, after = (sum(n.op_type == "Transpose" for n in m.graph.node) for m in (original, model))
+            if after > before:
+                missed.append(f"{after} transpositions after a change of layouts and back, {before} before")
         else:
             size = os.path.getsize(plain)
             row["bytes"] = size

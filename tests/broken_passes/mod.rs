@@ -15,6 +15,7 @@ mod folding;
 mod fusing;
 mod liars;
 mod merging;
+mod ordering;
 mod planning;
 mod regions;
 mod removing;
@@ -56,6 +57,7 @@ pub(crate) fn all() -> Vec<Broken> {
         fusing::BROKEN,
         liars::BROKEN,
         merging::BROKEN,
+        ordering::BROKEN,
         planning::BROKEN,
         regions::BROKEN,
         removing::BROKEN,

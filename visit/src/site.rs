@@ -10,13 +10,14 @@ use anfora_ir::{
 use rustc_hash::FxHashMap;
 
 use crate::analysis::link_counts;
+use crate::chain::tail_link;
 use crate::copy::copy_fresh;
 use crate::engine::block::{Block, OpenNode};
 use crate::engine::regions::Regions;
 use crate::engine::sharing::Scoped;
 use crate::engine::spliced::{Spliced, spliced_twice};
 use crate::error::{RewriteError, check_type, name_for_error};
-use crate::link::Binding;
+use crate::link::{Binding, Link};
 use crate::mutator::{Edits, Mutator, Refused};
 use crate::visitor::{Visit, Visitor, walk_from};
 
@@ -237,6 +238,27 @@ impl<'e> Site<'e> {
     /// If the block belongs to the chain that it is moved into.
     pub fn splice(&mut self, block: ExprId) -> Result<ExprId, RewriteError> {
         self.unwatched(|site| site.splice_walked(block))
+    }
+
+    /// Returns an If with the condition and the blocks of the If `branches`, whose tails become
+    /// `tails`. The walk has left both blocks, and `branches` is the value of the current slot,
+    /// which the new If must replace. Variables of dataflow regions that a tail uses become outputs
+    /// of their regions.
+    ///
+    /// # Errors
+    /// If the tails have no common type.
+    ///
+    /// # Panics
+    /// If `branches` is no If.
+    pub fn with_tails(&mut self, branches: ExprId, tails: [ExprId; 2]) -> Result<ExprId, RewriteError> {
+        self.note_made();
+        for (link, tail) in [Link::Then(branches), Link::Else(branches)].into_iter().zip(tails) {
+            self.let_out(tail);
+            self.unwatched(|site| tail_link(site.editor.body, link).set(site.editor.body, tail));
+        }
+        let [cond, then_block, else_block] = [Link::Cond(branches), Link::Then(branches), Link::Else(branches)]
+            .map(|link| link.target(self.editor.body));
+        self.editor.if_(cond, then_block, else_block).map_err(RewriteError::Type)
     }
 
     /// Replaces the following uses of `var` by `atom`. This can also replace a variable that is

@@ -7,5 +7,6 @@ pub(crate) mod register;
 pub(crate) mod op_call;
 pub(crate) mod decomposition;
 pub(crate) mod adjoint;
+pub(crate) mod relayout;
 pub(crate) mod kernel;
 pub(crate) mod purity;

@@ -12,6 +12,7 @@ use crate::ops::kernel::catch_panic;
 use crate::ops::op::{
     AttrReader, ElementsRule, FusionRule, Kernel, KernelCall, KnownByType, SizeBound, StepsRule, TypeRule,
 };
+use crate::ops::relayout::RelayoutRule;
 use crate::tables::dtype::DType;
 use crate::tables::literal::Literal;
 
@@ -74,6 +75,9 @@ pub struct OpDef {
     /// The rule that writes the adjoints of the operands of a call, for Gradient; `None` if there
     /// are none, or if they follow from the decomposition.
     pub adjoint: Option<AdjointRule>,
+    /// The rule that writes a call for operands whose axes have another order; `None` if the
+    /// operands must keep their order.
+    pub relayout: Option<RelayoutRule>,
 }
 
 /// Prints the name and the number of operands.
@@ -117,6 +121,7 @@ impl OpDef {
             decomposition: None,
             precision: PrecisionPolicy::Never,
             adjoint: None,
+            relayout: None,
         }
     }
 
@@ -242,6 +247,14 @@ impl OpDef {
     #[must_use]
     pub fn adjoint(self, rule: AdjointRule) -> OpDef {
         OpDef { adjoint: Some(rule), ..self }
+    }
+
+    /// Sets the rule that writes a call for operands whose axes have another order, for
+    /// ConvertLayout. The written call must compute the results of the call, with their axes in the
+    /// orders that the rule states.
+    #[must_use]
+    pub fn relayout(self, rule: RelayoutRule) -> OpDef {
+        OpDef { relayout: Some(rule), ..self }
     }
 
     /// Returns an upper bound of the bytes that the results of a call take in full: that of its

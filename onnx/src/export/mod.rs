@@ -15,6 +15,7 @@ mod node;
 mod closing;
 mod closures;
 mod functions;
+mod layouts;
 mod training;
 
 use anfora_ir::{AttrId, AttrsId, Context, FunctionKey, Module, StorageError};
@@ -98,10 +99,15 @@ fn export_entry(module: &Module, options: &ExportOptions) -> Result<ExportedMode
     let key = module.find(&options.entry);
     let entry = key.filter(|&k| module.get(k).is_some_and(anfora_ir::Function::is_definition));
     let entry = entry.ok_or_else(|| fault(ExportProblem::NoEntry(options.entry.clone())))?;
-    if let Some(module) = closures::with_functions_in_place(module, &options.entry)? {
-        let entry = module.find(&options.entry).ok_or_else(|| fault(ExportProblem::NoEntry(options.entry.clone())))?;
-        return export_function(&module, entry, options);
-    }
+    // The module as ONNX can express it, if that is another one.
+    let changed = closures::with_functions_in_place(module, &options.entry)?;
+    let module = changed.as_ref().unwrap_or(module);
+    let in_layouts = layouts::in_layouts_of_onnx(module)?;
+    let module = in_layouts.as_ref().unwrap_or(module);
+    let entry = match changed.is_some() || in_layouts.is_some() {
+        true => module.find(&options.entry).ok_or_else(|| fault(ExportProblem::NoEntry(options.entry.clone())))?,
+        false => entry,
+    };
     export_function(module, entry, options)
 }
 

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::graph::{Call, Exporter, FileName};
 use super::graph_meta::GraphMeta;
+use super::layouts::has_another_layout;
 use super::slots::Slot;
 use crate::attributes::{decoded, decoded_list, list, message_of, no_value, str};
 use crate::convert::{CallView, OperandView, SymbolPlace, Writer, write_call};
@@ -38,6 +39,9 @@ impl<'m> Exporter<'m> {
     pub(super) fn native_nodes(&mut self, call: Call<'m>) -> Result<Vec<NodeProto>, ExportProblem> {
         let cx: &'m Context = self.cx;
         let name = cx.ops.get(call.op).name.as_ref();
+        if has_another_layout(cx, self.body, call.expr) {
+            return Err(ExportProblem::Unsupported(format!("`{name}` in another layout than that of ONNX")));
+        }
         let row = self.options.conversions.for_call(name, |domain| self.versions.opset(domain))?;
         let slots: Result<Vec<Slot>, _> = call.operands.iter().map(|&o| self.slots.of_atom(o)).collect();
         let slots = slots?;

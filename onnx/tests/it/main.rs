@@ -14,6 +14,7 @@ mod file_functions;
 mod forms;
 mod functions;
 mod kept_types;
+mod layouts;
 mod models;
 mod mutations;
 mod odd_models;

@@ -3,6 +3,7 @@
 
 use anfora_ir::{AdjointRule, AdjointWriter, AttrValue, DecompositionPart as Part};
 
+use crate::axis_letters::{DATA_LAYOUT, KERNEL_LAYOUT, POOL_LAYOUT, plain_data, plain_kernel, plain_transposed_kernel};
 use crate::decompositions::extents::{Extent, join_axes, split_axis_into};
 
 pub(super) const RULES: &[(&str, AdjointRule)] = &[
@@ -40,12 +41,22 @@ impl WindowLists {
     }
 }
 
+/// Returns true if the axes of an image with `spatial` axes, and those of the result, have the plain
+/// order. The rules are written for this order, in which a program is differentiated.
+pub(super) fn image_is_plain(a: &AdjointWriter<'_>, spatial: usize) -> bool {
+    let plain = plain_data(spatial);
+    [DATA_LAYOUT, POOL_LAYOUT].iter().all(|name| a.attrs().str(name).is_none_or(|layout| layout == plain))
+}
+
 /// Returns an extent of the result, if it is known.
 pub(super) fn result_extent(a: &AdjointWriter<'_>, axis: usize) -> Option<i64> {
     a.cx().types.dims.as_constant(*a.result_tensor()?.shape.as_ref()?.get(axis)?)
 }
 
 fn convolution<const N: usize>(a: &mut AdjointWriter<'_>, conv: &'static str, transpose: &'static str) -> Option<()> {
+    if !image_is_plain(a, N) || a.attrs().str(KERNEL_LAYOUT)? != plain_kernel(N) {
+        return None;
+    }
     let lists = WindowLists::of::<N>(a)?;
     let groups = a.attrs().int("groups")?;
     let (x, w, dy) = (a.operand(0)?, a.operand(1)?, a.adjoint()?);
@@ -70,6 +81,9 @@ fn convolution<const N: usize>(a: &mut AdjointWriter<'_>, conv: &'static str, tr
 }
 
 fn transposed<const N: usize>(a: &mut AdjointWriter<'_>, conv: &'static str) -> Option<()> {
+    if !image_is_plain(a, N) || a.attrs().str(KERNEL_LAYOUT)? != plain_transposed_kernel(N) {
+        return None;
+    }
     let lists = WindowLists::of::<N>(a)?;
     let groups = a.attrs().int("groups")?;
     let added = a.attrs().ints("output_padding")?;

@@ -2,13 +2,13 @@
 
 use anfora_ir::{AdjointRule, AdjointWriter, AttrValue, DType, Literal, Number};
 
-use super::convolutions::{WindowLists, result_extent};
+use super::convolutions::{WindowLists, image_is_plain, result_extent};
 use super::{filled, flattened, number, reshaped_like};
 
 pub(super) const RULES: &[(&str, AdjointRule)] = &[
-    ("nn.max_pool1d", |a| max_pool(a, "nn.max_pool_with_indices1d")),
-    ("nn.max_pool2d", |a| max_pool(a, "nn.max_pool_with_indices2d")),
-    ("nn.max_pool3d", |a| max_pool(a, "nn.max_pool_with_indices3d")),
+    ("nn.max_pool1d", |a| max_pool::<1>(a, "nn.max_pool_with_indices1d")),
+    ("nn.max_pool2d", |a| max_pool::<2>(a, "nn.max_pool_with_indices2d")),
+    ("nn.max_pool3d", |a| max_pool::<3>(a, "nn.max_pool_with_indices3d")),
     ("nn.avg_pool1d", |a| avg_pool::<1>(a, "nn.conv1d", "nn.conv1d_transpose")),
     ("nn.avg_pool2d", |a| avg_pool::<2>(a, "nn.conv2d", "nn.conv2d_transpose")),
     ("nn.avg_pool3d", |a| avg_pool::<3>(a, "nn.conv3d", "nn.conv3d_transpose")),
@@ -16,7 +16,10 @@ pub(super) const RULES: &[(&str, AdjointRule)] = &[
 
 /// Adds the adjoint of each window to the first of its largest elements. A window of padding alone
 /// has the index -1.
-fn max_pool(a: &mut AdjointWriter<'_>, with_indices: &'static str) -> Option<()> {
+fn max_pool<const N: usize>(a: &mut AdjointWriter<'_>, with_indices: &'static str) -> Option<()> {
+    if !image_is_plain(a, N) {
+        return None;
+    }
     let (x, dy, attrs) = (a.operand(0)?, a.adjoint()?, a.attrs());
     let lists = ["pool_size", "strides", "padding", "dilation"].map(|name| attrs.ints(name).map(|list| (name, list)));
     let mut given: Vec<(&'static str, AttrValue)> = vec![("ceil_mode", attrs.bool("ceil_mode")?.into())];
@@ -45,6 +48,9 @@ fn max_pool(a: &mut AdjointWriter<'_>, with_indices: &'static str) -> Option<()>
 /// The share of each element of a window, by a transposed convolution with ones. Extents must be
 /// known, since the number of elements in a window depends on them.
 fn avg_pool<const N: usize>(a: &mut AdjointWriter<'_>, conv: &'static str, transpose: &'static str) -> Option<()> {
+    if !image_is_plain(a, N) {
+        return None;
+    }
     let lists = WindowLists::of::<N>(a)?;
     let taps = a.attrs().ints("pool_size").filter(|taps| taps.len() == N)?;
     let (dy, channels, one) = (a.adjoint()?, a.extent(0, 1)?, Number::Float(1.0).scalar(a.dtype(0)?)?);

@@ -40,9 +40,10 @@ impl Heads {
         if d.rank(i)? != 3 {
             return None;
         }
-        let heads = split_axis(d, x, (i, 2), 3, count)?;
+        let width = Extent::of(d, i, 2)?;
+        let heads = split_axis(d, x, (2, width), 3, count);
         let x = swapped(d, heads, [0, 2, 1, 3]);
-        let size = Extent::of(d, i, 2)?.over(d, count);
+        let size = width.over(d, count);
         Some(Heads { x, count: HeadCount::Known(count), length: Extent::of(d, i, 1)?, size })
     }
 

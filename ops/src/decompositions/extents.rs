@@ -93,17 +93,16 @@ fn with_extents(d: &mut Decomposer<'_>, rank: usize, axis: usize, first: i64, se
 }
 
 /// Returns a value of this rank with an axis as two: of `parts`, at least 1, and of the elements of
-/// a part. `like` is the operand with the extent of the axis, and the axis.
-pub(crate) fn split_axis(
+/// a part. `whole` is the extent of the axis.
+pub(super) fn split_axis(
     d: &mut Decomposer<'_>,
     x: Part,
-    like: (usize, usize),
+    (axis, whole): (usize, Extent),
     rank: usize,
     parts: i64,
-) -> Option<Part> {
-    let axis = like.1;
-    let rest = Extent::of(d, like.0, axis)?.over(d, parts);
-    Some(split_axis_into(d, x, axis, rank, parts, rest))
+) -> Part {
+    let rest = whole.over(d, parts);
+    split_axis_into(d, x, axis, rank, parts, rest)
 }
 
 /// Returns a value of this rank with an axis as two: of `parts`, at least 1, and of `rest`.

@@ -131,12 +131,11 @@ fn rms_norm(d: &mut Decomposer<'_>) -> Option<Part> {
     Some(types.narrow(d, result))
 }
 
-/// A layer norm of each channel over the axes after it.
+/// A layer norm of each channel over the axes that are neither the batch nor the channels.
 fn instance_norm(d: &mut Decomposer<'_>) -> Option<Part> {
     let types = Widened::of(d, 0)?;
-    let rank = d.rank(0)?;
-    let after = rank.checked_sub(2)?;
-    let axes: Vec<i64> = (2..rank as i64).collect();
+    let (channels, after) = channels(d).filter(|&(channels, _)| channels > 0)?;
+    let axes: Vec<i64> = (1..=(channels + after) as i64).filter(|&axis| axis != channels as i64).collect();
     let x = types.operand(d, 0)?;
     let [difference, _, variance] = moments(d, x, &axes);
     let deviation = deviation(d, types, variance)?;
@@ -147,15 +146,36 @@ fn instance_norm(d: &mut Decomposer<'_>) -> Option<Part> {
     Some(types.narrow(d, result))
 }
 
-/// A layer norm of each group of channels with the axes after it. Scale and bias have an element
-/// for each channel or for each group.
+/// Returns the axes of operand 0 with the channels as axis 1, and the axes that undo this order.
+/// The other axes keep their order.
+fn channels_second(d: &Decomposer<'_>) -> Option<[Vec<i64>; 2]> {
+    let (channels, after) = channels(d).filter(|&(channels, _)| channels > 0)?;
+    let others = |rank: usize| (1..rank).filter(|&axis| axis != channels);
+    let order: Vec<i64> =
+        [0, channels].into_iter().chain(others(channels + after + 1)).map(|axis| axis as i64).collect();
+    let mut undone = vec![0; order.len()];
+    order.iter().zip(0..).for_each(|(&axis, place)| undone[axis as usize] = place);
+    Some([order, undone])
+}
+
+/// Returns a value with its axes in another order.
+fn permuted(d: &mut Decomposer<'_>, x: Part, order: &[i64]) -> Part {
+    let is_same = order.iter().zip(0..).all(|(&axis, place)| axis == place);
+    if is_same { x } else { d.op_with("permute_dims", &[x], &[("axes", order.into())]) }
+}
+
+/// A layer norm of each group of channels with all axes but the batch. Scale and bias have an
+/// element for each channel or for each group.
 fn group_norm(d: &mut Decomposer<'_>) -> Option<Part> {
     let types = Widened::of(d, 0)?;
+    let [order, undone] = channels_second(d)?;
+    let channel_axis = channels(d)?.0;
     let after = d.rank(0)?.checked_sub(2)?;
     let groups = d.attrs().int("num_groups").filter(|&groups| groups > 0)?;
     let extent = |i: usize, axis: usize| d.tensor(i)?.shape.as_ref()?.get(axis).copied();
     let unknown = d.cx().types.dims.unknown();
-    let is_by_channel = |i: usize| extent(i, 0).filter(|&of| of != unknown).is_some_and(|of| Some(of) == extent(0, 1));
+    let is_by_channel =
+        |i: usize| extent(i, 0).filter(|&of| of != unknown).is_some_and(|of| Some(of) == extent(0, channel_axis));
     let is_by_group = |i: usize| d.extent(i, 0) == Some(groups);
     let by_channel_both = is_by_channel(1) && is_by_channel(2);
     let by_group_both = is_by_group(1) && is_by_group(2);
@@ -164,23 +184,25 @@ fn group_norm(d: &mut Decomposer<'_>) -> Option<Part> {
     }
     let rank = after + 2;
     let x = types.operand(d, 0)?;
-    let parts = split_axis(d, x, (0, 1), rank, groups)?;
+    let all_channels = Extent::of(d, 0, channel_axis)?;
+    let x = permuted(d, x, &order);
+    let parts = split_axis(d, x, (1, all_channels), rank, groups);
     let axes: Vec<i64> = (2..=rank as i64).collect();
     let [difference, _, variance] = moments(d, parts, &axes);
     let deviation = deviation(d, types, variance)?;
     let normal = d.op("divide", &[difference, deviation]);
-    let channels = Extent::of(d, 0, 1)?;
     // The axes of groups and of their channels are one axis again before or after the parameters.
     let (mut result, after) = match by_channel_both {
-        true => (join_axes(d, normal, 1, rank + 1, channels), after),
+        true => (join_axes(d, normal, 1, rank + 1, all_channels), after),
         false => (normal, after + 1),
     };
     let [scale, bias] = [parameter(d, types, 1, after)?, parameter(d, types, 2, after)?];
     let scaled = d.op("multiply", &[result, scale]);
     result = d.op("add", &[scaled, bias]);
     if !by_channel_both {
-        result = join_axes(d, result, 1, rank + 1, channels);
+        result = join_axes(d, result, 1, rank + 1, all_channels);
     }
+    let result = permuted(d, result, &undone);
     Some(types.narrow(d, result))
 }
 
@@ -230,39 +252,44 @@ fn lrn(d: &mut Decomposer<'_>) -> Option<Part> {
     let attrs = d.attrs();
     let (alpha, beta, bias) = (attrs.float("alpha")?, attrs.float("beta")?, attrs.float("bias")?);
     let size = attrs.int("size").filter(|&size| size >= 1)?;
+    let channel_axis = channels(d).filter(|&(axis, _)| axis > 0)?.0;
     let mut around = [(size - 1) / 2, size / 2];
-    match d.extent(0, 1) {
+    match d.extent(0, channel_axis) {
         // Channels that do not exist add nothing.
         Some(channels) => around.iter_mut().for_each(|n| *n = (*n).min(channels)),
         None if size > MOST_CHANNELS => return None,
         None => {}
     }
     let window = around[0] + around[1] + 1;
-    d.extent(0, 1).unwrap_or(0).checked_add(window)?;
-    // The axes of the pool, and the axis of the channels among them.
+    d.extent(0, channel_axis).unwrap_or(0).checked_add(window)?;
+    // The axes of the pool.
     let (pool, spatial) = match d.rank(0)? {
         2 => ("nn.avg_pool1d", 1),
         3 => ("nn.avg_pool2d", 2),
         4 | 5 => ("nn.avg_pool3d", 3),
         _ => return None,
     };
-    let is_moved = d.rank(0)? == 5;
+    // The channels of the pool are another axis: a new one, or one of the five.
+    let has_five_axes = d.rank(0)? == 5;
+    let is_swapped = has_five_axes && channel_axis == 1;
     let swapped = [("axes", [0, 2, 1, 3, 4].into())];
     let x = types.operand(d, 0)?;
     let square = d.op("square", &[x]);
-    let pooled = if is_moved {
-        d.op_with("permute_dims", &[square], &swapped)
-    } else {
-        d.op_with("expand_dims", &[square], &[("axis", [1].into())])
+    let pooled = match has_five_axes {
+        true if is_swapped => d.op_with("permute_dims", &[square], &swapped),
+        true => square,
+        false => d.op_with("expand_dims", &[square], &[("axis", [1].into())]),
     };
+    // The axis of the channels among the spatial axes of the pool.
+    let along = if has_five_axes { channel_axis.max(2) - 2 } else { channel_axis - 1 };
     let (mut sizes, mut padding) = (vec![1; spatial], vec![0; 2 * spatial]);
-    (sizes[0], padding[0], padding[spatial]) = (window, around[0], around[1]);
+    (sizes[along], padding[along], padding[spatial + along]) = (window, around[0], around[1]);
     let lists = [("pool_size", sizes.into()), ("padding", padding.into()), ("count_include_pad", true.into())];
     let mean = d.op_with(pool, &[pooled], &lists);
-    let mean = if is_moved {
-        d.op_with("permute_dims", &[mean], &swapped)
-    } else {
-        d.op_with("squeeze", &[mean], &[("axis", [1].into())])
+    let mean = match has_five_axes {
+        true if is_swapped => d.op_with("permute_dims", &[mean], &swapped),
+        true => mean,
+        false => d.op_with("squeeze", &[mean], &[("axis", [1].into())]),
     };
     let sum = scaled(d, mean, alpha * (window as f64 / size as f64), types.wide)?;
     let (bias, beta) = (types.number(d, bias)?, types.number(d, beta)?);

@@ -3,6 +3,7 @@
 use anfora_ir::{Decomposer, DecompositionPart as Part, DecompositionRule};
 
 use super::{Widened, reduced};
+use crate::axis_letters::{AxisPlaces, POOL_LAYOUT, plain_data};
 
 pub(super) const RULES: &[(&str, DecompositionRule)] = &[
     ("nn.global_avg_pool1d", |d| over_space::<1>(d, "mean")),
@@ -25,20 +26,25 @@ pub(super) const RULES: &[(&str, DecompositionRule)] = &[
     ("nn.lp_pool3d", |d| of_window::<3>(d, norm_over_space::<3>)),
 ];
 
-/// Returns the spatial axes.
-fn space<const N: usize>() -> Vec<i64> {
-    (2..2 + N as i64).collect()
+/// Returns the spatial axes in the layout of the operand.
+fn space<const N: usize>(d: &Decomposer<'_>) -> Option<Vec<i64>> {
+    let layout = AxisPlaces::read(&d.attrs(), POOL_LAYOUT, plain_data(N)).ok()?;
+    let mut axes: Vec<i64> = (2..2 + N).map(|axis| layout.place(axis) as i64).collect();
+    axes.sort_unstable();
+    Some(axes)
 }
 
 fn over_space<const N: usize>(d: &mut Decomposer<'_>, op: &'static str) -> Option<Part> {
+    let axes = space::<N>(d)?;
     let x = d.operand(0)?;
-    Some(reduced(d, op, x, &space::<N>()))
+    Some(reduced(d, op, x, &axes))
 }
 
 /// `(Σ |x|^p)^(1/p)`
 fn norm_over_space<const N: usize>(d: &mut Decomposer<'_>) -> Option<Part> {
     let types = Widened::of(d, 0)?;
     let p = d.attrs().int("p").filter(|&p| p >= 1)?;
+    let axes = space::<N>(d)?;
     let x = types.operand(d, 0)?;
     let term = match p {
         1 => d.op("abs", &[x]),
@@ -48,7 +54,7 @@ fn norm_over_space<const N: usize>(d: &mut Decomposer<'_>) -> Option<Part> {
             d.op("power", &[size, exponent])
         }
     };
-    let sum = reduced(d, "sum", term, &space::<N>());
+    let sum = reduced(d, "sum", term, &axes);
     let norm = match p {
         1 => sum,
         2 => d.op("sqrt", &[sum]),
@@ -67,9 +73,11 @@ fn of_window<const N: usize>(d: &mut Decomposer<'_>, reduction: DecompositionRul
     let [size, padding, dilation] = ["pool_size", "padding", "dilation"].map(|name| attrs.ints(name));
     let (size, padding, dilation) = (size?, padding?, dilation?);
     let result = d.cx().types.as_tensor(d.result_type())?;
+    let layout = AxisPlaces::read(&attrs, POOL_LAYOUT, plain_data(N)).ok()?;
     for axis in 0..N {
-        let (taps, before, extent) = (*size.get(axis)?, *padding.get(axis)?, d.extent(0, 2 + axis)?);
-        let windows = d.cx().types.dims.as_constant(*result.shape.as_ref()?.get(2 + axis)?)?;
+        let place = layout.place(2 + axis);
+        let (taps, before, extent) = (*size.get(axis)?, *padding.get(axis)?, d.extent(0, place)?);
+        let windows = d.cx().types.dims.as_constant(*result.shape.as_ref()?.get(place)?)?;
         // The window begins in the padding, if there is any, and ends behind the last element.
         let has_neighbours = taps == 1 || *dilation.get(axis)? == 1;
         let has_all = before >= 0 && extent >= 1 && taps.checked_sub(before)? >= extent;

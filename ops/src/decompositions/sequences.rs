@@ -24,7 +24,8 @@ fn rotary_embedding(d: &mut Decomposer<'_>) -> Option<Part> {
         4 => 1,
         3 => {
             let heads = attrs.int("num_heads").filter(|&heads| heads > 0)?;
-            x = split_axis(d, x, (0, 2), 3, heads)?;
+            let width = Extent::of(d, 0, 2)?;
+            x = split_axis(d, x, (2, width), 3, heads);
             2
         }
         _ => return None,

@@ -6,4 +6,5 @@ mod image;
 mod known_elements;
 mod loops;
 mod nasty;
+mod orders;
 mod rows;

@@ -94,7 +94,7 @@ fn literal_operands(cx: &mut Context, operands: &[Option<Literal>]) -> Vec<Opera
 }
 
 /// Infers the type of a call on constants and evaluates it.
-fn run(
+pub(crate) fn run(
     cx: &mut Context,
     op: &str,
     operands: &[Option<Literal>],
@@ -237,18 +237,25 @@ fn policies_say_which_operators_take_16_bits() {
 }
 
 /// A call on constants.
-struct Call {
-    operands: Vec<Option<Literal>>,
+pub(crate) struct Call {
+    pub(crate) operands: Vec<Option<Literal>>,
     /// The operands, as inference takes them.
     list: Vec<Operand>,
-    attrs: Vec<(&'static str, AttrId)>,
+    pub(crate) attrs: Vec<(&'static str, AttrId)>,
     attrs_id: AttrsId,
 }
 
 impl Call {
     /// Returns a call of the case with this number. Bit `i` of `splats` is set if operand `i` is a
     /// splat. Returns `None` if the operator does not take the element type.
-    fn typed(cx: &mut Context, op: OpId, case: &Case, number: usize, dtype: DType, splats: u32) -> Option<Call> {
+    pub(crate) fn typed(
+        cx: &mut Context,
+        op: OpId,
+        case: &Case,
+        number: usize,
+        dtype: DType,
+        splats: u32,
+    ) -> Option<Call> {
         let mut numbers = Numbers::of_seed(number as u64 + 1);
         let operands: Vec<Option<Literal>> = case
             .operands

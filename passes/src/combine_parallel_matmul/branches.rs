@@ -238,7 +238,11 @@ impl BranchScan<'_> {
         let (weight_axis, axis_from_end) = match kind {
             ProductKind::Matmul if weight_rank >= 2 => (1, 1),
             ProductKind::Gemm => (if reader.bool("trans_b")? { 2 } else { 1 }, 1),
-            ProductKind::Convolution if reader.int("groups")? == 1 => (weight_rank, result_rank.checked_sub(1)?),
+            ProductKind::Convolution if reader.int("groups")? == 1 => {
+                let place = |layout: &str, letter: char| reader.str(layout)?.find(letter);
+                let (features, channels) = (place("kernel_layout", 'O')?, place("data_layout", 'C')?);
+                (weight_rank.checked_sub(features)?, result_rank.checked_sub(channels)?)
+            }
             _ => return None,
         };
         let (of_weight, columns) = without_axis(cx, body, weight, weight_axis)?;

@@ -116,12 +116,19 @@ pub(super) fn linear(cx: &Context, body: &Body, call: ExprId, role: Role) -> Opt
     let side = |axis, weight_axis| Side { axis, channels: extents[weight_axis], weight_axis };
     let (output, input) = match role {
         Role::Convolution | Role::TransposedConvolution => {
-            let groups =
-                usize::try_from(attrs.int("groups")?).ok().filter(|&g| g > 0 && extents[0].is_multiple_of(g))?;
-            // The weight of a convolution starts with the axis of the result's channels, that of a
-            // transposed one with the axis of the operand's. The other axis has those of one group.
-            let whole = side(1, 0);
-            let grouped = Side { channels: extents[1].checked_mul(groups)?, ..side(1, 1) };
+            let groups = usize::try_from(attrs.int("groups")?).ok().filter(|&g| g > 0)?;
+            let place = |layout: &str, letter: char| attrs.str(layout)?.find(letter);
+            let (axis, kernel) = (place("data_layout", 'C')?, |letter| place("kernel_layout", letter));
+            // A weight has an axis with all channels of the result, or of the operand of a
+            // transposed convolution. The other axis has those of one group. Groups are runs of
+            // elements if the first axis is the one with all channels.
+            let (first, second) = if role == Role::Convolution { ('O', 'I') } else { ('I', 'O') };
+            let (whole_axis, grouped_axis) = (kernel(first)?, kernel(second)?);
+            if groups > 1 && whole_axis != 0 || !extents[whole_axis].is_multiple_of(groups) {
+                return None;
+            }
+            let whole = side(axis, whole_axis);
+            let grouped = Side { channels: extents[grouped_axis].checked_mul(groups)?, ..side(axis, grouped_axis) };
             if role == Role::Convolution { (whole, grouped) } else { (grouped, whole) }
         }
         Role::Gemm if attrs.float("beta")? == 1.0 => {

@@ -47,7 +47,7 @@ fn rms_norms() -> RuleSet {
 /// normalization that does not scale.
 fn group_norms() -> RuleSet {
     rules![
-        "add(multiply(reshape(nn.instance_norm(reshape(%x, %t, allowzero=none), %o, %z, epsilon=%e), %q), %s), %b)"
+        "add(multiply(reshape(nn.instance_norm(reshape(%x, %t, allowzero=none), %o, %z, epsilon=%e, axis=none), %q), %s), %b)"
             => "nn.group_norm(%x, %u, %v, num_groups=%g, epsilon=%e)", if normalizes_groups,
             let u = |m| by_channel(m, "s"), let v = |m| by_channel(m, "b"), let g = groups,
     ]

@@ -20,16 +20,16 @@ pub(super) fn pools() -> RuleSet {
 macro_rules! pools_along {
     ($axes:literal) => {
         rules![
-            "nn.max_pool" $axes "d(nn.pad(%x, %p, %z, mode=none), pool_size=%k, strides=%s, padding=%q, dilation=none, ceil_mode=none)"
+            "nn.max_pool" $axes "d(nn.pad(%x, %p, %z, mode=none), pool_size=%k, strides=%s, padding=%q, dilation=none, ceil_mode=none, layout=none)"
                 => "nn.max_pool" $axes "d(%x, pool_size=%k, strides=%s, padding=%n)", if is_lowest,
                 let n = narrow_margins,
-            "nn.max_pool" $axes "d(nn.pad(%x, %p, mode=none), pool_size=%k, strides=%s, padding=%q, dilation=none, ceil_mode=none)"
+            "nn.max_pool" $axes "d(nn.pad(%x, %p, mode=none), pool_size=%k, strides=%s, padding=%q, dilation=none, ceil_mode=none, layout=none)"
                 => "nn.max_pool" $axes "d(%x, pool_size=%k, strides=%s, padding=%n)", if zero_is_lowest,
                 let n = narrow_margins,
-            "nn.avg_pool" $axes "d(nn.pad(%x, %p, %z, mode=none), pool_size=%k, strides=%s, padding=%q, dilation=%d, ceil_mode=none, count_include_pad=%c)"
+            "nn.avg_pool" $axes "d(nn.pad(%x, %p, %z, mode=none), pool_size=%k, strides=%s, padding=%q, dilation=%d, ceil_mode=none, count_include_pad=%c, layout=none)"
                 => "nn.avg_pool" $axes "d(%x, pool_size=%k, strides=%s, padding=%n, dilation=%d, count_include_pad=true)",
                 if |m| adds_to_sum(m) && is_plus_zero(m, "z"), let n = narrow_margins,
-            "nn.avg_pool" $axes "d(nn.pad(%x, %p, mode=none), pool_size=%k, strides=%s, padding=%q, dilation=%d, ceil_mode=none, count_include_pad=%c)"
+            "nn.avg_pool" $axes "d(nn.pad(%x, %p, mode=none), pool_size=%k, strides=%s, padding=%q, dilation=%d, ceil_mode=none, count_include_pad=%c, layout=none)"
                 => "nn.avg_pool" $axes "d(%x, pool_size=%k, strides=%s, padding=%n, dilation=%d, count_include_pad=true)",
                 if adds_to_sum, let n = narrow_margins,
         ]

@@ -245,7 +245,10 @@ impl<'e, 'b> Differentiator<'e, 'b> {
             false => format!("`{name}` has no derivative"),
         };
         let help = match has_rule {
-            true => "rules need known ranks, and some need known extents, which `match_cast` states",
+            true => {
+                "rules need known ranks, and some need known extents, which `match_cast` states; images and kernels \
+                 must have the default layout, so ConvertLayout comes later"
+            }
             false => "list parameters that do not flow through it in `require_grads`, or give its row an `adjoint`",
         };
         PassError::new(message).with_help(help)

@@ -9,6 +9,7 @@ mod decompositions;
 mod fold_batch_norm;
 mod folding;
 mod fusion;
+mod layouts;
 mod lifting;
 mod long;
 mod modules;

@@ -84,6 +84,12 @@ const SHAPES: &[Row] = &[
         max_size: None,
     },
     Row {
+        name: "images",
+        doc: "convolutions with shifts and activations, each behind a branch",
+        build: wide::images,
+        max_size: None,
+    },
+    Row {
         name: "weights",
         doc: "computations on a weight, each used by one on the input",
         build: wide::weights,

@@ -1,6 +1,6 @@
 //! Long programs that do not nest.
 
-use anfora_ir::{Attr, BuildError, DType, Literal, Module};
+use anfora_ir::{Attr, BuildError, DType, FunctionBuilder, Literal, Module};
 
 use super::main_of;
 
@@ -123,6 +123,35 @@ pub(super) fn parallel(n: usize, _seed: u64) -> Result<Module, BuildError> {
             let joined = b.bind("", joined);
             let sum = b.call_op("add", &[parts[0], joined], &[])?;
             last = b.bind("", sum);
+        }
+        Ok(last)
+    })
+}
+
+/// Of five bindings, two are in the branches of the fourth.
+pub(super) fn images(n: usize, _seed: u64) -> Result<Module, BuildError> {
+    main_of(|b, x| {
+        let cond = b.cx().types.scalar(DType::Bool);
+        let c = b.param("c", cond);
+        let shape = b.literal(Literal::from_elements(&[3], &[1i64, 2, 4]).expect("three extents"));
+        let image = b.call_op("reshape", &[x, shape], &[])?;
+        let mut last = b.bind("", image);
+        let kernel = b.literal(Literal::splat(&[2, 2, 1], 0.25f32));
+        let shift = b.literal(Literal::splat(&[2, 1], 0.5f32));
+        for _ in 0..n / 5 {
+            let conv = b.call_op("nn.conv1d", &[last, kernel], &[])?;
+            let conv = b.bind("", conv);
+            let sum = b.call_op("add", &[conv, shift], &[])?;
+            let sum = b.bind("", sum);
+            let branch = |b: &mut FunctionBuilder<'_>, op: &str| {
+                b.open_block();
+                let call = b.call_op(op, &[sum], &[])?;
+                let call = b.bind("", call);
+                b.close_block(call)
+            };
+            let (then_block, else_block) = (branch(b, "tanh")?, branch(b, "nn.relu")?);
+            let choice = b.if_(c, then_block, else_block)?;
+            last = b.bind("", choice);
         }
         Ok(last)
     })

@@ -36,6 +36,7 @@ pub(super) const ROWS: &[Row] = &[
         covers: &["visit::mutate_function", "visit::Site::value_of", "visit::Site::field"],
         kind: Kind::Module(take_branches),
     },
+    Row { name: "same-tails", covers: &["visit::Site::with_tails"], kind: Kind::Module(same_tails) },
     Row {
         name: "substitute",
         covers: &["visit::substitute", "visit::Site::assume"],
@@ -258,6 +259,26 @@ fn take_branches(mut module: Module) -> Done {
         let Some((function, cx)) = module.get_mut(key) else { continue };
         mutate_function(cx, function, &mut TakeBranches).map_err(|e| e.to_string())?;
     }
+    verified(&module)
+}
+
+/// A mutator that replaces each If that is a value by one with the same tails.
+struct SameTails;
+
+impl Mutator for SameTails {
+    type Error = RewriteError;
+
+    fn rewrite_value(&mut self, site: &mut Site<'_>, _: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
+        let Expr::If { then_block, else_block, .. } = site.editor.body.expr(value) else { return Ok(Verdict::Keep) };
+        let tails = [then_block, else_block].map(|block| site.editor.body.tail(block));
+        site.with_tails(value, tails).map(Verdict::Value)
+    }
+}
+
+fn same_tails(mut module: Module) -> Done {
+    let before = module.clone();
+    each_function(&mut module, |editor| mutate(editor, &mut SameTails).map_err(|e| e.to_string()))?;
+    ensure(alpha_equal(&before, &module), "the tails are the same")?;
     verified(&module)
 }
 
