@@ -46,7 +46,7 @@ use crate::seen_scopes::SeenScopes;
 
 register_pass! {
     /// Merges bindings of equal values
-    pub ELIMINATE_COMMON_SUBEXPR = FunctionPass("EliminateCommonSubexpr", 1).needing(["anf"]).sparing_primitive();
+    pub ELIMINATE_COMMON_SUBEXPR = FunctionPass("EliminateCommonSubexpr", 1).needing(["anf"]).sparing_primitive().breaking(["primitive-operators"]);
     options {
         /// compare operands of commutative operators in either order
         commutative: bool = false,

@@ -214,7 +214,7 @@ impl Outliner {
         let Some(last) = members.last() else { return };
         if last.rest != last.var.expr()
             || !members.iter().all(is_flat)
-            || function.ret.is_some_and(|ret| ret != body.ty(last.var.expr()))
+            || function.ret.is_some_and(|ret| ret != body.ty(last.value))
         {
             return;
         }
@@ -247,7 +247,7 @@ impl Outliner {
     ) -> Option<Outlined> {
         let start = self.words.len();
         self.write(cx, body, members);
-        let result = body.ty(members.last()?.var.expr());
+        let result = body.ty(members.last()?.value);
         if !self.bind_symbols(cx, body, binder)
             || (self.max_function_args > 0 && self.params.len() > self.max_function_args)
         {
@@ -284,7 +284,7 @@ impl Outliner {
         let mut operands: SmallVec<[ExprId; 8]> = SmallVec::from_slice(&[callee]);
         operands.extend_from_slice(&self.params);
         let operands = body.push_operands(&operands);
-        let (ty, span) = (body.ty(last.var.expr()), body.span(last.value));
+        let (ty, span) = (body.ty(last.value), body.span(last.value));
         body.push(Expr::Call { operands, attrs: cx.attrs.empty() }, ty, span)
     }
 

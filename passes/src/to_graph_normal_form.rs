@@ -53,7 +53,7 @@ register_pass! {
     /// Turns bindings into the nodes of a graph where this preserves meaning
     pub TO_GRAPH_NORMAL_FORM = FunctionPass("ToGraphNormalForm", 0)
         .establishing(["no-dataflow"])
-        .breaking(["anf", "primitive-operators"])
+        .breaking(["anf"])
         .sparing_primitive();
     run |edit, view, cx| {
         let dissolved = to_graph_normal_form(edit.cx, &mut edit.function.body, view.purity());

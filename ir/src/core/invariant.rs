@@ -110,7 +110,10 @@ impl Invariant {
     fn first_breach(self, cx: &Context, body: &Body) -> Option<Place> {
         let mut cursor = Cursor::new(body);
         while let Some(step) = cursor.next(body) {
-            let (Step::EnterBlock(id, _) | Step::Let(id) | Step::Enter(id) | Step::Seen(id)) = step else { continue };
+            let (Step::EnterBlock(id, _) | Step::Let(id) | Step::Flat(id) | Step::Enter(id) | Step::Seen(id)) = step
+            else {
+                continue;
+            };
             let breaks = match (self, step) {
                 (Invariant::ANormalForm, _) => step.breaks_anf(body),
                 (Invariant::NoNestedFunctions, _) => matches!(body.expr(id), Expr::Lambda { .. }),

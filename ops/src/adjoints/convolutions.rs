@@ -41,8 +41,8 @@ impl WindowLists {
     }
 }
 
-/// Returns true if the axes of an image with `spatial` axes, and those of the result, have the plain
-/// order. The rules are written for this order, in which a program is differentiated.
+/// Returns true if the axes of an image with `spatial` axes, and those of the result, have the
+/// plain order. The rules are written for this order, in which a program is differentiated.
 pub(super) fn image_is_plain(a: &AdjointWriter<'_>, spatial: usize) -> bool {
     let plain = plain_data(spatial);
     [DATA_LAYOUT, POOL_LAYOUT].iter().all(|name| a.attrs().str(name).is_none_or(|layout| layout == plain))

@@ -50,6 +50,10 @@ fn numbers(cx: &mut Context, x: &Literal) -> Vec<f64> {
     wide.elements::<f64>().map(|e| e.into_owned()).unwrap_or_default()
 }
 
+fn magnitudes(cx: &mut Context, x: &Literal) -> Literal {
+    run(cx, "abs", &[Some(x.clone())], &[]).unwrap().1.remove(0)
+}
+
 /// Checks that two results are equal; floats up to rounding.
 fn check_equal(cx: &mut Context, place: &str, found: &Literal, expected: &Literal) {
     assert_eq!((found.dtype(), found.shape()), (expected.dtype(), expected.shape()), "{place}");
@@ -63,8 +67,7 @@ fn check_equal(cx: &mut Context, place: &str, found: &Literal, expected: &Litera
     let nearness = if found.dtype().bits() == 16 { 0.02 } else { 1e-4 };
     let (a, b) = (numbers(cx, found), numbers(cx, expected));
     for (i, (a, b)) in a.iter().zip(&b).enumerate() {
-        // The logarithm of a sum that cancels is either infinite or no number.
-        let is_near = a == b || (!a.is_finite() && !b.is_finite()) || (a - b).abs() <= nearness * b.abs().max(1.0);
+        let is_near = a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= nearness * b.abs().max(1.0);
         assert!(is_near, "{place}: element {i} is {a}, not {b}");
     }
 }
@@ -110,7 +113,13 @@ fn calls_on_operands_in_another_order_agree() {
             for &dtype in DType::ALL.iter().filter(|d| d.has_kernels()) {
                 for splats in [0, 1] {
                     let mut module = Module::new(registry.clone());
-                    let Some(call) = Call::typed(&mut module.cx, op, &case, number, dtype, splats) else { continue };
+                    let typed = Call::typed(&mut module.cx, op, &case, number, dtype, splats);
+                    let Some(mut call) = typed else { continue };
+                    if name == "log_sum" {
+                        // The logarithm of a sum that cancels depends on the order of the sum.
+                        let x = call.operands[0].take().map(|x| magnitudes(&mut module.cx, &x));
+                        call.operands[0] = x;
+                    }
                     let ranks: Vec<Option<usize>> = call.operands.iter().map(|o| Some(o.as_ref()?.rank())).collect();
                     for (operand, rank) in ranks.into_iter().enumerate() {
                         let Some(rank) = rank.filter(|&rank| rank > 1) else { continue };

@@ -50,7 +50,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 register_pass! {
     /// Binds parameters of a function to literals
-    pub BIND_PARAMS = ModulePass("BindParams", 0);
+    pub BIND_PARAMS = ModulePass("BindParams", 0).breaking(["primitive-operators"]);
     options {
         /// the function whose parameters are bound
         function: String = "",

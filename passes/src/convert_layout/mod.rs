@@ -66,6 +66,7 @@ register_pass! {
     /// Gives convolutions the desired layouts, and moves the permutations to where fewest are left
     pub CONVERT_LAYOUT = FunctionPass("ConvertLayout", 0)
         .needing(["anf"])
+        .breaking(["primitive-operators"])
         .with_tolerance(1e-4)
         .sparing_primitive();
     options {

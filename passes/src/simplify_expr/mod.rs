@@ -79,7 +79,7 @@ use crate::match_facts::has_op;
 
 register_pass! {
     /// Removes operations that change nothing, and pairs of operations that cancel out
-    pub SIMPLIFY_EXPR = FunctionPass("SimplifyExpr", 1).breaking(["primitive-operators"]);
+    pub SIMPLIFY_EXPR = FunctionPass("SimplifyExpr", 1);
     configs { TRACE_RULES, NEVER_MAKE }
     run |edit, module, cx| run_rules(edit, module, cx, &RULES)
 }
