@@ -42,7 +42,6 @@ impl Images<'_> {
     }
 
     /// Adds a binding or a few, the last of an image.
-    #[expect(clippy::too_many_lines, reason = "a table of statements")]
     fn statement(&mut self) {
         let x = self.image();
         let image = match self.below(20) {

@@ -129,7 +129,7 @@ impl AxisPlaces {
     }
 
     /// Returns a tensor in the plain layout in the layout of the places.
-    pub(crate) fn from_plain(&self, y: &Literal) -> Result<Literal, Failure> {
+    pub(crate) fn out_of_plain(&self, y: &Literal) -> Result<Literal, Failure> {
         if self.is_plain() {
             return Ok(y.clone());
         }
@@ -166,6 +166,6 @@ fn evaluated_in(
     let x = c.operand(0)?;
     one(match places.is_plain() {
         true => kernel(x),
-        false => kernel(&places.to_plain(x)?).and_then(|y| places.from_plain(&y)),
+        false => kernel(&places.to_plain(x)?).and_then(|y| places.out_of_plain(&y)),
     })
 }

@@ -242,7 +242,7 @@ fn topk(a: &mut AdjointWriter<'_>) -> Option<()> {
 fn one_hot(a: &mut AdjointWriter<'_>) -> Option<()> {
     let (dtype, indices, depth, dy) = (a.dtype(2)?, a.operand(0)?, a.operand(1)?, a.adjoint()?);
     let sums = [[1, 0], [0, 1]].map(|values| {
-        let values = values.map(|value| f64::from(value));
+        let values = values.map(f64::from);
         let values = a.constant(Literal::from_elements(&[2], &values).ok()?);
         let values = super::cast(a, values, DType::Float64, dtype);
         let places = a.same_op(&[indices, depth, values])?;

@@ -69,7 +69,7 @@ enum Wish {
     /// The call has them.
     Fulfilled,
     /// The call in these layouts.
-    Call(Relayout),
+    Call(Box<Relayout>),
 }
 
 /// The reason for a call in another order of axes.
@@ -113,7 +113,7 @@ impl LayoutConverter {
         Ok(match Relayout::of(cx, body, call, &request)? {
             None => Wish::Nothing,
             Some(answer) if answer.operands.iter().flatten().all(AxisOrder::is_identity) => Wish::Fulfilled,
-            Some(answer) => Wish::Call(answer),
+            Some(answer) => Wish::Call(Box::new(answer)),
         })
     }
 

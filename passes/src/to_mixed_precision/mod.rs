@@ -345,12 +345,11 @@ fn bindings_of(module: &Module, names: &[String]) -> Result<FxHashSet<NameId>, P
     }
     found.extend(order.iter().copied().filter(|&name| wanted.contains(module.cx.names.get(name))));
     let texts: FxHashSet<&str> = found.iter().map(|&name| module.cx.names.get(name)).collect();
-    for name in names.iter().map(|name| name.trim_start_matches('%')).filter(|name| !texts.contains(name)) {
-        let error = PassError::new(format!("nothing is bound to `%{name}`"));
-        return Err(match did_you_mean(name, order.iter().map(|&name| module.cx.names.get(name))) {
-            Some(near) => error.with_help(format!("did you mean `%{near}`?")),
-            None => error,
-        });
-    }
-    Ok(found)
+    let mut missing = names.iter().map(|name| name.trim_start_matches('%')).filter(|name| !texts.contains(name));
+    let Some(name) = missing.next() else { return Ok(found) };
+    let error = PassError::new(format!("nothing is bound to `%{name}`"));
+    Err(match did_you_mean(name, order.iter().map(|&name| module.cx.names.get(name))) {
+        Some(near) => error.with_help(format!("did you mean `%{near}`?")),
+        None => error,
+    })
 }
