@@ -7,6 +7,7 @@ Run it after a pass, an option or a pipeline was added; a test holds the file ag
 from __future__ import annotations
 
 import keyword
+import sys
 import textwrap
 from pathlib import Path
 
@@ -40,7 +41,9 @@ def wrapped(text: str, indent: str) -> str:
 def of_pass(entry: dict) -> str:
     if entry["name"] == "BindParams":
         return BIND_PARAMS
-    options = [o for o in entry["options"] if o["name"].isidentifier() and not keyword.iskeyword(o["name"])]
+    options = [o for o in entry["options"] if o["name"].isidentifier()]
+    if words := [o["name"] for o in options if keyword.iskeyword(o["name"])]:
+        sys.exit(f"{entry['name']} has an option that Python cannot name: {words[0]}")
     parameters = "".join(f", {o['name']}: {o['type']} | None = None" for o in options)
     signature = f"*{parameters}" if parameters else ""
     lines = [f"def {entry['name']}({signature}) -> Pass:"]

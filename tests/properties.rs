@@ -348,7 +348,7 @@ fn weights_that_are_prepared_keep_meaning() {
 fn mixed_precision_keeps_meaning_but_for_rounding() {
     let registry = anfora::passes::registry();
     for (options, low) in
-        [("to=bfloat16", "bfloat16"), ("keep_io=false", "float16"), ("except=[add, permute_dims]", "float16")]
+        [("to=bfloat16", "bfloat16"), ("keep_io=false", "float16"), ("except_ops=[add, permute_dims]", "float16")]
     {
         let pass = parse_pipeline(&registry, &format!("ToMixedPrecision{{{options}}}")).expect("a pass");
         let promise = Promise { low: Some(low), ..promise("ToMixedPrecision") };

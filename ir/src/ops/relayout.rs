@@ -34,7 +34,7 @@ impl AxisOrder {
     ///
     /// let last = AxisOrder::new(&[0, 2, 3, 1]).expect("each axis is there");
     /// assert_eq!(last.place(1), Some(3));
-    /// assert_eq!(last.inverse().axes(), [0, 3, 1, 2]);
+    /// assert_eq!(last.inverse().axes().as_slice(), [0, 3, 1, 2]);
     /// assert!(last.then(&last.inverse()).is_some_and(|order| order.is_identity()));
     /// assert_eq!(AxisOrder::new(&[0, 0]), None);
     /// ```

@@ -28,7 +28,7 @@
 //!            results of a large range, or take only float32 in ONNX have the policy never, and so
 //!            have operators without a row. Functions that are values keep their types.
 //! Options    to               float16 (the default) or bfloat16.
-//!            except           Operators whose calls keep their types.
+//!            except_ops       Operators whose calls keep their types.
 //!            except_bindings  Names of variables. The calls of operators that are bound to them
 //!                             keep their types.
 //!            keep_io          If it is true (the default), the inputs and outputs of external
@@ -93,7 +93,7 @@ register_pass! {
         /// the element type of 16 bits
         to: LowPrecision ["float16", "bfloat16"] = "float16",
         /// operators whose calls keep their types
-        except: Vec<String> = &[],
+        except_ops: Vec<String> = &[],
         /// names of variables: the calls that are bound to them keep their types
         except_bindings: Vec<String> = &[],
         /// the inputs and outputs of external functions keep their types
@@ -102,7 +102,7 @@ register_pass! {
         inputs: Vec<String> = &[],
     }
     run {
-        let options = PrecisionOptions { to, except, except_bindings, keep_io, inputs };
+        let options = PrecisionOptions { to, except_ops, except_bindings, keep_io, inputs };
         move |module, cx| {
             let done = to_mixed_precision(module, &options)?;
             cx.count("calls", done.calls);
@@ -162,7 +162,7 @@ pub struct PrecisionOptions {
     /// The element type of 16 bits.
     pub to: LowPrecision,
     /// The names of operators whose calls keep their types.
-    pub except: Vec<String>,
+    pub except_ops: Vec<String>,
     /// The names of variables: the calls of operators that are bound to them keep their types.
     pub except_bindings: Vec<String>,
     /// True if the inputs and outputs of external functions keep their types.
@@ -175,7 +175,7 @@ impl Default for PrecisionOptions {
     fn default() -> PrecisionOptions {
         PrecisionOptions {
             to: LowPrecision::default(),
-            except: Vec::new(),
+            except_ops: Vec::new(),
             except_bindings: Vec::new(),
             keep_io: true,
             inputs: Vec::new(),
@@ -262,7 +262,7 @@ struct Precision {
 impl Precision {
     fn new(module: &mut Module, options: &PrecisionOptions) -> Result<Precision, PassError> {
         let low = options.to.dtype();
-        let except_ops = options.except.iter().map(|name| module.cx.ops.resolve(name));
+        let except_ops = options.except_ops.iter().map(|name| module.cx.ops.resolve(name));
         let except_ops = except_ops.collect::<Result<_, _>>()?;
         Ok(Precision {
             types: LowTypes::new(low),

@@ -14,6 +14,7 @@ __all__ = [
     "BindSymbols",
     "CanonicalizeBindings",
     "CombineParallelMatmul",
+    "ConvertLayout",
     "ConvertToDataflow",
     "DeadCodeElimination",
     "DecomposeOps",
@@ -24,6 +25,7 @@ __all__ = [
     "FuseOps",
     "FuseOpsByPattern",
     "FuseStandardOps",
+    "Gradient",
     "InlineFunctions",
     "LambdaLifting",
     "LiftTransformParams",
@@ -41,6 +43,7 @@ __all__ = [
     "SimplifyShapes",
     "ToANormalForm",
     "ToGraphNormalForm",
+    "ToMixedPrecision",
     "ToNonDataflow",
     "TopologicalSort",
     "phase0",
@@ -166,6 +169,15 @@ def DecomposeOps(
     return _anfora._make_pass("DecomposeOps", {"which": which, "to": to, "opset": opset})
 
 
+def ConvertLayout(*, desired: list[str] | None = None) -> Pass:
+    """Gives convolutions the desired layouts, and moves the permutations to where fewest are left.
+
+    desired: the desired layouts, `OPERATOR:DATA:KERNEL`; if empty, channels come last. Default:
+        [].
+    """
+    return _anfora._make_pass("ConvertLayout", {"desired": desired})
+
+
 def ConvertToDataflow(*, min_size: int | None = None) -> Pass:
     """Groups runs of pure bindings into dataflow regions.
 
@@ -267,6 +279,43 @@ def LiftTransformParams(
         Default: false.
     """
     return _anfora._make_pass("LiftTransformParams", {"functions": functions, "shared_transform": shared_transform})
+
+
+def ToMixedPrecision(
+    *,
+    to: str | None = None,
+    except_ops: list[str] | None = None,
+    except_bindings: list[str] | None = None,
+    keep_io: bool | None = None,
+    inputs: list[str] | None = None,
+) -> Pass:
+    """Computes products, convolutions and what follows them in float16 or bfloat16.
+
+    to: the element type of 16 bits. Default: float16.
+    except_ops: operators whose calls keep their types. Default: [].
+    except_bindings: names of variables: the calls that are bound to them keep their types.
+        Default: [].
+    keep_io: the inputs and outputs of external functions keep their types. Default: true.
+    inputs: names of parameters of external functions that get 16 bits all the same. Default:
+        [].
+    """
+    return _anfora._make_pass("ToMixedPrecision", {"to": to, "except_ops": except_ops, "except_bindings": except_bindings, "keep_io": keep_io, "inputs": inputs})
+
+
+def Gradient(
+    *,
+    function: str | None = None,
+    require_grads: list[str] | None = None,
+    target_index: int | None = None,
+) -> Pass:
+    """Adds a function that computes the derivatives of another one.
+
+    function: the function that is differentiated; nothing is done if it is empty.
+    require_grads: the parameters or variables whose derivatives are wanted; all parameters if
+        empty. Default: [].
+    target_index: which field of the result is differentiated, if it is a tuple. Default: 0.
+    """
+    return _anfora._make_pass("Gradient", {"function": function, "require_grads": require_grads, "target_index": target_index})
 
 
 def AttachGlobalSymbol() -> Pass:
