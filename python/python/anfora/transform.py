@@ -61,6 +61,7 @@ def byoc(
     given = dict(patterns or {})
     if unknown := [name for name in given if name not in backends]:
         raise ValueError(f"patterns are given for {unknown[0]!r}, which is no backend")
+    codegen = RunCodegen(backends)
     parts = [
         FuseOpsByPattern(backend=name, patterns=given.get(name, "standard"))  # noqa: F405
         for name in backends
@@ -71,7 +72,7 @@ def byoc(
             Normalize(),  # noqa: F405
             ConvertToDataflow(min_size=1),  # noqa: F405
             MergeCompositeFunctions(),  # noqa: F405
-            RunCodegen(backends),
+            codegen,
             DeadCodeElimination(),  # noqa: F405
         ],
         name="byoc",
