@@ -35,8 +35,8 @@ class Field(NamedTuple):
 
 
 class Fixed(NamedTuple):
-    """An attribute of TVM alone: the values that have the meaning of anfora's operator, first the
-    one that a new call gets."""
+    """An attribute of TVM: the values that have the meaning of anfora's operator, first the one
+    that a new call gets. If anfora has the attribute too, it has one of these values."""
 
     values: tuple[Any, ...]
 

@@ -283,6 +283,8 @@ class ValueReader:
                 fields[key] = _parts(attrs.pop("sections", None), attrs.pop("indices", None))
             else:
                 fields[key] = field.values[0]
+                if attrs.get(key) in field.values:
+                    del attrs[key]
         self._defaults(name, attrs)
         if row.spread:
             operands = [relax.Tuple(operands)]
