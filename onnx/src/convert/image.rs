@@ -205,10 +205,16 @@ fn export_by_scales(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
+/// Returns the axes of a call, unless they are all axes in their order, as without the attribute.
+fn some_axes(n: &NodeExport<'_>) -> Option<Vec<i64>> {
+    let rank = n.partial_extents(0).map(|extents| extents.len() as i64);
+    n.attrs().ints("axes").filter(|axes| rank.is_none_or(|rank| !axes.iter().copied().eq(0..rank)))
+}
+
 /// Checks that nodes of this version can express the attributes of the call.
 fn check_newer(n: &NodeExport<'_>) -> Result<(), ExportProblem> {
     let attrs = n.attrs();
-    if attrs.ints("axes").is_some() || attrs.bool("antialias") == Some(true) {
+    if some_axes(n).is_some() || attrs.bool("antialias") == Some(true) {
         n.needs_opset(18)?;
     }
     Ok(())
@@ -280,7 +286,7 @@ fn common_attributes(n: &NodeExport<'_>) -> Result<Vec<AttributeProto>, ExportPr
             attributes.push(int_attribute(name, value.into()));
         }
     }
-    if let Some(axes) = attrs.ints("axes") {
+    if let Some(axes) = some_axes(n) {
         attributes.push(ints_attribute("axes", &axes));
     }
     if let Some(alpha) = attrs.float("cubic_alpha").filter(|_| attrs.raw("cubic_alpha").is_some()) {

@@ -149,7 +149,9 @@ pub(super) fn import_batch_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, U
 }
 
 fn has_channels_in_axis_1(n: &NodeExport<'_>) -> Result<(), ExportProblem> {
-    if n.attrs().int("axis").unwrap_or(1) == 1 {
+    let axis = n.attrs().int("axis").unwrap_or(1);
+    let rank = n.partial_extents(0).map(|extents| extents.len() as i64);
+    if axis == 1 || rank.is_some_and(|rank| axis + rank == 1) {
         return Ok(());
     }
     Err(ExportProblem::Unsupported(format!("`{}` over an axis other than 1", n.native())))
@@ -261,6 +263,7 @@ fn import_instance_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Unsupport
 }
 
 fn export_instance_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    has_channels_in_axis_1(n)?;
     let inputs = n.operands()?;
     let attributes = vec![epsilon(n)?];
     n.emit("InstanceNormalization", inputs, attributes);
@@ -298,6 +301,7 @@ fn repeated(n: &mut NodeExport<'_>, name: String, groups: i64, each: i64) -> Res
 }
 
 fn export_group_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    has_channels_in_axis_1(n)?;
     let groups = n.attrs().int("num_groups").unwrap_or(1);
     let extent =
         |n: &NodeExport<'_>, i, axis| n.partial_extents(i).and_then(|e: Vec<_>| e.get(axis).copied().flatten());
@@ -386,6 +390,7 @@ fn import_lrn(n: &mut NodeImport<'_, '_>) -> Result<Lowered, UnsupportedReason> 
 }
 
 fn export_lrn(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    has_channels_in_axis_1(n)?;
     let mut attributes = vec![int_attribute("size", n.attrs().int("size").unwrap_or(1))];
     for (name, default) in LRN_FLOATS {
         attributes.push(exact_float(n, name, n.attrs().float(name).unwrap_or(f64::from(default)))?);

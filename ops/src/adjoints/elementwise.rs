@@ -140,8 +140,8 @@ pub(super) const RULES: &[(&str, AdjointRule)] = &[
         let negative = a.op("negative", &[product]);
         give_summed(a, 1, negative)
     }),
-    ("mod", |a| modulus(a, "trunc")),
-    ("floor_mod", |a| modulus(a, "floor")),
+    ("mod", modulus),
+    ("floor_mod", modulus),
     ("power", power),
     // Of equal elements, the first operand has the derivative.
     ("maximum", |a| selected(a, "greater_equal")),
@@ -188,12 +188,14 @@ fn square_plus(a: &mut AdjointWriter<'_>, x: Part, summand: f64) -> Option<Part>
     Some(a.op("add", &[square, summand]))
 }
 
-/// The remainder `x0 - round(x0 / x1) * x1`.
-fn modulus(a: &mut AdjointWriter<'_>, round: &'static str) -> Option<()> {
-    let (x0, x1, dy) = (a.operand(0)?, a.operand(1)?, a.adjoint()?);
+/// The remainder `y = x0 - times * x1`. The result tells the whole number `times`: the quotient of
+/// the operands may be rounded to another one.
+fn modulus(a: &mut AdjointWriter<'_>) -> Option<()> {
+    let (x0, x1, y, dy) = (a.operand(0)?, a.operand(1)?, a.result(), a.adjoint()?);
     give_summed(a, 0, dy)?;
-    let quotient = a.op("divide", &[x0, x1]);
-    let times = a.op(round, &[quotient]);
+    let multiple = a.op("subtract", &[x0, y]);
+    let quotient = a.op("divide", &[multiple, x1]);
+    let times = a.op("round", &[quotient]);
     let product = a.op("multiply", &[dy, times]);
     let negative = a.op("negative", &[product]);
     give_summed(a, 1, negative)

@@ -62,6 +62,9 @@ struct LayoutConverter {
     done: ConvertedLayouts,
 }
 
+/// The number of fields of the largest tuple in which branches return other orders of axes.
+const MOST_FIELDS: usize = 64;
+
 /// The desired layouts of a call.
 enum Wish {
     /// There are none.
@@ -236,6 +239,9 @@ impl LayoutConverter {
             return Ok(fits(s, wanted, made).then_some(Verdict::Value(made)));
         }
         let tuple = self.values.bind(s, var, made);
+        if misfit == Misfit::Cast {
+            self.values.keep(tuple);
+        }
         let (mut plain, mut twins) = (SmallVec::<[ExprId; 4]>::new(), FieldTwins::new());
         for i in 0..fields {
             let field = s.editor.proj(tuple, i as u32).map_err(RewriteError::Type)?;
@@ -388,7 +394,7 @@ impl LayoutConverter {
     }
 
     /// Returns the atoms that a block returns, as fields of a tuple or as a single value, and the
-    /// twin of each.
+    /// twin of each; `None` for a tuple of more than 64 fields, since every If would have new ones.
     fn block_results(&self, s: &Site<'_>, block: ExprId) -> Option<BlockResults> {
         let body = &*s.editor.body;
         let tail = body.tail(block);
@@ -400,7 +406,11 @@ impl LayoutConverter {
         if let Some(fields) = of_value {
             let are_atoms = fields.iter().all(|&field| body.expr(field).is_atom());
             let twins = fields.iter().map(|field| self.values.twins.get(field).cloned()).collect();
-            return are_atoms.then(|| BlockResults { is_tuple: true, values: fields.into(), twins });
+            return (are_atoms && fields.len() <= MOST_FIELDS).then(|| BlockResults {
+                is_tuple: true,
+                values: fields.into(),
+                twins,
+            });
         }
         let twin = self.values.twins.get(&tail).or_else(|| self.tails.get(&tail)).cloned()?;
         Some(BlockResults {

@@ -201,6 +201,11 @@ impl<'e, 'b> Differentiator<'e, 'b> {
 
     /// Writes the adjoints of the operands of a call of an operator.
     fn backward_call(&mut self, var: VarId, call: ExprId, adjoint: AdjointId) -> Result<(), PassError> {
+        let operands = self.editor.body.operands_of(call).to_vec();
+        let wanted: Vec<bool> = operands.iter().map(|&operand| self.wants(operand)).collect();
+        if !wanted.contains(&true) {
+            return Ok(());
+        }
         let ty = self.editor.body.ty(call);
         let result = match self.editor.cx.types.as_tuple(ty).map(<[_]>::to_vec) {
             None => ResultAdjoint::Tensor(self.make(Some(adjoint), ty, var.expr()).map_err(type_error)?),
@@ -214,8 +219,6 @@ impl<'e, 'b> Differentiator<'e, 'b> {
                 ResultAdjoint::Fields(made)
             }
         };
-        let operands = self.editor.body.operands_of(call).to_vec();
-        let wanted: Vec<bool> = operands.iter().map(|&operand| self.wants(operand)).collect();
         let (cx, body) = (&*self.editor.cx, &*self.editor.body);
         let is_wanted = |i: usize| wanted.get(i).copied().unwrap_or(false);
         let rule = Adjoint::of(cx, body, call, var, result, is_wanted).map_err(type_error)?;

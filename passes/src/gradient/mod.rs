@@ -304,6 +304,10 @@ fn named_values(cx: &Context, body: &Body, names: &[String]) -> Result<Vec<Wante
             Err(error.with_optional_help(near))
         }
     };
+    let mut listed = FxHashSet::default();
+    if let Some(twice) = names.iter().find(|name| !listed.insert(*name)) {
+        return Err(PassError::new(format!("`%{twice}` is listed twice in `require_grads`")));
+    }
     names.iter().map(find).collect()
 }
 

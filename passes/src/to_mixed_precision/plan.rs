@@ -48,6 +48,8 @@ pub(super) struct FunctionPlan {
     used: IdSet<ExprId>,
     /// The variables that a call needs in 16 bits whose policy is [`PrecisionPolicy::Always`].
     pub(super) wanted: IdSet<ExprId>,
+    /// The type of the tail before.
+    old_result: TypeId,
     /// The type that the tail must have.
     pub(super) result: TypeId,
 }
@@ -55,7 +57,7 @@ pub(super) struct FunctionPlan {
 impl FunctionPlan {
     /// Returns true if the plan changes nothing.
     pub(super) fn is_empty(&self) -> bool {
-        self.casts.is_empty() && self.old == self.new
+        self.casts.is_empty() && self.old == self.new && self.result == self.old_result
     }
 
     /// Returns true if the function had an expression before it was rewritten.
@@ -119,6 +121,7 @@ pub(super) fn plan_function(
         casts: FxHashMap::default(),
         used: IdSet::with_capacity(body.len()),
         wanted: IdSet::with_capacity(body.len()),
+        old_result: root,
         result: root,
     };
     let mut planner = Planner {
