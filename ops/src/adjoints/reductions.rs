@@ -2,7 +2,7 @@
 
 use anfora_ir::{AdjointRule, AdjointWriter, AttrValue, DType, DecompositionPart as Part};
 
-use super::{broadcast_like, constant_ints, counted_axes, known_extents, number, reshaped_like};
+use super::{broadcast_like, constant_ints, counted_axes, known_extents, reshaped_like};
 
 pub(super) const RULES: &[(&str, AdjointRule)] = &[
     ("sum", |a| {
@@ -65,13 +65,15 @@ fn spread(a: &mut AdjointWriter<'_>, x: Part) -> Option<Part> {
 /// The adjoint of the sum, divided by the number of elements of each mean.
 fn mean(a: &mut AdjointWriter<'_>) -> Option<()> {
     let (dtype, dy, y) = (a.dtype(0)?, a.adjoint()?, a.result());
+    // The number of elements may be larger than any number of 16 bits.
+    let wide = if dtype.bits() == 16 { DType::Float32 } else { dtype };
     let ones = |a: &AdjointWriter<'_>| {
         let shape = a.result_tensor()?.shape.as_ref()?;
         shape.iter().try_fold(1i64, |n, &dim| n.checked_mul(a.cx().types.dims.as_constant(dim)?))
     };
     let all = known_extents(a, 0).and_then(|extents| extents.iter().try_fold(1i64, |n, &e| n.checked_mul(e)));
     let count = match (all, ones(a)) {
-        (Some(all), Some(of_result)) if of_result > 0 => number(a, 0, (all / of_result) as f64)?,
+        (Some(all), Some(of_result)) if of_result > 0 => a.number((all / of_result) as f64, wide)?,
         _ => {
             let x = a.operand(0)?;
             let [all, of_result] = [x, y].map(|x| {
@@ -79,10 +81,12 @@ fn mean(a: &mut AdjointWriter<'_>) -> Option<()> {
                 a.op_with("astype", &[size], &[("dtype", DType::Float64.into())])
             });
             let count = a.op("divide", &[all, of_result]);
-            super::cast(a, count, DType::Float64, dtype)
+            super::cast(a, count, DType::Float64, wide)
         }
     };
+    let dy = super::cast(a, dy, dtype, wide);
     let part = a.op("divide", &[dy, count]);
+    let part = super::cast(a, part, wide, dtype);
     let dx = spread(a, part)?;
     a.give(0, dx);
     Some(())

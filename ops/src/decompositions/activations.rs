@@ -74,7 +74,10 @@ fn exponential(d: &mut Decomposer<'_>, x: Part, alpha: f64, dtype: DType) -> Opt
 /// `alpha * (exp(x) - 1)` below 0, else x
 fn elu(d: &mut Decomposer<'_>) -> Option<Part> {
     let (x, dtype) = operand(d)?;
-    let below = exponential(d, x, d.attrs().float("alpha")?, dtype)?;
+    // Above 0, the power is not used. It may be infinite, which has no derivative.
+    let zero = d.number(0.0, dtype)?;
+    let negative = d.op("minimum", &[x, zero]);
+    let below = exponential(d, negative, d.attrs().float("alpha")?, dtype)?;
     unless_negative(d, x, below, dtype)
 }
 
@@ -85,7 +88,8 @@ fn celu(d: &mut Decomposer<'_>) -> Option<Part> {
     let (divisor, zero) = (d.number(alpha, dtype)?, d.number(0.0, dtype)?);
     let above = d.op("maximum", &[x, zero]);
     let quotient = if alpha == 1.0 { x } else { d.op("divide", &[x, divisor]) };
-    let below = exponential(d, quotient, alpha, dtype)?;
+    let exponent = if alpha > 0.0 { d.op("minimum", &[quotient, zero]) } else { quotient };
+    let below = exponential(d, exponent, alpha, dtype)?;
     let below = d.op("minimum", &[below, zero]);
     Some(d.op("add", &[above, below]))
 }

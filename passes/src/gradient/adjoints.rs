@@ -5,6 +5,7 @@
 //! field of another adjoint.
 
 use anfora_ir::{AttrValue, ExprId, Literal, NameId, Number, TypeError, TypeId};
+use rustc_hash::FxHashMap;
 
 use super::backward::Differentiator;
 use super::tangents::known_shape;
@@ -24,8 +25,8 @@ pub(super) enum AdjointValue {
 enum MakeStep {
     /// Makes the adjoint of a value of a type. The value itself is needed for zeros of its shape.
     Value(Option<AdjointId>, TypeId, ExprId),
-    /// Makes a tuple of the last results.
-    Tuple(usize),
+    /// Makes a tuple of the last results. It is zero if there is a type.
+    Tuple(usize, Option<TypeId>),
 }
 
 impl Differentiator<'_, '_> {
@@ -147,16 +148,24 @@ impl Differentiator<'_, '_> {
     pub(super) fn make(&mut self, adjoint: Option<AdjointId>, ty: TypeId, value: ExprId) -> Result<ExprId, TypeError> {
         let mut steps = vec![MakeStep::Value(adjoint, ty, value)];
         let mut done: Vec<ExprId> = Vec::new();
+        // Types share parts, and a tuple of zeros is made once for each type.
+        let mut zero_tuples: FxHashMap<TypeId, ExprId> = FxHashMap::default();
         while let Some(step) = steps.pop() {
             let (adjoint, ty, value) = match step {
                 MakeStep::Value(adjoint, ty, value) => (adjoint, ty, value),
-                MakeStep::Tuple(fields) => {
+                MakeStep::Tuple(fields, zero_of) => {
                     let fields = done.split_off(done.len() - fields);
                     let tuple = self.editor.tuple(&fields);
-                    done.push(self.bind(None, tuple));
+                    let tuple = self.bind(None, tuple);
+                    zero_of.into_iter().for_each(|ty| _ = zero_tuples.insert(ty, tuple));
+                    done.push(tuple);
                     continue;
                 }
             };
+            if let (None, Some(&zeros)) = (adjoint, zero_tuples.get(&ty)) {
+                done.push(zeros);
+                continue;
+            }
             let wanted = self.types.of(self.editor.cx, ty);
             let fields = match adjoint.map(|adjoint| &mut self.store[adjoint]) {
                 _ if wanted == self.editor.cx.types.unit() => {
@@ -176,7 +185,8 @@ impl Differentiator<'_, '_> {
                 done.push(self.zeros(ty, value)?);
                 continue;
             };
-            steps.push(MakeStep::Tuple(types.len()));
+            let is_known_zero = adjoint.is_none() && self.editor.cx.types.has_known_extents(ty);
+            steps.push(MakeStep::Tuple(types.len(), is_known_zero.then_some(ty)));
             for (i, &ty) in types.iter().enumerate().rev() {
                 let adjoint = fields.get(i).copied().flatten();
                 // Only zeros of an extent that is not known need the value.
