@@ -48,6 +48,8 @@ pub(super) struct FunctionPlan {
     used: IdSet<ExprId>,
     /// The variables that a call needs in 16 bits whose policy is [`PrecisionPolicy::Always`].
     pub(super) wanted: IdSet<ExprId>,
+    /// True if the function calls one whose type has changed.
+    has_new_callee: bool,
     /// The type of the tail before.
     old_result: TypeId,
     /// The type that the tail must have.
@@ -57,7 +59,8 @@ pub(super) struct FunctionPlan {
 impl FunctionPlan {
     /// Returns true if the plan changes nothing.
     pub(super) fn is_empty(&self) -> bool {
-        self.casts.is_empty() && self.old == self.new && self.result == self.old_result
+        let is_same = self.old == self.new && self.result == self.old_result;
+        is_same && self.casts.is_empty() && !self.has_new_callee
     }
 
     /// Returns true if the function had an expression before it was rewritten.
@@ -121,6 +124,7 @@ pub(super) fn plan_function(
         casts: FxHashMap::default(),
         used: IdSet::with_capacity(body.len()),
         wanted: IdSet::with_capacity(body.len()),
+        has_new_callee: false,
         old_result: root,
         result: root,
     };
@@ -383,6 +387,7 @@ impl Planner<'_> {
             }
             types.push(ty);
         }
+        self.plan.has_new_callee |= signature.ty != body.ty(callee);
         let ty = infer_call(self.cx, signature.ty, &types).map_err(|error| {
             let name = self.binding.and_then(|var| body.var_name(var)).map(|name| self.cx.names.get(name));
             RewriteError::untyped(error, name)
