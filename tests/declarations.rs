@@ -227,8 +227,8 @@ fn passes_break_what_they_say() {
     assert!(never.is_empty(), "{}", never.join("; "));
 }
 
-/// What is given from outside makes types more exact, too: the extents of symbols, and the values
-/// of parameters.
+/// Extents of symbols and values of parameters, which are given from outside, make types more
+/// exact, too.
 #[test]
 fn what_is_given_from_outside_breaks_primitive_operators() {
     let registry = anfora::passes::registry();

@@ -182,6 +182,27 @@ fn the_adjoint_of_every_operator_agrees_with_finite_differences() {
     assert!(faults.is_empty(), "{}", faults.join("\n\n"));
 }
 
+/// Steps that overflow or round where the function does not leave its derivative as it is.
+#[test]
+fn derivatives_are_right_where_steps_are_not() {
+    let mean = "let %h = astype(%x, dtype=float16); let %b = broadcast_to(%h, dense<Tensor[(1,), int64]>[70000]);
+                let %m = mean(%b); astype(%m, dtype=float64)";
+    for (body, x, expected) in [
+        ("let %y = nn.elu(%x); sum(%y)", 1000.0, 1.0),
+        ("let %y = nn.selu(%x, gamma=2.0); sum(%y)", 1000.0, 2.0),
+        ("let %y = nn.celu(%x); sum(%y)", 1000.0, 1.0),
+        // The quotient of the operands is rounded to 10.
+        ("let %y = mod(dense<Tensor[(1,), float64]>[1.0], %x); sum(%y)", 0.1, -9.0),
+        (mean, 1.0, 1.0),
+    ] {
+        let mut module = parse(&format!("def @f(%x: Tensor[(1,), float64]) {{ {body} }}"));
+        run("Gradient{function=f}", &mut module).unwrap();
+        let x = Literal::from_elements(&[1], &[x]).unwrap();
+        let derivative = derivatives(&module, "f_adjoint", &[x]).unwrap().1[0].elements::<f64>().unwrap()[0];
+        assert!((derivative - expected).abs() < 0.01, "{body}: {derivative}");
+    }
+}
+
 /// Extents that are not known give the same derivatives, or a message.
 #[test]
 fn extents_need_not_be_known() {

@@ -1,35 +1,17 @@
 //! Calls in other layouts than those of ONNX are written between transpositions, which cancel where
 //! they meet.
 
-use anfora_interp::{Agreement, ArgumentGenerator, Interpreter};
 use anfora_ir::{Module, Source, parse_module};
-use anfora_onnx::proto::ModelProto;
-use anfora_onnx::{ExportOptions, ImportOptions, export, import, registry};
-use prost::Message;
+use anfora_onnx::{ExportOptions, export, registry};
+
+use crate::written_out::written_nodes;
 
 fn parse(text: &str) -> Module {
     parse_module(Source::new("test", text), registry()).unwrap_or_else(|e| panic!("{}\n{text}", e[0]))
 }
 
-/// Returns the operators of the nodes that are written for a block, and checks that the model
-/// computes the same when it is read again.
 fn written(params: &str, block: &str) -> String {
-    let module = parse(&format!("def @main({params}) {{ {block} }}"));
-    let written = export(&module, &ExportOptions::default()).unwrap_or_else(|e| panic!("{block}: {e}"));
-    let model = ModelProto::decode(written.bytes.as_slice()).unwrap();
-    let nodes: Vec<&str> = model.graph.as_ref().unwrap().node.iter().map(|node| node.op_type()).collect();
-    let read = import(written.bytes.into(), &ImportOptions::default()).unwrap_or_else(|e| panic!("{block}: {e}"));
-    assert!(read.kept.is_empty(), "{block}: {:?}", read.kept);
-    for seed in 0..3 {
-        let result = |module: &Module| {
-            let (key, function) = module.functions().next().unwrap();
-            let given = ArgumentGenerator::new(seed).arguments(&module.cx, function).unwrap();
-            Interpreter::new(module).call(module.name(key), given.values, &given.list).unwrap()
-        };
-        let difference = Agreement::Within(1e-4).first_difference(&result(&module), &result(&read.module));
-        assert!(difference.is_none(), "{block}: {difference:?}");
-    }
-    nodes.join(" ")
+    written_nodes(&parse(&format!("def @main({params}) {{ {block} }}")), block)
 }
 
 #[test]
@@ -75,9 +57,32 @@ fn transpositions_between_calls_cancel() {
     assert_eq!(written(params, block), "Conv Relu Tanh");
 }
 
+/// The same axes in other words need no transposition, and no attribute of a later version.
+#[test]
+fn the_layout_of_onnx_has_several_names() {
+    let params = "%x: Tensor[(2, 3), float32], %s: Tensor[(3,), float32]";
+    assert_eq!(written(params, "nn.batch_norm(%x, %s, %s, %s, %s, axis=-1)"), "BatchNormalization");
+    let text = "#![onnx_ir_version=8, onnx_opsets=[[\"\", 13]]]
+        def @main(%x: Tensor[(1, 2, 4, 4), float32]) {
+          image.resize(%x, dense<Tensor[(4,), int64]>[1, 2, 8, 8], axes=[0, 1, 2, 3])
+        }";
+    assert_eq!(written_nodes(&parse(text), "resize"), "Resize");
+}
+
 #[test]
 fn what_cannot_be_transposed_is_refused() {
-    let module = parse("def @main(%x: Tensor[?, float32]) { nn.max_pool2d(%x, pool_size=[2, 2], layout=\"NHWC\") }");
-    let error = export(&module, &ExportOptions::default()).expect_err("the rank is not known").to_string();
+    let refused = |block: &str| {
+        let module = parse(&format!("def @main(%x: Tensor[?, float32], %s: Tensor[(4,), float32]) {{ {block} }}"));
+        export(&module, &ExportOptions::default()).expect_err("the rank is not known").to_string()
+    };
+    let error = refused("nn.max_pool2d(%x, pool_size=[2, 2], layout=\"NHWC\")");
     assert!(error.contains("`nn.max_pool2d` in another layout than that of ONNX cannot be written"), "{error}");
+    for call in [
+        "nn.instance_norm(%x, %s, %s, axis=-1)",
+        "nn.group_norm(%x, %s, %s, num_groups=2, axis=-1)",
+        "nn.lrn(%x, size=3, axis=-1)",
+    ] {
+        let error = refused(call);
+        assert!(error.contains("over an axis other than 1"), "{error}");
+    }
 }

@@ -189,8 +189,8 @@ fn gather_nd(a: &mut AdjointWriter<'_>) -> Option<()> {
     Some(())
 }
 
-/// What is written takes its adjoint from its place. Where the last update replaces others and what
-/// was there, those have the adjoint 0.
+/// Updates take their adjoints from their places. Where the last update replaces others and the old
+/// element, those have the adjoint 0.
 fn scatter(a: &mut AdjointWriter<'_>, gather: &'static str) -> Option<()> {
     let (indices, dy) = (a.operand(1)?, a.adjoint()?);
     let reduction = a.attrs().str("reduction")?;
