@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex};
 
 use anfora::interp::{Agreement, EvalError, Externals, Interpreter, Outcome, ValueId, Values};
 use anfora::ir::{
-    Attr, Form, FunctionBuilder, Literal, Module, PrintOptions, alpha_equal, module_hash, print_function, verify_module,
+    Attr, Form, FunctionBuilder, Literal, Module, PrintOptions, RewriteOptions, alpha_equal, module_hash,
+    print_function, verify_module,
 };
 use anfora::manager::{
     FailureKind, ModulePass, Pass, PassContext, PassError, PassFailure, PassRegistry, Verification, parse_pipeline,
@@ -25,7 +26,7 @@ use proptest::prelude::*;
 use random_programs::checking::{
     Again, Needs, Program, Promise, Why, check_pass, check_pass_and_shrink, context, pool,
 };
-use random_programs::{check, config, meaning, normal, parse, programs, run, same_meaning};
+use random_programs::{call_main, check, config, meaning, normal, parse, programs, run, same_meaning};
 
 /// Passes that take any form; the others need A-normal form.
 const ANY_FORM: [&str; 11] = [
@@ -210,6 +211,70 @@ fn passes_keep_meaning_and_say_what_they_do() {
     };
     let names: Vec<&str> = registry.passes().iter().map(|p| p.name()).collect();
     let failures = on_all_cores(&names, |name| check(name));
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+/// The number of limits that are tried of a run with many rewrites.
+const MOST_LIMITS: u64 = 32;
+
+/// Runs a pass with limits of rewrites. With none left, nothing changes. With any number of them,
+/// the result is well-formed and computes the same.
+fn stops_anywhere(pass: &dyn Pass, promise: &Promise, program: &Program) -> Result<(), String> {
+    let before = match promise.needs {
+        Needs::AnyForm => &program.original,
+        Needs::ANormalForm => &program.normal,
+    };
+    let run = |limit: Option<u64>| {
+        let options = RewriteOptions { limit, ..RewriteOptions::default() };
+        let cx = context(&anfora::passes::registry()).derive().rewrites(options).build().expect("a context");
+        let mut module = before.clone();
+        let wrong = |why: &dyn std::fmt::Display, module: &Module| {
+            let Program { size, seed, .. } = program;
+            format!("limit {limit:?}, ANFORA_SIZE={size} ANFORA_SEED={seed}: {why}\n{before}\n{module}")
+        };
+        pass.apply(&mut module, &cx).map_err(|e| wrong(&e, &module))?;
+        verify_module(&module).map_err(|errors| wrong(&errors[0], &module))?;
+        let count = cx.rewrites().count();
+        if let Some(limit) = limit.filter(|&limit| count != limit) {
+            return Err(wrong(&format!("{count} rewrites instead of {limit}"), &module));
+        }
+        for (input, expected) in program.runs.iter().filter(|_| promise.low.is_none()) {
+            let found = call_main(&module, input).map_err(|e| wrong(&e, &module))?;
+            if !promise.agreement.holds(expected, &found) {
+                return Err(wrong(&"another result", &module));
+            }
+        }
+        Ok((module.to_text(), count))
+    };
+    let (whole, total) = run(None)?;
+    for limit in (0..=total).step_by(total.div_ceil(MOST_LIMITS).max(1) as usize).chain([total]) {
+        let (text, _) = run(Some(limit))?;
+        let expected = [(0, before.to_text()), (total, whole.clone())].into_iter().find(|e| e.0 == limit);
+        if expected.is_some_and(|(_, expected)| expected != text) {
+            return Err(format!("limit {limit} of {total}\n{before}\n{whole}\n{text}"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn passes_stop_after_any_number_of_rewrites() {
+    let registry = anfora::passes::registry();
+    let names: Vec<&str> = registry.passes().iter().map(|p| p.name()).chain(["O2", "O3", "slim"]).collect();
+    let failures = on_all_cores(&names, |name| {
+        let pass = parse_pipeline(&registry, name).expect("a registered pass or pipeline");
+        let is_pipeline = registry.passes().iter().all(|p| p.name() != *name);
+        let promise = match is_pipeline {
+            true => Promise { needs: Needs::AnyForm, agreement: agreement("FoldBatchNorm"), ..promise(name) },
+            false => promise(name),
+        };
+        let few = if is_pipeline { 4 } else { 12 };
+        let small = pool().iter().filter(|program| program.size <= 80).take(few);
+        small
+            .filter_map(|program| stops_anywhere(&pass, &promise, program).err())
+            .next()
+            .map(|e| format!("{name}: {e}"))
+    });
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 

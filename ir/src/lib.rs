@@ -78,6 +78,9 @@ pub use crate::edit::function_stamp::{FunctionStamp, ModuleStamp};
 pub use crate::edit::name_supply::NameSupply;
 pub use crate::edit::region_writer::RegionWriter;
 pub use crate::edit::retype::{Retype, RetypeError, retype_from};
+pub use crate::edit::rewrites::{
+    MAX_NEAR_MISSES, NearMiss, RewriteOptions, RewritePlace, RewriteRecord, RewriteSpan, Rewrites, WhyNot,
+};
 pub use crate::edit::signature::{
     NewParameter, SignatureChange, SignatureError, calls_of, change_signature, change_signatures, update_signatures,
     update_signatures_with,

@@ -5,7 +5,7 @@ mod builder;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-use anfora_ir::{Diagnostic, ExprId, FunctionKey, Module, Severity};
+use anfora_ir::{Diagnostic, ExprId, FunctionKey, Module, Rewrites, Severity};
 
 use builder::Given;
 pub use builder::{ContextError, PassContextBuilder};
@@ -57,6 +57,8 @@ struct Settings {
     /// The output of `PrintIR`.
     output: Arc<Mutex<Sink>>,
     verification: Verification,
+    /// The ledger of rewrites; off unless a limit or a record was asked for.
+    rewrites: Rewrites,
 }
 
 impl Settings {
@@ -165,12 +167,23 @@ impl PassContext {
         self.shared.settings.verification
     }
 
+    /// Returns the ledger of the rewrites of all passes that have run under this context. It is off
+    /// unless [`PassContextBuilder::rewrites`] or [`PassContextBuilder::limit_rewrites`] turned it
+    /// on.
+    pub fn rewrites(&self) -> &Rewrites {
+        &self.shared.settings.rewrites
+    }
+
     /// Returns the threads over which `jobs` jobs with `nodes` nodes in total are distributed;
-    /// `None` if one thread does all of them.
+    /// `None` if one thread does all of them. Rewrites are counted on one thread, in the order of
+    /// the functions.
     pub(crate) fn workers_for(&self, jobs: usize, nodes: usize) -> Option<&Arc<Workers>> {
-        let Settings { worth_sharing, workers, .. } = &self.shared.settings;
-        let is_worth_it =
-            nodes >= *worth_sharing && jobs > 1 && workers.pool().is_some() && !PassContext::is_in_distributed_work();
+        let Settings { worth_sharing, workers, rewrites, .. } = &self.shared.settings;
+        let is_worth_it = nodes >= *worth_sharing
+            && jobs > 1
+            && !rewrites.is_on()
+            && workers.pool().is_some()
+            && !PassContext::is_in_distributed_work();
         is_worth_it.then_some(workers)
     }
 

@@ -134,6 +134,14 @@ impl FunctionPass {
     ) -> Result<Visited, PassError> {
         #[cfg(feature = "tracing")]
         let _span = crate::spans::function_span(tables, function).entered();
+        let rewrites = tables.rewrites.is_on().then(|| (tables.rewrites.clone(), function.stamp()));
+        if let Some((rewrites, _)) = &rewrites {
+            if !rewrites.may_rewrite() {
+                return Ok(Visited::new(key, function));
+            }
+            rewrites.enter_function(function.global().map(|global| tables.global_name(global)));
+        }
+        let counted = tables.rewrites.count();
         let mut edit = FunctionEdit::new(tables, function, &[]);
         // The inspection of the result is guarded too: a pass may leave a body whose root does not
         // exist.
@@ -141,6 +149,12 @@ impl FunctionPass {
         let done = scope::inherit(cx, || caught(work));
         let (messages, named) = edit.end();
         cx.leave(messages);
+        if let Some((rewrites, before)) = rewrites
+            && rewrites.count() == counted
+            && (function.body.is_edited() || !before.has_head_of(&function.stamp()))
+        {
+            rewrites.note(None, "changed the function");
+        }
         let done = done.and_then(|visited| named.map(|()| visited));
         done.map_err(|error| at_stop(tables, &function.body, error))
     }

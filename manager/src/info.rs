@@ -165,6 +165,8 @@ pub enum SkipReason {
     },
     /// Instruments with these names did not let the pass run.
     Vetoed(Vec<String>),
+    /// The limit of rewrites was reached by the passes before.
+    RewriteLimit,
 }
 
 impl fmt::Display for SkipReason {
@@ -175,6 +177,7 @@ impl fmt::Display for SkipReason {
                 write!(f, "it runs from level {pass}, and the level is {context}")
             }
             SkipReason::Vetoed(names) => write!(f, "{} did not let it run", names.join(", ")),
+            SkipReason::RewriteLimit => f.write_str("the limit of rewrites is reached"),
         }
     }
 }

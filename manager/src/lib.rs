@@ -144,9 +144,9 @@ pub use function_pass::{FunctionPass, SKIP_OPTIMIZATION};
 pub use info::{Declare, Outcome, PassInfo, PassKind, SkipReason};
 pub use instrument::{Instrument, PassRun};
 pub use instruments::{
-    AllocationCounts, Bisect, BisectRun, DumpIr, MAX_MEMORY_RUNS, MAX_TIMED_RUNS, Memory, MemoryRun, PassTiming,
-    PrintIr, PrintWhen, Remarks, Reproducer, RunLog, RunRecord, TimingRow, Unchanged, VerifyEach, remarks_json,
-    render_remarks,
+    AllocationCounts, Bisect, BisectRun, DumpIr, LastRun, MAX_MEMORY_RUNS, MAX_TIMED_RUNS, Memory, MemoryRun,
+    PassTiming, PrintIr, PrintWhen, RecordedRun, Remarks, Reproducer, RunLog, RunRecord, TimingRow, Unchanged,
+    VerifyEach, remarks_json, render_remarks,
 };
 pub use line_diff::unified_diff;
 pub use messages::MAX_REMARKS;

@@ -10,6 +10,7 @@
 //! // require: PASS           one line each
 //! // disable: PASS           one line each
 //! // config: KEY=VALUE       one line each, where it is not the default
+//! // rewrites: 17            where only so many rewrites are made
 //! // instrument: VerifyEach  one line each
 //! // failure: pass `FuseOps` failed: …
 //! // place: @main, %x
@@ -31,7 +32,7 @@ use crate::context::{ContextError, PassContext, PassContextBuilder};
 use crate::error::PassFailure;
 use crate::info::Outcome;
 use crate::instrument::{Instrument, PassRun};
-use crate::instruments::VerifyEach;
+use crate::instruments::{LAST_RUN, VerifyEach};
 use crate::parallel::MAX_THREADS;
 use crate::pass::Pass;
 use crate::pipeline::{PipelineError, parse_pipeline};
@@ -45,7 +46,7 @@ const VERSION: &str = "1";
 const END: &str = "// ----";
 
 /// The keys of the values, in their order, with the greatest number of times that each may occur.
-const KEYS: [(&str, usize); 11] = [
+const KEYS: [(&str, usize); 12] = [
     ("pass", 1),
     ("within", usize::MAX),
     ("pipeline", 1),
@@ -54,6 +55,7 @@ const KEYS: [(&str, usize); 11] = [
     ("require", usize::MAX),
     ("disable", usize::MAX),
     ("config", usize::MAX),
+    ("rewrites", 1),
     ("instrument", usize::MAX),
     ("failure", 1),
     ("place", 1),
@@ -66,12 +68,21 @@ const NEEDED: [&str; 2] = ["pipeline", "level"];
 
 /// Returns the lines before the program, for a run of a pass that may have failed.
 pub(crate) fn header(run: &PassRun<'_>, failure: Option<&PassFailure>) -> String {
+    let mut out = lines_of_run(run);
+    end_header(&mut out, failure);
+    out
+}
+
+fn write_line(out: &mut String, key: &str, value: &str) {
+    let value = value.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r");
+    out.push_str(&format!("// {key}: {value}\n"));
+}
+
+/// Returns the lines about a run that is about to begin.
+pub(crate) fn lines_of_run(run: &PassRun<'_>) -> String {
     let cx = run.context();
     let mut out = format!("{MAGIC}{VERSION}\n");
-    let mut line = |key: &str, value: &str| {
-        let value = value.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r");
-        out.push_str(&format!("// {key}: {value}\n"));
-    };
+    let mut line = |key: &str, value: &str| write_line(&mut out, key, value);
     line("pass", run.name());
     run.path().iter().for_each(|name| line("within", name));
     line("pipeline", &run.pipeline_text());
@@ -82,8 +93,18 @@ pub(crate) fn header(run: &PassRun<'_>, failure: Option<&PassFailure>) -> String
     cx.required().iter().for_each(|name| line("require", name));
     cx.disabled().iter().for_each(|name| line("disable", name));
     cx.changed_config().for_each(|(def, value)| line("config", &format!("{}={value}", def.key)));
-    cx.instruments().iter().for_each(|i| line("instrument", i.name()));
+    if let Some(limit) = cx.rewrites().limit() {
+        line("rewrites", &limit.saturating_sub(cx.rewrites().count()).to_string());
+    }
+    let instruments = cx.instruments();
+    instruments.iter().map(|i| i.name()).filter(|&name| name != LAST_RUN).for_each(|name| line("instrument", name));
+    out
+}
+
+/// Adds the lines about a failure, and the last line before the program.
+pub(crate) fn end_header(out: &mut String, failure: Option<&PassFailure>) {
     if let Some(failure) = failure {
+        let mut line = |key: &str, value: &str| write_line(out, key, value);
         line("failure", &message_of(failure));
         let function = failure.function().map(|name| format!("@{name}"));
         let place: Vec<String> = function.into_iter().chain(failure.binding().map(|name| format!("%{name}"))).collect();
@@ -91,7 +112,8 @@ pub(crate) fn header(run: &PassRun<'_>, failure: Option<&PassFailure>) -> String
             line("place", &place.join(", "));
         }
     }
-    out + END + "\n"
+    out.push_str(END);
+    out.push('\n');
 }
 
 /// Returns the part of a failure that is compared. The place is not part of it, since variables
@@ -110,6 +132,7 @@ pub struct ReproducerFile {
     values: Vec<Value>,
     opt_level: u8,
     threads: usize,
+    rewrites: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -175,7 +198,11 @@ impl ReproducerFile {
         }
         let opt_level = number(&values, "level", 0, u8::MAX, &mut found).unwrap_or(0);
         let threads = number(&values, "threads", 1, MAX_THREADS, &mut found).unwrap_or(1);
-        if found.is_empty() { Ok(ReproducerFile { source, values, opt_level, threads }) } else { refused(found) }
+        let rewrites = number(&values, "rewrites", 0, u64::MAX, &mut found);
+        match found.is_empty() {
+            true => Ok(ReproducerFile { source, values, opt_level, threads, rewrites }),
+            false => refused(found),
+        }
     }
 
     /// Returns the whole file.
@@ -206,6 +233,11 @@ impl ReproducerFile {
     /// Returns the number of threads that the context distributes function passes over.
     pub fn threads(&self) -> usize {
         self.threads
+    }
+
+    /// Returns the number of rewrites after which the pass stopped; `None` if there was no limit.
+    pub fn rewrites(&self) -> Option<u64> {
+        self.rewrites
     }
 
     /// Returns the names of the instruments of the context.
@@ -272,7 +304,11 @@ impl ReproducerFile {
         if !found.is_empty() {
             return Err(self.refused(found));
         }
-        Ok(self.values.iter().fold(begin().threads(self.threads), add))
+        let builder = self.values.iter().fold(begin().threads(self.threads), add);
+        Ok(match self.rewrites {
+            Some(limit) => builder.limit_rewrites(limit),
+            None => builder,
+        })
     }
 
     /// Runs the pass again, under the context that it ran under, with these instruments, and

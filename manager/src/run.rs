@@ -25,7 +25,8 @@ use crate::verification::{Verification, check_made, shared_edit};
 
 /// Runs a pass under a context.
 ///
-/// 1. A pass that the context disables is skipped. Unless the context requires the pass, it is also
+/// 1. A pass that the context disables is skipped, and so is any pass but a sequence once the limit
+///    of rewrites is reached ([`limit_rewrites`](crate::PassContextBuilder::limit_rewrites)). Unless the context requires the pass, it is also
 ///    skipped if its level is higher than that of the context, or if an instrument vetoes it. The
 ///    outcome then has the reason, and a remark is left.
 /// 2. Unless a sequence runs the pass, the order of all passes that this pass will run is checked.
@@ -59,6 +60,9 @@ pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Resul
         Ok(forced) => forced,
         Err(reason) => return Ok(skip(info, cx, reason)),
     };
+    if is_at_limit(pass, cx) {
+        return Ok(skip(info, cx, SkipReason::RewriteLimit));
+    }
     let instruments = cx.active_instruments();
     let run = PassRun::new(pass, cx, None, forced);
     if let Some(vetoed) = ask(&instruments, module, &run)? {
@@ -113,6 +117,11 @@ fn skip(info: &PassInfo, cx: &PassContext, reason: SkipReason) -> Outcome {
     Outcome::Skipped(reason)
 }
 
+/// Returns true if a pass must not run because the limit of rewrites is reached.
+fn is_at_limit(pass: &dyn Pass, cx: &PassContext) -> bool {
+    !cx.rewrites().may_rewrite() && pass.kind() != PassKind::Sequence
+}
+
 /// Asks every instrument about a pass that the context does not require, and returns the reason if
 /// one of them vetoes it.
 fn ask(
@@ -144,6 +153,9 @@ fn run_dependency(pass: &dyn Pass, by: &str, module: &mut Module, cx: &PassConte
     };
     if cx.is_disabled(name) {
         return fail(SkipReason::Disabled);
+    }
+    if is_at_limit(pass, cx) {
+        return Ok(false);
     }
     if let Some(state) = cx.frame().and_then(|f| f.sequence.as_ref())
         && lock(state).has_finished(&pass.pipeline_text(), module)
@@ -260,8 +272,9 @@ impl Execution<'_> {
         let preserves = !self.run.info().preserved.is_empty();
         let before = (preserves && self.frame.analysed().is_some()).then(|| module.stamp());
         let edits = module.edit_depth();
+        let rewrites = self.run.context.rewrites().count();
         module.begin_edit();
-        let result = self.run(module);
+        let result = self.run_counted(module);
         let result = self.settle(module, result);
         end_edits_inside(module, edits + 1, result.is_ok());
         let has_edit = module.edit_depth() > edits;
@@ -286,12 +299,35 @@ impl Execution<'_> {
             _ if has_edit => module.rollback(),
             _ => {}
         }
+        if result.is_err() {
+            self.run.context.rewrites().undo_after(rewrites);
+        }
         // Drop stale analyses, unless an enclosing pass may still be rolled back to a state for
         // which they are valid.
         let in_sequences = self.frame.outwards().skip(1).all(|f| f.sequence.is_some());
         if let (true, Some(analyses)) = (in_sequences, self.frame.analysed()) {
             analyses.sweep(module);
         }
+        result
+    }
+
+    /// Runs a pass that is not a sequence, with the ledger of rewrites of the context, if that is
+    /// on.
+    fn run_counted(&mut self, module: &mut Module) -> Result<Outcome, PassFailure> {
+        let rewrites = self.run.context.rewrites().clone();
+        if !rewrites.is_on() {
+            return self.run(module);
+        }
+        let before = rewrites.count();
+        let outer = std::mem::replace(&mut module.cx.rewrites, rewrites.clone());
+        let place = rewrites.enter_pass(self.run.name());
+        let result = self.run(module);
+        rewrites.enter_function(None);
+        if result.is_ok() && rewrites.count() == before && module.has_changes() {
+            rewrites.note(None, "changed the module");
+        }
+        rewrites.leave(place);
+        module.cx.rewrites = outer;
         result
     }
 

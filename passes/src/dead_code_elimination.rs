@@ -99,6 +99,7 @@ pub fn eliminate_dead_code(module: &mut Module, purity: &Purity, entries: &[Stri
     let mut reached: FxHashSet<FunctionKey> = FxHashSet::default();
     let mut at = 0;
     let clean = |module: &mut Module, reach: &mut Reach, key: FunctionKey| {
+        module.cx.rewrites.enter_function(Some(module.name(key)));
         let Some((function, cx)) = module.get_mut(key) else { return Ok(0) };
         reach.attrs(cx, function.attrs);
         reach.attrs(cx, function.meta);
@@ -133,9 +134,12 @@ pub fn eliminate_dead_code(module: &mut Module, purity: &Purity, entries: &[Stri
         .map(|(k, _)| k)
         .collect();
     match missing {
+        // Unreached functions may name each other, so they go together.
         None => {
-            result.functions = unreached.len();
-            if !unreached.is_empty() {
+            module.cx.rewrites.enter_function(None);
+            if !unreached.is_empty() && module.cx.rewrites.may_rewrite() {
+                result.functions = unreached.len();
+                module.cx.rewrites.note(None, "unreached functions were removed");
                 module.remove(&unreached);
             }
         }

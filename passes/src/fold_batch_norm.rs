@@ -139,8 +139,10 @@ pub fn fold_batch_norm(
         result: FoldedIntoWeights::default(),
     };
     mutate_function(cx, function, &mut pass)?;
-    let bypassed = pass.fold_into_inputs(cx, &function.body);
+    let may_rewrite = cx.rewrites.may_rewrite();
+    let bypassed = if may_rewrite { pass.fold_into_inputs(cx, &function.body) } else { FxHashMap::default() };
     if !bypassed.is_empty() {
+        cx.rewrites.note(None, "folded into the weights of later calls");
         mutate_function(cx, function, &mut Bypass(bypassed))?;
     }
     for weighted in &pass.weighted {

@@ -277,6 +277,7 @@ impl ProjectionRewrite {
 impl Mutator for ProjectionRewrite {
     type Error = RewriteError;
     const NODES: bool = false;
+    const SEPARABLE: bool = false;
 
     #[inline]
     fn rewrite_value(&mut self, _: &mut Site<'_>, _: Slot, value: ExprId) -> Result<Verdict, RewriteError> {

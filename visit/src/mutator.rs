@@ -133,6 +133,14 @@ pub trait Mutator {
     /// The way to go on if types no longer fit.
     const REFUSED: Refused = Refused::Error;
 
+    /// False if the answers of one walk only make sense together, such as those of a plan. By
+    /// default, the walk counts each answer that changes the program as a rewrite
+    /// ([`Rewrites`](anfora_ir::Rewrites)), and asks the author for no further answers once the
+    /// limit is reached. With false, the walk counts nothing and always asks. The author then
+    /// counts ([`Editor::rewrote`](anfora_ir::Editor::rewrote)), or leaves that to the manager,
+    /// which counts one rewrite for each function that a pass changed without counting.
+    const SEPARABLE: bool = true;
+
     /// Visits a value or tail, before its operands are rewritten. A returned block (or value)
     /// replaces it and is walked next, in the current block: for example, the taken branch of an
     /// If, or the body of a called function. Its bindings must have no other parent afterwards.

@@ -63,6 +63,8 @@ pub struct Site<'e> {
     pub(crate) original: ExprId,
     /// The links that the walk itself overwrote.
     pub(crate) heard: LinkWatch,
+    /// True once the limit of rewrites is reached: the author is not asked any more.
+    pub(crate) is_at_limit: bool,
 
     /// The arena of the stacks and tables.
     scratch: &'e Bump,
@@ -121,6 +123,7 @@ impl<'e> Site<'e> {
             editor,
             original: start,
             heard: LinkWatch::default(),
+            is_at_limit: false,
             block: Block::new(start, BlockKind::Root, 0, 0),
             scratch,
             // Usually few are open at a time. This memory lies before the tables.

@@ -32,7 +32,8 @@ pub trait BackwardSweep {
 }
 
 /// Removes the bindings whose variables no remaining expression uses from a body in A-normal form.
-/// Returns the number of removed bindings.
+/// Returns the number of removed bindings. Each counts as a rewrite, and once the limit of rewrites
+/// is reached ([`Rewrites`](anfora_ir::Rewrites)), all other bindings stay.
 ///
 /// Each block is swept from its tail to its beginning, so that a binding is decided on after all
 /// its possible users. Branches and lambdas are swept if their value stays; otherwise they are
@@ -74,6 +75,8 @@ pub trait BackwardSweep {
 pub fn sweep_back<S: BackwardSweep>(cx: &Context, body: &mut Body, sweep: &mut S) -> Result<usize, RewriteError> {
     let (room, scratch) = (body.len(), cx.scratch());
     let mut state = SweepState {
+        cx,
+        may_remove: cx.rewrites.may_rewrite(),
         body,
         sweep,
         bound: IdSet::with_capacity(room),
@@ -104,6 +107,9 @@ enum Task {
 
 /// The state of a sweep. An error is the Let or tail at which the body is not in A-normal form.
 struct SweepState<'s, S> {
+    cx: &'s Context,
+    /// False once the limit of rewrites is reached.
+    may_remove: bool,
     body: &'s mut Body,
     sweep: &'s mut S,
     /// The bound variables that the walk has reached.
@@ -154,8 +160,12 @@ impl<S: BackwardSweep> SweepState<'_, S> {
         while self.lets.len() > block.start {
             let Some(binding) = self.lets.pop().and_then(|at| Binding::of(self.body, at)) else { break };
             let Binding { id, var, value, rest, flags } = binding;
-            if !self.used.contains(var.expr()) && !self.sweep.is_kept(self.body, binding) {
+            if !self.used.contains(var.expr()) && self.may_remove && !self.sweep.is_kept(self.body, binding) {
                 self.removed += 1;
+                if self.cx.rewrites.is_on() {
+                    self.cx.rewrote(self.body, id, "removed");
+                    self.may_remove = self.cx.rewrites.may_rewrite();
+                }
                 RegionWriter::take_out(self.body, flags, block.next);
                 continue;
             }

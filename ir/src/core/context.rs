@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use crate::core::entity::{DimId, FunctionAttrId, FunctionKey, GlobalId, LiteralId, NameId, TypeId};
 use crate::core::function::Function;
+use crate::edit::rewrites::Rewrites;
 use crate::edit::stamp::{Revisions, Stamp};
 use crate::files::storage::{self, StorageError};
 use crate::ops::op::{OpRegistry, OpTable, Operand};
@@ -37,6 +38,8 @@ pub struct Context {
     /// Functions that are the values of attributes. They are closed: they use no variable from
     /// outside.
     pub function_attrs: LayeredArena<FunctionAttrId, Arc<Function>>,
+    /// The ledger of the rewrites that passes make. It is off by default.
+    pub rewrites: Rewrites,
     /// The scratch arenas that are not in use; see [`Context::scratch`].
     pub(crate) scratch: ScratchStock,
 }
@@ -52,6 +55,7 @@ impl Context {
             ops: OpTable::new(registry),
             globals: GlobalTable::default(),
             function_attrs: LayeredArena::new(),
+            rewrites: Rewrites::default(),
             scratch: ScratchStock::default(),
         }
     }

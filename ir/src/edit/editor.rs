@@ -1,5 +1,7 @@
 //! The editor, through which passes make and change typed expressions.
 
+use std::fmt::Display;
+
 use smallvec::SmallVec;
 
 use crate::core::body::Body;
@@ -235,6 +237,37 @@ impl<'a> Editor<'a> {
     }
 
     // ---- Rewriting ----
+
+    /// Returns false once the limit of rewrites is reached; see [`Rewrites`](crate::Rewrites).
+    ///
+    /// Cost: one entry.
+    #[inline(always)]
+    pub fn may_rewrite(&self) -> bool {
+        self.cx.rewrites.may_rewrite()
+    }
+
+    /// Counts a rewrite at a Let, variable or tail, if rewrites are counted. `why` is the rule, or
+    /// another short description: `removed`, `inlined`. It is formatted only if the rewrite is
+    /// recorded.
+    ///
+    /// The engines of rewriting count the answers of their authors, so only code that edits a
+    /// program in another way calls this.
+    ///
+    /// Cost: one entry.
+    #[inline(always)]
+    pub fn rewrote(&self, at: ExprId, why: impl Display) {
+        self.cx.rewrote(self.body, at, why);
+    }
+
+    /// Records that a rewrite nearly applied at a Let, variable or tail, if anyone asks for near
+    /// misses of `what`: a rule, or another kind of rewrite. `why` returns the condition that does
+    /// not hold, with the names of the bindings that it is about.
+    ///
+    /// Cost: linear in the text.
+    #[inline]
+    pub fn nearly(&self, at: ExprId, what: &str, why: impl FnOnce(&Editor<'_>) -> String) {
+        self.cx.nearly(self.body, at, what, || why(self));
+    }
 
     /// Infers the type of a node again and stores it. Returns true if it differs from before. A
     /// changed type must then be propagated to the users of the node: see

@@ -1,5 +1,5 @@
-//! Edits of programs: the editor, the journal for rollbacks, stamps of states, and changes of
-//! types, signatures and whole functions.
+//! Edits of programs: the editor, the journal for rollbacks, the ledger of rewrites, stamps of
+//! states, and changes of types, signatures and whole functions.
 
 pub(crate) mod editor;
 pub(crate) mod journal;
@@ -7,6 +7,7 @@ pub(crate) mod region_writer;
 pub(crate) mod stamp;
 pub(crate) mod function_stamp;
 pub(crate) mod retype;
+pub(crate) mod rewrites;
 pub(crate) mod signature;
 pub(crate) mod substitution;
 pub(crate) mod name_supply;

@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
+use anfora_ir::{RewriteOptions, Rewrites};
+
 use super::{Log, PassContext, Settings, Shared};
 use crate::config::{ConfigError, ConfigValue};
 use crate::error::in_own_words;
@@ -54,6 +56,7 @@ impl PassContextBuilder {
             worth_sharing: WORTH_SHARING,
             output: Arc::new(Mutex::new(Sink::new(io::stderr()))),
             verification: Verification::default(),
+            rewrites: Rewrites::default(),
         };
         PassContextBuilder { settings, config: Vec::new(), inherited: 0, instruments: Vec::new() }
     }
@@ -106,6 +109,47 @@ impl PassContextBuilder {
     #[must_use]
     pub fn verification(mut self, verification: Verification) -> Self {
         self.settings.verification = verification;
+        self
+    }
+
+    /// Stops after this number of rewrites, counted over all passes that run under the context. The
+    /// program is then as it was after the first `limit` rewrites without a limit, so a binary
+    /// search over the limit finds the first wrong rewrite. A pass that counts no rewrites itself
+    /// counts one for each function that it changes; a pass over modules counts one. Once the limit
+    /// is reached, no further pass runs. Function passes run on one thread.
+    ///
+    /// Contexts that are [derived](PassContext::derive) from this one count on.
+    ///
+    /// ```
+    /// use anfora_ir::{FunctionBuilder, Module, OpRegistry};
+    /// use anfora_manager::{ModulePass, Pass, PassContext, SkipReason};
+    /// # use std::sync::Arc;
+    ///
+    /// let make = |name: &'static str| {
+    ///     ModulePass::new(name, 0, move |module, _| {
+    ///         let mut f = FunctionBuilder::new(module, name);
+    ///         let unit = f.tuple(&[]);
+    ///         f.finish(unit)?;
+    ///         Ok(())
+    ///     })
+    /// };
+    /// let cx = PassContext::builder().limit_rewrites(1).build()?;
+    /// let mut module = Module::new(Arc::new(OpRegistry::new()));
+    /// assert!(make("first").apply(&mut module, &cx)?.is_changed());
+    /// assert!(make("second").apply(&mut module, &cx)?.is_skipped());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn limit_rewrites(self, limit: u64) -> Self {
+        self.rewrites(RewriteOptions { limit: Some(limit), ..RewriteOptions::default() })
+    }
+
+    /// Counts the rewrites of all passes that run under the context, and limits and records them as
+    /// the options say; see [`PassContextBuilder::limit_rewrites`]. The records are in
+    /// [`PassContext::rewrites`].
+    #[must_use]
+    pub fn rewrites(mut self, options: RewriteOptions) -> Self {
+        self.settings.rewrites = Rewrites::new(options);
         self
     }
 

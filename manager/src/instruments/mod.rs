@@ -2,6 +2,7 @@
 
 mod bisect;
 mod dump_ir;
+mod last_run;
 mod memory;
 mod print_ir;
 mod remarks;
@@ -12,6 +13,8 @@ mod verify_each;
 
 pub use bisect::{Bisect, BisectRun};
 pub use dump_ir::{DumpIr, Unchanged};
+pub(crate) use last_run::LAST_RUN;
+pub use last_run::{LastRun, RecordedRun};
 pub use memory::{AllocationCounts, MAX_MEMORY_RUNS, Memory, MemoryRun};
 pub use print_ir::{PrintIr, PrintWhen};
 pub use remarks::{Remarks, remarks_json, render_remarks};

@@ -21,6 +21,7 @@ mod repetition;
 mod reports;
 mod reproducers;
 mod returning;
+mod rewrite_limits;
 mod rollback;
 mod seeing;
 mod statistics;

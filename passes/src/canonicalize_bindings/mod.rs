@@ -114,6 +114,7 @@ fn resolve_symbols(cx: &mut Context, function: &mut Function) -> Result<usize, B
         return Err(Box::new(remark));
     }
     body.commit_journal();
+    cx.rewrites.note(None, "symbolic dimensions were resolved");
     let unknown = cx.types.dims.unknown();
     if let Some(ret) = function.ret {
         // Callers do not know symbols that only the result names, and this stays so.

@@ -110,7 +110,14 @@ pub fn combine_parallel_matmul(
     }
     let mut planner = Planner::new(&found, budget, min_saved);
     for group in &found.groups {
+        if !cx.rewrites.may_rewrite() {
+            break;
+        }
+        let before = planner.rewrite.parts.len();
         planner.plan(cx, &mut function.body, group);
+        if planner.rewrite.parts.len() > before {
+            cx.rewrites.note(None, "combined products");
+        }
     }
     let mut rewrite = planner.rewrite;
     if !rewrite.parts.is_empty() {
@@ -134,6 +141,7 @@ struct Combination {
 impl Mutator for Combination {
     type Error = RewriteError;
     const NODES: bool = false;
+    const SEPARABLE: bool = false;
 
     #[inline]
     fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, _: ExprId) -> Result<Verdict, RewriteError> {

@@ -173,6 +173,7 @@ impl Mutator for Bypass {
     type Error = RewriteError;
     const NODES: bool = false;
     const REFUSED: Refused = Refused::CastBack;
+    const SEPARABLE: bool = false;
 
     #[inline]
     fn rewrite_value(&mut self, _: &mut Site<'_>, _: Slot, value: ExprId) -> Result<Verdict, RewriteError> {

@@ -168,6 +168,7 @@ pub fn fuse_ops(module: &mut Module, limits: FusionLimits) -> Fused {
     let mut done = Fused::default();
     for key in keys {
         let Some(Function { body, .. }) = module.get(key) else { continue };
+        module.cx.rewrites.enter_function(Some(module.name(key)));
         let scratch = module.cx.scratch();
         let Some(graph) = Graph::new(&module.cx, body, &declared, &scratch) else { continue };
         let dominators = PostDominatorTree::new(&graph.flow);
@@ -255,7 +256,7 @@ fn replace_groups(
         let before = done.groups;
         for last in region.start..region.end {
             let nodes = lists.of(last as usize);
-            if nodes.len() < 2 || !graph.is_used(last) {
+            if nodes.len() < 2 || !graph.is_used(last) || !cx.rewrites.may_rewrite() {
                 continue;
             }
             // Collect the bindings of the group. Projections belong to it with their tuple.
@@ -284,6 +285,7 @@ fn replace_groups(
             let root = members[members.len() - 1];
             let call = outliner.call(cx, body, outlined, root);
             Link::Value(root.id).set(body, call);
+            cx.rewrote(body, root.id, "fused");
             for &node in nodes {
                 gone[node as usize] = node != last && taken[node as usize] == last + 1;
             }

@@ -147,7 +147,11 @@ pub fn fuse_ops_by_pattern(
         }
         // Outline the matches of each pattern, and call the functions.
         let mut calls = CallsOfMatches::of(cx, function);
+        module.cx.rewrites.enter_function(Some(&name));
         for Match { pattern, members } in found {
+            if !module.cx.rewrites.may_rewrite() {
+                break;
+            }
             let outliner = match &mut outliners[pattern] {
                 Some(outliner) => outliner,
                 none => {
@@ -157,7 +161,13 @@ pub fn fuse_ops_by_pattern(
                 }
             };
             let Some((function, cx)) = module.get_mut(key) else { continue };
-            done.matches += usize::from(calls.outline(cx, function, outliner, &members));
+            if calls.outline(cx, function, outliner, &members) {
+                done.matches += 1;
+                let at = members
+                    .last()
+                    .map_or(function.body.root(), |last| last.binding.map_or(last.value, |binding| binding.id));
+                cx.rewrote(&function.body, at, &partition.patterns[pattern].name);
+            }
             done.functions += outliner.add_made(module);
         }
         // Put the calls in the places of the matches.
@@ -229,6 +239,7 @@ impl CallsOfMatches {
 impl Mutator for CallsOfMatches {
     type Error = RewriteError;
     const NODES: bool = false;
+    const SEPARABLE: bool = false;
 
     fn rewrite_value(&mut self, _: &mut Site<'_>, _: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
         Ok(match self.by_value.get(&value) {

@@ -379,34 +379,17 @@ impl Mutator for Inliner<'_> {
     const NODES: bool = false;
     const VALUES: bool = true;
     const REFUSED: Refused = Refused::CastBack;
+    // The uses of a tuple that is removed have to be replaced.
+    const SEPARABLE: bool = false;
 
     fn expand(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Option<ExprId>, RewriteError> {
-        let expr = s.editor.body.expr(value);
-        let makes_closure = matches!(expr, Expr::CallOp { op, .. } if Some(op) == self.make_closure);
-        let block = match expr {
-            Expr::Global(_) | Expr::Var { .. } => {
-                let atom = self.resolve(s, value);
-                self.closure(s, slot, atom, &[])?
-            }
-            Expr::Call { operands, .. } | Expr::CallOp { operands, .. } if !operands.is_empty() => {
-                if !makes_closure && !matches!(expr, Expr::Call { .. }) {
-                    return self.operands(s, slot, value, 0);
-                }
-                let all: SmallVec<[ExprId; 8]> = SmallVec::from_slice(s.editor.body.operands(operands));
-                let function = self.resolve(s, all[0]);
-                let block = match makes_closure {
-                    true => self.closure(s, slot, function, &all[1..])?,
-                    false => self.call(s, slot, function, &all[1..])?,
-                };
-                if block.is_none() {
-                    return self.operands(s, slot, value, 1);
-                }
-                block
-            }
-            Expr::Tuple(_) => return self.operands(s, slot, value, 0),
-            _ => None,
-        };
-        self.uses += usize::from(block.is_some());
+        if !s.editor.may_rewrite() {
+            return Ok(None);
+        }
+        let block = self.inline_at(s, slot, value)?;
+        if block.is_some() {
+            s.editor.rewrote(slot.at, "inlined");
+        }
         Ok(block)
     }
 
@@ -461,6 +444,38 @@ impl Mutator for Inliner<'_> {
 }
 
 impl Inliner<'_> {
+    /// Returns the block that replaces a value, with the functions that it names inlined; `None` if
+    /// the value stays.
+    fn inline_at(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Option<ExprId>, RewriteError> {
+        let expr = s.editor.body.expr(value);
+        let makes_closure = matches!(expr, Expr::CallOp { op, .. } if Some(op) == self.make_closure);
+        let block = match expr {
+            Expr::Global(_) | Expr::Var { .. } => {
+                let atom = self.resolve(s, value);
+                self.closure(s, slot, atom, &[])?
+            }
+            Expr::Call { operands, .. } | Expr::CallOp { operands, .. } if !operands.is_empty() => {
+                if !makes_closure && !matches!(expr, Expr::Call { .. }) {
+                    return self.operands(s, slot, value, 0);
+                }
+                let all: SmallVec<[ExprId; 8]> = SmallVec::from_slice(s.editor.body.operands(operands));
+                let function = self.resolve(s, all[0]);
+                let block = match makes_closure {
+                    true => self.closure(s, slot, function, &all[1..])?,
+                    false => self.call(s, slot, function, &all[1..])?,
+                };
+                if block.is_none() {
+                    return self.operands(s, slot, value, 1);
+                }
+                block
+            }
+            Expr::Tuple(_) => return self.operands(s, slot, value, 0),
+            _ => None,
+        };
+        self.uses += usize::from(block.is_some());
+        Ok(block)
+    }
+
     /// Makes symbols that are bound in the block of a lambda the lambda's own.
     fn bind_in_lambda(
         &mut self,

@@ -81,7 +81,11 @@ impl SingleCalls {
                 Step::Flat(id) => {
                     let (Expr::Call { .. }, &[callee, ..]) = (body.expr(id), body.inputs(id)) else { continue };
                     let Some(&lambda) = bound.get(&callee) else { continue };
-                    if !open.contains(&lambda) && (!is_in_region || is_straight(body, lambda)) {
+                    if !open.contains(&lambda)
+                        && (!is_in_region || is_straight(body, lambda))
+                        && cx.rewrites.may_rewrite()
+                    {
+                        cx.rewrote(body, callee, "inlined where it is called");
                         found.0.insert(callee, lambda);
                     }
                 }
@@ -113,6 +117,7 @@ impl Mutator for LambdaInliner {
     type Error = RewriteError;
     const NODES: bool = false;
     const REFUSED: Refused = Refused::CastBack;
+    const SEPARABLE: bool = false;
 
     fn expand(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Option<ExprId>, RewriteError> {
         match s.editor.body.expr(value) {

@@ -300,6 +300,7 @@ fn inline_into(
 ) -> Result<usize, PassError> {
     let name = module.name(key).to_string();
     let Some((function, cx)) = module.get_mut(key) else { return Ok(0) };
+    cx.rewrites.enter_function(Some(&name));
     let mut inliner = Inliner::new(cx, &function.body, callees, budget);
     mutate_function(cx, function, &mut inliner).map_err(|error| PassError::from(error).in_function(name))?;
     Ok(inliner.uses)

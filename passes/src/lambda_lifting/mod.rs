@@ -93,6 +93,9 @@ pub fn lift_lambdas(module: &mut Module) -> Result<usize, PassError> {
     let mut hides_callees = false;
     for host in hosts {
         // Find the captures, and give each lambda a name and a signature.
+        if !module.cx.rewrites.may_rewrite() {
+            break;
+        }
         let name = module.name(host).to_string();
         let scratch = module.cx.scratch();
         let Some((function, cx)) = module.get_mut(host) else { continue };
@@ -118,6 +121,8 @@ pub fn lift_lambdas(module: &mut Module) -> Result<usize, PassError> {
         drop(captures);
         drop(scratch);
         module.reserve(functions.len());
+        module.cx.rewrites.enter_function(Some(&name));
+        module.cx.rewrites.note(None, "its lambdas became functions");
         let before = module.order().len();
         for (global, function) in functions {
             let added = module.add(global, function);

@@ -399,6 +399,7 @@ struct MoveAway {
 impl Mutator for MoveAway {
     type Error = RewriteError;
     const NODES: bool = false;
+    const SEPARABLE: bool = false;
 
     fn rewrite_value(&mut self, _: &mut Site<'_>, slot: Slot, _: ExprId) -> Result<Verdict, RewriteError> {
         Ok(match slot.var.map_or(Moving::Stays, |var| self.vars[var.expr()]) {

@@ -62,6 +62,21 @@ pub(crate) fn ask<'e, M: Mutator, T>(
     answer
 }
 
+/// Returns true if the author may be asked for a change.
+#[inline(always)]
+fn may_change<M: Mutator>(s: &Site<'_>) -> bool {
+    !M::SEPARABLE || !s.is_at_limit
+}
+
+/// Counts an answer of the author that changes the program, at the current Let or tail.
+#[inline(always)]
+fn count<M: Mutator>(s: &mut Site<'_>, what: &'static str) {
+    if M::SEPARABLE && s.editor.cx.rewrites.is_on() {
+        s.editor.rewrote(s.block.at, what);
+        s.is_at_limit = !s.editor.may_rewrite();
+    }
+}
+
 /// Rewrites the expression `start` and returns its replacement. `ret` is the stated type of the
 /// result.
 pub(crate) fn run<M: Mutator>(
@@ -71,6 +86,7 @@ pub(crate) fn run<M: Mutator>(
     ret: Option<TypeId>,
 ) -> Result<ExprId, M::Error> {
     s.prepare(M::EDITS, start);
+    s.is_at_limit = !s.editor.may_rewrite();
     s.editor.body.note_stop(None);
     let before = s.editor.body.shared_edits(SharedEdits::Meant);
     let watch = s.editor.body.new_watch();
@@ -123,7 +139,10 @@ fn walk<M: Mutator>(s: &mut Site<'_>, m: &mut M, start: ExprId) -> Result<ExprId
             }
         };
         let slot = Slot { at, var };
-        if let Some(block) = ask::<M, _>(s, value, |s| m.expand(s, slot, value))? {
+        if may_change::<M>(s)
+            && let Some(block) = ask::<M, _>(s, value, |s| m.expand(s, slot, value))?
+        {
+            count::<M>(s, "expanded");
             s.expand_into(block)?;
             continue;
         }
@@ -274,9 +293,16 @@ fn finish_node<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, post: ExprI
     if !M::NODES {
         return Ok(Walk::Done { pre, result: post });
     }
-    let result = match ask::<M, _>(s, pre, |s| m.rewrite_expr(s, post))? {
+    let answer = match may_change::<M>(s) {
+        true => ask::<M, _>(s, pre, |s| m.rewrite_expr(s, post))?,
+        false => Rewrite::Keep,
+    };
+    let result = match answer {
         Rewrite::Keep => post,
-        Rewrite::Replace(new) => types::replaced::<M>(s, post, new)?,
+        Rewrite::Replace(new) => {
+            count::<M>(s, "replaced");
+            types::replaced::<M>(s, post, new)?
+        }
     };
     s.set_node::<M>(pre, result);
     Ok(Walk::Done { pre, result })
@@ -376,6 +402,25 @@ fn leave_region<M: Mutator>(s: &mut Site<'_>, m: &mut M, at: ExprId) -> Result<(
 
 // ---- Slots ----
 
+/// Asks the author about the value of a slot, and counts an answer that changes the program.
+#[inline(always)]
+fn verdict_on<M: Mutator>(s: &mut Site<'_>, m: &mut M, slot: Slot, value: ExprId) -> Result<Verdict, M::Error> {
+    if !may_change::<M>(s) {
+        return Ok(Verdict::Keep);
+    }
+    let verdict = ask::<M, _>(s, slot.at, |s| m.rewrite_value(s, slot, value))?;
+    match verdict {
+        Verdict::Keep => {}
+        Verdict::Value(_) => count::<M>(s, "replaced"),
+        Verdict::Var(_) => count::<M>(s, "replaced by another variable or constant"),
+        Verdict::Splice(_) => count::<M>(s, "replaced by several bindings"),
+        // A tail is not removed.
+        Verdict::Drop if slot.var.is_none() => {}
+        Verdict::Drop => count::<M>(s, "removed"),
+    }
+    Ok(verdict)
+}
+
 /// Asks the author about the value of the current Let or the tail, and applies the answer. Returns
 /// false at the end of the block.
 #[inline(always)]
@@ -398,8 +443,7 @@ fn finish_slot<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, value: Expr
         types::note_value::<M>(s, before, value)?;
     }
     // Ask the author, and apply the answer.
-    let slot = Slot { at, var: Some(var) };
-    let verdict = ask::<M, _>(s, at, |s| m.rewrite_value(s, slot, value))?;
+    let verdict = verdict_on(s, m, Slot { at, var: Some(var) }, value)?;
     let value = match verdict {
         Verdict::Keep if value == old => value,
         Verdict::Keep => {
@@ -487,7 +531,7 @@ fn finish_tail<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, value: Expr
     }
     let old = s.editor.body.type_of(value);
     let slot = Slot { at: s.block.at, var: None };
-    let tail = match ask::<M, _>(s, slot.at, |s| m.rewrite_value(s, slot, value))? {
+    let tail = match verdict_on(s, m, slot, value)? {
         Verdict::Keep | Verdict::Drop => value,
         Verdict::Value(new) | Verdict::Var(new) => {
             let new = s.resolve(new);

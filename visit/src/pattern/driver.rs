@@ -176,6 +176,7 @@ fn run(
     }
     editor.body.begin_journal();
     editor.body.shared_edits(SharedEdits::Meant);
+    let rewrites = editor.cx.rewrites.count();
     let result = rewrite(editor, table, build, options);
     match &result {
         Ok(outcome) if !outcome.taken_back => {
@@ -183,6 +184,7 @@ fn run(
         }
         Ok(outcome) => {
             editor.body.rollback_journal();
+            editor.cx.rewrites.undo_after(rewrites);
             editor.body.note_remarks(outcome.remarks());
         }
         Err(_) => {
@@ -207,6 +209,7 @@ fn rewrite(
         left_out: table.making(options.never_make),
         fuel: options.fuel.unwrap_or(1000 + 8 * facts.node_count as u64),
         facts,
+        is_at_limit: !editor.may_rewrite(),
         work: Vec::new(),
         queued: IdSet::with_capacity(editor.body.len()),
         search: Search::default(),
@@ -262,6 +265,8 @@ struct Driver<'t, 'e> {
     /// For each rule, true if it must not apply; empty if all may.
     left_out: Vec<bool>,
     fuel: u64,
+    /// True once the limit of rewrites is reached: no rule is tried any more.
+    is_at_limit: bool,
     /// Nodes to visit, the next one last.
     work: Vec<ExprId>,
     queued: IdSet<ExprId>,
@@ -292,7 +297,10 @@ impl Driver<'_, '_> {
         self.last.clear();
         let fuel = self.fuel;
         let mut is_out_of_fuel = false;
-        while !is_out_of_fuel && let Some(node) = self.take() {
+        while !is_out_of_fuel
+            && !self.is_at_limit
+            && let Some(node) = self.take()
+        {
             let tried = self.try_rules(build, steps, node);
             if tried.is_err() {
                 self.editor.body.note_stop(Some(self.original(node)));
@@ -448,6 +456,7 @@ impl Driver<'_, '_> {
                 return Ok(true);
             }
             self.note_trace(number, node, new);
+            self.count(number, node);
             let replaced = self.replace(node, new, mark);
             replaced.map_err(|error| PatternRewriteError::Users { rule: rule(), error })?;
             self.fuel -= 1;
@@ -455,6 +464,16 @@ impl Driver<'_, '_> {
             return Ok(false);
         }
         Ok(false)
+    }
+
+    /// Counts a replacement before it is made.
+    #[inline]
+    fn count(&mut self, rule: usize, node: ExprId) {
+        if self.editor.cx.rewrites.is_on() {
+            let at = self.facts.let_of(self.editor.body, node).map_or(node, |binding| binding.id);
+            self.editor.rewrote(at, &self.table.rules[rule].name);
+            self.is_at_limit = !self.editor.may_rewrite();
+        }
     }
 
     /// Records a replacement before it is made, if a trace is requested.

@@ -18,6 +18,7 @@ mod properties;
 mod regions;
 mod region_outputs;
 mod retype;
+mod rewrite_limits;
 mod rewrite_patterns;
 mod rewrite_scopes;
 mod rule_mistakes;

@@ -37,6 +37,7 @@ use crate::core::context::{Context, Global, LiteralTable};
 use crate::core::entity::{EntityId, FunctionAttrId, TypeId};
 use crate::core::function::Function;
 use crate::core::translate::{EntryIds, IdMap, IdMaps, translate_head};
+use crate::edit::rewrites::Rewrites;
 use crate::ops::op::TypeError;
 use crate::tables::dim::{Dim, Term};
 use crate::tables::names::Names;
@@ -150,7 +151,7 @@ impl Context {
 
     /// Returns all tables.
     fn tables(&mut self) -> [&mut dyn Freeze; 11] {
-        let Context { names, types, attrs, literals, ops, globals, function_attrs, scratch: _ } = self;
+        let Context { names, types, attrs, literals, ops, globals, function_attrs, rewrites: _, scratch: _ } = self;
         let Types { types, dims, .. } = types;
         let (names, literals, symbols) = (&mut names.layers, &mut literals.literals, &mut dims.symbols.layers);
         let (values, lists, dims) = (&mut attrs.values, &mut attrs.lists, &mut dims.dims);
@@ -165,7 +166,7 @@ impl Context {
     /// Cost: one loop.
     pub fn take_additions(&mut self) -> Option<Additions> {
         let any = self.tables().iter().any(|table| table.has_own());
-        let Context { names, types, attrs, literals, ops, globals, function_attrs, scratch: _ } = self;
+        let Context { names, types, attrs, literals, ops, globals, function_attrs, rewrites: _, scratch: _ } = self;
         any.then(|| {
             Additions(Context {
                 names: Names { layers: names.layers.take_own() },
@@ -175,6 +176,7 @@ impl Context {
                 ops: ops.take_own(),
                 globals: globals.take_own(),
                 function_attrs: function_attrs.take_own(),
+                rewrites: Rewrites::default(),
                 scratch: ScratchStock::default(),
             })
         })
@@ -188,7 +190,8 @@ impl Context {
     /// # Errors
     /// If there are too many operators.
     pub fn absorb(&mut self, additions: &Additions) -> Result<Translation, TypeError> {
-        let Context { names, types, attrs, literals, ops, globals, function_attrs, scratch: _ } = &additions.0;
+        let Context { names, types, attrs, literals, ops, globals, function_attrs, rewrites: _, scratch: _ } =
+            &additions.0;
         let mut t: EntryIds<Absorbed> = EntryIds {
             names: Ids::with_len(names.layers.start),
             types: Ids::with_len(types.types.start),
