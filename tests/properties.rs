@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex};
 
 use anfora::interp::{Agreement, EvalError, Externals, Interpreter, Outcome, ValueId, Values};
 use anfora::ir::{
-    Attr, Form, FunctionBuilder, Literal, Module, PrintOptions, RewriteOptions, alpha_equal, module_hash,
-    print_function, verify_module,
+    Attr, ChangedPart, Form, FunctionBuilder, Literal, Module, PartChange, PrintOptions, RewriteOptions, Source,
+    alpha_equal, diff, module_hash, parse_module, print_function, verify_module,
 };
 use anfora::manager::{
     FailureKind, ModulePass, Pass, PassContext, PassError, PassFailure, PassRegistry, Verification, parse_pipeline,
@@ -475,6 +475,71 @@ fn functions_of_backends_keep_meaning() {
     });
     let few = pool().len() >= 64 && changed.len() * 4 < pool().len();
     assert!(!few, "backends compute something in {} programs", changed.len());
+}
+
+/// Returns the text with one operator or one statement more or less, if the statement that the
+/// number selects can be edited.
+fn edited(text: &str, number: usize) -> Option<String> {
+    const OPERATORS: [(&str, &str); 4] =
+        [("add(", "subtract("), ("multiply(", "add("), ("tanh(", "exp("), ("negative(", "abs(")];
+    let lines: Vec<&str> = text.lines().collect();
+    let statements: Vec<usize> =
+        (0..lines.len()).filter(|&i| lines[i].trim_start().starts_with("let %") && lines[i].ends_with(';')).collect();
+    let at = *statements.get(number % statements.len().max(1))?;
+    let mut new: Vec<String> = lines.iter().map(|line| line.to_string()).collect();
+    let operator = OPERATORS.iter().find_map(|(from, to)| {
+        let begin = lines[at].match_indices(from).find(|(i, _)| lines[at][..*i].ends_with([' ', '(']))?.0;
+        Some(format!("{}{to}{}", &lines[at][..begin], &lines[at][begin + from.len()..]))
+    });
+    match operator.filter(|_| number % 3 > 0) {
+        Some(line) => new[at] = line,
+        None => new.insert(at + 1, "let %inserted = (1f, 2f);".to_string()),
+    }
+    Some(new.join("\n"))
+}
+
+/// A diff has differences exactly if two programs are not alpha-equal, and one for a single edit.
+#[test]
+fn single_edits_are_single_differences() {
+    let edits = on_all_cores(pool(), |program| {
+        let mut edits = 0;
+        for module in [&program.original, &program.normal] {
+            let text = module.to_text();
+            let parsed = parse(&text);
+            assert_eq!(diff(module, &parsed).to_string(), "");
+            for number in 0..6 {
+                let other = edited(&text, number * 7 + program.seed as usize).map(|text| Source::new("edited", text));
+                let Some(Ok(other)) = other.map(|text| parse_module(text, anfora::onnx::registry())) else { continue };
+                let found = diff(module, &other);
+                let is_whole = |c: &PartChange| c.part == ChangedPart::Structure;
+                assert!(!found.module.iter().any(is_whole), "{found}");
+                assert_eq!(found.len(), 1, "{found}\n{module}");
+                assert!(!alpha_equal(module, &other));
+                edits += 1;
+            }
+        }
+        Some(edits)
+    });
+    let edits: usize = edits.into_iter().sum();
+    assert!(edits >= pool().len(), "{edits} edits of {} programs", pool().len());
+}
+
+/// What passes change shows as differences, item by item, and nothing else does.
+#[test]
+fn differences_are_those_of_alpha_equality() {
+    let registry = anfora::passes::registry();
+    on_all_cores(pool(), |program| -> Option<()> {
+        for pass in ["EliminateCommonSubexpr", "SimplifyExpr", "InlineFunctions", "FuseOps", "ToGraphNormalForm"] {
+            let mut after = program.normal.clone();
+            run(&registry, pass, &mut after);
+            for (left, right) in [(&program.normal, &after), (&after, &program.normal)] {
+                let found = diff(left, right);
+                assert_eq!(found.is_empty(), alpha_equal(left, right), "{pass}: {found}");
+                assert!(!found.module.iter().any(|c| c.part == ChangedPart::Structure), "{pass}: {found}");
+            }
+        }
+        None
+    });
 }
 
 /// The usual mistakes in passes are caught, and for the right reason.

@@ -1,15 +1,16 @@
 //! `anfora diff`
 
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anfora::ir::IntoDiagnostics;
+use anfora::ir::{AlphaOptions, IntoDiagnostics, MetaPolicy};
 use clap::Args;
 
 use crate::file::{self, Format};
 use crate::report::Failure;
 
-/// Compares two programs up to the names of their variables; prints the first difference.
+/// Compares two programs up to the names of their variables. Prints each difference with its
+/// function and binding, and exits with status 1 if there are any.
 #[derive(Args)]
 pub(crate) struct Diff {
     /// The first program: a `.anf` or `.onnx` file, or `-`
@@ -19,6 +20,12 @@ pub(crate) struct Diff {
     /// The format of both programs
     #[arg(long)]
     from: Option<Format>,
+    /// Prints a JSON object, with a line for each difference
+    #[arg(long)]
+    json: bool,
+    /// Compares the metadata in `#[…]` too, such as the names of ONNX nodes
+    #[arg(long)]
+    metadata: bool,
 }
 
 impl Diff {
@@ -28,16 +35,17 @@ impl Diff {
         }
         let a = file::load(&self.a, self.from)?.module;
         let b = file::load(&self.b, self.from)?.module;
-        let difference = anfora::ir::first_difference(&a, &b);
+        let meta = if self.metadata { MetaPolicy::Compare } else { MetaPolicy::Ignore };
+        let differences = anfora::ir::diff_with(&a, &b, AlphaOptions { meta });
         for module in [&a, &b] {
             module.cx.literals.failure().map_err(|e| Failure::Diagnostics(e.into_diagnostics()))?;
         }
-        match difference {
-            None => Ok(()),
-            Some(difference) => {
-                writeln!(std::io::stdout().lock(), "{difference}")?;
-                Err(Failure::Reported)
-            }
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        match self.json {
+            true => writeln!(out, "{}", differences.to_json())?,
+            false => write!(out, "{differences}")?,
         }
+        out.flush()?;
+        if differences.is_empty() { Ok(()) } else { Err(Failure::Reported) }
     }
 }

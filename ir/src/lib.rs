@@ -42,7 +42,7 @@
 //! | `walk` | the cursor, and sets and graphs that walks use |
 //! | `edit` | the editor, the journal, stamps, changes of types and signatures |
 //! | `infer`, `verify` | types of expressions and modules; the rules of well-formed modules |
-//! | `alpha`, `compact` | equality and hashes up to names; compaction |
+//! | `alpha`, `diff`, `compact` | equality and hashes up to names; differences; compaction |
 //! | `text` | printing and parsing |
 //! | `report` | diagnostics and how they are shown |
 
@@ -55,6 +55,7 @@ mod edit;
 mod infer;
 mod verify;
 mod alpha;
+mod diff;
 mod compact;
 mod text;
 mod report;
@@ -141,6 +142,10 @@ pub use alpha::{
 };
 pub use bumpalo;
 pub use compact::{CompactError, Remap, compact_body, is_sparse, live_nodes};
+pub use diff::{
+    ChangedPart, DifferenceKind, Differences, FunctionDifference, ItemDifference, ItemKind, PartChange, SequenceChange,
+    diff, diff_with, sequence_changes,
+};
 pub use infer::{infer_call, infer_expr, infer_op, lambda_type, signature_type};
 pub use text::{
     Annotations, MAX_ERRORS, ModuleText, PrintLiterals, PrintOptions, Sketch, SketchAttr, SketchNode, SketchParts,

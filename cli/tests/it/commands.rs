@@ -88,7 +88,7 @@ fn random_programs_are_reproducible_and_differ_by_seed() {
 }
 
 #[test]
-fn diff_ignores_names_and_finds_the_first_difference() {
+fn diff_ignores_names_and_finds_every_difference() {
     let dir = Scratch::new("diff");
     let write = |name: &str, text: &str| {
         let path = dir.join(name);
@@ -101,7 +101,40 @@ fn diff_ignores_names_and_finds_the_first_difference() {
     let (out, _) = ends(anfora(&["diff", &a, &b]), 0);
     assert_eq!(out, "");
     let (out, _) = ends(anfora(&["diff", &a, &c]), 1);
-    assert!(out.contains("main"), "{out}");
+    assert_eq!(out, "@main %y: operand 1 %x -> 1\n");
+    let (out, _) = ends(anfora(&["diff", &a, &c, "--json"]), 1);
+    let found: serde_json::Value = serde_json::from_str(&out).expect("one JSON object");
+    let item = &found["functions"][0]["items"][0];
+    assert_eq!((&item["left"], &item["changes"][0]["index"]), (&"y".into(), &1.into()), "{out}");
+    let (out, _) = ends(anfora(&["diff", &a, &b, "--json"]), 0);
+    assert_eq!(out, "{\"module\":[],\"functions\":[]}\n");
+}
+
+#[test]
+fn diff_of_models_reads_like_a_review() {
+    let dir = Scratch::new("diff-models");
+    let text = |pads: &str, name: &str| {
+        format!(
+            "def @main(%x: Tensor[(1, 3, 8, 8), float32], %w: Tensor[(4, 3, 3, 3), float32]) {{
+               #[onnx_name=\"{name}\"]
+               let %conv1 = nn.conv2d(%x, %w, padding=[{pads}]);
+               let %y = nn.relu(%conv1);
+               %y
+             }}"
+        )
+    };
+    let model = |file: &str, text: String| {
+        let (source, path) = (dir.path(&format!("{file}.anf")), dir.path(&format!("{file}.onnx")));
+        std::fs::write(&source, text).unwrap();
+        ends(anfora(&["convert", &source, "-o", &path]), 0);
+        path
+    };
+    let (a, b) = (model("a", text("0, 0, 0, 0", "conv_a")), model("b", text("1, 1, 1, 1", "conv_b")));
+    let (out, _) = ends(anfora(&["diff", &a, &b]), 1);
+    assert!(out.contains("@main %conv1: attribute padding [0, 0, 0, 0] -> [1, 1, 1, 1]\n"), "{out}");
+    assert!(!out.contains("conv_a"), "{out}");
+    let (out, _) = ends(anfora(&["diff", &a, &b, "--metadata"]), 1);
+    assert!(out.contains("#[onnx_name] \"conv_a\" -> \"conv_b\""), "{out}");
 }
 
 #[test]

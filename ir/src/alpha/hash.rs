@@ -1,6 +1,8 @@
 //! Hashes of modules that are equal for alpha-equal modules.
 
-use rustc_hash::FxHashMap;
+use std::hash::BuildHasher;
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::tables::is_private;
 use super::{flags_word, mix, mix_bytes};
@@ -50,9 +52,11 @@ pub fn module_hash(module: &Module) -> u64 {
     mix(all, attrs)
 }
 
-struct ModuleHasher<'a> {
+pub(crate) struct ModuleHasher<'a> {
     module: &'a Module,
     cx: &'a Context,
+    /// Returns the hash of a constant.
+    literal: fn(&Literal) -> u64,
     /// The hashes of entries that are looked up by id after they were hashed.
     entries: FxHashMap<Entry, u64>,
     /// The entries to be hashed. Empty between calls.
@@ -67,9 +71,20 @@ struct ModuleHasher<'a> {
 
 impl<'a> ModuleHasher<'a> {
     fn new(module: &'a Module) -> ModuleHasher<'a> {
+        ModuleHasher::with_literals(module, hash_literal)
+    }
+
+    /// Returns a hasher that takes less than the contents of constants into account: the hashes
+    /// are for tables in memory.
+    pub(crate) fn sampling(module: &'a Module) -> ModuleHasher<'a> {
+        ModuleHasher::with_literals(module, |literal| FxBuildHasher.hash_one(literal))
+    }
+
+    fn with_literals(module: &'a Module, literal: fn(&Literal) -> u64) -> ModuleHasher<'a> {
         ModuleHasher {
             module,
             cx: &module.cx,
+            literal,
             entries: FxHashMap::default(),
             work: PartsFirst::default(),
             function_attrs: Vec::new(),
@@ -90,7 +105,8 @@ impl<'a> ModuleHasher<'a> {
         module.functions().map(|(_, f)| self.function(f)).collect()
     }
 
-    fn function(&mut self, f: &Function) -> u64 {
+    /// Returns the hash of a function without its name.
+    pub(crate) fn function(&mut self, f: &Function) -> u64 {
         self.next_symbol = 0;
         let mut h =
             mix(3, (f.kind == FunctionKind::Definition) as u64 * 2 + (f.visibility == Visibility::Public) as u64);
@@ -157,7 +173,7 @@ impl<'a> ModuleHasher<'a> {
     }
 
     /// Returns the hash of a node without its parts.
-    fn head(&mut self, body: &Body, id: ExprId) -> u64 {
+    pub(crate) fn head(&mut self, body: &Body, id: ExprId) -> u64 {
         match body.expr(id) {
             Expr::CallOp { op, operands, attrs } => {
                 let mut h = mix(mix(64, self.entry(Entry::Op(op))), operands.len() as u64);
@@ -201,7 +217,7 @@ impl<'a> ModuleHasher<'a> {
     }
 
     /// Returns the hash of an entry. Its parts are hashed first, on an explicit stack.
-    fn entry(&mut self, entry: Entry) -> u64 {
+    pub(crate) fn entry(&mut self, entry: Entry) -> u64 {
         if let Some(&h) = self.entries.get(&entry) {
             return h;
         }
@@ -225,7 +241,7 @@ impl<'a> ModuleHasher<'a> {
     fn combine(&mut self, entry: Entry) -> u64 {
         let cx = self.cx;
         match entry {
-            Entry::Literal(l) => return hash_literal(cx.literals.get(l)),
+            Entry::Literal(l) => return (self.literal)(cx.literals.get(l)),
             Entry::Dim(d) => match cx.types.dims.get(d) {
                 // The order of terms, and of the operands of commutative operations, depends on
                 // when symbols were made.

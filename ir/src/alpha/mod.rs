@@ -19,10 +19,10 @@
 //!   them.
 
 mod bodies;
-mod hash;
-mod modules;
+pub(crate) mod hash;
+pub(crate) mod modules;
 mod subtree;
-mod tables;
+pub(crate) mod tables;
 
 pub use hash::module_hash;
 pub use modules::{AlphaOptions, Difference, MetaPolicy, alpha_equal, first_difference, first_difference_with};
@@ -50,13 +50,13 @@ fn flags_word(body: &Body, var: VarId, flags: LetFlags) -> u64 {
 
 /// Mixes a word into a hash: a folded multiplication, the same on every machine.
 #[inline]
-fn mix(hash: u64, word: u64) -> u64 {
+pub(crate) fn mix(hash: u64, word: u64) -> u64 {
     let product = u128::from(hash ^ 0x9e37_79b9_7f4a_7c15) * u128::from(word ^ 0xd6e8_feb8_6659_fd93);
     (product as u64) ^ ((product >> 64) as u64).rotate_left(29) ^ hash.rotate_left(17)
 }
 
 /// Returns the hash of a string of bytes, the same on every machine.
-fn mix_bytes(mut hash: u64, bytes: &[u8]) -> u64 {
+pub(crate) fn mix_bytes(mut hash: u64, bytes: &[u8]) -> u64 {
     hash = mix(hash, bytes.len() as u64);
     for chunk in bytes.chunks(8) {
         let mut word = [0; 8];

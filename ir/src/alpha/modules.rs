@@ -84,19 +84,24 @@ pub fn first_difference(left: &Module, right: &Module) -> Option<Difference> {
 
 /// Returns the first difference of two modules under the given options. Linear in their size.
 pub fn first_difference_with(left: &Module, right: &Module, options: AlphaOptions) -> Option<Difference> {
-    Modules { left, right, tables: Tables::between(left, right), meta: options.meta }.compare().err().map(|d| *d)
+    Modules::new(left, right, options.meta).compare().err().map(|d| *d)
 }
 
-struct Modules<'a> {
-    left: &'a Module,
-    right: &'a Module,
-    tables: Tables<'a>,
-    meta: MetaPolicy,
+/// A comparison of two modules.
+pub(crate) struct Modules<'a> {
+    pub(crate) left: &'a Module,
+    pub(crate) right: &'a Module,
+    pub(crate) tables: Tables<'a>,
+    pub(crate) meta: MetaPolicy,
 }
 
 type Compared = Result<(), Box<Difference>>;
 
 impl<'a> Modules<'a> {
+    pub(crate) fn new(left: &'a Module, right: &'a Module, meta: MetaPolicy) -> Modules<'a> {
+        Modules { left, right, tables: Tables::between(left, right), meta }
+    }
+
     fn compare(mut self) -> Compared {
         if !self.tables.attrs(self.left.attrs(), self.right.attrs()) {
             return Err(outside("the attributes of the modules differ".to_string()));
@@ -159,14 +164,26 @@ impl<'a> Modules<'a> {
         loop {
             if let Some((l, r)) = self.tables.pending_globals.pop() {
                 self.functions(l, r)?;
-            } else if let Some((l, r)) = self.tables.pending_functions.pop() {
-                let (left, right) = (self.left, self.right);
-                let pair = (&*left.cx.function_attrs[l], &*right.cx.function_attrs[r]);
-                self.bodies(pair, None, "a function in an attribute")?;
-            } else {
+            } else if self.tables.pending_functions.is_empty() {
                 return Ok(());
+            } else {
+                self.function_attrs()?;
             }
         }
+    }
+
+    /// Compares the functions in attributes that were named so far.
+    pub(crate) fn function_attrs(&mut self) -> Compared {
+        while let Some((l, r)) = self.tables.pending_functions.pop() {
+            let (left, right) = (self.left, self.right);
+            let pair = (&*left.cx.function_attrs[l], &*right.cx.function_attrs[r]);
+            let compared = self.bodies(pair, None, "a function in an attribute");
+            if compared.is_err() {
+                self.tables.functions_differ(l, r);
+            }
+            compared?;
+        }
+        Ok(())
     }
 
     fn functions(&mut self, l: GlobalId, r: GlobalId) -> Compared {
@@ -178,7 +195,13 @@ impl<'a> Modules<'a> {
         }
     }
 
-    fn bodies(&mut self, (f, g): (&Function, &Function), names: Option<(GlobalId, GlobalId)>, what: &str) -> Compared {
+    /// Compares two functions.
+    pub(crate) fn bodies(
+        &mut self,
+        (f, g): (&Function, &Function),
+        names: Option<(GlobalId, GlobalId)>,
+        what: &str,
+    ) -> Compared {
         let result = self.heads(f, g).and_then(|()| {
             if f.kind == FunctionKind::Declaration {
                 return Ok(());

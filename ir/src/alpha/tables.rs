@@ -15,11 +15,12 @@ use crate::tables::entry::Entry;
 use crate::walk::parts_first::PartsFirst;
 
 /// A correspondence between the tables of two programs. It is built during the comparison and only
-/// grows: the comparison ends at the first difference, so entries that were compared before are
-/// equal, and comparing them again takes no time.
-pub(super) struct Tables<'a> {
-    pub(super) left: &'a Context,
-    pub(super) right: &'a Context,
+/// grows. Entries that were compared before and found equal take no time to compare again. A
+/// comparison that goes on after a difference compares entries with [`Tables::agree`], which
+/// forgets what it has compared if they differ.
+pub(crate) struct Tables<'a> {
+    pub(crate) left: &'a Context,
+    pub(crate) right: &'a Context,
     modules: Option<(&'a Module, &'a Module)>,
     /// The entries that were compared and have no special rule.
     equal: FxHashSet<(Entry, Entry)>,
@@ -32,9 +33,9 @@ pub(super) struct Tables<'a> {
     own: FxHashSet<SymbolId>,
     globals: Bijection<GlobalId>,
     /// Corresponding private functions that are still to be compared.
-    pub(super) pending_globals: Vec<(GlobalId, GlobalId)>,
+    pub(crate) pending_globals: Vec<(GlobalId, GlobalId)>,
     /// Functions in attributes that are still to be compared.
-    pub(super) pending_functions: Vec<(FunctionAttrId, FunctionAttrId)>,
+    pub(crate) pending_functions: Vec<(FunctionAttrId, FunctionAttrId)>,
     /// Computed dimensions. Their terms are in the order of their own program's symbols, so they
     /// are compared when all symbols are known.
     computed: Vec<(DimId, DimId)>,
@@ -42,6 +43,12 @@ pub(super) struct Tables<'a> {
     /// those are. They stay true, since symbols only gain partners.
     rebuilt: Option<(Dims, FxHashMap<DimId, DimId>)>,
     work: Vec<(Entry, Entry)>,
+    /// The entries that the last call of [`Tables::entries`] has added to `equal`.
+    added: Vec<(Entry, Entry)>,
+    /// Functions in attributes that were compared and differ.
+    different_functions: FxHashSet<(FunctionAttrId, FunctionAttrId)>,
+    /// True if entries are in `equal` whose dimensions or functions differ.
+    is_open: bool,
 }
 
 /// A correspondence in which each entry has at most one partner.
@@ -71,11 +78,11 @@ impl<K: Copy + Eq + Hash> Bijection<K> {
 }
 
 impl<'a> Tables<'a> {
-    pub(super) fn between(left: &'a Module, right: &'a Module) -> Tables<'a> {
+    pub(crate) fn between(left: &'a Module, right: &'a Module) -> Tables<'a> {
         Tables::new(&left.cx, &right.cx, Some((left, right)))
     }
 
-    pub(super) fn within(cx: &'a Context) -> Tables<'a> {
+    pub(crate) fn within(cx: &'a Context) -> Tables<'a> {
         Tables::new(cx, cx, None)
     }
 
@@ -95,17 +102,20 @@ impl<'a> Tables<'a> {
             computed: Vec::new(),
             rebuilt: None,
             work: Vec::new(),
+            added: Vec::new(),
+            different_functions: FxHashSet::default(),
+            is_open: false,
         }
     }
 
     /// Returns true if both programs are the same, so that ids mean the same on both sides.
     #[inline]
-    pub(super) fn is_within(&self) -> bool {
+    pub(crate) fn is_within(&self) -> bool {
         self.modules.is_none()
     }
 
     /// Lets these symbols, of a `fn` of each side, correspond to each other from here on.
-    pub(super) fn own_symbols(&mut self, left: &[SymbolId], right: &[SymbolId]) {
+    pub(crate) fn own_symbols(&mut self, left: &[SymbolId], right: &[SymbolId]) {
         if self.is_within() {
             self.own.extend(left.iter().chain(right));
         }
@@ -119,7 +129,7 @@ impl<'a> Tables<'a> {
     }
 
     #[inline]
-    pub(super) fn types(&mut self, l: TypeId, r: TypeId) -> bool {
+    pub(crate) fn types(&mut self, l: TypeId, r: TypeId) -> bool {
         if self.is_one() || self.is_within() && l == r && !self.left.types.is_symbolic(l) {
             return l == r;
         }
@@ -127,7 +137,7 @@ impl<'a> Tables<'a> {
     }
 
     #[inline]
-    pub(super) fn attrs(&mut self, l: AttrsId, r: AttrsId) -> bool {
+    pub(crate) fn attrs(&mut self, l: AttrsId, r: AttrsId) -> bool {
         if self.is_one() {
             return l == r;
         }
@@ -136,7 +146,7 @@ impl<'a> Tables<'a> {
     }
 
     #[inline]
-    pub(super) fn ops(&mut self, l: OpId, r: OpId) -> bool {
+    pub(crate) fn ops(&mut self, l: OpId, r: OpId) -> bool {
         if self.is_within() {
             return l == r;
         }
@@ -152,16 +162,63 @@ impl<'a> Tables<'a> {
 
     /// Returns true if two entries are equal, as far as is known before all symbols and private
     /// functions are compared.
-    pub(super) fn entries(&mut self, l: Entry, r: Entry) -> bool {
+    pub(crate) fn entries(&mut self, l: Entry, r: Entry) -> bool {
+        self.added.clear();
         let mut pair = Some((l, r));
         while let Some((l, r)) = pair {
             if !self.pair(l, r) {
                 self.work.clear();
+                self.forget_last();
                 return false;
             }
             pair = self.work.pop();
         }
         true
+    }
+
+    /// Returns true if two entries are equal, computed dimensions included: these are compared by
+    /// the symbols that are known so far. If the entries differ, their parts may still be equal, and
+    /// symbols and private functions in them correspond from here on.
+    pub(crate) fn agree(&mut self, l: Entry, r: Entry) -> bool {
+        let equal = self.entries(l, r);
+        let computed = if self.computed.is_empty() { Vec::new() } else { self.computed.clone() };
+        let was_open = self.is_open;
+        if equal && self.settle().is_none() {
+            return true;
+        }
+        self.is_open = was_open;
+        self.pending_functions.clear();
+        self.computed.clear();
+        for (dim, _) in computed {
+            self.dims.remove(&dim);
+        }
+        self.forget_last();
+        false
+    }
+
+    /// Forgets that the entries of the last comparison are equal.
+    fn forget_last(&mut self) {
+        for pair in self.added.drain(..) {
+            self.equal.remove(&pair);
+        }
+    }
+
+    /// Makes the tables ready for a further comparison after one that has ended at a difference.
+    /// Entries whose dimensions or functions remained to be compared may not be equal.
+    pub(crate) fn abandon(&mut self) {
+        if self.is_open || !self.computed.is_empty() || !self.pending_functions.is_empty() {
+            self.equal = FxHashSet::default();
+            self.dims = FxHashMap::default();
+            self.computed.clear();
+            self.pending_functions.clear();
+            self.is_open = false;
+        }
+    }
+
+    /// Records that two functions in attributes differ.
+    pub(crate) fn functions_differ(&mut self, l: FunctionAttrId, r: FunctionAttrId) {
+        self.different_functions.insert((l, r));
+        self.is_open = true;
     }
 
     /// Compares two entries, and adds the entries that they name to the work.
@@ -182,13 +239,17 @@ impl<'a> Tables<'a> {
         let is_equal = match (l, r) {
             (Entry::Literal(l), Entry::Literal(r)) => left.literals.get(l) == right.literals.get(r),
             (Entry::Function(l), Entry::Function(r)) => {
-                self.pending_functions.push((l, r));
-                true
+                let may_be_equal = !self.different_functions.contains(&(l, r));
+                if may_be_equal {
+                    self.pending_functions.push((l, r));
+                }
+                may_be_equal
             }
             _ => discriminant(&l) == discriminant(&r) && self.heads_and_parts(l, r),
         };
         if is_equal {
             self.equal.insert((l, r));
+            self.added.push((l, r));
         }
         is_equal
     }
@@ -209,7 +270,7 @@ impl<'a> Tables<'a> {
 
     /// Returns true if two globals correspond. Private functions that do not correspond to anything
     /// yet correspond from here on, and are compared later.
-    pub(super) fn globals(&mut self, l: GlobalId, r: GlobalId) -> bool {
+    pub(crate) fn globals(&mut self, l: GlobalId, r: GlobalId) -> bool {
         let Some((left, right)) = self.modules else { return l == r };
         if let Some(known) = self.globals.relates(l, r) {
             return known;
@@ -223,14 +284,37 @@ impl<'a> Tables<'a> {
         true
     }
 
+    /// Lets two globals correspond from here on.
+    pub(crate) fn relate_globals(&mut self, l: GlobalId, r: GlobalId) {
+        self.globals.relate(l, r);
+    }
+
+    /// Lets two symbols correspond from here on, unless one of them corresponds to a symbol already.
+    pub(crate) fn relate_symbols(&mut self, l: SymbolId, r: SymbolId) {
+        if self.symbols.relates(l, r).is_none() {
+            self.symbols.relate(l, r);
+        }
+    }
+
+    /// Returns the symbol of the right side that corresponds to a symbol of the left side, if there
+    /// is one.
+    pub(crate) fn symbol_of_left(&self, l: SymbolId) -> Option<SymbolId> {
+        self.symbols.there.get(&l).copied()
+    }
+
+    /// Returns true if a symbol of the right side has a corresponding symbol.
+    pub(crate) fn has_right_symbol(&self, r: SymbolId) -> bool {
+        self.symbols.back.contains_key(&r)
+    }
+
     /// Returns the global of the right side that corresponds to a global of the left side, if there
     /// is one.
-    pub(super) fn global_of_left(&self, l: GlobalId) -> Option<GlobalId> {
+    pub(crate) fn global_of_left(&self, l: GlobalId) -> Option<GlobalId> {
         self.globals.there.get(&l).copied()
     }
 
     /// Returns true if a global of the right side has a corresponding global.
-    pub(super) fn has_right_global(&self, r: GlobalId) -> bool {
+    pub(crate) fn has_right_global(&self, r: GlobalId) -> bool {
         self.globals.back.contains_key(&r)
     }
 
@@ -256,7 +340,7 @@ impl<'a> Tables<'a> {
 
     /// Compares the recorded computed dimensions, now that all symbols are known. Returns the first
     /// two that differ.
-    pub(super) fn settle(&mut self) -> Option<(DimId, DimId)> {
+    pub(crate) fn settle(&mut self) -> Option<(DimId, DimId)> {
         let computed = std::mem::take(&mut self.computed);
         if computed.is_empty() {
             return None;
@@ -265,6 +349,7 @@ impl<'a> Tables<'a> {
             self.rebuilt.take().unwrap_or_else(|| (self.left.types.dims.clone(), FxHashMap::default()));
         let differ = |&(l, r): &(DimId, DimId)| self.rebuild_on_left(&mut dims, &mut memo, r) != Some(l);
         let first = computed.into_iter().find(differ);
+        self.is_open |= first.is_some();
         self.rebuilt = Some((dims, memo));
         first
     }
@@ -286,7 +371,7 @@ impl<'a> Tables<'a> {
 }
 
 /// Returns true if a global is a private function, whose name does not count.
-pub(super) fn is_private(module: &Module, global: GlobalId) -> bool {
+pub(crate) fn is_private(module: &Module, global: GlobalId) -> bool {
     match module.cx.globals.get(global).target {
         GlobalTarget::Definition(key) => module.get(key).is_some_and(|f| f.visibility == Visibility::Private),
         _ => false,

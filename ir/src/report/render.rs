@@ -1,7 +1,7 @@
 //! Renders diagnostics for users: file, line and column, the line with the place underlined, and
 //! the suggestion.
 
-mod json;
+pub(crate) mod json;
 mod lines;
 mod printed;
 

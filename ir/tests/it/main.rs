@@ -3,6 +3,7 @@
 
 mod alpha;
 mod compact;
+mod diff;
 mod edits;
 mod errors;
 mod output_files;

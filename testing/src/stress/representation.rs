@@ -9,10 +9,11 @@ use anfora_ir::{
     Expr, ExprId, FreeSymbols, FunctionKey, LazyBodyPurity, Literal, Module, ModuleText, NameSupply, NewParameter,
     OperandList, PrintOptions, Purity, RenderOptions, Retype, SeenParts, Severity, SignatureChange, Source, Step,
     SubstitutedParts, SymbolSubstitution, SymbolWalk, TypeId, alpha_equal, alpha_equal_exprs, calls_of,
-    change_signature, change_signatures, compact_body, diagnostics_json, expr_extent, first_difference,
-    first_difference_with, infer_expr, infer_module, is_sparse, live_nodes, module_hash, parse_attr, parse_module,
-    parse_type, print_function, print_module, render_diagnostics, render_module_diagnostics, retype_from,
-    update_signatures, update_signatures_with, verify_function, verify_functions, verify_module, write_module,
+    change_signature, change_signatures, compact_body, diagnostics_json, diff as module_differences, diff_with,
+    expr_extent, first_difference, first_difference_with, infer_expr, infer_module, is_sparse, live_nodes, module_hash,
+    parse_attr, parse_module, parse_type, print_function, print_module, render_diagnostics, render_module_diagnostics,
+    retype_from, update_signatures, update_signatures_with, verify_function, verify_functions, verify_module,
+    write_module,
 };
 
 use super::{Done, Kind, Row, ensure};
@@ -47,6 +48,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row { name: "drop", covers: &[], kind: Kind::Module(drop_module) },
     Row { name: "diff", covers: &["manager::unified_diff"], kind: Kind::Module(diff) },
+    Row { name: "differences", covers: &["ir::diff", "ir::diff_with"], kind: Kind::Module(differences) },
     Row { name: "clone", covers: &[], kind: Kind::Module(clone_module) },
     Row { name: "debug", covers: &[], kind: Kind::Module(debug) },
     Row {
@@ -270,6 +272,29 @@ fn diff(module: Module) -> Done {
     ensure(gone.len() == come.len() && gone.len() <= 1, "a change of one line is a diff of one line")?;
     let is_right = |(gone, come): (&&str, &&str)| gone.replacen("let", "let ", 1) == **come;
     ensure(gone.iter().zip(&come).all(is_right), "the line that comes is the one that was changed")
+}
+
+/// Compares a program with itself, and with a copy in which each function returns `()`.
+fn differences(module: Module) -> Done {
+    ensure(module_differences(&module, &module.clone()).is_empty(), "a program does not differ from itself")?;
+    let mut other = module.clone();
+    let (functions, cx) = other.get_all_mut();
+    for (_, function) in functions {
+        let body = &mut function.body;
+        let unit = body.push(Expr::Tuple(OperandList::EMPTY), cx.types.unit(), None);
+        let mut last = None;
+        let mut at = body.root();
+        while let Expr::Let { body: rest, .. } = body.expr(at) {
+            (last, at) = (Some(at), rest);
+        }
+        match last {
+            Some(last) => body.set_let_body(last, unit),
+            None => body.set_root(unit),
+        }
+    }
+    let found = diff_with(&module, &other, AlphaOptions::default());
+    ensure(found.is_empty() == alpha_equal(&module, &other), "different programs have differences")?;
+    ensure(found.is_empty() == found.to_string().is_empty() && !found.to_json().is_empty(), "they can be shown")
 }
 
 /// A writer that counts the bytes written to it.

@@ -86,14 +86,16 @@ fn place(out: &mut String, begin: char, span: &Range<usize>, lines: Option<&Line
     }
 }
 
-fn field(out: &mut String, begin: char, key: &str, value: &str) {
+/// Appends a field of an object, after `begin`.
+pub(crate) fn field(out: &mut String, begin: char, key: &str, value: &str) {
     out.push(begin);
     string(out, key);
     out.push(':');
     string(out, value);
 }
 
-fn string(out: &mut String, s: &str) {
+/// Appends a string.
+pub(crate) fn string(out: &mut String, s: &str) {
     out.push('"');
     for c in s.chars() {
         match c {

@@ -64,6 +64,19 @@ impl LiteralTexts {
     }
 }
 
+impl Literal {
+    /// Returns the constant in the text format, for messages: without the elements, if there are
+    /// more than a few.
+    pub(crate) fn message_text(&self) -> String {
+        const MOST: usize = 4;
+        let mut text = String::new();
+        let mut out = Output::new(&mut text);
+        out.literal(self, Position::Expression, PrintLiterals::Elided { more_than: MOST });
+        out.finish().expect("a string takes all text");
+        text
+    }
+}
+
 impl Output<'_> {
     /// Prints a constant: a scalar as a number with a suffix if the language has a suffix for it,
     /// any other constant as `dense<…>`.

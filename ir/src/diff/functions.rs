@@ -1,0 +1,219 @@
+//! The matching of functions, and the comparison of their signatures.
+
+use std::collections::VecDeque;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::alpha::MetaPolicy;
+use crate::alpha::hash::ModuleHasher;
+use crate::alpha::modules::Modules;
+use crate::alpha::tables::is_private;
+use crate::core::context::Context;
+use crate::core::entity::{GlobalId, SymbolId};
+use crate::core::function::{Function, FunctionKind, Visibility};
+use crate::core::module::Module;
+use crate::walk::symbols::SymbolWalk;
+
+use super::bodies::{Compare, change};
+use super::items::{Items, Role};
+use super::{ChangedPart, DifferenceKind, Differences, FunctionDifference, PartChange, describe};
+
+/// Returns the differences of two modules that are not alpha-equal.
+pub(super) fn differences(left: &Module, right: &Module, meta: MetaPolicy) -> Differences {
+    let mut compare = Compare::new(Modules::new(left, right, meta));
+    let mut hashers = [ModuleHasher::sampling(left), ModuleHasher::sampling(right)];
+    let mut partners = match_functions(left, right, &mut hashers);
+    for (&l, &r) in &partners {
+        compare.modules.tables.relate_globals(l, r);
+    }
+    let mut found = Differences::default();
+    compare.attrs(ChangedPart::Attribute, left.attrs(), right.attrs(), &mut found.module);
+    let mut changed: FxHashMap<GlobalId, FunctionDifference> = FxHashMap::default();
+    let ordered = left.functions().filter_map(|(_, f)| f.global());
+    let mut work: VecDeque<(GlobalId, GlobalId)> = ordered.filter_map(|l| Some((l, *partners.get(&l)?))).collect();
+    while let Some((l, r)) = work.pop_front() {
+        if let (Some(f), Some(g)) = (function_of(left, l), function_of(right, r)) {
+            changed.extend(compare_functions(&mut compare, (f, g), &mut hashers).map(|d| (l, d)));
+        }
+        // Private functions that nothing has matched so far correspond by their uses.
+        for (l, r) in std::mem::take(&mut compare.modules.tables.pending_globals) {
+            partners.insert(l, r);
+            work.push_back((l, r));
+        }
+    }
+    for (_, f) in left.functions() {
+        let Some(global) = f.global() else { continue };
+        match partners.contains_key(&global) {
+            true => found.functions.extend(changed.remove(&global)),
+            false => found.functions.push(one_sided(&left.cx, f, DifferenceKind::Removed)),
+        }
+    }
+    let matched: FxHashSet<GlobalId> = partners.values().copied().collect();
+    for (_, f) in right.functions() {
+        if f.global().is_some_and(|global| !matched.contains(&global)) {
+            found.functions.push(one_sided(&right.cx, f, DifferenceKind::Added));
+        }
+    }
+    found
+}
+
+fn function_of(module: &Module, global: GlobalId) -> Option<&Function> {
+    module.get(module.cx.globals.get(global).target.function()?)
+}
+
+/// Returns the function of the right module for each function of the left module that has one.
+fn match_functions(
+    left: &Module,
+    right: &Module,
+    [of_left, of_right]: &mut [ModuleHasher<'_>; 2],
+) -> FxHashMap<GlobalId, GlobalId> {
+    let mut matches = Matches::default();
+    let namesake = |l: GlobalId| {
+        let found = right.cx.find_global(left.cx.global_name(l))?;
+        right.cx.globals.get(found).target.function().map(|_| found)
+    };
+    // Names of private functions do not count, so these are matched by content first.
+    for l in left.functions().filter_map(|(_, f)| f.global()) {
+        if let Some(r) = namesake(l).filter(|&r| !is_private(left, l) || !is_private(right, r)) {
+            matches.pair(l, r);
+        }
+    }
+    let open_left = open_hashes(left, of_left, |g| matches.partners.contains_key(&g));
+    let open_right = open_hashes(right, of_right, |g| matches.taken.contains(&g));
+    let right_hashes: FxHashMap<GlobalId, u64> = open_right.iter().copied().collect();
+    for &(l, hash) in &open_left {
+        if let Some(r) = namesake(l).filter(|r| right_hashes.get(r) == Some(&hash)) {
+            matches.pair(l, r);
+        }
+    }
+    let mut by_hash: FxHashMap<(u64, bool), VecDeque<GlobalId>> = FxHashMap::default();
+    for &(r, hash) in open_right.iter().filter(|(r, _)| !matches.taken.contains(r)) {
+        by_hash.entry((hash, is_private(right, r))).or_default().push_back(r);
+    }
+    for &(l, hash) in &open_left {
+        if !matches.partners.contains_key(&l)
+            && let Some(r) = by_hash.get_mut(&(hash, is_private(left, l))).and_then(VecDeque::pop_front)
+        {
+            matches.pair(l, r);
+        }
+    }
+    for &(l, _) in &open_left {
+        if let Some(r) = namesake(l) {
+            matches.pair(l, r);
+        }
+    }
+    matches.partners
+}
+
+/// Returns the definitions that are not taken, with the hashes of their contents.
+fn open_hashes(
+    module: &Module,
+    hasher: &mut ModuleHasher<'_>,
+    is_taken: impl Fn(GlobalId) -> bool,
+) -> Vec<(GlobalId, u64)> {
+    let open = module.functions().filter_map(|(_, f)| Some((f.global().filter(|&g| !is_taken(g))?, f)));
+    open.filter(|(_, f)| f.is_definition()).map(|(g, f)| (g, hasher.function(f))).collect()
+}
+
+/// The functions that are matched so far.
+#[derive(Default)]
+struct Matches {
+    partners: FxHashMap<GlobalId, GlobalId>,
+    taken: FxHashSet<GlobalId>,
+}
+
+impl Matches {
+    /// Matches two functions, unless one of them is matched already.
+    fn pair(&mut self, l: GlobalId, r: GlobalId) {
+        if !self.partners.contains_key(&l) && self.taken.insert(r) {
+            self.partners.insert(l, r);
+        }
+    }
+}
+
+/// Returns the differences of two matched functions, if they differ.
+fn compare_functions<'a>(
+    compare: &mut Compare<'a>,
+    (f, g): (&'a Function, &'a Function),
+    hashers: &mut [ModuleHasher<'a>; 2],
+) -> Option<FunctionDifference> {
+    relate_symbols(compare, f, g);
+    let mut changes = Vec::new();
+    let name = |cx: &'a Context, f: &Function| f.global().map_or("", |g| cx.global_name(g));
+    let (left, right) = (name(compare.left(), f), name(compare.right(), g));
+    let are_private = f.visibility == Visibility::Private && g.visibility == Visibility::Private;
+    if left != right && !are_private {
+        changes.push(change(ChangedPart::Name, describe::global(left), describe::global(right)));
+    }
+    let compared = compare.modules.bodies((f, g), None, "").and_then(|()| compare.modules.function_attrs());
+    let items = match compared {
+        Ok(()) => Vec::new(),
+        Err(_) => {
+            compare.modules.tables.abandon();
+            signature(compare, f, g, &mut changes);
+            compare.items((f, g), hashers)
+        }
+    };
+    let (kind, left, right) = (DifferenceKind::Changed, Some(left.to_string()), Some(right.to_string()));
+    let differs = !changes.is_empty() || !items.is_empty();
+    differs.then_some(FunctionDifference { kind, left, right, bindings: 0, changes, items })
+}
+
+/// Adds the changes of the signature of a function, except for its parameters.
+fn signature(compare: &mut Compare<'_>, f: &Function, g: &Function, to: &mut Vec<PartChange>) {
+    if f.kind != g.kind {
+        let text = |kind| if kind == FunctionKind::Definition { "defined" } else { "declared" }.to_string();
+        to.push(change(ChangedPart::Definition, text(f.kind), text(g.kind)));
+    }
+    if f.visibility != g.visibility {
+        let text = |v| if v == Visibility::Public { "public" } else { "private" }.to_string();
+        to.push(change(ChangedPart::Visibility, text(f.visibility), text(g.visibility)));
+    }
+    // A result type that is inferred on both sides follows from the rest.
+    if f.ret.is_some() || g.ret.is_some() {
+        match (f.known_result_type(), g.known_result_type()) {
+            (Some(l), Some(r)) => compare.types(ChangedPart::ResultType, l, r, to),
+            (None, None) => {}
+            (l, r) => {
+                let (left, right) = (l.map(|l| compare.left().type_text(l)), r.map(|r| compare.right().type_text(r)));
+                to.push(PartChange { part: ChangedPart::ResultType, left, right, note: None });
+            }
+        }
+    }
+    compare.attrs(ChangedPart::Attribute, f.attrs, g.attrs, to);
+    compare.meta(Some(f.meta), Some(g.meta), to);
+}
+
+/// Lets the symbols in the signatures of two functions correspond: those of one name, and the others
+/// in order.
+fn relate_symbols(compare: &mut Compare<'_>, f: &Function, g: &Function) {
+    let symbols = |cx: &Context, f: &Function| {
+        let (mut walk, mut found) = (SymbolWalk::new(), Vec::new());
+        let types = f.body.params().iter().map(|p| f.body.ty(p.expr())).chain(f.ret);
+        types.filter(|&ty| cx.types.is_symbolic(ty)).for_each(|ty| walk.in_type(cx, ty, |s| found.push(s)));
+        found
+    };
+    let (left, right) = (compare.left(), compare.right());
+    let (ls, rs) = (symbols(left, f), symbols(right, g));
+    let name = |cx: &Context, s: SymbolId| cx.names.get(cx.types.dims.symbol_name(s)).to_string();
+    let by_name: FxHashMap<String, SymbolId> = rs.iter().map(|&s| (name(right, s), s)).collect();
+    for &l in &ls {
+        if let Some(&r) = by_name.get(&name(left, l)) {
+            compare.modules.tables.relate_symbols(l, r);
+        }
+    }
+    let tables = &mut compare.modules.tables;
+    let open: (Vec<SymbolId>, Vec<SymbolId>) = (
+        ls.into_iter().filter(|&l| tables.symbol_of_left(l).is_none()).collect(),
+        rs.into_iter().filter(|&r| !tables.has_right_symbol(r)).collect(),
+    );
+    open.0.into_iter().zip(open.1).for_each(|(l, r)| tables.relate_symbols(l, r));
+}
+
+/// Returns the difference for a function without a partner.
+fn one_sided(cx: &Context, f: &Function, kind: DifferenceKind) -> FunctionDifference {
+    let name = f.global().map(|g| cx.global_name(g).to_string());
+    let (left, right) = if kind == DifferenceKind::Removed { (name, None) } else { (None, name) };
+    let bindings = Items::of_function(f).list.iter().filter(|item| item.role == Role::Binding).count();
+    FunctionDifference { kind, left, right, bindings, changes: Vec::new(), items: Vec::new() }
+}
