@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anfora::ir::IntoDiagnostics;
 use clap::Args;
 
+use crate::command_line::CommandLine;
 use crate::file::{self, Format};
 use crate::report::Failure;
 
@@ -22,12 +23,12 @@ pub(crate) struct Diff {
 }
 
 impl Diff {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(self, cli: &CommandLine) -> Result<(), Failure> {
         if self.a == Path::new("-") && self.b == self.a {
             return Err(Failure::Usage("standard input has one program; give a file for the other one".to_string()));
         }
-        let a = file::load(&self.a, self.from)?.module;
-        let b = file::load(&self.b, self.from)?.module;
+        let a = file::load(cli, &self.a, self.from)?.module;
+        let b = file::load(cli, &self.b, self.from)?.module;
         let difference = anfora::ir::first_difference(&a, &b);
         for module in [&a, &b] {
             module.cx.literals.failure().map_err(|e| Failure::Diagnostics(e.into_diagnostics()))?;
