@@ -25,6 +25,10 @@
 //! check_pass!(pass, "let %a = multiply(%x, 1f); tanh(%a)" => "tanh(%x)");
 //! check_pass!(pass, "%x: Tensor[(n, 4), int8]", "abs(multiply(%x, 1i8))" => "abs(%x)");
 //! ```
+//!
+//! [`check_files`] runs a test for each file in a folder.
+
+mod files;
 
 use std::error::Error;
 use std::fmt;
@@ -32,6 +36,8 @@ use std::sync::Arc;
 
 use anfora_ir::{Module, OpRegistry, Source, VarId, alpha_equal, parse_fragment, parse_module};
 use anfora_manager::{Outcome, Pass, PassContext, PassContextBuilder, VerifyEach, unified_diff};
+
+pub use files::check_files;
 
 /// Runs `pass` on `before` and compares the result with `after`, using the defaults of
 /// [`PassCheck`].

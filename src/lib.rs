@@ -10,6 +10,7 @@
 //! - [`ops`] and `interp`: the standard operators and the interpreter that evaluates them;
 //! - `onnx`: import and export of ONNX models;
 //! - [`check`]: tests of passes, on text;
+//! - [`surgery`]: edits of programs by the names of their values: parts, names, shapes, attributes;
 //! - `slim`: one call that makes a program smaller.
 //!
 //! The crate `anfora-testing` has generators of programs of any size and shape, stress tests of
@@ -70,6 +71,7 @@ pub use anfora_visit as visit;
 pub mod check;
 #[cfg(feature = "interp")]
 pub mod slim;
+pub mod surgery;
 
 /// The items that most programs use.
 pub mod prelude {

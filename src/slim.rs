@@ -17,15 +17,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use anfora_ir::{Counts, Dim, Editor, Module, Retype, SymbolId, TypeId, did_you_mean, verify_module};
+use anfora_ir::{Counts, Module, verify_module};
 use anfora_manager::{
-    ModulePass, Pass, PassContext, PassContextBuilder, PassError, PassFailure, PassRemark, RunLog, RunRecord,
-    Sequential, parse_pipeline,
+    ModulePass, Pass, PassContext, PassContextBuilder, PassError, PassFailure, PassRegistry, PassRemark, RunLog,
+    RunRecord, Sequential, parse_pipeline,
 };
-use anfora_passes::{CheckMeaning, SymbolRef, bind_symbols};
+use anfora_passes::CheckMeaning;
+
+use crate::surgery::{KnownNumbers, NewExtent, set_shape};
 
 /// The options of [`slim`].
 #[derive(Clone, Debug)]
@@ -47,10 +48,16 @@ pub struct SlimOptions {
     /// version its file has ([`set_opset`](anfora_onnx::set_opset)).
     #[cfg(feature = "onnx")]
     pub opset: Option<i64>,
-    /// The most bytes by which a folded call may grow the program; 512 MiB by default. All folds in
-    /// a function may add four times as much. With [`u64::MAX`], results of any size are folded. If
-    /// the program is exported, set `ExportOptions::max_splat_bytes` to the same value: the
-    /// exporter turns a larger constant that repeats one number into a node again.
+    /// The conversions of operators to ONNX, which tell the calls that the version lacks.
+    #[cfg(feature = "onnx")]
+    pub conversions: anfora_onnx::convert::Conversions,
+    /// The passes, settings and pipelines. The pipelines `slim` and `slim_exact` must be among them.
+    pub passes: Arc<PassRegistry>,
+    /// The most bytes by which a folded call may grow the program;
+    /// [`SlimOptions::SIZE_THRESHOLD`] by default. All folds in a function may add four times as
+    /// much. With [`u64::MAX`], results of any size are folded. If the program is exported, set
+    /// `ExportOptions::max_splat_bytes` to the same value: the exporter turns a larger constant that
+    /// repeats one number into a node again.
     pub size_threshold: u64,
     /// Settings of passes, each as `key=value`.
     pub config: Vec<String>,
@@ -74,7 +81,10 @@ impl Default for SlimOptions {
             contrib: false,
             #[cfg(feature = "onnx")]
             opset: None,
-            size_threshold: 512 << 20,
+            #[cfg(feature = "onnx")]
+            conversions: Default::default(),
+            passes: anfora_passes::registry(),
+            size_threshold: SlimOptions::SIZE_THRESHOLD,
             config: Vec::new(),
             disable: Vec::new(),
             check: 0,
@@ -84,6 +94,9 @@ impl Default for SlimOptions {
 }
 
 impl SlimOptions {
+    /// The default of [`SlimOptions::size_threshold`]: 512 MiB.
+    pub const SIZE_THRESHOLD: u64 = 512 << 20;
+
     /// Returns the name of the pipeline.
     pub fn pipeline(&self) -> &'static str {
         if self.exact { "slim_exact" } else { "slim" }
@@ -117,8 +130,7 @@ pub fn slim(module: &mut Module, options: &SlimOptions) -> Result<Slimmed, PassF
     let mut slimmed = module.clone();
     #[cfg(feature = "onnx")]
     set_opset(&mut slimmed, options)?;
-    let registry = anfora_passes::registry();
-    let pipeline = parse_pipeline(&registry, options.pipeline()).map_err(PassError::from)?;
+    let pipeline = parse_pipeline(&options.passes, options.pipeline()).map_err(PassError::from)?;
     let mut passes: Vec<Arc<dyn Pass>> = vec![Arc::new(pipeline)];
     #[cfg(feature = "onnx")]
     if options.contrib {
@@ -131,7 +143,7 @@ pub fn slim(module: &mut Module, options: &SlimOptions) -> Result<Slimmed, PassF
     let all = Sequential::new(passes).map_err(PassError::from)?;
 
     let log = Arc::new(RunLog::new());
-    let builder = PassContext::builder().registry(registry).opt_level(3).threads(options.threads);
+    let builder = PassContext::builder().registry(Arc::clone(&options.passes)).opt_level(3).threads(options.threads);
     let limit = (options.size_threshold < u64::MAX).then_some(options.size_threshold);
     let builder = builder
         .config("FoldConstant.max_growth_bytes", limit)
@@ -159,77 +171,19 @@ pub fn slim(module: &mut Module, options: &SlimOptions) -> Result<Slimmed, PassF
 #[cfg(feature = "onnx")]
 fn set_opset(module: &mut Module, options: &SlimOptions) -> Result<(), PassError> {
     let Some(opset) = options.opset else { return Ok(()) };
-    anfora_onnx::set_opset(module, opset, &Default::default()).map_err(|e| PassError::from(e.diagnostic()))
+    anfora_onnx::set_opset(module, opset, &options.conversions).map_err(|e| PassError::from(e.diagnostic()))
 }
 
-/// Gives the parameters of a function their extents.
+/// Gives the parameters of a function their extents. A number that contradicts the type of a
+/// parameter is an error.
 fn bind_inputs(module: &mut Module, entry: &str, shapes: &[(String, Vec<Option<usize>>)]) -> Result<(), PassError> {
     for (name, extents) in shapes {
-        bind_input(module, entry, name, extents).map_err(|e| e.in_function(entry).on_binding(name.clone()))?;
-    }
-    Ok(())
-}
-
-/// Gives one parameter its extents. Symbolic extents are bound in the whole function; unknown
-/// extents become constants in the type of the parameter.
-fn bind_input(module: &mut Module, entry: &str, name: &str, extents: &[Option<usize>]) -> Result<(), PassError> {
-    let key = module.find(entry).ok_or_else(|| PassError::new(format!("there is no function `@{entry}`")))?;
-    let Some((function, cx)) = module.get_mut(key) else { return Ok(()) };
-    let names = |body: &anfora_ir::Body| -> Vec<String> {
-        let names = body.params().iter().filter_map(|&v| body.var_name(v));
-        names.map(|n| cx.names.get(n).to_string()).collect()
-    };
-    let params = names(&function.body);
-    let Some(at) = params.iter().position(|p| p == name) else {
-        let help = did_you_mean(name, params.iter().map(String::as_str)).map(|n| format!("did you mean `{n}`?"));
-        return Err(PassError::new(format!("there is no input `{name}`")).with_optional_help(help));
-    };
-    let var = function.body.params()[at];
-    let ty: TypeId = function.body.ty(var.expr());
-    let tensor = cx.types.as_tensor(ty).ok_or_else(|| PassError::new("the input is no tensor"))?.clone();
-    let dims = match &tensor.shape {
-        Some(dims) if dims.len() == extents.len() => dims.clone(),
-        Some(dims) => {
-            let (given, has) = (extents.len(), dims.len());
-            return Err(PassError::new(format!("{given} extents are given, and the input has {has}")));
-        }
-        None => extents.iter().map(|_| cx.types.dims.unknown()).collect(),
-    };
-    // Unknown extents are replaced in the type of the parameter, symbols in the whole function.
-    let mut stated = dims.clone();
-    let mut symbols: Vec<(SymbolRef<'_>, i64)> = Vec::new();
-    let mut bound: HashMap<SymbolId, i64> = HashMap::new();
-    for ((dim, stated), extent) in dims.iter().zip(&mut stated).zip(extents) {
-        let Some(extent) = extent.and_then(|e| i64::try_from(e).ok()) else { continue };
-        match *cx.types.dims.get(*dim) {
-            Dim::Unknown => *stated = cx.types.dims.constant(extent),
-            Dim::Symbol(symbol) => match bound.insert(symbol, extent) {
-                None => symbols.push((SymbolRef::Symbol(symbol), extent)),
-                Some(other) if other == extent => {}
-                Some(other) => {
-                    let symbol = cx.dim_text(*dim);
-                    return Err(PassError::new(format!("the extents {other} and {extent} are given for `{symbol}`")));
-                }
-            },
-            Dim::Const(known) if known == extent => {}
-            _ => {
-                let known = cx.dim_text(*dim);
-                return Err(PassError::new(format!("the extent {extent} is given, and the input has {known}")));
-            }
-        }
-    }
-    if stated != dims {
-        let ty = cx.types.tensor(tensor.dtype, &stated);
-        function.body.set_type(var.expr(), ty);
-        let mut retype = Retype::new(&function.body);
-        retype.changed(var.expr());
-        let root = function.body.root();
-        let editor = Editor::new(cx, &mut function.body);
-        retype.sweep(editor.cx, editor.body, root)?;
-        anfora_ir::update_signatures(module, &[key])?;
-    }
-    if !symbols.is_empty() {
-        bind_symbols(module, Some(entry), &symbols)?;
+        let extent = |extent: &Option<usize>| match extent.and_then(|e| u64::try_from(e).ok()) {
+            Some(number) => NewExtent::Fixed(number),
+            None => NewExtent::Kept,
+        };
+        let extents: Vec<NewExtent> = extents.iter().map(extent).collect();
+        set_shape(module, entry, name, &extents, KnownNumbers::Kept)?;
     }
     Ok(())
 }

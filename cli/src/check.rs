@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use anfora::ir::Counts;
 use anfora::onnx::convert::Conversions;
-use anfora::onnx::{ImportOptions, NodeCounts, UnsupportedNodes};
+use anfora::onnx::{NodeCounts, UnsupportedNodes};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
+use crate::command_line::CommandLine;
 use crate::file::{self, Format};
 use crate::report::{Failure, wrapped};
 use crate::types;
@@ -56,10 +57,12 @@ fn kept_json(kept: &UnsupportedNodes) -> serde_json::Value {
 }
 
 impl Check {
-    pub(crate) fn run(self) -> Result<(), Failure> {
-        let conversions = if self.keep_nodes { Conversions::empty() } else { Conversions::default() };
-        let options = ImportOptions { conversions, ..ImportOptions::default() };
-        let loaded = file::load_with(&self.input, self.from, options)?;
+    pub(crate) fn run(self, cli: &CommandLine) -> Result<(), Failure> {
+        let mut options = cli.import_options();
+        if self.keep_nodes {
+            options.conversions = Conversions::empty();
+        }
+        let loaded = file::load_with(cli, &self.input, self.from, options)?;
         let module = &loaded.module;
         let report = anfora::ir::verify_module(module).map_err(|errors| Failure::in_module(&errors, module))?;
         let counts = Counts::of_module(module);

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use anfora::onnx::{ExportOptions, WRITTEN_OPSETS};
+use anfora::onnx::WRITTEN_OPSETS;
 use clap::Args;
 
+use crate::command_line::CommandLine;
 use crate::file::{self, Constants, Format};
 use crate::report::Failure;
 
@@ -31,12 +32,12 @@ pub(crate) struct Convert {
 }
 
 impl Convert {
-    pub(crate) fn run(self) -> Result<(), Failure> {
-        let mut loaded = file::load(&self.input, self.from)?;
+    pub(crate) fn run(self, cli: &CommandLine) -> Result<(), Failure> {
+        let mut loaded = file::load(cli, &self.input, self.from)?;
         if let Some(opset) = self.opset {
-            file::set_opset(&mut loaded.module, opset)?;
+            file::set_opset(cli, &mut loaded.module, opset)?;
         }
-        file::store(&loaded.module, &self.output, self.to, &self.constants, ExportOptions::default())?;
+        file::store(&loaded.module, &self.output, self.to, &self.constants, cli.export_options())?;
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anfora::ir::{AlphaOptions, IntoDiagnostics, MetaPolicy};
 use clap::Args;
 
+use crate::command_line::CommandLine;
 use crate::file::{self, Format};
 use crate::report::Failure;
 
@@ -29,12 +30,12 @@ pub(crate) struct Diff {
 }
 
 impl Diff {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(self, cli: &CommandLine) -> Result<(), Failure> {
         if self.a == Path::new("-") && self.b == self.a {
             return Err(Failure::Usage("standard input has one program; give a file for the other one".to_string()));
         }
-        let a = file::load(&self.a, self.from)?.module;
-        let b = file::load(&self.b, self.from)?.module;
+        let a = file::load(cli, &self.a, self.from)?.module;
+        let b = file::load(cli, &self.b, self.from)?.module;
         let meta = if self.metadata { MetaPolicy::Compare } else { MetaPolicy::Ignore };
         let differences = anfora::ir::diff_with(&a, &b, AlphaOptions { meta });
         for module in [&a, &b] {

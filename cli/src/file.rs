@@ -12,6 +12,7 @@ use anfora::onnx::{
 };
 use clap::{Args, ValueEnum};
 
+use crate::command_line::CommandLine;
 use crate::report::{self, Failure};
 
 /// The way in which a module is written down.
@@ -77,8 +78,8 @@ impl Loaded {
 ///
 /// # Errors
 /// If the file cannot be read, or is not a program.
-pub(crate) fn load(path: &Path, from: Option<Format>) -> Result<Loaded, Failure> {
-    load_with(path, from, ImportOptions::default())
+pub(crate) fn load(cli: &CommandLine, path: &Path, from: Option<Format>) -> Result<Loaded, Failure> {
+    load_with(cli, path, from, cli.import_options())
 }
 
 /// Reads a module as [`load`] does, with options for ONNX files. Files beside the model are the
@@ -86,7 +87,12 @@ pub(crate) fn load(path: &Path, from: Option<Format>) -> Result<Loaded, Failure>
 ///
 /// # Errors
 /// If the file cannot be read, or is not a program.
-pub(crate) fn load_with(path: &Path, from: Option<Format>, options: ImportOptions) -> Result<Loaded, Failure> {
+pub(crate) fn load_with(
+    cli: &CommandLine,
+    path: &Path,
+    from: Option<Format>,
+    options: ImportOptions,
+) -> Result<Loaded, Failure> {
     let format = format_of(path, from)?;
     let unreadable = |e: io::Error| Failure::Message(format!("cannot read {}: {e}", path.display()));
     let is_stdin = path == Path::new("-");
@@ -106,7 +112,7 @@ pub(crate) fn load_with(path: &Path, from: Option<Format>, options: ImportOption
                 Failure::Message(format!("{name}: byte {} is not UTF-8 text", e.utf8_error().valid_up_to()))
             })?;
             let source = Arc::new(Source::new(name, text));
-            let mut module = match anfora::ir::parse_module(Arc::clone(&source), anfora::onnx::registry()) {
+            let mut module = match anfora::ir::parse_module(Arc::clone(&source), Arc::clone(cli.op_registry())) {
                 Ok(module) => module,
                 Err(errors) => return Err(Failure::Diagnostics(errors)),
             };
@@ -127,7 +133,7 @@ pub(crate) fn load_with(path: &Path, from: Option<Format>, options: ImportOption
             let imported = anfora::onnx::import_file(model, &ImportOptions { data_files, ..options })
                 .map_err(|e| Failure::Message(format!("{name}: {e}")))?;
             let Imported { module, nodes, kept, warnings } = imported;
-            report::print_warnings(&name, &warnings);
+            report::print_warnings(cli, &name, &warnings);
             Ok(Loaded { module, onnx_nodes: Some(nodes), bytes: size, kept, warnings })
         }
     }
@@ -217,8 +223,8 @@ pub(crate) struct Stored {
 ///
 /// # Errors
 /// If a node that is kept as it is would be written in another version than its own.
-pub(crate) fn set_opset(module: &mut Module, opset: i64) -> Result<(), Failure> {
-    let made = anfora::onnx::set_opset(module, opset, &ExportOptions::default().conversions);
+pub(crate) fn set_opset(cli: &CommandLine, module: &mut Module, opset: i64) -> Result<(), Failure> {
+    let made = anfora::onnx::set_opset(module, opset, cli.conversion_table());
     made.map_err(|e| Failure::Diagnostics(e.diagnostic().into()))
 }
 

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use anfora::onnx::ExportOptions;
 use anfora_testing::programs::Shape;
 use clap::Args;
 
+use crate::command_line::CommandLine;
 use crate::file::{self, Constants, Format};
 use crate::report::Failure;
 
@@ -42,9 +42,9 @@ fn shapes_help() -> String {
 }
 
 impl Gen {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(self, cli: &CommandLine) -> Result<(), Failure> {
         let module = self.shape.build(self.size as usize, self.seed).map_err(|e| Failure::Message(e.to_string()))?;
-        file::store(&module, &self.output, self.to, &Constants::default(), ExportOptions::default())?;
+        file::store(&module, &self.output, self.to, &Constants::default(), cli.export_options())?;
         Ok(())
     }
 }

@@ -13,6 +13,7 @@ use clap::Args;
 use rustc_hash::FxHashMap;
 
 use crate::by_name::ByName;
+use crate::command_line::CommandLine;
 use crate::dims;
 use crate::file::{self, Format, Loaded, cannot_write};
 use crate::report::{self, Failure};
@@ -52,14 +53,14 @@ pub(crate) struct Run {
 const MOST_OUTPUTS: usize = 10_000;
 
 impl Run {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(self, cli: &CommandLine) -> Result<(), Failure> {
         let dims = dims::parse("--dim", &self.dims)?;
         if self.output.as_deref() == Some(Path::new("-")) {
             return Err(Failure::Usage(
                 "--output -: this cannot be written to standard output; give a folder".to_string(),
             ));
         }
-        let Loaded { module, kept, .. } = file::load(&self.program, self.from)?;
+        let Loaded { module, kept, .. } = file::load(cli, &self.program, self.from)?;
         if let Err(errors) = anfora::ir::verify_module(&module) {
             return Err(Failure::in_module(&errors, &module));
         }
@@ -82,7 +83,7 @@ impl Run {
         } else {
             interpreter.call(entry, arguments.values, &arguments.list)
         };
-        let outcome = outcome.map_err(|e| Failure::in_module(&[explained(&e, &kept)], &module))?;
+        let outcome = outcome.map_err(|e| Failure::in_module(&[explained(cli, &e, &kept)], &module))?;
         let mut out = std::io::stdout().lock();
         for effect in &outcome.trace {
             let operands: Vec<String> = effect.operands.iter().map(|&o| outcome.values.text(o, 200)).collect();
@@ -155,8 +156,8 @@ impl Run {
 
 /// Returns the diagnostic of an error of the interpreter. For an operator without a kernel, it says
 /// why the import kept the node.
-fn explained(error: &EvalError, kept: &[UnsupportedNodes]) -> Diagnostic {
-    /// The number of reasons that are shown. `anfora check` lists the others.
+fn explained(cli: &CommandLine, error: &EvalError, kept: &[UnsupportedNodes]) -> Diagnostic {
+    /// The number of reasons that are shown. The command `check` lists the others.
     const MOST_REASONS: usize = 3;
     let diagnostic = error.diagnostic();
     let EvalErrorKind::NoKernel(name) = &error.kind else { return diagnostic };
@@ -168,14 +169,16 @@ fn explained(error: &EvalError, kept: &[UnsupportedNodes]) -> Diagnostic {
     };
     if reasons.is_empty() {
         return match name.starts_with("onnx.") {
-            true => diagnostic
-                .with_help("`anfora check` on the ONNX file that the program comes from says why the node was kept"),
+            true => diagnostic.with_help(format!(
+                "`{} check` on the ONNX file that the program comes from says why the node was kept",
+                cli.name()
+            )),
             false => diagnostic,
         };
     }
     let mut help: Vec<String> = reasons.iter().take(MOST_REASONS).map(|k| format!("the import kept {k}")).collect();
     if reasons.len() > MOST_REASONS {
-        help.push("`anfora check` lists the others".to_string());
+        help.push(format!("`{} check` lists the others", cli.name()));
     }
     diagnostic.with_help(help.join("; "))
 }

@@ -1,9 +1,12 @@
 //! The `anfora` program: reads a module, runs passes over it, writes it back.
 //!
-//! It is a library, so that the Python package can carry it.
+//! It is a library. The Python package carries it, and a program with passes and operators of its
+//! own has the same commands for them: it passes a [`CommandLine`] to [`main_with`].
+//! `examples/my_passes` is a template of such a program.
 
 mod by_name;
 mod check;
+mod command_line;
 mod convert;
 mod diff;
 mod dims;
@@ -20,6 +23,7 @@ mod signals;
 mod slim;
 mod stress;
 mod summary;
+mod surgery;
 mod types;
 mod watch;
 
@@ -27,13 +31,15 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::thread::{self, JoinHandle};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::report::Failure;
 
-/// Compiler passes that cannot overflow the stack, over programs in A-normal form.
+pub use command_line::CommandLine;
+
+// The command line names and describes it.
 #[derive(Parser)]
-#[command(name = "anfora", version, max_term_width = 100)]
+#[command(max_term_width = 100)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -53,6 +59,8 @@ enum Command {
     Replay(replay::Replay),
     /// Interprets a program
     Run(interpret::Run),
+    /// Edits a model by the names of its values
+    Surgery(Box<surgery::Surgery>),
     /// Plans the memory of a program
     Plan(plan::Plan),
     /// Compares two programs up to the names of their variables
@@ -77,11 +85,14 @@ enum Command {
 /// the environment in which the program is started.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Runs the command that the arguments name, the name of the program first, and returns the exit
-/// status. The command has a thread of its own.
-pub fn main_with<S: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = S>) -> u8 {
+/// Runs the command that the arguments name, the name of the program first, with the passes and
+/// operators of a command line, and returns the exit status: 0 if it is done, 1 if the input, a
+/// pass or a check failed, 2 for wrong arguments. The command has a thread of its own.
+///
+/// Installs handlers for the signals that end a process, which remove unfinished files.
+pub fn main_with<S: Into<OsString> + Clone>(cli: CommandLine, arguments: impl IntoIterator<Item = S>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
-    let command = move || run(arguments);
+    let command = move || run(&cli, arguments);
     let command = thread::Builder::new().name("main".to_string()).stack_size(STACK_BYTES).spawn(command);
     match command.map(JoinHandle::join) {
         Ok(Ok(code)) => code,
@@ -95,31 +106,34 @@ pub fn main_with<S: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = 
 }
 
 impl Command {
-    fn run(self) -> Result<(), Failure> {
+    fn run(self, cli: &CommandLine) -> Result<(), Failure> {
         match self {
-            Command::Opt(c) => c.run(),
-            Command::Slim(c) => c.run(),
-            Command::Check(c) => c.run(),
-            Command::Convert(c) => c.run(),
-            Command::Replay(c) => c.run(),
-            Command::Run(c) => c.run(),
-            Command::Plan(c) => c.run(),
-            Command::Diff(c) => c.run(),
-            Command::Gen(c) => c.run(),
-            Command::Stress(c) => c.run(),
-            Command::Passes(c) => c.passes(),
-            Command::Ops(c) => c.ops(),
+            Command::Opt(c) => c.run(cli),
+            Command::Slim(c) => c.run(cli),
+            Command::Check(c) => c.run(cli),
+            Command::Convert(c) => c.run(cli),
+            Command::Replay(c) => c.run(cli),
+            Command::Run(c) => c.run(cli),
+            Command::Surgery(c) => c.run(cli),
+            Command::Plan(c) => c.run(cli),
+            Command::Diff(c) => c.run(cli),
+            Command::Gen(c) => c.run(cli),
+            Command::Stress(c) => c.run(cli),
+            Command::Passes(c) => c.passes(cli),
+            Command::Ops(c) => c.ops(cli),
             Command::OnnxOps(c) => c.onnx_ops(),
-            Command::Configs(c) => c.configs(),
-            Command::Pipelines(c) => c.pipelines(),
+            Command::Configs(c) => c.configs(cli),
+            Command::Pipelines(c) => c.pipelines(cli),
         }
     }
 }
 
-fn run(arguments: Vec<OsString>) -> u8 {
+fn run(cli: &CommandLine, arguments: Vec<OsString>) -> u8 {
     signals::remove_files_on_signals();
-    let done = match Arguments::try_parse_from(arguments) {
-        Ok(arguments) => arguments.command.run(),
+    let mut command = cli.describe(Arguments::command());
+    let parsed = command.try_get_matches_from_mut(arguments).and_then(|matches| Arguments::from_arg_matches(&matches));
+    let done = match parsed.map_err(|usage| usage.format(&mut command)) {
+        Ok(arguments) => arguments.command.run(cli),
         Err(usage) => report::print_usage(&usage),
     };
     // Text after the last newline stays in the buffer until this flush.

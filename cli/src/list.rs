@@ -5,11 +5,12 @@ use std::io::Write;
 
 use anfora::ir::{AttrDef, AttrDefault, OpDef, OpPurity, PrecisionPolicy};
 use anfora::manager::{ConfigDef, ConfigKind, PassRegistry, RegisteredPass};
-use anfora::onnx::convert::{Conversion, Conversions};
+use anfora::onnx::convert::Conversion;
 use anfora::onnx::{KnownOperator, known_operators};
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::command_line::CommandLine;
 use crate::report::Failure;
 
 /// Lists passes, operators, settings or pipelines.
@@ -221,15 +222,15 @@ fn default_value(default: AttrDefault) -> Value {
 }
 
 impl List {
-    pub(crate) fn passes(self) -> Result<(), Failure> {
-        let registry = anfora::passes::registry();
+    pub(crate) fn passes(self, cli: &CommandLine) -> Result<(), Failure> {
+        let registry = cli.pass_registry();
         let rows = registry.passes().iter().map(|p| {
             let own = format!("{}.", p.name());
             let settings: Vec<_> = registry.configs().iter().filter(|c| c.key.starts_with(&own)).collect();
             let mut details: Vec<String> =
                 p.options().iter().map(|o| format!("{}  {}: {}", written(o), o.kind, o.doc)).collect();
             details.extend(settings.iter().map(|c| format!("{}={}  {}: {}", c.key, c.default, c.kind, c.doc)));
-            let [needs, establishes, breaks] = properties(&registry, p);
+            let [needs, establishes, breaks] = properties(registry, p);
             let said = [("needs", &needs), ("establishes", &establishes), ("breaks", &breaks)];
             let said: Vec<String> = said
                 .iter()
@@ -259,15 +260,15 @@ impl List {
         self.print(rows.collect())
     }
 
-    pub(crate) fn ops(self) -> Result<(), Failure> {
-        let registry = anfora::onnx::registry();
-        let conversions = Conversions::default();
+    pub(crate) fn ops(self, cli: &CommandLine) -> Result<(), Failure> {
         let mut in_onnx: HashMap<&str, Vec<&Conversion>> = HashMap::new();
-        for row in conversions.rows() {
+        for row in cli.conversion_table().rows() {
             in_onnx.entry(&row.native).or_default().push(row);
         }
-        let rows =
-            registry.rows().map(|(_, op)| operator(op, in_onnx.get(op.name.as_ref()).map_or(&[], Vec::as_slice)));
+        let rows = cli
+            .op_registry()
+            .rows()
+            .map(|(_, op)| operator(op, in_onnx.get(op.name.as_ref()).map_or(&[], Vec::as_slice)));
         self.print(rows.collect())
     }
 
@@ -275,8 +276,8 @@ impl List {
         self.print(known_operators().map(known_operator).collect())
     }
 
-    pub(crate) fn configs(self) -> Result<(), Failure> {
-        let registry = anfora::passes::registry();
+    pub(crate) fn configs(self, cli: &CommandLine) -> Result<(), Failure> {
+        let registry = cli.pass_registry();
         let rows = registry.configs().iter().map(|c| Row {
             name: c.key.to_string(),
             doc: format!("{} ({}; default {})", c.doc, c.kind, c.default),
@@ -286,8 +287,8 @@ impl List {
         self.print(rows.collect())
     }
 
-    pub(crate) fn pipelines(self) -> Result<(), Failure> {
-        let registry = anfora::passes::registry();
+    pub(crate) fn pipelines(self, cli: &CommandLine) -> Result<(), Failure> {
+        let registry = cli.pass_registry();
         let rows = registry.pipelines().iter().map(|p| {
             let mut details = if p.text.is_empty() { Vec::new() } else { vec![p.text.clone()] };
             let mut json = json!({ "name": p.name, "passes": p.text, "doc": p.doc });

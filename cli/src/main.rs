@@ -2,11 +2,12 @@
 
 use std::process::ExitCode;
 
+use anfora_cli::{CommandLine, main_with};
 use mimalloc::MiMalloc;
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    ExitCode::from(anfora_cli::main_with(std::env::args_os()))
+    ExitCode::from(main_with(CommandLine::default(), std::env::args_os()))
 }

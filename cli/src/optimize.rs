@@ -9,6 +9,7 @@ use anfora::manager::{Pass, PassContext, PassContextBuilder, PassRegistry, parse
 use anfora::onnx::ExportOptions;
 use clap::{Args, ValueEnum};
 
+use crate::command_line::CommandLine;
 use crate::dims;
 use crate::file::{self, Constants, Format, Loaded, Stored};
 use crate::remarks::Remarks;
@@ -51,7 +52,7 @@ pub(crate) struct Opt {
     /// Runs a pass at any level
     #[arg(long, value_name = "PASS")]
     require: Vec<String>,
-    /// Sets a configuration option; `anfora configs` lists them
+    /// Sets a configuration option; the command `configs` lists them
     #[arg(long, value_name = "KEY=VALUE")]
     config: Vec<String>,
     /// The number of threads for function passes; 0 for as many as the machine runs at once. It
@@ -82,8 +83,8 @@ enum Emit {
 }
 
 impl Opt {
-    pub(crate) fn run(self) -> Result<(), Failure> {
-        let registry = anfora::passes::registry();
+    pub(crate) fn run(self, cli: &CommandLine) -> Result<(), Failure> {
+        let registry = cli.pass_registry();
         // Read the arguments.
         let passes = match &self.passes {
             Some(text) => text.clone(),
@@ -95,18 +96,18 @@ impl Opt {
             return Err(Failure::Usage(message));
         }
         let parse = |pipeline: &str| {
-            parse_pipeline(&registry, pipeline).map_err(|e| Failure::Usage(format!("{e}\n{}", e.marked())))
+            parse_pipeline(registry, pipeline).map_err(|e| Failure::Usage(format!("{e}\n{}", e.marked())))
         };
         // The text as given is parsed first, so that errors show it without the extents of
         // dimensions.
         let given = parse(&passes)?;
-        let settings = self.settings(&registry);
+        let settings = self.settings(registry);
         // Errors in the arguments are reported before the program is read.
         settings().build().map_err(|e| Failure::Usage(e.to_string()))?;
-        self.watch.check(&registry, (self.emit == Emit::Module).then(|| self.output_path()))?;
+        self.watch.check(registry, (self.emit == Emit::Module).then(|| self.output_path()))?;
 
         // Read and check the program.
-        let loaded = file::load(&self.input, self.from)?;
+        let loaded = file::load(cli, &self.input, self.from)?;
         let Loaded { mut module, onnx_nodes, bytes, kept, warnings: _ } = loaded;
         if let Err(errors) = anfora::ir::verify_module(&module) {
             return Err(Failure::in_module(&errors, &module));
@@ -130,7 +131,7 @@ impl Opt {
         let done = context.scope(|| passes.apply(&mut module, &context)).and_then(|done| done);
         let time = start.elapsed();
         // If a report cannot be written, the result and the other reports still are.
-        let reported = watching.report(&context).map_err(|failure| {
+        let reported = watching.report(cli, &context).map_err(|failure| {
             report::print_failure(&failure);
             Failure::Reported
         });
@@ -147,9 +148,10 @@ impl Opt {
         }
         // Write the result, and say what was done.
         let after = Counts::of_module(&module);
-        let written = self.write(&module, &context)?;
+        let written = self.write(cli, &module, &context)?;
         if !self.quiet {
             let sizes = Sizes {
+                program: cli.name(),
                 counts: [before, after],
                 onnx_nodes: [onnx_nodes.as_ref(), written.onnx_nodes.as_ref()],
                 bytes: [bytes, written.bytes],
@@ -197,7 +199,7 @@ impl Opt {
     }
 
     /// Writes the result.
-    fn write(&self, module: &Module, context: &PassContext) -> Result<Stored, Failure> {
+    fn write(&self, cli: &CommandLine, module: &Module, context: &PassContext) -> Result<Stored, Failure> {
         if self.emit == Emit::None {
             return Ok(Stored::default());
         }
@@ -212,7 +214,7 @@ impl Opt {
         let options = ExportOptions {
             max_splat_bytes: budget("FoldConstant.max_growth_bytes")?,
             max_total_splat_bytes: budget("FoldConstant.max_total_growth_bytes")?,
-            ..ExportOptions::default()
+            ..cli.export_options()
         };
         file::store(module, self.output_path(), self.to, &self.constants, options)
     }

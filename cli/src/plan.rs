@@ -2,13 +2,15 @@
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anfora::ir::{Function, Module};
 use anfora::manager::{Pass, PassContext, parse_pipeline};
-use anfora::passes::{self, FunctionPlan, LivePoint, MemoryOptions, MemoryPlan, StorageHome, ValuePlace, plan_memory};
+use anfora::passes::{FunctionPlan, LivePoint, MemoryOptions, MemoryPlan, StorageHome, ValuePlace, plan_memory};
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::command_line::CommandLine;
 use crate::dims;
 use crate::file::{self, Format};
 use crate::report::Failure;
@@ -45,13 +47,13 @@ const BAR_COLUMNS: u64 = 24;
 const NAME_COLUMNS: usize = 20;
 
 impl Plan {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(self, cli: &CommandLine) -> Result<(), Failure> {
         let bounds = dims::parse("--bound", &self.bounds)?;
-        let mut module = file::load(&self.input, self.from)?.module;
+        let mut module = file::load(cli, &self.input, self.from)?.module;
         if let Err(errors) = anfora::ir::verify_module(&module) {
             return Err(Failure::in_module(&errors, &module));
         }
-        let registry = passes::registry();
+        let registry = Arc::clone(cli.pass_registry());
         let normal = parse_pipeline(&registry, "ToANormalForm").map_err(|e| Failure::Message(e.to_string()))?;
         let context = PassContext::with_registry(registry);
         normal.apply(&mut module, &context).map_err(|e| Failure::Message(e.to_string()))?;

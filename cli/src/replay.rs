@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use anfora::manager::{Instrument, Outcome, ReproducerFile, Verdict};
 use anfora::passes::CheckMeaning;
 use clap::Args;
 
+use crate::command_line::CommandLine;
 use crate::report::{self, Failure};
 
 /// Runs the pass of a reproducer again, on the recorded program and under the recorded context. The
@@ -19,7 +20,7 @@ use crate::report::{self, Failure};
 /// the pass no longer fails, and 1 if it does.
 #[derive(Args)]
 pub(crate) struct Replay {
-    /// The file that `anfora opt --reproducer` left
+    /// The file that `opt --reproducer` left
     file: PathBuf,
     /// Runs the pass in a process of its own, and reports how that ended: for passes that end the
     /// process or do not end
@@ -37,14 +38,14 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 impl Replay {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(self, cli: &CommandLine) -> Result<(), Failure> {
         let name = self.file.display().to_string();
         let text =
             std::fs::read_to_string(&self.file).map_err(|e| Failure::Message(format!("cannot read {name}: {e}")))?;
         let source = Arc::new(Source::new(name, text));
         let reproducer = ReproducerFile::parse(Arc::clone(&source)).map_err(Failure::Diagnostics)?;
         if self.child {
-            return in_child(&self.file, self.timeout);
+            return in_child(cli, &self.file, self.timeout);
         }
         let mut instruments: Vec<Arc<dyn Instrument>> = Vec::new();
         if reproducer.instruments().any(|i| i == "CheckMeaning") {
@@ -52,7 +53,7 @@ impl Replay {
         }
         report::say(&headline(&reproducer));
         let replay = reproducer
-            .run(&anfora::passes::registry(), anfora::onnx::registry(), &instruments)
+            .run(cli.pass_registry(), Arc::clone(cli.op_registry()), &instruments)
             .map_err(Failure::Diagnostics)?;
         for remark in replay.context.take_remarks() {
             report::say(&format!("  {}: {}", remark.pass, remark.diagnostic));
@@ -92,10 +93,9 @@ const LINE_BYTES: u64 = 4096;
 const TICK: Duration = Duration::from_millis(5);
 
 /// Runs the replay in a child process.
-fn in_child(file: &Path, timeout: Option<Duration>) -> Result<(), Failure> {
+fn in_child(cli: &CommandLine, file: &Path, timeout: Option<Duration>) -> Result<(), Failure> {
     let cannot = |e: std::io::Error| Failure::Message(format!("the child process cannot be run: {e}"));
-    let program = std::env::current_exe().map_err(cannot)?;
-    let mut command = Command::new(program);
+    let mut command = cli.start_again().map_err(cannot)?;
     // After `--`, a file name that looks like an option is still a file name.
     command.arg("replay").arg("--").arg(file).stdin(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(cannot)?;
@@ -189,6 +189,8 @@ fn signal(_: ExitStatus) -> String {
 
 #[cfg(all(test, unix))]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     #[test]

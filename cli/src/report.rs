@@ -6,6 +6,8 @@ use anfora::ir::{
     Color, Diagnostic, Diagnostics, Module, RenderOptions, Source, render_diagnostics, render_module_diagnostics,
 };
 
+use crate::command_line::CommandLine;
+
 /// The reason why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -85,14 +87,14 @@ pub(crate) fn print_usage(usage: &clap::Error) -> Result<(), Failure> {
 const MOST_WARNINGS: usize = 20;
 
 /// Prints warnings about a file to standard error.
-pub(crate) fn print_warnings(file: &str, warnings: &[Diagnostic]) {
+pub(crate) fn print_warnings(cli: &CommandLine, file: &str, warnings: &[Diagnostic]) {
     let shown = warnings.iter().take(MOST_WARNINGS).map(|w| {
         let message = format!("{file}: {}", w.message);
         Diagnostic { message, ..w.clone() }
     });
     let mut shown: Vec<Diagnostic> = shown.collect();
     if let Some(more) = warnings.len().checked_sub(MOST_WARNINGS).filter(|&n| n > 0) {
-        let help = "`anfora check --stats json` lists all of them";
+        let help = format!("`{} check --stats json` lists all of them", cli.name());
         shown.push(Diagnostic::warning(format!("{file}: {more} more warnings")).with_help(help));
     }
     if !shown.is_empty() {

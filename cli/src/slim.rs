@@ -1,15 +1,19 @@
 //! `anfora slim`
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use anfora::onnx::{ExportOptions, WRITTEN_OPSETS};
 use anfora::slim::{SlimOptions, slim};
+use anfora::surgery::NewExtent;
 use clap::Args;
 
+use crate::command_line::CommandLine;
 use crate::file::{self, Constants, Format, Loaded};
 use crate::report::{self, Failure};
 use crate::summary::{self, Sizes};
+use crate::surgery;
 
 /// Makes a model as small as it gets, in one call.
 ///
@@ -43,9 +47,9 @@ pub(crate) struct Slim {
     opset: Option<i64>,
     /// Leaves calls whose constant result would add more than BYTES to the file; all together add
     /// at most four times as much
-    #[arg(long, value_name = "BYTES", default_value_t = SlimOptions::default().size_threshold)]
+    #[arg(long, value_name = "BYTES", default_value_t = SlimOptions::SIZE_THRESHOLD)]
     size_threshold: u64,
-    /// Sets a configuration option; `anfora configs` lists them
+    /// Sets a configuration option; the command `configs` lists them
     #[arg(long, value_name = "KEY=VALUE")]
     config: Vec<String>,
     /// Leaves a pass out
@@ -64,7 +68,7 @@ pub(crate) struct Slim {
 }
 
 impl Slim {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(self, cli: &CommandLine) -> Result<(), Failure> {
         let input_shapes = self.input_shapes.iter().map(|text| input_shape(text)).collect::<Result<_, _>>()?;
         let options = SlimOptions {
             input_shapes,
@@ -76,20 +80,23 @@ impl Slim {
             disable: self.disable,
             check: self.check,
             threads: usize::from(self.threads),
+            passes: Arc::clone(cli.pass_registry()),
+            conversions: cli.conversion_table().clone(),
             ..SlimOptions::default()
         };
         let start = Instant::now();
-        let Loaded { mut module, onnx_nodes, bytes, kept, warnings: _ } = file::load(&self.input, self.from)?;
+        let Loaded { mut module, onnx_nodes, bytes, kept, warnings: _ } = file::load(cli, &self.input, self.from)?;
         let slimmed = slim(&mut module, &options).map_err(|f| Failure::in_module(&f.to_diagnostics(), &module))?;
         let export = ExportOptions {
             max_splat_bytes: options.size_threshold,
             max_total_splat_bytes: u64::MAX,
-            ..ExportOptions::default()
+            ..cli.export_options()
         };
         let written = file::store(&module, &self.output, self.to, &self.constants, export)?;
         if !self.quiet {
             let headline = summary::headline(&slimmed.runs, &self.input, options.pipeline(), start.elapsed());
             let sizes = Sizes {
+                program: cli.name(),
                 counts: [slimmed.before, slimmed.after],
                 onnx_nodes: [onnx_nodes.as_ref(), written.onnx_nodes.as_ref()],
                 bytes: [bytes, written.bytes],
@@ -109,20 +116,13 @@ impl Slim {
 
 /// Parses the extents of an input.
 fn input_shape(text: &str) -> Result<(String, Vec<Option<usize>>), Failure> {
-    let wrong = || {
-        Failure::Usage(format!("--input-shape {text}: write it as NAME=EXTENTS, such as `x=1,3,224,224` or `x=?,128`"))
+    let (name, extents) = surgery::shape("--input-shape", text)?;
+    let extent = |extent: NewExtent| match extent {
+        NewExtent::Kept => Ok(None),
+        NewExtent::Fixed(number) => Ok(usize::try_from(number).ok()),
+        NewExtent::Named(symbol) => Err(Failure::Usage(format!(
+            "--input-shape {text}: `{symbol}` is no number; `surgery set-shape` gives inputs symbolic extents"
+        ))),
     };
-    // A name may have colons of its own, as those that TensorFlow gives inputs do. Other tools
-    // write `NAME:EXTENTS`.
-    let parts = text.rsplit_once('=').or_else(|| text.rsplit_once(':'));
-    let (name, extents) = parts.filter(|(name, _)| !name.is_empty()).ok_or_else(wrong)?;
-    let extent = |part: &str| match part.trim() {
-        "?" => Ok(None),
-        number => number.parse().map(Some).map_err(|_| wrong()),
-    };
-    let extents = match extents.trim() {
-        "" => Vec::new(),
-        extents => extents.split(',').map(extent).collect::<Result<_, _>>()?,
-    };
-    Ok((name.to_string(), extents))
+    Ok((name, extents.into_iter().map(extent).collect::<Result<_, _>>()?))
 }

@@ -5,7 +5,8 @@
 //! did not survive, and another child goes on with the next operation.
 
 use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Instant;
 
 use anfora::ir::did_you_mean;
@@ -15,6 +16,7 @@ use anfora_testing::stress::{Operation, Subject};
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::command_line::CommandLine;
 use crate::generate::LARGEST_SIZE;
 use crate::report::{Failure, say};
 
@@ -69,10 +71,10 @@ impl Times {
 }
 
 impl Stress {
-    pub(crate) fn run(self) -> Result<(), Failure> {
-        let operations = self.chosen_operations()?;
+    pub(crate) fn run(self, cli: &CommandLine) -> Result<(), Failure> {
+        let operations = self.chosen_operations(cli)?;
         if self.worker {
-            return self.work(&operations);
+            return self.work(cli, &operations);
         }
         let shapes: Vec<Shape> = if self.shapes.is_empty() { Shape::all().collect() } else { self.shapes.clone() };
         let mut cells = Vec::new();
@@ -85,7 +87,7 @@ impl Stress {
             let of_shape: Vec<Operation> = operations.iter().filter(is_done).cloned().collect();
             let mut left = &of_shape[..];
             while !left.is_empty() {
-                let finished = self.run_worker(shape, left)?;
+                let finished = self.run_worker(cli, shape, left)?;
                 left = &left[finished.len()..];
                 cells.extend(finished);
             }
@@ -111,8 +113,8 @@ impl Stress {
         Err(Failure::Message(format!("{of}: {} do not survive", failures.len())))
     }
 
-    fn chosen_operations(&self) -> Result<Vec<Operation>, Failure> {
-        let all = Operation::all();
+    fn chosen_operations(&self, cli: &CommandLine) -> Result<Vec<Operation>, Failure> {
+        let all = Operation::all_with(cli.pass_registry());
         if self.operations.is_empty() {
             return Ok(all);
         }
@@ -132,9 +134,9 @@ impl Stress {
 
     /// Runs operations in a child process until it ends. Returns the outcomes of those that it
     /// reached, which is at least one.
-    fn run_worker(&self, shape: Shape, operations: &[Operation]) -> Result<Vec<Cell>, Failure> {
+    fn run_worker(&self, cli: &CommandLine, shape: Shape, operations: &[Operation]) -> Result<Vec<Cell>, Failure> {
         let cannot = |e: std::io::Error| Failure::Message(format!("cannot run a child process: {e}"));
-        let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
+        let mut command = cli.start_again().map_err(cannot)?;
         command.args(["stress", "--worker", "--shape", shape.name()]);
         command.args(["--depth", &self.depth.to_string(), "--stack-kib", &self.stack_kib.to_string()]);
         for operation in operations {
@@ -167,22 +169,23 @@ impl Stress {
     }
 
     /// Runs the operations in the child process, and prints a line for each when it is finished.
-    fn work(&self, operations: &[Operation]) -> Result<(), Failure> {
+    fn work(&self, cli: &CommandLine, operations: &[Operation]) -> Result<(), Failure> {
         let Some(&shape) = self.shapes.first() else {
             return Err(Failure::Usage("a worker needs a shape".to_string()));
         };
         let kib = self.stack_kib as usize;
         let no_thread = |e: std::io::Error| Failure::Message(format!("cannot start a thread: {e}"));
         let depth = self.depth as usize;
+        let registry = Arc::clone(cli.op_registry());
         let subjects = on_stack(kib, move || {
-            let large = Subject::new(shape, depth)?;
-            let small = Subject::new(shape, large.size().div_ceil(10))?;
-            Ok::<_, String>((std::sync::Arc::new(small), std::sync::Arc::new(large)))
+            let large = Subject::new(shape, depth)?.with_operators(&registry)?;
+            let small = Subject::new(shape, large.size().div_ceil(10))?.with_operators(&registry)?;
+            Ok::<_, String>((Arc::new(small), Arc::new(large)))
         });
         let (small, large) = subjects.map_err(no_thread)?.map_err(Failure::Message)?;
         for operation in operations {
-            let timed = |subject: &std::sync::Arc<Subject>| {
-                let (operation, subject) = (operation.clone(), std::sync::Arc::clone(subject));
+            let timed = |subject: &Arc<Subject>| {
+                let (operation, subject) = (operation.clone(), Arc::clone(subject));
                 on_stack(kib, move || {
                     let trial = operation.prepare(&subject)?;
                     let start = Instant::now();
@@ -291,6 +294,9 @@ fn to_json(cells: &[Cell]) -> Value {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(unix)]
+    use std::process::Command;
+
     use super::*;
 
     #[test]

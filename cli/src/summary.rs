@@ -19,6 +19,8 @@ const MOST_REASONS: usize = 12;
 /// The sizes of a program before and after the passes. The number of ONNX nodes may be known for
 /// one of the two only.
 pub(crate) struct Sizes<'a> {
+    /// The name of this program.
+    pub(crate) program: &'a str,
     pub(crate) counts: [Counts; 2],
     pub(crate) onnx_nodes: [Option<&'a NodeCounts>; 2],
     /// The number of bytes of the files, without data beside ONNX files.
@@ -101,7 +103,10 @@ pub(crate) fn sizes(sizes: &Sizes<'_>) -> String {
     line("ONNX nodes", onnx_before, onnx_after);
     let kept_nodes: usize = sizes.kept.iter().filter(|k| !k.is_initializer).map(|k| k.count).sum();
     if kept_nodes > 0 {
-        text.push_str(&format!("  {:36} {kept_nodes} (`anfora check` says why)\n", "nodes kept as they are"));
+        text.push_str(&format!(
+            "  {:36} {kept_nodes} (`{} check` says why)\n",
+            "nodes kept as they are", sizes.program
+        ));
     }
     text
 }
@@ -120,7 +125,7 @@ pub(crate) fn table(of: &Sizes<'_>) -> String {
         text.push_str(&format!("  {}\n", kept.to_string().replace(char::is_control, " ")));
     }
     if let Some(more @ 1..) = of.kept.len().checked_sub(MOST_REASONS) {
-        text.push_str(&format!("  and {more} more, which `anfora check` lists\n"));
+        text.push_str(&format!("  and {more} more, which `{} check` lists\n", of.program));
     }
     text
 }

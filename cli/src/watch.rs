@@ -13,6 +13,7 @@ use anfora::manager::{
 use anfora::passes::{CheckMeaning, Checked};
 use clap::{Args, ValueEnum};
 
+use crate::command_line::CommandLine;
 use crate::file;
 use crate::report::{self, Failure};
 
@@ -69,7 +70,7 @@ pub(crate) struct Watch {
     /// at the first pass that changes its results
     #[arg(long)]
     check_meaning: bool,
-    /// Before each pass, writes a file from which `anfora replay` can run the pass again; the file
+    /// Before each pass, writes a file from which the command `replay` can run the pass again; the file
     /// stays if the pass fails or ends the process
     #[arg(long, value_name = "FILE")]
     reproducer: Option<PathBuf>,
@@ -277,7 +278,7 @@ impl Watching<'_> {
     ///
     /// # Errors
     /// If the trace cannot be written.
-    pub(crate) fn report(&self, context: &PassContext) -> Result<(), Failure> {
+    pub(crate) fn report(&self, cli: &CommandLine, context: &PassContext) -> Result<(), Failure> {
         let say = |form: Form, text: &dyn std::fmt::Display, json: serde_json::Value| match form {
             Form::Text => report::say(&text.to_string()),
             Form::Json => report::say(&json.to_string()),
@@ -305,7 +306,7 @@ impl Watching<'_> {
             ));
         }
         if let Some(file) = self.reproducer.as_ref().filter(|r| r.is_written()).map(|r| r.path().display()) {
-            report::say(&format!("wrote {file}; `anfora replay {file}` runs the pass again"));
+            report::say(&format!("wrote {file}; `{} replay {file}` runs the pass again", cli.name()));
         }
         match (&self.asked.trace, &self.timing) {
             (Some(file), Some(timing)) => {

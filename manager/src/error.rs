@@ -182,6 +182,23 @@ impl PassError {
         &self.0.diagnostics
     }
 
+    /// Returns the error with its causes as a diagnostic, then everything else that was found.
+    ///
+    /// Cost: one entry.
+    pub fn to_diagnostics(&self) -> Vec<Diagnostic> {
+        self.diagnostics_as(self.message().to_string())
+    }
+
+    /// Returns the diagnostics with another first message, to which the causes are appended.
+    fn diagnostics_as(&self, mut message: String) -> Vec<Diagnostic> {
+        causes(self).take(MAX_NESTING).for_each(|cause| message += &format!(": {cause}"));
+        let mut all = vec![Diagnostic { message, ..self.0.what.clone() }];
+        if self.0.diagnostics.len() > 1 {
+            all.extend(self.0.diagnostics.iter().cloned());
+        }
+        all
+    }
+
     /// Returns true if the error is of a type that a walk of a body may end with. An error with a
     /// message of the pass itself is not, even if a walk failed before it.
     pub(crate) fn is_of_walk(&self) -> bool {
@@ -292,7 +309,7 @@ impl PassFailure {
     /// more of them; the message of a panic or of an instrument comes first.
     pub(crate) fn after_reported(mut self, mut errors: Vec<Diagnostic>, count: usize) -> PassFailure {
         if self.0.kind == FailureKind::Error && self.0.pass.is_empty() {
-            let own = self.diagnostics_under(self.0.error.message().to_string());
+            let own = self.0.error.to_diagnostics();
             let count = count + own.len();
             errors.extend(own);
             return PassError::reported(errors, count).into();
@@ -347,18 +364,8 @@ impl PassFailure {
 
     /// Returns diagnostics: the failure with its causes, then everything else that the pass found.
     pub fn to_diagnostics(&self) -> Vec<Diagnostic> {
-        let mut all = self.diagnostics_under(self.headline());
+        let mut all = self.0.error.diagnostics_as(self.headline());
         all.extend(self.0.reported.iter().cloned());
-        all
-    }
-
-    fn diagnostics_under(&self, mut message: String) -> Vec<Diagnostic> {
-        causes(&self.0.error).take(MAX_NESTING).for_each(|cause| message += &format!(": {cause}"));
-        let parts = &self.0.error.0;
-        let mut all = vec![Diagnostic { message, ..parts.what.clone() }];
-        if parts.diagnostics.len() > 1 {
-            all.extend(parts.diagnostics.iter().cloned());
-        }
         all
     }
 

@@ -158,6 +158,7 @@ mod error;
 mod export;
 mod external;
 mod import;
+mod graph_names;
 mod kept_initializer;
 mod model_file;
 mod keys;
@@ -178,6 +179,10 @@ pub use export::{
     DataFile, ExportOptions, Exported, ExportedModel, ExternalData, ModelPieces, WhenExternal, export, export_model,
 };
 pub use external::{DataFiles, DataFolder};
+pub use graph_names::{
+    for_each_file_name, forget_file_dimensions, forget_stated_types, forget_training, node_name, output_names,
+    rename_file_function, rename_in_file, set_output_names,
+};
 pub use import::{ImportOptions, Imported, UnsupportedNodes, import, import_file};
 pub use model_file::ModelFile;
 pub use node_counts::NodeCounts;

@@ -142,6 +142,7 @@ pub use lambda_lifting::{LAMBDA_LIFTING, lift_lambdas};
 pub use lift_transform_params::{LIFT_TRANSFORM_PARAMS, LiftOptions, LiftedParams, NUM_INPUT, lift_transform_params};
 pub use merge_composite_functions::{MERGE_COMPOSITE_FUNCTIONS, MergedFunctions, merge_composite_functions};
 pub use normalize::{NORMALIZE, Normalized, normalize};
+pub use parameter_symbols::{only_binders, symbols_named_by};
 #[cfg(feature = "interp")]
 pub use plan_memory::PlannedMemory;
 pub use plan_memory::{

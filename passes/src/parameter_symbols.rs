@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// binds a symbol.
 ///
 /// Cost: linear in the types of the parameters.
-pub(crate) fn only_binders(
+pub fn only_binders(
     cx: &Context,
     body: &Body,
     is_needed: &[bool],
@@ -49,7 +49,7 @@ pub(crate) fn only_binders(
 /// Returns the symbols that a function names outside of its parameters.
 ///
 /// Cost: a walk of the function.
-pub(crate) fn symbols_named_by(cx: &Context, function: &Function) -> FxHashSet<SymbolId> {
+pub fn symbols_named_by(cx: &Context, function: &Function) -> FxHashSet<SymbolId> {
     let body = &function.body;
     let mut named = FxHashSet::default();
     let mut each = |symbol: SymbolId| {

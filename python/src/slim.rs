@@ -33,9 +33,19 @@ pub(crate) fn _slim(py: Python<'_>, r#mod: &Bound<'_, Module>, options: Options)
             return Err(ConfigError::new_err(error.to_string()));
         }
     }
-    let entry = SlimOptions::default().entry;
-    let options =
-        SlimOptions { entry, input_shapes, exact, contrib, opset, size_threshold, config, disable, check, threads };
+    let options = SlimOptions {
+        passes: registry,
+        input_shapes,
+        exact,
+        contrib,
+        opset,
+        size_threshold,
+        config,
+        disable,
+        check,
+        threads,
+        ..SlimOptions::default()
+    };
     let mut program = (*r#mod.get().snapshot()?).clone();
     let (program, done) = py.detach(|| {
         guarded(|| {

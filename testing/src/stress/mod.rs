@@ -26,13 +26,14 @@ mod execution;
 mod partitioning;
 mod representation;
 mod rewriting;
+mod surgery;
 mod visiting;
 
 use std::io;
 use std::sync::Arc;
 
 use anfora::manager::{Pass, PassContext, PassRegistry, Verification, parse_pipeline};
-use anfora_ir::Module;
+use anfora_ir::{Module, OpRegistry};
 
 use crate::programs::Shape;
 
@@ -44,7 +45,15 @@ pub type Done = Result<(), String>;
 pub struct Operation {
     name: String,
     covers: &'static [&'static str],
-    kind: Kind,
+    kind: OperationKind,
+}
+
+#[derive(Clone, Debug)]
+enum OperationKind {
+    /// The row of an entry point.
+    Row(Kind),
+    /// The pass that the registry has under the name of the operation.
+    Pass(Arc<PassRegistry>),
 }
 
 /// A row of the table of entry points.
@@ -65,8 +74,6 @@ enum Kind {
     Text(fn(String) -> Done),
     /// Runs a function on a size: it makes something that nests as deep.
     Size(fn(usize) -> Done),
-    /// Runs the registered pass that has the name of the operation.
-    Pass,
 }
 
 /// The largest size that operations of sizes are passed. Some need kilobytes for each level.
@@ -76,8 +83,14 @@ const LARGEST_SIZE: usize = 100_000;
 const NORMAL_FORM: &str = "ToANormalForm";
 
 impl Operation {
-    /// Returns every entry point, then every registered pass.
+    /// Returns every entry point, then every standard pass.
     pub fn all() -> Vec<Operation> {
+        Operation::all_with(&anfora::passes::registry())
+    }
+
+    /// Returns every entry point, then every pass of a registry. The passes run in contexts with
+    /// that registry.
+    pub fn all_with(passes: &Arc<PassRegistry>) -> Vec<Operation> {
         let tables = [
             representation::ROWS,
             visiting::ROWS,
@@ -86,13 +99,17 @@ impl Operation {
             partitioning::ROWS,
             differentiating::ROWS,
             execution::ROWS,
+            surgery::ROWS,
         ];
         let rows = tables.into_iter().flatten();
-        let rows = rows.map(|r| Operation { name: r.name.to_string(), covers: r.covers, kind: r.kind });
-        let passes = anfora::passes::registry();
-        let passes = passes.passes().iter();
-        let passes = passes.map(|p| Operation { name: p.name().to_string(), covers: &[], kind: Kind::Pass });
-        rows.chain(passes).collect()
+        let rows =
+            rows.map(|r| Operation { name: r.name.to_string(), covers: r.covers, kind: OperationKind::Row(r.kind) });
+        let registered = passes.passes().iter().map(|p| Operation {
+            name: p.name().to_string(),
+            covers: &[],
+            kind: OperationKind::Pass(Arc::clone(passes)),
+        });
+        rows.chain(registered).collect()
     }
 
     /// Returns the name of the operation. For a pass, this is the name of the pass.
@@ -107,13 +124,13 @@ impl Operation {
 
     /// Returns true if the operation is a registered pass.
     pub fn is_pass(&self) -> bool {
-        matches!(self.kind, Kind::Pass)
+        matches!(self.kind, OperationKind::Pass(_))
     }
 
     /// Returns false if the operation depends on nothing but the size of the program, so that one
     /// shape of programs is enough.
     pub fn needs_program(&self) -> bool {
-        !matches!(self.kind, Kind::Size(_))
+        !matches!(self.kind, OperationKind::Row(Kind::Size(_)))
     }
 
     /// Prepares a trial. Copies the module, prints its text, or makes the pass and brings the
@@ -122,30 +139,30 @@ impl Operation {
     /// # Errors
     /// If the preparation fails, which is a defect.
     pub fn prepare(&self, subject: &Subject) -> Result<Trial, String> {
-        let run: Box<dyn FnOnce() -> Done + Send> = match self.kind {
-            Kind::Build => {
+        let run: Box<dyn FnOnce() -> Done + Send> = match &self.kind {
+            OperationKind::Row(Kind::Build) => {
                 let Subject { shape, size, .. } = *subject;
                 Box::new(move || shape.build(size, SEED).map(drop).map_err(|e| e.to_string()))
             }
-            Kind::Module(run) => {
+            &OperationKind::Row(Kind::Module(run)) => {
                 let module = subject.module.clone();
                 Box::new(move || run(module))
             }
-            Kind::Text(run) => {
+            &OperationKind::Row(Kind::Text(run)) => {
                 let text = subject.module.to_text();
                 Box::new(move || run(text))
             }
-            Kind::Size(run) => {
+            &OperationKind::Row(Kind::Size(run)) => {
                 let size = subject.size.min(LARGEST_SIZE);
                 Box::new(move || run(size))
             }
-            Kind::Pass => {
+            OperationKind::Pass(registry) => {
                 let mut module = subject.module.clone();
                 if self.name != NORMAL_FORM {
                     run_pipeline(&mut module, NORMAL_FORM)?;
                 }
-                let name = self.name.clone();
-                Box::new(move || run_pipeline(&mut module, &name))
+                let (name, registry) = (self.name.clone(), Arc::clone(registry));
+                Box::new(move || run_pipeline_of(&registry, &mut module, &name))
             }
         };
         Ok(Trial { run })
@@ -197,6 +214,17 @@ impl Subject {
         Ok(Subject { shape, size, module })
     }
 
+    /// Returns the same program as a module of other operators. Passes that make calls of operators
+    /// of their own need such a module.
+    ///
+    /// # Errors
+    /// If the registry lacks an operator of the program.
+    pub fn with_operators(self, registry: &Arc<OpRegistry>) -> Result<Subject, String> {
+        let mut module = Module::new(Arc::clone(registry));
+        module.replace_with(&self.module).map_err(|e| e.to_string())?;
+        Ok(Subject { module, ..self })
+    }
+
     /// Returns the size of the program: the number of bindings, or the depth.
     pub fn size(&self) -> usize {
         self.size
@@ -208,11 +236,15 @@ impl Subject {
     }
 }
 
-/// Runs a pipeline at level 3.
+/// Runs a pipeline of standard passes at level 3.
 fn run_pipeline(module: &mut Module, pipeline: &str) -> Done {
-    let registry: Arc<PassRegistry> = anfora::passes::registry();
-    let pipeline = parse_pipeline(&registry, pipeline).map_err(|e| e.to_string())?;
-    pipeline.apply(module, &pass_context(registry)?).map(drop).map_err(|e| e.to_string())
+    run_pipeline_of(&anfora::passes::registry(), module, pipeline)
+}
+
+/// Runs a pipeline of the passes of a registry at level 3.
+fn run_pipeline_of(registry: &Arc<PassRegistry>, module: &mut Module, pipeline: &str) -> Done {
+    let pipeline = parse_pipeline(registry, pipeline).map_err(|e| e.to_string())?;
+    pipeline.apply(module, &pass_context(Arc::clone(registry))?).map(drop).map_err(|e| e.to_string())
 }
 
 /// Returns a context of level 3 that verifies nothing and prints nothing.
