@@ -9,6 +9,7 @@ use crate::core::context::Context;
 use crate::core::entity::{AttrId, AttrsId, ExprId, NameId, TypeId};
 use crate::core::expr::{Expr, LetFlags};
 use crate::core::function::Function;
+use crate::ops::op_def::OpDef;
 use crate::tables::attrs::Attr;
 use crate::tables::entry::Entry;
 
@@ -332,7 +333,11 @@ impl Pairs<'_, '_> {
                     to.push(change(ChangedPart::Operator, texts.0, texts.1));
                 }
                 self.operands(ChangedPart::Operand, l.operands(operands), r.operands(others), to);
+                let from = to.len();
                 self.compare.attrs(ChangedPart::Attribute, attrs, other_attrs, to);
+                if same {
+                    to[from..].iter_mut().for_each(|change| with_default(change, left.ops.get(op)));
+                }
                 if same && left.ops.is_opaque(op) {
                     self.compare.types(ChangedPart::Type, l.ty(x), r.ty(y), to);
                 }
@@ -417,6 +422,16 @@ impl Pairs<'_, '_> {
             }
             _ => false,
         }
+    }
+}
+
+/// Fills in the default of an attribute that is left out on one side.
+fn with_default(change: &mut PartChange, row: &OpDef) {
+    if let ChangedPart::Attribute(name) = &change.part
+        && let Some(default) = describe::default_attribute(row, name)
+    {
+        change.left.get_or_insert_with(|| default.clone());
+        change.right.get_or_insert(default);
     }
 }
 

@@ -4,6 +4,7 @@ use crate::core::body::Body;
 use crate::core::context::Context;
 use crate::core::entity::{AttrId, AttrsId, ExprId, LiteralId};
 use crate::core::expr::Expr;
+use crate::ops::op_def::{AttrDefault, OpDef};
 use crate::tables::attrs::Attr;
 use crate::text::is_plain_name;
 
@@ -143,6 +144,19 @@ pub(super) fn attribute(cx: &Context, attr: AttrId) -> String {
         }
     }
     cut(text)
+}
+
+/// Returns the text of the default of an attribute, if it has one.
+pub(super) fn default_attribute(row: &OpDef, name: &str) -> Option<String> {
+    match row.attrs.iter().find(|attr| attr.name == name)?.default {
+        AttrDefault::Required | AttrDefault::Absent => None,
+        AttrDefault::Bool(value) => Some(value.to_string()),
+        AttrDefault::Int(value) => Some(value.to_string()),
+        AttrDefault::Float(value) => Some(format!("{value:?}")),
+        AttrDefault::Str(text) => Some(format!("{text:?}")),
+        AttrDefault::Ints(items) => Some(format!("{items:?}")),
+        AttrDefault::DType(dtype) => Some(dtype.to_string()),
+    }
 }
 
 fn attribute_leaf(cx: &Context, attr: &Attr) -> String {
