@@ -12,6 +12,7 @@ mod generate;
 mod interpret;
 mod list;
 mod optimize;
+mod page;
 mod plan;
 mod remarks;
 mod replay;
@@ -95,9 +96,10 @@ pub fn main_with<S: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = 
 }
 
 impl Command {
-    fn run(self) -> Result<(), Failure> {
+    /// Runs the command, given all arguments.
+    fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
         match self {
-            Command::Opt(c) => c.run(),
+            Command::Opt(c) => c.run(arguments),
             Command::Slim(c) => c.run(),
             Command::Check(c) => c.run(),
             Command::Convert(c) => c.run(),
@@ -118,8 +120,8 @@ impl Command {
 
 fn run(arguments: Vec<OsString>) -> u8 {
     signals::remove_files_on_signals();
-    let done = match Arguments::try_parse_from(arguments) {
-        Ok(arguments) => arguments.command.run(),
+    let done = match Arguments::try_parse_from(&arguments) {
+        Ok(parsed) => parsed.command.run(&arguments),
         Err(usage) => report::print_usage(&usage),
     };
     // Text after the last newline stays in the buffer until this flush.
