@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anfora::ir::{Module, PrintLiterals, PrintOptions};
+use anfora::ir::{Module, PrintLiterals, PrintOptions, RewriteOptions};
 use anfora::manager::{
     Bisect, DumpIr, Instrument, Memory, PassContext, PassError, PassRegistry, PassRun, PassTiming, PrintIr, PrintWhen,
     Recorder, Reproducer, RunLog, Unchanged, UnknownName, VerifyEach,
@@ -33,7 +33,7 @@ pub(crate) struct Watch {
     #[arg(long, value_name = "FORM", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     memory: Option<Form>,
     /// Writes a page of HTML that shows the passes, what each changed, and the history of each
-    /// binding; it needs no network
+    /// binding; it needs no network. The passes run on one thread
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Prints the program before a pass, or before each (`*`), to standard error
@@ -272,6 +272,11 @@ impl Watching<'_> {
         instruments.push(Arc::clone(&self.log) as Arc<dyn Instrument>);
         instruments.extend(self.reproducer.clone().map(|reproducer| reproducer as Arc<dyn Instrument>));
         instruments
+    }
+
+    /// Returns the request to the ledger of rewrites, if there is one.
+    pub(crate) fn rewrites(&self) -> Option<RewriteOptions> {
+        self.recorder.as_ref().map(|_| Recorder::rewrite_options())
     }
 
     /// Writes the page that was requested, and returns its path; `None` if there was no request.

@@ -146,8 +146,8 @@ pub use info::{Declare, Outcome, PassInfo, PassKind, SkipReason};
 pub use instrument::{Instrument, PassRun};
 pub use instruments::{
     AllocationCounts, Bisect, BisectRun, DumpIr, LastRun, MAX_MEMORY_RUNS, MAX_TIMED_RUNS, Memory, MemoryRun,
-    PassTiming, PrintIr, PrintWhen, RecordedRun, Recorder, Remarks, Reproducer, RunLog, RunRecord, TimingRow, Unchanged,
-    VerifyEach, remarks_json, render_remarks,
+    PassTiming, PrintIr, PrintWhen, RecordedRun, Recorder, Remarks, Reproducer, RunLog, RunRecord, TimingRow,
+    Unchanged, VerifyEach, remarks_json, render_remarks,
 };
 pub use line_diff::unified_diff;
 pub use messages::MAX_REMARKS;
@@ -161,8 +161,9 @@ pub use pipeline::{PipelineError, parse_pipeline};
 pub use print_module::PRINT_IR;
 pub use properties::Property;
 pub use recording::{
-    BindingEvent, BindingEventKind, FunctionChange, Hunk, MAX_LINE_BYTES, MAX_MESSAGES_OF_RUN, MAX_RECORDED_RUNS,
-    MAX_ROWS_OF_PROGRAM, MAX_ROWS_OF_RUN, RecordedLine, RecordedOutcome, RecordedPass, Recording,
+    BindingEvent, BindingEventKind, FunctionChange, Hunk, MAX_LINE_BYTES, MAX_MESSAGES_OF_RUN, MAX_NEAR_MISSES_OF_RUN,
+    MAX_RECORDED_REWRITES, MAX_RECORDED_RUNS, MAX_ROWS_OF_PROGRAM, MAX_ROWS_OF_RUN, RecordedLine, RecordedOutcome,
+    RecordedPass, RecordedRewrite, Recording,
 };
 pub use registry::{
     DefaultRegistryError, MakeError, PassEntry, PassRegistry, PipelineEntry, RegisteredPass, RegistryError,

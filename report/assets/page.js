@@ -11,9 +11,10 @@ const recording = data.recording;
 const { lines, types, functions, runs } = recording;
 const $ = (id) => document.getElementById(id);
 
-/** The most rows of a function, and nodes of a layer of the graph, that are shown at first. */
+/** The most rows of a function, nodes of a layer of the graph, and remarks that are shown. */
 const MOST_ROWS = 400;
 const MOST_IN_LAYER = 6;
+const MOST_MESSAGES = 200;
 
 /** The colours of the passes that made bindings, as hues. */
 const HUES = [212, 28, 152, 282, 340, 84, 188, 52];
@@ -443,23 +444,31 @@ function factsOf(run) {
     const rows = counts.map(([name, n]) => make("tr", null, make("td", null, name), make("td", null, number.format(n))));
     parts.append(make("div", { class: "statistics" }, make("h3", null, "Statistics"), make("table", null, ...rows)));
   }
-  const messages = run.messages ?? [];
-  if (messages.length > 0) {
-    const items = messages.map((message) => {
-      const f = functions.indexOf(message.function ?? "\0");
-      const name = message.binding === undefined ? null : nameOf(message.binding);
-      const place = [message.function && `@${message.function}`, name].filter(Boolean).join(" ");
-      const link = place && f >= 0 && name
-        ? make("a", { class: "link t-name", href: address(state.run, f, name), "data-name": name, "data-function": f }, place)
-        : make("span", { class: "code dim" }, place);
-      const line = message.line ? make("span", { class: "dim" }, ` ${message.file}:${message.line}:${message.column}`) : null;
-      return make("li", null, message.severity === "remark" ? "" : `${message.severity}: `, `${message.message} `, link, line,
-        message.help ? make("span", { class: "dim" }, ` ${message.help}`) : null);
-    });
-    if (run.messages_left_out) items.push(make("li", { class: "dim" }, `${count(run.messages_left_out, "more remark")} were not kept`));
-    parts.append(make("div", { class: "messages" }, make("h3", null, "Remarks"), make("ul", { tabindex: 0, "aria-label": "Remarks" }, ...items)));
+  const remarks = (run.messages ?? []).map((message) => {
+    const place = placeOf(message.function, message.binding);
+    const line = message.line ? make("span", { class: "dim" }, ` ${message.file}:${message.line}:${message.column}`) : null;
+    return make("li", null, message.severity === "remark" ? "" : `${message.severity}: `, `${message.message} `, place, line,
+      message.help ? make("span", { class: "dim" }, ` ${message.help}`) : null);
+  });
+  const misses = (run.near_misses ?? []).map(([what, f, name, why]) => make("li", null, make("b", null, what), " ", placeOf(f, name), ` ${why}`));
+  for (const [heading, items, left] of [["Remarks", remarks, run.messages_left_out], ["Near misses", misses, run.near_misses_left_out]]) {
+    if (items.length === 0) continue;
+    const more = items.length - MOST_MESSAGES + (left ?? 0);
+    const shown = items.slice(0, MOST_MESSAGES);
+    if (more > 0) shown.push(make("li", { class: "dim" }, `and ${number.format(more)} more`));
+    parts.append(make("div", { class: "messages" }, make("h3", null, heading), make("ul", { tabindex: 0, "aria-label": heading }, ...shown)));
   }
   return parts.childElementCount > 0 ? parts : null;
+}
+
+/** A function and a binding, as a link to the binding if they are in the program. */
+function placeOf(of, binding) {
+  const f = functions.indexOf(of ?? "\0");
+  const name = binding === undefined || binding === null ? null : nameOf(binding);
+  const text = [of && `@${of}`, name].filter(Boolean).join(" ");
+  return f >= 0 && name
+    ? make("a", { class: "link t-name", href: address(state.run, f, name), "data-name": name, "data-function": f }, text)
+    : make("span", { class: "code dim" }, text);
 }
 
 /** A name as lines spell it. */
@@ -608,17 +617,25 @@ function showHistory() {
     items.push(make("li", null, make("p", { class: "what" }, make("b", null, says)), line === undefined ? null : make("pre", { class: "plain" }, textOf(line))));
   }
   for (const { run, kind, old, now } of events) {
-    const messages = (runs[run].messages ?? []).filter((m) => m.function === functions[f] && m.binding !== undefined && nameOf(m.binding) === binding);
+    const reasons = reasonsOf(run, f, binding);
     items.push(make("li", { "--colour": colourOf(run) },
       make("p", { class: "what" }, kind === "made" ? "Made by" : kind === "changed" ? "Changed by" : "Removed by",
         make("button", { type: "button", "aria-label": `${kind} by ${title(run)}`, onclick: () => choose(run) }, title(run))),
       old === undefined ? null : make("pre", { class: "old" }, textOf(old)),
       now === undefined ? null : make("pre", { class: "new" }, textOf(now)),
-      ...messages.map((message) => make("p", { class: "why" }, message.message))));
+      ...reasons.map((why) => make("p", { class: "why" }, why))));
   }
   const isGone = events.at(-1)?.kind === "removed";
   if (!isGone) items.push(make("li", null, make("p", { class: "what dim" }, "In the result")));
   section.replaceChildren(heading, make("ol", { class: "events" }, ...items));
+}
+
+/** Why a pass did something to a binding: the rewrites of the binding, and the messages about it. */
+function reasonsOf(run, f, binding) {
+  const { rewrites = [], messages = [] } = runs[run];
+  const made = rewrites.filter(([of, name]) => of === f && nameOf(name) === binding).map(([, , why]) => recording.reasons[why]);
+  const said = messages.filter((m) => m.function === functions[f] && m.binding !== undefined && nameOf(m.binding) === binding);
+  return [...new Set([...made, ...said.map((m) => m.message)])].slice(0, 8);
 }
 
 const textOf = (line) => parse(line).text + (parse(line).type && !parse(line).isHead ? `  ${parse(line).type}` : "");

@@ -3,14 +3,15 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use anfora_ir::Module;
+use anfora_ir::{Module, RewriteOptions, WhyNot};
 
 use crate::error::{PassError, PassFailure};
 use crate::info::{Outcome, PassKind, SkipReason};
 use crate::instrument::{Instrument, PassRun};
 use crate::open_runs::{OpenRuns, RunRole};
 use crate::recording::{
-    MAX_MESSAGES_OF_RUN, MAX_RECORDED_RUNS, RecordedOutcome, RecordedPass, Recording, RecordingWriter,
+    MAX_MESSAGES_OF_RUN, MAX_NEAR_MISSES_OF_RUN, MAX_RECORDED_REWRITES, MAX_RECORDED_RUNS, RecordedOutcome,
+    RecordedPass, Recording, RecordingWriter,
 };
 use crate::sync::lock;
 
@@ -55,6 +56,14 @@ impl Recorder {
         Recorder::default()
     }
 
+    /// Returns the options with which a context records the reasons of rewrites and explains near
+    /// misses, for [`PassContextBuilder::rewrites`](crate::PassContextBuilder::rewrites). Without
+    /// them, a recording has neither. Such a context runs passes on one thread.
+    pub fn rewrite_options() -> RewriteOptions {
+        let (recorded, explained) = (Some(1..=MAX_RECORDED_REWRITES), vec![WhyNot::default()]);
+        RewriteOptions { recorded, explained, ..RewriteOptions::default() }
+    }
+
     /// Returns what was recorded so far.
     pub fn recording(&self) -> Recording {
         lock(&self.state).writer.to_recording()
@@ -94,6 +103,9 @@ impl RecorderState {
             counts: Vec::new(),
             messages: Vec::new(),
             messages_left_out: 0,
+            rewrites: Vec::new(),
+            near_misses: Vec::new(),
+            near_misses_left_out: 0,
             operators: Default::default(),
             changes: Vec::new(),
         }
@@ -147,7 +159,17 @@ impl Instrument for Recorder {
 
     fn on_end(&self, module: &Module, run: &PassRun<'_>, result: Result<&Outcome, &PassFailure>) {
         let state = &mut *lock(&self.state);
+        let ledger = run.context().rewrites();
+        let (rewrites, (mut near_misses, unkept)) = match state.open.role_of_innermost() {
+            Some(RunRole::Whole) => (ledger.take_records(), ledger.take_near_misses()),
+            _ => Default::default(),
+        };
+        let rewrites = state.writer.rewrites(rewrites);
         if let Some(record) = state.innermost() {
+            record.rewrites = rewrites;
+            record.near_misses_left_out = unkept + near_misses.len().saturating_sub(MAX_NEAR_MISSES_OF_RUN) as u64;
+            near_misses.truncate(MAX_NEAR_MISSES_OF_RUN);
+            record.near_misses = near_misses;
             record.time = run.time().unwrap_or_default();
             let mut messages = run.remarks();
             record.messages_left_out = messages.len().saturating_sub(MAX_MESSAGES_OF_RUN);

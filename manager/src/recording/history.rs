@@ -14,8 +14,8 @@ pub struct BindingEvent<'r> {
     pub before: Option<&'r str>,
     /// The line of the binding after the pass.
     pub after: Option<&'r str>,
-    /// The messages that the pass left about the binding: the reasons.
-    pub messages: Vec<&'r str>,
+    /// Why: the rewrites of the binding, then the messages that the pass left about it.
+    pub reasons: Vec<&'r str>,
 }
 
 /// The effect of a pass on a binding.
@@ -40,7 +40,7 @@ impl Recording {
         let Some(function) = self.functions.iter().position(|name| name == function) else { return Vec::new() };
         let line_of = |lines: &[u32]| {
             let mut lines = lines.iter().map(|&line| &self.lines[line as usize]);
-            lines.find(|line| line.binding() == Some(binding)).map(|line| &*line.text)
+            lines.find(|line| line.binding.as_deref() == Some(binding)).map(|line| &*line.text)
         };
         let mut events = Vec::new();
         for (i, run) in self.runs.iter().enumerate().filter(|(_, run)| run.outcome == RecordedOutcome::Changed) {
@@ -53,17 +53,18 @@ impl Recording {
                 (Some(_), Some(_)) => BindingEventKind::Changed,
                 (Some(_), None) => BindingEventKind::Removed,
             };
-            events.push(BindingEvent { run: i, kind, before, after, messages: self.reasons(run, function, binding) });
+            events.push(BindingEvent { run: i, kind, before, after, reasons: self.reasons(run, function, binding) });
         }
         events
     }
 
     fn reasons<'r>(&'r self, run: &'r RecordedPass, function: usize, binding: &str) -> Vec<&'r str> {
         let is_about = |text: &Option<String>, name: &str| text.as_deref() == Some(name);
-        run.messages
+        let rewrites = run.rewrites.iter().filter(|r| r.function == function && r.binding == binding);
+        let messages = run
+            .messages
             .iter()
-            .filter(|d| is_about(&d.function, &self.functions[function]) && is_about(&d.binding, binding))
-            .map(|d| &*d.message)
-            .collect()
+            .filter(|d| is_about(&d.function, &self.functions[function]) && is_about(&d.binding, binding));
+        rewrites.map(|r| &*self.reasons[r.why]).chain(messages.map(|d| &*d.message)).collect()
     }
 }

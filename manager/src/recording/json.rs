@@ -13,13 +13,16 @@ impl Recording {
     ///
     /// - `lines`: a list of `[text, type or -1, depth]`.
     /// - `types` and `functions`: lists of texts.
+    /// - `reasons`: the different reasons of rewrites.
     /// - `program`: a list of `[function, lines]`.
     /// - `operators`: the calls of each operator, by name.
     /// - `runs`: a list of objects: `name`, `text`, `kind`, `parent`, `round`, `for` (the pass that
     ///   depends on this one), `begin`, `time`, `outcome`, `reason` (why a pass was skipped or has
     ///   failed), `bytes` (before and after), `counts` (by name), `messages` (as
     ///   [`diagnostics_json`](anfora_ir::diagnostics_json) has them), `messages_left_out`,
-    ///   `operators` (the differences), and `changes`. A field without a content is left out.
+    ///   `rewrites` (a list of `[function, binding, reason]`), `near_misses` (a list of `[rule,
+    ///   function, binding, why not]`), `near_misses_left_out`, `operators` (the differences), and
+    ///   `changes`. A field without a content is left out.
     /// - `changes`: a list of objects: `function`, `added`, `removed`, `bindings` (the numbers of
     ///   added, changed and removed ones), `rows_left_out`, and `hunks`, a list of `[index of the
     ///   first old row, index of the first new row, old lines, new lines, lines before, lines
@@ -36,6 +39,7 @@ impl Recording {
             "lines": lines.collect::<Value>(),
             "types": self.types,
             "functions": self.functions,
+            "reasons": self.reasons,
             "program": self.program,
             "operators": self.operators,
             "runs": runs,
@@ -61,6 +65,9 @@ fn run_json(run: &RecordedPass, messages: Vec<Value>) -> Value {
     let micros = |time: std::time::Duration| time.as_nanos() as f64 / 1000.0;
     let counts: Map<String, Value> = run.counts.iter().map(|(name, n)| (name.to_string(), json!(n))).collect();
     let changes: Vec<Value> = run.changes.iter().map(change_json).collect();
+    let rewrites: Value = run.rewrites.iter().map(|r| json!([r.function, r.binding, r.why])).collect();
+    let near_misses: Value =
+        run.near_misses.iter().map(|m| json!([m.what, m.function.as_deref(), m.binding, m.why])).collect();
     let mut object = Map::new();
     for (key, value) in [
         ("name", json!(run.name)),
@@ -77,6 +84,9 @@ fn run_json(run: &RecordedPass, messages: Vec<Value>) -> Value {
         ("counts", Value::Object(counts)),
         ("messages", Value::Array(messages)),
         ("messages_left_out", json!(run.messages_left_out)),
+        ("rewrites", rewrites),
+        ("near_misses", near_misses),
+        ("near_misses_left_out", json!(run.near_misses_left_out)),
         ("operators", json!(run.operators)),
         ("changes", Value::Array(changes)),
     ] {

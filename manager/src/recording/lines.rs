@@ -23,7 +23,7 @@ impl Lines {
     pub(super) fn number(&mut self, cx: &Context, rows: &Rows<'_>, row: Row) -> Option<u32> {
         let text = rows.text(cx, row);
         let ty = rows.ty(row).map(|ty| self.type_number(cx, ty));
-        let line = RecordedLine { text, ty, depth: row.depth };
+        let line = RecordedLine { text, ty, depth: row.depth, binding: rows.binding(cx, row).map(str::to_string) };
         if let Some(&number) = self.numbers.get(&line) {
             return Some(number);
         }

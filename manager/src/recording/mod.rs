@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anfora_ir::{Diagnostic, Source};
+use anfora_ir::{Diagnostic, NearMiss, Source};
 
 use crate::info::PassKind;
 pub use history::{BindingEvent, BindingEventKind};
@@ -36,6 +36,8 @@ pub struct Recording {
     pub types: Vec<String>,
     /// The names of the functions, without `@`.
     pub functions: Vec<String>,
+    /// The different reasons of rewrites.
+    pub reasons: Vec<String>,
     /// The functions before the first pass, each with its rows: those that are small enough.
     pub program: Vec<(usize, Vec<u32>)>,
     /// The number of calls of each operator before the first pass.
@@ -60,6 +62,12 @@ pub const MAX_LINE_BYTES: usize = 6 << 20;
 /// The maximum number of messages of one pass that a recording keeps.
 pub const MAX_MESSAGES_OF_RUN: usize = 1000;
 
+/// The maximum number of near misses of one pass that a recording keeps.
+pub const MAX_NEAR_MISSES_OF_RUN: usize = 1000;
+
+/// The maximum number of rewrites whose reasons a recording keeps.
+pub const MAX_RECORDED_REWRITES: u64 = 100_000;
+
 /// The maximum number of runs that a recording keeps.
 pub const MAX_RECORDED_RUNS: usize = 10_000;
 
@@ -72,6 +80,8 @@ pub struct RecordedLine {
     pub ty: Option<u32>,
     /// The number of blocks around the line.
     pub depth: u8,
+    /// The name of the variable that the line binds, without `%`.
+    pub binding: Option<String>,
 }
 
 /// One run of a pass.
@@ -103,6 +113,12 @@ pub struct RecordedPass {
     pub messages: Vec<Diagnostic>,
     /// The number of messages for which there was no room.
     pub messages_left_out: usize,
+    /// The rewrites that the pass made, if the context records them.
+    pub rewrites: Vec<RecordedRewrite>,
+    /// The rewrites that nearly applied, if the context explains them.
+    pub near_misses: Vec<NearMiss>,
+    /// The number of near misses for which there was no room.
+    pub near_misses_left_out: u64,
     /// The change of the number of calls of each operator, where there is one.
     pub operators: BTreeMap<String, i64>,
     /// The functions that the pass changed.
@@ -122,6 +138,18 @@ pub enum RecordedOutcome {
     Skipped(String),
     /// The pass failed with an error, and was rolled back.
     Failed(String),
+}
+
+/// A rewrite of a binding.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecordedRewrite {
+    /// The index of the function.
+    pub function: usize,
+    /// The name of the binding, without `%`.
+    pub binding: String,
+    /// The index of the reason, among the reasons of the recording: the name of a rule, or another
+    /// description.
+    pub why: usize,
 }
 
 /// The changes of a function by a pass.
@@ -155,13 +183,4 @@ pub struct Hunk {
     pub before: Vec<u32>,
     /// Up to three lines after the hunk.
     pub after: Vec<u32>,
-}
-
-impl RecordedLine {
-    /// Returns the name of the variable that the line binds, as the line spells it after `%`.
-    ///
-    /// Cost: linear in the text.
-    pub fn binding(&self) -> Option<&str> {
-        self.text.strip_prefix("let %")?.split_once(" = ").map(|(name, _)| name)
-    }
 }

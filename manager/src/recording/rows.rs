@@ -186,6 +186,12 @@ impl<'f> Rows<'f> {
         word.to_string()
     }
 
+    /// Returns the name of the variable that a row binds.
+    pub(super) fn binding<'c>(&self, cx: &'c Context, row: Row) -> Option<&'c str> {
+        let body = &self.function.body;
+        if row.kind == RowKind::Let { body.binding_name(cx, row.id) } else { None }
+    }
+
     /// Returns the type of the variable that a row binds, or of a tail that is no block.
     pub(super) fn ty(&self, row: Row) -> Option<TypeId> {
         let body = &self.function.body;

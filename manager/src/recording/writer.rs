@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use anfora_ir::{Context, EditedFunction, EntityId, Function, Module, OpId, SequenceChange};
+use anfora_ir::{Context, EditedFunction, EntityId, Function, Module, OpId, RewriteRecord, SequenceChange};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::compare::changes;
 use super::lines::Lines;
 use super::rows::{KeyedBy, Row, RowKey, RowKind, Rows};
-use super::{FunctionChange, Hunk, MAX_ROWS_OF_PROGRAM, MAX_ROWS_OF_RUN, Recording};
+use super::{FunctionChange, Hunk, MAX_ROWS_OF_PROGRAM, MAX_ROWS_OF_RUN, RecordedRewrite, Recording};
 
 /// The number of rows around a hunk that it keeps.
 const CONTEXT: usize = 3;
@@ -19,6 +19,7 @@ pub(crate) struct RecordingWriter {
     pub(crate) recording: Recording,
     lines: Lines,
     functions: FxHashMap<String, usize>,
+    reasons: FxHashMap<String, usize>,
     has_program: bool,
 }
 
@@ -141,6 +142,28 @@ impl RecordingWriter {
             before: lines(1, new.start.saturating_sub(around)..new.start)?,
             after: lines(1, new.end..new.end + around)?,
         })
+    }
+
+    /// Returns the rewrites of bindings among the records of the ledger.
+    pub(crate) fn rewrites(&mut self, records: Vec<RewriteRecord>) -> Vec<RecordedRewrite> {
+        let mut rewrites = Vec::new();
+        for RewriteRecord { function, binding, why, is_undone, .. } in records {
+            if let (Some(function), Some(binding), false) = (function, binding, is_undone) {
+                let (function, why) = (self.function(&function), self.reason(why));
+                rewrites.push(RecordedRewrite { function, binding, why });
+            }
+        }
+        rewrites
+    }
+
+    fn reason(&mut self, why: String) -> usize {
+        if let Some(&reason) = self.reasons.get(&why) {
+            return reason;
+        }
+        let reason = self.recording.reasons.len();
+        self.recording.reasons.push(why.clone());
+        self.reasons.insert(why, reason);
+        reason
     }
 
     fn function(&mut self, name: &str) -> usize {
