@@ -66,6 +66,8 @@ pub use anfora_manager as manager;
 pub use anfora_onnx as onnx;
 pub use anfora_ops as ops;
 pub use anfora_passes as passes;
+#[cfg(feature = "report")]
+pub use anfora_report as report;
 pub use anfora_visit as visit;
 
 pub mod check;

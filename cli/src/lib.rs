@@ -15,6 +15,7 @@ mod generate;
 mod interpret;
 mod list;
 mod optimize;
+mod page;
 mod plan;
 mod remarks;
 mod replay;
@@ -106,9 +107,10 @@ pub fn main_with<S: Into<OsString> + Clone>(cli: CommandLine, arguments: impl In
 }
 
 impl Command {
-    fn run(self, cli: &CommandLine) -> Result<(), Failure> {
+    /// Runs the command, given all arguments.
+    fn run(self, cli: &CommandLine, arguments: &[OsString]) -> Result<(), Failure> {
         match self {
-            Command::Opt(c) => c.run(cli),
+            Command::Opt(c) => c.run(cli, arguments),
             Command::Slim(c) => c.run(cli),
             Command::Check(c) => c.run(cli),
             Command::Convert(c) => c.run(cli),
@@ -131,9 +133,9 @@ impl Command {
 fn run(cli: &CommandLine, arguments: Vec<OsString>) -> u8 {
     signals::remove_files_on_signals();
     let mut command = cli.describe(Arguments::command());
-    let parsed = command.try_get_matches_from_mut(arguments).and_then(|matches| Arguments::from_arg_matches(&matches));
+    let parsed = command.try_get_matches_from_mut(&arguments).and_then(|matches| Arguments::from_arg_matches(&matches));
     let done = match parsed.map_err(|usage| usage.format(&mut command)) {
-        Ok(arguments) => arguments.command.run(cli),
+        Ok(parsed) => parsed.command.run(cli, &arguments),
         Err(usage) => report::print_usage(&usage),
     };
     // Text after the last newline stays in the buffer until this flush.

@@ -1,5 +1,6 @@
 //! `anfora opt`
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,10 +13,11 @@ use clap::{Args, ValueEnum};
 use crate::command_line::CommandLine;
 use crate::dims;
 use crate::file::{self, Constants, Format, Loaded, Stored};
+use crate::page::PageFacts;
 use crate::remarks::Remarks;
 use crate::report::{self, Failure};
 use crate::summary::{self, Sizes};
-use crate::watch::Watch;
+use crate::watch::{Watch, Watching};
 
 /// Runs a pipeline of passes over a program and writes the result.
 #[derive(Args)]
@@ -83,7 +85,7 @@ enum Emit {
 }
 
 impl Opt {
-    pub(crate) fn run(self, cli: &CommandLine) -> Result<(), Failure> {
+    pub(crate) fn run(self, cli: &CommandLine, arguments: &[OsString]) -> Result<(), Failure> {
         let registry = cli.pass_registry();
         // Read the arguments.
         let passes = match &self.passes {
@@ -124,6 +126,7 @@ impl Opt {
         let watching = self.watch.instruments(&module)?;
         let instruments = watching.before_checks().into_iter().chain(watching.after_checks());
         let context = instruments.fold(settings(), PassContextBuilder::instrument);
+        let context = watching.rewrites().into_iter().fold(context, PassContextBuilder::rewrites);
         let context = context.build().map_err(|e| Failure::Usage(e.to_string()))?;
         // Run the passes.
         let before = Counts::of_module(&module);
@@ -140,19 +143,33 @@ impl Opt {
         let records = watching.log().records();
         let headline = summary::headline(&records, &self.input, &pipeline, time);
         let ran = headline + &summary::passes(records);
+        let mut about = PageFacts {
+            input: &self.input,
+            output: None,
+            pipeline: &pipeline,
+            level: self.level,
+            arguments,
+            counts: [before, Counts::of_module(&module)],
+            onnx_nodes: [onnx_nodes.as_ref(), None],
+            bytes: [Some(bytes), None],
+        };
         if let Err(failure) = done {
+            self.write_page(&watching, &about)?;
             if !self.quiet {
                 report::say(&ran);
             }
             return Err(Failure::in_module(&failure.to_diagnostics(), &module));
         }
         // Write the result, and say what was done.
-        let after = Counts::of_module(&module);
         let written = self.write(cli, &module, &context)?;
+        if self.emit == Emit::Module {
+            about.output = Some(self.output_path()).filter(|path| !file::is_standard_output(path));
+            (about.onnx_nodes[1], about.bytes[1]) = (written.onnx_nodes.as_ref(), Some(written.bytes));
+        }
         if !self.quiet {
             let sizes = Sizes {
                 program: cli.name(),
-                counts: [before, after],
+                counts: about.counts,
                 onnx_nodes: [onnx_nodes.as_ref(), written.onnx_nodes.as_ref()],
                 bytes: [bytes, written.bytes],
                 kept: &kept,
@@ -170,7 +187,18 @@ impl Opt {
                 }
             }
         }
+        self.write_page(&watching, &about)?;
         reported
+    }
+
+    /// Writes the page of `--report`, if it was requested, and says so.
+    fn write_page(&self, watching: &Watching<'_>, about: &PageFacts<'_>) -> Result<(), Failure> {
+        if let Some(page) = watching.write_page(about)?
+            && !self.quiet
+        {
+            report::say(&format!("wrote {}", page.display()));
+        }
+        Ok(())
     }
 
     /// Returns the path that the result is written to.

@@ -5,16 +5,17 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anfora::ir::{Module, PrintLiterals, PrintOptions};
+use anfora::ir::{Module, PrintLiterals, PrintOptions, RewriteOptions};
 use anfora::manager::{
     Bisect, DumpIr, Instrument, Memory, PassContext, PassError, PassRegistry, PassRun, PassTiming, PrintIr, PrintWhen,
-    Reproducer, RunLog, Unchanged, UnknownName, VerifyEach,
+    Recorder, Reproducer, RunLog, Unchanged, UnknownName, VerifyEach,
 };
 use anfora::passes::{CheckMeaning, Checked};
 use clap::{Args, ValueEnum};
 
 use crate::command_line::CommandLine;
 use crate::file;
+use crate::page::{self, PageFacts};
 use crate::report::{self, Failure};
 
 /// The options that print, write and check programs around passes.
@@ -32,6 +33,10 @@ pub(crate) struct Watch {
     /// Prints how many bytes the program held before and after each pass
     #[arg(long, value_name = "FORM", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     memory: Option<Form>,
+    /// Writes a page of HTML that shows the passes, what each changed, and the history of each
+    /// binding; it needs no network. The passes run on one thread
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Prints the program before a pass, or before each (`*`), to standard error
     #[arg(long, value_name = "PASS")]
     print_ir_before: Vec<String>,
@@ -122,11 +127,13 @@ impl Watch {
     /// the optimised program, if it is written.
     ///
     /// # Errors
-    /// If there is no pass or pipeline of a given name, a reproducer or a folder is to go to
+    /// If there is no pass or pipeline of a given name, a reproducer, a folder or a page is to go to
     /// standard output, or both the trace and the program are to go there.
     pub(crate) fn check(&self, registry: &PassRegistry, result: Option<&Path>) -> Result<(), Failure> {
         let to_standard_output = |path: &Option<PathBuf>| path.clone().filter(|p| file::is_standard_output(p));
-        for (option, path) in [("--reproducer", &self.reproducer), ("--dump-dir", &self.dump_dir)] {
+        for (option, path) in
+            [("--reproducer", &self.reproducer), ("--dump-dir", &self.dump_dir), ("--report", &self.report)]
+        {
             if let Some(path) = to_standard_output(path) {
                 let path = path.display();
                 return Err(Failure::Usage(format!(
@@ -171,6 +178,7 @@ impl Watch {
             check: self.check_meaning.then(|| Arc::new(CheckMeaning::new())),
             reproducer: self.reproducer.as_ref().map(|file| Arc::new(Reproducer::new(file))),
             unseen: Arc::new(Unseen::new(&self.print_ir_before, &self.print_ir_after)),
+            recorder: self.report.as_ref().map(|_| Arc::new(Recorder::new())),
             log: Arc::new(RunLog::new()),
         })
     }
@@ -189,6 +197,7 @@ pub(crate) struct Watching<'a> {
     check: Option<Arc<CheckMeaning>>,
     reproducer: Option<Arc<Reproducer>>,
     unseen: Arc<Unseen>,
+    recorder: Option<Arc<Recorder>>,
     log: Arc<RunLog>,
 }
 
@@ -260,9 +269,26 @@ impl Watching<'_> {
         let mut instruments: Vec<Arc<dyn Instrument>> = Vec::new();
         instruments.extend(self.memory.clone().map(|memory| memory as Arc<dyn Instrument>));
         instruments.extend(self.timing.clone().map(|timing| timing as Arc<dyn Instrument>));
+        instruments.extend(self.recorder.clone().map(|recorder| recorder as Arc<dyn Instrument>));
         instruments.push(Arc::clone(&self.log) as Arc<dyn Instrument>);
         instruments.extend(self.reproducer.clone().map(|reproducer| reproducer as Arc<dyn Instrument>));
         instruments
+    }
+
+    /// Returns the request to the ledger of rewrites, if there is one.
+    pub(crate) fn rewrites(&self) -> Option<RewriteOptions> {
+        self.recorder.as_ref().map(|_| Recorder::rewrite_options())
+    }
+
+    /// Writes the page that was requested, and returns its path; `None` if there was no request.
+    ///
+    /// # Errors
+    /// If the page cannot be written.
+    pub(crate) fn write_page(&self, about: &PageFacts<'_>) -> Result<Option<&Path>, Failure> {
+        let (Some(path), Some(recorder)) = (&self.asked.report, &self.recorder) else { return Ok(None) };
+        let page = page::html(&recorder.recording(), about);
+        file::write_file(path, |out| out.write_all(page.as_bytes()))?;
+        Ok(Some(path))
     }
 
     fn print(&self, print: PrintIr) -> Arc<dyn Instrument> {

@@ -72,7 +72,7 @@ pub use crate::core::entity::{
 pub use crate::core::expr::{Expr, LambdaData, LetFlags, OperandList, VarFlags, VarId};
 pub use crate::core::function::{Function, FunctionKind, Visibility};
 pub use crate::core::invariant::Invariant;
-pub use crate::core::module::{Functions, Module};
+pub use crate::core::module::{EditedFunction, Functions, Module};
 pub use crate::core::phase::{PHASE, Phase, PhaseError, STANDARD_PHASES, StandardPhase};
 pub use crate::edit::editor::Editor;
 pub use crate::edit::function_stamp::{FunctionStamp, ModuleStamp};
@@ -150,6 +150,6 @@ pub use infer::{infer_call, infer_expr, infer_op, lambda_type, signature_type};
 pub use text::{
     Annotations, MAX_ERRORS, ModuleText, PrintLiterals, PrintOptions, Sketch, SketchAttr, SketchNode, SketchParts,
     SketchValue, expr_extent, parse_attr, parse_fragment, parse_module, parse_sketch, parse_type, print_function,
-    print_module, write_module,
+    print_module, signature_line, statement_line, write_module,
 };
 pub use verify::{Form, MAX_VERIFY_ERRORS, VerifyReport, verify_function, verify_functions, verify_module};

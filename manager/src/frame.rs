@@ -58,6 +58,10 @@ impl RunFrame {
         }
     }
 
+    pub(crate) fn counts(&self) -> Vec<(&'static str, u64)> {
+        lock(&self.counts).clone()
+    }
+
     pub(crate) fn take_counts(&self) -> Vec<(&'static str, u64)> {
         std::mem::take(&mut *lock(&self.counts))
     }

@@ -1,6 +1,6 @@
 //! Instruments, which watch passes run.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anfora_ir::{Diagnostic, Module};
@@ -8,7 +8,7 @@ use anfora_ir::{Diagnostic, Module};
 use crate::context::PassContext;
 use crate::error::{FailureKind, PassError, PassFailure, caught};
 use crate::info::PassKind;
-use crate::info::{Outcome, PassInfo};
+use crate::info::{Outcome, PassInfo, SkipReason};
 use crate::messages::Messages;
 use crate::pass::Pass;
 use crate::sync::lock;
@@ -90,6 +90,12 @@ pub trait Instrument: Send + Sync {
         let _ = (module, run, failure);
     }
 
+    /// Called if the pass is not run, with the reason. None of the other hooks is called then, except
+    /// [`should_run`](Instrument::should_run) if that was the reason.
+    fn on_skip(&self, module: &Module, run: &PassRun<'_>, reason: &SkipReason) {
+        let _ = (module, run, reason);
+    }
+
     /// Called last, if `run_before` succeeded, whatever the other hooks returned. The outcome of
     /// the run is final, or the run has failed and the module is unchanged.
     fn on_end(&self, module: &Module, run: &PassRun<'_>, result: Result<&Outcome, &PassFailure>) {
@@ -149,6 +155,11 @@ impl<'a> PassRun<'a> {
         lock(&frame.messages).iter().flat_map(Messages::diagnostics).cloned().collect()
     }
 
+    /// Returns what the pass has counted so far, as [`remarks`](PassRun::remarks) returns its messages.
+    pub(crate) fn counts(&self) -> Vec<(&'static str, u64)> {
+        self.inner.get().and_then(PassContext::frame).map(|frame| frame.counts()).unwrap_or_default()
+    }
+
     /// Returns the name, level and dependencies of the pass.
     pub fn info(&self) -> &'a PassInfo {
         self.pass.info()
@@ -192,6 +203,24 @@ impl<'a> PassRun<'a> {
     /// Returns the pass that depends on this pass, if this pass runs only as a dependency.
     pub fn dependency_of(&self) -> Option<&'a str> {
         self.dependency_of
+    }
+}
+
+/// Calls a hook that cannot fail on some instruments. A panic in the hook is reported as a remark.
+pub(crate) fn tell(
+    instruments: &[Arc<dyn Instrument>],
+    hook: &'static str,
+    cx: &PassContext,
+    call: impl Fn(&dyn Instrument),
+) {
+    for instrument in instruments {
+        let told = guarded(&**instrument, hook, || {
+            call(&**instrument);
+            Ok(())
+        });
+        if let Err(second) = told {
+            cx.report_failure(&second);
+        }
     }
 }
 

@@ -13,8 +13,8 @@ use crate::compaction::{Edited, keep};
 use crate::context::PassContext;
 use crate::error::{MAX_NESTING, PassError, PassFailure, caught};
 use crate::frame::RunFrame;
-use crate::info::{Outcome, PassInfo, PassKind, SkipReason};
-use crate::instrument::{Instrument, PassRun, RunTime, guarded};
+use crate::info::{Outcome, PassKind, SkipReason};
+use crate::instrument::{Instrument, PassRun, RunTime, guarded, tell};
 use crate::messages::Messages;
 use crate::order::{Dependency, check_order, dependencies, enabled};
 use crate::pass::Pass;
@@ -56,17 +56,17 @@ pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Resul
     let info = pass.info();
     let fail = |error: PassError| PassFailure::from(error).at(&info.name, || cx.path());
     let _open = OpenRun::begin().map_err(fail)?;
+    let instruments = cx.active_instruments();
     let forced = match enabled(info, cx) {
         Ok(forced) => forced,
-        Err(reason) => return Ok(skip(info, cx, reason)),
+        Err(reason) => return Ok(skip(module, &PassRun::new(pass, cx, None, false), &instruments, reason)),
     };
     if is_at_limit(pass, cx) {
-        return Ok(skip(info, cx, SkipReason::RewriteLimit));
+        return Ok(skip(module, &PassRun::new(pass, cx, None, forced), &instruments, SkipReason::RewriteLimit));
     }
-    let instruments = cx.active_instruments();
     let run = PassRun::new(pass, cx, None, forced);
     if let Some(vetoed) = ask(&instruments, module, &run)? {
-        return Ok(skip(info, cx, vetoed));
+        return Ok(skip(module, &run, &instruments, vetoed));
     }
     if cx.frame().is_none_or(|f| f.sequence.is_none()) {
         check_order(pass, module, cx)?;
@@ -110,9 +110,11 @@ impl Drop for OpenRun {
     }
 }
 
-fn skip(info: &PassInfo, cx: &PassContext, reason: SkipReason) -> Outcome {
+fn skip(module: &Module, run: &PassRun<'_>, instruments: &[Arc<dyn Instrument>], reason: SkipReason) -> Outcome {
+    let (info, cx) = (run.info(), run.context);
     #[cfg(feature = "tracing")]
     crate::spans::skipped(info, &reason);
+    tell(instruments, "on_skip", cx, |instrument| instrument.on_skip(module, run, &reason));
     cx.remark(Diagnostic::new(Severity::Remark, format!("pass `{}` was skipped: {reason}", info.name)));
     Outcome::Skipped(reason)
 }
@@ -445,19 +447,6 @@ fn end_edits_inside(module: &mut Module, depth: usize, keep: bool) {
             module.commit();
         } else {
             module.rollback();
-        }
-    }
-}
-
-/// Calls a hook that cannot fail on some instruments. A panic in the hook is reported as a remark.
-fn tell(instruments: &[Arc<dyn Instrument>], hook: &'static str, cx: &PassContext, call: impl Fn(&dyn Instrument)) {
-    for instrument in instruments {
-        let told = guarded(&**instrument, hook, || {
-            call(&**instrument);
-            Ok(())
-        });
-        if let Err(second) = told {
-            cx.report_failure(&second);
         }
     }
 }

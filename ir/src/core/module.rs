@@ -1,6 +1,9 @@
 //! A module: functions in program order over shared tables.
 
 mod affected;
+mod edited;
+
+pub use edited::EditedFunction;
 
 use std::sync::Arc;
 

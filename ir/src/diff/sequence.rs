@@ -167,7 +167,11 @@ pub(super) fn longest_increasing(items: &[(usize, usize)]) -> Vec<(usize, usize)
     let mut tops: Vec<usize> = Vec::new();
     let mut below: Vec<Option<usize>> = Vec::with_capacity(items.len());
     for (n, item) in items.iter().enumerate() {
-        let pile = tops.partition_point(|&top| items[top].0 < item.0);
+        // Most items continue the last pile.
+        let pile = match tops.last() {
+            Some(&top) if items[top].0 < item.0 => tops.len(),
+            _ => tops.partition_point(|&top| items[top].0 < item.0),
+        };
         below.push(pile.checked_sub(1).map(|p| tops[p]));
         match tops.get_mut(pile) {
             Some(top) => *top = n,

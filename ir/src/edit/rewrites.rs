@@ -317,12 +317,14 @@ impl Rewrites {
         if !ledger.explained.iter().any(is_asked) {
             return;
         }
-        let why = why();
         let mut log = ledger.log();
         if log.misses.len() == MAX_NEAR_MISSES {
             log.unkept_misses += 1;
             return;
         }
+        drop(log);
+        let why = why();
+        let mut log = ledger.log();
         let (pass, function) = (log.pass.clone(), log.function.clone());
         let (binding, what) = (binding.map(str::to_string), what.to_string());
         log.misses.push(NearMiss { pass, function, binding, what, why });

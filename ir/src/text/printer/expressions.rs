@@ -59,16 +59,22 @@ impl<'m> Printer<'m, '_> {
             self.meta(f.meta);
             self.run();
         }
+        let end = if f.is_definition() { Task::Body(f.body.root()) } else { Task::Text(";") };
+        self.tasks.extend([Task::Text("\n"), end]);
+        self.head(f);
+        self.run();
+    }
+
+    /// Prints a definition or declaration without its block. Its result type, and attributes that
+    /// nest, are left to tasks.
+    pub(super) fn head(&mut self, f: &Function) {
         self.out.text(match (f.is_definition(), f.visibility) {
             (false, _) => "declare @",
             (true, Visibility::Public) => "def @",
             (true, Visibility::Private) => "def private @",
         });
         self.out.name(f.global().map_or("", |g| self.cx.global_name(g)));
-        let end = if f.is_definition() { Task::Body(f.body.root()) } else { Task::Text(";") };
-        self.tasks.extend([Task::Text("\n"), end]);
         self.signature(f.body.params().iter().copied(), f.attrs, result_annotation(self.cx, f));
-        self.run();
     }
 
     /// Prints a function that is an attribute. It has names and symbols of its own.
@@ -170,7 +176,8 @@ impl<'m> Printer<'m, '_> {
     /// Prints a block, on one line if it consists of a simple tail.
     pub(super) fn block(&mut self, start: ExprId, slot: Slot) {
         let body = self.state.body;
-        let is_bare = !matches!(body.expr(start), Expr::Let { .. })
+        let is_bare = !self.is_line
+            && !matches!(body.expr(start), Expr::Let { .. })
             && self.first_before(slot).is_none()
             && self.hidden_type(start).is_none()
             && self.is_flat(start);
@@ -184,6 +191,9 @@ impl<'m> Printer<'m, '_> {
     }
 
     fn open_block(&mut self, start: ExprId, slot: Slot) {
+        if self.is_line {
+            return self.out.text("{ … }");
+        }
         self.out.text("{\n");
         self.out.deeper();
         self.tasks.push(Task::CloseBlock);
@@ -378,7 +388,7 @@ impl<'m> Printer<'m, '_> {
     /// Returns the type of a call of an opaque operator. Only the annotation of a Let can state it.
     fn opaque_type(&self, id: ExprId) -> Option<TypeId> {
         let Expr::CallOp { op, .. } = self.state.body.expr(id) else { return None };
-        if !self.cx.ops.is_opaque(op) {
+        if self.is_line || !self.cx.ops.is_opaque(op) {
             return None;
         }
         let ty = self.state.body.ty(id);

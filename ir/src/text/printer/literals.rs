@@ -28,7 +28,8 @@ const SHORT: usize = 96;
 const FEW: usize = 16;
 const SAMPLE: usize = 1024;
 
-/// The texts of the constants in expressions that were printed before.
+/// The texts of the constants in expressions that were printed before. The default keeps none.
+#[derive(Default)]
 pub(super) struct LiteralTexts {
     text: String,
     /// The start and length of the text of each constant; 0 if there is no text.
@@ -43,7 +44,7 @@ impl LiteralTexts {
     /// Prints a constant in an expression.
     #[inline]
     pub(super) fn print(&mut self, table: &LiteralTable, id: LiteralId, how: PrintLiterals, out: &mut Output<'_>) {
-        let at = self.at[id.index()];
+        let at = self.at.get(id.index()).copied().unwrap_or(0);
         if at != 0 {
             let (start, len) = ((at >> 8) as usize, (at & 0xff) as usize);
             return out.text(&self.text[start..start + len]);
@@ -57,8 +58,10 @@ impl LiteralTexts {
         piece.literal(literal, Position::Expression, how);
         piece.finish().expect("a string takes all text");
         out.text(&text);
-        if text.len() <= SHORT {
-            self.at[id.index()] = (self.text.len() as u64) << 8 | text.len() as u64;
+        if text.len() <= SHORT
+            && let Some(at) = self.at.get_mut(id.index())
+        {
+            *at = (self.text.len() as u64) << 8 | text.len() as u64;
             self.text.push_str(&text);
         }
     }

@@ -7,6 +7,7 @@
 mod aliases;
 mod attributes;
 mod expressions;
+mod line;
 mod literals;
 mod names;
 mod numbers;
@@ -27,6 +28,8 @@ use crate::core::function::Function;
 use crate::core::module::Module;
 use crate::tables::dim::Dim;
 use crate::tables::types::Type;
+
+pub use line::{signature_line, statement_line};
 
 use aliases::Aliases;
 use expressions::{BodyState, Statements};
@@ -228,6 +231,7 @@ fn print_functions(
         tasks: Vec::new(),
         type_parts: Vec::new(),
         outputs: Vec::new(),
+        is_line: false,
     };
     let mut is_first = true;
     if !cx.attrs.list(attrs).is_empty() {
@@ -348,6 +352,8 @@ struct Printer<'m, 'w> {
     type_parts: Vec<TypePart>,
     /// The outputs of the dataflow regions that are open.
     outputs: Vec<ExprId>,
+    /// True if a single line is printed, in which each block is written as `{ … }`.
+    is_line: bool,
 }
 
 impl Printer<'_, '_> {

@@ -45,11 +45,32 @@ pub(super) struct NameUses {
     log: Vec<(u32, u64)>,
     open: Vec<usize>,
     text: String,
+    /// True if variables are printed with the names that they have in the body.
+    are_own: bool,
 }
 
 impl NameUses {
     pub(super) fn new(names: &Names) -> NameUses {
-        NameUses { entries: vec![0; names.len()], scopes: 0, log: Vec::new(), open: Vec::new(), text: String::new() }
+        NameUses {
+            entries: vec![0; names.len()],
+            scopes: 0,
+            log: Vec::new(),
+            open: Vec::new(),
+            text: String::new(),
+            are_own: false,
+        }
+    }
+
+    /// Returns names that are printed as they are in the body. They need no labels.
+    pub(super) fn own() -> NameUses {
+        NameUses {
+            entries: Vec::new(),
+            scopes: 0,
+            log: Vec::new(),
+            open: Vec::new(),
+            text: String::new(),
+            are_own: true,
+        }
     }
 
     /// Begins the labels of a body. Reuses the memory of `labels`, those of a finished body.
@@ -141,6 +162,9 @@ impl NameUses {
     /// Prints a variable, or a shared node by its number.
     #[inline]
     pub(super) fn print(&mut self, labels: &mut Labels, names: &Names, body: &Body, id: ExprId, out: &mut Output<'_>) {
+        if self.are_own {
+            return own_name(names, body, id, out);
+        }
         let mut label = labels.by_expr[id.index()];
         if label == UNNAMED_YET {
             label = self.label(labels, names, body, id);
@@ -163,5 +187,14 @@ impl NameUses {
             (_, 0) => out.quoted(text),
             _ => out.quoted(&format!("{text}${suffix}")),
         }
+    }
+}
+
+/// Prints a variable with the name that it has in the body, or the number of its node if it has none.
+fn own_name(names: &Names, body: &Body, id: ExprId, out: &mut Output<'_>) {
+    out.ascii(b'%');
+    match body.expr(id) {
+        Expr::Var { name: Some(name), .. } => out.name(names.get(name)),
+        _ => out.number(id.index() as u64),
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 /// The initial capacity, for the text of a constant or of a type in a message.
 const SHORT: usize = 128;
 
-/// The buffer is handed on when it holds this many bytes.
+/// The buffer is handed on when it holds this many bytes, unless another number is set.
 const CHUNK: usize = 32 * 1024;
 
 /// The depth up to which indentation grows.
@@ -21,17 +21,23 @@ pub(super) struct Output<'w> {
     /// The number of bytes that were handed on.
     handed: usize,
     depth: u32,
+    chunk: usize,
 }
 
 impl<'w> Output<'w> {
     pub(super) fn new(sink: &'w mut dyn fmt::Write) -> Output<'w> {
-        Output { buffer: Vec::with_capacity(SHORT), sink, failed: false, handed: 0, depth: 0 }
+        Output { buffer: Vec::with_capacity(SHORT), sink, failed: false, handed: 0, depth: 0, chunk: CHUNK }
     }
 
     /// Reserves space for a chunk, for long texts.
     pub(super) fn with_room(mut self) -> Output<'w> {
         self.buffer.reserve(CHUNK + 1024);
         self
+    }
+
+    /// Hands on the buffer when it holds this many bytes.
+    pub(super) fn with_chunk(self, chunk: usize) -> Output<'w> {
+        Output { chunk, ..self }
     }
 
     #[inline]
@@ -91,7 +97,7 @@ impl<'w> Output<'w> {
     /// Hands on the buffer if it holds a chunk. Returns true if the sink still takes text.
     #[inline]
     pub(super) fn pass_on(&mut self) -> bool {
-        if self.buffer.len() >= CHUNK {
+        if self.buffer.len() >= self.chunk {
             self.flush();
         }
         !self.failed

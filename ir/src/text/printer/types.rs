@@ -125,7 +125,9 @@ impl TypeText<'_, '_> {
                     }
                 }
             }
-            self.out.pass_on();
+            if !self.out.pass_on() {
+                self.parts.clear();
+            }
         }
     }
 

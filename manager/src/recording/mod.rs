@@ -1,0 +1,186 @@
+//! Recordings: the passes that ran over a module, and what each changed, as lines.
+//!
+//! A recording stores each different line once, in a table; everything else refers to lines by their
+//! numbers. The rows of a function are its signature, its Lets and the tails of its blocks. A pass
+//! that changed a function is recorded as [`Hunk`]s of the rows of the function, so the rows before
+//! and after any pass follow from [`Recording::program`].
+
+mod compare;
+mod history;
+mod json;
+mod lines;
+mod rows;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anfora_ir::{Diagnostic, NearMiss, Source};
+
+use crate::info::PassKind;
+pub use history::{BindingEvent, BindingEventKind};
+pub(crate) use writer::RecordingWriter;
+
+/// The passes that ran over a module, in the order in which they began, and the changes that each
+/// made. It is plain data: nothing in it refers to the module.
+///
+/// A recording shows the changes of a large program, not the program: there are limits on the number
+/// of rows of one pass ([`MAX_ROWS_OF_RUN`]), of the program ([`MAX_ROWS_OF_PROGRAM`]), and on the
+/// text of all lines ([`MAX_LINE_BYTES`]). Rows above them are counted.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Recording {
+    /// The different lines.
+    pub lines: Vec<RecordedLine>,
+    /// The different types of lines, as text.
+    pub types: Vec<String>,
+    /// The names of the functions, without `@`.
+    pub functions: Vec<String>,
+    /// The different reasons of rewrites.
+    pub reasons: Vec<String>,
+    /// The functions before the first pass, each with its rows: those that are small enough.
+    pub program: Vec<(usize, Vec<u32>)>,
+    /// The number of calls of each operator before the first pass.
+    pub operators: BTreeMap<String, u64>,
+    /// The runs of passes.
+    pub runs: Vec<RecordedPass>,
+    /// The text that the module was parsed from, for the places of messages.
+    pub source: Option<Arc<Source>>,
+    /// The number of runs for which there was no room.
+    pub runs_left_out: u64,
+}
+
+/// The maximum number of rows of one pass that a recording keeps.
+pub const MAX_ROWS_OF_RUN: usize = 20_000;
+
+/// The maximum number of rows of the program before the first pass that a recording keeps.
+pub const MAX_ROWS_OF_PROGRAM: usize = 20_000;
+
+/// The maximum number of bytes of the lines that a recording keeps.
+pub const MAX_LINE_BYTES: usize = 6 << 20;
+
+/// The maximum number of messages of one pass that a recording keeps.
+pub const MAX_MESSAGES_OF_RUN: usize = 1000;
+
+/// The maximum number of near misses of one pass that a recording keeps.
+pub const MAX_NEAR_MISSES_OF_RUN: usize = 1000;
+
+/// The maximum number of rewrites whose reasons a recording keeps.
+pub const MAX_RECORDED_REWRITES: u64 = 100_000;
+
+/// The maximum number of runs that a recording keeps.
+pub const MAX_RECORDED_RUNS: usize = 10_000;
+
+/// A line of a function.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct RecordedLine {
+    /// The text, without indentation.
+    pub text: String,
+    /// The index of the type of the value, among the types of the recording.
+    pub ty: Option<u32>,
+    /// The number of blocks around the line.
+    pub depth: u8,
+    /// The name of the variable that the line binds, without `%`.
+    pub binding: Option<String>,
+}
+
+/// One run of a pass.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RecordedPass {
+    /// The name of the pass.
+    pub name: String,
+    /// The pass as a pipeline writes it; empty for a sequence.
+    pub text: String,
+    /// The kind of the pass.
+    pub kind: PassKind,
+    /// The index of the run around this one.
+    pub parent: Option<usize>,
+    /// The round of a fixpoint that this run is part of, from 1; absent outside of fixpoints.
+    pub round: Option<u32>,
+    /// The pass that depends on this pass, if this pass runs only as a dependency.
+    pub dependency_of: Option<String>,
+    /// The time from the beginning of the first pass to the beginning of this one.
+    pub begin: Duration,
+    /// The duration, without the time that instruments took.
+    pub time: Duration,
+    /// The outcome.
+    pub outcome: RecordedOutcome,
+    /// Bytes of the module before and after the pass.
+    pub bytes: [usize; 2],
+    /// The counts that the pass left.
+    pub counts: Vec<(&'static str, u64)>,
+    /// The messages that the pass left.
+    pub messages: Vec<Diagnostic>,
+    /// The number of messages for which there was no room.
+    pub messages_left_out: usize,
+    /// The rewrites that the pass made, if the context records them.
+    pub rewrites: Vec<RecordedRewrite>,
+    /// The rewrites that nearly applied, if the context explains them.
+    pub near_misses: Vec<NearMiss>,
+    /// The number of near misses for which there was no room.
+    pub near_misses_left_out: u64,
+    /// The change of the number of calls of each operator, where there is one.
+    pub operators: BTreeMap<String, i64>,
+    /// The functions that the pass changed.
+    pub changes: Vec<FunctionChange>,
+}
+
+/// The outcome of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RecordedOutcome {
+    /// The run has not ended.
+    Running,
+    /// The pass changed the module.
+    Changed,
+    /// The module is as it was.
+    Unchanged,
+    /// The pass did not run, for a reason.
+    Skipped(String),
+    /// The pass failed with an error, and was rolled back.
+    Failed(String),
+}
+
+/// A rewrite of a binding.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecordedRewrite {
+    /// The index of the function.
+    pub function: usize,
+    /// The name of the binding, without `%`.
+    pub binding: String,
+    /// The index of the reason, among the reasons of the recording: the name of a rule, or another
+    /// description.
+    pub why: usize,
+}
+
+/// The changes of a function by a pass.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FunctionChange {
+    /// The index of the function.
+    pub function: usize,
+    /// True if the function was added.
+    pub is_added: bool,
+    /// True if the function was removed.
+    pub is_removed: bool,
+    /// The numbers of Lets that were added, changed and removed.
+    pub bindings: [usize; 3],
+    /// The changed rows, in order.
+    pub hunks: Vec<Hunk>,
+    /// The number of rows in hunks for which there was no room.
+    pub rows_left_out: usize,
+}
+
+/// Adjacent rows of a function that other rows replace.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hunk {
+    /// The index of the first old row among the old rows of the function, and of the first new row
+    /// among the new ones.
+    pub at: [usize; 2],
+    /// The old lines.
+    pub old: Vec<u32>,
+    /// The new lines.
+    pub new: Vec<u32>,
+    /// Up to three lines before the hunk.
+    pub before: Vec<u32>,
+    /// Up to three lines after the hunk.
+    pub after: Vec<u32>,
+}

@@ -1,0 +1,89 @@
+//! Recordings of passes as one page of HTML.
+//!
+//! A [`Page`] shows a [`Recording`]: the passes on a bar, what the chosen pass changed, the history
+//! of a binding and its neighbours as a graph, and the memory of the run. The page holds its style,
+//! its program and its data. It loads nothing, and a policy in it forbids that it does. It works with
+//! the keyboard, on wide and narrow screens, and in light and dark colours.
+//!
+//! The recording is in the page as JSON ([`Recording::to_json`]). The program of the page
+//! (`assets/page.js`) builds from it what is looked at, when it is looked at.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use anfora_ir::{Module, OpRegistry};
+//! use anfora_manager::{FunctionPass, Pass, PassContext, Recorder};
+//! use anfora_report::Page;
+//!
+//! let recorder = Arc::new(Recorder::new());
+//! let cx = PassContext::builder().instrument(recorder.clone()).build()?;
+//! let mut module = Module::new(Arc::new(OpRegistry::new()));
+//! FunctionPass::new("Nothing", 0, |_, _, _| Ok(())).apply(&mut module, &cx)?;
+//!
+//! let recording = recorder.recording();
+//! let page = Page { title: "empty.anf", ..Page::new(&recording) };
+//! assert!(page.to_html().contains("<title>empty.anf"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use anfora_manager::Recording;
+use askama::Template;
+use serde_json::{Value, json};
+
+/// A page that shows a recording.
+#[derive(Clone, Debug)]
+pub struct Page<'r> {
+    /// The passes, and what they changed.
+    pub recording: &'r Recording,
+    /// The title, such as the name of the file.
+    pub title: &'r str,
+    /// The pipeline as text; empty if there is none.
+    pub pipeline: &'r str,
+    /// The command that makes the same page; empty if there is none.
+    pub command: &'r str,
+    /// Further facts about the run, each with its name.
+    pub facts: Vec<(String, String)>,
+}
+
+#[derive(Template)]
+#[template(path = "page.html")]
+struct PageTemplate<'r> {
+    title: &'r str,
+    style: &'static str,
+    program: &'static str,
+    data: String,
+}
+
+impl<'r> Page<'r> {
+    /// Returns a page without a title, a pipeline and facts.
+    pub fn new(recording: &'r Recording) -> Page<'r> {
+        Page { recording, title: "", pipeline: "", command: "", facts: Vec::new() }
+    }
+
+    /// Returns the page as HTML. Linear in the recording.
+    pub fn to_html(&self) -> String {
+        let template = PageTemplate {
+            title: self.title,
+            style: include_str!("../assets/page.css"),
+            program: include_str!("../assets/page.js"),
+            data: in_script(&self.data()),
+        };
+        template.render().expect("writing to a string succeeds")
+    }
+
+    /// Returns the data of the page.
+    fn data(&self) -> Value {
+        json!({
+            "title": self.title,
+            "pipeline": self.pipeline,
+            "command": self.command,
+            "facts": self.facts,
+            "recording": self.recording.to_json(),
+        })
+    }
+}
+
+/// Returns JSON as the text of a `script` element: nothing in it can end the element or begin a
+/// comment.
+fn in_script(data: &Value) -> String {
+    data.to_string().replace('<', "\\u003c")
+}
