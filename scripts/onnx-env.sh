@@ -1,10 +1,9 @@
 # The scripts that compare anfora with ONNX source this file, from the root of the repository.
 #
 # Sets `python`, an interpreter with onnx, onnxruntime and numpy, and `anfora`, the program, built
-# from the current sources. The first run installs the packages into a virtual environment under
-# target/; `optimizers=true` adds the optimizers that anfora is compared with. The variables
-# ONNX_PYTHON and ANFORA select another interpreter and another program; `profile=dist` builds the
-# program as it is published.
+# from the current sources (scripts/program.sh). The first run installs the packages into a virtual
+# environment under target/; `optimizers=true` adds the optimizers that anfora is compared with. The
+# variable ONNX_PYTHON selects another interpreter.
 
 # Keeps the compiled files of Python out of the sources.
 export PYTHONPYCACHEPREFIX=$PWD/target/pycache
@@ -22,9 +21,4 @@ elif python=$ONNX_PYTHON && ! "$python" -c 'import numpy, onnx, onnxruntime' 2>/
     exit 1
 fi
 
-# Asks cargo, since the target directory may be anywhere.
-anfora=${ANFORA:-$(cargo build --profile "${profile:-release}" --message-format=json | "$python" -c '
-import json, sys
-messages = (json.loads(line) for line in sys.stdin)
-print([m["executable"] for m in messages if m.get("executable")][-1])
-')}
+source scripts/program.sh

@@ -16,6 +16,7 @@ import onnx
 
 import cases
 import compare
+import gradients
 import runtimes
 
 STEPS = ["run", "export", "text", "older", "types", "rows"]
@@ -97,7 +98,7 @@ class Steps:
 
     def interpret(self):
         optimised = self.path("optimised.anf")
-        self.anfora_does("opt", self.case.model, "-O3", "--quiet", "-o", optimised)
+        entry = self.optimise(optimised)
         infos = {i.name: i for i in self.case.load().graph.input}
         for number in range(len(self.case.sets)):
             given = []
@@ -107,7 +108,7 @@ class Steps:
                     raise Ended("unsupported", f"run: takes no input that is a {kind.removesuffix('_type')}")
                 given += ["--input", f"{name}={path}"]
             out = self.path(f"out_{number}")
-            self.anfora_does("run", optimised, *given, "-o", out)
+            self.anfora_does("run", optimised, "--entry", entry, *given, "-o", out)
             wanted = flat(runtimes.expected(self.case, number))
             found = [read_output(out, i) for i in range(len(wanted))]
             missing = [i for i, f in enumerate(found) if f is None]
@@ -116,6 +117,19 @@ class Steps:
             difference = runtimes.differ(self.case, wanted, found)
             if difference:
                 raise Ended("wrong", difference)
+
+    def optimise(self, target):
+        """The model, optimised as far as it goes; the function to run. Of a model with a node Gradient, that is the function that
+        the pass Gradient adds."""
+        differentiated = gradients.differentiated(self.case.load())
+        if differentiated is None:
+            self.anfora_does("opt", self.case.model, "-O3", "--quiet", "-o", target)
+            return "main"
+        model, by = differentiated
+        onnx.save(model, self.path("differentiated.onnx"))
+        passes = f"ToANormalForm,Gradient{{function=main,require_grads=[{','.join(by)}]}},O3"
+        self.anfora_does("opt", self.path("differentiated.onnx"), "--passes", passes, "--quiet", "-o", target)
+        return "main_adjoint"
 
     def export(self):
         """Imported, optimised, exported."""

@@ -4,10 +4,11 @@ import doctest
 import sys
 
 import compare
+import gradients
 import report
 import signatures
 import steps
 
 if __name__ == "__main__":
-    results = [doctest.testmod(module) for module in [compare, report, signatures, steps]]
+    results = [doctest.testmod(module) for module in [compare, gradients, report, signatures, steps]]
     sys.exit(1 if any(r.failed for r in results) or not all(r.attempted for r in results) else 0)
