@@ -3,6 +3,7 @@
 
 pub(crate) mod intern;
 pub(crate) mod names;
+pub(crate) mod numbered;
 pub(crate) mod dtype;
 pub(crate) mod dim;
 pub(crate) mod types;

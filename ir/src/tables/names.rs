@@ -7,6 +7,7 @@ use hashbrown::hash_table::Entry;
 use rustc_hash::FxHasher;
 
 use crate::core::entity::{EntityId, NameId};
+use crate::tables::numbered::{Number, Numbered, Place};
 use crate::tables::parallel::layers::{Layer, Layers};
 use crate::work;
 
@@ -25,6 +26,8 @@ pub(crate) struct Strings {
     /// Ids by the hash of the string. The part of the hash that the table stores is enough that a
     /// probe seldom reads the text of another string.
     table: HashTable<NameId>,
+    /// The ids of most strings that end in a number. The table does not have these.
+    numbered: Numbered,
 }
 
 #[inline]
@@ -36,37 +39,59 @@ fn hash(s: &str) -> u64 {
 
 impl Strings {
     fn capacity_bytes(&self) -> usize {
-        self.text.capacity() + self.ends.capacity() * size_of::<u32>() + self.table.capacity() * size_of::<NameId>()
+        self.text.capacity()
+            + self.ends.capacity() * size_of::<u32>()
+            + self.table.capacity() * size_of::<NameId>()
+            + self.numbered.capacity_bytes()
     }
 
     /// Returns the id of a string of the layer. `start` is the index of the first string of the
-    /// layer.
+    /// layer, and `number` the reading of the string as a base and a number.
     #[inline]
-    fn find(&self, start: usize, hash: u64, s: &str) -> Option<NameId> {
+    fn find(&self, start: usize, number: Option<Number>, s: &str) -> Option<NameId> {
+        match number.map(|number| self.numbered.find(number)) {
+            Some(Place::Has(id)) => return Some(id),
+            Some(Place::Lacks) => return None,
+            Some(Place::Unknown) | None => {}
+        }
         let (text, ends) = (&self.text, &self.ends);
-        self.table.find(hash, |id| slice(text, ends, id.index() - start) == s).copied()
+        self.table.find(hash(s), |id| slice(text, ends, id.index() - start) == s).copied()
     }
 
     /// Returns the id of a string, which is appended if the layer does not have it.
     #[inline]
-    fn intern(&mut self, start: usize, h: u64, s: &str) -> NameId {
-        let Strings { text, ends, table } = self;
+    fn intern(&mut self, start: usize, number: Option<Number>, s: &str) -> NameId {
+        let Strings { text, ends, table, numbered } = self;
+        let next = NameId::from_index(start + ends.len());
+        if let Some(number) = number
+            && let Some(id) = numbered.intern(number, next)
+        {
+            if id == next {
+                append(text, ends, s);
+            }
+            return id;
+        }
         let entry = table.entry(
-            h,
+            hash(s),
             |id| slice(text, ends, id.index() - start) == s,
             |id| hash(slice(text, ends, id.index() - start)),
         );
         match entry {
             Entry::Occupied(entry) => *entry.get(),
             Entry::Vacant(entry) => {
-                let id = NameId::from_index(start + ends.len());
-                text.push_str(s);
-                ends.push(u32::try_from(text.len()).expect("the strings of a module take less than 4 GiB"));
-                entry.insert(id);
-                id
+                entry.insert(next);
+                append(text, ends, s);
+                next
             }
         }
     }
+}
+
+/// Appends a string to those that are stored.
+#[inline]
+fn append(text: &mut String, ends: &mut Vec<u32>, s: &str) {
+    text.push_str(s);
+    ends.push(u32::try_from(text.len()).expect("the strings of a module take less than 4 GiB"));
 }
 
 impl Names {
@@ -76,13 +101,13 @@ impl Names {
     #[inline]
     pub fn intern(&mut self, s: &str) -> NameId {
         work::tick();
-        let h = hash(s);
+        let number = Number::of(s);
         if let Some(frozen) = &self.layers.frozen
-            && let Some(id) = frozen.find(0, h, s)
+            && let Some(id) = frozen.find(0, number, s)
         {
             return id;
         }
-        self.layers.own.intern(self.layers.start, h, s)
+        self.layers.own.intern(self.layers.start, number, s)
     }
 
     /// Returns the id of a string, if it was interned before.
@@ -90,9 +115,9 @@ impl Names {
     /// Cost: linear in the text.
     pub fn find(&self, s: &str) -> Option<NameId> {
         work::tick();
-        let h = hash(s);
-        let frozen = self.layers.frozen.as_ref().and_then(|frozen| frozen.find(0, h, s));
-        frozen.or_else(|| self.layers.own.find(self.layers.start, h, s))
+        let number = Number::of(s);
+        let frozen = self.layers.frozen.as_ref().and_then(|frozen| frozen.find(0, number, s));
+        frozen.or_else(|| self.layers.own.find(self.layers.start, number, s))
     }
 
     /// Returns the string with an id.
@@ -117,15 +142,13 @@ impl Names {
 
     /// Makes room for `strings` more strings.
     pub(crate) fn reserve(&mut self, strings: usize) {
-        let start = self.layers.start;
         self.layers.own.ends.reserve(strings);
-        let (text, ends) = (&self.layers.own.text, &self.layers.own.ends);
-        self.layers.own.table.reserve(strings, |id| hash(slice(text, ends, id.index() - start)));
     }
 
     /// Frees most of the room that appending did not use.
     pub(crate) fn shrink(&mut self) {
-        let Strings { text, ends, .. } = &mut self.layers.own;
+        let Strings { text, ends, numbered, .. } = &mut self.layers.own;
+        numbered.shrink();
         if text.len() + text.len() / 8 < text.capacity() {
             text.shrink_to(text.len() + text.len() / 64);
         }
@@ -170,7 +193,7 @@ impl Layer for Strings {
     fn push_all(&mut self, over: Strings) {
         for i in 0..over.ends.len() {
             let s = slice(&over.text, &over.ends, i);
-            self.intern(0, hash(s), s);
+            self.intern(0, Number::of(s), s);
         }
     }
 }
@@ -179,6 +202,30 @@ impl Layer for Strings {
 mod tests {
     use super::*;
     use crate::tables::parallel::layers::Freeze;
+
+    /// Interns names in an order, and checks that each has one id and is found again.
+    fn check(order: &[&str]) {
+        let mut names = Names::default();
+        let ids: Vec<NameId> = order.iter().map(|name| names.intern(name)).collect();
+        for (name, id) in order.iter().zip(ids) {
+            assert_eq!((names.find(name), names.intern(name), names.get(id)), (Some(id), id, *name));
+        }
+        assert_eq!(names.len(), order.iter().collect::<std::collections::BTreeSet<_>>().len());
+        assert_eq!(names.find("none"), None);
+    }
+
+    #[test]
+    fn numbered_names_are_found_in_any_order() {
+        check(&["x1", "x0", "x01", "x", "x00", "1", "01", "x1", "y1", "x999999999", "x1000000000", "x4", "x64", "x65"]);
+        check(&["x999999999", "x1", "x2", "x999999999", "x3", "x70", "x71"]);
+        check(&["long_base1", "long_ba1", "long_bas1", "a\0b1", "a\u{e9}7", "a4294967295", "a4294967296", ""]);
+        let many: Vec<String> =
+            (0..300).flat_map(|n| [format!("a{n}"), format!("b{n}_{n}"), format!("c{}", n * n)]).collect();
+        check(&many.iter().map(String::as_str).collect::<Vec<_>>());
+        check(&many.iter().rev().map(String::as_str).collect::<Vec<_>>());
+        let bases: Vec<String> = (0..400).map(|n| format!("{}_{}", n % 100, n)).collect();
+        check(&bases.iter().map(String::as_str).collect::<Vec<_>>());
+    }
 
     #[test]
     fn an_overlay_finds_what_is_frozen_and_numbers_on() {
