@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use anfora_ir::{Diagnostic, Module};
+use anfora_ir::{Diagnostic, Module, RewriteOptions};
 
 use crate::context::PassContext;
 use crate::error::{FailureKind, PassError, PassFailure, caught};
@@ -35,6 +35,13 @@ pub trait Instrument: Send + Sync {
     /// context does not.
     fn verifies(&self) -> bool {
         false
+    }
+
+    /// Returns the request of the instrument to the ledger of rewrites, if it has one. The first
+    /// request of the instruments that a context is built with is granted, unless
+    /// [`PassContextBuilder::rewrites`](crate::PassContextBuilder::rewrites) states another one.
+    fn rewrites(&self) -> Option<RewriteOptions> {
+        None
     }
 
     /// Called when the context is about to become the current one.
