@@ -22,8 +22,8 @@ fn find(cx: &anfora_ir::Context, body: &Body, name: &str) -> (Option<ExprId>, Ex
     panic!("there is no %{name}")
 }
 
-/// A pass that gives @f another chain: `%b` is computed by `add`, `%n` is new before it, and `%c` is
-/// removed.
+/// A pass that gives @f another chain: `%b` is computed by `add`, `%n` is new before it, and `%c`
+/// is removed.
 fn rework() -> FunctionPass {
     FunctionPass::new("Rework", 0, |edit, _, cx| {
         if edit.name() != "f" {
@@ -62,7 +62,8 @@ fn texts<'r>(recording: &'r Recording, lines: &[u32]) -> Vec<&'r str> {
     lines.iter().map(|&line| &*recording.lines[line as usize].text).collect()
 }
 
-/// Returns the rows of a function after a number of runs, which follow from the program and the hunks.
+/// Returns the rows of a function after a number of runs, which follow from the program and the
+/// hunks.
 fn rows_after(recording: &Recording, function: usize, runs: usize) -> Vec<u32> {
     let program = recording.program.iter().find(|(of, _)| *of == function);
     let mut rows = program.map_or_else(Vec::new, |(_, rows)| rows.clone());
