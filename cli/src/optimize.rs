@@ -126,7 +126,6 @@ impl Opt {
         let watching = self.watch.instruments(&module)?;
         let instruments = watching.before_checks().into_iter().chain(watching.after_checks());
         let context = instruments.fold(settings(), PassContextBuilder::instrument);
-        let context = watching.rewrites().into_iter().fold(context, PassContextBuilder::rewrites);
         let context = context.build().map_err(|e| Failure::Usage(e.to_string()))?;
         // Run the passes.
         let before = Counts::of_module(&module);

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anfora::ir::{Module, PrintLiterals, PrintOptions, RewriteOptions};
+use anfora::ir::{Module, PrintLiterals, PrintOptions};
 use anfora::manager::{
     Bisect, DumpIr, Instrument, Memory, PassContext, PassError, PassRegistry, PassRun, PassTiming, PrintIr, PrintWhen,
     Recorder, Reproducer, RunLog, Unchanged, UnknownName, VerifyEach,
@@ -273,11 +273,6 @@ impl Watching<'_> {
         instruments.push(Arc::clone(&self.log) as Arc<dyn Instrument>);
         instruments.extend(self.reproducer.clone().map(|reproducer| reproducer as Arc<dyn Instrument>));
         instruments
-    }
-
-    /// Returns the request to the ledger of rewrites, if there is one.
-    pub(crate) fn rewrites(&self) -> Option<RewriteOptions> {
-        self.recorder.as_ref().map(|_| Recorder::rewrite_options())
     }
 
     /// Writes the page that was requested, and returns its path; `None` if there was no request.

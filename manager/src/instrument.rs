@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use anfora_ir::{Diagnostic, Module};
+use anfora_ir::{Diagnostic, Module, RewriteOptions};
 
 use crate::context::PassContext;
 use crate::error::{FailureKind, PassError, PassFailure, caught};
@@ -35,6 +35,13 @@ pub trait Instrument: Send + Sync {
     /// context does not.
     fn verifies(&self) -> bool {
         false
+    }
+
+    /// Returns the request of the instrument to the ledger of rewrites, if it has one. The first
+    /// request of the instruments that a context is built with is granted, unless
+    /// [`PassContextBuilder::rewrites`](crate::PassContextBuilder::rewrites) states another one.
+    fn rewrites(&self) -> Option<RewriteOptions> {
+        None
     }
 
     /// Called when the context is about to become the current one.
@@ -90,8 +97,8 @@ pub trait Instrument: Send + Sync {
         let _ = (module, run, failure);
     }
 
-    /// Called if the pass is not run, with the reason. None of the other hooks is called then, except
-    /// [`should_run`](Instrument::should_run) if that was the reason.
+    /// Called if the pass is not run, with the reason. None of the other hooks is called then,
+    /// except [`should_run`](Instrument::should_run) if that was the reason.
     fn on_skip(&self, module: &Module, run: &PassRun<'_>, reason: &SkipReason) {
         let _ = (module, run, reason);
     }
@@ -155,7 +162,8 @@ impl<'a> PassRun<'a> {
         lock(&frame.messages).iter().flat_map(Messages::diagnostics).cloned().collect()
     }
 
-    /// Returns what the pass has counted so far, as [`remarks`](PassRun::remarks) returns its messages.
+    /// Returns what the pass has counted so far, as [`remarks`](PassRun::remarks) returns its
+    /// messages.
     pub(crate) fn counts(&self) -> Vec<(&'static str, u64)> {
         self.inner.get().and_then(PassContext::frame).map(|frame| frame.counts()).unwrap_or_default()
     }

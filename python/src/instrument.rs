@@ -153,6 +153,7 @@ enum Kind {
     Timing(Arc<manager::PassTiming>),
     Log(Arc<manager::RunLog>),
     Bisect(Arc<manager::Bisect>),
+    Report(Arc<manager::Recorder>),
     Other(Arc<dyn Instrument>),
 }
 
@@ -162,10 +163,14 @@ impl Builtin {
             Kind::Timing(timing) => timing.clone(),
             Kind::Log(log) => log.clone(),
             Kind::Bisect(bisect) => bisect.clone(),
+            Kind::Report(recorder) => recorder.clone(),
             Kind::Other(other) => other.clone(),
         }
     }
 }
+
+/// An event in the history of a binding: pass, kind, line before, line after, reasons.
+type RecordedEvent = (String, String, Option<String>, Option<String>, Vec<String>);
 
 #[pymethods]
 impl Builtin {
@@ -175,7 +180,7 @@ impl Builtin {
         match &self.kind {
             Kind::Timing(timing) => timing.to_string(),
             Kind::Log(log) => log.records().iter().map(|r| format!("{r:?}\n")).collect(),
-            Kind::Bisect(_) | Kind::Other(_) => String::new(),
+            Kind::Bisect(_) | Kind::Report(_) | Kind::Other(_) => String::new(),
         }
     }
 
@@ -184,6 +189,7 @@ impl Builtin {
     fn json(&self) -> String {
         match &self.kind {
             Kind::Timing(timing) => timing.to_json().to_string(),
+            Kind::Report(recorder) => recorder.recording().to_json().to_string(),
             _ => "null".to_string(),
         }
     }
@@ -214,6 +220,37 @@ impl Builtin {
             _ => Vec::new(),
         }
     }
+
+    /// Returns what was recorded as a page of HTML.
+    #[pyo3(signature = (title: "str") -> "str")]
+    fn page(&self, py: Python<'_>, title: &str) -> String {
+        let Kind::Report(recorder) = &self.kind else { return String::new() };
+        py.detach(|| {
+            let recording = recorder.recording();
+            let facts = vec![("anfora".to_string(), env!("CARGO_PKG_VERSION").to_string())];
+            anfora::report::Page { title, facts, ..anfora::report::Page::new(&recording) }.to_html()
+        })
+    }
+
+    /// Returns the events of a binding: the pass, what it did, the line before, the line after, and
+    /// the reasons.
+    #[pyo3(signature = (function: "str", binding: "str") -> "list[tuple[str, str, str | None, str | None, list[str]]]")]
+    fn history(&self, function: &str, binding: &str) -> Vec<RecordedEvent> {
+        let Kind::Report(recorder) = &self.kind else { return Vec::new() };
+        let recording = recorder.recording();
+        let event = |event: manager::BindingEvent<'_>| {
+            let kind = match event.kind {
+                manager::BindingEventKind::Made => "made",
+                manager::BindingEventKind::Changed => "changed",
+                manager::BindingEventKind::Removed => "removed",
+            };
+            let text = |line: Option<&str>| line.map(str::to_string);
+            let reasons = event.reasons.into_iter().map(str::to_string).collect();
+            let pass = recording.runs[event.run].name.clone();
+            (pass, kind.to_string(), text(event.before), text(event.after), reasons)
+        };
+        recording.history(function, binding).into_iter().map(event).collect()
+    }
 }
 
 /// Makes an instrument of the toolkit.
@@ -231,6 +268,7 @@ pub(crate) fn _builtin_instrument(kind: &str, options: &Bound<'_, PyDict>) -> Py
     let kind = match kind {
         "timing" => Kind::Timing(Arc::new(manager::PassTiming::new())),
         "log" => Kind::Log(Arc::new(manager::RunLog::new())),
+        "report" => Kind::Report(Arc::new(manager::Recorder::new())),
         "print_before" => Kind::Other(print(PrintIr::new(all(), manager::PrintWhen::Never, Stream("stdout")))?),
         "print_after" => Kind::Other(print(PrintIr::new(manager::PrintWhen::Never, all(), Stream("stdout")))?),
         "print_changed" if flag("diff")? => Kind::Other(print(PrintIr::diff(Stream("stdout")))?),

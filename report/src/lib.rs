@@ -2,11 +2,11 @@
 //!
 //! A [`Page`] shows a [`Recording`]: the passes on a bar, what the chosen pass changed, the history
 //! of a binding and its neighbours as a graph, and the memory of the run. The page holds its style,
-//! its program and its data. It loads nothing, and a policy in it forbids that it does. It works with
-//! the keyboard, on wide and narrow screens, and in light and dark colours.
+//! its program and its data. It loads nothing, and a policy in it forbids that it does. It works
+//! with the keyboard, on wide and narrow screens, and in light and dark colours.
 //!
 //! The recording is in the page as JSON ([`Recording::to_json`]). The program of the page
-//! (`assets/page.js`) builds from it what is looked at, when it is looked at.
+//! (`assets/*.js`) builds from it what is looked at, when it is looked at.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -44,6 +44,14 @@ pub struct Page<'r> {
     pub facts: Vec<(String, String)>,
 }
 
+/// The program of the page: the reading of the recording, then the parts of the page.
+const PROGRAM: &str = concat!(
+    include_str!("../assets/recording.js"),
+    include_str!("../assets/passes.js"),
+    include_str!("../assets/binding.js"),
+    include_str!("../assets/page.js"),
+);
+
 #[derive(Template)]
 #[template(path = "page.html")]
 struct PageTemplate<'r> {
@@ -64,7 +72,7 @@ impl<'r> Page<'r> {
         let template = PageTemplate {
             title: self.title,
             style: include_str!("../assets/page.css"),
-            program: include_str!("../assets/page.js"),
+            program: PROGRAM,
             data: in_script(&self.data()),
         };
         template.render().expect("writing to a string succeeds")

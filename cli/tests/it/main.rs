@@ -5,6 +5,7 @@ mod debugging;
 mod hostile;
 mod onnx_files;
 mod output_files;
+mod pages;
 mod passes;
 mod program;
 mod reports;

@@ -220,7 +220,12 @@ impl PassContextBuilder {
     /// If a required or disabled pass does not exist, or if a setting does not exist, does not take
     /// its value, or is given twice.
     pub fn build(self) -> Result<PassContext, ContextError> {
-        let PassContextBuilder { settings, config: given, inherited, instruments } = self;
+        let PassContextBuilder { mut settings, config: given, inherited, instruments } = self;
+        if !settings.rewrites.is_on()
+            && let Some(request) = instruments.iter().find_map(|instrument| instrument.rewrites())
+        {
+            settings.rewrites = Rewrites::new(request);
+        }
         let registry = settings.registry();
         let passes = registry.passes();
         for name in settings.required.iter().chain(&settings.disabled) {

@@ -15,13 +15,17 @@ use crate::recording::{
 };
 use crate::sync::lock;
 
-/// An instrument that records the passes that run, nested as they ran: their times, outcomes, counts
-/// and messages, the memory of the module, the calls of each operator, and each changed line of each
-/// function. See [`Recording`].
+/// An instrument that records the passes that run, nested as they ran: their times, outcomes,
+/// counts and messages, the memory of the module, the calls of each operator, and each changed line
+/// of each function. See [`Recording`].
 ///
-/// The changes of a pass are read from the edit that the pass has made, while it is open. So the cost
-/// is linear in the functions that the pass changed: for each of them, the time to copy it once and to
-/// walk it twice. The program before the first pass is walked once.
+/// The changes of a pass are read from the edit that the pass has made, while it is open. So the
+/// cost is linear in the functions that the pass changed: for each of them, the time to copy it
+/// once and to walk it twice. The program before the first pass is walked once.
+///
+/// The context also records why bindings were rewritten, and explains near misses, in its ledger of
+/// rewrites ([`PassContext::rewrites`](crate::PassContext::rewrites)), from which the recording
+/// takes them. Therefore it runs passes on one thread.
 ///
 /// The instrument records one module: the one that the first pass ran on. As the last of the
 /// instruments it also records that passes failed whose result another instrument rejected.
@@ -54,14 +58,6 @@ impl Recorder {
     /// Makes an instrument that has recorded nothing.
     pub fn new() -> Recorder {
         Recorder::default()
-    }
-
-    /// Returns the options with which a context records the reasons of rewrites and explains near
-    /// misses, for [`PassContextBuilder::rewrites`](crate::PassContextBuilder::rewrites). Without
-    /// them, a recording has neither. Such a context runs passes on one thread.
-    pub fn rewrite_options() -> RewriteOptions {
-        let (recorded, explained) = (Some(1..=MAX_RECORDED_REWRITES), vec![WhyNot::default()]);
-        RewriteOptions { recorded, explained, ..RewriteOptions::default() }
     }
 
     /// Returns what was recorded so far.
@@ -132,6 +128,11 @@ impl RecorderState {
 impl Instrument for Recorder {
     fn name(&self) -> &str {
         "Recorder"
+    }
+
+    fn rewrites(&self) -> Option<RewriteOptions> {
+        let (recorded, explained) = (Some(1..=MAX_RECORDED_REWRITES), vec![WhyNot::default()]);
+        Some(RewriteOptions { recorded, explained, ..RewriteOptions::default() })
     }
 
     fn run_before(&self, module: &Module, run: &PassRun<'_>) -> Result<(), PassError> {

@@ -7,8 +7,8 @@ use rustc_hash::FxHashSet;
 
 use super::rows::{Row, RowKey, Rows};
 
-/// Returns the changes from the old rows to the new ones, in order. Rows with the same key are paired
-/// as far as their order allows. Linear, up to a logarithmic factor.
+/// Returns the changes from the old rows to the new ones, in order. Rows with the same key are
+/// paired as far as their order allows. Linear, up to a logarithmic factor.
 pub(super) fn changes(old: &Rows<'_>, new: &Rows<'_>) -> Vec<SequenceChange> {
     let mut comparison = Comparison { old, new, at: [0; 2], changes: Vec::new() };
     if !comparison.merge() {

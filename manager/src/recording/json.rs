@@ -116,7 +116,8 @@ fn change_json(change: &FunctionChange) -> Value {
     Value::Object(object)
 }
 
-/// Returns true for a value that says nothing: none, zero, false, and an empty text, list or object.
+/// Returns true for a value that says nothing: none, zero, false, and an empty text, list or
+/// object.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -1,9 +1,9 @@
 //! Recordings: the passes that ran over a module, and what each changed, as lines.
 //!
-//! A recording stores each different line once, in a table; everything else refers to lines by their
-//! numbers. The rows of a function are its signature, its Lets and the tails of its blocks. A pass
-//! that changed a function is recorded as [`Hunk`]s of the rows of the function, so the rows before
-//! and after any pass follow from [`Recording::program`].
+//! A recording stores each different line once, in a table; everything else refers to lines by
+//! their numbers. The rows of a function are its signature, its Lets and the tails of its blocks. A
+//! pass that changed a function is recorded as [`Hunk`]s of the rows of the function, so the rows
+//! before and after any pass follow from [`Recording::program`].
 
 mod compare;
 mod history;
@@ -25,9 +25,9 @@ pub(crate) use writer::RecordingWriter;
 /// The passes that ran over a module, in the order in which they began, and the changes that each
 /// made. It is plain data: nothing in it refers to the module.
 ///
-/// A recording shows the changes of a large program, not the program: there are limits on the number
-/// of rows of one pass ([`MAX_ROWS_OF_RUN`]), of the program ([`MAX_ROWS_OF_PROGRAM`]), and on the
-/// text of all lines ([`MAX_LINE_BYTES`]). Rows above them are counted.
+/// A recording shows the changes of a large program, not the program: there are limits on the
+/// number of rows of one pass ([`MAX_ROWS_OF_RUN`]), of the program ([`MAX_ROWS_OF_PROGRAM`]), and
+/// on the text of all lines ([`MAX_LINE_BYTES`]). Rows above them are counted.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Recording {
     /// The different lines.

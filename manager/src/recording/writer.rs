@@ -29,8 +29,8 @@ impl RecordingWriter {
         Recording { lines: self.lines.lines().to_vec(), types: self.lines.types().to_vec(), ..self.recording.clone() }
     }
 
-    /// Records the program before the first pass: the functions that are small enough, and the number
-    /// of calls of each operator. Does nothing if a program was recorded. Linear.
+    /// Records the program before the first pass: the functions that are small enough, and the
+    /// number of calls of each operator. Does nothing if a program was recorded. Linear.
     pub(crate) fn begin(&mut self, module: &Module) {
         if std::mem::replace(&mut self.has_program, true) {
             return;

@@ -17,6 +17,7 @@ mod phases;
 mod pipelines;
 mod printing;
 mod registering;
+mod recording;
 mod repetition;
 mod reports;
 mod reproducers;

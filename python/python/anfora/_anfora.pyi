@@ -102,9 +102,18 @@ class Builtin:
         """
         Returns the measurements as a trace for the viewer of Chrome.
         """
+    def history(self, /, function: str, binding: str) -> list[tuple[str, str, str | None, str | None, list[str]]]:
+        """
+        Returns the events of a binding: the pass, what it did, the line before, the line after, and
+        the reasons.
+        """
     def json(self, /) -> str:
         """
         Returns the measurements as JSON.
+        """
+    def page(self, /, title: str) -> str:
+        """
+        Returns what was recorded as a page of HTML.
         """
     def render(self, /) -> str:
         """

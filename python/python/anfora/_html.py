@@ -1,4 +1,4 @@
-"""Modules as pages for notebooks."""
+"""Modules and reports as pages for notebooks."""
 
 from __future__ import annotations
 
@@ -70,3 +70,17 @@ def _line(line: str, binders: set[str], defined: set[str], function: str) -> str
             parts.append(f'<span class="{kind}">{shown}</span>')
     parts.append(html.escape(line[at:]))
     return "".join(parts)
+
+
+class Frame:
+    """A page in a frame of its own, as notebooks show it."""
+
+    def __init__(self, page: str, title: str, height: int) -> None:
+        self.page, self.title, self.height = page, title, height
+
+    def _repr_html_(self) -> str:
+        page, title = html.escape(self.page, quote=True), html.escape(self.title, quote=True)
+        return (
+            f'<iframe title="{title}" srcdoc="{page}" sandbox="allow-scripts" width="100%"'
+            f' height="{self.height}" style="border:0"></iframe>'
+        )

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from abc import ABC
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from . import _anfora
 from ._anfora import Module, PassInfo
+from ._html import Frame
 
 
 class PassInstrument(ABC):
@@ -156,7 +157,60 @@ class Bisect(_Builtin):
         return self._builtin.runs()
 
 
+class BindingEvent(NamedTuple):
+    """An event in the history of a binding."""
+
+    pass_name: str
+    #: ``"made"``, ``"changed"`` or ``"removed"``.
+    kind: str
+    #: The line of the binding before and after the pass.
+    before: str | None
+    after: str | None
+    #: The rewrites of the binding, and the messages that the pass left about it.
+    reasons: list[str]
+
+
+class Report(_Builtin):
+    """Records what each pass does: times, the lines that it changed, and why.
+
+    The report is a page that needs no server and no network: ``show()`` shows it in a notebook, and
+    ``save`` writes it to a file. The passes run on one thread.
+    """
+
+    def __init__(self, title: str = "report") -> None:
+        super().__init__("report")
+        self.title = title
+
+    def html(self) -> str:
+        """Returns the page."""
+        return self._builtin.page(self.title)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page to a file."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.html())
+
+    def show(self, height: int = 720) -> Frame:
+        """Returns the page in a frame, which a notebook shows."""
+        return Frame(self.html(), self.title, height)
+
+    def _repr_html_(self) -> str:
+        return self.show()._repr_html_()
+
+    def json(self) -> str:
+        """Returns what was recorded as JSON."""
+        return self._builtin.json()
+
+    def history(self, function: str, binding: str) -> list[BindingEvent]:
+        """Returns the passes that made, changed and removed a binding, in the order in which they
+        ran. The names are without ``@`` and ``%``. A binding that no pass made was in the module
+        before."""
+        names = function.removeprefix("@"), binding.removeprefix("%")
+        return [BindingEvent(*event) for event in self._builtin.history(*names)]
+
+
 __all__ = [
+    "BindingEvent",
     "Bisect",
     "CheckMeaning",
     "DumpIR",
@@ -165,6 +219,7 @@ __all__ = [
     "PrintAfterAll",
     "PrintBeforeAll",
     "PrintChanged",
+    "Report",
     "WellFormedInstrument",
     "pass_instrument",
 ]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use anfora::interp::{Agreement, ArgumentGenerator, Arguments, EvalErrorKind, Interpreter, Limits};
 use anfora::manager::{
     DataflowBlockPass, FunctionPass, Memory, ModulePass, Pass, PassContext, PassEntry, PassError, PassRegistry,
-    PassTiming, PrintIr, PrintWhen, Property, Reproducer, ReproducerFile, RunLog, Sequential, Verdict, Verification,
-    VerifyEach, parse_pipeline, remarks_json, render_remarks, run_pass,
+    PassTiming, PrintIr, PrintWhen, Property, Recorder, Reproducer, ReproducerFile, RunLog, Sequential, Verdict,
+    Verification, VerifyEach, parse_pipeline, remarks_json, render_remarks, run_pass,
 };
 use anfora::onnx::{ExportOptions, ImportOptions};
 use anfora::passes::{MemoryOptions, PlannedMemory, plan_memory};
@@ -113,6 +113,7 @@ fn prepend() -> FunctionPass {
 
 fn instruments(mut module: Module) -> Done {
     let registry = anfora::passes::registry();
+    let recorder = Arc::new(Recorder::new());
     let context = PassContext::builder()
         .registry(Arc::clone(&registry))
         .instrument(Arc::new(PrintIr::new(PrintWhen::Always, PrintWhen::Always, std::io::sink())))
@@ -121,6 +122,7 @@ fn instruments(mut module: Module) -> Done {
         .instrument(Arc::new(Memory::new()))
         .instrument(Arc::new(PassTiming::new()))
         .instrument(Arc::new(RunLog::new()))
+        .instrument(recorder.clone())
         .build()
         .map_err(|e| e.to_string())?;
     let nothing = ModulePass::new("Nothing", 0, |_, _| Ok(()));
@@ -130,6 +132,9 @@ fn instruments(mut module: Module) -> Done {
     ensure(outcome.map_err(|e| e.to_string())?.is_changed(), "a pass that binds something changes the module")?;
     let canonical = parse_pipeline(&registry, "ToANormalForm").map_err(|e| e.to_string())?;
     canonical.apply(&mut module, &context).map_err(|e| e.to_string())?;
+    let recording = recorder.recording();
+    ensure(!recording.to_json().is_null(), "a recording is an object")?;
+    ensure(recording.history("main", "x").len() <= 1, "only a pass that ran has an event")?;
     ensure(!module.order().is_empty(), "the functions are still there")
 }
 

@@ -11,8 +11,8 @@ use crate::core::function::Function;
 pub struct EditedFunction<'m> {
     /// The key of the function.
     pub key: FunctionKey,
-    /// A copy of the function as it was before the edit; absent if the edit has added it. The ids of
-    /// its expressions are those of `after` if the bodies are of the same
+    /// A copy of the function as it was before the edit; absent if the edit has added it. The ids
+    /// of its expressions are those of `after` if the bodies are of the same
     /// [generation](crate::Body::generation).
     pub before: Option<Function>,
     /// The function as it is; absent if the edit has removed it.
@@ -21,9 +21,9 @@ pub struct EditedFunction<'m> {
 
 impl Module {
     /// Returns the functions that the innermost open edit has added, removed or changed: those that
-    /// the module has, in program order, then those that were removed, in the order of their removal.
-    /// Without an edit there are none. The copies are made one by one. Linear in the number of
-    /// functions and in the sizes of the functions that are returned.
+    /// the module has, in program order, then those that were removed, in the order of their
+    /// removal. Without an edit there are none. The copies are made one by one. Linear in the
+    /// number of functions and in the sizes of the functions that are returned.
     ///
     /// Cost: one loop.
     pub fn edited_functions(&self) -> impl Iterator<Item = EditedFunction<'_>> {

@@ -24,12 +24,12 @@ const OPTIONS: PrintOptions =
 const LONGEST: usize = 1000;
 
 /// Returns a Let, or the tail of a block, as one line: `let %y = add(%x, %x);`. Blocks in it are
-/// written as `{ … }`, and long constants without their elements. Variables have the names that they
-/// have in the body, without the suffixes that tell equal names apart in the text of a module. A
-/// variable without a name is written as the number of its node. A line that is too long ends with
-/// `…`.
+/// written as `{ … }`, and long constants without their elements. Variables have the names that
+/// they have in the body, without the suffixes that tell equal names apart in the text of a module.
+/// A variable without a name is written as the number of its node. A line that is too long ends
+/// with `…`.
 ///
-/// Cost: one node, with the operands that no Let binds.
+/// Cost: one node.
 pub fn statement_line(cx: &Context, body: &Body, at: ExprId) -> String {
     line(cx, body, |printer| match body.expr(at) {
         Expr::Let { var, value, .. } => {
@@ -47,10 +47,10 @@ pub fn statement_line(cx: &Context, body: &Body, at: ExprId) -> String {
     })
 }
 
-/// Returns the signature of a function as one line: `def @main(%x: Tensor[(8,), float32]) -> …`. See
-/// [`statement_line`].
+/// Returns the signature of a function as one line: `def @main(%x: Tensor[(8,), float32]) -> …`.
+/// See [`statement_line`].
 ///
-/// Cost: one loop over the parameters.
+/// Cost: one loop.
 pub fn signature_line(cx: &Context, function: &Function) -> String {
     line(cx, &function.body, |printer| {
         printer.head(function);

@@ -1,0 +1,302 @@
+// The program of the page, in four files that are one script: this one, passes.js, binding.js and
+// page.js. `data` is described in `Recording::to_json` (manager/src/recording).
+//
+// The page is built from the recording when it is looked at: the bar at once, the differences of a
+// function when its part is opened, the history and the neighbours of a binding when it is chosen.
+// The state is in the address of the page, so that a place in it can be linked to.
+"use strict";
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const recording = data.recording;
+const { lines, types, functions, runs } = recording;
+const $ = (id) => document.getElementById(id);
+
+/** The most rows of a function, nodes of a layer of the graph, and remarks that are shown. */
+const MOST_ROWS = 400;
+const MOST_IN_LAYER = 6;
+const MOST_MESSAGES = 200;
+
+/** The colours of the passes that made bindings, as hues. */
+const HUES = [212, 28, 152, 282, 340, 84, 188, 52];
+
+const state = { run: -1, function: -1, binding: null };
+
+/** The passes that are not sequences, their numbers from 1, and those that changed something. */
+const leaves = runs.map((run, i) => i).filter((i) => runs[i].kind !== "sequence");
+const numbers = [];
+leaves.forEach((run, i) => (numbers[run] = i + 1));
+const changed = leaves.filter((i) => runs[i].outcome === "changed");
+
+// ---- Elements ----
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name.startsWith("--")) element.style.setProperty(name, value);
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+const make = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
+const draw = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+
+// ---- Texts ----
+
+const number = new Intl.NumberFormat("en");
+const count = (n, one, many = one + "s") => `${number.format(n)} ${n === 1 ? one : many}`;
+
+function duration(micros) {
+  if (micros >= 1e6) return `${(micros / 1e6).toFixed(2)} s`;
+  if (micros >= 1000) return `${(micros / 1000).toFixed(micros >= 1e5 ? 0 : 2)} ms`;
+  return `${micros.toFixed(micros >= 100 ? 0 : 1)} µs`;
+}
+
+function bytes(n) {
+  let value = Math.abs(n);
+  for (const unit of ["B", "KiB", "MiB", "GiB"]) {
+    if (value < 1024 || unit === "GiB") return `${unit === "B" ? value : value.toFixed(1)} ${unit}`;
+    value /= 1024;
+  }
+}
+
+const signed = (n, text) => `${n > 0 ? "+" : n < 0 ? "−" : ""}${text}`;
+const title = (run) => (numbers[run] ? `${numbers[run]} · ${runs[run].name}` : runs[run].name);
+
+// ---- The parts of lines ----
+
+const NAME = String.raw`%(?:"(?:\\.|[^"\\])*"|[\w.$]+)`;
+const TOKEN = new RegExp(
+  String.raw`(?<string>"(?:\\.|[^"\\])*")|(?<name>${NAME})|(?<global>@(?:"(?:\\.|[^"\\])*"|[\w.$]+))` +
+    String.raw`|(?<word>\b(?:let|def|private|declare|if|else|then|fn|dataflow)\b)|(?<op>\b[A-Za-z_][\w.]*(?=\())|(?<other>[\w.]+|\s+|.)`,
+  "gsu",
+);
+
+/** The tokens of a text, each with its kind. */
+function tokens(text) {
+  return Array.from(text.matchAll(TOKEN), (match) => {
+    const kind = Object.keys(match.groups).find((name) => match.groups[name] !== undefined);
+    return { kind, text: match[0] };
+  });
+}
+
+const parsed = new Map();
+
+/** A line with the name that it binds, its operator and the names that it uses. */
+function parse(line) {
+  let found = parsed.get(line);
+  if (found) return found;
+  const [text, type, depth] = lines[line];
+  const all = tokens(text);
+  const names = all.filter((token) => token.kind === "name").map((token) => token.text);
+  const isHead = /^(?:def|declare)\b/.test(text);
+  const isLet = text.startsWith("let %");
+  const value = isLet ? text.slice(text.indexOf(" = ") + 3) : text;
+  const operator =
+    /^[A-Za-z_][\w.]*(?=\()/.exec(value)?.[0] ??
+    (value.startsWith("if (") ? "if"
+      : value.startsWith("fn ") ? "fn"
+      : value.startsWith("(") ? "tuple"
+      : value.startsWith("@") ? /^@[^(]*/.exec(value)[0]
+      : value.startsWith('op "') ? /^op "((?:\\.|[^"\\])*)"/.exec(value)?.[1] ?? "op"
+      : value.startsWith("{") ? "block"
+      : /\.\d+;?$/.test(value) ? "field"
+      : value.startsWith("%") && value.includes("(") ? "call"
+      : value.startsWith("%") ? "alias"
+      : "constant");
+  found = {
+    text, depth, isHead, operator,
+    type: type < 0 ? "" : types[type],
+    binding: isLet ? names[0] : null,
+    uses: isHead ? [] : [...new Set(isLet ? names.slice(1) : names)],
+    parameters: isHead ? names : [],
+  };
+  parsed.set(line, found);
+  return found;
+}
+
+/** The row of a name in the state of a function: what binds it. */
+function bindersOf(line) {
+  const { binding, parameters, isHead } = parse(line);
+  return isHead ? parameters : binding ? [binding] : [];
+}
+
+// ---- Histories and states ----
+
+const changesOf = new Map();
+
+/** The changes of a function, in the order of the passes. */
+function changes(f) {
+  if (changesOf.size === 0) {
+    runs.forEach((run, i) => {
+      if (run.outcome !== "changed") return;
+      for (const change of run.changes ?? []) {
+        if (!changesOf.has(change.function)) changesOf.set(change.function, []);
+        changesOf.get(change.function).push({ run: i, change });
+      }
+    });
+    changesOf.set(-1, []);
+  }
+  return changesOf.get(f) ?? [];
+}
+
+const histories = new Map();
+
+/** The events of each binding of a function: which pass made, changed and removed it. */
+function eventsOf(f) {
+  if (histories.has(f)) return histories.get(f);
+  const events = new Map();
+  const linesOf = (hunks, side) => {
+    const found = new Map();
+    for (const hunk of hunks) for (const line of hunk[side]) for (const name of bindersOf(line)) found.set(name, line);
+    return found;
+  };
+  for (const { run, change } of changes(f)) {
+    const before = linesOf(change.hunks ?? [], 2);
+    const after = linesOf(change.hunks ?? [], 3);
+    for (const name of new Set([...before.keys(), ...after.keys()])) {
+      const [old, now] = [before.get(name), after.get(name)];
+      if (old !== undefined && parse(old).isHead && now !== undefined && parse(now).isHead) continue;
+      if (!events.has(name)) events.set(name, []);
+      const kind = old === undefined ? "made" : now === undefined ? "removed" : "changed";
+      events.get(name).push({ run, kind, old, now });
+    }
+  }
+  histories.set(f, events);
+  return events;
+}
+
+const programOf = new Map(recording.program);
+
+/** The lines of the names of a function after a pass, as far as they are known. */
+function stateAt(f, last) {
+  const names = new Map();
+  const put = (line) => bindersOf(line).forEach((name) => names.set(name, line));
+  (programOf.get(f) ?? []).forEach(put);
+  const known = changes(f);
+  // Lines around changes belong to the function although no listing of it is in the page.
+  if (!programOf.has(f)) {
+    for (const { change } of known) for (const hunk of change.hunks ?? []) [...hunk[4], ...hunk[5], ...hunk[2]].forEach(put);
+    for (const { change } of [...known].reverse()) for (const hunk of change.hunks ?? []) {
+      for (const line of hunk[3]) for (const name of bindersOf(line)) names.delete(name);
+      hunk[2].forEach(put);
+    }
+  }
+  for (const { run, change } of known) {
+    if (run > last) break;
+    for (const hunk of change.hunks ?? []) for (const line of hunk[2]) bindersOf(line).forEach((name) => names.delete(name));
+    for (const hunk of change.hunks ?? []) hunk[3].forEach(put);
+  }
+  return names;
+}
+
+let lastState = null;
+
+/** The state of a function after a pass, with the users of each name. */
+function neighbours(f, last) {
+  if (lastState?.f === f && lastState.last === last) return lastState;
+  const names = stateAt(f, last);
+  const users = new Map();
+  for (const [name, line] of names) {
+    const { uses, isHead } = parse(line);
+    if (isHead) continue;
+    for (const used of uses) {
+      if (!users.has(used)) users.set(used, []);
+      users.get(used).push(name);
+    }
+  }
+  lastState = { f, last, names, users };
+  return lastState;
+}
+
+/** The pass that made a binding; -1 if it was in the program before. */
+function makerOf(f, name) {
+  const first = eventsOf(f).get(name)?.[0];
+  return first?.kind === "made" ? first.run : -1;
+}
+
+function colourOf(maker) {
+  if (maker < 0) return "var(--dim)";
+  const makers = colourOf.makers ??= [...new Set(runs.map((run) => run.name))];
+  return `hsl(${HUES[makers.indexOf(runs[maker].name) % HUES.length]} 62% 50%)`;
+}
+
+// ---- Lines as elements ----
+
+/** Parts of a text that an other text does not have: all between what is the same at both ends. */
+function markedPart(mine, other) {
+  let start = 0;
+  while (start < mine.length && start < other.length && mine[start].text === other[start].text) start++;
+  let end = 0;
+  const room = Math.min(mine.length, other.length) - start;
+  while (end < room && mine[mine.length - 1 - end].text === other[other.length - 1 - end].text) end++;
+  return [start, mine.length - end];
+}
+
+/** A line with its tokens and links to bindings; what differs from `other` is marked. */
+function lineOf(line, f, other) {
+  const { text, type, binding, isHead } = parse(line);
+  const all = tokens(text);
+  const that = other === undefined ? null : parse(other);
+  const [from, to] = that ? markedPart(all, tokens(that.text)) : [0, 0];
+  const parts = document.createDocumentFragment();
+  let into = parts;
+  let isFirst = true;
+  all.forEach(({ kind, text }, i) => {
+    if (that && i === from && from < to) into = parts.appendChild(make("mark"));
+    if (that && i === to) into = parts;
+    if (kind === "name") {
+      const isBinder = isFirst && binding === text;
+      into.append(make("a", {
+        class: "t-name", href: address(state.run, f, text), "data-name": text,
+        tabindex: isBinder || isHead ? null : -1, title: "Show its history and neighbours",
+      }, text));
+    } else if (kind === "other") into.append(text);
+    else into.append(make("span", { class: kind === "string" ? "t-text" : kind === "op" ? "t-op" : kind === "word" ? "t-word" : "" }, text));
+    isFirst &&= kind !== "name";
+  });
+  // The types are in the inspector too; here, those that have changed.
+  if (that && that.type !== type && type && !isHead) parts.append("  ", make("mark", null, make("span", { class: "t-type" }, type)));
+  return parts;
+}
+
+// ---- The address ----
+
+function address(run, f, name) {
+  const parts = [`pass=${run + 1}`];
+  if (f >= 0 && name) parts.push(`function=${encodeURIComponent(functions[f])}`, `binding=${encodeURIComponent(name.slice(1))}`);
+  return `#${parts.join("&")}`;
+}
+
+function readAddress() {
+  const query = new URLSearchParams(location.hash.slice(1));
+  const run = Number(query.get("pass")) - 1;
+  const f = functions.indexOf(query.get("function") ?? "\0");
+  return {
+    run: runs[run] ? run : -1,
+    function: f,
+    binding: f >= 0 && query.has("binding") ? `%${query.get("binding")}` : null,
+  };
+}
+
+/** Chooses a pass, a binding, or both, and shows them. */
+function choose(run, f = state.function, name = state.binding, isQuiet = false) {
+  const [wasRun, wasFunction, wasBinding] = [state.run, state.function, state.binding];
+  Object.assign(state, { run, function: f, binding: name });
+  if (wasRun !== run) showStep();
+  if (wasRun !== run || wasFunction !== f || wasBinding !== name) {
+    showBinding();
+    showChosen();
+  }
+  if (!isQuiet) {
+    try {
+      history.replaceState(null, "", address(run, f, name));
+    } catch {
+      // A page in a frame without an address has no history.
+    }
+  }
+}
