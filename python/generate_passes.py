@@ -38,20 +38,23 @@ def wrapped(text: str, indent: str) -> str:
     return textwrap.fill(text, 100 - len(indent)).replace("\n", "\n" + indent)
 
 
-def of_pass(entry: dict) -> str:
-    if entry["name"] == "BindParams":
-        return BIND_PARAMS
+def options_of(entry: dict) -> list[dict]:
+    """Returns the options that a caller in Python can name."""
     options = [o for o in entry["options"] if o["name"].isidentifier()]
     if words := [o["name"] for o in options if keyword.iskeyword(o["name"])]:
         sys.exit(f"{entry['name']} has an option that Python cannot name: {words[0]}")
-    parameters = "".join(f", {o['name']}: {o['type']} | None = None" for o in options)
-    signature = f"*{parameters}" if parameters else ""
-    lines = [f"def {entry['name']}({signature}) -> Pass:"]
+    return options
+
+
+def function(name: str, parameters: list[str], result: str, doc: str, options: list[dict]) -> list[str]:
+    """Returns the lines of a function without its body; the options follow the parameters."""
+    parameters = parameters + (["*"] if options else [])
+    parameters += [f"{o['name']}: {o['type']} | None = None" for o in options]
+    lines = [f"def {name}({', '.join(parameters)}) -> {result}:"]
     if len(lines[0]) > 100:
-        rows = "".join(f"    {o['name']}: {o['type']} | None = None,\n" for o in options)
-        lines = [f"def {entry['name']}(\n    *,\n{rows}) -> Pass:"]
-    doc = wrapped(entry["doc"].rstrip(".") + ".", "    ")
-    lines.append(f'    """{doc}' + ("" if options else '"""'))
+        rows = "".join(f"    {parameter},\n" for parameter in parameters)
+        lines = [f"def {name}(\n{rows}) -> {result}:"]
+    lines.append(f'    """{wrapped(doc, "    ")}' + ("" if options else '"""'))
     if options:
         lines.append("")
         for o in options:
@@ -59,30 +62,45 @@ def of_pass(entry: dict) -> str:
             text = f"{o['name']}: {o['doc'].rstrip('.')}.{default}"
             lines.append("    " + wrapped(text, "        "))
         lines.append('    """')
+    return lines
+
+
+def made(entry: dict, options: list[dict]) -> str:
+    """Returns the expression that makes a pass or pipeline with the given options."""
     given = ", ".join(f'"{o["name"]}": {o["name"]}' for o in options)
-    lines.append(f'    return _anfora._make_pass("{entry["name"]}", {{{given}}})')
-    return "\n".join(lines)
+    return f'_anfora._make_pass("{entry["name"]}", {{{given}}})'
 
 
-def of_pipeline(name: str, text: str, doc: str) -> str:
-    about = wrapped(f"Runs the pipeline {name}: {doc}.", "    ")
-    return (
-        f"def {name}(mod: Module, context: PassContext | None = None) -> Module:\n"
-        f'    """{about}"""\n'
-        f'    return _anfora._parse_pipeline("{name}")(mod, context)'
-    )
+def of_pass(entry: dict) -> str:
+    if entry["name"] == "BindParams":
+        return BIND_PARAMS
+    options = options_of(entry)
+    lines = function(entry["name"], [], "Pass", entry["doc"].rstrip(".") + ".", options)
+    return "\n".join([*lines, f"    return {made(entry, options)}"])
+
+
+def of_pipeline(entry: dict) -> str:
+    options = options_of(entry)
+    parameters = ["mod: Module", "context: PassContext | None = None"]
+    about = f"Runs the pipeline {entry['name']}: {entry['doc']}."
+    lines = function(entry["name"], parameters, "Module", about, options)
+    return "\n".join([*lines, f"    return {made(entry, options)}(mod, context)"])
 
 
 def names() -> list[str]:
     passes = [entry["name"] for entry in _anfora._registered_passes()]
-    return sorted(passes + [p[0] for p in _anfora._registered_pipelines() if p[0].isidentifier()])
+    return sorted(passes + [entry["name"] for entry in pipelines()])
+
+
+def pipelines() -> list[dict]:
+    """Returns the pipelines whose names are names in Python."""
+    return [entry for entry in _anfora._registered_pipelines() if entry["name"].isidentifier()]
 
 
 def text() -> str:
-    pipelines = [p for p in _anfora._registered_pipelines() if p[0].isidentifier()]
     listed = "__all__ = [\n" + "".join(f'    "{name}",\n' for name in names()) + "]\n"
     functions = [of_pass(entry) for entry in _anfora._registered_passes()]
-    functions += [of_pipeline(*p) for p in pipelines]
+    functions += [of_pipeline(entry) for entry in pipelines()]
     return HEAD + listed + "\n\n" + "\n\n\n".join(functions) + "\n"
 
 

@@ -11,8 +11,8 @@ export PYTHONPYCACHEPREFIX=$PWD/target/pycache
 if [ -z "${ONNX_PYTHON:-}" ]; then
     # A table is checked against the schemas of these versions; figures depend on them too.
     if ${optimizers:-false}; then
-        python=$(scripts/python-env tools-env 'numpy, onnx, onnxruntime, onnxscript, onnxsim, onnxslim' \
-            onnx==1.23.2 onnxruntime==1.31.1 onnxscript==0.7.2 onnxsim==0.8.1 onnxslim==0.1.98)
+        python=$(scripts/python-env tools-env 'numpy, onnx, onnxconverter_common, onnxruntime, onnxscript, onnxsim, onnxslim' \
+            onnx==1.23.2 onnxconverter-common==1.16.0 onnxruntime==1.31.1 onnxscript==0.7.2 onnxsim==0.8.1 onnxslim==0.1.98)
     else
         python=$(scripts/python-env onnx-env 'numpy, onnx, onnxruntime' onnx==1.23.2 onnxruntime==1.32.0)
     fi

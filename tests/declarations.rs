@@ -26,6 +26,7 @@ const BEFORE: [&str; 10] = [
     "ToANormalForm,FuseOpsByPattern{backend=a,patterns=\"e=exp(%x),m=multiply(%x, %y)\"},Normalize,ConvertToDataflow{min_size=1},PlanMemory,AttachGlobalSymbol",
     "ToANormalForm,LambdaLifting,AttachGlobalSymbol,ConvertToDataflow",
     "phase0,phase1,phase2.1,phase2.3",
+    "phase0,phase1{precision=bfloat16,layout=NHWC},phase2.1,phase2.3",
     "ToGraphNormalForm",
 ];
 

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anfora::manager::{PassRegistry, RegisteredPass};
+use anfora::manager::{OptionDef, PassRegistry, RegisteredPass};
 
 const INTRODUCTION: &str = "\
 # The passes
@@ -75,14 +75,12 @@ fn settings(registry: &PassRegistry, pass: &RegisteredPass) -> Vec<String> {
     registry.configs().iter().filter(|c| c.key.starts_with(&own)).map(|c| format!("`{}`", c.key)).collect()
 }
 
-fn options(pass: &RegisteredPass) -> Vec<String> {
-    pass.options()
-        .iter()
-        .map(|o| match o.default.to_string() {
-            default if default.is_empty() => format!("`{}`: {}", o.key, o.doc),
-            default => format!("`{}` ({default}): {}", o.key, o.doc),
-        })
-        .collect()
+fn options(options: &[OptionDef]) -> String {
+    let line = |o: &OptionDef| match o.default.to_string() {
+        default if default.is_empty() => format!("`{}`: {}", o.key, o.doc),
+        default => format!("`{}` ({default}): {}", o.key, o.doc),
+    };
+    options.iter().map(line).collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the title of each file of a pass, and the rest of its head.
@@ -147,13 +145,14 @@ fn page(registry: &PassRegistry) -> String {
     for pass in registry.passes() {
         let anchor = pass.name().to_lowercase();
         let (name, level, doc) = (pass.name(), pass.opt_level(), pass.doc());
-        let (options, settings) = (options(pass).join("; "), settings(registry, pass).join(", "));
+        let (options, settings) = (options(pass.options()), settings(registry, pass).join(", "));
         writeln!(page, "| [{name}](#{anchor}) | {level} | {doc} | {options} | {settings} |").unwrap();
     }
-    page.push_str("\n## Pipelines\n\n| name | passes | what for |\n|---|---|---|\n");
+    page.push_str("\n## Pipelines\n\n| name | passes | options | what for |\n|---|---|---|---|\n");
     for pipeline in registry.pipelines() {
         let text = if pipeline.text.is_empty() { String::new() } else { format!("`{}`", pipeline.text) };
-        writeln!(page, "| `{}` | {text} | {} |", pipeline.name, pipeline.doc).unwrap();
+        let options = options(pipeline.options);
+        writeln!(page, "| `{}` | {text} | {options} | {} |", pipeline.name, pipeline.doc).unwrap();
     }
     page.push_str(PROPERTIES);
     page.push_str("\n| pass | needs | establishes | breaks |\n|---|---|---|---|\n");

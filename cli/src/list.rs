@@ -71,6 +71,11 @@ fn written(option: &ConfigDef) -> String {
     }
 }
 
+/// Returns the lines of text about options.
+fn option_lines(options: &[ConfigDef]) -> Vec<String> {
+    options.iter().map(|o| format!("{}  {}: {}", written(o), o.kind, o.doc)).collect()
+}
+
 /// A row of a list, as text and as JSON.
 struct Row {
     name: String,
@@ -227,8 +232,7 @@ impl List {
         let rows = registry.passes().iter().map(|p| {
             let own = format!("{}.", p.name());
             let settings: Vec<_> = registry.configs().iter().filter(|c| c.key.starts_with(&own)).collect();
-            let mut details: Vec<String> =
-                p.options().iter().map(|o| format!("{}  {}: {}", written(o), o.kind, o.doc)).collect();
+            let mut details = option_lines(p.options());
             details.extend(settings.iter().map(|c| format!("{}={}  {}: {}", c.key, c.default, c.kind, c.doc)));
             let [needs, establishes, breaks] = properties(registry, p);
             let said = [("needs", &needs), ("establishes", &establishes), ("breaks", &breaks)];
@@ -291,7 +295,9 @@ impl List {
         let registry = cli.pass_registry();
         let rows = registry.pipelines().iter().map(|p| {
             let mut details = if p.text.is_empty() { Vec::new() } else { vec![p.text.clone()] };
-            let mut json = json!({ "name": p.name, "passes": p.text, "doc": p.doc });
+            details.extend(option_lines(p.options));
+            let json_options: Vec<Value> = p.options.iter().map(setting).collect();
+            let mut json = json!({ "name": p.name, "passes": p.text, "options": json_options, "doc": p.doc });
             if let Some(entry) = registry.phases().iter().find(|e| e.pipeline_name() == p.name) {
                 let holding = registry.holding_from(entry.phase);
                 details.push(format!("then these hold: {}", holding.join(", ")));

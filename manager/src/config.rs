@@ -120,7 +120,7 @@ pub struct ConfigDef {
     pub doc: &'static str,
 }
 
-/// An option of a pass, written `{key=value}` in pipelines.
+/// An option of a pass or of a named pipeline, written `{key=value}` in pipelines.
 pub type OptionDef = ConfigDef;
 
 /// The reason why a setting cannot be set or read.
@@ -214,6 +214,18 @@ impl ConfigDef {
         ConfigDef { key, kind: ConfigKind::Str, default: ConfigValue::Str(Cow::Borrowed(default)), doc }
     }
 
+    /// Declares one of some words.
+    ///
+    /// Cost: constant.
+    pub const fn one_of(
+        key: &'static str,
+        words: &'static [&'static str],
+        default: &'static str,
+        doc: &'static str,
+    ) -> ConfigDef {
+        ConfigDef { key, kind: ConfigKind::OneOf(words), default: ConfigValue::Str(Cow::Borrowed(default)), doc }
+    }
+
     /// Declares a number that something may not exceed, or `unlimited` (`None`).
     ///
     /// Cost: linear in the text.
@@ -281,11 +293,11 @@ impl ConfigDef {
                 numbers.iter().any(|(_, n)| !(min..=max).contains(n)).then(|| value.to_string())
             }
             (ConfigKind::OneOf(words), ConfigValue::Str(s)) => {
-                self.one_of(words, s)?;
+                self.check_word(words, s)?;
                 None
             }
             (ConfigKind::TextList { words: Some(words) }, ConfigValue::TextList(list)) => {
-                list.iter().try_for_each(|text| self.one_of(words, text))?;
+                list.iter().try_for_each(|text| self.check_word(words, text))?;
                 None
             }
             _ => Some(value.to_string()),
@@ -293,7 +305,7 @@ impl ConfigDef {
         wrong.map_or(Ok(value), |wrong| Err(self.mismatch(&wrong)))
     }
 
-    fn one_of(&self, words: &[&str], text: &str) -> Result<(), ConfigError> {
+    fn check_word(&self, words: &[&str], text: &str) -> Result<(), ConfigError> {
         if words.contains(&text) {
             return Ok(());
         }
@@ -476,7 +488,7 @@ pub(crate) fn read<T: FromConfig>(def: &ConfigDef, value: &ConfigValue) -> Resul
     })
 }
 
-/// The options of a pass: a value for each option that it declares.
+/// The options of a pass or of a named pipeline: a value for each option that it declares.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
     pass: String,

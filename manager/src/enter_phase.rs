@@ -31,6 +31,7 @@ use crate::config::{ConfigError, OptionDef, Options};
 use crate::context::PassContext;
 use crate::error::PassFailure;
 use crate::info::{Declare, Outcome, PassInfo};
+use crate::named_pipeline::PipelineText;
 use crate::names::UnknownName;
 use crate::pass::Pass;
 use crate::phases::{PhaseEntry, check_property};
@@ -56,7 +57,7 @@ impl PassRegistry {
     pub fn register_megapass(
         &mut self,
         phase: Phase,
-        passes: &str,
+        passes: impl Into<PipelineText>,
         doc: impl Into<String>,
     ) -> Result<(), RegistryError> {
         let name = self.properties_and_phases().phase(&phase.to_string())?.pipeline_name();
@@ -66,8 +67,8 @@ impl PassRegistry {
             self.has_enter_phase = added.is_ok();
             added?;
         }
-        let comma = if passes.trim().is_empty() { "" } else { "," };
-        self.register_pipeline(name, format!("{passes}{comma}{ENTER_PHASE}{{{PHASE_OPTION}={phase}}}"), doc)
+        let last = format!("{ENTER_PHASE}{{{PHASE_OPTION}={phase}}}");
+        self.register_pipeline(name, passes.into().followed_by(last), doc)
     }
 }
 

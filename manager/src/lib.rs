@@ -106,6 +106,7 @@ mod instruments;
 mod line_diff;
 mod messages;
 mod module_pass;
+mod named_pipeline;
 mod names;
 mod open_runs;
 mod order;
@@ -152,6 +153,7 @@ pub use instruments::{
 pub use line_diff::unified_diff;
 pub use messages::MAX_REMARKS;
 pub use module_pass::ModulePass;
+pub use named_pipeline::{PipelineEntry, PipelineText};
 pub use names::UnknownName;
 pub use open_runs::{OpenRuns, RunRole};
 pub use parallel::MAX_THREADS;
@@ -166,8 +168,7 @@ pub use recording::{
     RecordedPass, RecordedRewrite, Recording,
 };
 pub use registry::{
-    DefaultRegistryError, MakeError, PassEntry, PassRegistry, PipelineEntry, RegisteredPass, RegistryError,
-    set_default_registry,
+    DefaultRegistryError, MakeError, PassEntry, PassRegistry, RegisteredPass, RegistryError, set_default_registry,
 };
 pub use reproducer_file::{Replay, ReproducerFile, Verdict};
 pub use run::run_pass;

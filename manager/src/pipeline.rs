@@ -8,19 +8,20 @@
 //! value    = text | "[" [ text { "," text } ] "]"
 //! text     = word | '"' { character | '\"' | '\\' } '"'
 //! ```
-//! A name is that of a registered pass, or of a pipeline, which stands for its passes. Blanks and
-//! line ends are allowed between any two parts. A key in quotes is the name of a number, for passes
+//! A name is that of a registered pass, or of a pipeline, which stands for its passes. Both may have
+//! options. Blanks and line ends are allowed between any two parts. A key in quotes is the name of a number, for passes
 //! that take numbers by name, and never the name of an option.
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::config::{ConfigError, ConfigKind, Options};
+use crate::config::{ConfigDef, ConfigError, ConfigKind, OptionDef, Options};
 use crate::error::{MAX_NESTING, in_own_words};
 use crate::info::PassInfo;
+use crate::named_pipeline::PipelineEntry;
 use crate::names::{UnknownName, is_name_char};
 use crate::pass::Pass;
-use crate::registry::{FIXPOINT, MakeError, Named, PassRegistry, RegisteredPass};
+use crate::registry::{FIXPOINT, MakeError, Named, PassRegistry};
 use crate::scanner::{Mistake, Scanner, list_text, quoted};
 use crate::sequential::{NestingError, Repeat, Sequential};
 
@@ -70,17 +71,8 @@ impl PipelineError {
 /// If the text is not of the form above, nests more than [`MAX_NESTING`] deep, or names a pass, an
 /// option or a value that does not exist.
 pub fn parse_pipeline(registry: &PassRegistry, text: &str) -> Result<Sequential, PipelineError> {
-    // A text that is the name of a pipeline stands for that pipeline, and not for a sequence that
-    // holds it.
-    let (name, whole) = match registry.find(text.trim()) {
-        Ok(Named::Pipeline(i)) => {
-            let pipeline = &registry.pipelines()[i];
-            (Some(pipeline.name.clone()), pipeline.text.as_str())
-        }
-        _ => (None, text),
-    };
     let groups = vec![Group { rounds: None, passes: Vec::new(), opened: 0 }];
-    let mut parser = Parser { registry, texts: vec![(name, Scanner::new(whole))], groups };
+    let mut parser = Parser { registry, texts: vec![(None, Scanner::new(text))], groups };
     parser.run().map_err(|Mistake { at, message, suggestion }| {
         let text = parser.text().chars.iter().collect();
         let through = parser.texts.into_iter().filter_map(|(name, _)| name).collect();
@@ -177,7 +169,7 @@ impl Parser<'_> {
         match registry.find(&name).map_err(|e| unknown(at, e))? {
             Named::Pass(i) => {
                 let pass = &registry.passes()[i];
-                let options = self.options(pass)?;
+                let options = self.options(pass.name(), pass.options(), registry.settings_of(pass))?;
                 let made = registry.make_with(pass, &options).map_err(|error| match error {
                     MakeError::Unknown(e) => unknown(at, e),
                     MakeError::Failed { .. } => Mistake::new(at, error.to_string()),
@@ -185,17 +177,37 @@ impl Parser<'_> {
                 self.group().passes.push(made);
                 Ok(Expect::Rest)
             }
-            Named::Pipeline(i) => {
-                if let Some(from) = self.texts.iter().position(|t| t.0.as_ref() == Some(&name)) {
-                    let mut names: Vec<&str> = self.texts[from..].iter().filter_map(|t| t.0.as_deref()).collect();
-                    names.push(&name);
-                    return Err(Mistake::new(at, format!("pipelines name each other: {}", names.join(" -> "))));
-                }
-                self.open(None, at)?;
-                self.texts.push((Some(name), Scanner::new(&registry.pipelines()[i].text)));
-                Ok(Expect::First)
-            }
+            Named::Pipeline(i) => self.pipeline(&registry.pipelines()[i], at),
         }
+    }
+
+    /// Reads the options of a named pipeline, and turns to the text that it stands for.
+    fn pipeline(&mut self, entry: &PipelineEntry, at: usize) -> Result<Expect, Mistake> {
+        if let Some(from) = self.texts.iter().position(|t| t.0.as_ref() == Some(&entry.name)) {
+            let mut names: Vec<&str> = self.texts[from..].iter().filter_map(|t| t.0.as_deref()).collect();
+            names.push(&entry.name);
+            return Err(Mistake::new(at, format!("pipelines name each other: {}", names.join(" -> "))));
+        }
+        let options = self.options(&entry.name, entry.options, std::iter::empty())?;
+        let text = entry
+            .text_with(&options)
+            .map_err(|e| Mistake::new(at, format!("pipeline `{}` cannot be made: {e}", entry.name)))?;
+        let text = (Some(entry.name.clone()), Scanner::new(&text));
+        if self.is_whole() {
+            self.texts = vec![text];
+        } else {
+            self.open(None, at)?;
+            self.texts.push(text);
+        }
+        Ok(Expect::First)
+    }
+
+    /// Returns true if the item that was just read is the only one of the given text. If it is a
+    /// named pipeline, the text stands for that pipeline, and not for a sequence that holds it.
+    fn is_whole(&mut self) -> bool {
+        self.text().skip_blanks();
+        matches!(&*self.texts, [(None, given)] if given.peek().is_none())
+            && matches!(&*self.groups, [group] if group.passes.is_empty())
     }
 
     fn fixpoint(&mut self, start: usize) -> Result<Expect, Mistake> {
@@ -244,10 +256,15 @@ impl Parser<'_> {
         Ok(None)
     }
 
-    /// Reads `{key=value,…}`, if it is present.
-    fn options(&mut self, pass: &RegisteredPass) -> Result<Options, Mistake> {
-        let mut options = Options::new(pass.name(), pass.options());
-        let settings = self.registry.settings_of(pass);
+    /// Reads `{key=value,…}`, if it is present: the options of a pass or pipeline, and settings by
+    /// the names that they have here.
+    fn options<'s>(
+        &mut self,
+        name: &str,
+        defs: &'static [OptionDef],
+        settings: impl Iterator<Item = (&'static str, &'s ConfigDef)> + Clone,
+    ) -> Result<Options, Mistake> {
+        let mut options = Options::new(name, defs);
         let text = self.text();
         if !text.take('{') {
             return Ok(options);
@@ -272,7 +289,7 @@ impl Parser<'_> {
             text.skip_blanks();
             let value_at = text.at;
             let setting = settings.clone().find(|(short, _)| *short == key && !is_quoted).map(|(_, def)| def);
-            let option = pass.options().iter().find(|o| o.key == key).or(setting);
+            let option = defs.iter().find(|o| o.key == key).or(setting);
             let kind = option.map(|o| &o.kind);
             let value = match text.peek() {
                 Some('[') => list_text(text.list()?.iter().map(|item| quoted(item))),
@@ -292,7 +309,7 @@ impl Parser<'_> {
             set.map_err(|e| match e {
                 ConfigError::Twice(_) => Mistake::new(key_at, e.to_string()),
                 ConfigError::Unknown(e) if e.name == key && kind.is_none() => {
-                    let known = pass.options().iter().map(|o| o.key).chain(settings.clone().map(|(short, _)| short));
+                    let known = defs.iter().map(|o| o.key).chain(settings.clone().map(|(short, _)| short));
                     unknown(key_at, UnknownName::new(e.what, &key, known))
                 }
                 ConfigError::Unknown(e) => unknown(value_at, e),

@@ -5,9 +5,10 @@ use std::sync::{Arc, OnceLock};
 
 use anfora_ir::Phase;
 
-use crate::config::{ConfigDef, ConfigValue, OptionDef, Options};
+use crate::config::{ConfigDef, ConfigError, ConfigValue, OptionDef, Options};
 use crate::error::{PassError, PassFailure, in_own_words};
 use crate::info::{Outcome, PassInfo};
+use crate::named_pipeline::{PipelineEntry, PipelineText};
 use crate::names::{UnknownName, is_name};
 use crate::pass::Pass;
 use crate::phases::PhaseEntry;
@@ -29,17 +30,6 @@ pub struct PassEntry {
     pub configs: &'static [ConfigDef],
     /// Makes the pass. Each declared option has a value that it takes.
     pub make: fn(&Options) -> Result<Arc<dyn Pass>, PassError>,
-}
-
-/// A pipeline that can be used by name.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PipelineEntry {
-    /// The name.
-    pub name: String,
-    /// The text that the name stands for.
-    pub text: String,
-    /// A line of documentation.
-    pub doc: String,
 }
 
 /// A pass of the registry, as lists show it.
@@ -122,6 +112,14 @@ pub enum RegistryError {
     /// The default of a setting is not a value that the setting takes.
     #[error("the default of `{0}` is not a value that it takes")]
     Default(&'static str),
+    /// A pipeline has no text with its options at their defaults.
+    #[error("pipeline `{name}` cannot be made: {error}")]
+    Pipeline {
+        /// The pipeline.
+        name: String,
+        /// The error of the function that writes its text.
+        error: ConfigError,
+    },
 }
 
 /// The reason why a pass of the registry was not made.
@@ -154,12 +152,7 @@ impl PassRegistry {
     /// declaration is no error.
     pub fn register(&mut self, entry: PassEntry) -> Result<(), RegistryError> {
         let PassEntry { name, doc, opt_level, options, configs, make } = entry;
-        for (i, option) in options.iter().enumerate() {
-            check_def(option)?;
-            if options[..i].iter().any(|o| o.key == option.key) {
-                return Err(RegistryError::Duplicate { what: "option", name: format!("{name}.{}", option.key) });
-            }
-        }
+        check_options(name, options)?;
         let failed = move |error| MakeError::Failed { name: name.to_string(), error };
         let maker: Maker = Arc::new(move |options, _| make(options).map_err(failed));
         let (name, doc) = (name.to_string(), doc.to_string());
@@ -194,22 +187,48 @@ impl PassRegistry {
         Ok(())
     }
 
-    /// Registers a pipeline under a name. The names in its text are looked up when it is used, so
-    /// it may name things that are registered later.
+    /// Registers a pipeline under a name: a text, or options and a text that follows from them
+    /// ([`PipelineText::with_options`]). The names in the text are looked up when it is used, so it
+    /// may name things that are registered later.
     ///
     /// Cost: linear in the text.
     ///
     /// # Errors
-    /// If the name is taken, or a pipeline could not contain it.
+    /// If the name is taken, or a pipeline could not contain it or the name of an option, or if no
+    /// text follows from the defaults of the options.
+    ///
+    /// ```
+    /// use anfora_manager::{ModulePass, OptionDef, PassRegistry, PipelineText, parse_pipeline};
+    ///
+    /// const OPTIONS: &[OptionDef] = &[OptionDef::int("rounds", 1, 9, 2, "how often it sweeps")];
+    ///
+    /// let mut registry = PassRegistry::new();
+    /// registry.register_pass(ModulePass::new("Sweep", 0, |_, _| Ok(())), "Sweeps")?;
+    /// let text = PipelineText::with_options(OPTIONS, |options| {
+    ///     Ok(format!("fixpoint<{}>(Sweep)", options.get::<u32>("rounds")?))
+    /// });
+    /// registry.register_pipeline("tidy", text, "Sweeps until it is tidy")?;
+    ///
+    /// assert_eq!(registry.pipelines()[0].text, "fixpoint<2>(Sweep)");
+    /// let pipeline = parse_pipeline(&registry, "Sweep,tidy{rounds=3}")?;
+    /// assert_eq!(pipeline.to_string(), "Sweep,fixpoint<3>(Sweep)");
+    /// let misspelt = parse_pipeline(&registry, "Sweep,tidy{round=3}").unwrap_err();
+    /// assert_eq!((misspelt.column, misspelt.suggestion.as_deref()), (12, Some("rounds")));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn register_pipeline(
         &mut self,
         name: impl Into<String>,
-        text: impl Into<String>,
+        text: impl Into<PipelineText>,
         doc: impl Into<String>,
     ) -> Result<(), RegistryError> {
         let name = name.into();
+        self.check_free(&name)?;
+        let entry = PipelineEntry::new(name.clone(), text.into(), doc.into())
+            .map_err(|error| RegistryError::Pipeline { name: name.clone(), error })?;
+        check_options(&name, entry.options)?;
         self.take_name(&name, Named::Pipeline(self.pipelines.len()))?;
-        self.pipelines.push(PipelineEntry { name, text: text.into(), doc: doc.into() });
+        self.pipelines.push(entry);
         Ok(())
     }
 
@@ -425,6 +444,17 @@ impl PassRegistry {
             unknown
         })
     }
+}
+
+/// Checks the declarations of the options of a pass or pipeline.
+fn check_options(name: &str, options: &[OptionDef]) -> Result<(), RegistryError> {
+    for (i, option) in options.iter().enumerate() {
+        check_def(option)?;
+        if options[..i].iter().any(|o| o.key == option.key) {
+            return Err(RegistryError::Duplicate { what: "option", name: format!("{name}.{}", option.key) });
+        }
+    }
+    Ok(())
 }
 
 fn check_def(def: &ConfigDef) -> Result<(), RegistryError> {

@@ -12,6 +12,9 @@ use crate::axis_letters::{
     plain_transposed_kernel,
 };
 
+/// Longer constant lists are left as they are. Those of calls are about as long as a shape.
+const MOST_ENTRIES: usize = 1 << 10;
+
 /// The operators with rules, beside the elementwise ones.
 const RULES: &[(&str, RelayoutRule)] = &[
     ("nn.conv1d", |c| windows(c, DATA_LAYOUT, plain_data(1), Some(plain_kernel(1)))),
@@ -63,14 +66,20 @@ const RULES: &[(&str, RelayoutRule)] = &[
     ("log_sum_exp", reduction),
     ("argmax", index_along),
     ("argmin", index_along),
-    ("concat", concat),
+    ("cumsum", scan),
+    ("cumprod", scan),
+    ("take", take),
+    ("gather_elements", elements_along),
+    ("scatter_elements", elements_along),
+    ("tile", tile),
+    ("concat", elements_along),
     ("split", split),
     ("strided_slice", |c| over_listed_axes(c, "axes", c.attrs().ints("begin")?.len())),
     ("squeeze", squeeze),
     ("expand_dims", expand_dims),
     ("nn.pad", pad),
-    ("image.resize", |c| over_listed_axes(c, "axes", c.rank(0)?)),
-    ("image.crop_and_resize", |c| over_listed_axes(c, "axes", c.rank(0)?)),
+    ("image.resize", |c| over_lists(c, &[1])),
+    ("image.crop_and_resize", |c| over_lists(c, &[1, 2])),
 ];
 
 /// Returns the rule of an operator that is not elementwise; `None` if its operands must keep the
@@ -255,13 +264,48 @@ fn index_along(c: &RelayoutCall<'_>) -> Option<Relayout> {
     Some(answer)
 }
 
-fn concat(c: &RelayoutCall<'_>) -> Option<Relayout> {
+/// The operands have the same axes, one of which the attribute `axis` names.
+fn elements_along(c: &RelayoutCall<'_>) -> Option<Relayout> {
     let (_, order) = c.followed()?;
     let have_rank = (0..c.operand_count()).all(|i| c.rank(i) == Some(order.rank()));
     if !have_rank {
         return None;
     }
     Some(elements(c)?.with_attr("axis", order.place_of(c.attrs().int("axis")?)?))
+}
+
+/// A constant operand or the attribute `axis` names an axis, which may also be none.
+fn scan(c: &RelayoutCall<'_>) -> Option<Relayout> {
+    if !c.is_given(1) {
+        return along_axis(c);
+    }
+    let (_, order) = c.followed()?;
+    let place = order.places_of(&c.ints(1)?)?;
+    let mut answer = c.with_first()?;
+    answer.constants.push((1, Literal::from_elements(&[place.len()], &place).ok()?));
+    Some(answer)
+}
+
+/// The axis of the attribute stays for a list of indices, and goes for a single one.
+fn take(c: &RelayoutCall<'_>) -> Option<Relayout> {
+    let (_, order) = c.followed()?;
+    let axis = c.attrs().int("axis")?;
+    let mut answer = along_axis(c)?;
+    answer.results[0] = Some(match c.rank(1)? {
+        0 => left_by(order, &[axis], false)?,
+        1 => order.clone(),
+        _ => return None,
+    });
+    Some(answer)
+}
+
+/// A constant list has the number of repetitions for each axis.
+fn tile(c: &RelayoutCall<'_>) -> Option<Relayout> {
+    let (_, order) = c.followed()?;
+    let repeats = reordered_list(c.literal(1)?, order)?;
+    let mut answer = c.with_first()?;
+    answer.constants.push((1, repeats));
+    Some(answer)
 }
 
 fn split(c: &RelayoutCall<'_>) -> Option<Relayout> {
@@ -275,6 +319,44 @@ fn over_listed_axes(c: &RelayoutCall<'_>, name: &'static str, count: usize) -> O
     let (_, order) = c.followed()?;
     let axes = c.attrs().ints(name).unwrap_or_else(|| (0..count as i64).collect());
     Some(c.with_first()?.with_attr(name, order.places_of(&axes)?))
+}
+
+/// The attribute `axes` lists axes, in the order of operands that are lists. If it is left out, the
+/// operands have entries for all axes, and constant ones get another order of entries.
+fn over_lists(c: &RelayoutCall<'_>, operands: &[usize]) -> Option<Relayout> {
+    let (_, order) = c.followed()?;
+    let reordered = |&i: &usize| Some((i, reordered_list(c.literal(i)?, order)?));
+    if c.attrs().ints("axes").is_none()
+        && let Some(constants) = operands.iter().map(reordered).collect::<Option<Vec<_>>>()
+    {
+        let mut answer = c.with_first()?;
+        answer.constants = constants;
+        return Some(answer);
+    }
+    over_listed_axes(c, "axes", order.rank())
+}
+
+/// Returns a constant list of one entry for each axis, or of several such lists one after the
+/// other, for the axes in another order.
+fn reordered_list(list: &Literal, order: &AxisOrder) -> Option<Literal> {
+    if list.as_splat().is_some() {
+        return Some(list.clone());
+    }
+    if list.element_count() > MOST_ENTRIES {
+        return None;
+    }
+    let bytes = list.read_dense().ok()?;
+    let width = list.dtype().bits() / 8;
+    let length = order.rank() * width;
+    if length == 0 || !bytes.len().is_multiple_of(length) {
+        return None;
+    }
+    let axes = order.axes();
+    let mut reordered = Vec::with_capacity(bytes.len());
+    for group in bytes.chunks_exact(length) {
+        axes.iter().for_each(|&axis| reordered.extend_from_slice(&group[axis * width..][..width]));
+    }
+    Literal::from_bytes(list.dtype(), list.shape(), reordered.into()).ok()
 }
 
 fn squeeze(c: &RelayoutCall<'_>) -> Option<Relayout> {

@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
-use anfora_manager::{DefaultRegistryError, PRINT_IR, PassRegistry, RegistryError, set_default_registry};
+use anfora_manager::{
+    ConfigError, DefaultRegistryError, OptionDef, Options, PRINT_IR, PassRegistry, PipelineText, RegistryError,
+    set_default_registry,
+};
 
 #[cfg(feature = "interp")]
 use crate::FOLD_CONSTANT;
@@ -41,22 +44,57 @@ const PIPELINES: &[(&str, &str, &str)] = &[
     ("slim_exact", "O2", "as few nodes as possible, where all results keep their bits"),
 ];
 
-/// The pipelines that lead to the standard phases: number, passes, doc.
-const MEGAPASSES: &[(&str, &str, &str)] = &[
-    (
-        "0",
-        "ToANormalForm,Normalize,LambdaLifting,ConvertToDataflow",
-        "ingestion: A-normal form in dataflow regions, without nested functions",
+/// Returns the pipelines that lead to the standard phases: number, passes, doc.
+fn megapasses() -> [(&'static str, PipelineText, &'static str); 5] {
+    [
+        (
+            "0",
+            "ToANormalForm,Normalize,LambdaLifting,ConvertToDataflow".into(),
+            "ingestion: A-normal form in dataflow regions, without nested functions",
+        ),
+        ("1", PipelineText::with_options(PHASE1_OPTIONS, phase1), "optimizations: general ones, then fusion"),
+        ("2.1", "DecomposeOps,ToNonDataflow".into(), "early build: primitive operators, without dataflow regions"),
+        ("2.2", "".into(), "early build: no passes, for embedders to extend"),
+        ("2.3", "AttachGlobalSymbol".into(), "early build: symbols, by which a linker finds the functions"),
+    ]
+}
+
+/// The value of an option of `phase1` for which the pass of that option does not run.
+const UNCHANGED: &str = "unchanged";
+
+const PHASE1_OPTIONS: &[OptionDef] = &[
+    OptionDef::one_of(
+        "precision",
+        &[UNCHANGED, "float16", "bfloat16"],
+        UNCHANGED,
+        "the type in which ToMixedPrecision computes products, convolutions and what follows them",
     ),
-    (
-        "1",
-        "fixpoint<4>(FoldConstant,CanonicalizeBindings,SimplifyShapes,EliminateCommonSubexpr),DeadCodeElimination,FuseOps",
-        "optimizations: general ones, then fusion",
+    OptionDef::one_of(
+        "layout",
+        &[UNCHANGED, "NCHW", "NHWC"],
+        UNCHANGED,
+        "the layout that ConvertLayout gives convolutions over two dimensions",
     ),
-    ("2.1", "DecomposeOps,ToNonDataflow", "early build: primitive operators, without dataflow regions"),
-    ("2.2", "", "early build: no passes, for embedders to extend"),
-    ("2.3", "AttachGlobalSymbol", "early build: symbols, by which a linker finds the functions"),
 ];
+
+/// Returns the passes of the pipeline of phase 1.
+fn phase1(options: &Options) -> Result<String, ConfigError> {
+    const GENERAL: &str = "fixpoint<4>(FoldConstant,CanonicalizeBindings,SimplifyShapes,EliminateCommonSubexpr)";
+    let (precision, layout): (String, String) = (options.get("precision")?, options.get("layout")?);
+    let mut passes = vec![GENERAL.to_string()];
+    if precision != UNCHANGED {
+        passes.push(format!("ToMixedPrecision{{to={precision}}}"));
+    }
+    if layout != UNCHANGED {
+        passes.push(format!("ConvertLayout{{desired=[{layout}]}}"));
+    }
+    // Both passes make casts and permutations of constants, and equal ones.
+    if passes.len() > 1 {
+        passes.push(GENERAL.to_string());
+    }
+    passes.push("DeadCodeElimination,FuseOps".to_string());
+    Ok(available(&passes.join(",")).into_owned())
+}
 
 /// Returns a pipeline without FoldConstant if the feature `interp` is off.
 fn available(text: &str) -> Cow<'_, str> {
@@ -147,11 +185,11 @@ pub fn register(registry: &mut PassRegistry) -> Result<(), RegistryError> {
         registry.register(entry)?;
     }
     for &(name, text, doc) in PIPELINES {
-        registry.register_pipeline(name, available(text), doc)?;
+        registry.register_pipeline(name, &*available(text), doc)?;
     }
-    for &(phase, text, doc) in MEGAPASSES {
+    for (phase, passes, doc) in megapasses() {
         let phase = phase.parse().expect("the numbers of the standard phases are numbers");
-        registry.register_megapass(phase, &available(text), doc)?;
+        registry.register_megapass(phase, passes, doc)?;
     }
     Ok(())
 }

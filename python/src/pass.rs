@@ -313,18 +313,19 @@ pub(crate) fn _parse_pipeline(text: &str) -> PyResult<Pass> {
     Ok(Pass::of(Arc::new(parsed)))
 }
 
-/// Makes a pass of the registry with options.
+/// Makes a pass or a named pipeline of the registry with options.
 ///
-/// Raises `ConfigError` with a suggestion, if there is no such pass or option.
+/// Raises `ConfigError` with a suggestion, if there is no such pass, pipeline or option.
 #[pyfunction]
 #[pyo3(signature = (name: "str", options: "dict[str, typing.Any]") -> "Pass")]
 pub(crate) fn _make_pass(name: &str, options: &Bound<'_, PyDict>) -> PyResult<Pass> {
     let registry = crate::registry::registry();
-    let registered = registry.passes().iter().find(|pass| pass.name() == name);
-    let takes_numbers = |key: &str| {
-        let options = registered.map_or(&[][..], |pass| pass.options());
-        options.iter().any(|o| o.key == key && matches!(o.kind, ConfigKind::Numbers { .. }))
-    };
+    let of_passes = registry.passes().iter().map(|pass| (pass.name(), pass.options()));
+    let of_pipelines = registry.pipelines().iter().map(|pipeline| (&*pipeline.name, pipeline.options));
+    let options_by_name = of_passes.chain(of_pipelines).find(|entry| entry.0 == name);
+    let declared = options_by_name.map_or(&[][..], |(_, options)| options);
+    let takes_numbers =
+        |key: &str| declared.iter().any(|o| o.key == key && matches!(o.kind, ConfigKind::Numbers { .. }));
     let mut given = Vec::new();
     for (key, value) in options {
         let key: String = key.extract()?;
@@ -343,8 +344,9 @@ pub(crate) fn _make_pass(name: &str, options: &Bound<'_, PyDict>) -> PyResult<Pa
     let text = if given.is_empty() { name.to_string() } else { format!("{name}{{{}}}", given.join(",")) };
     let parsed = parse_pipeline(&crate::registry::registry(), &text);
     let parsed = parsed.map_err(|e| ConfigError::new_err(format!("{e}\n{}", e.marked())))?;
+    // A pipeline keeps its name, also if it is one pass.
     match manager::Pass::passes(&parsed) {
-        [one] => Ok(Pass::of(one.clone())),
+        [one] if manager::Pass::info(&parsed).name != name => Ok(Pass::of(one.clone())),
         _ => Ok(Pass::of(Arc::new(parsed))),
     }
 }

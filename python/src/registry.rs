@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use anfora::manager::{ConfigKind, PassRegistry};
+use anfora::manager::{ConfigDef, ConfigKind, PassRegistry};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -50,27 +50,44 @@ pub(crate) fn _registered_passes(py: Python<'_>) -> PyResult<Bound<'_, PyList>> 
         entry.set_item("name", pass.name())?;
         entry.set_item("opt_level", pass.opt_level())?;
         entry.set_item("doc", pass.doc())?;
-        let options = PyList::empty(py);
         let settings = registry.settings_of(pass);
-        for (name, option) in pass.options().iter().map(|option| (option.key, option)).chain(settings) {
-            let row = PyDict::new(py);
-            row.set_item("name", name)?;
-            row.set_item("type", python_type(&option.kind))?;
-            row.set_item("default", option.default.to_string())?;
-            row.set_item("doc", option.doc)?;
-            options.append(row)?;
-        }
-        entry.set_item("options", options)?;
+        let options = pass.options().iter().map(|option| (option.key, option));
+        entry.set_item("options", option_rows(py, options.chain(settings))?)?;
         list.append(entry)?;
     }
     Ok(list)
 }
 
-/// Returns the named pipelines: name, text, documentation.
+/// Returns the named pipelines: name, text, documentation, and options with their types.
 #[pyfunction]
-#[pyo3(signature = () -> "list[tuple[str, str, str]]")]
+#[pyo3(signature = () -> "list[dict[str, typing.Any]]")]
 pub(crate) fn _registered_pipelines(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
-    let rows =
-        registry().pipelines().iter().map(|p| (p.name.clone(), p.text.clone(), p.doc.clone())).collect::<Vec<_>>();
-    PyList::new(py, rows)
+    let list = PyList::empty(py);
+    for pipeline in registry().pipelines() {
+        let entry = PyDict::new(py);
+        entry.set_item("name", &pipeline.name)?;
+        entry.set_item("text", &pipeline.text)?;
+        entry.set_item("doc", &pipeline.doc)?;
+        let options = pipeline.options.iter().map(|option| (option.key, option));
+        entry.set_item("options", option_rows(py, options)?)?;
+        list.append(entry)?;
+    }
+    Ok(list)
+}
+
+/// Returns options, each under the name by which it is given: name, type, default, documentation.
+fn option_rows<'py, 'o>(
+    py: Python<'py>,
+    options: impl Iterator<Item = (&'static str, &'o ConfigDef)>,
+) -> PyResult<Bound<'py, PyList>> {
+    let rows = PyList::empty(py);
+    for (name, option) in options {
+        let row = PyDict::new(py);
+        row.set_item("name", name)?;
+        row.set_item("type", python_type(&option.kind))?;
+        row.set_item("default", option.default.to_string())?;
+        row.set_item("doc", option.doc)?;
+        rows.append(row)?;
+    }
+    Ok(rows)
 }

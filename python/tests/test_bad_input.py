@@ -315,6 +315,7 @@ MISTAKES = [
     (lambda m: T.DeadCodeElimination(entries="mian")(m), af.PassError, "mian"),
     (lambda m: T.BindSymbols(symbols={"m": 2})(m), af.PassError, "did you mean `n`"),
     (lambda m: T.EnterPhase(phase="99"), af.ConfigError, "unknown phase"),
+    (lambda m: T.phase1(m, precision="float61"), af.ConfigError, "did you mean `float16`"),
     (lambda m: af.onnx.from_onnx(b""), af.OnnxError, "empty"),
     (lambda m: af.onnx.from_onnx(b"\xff" * 100), af.OnnxError, "byte 0"),
     (lambda m: af.onnx.to_bytes(m, entry="mian"), af.OnnxError, "mian"),

@@ -74,8 +74,10 @@ def shapes():
         "nn.conv2d": [
             op.nn.conv2d(x, relax.const(np.ones((6, 4, 3, 3), "float32")), 2, 1, 2),
             op.nn.conv2d(x, relax.const(np.ones((6, 2, 3, 3), "float32")), groups=2),
+            op.nn.conv2d(x, relax.const(np.ones((6, 3, 3, 8), "float32")), data_layout="NHWC", kernel_layout="OHWI"),
+            op.nn.conv2d(x, relax.const(np.ones((3, 3, 1, 6), "float32")), data_layout="CHWN", kernel_layout="HWIO"),
         ],
-        "nn.max_pool2d": [op.nn.max_pool2d(x, (2, 3), (2, 2), (1, 0, 1, 1), ceil_mode=True)],
+        "nn.max_pool2d": [op.nn.max_pool2d(x, (2, 3), (2, 2), (1, 0, 1, 1), ceil_mode=True), op.nn.max_pool2d(x, layout="NHWC")],
         "nn.avg_pool2d": [op.nn.avg_pool2d(x, (2, 2), count_include_pad=True)],
     }
 
@@ -103,7 +105,7 @@ def test_every_operator_without_attributes_is_one_of_anfora_and_comes_back():
 def test_an_attribute_that_anfora_does_not_have_is_kept():
     x = relax.Var("x", relax.TensorType([1, 8, 8, 4], "float32"))
     w = relax.const(np.ones((6, 3, 3, 4), "float32"))
-    call = relax.op.nn.conv2d(x, w, data_layout="NHWC", kernel_layout="OHWI")
+    call = relax.op.nn.conv2d(x, w, data_layout="NHWC", kernel_layout="OHWI", out_layout="NCHW")
     between = comes_back(module_of([x], lambda b, x: b.emit(call)))
     assert between["main"].bindings[0].op.name.startswith("relax.nn.conv2d#")
 
@@ -156,6 +158,44 @@ def test_a_bias_is_added_apart():
     names = [b.value.op.name for b in new["main"].body.blocks[0].bindings]
     assert names == ["relax.reshape", "relax.nn.conv2d", "relax.add"]
     assert bridge.from_relax(new)["main"].ret_type == mod["main"].ret_type
+
+
+def test_a_bias_is_added_to_the_channels_of_any_layout():
+    for bias in ["%b", "dense<Tensor[(4,), float32]>[1, 2, 3, 4]"]:
+        mod = af.loads(
+            "def @main(%x: Tensor[(1, 8, 8, 3), float32], %w: Tensor[(4, 3, 3, 3), float32],"
+            f' %b: Tensor[(4,), float32]) {{ let %y = nn.conv2d(%x, %w, {bias}, data_layout="NHWC"); %y }}'
+        )
+        new = bridge.to_relax(mod)
+        relax.analysis.well_formed(new)
+        assert bridge.from_relax(new)["main"].ret_type == mod["main"].ret_type
+        column = new["main"].body.blocks[0].bindings[-1].value.args[1]
+        assert [int(extent) for extent in column.ty.shape.values] == [1, 1, 1, 4]
+
+
+def test_a_module_with_converted_layouts_goes_over_and_back():
+    x = relax.Var("x", relax.TensorType([1, 3, 8, 8], "float32"))
+    weights = [relax.Var(name, relax.TensorType(shape, "float32")) for name, shape in WEIGHTS.items()]
+
+    def emit(b, x, first, second):
+        op = relax.op
+        y = b.emit(op.nn.relu(b.emit(op.nn.conv2d(x, first, padding=1))))
+        y = b.emit(op.nn.max_pool2d(y, (2, 2), (2, 2)))
+        return b.emit(op.mean(b.emit(op.nn.conv2d(y, second)), [2, 3]))
+
+    mod = module_of([x, *weights], emit)
+    new = bridge.as_tvm_pass("ToANormalForm,ConvertLayout{desired=[NHWC:OHWI]},DeadCodeElimination")(mod)
+    relax.analysis.well_formed(new)
+    theirs = relax.transform.ConvertLayout({"relax.nn.conv2d": ["NHWC", "OHWI"]})(relax.transform.Normalize()(mod))
+    tvm.ir.assert_structural_equal(new, theirs)
+    ops = [b.op for b in comes_back(new)["main"].bindings if b.op]
+    assert ops.count("nn.conv2d") == 2 and ops.count("permute_dims") == 3, ops
+    # And the way back.
+    plain = bridge.as_tvm_pass("ConvertLayout{desired=[NCHW:OIHW]},DeadCodeElimination")(new)
+    assert [b.op for b in comes_back(plain)["main"].bindings].count("permute_dims") == 0
+
+
+WEIGHTS = {"first": [4, 3, 3, 3], "second": [4, 4, 2, 2]}
 
 
 def test_symbols_of_kept_calls_follow_the_program():

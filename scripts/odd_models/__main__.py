@@ -1,7 +1,8 @@
 """Takes small odd models through anfora at every level and holds what it writes against the originals.
 
-Each model (see models.py, kept_models.py and parts.py) must be taken, without a failure, at -O0 to
--O3. What is written must pass `onnx.checker`, have the inputs of the original as they were declared,
+Each model (see models.py, kept_models.py, layers.py and parts.py) must be taken, without a failure,
+at -O0 to -O3 and with the channels of convolutions last. Those of layers.py are also computed in
+float16, in both layouts. What is written must pass `onnx.checker`, have the inputs of the original as they were declared,
 and, on random inputs, give the outputs of the original: onnxruntime is the judge, with its optimisations and without. Of some models
 that the checker accepts it computes garbage: there it runs a twin in place of the original. Of the
 models in `UNCOMPARED`, and of no other, nothing is said of values: it does not run them.
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 import onnx
@@ -20,16 +22,31 @@ import onnxruntime
 
 import kept_models  # noqa: F401 (it adds models)
 import parts  # noqa: F401 (likewise)
+from layers import LAYERS
 from models import MODELS, TWINS, UNCOMPARED, WARNINGS
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir, "conformance"))
 from compare import values_differ
 
-LEVELS = ["-O0", "-O1", "-O2", "-O3"]
+class Run(NamedTuple):
+    """A way to take a model, and the tolerance of its outputs."""
+
+    flags: list[str]
+    rtol: float = 1e-5
+    atol: float = 1e-6
+
+
+CHANNELS_LAST = "ConvertLayout{desired=[NWC,NHWC,NDHWC]}"
+RUNS = {f"-O{level}": Run([f"-O{level}"]) for level in range(4)}
+RUNS["layouts"] = Run(["--passes", f"O2,{CHANNELS_LAST},DeadCodeElimination"], 1e-4, 1e-5)
+#: Those of the models of layers.py alone. The tolerance is that of float16.
+LOW_RUNS = {
+    "float16": Run(["--passes", "O2,ToMixedPrecision"], 2e-2, 2e-2),
+    "float16 and layouts": Run(["--passes", f"O2,ToMixedPrecision,{CHANNELS_LAST},DeadCodeElimination"], 2e-2, 2e-2),
+}
 SEEDS = [1, 2, 3]
 # Seconds for one call of the program, whatever else the machine does.
 LIMIT = 120
-RTOL, ATOL = 1e-5, 1e-6
 Optimizations = onnxruntime.GraphOptimizationLevel
 
 
@@ -92,16 +109,16 @@ def cases_of(name, folder):
 
 
 def check(name, command, folder):
-    """Takes a model through every level; whether its values were compared."""
+    """Takes a model through every level and pipeline; whether its values were compared."""
     model = MODELS[name]
     source = os.path.join(folder, f"{name}.onnx")
     onnx.save(model, source)
     onnx.checker.check_model(model)
     cases = cases_of(name, folder)
-    for level in LEVELS:
+    for level, way in (RUNS | LOW_RUNS if name in LAYERS else RUNS).items():
         target = os.path.join(folder, f"{name}{level}.onnx")
         result = subprocess.run(
-            [*command, "opt", source, level, "--quiet", "-o", target], capture_output=True, text=True, timeout=LIMIT
+            [*command, "opt", source, *way.flags, "--quiet", "-o", target], capture_output=True, text=True, timeout=LIMIT
         )
         if result.returncode != 0:
             raise Failure(f"{level}: exits with {result.returncode}: {result.stderr.strip()}")
@@ -124,7 +141,7 @@ def check(name, command, folder):
                 names_now, actual = run(target, inputs, of_runtime)
                 if names_now != names:
                     raise Failure(f"{level}: outputs are {names_now}, not {names}")
-                if difference := values_differ(expected, actual, RTOL, ATOL):
+                if difference := values_differ(expected, actual, way.rtol, way.atol):
                     raise Failure(f"{level}: {difference}")
     return bool(cases)
 

@@ -401,7 +401,16 @@ fn lists_say_what_settings_take() {
     assert!(out.contains("alpha: float = 0.01  slope where it is negative"), "{out}");
     assert!(out.contains("ONNX LeakyRelu, versions 6 to 28: read and written"), "{out}");
     assert!(out.contains("ONNX Add, version 6: read and written"), "{out}");
-    assert!(json("pipelines").iter().any(|p| p["name"] == "O2" && p["doc"].is_string()));
+    assert!(
+        json("pipelines")
+            .iter()
+            .any(|p| p["name"] == "O2" && p["doc"].is_string() && p["options"] == serde_json::json!([]))
+    );
+    let pipelines = json("pipelines");
+    let phase1 = pipelines.iter().find(|p| p["name"] == "phase1").expect("it is listed");
+    assert_eq!(phase1["options"][0]["values"], serde_json::json!(["unchanged", "float16", "bfloat16"]));
+    let (_, out, _) = anfora(&["pipelines"], "");
+    assert!(out.contains("{layout=unchanged}  one of unchanged, NCHW, NHWC: the layout that ConvertLayout"), "{out}");
 
     let (_, out, _) = anfora(&["configs"], "");
     let line = out.lines().find(|l| l.starts_with("FuseOps.max_depth ")).expect("it is listed");

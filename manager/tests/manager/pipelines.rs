@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use anfora_manager::{
-    MAX_NESTING, OptionDef, Pass, PassContext, PassEntry, PassError, PassInfo, PassRegistry, PipelineError,
-    RegistryError, parse_pipeline,
+    ConfigError, MAX_NESTING, OptionDef, Options, Pass, PassContext, PassEntry, PassError, PassInfo, PassRegistry,
+    PipelineError, PipelineText, RegistryError, parse_pipeline,
 };
 
 use crate::support::{bump, bumps, empty_module, idle};
@@ -14,6 +14,24 @@ const OPTIONS: &[OptionDef] = &[
     OptionDef::int("limit", 0, 100, 10, "How many"),
     OptionDef::text("entry", "", "Where to begin"),
 ];
+
+const TIDY_OPTIONS: &[OptionDef] = &[
+    OptionDef::int("rounds", 0, 9, 1, "How often"),
+    OptionDef::one_of("first", &["nothing", "Fold", "O1"], "nothing", "What comes first"),
+    OptionDef::text("entry", "", "Where to begin"),
+];
+
+/// Returns the text of the pipeline `tidy`, which cannot begin at `nowhere`.
+fn tidy(options: &Options) -> Result<String, ConfigError> {
+    let (rounds, first): (u32, String) = (options.get("rounds")?, options.get("first")?);
+    let entry: String = options.get("entry")?;
+    if entry == "nowhere" {
+        let (key, expected) = ("entry".to_string(), "a function".to_string());
+        return Err(ConfigError::Value { key, expected, found: format!("`{entry}`") });
+    }
+    let first = if first == "nothing" { String::new() } else { format!("{first},") };
+    Ok(format!("{first}fixpoint<{rounds}>(Dce)"))
+}
 
 fn registry() -> PassRegistry {
     let mut registry = PassRegistry::new();
@@ -41,6 +59,7 @@ fn registry() -> PassRegistry {
     registry.register_pipeline("O0", "", "Nothing").unwrap();
     registry.register_pipeline("O1", "Fold,Dce", "A little").unwrap();
     registry.register_pipeline("O2", "O1,fixpoint<2>(Fold,O1)", "More").unwrap();
+    registry.register_pipeline("tidy", PipelineText::with_options(TIDY_OPTIONS, tidy), "As often as needed").unwrap();
     registry.register_pipeline("broken", "Fold,Flod", "Names what is not there").unwrap();
     registry.register_pipeline("outer", "Fold,broken", "Names what is broken").unwrap();
     registry.register_pipeline("loop1", "Dce,loop2", "").unwrap();
@@ -108,6 +127,79 @@ fn a_pipeline_goes_by_its_name() {
     assert_eq!(name("O1"), PassInfo::new("O1", 0));
     assert_eq!(name("Fold"), PassInfo::new("pipeline", 0));
     assert_eq!(parse_pipeline(&registry(), "Fold,O1").unwrap().passes()[1].info().name, "O1");
+}
+
+#[test]
+fn named_pipelines_have_options() {
+    for (text, printed) in [
+        ("tidy", "fixpoint<1>(Dce)"),
+        ("tidy { }", "fixpoint<1>(Dce)"),
+        ("tidy{rounds=3}", "fixpoint<3>(Dce)"),
+        (" tidy { first = Fold , rounds = 2 } ", "Fold,fixpoint<2>(Dce)"),
+        ("tidy{first=O1},Cse,tidy", "Fold,Dce,fixpoint<1>(Dce),Cse,fixpoint<1>(Dce)"),
+        ("fixpoint<4>(tidy{rounds=2})", "fixpoint<4>(fixpoint<2>(Dce))"),
+        ("O1{}", "Fold,Dce"),
+    ] {
+        let printed_now = parse_pipeline(&registry(), text).unwrap().to_string();
+        assert_eq!(printed_now, printed, "{text}");
+        assert_eq!(parse_pipeline(&registry(), printed).unwrap().to_string(), printed);
+    }
+    let name = |text| parse_pipeline(&registry(), text).unwrap().info().name.clone();
+    assert_eq!(name("tidy{rounds=3}"), "tidy");
+    assert_eq!(name("tidy{rounds=3},Dce"), "pipeline");
+    let registry = registry();
+    let tidy = registry.pipelines().iter().find(|p| p.name == "tidy").unwrap();
+    assert_eq!((tidy.text.as_str(), tidy.options), ("fixpoint<1>(Dce)", TIDY_OPTIONS));
+}
+
+#[test]
+fn errors_in_options_of_pipelines_point_at_the_column() {
+    for (text, column, message) in [
+        ("Dce,tidy{", 10, "expected the name of an option, found the end"),
+        ("Dce,tidy{rounds=10}", 17, "`rounds` takes a whole number from 0 to 9, not `10`"),
+        ("Dce,tidy{rounds=1,rounds=2}", 19, "`rounds` is given more than once"),
+        (
+            "Dce,tidy{round=1}",
+            10,
+            "unknown option of tidy `round`; did you mean `rounds`? (known: entry, first, rounds)",
+        ),
+        ("Dce,tidy{first=Flod}", 16, "unknown value of `first` `Flod`; did you mean `Fold`?"),
+        ("Dce,tidy{entry=nowhere}", 5, "pipeline `tidy` cannot be made: `entry` takes a function, not `nowhere`"),
+        ("Dce,O1{rounds=1}", 8, "unknown option of O1 `rounds` (there are none)"),
+        ("tidy{rounds=1} Dce", 16, "expected `,` or the end, found `D`"),
+    ] {
+        let e = error(text);
+        assert_eq!(e.column, column, "{text}: {e}");
+        assert!(e.message.starts_with(message), "{text}: {e}");
+        assert!(e.through.is_empty() && e.text == text, "{text}: {e}");
+    }
+    // A text that the options lead to is wrong.
+    let e = error("Dce,tidy{rounds=0}");
+    assert_eq!((e.column, &*e.through, e.text.as_str()), (10, &["tidy".to_string()][..], "fixpoint<0>(Dce)"));
+}
+
+#[test]
+fn pipelines_declare_options_that_can_be_written() {
+    const FALSE_DEFAULT: &[OptionDef] = &[OptionDef::one_of("first", &["a", "b"], "c", "")];
+    const BAD_NAME: &[OptionDef] = &[OptionDef::flag("a b", "")];
+    const TWICE: &[OptionDef] = &[OptionDef::flag("a", ""), OptionDef::flag("a", "")];
+    const NOWHERE: &[OptionDef] = &[
+        OptionDef::int("rounds", 0, 9, 1, ""),
+        OptionDef::one_of("first", &["nothing"], "nothing", ""),
+        OptionDef::text("entry", "nowhere", ""),
+    ];
+    let mut registry = PassRegistry::new();
+    for (options, message) in [
+        (FALSE_DEFAULT, "the default of `first` is not a value that it takes"),
+        (BAD_NAME, "`a b` cannot be the name of a pass, pipeline, property, option or config key"),
+        (TWICE, "there is a option `wrong.a` already"),
+    ] {
+        let text = PipelineText::with_options(options, |_| Ok(String::new()));
+        assert_eq!(registry.register_pipeline("wrong", text, "").unwrap_err().to_string(), message);
+    }
+    let error = registry.register_pipeline("wrong", PipelineText::with_options(NOWHERE, tidy), "").unwrap_err();
+    assert_eq!(error.to_string(), "pipeline `wrong` cannot be made: `entry` takes a function, not `nowhere`");
+    assert!(registry.pipelines().is_empty() && !registry.contains("wrong"));
 }
 
 #[test]

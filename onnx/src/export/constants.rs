@@ -20,10 +20,9 @@ pub(super) const MAX_FILE: u64 = i32::MAX as u64;
 /// Splats take at most this many bytes in total, whatever the options say, including splats in the
 /// data file. The limit applies to splats that a node could make.
 const MOST_SPLAT_BYTES: u64 = MAX_FILE;
-/// Initializers of at least this many bytes in a file are copied when the model is written.
-const COPIED: usize = 4 << 10;
-/// Initializers of at least this many bytes are written from memory, where a splat has one element.
-const WRITTEN_FROM_MEMORY: u64 = 64 << 10;
+/// Initializers of at least this many bytes are copied from a file when the model is written, or
+/// written from memory, where a splat has one element.
+const COPIED: u64 = 4 << 10;
 /// Constants of at most this many elements are also looked up by contents.
 const SMALL: usize = 64;
 /// A splat of at most this many bytes is always written out, since a node would take more.
@@ -337,10 +336,10 @@ fn can_fill(dtype: DType) -> bool {
 /// in the encoded model would double the memory of large constants.
 fn is_copied(literal: &Literal) -> bool {
     match literal.file_range() {
-        Some(range) => range.len() >= COPIED,
+        Some(range) => range.len() as u64 >= COPIED,
         None => {
             let is_raw = literal.dtype().bits() >= 8;
-            is_raw && written_bytes(literal).is_some_and(|bytes| bytes >= WRITTEN_FROM_MEMORY)
+            is_raw && written_bytes(literal).is_some_and(|bytes| bytes >= COPIED)
         }
     }
 }

@@ -76,11 +76,14 @@ impl ModelPieces {
         };
         let lens: Vec<u64> = initializers.iter().map(bytes_of).collect();
         let of_tensors: u64 = lens.iter().map(|&len| field_len(INITIALIZER, len)).sum();
-        let len = first.encoded_len() as u64 + of_tensors + graph.encoded_len() as u64;
+        let len_of_first = first.encoded_len();
+        let len = len_of_first as u64 + of_tensors + graph.encoded_len() as u64;
 
         let mut made = ModelPieces { pieces: Vec::new(), len: 0 };
         let mut bytes = before.encode_to_vec();
         begin_field(GRAPH, len, &mut bytes);
+        // The nodes take most of these bytes.
+        bytes.reserve(len_of_first);
         first.encode_raw(&mut bytes);
         for (tensor, len) in initializers.into_iter().zip(lens) {
             begin_field(INITIALIZER, len, &mut bytes);

@@ -232,7 +232,7 @@ impl LayoutConverter {
             }
             let back = self.back(s, value, &order).map_err(RewriteError::Type)?;
             let Some(back) = self.fitted(s, back, wanted, misfit)? else { return Ok(None) };
-            self.note_twin(slot, back, Twin { value, order });
+            self.note_twin(s, slot, back, Twin { value, order });
             return Ok(Some(verdict_of(s, back)));
         };
         if orders.iter().all(|order| order.as_ref().is_none_or(AxisOrder::is_identity)) {
@@ -300,12 +300,15 @@ impl LayoutConverter {
     }
 
     /// Records that the value of a slot is made from a twin.
-    fn note_twin(&mut self, slot: Slot, value: ExprId, twin: Twin) {
-        // The value takes the place of the variable if it is an atom.
+    fn note_twin(&mut self, s: &Site<'_>, slot: Slot, value: ExprId, twin: Twin) {
         self.tails.insert(value, twin.clone());
         if let Some(var) = slot.var {
             self.values.droppable.insert(var.expr());
-            self.values.twins.insert(var.expr(), twin);
+            self.values.twins.insert(var.expr(), twin.clone());
+            // The value takes the place of the variable if it is an atom.
+            if s.editor.body.expr(value).is_atom() {
+                self.values.twins.entry(value).or_insert(twin);
+            }
         }
     }
 
@@ -499,7 +502,7 @@ impl Mutator for LayoutConverter {
             Expr::Proj { tuple, index } => return Ok(self.projection(s, slot, tuple, index)),
             Expr::Var { .. } => {
                 if let Some(twin) = self.values.twins.get(&value).cloned() {
-                    self.note_twin(slot, value, twin);
+                    self.note_twin(s, slot, value, twin);
                 }
             }
             _ => {}

@@ -27,10 +27,10 @@
 //!                      that have the letters. Pools may be named too. If the list is empty, the
 //!                      channels of all convolutions come last: NWC, NHWC, NDHWC.
 //! Follow     elementwise operators, pools, reductions, normalisations, softmaxes, concat, split,
-//!            strided_slice, squeeze, expand_dims, nn.pad, image.resize, nn.dropout, match_cast and
-//!            permute_dims. With several operands, an operator follows if this takes no more new
-//!            permutations than it has operands in the order. A call with the desired layouts
-//!            keeps them.
+//!            strided_slice, take, gather_elements, scatter_elements, cumsum, cumprod, tile,
+//!            squeeze, expand_dims, nn.pad, image.resize, nn.dropout, match_cast and permute_dims.
+//!            With several operands, an operator follows if this takes no more new permutations
+//!            than it has operands in the order. A call with the desired layouts keeps them.
 //! Never      A call with a tensor of unknown rank, or of elements of a few bits, which no kernel
 //!            permutes; a call whose type would be less specific; parameters and results of
 //!            functions, which keep their layouts.

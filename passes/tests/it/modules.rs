@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anfora_ir::{Attr, DType, FunctionBuilder, Module, Purity, Source, Visibility, parse_module};
-use anfora_manager::{Outcome, PassContext, PassRegistry, parse_pipeline, run_pass};
+use anfora_manager::{ConfigKind, Outcome, PassContext, PassRegistry, parse_pipeline, run_pass};
 use anfora_passes::{attach_global_symbol, eliminate_dead_code};
 
 fn registry() -> Arc<PassRegistry> {
@@ -85,6 +85,14 @@ fn all_pipelines_can_be_made() {
     for pipeline in registry.pipelines() {
         if let Err(error) = parse_pipeline(&registry, &pipeline.text) {
             panic!("{}: {error}", pipeline.name);
+        }
+        for option in pipeline.options {
+            let ConfigKind::OneOf(words) = option.kind else { panic!("{} is no choice", option.key) };
+            for word in words {
+                let text = format!("{}{{{}={word}}}", pipeline.name, option.key);
+                let made = parse_pipeline(&registry, &text).unwrap_or_else(|error| panic!("{text}: {error}"));
+                assert_eq!(made.to_string() == pipeline.text, option.default.to_string() == *word, "{text}");
+            }
         }
     }
 }

@@ -941,9 +941,9 @@ def _main(arguments: list[str]) -> int:
 
 def _make_pass(name: str, options: dict[str, typing.Any]) -> Pass:
     """
-    Makes a pass of the registry with options.
+    Makes a pass or a named pipeline of the registry with options.
 
-    Raises `ConfigError` with a suggestion, if there is no such pass or option.
+    Raises `ConfigError` with a suggestion, if there is no such pass, pipeline or option.
     """
 
 def _mutate(mutator: MutatorBase, target: Function | Module | DataflowBlock, only: collections.abc.Sequence[str] | None = None) -> None:
@@ -966,9 +966,9 @@ def _registered_passes() -> list[dict[str, typing.Any]]:
     settings that a pipeline may give like options follow the options.
     """
 
-def _registered_pipelines() -> list[tuple[str, str, str]]:
+def _registered_pipelines() -> list[dict[str, typing.Any]]:
     """
-    Returns the named pipelines: name, text, documentation.
+    Returns the named pipelines: name, text, documentation, and options with their types.
     """
 
 def _repeat(passes: collections.abc.Iterable[Pass], max_rounds: int = 4) -> Pass:

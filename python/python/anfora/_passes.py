@@ -350,40 +350,52 @@ def EnterPhase(*, phase: str | None = None) -> Pass:
 
 def O0(mod: Module, context: PassContext | None = None) -> Module:
     """Runs the pipeline O0: nothing."""
-    return _anfora._parse_pipeline("O0")(mod, context)
+    return _anfora._make_pass("O0", {})(mod, context)
 
 
 def O1(mod: Module, context: PassContext | None = None) -> Module:
     """Runs the pipeline O1: the cheapest passes."""
-    return _anfora._parse_pipeline("O1")(mod, context)
+    return _anfora._make_pass("O1", {})(mod, context)
 
 
 def O2(mod: Module, context: PassContext | None = None) -> Module:
     """Runs the pipeline O2: passes that pay off in every program."""
-    return _anfora._parse_pipeline("O2")(mod, context)
+    return _anfora._make_pass("O2", {})(mod, context)
 
 
 def O3(mod: Module, context: PassContext | None = None) -> Module:
     """Runs the pipeline O3: everything."""
-    return _anfora._parse_pipeline("O3")(mod, context)
+    return _anfora._make_pass("O3", {})(mod, context)
 
 
 def slim(mod: Module, context: PassContext | None = None) -> Module:
     """Runs the pipeline slim: as few nodes as possible, without new functions."""
-    return _anfora._parse_pipeline("slim")(mod, context)
+    return _anfora._make_pass("slim", {})(mod, context)
 
 
 def slim_exact(mod: Module, context: PassContext | None = None) -> Module:
     """Runs the pipeline slim_exact: as few nodes as possible, where all results keep their bits."""
-    return _anfora._parse_pipeline("slim_exact")(mod, context)
+    return _anfora._make_pass("slim_exact", {})(mod, context)
 
 
 def phase0(mod: Module, context: PassContext | None = None) -> Module:
     """Runs the pipeline phase0: ingestion: A-normal form in dataflow regions, without nested
     functions."""
-    return _anfora._parse_pipeline("phase0")(mod, context)
+    return _anfora._make_pass("phase0", {})(mod, context)
 
 
-def phase1(mod: Module, context: PassContext | None = None) -> Module:
-    """Runs the pipeline phase1: optimizations: general ones, then fusion."""
-    return _anfora._parse_pipeline("phase1")(mod, context)
+def phase1(
+    mod: Module,
+    context: PassContext | None = None,
+    *,
+    precision: str | None = None,
+    layout: str | None = None,
+) -> Module:
+    """Runs the pipeline phase1: optimizations: general ones, then fusion.
+
+    precision: the type in which ToMixedPrecision computes products, convolutions and what
+        follows them. Default: unchanged.
+    layout: the layout that ConvertLayout gives convolutions over two dimensions. Default:
+        unchanged.
+    """
+    return _anfora._make_pass("phase1", {"precision": precision, "layout": layout})(mod, context)

@@ -29,7 +29,7 @@ from ._tvm_codec import (
 )
 from ._tvm_forms import Forms, is_pure
 from ._tvm_literals import attribute_text, literal_text, number_text
-from ._tvm_ops import PLAIN, ROWS, Field, OfResult, Parts, Row
+from ._tvm_ops import PLAIN, ROWS, Field, Letters, OfResult, Parts, Row, SameAs
 from ._tvm_symbols import FreeSymbols, Symbols, handle, is_free
 from ._tvm_versions import tensor_of
 
@@ -227,6 +227,14 @@ class FunctionWriter:
                     attributes.append(f"{key}={TO_DTYPE[value]}")
                 else:
                     attributes.append(f"{key}={attribute_text(value)}")
+            elif isinstance(field, Letters):
+                if sorted(value) != sorted(field.default):
+                    return None
+                if value != field.default:
+                    attributes.append(f"{key}={attribute_text(value)}")
+            elif isinstance(field, SameAs):
+                if value != getattr(call.attrs, field.other):
+                    return None
             elif isinstance(field, OfResult):
                 dtype = dtype_name(value)
                 if dtype not in (None, dtype_name(call.ty.dtype)):

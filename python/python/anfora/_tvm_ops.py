@@ -41,6 +41,19 @@ class Fixed(NamedTuple):
     values: tuple[Any, ...]
 
 
+class Letters(NamedTuple):
+    """A layout with the same name on both sides: the letters of the default, in any order. TVM also
+    has layouts in blocks."""
+
+    default: str
+
+
+class SameAs(NamedTuple):
+    """An attribute of TVM that has the value of another one, which comes before it."""
+
+    other: str
+
+
 class OfResult(NamedTuple):
     """An attribute of TVM alone: none, or the element type of the result, the same in all calls of
     the operator."""
@@ -55,7 +68,7 @@ class Row(NamedTuple):
     """An operator with attributes: the class of TVM's attributes, and the attributes by name."""
 
     attributes: str | None
-    fields: dict[str, Field | Fixed | OfResult | Parts]
+    fields: dict[str, Field | Fixed | Letters | SameAs | OfResult | Parts]
     operands: int
     #: The operands of anfora are the fields of a tuple in TVM.
     spread: bool = False
@@ -74,17 +87,17 @@ def _dtype(value: Any) -> str:
 _REDUCTION = Row(
     "relax.attrs.StatisticalAttrs", {"axis": Field(_ints), "keepdims": Field(bool, False)}, 1
 )
-_WINDOW: dict[str, Field | Fixed] = {
+_WINDOW: dict[str, Field] = {
     "strides": Field(_ints, [1, 1]),
     "padding": Field(_ints, [0, 0, 0, 0]),
     "dilation": Field(_ints, [1, 1]),
 }
-_POOLING: dict[str, Field | Fixed] = {
+_POOLING: dict[str, Field | Letters | SameAs] = {
     "pool_size": Field(_ints),
     **_WINDOW,
     "ceil_mode": Field(bool, False),
-    "layout": Fixed(("NCHW",)),
-    "out_layout": Fixed(("NCHW",)),
+    "layout": Letters("NCHW"),
+    "out_layout": SameAs("layout"),
 }
 
 ROWS: dict[str, Row] = {
@@ -118,9 +131,9 @@ ROWS: dict[str, Row] = {
         {
             **_WINDOW,
             "groups": Field(int, 1),
-            "data_layout": Fixed(("NCHW",)),
-            "kernel_layout": Fixed(("OIHW",)),
-            "out_layout": Fixed(("NCHW",)),
+            "data_layout": Letters("NCHW"),
+            "kernel_layout": Letters("OIHW"),
+            "out_layout": SameAs("data_layout"),
             "out_dtype": OfResult(),
         },
         2,

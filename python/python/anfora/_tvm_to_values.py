@@ -25,7 +25,7 @@ from ._tvm_codec import (
 )
 from ._tvm_from import Steps
 from ._tvm_literals import constant
-from ._tvm_ops import PLAIN, ROWS, Field, OfResult, Parts, Row
+from ._tvm_ops import PLAIN, ROWS, Field, Letters, OfResult, Parts, Row, SameAs
 from ._tvm_symbols import is_free
 from ._tvm_versions import make_tensor, tensor_of
 
@@ -196,10 +196,13 @@ class ValueReader:
         """Returns the sum of a convolution of two dimensions and its bias, which Relax adds
         apart."""
         tensor = tensor_of(bias)
+        layout = str(product.attrs.data_layout)
         if tensor is not None:
-            column = make_tensor(tvm.runtime.tensor(tensor.numpy().reshape(1, -1, 1, 1)))
+            shape = [-1 if letter == "C" else 1 for letter in layout]
+            column = make_tensor(tvm.runtime.tensor(tensor.numpy().reshape(shape)))
         else:
-            extents = [1, product.ty.shape.values[1], 1, 1]
+            channels = product.ty.shape.values[layout.index("C")]
+            extents = [channels if letter == "C" else 1 for letter in layout]
             ty = relax.TensorType(extents, bias.ty.dtype)
             operands = [bias, relax.ShapeExpr(extents)]
             column = self._bind(tvm.ir.Call(tvm.ir.Op.get("relax.reshape"), operands, ret_ty=ty))
@@ -275,6 +278,10 @@ class ValueReader:
                     raise TvmError(f"TVM has no tensors of {value}")
                 if key == "dtype":
                     fields[key] = tvm.DataType(fields[key])
+            elif isinstance(field, Letters):
+                fields[key] = attrs.pop(key, field.default)
+            elif isinstance(field, SameAs):
+                fields[key] = fields[field.other]
             elif isinstance(field, OfResult):
                 dtype = self._module.out_dtypes.get(name)
                 is_stated = dtype is not None and FROM_DTYPE.get(call.type.dtype or "") == dtype

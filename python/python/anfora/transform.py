@@ -106,8 +106,8 @@ def list_passes() -> dict[str, str]:
 
 
 def list_pipelines() -> dict[str, str]:
-    """Returns the named pipelines, each as text."""
-    return {name: text for name, text, _ in _anfora._registered_pipelines()}
+    """Returns the named pipelines, each as the text that it is with its options at their defaults."""
+    return {entry["name"]: entry["text"] for entry in _anfora._registered_pipelines()}
 
 
 _Work = Callable[..., Any]
