@@ -51,13 +51,14 @@ pub struct SlimOptions {
     /// The conversions of operators to ONNX, which tell the calls that the version lacks.
     #[cfg(feature = "onnx")]
     pub conversions: anfora_onnx::convert::Conversions,
-    /// The passes, settings and pipelines. The pipelines `slim` and `slim_exact` must be among them.
+    /// The passes, settings and pipelines. The pipelines `slim` and `slim_exact` must be among
+    /// them.
     pub passes: Arc<PassRegistry>,
     /// The most bytes by which a folded call may grow the program;
     /// [`SlimOptions::SIZE_THRESHOLD`] by default. All folds in a function may add four times as
     /// much. With [`u64::MAX`], results of any size are folded. If the program is exported, set
-    /// `ExportOptions::max_splat_bytes` to the same value: the exporter turns a larger constant that
-    /// repeats one number into a node again.
+    /// `ExportOptions::max_splat_bytes` to the same value: the exporter turns a larger constant
+    /// that repeats one number into a node again.
     pub size_threshold: u64,
     /// Settings of passes, each as `key=value`.
     pub config: Vec<String>,

@@ -75,8 +75,8 @@ pub(crate) struct Watch {
     /// at the first pass that changes its results
     #[arg(long)]
     check_meaning: bool,
-    /// Before each pass, writes a file from which the command `replay` can run the pass again; the file
-    /// stays if the pass fails or ends the process
+    /// Before each pass, writes a file from which the command `replay` can run the pass again; the
+    /// file stays if the pass fails or ends the process
     #[arg(long, value_name = "FILE")]
     reproducer: Option<PathBuf>,
 }

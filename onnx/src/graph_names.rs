@@ -33,6 +33,8 @@ pub fn set_output_names(cx: &mut Context, function: &mut Function, names: &[Stri
 }
 
 /// Returns the name of the node that a binding with this metadata had in its file.
+///
+/// Cost: one entry.
 pub fn node_name(cx: &Context, meta: AttrsId) -> Option<&str> {
     str(cx, cx.find_attr(meta, keys::NAME)?)
 }
@@ -80,9 +82,7 @@ const NAME_LISTS: [&str; 3] = [keys::OUTPUTS, keys::RETURNED, keys::INPUTS];
 const INFO_LISTS: [&str; 2] = [keys::INFOS, keys::OUTPUT_INFOS];
 
 /// Calls `each` with the names of values that the metadata of a function and of its bindings has:
-/// those of outputs and of constants.
-///
-/// Cost: linear in the function.
+/// those of outputs and of constants. Linear in the function.
 pub fn for_each_file_name(cx: &Context, function: &Function, mut each: impl FnMut(&str)) {
     for (_, meta) in metas(function) {
         for key in NAME_LISTS.iter().flat_map(|key| in_branches(key)) {
@@ -92,9 +92,7 @@ pub fn for_each_file_name(cx: &Context, function: &Function, mut each: impl FnMu
     }
 }
 
-/// Renames values in the metadata of a function and of its bindings.
-///
-/// Cost: linear in the function.
+/// Renames values in the metadata of a function and of its bindings. Linear in the function.
 pub fn rename_in_file<S: BuildHasher>(cx: &mut Context, function: &mut Function, names: &HashMap<String, String, S>) {
     let renamed = |name: &str| names.get(name).cloned();
     edit_metas(cx, function, |cx, key, value| match key {
@@ -140,8 +138,7 @@ pub fn rename_in_file<S: BuildHasher>(cx: &mut Context, function: &mut Function,
 
 /// Removes the types that the file states about values of a function beside those of the module, so
 /// that an export writes the types of the module. What else the file says about the values stays.
-///
-/// Cost: linear in the function.
+/// Linear in the function.
 pub fn forget_stated_types(cx: &mut Context, function: &mut Function) {
     edit_metas(cx, function, |cx, key, value| match key {
         _ if INFO_LISTS.contains(&key) => edit_messages(cx, value, |info: &mut ValueInfoProto| info.r#type = None),

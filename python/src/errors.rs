@@ -23,6 +23,7 @@ pyo3::import_exception!(anfora._errors, ConfigError);
 pyo3::import_exception!(anfora._errors, PatternError);
 pyo3::import_exception!(anfora._errors, RunError);
 pyo3::import_exception!(anfora._errors, StaleError);
+pyo3::import_exception!(anfora._errors, SurgeryError);
 
 mod raised {
     pyo3::import_exception!(anfora._errors, PassError);

@@ -32,6 +32,7 @@ mod place;
 mod registry;
 mod running;
 mod slim;
+mod surgery;
 mod types;
 mod visitor;
 
@@ -80,6 +81,8 @@ mod _anfora {
     use crate::running::_run;
     #[pymodule_export]
     use crate::slim::_slim;
+    #[pymodule_export]
+    use crate::surgery::{_extract, _rename, _set_attributes, _set_shapes};
     #[pymodule_export]
     use crate::types::Type;
     #[pymodule_export]

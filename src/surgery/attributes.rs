@@ -13,10 +13,10 @@ use super::{edit, find_entry, retype, unknown, without_sigil};
 ///
 /// The attribute is one of the operator of the program (`anfora ops` lists them), and `value` is
 /// written as in the text format: `1`, `[0, 1]`, `true`, `0.5`. Text needs no quotes if the
-/// attribute is a text. A node of a model that no operator stands for, a call of `onnx.…`, takes any
-/// attribute, and keeps its type.
+/// attribute is a text. A node of a model that no operator stands for, a call of `onnx.…`, takes
+/// any attribute, and keeps its type.
 ///
-/// Cost: linear in the function.
+/// Linear in the function.
 ///
 /// # Errors
 /// If no call has the name, or two have it; if the operator has no such attribute, or the value is

@@ -2,7 +2,7 @@
 
 use anfora_ir::{
     Body, Context, Diagnostic, Diagnostics, DimId, Editor, Expr, ExprId, Function, FunctionKey, IdSet, IntoDiagnostics,
-    Module, NameId, Retype, SymbolId, TypeId, VarFlags, VarId, update_signatures,
+    Module, NameId, Retype, SymbolId, SymbolWalk, TypeId, VarFlags, VarId, update_signatures,
 };
 use anfora_passes::{only_binders, symbols_named_by, to_a_normal_form};
 use anfora_visit::{
@@ -38,7 +38,7 @@ pub struct Part {
 /// `onnx.utils.extract_model` does the same for files of up to 2 GiB; it needs both lists, and does
 /// not say which input is missing.
 ///
-/// Cost: linear in the program.
+/// Linear in the program.
 ///
 /// # Errors
 /// If a name is unknown, given twice, or the name of a value in a branch or `fn`; if the outputs
@@ -78,14 +78,34 @@ fn refuse_calls(module: &Module, key: FunctionKey, entry: &str) -> Result<(), Di
     Ok(())
 }
 
-/// Keeps the bindings in branches and `fn`s that stay; removes others that nothing uses.
-struct KeepNested {
+/// Keeps the bindings in branches and `fn`s that stay, and casts that bind a symbol which a value
+/// after them names. Other bindings that nothing uses are removed.
+struct KeepNested<'c> {
+    cx: &'c Context,
     outermost: IdSet<ExprId>,
+    /// The symbols that values name which stay, and those that parameters bind.
+    named: FxHashSet<SymbolId>,
+    bound: FxHashSet<SymbolId>,
+    walk: SymbolWalk,
 }
 
-impl BackwardSweep for KeepNested {
-    fn is_kept(&mut self, _: &Body, binding: Binding) -> bool {
-        !self.outermost.contains(binding.id)
+impl BackwardSweep for KeepNested<'_> {
+    fn is_kept(&mut self, body: &Body, binding: Binding) -> bool {
+        if !self.outermost.contains(binding.id) {
+            return true;
+        }
+        let mut binds = false;
+        if let Some(ty) = self.cx.cast_type(body.expr(binding.value)) {
+            let is_needed = |symbol| self.named.contains(&symbol) && !self.bound.contains(&symbol);
+            self.cx.types.for_each_binding_symbol(ty, |symbol| binds |= is_needed(symbol));
+        }
+        binds
+    }
+
+    fn live_value(&mut self, body: &Body, value: ExprId) {
+        let KeepNested { cx, named, walk, .. } = self;
+        walk.in_node(cx, body, value, |symbol| _ = named.insert(symbol));
+        walk.in_type(cx, body.ty(value), |symbol| _ = named.insert(symbol));
     }
 }
 
@@ -134,7 +154,13 @@ fn cut_out(cx: &mut Context, function: &mut Function, part: &Part) -> Result<(),
         substitute(&mut editor, Link::Root, &replaced).map_err(IntoDiagnostics::into_diagnostics)?;
     }
     // What nothing needs is removed.
-    let mut sweep = KeepNested { outermost: IdSet::with_capacity(function.body.len()) };
+    let mut sweep = KeepNested {
+        cx,
+        outermost: IdSet::with_capacity(function.body.len()),
+        named: FxHashSet::default(),
+        bound: bound_symbols(cx, function, if inputs.is_some() { &params } else { function.body.params() }),
+        walk: SymbolWalk::new(),
+    };
     for binding in chain(&function.body, function.body.root()) {
         sweep.outermost.insert(binding.id);
     }

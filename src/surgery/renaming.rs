@@ -26,7 +26,7 @@ pub struct Renames {
 /// For a model, an output of the graph that has the name of its value gets the new name too, and so
 /// do the statements of the file about a value.
 ///
-/// Cost: linear in the program.
+/// Linear in the program.
 ///
 /// # Errors
 /// If nothing has an old name, a new name is empty or taken, two things get the same name, or a

@@ -37,12 +37,12 @@ pub(crate) enum KnownNumbers {
 ///   whole function (BindSymbols describes what happens to callers).
 /// - A number that becomes another number or a symbol, and an unknown extent, change in the type of
 ///   the input. The types that depend on it are inferred again, and the result has the type that
-///   follows. A constant in the program, such as the shape of a `reshape`, stays: the types may then
-///   contradict each other, which is an error that names the binding.
+///   follows. A constant in the program, such as the shape of a `reshape`, stays: the types may
+///   then contradict each other, which is an error that names the binding.
 ///
 /// For a model, the types that the file states beside those of the program are left out.
 ///
-/// Cost: linear in the program.
+/// Linear in the program.
 ///
 /// # Errors
 /// If no input has a name, it is no tensor, or the number of its axes is another one; if two

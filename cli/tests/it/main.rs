@@ -2,6 +2,7 @@
 
 mod commands;
 mod debugging;
+mod embedding;
 mod hostile;
 mod onnx_files;
 mod output_files;
@@ -10,3 +11,4 @@ mod passes;
 mod program;
 mod reports;
 mod slim;
+mod surgery;

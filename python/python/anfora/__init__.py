@@ -3,11 +3,12 @@
 ``slim`` makes a model smaller in one call. ``load``, ``loads`` and ``anfora.onnx`` read programs,
 ``anfora.transform`` has the passes and the manager that runs them, ``anfora.instrument`` what
 watches them, ``anfora.visitor`` and ``anfora.pattern`` the tools to write passes with.
+``anfora.surgery`` edits programs by the names of their values.
 """
 
 from __future__ import annotations
 
-from . import builder, instrument, onnx, pattern, transform, visitor
+from . import builder, instrument, onnx, pattern, surgery, transform, visitor
 from ._anfora import (
     Binding,
     Bindings,
@@ -31,6 +32,7 @@ from ._errors import (
     PatternError,
     RunError,
     StaleError,
+    SurgeryError,
     VerifyError,
 )
 from ._files import load, save
@@ -60,6 +62,7 @@ __all__ = [
     "PatternError",
     "RunError",
     "StaleError",
+    "SurgeryError",
     "Type",
     "VerifyError",
     "__version__",
@@ -72,6 +75,7 @@ __all__ = [
     "run",
     "save",
     "slim",
+    "surgery",
 
     "transform",
     "visitor",

@@ -87,6 +87,10 @@ class RunError(AnforaError):
     has neither a body nor code."""
 
 
+class SurgeryError(AnforaError):
+    """An edit by name does not fit the program. The program is as it was."""
+
+
 class StaleError(AnforaError):
     """A handle was used after its function had changed, or after the callback that received the
     handle had ended."""

@@ -1,5 +1,8 @@
 //! The edits of `anfora::surgery`.
 
+use std::collections::HashMap;
+
+use anfora::onnx;
 use anfora::surgery::{NewExtent, Part, Renames, extract, rename, set_attribute, set_shapes};
 use anfora::visit::chain;
 use anfora_ir::{Diagnostics, Expr, Module};
@@ -7,23 +10,15 @@ use anfora_ir::{Diagnostics, Expr, Module};
 use super::{Done, Kind, Row, ensure};
 
 pub(super) const ROWS: &[Row] = &[
+    Row { name: "extract", covers: &[], kind: Kind::Module(extract_parts) },
+    Row { name: "rename", covers: &[], kind: Kind::Module(rename_all) },
+    Row { name: "set-shape", covers: &[], kind: Kind::Module(reshape_inputs) },
+    Row { name: "set-attribute", covers: &[], kind: Kind::Module(set_unknown_attribute) },
     Row {
-        name: "extract",
-        covers: &["onnx::output_names", "onnx::set_output_names", "onnx::forget_training"],
-        kind: Kind::Module(extract_parts),
+        name: "file-names",
+        covers: &["onnx::for_each_file_name", "onnx::forget_stated_types", "onnx::rename_in_file"],
+        kind: Kind::Module(edit_file_names),
     },
-    Row {
-        name: "rename",
-        covers: &[
-            "onnx::for_each_file_name",
-            "onnx::forget_file_dimensions",
-            "onnx::rename_file_function",
-            "onnx::rename_in_file",
-        ],
-        kind: Kind::Module(rename_all),
-    },
-    Row { name: "set-shape", covers: &["onnx::forget_stated_types"], kind: Kind::Module(reshape_inputs) },
-    Row { name: "set-attribute", covers: &["onnx::node_name"], kind: Kind::Module(set_unknown_attribute) },
 ];
 
 /// Returns the names of the bindings of the block of `@main`, in order.
@@ -100,4 +95,16 @@ fn set_unknown_attribute(mut module: Module) -> Done {
     let done = set_attribute(&mut module, "main", &name.unwrap_or_default(), "no_such_attribute", "1");
     ensure(done.is_err(), "an unknown attribute is refused")?;
     is_done(&before, &module, done)
+}
+
+/// Edits the metadata that programs without a file do not have.
+fn edit_file_names(mut module: Module) -> Done {
+    let Some(key) = module.find("main") else { return Ok(()) };
+    let Some((main, cx)) = module.get_mut(key) else { return Ok(()) };
+    let mut names = 0;
+    onnx::for_each_file_name(cx, main, |_| names += 1);
+    ensure(names == 0, "the program was in no file")?;
+    onnx::rename_in_file(cx, main, &HashMap::from([("x".to_string(), "y".to_string())]));
+    onnx::forget_stated_types(cx, main);
+    Ok(())
 }
