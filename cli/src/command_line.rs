@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anfora::ir::OpRegistry;
 use anfora::manager::PassRegistry;
@@ -37,9 +37,10 @@ pub struct CommandLine {
     name: &'static str,
     version: &'static str,
     about: &'static str,
-    passes: Arc<PassRegistry>,
-    operators: Arc<OpRegistry>,
-    conversions: Conversions,
+    // A command makes the standard ones when it first needs them, on its own thread.
+    passes: OnceLock<Arc<PassRegistry>>,
+    operators: OnceLock<Arc<OpRegistry>>,
+    conversions: OnceLock<Conversions>,
     /// The program and the arguments that start this command line again, if they are not the path
     /// of the running program.
     started_by: Option<(OsString, Vec<OsString>)>,
@@ -58,9 +59,9 @@ impl CommandLine {
             name,
             version,
             about: "Compiler passes that cannot overflow the stack, over programs in A-normal form",
-            passes: anfora::passes::registry(),
-            operators: anfora::onnx::registry(),
-            conversions: Conversions::default(),
+            passes: OnceLock::new(),
+            operators: OnceLock::new(),
+            conversions: OnceLock::new(),
             started_by: None,
         }
     }
@@ -73,20 +74,20 @@ impl CommandLine {
     /// Sets the passes, settings and pipelines. Start from a clone of [`anfora::passes::registry`]:
     /// some commands run standard passes, and fail if the registry has no pass of that name.
     pub fn passes(self, passes: impl Into<Arc<PassRegistry>>) -> CommandLine {
-        CommandLine { passes: passes.into(), ..self }
+        CommandLine { passes: passes.into().into(), ..self }
     }
 
     /// Sets the operators of programs. Start from a clone of [`anfora::onnx::registry`]: `gen` and
     /// `stress` make programs of standard operators, and ONNX files bring those that have no
     /// counterpart.
     pub fn operators(self, operators: impl Into<Arc<OpRegistry>>) -> CommandLine {
-        CommandLine { operators: operators.into(), ..self }
+        CommandLine { operators: operators.into().into(), ..self }
     }
 
     /// Sets the conversions of operators from and to ONNX. Start from
     /// [`Conversions::default`](anfora::onnx::convert::Conversions).
     pub fn conversions(self, conversions: Conversions) -> CommandLine {
-        CommandLine { conversions, ..self }
+        CommandLine { conversions: conversions.into(), ..self }
     }
 
     /// Sets the program that runs this command line, with the arguments that come before those of
@@ -104,31 +105,31 @@ impl CommandLine {
 
     /// Returns the passes, settings and pipelines.
     pub(crate) fn pass_registry(&self) -> &Arc<PassRegistry> {
-        &self.passes
+        self.passes.get_or_init(anfora::passes::registry)
     }
 
     /// Returns the operators of programs.
     pub(crate) fn op_registry(&self) -> &Arc<OpRegistry> {
-        &self.operators
+        self.operators.get_or_init(anfora::onnx::registry)
     }
 
     /// Returns the conversions of operators from and to ONNX.
     pub(crate) fn conversion_table(&self) -> &Conversions {
-        &self.conversions
+        self.conversions.get_or_init(Conversions::default)
     }
 
     /// Returns the options with which ONNX files are read.
     pub(crate) fn import_options(&self) -> ImportOptions {
         ImportOptions {
-            registry: Arc::clone(&self.operators),
-            conversions: self.conversions.clone(),
+            registry: Arc::clone(self.op_registry()),
+            conversions: self.conversion_table().clone(),
             ..ImportOptions::default()
         }
     }
 
     /// Returns the options with which ONNX files are written.
     pub(crate) fn export_options(&self) -> ExportOptions {
-        ExportOptions { conversions: self.conversions.clone(), ..ExportOptions::default() }
+        ExportOptions { conversions: self.conversion_table().clone(), ..ExportOptions::default() }
     }
 
     /// Returns a clap command with the name, version and description of the program.
