@@ -37,11 +37,8 @@ impl FuseSoftCap {
     /// other uses, and then stay for these.
     fn matched(&self, site: &Site<'_>, product: ExprId) -> Option<(ExprId, f64)> {
         let body = &*site.editor.body;
-        let (operands, op) = (body.operands_of(product), body.call_of(product)?.op);
-        let &[a, b] = operands else { return None };
-        if op != self.multiply {
-            return None;
-        }
+        let call = body.call_of(product).filter(|call| call.op == self.multiply)?;
+        let &[a, b] = call.operands else { return None };
         let (bounded, cap) = scalar(site, b).map(|cap| (a, cap)).or_else(|| scalar(site, a).map(|cap| (b, cap)))?;
         let quotient = operand_of(site, bounded, self.tanh)?.first().copied()?;
         let &[x, divisor] = operand_of(site, quotient, self.divide)? else { return None };

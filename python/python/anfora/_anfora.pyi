@@ -10,7 +10,7 @@ from typing_extensions import disjoint_base
 
 from ._errors import Diagnostic, Location
 
-__all__ = ["__version__", "Binding", "BindingIterator", "Bindings", "Builtin", "DataflowBlock", "Expr", "Function", "FunctionBuilder", "Literal", "Match", "Module", "MutatorBase", "Outcome", "Pass", "PassContext", "PassInfo", "Pattern", "Rule", "RuleSet", "Type", "_bind_params", "_builtin_instrument", "_export_onnx", "_find", "_import_onnx", "_main", "_make_pass", "_mutate", "_parse_pipeline", "_registered_passes", "_registered_pipelines", "_repeat", "_restore_literal", "_rewrite", "_run", "_run_codegen", "_save_onnx", "_sequential", "_slim", "_split_onnx", "_visit", "any_", "any_literal", "any_of", "call", "capture", "global_", "literal", "loads", "none_", "op", "op_in", "rest", "tuple_", "tuple_getitem"]
+__all__ = ["__version__", "Binding", "BindingIterator", "Bindings", "Builtin", "DataflowBlock", "Expr", "Function", "FunctionBuilder", "Literal", "Match", "Module", "MutatorBase", "Outcome", "Pass", "PassContext", "PassInfo", "Pattern", "Rule", "RuleSet", "Type", "_bind_params", "_builtin_instrument", "_export_onnx", "_extract", "_find", "_import_onnx", "_main", "_make_pass", "_mutate", "_parse_pipeline", "_registered_passes", "_registered_pipelines", "_rename", "_repeat", "_restore_literal", "_rewrite", "_run", "_run_codegen", "_save_onnx", "_sequential", "_set_attributes", "_set_shapes", "_slim", "_split_onnx", "_visit", "any_", "any_literal", "any_of", "call", "capture", "global_", "literal", "loads", "none_", "op", "op_in", "rest", "tuple_", "tuple_getitem"]
 
 __version__: Final[str]
 """
@@ -921,6 +921,11 @@ def _export_onnx(mod: Module, entry: str = "main", opset: int | None = None, max
     Returns a module as a model.
     """
 
+def _extract(mod: Module, entry: str, inputs: list[str] | None, outputs: list[str] | None) -> Module:
+    """
+    Returns the part of a module between some of its values: see `anfora.surgery.extract`.
+    """
+
 def _find(function: Function, pattern: Pattern) -> list[Match]:
     """
     Finds the matches of a pattern in a function, in program order.
@@ -971,6 +976,11 @@ def _registered_pipelines() -> list[dict[str, typing.Any]]:
     Returns the named pipelines: name, text, documentation, and options with their types.
     """
 
+def _rename(mod: Module, entry: str, values: list[tuple[str, str]], functions: list[tuple[str, str]], symbols: list[tuple[str, str]]) -> Module:
+    """
+    Returns a module with other names: see `anfora.surgery.rename`.
+    """
+
 def _repeat(passes: collections.abc.Iterable[Pass], max_rounds: int = 4) -> Pass:
     """
     Returns a pass that runs passes again and again, until none changes anything or the number of
@@ -1014,6 +1024,17 @@ def _save_onnx(mod: Module, path: str, entry: str = "main", opset: int | None = 
 def _sequential(passes: collections.abc.Iterable[Pass], opt_level: int = 0, name: str = "sequential", required: collections.abc.Iterable[str] | None = None) -> Pass:
     """
     Returns a pass that runs passes one after the other.
+    """
+
+def _set_attributes(mod: Module, entry: str, edits: list[tuple[str, str, str]]) -> Module:
+    """
+    Returns a module with other attributes: see `anfora.surgery.set_attributes`. Each edit is a
+    node, an attribute, and the text of its value.
+    """
+
+def _set_shapes(mod: Module, entry: str, shapes: list[tuple[str, list[int | str | None]]]) -> Module:
+    """
+    Returns a module whose inputs have other shapes: see `anfora.surgery.set_shapes`.
     """
 
 def _slim(mod: Module, options: dict[str, typing.Any]) -> tuple[int, int]:
