@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anfora::ir::{Counts, Module};
-use anfora::manager::{Pass, PassContext, PassContextBuilder, PassRegistry, parse_pipeline};
+use anfora::manager::{Pass, PassContext, PassContextBuilder, PassRegistry, Sequential, parse_pipeline};
 use anfora::onnx::ExportOptions;
 use clap::{Args, ValueEnum};
 
@@ -115,14 +115,7 @@ impl Opt {
             return Err(Failure::in_module(&errors, &module));
         }
         // Bind the dimensions of the program, and build the context.
-        let (pipeline, passes) = match dims::in_module("--dim", &dims, &module)?.as_slice() {
-            [] => (passes, given),
-            dims => {
-                let pipeline = with_dims(dims, &passes);
-                let passes = parse(&pipeline)?;
-                (pipeline, passes)
-            }
-        };
+        let (pipeline, passes) = self.with_extents(&module, &dims, (passes, given), parse)?;
         let watching = self.watch.instruments(&module)?;
         let instruments = watching.before_checks().into_iter().chain(watching.after_checks());
         let context = instruments.fold(settings(), PassContextBuilder::instrument);
@@ -143,6 +136,7 @@ impl Opt {
         let headline = summary::headline(&records, &self.input, &pipeline, time);
         let ran = headline + &summary::passes(records);
         let mut about = PageFacts {
+            program: cli.name(),
             input: &self.input,
             output: None,
             pipeline: &pipeline,
@@ -153,9 +147,12 @@ impl Opt {
             bytes: [Some(bytes), None],
         };
         if let Err(failure) = done {
-            self.write_page(&watching, &about)?;
             if !self.quiet {
                 report::say(&ran);
+            }
+            // The failure is reported in any case.
+            if let Err(unwritten) = self.write_page(&watching, &about) {
+                report::print_failure(&unwritten);
             }
             return Err(Failure::in_module(&failure.to_diagnostics(), &module));
         }
@@ -174,20 +171,43 @@ impl Opt {
                 kept: &kept,
             };
             let first = if self.remarks.are_shown() { String::new() } else { summary::remarks(&remarks) };
-            let sizes = if self.table { summary::table(&sizes) } else { summary::sizes(&sizes) };
-            report::say(&format!("{ran}{sizes}{first}"));
-            if let Some(output) = &self.output
-                && output != Path::new("-")
-                && self.emit == Emit::Module
-            {
-                report::say(&format!("wrote {}", output.display()));
-                if let Some(data) = &written.data {
-                    report::say(&format!("wrote {}", data.display()));
-                }
-            }
+            self.say_done(&ran, &sizes, &first, &written);
         }
         self.write_page(&watching, &about)?;
         reported
+    }
+
+    /// Says which passes ran, what became of the sizes, and what was written.
+    fn say_done(&self, ran: &str, sizes: &Sizes<'_>, remarks: &str, written: &Stored) {
+        let sizes = if self.table { summary::table(sizes) } else { summary::sizes(sizes) };
+        report::say(&format!("{ran}{sizes}{remarks}"));
+        if let Some(output) = &self.output
+            && output != Path::new("-")
+            && self.emit == Emit::Module
+        {
+            report::say(&format!("wrote {}", output.display()));
+            if let Some(data) = &written.data {
+                report::say(&format!("wrote {}", data.display()));
+            }
+        }
+    }
+
+    /// Returns the pipeline with the extents of dimensions, and its passes.
+    fn with_extents(
+        &self,
+        module: &Module,
+        dims: &[(&str, usize)],
+        (pipeline, passes): (String, Sequential),
+        parse: impl Fn(&str) -> Result<Sequential, Failure>,
+    ) -> Result<(String, Sequential), Failure> {
+        Ok(match dims::in_module("--dim", dims, module)?.as_slice() {
+            [] => (pipeline, passes),
+            dims => {
+                let pipeline = with_dims(dims, &pipeline);
+                let passes = parse(&pipeline)?;
+                (pipeline, passes)
+            }
+        })
     }
 
     /// Writes the page of `--report`, if it was requested, and says so.

@@ -10,6 +10,8 @@ use anfora::report::Page;
 
 /// The facts of a run that are not part of its recording.
 pub(crate) struct PageFacts<'a> {
+    /// The name of the program.
+    pub(crate) program: &'a str,
     pub(crate) input: &'a Path,
     /// The file of the result, if one was written.
     pub(crate) output: Option<&'a Path>,
@@ -29,7 +31,7 @@ pub(crate) struct PageFacts<'a> {
 pub(crate) fn html(recording: &Recording, about: &PageFacts<'_>) -> String {
     let title = about.input.file_name().map_or_else(|| "standard input".into(), |name| name.to_string_lossy());
     let title = if title == "-" { "standard input".into() } else { title };
-    let command = command(about.arguments);
+    let command = command(about.program, about.arguments);
     let mut facts = Vec::new();
     let mut fact = |name: &str, value: String| facts.push((name.to_string(), value));
     fact("input", about.input.display().to_string());
@@ -55,10 +57,10 @@ pub(crate) fn html(recording: &Recording, about: &PageFacts<'_>) -> String {
     Page { recording, title: &title, pipeline: about.pipeline, command: &command, facts }.to_html()
 }
 
-/// Returns the command with these arguments, as a POSIX shell reads it.
-fn command(arguments: &[OsString]) -> String {
+/// Returns the command of a program with these arguments, as a POSIX shell reads it.
+fn command(program: &str, arguments: &[OsString]) -> String {
     let words = arguments.iter().skip(1).map(|argument| shell_word(&argument.to_string_lossy()));
-    ["anfora".to_string()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
+    [shell_word(program)].into_iter().chain(words).collect::<Vec<_>>().join(" ")
 }
 
 fn shell_word(text: &str) -> String {

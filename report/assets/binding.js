@@ -56,13 +56,21 @@ const textOf = (line) => parse(line).text + (parse(line).type && !parse(line).is
 
 /** The pass after which a binding can be shown: the chosen one, or one near it. */
 function shownAfter(f, binding) {
+  // The passes of a sequence come after it.
   let last = state.run;
+  while (isWithin(last + 1, state.run)) last++;
   for (const { run, kind } of eventsOf(f).get(binding) ?? []) {
     if (kind === "made" && last < run) return run;
     if (kind === "removed" && last >= run) last = Math.min(last, run - 1);
-    else if (kind === "made" && last >= run) last = state.run;
   }
   return last;
+}
+
+/** Returns true if a run is part of a sequence, at any depth. */
+function isWithin(run, sequence) {
+  let outer = runs[run]?.parent;
+  while (outer !== undefined && outer > sequence) outer = runs[outer].parent;
+  return outer !== undefined && outer === sequence;
 }
 
 /** The names around a binding, in layers: from two steps before it to two steps after it. */
@@ -150,7 +158,8 @@ function showGraph() {
       draw("rect", { width: WIDTH, height: HEIGHT, rx: 6 }), draw("rect", { class: "tint", width: WIDTH, height: HEIGHT, rx: 6 }),
       draw("text", { x: WIDTH / 2, y: 17 }, cut(label, 17)), draw("text", { class: "of", x: WIDTH / 2, y: 32 }, cut(name, 17))));
   }
-  const when = last < 0 ? "before the first pass" : `after ${title(last)}`;
+  const leaf = leaves.findLast((i) => i <= last) ?? -1;
+  const when = leaf < 0 ? "before the first pass" : `after ${title(leaf)}`;
   const legend = [...makers].sort((a, b) => a - b).map((maker) =>
     make("li", { "--colour": colourOf(maker) }, maker < 0 ? "in the program before" : `made by ${title(maker)}`));
   section.replaceChildren(heading, make("figure", null, svg,

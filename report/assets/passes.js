@@ -134,7 +134,7 @@ function factsOf(run) {
     const more = differences.length > 12 ? make("p", { class: "dim" }, `and ${count(differences.length - 12, "more operator")}`) : null;
     parts.append(make("div", { class: "operators" }, make("h3", null, "Operators"), make("table", null, head, ...rows), more));
   }
-  const counts = Object.entries(run.counts ?? {});
+  const counts = Object.entries(run.counts ?? {}).filter(([, n]) => n > 0);
   if (counts.length > 0) {
     const rows = counts.map(([name, n]) => make("tr", null, make("td", null, name), make("td", null, number.format(n))));
     parts.append(make("div", { class: "statistics" }, make("h3", null, "Statistics"), make("table", null, ...rows)));

@@ -151,7 +151,7 @@ async function isNamed(tab) {
 
 async function test() {
   const program = path.join(__dirname, "program.anf");
-  const page = report("program", program, ["--passes", PIPELINE, "-O2"]);
+  const page = report("program", program, ["--passes", PIPELINE, "--disable", "FuseOps"]);
   const failed = report("failed", program, ["--passes", 'CanonicalizeBindings,BindParams{function=main,params="%q=1f"}'], 1);
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
   await open(browser, page, {}, byMouse);

@@ -69,11 +69,11 @@ fn run_json(run: &RecordedPass, messages: Vec<Value>) -> Value {
     let near_misses: Value =
         run.near_misses.iter().map(|m| json!([m.what, m.function.as_deref(), m.binding, m.why])).collect();
     let mut object = Map::new();
+    object.extend(run.parent.map(|parent| ("parent".to_string(), json!(parent))));
     for (key, value) in [
         ("name", json!(run.name)),
         ("text", json!(run.text)),
         ("kind", json!(kind)),
-        ("parent", json!(run.parent)),
         ("round", json!(run.round)),
         ("for", json!(run.dependency_of)),
         ("begin", json!(micros(run.begin))),

@@ -21,9 +21,9 @@ pub(super) struct Lines {
 impl Lines {
     /// Returns the number of the line of a row; `None` if there is no room for another line.
     pub(super) fn number(&mut self, cx: &Context, rows: &Rows<'_>, row: Row) -> Option<u32> {
-        let text = rows.text(cx, row);
+        let text = rows.text(row);
         let ty = rows.ty(row).map(|ty| self.type_number(cx, ty));
-        let line = RecordedLine { text, ty, depth: row.depth, binding: rows.binding(cx, row).map(str::to_string) };
+        let line = RecordedLine { text, ty, depth: row.depth, binding: rows.binding(row).map(str::to_string) };
         if let Some(&number) = self.numbers.get(&line) {
             return Some(number);
         }

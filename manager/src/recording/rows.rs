@@ -57,6 +57,7 @@ pub(super) enum KeyedBy {
 
 /// The rows of a function, and the number of calls of each operator in it.
 pub(super) struct Rows<'f> {
+    cx: &'f Context,
     pub(super) function: &'f Function,
     pub(super) keyed_by: KeyedBy,
     pub(super) rows: Vec<Row>,
@@ -77,9 +78,9 @@ struct OpenBlock {
 
 impl<'f> Rows<'f> {
     /// Returns the rows of a function. Linear.
-    pub(super) fn of(function: &'f Function, keyed_by: KeyedBy) -> Rows<'f> {
+    pub(super) fn of(cx: &'f Context, function: &'f Function, keyed_by: KeyedBy) -> Rows<'f> {
         let body = &function.body;
-        let mut rows = Rows { function, keyed_by, rows: Vec::new(), operators: Vec::new() };
+        let mut rows = Rows { cx, function, keyed_by, rows: Vec::new(), operators: Vec::new() };
         rows.push(RowKind::Signature, 0, body.root(), 0);
         if function.is_definition() {
             rows.rows.reserve(body.len() / 3);
@@ -174,10 +175,12 @@ impl<'f> Rows<'f> {
     }
 
     /// Returns the text of a row, without its indentation.
-    pub(super) fn text(&self, cx: &Context, row: Row) -> String {
+    pub(super) fn text(&self, row: Row) -> String {
         let word = match row.kind {
-            RowKind::Signature => return signature_line(cx, self.function),
-            RowKind::Let | RowKind::Tail | RowKind::ElseTail => return statement_line(cx, &self.function.body, row.id),
+            RowKind::Signature => return signature_line(self.cx, self.function),
+            RowKind::Let | RowKind::Tail | RowKind::ElseTail => {
+                return statement_line(self.cx, &self.function.body, row.id);
+            }
             RowKind::Then => "then",
             RowKind::Else => "else",
             RowKind::Region => "dataflow {",
@@ -187,9 +190,9 @@ impl<'f> Rows<'f> {
     }
 
     /// Returns the name of the variable that a row binds.
-    pub(super) fn binding<'c>(&self, cx: &'c Context, row: Row) -> Option<&'c str> {
+    pub(super) fn binding(&self, row: Row) -> Option<&'f str> {
         let body = &self.function.body;
-        if row.kind == RowKind::Let { body.binding_name(cx, row.id) } else { None }
+        if row.kind == RowKind::Let { body.binding_name(self.cx, row.id) } else { None }
     }
 
     /// Returns the type of the variable that a row binds, or of a tail that is no block.
@@ -204,55 +207,77 @@ impl<'f> Rows<'f> {
         }
     }
 
-    /// Returns true if this row is the same as another one with the same key. Returns false if that
-    /// takes a closer look: at the texts of the rows.
+    /// Returns true if this row is the same as another one with the same key.
     pub(super) fn is_same(&self, row: Row, other: &Rows<'_>, in_other: Row) -> bool {
         let (a, b) = (&self.function.body, &other.function.body);
         if row.depth != in_other.depth || self.ty(row) != other.ty(in_other) {
             return false;
         }
-        match row.kind {
-            RowKind::Signature => false,
-            RowKind::Then | RowKind::Else | RowKind::Region | RowKind::EndOfRegion => true,
+        let is_same = match row.kind {
+            RowKind::Signature => None,
+            RowKind::Then | RowKind::Else | RowKind::Region | RowKind::EndOfRegion => Some(true),
             RowKind::Let => match (a.expr(row.id), b.expr(in_other.id)) {
                 (Expr::Let { var: x, value: v, .. }, Expr::Let { var: y, value: w, .. }) => {
-                    a.var_name(x) == b.var_name(y) && is_same_value((a, v), (b, w))
+                    if a.var_name(x) == b.var_name(y) { is_same_value((a, v), (b, w)) } else { Some(false) }
                 }
-                _ => false,
+                _ => Some(false),
             },
             RowKind::Tail | RowKind::ElseTail => is_same_value((a, row.id), (b, in_other.id)),
-        }
+        };
+        is_same.unwrap_or_else(|| self.text(row) == other.text(in_other))
     }
 }
 
-/// Returns true if two values are written alike, apart from the blocks in them. Returns false if a
-/// value has an operand that no Let binds.
-fn is_same_value((a, v): (&Body, ExprId), (b, w): (&Body, ExprId)) -> bool {
+/// Returns true if two values are written alike, apart from the blocks in them. `None` if the texts
+/// have to be compared: a `fn`, or a value with an operand that no Let binds.
+fn is_same_value((a, v): (&Body, ExprId), (b, w): (&Body, ExprId)) -> Option<bool> {
     match (a.expr(v), b.expr(w)) {
         (Expr::CallOp { op, operands, attrs }, Expr::CallOp { op: other, operands: theirs, attrs: given }) => {
-            op == other && attrs == given && are_same_atoms((a, a.operands(operands)), (b, b.operands(theirs)))
+            if op != other || attrs != given {
+                return Some(false);
+            }
+            are_same_atoms((a, a.operands(operands)), (b, b.operands(theirs)))
         }
         (Expr::Call { operands, attrs }, Expr::Call { operands: theirs, attrs: given }) => {
-            attrs == given && are_same_atoms((a, a.operands(operands)), (b, b.operands(theirs)))
+            if attrs != given {
+                return Some(false);
+            }
+            are_same_atoms((a, a.operands(operands)), (b, b.operands(theirs)))
         }
         (Expr::Tuple(fields), Expr::Tuple(theirs)) => are_same_atoms((a, a.operands(fields)), (b, b.operands(theirs))),
         (Expr::Proj { tuple, index }, Expr::Proj { tuple: other, index: i }) => {
-            index == i && is_same_atom((a, tuple), (b, other))
+            if index == i {
+                is_same_atom((a, tuple), (b, other))
+            } else {
+                Some(false)
+            }
         }
         (Expr::If { cond, .. }, Expr::If { cond: other, .. }) => is_same_atom((a, cond), (b, other)),
-        (Expr::Let { .. }, Expr::Let { .. }) => true,
-        _ => is_same_atom((a, v), (b, w)),
+        (Expr::Lambda { .. }, Expr::Lambda { .. }) => None,
+        (Expr::Let { .. }, Expr::Let { .. }) => Some(true),
+        (ours, theirs) if ours.is_atom() && theirs.is_atom() => is_same_atom((a, v), (b, w)),
+        _ => Some(false),
     }
 }
 
-fn are_same_atoms((a, ours): (&Body, &[ExprId]), (b, theirs): (&Body, &[ExprId])) -> bool {
-    ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(&v, &w)| is_same_atom((a, v), (b, w)))
+fn are_same_atoms((a, ours): (&Body, &[ExprId]), (b, theirs): (&Body, &[ExprId])) -> Option<bool> {
+    if ours.len() != theirs.len() {
+        return Some(false);
+    }
+    for (&v, &w) in ours.iter().zip(theirs) {
+        match is_same_atom((a, v), (b, w)) {
+            Some(true) => {}
+            other => return other,
+        }
+    }
+    Some(true)
 }
 
-fn is_same_atom((a, v): (&Body, ExprId), (b, w): (&Body, ExprId)) -> bool {
+fn is_same_atom((a, v): (&Body, ExprId), (b, w): (&Body, ExprId)) -> Option<bool> {
     match (a.expr(v), b.expr(w)) {
         // Variables without a name are written as their numbers.
-        (Expr::Var { name, .. }, Expr::Var { name: other, .. }) => name == other && (name.is_some() || v == w),
-        (ours, theirs) => ours.is_atom() && ours == theirs,
+        (Expr::Var { name, .. }, Expr::Var { name: other, .. }) => Some(name == other && (name.is_some() || v == w)),
+        (ours, theirs) if ours.is_atom() || theirs.is_atom() => Some(ours == theirs),
+        _ => None,
     }
 }

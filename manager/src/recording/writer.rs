@@ -38,7 +38,7 @@ impl RecordingWriter {
         let mut operators: Vec<u64> = Vec::new();
         let mut room = MAX_ROWS_OF_PROGRAM;
         for (_, function) in module.functions() {
-            let rows = Rows::of(function, KeyedBy::Node);
+            let rows = Rows::of(&module.cx, function, KeyedBy::Node);
             add(&mut operators, &rows.operators);
             if rows.rows.len() > room {
                 continue;
@@ -66,7 +66,7 @@ impl RecordingWriter {
             // Bodies of different generations have different ids.
             let generations = [old, new].map(|f| f.map(|f| f.body.generation()));
             let keyed_by = if generations[0] == generations[1] { KeyedBy::Node } else { KeyedBy::Name };
-            let rows = [old, new].map(|f| f.map(|f| Rows::of(f, keyed_by)));
+            let rows = [old, new].map(|f| f.map(|f| Rows::of(&module.cx, f, keyed_by)));
             rows[0].iter().for_each(|rows| add(&mut before, &rows.operators));
             rows[1].iter().for_each(|rows| add(&mut after, &rows.operators));
             if let Some(change) = self.function_change(&module.cx, &rows, &mut room) {
