@@ -16,7 +16,7 @@ use random_programs::checking::{context, pool};
 use random_programs::{parse, run};
 
 /// The pipelines that run before a pass, so that each property holds somewhere.
-const BEFORE: [&str; 10] = [
+const BEFORE: [&str; 11] = [
     "",
     "ToANormalForm",
     "ToANormalForm,LambdaLifting",
