@@ -13,7 +13,7 @@ use anfora_ir::{
 };
 use anfora_manager::{Pass, PassContext, PassRegistry, parse_pipeline};
 use anfora_ops::typing::{Elements, elementwise};
-use anfora_passes::{GradientOptions, gradient, registry};
+use anfora_passes::{GradientOptions, MemoryOptions, gradient, plan_memory, registry};
 use anfora_testing::programs::{Random, Vocabulary, add_loss, with_type};
 use anfora_testing::{depth, on_small_stack};
 
@@ -187,6 +187,12 @@ fn the_adjoint_of_every_operator_agrees_with_finite_differences() {
 fn derivatives_are_right_where_steps_are_not() {
     let mean = "let %h = astype(%x, dtype=float16); let %b = broadcast_to(%h, dense<Tensor[(1,), int64]>[70000]);
                 let %m = mean(%b); astype(%m, dtype=float64)";
+    let largest = "let %h = astype(%x, dtype=float16); let %b = broadcast_to(%h, dense<Tensor[(1,), int64]>[70000]);
+                   let %m = max(%b); astype(%m, dtype=float64)";
+    // The second query attends nothing.
+    let attention = "let %q = broadcast_to(%x, dense<Tensor[(4,), int64]>[1, 1, 2, 1]);
+                     let %m = dense<Tensor[(2, 2), bool]>[true, false, false, false];
+                     let %y = nn.attention(%q, %q, %q, %m); sum(%y)";
     for (body, x, expected) in [
         ("let %y = nn.elu(%x); sum(%y)", 1000.0, 1.0),
         ("let %y = nn.selu(%x, gamma=2.0); sum(%y)", 1000.0, 2.0),
@@ -194,6 +200,37 @@ fn derivatives_are_right_where_steps_are_not() {
         // The quotient of the operands is rounded to 10.
         ("let %y = mod(dense<Tensor[(1,), float64]>[1.0], %x); sum(%y)", 0.1, -9.0),
         (mean, 1.0, 1.0),
+        // More equal elements than any number of 16 bits.
+        (largest, 1.0, 1.0),
+        // The cube of the approximation by `tanh` overflows, and then the square.
+        (
+            "let %h = astype(%x, dtype=float16); let %g = nn.gelu(%h, approximate=\"tanh\"); let %y = astype(%g, dtype=float64); sum(%y)",
+            300.0,
+            1.0,
+        ),
+        (
+            "let %h = astype(%x, dtype=float16); let %g = nn.gelu(%h, approximate=\"tanh\"); let %y = astype(%g, dtype=float64); sum(%y)",
+            -300.0,
+            0.0,
+        ),
+        ("let %g = nn.gelu(%x); sum(%g)", 1e200, 1.0),
+        // The elements of a row are equal, or zeros.
+        (
+            "let %r = broadcast_to(%x, dense<Tensor[(2,), int64]>[2, 3]); let %y = nn.mean_variance_norm(%r, axes=[1]); let %f = take(%y, 1i64); sum(%f)",
+            1.0,
+            0.0,
+        ),
+        (
+            "let %p = nn.pad(%x, dense<Tensor[(2,), int64]>[0, 2]); let %r = subtract(%p, %p); let %s = add(%r, %r); let %y = nn.lp_norm(%s); let %f = take(%y, 0i64); sum(%f)",
+            1.0,
+            0.0,
+        ),
+        (
+            "let %s = subtract(%x, %x); let %p = nn.pad(%s, dense<Tensor[(2,), int64]>[0, 2]); let %y = nn.lp_norm(%p, p=1); sum(%y)",
+            1.0,
+            0.0,
+        ),
+        (attention, 1.0, 1.0),
     ] {
         let mut module = parse(&format!("def @f(%x: Tensor[(1,), float64]) {{ {body} }}"));
         run("Gradient{function=f}", &mut module).unwrap();
@@ -201,6 +238,94 @@ fn derivatives_are_right_where_steps_are_not() {
         let derivative = derivatives(&module, "f_adjoint", &[x]).unwrap().1[0].elements::<f64>().unwrap()[0];
         assert!((derivative - expected).abs() < 0.01, "{body}: {derivative}");
     }
+}
+
+/// Returns an adjoint function after the bindings that it does not need have been removed.
+fn adjoint_text(text: &str, options: &str) -> Module {
+    let mut module = parse(text);
+    run(&format!("Gradient{{function=f{options}}},DeadCodeElimination"), &mut module).unwrap();
+    verify_module(&module).unwrap();
+    module
+}
+
+/// Returns the largest sum of bytes that are live at once in a function.
+fn live_bytes(module: &Module, function: &str) -> u64 {
+    let plan = plan_memory(module, &MemoryOptions::default()).unwrap();
+    plan.function(module.find(function).unwrap()).unwrap().own_scope().live
+}
+
+/// Sums of values of a tuple type are as long as the type is as a graph, not as a tree.
+#[test]
+fn sums_of_tuples_that_share_fields_are_linear() {
+    let length = |levels: usize| {
+        let mut text = "def @f(%x: float64) -> float64 {\nlet %t0 = (%x, %x);\n".to_string();
+        for level in 1..levels {
+            text += &format!("let %t{level} = (%t{0}, %t{0});\n", level - 1);
+        }
+        let last = levels - 1;
+        text += &format!("let %a = @g(%t{last});\nlet %b = @g(%t{last});\nadd(%a, %b)\n}}\n");
+        let parameter = format!("def @g(%t{last}: {}) -> float64 {{\n", "TYPE");
+        let mut body = String::new();
+        for level in (1..levels).rev() {
+            body += &format!("let %t{} = %t{level}.1;\n", level - 1);
+        }
+        let mut types = "type !t0 = (float64, float64);\n".to_string();
+        for level in 1..levels {
+            types += &format!("type !t{level} = (!t{0}, !t{0});\n", level - 1);
+        }
+        let g = parameter.replace("TYPE", &format!("!t{last}")) + &body + "let %y = %t0.0;\nsquare(%y)\n}\n";
+        let module = adjoint_text(&(types + &text + &g), "");
+        if levels < 9 {
+            let (result, found) = derivatives(&module, "f_adjoint", &[Literal::scalar(3f64)]).unwrap();
+            assert_eq!((result, found[0].elements::<f64>().unwrap()[0]), (18.0, 12.0));
+        }
+        module.to_text().len()
+    };
+    let lengths = [8, 16, 32].map(length);
+    assert!(lengths[2] < 3 * lengths[1], "{lengths:?}");
+}
+
+/// A chain whose values are computed again has the same derivatives, and fewer live values.
+#[test]
+fn checkpoints_take_less_memory() {
+    let length = 64;
+    let mut text = "def @f(%x: Tensor[(1000,), float64]) -> float64 {\nlet %v0 = sin(%x);\n".to_string();
+    for i in 1..length {
+        let value = if i % 16 == 7 { format!("@g(%v{})", i - 1) } else { format!("sin(%v{})", i - 1) };
+        text += &format!("let %v{i} = {value};\n");
+    }
+    text += &format!("sum(%v{})\n}}\n", length - 1);
+    text += "def @g(%a: Tensor[(1000,), float64]) -> Tensor[(1000,), float64] { let %b = (%a, %a); let %c = %b.0; let %d = exp(%c); tanh(%d) }\n";
+    let x = random_tensor(DType::Float64, &[1000], 5).unwrap();
+    let mut found = Vec::new();
+    for checkpoints in [0, 1, 2, 8, 64, 1000] {
+        let mut module = adjoint_text(&text, &format!(",checkpoints={checkpoints}"));
+        let (result, gradients) = derivatives(&module, "f_adjoint", std::slice::from_ref(&x)).unwrap();
+        run("InlineFunctions,CanonicalizeBindings,DeadCodeElimination", &mut module).unwrap();
+        found.push((result, gradients, live_bytes(&module, "f_adjoint")));
+    }
+    assert!(found.iter().all(|(result, gradients, _)| (result, gradients) == (&found[0].0, &found[0].1)));
+    let live: Vec<u64> = found.iter().map(|(_, _, live)| live / 8000).collect();
+    assert_eq!(live[1], live[0]);
+    assert!(live[0] >= 64 && live[2] <= 48 && live[3] <= 28, "{live:?}");
+}
+
+/// Effects are not repeated.
+#[test]
+fn checkpoints_repeat_no_effects() {
+    let text = "def @f(%x: Tensor[(3,), float64]) -> float64 {
+           let %a = sin(%x);
+           let %u = random.uniform(shape=shape(3), dtype=float64);
+           let %b = multiply(%a, %u);
+           let %c = sin(%b);
+           let %d = multiply(%c, %c);
+           sum(%d)
+         }";
+    let module = adjoint_text(text, ",checkpoints=3");
+    let adjoint = module.to_text();
+    let adjoint = &adjoint[adjoint.find("@f_adjoint").unwrap()..];
+    assert_eq!(adjoint.matches("random.uniform").count(), 1, "{adjoint}");
+    assert_eq!(adjoint.matches("= multiply(%a, %u)").count(), 2, "{adjoint}");
 }
 
 /// Extents that are not known give the same derivatives, or a message.
@@ -241,6 +366,51 @@ fn without_extents(parameters: &str, unknown: &str) -> String {
         text += &format!("{}{comma}{rest}", dims.join(", "));
     }
     text
+}
+
+/// An adjoint is cast to the type that the fn of a call takes.
+#[test]
+fn the_type_of_a_variable_may_be_less_specific_than_its_call() {
+    let mut module = parse(
+        "def @g(%x: Tensor[(3,), float64]) -> (Tensor[(3,), float64], float64) { let %s = sum(%x); let %a = square(%x); (%a, %s) }",
+    );
+    let known = module.cx.types.static_tensor(DType::Float64, &[3]);
+    let extent = module.cx.types.dims.unknown();
+    let unknown = module.cx.types.tensor(DType::Float64, &[extent]);
+    let scalar = module.cx.types.scalar(DType::Float64);
+    let pair = module.cx.types.tuple(&[unknown, scalar]);
+    let mut f = FunctionBuilder::new(&mut module, "f");
+    let (x, g) = (f.param("x", known), f.global("g"));
+    let call = f.call(g, &[x]).unwrap();
+    let both = f.declare_var("both", pair);
+    f.bind_var(both, call, None);
+    let first = f.proj(both.expr(), 0).unwrap();
+    let first = f.bind("first", first);
+    let sine = f.call_op("sin", &[first], &[]).unwrap();
+    let sine = f.bind("sine", sine);
+    let sum = f.call_op("sum", &[sine], &[]).unwrap();
+    let sum = f.bind("sum", sum);
+    f.finish(sum).unwrap();
+    verify_module(&module).unwrap();
+    let x = Literal::from_elements(&[3], &[0.3, -0.5, 0.7]).unwrap();
+    check_derivatives(module, &[x]).unwrap();
+}
+
+/// The symbols of a function that is called twice, and what its results are for each call.
+#[test]
+fn pullbacks_have_the_symbols_of_their_functions() {
+    let text = "def @f(%x: Tensor[(3,), float64]) {
+           let %p = @pair(%x, %x);
+           let %b = %p.0;
+           let %q = @pair(%b, %x);
+           let %d = %q.0;
+           let %e = multiply(%b, %d);
+           sum(%e)
+         }
+         def @pair(%x: Tensor[(n,), float64], %y: Tensor[(3,), float64]) -> (Tensor[(n,), float64], Tensor[(3,), float64]) {
+           let %a = sin(%x); (%a, %y)
+         }";
+    check_case(text, &[Literal::from_elements(&[3], &[0.3, -0.5, 0.7]).unwrap()]).unwrap();
 }
 
 #[test]

@@ -3,7 +3,8 @@
 The ``python`` blocks of a page run in order, in one namespace and in a temporary folder with the
 models of ``examples``. What a block prints is the ``text`` block that follows it. In the guide, a
 block without one prints nothing.
-``ANFORA_BLESS=1`` writes what was printed into the pages.
+A drawing that a page writes (``*.svg``) is beside the page, which shows it.
+``ANFORA_BLESS=1`` writes what was printed into the pages, and the drawings.
 """
 
 import ast
@@ -111,12 +112,18 @@ def test_the_code_of_a_page(page, tmp_path, monkeypatch):
         shutil.copy(model, tmp_path / "examples")
     text = page.read_text(encoding="utf-8")
     now, package = run(page, text, may_print=page.parent == ROOT)
+    drawings = sorted(tmp_path.glob("*.svg"))
     if package is None and os.environ.get("ANFORA_BLESS") == "1":
         page.write_text(now, encoding="utf-8")
+        for drawing in drawings:
+            shutil.copy(drawing, page.parent)
         return
     if package is not None:
         pytest.skip(f"the rest of the page needs the package {package}")
     assert now == text
+    for drawing in drawings:
+        assert f"({drawing.name})" in text
+        assert drawing.read_text(encoding="utf-8") == (page.parent / drawing.name).read_text(encoding="utf-8")
 
 
 def test_the_index_names_every_page():

@@ -39,7 +39,11 @@ fn after_gradient(edit: fn(&mut Module)) -> Arc<dyn Pass> {
         let is_float = |ty| module.cx.types.as_tensor(ty).is_some_and(|tensor| tensor.dtype.is_float());
         let floats = loss.body.params().iter().filter(|param| is_float(loss.body.ty(param.expr())));
         let names = floats.filter_map(|param| loss.body.binding_name(&module.cx, param.expr()).map(str::to_string));
-        let options = GradientOptions { function: LOSS.to_string(), require_grads: names.collect(), target_index: 0 };
+        let options = GradientOptions {
+            function: LOSS.to_string(),
+            require_grads: names.collect(),
+            ..GradientOptions::default()
+        };
         if gradient(module, &options).is_ok() {
             edit(module);
         }

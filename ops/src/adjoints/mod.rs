@@ -6,18 +6,21 @@
 //! the adjoint of the operand is left out, and stands for zeros. The operators of
 //! [`WITHOUT_DERIVATIVE`] are constant almost everywhere, so their rule gives nothing.
 //!
-//! Composite operators have no rules here, since Gradient differentiates their steps. Softmaxes
-//! are the exception: their adjoints are shorter, and do not depend on the largest element.
+//! Composite operators have no rules here, since Gradient differentiates their steps. The exceptions
+//! are softmaxes, whose adjoints are shorter and do not depend on the largest element, and operators
+//! that have a derivative where one of their steps has none, or overflows.
 
 use anfora_ir::{AdjointRule, AdjointWriter, AttrValue, DType, DecompositionPart as Part, DimId, Literal};
 
 use crate::decompositions::counted;
 
+mod activations;
 mod convolutions;
 mod elementwise;
 mod indexing;
 mod layout;
 mod matrices;
+mod normalisations;
 mod pools;
 mod reductions;
 mod softmaxes;
@@ -32,6 +35,8 @@ const TABLES: &[&[(&str, AdjointRule)]] = &[
     convolutions::RULES,
     pools::RULES,
     softmaxes::RULES,
+    activations::RULES,
+    normalisations::RULES,
 ];
 
 /// Operators whose results are floats and whose derivatives are 0 wherever they exist, and

@@ -2,6 +2,8 @@
 
 use anfora_ir::{AdjointRule, AdjointWriter, AttrValue, DType, DecompositionPart as Part};
 
+use crate::decompositions::Widened;
+
 use super::{broadcast_like, constant_ints, counted_axes, known_extents, reshaped_like};
 
 pub(super) const RULES: &[(&str, AdjointRule)] = &[
@@ -64,16 +66,15 @@ fn spread(a: &mut AdjointWriter<'_>, x: Part) -> Option<Part> {
 
 /// The adjoint of the sum, divided by the number of elements of each mean.
 fn mean(a: &mut AdjointWriter<'_>) -> Option<()> {
-    let (dtype, dy, y) = (a.dtype(0)?, a.adjoint()?, a.result());
     // The number of elements may be larger than any number of 16 bits.
-    let wide = if dtype.bits() == 16 { DType::Float32 } else { dtype };
+    let (types, dy, y) = (Widened::of(a, 0)?, a.adjoint()?, a.result());
     let ones = |a: &AdjointWriter<'_>| {
         let shape = a.result_tensor()?.shape.as_ref()?;
         shape.iter().try_fold(1i64, |n, &dim| n.checked_mul(a.cx().types.dims.as_constant(dim)?))
     };
     let all = known_extents(a, 0).and_then(|extents| extents.iter().try_fold(1i64, |n, &e| n.checked_mul(e)));
     let count = match (all, ones(a)) {
-        (Some(all), Some(of_result)) if of_result > 0 => a.number((all / of_result) as f64, wide)?,
+        (Some(all), Some(of_result)) if of_result > 0 => types.number(a, (all / of_result) as f64)?,
         _ => {
             let x = a.operand(0)?;
             let [all, of_result] = [x, y].map(|x| {
@@ -81,12 +82,12 @@ fn mean(a: &mut AdjointWriter<'_>) -> Option<()> {
                 a.op_with("astype", &[size], &[("dtype", DType::Float64.into())])
             });
             let count = a.op("divide", &[all, of_result]);
-            super::cast(a, count, DType::Float64, wide)
+            super::cast(a, count, DType::Float64, types.wide)
         }
     };
-    let dy = super::cast(a, dy, dtype, wide);
+    let dy = types.widen(a, dy);
     let part = a.op("divide", &[dy, count]);
-    let part = super::cast(a, part, wide, dtype);
+    let part = types.narrow(a, part);
     let dx = spread(a, part)?;
     a.give(0, dx);
     Some(())
@@ -94,19 +95,22 @@ fn mean(a: &mut AdjointWriter<'_>) -> Option<()> {
 
 /// The elements that are as large as the result share its adjoint.
 fn extreme(a: &mut AdjointWriter<'_>) -> Option<()> {
-    let (dtype, x, y, dy) = (a.dtype(0)?, a.operand(0)?, a.result(), a.adjoint()?);
+    let (types, x, y, dy) = (Widened::of(a, 0)?, a.operand(0)?, a.result(), a.adjoint()?);
     let [y, dy] = [with_axes(a, y)?, with_axes(a, dy)?];
     let is_extreme = a.op("equal", &[x, y]);
-    let places = a.op_with("astype", &[is_extreme], &[("dtype", dtype.into())]);
+    let places = a.op_with("astype", &[is_extreme], &[("dtype", types.wide.into())]);
     let mut attrs = vec![("keepdims", AttrValue::Bool(true))];
     attrs.push(("noop_with_empty_axes", a.attrs().bool("noop_with_empty_axes")?.into()));
     attrs.extend(a.attrs().ints("axis").map(|axes| ("axis", axes.into())));
+    // There may be more of them than any number of 16 bits.
     let count = match a.operand(1) {
         Some(axes) => a.op_with("sum", &[places, axes], &attrs),
         None => a.op_with("sum", &[places], &attrs),
     };
+    let dy = types.widen(a, dy);
     let share = a.op("divide", &[dy, count]);
-    let dx = a.op("multiply", &[places, share]);
+    let (share, zero) = (types.narrow(a, share), super::number(a, 0, 0.0)?);
+    let dx = a.op("where", &[is_extreme, share, zero]);
     a.give(0, dx);
     Some(())
 }

@@ -188,17 +188,23 @@ fn bias(d: &mut Decomposer<'_>, queries: Extent, keys: &Heads, dtype: DType) -> 
     Some(Some(d.op("where", &[attended, terms.unwrap_or(zero), low])))
 }
 
-/// Returns the softmax of the scores, in its own precision. A query that attends no keys has the
-/// weights 0.
+/// Returns the softmax of the scores and the bias, in its own precision. A query that attends no
+/// keys has the weights 0. Its softmax is that of the scores alone, since that of nothing but minus
+/// infinities is NaN, and so would its derivatives be.
 fn weights(d: &mut Decomposer<'_>, scores: Part, bias: Option<Part>, dtype: DType) -> Option<Part> {
     let precision = d.attrs().dtype("softmax_precision").unwrap_or(dtype);
-    let scores = cast(d, scores, dtype, precision);
-    let weights = d.op("nn.softmax", &[scores]);
-    let weights = cast(d, weights, precision, dtype);
-    let Some(bias) = bias else { return Some(weights) };
+    let softmax = |d: &mut Decomposer<'_>, scores: Part| {
+        let scores = cast(d, scores, dtype, precision);
+        let weights = d.op("nn.softmax", &[scores]);
+        cast(d, weights, precision, dtype)
+    };
+    let Some(bias) = bias else { return Some(softmax(d, scores)) };
     let (zero, low) = (d.number(0.0, dtype)?, d.number(f64::NEG_INFINITY, dtype)?);
     let largest = reduced(d, "max", bias, &[-1]);
     let attends_nothing = d.op("equal", &[largest, low]);
+    let bias = d.op("where", &[attends_nothing, zero, bias]);
+    let masked = d.op("add", &[scores, bias]);
+    let weights = softmax(d, masked);
     Some(d.op("where", &[attends_nothing, zero, weights]))
 }
 
@@ -232,7 +238,7 @@ fn attention(d: &mut Decomposer<'_>) -> Option<Part> {
     }
     let bias = bias(d, query.length, &key, dtype)?;
     let masked = bias.map_or(capped, |bias| d.op("add", &[capped, bias]));
-    let weights = weights(d, masked, bias, dtype)?;
+    let weights = weights(d, capped, bias, dtype)?;
     let values = by_query(d, value.x, shared);
     let mut result = d.op("matmul", &[weights, values]);
     if rank == 3 {

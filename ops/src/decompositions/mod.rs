@@ -43,38 +43,38 @@ pub(crate) fn rule_of(operator: &str) -> Option<DecompositionRule> {
 
 /// The element types of a computation that rounds once, at its end.
 #[derive(Copy, Clone)]
-struct Widened {
+pub(crate) struct Widened {
     /// The element type of the operands and the result.
-    own: DType,
+    pub(crate) own: DType,
     /// The element type that is computed in.
-    wide: DType,
+    pub(crate) wide: DType,
 }
 
 impl Widened {
     /// Returns the types of a computation on an operand: 16-bit floats are computed in float32.
-    fn of(d: &Decomposer<'_>, operand: usize) -> Option<Widened> {
+    pub(crate) fn of(d: &Decomposer<'_>, operand: usize) -> Option<Widened> {
         let own = d.dtype(operand)?;
         let wide = if matches!(own, DType::Float16 | DType::BFloat16) { DType::Float32 } else { own };
         Some(Widened { own, wide })
     }
 
     /// Returns a value in the type that is computed in.
-    fn widen(self, d: &mut Decomposer<'_>, x: Part) -> Part {
+    pub(crate) fn widen(self, d: &mut Decomposer<'_>, x: Part) -> Part {
         cast(d, x, self.own, self.wide)
     }
 
     /// Returns a result in its own type.
-    fn narrow(self, d: &mut Decomposer<'_>, x: Part) -> Part {
+    pub(crate) fn narrow(self, d: &mut Decomposer<'_>, x: Part) -> Part {
         cast(d, x, self.wide, self.own)
     }
 
     /// Returns a scalar of the type that is computed in.
-    fn number(self, d: &mut Decomposer<'_>, number: f64) -> Option<Part> {
+    pub(crate) fn number(self, d: &mut Decomposer<'_>, number: f64) -> Option<Part> {
         d.number(number, self.wide)
     }
 
     /// Returns an operand in the type that is computed in; `None` if it is omitted.
-    fn operand(self, d: &mut Decomposer<'_>, i: usize) -> Option<Part> {
+    pub(crate) fn operand(self, d: &mut Decomposer<'_>, i: usize) -> Option<Part> {
         let x = d.operand(i)?;
         Some(self.widen(d, x))
     }
@@ -99,7 +99,7 @@ fn scaled(d: &mut Decomposer<'_>, x: Part, factor: f64, dtype: DType) -> Option<
 }
 
 /// Reduces a value over the axes of a list. The axes stay with an extent of 1.
-fn reduced(d: &mut Decomposer<'_>, op: &'static str, x: Part, axes: &[i64]) -> Part {
+pub(crate) fn reduced(d: &mut Decomposer<'_>, op: &'static str, x: Part, axes: &[i64]) -> Part {
     d.op_with(op, &[x], &[("axis", axes.into()), ("keepdims", AttrValue::Bool(true))])
 }
 

@@ -2,7 +2,15 @@
 //!
 //! The adjoint of a tuple is kept field by field, so that a projection adds to one field alone, and
 //! a field to which nothing is added takes no zeros. Each adjoint has one owner: a variable, or the
-//! field of another adjoint.
+//! field of another adjoint. When two are added up, one of them is used up, so all sums of fields
+//! take time linear in the fields that have got an adjoint.
+//!
+//! The adjoint of a large tuple may also be a value, such as the result of a call. Its fields are
+//! projected when the tuple is reached, or never. Two such values are added by a function
+//! ([`sums`](super::sums)).
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use anfora_ir::{AttrValue, ExprId, Literal, NameId, Number, TypeError, TypeId};
 use rustc_hash::FxHashMap;
@@ -13,12 +21,26 @@ use super::tangents::known_shape;
 /// The index of an adjoint in its store.
 pub(super) type AdjointId = usize;
 
-/// An adjoint.
-pub(super) enum AdjointValue {
-    /// A value of the program, of the adjoint type.
-    Value(ExprId),
-    /// The adjoints of the fields of a tuple; `None` stands for zeros.
-    Fields(Vec<Option<AdjointId>>),
+/// An adjoint: the sum of a value of the program and of the adjoints of fields.
+#[derive(Default)]
+pub(super) struct AdjointValue {
+    /// A value of the adjoint type; `None` stands for zeros.
+    value: Option<ExprId>,
+    /// The adjoints of fields of a tuple, by number. The others are zeros. A small tuple, which is
+    /// added field by field, has no value beside fields.
+    fields: BTreeMap<u32, AdjointId>,
+}
+
+impl AdjointValue {
+    /// Returns the adjoint with the value of an expression.
+    pub(super) fn value(value: ExprId) -> AdjointValue {
+        AdjointValue { value: Some(value), fields: BTreeMap::new() }
+    }
+
+    /// Returns the adjoint of a tuple in which one field has an adjoint.
+    pub(super) fn field(field: u32, adjoint: AdjointId) -> AdjointValue {
+        AdjointValue { value: None, fields: BTreeMap::from([(field, adjoint)]) }
+    }
 }
 
 /// A step of making one expression of an adjoint.
@@ -67,23 +89,17 @@ impl Differentiator<'_, '_> {
         }
     }
 
-    /// Adds an adjoint to that of a field of a tuple, in constant time unless it is the first one.
+    /// Adds an adjoint to that of a field of a tuple.
     pub(super) fn contribute_field(&mut self, tuple: ExprId, index: u32, adjoint: AdjointId) -> Result<(), TypeError> {
         if !self.wants(tuple) {
             return Ok(());
         }
-        let index = index as usize;
         let Some(whole) = self.adjoints[tuple] else {
-            let ty = self.editor.body.ty(tuple);
-            let mut fields = vec![None; self.editor.cx.types.as_tuple(ty).map_or(0, <[_]>::len)];
-            fields[index] = Some(adjoint);
-            let whole = self.store(AdjointValue::Fields(fields));
+            let whole = self.store(AdjointValue::field(index, adjoint));
             return self.contribute(tuple, whole);
         };
-        let mut fields = self.take_fields(whole)?;
-        let before = fields[index].replace(adjoint);
-        self.store[whole] = AdjointValue::Fields(fields);
-        match before {
+        self.open_small(whole)?;
+        match self.store[whole].fields.insert(index, adjoint) {
             Some(before) => self.add(adjoint, before),
             None => Ok(()),
         }
@@ -100,45 +116,78 @@ impl Differentiator<'_, '_> {
     fn add(&mut self, sum: AdjointId, other: AdjointId) -> Result<(), TypeError> {
         let mut stack = vec![(sum, other)];
         while let Some((sum, other)) = stack.pop() {
-            if let (AdjointValue::Value(a), AdjointValue::Value(b)) = (&self.store[sum], &self.store[other])
-                && self.editor.cx.types.as_tuple(self.editor.body.ty(*a)).is_none()
-            {
-                let total = self.editor.call_named("add", &[*a, *b])?;
-                let total = self.bind(None, total);
-                self.store[sum] = AdjointValue::Value(total);
-                continue;
-            }
-            let more = self.take_fields(other)?;
-            let mut fields = self.take_fields(sum)?;
-            for (field, more) in fields.iter_mut().zip(more) {
-                match (*field, more) {
-                    (Some(a), Some(b)) => stack.push((a, b)),
-                    (None, more) => *field = more,
-                    (Some(_), None) => {}
+            self.open_small(other)?;
+            self.open_small(sum)?;
+            let AdjointValue { value, fields } = std::mem::take(&mut self.store[other]);
+            let mut total = std::mem::take(&mut self.store[sum]);
+            total.value = match (total.value, value) {
+                (Some(a), Some(b)) => Some(self.add_values(a, b)?),
+                (a, b) => a.or(b),
+            };
+            // The fewer fields go to the others.
+            let is_larger = fields.len() > total.fields.len();
+            let (mut into, from) = if is_larger { (fields, total.fields) } else { (total.fields, fields) };
+            for (i, adjoint) in from {
+                match into.entry(i) {
+                    Entry::Vacant(entry) => _ = entry.insert(adjoint),
+                    Entry::Occupied(mut entry) if is_larger => stack.push((adjoint, entry.insert(adjoint))),
+                    Entry::Occupied(entry) => stack.push((*entry.get(), adjoint)),
                 }
             }
-            self.store[sum] = AdjointValue::Fields(fields);
+            self.store[sum] = AdjointValue { value: total.value, fields: into };
         }
         Ok(())
     }
 
-    /// Takes the fields of the adjoint of a tuple. An adjoint that is a value is projected.
-    pub(super) fn take_fields(&mut self, adjoint: AdjointId) -> Result<Vec<Option<AdjointId>>, TypeError> {
-        let value = match std::mem::replace(&mut self.store[adjoint], AdjointValue::Fields(Vec::new())) {
-            AdjointValue::Fields(fields) => return Ok(fields),
-            AdjointValue::Value(value) => value,
+    /// Returns the sum of two values: tensors, or large tuples.
+    fn add_values(&mut self, a: ExprId, b: ExprId) -> Result<ExprId, TypeError> {
+        let [own, other] = [a, b].map(|value| self.editor.body.ty(value));
+        let sum = if self.editor.cx.types.as_tuple(own).is_none() {
+            self.editor.call_named("add", &[a, b])?
+        } else {
+            let ty = self.editor.cx.types.join(own, other).unwrap_or(own);
+            let ty = self.types.without_symbols(self.editor.cx, ty);
+            let (sum, signature) = self.pullbacks.sum_of(self.editor.cx, ty);
+            let sum = self.editor.body.global(sum, signature);
+            let no_attrs = self.editor.cx.attrs.empty();
+            self.editor.call(sum, &[a, b], no_attrs)?
         };
+        Ok(self.bind(None, sum))
+    }
+
+    /// Replaces the value of an adjoint by the adjoints of its fields, if it is a small tuple.
+    fn open_small(&mut self, adjoint: AdjointId) -> Result<(), TypeError> {
+        let Some(value) = self.store[adjoint].value else { return Ok(()) };
+        let ty = self.editor.body.ty(value);
+        if self.types.is_small_tuple(self.editor.cx, ty) {
+            let fields = self.project(value)?;
+            self.store[adjoint] = AdjointValue { value: None, fields: fields.into_iter().collect() };
+        }
+        Ok(())
+    }
+
+    /// Returns the adjoints of the fields of a value, by number, without those that are `()`.
+    fn project(&mut self, value: ExprId) -> Result<Vec<(u32, AdjointId)>, TypeError> {
         let types = self.editor.cx.types.as_tuple(self.editor.body.ty(value)).unwrap_or_default().to_vec();
         let unit = self.editor.cx.types.unit();
         let mut fields = Vec::with_capacity(types.len());
-        for (i, ty) in (0..).zip(types) {
-            fields.push(if ty == unit {
-                None
-            } else {
-                let field = self.editor.proj(value, i)?;
-                let field = self.bind(None, field);
-                Some(self.store(AdjointValue::Value(field)))
-            });
+        for (i, _) in (0..).zip(types).filter(|&(_, ty)| ty != unit) {
+            let field = self.editor.proj(value, i)?;
+            let field = self.bind(None, field);
+            fields.push((i, self.store(AdjointValue::value(field))));
+        }
+        Ok(fields)
+    }
+
+    /// Takes the adjoints of the fields of a tuple, by number. An adjoint that is a value is
+    /// projected.
+    pub(super) fn take_fields(&mut self, adjoint: AdjointId) -> Result<BTreeMap<u32, AdjointId>, TypeError> {
+        let AdjointValue { value, mut fields } = std::mem::take(&mut self.store[adjoint]);
+        let Some(value) = value else { return Ok(fields) };
+        for (i, field) in self.project(value)? {
+            if let Some(more) = fields.insert(i, field) {
+                self.add(field, more)?;
+            }
         }
         Ok(fields)
     }
@@ -146,6 +195,7 @@ impl Differentiator<'_, '_> {
     /// Makes one expression of the adjoint of `value`, which has the type `ty`: an atom of its
     /// adjoint type.
     pub(super) fn make(&mut self, adjoint: Option<AdjointId>, ty: TypeId, value: ExprId) -> Result<ExprId, TypeError> {
+        let value = self.latest(value);
         let mut steps = vec![MakeStep::Value(adjoint, ty, value)];
         let mut done: Vec<ExprId> = Vec::new();
         // Types share parts, and a tuple of zeros is made once for each type.
@@ -167,30 +217,30 @@ impl Differentiator<'_, '_> {
                 continue;
             }
             let wanted = self.types.of(self.editor.cx, ty);
-            let fields = match adjoint.map(|adjoint| &mut self.store[adjoint]) {
-                _ if wanted == self.editor.cx.types.unit() => {
-                    let unit = self.editor.tuple(&[]);
-                    done.push(self.bind(None, unit));
+            if wanted == self.editor.cx.types.unit() {
+                let unit = self.editor.tuple(&[]);
+                done.push(self.bind(None, unit));
+                continue;
+            }
+            let fields = match adjoint.map(|adjoint| (adjoint, &self.store[adjoint])) {
+                Some((_, AdjointValue { value: Some(made), fields })) if fields.is_empty() => {
+                    let made = *made;
+                    done.push(self.conform(made, wanted)?);
                     continue;
                 }
-                Some(AdjointValue::Value(adjoint)) => {
-                    let adjoint = *adjoint;
-                    done.push(self.conform(adjoint, wanted)?);
-                    continue;
-                }
-                Some(AdjointValue::Fields(fields)) => std::mem::take(fields),
-                None => Vec::new(),
+                Some((adjoint, _)) => self.take_fields(adjoint)?,
+                None => BTreeMap::new(),
             };
             let Some(types) = self.editor.cx.types.as_tuple(ty).map(<[TypeId]>::to_vec) else {
                 done.push(self.zeros(ty, value)?);
                 continue;
             };
-            let is_known_zero = adjoint.is_none() && self.editor.cx.types.has_known_extents(ty);
+            let is_known_zero = adjoint.is_none() && self.types.has_known_zeros(self.editor.cx, ty);
             steps.push(MakeStep::Tuple(types.len(), is_known_zero.then_some(ty)));
             for (i, &ty) in types.iter().enumerate().rev() {
-                let adjoint = fields.get(i).copied().flatten();
+                let adjoint = fields.get(&(i as u32)).copied();
                 // Only zeros of an extent that is not known need the value.
-                let field = if adjoint.is_some() || self.editor.cx.types.has_known_extents(ty) {
+                let field = if adjoint.is_some() || self.types.has_known_zeros(self.editor.cx, ty) {
                     value
                 } else {
                     let field = self.editor.proj(value, i as u32)?;
@@ -203,7 +253,7 @@ impl Differentiator<'_, '_> {
     }
 
     /// Returns a value that has at least the type `wanted`.
-    fn conform(&mut self, value: ExprId, wanted: TypeId) -> Result<ExprId, TypeError> {
+    pub(super) fn conform(&mut self, value: ExprId, wanted: TypeId) -> Result<ExprId, TypeError> {
         if self.editor.cx.types.accepts(wanted, self.editor.body.ty(value)) {
             return Ok(value);
         }

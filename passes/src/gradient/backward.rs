@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 use super::adjoints::{AdjointId, AdjointValue};
 use super::flow::Flow;
 use super::pullbacks::Pullbacks;
+use super::segments::RecomputedValue;
 use super::tangents::AdjointTypes;
 use super::{Target, WantedValue};
 
@@ -48,22 +49,23 @@ pub(super) struct Differentiator<'e, 'b> {
     pub(super) reached: Vec<ExprId>,
     /// The bindings of the current backward walk.
     pub(super) list: LetList,
+    /// The variables of the current segment whose values have been computed again.
+    pub(super) recomputed: FxHashMap<ExprId, RecomputedValue>,
     /// The adjoints of variables that are wanted and not parameters.
     kept: FxHashMap<ExprId, Option<ExprId>>,
 }
 
 impl<'e, 'b> Differentiator<'e, 'b> {
-    /// Returns the state before the walk of a function, whose `wanted` values it is differentiated
-    /// by.
+    /// Returns the state before the walk of a function, which is differentiated by its `wanted`
+    /// values. They are active in the flow.
     pub(super) fn new(
         editor: &'e mut Editor<'b>,
         functions: Functions<'e>,
         pullbacks: &'e mut Pullbacks,
         wanted: &[WantedValue],
         target: Target,
+        flow: Flow,
     ) -> Differentiator<'e, 'b> {
-        let sources: Vec<ExprId> = wanted.iter().map(|value| value.var).collect();
-        let flow = target.flow(editor.cx, editor.body, &sources);
         let adjoints = editor.body.side_table(None);
         let kept = wanted.iter().filter(|value| !value.is_param).map(|value| (value.var, None)).collect();
         Differentiator {
@@ -77,6 +79,7 @@ impl<'e, 'b> Differentiator<'e, 'b> {
             adjoints,
             reached: Vec::new(),
             list: LetList::new(),
+            recomputed: FxHashMap::default(),
             kept,
         }
     }
@@ -87,7 +90,7 @@ impl<'e, 'b> Differentiator<'e, 'b> {
         let tail = self.target.tail;
         let seed = self.seed();
         self.contribute(tail, seed).map_err(type_error)?;
-        self.backward(records)?;
+        self.backward_by_segments(records)?;
         let mut results = Vec::with_capacity(wanted.len());
         for value in wanted {
             let result = match self.kept.get(&value.var) {
@@ -115,19 +118,14 @@ impl<'e, 'b> Differentiator<'e, 'b> {
         let Target { tail, field } = self.target;
         let cx = &*self.editor.cx;
         let ty = self.editor.body.ty(tail);
-        let fields = cx.types.as_tuple(ty).unwrap_or_default();
-        let scalar = field.map_or(ty, |field| fields[field]);
-        let mut adjoints = vec![None; fields.len()];
+        let scalar = field.map_or(ty, |field| cx.types.as_tuple(ty).unwrap_or_default()[field]);
         let dtype = cx.types.as_tensor(scalar).map_or(DType::Float32, |tensor| tensor.dtype);
         let one = Number::Float(1.0).scalar(dtype).expect("a float type has a one");
         let one = self.editor.literal(one);
-        let one = self.store(AdjointValue::Value(one));
+        let one = self.store(AdjointValue::value(one));
         match field {
             None => one,
-            Some(field) => {
-                adjoints[field] = Some(one);
-                self.store(AdjointValue::Fields(adjoints))
-            }
+            Some(field) => self.store(AdjointValue::field(field as u32, one)),
         }
     }
 
@@ -152,7 +150,7 @@ impl<'e, 'b> Differentiator<'e, 'b> {
         let made = self.make(adjoint, ty, var)?;
         self.kept.insert(var, Some(made));
         if adjoint.is_some() {
-            let again = self.store(AdjointValue::Value(made));
+            let again = self.store(AdjointValue::value(made));
             self.adjoints.set(var, Some(again));
         }
         Ok(())
@@ -168,9 +166,9 @@ impl<'e, 'b> Differentiator<'e, 'b> {
             Expr::CallOp { .. } => return self.backward_call(var, value, adjoint),
             Expr::Tuple(fields) => {
                 let adjoints = self.take_fields(adjoint).map_err(type_error)?;
-                for (i, adjoint) in adjoints.into_iter().enumerate() {
-                    let field = self.editor.body.operand(fields, i);
-                    adjoint.map_or(Ok(()), |adjoint| self.contribute(field, adjoint)).map_err(type_error)?;
+                for (i, adjoint) in adjoints {
+                    let field = self.editor.body.operand(fields, i as usize);
+                    self.contribute(field, adjoint).map_err(type_error)?;
                 }
             }
             Expr::Proj { tuple, index } => self.contribute_field(tuple, index, adjoint).map_err(type_error)?,
@@ -184,6 +182,10 @@ impl<'e, 'b> Differentiator<'e, 'b> {
     fn call_back(&mut self, var: VarId, pullback: PullbackUse, adjoint: AdjointId) -> Result<(), TypeError> {
         let ty = self.editor.body.ty(var.expr());
         let argument = self.make(Some(adjoint), ty, var.expr())?;
+        // The type of the variable may be less specific than that of the call.
+        let back = self.editor.cx.types.as_function(self.editor.body.ty(pullback.back));
+        let parameter = back.and_then(|back| back.params.first().copied());
+        let argument = parameter.map_or(Ok(argument), |ty| self.conform(argument, ty))?;
         let no_attrs = self.editor.cx.attrs.empty();
         let call = self.editor.call(pullback.back, &[argument], no_attrs)?;
         let results = self.bind(None, call);
@@ -192,7 +194,7 @@ impl<'e, 'b> Differentiator<'e, 'b> {
                 let result = self.editor.proj(results, i)?;
                 let name = self.adjoint_name(value);
                 let result = self.bind(name, result);
-                let adjoint = self.store(AdjointValue::Value(result));
+                let adjoint = self.store(AdjointValue::value(result));
                 self.contribute(value, adjoint)?;
             }
         }
@@ -210,16 +212,18 @@ impl<'e, 'b> Differentiator<'e, 'b> {
         let result = match self.editor.cx.types.as_tuple(ty).map(<[_]>::to_vec) {
             None => ResultAdjoint::Tensor(self.make(Some(adjoint), ty, var.expr()).map_err(type_error)?),
             Some(types) => {
-                let fields = self.take_fields(adjoint).map_err(type_error)?;
-                let mut made = Vec::with_capacity(types.len());
-                for (field, ty) in fields.into_iter().zip(types) {
-                    let made_field = field.map(|field| self.make(Some(field), ty, var.expr()));
-                    made.push(made_field.transpose().map_err(type_error)?);
+                let mut made = vec![None; types.len()];
+                for (i, field) in self.take_fields(adjoint).map_err(type_error)? {
+                    let i = i as usize;
+                    made[i] = Some(self.make(Some(field), types[i], var.expr()).map_err(type_error)?);
                 }
                 ResultAdjoint::Fields(made)
             }
         };
         let (cx, body) = (&*self.editor.cx, &*self.editor.body);
+        // The rule uses the values of the segment.
+        let again = self.recomputed.get(&var.expr());
+        let (var, call) = again.map_or((var, call), |again| (again.var, again.value));
         let is_wanted = |i: usize| wanted.get(i).copied().unwrap_or(false);
         let rule = Adjoint::of(cx, body, call, var, result, is_wanted).map_err(type_error)?;
         let Some(rule) = rule else { return Err(self.no_rule(call)) };
@@ -229,7 +233,7 @@ impl<'e, 'b> Differentiator<'e, 'b> {
             list.bind(editor, operand.and_then(|operand| names[operand]), value)
         });
         for (operand, adjoint) in adjoints.map_err(type_error)? {
-            let adjoint = self.store(AdjointValue::Value(adjoint));
+            let adjoint = self.store(AdjointValue::value(adjoint));
             self.contribute(operands[operand], adjoint).map_err(type_error)?;
         }
         Ok(())

@@ -19,7 +19,7 @@ pub(super) struct DifferentiatedBranch {
 }
 
 impl Differentiator<'_, '_> {
-    /// Goes back through a block whose result is that of `result`.
+    /// Goes back through a branch whose result is that of `result`.
     pub(super) fn differentiate_branch(
         &mut self,
         result: VarId,
@@ -27,26 +27,28 @@ impl Differentiator<'_, '_> {
         records: Vec<DifferentiatedBinding>,
     ) -> Result<DifferentiatedBranch, PassError> {
         let ty = self.editor.body.ty(result.expr());
-        self.differentiate_block(ty, end, records)
+        let parameter = self.seed_block(ty, end)?;
+        self.backward(records)?;
+        Ok(self.leave_block(end, parameter))
     }
 
-    /// Goes back through a block with a result of the type `ty`.
-    pub(super) fn differentiate_block(
-        &mut self,
-        ty: TypeId,
-        end: Link,
-        records: Vec<DifferentiatedBinding>,
-    ) -> Result<DifferentiatedBranch, PassError> {
+    /// Makes the parameter of the fn of a block with a result of the type `ty`: it is the adjoint
+    /// of the tail.
+    pub(super) fn seed_block(&mut self, ty: TypeId, end: Link) -> Result<VarId, PassError> {
         let ty = self.types.of(self.editor.cx, ty);
         let name = self.editor.cx.names.intern("adjoint");
         let parameter = self.editor.var(Some(name), VarFlags::PLAIN, ty);
         let tail = end.target(self.editor.body);
-        let seed = self.store(AdjointValue::Value(parameter.expr()));
+        let seed = self.store(AdjointValue::value(parameter.expr()));
         self.contribute(tail, seed).map_err(type_error)?;
-        self.backward(records)?;
+        Ok(parameter)
+    }
+
+    /// Takes the results of the walk back through a block.
+    pub(super) fn leave_block(&mut self, end: Link, parameter: VarId) -> DifferentiatedBranch {
         let reached = std::mem::take(&mut self.reached);
         let adjoints = reached.into_iter().filter_map(|var| Some((var, self.take_adjoint(var)?))).collect();
-        Ok(DifferentiatedBranch { end, parameter, list: std::mem::take(&mut self.list), adjoints })
+        DifferentiatedBranch { end, parameter, list: std::mem::take(&mut self.list), adjoints }
     }
 
     /// Makes both branches of an If return a fn beside their result. Returns the If, and the values

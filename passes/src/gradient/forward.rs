@@ -6,7 +6,7 @@ use anfora_visit::{Binding, Link, insert_before};
 
 use super::backward::{DifferentiatedBinding, Differentiator, ForwardEnd, PullbackUse, type_error};
 use super::branches::DifferentiatedBranch;
-use super::pullbacks::Callee;
+use super::flow::Callee;
 
 /// A block whose walk forward has begun.
 struct OpenBlock {
@@ -76,14 +76,16 @@ impl Differentiator<'_, '_> {
 
     /// Calls the pullback of a function instead of the function.
     fn call_pullback(&mut self, block: &mut OpenBlock, binding: Binding) -> Result<(), PassError> {
-        let Callee { function, captures } = self.callee(binding.value)?;
-        let (global, signature) = self.pullbacks.of(self.functions, self.editor.cx, &mut self.types, function)?;
+        let Callee { function, captures } = self.flow.callee(self.editor.cx, self.editor.body, binding.value)?;
+        let pullback = self.pullbacks.of(self.functions, self.editor.cx, &mut self.types, function)?;
         let mut arguments = self.editor.body.operands_of(binding.value)[1..].to_vec();
         arguments.extend(captures);
-        let callee = self.editor.body.global(global, signature);
+        let callee = self.editor.body.global(pullback.global, pullback.signature);
         let no_attrs = self.editor.cx.attrs.empty();
         let pair = self.editor.call(callee, &arguments, no_attrs).map_err(type_error)?;
-        self.split(block, binding, pair, arguments).map_err(type_error)
+        let wanted = arguments.into_iter().zip(pullback.wanted).filter(|&(_, is_wanted)| is_wanted);
+        let values = wanted.map(|(argument, _)| argument).collect();
+        self.split(block, binding, pair, values).map_err(type_error)
     }
 
     /// Binds a pair before a binding, its first field to the variable of the binding, and its other

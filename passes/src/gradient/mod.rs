@@ -25,14 +25,23 @@
 //!                                   branches use
 //!            def @g(%a, …) { F; %r }   gives   def private @g_pullback(%a, …) {
 //!                                                F; (%r, fn (%d) { r' = %d; B; (a', …) }) }
-//!            A function gets one pullback, whoever calls it, be it itself.
+//!            A function gets one pullback, whoever calls it, be it itself. Its fn returns the
+//!            adjoints of the parameters by which one of the calls differentiates it.
 //! Options    function        @f. Without it nothing is done.
 //!            require_grads   The parameters of @f, or variables that its block binds, whose
 //!                            adjoints are wanted, in this order. All parameters if it is empty.
 //!            target_index    Which field of the result is %y, if @f returns a tuple.
+//!            checkpoints=n   F of @f and of each @g is divided into n segments, F1; … Fn. B goes
+//!                            through Fn, computes F(n-1) again and goes through that, and so on.
+//!                            Only the values that a segment needs from before it are kept until
+//!                            then: for a chain of m values, n + m/n instead of m. Operators without
+//!                            effects are computed again; the results of calls and Ifs are kept.
+//!                            EliminateCommonSubexpr merges both computations, so it comes before.
 //! Types      An adjoint has the type of its value. That of a tuple is a tuple, with () for fields
 //!            without floats. The sum over what broadcasting has repeated is taken, also along
 //!            extents that are symbols or not known. Values on which %y does not depend have zeros.
+//!            Adjoints of a large tuple type are added by a function, @add_adjoints, since a type
+//!            whose fields are of the same type may have 2^n tensors.
 //! Refuses    A result that is no float scalar. A wanted adjoint of a value with integers or bools.
 //!            On the way from a wanted value to %y: an operator without a rule and without a
 //!            decomposition, or whose rule cannot write the call (its rank is not known); a call of
@@ -72,17 +81,20 @@ mod branches;
 mod flow;
 mod forward;
 mod pullbacks;
+mod segments;
+mod sums;
 mod tangents;
 
 use anfora_ir::{
     Body, Context, Diagnostic, Editor, Expr, ExprId, Function, FunctionKey, Functions, GLOBAL_SYMBOL, Module,
-    NameSupply, PRIMITIVE, Transplant, Type, TypeId, VarFlags, Visibility, did_you_mean,
+    PRIMITIVE, Transplant, Type, TypeId, VarFlags, Visibility, did_you_mean,
 };
 use anfora_manager::{PassError, register_pass};
 use anfora_visit::{Binding, Link, chain, insert_before, tail_link};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::backward::Differentiator;
+use self::flow::Flow;
 use self::pullbacks::Pullbacks;
 use crate::bind_params::find_function;
 use crate::{decompose_where, to_non_dataflow};
@@ -100,12 +112,16 @@ register_pass! {
         require_grads: Vec<String> = &[],
         /// which field of the result is differentiated, if it is a tuple
         target_index: u32 = 0,
+        /// the number of segments of a function, whose values are computed again; if it is 0 or 1,
+        /// all values are kept instead
+        checkpoints: u32 = 0,
     }
     run {
         let options = GradientOptions {
             function: function.trim().trim_start_matches('@').to_string(),
             require_grads: require_grads.iter().map(|name| name.trim_start_matches('%').to_string()).collect(),
             target_index: target_index as usize,
+            checkpoints: checkpoints as usize,
         };
         if options.function.is_empty() && !options.require_grads.is_empty() {
             return Err(PassError::new("`require_grads` is given, but not `function`"));
@@ -136,6 +152,10 @@ pub struct GradientOptions {
     pub require_grads: Vec<String>,
     /// The field of the result that is differentiated, if the result is a tuple; otherwise 0.
     pub target_index: usize,
+    /// The number of segments of a function. The last one keeps its values. Of another one, the
+    /// values are computed again which operators compute, from those that it needs from before it.
+    /// If it is 0 or 1, all values are kept.
+    pub checkpoints: usize,
 }
 
 /// Adds the function `<f>_adjoint`, which returns the result of a function and its derivatives, and
@@ -153,7 +173,7 @@ pub fn gradient(module: &mut Module, options: &GradientOptions) -> Result<usize,
     if module.find(&adjoint_name).is_some() {
         return Ok(0);
     }
-    let mut pullbacks = Pullbacks::new(NameSupply::new(module));
+    let mut pullbacks = Pullbacks::new(module, options.checkpoints);
     let (functions, cx) = module.functions_and_tables();
     let adjoint = adjoint_of(functions, cx, key, options, &mut pullbacks).map_err(|error| in_function(error, name))?;
     while let Some(key) = pullbacks.next() {
@@ -163,7 +183,7 @@ pub fn gradient(module: &mut Module, options: &GradientOptions) -> Result<usize,
     }
     // Each new function follows the one that it comes from.
     let mut added = vec![(key, module.add_named(&adjoint_name, adjoint).expect("the name was not taken"))];
-    added.extend(pullbacks.add_to(module));
+    added.extend(pullbacks.add_to(module, key));
     let count = added.len();
     let new: FxHashSet<FunctionKey> = added.iter().map(|&(_, key)| key).collect();
     let mut order = Vec::with_capacity(module.order().len());
@@ -197,8 +217,11 @@ fn adjoint_of(
     function.visibility = Visibility::Public;
     let wanted = wanted_values(cx, &function.body, &options.require_grads)?;
     let target = target_of(cx, &function.body, options.target_index)?;
+    let mut flow = Flow::of(cx, &function.body, target);
+    let sources: Vec<ExprId> = wanted.iter().map(|value| value.var).collect();
+    pullbacks.prepare(functions, cx, flow.activate(&sources))?;
     let mut editor = Editor::new(cx, &mut function.body);
-    Differentiator::new(&mut editor, functions, pullbacks, &wanted, target).write_adjoint(&wanted)?;
+    Differentiator::new(&mut editor, functions, pullbacks, &wanted, target, flow).write_adjoint(&wanted)?;
     Ok(function)
 }
 
@@ -332,6 +355,13 @@ fn part_without_floats(cx: &Context, ty: TypeId) -> Option<TypeId> {
 struct Target {
     tail: ExprId,
     field: Option<usize>,
+}
+
+impl Target {
+    /// Returns the target of a function that is differentiated by its whole result.
+    fn whole(body: &Body) -> Target {
+        Target { tail: body.tail(body.root()), field: None }
+    }
 }
 
 /// Finds the result that is differentiated, and checks that it is a scalar.

@@ -1,64 +1,166 @@
 //! The functions that are called: each gets one pullback, which returns the result and a fn that
-//! computes the adjoints of the parameters.
+//! computes the adjoints of parameters. These are the parameters by which a call differentiates it.
+//!
+//! The functions are found first ([`Pullbacks::prepare`]), since a call that comes late may make
+//! one more parameter of an earlier function active.
 
 use anfora_ir::{
-    Context, Editor, Expr, ExprId, Function, FunctionKey, Functions, GlobalId, Module, NameSupply, TypeId, Visibility,
+    Context, Editor, ExprId, Function, FunctionKey, Functions, GlobalId, Module, NameSupply, Purity, TypeId, Visibility,
 };
 use anfora_manager::PassError;
 use rustc_hash::FxHashMap;
 
 use super::backward::Differentiator;
-use super::prepared_copy;
+use super::flow::{Flow, ReachedParameter};
+use super::sums::Sums;
 use super::tangents::AdjointTypes;
-use super::{Target, WantedValue};
+use super::{Target, WantedValue, in_function, prepared_copy};
 
 /// The end of the names of pullbacks.
 const PULLBACK: &str = "pullback";
 
+/// A function that calls reach, before it is differentiated.
+struct PreparedFunction {
+    function: Function,
+    /// The type of the result of its calls.
+    result: TypeId,
+    flow: Flow,
+    /// For each parameter: is the function differentiated by it?
+    wanted: Vec<bool>,
+}
+
+impl PreparedFunction {
+    fn of(functions: Functions<'_>, cx: &mut Context, key: FunctionKey) -> Result<PreparedFunction, PassError> {
+        let (function, result) = prepared_copy(functions, cx, key)?;
+        let flow = Flow::of(cx, &function.body, Target::whole(&function.body));
+        let wanted = vec![false; function.body.params().len()];
+        Ok(PreparedFunction { function, result, flow, wanted })
+    }
+
+    /// Returns the parameters by which the function is differentiated.
+    fn wanted_params(&self) -> Vec<WantedValue> {
+        let params = self.function.body.params().iter().zip(&self.wanted).filter(|(_, is_wanted)| **is_wanted);
+        params.map(|(param, _)| WantedValue { var: param.expr(), is_param: true }).collect()
+    }
+}
+
+/// Returns the type of the pair that the pullback of a function returns, given the type of the
+/// result of its calls, and for each parameter whether the function is differentiated by it.
+fn pullback_result(
+    cx: &mut Context,
+    types: &mut AdjointTypes,
+    function: &Function,
+    result: TypeId,
+    wanted: &[bool],
+) -> TypeId {
+    let body = &function.body;
+    let params = body.params().iter().zip(wanted).filter(|(_, is_wanted)| **is_wanted);
+    let params: Vec<TypeId> = params.map(|(param, _)| types.of(cx, body.ty(param.expr()))).collect();
+    let params = cx.types.tuple(&params);
+    let adjoint = types.of(cx, result);
+    let back = cx.types.function(&[adjoint], params, &[]);
+    cx.types.tuple(&[result, back])
+}
+
+/// The pullback of a function.
+#[derive(Clone)]
+pub(super) struct Pullback {
+    pub(super) global: GlobalId,
+    pub(super) signature: TypeId,
+    /// For each parameter: does the fn return its adjoint?
+    pub(super) wanted: Vec<bool>,
+}
+
 /// The pullbacks of the functions that are called.
 pub(super) struct Pullbacks {
     names: NameSupply,
-    known: FxHashMap<FunctionKey, (GlobalId, TypeId)>,
+    /// The number of segments of a function: see [`segments`](super::segments).
+    pub(super) checkpoints: usize,
+    /// Which calls may be repeated, if functions have segments.
+    pub(super) purity: Option<Purity>,
+    prepared: FxHashMap<FunctionKey, PreparedFunction>,
+    known: FxHashMap<FunctionKey, Pullback>,
     /// The functions whose pullbacks are named, in order. Those before `made` have been made.
     order: Vec<FunctionKey>,
     made: Vec<Function>,
-}
-
-/// A function that is called, and the arguments after those of the call.
-pub(super) struct Callee {
-    pub(super) function: FunctionKey,
-    pub(super) captures: Vec<ExprId>,
+    sums: Sums,
 }
 
 impl Pullbacks {
-    pub(super) fn new(names: NameSupply) -> Pullbacks {
-        Pullbacks { names, known: FxHashMap::default(), order: Vec::new(), made: Vec::new() }
+    pub(super) fn new(module: &Module, checkpoints: usize) -> Pullbacks {
+        Pullbacks {
+            names: NameSupply::new(module),
+            checkpoints,
+            purity: (checkpoints > 1).then(|| Purity::of_module(module)),
+            prepared: FxHashMap::default(),
+            known: FxHashMap::default(),
+            order: Vec::new(),
+            made: Vec::new(),
+            sums: Sums::default(),
+        }
     }
 
-    /// Returns the name and the signature of the pullback of a function.
+    /// Finds the functions that calls reach, and the parameters by which they are differentiated,
+    /// from those of a function that has been read. A function without a body is left out: the walk
+    /// through the call refuses it.
+    pub(super) fn prepare(
+        &mut self,
+        functions: Functions<'_>,
+        cx: &mut Context,
+        mut reached: Vec<ReachedParameter>,
+    ) -> Result<(), PassError> {
+        let mut types = AdjointTypes::default();
+        while let Some((key, parameter)) = reached.pop() {
+            if !self.prepared.contains_key(&key) {
+                let Some(function) = functions.get(key).filter(|function| function.is_definition()) else { continue };
+                let name = function.global().map_or("", |global| cx.global_name(global)).to_string();
+                let mut new = PreparedFunction::of(functions, cx, key).map_err(|error| in_function(error, &name))?;
+                reached.extend(new.flow.activate(&[]));
+                self.prepared.insert(key, new);
+            }
+            let function = self.prepared.get_mut(&key).expect("it was just inserted");
+            let Some(parameter) = parameter.filter(|&i| function.wanted.get(i) == Some(&false)) else { continue };
+            let param = function.function.body.params()[parameter].expr();
+            if types.has_floats(cx, function.function.body.ty(param)) {
+                function.wanted[parameter] = true;
+                reached.extend(function.flow.activate(&[param]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the pullback of a function.
     pub(super) fn of(
         &mut self,
         functions: Functions<'_>,
         cx: &mut Context,
         types: &mut AdjointTypes,
         key: FunctionKey,
-    ) -> Result<(GlobalId, TypeId), PassError> {
-        if let Some(&known) = self.known.get(&key) {
-            return Ok(known);
+    ) -> Result<Pullback, PassError> {
+        if let Some(known) = self.known.get(&key) {
+            return Ok(known.clone());
         }
         let function = functions.get(key).ok_or_else(|| PassError::new("the function was removed"))?;
         let name = function.global().map_or("", |global| cx.global_name(global)).to_string();
-        if !function.is_definition() {
+        let Some(prepared) = self.prepared.get(&key) else {
             return Err(PassError::new(format!("`@{name}` has no derivative: it has no body"))
                 .with_help("define it, or list parameters that do not flow through it in `require_grads`"));
-        }
+        };
         let global = self.names.fresh(cx, &format!("{name}_{PULLBACK}"));
+        // The symbols of the copy are others than those of the function.
         let result = function.ret.unwrap_or_else(|| function.body.type_of(function.body.root()));
-        let result = pullback_result(cx, types, function, result);
+        let result = pullback_result(cx, types, function, result, &prepared.wanted);
         let signature = function.signature(cx, result);
-        self.known.insert(key, (global, signature));
+        let pullback = Pullback { global, signature, wanted: prepared.wanted.clone() };
+        self.known.insert(key, pullback.clone());
         self.order.push(key);
-        Ok((global, signature))
+        Ok(pullback)
+    }
+
+    /// Returns the function that adds two values of a type, a tuple, and its signature. The type
+    /// has no symbols.
+    pub(super) fn sum_of(&mut self, cx: &mut Context, ty: TypeId) -> (GlobalId, TypeId) {
+        self.sums.of(cx, &mut self.names, ty)
     }
 
     /// Returns the next function whose pullback is to be made.
@@ -73,89 +175,46 @@ impl Pullbacks {
         cx: &mut Context,
         key: FunctionKey,
     ) -> Result<(), PassError> {
-        let (mut function, of_call) = prepared_copy(functions, cx, key)?;
+        let prepared = self.prepared.remove(&key).expect("a pullback is named once, after its function is prepared");
+        let PreparedFunction { function, result, wanted, .. } = &prepared;
+        let ret = pullback_result(cx, &mut AdjointTypes::default(), function, *result, wanted);
+        let wanted = prepared.wanted_params();
+        let PreparedFunction { mut function, result, flow, .. } = prepared;
         function.visibility = Visibility::Private;
         function.attrs = cx.attrs.empty();
         function.meta = cx.attrs.empty();
-        let mut types = AdjointTypes::default();
-        let result = pullback_result(cx, &mut types, &function, of_call);
-        let wanted: Vec<WantedValue> =
-            function.body.params().iter().map(|param| WantedValue { var: param.expr(), is_param: true }).collect();
-        let tail = function.body.tail(function.body.root());
-        let target = Target { tail, field: None };
+        let target = Target::whole(&function.body);
         let mut editor = Editor::new(cx, &mut function.body);
-        Differentiator::new(&mut editor, functions, self, &wanted, target).write_pullback(&wanted, of_call)?;
-        function.ret = Some(result);
+        Differentiator::new(&mut editor, functions, self, &wanted, target, flow).write_pullback(&wanted, result)?;
+        function.ret = Some(ret);
         self.made.push(function);
         Ok(())
     }
 
-    /// Adds the pullbacks to a module. Returns each function with its pullback.
-    pub(super) fn add_to(self, module: &mut Module) -> Vec<(FunctionKey, FunctionKey)> {
+    /// Adds the pullbacks to a module, and the functions that add tuples. Returns each new function
+    /// with the one that it belongs to, which is `of` for sums.
+    pub(super) fn add_to(self, module: &mut Module, of: FunctionKey) -> Vec<(FunctionKey, FunctionKey)> {
         let mut added = Vec::with_capacity(self.made.len());
         for (key, function) in self.order.iter().zip(self.made) {
-            let (global, signature) = self.known[key];
+            let Pullback { global, signature, .. } = self.known[key];
             let pullback = module.add(global, function).expect("a fresh name has no function");
             module.set_signature(global, signature);
             added.push((*key, pullback));
         }
+        added.extend(self.sums.add_to(module, self.names).into_iter().map(|sum| (of, sum)));
         added
     }
 }
 
-/// Returns the type of the pair that the pullback of a function returns, given that of its result.
-fn pullback_result(cx: &mut Context, types: &mut AdjointTypes, function: &Function, result: TypeId) -> TypeId {
-    let body = &function.body;
-    let params: Vec<TypeId> = body.params().iter().map(|param| types.of(cx, body.ty(param.expr()))).collect();
-    let params = cx.types.tuple(&params);
-    let adjoint = types.of(cx, result);
-    let back = cx.types.function(&[adjoint], params, &[]);
-    cx.types.tuple(&[result, back])
-}
-
 impl Differentiator<'_, '_> {
     /// Makes the function return its result, of the type `ty`, and a fn that computes the adjoints
-    /// of its parameters.
+    /// of its wanted parameters.
     fn write_pullback(mut self, wanted: &[WantedValue], ty: TypeId) -> Result<(), PassError> {
         let (end, records) = self.forward()?;
-        let block = self.differentiate_block(ty, end, records)?;
+        let parameter = self.seed_block(ty, end)?;
+        self.backward_by_segments(records)?;
+        let block = self.leave_block(end, parameter);
         let params: Vec<ExprId> = wanted.iter().map(|value| value.var).collect();
         self.finish_block(block, &params)
     }
-
-    /// Finds the function that a call calls: a global, or one with captures.
-    pub(super) fn callee(&self, call: ExprId) -> Result<Callee, PassError> {
-        let body = &*self.editor.body;
-        let mut at = body.operands_of(call)[0];
-        let mut captures = Vec::new();
-        loop {
-            match body.expr(at) {
-                Expr::Global(global) => {
-                    let function = self.editor.cx.globals.get(global).target.function();
-                    let function = function.ok_or_else(|| PassError::new("the function that it calls is missing"))?;
-                    return Ok(Callee { function, captures });
-                }
-                Expr::Var { .. } => match self.flow.value_of(at) {
-                    Some(value) => at = value,
-                    None => return Err(unknown_callee()),
-                },
-                Expr::CallOp { operands, .. } if captures.is_empty() => {
-                    let operands = body.operands(operands);
-                    let global = operands.first().filter(|&&first| matches!(body.expr(first), Expr::Global(_)));
-                    at = *global.ok_or_else(unknown_callee)?;
-                    captures = operands[1..].to_vec();
-                }
-                Expr::Lambda { .. } => {
-                    return Err(PassError::new("it calls a `fn`, which is not differentiated")
-                        .with_help("run LambdaLifting before Gradient: it makes functions of them"));
-                }
-                _ => return Err(unknown_callee()),
-            }
-        }
-    }
-}
-
-fn unknown_callee() -> PassError {
-    PassError::new("the function that it calls is not known here")
-        .with_help("call it by its name, or run InlineFunctions before Gradient")
 }

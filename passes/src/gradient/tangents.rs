@@ -1,7 +1,38 @@
 //! The types of adjoints, and zeros.
 
-use anfora_ir::{Attr, Context, Type, TypeId};
+use anfora_ir::{Attr, Context, DimId, TypeId};
 use rustc_hash::FxHashMap;
+
+/// Returns the image of a type: `leaf` gives that of a type that is no tuple, and `tuple` that of a
+/// tuple, given those of its fields. Each type is visited once, since types share parts.
+fn image<T: Copy>(
+    known: &mut FxHashMap<TypeId, T>,
+    cx: &mut Context,
+    ty: TypeId,
+    leaf: impl Fn(&mut Context, TypeId) -> T,
+    tuple: impl Fn(&mut Context, &[T]) -> T,
+) -> T {
+    let mut stack = vec![ty];
+    while let Some(&top) = stack.last() {
+        if !known.contains_key(&top) {
+            let image = match cx.types.as_tuple(top).map(<[TypeId]>::to_vec) {
+                None => leaf(cx, top),
+                Some(fields) => {
+                    let height = stack.len();
+                    stack.extend(fields.iter().rev().filter(|field| !known.contains_key(field)));
+                    if stack.len() > height {
+                        continue;
+                    }
+                    let fields: Vec<T> = fields.iter().map(|field| known[field]).collect();
+                    tuple(cx, &fields)
+                }
+            };
+            known.insert(top, image);
+        }
+        stack.pop();
+    }
+    known[&ty]
+}
 
 /// The types of the adjoints of values, by the types of the values. The adjoint of a tensor of
 /// floats has the type of the tensor, and that of a tuple is a tuple. Values without floats have
@@ -9,43 +40,66 @@ use rustc_hash::FxHashMap;
 #[derive(Default)]
 pub(super) struct AdjointTypes {
     known: FxHashMap<TypeId, TypeId>,
+    /// The number of tensors and tuples of a type.
+    sizes: FxHashMap<TypeId, usize>,
+    /// Types without symbols.
+    plain: FxHashMap<TypeId, TypeId>,
+    /// The adjoint types whose extents are known.
+    extents: FxHashMap<TypeId, bool>,
 }
+
+/// The largest tuple whose fields are added where its adjoint is, instead of by a function.
+const SMALL: usize = 16;
 
 impl AdjointTypes {
     /// Returns the type of the adjoint of a value.
     pub(super) fn of(&mut self, cx: &mut Context, ty: TypeId) -> TypeId {
-        if let Some(&known) = self.known.get(&ty) {
-            return known;
-        }
-        let mut stack = vec![ty];
-        while let Some(&top) = stack.last() {
-            if self.known.contains_key(&top) {
-                stack.pop();
-                continue;
-            }
-            let adjoint = match cx.types.get(top).clone() {
-                Type::Tensor(tensor) if tensor.dtype.is_float() => top,
-                Type::Tuple(fields) => {
-                    let height = stack.len();
-                    stack.extend(fields.iter().rev().filter(|field| !self.known.contains_key(field)));
-                    if stack.len() > height {
-                        continue;
-                    }
-                    let fields: Vec<TypeId> = fields.iter().map(|field| self.known[field]).collect();
-                    let unit = cx.types.unit();
-                    if fields.iter().all(|&field| field == unit) { unit } else { cx.types.tuple(&fields) }
-                }
-                Type::Tensor(_) | Type::Function(_) | Type::Any | Type::Error => cx.types.unit(),
-            };
-            self.known.insert(top, adjoint);
-            stack.pop();
-        }
-        self.known[&ty]
+        let leaf = |cx: &mut Context, ty: TypeId| match cx.types.as_tensor(ty) {
+            Some(tensor) if tensor.dtype.is_float() => ty,
+            _ => cx.types.unit(),
+        };
+        image(&mut self.known, cx, ty, leaf, |cx, fields| {
+            let unit = cx.types.unit();
+            if fields.iter().all(|&field| field == unit) { unit } else { cx.types.tuple(fields) }
+        })
     }
 
     /// Returns true if the values of a type have floats.
     pub(super) fn has_floats(&mut self, cx: &mut Context, ty: TypeId) -> bool {
         self.of(cx, ty) != cx.types.unit()
+    }
+
+    /// Returns true if a type is a tuple of few tensors, also in the tuples in it.
+    pub(super) fn is_small_tuple(&mut self, cx: &mut Context, ty: TypeId) -> bool {
+        let size = image(
+            &mut self.sizes,
+            cx,
+            ty,
+            |_, _| 1,
+            |_, fields| fields.iter().fold(1, |sum: usize, &size| sum.saturating_add(size)),
+        );
+        cx.types.as_tuple(ty).is_some() && size <= SMALL
+    }
+
+    /// Returns true if the zeros of a value follow from its type: the extents of the floats in it,
+    /// also in tuples in it, are numbers or symbols.
+    pub(super) fn has_known_zeros(&mut self, cx: &mut Context, ty: TypeId) -> bool {
+        let adjoint = self.of(cx, ty);
+        let leaf = |cx: &mut Context, ty: TypeId| cx.types.has_known_extents(ty);
+        image(&mut self.extents, cx, adjoint, leaf, |_, fields| fields.iter().all(|&is_known| is_known))
+    }
+
+    /// Returns an adjoint type without symbols: extents that are no numbers are not known.
+    pub(super) fn without_symbols(&mut self, cx: &mut Context, ty: TypeId) -> TypeId {
+        let leaf = |cx: &mut Context, ty: TypeId| {
+            let Some(tensor) = cx.types.as_tensor(ty) else { return ty };
+            let (dtype, Some(shape)) = (tensor.dtype, tensor.shape.clone()) else { return ty };
+            let dims = &cx.types.dims;
+            let plain = |&dim: &DimId| dims.as_constant(dim).map_or(dims.unknown(), |_| dim);
+            let shape: Vec<DimId> = shape.iter().map(plain).collect();
+            cx.types.tensor(dtype, &shape)
+        };
+        image(&mut self.plain, cx, ty, leaf, |cx, fields| cx.types.tuple(fields))
     }
 }
 

@@ -18,7 +18,8 @@ fn gradients(mut module: Module) -> Done {
     let is_float = |ty| module.cx.types.as_tensor(ty).is_some_and(|tensor| tensor.dtype.is_float());
     let floats = body.params().iter().filter(|param| is_float(body.ty(param.expr())));
     let names = floats.filter_map(|param| body.binding_name(&module.cx, param.expr()).map(str::to_string));
-    let options = GradientOptions { function: LOSS.to_string(), require_grads: names.collect(), target_index: 0 };
+    let options =
+        GradientOptions { function: LOSS.to_string(), require_grads: names.collect(), ..GradientOptions::default() };
     if options.require_grads.is_empty() {
         return Ok(());
     }
