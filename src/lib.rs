@@ -10,6 +10,8 @@
 //! - [`ops`] and `interp`: the standard operators and the interpreter that evaluates them;
 //! - `onnx`: import and export of ONNX models;
 //! - [`check`]: tests of passes, on text;
+//! - [`bisect`](mod@bisect) and [`reduce`](mod@reduce): the search for the rewrite that breaks a
+//!   program, and for the smallest program that shows a fault;
 //! - [`surgery`]: edits of programs by the names of their values: parts, names, shapes, attributes;
 //! - `slim`: one call that makes a program smaller.
 //!
@@ -71,7 +73,9 @@ pub use anfora_passes as passes;
 pub use anfora_report as report;
 pub use anfora_visit as visit;
 
+pub mod bisect;
 pub mod check;
+pub mod reduce;
 #[cfg(feature = "interp")]
 pub mod slim;
 pub mod surgery;

@@ -269,11 +269,8 @@ fn passes_stop_after_any_number_of_rewrites() {
             false => promise(name),
         };
         let few = if is_pipeline { 4 } else { 12 };
-        let small = pool().iter().filter(|program| program.size <= 80).take(few);
-        small
-            .filter_map(|program| stops_anywhere(&pass, &promise, program).err())
-            .next()
-            .map(|e| format!("{name}: {e}"))
+        let mut small = pool().iter().filter(|program| program.size <= 80).take(few);
+        small.find_map(|program| stops_anywhere(&pass, &promise, program).err()).map(|e| format!("{name}: {e}"))
     });
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }

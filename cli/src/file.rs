@@ -26,7 +26,7 @@ pub(crate) enum Format {
 
 /// Returns the given format, or else that of the file's suffix. Standard input and output default
 /// to text.
-fn format_of(path: &Path, given: Option<Format>) -> Result<Format, Failure> {
+pub(crate) fn format_of(path: &Path, given: Option<Format>) -> Result<Format, Failure> {
     if let Some(format) = given {
         return Ok(format);
     }

@@ -4,6 +4,7 @@
 //! own has the same commands for them: it passes a [`CommandLine`] to [`main_with`].
 //! `examples/my_passes` is a template of such a program.
 
+mod bisect;
 mod by_name;
 mod check;
 mod command_line;
@@ -16,7 +17,9 @@ mod interpret;
 mod list;
 mod optimize;
 mod page;
+mod pass_settings;
 mod plan;
+mod reduce;
 mod remarks;
 mod replay;
 mod report;
@@ -25,6 +28,7 @@ mod slim;
 mod stress;
 mod summary;
 mod surgery;
+mod test_command;
 mod types;
 mod watch;
 
@@ -58,6 +62,10 @@ enum Command {
     Convert(convert::Convert),
     /// Runs the pass of a reproducer again
     Replay(replay::Replay),
+    /// Finds the pass, function and rewrite that break a program
+    Bisect(bisect::Bisect),
+    /// Makes a program smaller that shows a fault
+    Reduce(Box<reduce::Reduce>),
     /// Interprets a program
     Run(interpret::Run),
     /// Edits a model by the names of its values
@@ -115,6 +123,8 @@ impl Command {
             Command::Check(c) => c.run(cli),
             Command::Convert(c) => c.run(cli),
             Command::Replay(c) => c.run(cli),
+            Command::Bisect(c) => c.run(cli),
+            Command::Reduce(c) => c.run(cli),
             Command::Run(c) => c.run(cli),
             Command::Surgery(c) => c.run(cli),
             Command::Plan(c) => c.run(cli),

@@ -14,6 +14,7 @@ use crate::command_line::CommandLine;
 use crate::dims;
 use crate::file::{self, Constants, Format, Loaded, Stored};
 use crate::page::PageFacts;
+use crate::pass_settings::PassSettings;
 use crate::remarks::Remarks;
 use crate::report::{self, Failure};
 use crate::summary::{self, Sizes};
@@ -45,22 +46,16 @@ pub(crate) struct Opt {
     /// have it: public ones, and those with a symbol for a linker (see the pass BindSymbols)
     #[arg(long = "dim", value_name = "NAME=EXTENT")]
     dims: Vec<String>,
-    /// Sets the level of the context, 0 to 3, and without --passes runs that pipeline
-    #[arg(short = 'O', value_name = "LEVEL", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=3))]
-    level: u8,
-    /// Skips a pass
-    #[arg(long, value_name = "PASS")]
-    disable: Vec<String>,
-    /// Runs a pass at any level
-    #[arg(long, value_name = "PASS")]
-    require: Vec<String>,
-    /// Sets a configuration option; the command `configs` lists them
-    #[arg(long, value_name = "KEY=VALUE")]
-    config: Vec<String>,
+    #[command(flatten)]
+    settings: PassSettings,
     /// The number of threads for function passes; 0 for as many as the machine runs at once. It
     /// does not change the result
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=anfora::manager::MAX_THREADS as i64))]
     threads: u16,
+    /// Stops after this number of rewrites of single bindings, counted over all passes. `anfora
+    /// bisect` searches for the first wrong one in this way
+    #[arg(long, value_name = "N")]
+    limit_rewrites: Option<u64>,
     #[command(flatten)]
     watch: Watch,
     #[command(flatten)]
@@ -90,10 +85,10 @@ impl Opt {
         // Read the arguments.
         let passes = match &self.passes {
             Some(text) => text.clone(),
-            None => format!("O{}", self.level),
+            None => format!("O{}", self.settings.level),
         };
         let dims = dims::parse("--dim", &self.dims)?;
-        if !dims.is_empty() && self.disable.iter().any(|pass| pass == "BindSymbols") {
+        if !dims.is_empty() && self.settings.disable.iter().any(|pass| pass == "BindSymbols") {
             let message = "--dim: BindSymbols gives dimensions their extents, and --disable leaves it out".to_string();
             return Err(Failure::Usage(message));
         }
@@ -140,7 +135,7 @@ impl Opt {
             input: &self.input,
             output: None,
             pipeline: &pipeline,
-            level: self.level,
+            level: self.settings.level,
             arguments,
             counts: [before, Counts::of_module(&module)],
             onnx_nodes: [onnx_nodes.as_ref(), None],
@@ -228,18 +223,9 @@ impl Opt {
     /// Returns a function that makes contexts with the requested settings, but without instruments.
     fn settings<'a>(&'a self, registry: &'a Arc<PassRegistry>) -> impl Fn() -> PassContextBuilder + 'a {
         || {
-            let mut builder = PassContext::builder()
-                .registry(Arc::clone(registry))
-                .opt_level(self.level)
-                .threads(usize::from(self.threads));
-            for pass in &self.disable {
-                builder = builder.disable(pass.clone());
-            }
-            for pass in &self.require {
-                builder = builder.require(pass.clone());
-            }
-            for setting in &self.config {
-                builder = builder.config_text(setting.clone());
+            let mut builder = self.settings.builder(registry).threads(usize::from(self.threads));
+            if let Some(limit) = self.limit_rewrites {
+                builder = builder.limit_rewrites(limit);
             }
             builder
         }

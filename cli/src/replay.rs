@@ -31,7 +31,7 @@ pub(crate) struct Replay {
     timeout: Option<Duration>,
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a number of seconds");
     let seconds: f64 = text.parse().map_err(|_| wrong())?;
     Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
@@ -123,7 +123,7 @@ fn in_child(cli: &CommandLine, file: &Path, timeout: Option<Duration>) -> Result
 
 /// Waits until the process ends and returns its status. If it takes longer than `timeout`, ends it
 /// and returns `None`.
-fn wait(child: &mut Child, timeout: Option<Duration>) -> std::io::Result<Option<ExitStatus>> {
+pub(crate) fn wait(child: &mut Child, timeout: Option<Duration>) -> std::io::Result<Option<ExitStatus>> {
     let Some(timeout) = timeout else { return child.wait().map(Some) };
     let start = Instant::now();
     loop {

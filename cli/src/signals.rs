@@ -1,7 +1,19 @@
 //! Signals that end the program.
 
+use std::sync::{Mutex, PoisonError};
+
+/// The action that a command takes before a signal ends the program.
+static BEFORE_END: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
+
+/// Sets the action that is taken once before a signal ends the program; `None` for no action. It
+/// runs on a thread of its own, while the command continues. Systems other than Unix do not have
+/// these signals.
+pub(crate) fn set_action_before_end(action: Option<Box<dyn FnOnce() + Send>>) {
+    *BEFORE_END.lock().unwrap_or_else(PoisonError::into_inner) = action;
+}
+
 /// Installs handlers for the signals that end the program (SIGHUP, SIGINT, SIGQUIT, SIGTERM). They
-/// remove unfinished files first. The program still ends by the signal, and its parent process sees
+/// take the action of the command ([`set_action_before_end`]) and remove unfinished files first. The program still ends by the signal, and its parent process sees
 /// that. A write past the largest size of a file (`ulimit -f`) fails, and does not end the program
 /// by SIGXFSZ.
 ///
@@ -35,6 +47,10 @@ pub(crate) fn remove_files_on_signals() {
         // thread.
         let _ = ready.send(());
         for signal in caught.forever() {
+            let action = BEFORE_END.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(action) = action {
+                action();
+            }
             anfora::ir::remove_unfinished_files();
             // Returns only if the signal has no default action.
             let _ = emulate_default_handler(signal);

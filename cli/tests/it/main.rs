@@ -3,6 +3,7 @@
 mod commands;
 mod debugging;
 mod embedding;
+mod faults;
 mod hostile;
 mod onnx_files;
 mod output_files;

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
+use anfora::bisect::bisect;
 use anfora::interp::{Agreement, ArgumentGenerator, Arguments, EvalErrorKind, Interpreter, Limits};
 use anfora::manager::{
-    DataflowBlockPass, FunctionPass, Memory, ModulePass, Pass, PassContext, PassEntry, PassError, PassRegistry,
-    PassTiming, PrintIr, PrintWhen, Property, Recorder, Reproducer, ReproducerFile, RunLog, Sequential, Verdict,
-    Verification, VerifyEach, parse_pipeline, remarks_json, render_remarks, run_pass,
+    DataflowBlockPass, FunctionPass, LastRun, Memory, ModulePass, Pass, PassContext, PassEntry, PassError,
+    PassRegistry, PassTiming, PrintIr, PrintWhen, Property, Recorder, Reproducer, ReproducerFile, RunLog, Sequential,
+    Verdict, Verification, VerifyEach, parse_pipeline, remarks_json, render_remarks, run_pass,
 };
 use anfora::onnx::{ExportOptions, ImportOptions};
 use anfora::passes::{MemoryOptions, PlannedMemory, plan_memory};
-use anfora_ir::{Body, Diagnostic, Invariant, Module, RenderOptions, Source, VarFlags};
+use anfora::reduce::{ReduceOptions, reduce};
+use anfora_ir::{Body, Counts, Diagnostic, Invariant, Module, RenderOptions, Source, VarFlags};
 
 use super::{Done, Kind, NORMAL_FORM, Row, ensure, run_pipeline};
 
@@ -77,7 +79,13 @@ pub(super) const ROWS: &[Row] = &[
         covers: &["ir::Module::replace_with", "manager::ModulePass::returning"],
         kind: Kind::Module(returned_module),
     },
-    Row { name: "reproducer", covers: &["manager::ReproducerFile::parse"], kind: Kind::Module(reproducer) },
+    Row {
+        name: "reproducer",
+        covers: &["manager::ReproducerFile::parse", "manager::RecordedRun::reproducer"],
+        kind: Kind::Module(reproducer),
+    },
+    Row { name: "bisect", covers: &[], kind: Kind::Module(search_for_rewrite) },
+    Row { name: "reduce", covers: &[], kind: Kind::Module(make_smaller) },
     Row {
         name: "interpret",
         covers: &[
@@ -269,10 +277,15 @@ fn reproducer(module: Module) -> Done {
     registry.register(entry).map_err(|e| e.to_string())?;
     let registry = Arc::new(registry);
     let reproducer = Arc::new(Reproducer::new(&path));
-    let context = PassContext::builder().registry(Arc::clone(&registry)).instrument(reproducer).build();
+    let last = Arc::new(LastRun::new());
+    let context =
+        PassContext::builder().registry(Arc::clone(&registry)).instrument(reproducer).instrument(last.clone());
+    let context = context.build();
     let context = context.map_err(|e| e.to_string())?;
     let pass = registry.make("Fails").map_err(|e| e.to_string())?;
-    ensure(pass.apply(&mut module, &context).is_err(), "it fails")?;
+    let failure = pass.apply(&mut module, &context).err().ok_or("it fails")?;
+    let run = last.take().ok_or("a pass ran")?;
+    ensure(run.reproducer(&module, Some(&failure)).ends_with(&text), "the last run has the program")?;
     let written = std::fs::read_to_string(&path).map_err(|e| e.to_string())?;
     // If the file cannot be removed, it is left to the system to clean up.
     let _ = std::fs::remove_file(&path);
@@ -281,6 +294,22 @@ fn reproducer(module: Module) -> Done {
     let file = ReproducerFile::parse(Source::new("reproducer", written)).map_err(show)?;
     let replay = file.run(&registry, anfora::onnx::registry(), &[]).map_err(show)?;
     ensure(replay.verdict == Verdict::FailedAsRecorded, "and fails as it did")
+}
+
+/// Searches for the rewrite that adds a binding.
+fn search_for_rewrite(module: Module) -> Done {
+    let context = || PassContext::builder().registry(anfora::passes::registry());
+    let before = Counts::of_module(&module).bindings;
+    let mut is_wrong = |module: &Module| Counts::of_module(module).bindings > before;
+    let found = bisect(&module, &prepend(), &context, &mut is_wrong, &mut |_| true).map_err(|e| e.to_string())?;
+    ensure(found.rewrite.is_some_and(|rewrite| &*rewrite.pass == "Prepend"), "the pass is found")
+}
+
+/// Makes a program smaller without a limit: its first binding is left.
+fn make_smaller(module: Module) -> Done {
+    let reduced = reduce(&module, &mut |_| true, &ReduceOptions::default(), &mut |_| true);
+    let reduced = reduced.ok_or("everything shows the fault")?;
+    ensure(reduced.is_minimal && reduced.after.calls <= 1, "nothing is needed")
 }
 
 /// Plans the memory of a program, and runs the program inside the plan.
