@@ -54,7 +54,7 @@ use constants::Splats;
 use expressions::{Cuts, Operands, Substitute, TakenBranches};
 use extents::Extents;
 use functions::{Attributes, Calls, Parameters};
-use results::Fields;
+use results::{Fields, Tails};
 use size::ProgramSize;
 
 /// The options of [`reduce`].
@@ -221,6 +221,7 @@ impl Reduction<'_> {
                 self.shrink(&Cuts { by });
             }
             if self.size == before {
+                self.shrink(&Tails);
                 self.shrink(&Parameters);
                 self.shrink(&Attributes);
                 for by in [Substitute::Parameter, Substitute::Zero] {
@@ -240,7 +241,7 @@ impl Reduction<'_> {
     fn shrink<S: Shrink>(&mut self, way: &S) {
         let all = 0..way.sites(&self.best);
         let mut level: Vec<Range<usize>> = if all.is_empty() { Vec::new() } else { vec![all] };
-        while !level.is_empty() {
+        while !level.is_empty() && !self.is_over {
             // The halves of the ranges that stay, from the last to the first.
             let mut next: Vec<Range<usize>> = Vec::new();
             let mut sites = way.sites(&self.best);
@@ -348,6 +349,7 @@ mod tests {
                     apply(&TakenBranches { takes_else }, &module);
                 }
                 apply(&Fields, &module);
+                apply(&Tails, &module);
                 apply(&Calls, &module);
                 apply(&Parameters, &module);
                 apply(&Attributes, &module);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use anfora_ir::{Editor, Expr, ExprId, FunctionKey, Module, VarFlags};
-use anfora_visit::{Link, bindings, set_var_flags, tail_link};
+use anfora_visit::{Binding, Link, bindings, link_counts, set_var_flags, tail_link, unlink_let};
 
 use super::size::ProgramSize;
 use super::{Reduction, Shrink};
@@ -103,5 +103,36 @@ impl Shrink for Fields {
             tail_link(editor.body, Link::Root).set(editor.body, tail);
         }
         Some(true)
+    }
+}
+
+/// Makes the value of the last binding the tail of a function, if the tail is its variable.
+pub(super) struct Tails;
+
+impl Shrink for Tails {
+    const PART: &'static str = "tails";
+
+    fn sites(&self, module: &Module) -> usize {
+        module.order().len()
+    }
+
+    fn apply(&self, module: &mut Module, sites: Range<usize>) -> Option<bool> {
+        let mut is_changed = false;
+        for key in module.order()[sites].to_vec() {
+            let (function, _) = module.get_mut(key)?;
+            let body = &mut function.body;
+            let (mut last, mut next) = (None, Link::Root);
+            while let Some(binding) = Binding::of(body, next.target(body)) {
+                last = Some((next, binding));
+                next = Link::Rest(binding.id);
+            }
+            let Some((link, Binding { var, value, rest, .. })) = last else { continue };
+            if rest == var.expr() && link_counts(body)[rest] == 1 {
+                is_changed = true;
+                unlink_let(body, link);
+                link.set(body, value);
+            }
+        }
+        Some(is_changed)
     }
 }
