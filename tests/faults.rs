@@ -1,7 +1,8 @@
 //! Faults of passes are found and reduced: the passes of `broken_passes` on random programs, and
 //! one wrong binding among very many.
 //!
-//! `ANFORA_BINDINGS=100000` sets the size of the large program.
+//! `ANFORA_BINDINGS=100000` sets the size of the large program, and `ANFORA_CASES=10` the number of
+//! random programs.
 
 mod broken_passes;
 mod random_programs;
@@ -62,9 +63,10 @@ fn broken_passes_are_found_on_fifty_random_programs() {
     let registry = anfora::passes::registry();
     let broken = miscompiling();
     let context = || checking(&registry);
-    let (mut found, mut bindings) = (0, Vec::new());
-    for seed in 0..50 {
-        let Broken { of, mistake, make, .. } = &broken[seed as usize % broken.len()];
+    let (mut found, mut bindings) = (0u64, Vec::new());
+    let seeds = std::env::var("ANFORA_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(50);
+    for seed in 0..seeds {
+        let Broken { of, mistake, make, .. } = &broken[seed as usize * 7 % broken.len()];
         let what = format!("seed {seed}, {of} that {mistake}");
         let pass = make();
         let culprits = culprits(&*pass);
@@ -87,9 +89,9 @@ fn broken_passes_are_found_on_fifty_random_programs() {
         bindings.push(counts.bindings);
         found += 1;
     }
-    assert_eq!(found, 50);
+    assert_eq!(found, seeds);
     bindings.sort_unstable();
-    assert!(bindings[25] <= 4, "the numbers of bindings that are left are {bindings:?}");
+    assert!(bindings[bindings.len() / 2] <= 4, "the numbers of bindings that are left are {bindings:?}");
 }
 
 /// The wrong rule of [`wrong_pass`], and the pass that has it.
@@ -133,7 +135,7 @@ fn large(bindings: usize) -> Module {
 }
 
 fn size() -> usize {
-    std::env::var("ANFORA_BINDINGS").ok().and_then(|n| n.parse().ok()).unwrap_or(100_000)
+    std::env::var("ANFORA_BINDINGS").ok().and_then(|n| n.parse().ok()).unwrap_or(20_000)
 }
 
 /// Checks that the one wrong binding is found, and that the program is reduced to a few bindings,
