@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use anfora::ir::{Counts, Module};
+use anfora::ir::{Counts, Module, RewriteOptions, WhyNot};
 use anfora::manager::{Pass, PassContext, PassContextBuilder, PassRegistry, parse_pipeline};
 use anfora::onnx::ExportOptions;
 use clap::{Args, ValueEnum};
@@ -61,6 +61,10 @@ pub(crate) struct Opt {
     /// does not change the result
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=anfora::manager::MAX_THREADS as i64))]
     threads: u16,
+    /// Prints why rewrites nearly applied and did not: those of a rule or pass, at a binding (as in
+    /// `FoldConstant@%y`), or at any (`FoldConstant`). May be given several times
+    #[arg(long, value_name = "RULE[@BINDING]")]
+    why_not: Vec<WhyNot>,
     #[command(flatten)]
     watch: Watch,
     #[command(flatten)]
@@ -126,7 +130,7 @@ impl Opt {
         let watching = self.watch.instruments(&module)?;
         let instruments = watching.before_checks().into_iter().chain(watching.after_checks());
         let context = instruments.fold(settings(), PassContextBuilder::instrument);
-        let context = watching.rewrites().into_iter().fold(context, PassContextBuilder::rewrites);
+        let context = self.rewrites(&watching).into_iter().fold(context, PassContextBuilder::rewrites);
         let context = context.build().map_err(|e| Failure::Usage(e.to_string()))?;
         // Run the passes.
         let before = Counts::of_module(&module);
@@ -140,6 +144,7 @@ impl Opt {
         });
         let remarks = context.take_remarks();
         self.remarks.show(&remarks, &done, &module);
+        self.show_near_misses(&context, &watching);
         let records = watching.log().records();
         let headline = summary::headline(&records, &self.input, &pipeline, time);
         let ran = headline + &summary::passes(records);
@@ -199,6 +204,36 @@ impl Opt {
             report::say(&format!("wrote {}", page.display()));
         }
         Ok(())
+    }
+
+    /// Returns the request to the ledger of rewrites, if there is one.
+    fn rewrites(&self, watching: &Watching<'_>) -> Option<RewriteOptions> {
+        match watching.rewrites() {
+            Some(mut options) => {
+                options.explained.extend(self.why_not.iter().cloned());
+                Some(options)
+            }
+            None if self.why_not.is_empty() => None,
+            None => Some(RewriteOptions { explained: self.why_not.clone(), ..RewriteOptions::default() }),
+        }
+    }
+
+    /// Prints the near misses that were asked for.
+    fn show_near_misses(&self, context: &PassContext, watching: &Watching<'_>) {
+        if self.why_not.is_empty() {
+            return;
+        }
+        let (mut misses, unkept) = context.rewrites().take_near_misses();
+        // A recording has taken those of the passes that have ended, whether asked for or not.
+        let recorded = watching.near_misses().into_iter();
+        misses.extend(recorded.filter(|miss| self.why_not.iter().any(|asked| asked.selects(miss))));
+        if misses.is_empty() {
+            report::say("why not: nothing that was asked for nearly applied");
+        }
+        misses.iter().for_each(|miss| report::say(&miss.to_string()));
+        if unkept > 0 {
+            report::say(&format!("why not: {unkept} more near misses"));
+        }
     }
 
     /// Returns the path that the result is written to.

@@ -114,7 +114,8 @@ impl Surgery {
                 file.edit(cli, |module, entry| surgery::extract(module, entry, &part))
             }
             Edit::Rename(Rename { file, values, functions, dims }) => {
-                let pairs = |flag, given: &[String]| given.iter().map(|text| pair(flag, text)).collect::<Result<Vec<_>, _>>();
+                let pairs =
+                    |flag, given: &[String]| given.iter().map(|text| pair(flag, text)).collect::<Result<Vec<_>, _>>();
                 let names = Renames {
                     values: pairs("--value", &values)?,
                     functions: pairs("--function", &functions)?,

@@ -20,6 +20,7 @@ from ._anfora import (
     __version__,
     loads,
 )
+from ._diff import Differences, diff
 from ._errors import (
     AnforaError,
     ConfigError,
@@ -48,6 +49,7 @@ __all__ = [
     "ConfigError",
     "DataflowBlock",
     "Diagnostic",
+    "Differences",
     "Expr",
     "Function",
     "FunctionBuilder",
@@ -64,6 +66,7 @@ __all__ = [
     "VerifyError",
     "__version__",
     "builder",
+    "diff",
     "instrument",
     "load",
     "loads",
