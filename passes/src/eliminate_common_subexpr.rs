@@ -125,9 +125,9 @@ struct SubexprEliminator<'b> {
     free: FreeSymbols,
     alpha: AlphaHasher,
     merged: usize,
-    /// If near misses are asked for: the last variable of each call, with the operands in the order
-    /// of their ids.
-    explained: Option<FxHashMap<CallKey, ExprId>>,
+    /// If near misses are asked for: the last variable and value of each call, with the operands in
+    /// the order of their ids.
+    explained: Option<FxHashMap<CallKey, (ExprId, ExprId)>>,
 }
 
 /// The name under which near misses are recorded.
@@ -248,19 +248,15 @@ impl SubexprEliminator<'_> {
             operands.sort_unstable_by_key(|o| o.index());
         }
         let var = slot.var.map_or(value, VarId::expr);
-        let Some(old) = self.explained.as_mut().and_then(|seen| seen.insert((op, attrs, operands), var)) else {
-            return;
-        };
+        let old = self.explained.as_mut().and_then(|seen| seen.insert((op, attrs, operands), (var, value)));
+        let Some((old, old_value)) = old else { return };
         let name = body.binding_name(cx, old).map_or("an earlier binding".to_string(), |name| format!("%{name}"));
-        let old_value = s.editor.body.as_var(old).map(|_| old);
         let why = if self.impure.is_impure(value) {
             format!("it is computed like {name}, but has effects")
-        } else if old_value.is_some_and(|old| !s.editor.cx.types.accepts(body.ty(var), body.ty(old))) {
+        } else if !cx.types.accepts(body.ty(var), body.ty(old)) {
             format!("{name} is equal, but its type is less specific")
-        } else if self.order == OperandOrder::Exact && op.is_some_and(|op| cx.ops.facts(op).is_commutative()) {
-            format!(
-                "{name} is in another block, or has the operands in another order, and the option `commutative` is off"
-            )
+        } else if self.order == OperandOrder::Exact && body.inputs(value) != body.inputs(old_value) {
+            format!("{name} has the operands in another order, and the option `commutative` is off")
         } else {
             format!("{name} is equal, but is in another block")
         };

@@ -333,6 +333,14 @@ impl Rewrites {
         })
     }
 
+    /// Returns true if near misses of a rule, or of another kind of rewrite, are asked for by name.
+    ///
+    /// Cost: linear in the text.
+    pub fn names(&self, what: &str) -> bool {
+        let is_named = |asked: &WhyNot| asked.what.as_deref() == Some(what);
+        self.0.as_ref().is_some_and(|ledger| ledger.explained.iter().any(is_named))
+    }
+
     /// Returns true if near misses of a rule are recorded at a binding.
     ///
     /// Cost: linear in the text.

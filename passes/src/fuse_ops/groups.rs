@@ -175,11 +175,19 @@ impl<'a> Groups<'a> {
     /// Records for each call that is in no group with its users why it is not.
     #[cold]
     pub(super) fn explain(&mut self, cx: &Context, body: &Body) {
+        // An output that no other binding uses is nowhere near a group.
+        let mut is_operand = vec![false; self.graph.len()];
+        for &link in &*self.graph.lets {
+            let Expr::Let { value, .. } = body.expr(link) else { continue };
+            for node in body.inputs(value).iter().filter_map(|&input| self.graph.node(input)) {
+                is_operand[node as usize] = true;
+            }
+        }
         for node in 0..self.graph.len() as u32 {
             let link = self.graph.lets[node as usize];
             let Expr::Let { value, .. } = body.expr(link) else { continue };
             let is_call = matches!(body.expr(value), Expr::CallOp { .. } | Expr::Call { .. });
-            if !is_call || self.kinds[node as usize] == OPAQUE || !self.graph.is_used(node) {
+            if !is_call || self.kinds[node as usize] == OPAQUE || !is_operand[node as usize] {
                 continue;
             }
             let end_is_tuple = |end: u32| self.kinds[end as usize] == TUPLE;

@@ -307,7 +307,7 @@ fn name(cx: &Context, body: &Body, id: ExprId) -> String {
     body.binding_name(cx, id).map_or("a binding".to_string(), |name| format!("%{name}"))
 }
 
-/// Records the calls of a region that use a call of the same backend across an effect.
+/// Records the calls of a region that use a call of the same backend in another segment.
 #[cold]
 fn explain_segments<'s>(cx: &Context, body: &Body, backends: &Backends, segments: impl Iterator<Item = &'s Segment>) {
     // By variable of the segments before: the Let, and the backend of its call.
@@ -321,7 +321,7 @@ fn explain_segments<'s>(cx: &Context, body: &Body, backends: &Backends, segments
                 && of_input != NO_COLOR
                 && color(binding) == of_input
             {
-                cx.nearly(body, binding.id, PASS, || format!("an effect is between {} and it", name(cx, body, id)));
+                cx.nearly(body, binding.id, PASS, || format!("a match_cast is between {} and it", name(cx, body, id)));
             }
         }
         before.extend(bindings.iter().flatten().map(|b| (b.var.expr(), (b.id, color(b)))));

@@ -162,7 +162,7 @@ fn run(
     options: &PatternOptions<'_>,
 ) -> Result<Outcome, PatternRewriteError> {
     editor.body.note_stop(None);
-    if !table.needs.may_be_met(editor.cx, editor.body) {
+    if !table.needs.may_be_met(editor.cx, editor.body) && explained(editor.cx, table).is_empty() {
         return Ok(Outcome {
             stop: StopReason::Fixpoint,
             rewrites: 0,
@@ -284,8 +284,9 @@ struct Driver<'t, 'e> {
     explained: Vec<bool>,
     /// The number of reasons that may still be given: as many as the ledger keeps.
     explanations: usize,
-    /// The last reason why a rule did not apply at a node, by node and rule.
-    misses: FxHashMap<(ExprId, usize), String>,
+    /// The last reason why a rule did not apply at a node, by node and rule, with the number of
+    /// parts of the pattern that matched before.
+    misses: FxHashMap<(ExprId, usize), (usize, String)>,
     /// Nodes to visit, the next one last.
     work: Vec<ExprId>,
     queued: IdSet<ExprId>,
@@ -420,24 +421,8 @@ impl Driver<'_, '_> {
             }
             let ReadyRule { name, pattern, template } = &table.rules[number];
             let budget = steps.unwrap_or_else(|| default_budget(pattern));
-            let sight = Sight { cx: self.editor.cx, body: self.editor.body, facts: &self.facts };
-            match self.search.attempt(sight, pattern, node, budget) {
-                Attempt::Matched => {}
-                Attempt::Failed => {
-                    if self.may_explain(number, node) {
-                        let sight = Sight { cx: self.editor.cx, body: self.editor.body, facts: &self.facts };
-                        let why = self.search.why_not(sight, pattern, node, budget);
-                        self.misses.extend(why.map(|why| ((node, number), why)));
-                    }
-                    continue;
-                }
-                Attempt::GaveUp => {
-                    self.miss(number, node, || format!("the search takes more than {budget} steps"));
-                    self.counts[number].gave_up += 1;
-                    let at = self.original(node);
-                    self.counts[number].first_gave_up.get_or_insert(at);
-                    continue;
-                }
+            if !self.matches(number, node, budget) {
+                continue;
             }
             // Make the replacement.
             let mark = self.editor.body.len();
@@ -472,7 +457,7 @@ impl Driver<'_, '_> {
                 let at = self.original(node);
                 if self.may_explain(number, node) {
                     let why = mistyped(self.editor.cx, wanted, found);
-                    self.misses.insert((node, number), why);
+                    self.misses.insert((node, number), (usize::MAX, why));
                 }
                 let cx = &*self.editor.cx;
                 self.counts[number].misfit(at, || mistyped(cx, wanted, found));
@@ -499,6 +484,29 @@ impl Driver<'_, '_> {
         Ok(false)
     }
 
+    /// Returns true if the pattern of a rule matches at a node.
+    #[inline]
+    fn matches(&mut self, number: usize, node: ExprId, budget: u64) -> bool {
+        let pattern = &self.table.rules[number].pattern;
+        let sight = Sight { cx: self.editor.cx, body: self.editor.body, facts: &self.facts };
+        match self.search.attempt(sight, pattern, node, budget) {
+            Attempt::Matched => return true,
+            Attempt::Failed if self.may_explain(number, node) => {
+                let sight = Sight { cx: self.editor.cx, body: self.editor.body, facts: &self.facts };
+                let why = self.search.why_not(sight, pattern, node, budget);
+                self.misses.extend(why.map(|why| ((node, number), why)));
+            }
+            Attempt::Failed => {}
+            Attempt::GaveUp => {
+                self.miss(number, node, || format!("the search takes more than {budget} steps"));
+                self.counts[number].gave_up += 1;
+                let at = self.original(node);
+                self.counts[number].first_gave_up.get_or_insert(at);
+            }
+        }
+        false
+    }
+
     #[inline]
     fn is_explained(&self, rule: usize) -> bool {
         self.explained.get(rule) == Some(&true)
@@ -521,15 +529,24 @@ impl Driver<'_, '_> {
     #[inline]
     fn miss(&mut self, rule: usize, node: ExprId, why: impl FnOnce() -> String) {
         if self.may_explain(rule, node) {
-            self.misses.insert((node, rule), why());
+            self.misses.insert((node, rule), (usize::MAX, why()));
         }
     }
 
-    /// Reports the near misses at the nodes that are left.
+    /// Reports the near misses at the nodes that are left. Of the rules that nobody named, only
+    /// those are reported that came furthest at a node.
     fn report_misses(&mut self) {
-        let mut misses: Vec<((ExprId, usize), String)> = self.misses.drain().collect();
+        let mut misses: Vec<((ExprId, usize), (usize, String))> = self.misses.drain().collect();
         misses.sort_unstable_by_key(|((node, rule), _)| (node.index(), *rule));
-        for ((node, rule), why) in misses {
+        let mut furthest: FxHashMap<ExprId, usize> = FxHashMap::default();
+        for ((node, _), (matched, _)) in &misses {
+            let most = furthest.entry(*node).or_default();
+            *most = (*matched).max(*most);
+        }
+        for ((node, rule), (matched, why)) in misses {
+            if matched < furthest[&node] && !self.editor.cx.rewrites.names(&self.table.rules[rule].name) {
+                continue;
+            }
             if self.facts.def_use.use_count(node) > 0 && !self.editor.body.expr(node).is_atom() {
                 let at = self.facts.let_of(self.editor.body, node).map_or(node, |binding| binding.id);
                 self.editor.nearly(at, &self.table.rules[rule].name, |_| why);

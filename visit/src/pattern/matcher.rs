@@ -121,7 +121,7 @@ impl<'a> Matcher<'a> {
         let sight = Sight { cx: self.cx, body: self.body, facts: &self.facts };
         match self.search.attempt(sight, &self.pattern, root, self.budget) {
             Attempt::GaveUp => Some("the search for the pattern takes too many steps".to_string()),
-            Attempt::Failed => self.search.why_not(sight, &self.pattern, root, self.budget),
+            Attempt::Failed => self.search.why_not(sight, &self.pattern, root, self.budget).map(|(_, why)| why),
             Attempt::Matched => {
                 let described = self.search.described();
                 let is_whole = sight.own_parts(root, |_, value| described.contains(&value)).is_some();

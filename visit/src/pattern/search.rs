@@ -74,6 +74,8 @@ pub(crate) struct Failure {
     /// The node of the pattern.
     pub(crate) node: u32,
     pub(crate) expr: ExprId,
+    /// True if everything else had matched, and a condition of the whole match did not hold.
+    pub(crate) is_deferred: bool,
     /// The captures and the described nodes at that time.
     pub(crate) found: Vec<Found>,
     pub(crate) described: Vec<ExprId>,
@@ -114,7 +116,7 @@ impl Search {
                     let goal = self.goals[goal as usize];
                     let after = self.step(sight, resolved, goal, root, &mut budget);
                     if after.is_none() && self.records_failures {
-                        self.record_failure(goal.node, goal.expr);
+                        self.record_failure(goal.node, goal.expr, false);
                     }
                     after
                 }
@@ -147,11 +149,11 @@ impl Search {
     }
 
     #[cold]
-    fn record_failure(&mut self, node: u32, expr: ExprId) {
+    fn record_failure(&mut self, node: u32, expr: ExprId, is_deferred: bool) {
         let matched = self.described.len() + self.trail.len();
-        if self.deepest.as_ref().is_none_or(|deepest| deepest.matched < matched) {
+        if self.deepest.as_ref().is_none_or(|d| (d.matched, d.is_deferred) < (matched, is_deferred)) {
             let (found, described) = (self.found.clone(), self.described.clone());
-            self.deepest = Some(Failure { matched, node, expr, found, described });
+            self.deepest = Some(Failure { matched, node, expr, is_deferred, found, described });
         }
     }
 
@@ -159,7 +161,7 @@ impl Search {
     fn record_deferred(&mut self, sight: Sight<'_>, pattern: &Compiled) {
         let failed = self.deferred.iter().find(|&&(at, expr)| !self.passes_deferred(sight, pattern, at, expr));
         if let Some(&(at, expr)) = failed {
-            self.record_failure(at, expr);
+            self.record_failure(at, expr, true);
         }
     }
 

@@ -14,8 +14,8 @@ const STEPS: u64 = 256;
 
 impl Search {
     /// Returns the condition at which a pattern fails that does not match at `root`, in the attempt
-    /// that comes furthest. Returns `None` if not even the operator at the root is one of the
-    /// pattern's.
+    /// that comes furthest, and the number of parts of the pattern that match before. Returns `None`
+    /// if not even the operator at the root is one of the pattern's.
     #[cold]
     pub(crate) fn why_not(
         &mut self,
@@ -23,9 +23,10 @@ impl Search {
         pattern: &Compiled,
         root: ExprId,
         budget: u64,
-    ) -> Option<String> {
+    ) -> Option<(usize, String)> {
         let failure = self.deepest_failure(sight, pattern, root, budget)?;
-        Explanation { sight, pattern, failure: &failure, root }.reason()
+        let reason = Explanation { sight, pattern, failure: &failure, root }.reason()?;
+        Some((if failure.is_deferred { usize::MAX } else { failure.matched }, reason))
     }
 }
 
@@ -146,6 +147,8 @@ impl Explanation<'_> {
                 .then(|| format!("the type of {name}, {}, does not fit", cx.type_text(body.type_of(expr)))),
             Condition::Where(test) => (!test(&Candidate { cx, body, expr, value: facts.value(body, expr) }))
                 .then(|| format!("{name} does not meet a condition of the rule")),
+            // Conditions of the whole match are checked last, when everything else holds.
+            Condition::SameTypeAs(_) | Condition::Guard(_) if !failure.is_deferred => None,
             Condition::SameTypeAs(_) => match meaning {
                 NodeMeaning::Slot(slot) => match failure.found[slot as usize] {
                     Found::One(other) if body.type_of(other) != body.type_of(expr) => {
@@ -155,7 +158,6 @@ impl Explanation<'_> {
                 },
                 _ => None,
             },
-            // Conditions of the whole match are checked last, when everything else holds.
             Condition::Guard(_) => Some(match sight.used_elsewhere(&failure.described, root) {
                 Some(part) => format!("a condition of the rule does not hold; {} is used elsewhere", self.name(part)),
                 None => "a condition of the rule does not hold".to_string(),
