@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use anfora::ir::{Counts, Module};
+use anfora::ir::{Counts, Module, RewriteOptions, WhyNot};
 use anfora::manager::{Pass, PassContext, PassContextBuilder, PassRegistry, Sequential, parse_pipeline};
 use anfora::onnx::ExportOptions;
 use clap::{Args, ValueEnum};
@@ -56,6 +56,10 @@ pub(crate) struct Opt {
     /// bisect` searches for the first wrong one in this way
     #[arg(long, value_name = "N")]
     limit_rewrites: Option<u64>,
+    /// Prints why rewrites nearly applied and did not: those of a rule or pass, at a binding (as in
+    /// `FoldConstant@%y`), or at any (`FoldConstant`). May be given several times
+    #[arg(long, value_name = "RULE[@BINDING]")]
+    why_not: Vec<WhyNot>,
     #[command(flatten)]
     watch: Watch,
     #[command(flatten)]
@@ -127,6 +131,7 @@ impl Opt {
         });
         let remarks = context.take_remarks();
         self.remarks.show(&remarks, &done, &module);
+        self.show_near_misses(&context, &watching);
         let records = watching.log().records();
         let headline = summary::headline(&records, &self.input, &pipeline, time);
         let ran = headline + &summary::passes(records);
@@ -215,6 +220,24 @@ impl Opt {
         Ok(())
     }
 
+    /// Prints the near misses that were asked for.
+    fn show_near_misses(&self, context: &PassContext, watching: &Watching<'_>) {
+        if self.why_not.is_empty() {
+            return;
+        }
+        let (mut misses, unkept) = context.rewrites().take_near_misses();
+        // A recording has taken those of the passes that have ended, whether asked for or not.
+        let recorded = watching.near_misses().into_iter();
+        misses.extend(recorded.filter(|miss| self.why_not.iter().any(|asked| asked.selects(miss))));
+        if misses.is_empty() {
+            report::say("why not: nothing that was asked for nearly applied");
+        }
+        misses.iter().for_each(|miss| report::say(&miss.to_string()));
+        if unkept > 0 {
+            report::say(&format!("why not: {unkept} more near misses"));
+        }
+    }
+
     /// Returns the path that the result is written to.
     fn output_path(&self) -> &Path {
         self.output.as_deref().unwrap_or(Path::new("-"))
@@ -224,6 +247,10 @@ impl Opt {
     fn settings<'a>(&'a self, registry: &'a Arc<PassRegistry>) -> impl Fn() -> PassContextBuilder + 'a {
         || {
             let mut builder = self.settings.builder(registry).threads(usize::from(self.threads));
+            if !self.why_not.is_empty() {
+                let explained = self.why_not.clone();
+                builder = builder.rewrites(RewriteOptions { explained, ..RewriteOptions::default() });
+            }
             if let Some(limit) = self.limit_rewrites {
                 builder = builder.limit_rewrites(limit);
             }

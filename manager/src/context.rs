@@ -141,6 +141,7 @@ impl PassContext {
             config: values.map(|(d, v)| Given::Value(d.key.to_string(), v.clone())).collect(),
             inherited: self.config.len(),
             instruments: self.instruments(),
+            rewrites: None,
         }
     }
 

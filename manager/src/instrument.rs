@@ -37,9 +37,9 @@ pub trait Instrument: Send + Sync {
         false
     }
 
-    /// Returns the request of the instrument to the ledger of rewrites, if it has one. The first
-    /// request of the instruments that a context is built with is granted, unless
-    /// [`PassContextBuilder::rewrites`](crate::PassContextBuilder::rewrites) states another one.
+    /// Returns the request of the instrument to the ledger of rewrites, if it has one. The requests
+    /// of all instruments of a context are granted, together with those of
+    /// [`PassContextBuilder::rewrites`](crate::PassContextBuilder::rewrites).
     fn rewrites(&self) -> Option<RewriteOptions> {
         None
     }

@@ -212,7 +212,14 @@ impl BackwardSweep for Live<'_> {
     fn is_kept(&mut self, body: &Body, binding: Binding) -> bool {
         let is_cast =
             matches!(body.expr(binding.value), Expr::CallOp { op, .. } if self.cx.ops.facts(op).is_match_cast());
-        is_cast || self.effects.is_impure(self.cx, body, binding.value)
+        let is_kept = is_cast || self.effects.is_impure(self.cx, body, binding.value);
+        if is_kept && self.cx.rewrites.is_on() {
+            self.cx.nearly(body, binding.id, "DeadCodeElimination", || match is_cast {
+                true => "nothing uses it, but it checks a type".to_string(),
+                false => "nothing uses it, but it has effects".to_string(),
+            });
+        }
+        is_kept
     }
 
     #[inline]

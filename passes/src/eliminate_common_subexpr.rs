@@ -34,13 +34,13 @@ use std::hash::Hasher;
 
 use anfora_ir::bumpalo::Bump;
 use anfora_ir::{
-    AlphaHasher, BodyPurity, Context, EntityId, Expr, ExprId, FreeSymbols, Function, Purity, ScratchVec, SymbolId,
-    SymbolWalk, VarId, alpha_equal_exprs,
+    AlphaHasher, AttrsId, BodyPurity, Context, EntityId, Expr, ExprId, FreeSymbols, Function, OpId, Purity, ScratchVec,
+    SymbolId, SymbolWalk, VarId, alpha_equal_exprs,
 };
 use anfora_manager::register_pass;
 use anfora_visit::{Mutator, Refused, RewriteError, Scope, Site, Slot, Verdict, mutate_function};
 use hashbrown::{HashTable, hash_table};
-use rustc_hash::{FxHashSet, FxHasher};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
 use crate::seen_scopes::SeenScopes;
 
@@ -94,6 +94,7 @@ pub fn eliminate_common_subexpr(
         free: FreeSymbols::new(),
         alpha: AlphaHasher::new(),
         merged: 0,
+        explained: cx.rewrites.explains(PASS).then(FxHashMap::default),
     };
     mutate_function(cx, function, &mut pass)?;
     Ok(pass.merged)
@@ -124,7 +125,16 @@ struct SubexprEliminator<'b> {
     free: FreeSymbols,
     alpha: AlphaHasher,
     merged: usize,
+    /// If near misses are asked for: the last variable and value of each call, with the operands in
+    /// the order of their ids.
+    explained: Option<FxHashMap<CallKey, (ExprId, ExprId)>>,
 }
+
+/// The name under which near misses are recorded.
+const PASS: &str = "EliminateCommonSubexpr";
+
+/// The operator of a call (`None` for a call of a function), its attributes and its operands.
+type CallKey = (Option<OpId>, AttrsId, Vec<ExprId>);
 
 /// Spreads a stored hash over the bits that the table uses.
 #[inline]
@@ -188,6 +198,71 @@ impl SubexprEliminator<'_> {
         Some((h.finish() >> 32) as u32)
     }
 
+    /// Returns the variable of an equal value that was seen before and is visible, or records the
+    /// value.
+    #[inline]
+    fn merge(&mut self, s: &Site<'_>, slot: Slot, value: ExprId) -> Verdict {
+        let Some(hash) = self.hash(s, value) else { return Verdict::Keep };
+        let SubexprEliminator { order, seen, values, scopes, merged, .. } = self;
+        let is_same = |&i: &u32| {
+            let e = &values[i as usize];
+            e.hash == hash
+                && scopes.is_of_this_lambda(e.scope)
+                // Values that are not visible are not compared block by block, which could take
+                // their size again and again. The entry with the same hash is replaced.
+                && same(s, *order, e.value, value, |a, b| {
+                    !scopes.is_visible(s.editor.body, e.scope, e.var) || alpha_equal_exprs(s.editor.cx, s.editor.body, a, b)
+                })
+        };
+        let place = seen.entry(spread(hash), is_same, |&i| spread(values[i as usize].hash));
+        if let hash_table::Entry::Occupied(found) = &place
+            && let entry = &values[*found.get() as usize]
+            && scopes.is_visible(s.editor.body, entry.scope, entry.var)
+        {
+            let by = entry.var.expr();
+            let (ty, wanted) = (s.editor.body.ty(by), s.editor.body.ty(slot.var.map_or(value, VarId::expr)));
+            if ty != wanted && !s.editor.cx.types.accepts(wanted, ty) {
+                return Verdict::Keep;
+            }
+            *merged += 1;
+            return Verdict::Var(by);
+        }
+        if let Some(var) = slot.var {
+            place.insert(values.len() as u32);
+            values.push(Seen { hash, scope: scopes.here(), value, var });
+        }
+        Verdict::Keep
+    }
+
+    /// Records the reason why a call stays that is like an earlier one.
+    #[cold]
+    fn explain(&mut self, s: &Site<'_>, slot: Slot, value: ExprId) {
+        let (cx, body) = (&*s.editor.cx, &*s.editor.body);
+        let (op, attrs) = match body.expr(value) {
+            Expr::CallOp { op, attrs, .. } => (Some(op), attrs),
+            Expr::Call { attrs, .. } => (None, attrs),
+            _ => return,
+        };
+        let mut operands = body.inputs(value).to_vec();
+        if op.is_some_and(|op| cx.ops.facts(op).is_commutative()) {
+            operands.sort_unstable_by_key(|o| o.index());
+        }
+        let var = slot.var.map_or(value, VarId::expr);
+        let old = self.explained.as_mut().and_then(|seen| seen.insert((op, attrs, operands), (var, value)));
+        let Some((old, old_value)) = old else { return };
+        let name = body.binding_name(cx, old).map_or("an earlier binding".to_string(), |name| format!("%{name}"));
+        let why = if self.impure.is_impure(value) {
+            format!("it is computed like {name}, but has effects")
+        } else if !cx.types.accepts(body.ty(var), body.ty(old)) {
+            format!("{name} is equal, but its type is less specific")
+        } else if self.order == OperandOrder::Exact && body.inputs(value) != body.inputs(old_value) {
+            format!("{name} has the operands in another order, and the option `commutative` is off")
+        } else {
+            format!("{name} is equal, but is in another block")
+        };
+        s.editor.nearly(slot.at, PASS, |_| why);
+    }
+
     /// Returns true if a `match_cast` binds no symbol.
     #[cold]
     fn is_plain_cast(&mut self, s: &Site<'_>, value: ExprId) -> bool {
@@ -242,36 +317,11 @@ impl Mutator for SubexprEliminator<'_> {
 
     #[inline]
     fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
-        let Some(hash) = self.hash(s, value) else { return Ok(Verdict::Keep) };
-        let SubexprEliminator { order, seen, values, scopes, merged, .. } = self;
-        let is_same = |&i: &u32| {
-            let e = &values[i as usize];
-            e.hash == hash
-                && scopes.is_of_this_lambda(e.scope)
-                // Values that are not visible are not compared block by block, which could take
-                // their size again and again. The entry with the same hash is replaced.
-                && same(s, *order, e.value, value, |a, b| {
-                    !scopes.is_visible(s.editor.body, e.scope, e.var) || alpha_equal_exprs(s.editor.cx, s.editor.body, a, b)
-                })
-        };
-        let place = seen.entry(spread(hash), is_same, |&i| spread(values[i as usize].hash));
-        if let hash_table::Entry::Occupied(found) = &place
-            && let entry = &values[*found.get() as usize]
-            && scopes.is_visible(s.editor.body, entry.scope, entry.var)
-        {
-            let by = entry.var.expr();
-            let (ty, wanted) = (s.editor.body.ty(by), s.editor.body.ty(slot.var.map_or(value, VarId::expr)));
-            if ty != wanted && !s.editor.cx.types.accepts(wanted, ty) {
-                return Ok(Verdict::Keep);
-            }
-            *merged += 1;
-            return Ok(Verdict::Var(by));
+        let verdict = self.merge(s, slot, value);
+        if self.explained.is_some() && matches!(verdict, Verdict::Keep) {
+            self.explain(s, slot, value);
         }
-        if let Some(var) = slot.var {
-            place.insert(values.len() as u32);
-            values.push(Seen { hash, scope: scopes.here(), value, var });
-        }
-        Ok(Verdict::Keep)
+        Ok(verdict)
     }
 
     fn enter(&mut self, _: &mut Site<'_>, scope: Scope) -> Result<(), RewriteError> {

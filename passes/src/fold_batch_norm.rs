@@ -137,10 +137,17 @@ pub fn fold_batch_norm(
         budget,
         unsaid: 0,
         result: FoldedIntoWeights::default(),
+        stuck: cx.rewrites.explains(PASS).then(FxHashMap::default),
+        missed: Vec::new(),
     };
     mutate_function(cx, function, &mut pass)?;
     let may_rewrite = cx.rewrites.may_rewrite();
     let bypassed = if may_rewrite { pass.fold_into_inputs(cx, &function.body) } else { FxHashMap::default() };
+    for (at, call, why) in std::mem::take(&mut pass.missed) {
+        if !bypassed.contains_key(&call) {
+            cx.nearly(&function.body, at, PASS, || why);
+        }
+    }
     if !bypassed.is_empty() {
         cx.rewrites.note(None, "folded into the weights of later calls");
         mutate_function(cx, function, &mut Bypass(bypassed))?;
@@ -248,23 +255,35 @@ struct BatchNormFolder {
     budget: FoldBudget,
     unsaid: usize,
     result: FoldedIntoWeights,
+    /// If near misses are asked for: the results of calls that are linear in an operand and take no
+    /// steps, with the reason.
+    stuck: Option<FxHashMap<ExprId, &'static str>>,
+    /// The Lets and calls of steps that were not folded into the call before them, with the reason.
+    missed: Vec<(ExprId, ExprId, String)>,
 }
+
+/// The name under which near misses are recorded.
+const PASS: &str = "FoldBatchNorm";
 
 impl BatchNormFolder {
     /// Records a call that is linear in its weight.
     fn note(&mut self, s: &Site<'_>, slot: Slot, call: ExprId, role: Role) {
         let (cx, body) = (&*s.editor.cx, &*s.editor.body);
-        let Some(shape) = linear(cx, body, call, role) else { return };
+        let Some(shape) = linear(cx, body, call, role) else {
+            return self.note_stuck(slot, "has no constant weight that a scale can go into");
+        };
         let literal = |constant: ExprId| body.as_literal(constant).map(|id| cx.literals.get(id));
         let bias = match shape.bias.and_then(literal) {
             None => Some(PerChannel::Same(0.0)),
             Some(bias) if role.is_convolution() => PerChannel::of(bias),
             Some(bias) => per_channel(cx, body, bias, &shape.output, call),
         };
-        let Some(bias) = bias else { return };
+        let Some(bias) = bias else { return self.note_stuck(slot, "has a bias that differs inside of a channel") };
         let bytes = |constant: Option<ExprId>| constant.and_then(literal).map_or(0, Literal::stored_bytes);
         if let Some(result) = slot.var.map(|v| v.expr()).filter(|&v| self.links[v] == 1) {
             self.by_result.insert(result, self.weighted.len() as u32);
+        } else {
+            self.note_stuck(slot, "is used elsewhere");
         }
         let constants = Constants {
             factors: Factors { output: PerChannel::Same(1.0), input: PerChannel::Same(1.0) },
@@ -277,6 +296,31 @@ impl BatchNormFolder {
             work: 0,
         };
         self.weighted.push(Weighted { call, var: slot.var, shape, constants, magnitudes: None });
+    }
+
+    /// Records why steps are not folded into a call, if anyone asks.
+    #[inline]
+    fn note_stuck(&mut self, slot: Slot, why: &'static str) {
+        if let (Some(stuck), Some(var)) = (&mut self.stuck, slot.var) {
+            stuck.insert(var.expr(), why);
+        }
+    }
+
+    /// Records why a step was not folded into the call before it.
+    #[cold]
+    fn note_miss(&mut self, s: &Site<'_>, slot: Slot, call: ExprId) {
+        let (cx, body) = (&*s.editor.cx, &*s.editor.body);
+        let Some(stuck) = &self.stuck else { return };
+        let name = |o: ExprId| body.binding_name(cx, o).map_or("the operand".to_string(), |name| format!("%{name}"));
+        let reason = body.operands_of(call).iter().take(2).find_map(|&o| match stuck.get(&o) {
+            Some(why) => Some(format!("{}, which it scales or shifts, {why}", name(o))),
+            None => {
+                let is_weighted = self.by_result.contains_key(&o);
+                is_weighted
+                    .then(|| format!("{} cannot take the scale or shift, which is not constant by channel", name(o)))
+            }
+        });
+        self.missed.extend(reason.map(|why| (slot.at, call, why)));
     }
 
     /// Folds a call into the weighted call whose result it scales and shifts. If there is no such
@@ -309,7 +353,12 @@ impl BatchNormFolder {
             )) => {
                 self.remark(cx, body, (slot, call), index, why);
             }
-            None | Some((.., Err(Stays::Unfit))) => self.before.push((slot, call, role)),
+            None | Some((.., Err(Stays::Unfit))) => {
+                if self.stuck.is_some() {
+                    self.note_miss(s, slot, call);
+                }
+                self.before.push((slot, call, role));
+            }
         }
         Verdict::Keep
     }
@@ -441,6 +490,7 @@ impl BatchNormFolder {
                 (format!("`{name}` was not folded into {into}: a number would leave the range of its type"), None)
             }
         };
+        cx.nearly(body, slot.at, PASS, || message.clone());
         if self.result.remarks.len() >= FoldedIntoWeights::MAX_REMARKS {
             self.unsaid += 1;
             return;

@@ -150,7 +150,11 @@ impl ConstantFolder {
         let is_constant = |&o: &ExprId| matches!(s.editor.body.expr(o), Expr::Literal(_) | Expr::None);
         // For most calls, the first operand shows that they cannot be folded.
         if !list.iter().all(is_constant) || !facts.is_foldable() {
-            return if facts.is_known_by_type() { self.known(s, value, op) } else { Verdict::Keep };
+            let known = if facts.is_known_by_type() { self.known(s, value, op) } else { Verdict::Keep };
+            if s.editor.cx.rewrites.is_on() && matches!(known, Verdict::Keep) {
+                explain_operands(s, slot, value, op);
+            }
+            return known;
         }
         let mut literals =
             list.iter().filter_map(|&o| s.editor.body.as_literal(o)).map(|l| s.editor.cx.literals.get(l));
@@ -278,6 +282,7 @@ impl ConstantFolder {
             }
             _ => return,
         };
+        s.editor.nearly(slot.at, PASS, |_| message.clone());
         if self.result.remarks.len() >= Folded::MAX_REMARKS {
             self.unsaid += 1;
             return;
@@ -288,6 +293,31 @@ impl ConstantFolder {
         remark.help = help.map(str::to_string);
         self.result.remarks.push(remark);
     }
+}
+
+/// The name under which near misses are recorded.
+const PASS: &str = "FoldConstant";
+
+/// Records the reason why a call is not folded that has some constant operands, or a result that
+/// would follow from the types of its operands.
+#[cold]
+fn explain_operands(s: &Site<'_>, slot: Slot, value: ExprId, op: OpId) {
+    let (cx, body) = (&*s.editor.cx, &*s.editor.body);
+    let (facts, operands) = (cx.ops.facts(op), body.operands_of(value));
+    let is_constant = |&&o: &&ExprId| matches!(body.expr(o), Expr::Literal(_) | Expr::None);
+    let name = |o: ExprId| body.binding_name(cx, o).map_or("an operand".to_string(), |name| format!("%{name}"));
+    let others: Vec<String> = operands.iter().filter(|o| !is_constant(o)).map(|&o| name(o)).collect();
+    let why = match (facts.is_foldable(), facts.is_known_by_type()) {
+        (_, true) => format!("the extents of {} are not known", others.first().map_or("the operand", |first| first)),
+        (true, _) if others.len() < operands.len() => match &others[..] {
+            [one] => format!("{one} is not constant"),
+            [first, rest @ ..] => format!("{first} and {} more operands are not constant", rest.len()),
+            [] => return,
+        },
+        (false, _) if others.is_empty() => format!("`{}` has effects, or cannot be evaluated", cx.ops.get(op).name),
+        _ => return,
+    };
+    s.editor.nearly(slot.at, PASS, |_| why);
 }
 
 /// Returns an operand as type rules read it.

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use anfora::ir::{RewriteOptions, WhyNot};
 use anfora::manager::{self, ContextError, ScopeGuard};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -14,6 +15,7 @@ use crate::authored;
 use crate::errors::{self, ConfigError};
 use crate::held::Held;
 use crate::instrument::instrument_of;
+use crate::near_miss::NearMiss;
 use crate::pass::{name_of, quoted};
 
 /// The context that passes run under: a level, passes that are required or disabled, settings, and
@@ -91,7 +93,7 @@ pub(crate) fn current(py: Python<'_>) -> PyResult<Py<PassContext>> {
     if let Some(context) = found {
         return Ok(context);
     }
-    let context = Py::new(py, PassContext::new(py, 2, None, None, None, None, 1, None)?)?;
+    let context = Py::new(py, PassContext::new(py, 2, None, None, None, None, 1, None, None)?)?;
     OUTSIDE.with(|outside| *outside.borrow_mut() = Some(context.clone_ref(py)));
     Ok(context)
 }
@@ -246,6 +248,7 @@ impl PassContext {
         *,
         threads: "int" = 1,
         verify: "bool | None" = None,
+        why_not: "collections.abc.Iterable[str] | None" = None,
     ) -> "PassContext")]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -257,6 +260,7 @@ impl PassContext {
         config: Option<&Bound<'_, PyAny>>,
         threads: i64,
         verify: Option<bool>,
+        why_not: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PassContext> {
         let level = level_of(opt_level)?;
         let threads = usize::try_from(threads).map_err(|_| {
@@ -282,6 +286,14 @@ impl PassContext {
         if let Some(verify) = verify {
             let when = if verify { manager::Verification::AfterEachPass } else { manager::Verification::Off };
             builder = builder.verification(when);
+        }
+        if let Some(asked) = why_not.filter(|asked| !asked.is_none()) {
+            if asked.is_instance_of::<PyString>() {
+                return Err(PyTypeError::new_err(format!("why_not is a list, such as [{}]", asked.repr()?)));
+            }
+            // Any text is a selection.
+            let explained = texts(asked)?.iter().filter_map(|text| text.parse::<WhyNot>().ok()).collect();
+            builder = builder.rewrites(RewriteOptions { explained, ..RewriteOptions::default() });
         }
         let (given, mut all_held) = (PyList::empty(py), Vec::new());
         if let Some(instruments) = instruments.filter(|i| !i.is_none()) {
@@ -403,6 +415,13 @@ impl PassContext {
             diagnostic.setattr("pass_name", (!remark.pass.is_empty()).then_some(&remark.pass))?;
         }
         Ok(list)
+    }
+
+    /// Takes the rewrites that nearly applied, oldest first, as far as `why_not` asked for them: by
+    /// the name of a rule or pass, with `@` and a binding or without.
+    #[pyo3(signature = () -> "list[NearMiss]")]
+    fn take_near_misses(&self) -> Vec<NearMiss> {
+        self.inner.rewrites().take_near_misses().0.into_iter().map(NearMiss::of).collect()
     }
 
     /// Replaces the instruments: those that there are, are exited, the new ones are entered.

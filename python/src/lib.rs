@@ -14,6 +14,7 @@ mod block;
 mod builder;
 mod cli;
 mod context;
+mod diff;
 mod errors;
 mod expr;
 mod frames;
@@ -24,6 +25,7 @@ mod literal;
 mod making;
 mod module;
 mod mutator;
+mod near_miss;
 mod onnx;
 mod owner;
 mod pass;
@@ -55,6 +57,8 @@ mod _anfora {
     #[pymodule_export]
     use crate::context::PassContext;
     #[pymodule_export]
+    use crate::diff::_diff;
+    #[pymodule_export]
     use crate::expr::{Binding, BindingIterator, Bindings, Expr};
     #[pymodule_export]
     use crate::function::Function;
@@ -66,6 +70,8 @@ mod _anfora {
     use crate::module::{Module, loads};
     #[pymodule_export]
     use crate::mutator::{_mutate, MutatorBase};
+    #[pymodule_export]
+    use crate::near_miss::NearMiss;
     #[pymodule_export]
     use crate::onnx::{_export_onnx, _import_onnx, _save_onnx, _split_onnx};
     #[pymodule_export]

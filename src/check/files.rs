@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anfora_ir::{Module, OpRegistry, Source, parse_module, verify_module};
+use anfora_ir::{Module, OpRegistry, RewriteOptions, Source, WhyNot, parse_module, verify_module};
 use anfora_manager::{Outcome, Pass, PassContext, PassRegistry, parse_pipeline, run_pass};
 
 use super::CheckFailure;
@@ -13,13 +13,17 @@ use super::CheckFailure;
 /// The line between the input and the expected output.
 const SEPARATOR: &str = "// ----\n";
 
+/// The beginning of a selection of near misses.
+const WHY_NOT: &str = "why-not=";
+
 /// Runs the `.anf` files in a folder and in the folders below it as tests of passes. Returns the
 /// number of tests.
 ///
 /// The first line of a test is `// RUN: PIPELINE`, with `; KEY=VALUE` for each setting of the
-/// context. Files without this line are ignored. The input follows, then a line `// ----`, then the
-/// expected output: the remarks, as comments, and the text of the module, or the errors, as
-/// comments. The context has level 3.
+/// context, and `; why-not=RULE@BINDING` for each selection of near misses
+/// ([`WhyNot`](anfora_ir::WhyNot)). Files without this line are ignored. The input follows, then a
+/// line `// ----`, then the expected output: the near misses and the remarks, as comments, and the
+/// text of the module, or the errors, as comments. The context has level 3.
 ///
 /// Each result is also verified, parsed again and compared with itself. Unless the first line ends
 /// in `; again`, a second run must not change it. A pipeline that fails must leave the program as
@@ -125,6 +129,7 @@ fn check_file(
 struct FileCase<'a> {
     pipeline: &'a str,
     config: Vec<&'a str>,
+    why_not: Vec<WhyNot>,
     /// True if a second run may change something.
     changes_again: bool,
     input: &'a str,
@@ -138,8 +143,10 @@ impl FileCase<'_> {
         let mut parts = run.split(';').map(str::trim);
         let pipeline = parts.next().unwrap_or_default();
         let (again, config): (Vec<&str>, Vec<&str>) = parts.partition(|p| *p == "again");
+        let (asked, config): (Vec<&str>, Vec<&str>) = config.into_iter().partition(|p| p.starts_with(WHY_NOT));
+        let why_not = asked.iter().filter_map(|asked| asked[WHY_NOT.len()..].parse().ok()).collect();
         let (input, expected) = rest.split_once(SEPARATOR).unwrap_or((rest, ""));
-        Ok(FileCase { pipeline, config, changes_again: !again.is_empty(), input, expected })
+        Ok(FileCase { pipeline, config, why_not, changes_again: !again.is_empty(), input, expected })
     }
 
     /// Returns the output of the pipeline: remarks and the program, or errors.
@@ -152,10 +159,20 @@ impl FileCase<'_> {
         let pipeline = parse_pipeline(passes, self.pipeline).map_err(|e| format!("{e}\n{}", e.marked()))?;
         let builder = PassContext::builder().registry(passes.clone()).opt_level(3);
         let builder = self.config.iter().fold(builder, |builder, setting| builder.config_text(*setting));
+        let builder = match self.why_not.is_empty() {
+            true => builder,
+            false => {
+                let explained = self.why_not.clone();
+                builder.rewrites(RewriteOptions { explained, ..RewriteOptions::default() })
+            }
+        };
         let cx = builder.build().map_err(|e| e.to_string())?;
         let before = module.to_string();
         let mut out = String::new();
         let done = run_pass(&pipeline as &dyn Pass, &mut module, &cx);
+        for miss in cx.rewrites().take_near_misses().0 {
+            let _ = writeln!(out, "// {miss}");
+        }
         for remark in cx.take_remarks() {
             let _ = writeln!(out, "// {}", remark.diagnostic);
         }

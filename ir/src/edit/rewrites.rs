@@ -11,10 +11,14 @@
 //! report costs one branch. Clones of the tables, and overlays, share the ledger. The engines that
 //! rewrite programs count by themselves, so most passes need not.
 
+use std::convert::Infallible;
 use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHashSet;
 
 use crate::core::body::Body;
 use crate::core::context::Context;
@@ -33,10 +37,37 @@ pub struct RewriteOptions {
     pub explained: Vec<WhyNot>,
 }
 
+impl RewriteOptions {
+    /// Returns a request that asks for everything that two requests ask for. The smaller limit
+    /// counts. Rewrites between two ranges that are recorded are recorded too.
+    ///
+    /// Cost: one loop.
+    #[must_use]
+    pub fn with(mut self, other: RewriteOptions) -> RewriteOptions {
+        let limit = self.limit.into_iter().chain(other.limit).min();
+        let recorded = match (self.recorded, other.recorded) {
+            (Some(a), Some(b)) => Some(*a.start().min(b.start())..=*a.end().max(b.end())),
+            (a, b) => a.or(b),
+        };
+        self.explained.extend(other.explained);
+        RewriteOptions { limit, recorded, spans: self.spans || other.spans, explained: self.explained }
+    }
+}
+
 /// A selection of near misses. All of them are selected by default.
+///
+/// It is written as `WHAT`, `WHAT@BINDING` or `@BINDING`; the last `@` counts.
+///
+/// ```
+/// use anfora_ir::WhyNot;
+///
+/// let asked: WhyNot = "FoldConstant@%y".parse()?;
+/// assert_eq!((asked.what.as_deref(), asked.binding.as_deref()), (Some("FoldConstant"), Some("y")));
+/// # Ok::<(), std::convert::Infallible>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct WhyNot {
-    /// The name of the rule, or of another kind of rewrite; any if `None`.
+    /// The name of the rule, of another kind of rewrite, or of a pass; any if `None`.
     pub what: Option<String>,
     /// The name of the binding, without `%`; any if `None`.
     pub binding: Option<String>,
@@ -74,7 +105,7 @@ pub struct RewriteSpan {
 }
 
 /// A rewrite that nearly applied.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct NearMiss {
     /// The name of the pass; empty outside of passes.
     pub pass: Arc<str>,
@@ -113,6 +144,8 @@ struct RewriteLog {
     records: Vec<RewriteRecord>,
     spans: Vec<RewriteSpan>,
     misses: Vec<NearMiss>,
+    /// The misses again: a pass that runs several times finds the same ones.
+    known_misses: FxHashSet<NearMiss>,
     unkept_misses: u64,
 }
 
@@ -170,6 +203,7 @@ impl Rewrites {
             records: Vec::new(),
             spans: Vec::new(),
             misses: Vec::new(),
+            known_misses: FxHashSet::default(),
             unkept_misses: 0,
         };
         #[allow(clippy::reversed_empty_ranges, reason = "no number is recorded")]
@@ -298,26 +332,50 @@ impl Rewrites {
     pub fn take_near_misses(&self) -> (Vec<NearMiss>, u64) {
         let Some(ledger) = &self.0 else { return (Vec::new(), 0) };
         let mut log = ledger.log();
+        log.known_misses.clear();
         (std::mem::take(&mut log.misses), std::mem::take(&mut log.unkept_misses))
     }
 
-    /// Returns true if near misses of a rule, or of another kind of rewrite, are recorded.
+    /// Returns true if near misses of a rule of the pass that runs, or of another kind of rewrite,
+    /// are recorded.
     ///
     /// Cost: linear in the text.
     #[inline]
     pub fn explains(&self, what: &str) -> bool {
-        self.0.as_ref().is_some_and(|ledger| ledger.explained.iter().any(|asked| asked.is_about(what)))
+        self.0.as_ref().is_some_and(|ledger| {
+            !ledger.explained.is_empty() && {
+                let pass = &ledger.log().pass;
+                ledger.explained.iter().any(|asked| asked.is_about(what, pass))
+            }
+        })
+    }
+
+    /// Returns true if near misses of a rule, or of another kind of rewrite, are asked for by name.
+    ///
+    /// Cost: linear in the text.
+    pub fn names(&self, what: &str) -> bool {
+        let is_named = |asked: &WhyNot| asked.what.as_deref() == Some(what);
+        self.0.as_ref().is_some_and(|ledger| ledger.explained.iter().any(is_named))
+    }
+
+    /// Returns true if near misses of a rule are recorded at a binding.
+    ///
+    /// Cost: linear in the text.
+    pub fn explains_at(&self, what: &str, binding: Option<&str>) -> bool {
+        self.0.as_ref().is_some_and(|ledger| {
+            let pass = &ledger.log().pass;
+            ledger.explained.iter().any(|asked| asked.is_about(what, pass) && asked.is_at(binding))
+        })
     }
 
     /// Records a near miss, unless nobody asked for it.
     fn note_near_miss(&self, binding: Option<&str>, what: &str, why: impl FnOnce() -> String) {
-        let Some(ledger) = &self.0 else { return };
-        let is_asked =
-            |asked: &WhyNot| asked.is_about(what) && asked.binding.as_deref().is_none_or(|name| binding == Some(name));
-        if !ledger.explained.iter().any(is_asked) {
+        let Some(ledger) = self.0.as_ref().filter(|ledger| !ledger.explained.is_empty()) else { return };
+        let mut log = ledger.log();
+        let pass = log.pass.clone();
+        if !ledger.explained.iter().any(|asked| asked.is_about(what, &pass) && asked.is_at(binding)) {
             return;
         }
-        let mut log = ledger.log();
         if log.misses.len() == MAX_NEAR_MISSES {
             log.unkept_misses += 1;
             return;
@@ -325,15 +383,59 @@ impl Rewrites {
         drop(log);
         let why = why();
         let mut log = ledger.log();
-        let (pass, function) = (log.pass.clone(), log.function.clone());
+        let function = log.function.clone();
         let (binding, what) = (binding.map(str::to_string), what.to_string());
-        log.misses.push(NearMiss { pass, function, binding, what, why });
+        let miss = NearMiss { pass, function, binding, what, why };
+        if log.known_misses.insert(miss.clone()) {
+            log.misses.push(miss);
+        }
     }
 }
 
 impl WhyNot {
-    fn is_about(&self, what: &str) -> bool {
-        self.what.as_deref().is_none_or(|asked| asked == what)
+    /// Returns true if a near miss is one of the selected ones.
+    ///
+    /// Cost: linear in the text.
+    pub fn selects(&self, miss: &NearMiss) -> bool {
+        self.is_about(&miss.what, &miss.pass) && self.is_at(miss.binding.as_deref())
+    }
+
+    fn is_at(&self, binding: Option<&str>) -> bool {
+        self.binding.as_deref().is_none_or(|name| binding == Some(name))
+    }
+
+    fn is_about(&self, what: &str, pass: &str) -> bool {
+        self.what.as_deref().is_none_or(|asked| asked == what || asked == pass)
+    }
+}
+
+impl FromStr for WhyNot {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<WhyNot, Infallible> {
+        let (what, binding) = text.rsplit_once('@').unwrap_or((text, ""));
+        let given = |text: &str| (!text.is_empty()).then(|| text.to_string());
+        Ok(WhyNot { what: given(what), binding: given(binding.trim_start_matches('%')) })
+    }
+}
+
+/// `why not SimplifyExpr: x * 1 at @main %a: %b is not constant`
+impl Display for NearMiss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NearMiss { pass, function, binding, what, why } = self;
+        f.write_str("why not ")?;
+        if !pass.is_empty() && **pass != **what {
+            write!(f, "{pass}: ")?;
+        }
+        write!(f, "{what} at ")?;
+        match function {
+            Some(function) => write!(f, "@{function}")?,
+            None => f.write_str("the module")?,
+        }
+        match binding {
+            Some(binding) => write!(f, " %{binding}: {why}"),
+            None => write!(f, ", in its result: {why}"),
+        }
     }
 }
 

@@ -42,6 +42,8 @@ pub struct PassContextBuilder {
     /// is derived.
     pub(super) inherited: usize,
     pub(super) instruments: Vec<Arc<dyn Instrument>>,
+    /// The requests to the ledger of rewrites, without those of the instruments.
+    pub(super) rewrites: Option<RewriteOptions>,
 }
 
 impl PassContextBuilder {
@@ -58,7 +60,7 @@ impl PassContextBuilder {
             verification: Verification::default(),
             rewrites: Rewrites::default(),
         };
-        PassContextBuilder { settings, config: Vec::new(), inherited: 0, instruments: Vec::new() }
+        PassContextBuilder { settings, config: Vec::new(), inherited: 0, instruments: Vec::new(), rewrites: None }
     }
 
     /// Sets the registry of passes and settings. The default is the default registry of the process
@@ -146,10 +148,14 @@ impl PassContextBuilder {
 
     /// Counts the rewrites of all passes that run under the context, and limits and records them as
     /// the options say; see [`PassContextBuilder::limit_rewrites`]. The records are in
-    /// [`PassContext::rewrites`].
+    /// [`PassContext::rewrites`]. Several requests, and those of the instruments, are granted
+    /// together.
     #[must_use]
     pub fn rewrites(mut self, options: RewriteOptions) -> Self {
-        self.settings.rewrites = Rewrites::new(options);
+        self.rewrites = Some(match self.rewrites {
+            Some(earlier) => earlier.with(options),
+            None => options,
+        });
         self
     }
 
@@ -220,11 +226,12 @@ impl PassContextBuilder {
     /// If a required or disabled pass does not exist, or if a setting does not exist, does not take
     /// its value, or is given twice.
     pub fn build(self) -> Result<PassContext, ContextError> {
-        let PassContextBuilder { mut settings, config: given, inherited, instruments } = self;
-        if !settings.rewrites.is_on()
-            && let Some(request) = instruments.iter().find_map(|instrument| instrument.rewrites())
-        {
-            settings.rewrites = Rewrites::new(request);
+        let PassContextBuilder { mut settings, config: given, inherited, instruments, rewrites } = self;
+        // A context that is derived from another one has the ledger of that one, unless it is asked
+        // for another.
+        if rewrites.is_some() || !settings.rewrites.is_on() {
+            let requests = rewrites.into_iter().chain(instruments.iter().filter_map(|i| i.rewrites()));
+            settings.rewrites = requests.reduce(RewriteOptions::with).map_or_else(Rewrites::default, Rewrites::new);
         }
         let registry = settings.registry();
         let passes = registry.passes();

@@ -37,6 +37,34 @@ struct CombinationPlan {
     steps: Vec<CommonStep>,
 }
 
+/// The reason why products are not combined.
+enum Refusal {
+    /// Constants cannot be joined.
+    Join,
+    /// The combination saves this number of calls.
+    Saves(i64),
+}
+
+impl Refusal {
+    fn text(&self, min_saved: i64) -> String {
+        match self {
+            Refusal::Join => {
+                "the joined constants are over the budget of FoldConstant, or stay in their file".to_string()
+            }
+            Refusal::Saves(calls) => {
+                format!("combining it with the other products saves {calls} calls, and `min_saved` is {min_saved}")
+            }
+        }
+    }
+}
+
+/// Records why products are not combined, if anyone asks.
+fn explain<'b>(cx: &Context, body: &Body, branches: impl IntoIterator<Item = &'b Branch>, why: impl Fn() -> String) {
+    if cx.rewrites.is_on() {
+        branches.into_iter().for_each(|b| cx.nearly(body, b.var.expr(), "CombineParallelMatmul", &why));
+    }
+}
+
 impl CombinationPlan {
     /// Returns the number of calls that the combination of this number of branches saves.
     fn saved(&self, branches: usize) -> i64 {
@@ -59,33 +87,51 @@ impl Planner<'_> {
         let is_bound = |atom: ExprId| self.found.is_bound_before(atom, first.position);
         let branches: Vec<&Branch> =
             group.branches.iter().filter(|b| is_bound(b.weight) && b.bias.is_none_or(is_bound)).collect();
+        let unbound = group.branches.iter().filter(|b| !(is_bound(b.weight) && b.bias.is_none_or(is_bound)));
+        explain(cx, body, unbound, || {
+            let first =
+                body.binding_name(cx, first.var.expr()).map_or("the first product".to_string(), |n| format!("%{n}"));
+            format!("its weight or bias is computed after {first}, with which it would be combined")
+        });
         for branches in branches.chunks(MOST_BRANCHES).filter(|branches| branches.len() > 1) {
             let mut spent = self.spent;
-            let Some(plan) = self.decide((cx, body), group, branches, &mut spent) else { continue };
+            let plan = match self.decide((cx, body), group, branches, &mut spent) {
+                Ok(plan) => plan,
+                Err(refusal) => {
+                    explain(cx, body, branches.iter().copied(), || refusal.text(self.min_saved));
+                    continue;
+                }
+            };
             let made = make(&mut Editor::new(cx, body), group, branches, plan, &mut self.rewrite);
             if made.is_ok_and(|made| made) {
                 self.spent = spent;
                 self.rewrite.done.products += branches.len();
                 self.rewrite.done.combined += 1;
+            } else {
+                explain(cx, body, branches.iter().copied(), || "a part would have another type".to_string());
             }
         }
     }
 
-    /// Returns the plan for a combination, if it saves enough calls.
+    /// Returns the plan for a combination.
+    ///
+    /// # Errors
+    /// If it does not save enough calls, or its constants cannot be joined.
     fn decide(
         &self,
         (cx, body): (&Context, &Body),
         group: &Group,
         branches: &[&Branch],
         spent: &mut JoinCost,
-    ) -> Option<CombinationPlan> {
+    ) -> Result<CombinationPlan, Refusal> {
         let mut join_operands = |operands: SmallVec<[ExprId; 4]>, axis: usize| {
             join((cx, body), &self.found.links, operands, axis, &self.budget, spent)
         };
-        let weight = join_operands(branches.iter().map(|b| b.weight).collect(), group.weight_axis)?;
+        let weight = join_operands(branches.iter().map(|b| b.weight).collect(), group.weight_axis);
+        let weight = weight.ok_or(Refusal::Join)?;
         let biases: Option<SmallVec<[ExprId; 4]>> = branches.iter().map(|b| b.bias).collect();
         let bias = match biases {
-            Some(biases) => Some(join_operands(biases, group.bias_axis)?),
+            Some(biases) => Some(join_operands(biases, group.bias_axis).ok_or(Refusal::Join)?),
             None => None,
         };
         let mut steps = Vec::new();
@@ -93,7 +139,8 @@ impl Planner<'_> {
             steps.push(step);
         }
         let plan = CombinationPlan { weight, bias, steps };
-        (plan.saved(branches.len()) >= self.min_saved).then_some(plan)
+        let saved = plan.saved(branches.len());
+        if saved >= self.min_saved { Ok(plan) } else { Err(Refusal::Saves(saved)) }
     }
 
     /// Returns the step of a number, if all branches have the same one.

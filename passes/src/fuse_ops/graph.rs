@@ -127,6 +127,12 @@ impl<'b> Graph<'b> {
         self.escapes[node as usize] || !self.flow.edges(node).is_empty()
     }
 
+    /// Returns true if the variable of a node has a use other than as an operand of a binding of
+    /// its region.
+    pub(super) fn escapes(&self, node: u32) -> bool {
+        self.escapes[node as usize]
+    }
+
     /// Returns the node of a variable.
     #[inline]
     pub(super) fn node(&self, id: ExprId) -> Option<u32> {

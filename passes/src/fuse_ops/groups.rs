@@ -47,6 +47,21 @@ pub(super) struct Groups<'a> {
     pub(super) merged: bool,
 }
 
+/// The reason why a group is not merged into that of its post-dominator.
+#[derive(Copy, Clone)]
+enum Obstacle {
+    /// The node cannot be fused, or is not the last of its group.
+    Node,
+    /// The node has no post-dominator.
+    NoEnd,
+    /// The kinds of the group and of this post-dominator do not go together.
+    Kind(u32),
+    /// This node is on a path to the post-dominator.
+    Between(u32),
+    TooMany,
+    TooManyArguments,
+}
+
 /// The atoms that groups need from outside. They are recorded only if there is a limit.
 struct Arguments<'a> {
     cx: &'a Context,
@@ -116,40 +131,121 @@ impl<'a> Groups<'a> {
     /// phase allows this and nothing prevents it.
     #[inline]
     fn extend(&mut self, phase: u8, node: u32) {
+        if let Ok(last) = self.target(phase, node) {
+            self.merge(node, last);
+        }
+    }
+
+    /// Returns the group into which the group that ends with a node may be merged, and records the
+    /// groups in between.
+    #[inline]
+    fn target(&mut self, phase: u8, node: u32) -> Result<u32, Obstacle> {
         let kind = self.kinds[node as usize];
         if kind == OPAQUE || self.parents[node as usize] != node {
-            return;
+            return Err(Obstacle::Node);
         }
-        let Some(end) = self.dominators.immediate(node) else { return };
+        let Some(end) = self.dominators.immediate(node) else { return Err(Obstacle::NoEnd) };
         let label = self.dominators.path_label(node);
         // The greatest kinds allowed for groups in between, and for the group at the end.
         let (between, at_end) = match (phase, kind) {
             (2, ELEM_WISE..=INJECTIVE) if self.kinds[end as usize] == TUPLE => (INJECTIVE, INJECTIVE),
-            (2, _) => return,
-            _ if self.kinds[end as usize] == TUPLE => return,
+            (2, _) => return Err(Obstacle::Kind(end)),
+            _ if self.kinds[end as usize] == TUPLE => return Err(Obstacle::Kind(end)),
             (0, OUT_ELEM_WISE) if label == ELEM_WISE => (BROADCAST, BROADCAST),
             (_, ELEM_WISE | BROADCAST) if label <= INJECTIVE || label == COMM_REDUCE => (INJECTIVE, OUT_ELEM_WISE),
             (1, INJECTIVE | TUPLE) => (INJECTIVE, INJECTIVE),
-            _ => return,
+            _ => return Err(Obstacle::Kind(end)),
         };
         let last = self.last(end);
         if self.kinds[last as usize] > at_end {
-            return;
+            return Err(Obstacle::Kind(end));
         }
         // The longest path gives a lower bound of the number of nodes.
         let longest = self.dominators.height(node) - self.dominators.height(end);
-        if self.sizes[node as usize].saturating_add(longest) > self.limits.max_depth
-            || !self.walk(node, end, between)
-            || !self.arguments_fit(node, last)
-        {
-            return;
+        if self.sizes[node as usize].saturating_add(longest) > self.limits.max_depth {
+            return Err(Obstacle::TooMany);
         }
-        self.merge(node, last);
+        self.walk(node, end, between)?;
+        if !self.arguments_fit(node, last) {
+            return Err(Obstacle::TooManyArguments);
+        }
+        Ok(last)
+    }
+
+    /// Records for each call that is in no group with its users why it is not.
+    #[cold]
+    pub(super) fn explain(&mut self, cx: &Context, body: &Body) {
+        // An output that no other binding uses is nowhere near a group.
+        let mut is_operand = vec![false; self.graph.len()];
+        for &link in &*self.graph.lets {
+            let Expr::Let { value, .. } = body.expr(link) else { continue };
+            for node in body.inputs(value).iter().filter_map(|&input| self.graph.node(input)) {
+                is_operand[node as usize] = true;
+            }
+        }
+        for node in 0..self.graph.len() as u32 {
+            let link = self.graph.lets[node as usize];
+            let Expr::Let { value, .. } = body.expr(link) else { continue };
+            let is_call = matches!(body.expr(value), Expr::CallOp { .. } | Expr::Call { .. });
+            if !is_call || self.kinds[node as usize] == OPAQUE || !is_operand[node as usize] {
+                continue;
+            }
+            let end_is_tuple = |end: u32| self.kinds[end as usize] == TUPLE;
+            let phase = match self.kinds[node as usize] {
+                _ if self.dominators.immediate(node).is_some_and(end_is_tuple) => 2,
+                OUT_ELEM_WISE => 0,
+                _ => 1,
+            };
+            match self.target(phase, node) {
+                Ok(_) | Err(Obstacle::Node) => {}
+                Err(obstacle) => cx.nearly(body, link, super::PASS, || self.reason(cx, body, node, obstacle)),
+            }
+        }
+    }
+
+    /// Returns an obstacle in words.
+    fn reason(&self, cx: &Context, body: &Body, node: u32, obstacle: Obstacle) -> String {
+        let name = |node: u32| {
+            let link = self.graph.lets[node as usize];
+            body.binding_name(cx, link).map_or("a binding".to_string(), |name| format!("%{name}"))
+        };
+        match obstacle {
+            Obstacle::Node => "it cannot be fused".to_string(),
+            Obstacle::NoEnd if self.graph.escapes(node) => {
+                "it is used elsewhere: outside of its dataflow region, in a block, or as an output".to_string()
+            }
+            Obstacle::NoEnd => match self.graph.flow.edges(node) {
+                [first, .., last] => {
+                    format!("it is used by {} and {}, which lead to no common binding", name(first.to), name(last.to))
+                }
+                _ => "its users lead to no common binding".to_string(),
+            },
+            Obstacle::Kind(end) if self.kinds[end as usize] == OPAQUE => {
+                format!("{}, to which its uses lead, cannot be fused", name(end))
+            }
+            Obstacle::Kind(end) => {
+                format!("its kind and that of {}, to which its uses lead, do not go together", name(end))
+            }
+            Obstacle::Between(between) => format!(
+                "{} is on the way to the binding that its uses lead to, and cannot be fused with them",
+                name(between)
+            ),
+            Obstacle::TooMany => {
+                format!("the group would have more than {} bindings (FuseOps.max_depth)", self.limits.max_depth)
+            }
+            Obstacle::TooManyArguments => format!(
+                "the function would have more than {} parameters (FuseOps.max_function_args)",
+                self.limits.max_function_args
+            ),
+        }
     }
 
     /// Walks the paths from a node to the group of its post-dominator, and records the groups in
-    /// between. Returns true if there are not too many, and none has a kind above `greatest`.
-    fn walk(&mut self, node: u32, end: u32, greatest: u8) -> bool {
+    /// between.
+    ///
+    /// # Errors
+    /// If there are too many, or one has a kind above `greatest`.
+    fn walk(&mut self, node: u32, end: u32, greatest: u8) -> Result<(), Obstacle> {
         let last = self.last(end);
         self.walk += 1;
         self.passed.clear();
@@ -157,7 +253,7 @@ impl<'a> Groups<'a> {
         self.stack.push(node);
         let mut size = u64::from(self.sizes[node as usize]) + u64::from(self.sizes[last as usize]);
         if size > u64::from(self.limits.max_depth) {
-            return false;
+            return Err(Obstacle::TooMany);
         }
         let graph = self.graph;
         while let Some(at) = self.stack.pop() {
@@ -167,7 +263,7 @@ impl<'a> Groups<'a> {
                 if next == last {
                     // Except for the end itself, the nodes of its group are on the way to it.
                     if edge.to != end && self.kinds[last as usize] > greatest {
-                        return false;
+                        return Err(Obstacle::Between(edge.to));
                     }
                     continue;
                 }
@@ -176,14 +272,17 @@ impl<'a> Groups<'a> {
                 }
                 self.walked[next as usize] = self.walk;
                 size += u64::from(self.sizes[next as usize]);
-                if self.kinds[next as usize] > greatest || size > u64::from(self.limits.max_depth) {
-                    return false;
+                if self.kinds[next as usize] > greatest {
+                    return Err(Obstacle::Between(next));
+                }
+                if size > u64::from(self.limits.max_depth) {
+                    return Err(Obstacle::TooMany);
                 }
                 self.passed.push(next);
                 self.stack.push(next);
             }
         }
-        true
+        Ok(())
     }
 
     fn merge(&mut self, node: u32, last: u32) {

@@ -96,6 +96,9 @@ use self::graph::{Graph, OUT_ELEM_WISE};
 use self::groups::Groups;
 use crate::outline::{Outliner, PassedLiterals, names_of};
 
+/// The name under which near misses are recorded.
+const PASS: &str = "FuseOps";
+
 /// The attribute of declared functions with the kind of their calls, as a number.
 const OP_PATTERN: &str = "op_pattern";
 
@@ -172,7 +175,10 @@ pub fn fuse_ops(module: &mut Module, limits: FusionLimits) -> Fused {
         let scratch = module.cx.scratch();
         let Some(graph) = Graph::new(&module.cx, body, &declared, &scratch) else { continue };
         let dominators = PostDominatorTree::new(&graph.flow);
-        let groups = Groups::new(&module.cx, body, &graph, &dominators, limits, &scratch);
+        let mut groups = Groups::new(&module.cx, body, &graph, &dominators, limits, &scratch);
+        if module.cx.rewrites.explains(PASS) {
+            groups.explain(&module.cx, body);
+        }
         if !groups.merged {
             continue;
         }

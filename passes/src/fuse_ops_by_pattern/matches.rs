@@ -16,6 +16,13 @@ pub(super) struct Member {
     pub(super) binding: Option<Binding>,
 }
 
+impl Member {
+    /// Returns the Let of the value, or the value itself if it is a tail.
+    fn at(&self) -> ExprId {
+        self.binding.map_or(self.value, |binding| binding.id)
+    }
+}
+
 /// A match of a pattern.
 pub(super) struct Match {
     /// The number of the pattern.
@@ -39,6 +46,8 @@ pub(super) fn find_matches(
     let values = MovableValues::of(cx, body, purity)?;
     let mut taken: FxHashSet<ExprId> = FxHashSet::default();
     let mut found = Vec::new();
+    let explained: Vec<bool> = patterns.iter().map(|pattern| cx.rewrites.explains(&pattern.name)).collect();
+    let mut misses: Vec<(ExprId, usize, String)> = Vec::new();
     let matchers = Matcher::of_patterns(cx, body, patterns.iter().map(|pattern| &pattern.pattern), Some(purity));
     for (number, (pattern, matcher)) in patterns.iter().zip(matchers).enumerate() {
         let invalid = |error| PassError::new(format!("the pattern `{}` is invalid: {error}", pattern.name));
@@ -47,15 +56,29 @@ pub(super) fn find_matches(
         // The last node first: of the matches of a pattern with alternatives, the larger one ends
         // later.
         for member in values.order.iter().rev() {
-            let Some(parts) = matcher.own_parts(member.value).filter(|_| !taken.contains(&member.value)) else {
+            let is_taken = taken.contains(&member.value);
+            let Some(parts) = matcher.own_parts(member.value).filter(|_| !is_taken) else {
+                if explained[number] && !is_taken {
+                    misses.extend(matcher.why_not(member.value).map(|why| (member.at(), number, why)));
+                }
                 continue;
             };
-            if let Some(members) = values.members(&parts, &taken) {
-                taken.extend(&parts);
-                found.push(Match { pattern: number, members });
+            match values.members(&parts, &taken) {
+                Some(members) => {
+                    taken.extend(&parts);
+                    found.push(Match { pattern: number, members });
+                }
+                None if explained[number] => {
+                    let why = "a part of the match has effects, or belongs to another match".to_string();
+                    misses.push((member.at(), number, why));
+                }
+                None => {}
             }
         }
         found[before..].reverse();
+    }
+    for (at, number, why) in misses.into_iter().rev() {
+        cx.nearly(body, at, &patterns[number].name, || why);
     }
     Ok(found)
 }

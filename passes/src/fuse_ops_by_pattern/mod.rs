@@ -139,6 +139,7 @@ pub fn fuse_ops_by_pattern(
     let keys: Vec<FunctionKey> = module.functions().filter(is_partitioned).map(|(key, _)| key).collect();
     for key in keys {
         let name = module.name(key).to_string();
+        module.cx.rewrites.enter_function(Some(&name));
         let Some((function, cx)) = module.get_mut(key) else { continue };
         let found =
             find_matches(cx, function, partition.patterns, purity).map_err(|error| error.in_function(name.clone()))?;
@@ -147,7 +148,6 @@ pub fn fuse_ops_by_pattern(
         }
         // Outline the matches of each pattern, and call the functions.
         let mut calls = CallsOfMatches::of(cx, function);
-        module.cx.rewrites.enter_function(Some(&name));
         for Match { pattern, members } in found {
             if !module.cx.rewrites.may_rewrite() {
                 break;

@@ -74,6 +74,9 @@ register_pass! {
     }
 }
 
+/// The name under which near misses are recorded.
+const PASS: &str = "MergeCompositeFunctions";
+
 /// The result of [`merge_composite_functions`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct MergedFunctions {
@@ -97,12 +100,17 @@ pub fn merge_composite_functions(module: &mut Module) -> Result<MergedFunctions,
     let keys: Vec<FunctionKey> = module.functions().filter(calls_composites).map(|(key, _)| key).collect();
     for key in keys {
         let name = module.name(key).to_string();
+        module.cx.rewrites.enter_function(Some(&name));
         let Some((function, cx)) = module.get_mut(key) else { continue };
         let scan = RegionScan::of(cx, &function.body).map_err(|error| PassError::from(error).in_function(name))?;
         let binders = SymbolBinders::of(cx, function);
         // The last region first, as `relink` wants it.
         for region in scan.regions.iter().rev() {
             let (mut before, mut after) = (Vec::new(), Vec::new());
+            if cx.rewrites.explains(PASS) {
+                let segments = region.segments.iter().map(|&number| &scan.segments[number]);
+                explain_segments(cx, &function.body, &backends, segments);
+            }
             for &number in &region.segments {
                 let segment = &scan.segments[number];
                 let mut groups = Regrouping { cx, body: &mut function.body, binders: &binders, segment };
@@ -197,6 +205,9 @@ impl Regrouping<'_> {
         }
         let mut partition = Partition::of(&colors, &self.segment.uses);
         let groups: Vec<u32> = (0..lets.len() as u32).map(|node| partition.group(node)).collect();
+        if self.cx.rewrites.explains(PASS) {
+            self.explain(&colors, &groups);
+        }
         let is_output = self.outputs(&groups);
         // The members of each group, in program order.
         let numbered: Vec<(u32, u32)> = groups.iter().zip(0..).map(|(&group, node)| (group, node)).collect();
@@ -222,6 +233,23 @@ impl Regrouping<'_> {
             }
         }
         calls
+    }
+
+    /// Records why calls of one backend that use each other are not in one group.
+    #[cold]
+    fn explain(&self, colors: &[u32], groups: &[u32]) {
+        for &(value, user) in &self.segment.uses {
+            let (value, user) = (value as usize, user as usize);
+            if colors[value] != NO_COLOR && colors[value] == colors[user] && groups[value] != groups[user] {
+                let (cx, body, lets) = (&*self.cx, &*self.body, &self.segment.lets);
+                cx.nearly(body, lets[user], PASS, || {
+                    format!(
+                        "{} also leads to it through bindings of no or another backend",
+                        name(cx, body, lets[value])
+                    )
+                });
+            }
+        }
     }
 
     /// Returns for each node whether its variable is used outside of its group, or nowhere.
@@ -271,6 +299,32 @@ impl Regrouping<'_> {
         if let Expr::Let { var, body, flags, .. } = self.body.expr(id) {
             self.body.set_expr(id, Expr::Let { var, value, body, flags });
         }
+    }
+}
+
+/// Returns the name of the variable of a Let.
+fn name(cx: &Context, body: &Body, id: ExprId) -> String {
+    body.binding_name(cx, id).map_or("a binding".to_string(), |name| format!("%{name}"))
+}
+
+/// Records the calls of a region that use a call of the same backend in another segment.
+#[cold]
+fn explain_segments<'s>(cx: &Context, body: &Body, backends: &Backends, segments: impl Iterator<Item = &'s Segment>) {
+    // By variable of the segments before: the Let, and the backend of its call.
+    let mut before: FxHashMap<ExprId, (ExprId, u32)> = FxHashMap::default();
+    for segment in segments {
+        let bindings: Vec<Option<Binding>> = segment.lets.iter().map(|&id| Binding::of(body, id)).collect();
+        let color = |binding: &Binding| backends.color(body, binding.value);
+        for &(input, user) in &segment.inputs {
+            let Some(binding) = &bindings[user as usize] else { continue };
+            if let Some(&(id, of_input)) = before.get(&input)
+                && of_input != NO_COLOR
+                && color(binding) == of_input
+            {
+                cx.nearly(body, binding.id, PASS, || format!("a match_cast is between {} and it", name(cx, body, id)));
+            }
+        }
+        before.extend(bindings.iter().flatten().map(|b| (b.var.expr(), (b.id, color(b)))));
     }
 }
 

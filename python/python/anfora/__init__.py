@@ -21,6 +21,7 @@ from ._anfora import (
     __version__,
     loads,
 )
+from ._diff import Differences, diff
 from ._errors import (
     AnforaError,
     ConfigError,
@@ -50,6 +51,7 @@ __all__ = [
     "ConfigError",
     "DataflowBlock",
     "Diagnostic",
+    "Differences",
     "Expr",
     "Function",
     "FunctionBuilder",
@@ -67,6 +69,7 @@ __all__ = [
     "VerifyError",
     "__version__",
     "builder",
+    "diff",
     "instrument",
     "load",
     "loads",

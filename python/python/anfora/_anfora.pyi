@@ -613,6 +613,40 @@ class MutatorBase:
         """
 
 @final
+class NearMiss:
+    """
+    A rewrite that nearly applied, with the condition that did not hold:
+    `PassContext(why_not=[...])` asks for them, `take_near_misses` returns them.
+    """
+    def __repr__(self, /) -> str: ...
+    def __str__(self, /) -> str: ...
+    @property
+    def binding(self, /) -> str | None:
+        """
+        The name of the binding, without `%`.
+        """
+    @property
+    def function(self, /) -> str | None:
+        """
+        The name of the function, without `@`.
+        """
+    @property
+    def pass_name(self, /) -> str:
+        """
+        The name of the pass.
+        """
+    @property
+    def what(self, /) -> str:
+        """
+        The rule, or another kind of rewrite.
+        """
+    @property
+    def why(self, /) -> str:
+        """
+        The condition that did not hold.
+        """
+
+@final
 class Outcome:
     """
     The effect of a pass on a module.
@@ -680,7 +714,7 @@ class PassContext:
     """
     def __enter__(self, /) -> PassContext: ...
     def __exit__(self, /, *args: typing.Any) -> None: ...
-    def __new__(cls, /, opt_level: int = 2, required_pass: collections.abc.Iterable[str] | None = None, disabled_pass: collections.abc.Iterable[str] | None = None, instruments: collections.abc.Iterable[typing.Any] | None = None, config: collections.abc.Mapping[str, typing.Any] | None = None, *, threads: int = 1, verify: bool | None = None) -> PassContext: ...
+    def __new__(cls, /, opt_level: int = 2, required_pass: collections.abc.Iterable[str] | None = None, disabled_pass: collections.abc.Iterable[str] | None = None, instruments: collections.abc.Iterable[typing.Any] | None = None, config: collections.abc.Mapping[str, typing.Any] | None = None, *, threads: int = 1, verify: bool | None = None, why_not: collections.abc.Iterable[str] | None = None) -> PassContext: ...
     def __repr__(self, /) -> str: ...
     @property
     def config(self, /) -> dict[str, str]:
@@ -726,6 +760,11 @@ class PassContext:
     def statistics(self, /) -> dict[str, dict[str, int]]:
         """
         The counts that passes have left: by pass and counter.
+        """
+    def take_near_misses(self, /) -> list[NearMiss]:
+        """
+        Takes the rewrites that nearly applied, oldest first, as far as `why_not` asked for them: by
+        the name of a rule or pass, with `@` and a binding or without.
         """
     def take_remarks(self, /) -> list[Diagnostic]:
         """
@@ -914,6 +953,11 @@ def _bind_params(function: str, params: dict[str, typing.Any]) -> Pass:
 def _builtin_instrument(kind: str, options: dict[str, typing.Any]) -> Builtin:
     """
     Makes an instrument of the toolkit.
+    """
+
+def _diff(left: Module, right: Module, metadata: bool) -> tuple[int, str, str]:
+    """
+    Compares two modules. Returns the number of differences, their text, and the same as JSON.
     """
 
 def _export_onnx(mod: Module, entry: str = "main", opset: int | None = None, max_splat_bytes: int | None = None) -> tuple[bytes, int]:

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 use anfora_ir::{
-    Body, Context, Cursor, Editor, EntityId, Expr, ExprId, IdSet, Retype, SharedEdits, Step, TypeId, VarFlags, VarId,
-    infer_expr,
+    Body, Context, Cursor, Editor, EntityId, Expr, ExprId, IdSet, MAX_NEAR_MISSES, Retype, SharedEdits, Step, TypeId,
+    VarFlags, VarId, infer_expr,
 };
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::analysis::Definition;
@@ -162,7 +162,7 @@ fn run(
     options: &PatternOptions<'_>,
 ) -> Result<Outcome, PatternRewriteError> {
     editor.body.note_stop(None);
-    if !table.needs.may_be_met(editor.cx, editor.body) {
+    if !table.needs.may_be_met(editor.cx, editor.body) && explained(editor.cx, table).is_empty() {
         return Ok(Outcome {
             stop: StopReason::Fixpoint,
             rewrites: 0,
@@ -210,6 +210,9 @@ fn rewrite(
         fuel: options.fuel.unwrap_or(1000 + 8 * facts.node_count as u64),
         facts,
         is_at_limit: !editor.may_rewrite(),
+        explained: explained(editor.cx, table),
+        explanations: MAX_NEAR_MISSES,
+        misses: FxHashMap::default(),
         work: Vec::new(),
         queued: IdSet::with_capacity(editor.body.len()),
         search: Search::default(),
@@ -240,12 +243,22 @@ fn rewrite(
             break StopReason::OutOfSweeps;
         }
     };
+    driver.report_misses();
     let taken_back = match stop {
         StopReason::Fixpoint => false,
         StopReason::OutOfFuel => options.fuel.is_none(),
         StopReason::OutOfSweeps => options.sweeps.is_none(),
     };
     Ok(driver.outcome(stop, sweeps, taken_back))
+}
+
+/// Returns for each rule whether its near misses are asked for; empty if none are.
+fn explained(cx: &Context, table: &RuleTable) -> Vec<bool> {
+    if !cx.rewrites.is_on() {
+        return Vec::new();
+    }
+    let asked: Vec<bool> = table.rules.iter().map(|rule| cx.rewrites.explains(&rule.name)).collect();
+    if asked.contains(&true) { asked } else { Vec::new() }
 }
 
 /// The default limit of the number of sweeps.
@@ -267,6 +280,13 @@ struct Driver<'t, 'e> {
     fuel: u64,
     /// True once the limit of rewrites is reached: no rule is tried any more.
     is_at_limit: bool,
+    /// For each rule, true if its near misses are asked for; empty if none are.
+    explained: Vec<bool>,
+    /// The number of reasons that may still be given: as many as the ledger keeps.
+    explanations: usize,
+    /// The last reason why a rule did not apply at a node, by node and rule, with the number of
+    /// parts of the pattern that matched before.
+    misses: FxHashMap<(ExprId, usize), (usize, String)>,
     /// Nodes to visit, the next one last.
     work: Vec<ExprId>,
     queued: IdSet<ExprId>,
@@ -390,7 +410,9 @@ impl Driver<'_, '_> {
         if candidates.len() > 1
             && let Some(glance) = Glance::of(sight, node)
         {
-            candidates.retain(|number| glance.may_match(&table.rules[*number as usize].pattern.resolved));
+            candidates.retain(|number| {
+                glance.may_match(&table.rules[*number as usize].pattern.resolved) || self.is_explained(*number as usize)
+            });
         }
         for number in candidates {
             let number = number as usize;
@@ -399,16 +421,8 @@ impl Driver<'_, '_> {
             }
             let ReadyRule { name, pattern, template } = &table.rules[number];
             let budget = steps.unwrap_or_else(|| default_budget(pattern));
-            let sight = Sight { cx: self.editor.cx, body: self.editor.body, facts: &self.facts };
-            match self.search.attempt(sight, pattern, node, budget) {
-                Attempt::Matched => {}
-                Attempt::Failed => continue,
-                Attempt::GaveUp => {
-                    self.counts[number].gave_up += 1;
-                    let at = self.original(node);
-                    self.counts[number].first_gave_up.get_or_insert(at);
-                    continue;
-                }
+            if !self.matches(number, node, budget) {
+                continue;
             }
             // Make the replacement.
             let mark = self.editor.body.len();
@@ -419,6 +433,7 @@ impl Driver<'_, '_> {
                 Some(Ok(new)) => new,
                 Some(Err(error)) => {
                     let at = self.original(node);
+                    self.miss(number, node, || error.to_string());
                     self.counts[number].misfit(at, || error.to_string());
                     continue;
                 }
@@ -432,17 +447,20 @@ impl Driver<'_, '_> {
                 self.facts.note_pure(self.editor.body, function);
             }
             let Some(new) = new.filter(|&new| new != node) else {
+                self.miss(number, node, || "the rule matches and declines".to_string());
                 self.counts[number].declined += 1;
                 continue;
             };
             // Skip the replacement if its type does not fit.
             let (wanted, found) = (self.editor.body.type_of(node), self.editor.body.type_of(new));
             if check_type(self.editor.cx, wanted, found).is_err() {
-                let (at, cx) = (self.original(node), &*self.editor.cx);
-                self.counts[number].misfit(at, || {
-                    let (wanted, found) = (cx.type_text(wanted), cx.type_text(found));
-                    format!("what it makes is of type {found}, in the place of {wanted}")
-                });
+                let at = self.original(node);
+                if self.may_explain(number, node) {
+                    let why = mistyped(self.editor.cx, wanted, found);
+                    self.misses.insert((node, number), (usize::MAX, why));
+                }
+                let cx = &*self.editor.cx;
+                self.counts[number].misfit(at, || mistyped(cx, wanted, found));
                 continue;
             }
             let rule = || name.to_string();
@@ -464,6 +482,76 @@ impl Driver<'_, '_> {
             return Ok(false);
         }
         Ok(false)
+    }
+
+    /// Returns true if the pattern of a rule matches at a node.
+    #[inline]
+    fn matches(&mut self, number: usize, node: ExprId, budget: u64) -> bool {
+        let pattern = &self.table.rules[number].pattern;
+        let sight = Sight { cx: self.editor.cx, body: self.editor.body, facts: &self.facts };
+        match self.search.attempt(sight, pattern, node, budget) {
+            Attempt::Matched => return true,
+            Attempt::Failed if self.may_explain(number, node) => {
+                let sight = Sight { cx: self.editor.cx, body: self.editor.body, facts: &self.facts };
+                let why = self.search.why_not(sight, pattern, node, budget);
+                self.misses.extend(why.map(|why| ((node, number), why)));
+            }
+            Attempt::Failed => {}
+            Attempt::GaveUp => {
+                self.miss(number, node, || format!("the search takes more than {budget} steps"));
+                self.counts[number].gave_up += 1;
+                let at = self.original(node);
+                self.counts[number].first_gave_up.get_or_insert(at);
+            }
+        }
+        false
+    }
+
+    #[inline]
+    fn is_explained(&self, rule: usize) -> bool {
+        self.explained.get(rule) == Some(&true)
+    }
+
+    /// Returns true if anyone asks why a rule does not apply at a node.
+    #[inline]
+    fn may_explain(&mut self, rule: usize, node: ExprId) -> bool {
+        if !self.is_explained(rule) || self.explanations == 0 {
+            return false;
+        }
+        let Editor { cx, body } = &*self.editor;
+        let binding = self.facts.let_of(body, node).and_then(|binding| body.binding_name(cx, binding.id));
+        let is_asked = cx.rewrites.explains_at(&self.table.rules[rule].name, binding);
+        self.explanations -= usize::from(is_asked);
+        is_asked
+    }
+
+    /// Records the reason why a rule does not apply at a node, if anyone asks.
+    #[inline]
+    fn miss(&mut self, rule: usize, node: ExprId, why: impl FnOnce() -> String) {
+        if self.may_explain(rule, node) {
+            self.misses.insert((node, rule), (usize::MAX, why()));
+        }
+    }
+
+    /// Reports the near misses at the nodes that are left. Of the rules that nobody named, only
+    /// those are reported that came furthest at a node.
+    fn report_misses(&mut self) {
+        let mut misses: Vec<((ExprId, usize), (usize, String))> = self.misses.drain().collect();
+        misses.sort_unstable_by_key(|((node, rule), _)| (node.index(), *rule));
+        let mut furthest: FxHashMap<ExprId, usize> = FxHashMap::default();
+        for ((node, _), (matched, _)) in &misses {
+            let most = furthest.entry(*node).or_default();
+            *most = (*matched).max(*most);
+        }
+        for ((node, rule), (matched, why)) in misses {
+            if matched < furthest[&node] && !self.editor.cx.rewrites.names(&self.table.rules[rule].name) {
+                continue;
+            }
+            if self.facts.def_use.use_count(node) > 0 && !self.editor.body.expr(node).is_atom() {
+                let at = self.facts.let_of(self.editor.body, node).map_or(node, |binding| binding.id);
+                self.editor.nearly(at, &self.table.rules[rule].name, |_| why);
+            }
+        }
     }
 
     /// Counts a replacement before it is made.
@@ -783,6 +871,11 @@ fn share_parts(
         }
     }
     Ok(shared)
+}
+
+fn mistyped(cx: &Context, wanted: TypeId, found: TypeId) -> String {
+    let (wanted, found) = (cx.type_text(wanted), cx.type_text(found));
+    format!("what it makes is of type {found}, in the place of {wanted}")
 }
 
 /// Returns true if `node` is one of the nodes, or a direct or indirect part of one of them.

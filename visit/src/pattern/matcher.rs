@@ -109,6 +109,30 @@ impl<'a> Matcher<'a> {
         sight.own_parts(root, |_, value| described.contains(&value)).map(|parts| parts.to_vec())
     }
 
+    /// Returns the reason why [`Matcher::own_parts`] returns `None` for a node that is of the kind
+    /// of the pattern's root: the condition at which the attempt fails that comes furthest, with
+    /// the name of its binding.
+    ///
+    /// Cost: one node.
+    pub fn why_not(&mut self, root: ExprId) -> Option<String> {
+        if self.dispatch.rules(self.body, root).is_empty() {
+            return None;
+        }
+        let sight = Sight { cx: self.cx, body: self.body, facts: &self.facts };
+        match self.search.attempt(sight, &self.pattern, root, self.budget) {
+            Attempt::GaveUp => Some("the search for the pattern takes too many steps".to_string()),
+            Attempt::Failed => self.search.why_not(sight, &self.pattern, root, self.budget).map(|(_, why)| why),
+            Attempt::Matched => {
+                let described = self.search.described();
+                let is_whole = sight.own_parts(root, |_, value| described.contains(&value)).is_some();
+                (!is_whole).then(|| match sight.used_elsewhere(described, root) {
+                    Some(part) => format!("{} is used elsewhere", sight.name(part)),
+                    None => "a part of the match is computed in another block".to_string(),
+                })
+            }
+        }
+    }
+
     /// Returns the nodes at which the pattern matches, in program order.
     pub fn find_all(&mut self) -> Vec<ExprId> {
         let mut found = Vec::new();

@@ -80,6 +80,7 @@ mod sight;
 mod template;
 mod text;
 mod trace;
+mod why_not;
 
 pub use anfora_ir::{AttrValue, Number};
 pub use build::{

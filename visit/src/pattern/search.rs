@@ -61,6 +61,24 @@ pub(crate) struct Search {
     /// The calls, tuples and projections that nodes of the pattern matched.
     described: Vec<ExprId>,
     root: Option<ExprId>,
+    /// True if the failures of an attempt are recorded.
+    records_failures: bool,
+    /// The failure after which most of the pattern had matched.
+    deepest: Option<Failure>,
+}
+
+/// A part of a pattern that does not match.
+pub(crate) struct Failure {
+    /// The number of nodes and captures that had matched before.
+    pub(crate) matched: usize,
+    /// The node of the pattern.
+    pub(crate) node: u32,
+    pub(crate) expr: ExprId,
+    /// True if everything else had matched, and a condition of the whole match did not hold.
+    pub(crate) is_deferred: bool,
+    /// The captures and the described nodes at that time.
+    pub(crate) found: Vec<Found>,
+    pub(crate) described: Vec<ExprId>,
 }
 
 /// Returns the number of steps that an attempt may take: enough for any pattern without many nested
@@ -80,6 +98,7 @@ impl Search {
         self.found.clear();
         self.found.resize(pattern.names.list.len(), Found::Nothing);
         self.root = Some(root);
+        self.deepest = None;
         let resolved = &pattern.resolved;
         let mut next = self.push(resolved.pattern.root, root, END);
         loop {
@@ -87,8 +106,20 @@ impl Search {
                 END if self.deferred.iter().all(|&(at, expr)| self.passes_deferred(sight, pattern, at, expr)) => {
                     return Attempt::Matched;
                 }
-                END => None,
-                goal => self.step(sight, resolved, self.goals[goal as usize], root, &mut budget),
+                END => {
+                    if self.records_failures {
+                        self.record_deferred(sight, pattern);
+                    }
+                    None
+                }
+                goal => {
+                    let goal = self.goals[goal as usize];
+                    let after = self.step(sight, resolved, goal, root, &mut budget);
+                    if after.is_none() && self.records_failures {
+                        self.record_failure(goal.node, goal.expr, false);
+                    }
+                    after
+                }
             };
             if budget == 0 {
                 return Attempt::GaveUp;
@@ -99,6 +130,38 @@ impl Search {
                 Some(next) => next,
                 None => return Attempt::Failed,
             };
+        }
+    }
+
+    /// Tries a pattern again that does not match, and returns the failure after which most of it had
+    /// matched.
+    pub(crate) fn deepest_failure(
+        &mut self,
+        sight: Sight<'_>,
+        pattern: &Compiled,
+        root: ExprId,
+        budget: u64,
+    ) -> Option<Failure> {
+        self.records_failures = true;
+        let attempt = self.attempt(sight, pattern, root, budget);
+        self.records_failures = false;
+        self.deepest.take().filter(|_| attempt == Attempt::Failed)
+    }
+
+    #[cold]
+    fn record_failure(&mut self, node: u32, expr: ExprId, is_deferred: bool) {
+        let matched = self.described.len() + self.trail.len();
+        if self.deepest.as_ref().is_none_or(|d| (d.matched, d.is_deferred) < (matched, is_deferred)) {
+            let (found, described) = (self.found.clone(), self.described.clone());
+            self.deepest = Some(Failure { matched, node, expr, is_deferred, found, described });
+        }
+    }
+
+    #[cold]
+    fn record_deferred(&mut self, sight: Sight<'_>, pattern: &Compiled) {
+        let failed = self.deferred.iter().find(|&&(at, expr)| !self.passes_deferred(sight, pattern, at, expr));
+        if let Some(&(at, expr)) = failed {
+            self.record_failure(at, expr, true);
         }
     }
 

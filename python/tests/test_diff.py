@@ -1,0 +1,36 @@
+"""The differences of modules, and the rewrites that nearly applied."""
+
+import anfora as af
+from anfora import transform
+
+TEXT = """def @main(%x: Tensor[(8,), float32], %y: Tensor[(8,), float32]) {
+  let %a = add(%x, %y);
+  let %b = multiply(%a, 2f);
+  %b
+}"""
+
+
+def test_equal_modules_have_no_differences():
+    found = af.diff(af.loads(TEXT), af.loads(TEXT.replace("%a", "%p")))
+    assert not found and len(found) == 0 and str(found) == "" and found.functions == []
+
+
+def test_differences_are_text_and_dicts():
+    found = af.diff(af.loads(TEXT), af.loads(TEXT.replace("2f", "2.5f").replace("add", "subtract")))
+    assert str(found) == (
+        "@main %a: operator add -> subtract\n@main %b: operand 1 2f -> 2.5f\n"
+    )
+    assert len(found) == 2 and repr(found) == "<Differences: 2>"
+    (function,) = found.functions
+    assert [item["left"] for item in function["items"]] == ["a", "b"]
+    assert function["items"][1]["changes"][0] == {"part": "operand", "index": 1, "left": "2f", "right": "2.5f"}
+    assert found.module == []
+
+
+def test_near_misses_are_objects():
+    with transform.PassContext(why_not=["FoldConstant@%b"]) as context:
+        transform.FoldConstant()(af.loads(TEXT))
+        (miss,) = context.take_near_misses()
+    assert (miss.pass_name, miss.function, miss.binding, miss.what) == ("FoldConstant", "main", "b", "FoldConstant")
+    assert miss.why == "%a is not constant"
+    assert str(miss) == "why not FoldConstant at @main %b: %a is not constant"
