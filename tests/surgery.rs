@@ -67,7 +67,7 @@ fn a_part_has_what_its_outputs_need() {
     assert_eq!(
         module.to_text(),
         "def @main(%b: Tensor[(n, 4), float32]) -> (Tensor[(n, 2), float32], Tensor[(n, 2), float32]) {
-  let %halves = split(%b, sections=2, axis=1);
+  let %halves = split(%b, axis=1, sections=2);
   let %left = %halves.0;
   let %right = %halves.1;
   let %y = add(%left, %right);
