@@ -67,7 +67,7 @@ fn a_part_has_what_its_outputs_need() {
     assert_eq!(
         module.to_text(),
         "def @main(%b: Tensor[(n, 4), float32]) -> (Tensor[(n, 2), float32], Tensor[(n, 2), float32]) {
-  let %halves = split(%b, sections=2, axis=1);
+  let %halves = split(%b, axis=1, sections=2);
   let %left = %halves.0;
   let %right = %halves.1;
   let %y = add(%left, %right);
@@ -361,17 +361,16 @@ fn mistakes_in_shapes_are_told() {
 
 #[test]
 fn attributes_are_set_by_the_name_of_a_value() {
+    // The name of any result of a call stands for the call.
     let mut module = parse(MODEL);
-    set_attribute(&mut module, "main", "%right", "axis", "0").expect_err("the halves of 4 and n differ");
+    set_attribute(&mut module, "main", "%right", "axis", "7").expect_err("there are two axes");
     let mut module = parse(
         "def @main(%x: Tensor[(2, 3), float32], %c: bool) {
-      let %p = if (%c) { let %q = softmax_of(%x); %q } else { %x };
+      let %p = if (%c) { let %q = nn.softmax(%x); %q } else { %x };
       let %s = sum(%p, axis=[0]);
       let %k: Tensor[(2,), float32] = onnx.Sharpen(%s, alpha=1);
       (%s, %k)
-    }"
-        .replace("softmax_of", "nn.softmax")
-        .as_str(),
+    }",
     );
     set_attribute(&mut module, "main", "s", "axis", "[1]").unwrap();
     set_attribute(&mut module, "main", "s", "keepdims", "true").unwrap();

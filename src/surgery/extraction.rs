@@ -1,8 +1,8 @@
 //! The part of a program between some of its values.
 
 use anfora_ir::{
-    Body, Context, Diagnostic, Diagnostics, DimId, Editor, Expr, ExprId, Function, FunctionKey, IdSet, IntoDiagnostics,
-    Module, NameId, Retype, SymbolId, SymbolWalk, TypeId, VarFlags, VarId, update_signatures,
+    Body, Context, Cursor, Diagnostic, Diagnostics, DimId, Editor, Expr, ExprId, Function, FunctionKey, IdSet,
+    IntoDiagnostics, Module, NameId, Retype, Step, SymbolId, SymbolWalk, TypeId, VarFlags, VarId, update_signatures,
 };
 use anfora_passes::{only_binders, symbols_named_by, to_a_normal_form};
 use anfora_visit::{
@@ -104,8 +104,19 @@ impl BackwardSweep for KeepNested<'_> {
 
     fn live_value(&mut self, body: &Body, value: ExprId) {
         let KeepNested { cx, named, walk, .. } = self;
-        walk.in_node(cx, body, value, |symbol| _ = named.insert(symbol));
-        walk.in_type(cx, body.ty(value), |symbol| _ = named.insert(symbol));
+        stated_symbols(cx, body, value, walk, |symbol| _ = named.insert(symbol));
+    }
+}
+
+/// Calls `each` with the symbols that a node states: in the attributes of a call, and in the types
+/// of the parameters of a `fn`. Those in the type of a node follow from its parts.
+fn stated_symbols(cx: &Context, body: &Body, id: ExprId, walk: &mut SymbolWalk, mut each: impl FnMut(SymbolId)) {
+    match body.expr(id) {
+        Expr::CallOp { attrs, .. } | Expr::Call { attrs, .. } => walk.in_attrs(cx, attrs, each),
+        Expr::Lambda { lambda, .. } => {
+            body.lambda_params(lambda).for_each(|param| walk.in_type(cx, body.ty(param.expr()), &mut each));
+        }
+        _ => {}
     }
 }
 
@@ -336,7 +347,14 @@ fn set_inputs(cx: &mut Context, function: &mut Function, given: Option<Vec<VarId
 /// Returns those of the other parameters that bind a symbol which the body names and no needed
 /// parameter binds. If several bind it, the first is returned.
 fn missing_binders(cx: &Context, function: &Function, needed: &[VarId], others: &[VarId]) -> Vec<VarId> {
-    let named = symbols_named_by(cx, function);
+    let body = &function.body;
+    let (mut named, mut walk) = (FxHashSet::default(), SymbolWalk::new());
+    let mut cursor = Cursor::new(body);
+    while let Some(step) = cursor.next(body) {
+        if let Step::Flat(id) | Step::Enter(id) = step {
+            stated_symbols(cx, body, id, &mut walk, |symbol| _ = named.insert(symbol));
+        }
+    }
     let mut bound = bound_symbols(cx, function, needed);
     let mut binders = Vec::new();
     for &var in others {
