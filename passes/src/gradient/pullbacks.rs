@@ -4,6 +4,8 @@
 //! The functions are found first ([`Pullbacks::prepare`]), since a call that comes late may make
 //! one more parameter of an earlier function active.
 
+use std::collections::hash_map::Entry;
+
 use anfora_ir::{
     Context, Editor, ExprId, Function, FunctionKey, Functions, GlobalId, Module, NameSupply, Purity, TypeId, Visibility,
 };
@@ -111,14 +113,19 @@ impl Pullbacks {
     ) -> Result<(), PassError> {
         let mut types = AdjointTypes::default();
         while let Some((key, parameter)) = reached.pop() {
-            if !self.prepared.contains_key(&key) {
-                let Some(function) = functions.get(key).filter(|function| function.is_definition()) else { continue };
-                let name = function.global().map_or("", |global| cx.global_name(global)).to_string();
-                let mut new = PreparedFunction::of(functions, cx, key).map_err(|error| in_function(error, &name))?;
-                reached.extend(new.flow.activate(&[]));
-                self.prepared.insert(key, new);
-            }
-            let function = self.prepared.get_mut(&key).expect("it was just inserted");
+            let function = match self.prepared.entry(key) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => {
+                    let Some(function) = functions.get(key).filter(|function| function.is_definition()) else {
+                        continue;
+                    };
+                    let name = function.global().map_or("", |global| cx.global_name(global)).to_string();
+                    let mut new =
+                        PreparedFunction::of(functions, cx, key).map_err(|error| in_function(error, &name))?;
+                    reached.extend(new.flow.activate(&[]));
+                    entry.insert(new)
+                }
+            };
             let Some(parameter) = parameter.filter(|&i| function.wanted.get(i) == Some(&false)) else { continue };
             let param = function.function.body.params()[parameter].expr();
             if types.has_floats(cx, function.function.body.ty(param)) {
