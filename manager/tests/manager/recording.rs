@@ -192,7 +192,7 @@ fn runs_nest_and_fixpoints_have_rounds() {
     assert_eq!(
         runs[..6],
         [
-            "sequential in None round None: Failed: pass `Failing` failed: it does not want to",
+            "sequential in None round None: Failed: pass `Failing` failed: it does not want to (in @f) [sequential]",
             "fixpoint<5> in Some(0) round None: Changed",
             "Once in Some(1) round Some(1): Changed",
             "Idle in Some(1) round Some(1): Unchanged",
