@@ -25,7 +25,7 @@ use anfora::onnx::{ExportOptions, ImportOptions};
 ///
 /// fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
 ///     let mut passes = PassRegistry::clone(&anfora::passes::registry());
-///     let rules = rules!["divide(%x, 2)" => "multiply(%x, 0.5)"];
+///     let rules = rules!["divide(%x, 2f)" => "multiply(%x, 0.5f)"];
 ///     let halves = FunctionPass::from_rules("Halves", 1, rules);
 ///     passes.register_pass(halves, "divides by two by multiplying")?;
 ///     let program = CommandLine::new("mine", env!("CARGO_PKG_VERSION")).passes(passes);

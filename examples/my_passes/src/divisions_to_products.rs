@@ -7,12 +7,14 @@ use anfora::visit::rules;
 /// The name of the pass in pipelines.
 pub const DIVISIONS_TO_PRODUCTS: &str = "DivisionsToProducts";
 
-/// Returns the pass. Quotients of integers are rounded towards zero, so they stay.
+/// Returns the pass. A number with a suffix matches this element type only. Quotients of integers
+/// are rounded towards zero, so they stay.
 pub fn divisions_to_products() -> FunctionPass {
     let rules = rules![
-        "divide(%x, 2)" => "multiply(%x, 0.5)", if |m| !m.is_integer("x"),
-        "divide(%x, 4)" => "multiply(%x, 0.25)", if |m| !m.is_integer("x"),
-        "divide(%x, 8)" => "multiply(%x, 0.125)", if |m| !m.is_integer("x"),
+        "divide(%x, 2f)" => "multiply(%x, 0.5f)",
+        "divide(%x, 4f)" => "multiply(%x, 0.25f)",
+        "divide(%x, 8f)" => "multiply(%x, 0.125f)",
+        "divide(%x, 8f16)" => "multiply(%x, 0.125f16)",
     ];
     FunctionPass::from_rules(DIVISIONS_TO_PRODUCTS, 1, rules)
 }

@@ -35,7 +35,7 @@ pub type SetupError = Box<dyn std::error::Error>;
 /// If the name of a pass or pipeline is taken.
 pub fn passes() -> Result<PassRegistry, SetupError> {
     let mut registry = PassRegistry::clone(&anfora::passes::registry());
-    registry.register_pass(divisions_to_products(), "Replaces divisions by 2, 4 and 8 by products")?;
+    registry.register_pass(divisions_to_products(), "Replaces divisions of floats by powers of two by products")?;
     registry.register(fuse_soft_cap::FUSE_SOFT_CAP)?;
     registry.register_pipeline(
         "my_O2",
