@@ -1,6 +1,5 @@
 //! `anfora bisect`
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
