@@ -63,8 +63,8 @@ impl FirstWrong {
     }
 
     /// Returns the text of a reproducer, which `anfora replay` and
-    /// [`ReproducerFile`](anfora_manager::ReproducerFile) run: the pass alone, on the program before
-    /// it, up to the wrong rewrite.
+    /// [`ReproducerFile`](anfora_manager::ReproducerFile) run: the pass alone, on the program
+    /// before it, up to the wrong rewrite.
     pub fn reproducer(&self) -> Option<String> {
         self.run.as_ref().map(|run| run.reproducer(&run.module, self.failure.as_ref()))
     }

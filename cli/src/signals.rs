@@ -13,9 +13,9 @@ pub(crate) fn set_action_before_end(action: Option<Box<dyn FnOnce() + Send>>) {
 }
 
 /// Installs handlers for the signals that end the program (SIGHUP, SIGINT, SIGQUIT, SIGTERM). They
-/// take the action of the command ([`set_action_before_end`]) and remove unfinished files first. The program still ends by the signal, and its parent process sees
-/// that. A write past the largest size of a file (`ulimit -f`) fails, and does not end the program
-/// by SIGXFSZ.
+/// take the action of the command ([`set_action_before_end`]) and remove unfinished files first.
+/// The program still ends by the signal, and its parent process sees that. A write past the largest
+/// size of a file (`ulimit -f`) fails, and does not end the program by SIGXFSZ.
 ///
 /// A signal that is ignored, as SIGHUP is under `nohup`, stays ignored. Linux lists the ignored
 /// signals in `/proc/self/status`. Where that file cannot be read, SIGHUP gets no handler, so files

@@ -127,8 +127,8 @@ impl Watch {
     /// the optimised program, if it is written.
     ///
     /// # Errors
-    /// If there is no pass or pipeline of a given name, a reproducer, a folder or a page is to go to
-    /// standard output, or both the trace and the program are to go there.
+    /// If there is no pass or pipeline of a given name, a reproducer, a folder or a page is to go
+    /// to standard output, or both the trace and the program are to go there.
     pub(crate) fn check(&self, registry: &PassRegistry, result: Option<&Path>) -> Result<(), Failure> {
         let to_standard_output = |path: &Option<PathBuf>| path.clone().filter(|p| file::is_standard_output(p));
         for (option, path) in

@@ -216,7 +216,7 @@ impl ConfigDef {
 
     /// Declares one of some words.
     ///
-    /// Cost: constant.
+    /// Cost: one entry.
     pub const fn one_of(
         key: &'static str,
         words: &'static [&'static str],

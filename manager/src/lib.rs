@@ -28,11 +28,11 @@
 //!   pipeline of a phase ([`PassRegistry::register_megapass`]).
 //! - An [`Instrument`] watches passes run, and may stop them: [`PassTiming`], [`Memory`],
 //!   [`VerifyEach`], [`PrintIr`], [`DumpIr`], [`RunLog`], [`Recorder`], [`Bisect`], [`Reproducer`],
-//!   [`Remarks`], or an instrument of the embedder. Instruments are called in their order, both before and after
-//!   a pass. Put instruments that print or dump before `VerifyEach`, so that they also show
-//!   ill-formed results. Put `PassTiming` and `RunLog` last, so that they record a pass with an
-//!   ill-formed result as failed. The time that instruments take is not part of the time of a pass,
-//!   for any order of the instruments.
+//!   [`Remarks`], or an instrument of the embedder. Instruments are called in their order, both
+//!   before and after a pass. Put instruments that print or dump before `VerifyEach`, so that they
+//!   also show ill-formed results. Put `PassTiming` and `RunLog` last, so that they record a pass
+//!   with an ill-formed result as failed. The time that instruments take is not part of the time of
+//!   a pass, for any order of the instruments.
 //! - With the feature `tracing`, each run of a pass, and each function that the pass works on, has
 //!   a span of the crate `tracing` with the target `anfora`. An event in the span reports the
 //!   outcome.

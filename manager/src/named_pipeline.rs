@@ -18,7 +18,7 @@ impl PipelineText {
     /// The function is called with a value that fits for each option. If it returns an error, the
     /// pipeline is not made.
     ///
-    /// Cost: constant.
+    /// Cost: one entry.
     pub fn with_options(
         options: &'static [OptionDef],
         write: impl Fn(&Options) -> Result<String, ConfigError> + Send + Sync + 'static,

@@ -8,9 +8,9 @@
 //! value    = text | "[" [ text { "," text } ] "]"
 //! text     = word | '"' { character | '\"' | '\\' } '"'
 //! ```
-//! A name is that of a registered pass, or of a pipeline, which stands for its passes. Both may have
-//! options. Blanks and line ends are allowed between any two parts. A key in quotes is the name of a number, for passes
-//! that take numbers by name, and never the name of an option.
+//! A name is that of a registered pass, or of a pipeline, which stands for its passes. Both may
+//! have options. Blanks and line ends are allowed between any two parts. A key in quotes is the
+//! name of a number, for passes that take numbers by name, and never the name of an option.
 
 use std::fmt;
 use std::sync::Arc;

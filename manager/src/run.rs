@@ -26,9 +26,10 @@ use crate::verification::{Verification, check_made, shared_edit};
 /// Runs a pass under a context.
 ///
 /// 1. A pass that the context disables is skipped, and so is any pass but a sequence once the limit
-///    of rewrites is reached ([`limit_rewrites`](crate::PassContextBuilder::limit_rewrites)). Unless the context requires the pass, it is also
-///    skipped if its level is higher than that of the context, or if an instrument vetoes it. The
-///    outcome then has the reason, and a remark is left.
+///    of rewrites is reached ([`limit_rewrites`](crate::PassContextBuilder::limit_rewrites)).
+///    Unless the context requires the pass, it is also skipped if its level is higher than that of
+///    the context, or if an instrument vetoes it. The outcome then has the reason, and a remark is
+///    left.
 /// 2. Unless a sequence runs the pass, the order of all passes that this pass will run is checked.
 ///    If a pass needs a property that a pass before it breaks, or that the claimed phase of the
 ///    module excludes, the call fails before anything runs.

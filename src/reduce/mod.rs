@@ -158,9 +158,9 @@ trait Shrink {
     /// Returns the number of sites of a program.
     fn sites(&self, module: &Module) -> usize;
 
-    /// Makes a program smaller at a range of its sites. Returns false if there is nothing to change,
-    /// also at any part of the range, and `None` if the change is not possible. The caller removes
-    /// what nothing uses then, and checks whether the program is well-formed.
+    /// Makes a program smaller at a range of its sites. Returns false if there is nothing to
+    /// change, also at any part of the range, and `None` if the change is not possible. The caller
+    /// removes what nothing uses then, and checks whether the program is well-formed.
     fn apply(&self, module: &mut Module, sites: Range<usize>) -> Option<bool>;
 }
 

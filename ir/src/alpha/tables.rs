@@ -177,8 +177,8 @@ impl<'a> Tables<'a> {
     }
 
     /// Returns true if two entries are equal, computed dimensions included: these are compared by
-    /// the symbols that are known so far. If the entries differ, their parts may still be equal, and
-    /// symbols and private functions in them correspond from here on.
+    /// the symbols that are known so far. If the entries differ, their parts may still be equal,
+    /// and symbols and private functions in them correspond from here on.
     pub(crate) fn agree(&mut self, l: Entry, r: Entry) -> bool {
         let equal = self.entries(l, r);
         let computed = if self.computed.is_empty() { Vec::new() } else { self.computed.clone() };
@@ -289,7 +289,8 @@ impl<'a> Tables<'a> {
         self.globals.relate(l, r);
     }
 
-    /// Lets two symbols correspond from here on, unless one of them corresponds to a symbol already.
+    /// Lets two symbols correspond from here on, unless one of them corresponds to a symbol
+    /// already.
     pub(crate) fn relate_symbols(&mut self, l: SymbolId, r: SymbolId) {
         if self.symbols.relates(l, r).is_none() {
             self.symbols.relate(l, r);

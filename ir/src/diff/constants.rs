@@ -6,8 +6,8 @@ use crate::tables::dtype::DType;
 use crate::tables::literal::{Element, Literal};
 
 /// Returns how far two different constants of one type and shape are apart, in words: the number of
-/// elements that differ, and the largest difference. `None` if the types or shapes differ, which the
-/// texts of the constants show, or if there is one element, or if the elements cannot be read.
+/// elements that differ, and the largest difference. `None` if the types or shapes differ, which
+/// the texts of the constants show, or if there is one element, or if the elements cannot be read.
 pub(super) fn distance(a: &Literal, b: &Literal) -> Option<String> {
     if a.dtype() != b.dtype() || a.shape() != b.shape() || a.element_count() == 1 {
         return None;

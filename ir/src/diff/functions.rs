@@ -184,8 +184,8 @@ fn signature(compare: &mut Compare<'_>, f: &Function, g: &Function, to: &mut Vec
     compare.meta(Some(f.meta), Some(g.meta), to);
 }
 
-/// Lets the symbols in the signatures of two functions correspond: those of one name, and the others
-/// in order.
+/// Lets the symbols in the signatures of two functions correspond: those of one name, and the
+/// others in order.
 fn relate_symbols(compare: &mut Compare<'_>, f: &Function, g: &Function) {
     let symbols = |cx: &Context, f: &Function| {
         let (mut walk, mut found) = (SymbolWalk::new(), Vec::new());

@@ -1,8 +1,8 @@
 //! The parts of a function that are compared one by one.
 //!
-//! An [`Item`] is a parameter, a binding, the result of a block, or an expression that is an operand
-//! and not bound to a variable. Items are in program order. Each is in a block, which belongs to
-//! another item, or is the block of the function.
+//! An [`Item`] is a parameter, a binding, the result of a block, or an expression that is an
+//! operand and not bound to a variable. Items are in program order. Each is in a block, which
+//! belongs to another item, or is the block of the function.
 
 use rustc_hash::FxHashMap;
 

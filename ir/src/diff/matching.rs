@@ -4,8 +4,9 @@
 //! sequence of pairs that is in order on both sides divides the functions into gaps. The items in
 //! each gap are matched by content: first by hashes that take everything into account that an item
 //! is computed from, last by operator. Each step compares the two sequences of hashes in a gap with
-//! [`sequence_changes`]. Items that are left over and have a hash that no other item has are matched
-//! across gaps: they have moved. Results and parameters of a `fn` correspond if their blocks do.
+//! [`sequence_changes`]. Items that are left over and have a hash that no other item has are
+//! matched across gaps: they have moved. Results and parameters of a `fn` correspond if their
+//! blocks do.
 
 use rustc_hash::FxHashMap;
 

@@ -62,7 +62,8 @@ impl RewriteOptions {
 /// use anfora_ir::WhyNot;
 ///
 /// let asked: WhyNot = "FoldConstant@%y".parse()?;
-/// assert_eq!((asked.what.as_deref(), asked.binding.as_deref()), (Some("FoldConstant"), Some("y")));
+/// assert_eq!(asked.what.as_deref(), Some("FoldConstant"));
+/// assert_eq!(asked.binding.as_deref(), Some("y"));
 /// # Ok::<(), std::convert::Infallible>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

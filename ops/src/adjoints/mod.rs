@@ -6,9 +6,9 @@
 //! the adjoint of the operand is left out, and stands for zeros. The operators of
 //! [`WITHOUT_DERIVATIVE`] are constant almost everywhere, so their rule gives nothing.
 //!
-//! Composite operators have no rules here, since Gradient differentiates their steps. The exceptions
-//! are softmaxes, whose adjoints are shorter and do not depend on the largest element, and operators
-//! that have a derivative where one of their steps has none, or overflows.
+//! Composite operators have no rules here, since Gradient differentiates their steps. The
+//! exceptions are softmaxes, whose adjoints are shorter and do not depend on the largest element,
+//! and operators that have a derivative where one of their steps has none, or overflows.
 
 use anfora_ir::{AdjointRule, AdjointWriter, AttrValue, DType, DecompositionPart as Part, DimId, Literal};
 

@@ -43,8 +43,8 @@ fn mean_variance_norm(a: &mut AdjointWriter<'_>) -> Option<()> {
     Some(())
 }
 
-/// `(dy - s * Σ dy * y) / norm`, where `s` is the derivative of the norm: `sign(x)`, or `y`. It is 0
-/// where the norm is.
+/// `(dy - s * Σ dy * y) / norm`, where `s` is the derivative of the norm: `sign(x)`, or `y`. It is
+/// 0 where the norm is.
 fn lp_norm(a: &mut AdjointWriter<'_>) -> Option<()> {
     let (types, axes, dy, y) = (Widened::of(a, 0)?, [a.attrs().int("axis")?], a.adjoint()?, a.result());
     let (x, dy, y) = (types.operand(a, 0)?, types.widen(a, dy), types.widen(a, y));

@@ -105,7 +105,8 @@ impl Flow {
         self.edges.push(FlowEdge { user, reaches, before });
     }
 
-    /// Adds the edges of a call. Arguments of a function that is not known lead to the result alone.
+    /// Adds the edges of a call. Arguments of a function that is not known lead to the result
+    /// alone.
     fn lead_to_call(&mut self, cx: &Context, body: &Body, call: Binding) {
         let var = call.var.expr();
         let (operands, callee) = (body.operands_of(call.value), self.callee(cx, body, call.value).ok());

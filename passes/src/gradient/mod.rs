@@ -34,9 +34,10 @@
 //!            checkpoints=n   F of @f and of each @g is divided into n segments, F1; … Fn. B goes
 //!                            through Fn, computes F(n-1) again and goes through that, and so on.
 //!                            Only the values that a segment needs from before it are kept until
-//!                            then: for a chain of m values, n + m/n instead of m. Operators without
-//!                            effects are computed again; the results of calls and Ifs are kept.
-//!                            EliminateCommonSubexpr merges both computations, so it comes before.
+//!                            then: for a chain of m values, n + m/n instead of m. Operators
+//!                            without effects are computed again; the results of calls and Ifs are
+//!                            kept. EliminateCommonSubexpr merges both computations, so it comes
+//!                            before.
 //! Types      An adjoint has the type of its value. That of a tuple is a tuple, with () for fields
 //!            without floats. The sum over what broadcasting has repeated is taken, also along
 //!            extents that are symbols or not known. Values on which %y does not depend have zeros.

@@ -133,8 +133,8 @@ impl Search {
         }
     }
 
-    /// Tries a pattern again that does not match, and returns the failure after which most of it had
-    /// matched.
+    /// Tries a pattern again that does not match, and returns the failure after which most of it
+    /// had matched.
     pub(crate) fn deepest_failure(
         &mut self,
         sight: Sight<'_>,

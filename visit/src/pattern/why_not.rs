@@ -14,8 +14,8 @@ const STEPS: u64 = 256;
 
 impl Search {
     /// Returns the condition at which a pattern fails that does not match at `root`, in the attempt
-    /// that comes furthest, and the number of parts of the pattern that match before. Returns `None`
-    /// if not even the operator at the root is one of the pattern's.
+    /// that comes furthest, and the number of parts of the pattern that match before. Returns
+    /// `None` if not even the operator at the root is one of the pattern's.
     #[cold]
     pub(crate) fn why_not(
         &mut self,

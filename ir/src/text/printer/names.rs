@@ -190,7 +190,8 @@ impl NameUses {
     }
 }
 
-/// Prints a variable with the name that it has in the body, or the number of its node if it has none.
+/// Prints a variable with the name that it has in the body, or the number of its node if it has
+/// none.
 fn own_name(names: &Names, body: &Body, id: ExprId, out: &mut Output<'_>) {
     out.ascii(b'%');
     match body.expr(id) {
