@@ -116,8 +116,8 @@ fn grows_with_no_shape(shapes: impl Iterator<Item = Shape>) {
                     continue;
                 }
             };
-            // Work that does not depend on the size of the program may take a few thousand accesses,
-            // and a chunk of a scratch arena.
+            // Work that does not depend on the size of the program may take a few thousand
+            // accesses, and a chunk of a scratch arena.
             let growth = |a: u64, b: u64, least: u64| (b as f64 / factor as f64) / (a.max(least) as f64);
             let (accesses, bytes) = (growth(a.0, b.0, 4 << 10), growth(a.1, b.1, 64 << 10));
             for (what, growth, most) in [("accesses", accesses, most.0), ("bytes", bytes, most.1)] {

@@ -4,7 +4,8 @@ import anfora as af
 import pytest
 
 TEXT = """def @main(%image: Tensor[(2, 3, 8, 8), float32]) -> Tensor[(2, 4), float32] {
-  let %conv = nn.conv2d(%image, ones(shape=shape(4, 3, 3, 3), dtype=float32), padding=[1, 1, 1, 1]);
+  let %weight = ones(shape=shape(4, 3, 3, 3), dtype=float32);
+  let %conv = nn.conv2d(%image, %weight, padding=[1, 1, 1, 1]);
   let %relu = nn.relu(%conv);
   let %mean = mean(%relu, axis=[2, 3]);
   let %scores = nn.softmax(%mean);

@@ -37,7 +37,7 @@ const WHY_NOT: &str = "why-not=";
 ///
 /// # let folder = std::env::temp_dir().join(format!("anfora-check-files-{}", std::process::id()));
 /// # std::fs::create_dir_all(&folder)?;
-/// let test = "// RUN: FoldConstant
+/// let test = "// RUN: ToANormalForm,FoldConstant,DeadCodeElimination
 /// def @f(%x: int32) { multiply(%x, add(1, 2)) }
 /// // ----
 /// def @f(%x: Tensor[(), int32]) -> Tensor[(), int32] {

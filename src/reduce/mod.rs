@@ -28,7 +28,7 @@
 //!     .expect("the test holds");
 //! assert_eq!(
 //!     reduced.module.to_text(),
-//!     "def @main(%p0: Tensor[(1,), float32]) -> Tensor[(1,), float32] {\n  tanh(%p0)\n}\n"
+//!     "def @main() -> Tensor[(1,), float32] {\n  tanh(dense<Tensor[(1,), float32]>[0])\n}\n"
 //! );
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -27,8 +27,7 @@
 //! }
 //! "
 //! );
-//! # Ok::<(), Diagnostics>(())
-//! # use anfora::ir::Diagnostics;
+//! # Ok::<(), anfora::ir::Diagnostics>(())
 //! ```
 //!
 //! Each function edits one function, the *entry*, and is given its name without `@`: `main` for a

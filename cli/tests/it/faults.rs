@@ -16,7 +16,7 @@ const WRONG: &str = "SimplifyExpr,BindParams{function=main,params=\"%y=1f\"},Dea
 fn a_number_of_rewrites_is_made() {
     let scratch = Scratch::new("limit");
     let program = scratch.file("in.anf", PROGRAM);
-    for (limit, left) in [("0", 3), ("1", 2), ("2", 1), ("3", 0), ("9", 0)] {
+    for (limit, left) in [("0", 3), ("1", 2), ("2", 1), ("9", 1)] {
         let (out, _) = ends(anfora(&["opt", &program, "--passes", "SimplifyExpr", "--limit-rewrites", limit]), 0);
         assert_eq!(out.matches("multiply").count(), left, "{out}");
     }
@@ -31,12 +31,12 @@ fn a_command_finds_the_wrong_rewrite() {
     let arguments = ["bisect", &program, "--passes", "O1,SimplifyExpr", "--test", test, "-o", &left];
     let (out, err) = ends(anfora(&arguments), 0);
     assert!(
-        out.contains("pass:      SimplifyExpr, run 4: SimplifyExpr\nfunction:  @main\nrewrite:   2 of 3 at %c: "),
+        out.contains("pass:      SimplifyExpr, run 4: SimplifyExpr\nfunction:  @main\nrewrite:   1 of 2 at %c: "),
         "{out}"
     );
     assert!(err.contains("bisect: rewrites: ") && err.contains("runs the pass again"), "{err}");
     let text = std::fs::read_to_string(&left).expect("a reproducer");
-    assert!(text.contains("// rewrites: 2\n") && text.contains("%a = multiply"), "{text}");
+    assert!(text.contains("// rewrites: 1\n") && text.contains("%a = multiply"), "{text}");
     let (out, _) = ends(anfora(&["replay", &left]), 0);
     assert_eq!(out, "the pass did not fail, and changed the program\n");
     let (_, err) = ends(anfora(&["bisect", &program, "--test", "false", "-o", &left]), 1);
@@ -50,7 +50,7 @@ fn a_failing_pass_is_found() {
     let scratch = Scratch::new("fails");
     let (program, left) = (scratch.file("in.anf", PROGRAM), scratch.path("left.anf"));
     let (out, err) = ends(anfora(&["bisect", &program, "--passes", WRONG, "-o", &left, "--quiet"]), 0);
-    assert!(out.starts_with("pass:      BindParams, run 2: BindParams{") && out.contains("none of 3;"), "{out}");
+    assert!(out.starts_with("pass:      BindParams, run 2: BindParams{") && out.contains("none of 2;"), "{out}");
     assert!(out.contains("there is no parameter `%y`") && !err.contains("bisect:"), "{out}{err}");
     let (out, _) = ends(anfora(&["replay", &left]), 1);
     assert_eq!(out, "the pass failed as recorded\n");

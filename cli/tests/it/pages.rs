@@ -25,8 +25,10 @@ fn a_report_is_a_page_with_all_that_it_needs() {
     let (out, err) = ends(anfora(&["opt", &program, "--passes", passes, "--report", &page, "--emit", "none"]), 0);
     assert!(out.is_empty() && err.contains(&format!("wrote {page}\n")), "{err}");
     let text = std::fs::read_to_string(&page).expect("a page");
+    // A drawing names the marker of its arrows, which is in the page.
+    let elsewhere = text.replace("url(#", "");
     for wanted in ["src=\"", "href=\"http", "url(", "@import"] {
-        assert!(!text.contains(wanted), "the page loads something: {wanted}");
+        assert!(!elsewhere.contains(wanted), "the page loads something: {wanted}");
     }
     let data = data(&text);
     assert_eq!((&data["title"], &data["pipeline"]), (&"in put.anf".into(), &passes.into()));
@@ -60,5 +62,5 @@ fn a_report_goes_to_a_file() {
     let (_, err) = ends(anfora(&["opt", &program, "--report", "-"]), 2);
     assert!(err.contains("--report -: this cannot be written to standard output"), "{err}");
     let (_, err) = ends(anfora(&["opt", &program, "--report", &scratch.path("no/such/page.html")]), 1);
-    assert!(err.contains("page.html` cannot be written"), "{err}");
+    assert!(err.contains("error: cannot write ") && err.contains("page.html: no file can be created"), "{err}");
 }

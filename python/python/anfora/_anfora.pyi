@@ -10,7 +10,7 @@ from typing_extensions import disjoint_base
 
 from ._errors import Diagnostic, Location
 
-__all__ = ["__version__", "Binding", "BindingIterator", "Bindings", "Builtin", "DataflowBlock", "Expr", "Function", "FunctionBuilder", "Literal", "Match", "Module", "MutatorBase", "Outcome", "Pass", "PassContext", "PassInfo", "Pattern", "Rule", "RuleSet", "Type", "_bind_params", "_builtin_instrument", "_export_onnx", "_extract", "_find", "_import_onnx", "_main", "_make_pass", "_mutate", "_parse_pipeline", "_registered_passes", "_registered_pipelines", "_rename", "_repeat", "_restore_literal", "_rewrite", "_run", "_run_codegen", "_save_onnx", "_sequential", "_set_attributes", "_set_shapes", "_slim", "_split_onnx", "_visit", "any_", "any_literal", "any_of", "call", "capture", "global_", "literal", "loads", "none_", "op", "op_in", "rest", "tuple_", "tuple_getitem"]
+__all__ = ["__version__", "Binding", "BindingIterator", "Bindings", "Builtin", "DataflowBlock", "Expr", "Function", "FunctionBuilder", "Literal", "Match", "Module", "MutatorBase", "NearMiss", "Outcome", "Pass", "PassContext", "PassInfo", "Pattern", "Rule", "RuleSet", "Type", "_bind_params", "_builtin_instrument", "_diff", "_export_onnx", "_extract", "_find", "_import_onnx", "_main", "_make_pass", "_mutate", "_parse_pipeline", "_registered_passes", "_registered_pipelines", "_rename", "_repeat", "_restore_literal", "_rewrite", "_run", "_run_codegen", "_save_onnx", "_sequential", "_set_attributes", "_set_shapes", "_slim", "_split_onnx", "_visit", "any_", "any_literal", "any_of", "call", "capture", "global_", "literal", "loads", "none_", "op", "op_in", "rest", "tuple_", "tuple_getitem"]
 
 __version__: Final[str]
 """

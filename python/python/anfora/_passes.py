@@ -316,7 +316,7 @@ def Gradient(
         empty. Default: [].
     target_index: which field of the result is differentiated, if it is a tuple. Default: 0.
     checkpoints: the number of segments of a function, whose values are computed again; if it is
-        0 or 1, all values are kept instead. Default: 0.
+        0 or 1,. Default: 0.
     """
     return _anfora._make_pass("Gradient", {"function": function, "require_grads": require_grads, "target_index": target_index, "checkpoints": checkpoints})
 

@@ -238,6 +238,8 @@ pub(crate) fn cases(op: &str) -> Option<Vec<Case>> {
         "take" => vec![
             by_row(&[0], vec![X(&[2, 3, 2]), Int64(&[2, 2], &[0, -1, 2, 1])], vec![("axis", Int(1))]),
             case(vec![X(&[3]), Int64(&[], &[1])], vec![]),
+            case(vec![X(&[2, 3, 2]), Int64(&[4], &[2, 0, -1, 1])], vec![("axis", Int(1))]),
+            case(vec![X(&[2, 3, 2]), Int64(&[], &[-2])], vec![("axis", Int(1))]),
         ],
         "gather_elements" => vec![
             by_row(&[0], vec![X(&[2, 3]), Int64(&[2, 2], &[0, -1, 2, 1])], vec![("axis", Int(1))]),
