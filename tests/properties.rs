@@ -488,7 +488,7 @@ fn edited(text: &str, number: usize) -> Option<String> {
         let begin = lines[at].match_indices(from).find(|(i, _)| lines[at][..*i].ends_with([' ', '(']))?.0;
         Some(format!("{}{to}{}", &lines[at][..begin], &lines[at][begin + from.len()..]))
     });
-    match operator.filter(|_| number % 3 > 0) {
+    match operator.filter(|_| !number.is_multiple_of(3)) {
         Some(line) => new[at] = line,
         None => new.insert(at + 1, "let %inserted = (1f, 2f);".to_string()),
     }

@@ -34,7 +34,7 @@ impl Shrink for Splats {
                 }
                 let old = cx.literals.get(literal);
                 let Some(element) = element(old.dtype(), self.one) else { continue };
-                let new = cx.literals.intern(Literal::splat_bytes(old.dtype(), &old.shape().to_vec(), &element));
+                let new = cx.literals.intern(Literal::splat_bytes(old.dtype(), old.shape(), &element));
                 is_changed |= new != literal;
                 body.set_expr(id, Expr::Literal(new));
                 body.set_type(id, cx.literal_type(new));
@@ -51,7 +51,7 @@ impl Shrink for Splats {
 fn element(dtype: DType, one: bool) -> Option<Vec<u8>> {
     let bits = dtype.bits();
     if !one {
-        return (bits > 0 && bits % 8 == 0).then(|| vec![0; bits / 8]);
+        return (bits > 0 && bits.is_multiple_of(8)).then(|| vec![0; bits / 8]);
     }
     match dtype {
         DType::Float32 => Some(1f32.to_le_bytes().to_vec()),

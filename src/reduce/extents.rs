@@ -181,7 +181,7 @@ fn crop(literal: &Literal, shape: &[usize]) -> Option<Literal> {
         return Some(Literal::splat_bytes(dtype, shape, element));
     }
     let size = dtype.bits() / 8;
-    if size == 0 || dtype.bits() % 8 != 0 || literal.load().is_err() {
+    if size == 0 || !dtype.bits().is_multiple_of(8) || literal.load().is_err() {
         return None;
     }
     let bytes = literal.to_bytes();

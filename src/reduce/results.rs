@@ -118,7 +118,8 @@ impl Shrink for Tails {
 
     fn apply(&self, module: &mut Module, sites: Range<usize>) -> Option<bool> {
         let mut is_changed = false;
-        for key in module.order()[sites].to_vec() {
+        let keys = module.order()[sites].to_vec();
+        for key in keys {
             let (function, _) = module.get_mut(key)?;
             let body = &mut function.body;
             let (mut last, mut next) = (None, Link::Root);

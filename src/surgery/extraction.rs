@@ -1,7 +1,7 @@
 //! The part of a program between some of its values.
 
 use anfora_ir::{
-    Body, Context, Cursor, Diagnostic, Diagnostics, DimId, Editor, Expr, ExprId, Function, FunctionKey, IdSet,
+    Body, Context, Cursor, Diagnostic, Diagnostics, Dim, DimId, Editor, Expr, ExprId, Function, FunctionKey, IdSet,
     IntoDiagnostics, Module, NameId, Retype, Step, SymbolId, SymbolWalk, TypeId, VarFlags, VarId, update_signatures,
 };
 use anfora_passes::{only_binders, symbols_named_by, to_a_normal_form};
@@ -418,9 +418,10 @@ impl FreshSymbols {
         let Some(tensor) = cx.types.as_tensor(ty).cloned() else { return ty };
         let is_open = |cx: &Context, dim: DimId| {
             let mut open = false;
-            cx.types.dims.for_each_symbol(dim, |s| match cx.types.dims.get(s) {
-                anfora_ir::Dim::Symbol(symbol) => open |= !self.bound.contains(symbol),
-                _ => {}
+            cx.types.dims.for_each_symbol(dim, |s| {
+                if let Dim::Symbol(symbol) = cx.types.dims.get(s) {
+                    open |= !self.bound.contains(symbol);
+                }
             });
             open
         };

@@ -36,7 +36,7 @@ fn a_report_is_a_page_with_all_that_it_needs() {
     assert_eq!(data["command"], command);
     let runs = data["recording"]["runs"].as_array().expect("a list");
     let names: Vec<&str> = runs.iter().filter_map(|run| run["name"].as_str()).collect();
-    assert!(names.starts_with(&["sequential", "FoldConstant", "fixpoint<4>", "EliminateCommonSubexpr"]), "{names:?}");
+    assert!(names.starts_with(&["pipeline", "FoldConstant", "fixpoint<4>", "EliminateCommonSubexpr"]), "{names:?}");
     assert_eq!(runs[3]["changes"][0]["bindings"], serde_json::json!([0, 0, 1]), "{}", runs[3]);
     let folded = runs[1]["changes"][0]["hunks"][0].as_array().expect("a hunk");
     let old = folded[2][0].as_u64().expect("a line") as usize;

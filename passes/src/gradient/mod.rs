@@ -113,8 +113,7 @@ register_pass! {
         require_grads: Vec<String> = &[],
         /// which field of the result is differentiated, if it is a tuple
         target_index: u32 = 0,
-        /// the number of segments of a function, whose values are computed again; if it is 0 or 1,
-        /// all values are kept instead
+        /// the segments of a function whose values are computed again; 0 or 1 keeps all values
         checkpoints: u32 = 0,
     }
     run {
