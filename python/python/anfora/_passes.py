@@ -315,8 +315,8 @@ def Gradient(
     require_grads: the parameters or variables whose derivatives are wanted; all parameters if
         empty. Default: [].
     target_index: which field of the result is differentiated, if it is a tuple. Default: 0.
-    checkpoints: the number of segments of a function, whose values are computed again; if it is
-        0 or 1,. Default: 0.
+    checkpoints: the segments of a function whose values are computed again; 0 or 1 keeps all
+        values. Default: 0.
     """
     return _anfora._make_pass("Gradient", {"function": function, "require_grads": require_grads, "target_index": target_index, "checkpoints": checkpoints})
 
