@@ -2,7 +2,7 @@
 
 use anfora_ir::{
     Attr, AttrId, AttrKind, AttrsId, Body, Context, Diagnostic, Diagnostics, Editor, Expr, ExprId, Function,
-    IntoDiagnostics, Module, Retype, did_you_mean, parse_attr, update_signatures,
+    IntoDiagnostics, Module, Retype, parse_attr, update_signatures,
 };
 use anfora_visit::{Binding, bindings};
 
@@ -85,12 +85,14 @@ fn find_call(cx: &Context, body: &Body, node: &str) -> Result<(ExprId, String), 
     let name_of = |b: &Binding| body.var_name(b.var).map_or("", |name| cx.names.get(name));
     let is_value = |name: &str| bindings(body, body.root()).any(|b| name_of(&b) == name);
     let bare = without_sigil(node, is_value);
-    let mut found: Vec<Binding> = bindings(body, body.root()).filter(|b| name_of(b) == bare).collect();
+    let found: Vec<Binding> = bindings(body, body.root()).filter(|b| name_of(b) == bare).collect();
     #[cfg(feature = "onnx")]
-    if found.is_empty() {
+    let found = if found.is_empty() {
         let is_node = |b: &Binding| body.meta(b.var.expr()).and_then(|m| anfora_onnx::node_name(cx, m)) == Some(node);
-        found = bindings(body, body.root()).filter(is_node).collect();
-    }
+        bindings(body, body.root()).filter(is_node).collect()
+    } else {
+        found
+    };
     let binding = match found[..] {
         [] => {
             let names: Vec<&str> = bindings(body, body.root()).map(|b| name_of(&b)).collect();
@@ -121,6 +123,8 @@ fn missing(cx: &Context, body: &Body, name: &str, values: &[&str]) -> Diagnostic
     {
         let metas = bindings(body, body.root()).filter_map(|b| body.meta(b.var.expr()));
         let nodes: Vec<&str> = metas.filter_map(|meta| anfora_onnx::node_name(cx, meta)).collect();
+        use anfora_ir::did_you_mean;
+
         if did_you_mean(name, values.iter().copied()).is_none()
             && let Some(near) = did_you_mean(name, nodes)
         {

@@ -52,6 +52,7 @@ use anfora_passes::symbols_named_by;
 pub use attributes::set_attribute;
 pub use extraction::{Part, extract};
 pub use renaming::{Renames, rename};
+#[cfg(feature = "interp")]
 pub(crate) use shapes::{KnownNumbers, set_shape};
 pub use shapes::{NewExtent, set_shapes};
 

@@ -1,8 +1,8 @@
 //! Other shapes of inputs.
 
 use anfora_ir::{
-    Body, Context, Diagnostic, Diagnostics, Dim, DimId, IntoDiagnostics, Module, Retype, SymbolId, SymbolSubstitution,
-    TensorType, TypeId, VarId, update_signatures,
+    Body, Context, DType, Diagnostic, Diagnostics, Dim, DimId, Function, IntoDiagnostics, Module, Retype, SymbolId,
+    SymbolSubstitution, TensorType, TypeId, VarId, update_signatures,
 };
 use anfora_passes::{SymbolRef, bind_symbols};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -102,22 +102,7 @@ fn set_extents(
     }
     // Numbers and unknown extents are replaced in the type of the input.
     if let Some((function, cx)) = module.get_mut(key) {
-        if !plan.stated.is_empty() {
-            let before = function.body.ty(param.expr());
-            let found = cx.types.as_tensor(before).and_then(|t| t.shape.clone());
-            let mut dims: Vec<DimId> = found.map_or(dims, |shape| shape.to_vec());
-            for &(axis, dim) in &plan.stated {
-                dims[axis] = dim;
-            }
-            let after = cx.types.tensor(tensor.dtype, &dims);
-            function.body.set_type(param.expr(), after);
-            if plan.changes_numbers {
-                function.ret = None;
-            }
-            let mut changed = Retype::new(&function.body);
-            changed.changed(param.expr());
-            retype(cx, &mut function.body, changed)?;
-        }
+        plan.state(cx, function, param, tensor.dtype, dims)?;
         #[cfg(feature = "onnx")]
         anfora_onnx::forget_stated_types(cx, function);
     }
@@ -147,6 +132,34 @@ struct ShapePlan {
 }
 
 impl ShapePlan {
+    /// States the new numbers in the type of an input, and infers the types that depend on it.
+    fn state(
+        &self,
+        cx: &mut Context,
+        function: &mut Function,
+        param: VarId,
+        dtype: DType,
+        dims: Vec<DimId>,
+    ) -> Result<(), Diagnostics> {
+        if self.stated.is_empty() {
+            return Ok(());
+        }
+        let before = function.body.ty(param.expr());
+        let found = cx.types.as_tensor(before).and_then(|t| t.shape.clone());
+        let mut dims: Vec<DimId> = found.map_or(dims, |shape| shape.to_vec());
+        for &(axis, dim) in &self.stated {
+            dims[axis] = dim;
+        }
+        let after = cx.types.tensor(dtype, &dims);
+        function.body.set_type(param.expr(), after);
+        if self.changes_numbers {
+            function.ret = None;
+        }
+        let mut changed = Retype::new(&function.body);
+        changed.changed(param.expr());
+        retype(cx, &mut function.body, changed)
+    }
+
     fn of(
         cx: &mut Context,
         own_symbols: &[SymbolId],
