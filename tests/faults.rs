@@ -35,10 +35,12 @@ fn checking(registry: &Arc<PassRegistry>) -> PassContextBuilder {
 /// Returns the names of the passes that a broken pass consists of. If one is a wrong edit before or
 /// after a registered pass, it is the only one that can be found.
 fn culprits(pass: &dyn Pass) -> Vec<String> {
-    let mut names = Vec::new();
-    match pass.passes() {
-        [] => names.push(pass.info().name.clone()),
-        parts => parts.iter().for_each(|part| names.push(part.info().name.clone())),
+    let (mut names, mut work) = (Vec::new(), vec![pass]);
+    while let Some(pass) = work.pop() {
+        match pass.passes() {
+            [] => names.push(pass.info().name.clone()),
+            parts => work.extend(parts.iter().map(|part| &**part)),
+        }
     }
     let edits: Vec<String> = names.iter().filter(|name| *name == "Edit").cloned().collect();
     if edits.is_empty() { names } else { edits }
