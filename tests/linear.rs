@@ -35,7 +35,8 @@ const GROWTH: f64 = 1.2;
 /// double, so bytes grow in steps.
 const GROWTH_OF_TWICE: (f64, f64) = (1.1, 1.3);
 
-/// The same for `reduce`: the number of programs that it tries grows with the logarithm of the size.
+/// The same for `reduce`: the number of programs that it tries grows with the logarithm of the
+/// size.
 const GROWTH_OF_SEARCH: f64 = 2.0;
 
 /// Returns the number of bindings of the larger program, and its ratio to that of the smaller
