@@ -521,7 +521,7 @@ fn single_edits_are_single_differences() {
     assert!(edits >= pool().len(), "{edits} edits of {} programs", pool().len());
 }
 
-/// What passes change shows as differences, item by item, and nothing else does.
+/// The changes of passes show as differences, item by item, and nothing else does.
 #[test]
 fn differences_are_those_of_alpha_equality() {
     let registry = anfora::passes::registry();
