@@ -128,7 +128,7 @@ impl Command {
             Command::Run(c) => c.run(cli),
             Command::Surgery(c) => c.run(cli),
             Command::Plan(c) => c.run(cli),
-            Command::Diff(c) => c.run(cli),
+            Command::Diff(c) => c.run(cli, arguments),
             Command::Gen(c) => c.run(cli),
             Command::Stress(c) => c.run(cli),
             Command::Passes(c) => c.passes(cli),

@@ -1,12 +1,13 @@
-//! The page of `--report`.
+//! The pages of `opt --report` and `diff --report`.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::Path;
 
-use anfora::ir::Counts;
+use anfora::ir::{Counts, Differences, Module};
 use anfora::manager::Recording;
 use anfora::onnx::NodeCounts;
-use anfora::report::Page;
+use anfora::report::{DiffPage, Page};
 
 /// The facts of a run that are not part of its recording.
 pub(crate) struct PageFacts<'a> {
@@ -29,8 +30,7 @@ pub(crate) struct PageFacts<'a> {
 
 /// Returns the page of a recording.
 pub(crate) fn html(recording: &Recording, about: &PageFacts<'_>) -> String {
-    let title = about.input.file_name().map_or_else(|| "standard input".into(), |name| name.to_string_lossy());
-    let title = if title == "-" { "standard input".into() } else { title };
+    let title = name_of(about.input);
     let command = command(about.program, about.arguments);
     let mut facts = Vec::new();
     let mut fact = |name: &str, value: String| facts.push((name.to_string(), value));
@@ -55,6 +55,39 @@ pub(crate) fn html(recording: &Recording, about: &PageFacts<'_>) -> String {
     fact("level", about.level.to_string());
     fact("anfora", env!("CARGO_PKG_VERSION").to_string());
     Page { recording, title: &title, pipeline: about.pipeline, command: &command, facts }.to_html()
+}
+
+/// Returns the page of the differences of two programs, each given with its path.
+pub(crate) fn of_differences(
+    differences: &Differences,
+    programs: [(&Path, &Module); 2],
+    program: &str,
+    arguments: &[OsString],
+) -> String {
+    let mut facts = Vec::new();
+    for (side, (path, module)) in ["left", "right"].into_iter().zip(programs) {
+        let Counts { bindings, functions, .. } = Counts::of_module(module);
+        facts.push((side.to_string(), path.display().to_string()));
+        facts.push(("bindings".to_string(), bindings.to_string()));
+        facts.push(("functions".to_string(), functions.to_string()));
+    }
+    facts.push(("anfora".to_string(), env!("CARGO_PKG_VERSION").to_string()));
+    let [left, right] = programs.map(|(path, _)| name_of(path));
+    // Two files of the same name are told apart by their paths.
+    let [left, right] = match left == right {
+        true => programs.map(|(path, _)| path.to_string_lossy()),
+        false => [left, right],
+    };
+    let command = command(program, arguments);
+    DiffPage { command: &command, facts, ..DiffPage::new(differences, &left, &right) }.to_html()
+}
+
+/// Returns the name of a file.
+fn name_of(path: &Path) -> Cow<'_, str> {
+    match path.file_name() {
+        Some(name) if name != "-" => name.to_string_lossy(),
+        _ => "standard input".into(),
+    }
 }
 
 /// Returns the command of a program with these arguments, as a POSIX shell reads it.

@@ -57,7 +57,7 @@ mod _anfora {
     #[pymodule_export]
     use crate::context::PassContext;
     #[pymodule_export]
-    use crate::diff::_diff;
+    use crate::diff::{_diff, FoundDifferences};
     #[pymodule_export]
     use crate::expr::{Binding, BindingIterator, Bindings, Expr};
     #[pymodule_export]

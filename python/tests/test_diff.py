@@ -27,6 +27,15 @@ def test_differences_are_text_and_dicts():
     assert found.module == []
 
 
+def test_differences_are_a_page(tmp_path):
+    found = af.diff(af.loads(TEXT), af.loads(TEXT.replace("2f", "2.5f")), names=("old", "<new>"))
+    page = found.html()
+    assert "<title>old → &#60;new&#62; – anfora</title>" in page and '"right":"2.5f"' in page
+    found.save(tmp_path / "diff.html")
+    assert (tmp_path / "diff.html").read_text(encoding="utf-8") == page
+    assert 'title="old → &lt;new&gt;"' in found._repr_html_() and "sandbox" in found.show(300)._repr_html_()
+
+
 def test_near_misses_are_objects():
     with transform.PassContext(why_not=["FoldConstant@%b"]) as context:
         transform.FoldConstant()(af.loads(TEXT))

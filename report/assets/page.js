@@ -1,25 +1,10 @@
 // ---- Part 5: the run ----
 
 function showRun() {
-  const facts = [...data.facts];
-  const copied = (text) => async (event) => {
-    const button = event.currentTarget;
-    try {
-      await navigator.clipboard.writeText(text);
-      button.textContent = "copied";
-    } catch {
-      getSelection().selectAllChildren(button.closest("div").nextElementSibling);
-    }
-  };
-  const text = (heading, content) => content ? [
-    make("div", { class: "row" }, make("h3", null, heading), make("button", { type: "button", onclick: copied(content) }, "copy")),
-    make("pre", null, content),
-  ] : [];
-  const list = make("dl", null, ...facts.flatMap(([name, value]) => [make("dt", null, name), make("dd", null, value)]));
   $("run").replaceChildren(
     make("h2", { id: "run-title" }, "The run"),
-    make("div", { class: "memory" }, make("h3", null, "Memory of the program"), chart(), list),
-    make("div", null, ...text("Pipeline", data.pipeline), ...text("The command that makes this page", data.command)),
+    make("div", { class: "memory" }, make("h3", null, "Memory of the program"), chart(), factList(data.facts)),
+    make("div", null, ...copyable("Pipeline", data.pipeline), ...copyable("The command that makes this page", data.command)),
   );
 }
 

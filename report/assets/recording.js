@@ -1,18 +1,15 @@
-// The program of the page, in four files that are one script: this one, passes.js, binding.js and
-// page.js. `data` is described in `Recording::to_json` (manager/src/recording).
+// The recording, its histories and its lines. recording.js, passes.js, binding.js and page.js are the
+// program of the page of a recording, after elements.js. `data` is described in `Recording::to_json`
+// (manager/src/recording).
 //
 // The page is built from the recording when it is looked at: the bar at once, the differences of a
 // function when its part is opened, the history and the neighbours of a binding when it is chosen.
 // The state is in the address of the page, so that a place in it can be linked to.
-"use strict";
 
-const data = JSON.parse(document.getElementById("data").textContent);
 const recording = data.recording;
 const { lines, types, functions, runs } = recording;
-const $ = (id) => document.getElementById(id);
 
-/** The most rows of a function, nodes of a layer of the graph, and remarks that are shown. */
-const MOST_ROWS = 400;
+/** The most nodes of a layer of the graph, and remarks that are shown. */
 const MOST_IN_LAYER = 6;
 const MOST_MESSAGES = 200;
 
@@ -27,28 +24,7 @@ const numbers = [];
 leaves.forEach((run, i) => (numbers[run] = i + 1));
 const changed = leaves.filter((i) => runs[i].outcome === "changed");
 
-// ---- Elements ----
-
-const SVG = "http://www.w3.org/2000/svg";
-
-function fill(element, attributes, children) {
-  for (const [name, value] of Object.entries(attributes || {})) {
-    if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (name.startsWith("--")) element.style.setProperty(name, value);
-    else element.setAttribute(name, value === true ? "" : value);
-  }
-  element.append(...children.filter((child) => child !== null && child !== undefined));
-  return element;
-}
-
-const make = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
-const draw = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
-
 // ---- Texts ----
-
-const number = new Intl.NumberFormat("en");
-const count = (n, one, many = one + "s") => `${number.format(n)} ${n === 1 ? one : many}`;
 
 function duration(micros) {
   if (micros >= 1e6) return `${(micros / 1e6).toFixed(2)} s`;
@@ -68,21 +44,6 @@ const signed = (n, text) => `${n > 0 ? "+" : n < 0 ? "−" : ""}${text}`;
 const title = (run) => (numbers[run] ? `${numbers[run]} · ${runs[run].name}` : runs[run].name);
 
 // ---- The parts of lines ----
-
-const NAME = String.raw`%(?:"(?:\\.|[^"\\])*"|[\w.$]+)`;
-const TOKEN = new RegExp(
-  String.raw`(?<string>"(?:\\.|[^"\\])*")|(?<name>${NAME})|(?<global>@(?:"(?:\\.|[^"\\])*"|[\w.$]+))` +
-    String.raw`|(?<word>\b(?:let|def|private|declare|if|else|then|fn|dataflow)\b)|(?<op>\b[A-Za-z_][\w.]*(?=\())|(?<other>[\w.]+|\s+|.)`,
-  "gsu",
-);
-
-/** The tokens of a text, each with its kind. */
-function tokens(text) {
-  return Array.from(text.matchAll(TOKEN), (match) => {
-    const kind = Object.keys(match.groups).find((name) => match.groups[name] !== undefined);
-    return { kind, text: match[0] };
-  });
-}
 
 const parsed = new Map();
 
@@ -227,16 +188,6 @@ function colourOf(maker) {
 
 // ---- Lines as elements ----
 
-/** Parts of a text that an other text does not have: all between what is the same at both ends. */
-function markedPart(mine, other) {
-  let start = 0;
-  while (start < mine.length && start < other.length && mine[start].text === other[start].text) start++;
-  let end = 0;
-  const room = Math.min(mine.length, other.length) - start;
-  while (end < room && mine[mine.length - 1 - end].text === other[other.length - 1 - end].text) end++;
-  return [start, mine.length - end];
-}
-
 /** A line with its tokens and links to bindings; what differs from `other` is marked. */
 function lineOf(line, f, other) {
   const { text, type, binding, isHead } = parse(line);
@@ -255,8 +206,7 @@ function lineOf(line, f, other) {
         class: "t-name", href: address(state.run, f, text), "data-name": text,
         tabindex: isBinder || isHead ? null : -1, title: "Show its history and neighbours",
       }, text));
-    } else if (kind === "other") into.append(text);
-    else into.append(make("span", { class: kind === "string" ? "t-text" : kind === "op" ? "t-op" : kind === "word" ? "t-word" : "" }, text));
+    } else into.append(coloured({ kind, text }));
     isFirst &&= kind !== "name";
   });
   // The types are in the inspector too; here, those that have changed.

@@ -1,9 +1,10 @@
-//! Recordings of passes as one page of HTML.
+//! Recordings of passes, and differences of programs, as one page of HTML.
 //!
-//! A [`Page`] shows a [`Recording`]: the passes on a bar, what the chosen pass changed, the history
-//! of a binding and its neighbours as a graph, and the memory of the run. The page holds its style,
-//! its program and its data. It loads nothing, and a policy in it forbids that it does. It works
-//! with the keyboard, on wide and narrow screens, and in light and dark colours.
+//! A [`DiffPage`] shows the [`Differences`](anfora_ir::Differences) of two programs. A [`Page`]
+//! shows a [`Recording`]: the passes on a bar, what the chosen pass changed, the history of a
+//! binding and its neighbours as a graph, and the memory of the run. A page holds its style, its
+//! program and its data. It loads nothing, and a policy in it forbids that it does. It works with
+//! the keyboard, on wide and narrow screens, and in light and dark colours.
 //!
 //! The recording is in the page as JSON ([`Recording::to_json`]). The program of the page
 //! (`assets/*.js`) builds from it what is looked at, when it is looked at.
@@ -25,9 +26,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod differences;
+
 use anfora_manager::Recording;
 use askama::Template;
 use serde_json::{Value, json};
+
+pub use differences::DiffPage;
 
 /// A page that shows a recording.
 #[derive(Clone, Debug)]
@@ -46,6 +51,7 @@ pub struct Page<'r> {
 
 /// The program of the page: the reading of the recording, then the parts of the page.
 const PROGRAM: &str = concat!(
+    include_str!("../assets/elements.js"),
     include_str!("../assets/recording.js"),
     include_str!("../assets/passes.js"),
     include_str!("../assets/binding.js"),
@@ -53,7 +59,7 @@ const PROGRAM: &str = concat!(
 );
 
 #[derive(Template)]
-#[template(path = "page.html")]
+#[template(path = "recording.html")]
 struct PageTemplate<'r> {
     title: &'r str,
     style: &'static str,

@@ -1,4 +1,4 @@
-// Uses the reports of `anfora opt --report` in a browser. `scripts/report-test` runs this.
+// Uses the pages of `anfora opt --report` and `anfora diff --report` in a browser. `scripts/report-test` runs this.
 "use strict";
 
 const assert = require("node:assert/strict");
@@ -149,6 +149,63 @@ async function isNamed(tab) {
   assert.deepEqual(nameless, []);
 }
 
+/** Writes two programs and the page of their differences. */
+function differences() {
+  const body = (operator, constant, extra) => `def @main(%x: Tensor[(4,), float32]) {
+  let %"<b>&" = multiply(%x, dense<Tensor[(4,), float32]>[1, 1, 1, ${constant}]);
+${extra}  let %sum = ${operator}(%"<b>&", %x);
+  %sum
+}
+`;
+  const helper = (name) => `def @${name}(%p: Tensor[(4,), float32]) { exp(%p) }\n`;
+  const [old, now] = [path.join(folder, "old.anf"), path.join(folder, "new.anf")];
+  fs.writeFileSync(old, body("add", 2, "") + helper("only_old"));
+  fs.writeFileSync(now, body("subtract", 3, "  let %more = tanh(%x);\n") + helper("same").replace("exp", "tanh"));
+  const page = path.join(folder, "diff.html");
+  const done = spawnSync(process.env.ANFORA, ["diff", old, now, "--report", page], { encoding: "utf8" });
+  assert.equal(done.status, 1, done.stderr);
+  return page;
+}
+
+/** The page of differences: rows, kinds, search, keys. */
+async function differencesAreUsed(tab) {
+  assert.match(await text(tab, "#summary"), /\d+ differences in \d+ functions/);
+  const rows = tab.locator("#differences tbody tr");
+  const row = tab.locator("#differences tr", { hasText: "operator" }).first();
+  assert.match(await row.innerText(), /%sum/);
+  assert.equal(await row.locator("td.old mark").innerText(), "add");
+  assert.equal(await row.locator("td.new mark").innerText(), "subtract");
+  assert.match(await text(tab, "#differences"), /%"<b>&"/);
+  const added = tab.locator("#differences tr.added", { hasText: "%more" });
+  assert.match(await added.innerText(), /tanh\(%x\)/);
+  // A kind is hidden and shown again.
+  const all = await rows.count();
+  await tab.locator(".kind.added").click();
+  assert.equal(await added.count(), 0);
+  assert.ok((await rows.count()) < all);
+  await tab.locator(".kind.added").click();
+  assert.equal(await rows.count(), all);
+  // The search leaves the rows with a name or a value.
+  await tab.keyboard.press("/");
+  await tab.keyboard.type("subtract");
+  assert.equal(await rows.count(), 1);
+  await tab.locator("#query").fill("nothing has this");
+  assert.match(await text(tab, "#differences"), /No difference has this kind and text/);
+  await tab.locator("#query").fill("");
+  await tab.keyboard.press("Escape");
+  // Keys go from function to function.
+  await tab.keyboard.press("n");
+  const focused = () => tab.evaluate(() => document.activeElement.textContent);
+  assert.match(await focused(), /@main/);
+  await tab.keyboard.press("n");
+  assert.doesNotMatch(await focused(), /@main/);
+  await tab.keyboard.press("p");
+  await tab.keyboard.press("Enter");
+  assert.equal(await tab.locator("details.function").first().getAttribute("open"), null);
+  await tab.keyboard.press("Enter");
+  assert.match(await text(tab, "#run"), /old\.anf[\s\S]*new\.anf[\s\S]*anfora diff .*--report/);
+}
+
 async function test() {
   const program = path.join(__dirname, "program.anf");
   const page = report("program", program, ["--passes", PIPELINE, "--disable", "FuseOps"]);
@@ -160,6 +217,17 @@ async function test() {
     await pass(tab, "BindParams").click();
     assert.match(await text(tab, "#step"), /failed[\s\S]*there is no parameter `%q`/);
   });
+  const different = differences();
+  await open(browser, different, {}, differencesAreUsed);
+  for (const colorScheme of ["light", "dark"]) {
+    for (const width of [1280, 400]) {
+      await open(browser, different, { width, height: width === 400 ? 800 : 900, colorScheme }, async (tab) => {
+        await isNamed(tab);
+        assert.ok(await tab.locator("#differences tr", { hasText: "subtract" }).first().isVisible());
+        if (keep) await tab.screenshot({ path: path.join(folder, `diff-${colorScheme}-${width}.png`), fullPage: true });
+      });
+    }
+  }
   for (const colorScheme of ["light", "dark"]) {
     for (const width of [1280, 400]) {
       await open(browser, page, { width, height: width === 400 ? 800 : 900, colorScheme }, async (tab) => {
@@ -186,7 +254,7 @@ async function test() {
   });
   await browser.close();
   if (!keep) fs.rmSync(folder, { recursive: true });
-  console.log("the report: five parts, by mouse and keyboard, on two screens in two colour schemes");
+  console.log("the report: five parts, by mouse and keyboard, on two screens in two colour schemes; the differences of two programs");
 }
 
 test().catch((error) => {

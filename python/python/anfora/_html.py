@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import html
+import os
 import re
+from abc import ABC, abstractmethod
 
 #: The most lines that a notebook shows.
 LINES = 200
@@ -84,3 +86,25 @@ class Frame:
             f'<iframe title="{title}" srcdoc="{page}" sandbox="allow-scripts" width="100%"'
             f' height="{self.height}" style="border:0"></iframe>'
         )
+
+
+class Page(ABC):
+    """Something that is shown as a page of its own, which needs no server and no network."""
+
+    title: str
+
+    @abstractmethod
+    def html(self) -> str:
+        """Returns the page."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page to a file."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.html())
+
+    def show(self, height: int = 720) -> Frame:
+        """Returns the page in a frame, which a notebook shows."""
+        return Frame(self.html(), self.title, height)
+
+    def _repr_html_(self) -> str:
+        return self.show()._repr_html_()

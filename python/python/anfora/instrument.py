@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from . import _anfora
 from ._anfora import Module, PassInfo
-from ._html import Frame
+from ._html import Page
 
 
 class PassInstrument(ABC):
@@ -170,7 +170,7 @@ class BindingEvent(NamedTuple):
     reasons: list[str]
 
 
-class Report(_Builtin):
+class Report(_Builtin, Page):
     """Records what each pass does: times, the lines that it changed, and why.
 
     The report is a page that needs no server and no network: ``show()`` shows it in a notebook, and
@@ -184,18 +184,6 @@ class Report(_Builtin):
     def html(self) -> str:
         """Returns the page."""
         return self._builtin.page(self.title)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the page to a file."""
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self.html())
-
-    def show(self, height: int = 720) -> Frame:
-        """Returns the page in a frame, which a notebook shows."""
-        return Frame(self.html(), self.title, height)
-
-    def _repr_html_(self) -> str:
-        return self.show()._repr_html_()
 
     def json(self) -> str:
         """Returns what was recorded as JSON."""
