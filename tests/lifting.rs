@@ -1,5 +1,5 @@
 //! LambdaLifting keeps what the interpreter computes and prints, on many lambdas side by side and
-//! on deeply nested lambdas, on a thread with a stack of 64 KiB.
+//! on deeply nested lambdas, on a thread with a small stack.
 //!
 //! The ordinary run has 20,000 lambdas; `ANFORA_DEEP=1000000` sets another number.
 

@@ -29,7 +29,7 @@ const PARSED: f64 = 110.0;
 fn bindings() -> usize {
     match std::env::var("ANFORA_BINDINGS") {
         Ok(text) => text.parse().expect("ANFORA_BINDINGS is a number"),
-        Err(_) => 250_000,
+        Err(_) => 120_000,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tests of passes on long and deep programs, on a stack of 64 KiB.
+//! Tests of passes on long and deep programs, on a small stack.
 //!
 //! By default, programs are 20,000 deep; `ANFORA_DEEP=1000000` sets another depth.
 

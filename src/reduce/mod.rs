@@ -318,7 +318,7 @@ impl Reduction<'_> {
 #[cfg(test)]
 mod tests {
     use anfora_testing::programs::Shape;
-    use anfora_testing::{depth, on_stack};
+    use anfora_testing::{depth, on_small_stack};
 
     use super::*;
 
@@ -335,15 +335,11 @@ mod tests {
         }
     }
 
-    /// This crate is built without optimisation for tests, so the frames of the engines that it
-    /// instantiates take more than the usual 64 KiB, however deep the program is.
-    const STACK_KIB: usize = 128;
-
     #[test]
     fn deep_programs_are_made_smaller_on_a_small_stack() {
         for shape in Shape::all() {
-            let done = on_stack(STACK_KIB, move || {
-                let size = depth(2_000).min(shape.max_size().unwrap_or(usize::MAX));
+            on_small_stack(move || {
+                let size = depth(4_000).min(shape.max_size().unwrap_or(usize::MAX));
                 let module = shape.build(size, 1).expect("a program");
                 for by in [Substitute::Parameter, Substitute::Operand, Substitute::Zero] {
                     apply(&Cuts { by }, &module);
@@ -361,7 +357,6 @@ mod tests {
                 let site = 0..Extents.sites(&module).min(1);
                 let _ = Extents.apply(&mut module.clone(), site);
             });
-            done.expect("a thread starts");
         }
     }
 }

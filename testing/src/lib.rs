@@ -11,9 +11,9 @@
 //! only on the representation and the operators. The tests of the other crates use it so.
 //!
 //! The environment sets both for all tests at once: `ANFORA_DEEP=1000000` sets the depth, and
-//! `ANFORA_STACK_KIB=256` the size of the stack. Code that is built without optimisation has frames
+//! `ANFORA_STACK_KIB=48` the size of the stack. Code that is built without optimisation has frames
 //! several times as large. It needs a stack that is larger by the same factor, however deep the
-//! program is.
+//! program is. The profile of tests builds most crates so, to build them fast.
 
 #[cfg(feature = "toolkit")]
 pub mod guide;
@@ -35,13 +35,13 @@ pub fn depth(ordinary: usize) -> usize {
     setting("ANFORA_DEEP", ordinary)
 }
 
-/// Runs `work` on a thread with a stack of 64 KiB, or of `ANFORA_STACK_KIB`, and returns its
+/// Runs `work` on a thread with a stack of 128 KiB, or of `ANFORA_STACK_KIB`, and returns its
 /// result. A stack overflow ends the process.
 ///
 /// # Panics
 /// If `work` panics, or no thread can be started.
 pub fn on_small_stack<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    on_stack(setting("ANFORA_STACK_KIB", 64), work).expect("a thread starts")
+    on_stack(setting("ANFORA_STACK_KIB", 128), work).expect("a thread starts")
 }
 
 /// Runs `work` on a thread with a stack of `kib` KiB and returns its result. A stack overflow ends

@@ -1,4 +1,4 @@
-//! Tests of every tool on every shape of program, on a stack of 64 KiB.
+//! Tests of every tool on every shape of program, on a small stack.
 //!
 //! By default, programs are 20,000 deep; `ANFORA_DEEP=1000000` sets another depth.
 

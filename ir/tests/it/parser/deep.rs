@@ -1,4 +1,4 @@
-//! Every kind of deep nesting, on a stack of 64 KiB.
+//! Every kind of deep nesting, on a small stack.
 
 use anfora_ir::{Module, alpha_equal};
 use anfora_testing::{depth, on_small_stack};
