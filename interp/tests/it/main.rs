@@ -5,3 +5,4 @@ mod deep;
 mod drawing;
 mod operators;
 mod programs;
+mod values;
