@@ -150,7 +150,7 @@ def test_a_page_links_names_to_what_binds_them():
         return [html.unescape(name).split("@", 1)[1] for name in re.findall(r'href="#([^"]*)"', page)]
 
     page = _html.page('''def @main(%x: float32, %"a.b": float32) {
-  let %t = split(%x, indices_or_sections=2);
+  let %t = split(%x, sections=2);
   let %first = %t.0;
   let %f = fn (%p: float32) { add(%p, %"a.b") };
   @help(%first, note="%x")

@@ -183,7 +183,7 @@ function showGraph() {
     const isOwn = known !== null && !isParameter(line, name);
     const label = !known ? "elsewhere" : isOwn ? known.operator : "parameter";
     const maker = isOwn ? makerOf(f, name) : -1;
-    makers.add(maker);
+    if (known) makers.add(maker);
     const go = () => {
       choose(state.run, f, name);
       document.querySelector(".node.centre")?.focus();
@@ -201,9 +201,9 @@ function showGraph() {
   const leaf = leaves.findLast((i) => i <= last) ?? -1;
   const when = leaf < 0 ? "before the first pass" : `after ${title(leaf)}`;
   const isSure = !historyOf(f).gaps.some((run) => run <= last);
-  const doubt = isSure ? "" : ` Changes of @${functions[f]} were not kept, so it may be out of date.`;
+  const doubt = isSure ? "" : ` Changes of @${functions[f]} were not kept, so the graph may be out of date.`;
   const legend = [...makers].sort((a, b) => a - b).map((maker) =>
-    make("li", { "--colour": colourOf(maker) }, maker < 0 ? "in the program before" : `made by ${title(maker)}`));
+    make("li", { "--colour": colourOf(maker) }, maker < 0 ? (isSure ? "in the program before" : "in the program before, or not known") : `made by ${title(maker)}`));
   section.replaceChildren(heading, make("figure", null, svg,
     make("figcaption", null, make("ul", { class: "makers" }, ...legend),
       `The program ${when}.${doubt}${left ? ` ${count(left, "more neighbour")} not drawn.` : ""} Arrow keys go from node to node.`)));

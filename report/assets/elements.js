@@ -92,6 +92,8 @@ function copyable(heading, text) {
   const copy = async (event) => {
     const button = event.currentTarget;
     try {
+      // A frame may not be allowed to. Asking would write to the console.
+      if (document.featurePolicy?.allowsFeature("clipboard-write") === false) throw new Error("not allowed");
       await navigator.clipboard.writeText(text);
       button.textContent = "copied";
     } catch {

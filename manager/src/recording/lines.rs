@@ -43,8 +43,9 @@ impl Tables {
         bytes += ty.as_ref().map_or(0, |ty| ty.as_ref().map_or_else(|text| new(&self.types, text), |_| 0));
         let is_known = bytes == 0;
         bytes += LINE + bytes_of(&parts.text) + INDEX * names().count();
-        if !is_known && bytes > room.bytes {
-            room.fill();
+        // Nothing of a line that does not fit goes into the tables.
+        if !is_known && !room.fits(bytes) {
+            room.take(bytes);
             return None;
         }
         let ty = ty.map(|known| known.unwrap_or_else(|text| intern(&mut self.types, &mut recording.types, &text)));

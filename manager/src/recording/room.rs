@@ -35,23 +35,40 @@ pub(super) struct Room {
     pub(super) bytes: usize,
     pub(super) rows: usize,
     pub(super) functions: usize,
+    /// True from the first item on that did not fit. What is kept is then the beginning.
+    is_full: bool,
 }
 
 impl Room {
-    /// Takes bytes. Returns false and leaves nothing if there are not enough.
+    pub(super) fn new(bytes: usize, rows: usize, functions: usize) -> Room {
+        Room { bytes, rows, functions, is_full: false }
+    }
+
+    /// Takes bytes. Returns false if they do not fit; then nothing fits any more.
     pub(super) fn take(&mut self, bytes: usize) -> bool {
-        let is_enough = bytes <= self.bytes;
-        self.bytes = if is_enough { self.bytes - bytes } else { 0 };
-        is_enough
+        self.is_full |= bytes > self.bytes;
+        if !self.is_full {
+            self.bytes -= bytes;
+        }
+        !self.is_full
     }
 
-    /// Returns true if no row fits.
+    /// Returns true if these bytes fit.
+    pub(super) fn fits(&self, bytes: usize) -> bool {
+        !self.is_full && bytes <= self.bytes
+    }
+
+    /// Takes a row. Returns false if there is none left.
+    pub(super) fn take_row(&mut self) -> bool {
+        self.is_full |= self.rows == 0;
+        if !self.is_full {
+            self.rows -= 1;
+        }
+        !self.is_full
+    }
+
+    /// Returns true if nothing fits any more.
     pub(super) fn is_full(&self) -> bool {
-        self.bytes == 0 || self.rows == 0
-    }
-
-    /// Leaves no room.
-    pub(super) fn fill(&mut self) {
-        self.bytes = 0;
+        self.is_full
     }
 }

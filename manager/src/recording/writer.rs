@@ -45,7 +45,7 @@ impl Default for RecordingWriter {
 impl RecordingWriter {
     /// Returns room of one part of so many of the bytes that are left.
     fn share(&self, parts: usize) -> Room {
-        Room { bytes: self.left / parts, rows: MAX_ROWS_OF_RUN, functions: MAX_FUNCTIONS_OF_RUN }
+        Room::new(self.left / parts, MAX_ROWS_OF_RUN, MAX_FUNCTIONS_OF_RUN)
     }
 
     /// Takes back what a part with this share of the room has not used.
@@ -60,12 +60,12 @@ impl RecordingWriter {
             return;
         }
         let mut operators: Vec<u64> = Vec::new();
-        let mut room = Room { rows: MAX_ROWS_OF_PROGRAM, ..self.share(4) };
+        let mut room = Room::new(self.left / 4, MAX_ROWS_OF_PROGRAM, usize::MAX);
         for (_, function) in module.functions() {
             let rows = Rows::of(&module.cx, function, KeyedBy::Node);
             add(&mut operators, &rows.operators);
             let bytes = CHANGE + INDEX * rows.rows.len();
-            if rows.rows.len() > room.rows || bytes > room.bytes {
+            if rows.rows.len() > room.rows || !room.fits(bytes) {
                 continue;
             }
             room.rows -= rows.rows.len();
@@ -215,12 +215,8 @@ impl RecordingWriter {
         // Old and new rows take turns, so that a hunk that is cut shows both.
         for i in 0..old.len().max(new.len()) {
             for (side, range) in [old, new].into_iter().enumerate().filter(|(_, range)| i < range.len()) {
-                let kept = if room.rows > 0 { line(side, range.start + i, room) } else { None };
-                let Some(kept) = kept else {
-                    room.fill();
-                    return hunk;
-                };
-                room.rows -= 1;
+                let kept = if room.take_row() { line(side, range.start + i, room) } else { None };
+                let Some(kept) = kept else { return hunk };
                 if side == 0 { hunk.old.push(kept) } else { hunk.new.push(kept) }
             }
         }
