@@ -326,7 +326,7 @@ fn a_recording_of_a_large_program_has_a_limit() {
     let names: Vec<String> = (0..3_000).map(|i| format!("<{}>{i}", "f".repeat(60))).collect();
     let mut module = module_of(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let rename = |round: usize| -> Arc<dyn Pass> {
-        Arc::new(FunctionPass::new(&format!("Rename{round}"), 0, move |edit, _, cx| {
+        Arc::new(FunctionPass::new(format!("Rename{round}"), 0, move |edit, _, cx| {
             let ty = edit.function.body.ty(edit.function.body.params()[0].expr());
             let mut editor = edit.editor();
             let name = editor.cx.names.intern(&format!("\"<{round}>\"{}", "<".repeat(150)));
