@@ -1,6 +1,7 @@
 //! The state of a running pass.
 
 use std::iter::successors;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ pub(crate) struct RunFrame {
     pub(crate) sequence: Option<Arc<Mutex<PipelineState>>>,
     /// The time that instruments took around the passes inside of this one.
     pub(crate) in_hooks: Mutex<Duration>,
+    /// The round of a fixpoint that is running, from 1; 0 outside of fixpoints.
+    round: AtomicU32,
     /// The messages that the pass has left so far. Absent if messages go to the context at once:
     /// the pass has ended, or it runs other passes, and its messages are in order with theirs.
     pub(crate) messages: Mutex<Option<Messages>>,
@@ -39,6 +42,7 @@ impl RunFrame {
             counts: Mutex::default(),
             sequence: (kind == PassKind::Sequence).then(around),
             in_hooks: Mutex::default(),
+            round: AtomicU32::new(0),
             messages: Mutex::new((kind != PassKind::Sequence).then(Messages::default)),
             analyses: OnceLock::new(),
         }
@@ -48,6 +52,16 @@ impl RunFrame {
     pub(crate) fn fork(&self) -> RunFrame {
         let fork = RunFrame::new(&self.pass, PassKind::Function, self.parent.as_ref());
         RunFrame { analyses: self.analyses().into(), ..fork }
+    }
+
+    /// Begins a round of a fixpoint. Rounds count from 1.
+    pub(crate) fn begin_round(&self, round: u32) {
+        self.round.store(round, Ordering::Relaxed);
+    }
+
+    /// Returns the round that is running, from 1; `None` outside of fixpoints.
+    pub(crate) fn round(&self) -> Option<u32> {
+        Some(self.round.load(Ordering::Relaxed)).filter(|&round| round > 0)
     }
 
     pub(crate) fn count(&self, counter: &'static str, n: u64) {

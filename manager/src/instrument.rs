@@ -203,6 +203,12 @@ impl<'a> PassRun<'a> {
         self.context.depth()
     }
 
+    /// Returns the round of the fixpoint that runs the pass, from 1; `None` outside of fixpoints. A
+    /// pass that is run because a pass of the fixpoint depends on it is part of the same round.
+    pub fn round(&self) -> Option<u32> {
+        self.context.frame().and_then(|frame| frame.round())
+    }
+
     /// Returns true if the context requires the pass.
     pub fn is_forced(&self) -> bool {
         self.forced

@@ -120,7 +120,11 @@ impl Repeat {
         let mut quiet = 0;
         // The number of changes before the last round.
         let mut changes = 0;
-        for _ in 0..self.max_rounds {
+        for round in 1..=self.max_rounds {
+            // Only a pass that may run several times has rounds.
+            if let (true, Some(frame)) = (self.max_rounds > 1, cx.frame()) {
+                frame.begin_round(round);
+            }
             changes = state.map_or(0, |state| lock(state).changes);
             for pass in passes {
                 if quiet == passes.len() {

@@ -189,7 +189,7 @@ impl Builtin {
     fn json(&self) -> String {
         match &self.kind {
             Kind::Timing(timing) => timing.to_json().to_string(),
-            Kind::Report(recorder) => recorder.recording().to_json().to_string(),
+            Kind::Report(recorder) => recorder.with_recording(|recording| recording.to_json().to_string()),
             _ => "null".to_string(),
         }
     }
@@ -225,32 +225,36 @@ impl Builtin {
     #[pyo3(signature = (title: "str") -> "str")]
     fn page(&self, py: Python<'_>, title: &str) -> String {
         let Kind::Report(recorder) = &self.kind else { return String::new() };
-        py.detach(|| {
-            let recording = recorder.recording();
-            let facts = vec![("anfora".to_string(), env!("CARGO_PKG_VERSION").to_string())];
-            anfora::report::Page { title, facts, ..anfora::report::Page::new(&recording) }.to_html()
-        })
+        let facts = vec![("anfora".to_string(), env!("CARGO_PKG_VERSION").to_string())];
+        let page = |recording: &manager::Recording| {
+            anfora::report::Page { title, facts, ..anfora::report::Page::new(recording) }.to_html()
+        };
+        py.detach(|| recorder.with_recording(page))
     }
 
     /// Returns the events of a binding: the pass, what it did, the line before, the line after, and
     /// the reasons.
     #[pyo3(signature = (function: "str", binding: "str") -> "list[tuple[str, str, str | None, str | None, list[str]]]")]
-    fn history(&self, function: &str, binding: &str) -> Vec<RecordedEvent> {
+    fn history(&self, py: Python<'_>, function: &str, binding: &str) -> Vec<RecordedEvent> {
         let Kind::Report(recorder) = &self.kind else { return Vec::new() };
-        let recording = recorder.recording();
-        let event = |event: manager::BindingEvent<'_>| {
-            let kind = match event.kind {
-                manager::BindingEventKind::Made => "made",
-                manager::BindingEventKind::Changed => "changed",
-                manager::BindingEventKind::Removed => "removed",
-            };
-            let text = |line: Option<&str>| line.map(str::to_string);
-            let reasons = event.reasons.into_iter().map(str::to_string).collect();
-            let pass = recording.runs[event.run].name.clone();
-            (pass, kind.to_string(), text(event.before), text(event.after), reasons)
-        };
-        recording.history(function, binding).into_iter().map(event).collect()
+        py.detach(|| recorder.with_recording(|recording| history_of(recording, function, binding)))
     }
+}
+
+fn history_of(recording: &manager::Recording, function: &str, binding: &str) -> Vec<RecordedEvent> {
+    let event = |event: manager::BindingEvent<'_>| {
+        let kind = match event.kind {
+            manager::BindingEventKind::Made => "made",
+            manager::BindingEventKind::Changed => "changed",
+            manager::BindingEventKind::Removed => "removed",
+            manager::BindingEventKind::NotKept => "not kept",
+        };
+        let text = |line: Option<&str>| line.map(str::to_string);
+        let reasons = event.reasons.into_iter().map(str::to_string).collect();
+        let pass = recording.runs[event.run].name.clone();
+        (pass, kind.to_string(), text(event.before), text(event.after), reasons)
+    };
+    recording.history(function, binding).into_iter().map(event).collect()
 }
 
 /// Makes an instrument of the toolkit.

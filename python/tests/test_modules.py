@@ -1,10 +1,13 @@
 """Programs: text, functions, bindings, types, literals, equality, copies."""
 
 import copy
+import html
 import pickle
+import re
 
 import anfora as af
 import pytest
+from anfora import _html
 
 TEXT = """def @main(%x: Tensor[(n, 4), float32], %c: bool) -> Tensor[(n, 4), float32] {
   let %a = add(%x, 1f);
@@ -140,6 +143,27 @@ def test_mistakes_have_their_place():
     assert "exp" in found.help and "wrong.anf:2:3" in str(caught.value)
     with pytest.raises(TypeError):
         af.loads(3)
+
+
+def test_a_page_links_names_to_what_binds_them():
+    def links(page):
+        return [html.unescape(name).split("@", 1)[1] for name in re.findall(r'href="#([^"]*)"', page)]
+
+    page = _html.page('''def @main(%x: float32, %"a.b": float32) {
+  let %t = split(%x, sections=2);
+  let %first = %t.0;
+  let %f = fn (%p: float32) { add(%p, %"a.b") };
+  @help(%first, note="%x")
+}
+
+def private @help(%x: float32) {
+  exp(%x)
+}''')
+    assert links(page) == ['main%x', 'main%t', 'main%p', 'main%"a.b"', 'help', 'main%first', 'help%x']
+    defined = [html.unescape(name).split("@", 1)[1] for name in re.findall(r'<a id="([^"]*)"', page)]
+    assert defined == [
+        'main', 'main%x', 'main%"a.b"', 'main%t', 'main%first', 'main%f', 'main%p', 'help', 'help%x'
+    ]
 
 
 def test_a_notebook_shows_a_page(mod):

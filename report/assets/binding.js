@@ -7,7 +7,7 @@ function showBinding() {
 
 /** Marks the chosen binding in the differences. */
 function showChosen() {
-  document.querySelectorAll("#step a.t-name").forEach((link) => link.classList.toggle("chosen", link.dataset.name === state.binding));
+  document.querySelectorAll("#step a.t-name").forEach((link) => link.classList.toggle("chosen", link.dataset.name === state.binding && Number(link.dataset.function) === state.function));
 }
 
 function showHistory() {
@@ -19,34 +19,73 @@ function showHistory() {
     return;
   }
   heading.replaceChildren("History of ", make("span", { class: "code" }, binding), make("span", { class: "dim" }, ` in @${functions[f]}`));
-  const events = eventsOf(f).get(binding) ?? [];
-  const items = [];
-  const first = events[0];
-  const begin = stateAt(f, -1).get(binding);
-  if (!first || first.kind !== "made") {
-    const line = first?.old ?? begin;
-    const says = line !== undefined && parse(line).isHead ? "A parameter of the program" : "In the program before the first pass";
-    items.push(make("li", null, make("p", { class: "what" }, make("b", null, says)), line === undefined ? null : make("pre", { class: "plain" }, textOf(line))));
-  }
-  for (const { run, kind, old, now } of events) {
+  const events = eventsOf(f, binding);
+  const items = [beginOf(f, binding, events)];
+  for (let i = 0; i < events.length; i++) {
+    const { run, kind, old, now } = events[i];
+    if (kind === "not kept" && old === undefined && now === undefined) {
+      // Passes of which nothing is known are one item.
+      const runsOf = [run];
+      while (events[i + 1]?.kind === "not kept" && events[i + 1].old === undefined && events[i + 1].now === undefined) runsOf.push(events[++i].run);
+      items.push(gapItem(f, runsOf));
+      continue;
+    }
     const reasons = reasonsOf(run, f, binding);
+    const says = { made: "Made by", changed: "Changed by", removed: "Removed by", "not kept": "Changed or removed by" }[kind];
     items.push(make("li", { "--colour": colourOf(run) },
-      make("p", { class: "what" }, kind === "made" ? "Made by" : kind === "changed" ? "Changed by" : "Removed by",
-        make("button", { type: "button", "aria-label": `${kind} by ${title(run)}`, onclick: () => choose(run) }, title(run))),
+      make("p", { class: "what" }, old === undefined && kind === "not kept" ? "Made or changed by" : says, runButton(run)),
       old === undefined ? null : make("pre", { class: "old" }, textOf(old)),
       now === undefined ? null : make("pre", { class: "new" }, textOf(now)),
+      kind === "not kept" ? make("p", { class: "why" }, `Not all changes of @${functions[f]} by this pass were kept.`) : null,
       ...reasons.map((why) => make("p", { class: "why" }, why))));
   }
-  const isGone = events.at(-1)?.kind === "removed";
-  if (!isGone) items.push(make("li", null, make("p", { class: "what dim" }, "In the result")));
+  const end = endOf(binding, events);
+  if (end) items.push(make("li", null, make("p", { class: "what dim" }, end)));
   section.replaceChildren(heading, make("ol", { class: "events" }, ...items));
+}
+
+const runButton = (run) => make("button", { type: "button", "aria-label": title(run), onclick: () => choose(run) }, title(run));
+
+/** The passes of which not all changes of the function were kept. */
+function gapItem(f, runsOf) {
+  const some = runsOf.slice(0, 8);
+  const more = runsOf.length > some.length ? ` and ${count(runsOf.length - some.length, "more pass", "more passes")}` : "";
+  return make("li", { class: "gap" }, make("p", { class: "what dim" }, `Changes of @${functions[f]} were not kept by`, ...some.map(runButton), more));
+}
+
+/** The item of a binding before the first pass; nothing if a pass made it. */
+function beginOf(f, binding, events) {
+  const first = events[0];
+  const line = stateAt(f, -1).get(binding);
+  const isListed = programOf.has(f);
+  if (isListed ? line === undefined : first?.kind === "made") return null;
+  const sure = events.find(({ kind }) => kind !== "not kept");
+  if (!isListed && first?.kind === "not kept") {
+    if (first.old === undefined) {
+      return make("li", null, make("p", { class: "what dim" }, "Whether it was in the program before the first pass is not known"));
+    }
+  }
+  const at = line ?? first?.old ?? sure?.old;
+  const says = at !== undefined && isParameter(at, binding)
+    ? "A parameter of the program"
+    : isNameless(binding) && !isListed ? "In the program before, maybe with another number" : "In the program before the first pass";
+  return make("li", null, make("p", { class: "what" }, make("b", null, says)), at === undefined ? null : make("pre", { class: "plain" }, textOf(at)));
+}
+
+/** What became of a binding after its last event. */
+function endOf(binding, events) {
+  const last = events.at(-1)?.kind;
+  if (last === "removed") return null;
+  if (last === "not kept") return "What became of it is not known";
+  if (isNameless(binding)) return "It has no name, so it is followed only until its function is renumbered";
+  return recording.runs_left_out > 0 ? "In the program after the last pass that was kept" : "In the result";
 }
 
 /** Why a pass did something to a binding: its rewrites, and the messages about it. */
 function reasonsOf(run, f, binding) {
   const { rewrites = [], messages = [] } = runs[run];
-  const made = rewrites.filter(([of, name]) => of === f && nameOf(name) === binding).map(([, , why]) => recording.reasons[why]);
-  const said = messages.filter((m) => m.function === functions[f] && m.binding !== undefined && nameOf(m.binding) === binding);
+  const made = rewrites.filter(([of, name]) => of === f && spellings[name] === binding).map(([, , why]) => recording.reasons[why]);
+  const said = messages.filter((m) => m.function === functions[f] && m.name === binding);
   return [...new Set([...made, ...said.map((m) => m.message)])].slice(0, 8);
 }
 
@@ -59,7 +98,7 @@ function shownAfter(f, binding) {
   // The passes of a sequence come after it.
   let last = state.run;
   while (isWithin(last + 1, state.run)) last++;
-  for (const { run, kind } of eventsOf(f).get(binding) ?? []) {
+  for (const { run, kind } of historyOf(f).events.get(binding) ?? []) {
     if (kind === "made" && last < run) return run;
     if (kind === "removed" && last >= run) last = Math.min(last, run - 1);
   }
@@ -79,7 +118,7 @@ function layersOf(f, last, centre) {
   const layer = new Map([[centre, 0]]);
   let left = 0;
   const layers = [[], [], [centre], [], []];
-  const operands = (name) => (names.has(name) && !parse(names.get(name)).isHead ? parse(names.get(name)).uses : []);
+  const operands = (name) => (names.has(name) && !isParameter(names.get(name), name) ? parse(names.get(name)).uses : []);
   const put = (name, at) => {
     if (layer.has(name)) return;
     if (layers[at].length === MOST_IN_LAYER) return left++;
@@ -141,30 +180,33 @@ function showGraph() {
   for (const [name, { x, y }] of at) {
     const line = names.get(name);
     const known = line === undefined ? null : parse(line);
-    const label = !known ? "elsewhere" : known.isHead ? "parameter" : known.operator;
-    const maker = known && !known.isHead ? makerOf(f, name) : -1;
-    makers.add(maker);
+    const isOwn = known !== null && !isParameter(line, name);
+    const label = !known ? "elsewhere" : isOwn ? known.operator : "parameter";
+    const maker = isOwn ? makerOf(f, name) : -1;
+    if (known) makers.add(maker);
     const go = () => {
       choose(state.run, f, name);
       document.querySelector(".node.centre")?.focus();
     };
-    const says = `${label} ${name}${known?.type && !known.isHead ? `, ${known.type}` : ""}`;
+    const says = `${label} ${name}${isOwn && known.type ? `, ${known.type}` : ""}`;
     svg.append(draw("g", {
       class: `node${name === centre ? " centre" : ""}${known ? "" : " unknown"}`, transform: `translate(${x} ${y})`,
       "--colour": colourOf(maker), tabindex: 0, role: "button", "aria-label": says, "data-name": name, onclick: go,
       onkeydown: (event) => nodeKey(event, name, go, layers),
     },
-      draw("title", null, known && !known.isHead ? textOf(line) : says),
+      draw("title", null, isOwn ? textOf(line) : says),
       draw("rect", { width: WIDTH, height: HEIGHT, rx: 6 }), draw("rect", { class: "tint", width: WIDTH, height: HEIGHT, rx: 6 }),
       draw("text", { x: WIDTH / 2, y: 17 }, cut(label, 17)), draw("text", { class: "of", x: WIDTH / 2, y: 32 }, cut(name, 17))));
   }
   const leaf = leaves.findLast((i) => i <= last) ?? -1;
   const when = leaf < 0 ? "before the first pass" : `after ${title(leaf)}`;
+  const isSure = !historyOf(f).gaps.some((run) => run <= last);
+  const doubt = isSure ? "" : ` Changes of @${functions[f]} were not kept, so the graph may be out of date.`;
   const legend = [...makers].sort((a, b) => a - b).map((maker) =>
-    make("li", { "--colour": colourOf(maker) }, maker < 0 ? "in the program before" : `made by ${title(maker)}`));
+    make("li", { "--colour": colourOf(maker) }, maker < 0 ? (isSure ? "in the program before" : "in the program before, or not known") : `made by ${title(maker)}`));
   section.replaceChildren(heading, make("figure", null, svg,
     make("figcaption", null, make("ul", { class: "makers" }, ...legend),
-      `The program ${when}.${left ? ` ${count(left, "more neighbour")} not drawn.` : ""} Arrow keys go from node to node.`)));
+      `The program ${when}.${doubt}${left ? ` ${count(left, "more neighbour")} not drawn.` : ""} Arrow keys go from node to node.`)));
 }
 
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);

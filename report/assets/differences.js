@@ -5,7 +5,7 @@ const KINDS = ["changed", "added", "removed"];
 const shown = new Set(KINDS);
 
 /** A name as programs spell it. */
-const spelled = (sigil, text) => (/^[\w.$]+$/.test(text) ? sigil + text : `${sigil}"${text.replace(/[\\"]/g, "\\$&")}"`);
+const spelled = (sigil, text) => (/^[A-Za-z0-9_$]+$/.test(text) ? sigil + text : `${sigil}"${text.replace(/[\\"]/g, "\\$&")}"`);
 
 /** The name of something on the left, and on the right if it has another one there. */
 function namesOf(sigil, { left, right }) {
@@ -96,25 +96,16 @@ function partElement(part, rows, isOpen) {
   const body = make("tbody");
   const head = make("tr", null, ...["where", "what", data.left, data.right].map((name) => make("th", { scope: "col" }, name)));
   const table = make("table", { class: "diff parts", "aria-label": `Differences of ${part.name}` }, make("thead", null, head), body);
-  const more = make("button", { type: "button", class: "more-rows" });
-  let built = 0;
-  const build = () => {
-    const next = rows.slice(built, built + MOST_ROWS);
-    // The first row of a listing names its place, although it goes on with an item.
-    body.append(...next.map((row, i) => rowElement(i === 0 ? { ...row, isFirst: true } : row)));
-    built += next.length;
-    const left = rows.length - built;
-    if (left > 0) more.textContent = `Show ${number.format(Math.min(MOST_ROWS, left))} of ${count(left, "more row")}`;
-    else more.remove();
-  };
-  more.addEventListener("click", build);
+  // The first row of a listing names its place, although it goes on with an item.
+  const build = (next) => body.append(...next.map((row, i) => rowElement(i === 0 ? { ...row, isFirst: true } : row)));
+  const { more, next, isBuilt } = moreButton(rows, MOST_ROWS, build, "more row");
   element.addEventListener("toggle", () => {
-    if (element.open && built === 0) build();
+    if (element.open && !isBuilt()) next();
   });
   element.append(make("div", { class: "rows", tabindex: 0, role: "region", "aria-label": `Differences of ${part.name}` }, table), more);
   if (isOpen) {
     element.open = true;
-    build();
+    next();
   }
   return element;
 }

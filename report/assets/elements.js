@@ -33,14 +33,16 @@ const count = (n, one, many = one + "s") => `${number.format(n)} ${n === 1 ? one
 
 // ---- The parts of lines ----
 
-const NAME = String.raw`%(?:"(?:\\.|[^"\\])*"|[\w.$]+)`;
+// The characters of names are those of the lexer (ir/src/text/lexer.rs). A dot ends a name: `%t.0` is
+// a field of `%t`. `%#57` is a variable without a name.
+const NAME = String.raw`(?:"(?:\\.|[^"\\])*"|#[\d:]+|[A-Za-z0-9_$]+)`;
 const TOKEN = new RegExp(
-  String.raw`(?<string>"(?:\\.|[^"\\])*")|(?<name>${NAME})|(?<global>@(?:"(?:\\.|[^"\\])*"|[\w.$]+))` +
+  String.raw`(?<string>"(?:\\.|[^"\\])*")|(?<name>%${NAME})|(?<global>@${NAME})` +
     String.raw`|(?<word>\b(?:let|def|private|declare|if|else|then|fn|dataflow)\b)|(?<op>\b[A-Za-z_][\w.]*(?=\())|(?<other>[\w.]+|\s+|.)`,
   "gsu",
 );
 
-/** The tokens of a text, each with its kind. */
+/** The tokens of a text, each with its kind, for its colours. */
 function tokens(text) {
   return Array.from(text.matchAll(TOKEN), (match) => {
     const kind = Object.keys(match.groups).find((name) => match.groups[name] !== undefined);
@@ -64,6 +66,21 @@ function coloured({ kind, text }) {
   return colour ? make("span", { class: colour }, text) : text;
 }
 
+/** A button that builds the next items, at most `most` at once, and goes when all are built. */
+function moreButton(items, most, build, one, many) {
+  let built = 0;
+  const more = make("button", { type: "button", class: "more-rows" });
+  const next = () => {
+    build(items.slice(built, built + most));
+    built = Math.min(items.length, built + most);
+    const left = items.length - built;
+    if (left > 0) more.textContent = `Show ${number.format(Math.min(most, left))} of ${count(left, one, many)}`;
+    else more.remove();
+  };
+  more.addEventListener("click", next);
+  return { more, next, isBuilt: () => built > 0 };
+}
+
 // ---- Facts and commands ----
 
 const factList = (facts) => make("dl", null, ...facts.flatMap(([name, value]) => [make("dt", null, name), make("dd", null, value)]));
@@ -75,6 +92,8 @@ function copyable(heading, text) {
   const copy = async (event) => {
     const button = event.currentTarget;
     try {
+      // A frame may not be allowed to. Asking would write to the console.
+      if (document.featurePolicy?.allowsFeature("clipboard-write") === false) throw new Error("not allowed");
       await navigator.clipboard.writeText(text);
       button.textContent = "copied";
     } catch {

@@ -108,7 +108,7 @@ function showSearch() {
 
 /** Chooses a binding, at a pass that it exists at or was changed by. */
 function chooseBinding(f, name) {
-  const events = eventsOf(f).get(name) ?? [];
+  const events = historyOf(f).events.get(name) ?? [];
   const isHere = events.some(({ run }) => run === state.run);
   choose(isHere || events.length === 0 ? state.run : events[0].run, f, name);
   if (matchMedia("(max-width: 900px)").matches) $("history").scrollIntoView({ block: "start" });
@@ -117,9 +117,8 @@ function chooseBinding(f, name) {
 // ---- The page ----
 
 function showSummary() {
-  const total = runs[0]?.time ?? 0;
   const parts = [
-    [count(leaves.length, "pass", "passes")], [count(changed.length, "change")], [duration(total)],
+    [count(leaves.length, "pass", "passes")], [count(changed.length, "change")], [duration(totalTime)],
   ];
   const more = recording.runs_left_out ? ` · ${count(recording.runs_left_out, "more run")} not kept` : "";
   const failed = runs.some((run) => run.outcome === "failed");
@@ -131,9 +130,7 @@ document.addEventListener("click", (event) => {
   const link = event.target.closest?.("a.t-name");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
-  const part = link.closest("details.function");
-  const index = part ? [...part.parentElement.querySelectorAll("details.function")].indexOf(part) : -1;
-  const f = link.dataset.function === undefined ? runs[state.run].changes[index].function : Number(link.dataset.function);
+  const f = Number(link.dataset.function);
   choose(state.run, f, link.dataset.name);
   if (matchMedia("(max-width: 900px)").matches) $("history").scrollIntoView({ block: "start" });
 });

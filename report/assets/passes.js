@@ -2,13 +2,18 @@
 
 const boxes = [];
 
+/** The time of the runs that are not part of other runs. */
+const totalTime = runs.reduce((sum, run) => sum + (run.parent === undefined ? run.time ?? 0 : 0), 0);
+
 function showBar() {
   const bar = $("bar");
+  const outermost = make("div", { class: "inside" });
+  bar.append(outermost);
   const insides = [];
   const rounds = new Map();
   runs.forEach((run, i) => {
     const parent = run.parent ?? -1;
-    let inside = parent < 0 ? bar : insides[parent];
+    let inside = parent < 0 ? outermost : insides[parent];
     if (run.round && inside) {
       const key = `${parent} ${run.round}`;
       if (!rounds.has(key)) {
@@ -79,13 +84,11 @@ function showStep() {
     return;
   }
   boxes[state.run].scrollIntoView({ block: "nearest", inline: "nearest" });
-  const total = runs[0].time ?? 0;
-  const share = total > 0 ? ` (${((100 * (run.time ?? 0)) / total).toFixed(1)} %)` : "";
+  const share = totalTime > 0 ? ` (${((100 * (run.time ?? 0)) / totalTime).toFixed(1)} %)` : "";
   const [before, after] = run.bytes ?? [0, 0];
   const figure = (label, value) => make("span", null, `${label} `, make("b", null, value));
   const round = run.round ? figure("round", `${run.round} of ${runs[run.parent]?.name ?? "a fixpoint"}`) : null;
-  const list = run.changes ?? [];
-  section.replaceChildren(
+  const head = [
     make("div", { class: "step-head" },
       make("h2", { id: "step-title" }, title(state.run)),
       make("span", { class: `chip ${run.outcome}` }, run.outcome),
@@ -95,20 +98,39 @@ function showStep() {
       figure("memory", `${bytes(after)}${after === before ? "" : ` (${signed(after - before, bytes(after - before))})`}`),
       round,
       run.for ? figure("needed by", run.for) : null),
-    ...(run.reason ? [make("p", { class: "reason" }, run.reason)] : []),
+    run.reason ? make("p", { class: "reason" }, run.reason) : null,
     factsOf(run),
-    ...list.map((change, i) => functionPart(change, i, list.length)),
-    ...(list.length === 0 ? [make("p", { class: "empty" }, emptyText(run))] : []),
-  );
+  ];
+  section.replaceChildren(...head.filter((part) => part !== null), ...functionList(run));
   $("announcement").textContent = `${title(state.run)}, ${run.outcome}`;
   document.querySelectorAll(".chart .here").forEach((mark) => mark.remove());
   showHere();
 }
 
-function emptyText(run) {
-  if (run.kind === "sequence") return "A sequence changes nothing itself; its passes do.";
-  if (run.outcome === "changed") return "No line of a function differs: what changed is not shown in lines.";
-  return { unchanged: "The program is as it was.", skipped: "The pass did not run.", failed: "The changes were rolled back." }[run.outcome] ?? "";
+/** The changed functions, of which some are shown at first. */
+function functionList(run) {
+  const list = run.changes ?? [];
+  const left = run.functions_left_out
+    ? make("p", { class: "more-rows dim" }, `The changes of ${count(run.functions_left_out, "more function")} were not kept`) : null;
+  if (list.length === 0) return [left ?? make("p", { class: "empty" }, ...emptyParts(run))];
+  const place = make("div", { class: "functions" });
+  const build = (next) => next.forEach((change) => place.append(functionPart(change, place.childElementCount === 0 || list.length <= 3)));
+  const { more, next } = moreButton(list, MOST_FUNCTIONS, build, "more function");
+  const parts = [place, more, left].filter((part) => part !== null);
+  // The button goes if it is in the page, so the parts are in it first.
+  const all = make("div", null, ...parts);
+  next();
+  return [all];
+}
+
+function emptyParts(run) {
+  const whole = wholes[state.run];
+  if (whole !== state.run && run.outcome === "changed") {
+    return ["It is a part of ", make("button", { type: "button", class: "link", onclick: () => choose(whole) }, title(whole)), ", and its changes are among those of that pass."];
+  }
+  if (run.kind === "sequence") return ["A sequence changes nothing itself; its passes do."];
+  if (run.outcome === "changed") return ["No line of a function differs: what changed is not shown in lines."];
+  return [{ unchanged: "The program is as it was.", skipped: "The pass did not run.", failed: "The changes were rolled back." }[run.outcome] ?? ""];
 }
 
 /** The operators before and after a pass. */
@@ -140,7 +162,7 @@ function factsOf(run) {
     parts.append(make("div", { class: "statistics" }, make("h3", null, "Statistics"), make("table", null, ...rows)));
   }
   const remarks = (run.messages ?? []).map((message) => {
-    const place = placeOf(message.function, message.binding);
+    const place = placeOf(message.function, message.name);
     const line = message.line ? make("span", { class: "dim" }, ` ${message.file}:${message.line}:${message.column}`) : null;
     return make("li", null, message.severity === "remark" ? "" : `${message.severity}: `, `${message.message} `, place, line,
       message.help ? make("span", { class: "dim" }, ` ${message.help}`) : null);
@@ -157,20 +179,16 @@ function factsOf(run) {
 }
 
 /** A function and a binding, as a link to the binding if they are in the program. */
-function placeOf(of, binding) {
-  const f = functions.indexOf(of ?? "\0");
-  const name = binding === undefined || binding === null ? null : nameOf(binding);
+function placeOf(of, name) {
+  const f = functionIndex.get(of) ?? -1;
   const text = [of && `@${of}`, name].filter(Boolean).join(" ");
   return f >= 0 && name
     ? make("a", { class: "link t-name", href: address(state.run, f, name), "data-name": name, "data-function": f }, text)
     : make("span", { class: "code dim" }, text);
 }
 
-/** A name as lines spell it. */
-const nameOf = (text) => (/^[\w.$]+$/.test(text) ? `%${text}` : `%"${text.replace(/[\\"]/g, "\\$&")}"`);
-
 /** The differences of a function, which are built when they are opened. */
-function functionPart(change, i, of) {
+function functionPart(change, isOpen) {
   const [added, edited, removed] = change.bindings ?? [0, 0, 0];
   const amounts = [
     added ? make("span", { class: "plus" }, `+${number.format(added)}`) : null,
@@ -191,7 +209,7 @@ function functionPart(change, i, of) {
     showChosen();
   };
   part.addEventListener("toggle", build);
-  if (i === 0 || of <= 3) {
+  if (isOpen) {
     part.open = true;
     build();
   }
@@ -213,12 +231,16 @@ function pairs(hunk) {
     rows.push([i, j++]);
   });
   while (j < now.length) rows.push([-1, j++]);
-  // Lines that were removed stand beside the lines that were added next to them.
+  // Lines that were removed stand beside the lines that were added next to them: `free` is the
+  // first removed line after the last new one.
   const joined = [];
+  let free = 0;
   for (const [i, j] of rows) {
-    const free = i < 0 && joined.findLastIndex(([, right]) => right >= 0) + 1;
-    if (i < 0 && free < joined.length) joined[free][1] = j;
-    else joined.push([i, j]);
+    if (i < 0 && free < joined.length) joined[free++][1] = j;
+    else {
+      joined.push([i, j]);
+      if (j >= 0) free = joined.length;
+    }
   }
   return joined;
 }
@@ -235,16 +257,19 @@ function differences(change) {
   const body = make("tbody");
   const cells = (line, at, side, other) => {
     if (line === undefined) return [make("td", { class: "number void" }), make("td", { class: "line void" })];
-    const td = { class: `line ${side}`, "--depth": parse(line).depth, title: parse(line).isHead ? null : parse(line).type };
+    const { depth, isHead, type } = parse(line);
+    const td = { class: `line ${side}`, "--depth": depth, title: isHead ? null : type };
     return [make("td", { class: `number ${side}` }, String(at + 1)), make("td", td, lineOf(line, f, other))];
   };
   const all = [];
   let reached = 0;
-  for (const hunk of change.hunks ?? []) {
-    const [i, j, old, now, before, after] = hunk;
+  const hunks = change.hunks ?? [];
+  const gap = (text) => all.push(() => make("tr", { class: "gap" }, make("td", { colspan: 4 }, text)));
+  hunks.forEach((hunk, at) => {
+    const [i, j, old, now, before, after, oldLeft = 0, newLeft = 0] = hunk;
     // Rows that the last hunk has shown are not shown again.
     const first = Math.max(j - before.length, reached);
-    if (first > reached) all.push(() => make("tr", { class: "gap" }, make("td", { colspan: 4 }, `${count(first - reached, "row")} as before`)));
+    if (first > reached) gap(`${count(first - reached, "row")} as before`);
     const same = (line, k) => () => make("tr", { class: "same" }, ...cells(line, i - j + k, "", undefined), ...cells(line, k, "", undefined));
     for (let k = first; k < j; k++) all.push(same(before[k - (j - before.length)], k));
     for (const [x, y] of pairs(hunk)) {
@@ -252,31 +277,28 @@ function differences(change) {
         ...cells(old[x], i + x, "old", isSame(old[x], now[y]) ? now[y] : undefined),
         ...cells(now[y], j + y, "new", isSame(old[x], now[y]) ? old[x] : undefined)));
     }
+    if (oldLeft + newLeft > 0) {
+      gap(`Not kept: ${count(oldLeft, "old row")} and ${count(newLeft, "new row")}, of which ${number.format(change.rows_left_out)} changed`);
+    }
     const shift = i + old.length - (j + now.length);
-    reached = j + now.length;
-    const next = change.hunks[change.hunks.indexOf(hunk) + 1]?.[1] ?? Infinity;
+    reached = j + now.length + newLeft;
+    const next = hunks[at + 1]?.[1] ?? Infinity;
     after.forEach((line, k) => {
       const at = j + now.length + k;
       if (at >= next) return;
       all.push(() => make("tr", { class: "same" }, ...cells(line, at + shift, "", undefined), ...cells(line, at, "", undefined)));
       reached = at + 1;
     });
-  }
+  });
   const table = make("table", { class: "diff", "aria-label": `@${functions[f]} before and after` },
     make("colgroup", null, make("col", { class: "number" }), make("col"), make("col", { class: "number" }), make("col")), body);
-  const parts = [make("div", { class: "rows", tabindex: 0, role: "region", "aria-label": `Changes of @${functions[f]}` }, table)];
-  let shown = 0;
-  const showMore = () => {
-    const to = Math.min(all.length, shown + MOST_ROWS);
-    body.append(...all.slice(shown, to).map((row) => row()));
-    shown = to;
-    if (shown < all.length) more.textContent = `Show ${number.format(Math.min(MOST_ROWS, all.length - shown))} of ${count(all.length - shown, "more row")}`;
-    else more.remove();
+  const rows = make("div", { class: "rows", tabindex: 0, role: "region", "aria-label": `Changes of @${functions[f]}` }, table);
+  const build = (next) => {
+    body.append(...next.map((row) => row()));
     showChosen();
   };
-  const more = make("button", { type: "button", class: "more-rows", onclick: showMore });
-  if (all.length > 0) showMore();
-  if (shown < all.length) parts.push(more);
-  if (change.rows_left_out) parts.push(make("p", { class: "more-rows dim" }, `${count(change.rows_left_out, "changed row")} were not kept`));
-  return all.length > 0 ? parts : parts.slice(1);
+  const { more, next } = moreButton(all, MOST_ROWS, build, "more row");
+  const part = make("div", null, rows, more);
+  next();
+  return all.length > 0 ? [part] : [];
 }

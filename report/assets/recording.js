@@ -7,11 +7,12 @@
 // The state is in the address of the page, so that a place in it can be linked to.
 
 const recording = data.recording;
-const { lines, types, functions, runs } = recording;
+const { lines, types, names: spellings, labels, functions, runs } = recording;
 
-/** The most nodes of a layer of the graph, and remarks that are shown. */
+/** The most nodes of a layer of the graph, and remarks and functions that are shown at once. */
 const MOST_IN_LAYER = 6;
 const MOST_MESSAGES = 200;
+const MOST_FUNCTIONS = 50;
 
 /** The colours of the passes that made bindings, as hues. */
 const HUES = [212, 28, 152, 282, 340, 84, 188, 52];
@@ -22,7 +23,17 @@ const state = { run: -1, function: -1, binding: null };
 const leaves = runs.map((run, i) => i).filter((i) => runs[i].kind !== "sequence");
 const numbers = [];
 leaves.forEach((run, i) => (numbers[run] = i + 1));
-const changed = leaves.filter((i) => runs[i].outcome === "changed");
+
+/** The passes that other passes run. Their changes are among those of the pass that runs them. */
+const wholes = [];
+runs.forEach((run, i) => {
+  const { parent } = run;
+  wholes[i] = parent === undefined || (runs[parent].kind === "sequence" && wholes[parent] === parent) ? i : wholes[parent];
+});
+const isPart = (run) => wholes[run] !== run;
+const changed = leaves.filter((i) => runs[i].outcome === "changed" && !isPart(i));
+
+const functionIndex = new Map(functions.map((name, f) => [name, f]));
 
 // ---- Texts ----
 
@@ -45,46 +56,39 @@ const title = (run) => (numbers[run] ? `${numbers[run]} · ${runs[run].name}` : 
 
 // ---- The parts of lines ----
 
-const parsed = new Map();
+const decoded = new Map();
 
-/** A line with the name that it binds, its operator and the names that it uses. */
+/** A line with its type, its operator, the name that it binds, its parameters and the names that it uses. */
 function parse(line) {
-  let found = parsed.get(line);
+  let found = decoded.get(line);
   if (found) return found;
-  const [text, type, depth] = lines[line];
-  const all = tokens(text);
-  const names = all.filter((token) => token.kind === "name").map((token) => token.text);
-  const isHead = /^(?:def|declare)\b/.test(text);
-  const isLet = text.startsWith("let %");
-  const value = isLet ? text.slice(text.indexOf(" = ") + 3) : text;
-  const operator =
-    /^[A-Za-z_][\w.]*(?=\()/.exec(value)?.[0] ??
-    (value.startsWith("if (") ? "if"
-      : value.startsWith("fn ") ? "fn"
-      : value.startsWith("(") ? "tuple"
-      : value.startsWith("@") ? /^@[^(]*/.exec(value)[0]
-      : value.startsWith('op "') ? /^op "((?:\\.|[^"\\])*)"/.exec(value)?.[1] ?? "op"
-      : value.startsWith("{") ? "block"
-      : /\.\d+;?$/.test(value) ? "field"
-      : value.startsWith("%") && value.includes("(") ? "call"
-      : value.startsWith("%") ? "alias"
-      : "constant");
+  const [text, flags, type, depth, label, binding, uses = [], parameters = []] = lines[line];
+  const name = (i) => spellings[i];
   found = {
-    text, depth, isHead, operator,
+    text, depth,
+    isHead: (flags & 1) > 0,
+    isAbridged: (flags & 2) > 0,
     type: type < 0 ? "" : types[type],
-    binding: isLet ? names[0] : null,
-    uses: isHead ? [] : [...new Set(isLet ? names.slice(1) : names)],
-    parameters: isHead ? names : [],
+    operator: labels[label],
+    binding: binding < 0 ? null : name(binding),
+    uses: uses.map(name),
+    parameters: parameters.map(name),
   };
-  parsed.set(line, found);
+  decoded.set(line, found);
   return found;
 }
 
-/** The row of a name in the state of a function: what binds it. */
+/** The names that a line binds, as its own or as parameters. */
 function bindersOf(line) {
-  const { binding, parameters, isHead } = parse(line);
-  return isHead ? parameters : binding ? [binding] : [];
+  const { binding, parameters } = parse(line);
+  return binding === null ? parameters : [binding, ...parameters];
 }
+
+/** Returns true if a line has a name as a parameter. */
+const isParameter = (line, name) => parse(line).binding !== name;
+
+/** Returns true for a variable without a name. It has a new number when its function is renumbered. */
+const isNameless = (name) => name.startsWith("%#");
 
 // ---- Histories and states ----
 
@@ -107,28 +111,52 @@ function changes(f) {
 
 const histories = new Map();
 
-/** The events of each binding of a function: which pass made, changed and removed it. */
-function eventsOf(f) {
+/** The passes that changed functions of which no change was kept. */
+const unkept = leaves.filter((i) => runs[i].functions_left_out > 0);
+
+/**
+ * The events of each binding of a function: which pass made, changed and removed it, as
+ * `Recording::history` (manager/src/recording) has them. `gaps` are the passes of which not all
+ * changes of the function were kept; a binding that one of them does not show has no event of it.
+ */
+function historyOf(f) {
   if (histories.has(f)) return histories.get(f);
   const events = new Map();
+  const kept = new Set();
+  const gaps = new Set();
   const linesOf = (hunks, side) => {
     const found = new Map();
-    for (const hunk of hunks) for (const line of hunk[side]) for (const name of bindersOf(line)) found.set(name, line);
+    for (const hunk of hunks) for (const line of hunk[side]) for (const name of bindersOf(line)) if (!found.has(name)) found.set(name, line);
     return found;
   };
   for (const { run, change } of changes(f)) {
+    kept.add(run);
+    const isCut = change.rows_left_out > 0;
+    if (isCut) gaps.add(run);
     const before = linesOf(change.hunks ?? [], 2);
     const after = linesOf(change.hunks ?? [], 3);
     for (const name of new Set([...before.keys(), ...after.keys()])) {
       const [old, now] = [before.get(name), after.get(name)];
-      if (old !== undefined && parse(old).isHead && now !== undefined && parse(now).isHead) continue;
+      // A line may have changed around a parameter.
+      if (old !== undefined && now !== undefined && isParameter(old, name) && isParameter(now, name)) continue;
       if (!events.has(name)) events.set(name, []);
-      const kind = old === undefined ? "made" : now === undefined ? "removed" : "changed";
+      const isBoth = old !== undefined && now !== undefined;
+      const kind = isBoth ? "changed" : isCut ? "not kept" : old === undefined ? "made" : "removed";
       events.get(name).push({ run, kind, old, now });
     }
   }
-  histories.set(f, events);
-  return events;
+  for (const run of unkept) if (!kept.has(run)) gaps.add(run);
+  histories.set(f, { events, gaps: [...gaps].sort((a, b) => a - b) });
+  return histories.get(f);
+}
+
+/** The events of a binding in the order of the passes, with those that may be missing. */
+function eventsOf(f, name) {
+  const { events, gaps } = historyOf(f);
+  const known = events.get(name) ?? [];
+  const runsOf = new Set(known.map(({ run }) => run));
+  const missing = gaps.filter((run) => !runsOf.has(run)).map((run) => ({ run, kind: "not kept" }));
+  return [...known, ...missing].sort((a, b) => a.run - b.run);
 }
 
 const programOf = new Map(recording.program);
@@ -163,9 +191,8 @@ function neighbours(f, last) {
   const names = stateAt(f, last);
   const users = new Map();
   for (const [name, line] of names) {
-    const { uses, isHead } = parse(line);
-    if (isHead) continue;
-    for (const used of uses) {
+    if (isParameter(line, name)) continue;
+    for (const used of parse(line).uses) {
       if (!users.has(used)) users.set(used, []);
       users.get(used).push(name);
     }
@@ -176,7 +203,7 @@ function neighbours(f, last) {
 
 /** The pass that made a binding; -1 if it was in the program before. */
 function makerOf(f, name) {
-  const first = eventsOf(f).get(name)?.[0];
+  const first = historyOf(f).events.get(name)?.[0];
   return first?.kind === "made" ? first.run : -1;
 }
 
@@ -190,25 +217,29 @@ function colourOf(maker) {
 
 /** A line with its tokens and links to bindings; what differs from `other` is marked. */
 function lineOf(line, f, other) {
-  const { text, type, binding, isHead } = parse(line);
+  const { text, type, binding, isHead, parameters, uses } = parse(line);
+  const links = new Set([binding, ...parameters, ...uses]);
   const all = tokens(text);
   const that = other === undefined ? null : parse(other);
   const [from, to] = that ? markedPart(all, tokens(that.text)) : [0, 0];
   const parts = document.createDocumentFragment();
   let into = parts;
   let isFirst = true;
-  all.forEach(({ kind, text }, i) => {
+  all.forEach((token, i) => {
     if (that && i === from && from < to) into = parts.appendChild(make("mark"));
     if (that && i === to) into = parts;
-    if (kind === "name") {
-      const isBinder = isFirst && binding === text;
-      into.append(make("a", {
-        class: "t-name", href: address(state.run, f, text), "data-name": text,
-        tabindex: isBinder || isHead ? null : -1, title: "Show its history and neighbours",
-      }, text));
-    } else into.append(coloured({ kind, text }));
-    isFirst &&= kind !== "name";
+    const name = token.text;
+    if (!links.has(name)) return into.append(coloured(token));
+    const isBinder = isFirst && binding === name;
+    isFirst = false;
+    into.append(make("a", {
+      class: "t-name", href: address(state.run, f, name), "data-name": name, "data-function": f,
+      tabindex: isBinder || isHead ? null : -1, title: "Show its history and neighbours",
+    }, name));
   });
+  if (that && that.text === text && that.type === type && parse(line).isAbridged) {
+    parts.append("  ", make("span", { class: "t-word" }, "(may differ in a part that is not shown)"));
+  }
   // The types are in the inspector too; here, those that have changed.
   if (that && that.type !== type && type && !isHead) parts.append("  ", make("mark", null, make("span", { class: "t-type" }, type)));
   return parts;
@@ -225,7 +256,7 @@ function address(run, f, name) {
 function readAddress() {
   const query = new URLSearchParams(location.hash.slice(1));
   const run = Number(query.get("pass")) - 1;
-  const f = functions.indexOf(query.get("function") ?? "\0");
+  const f = functionIndex.get(query.get("function")) ?? -1;
   return {
     run: runs[run] ? run : -1,
     function: f,

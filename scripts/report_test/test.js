@@ -33,7 +33,7 @@ async function open(browser, page, { width = 1280, height = 900, colorScheme = "
   tab.on("pageerror", (error) => problems.push(`error: ${error.stack}`));
   const url = pathToFileURL(page).href;
   tab.on("request", (request) => {
-    if (request.url().split("#")[0] !== url) problems.push(`request: ${request.url()}`);
+    if (request.url().split("#")[0] !== url && !/^(?:about|data):/.test(request.url())) problems.push(`request: ${request.url()}`);
   });
   await tab.goto(url);
   await use(tab);
@@ -206,6 +206,156 @@ async function differencesAreUsed(tab) {
   assert.match(await text(tab, "#run"), /old\.anf[\s\S]*new\.anf[\s\S]*anfora diff .*--report/);
 }
 
+/** A page of a program in the text format. */
+function reportOf(name, text, options) {
+  const program = path.join(folder, `${name}.anf`);
+  fs.writeFileSync(program, text);
+  return report(name, program, options);
+}
+
+/** A copy of a page with other data. */
+function withData(page, name, change) {
+  const [before, rest] = fs.readFileSync(page, "utf8").split('<script type="application/json" id="data">');
+  const end = rest.indexOf("</script>");
+  const data = JSON.parse(rest.slice(0, end));
+  change(data);
+  const copy = path.join(folder, `${name}.html`);
+  const json = JSON.stringify(data).replaceAll("<", "\\u003c");
+  fs.writeFileSync(copy, `${before}<script type="application/json" id="data">${json}${rest.slice(end)}`);
+  return copy;
+}
+
+/** Names with dots, fields, parameters of a `fn`, variables without a name, and near misses. */
+async function namesAreThoseOfLines(tab) {
+  const link = (name) => tab.locator(`#step td.line a[data-name='${name}']`).last();
+  const history = () => text(tab, "#history");
+  await pass(tab, "DeadCodeElimination").click();
+  // A field is no part of a name.
+  const links = (line) => tab.locator("#step tr", { hasText: line }).first().locator("td.line").last().locator("a");
+  assert.deepEqual(await links("let %a = %t.0;").allInnerTexts(), ["%a", "%t"]);
+  await links("let %a = %t.0;").last().click();
+  assert.match(await history(), /History of %t in @main[\s\S]*In the program before the first pass[\s\S]*In the result/);
+  const nodes = (label) => tab.locator("#graph .node", { hasText: label });
+  assert.equal(await nodes("field").count(), 1);
+  assert.equal(await tab.locator("#graph .edge.near").count(), 2);
+  // A name with a dot is in quotes.
+  await link('%"conv.1"').click();
+  assert.match(await history(), /History of %"conv\.1"[\s\S]*A parameter of the program[\s\S]*In the result/);
+  // The parameter of a `fn` is no operand of it, and an operand of what is in the block.
+  await links("let %f = fn (%p").first().click();
+  assert.match(await history(), /History of %f/);
+  assert.equal(await tab.locator('#graph .node[data-name="%p"]').count(), 0);
+  await links("let %f = fn (%p").last().click();
+  assert.equal(await nodes("nn.relu").count(), 1);
+  await pass(tab, "ToANormalForm").click();
+  // A variable without a name is none whose name is a number.
+  const unnamed = await tab.locator('#step td.new a[data-name^="%#"]').first().getAttribute("data-name");
+  await tab.locator(`#step td.new a[data-name="${unnamed}"]`).first().click();
+  const says = await history();
+  assert.ok(says.includes(`History of ${unnamed}`) && /Made by[\s\S]*ToANormalForm/.test(says), says);
+  assert.ok(!says.includes("In the result"), says);
+  // The address has the name, and leads to it.
+  const hash = await tab.evaluate(() => location.hash);
+  await link('%"conv.1"').click();
+  await tab.evaluate((to) => { location.hash = to; }, hash);
+  await tab.locator("#history .code", { hasText: unnamed }).waitFor();
+  // Rules that nearly applied link to their binding.
+  await pass(tab, "SimplifyExpr").click();
+  const misses = tab.locator("#step .messages", { hasText: /near misses/i });
+  await misses.locator('a[data-name=\'%"b.2"\']').first().click();
+  assert.match(await history(), /History of %"b\.2"/);
+}
+
+/** A page of more functions than a recording keeps. */
+async function manyFunctions(tab) {
+  await pass(tab, "DeadCodeElimination").click();
+  assert.equal(await tab.locator("details.function").count(), 50);
+  assert.match(await text(tab, "#step"), /The changes of [\d,]+ more functions were not kept/);
+  await tab.locator(".more-rows", { hasText: "more functions" }).first().click();
+  assert.equal(await tab.locator("details.function").count(), 100);
+  const choose = (name) => tab.evaluate((to) => { location.hash = to; }, `#pass=2&function=${name}&binding=dead`);
+  await choose("f0");
+  await tab.locator("#history-title", { hasText: "@f0" }).waitFor();
+  assert.match(await text(tab, "#history"), /In the program before the first pass[\s\S]*Removed by/);
+  await choose("f5999");
+  await tab.locator("#history-title", { hasText: "@f5999" }).waitFor();
+  const says = await text(tab, "#history");
+  assert.match(says, /Changes of @f5999 were not kept by[\s\S]*DeadCodeElimination[\s\S]*What became of it is not known/);
+  assert.doesNotMatch(says, /In the result/);
+}
+
+/** A page of a change of more rows than a recording keeps. */
+async function manyRows(tab) {
+  await pass(tab, "DeadCodeElimination").click();
+  assert.ok((await tab.locator("#step td.line").count()) > 100, "the head of the change is there");
+  for (let more = tab.locator("#step .more-rows", { hasText: "more rows" }); await more.count(); ) await more.first().click();
+  assert.match(await text(tab, "#step tr.gap"), /Not kept: [\d,]+ old rows and [\d,]+ new rows?, of which [\d,]+ changed/);
+  await tab.evaluate(() => { location.hash = "#pass=2&function=main&binding=v29999"; });
+  await tab.locator("#history-title", { hasText: "%v29999" }).waitFor();
+  const says = await text(tab, "#history");
+  assert.match(says, /is not known[\s\S]*Changes of @main were not kept by[\s\S]*What became of it is not known/);
+  assert.match(await text(tab, "#graph"), /elsewhere[\s\S]*may be out of date/);
+}
+
+/** Runs that no sequence runs: the widths and shares of the passes are those of all runs. */
+async function withoutSequence(tab) {
+  const widths = await tab.locator("#bar .pass").evaluateAll((all) => all.map((box) => box.getBoundingClientRect().width));
+  assert.ok(widths.reduce((sum, width) => sum + width, 0) > 1000, `${widths}`);
+  await tab.locator("#bar .pass").last().click();
+  const [, share] = /\(([\d.]+) %\)/.exec(await text(tab, "#step .figures"));
+  assert.ok(Number(share) <= 100, share);
+}
+
+/** A pass that another pass runs: it is no change of its own. */
+async function partsOfPasses(tab) {
+  await pass(tab, "FoldConstant").click();
+  const first = await text(tab, "#step-title");
+  await tab.keyboard.press("n");
+  assert.doesNotMatch(await text(tab, "#step-title"), /A part/);
+  await pass(tab, "A part").click();
+  assert.match(await text(tab, "#step"), /It is a part of/);
+  await tab.locator("#step .empty button").click();
+  assert.equal(await text(tab, "#step-title"), first);
+}
+
+/** A page in a frame, as a notebook has it. */
+async function inFrame(tab) {
+  const frame = tab.frameLocator("iframe");
+  await frame.locator("#bar .pass.changed").first().click();
+  await frame.locator('#step td.new a[data-name="%twice"]').first().click();
+  assert.match(await frame.locator("#history").innerText(), /History of %twice/);
+  await frame.locator("#graph .node.centre").waitFor();
+  // The frame may not write to the clipboard, so the text is selected.
+  await frame.locator("#run button", { hasText: "copy" }).first().click();
+  assert.equal(await frame.locator("#run pre").first().evaluate(() => String(getSelection())), PIPELINE);
+}
+
+/** The pages of programs with unusual names, of large programs, and in other places. */
+async function unusualPages(browser, page) {
+  const names = reportOf("names", fs.readFileSync(path.join(__dirname, "names.anf"), "utf8"), ["--passes", "ToANormalForm,DeadCodeElimination,SimplifyExpr"]);
+  await open(browser, names, {}, namesAreThoseOfLines);
+  const functions = Array.from({ length: 6000 }, (_, i) => `def @f${i}(%x: Tensor[(4,), float32]) { let %dead = exp(%x); %x }`);
+  await open(browser, reportOf("functions", functions.join("\n"), ["--passes", "DeadCodeElimination"]), {}, manyFunctions);
+  const chain = Array.from({ length: 30000 }, (_, i) => `let %v${i} = exp(${i ? `%v${i - 1}` : "%x"});`);
+  const rows = `def @main(%x: Tensor[(4,), float32]) {\n${chain.join("\n")}\n%x\n}`;
+  await open(browser, reportOf("rows", rows, ["--passes", "DeadCodeElimination"]), {}, manyRows);
+  const alone = withData(page, "alone", ({ recording }) => {
+    recording.runs = recording.runs.filter((run) => run.kind !== "sequence").map(({ parent, round, ...run }) => run);
+  });
+  await open(browser, alone, {}, withoutSequence);
+  const part = withData(page, "part", ({ recording }) => {
+    const at = recording.runs.findIndex((run) => run.name === "FoldConstant");
+    const shift = (run) => (run.parent > at ? { ...run, parent: run.parent + 1 } : run);
+    const inner = { name: "A part", text: "A part", kind: "function", parent: at, begin: 0, time: 1, outcome: "changed", bytes: [1, 1] };
+    recording.runs = [...recording.runs.slice(0, at + 1), inner, ...recording.runs.slice(at + 1).map(shift)];
+  });
+  await open(browser, part, {}, partsOfPasses);
+  const notebook = path.join(folder, "notebook.html");
+  const source = fs.readFileSync(page, "utf8").replaceAll("&", "&amp;").replaceAll('"', "&quot;");
+  fs.writeFileSync(notebook, `<!DOCTYPE html><link rel="icon" href="data:,"><iframe srcdoc="${source}" sandbox="allow-scripts" width="100%" height="720" style="border:0"></iframe>`);
+  await open(browser, notebook, {}, inFrame);
+}
+
 async function test() {
   const program = path.join(__dirname, "program.anf");
   const page = report("program", program, ["--passes", PIPELINE, "--disable", "FuseOps"]);
@@ -241,6 +391,7 @@ async function test() {
       });
     }
   }
+  await unusualPages(browser, page);
   // A large model: the page is small, and what is looked at is built when it is looked at.
   const large = path.join(folder, "large.anf");
   execFileSync(process.env.ANFORA, ["gen", "chain", "5000", "-o", large]);

@@ -6,7 +6,7 @@ use crate::core::entity::{AttrId, AttrsId, ExprId, LiteralId};
 use crate::core::expr::Expr;
 use crate::ops::op_def::{AttrDefault, OpDef};
 use crate::tables::attrs::Attr;
-use crate::text::is_plain_name;
+use crate::text::spelled_local;
 
 /// Texts are cut when they are longer than this many bytes.
 const LONGEST: usize = 160;
@@ -14,15 +14,14 @@ const LONGEST: usize = 160;
 /// Returns the name of a variable as the text format writes it.
 pub(super) fn variable(name: Option<&str>) -> String {
     match name {
-        Some(name) if is_plain_name(name) => format!("%{name}"),
-        Some(name) => format!("%{name:?}"),
+        Some(name) => spelled_local(name),
         None => "an unnamed variable".to_string(),
     }
 }
 
 /// Returns the name of a global as the text format writes it.
 pub(super) fn global(name: &str) -> String {
-    if is_plain_name(name) { format!("@{name}") } else { format!("@{name:?}") }
+    format!("@{}", &spelled_local(name)[1..])
 }
 
 /// Cuts a text that is too long.

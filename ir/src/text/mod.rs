@@ -6,10 +6,10 @@ mod parser;
 mod printer;
 
 pub use extent::expr_extent;
-pub(crate) use lexer::{is_plain_name, unescape};
+pub(crate) use lexer::unescape;
 pub use parser::sketches::{Sketch, SketchAttr, SketchNode, SketchParts, SketchValue, parse_sketch};
 pub use parser::{MAX_ERRORS, parse_attr, parse_fragment, parse_module, parse_type};
 pub use printer::{
-    Annotations, ModuleText, PrintLiterals, PrintOptions, print_function, print_module, signature_line, statement_line,
-    write_module,
+    Annotations, FunctionLine, ModuleText, PrintLiterals, PrintOptions, line_name, print_function, print_module,
+    signature_line, spelled_local, statement_line, write_module,
 };

@@ -9,11 +9,11 @@ use crate::error::{PassError, PassFailure};
 use crate::info::{Outcome, PassKind, SkipReason};
 use crate::instrument::{Instrument, PassRun};
 use crate::open_runs::{OpenRuns, RunRole};
-use crate::recording::{
-    MAX_MESSAGES_OF_RUN, MAX_NEAR_MISSES_OF_RUN, MAX_RECORDED_REWRITES, MAX_RECORDED_RUNS, RecordedOutcome,
-    RecordedPass, Recording, RecordingWriter,
-};
+use crate::recording::{MAX_RECORDED_REWRITES, RecordedOutcome, RecordedPass, Recording, RecordingWriter};
 use crate::sync::lock;
+
+/// The reasons of failures and skips are cut after this many characters.
+const LONGEST_REASON: usize = 4096;
 
 /// An instrument that records the passes that run, nested as they ran: their times, outcomes,
 /// counts and messages, the memory of the module, the calls of each operator, and each changed line
@@ -38,21 +38,9 @@ pub struct Recorder {
 struct RecorderState {
     writer: RecordingWriter,
     /// The runs that have not ended; those for which there was no room have no index.
-    open: OpenRuns<OpenRecord>,
+    open: OpenRuns<Option<usize>>,
     first: Option<Instant>,
 }
-
-/// A run that has not ended.
-struct OpenRecord {
-    /// The index among the runs, if the run is kept.
-    run: Option<usize>,
-    /// The number of rounds so far, and the passes that ran in the last one. Only for a fixpoint.
-    round: Option<(u32, Vec<PassIdentity>)>,
-}
-
-/// A pass of a sequence: the place of the pass in memory, which does not change while the sequence
-/// runs, and its text.
-type PassIdentity = (usize, String);
 
 impl Recorder {
     /// Makes an instrument that has recorded nothing.
@@ -60,9 +48,15 @@ impl Recorder {
         Recorder::default()
     }
 
-    /// Returns what was recorded so far.
+    /// Returns a copy of what was recorded so far.
     pub fn recording(&self) -> Recording {
-        lock(&self.state).writer.to_recording()
+        self.with_recording(Recording::clone)
+    }
+
+    /// Returns what a function makes of that which was recorded so far. The function must not run
+    /// passes that this instrument records.
+    pub fn with_recording<T>(&self, read: impl FnOnce(&Recording) -> T) -> T {
+        read(&lock(&self.state).writer.recording)
     }
 }
 
@@ -70,27 +64,14 @@ impl RecorderState {
     /// Returns the record of a run that is about to begin or was skipped, inside of the innermost
     /// open run.
     fn record(&mut self, module: &Module, run: &PassRun<'_>, now: Instant) -> RecordedPass {
-        let identity = (std::ptr::from_ref(run.pass).cast::<()>().addr(), run.pipeline_text());
-        let outer = self.open.innermost();
-        let parent = outer.as_ref().and_then(|outer| outer.run);
-        let round = outer.and_then(|outer| outer.round.as_mut()).map(|(round, passes)| {
-            // A pass that has run in this round begins the next one.
-            if run.dependency_of().is_none() {
-                if passes.contains(&identity) {
-                    *round += 1;
-                    passes.clear();
-                }
-                passes.push(identity.clone());
-            }
-            *round
-        });
+        let parent = self.open.innermost().copied().flatten();
         let began = self.first.get_or_insert(now);
         RecordedPass {
             name: run.name().to_string(),
-            text: if run.kind() == PassKind::Sequence { String::new() } else { identity.1 },
+            text: if run.kind() == PassKind::Sequence { String::new() } else { run.pipeline_text() },
             kind: run.kind(),
             parent,
-            round,
+            round: run.round(),
             dependency_of: run.dependency_of().map(str::to_string),
             begin: now.saturating_duration_since(*began),
             time: Duration::ZERO,
@@ -104,25 +85,23 @@ impl RecorderState {
             near_misses_left_out: 0,
             operators: Default::default(),
             changes: Vec::new(),
+            functions_left_out: 0,
         }
     }
 
-    /// Adds a record, and returns its index if there is room for it.
-    fn add(&mut self, record: RecordedPass) -> Option<usize> {
-        let recording = &mut self.writer.recording;
-        if recording.runs.len() == MAX_RECORDED_RUNS {
-            recording.runs_left_out += 1;
-            return None;
-        }
-        recording.runs.push(record);
-        Some(recording.runs.len() - 1)
+    /// Returns the index of the innermost open run, if it is kept.
+    fn innermost(&mut self) -> Option<usize> {
+        self.open.innermost().copied().flatten()
     }
+}
 
-    /// Returns the record of the innermost open run, if it is kept.
-    fn innermost(&mut self) -> Option<&mut RecordedPass> {
-        let run = self.open.innermost()?.run?;
-        self.writer.recording.runs.get_mut(run)
+/// Returns a text, which is cut if it is long.
+fn cut(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(LONGEST_REASON) {
+        text.truncate(end);
+        text.push('…');
     }
+    text
 }
 
 impl Instrument for Recorder {
@@ -139,7 +118,7 @@ impl Instrument for Recorder {
         let state = &mut *lock(&self.state);
         state.writer.begin(module);
         let record = state.record(module, run, Instant::now());
-        let record = OpenRecord { run: state.add(record), round: (run.pass.max_rounds() > 1).then(|| (1, Vec::new())) };
+        let record = state.writer.add(record);
         state.open.begin(run, record);
         Ok(())
     }
@@ -147,13 +126,13 @@ impl Instrument for Recorder {
     fn run_after(&self, module: &Module, run: &PassRun<'_>, outcome: &Outcome) -> Result<(), PassError> {
         let state = &mut *lock(&self.state);
         let role = state.open.role_of_innermost();
+        let Some(record) = state.innermost() else { return Ok(()) };
+        let RecordingWriter { recording, .. } = &mut state.writer;
+        recording.runs[record].counts = run.counts();
+        recording.runs[record].bytes[1] = module.capacity_bytes();
         // The changes of a pass that another pass runs are among those of that pass.
-        let has_changes = role == Some(RunRole::Whole) && outcome.is_changed();
-        let (changes, operators) = if has_changes { state.writer.changes(module) } else { Default::default() };
-        if let Some(record) = state.innermost() {
-            record.counts = run.counts();
-            record.bytes[1] = module.capacity_bytes();
-            (record.changes, record.operators) = (changes, operators);
+        if role == Some(RunRole::Whole) && outcome.is_changed() {
+            state.writer.changes(module, record);
         }
         Ok(())
     }
@@ -161,28 +140,25 @@ impl Instrument for Recorder {
     fn on_end(&self, module: &Module, run: &PassRun<'_>, result: Result<&Outcome, &PassFailure>) {
         let state = &mut *lock(&self.state);
         let ledger = run.context().rewrites();
-        let (rewrites, (mut near_misses, unkept)) = match state.open.role_of_innermost() {
+        // The rewrites of a part are among those of the pass that runs it.
+        let (rewrites, (near_misses, unkept)) = match state.open.role_of_innermost() {
             Some(RunRole::Whole) => (ledger.take_records(), ledger.take_near_misses()),
             _ => Default::default(),
         };
-        let rewrites = state.writer.rewrites(rewrites);
         if let Some(record) = state.innermost() {
-            record.rewrites = rewrites;
-            record.near_misses_left_out = unkept + near_misses.len().saturating_sub(MAX_NEAR_MISSES_OF_RUN) as u64;
-            near_misses.truncate(MAX_NEAR_MISSES_OF_RUN);
-            record.near_misses = near_misses;
+            let writer = &mut state.writer;
+            writer.rewrites(rewrites, record);
+            writer.near_misses(near_misses, unkept, record);
+            writer.messages(run.remarks(), record);
+            let record = &mut writer.recording.runs[record];
             record.time = run.time().unwrap_or_default();
-            let mut messages = run.remarks();
-            record.messages_left_out = messages.len().saturating_sub(MAX_MESSAGES_OF_RUN);
-            messages.truncate(MAX_MESSAGES_OF_RUN);
-            record.messages = messages;
             match result {
                 Ok(outcome) if outcome.is_changed() => record.outcome = RecordedOutcome::Changed,
                 Ok(_) => record.outcome = RecordedOutcome::Unchanged,
                 Err(failure) => {
-                    record.outcome = RecordedOutcome::Failed(failure.to_string());
+                    record.outcome = RecordedOutcome::Failed(cut(failure.to_string()));
                     record.bytes[1] = module.capacity_bytes();
-                    (record.changes, record.operators) = Default::default();
+                    (record.changes, record.operators, record.functions_left_out) = Default::default();
                 }
             }
         }
@@ -192,8 +168,8 @@ impl Instrument for Recorder {
     fn on_skip(&self, module: &Module, run: &PassRun<'_>, reason: &SkipReason) {
         let state = &mut *lock(&self.state);
         let mut record = state.record(module, run, Instant::now());
-        record.outcome = RecordedOutcome::Skipped(reason.to_string());
-        state.add(record);
+        record.outcome = RecordedOutcome::Skipped(cut(reason.to_string()));
+        state.writer.add(record);
     }
 }
 

@@ -1,7 +1,8 @@
 //! The history of a binding.
 
-use super::{RecordedPass, Recording};
-use crate::recording::RecordedOutcome;
+use anfora_ir::spelled_local;
+
+use super::{FunctionChange, RecordedOutcome, RecordedPass, Recording};
 
 /// An event in the history of a binding.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,44 +28,76 @@ pub enum BindingEventKind {
     Changed,
     /// The pass removed it.
     Removed,
+    /// The pass may have made, changed or removed it: not all changes of its function were kept.
+    NotKept,
 }
 
 impl Recording {
     /// Returns the passes that made, changed and removed a binding, in the order in which they ran.
-    /// `binding` is the name of its variable without `%`. A binding that no pass made was in the
-    /// program before. Passes that failed, and parts of other passes, have no events. Linear in the
-    /// recorded changes of the function.
+    /// `binding` is the name of its variable without `%`; for a variable without a name, it is the
+    /// number that lines spell, such as `#57`. If the recording left changes out, an event of the
+    /// kind [`NotKept`](BindingEventKind::NotKept) says so. A binding that no pass made was in the
+    /// program before. Passes that failed, and parts of other passes, have no events. Parameters
+    /// have events only if they were added or removed. Linear in the recorded changes of the
+    /// function, the number of runs and that of names.
     ///
     /// Cost: linear in the text.
     pub fn history(&self, function: &str, binding: &str) -> Vec<BindingEvent<'_>> {
-        let Some(function) = self.functions.iter().position(|name| name == function) else { return Vec::new() };
-        let line_of = |lines: &[u32]| {
-            let mut lines = lines.iter().map(|&line| &self.lines[line as usize]);
-            lines.find(|line| line.binding.as_deref() == Some(binding)).map(|line| &*line.text)
-        };
+        let at = self.functions.iter().position(|name| name == function);
+        let spellings = [spelled_local(binding), format!("%{binding}")];
+        let name = spellings.iter().find_map(|spelling| self.names.iter().position(|name| name == spelling));
         let mut events = Vec::new();
-        for (i, run) in self.runs.iter().enumerate().filter(|(_, run)| run.outcome == RecordedOutcome::Changed) {
-            let hunks = || run.changes.iter().filter(|change| change.function == function).flat_map(|c| &c.hunks);
-            let before = hunks().find_map(|hunk| line_of(&hunk.old));
-            let after = hunks().find_map(|hunk| line_of(&hunk.new));
-            let kind = match (before, after) {
-                (None, None) => continue,
-                (None, Some(_)) => BindingEventKind::Made,
-                (Some(_), Some(_)) => BindingEventKind::Changed,
-                (Some(_), None) => BindingEventKind::Removed,
+        for (run, pass) in self.runs.iter().enumerate().filter(|(_, run)| run.outcome == RecordedOutcome::Changed) {
+            let found = match at.and_then(|function| pass.change_of(function)) {
+                Some(change) => self.event(change, name),
+                None if pass.functions_left_out > 0 => Some((BindingEventKind::NotKept, [None; 2])),
+                None => None,
             };
-            events.push(BindingEvent { run: i, kind, before, after, reasons: self.reasons(run, function, binding) });
+            if let Some((kind, [before, after])) = found {
+                let reasons = self.reasons(pass, function, binding, name);
+                events.push(BindingEvent { run, kind, before, after, reasons });
+            }
         }
         events
     }
 
-    fn reasons<'r>(&'r self, run: &'r RecordedPass, function: usize, binding: &str) -> Vec<&'r str> {
+    /// Returns what a change did to a binding, with its lines before and after.
+    fn event<'r>(
+        &'r self,
+        change: &FunctionChange,
+        name: Option<usize>,
+    ) -> Option<(BindingEventKind, [Option<&'r str>; 2])> {
+        let is_name = |of: u32| Some(of as usize) == name;
+        let line_of = |side: usize| {
+            let lines = change.hunks.iter().flat_map(|hunk| [&hunk.old, &hunk.new][side]);
+            let mut lines = lines.map(|&line| &self.lines[line as usize]);
+            lines.find(|line| line.binding.is_some_and(is_name) || line.parameters.iter().any(|&p| is_name(p)))
+        };
+        let lines = [line_of(0), line_of(1)];
+        let is_parameter = lines.map(|line| line.is_some_and(|line| !line.binding.is_some_and(is_name)));
+        let kind = match (lines, change.rows_left_out > 0) {
+            ([None, None], false) => return None,
+            // A line may have changed around a parameter.
+            ([Some(_), Some(_)], _) if is_parameter == [true; 2] => return None,
+            ([Some(_), Some(_)], _) => BindingEventKind::Changed,
+            (_, true) => BindingEventKind::NotKept,
+            ([None, Some(_)], false) => BindingEventKind::Made,
+            ([Some(_), None], false) => BindingEventKind::Removed,
+        };
+        Some((kind, lines.map(|line| line.map(|line| &*line.text))))
+    }
+
+    fn reasons<'r>(
+        &'r self,
+        run: &'r RecordedPass,
+        function: &str,
+        binding: &str,
+        name: Option<usize>,
+    ) -> Vec<&'r str> {
         let is_about = |text: &Option<String>, name: &str| text.as_deref() == Some(name);
-        let rewrites = run.rewrites.iter().filter(|r| r.function == function && r.binding == binding);
-        let messages = run
-            .messages
-            .iter()
-            .filter(|d| is_about(&d.function, &self.functions[function]) && is_about(&d.binding, binding));
+        let rewrites =
+            run.rewrites.iter().filter(|r| self.functions[r.function] == function && Some(r.binding) == name);
+        let messages = run.messages.iter().filter(|d| is_about(&d.function, function) && is_about(&d.binding, binding));
         rewrites.map(|r| &*self.reasons[r.why]).chain(messages.map(|d| &*d.message)).collect()
     }
 }

@@ -1,9 +1,9 @@
 //! Recordings as JSON.
 
-use anfora_ir::diagnostics_json_with;
+use anfora_ir::{NearMiss, diagnostics_json_with, spelled_local};
 use serde_json::{Map, Value, json};
 
-use super::{FunctionChange, Hunk, RecordedOutcome, RecordedPass, Recording};
+use super::{FunctionChange, Hunk, LineKind, RecordedLine, RecordedOutcome, RecordedPass, Recording};
 use crate::info::PassKind;
 
 impl Recording {
@@ -11,33 +11,45 @@ impl Recording {
     /// microseconds. Numbers of lines are indices of `lines`, numbers of types indices of `types`,
     /// and so on. Linear.
     ///
-    /// - `lines`: a list of `[text, type or -1, depth]`.
-    /// - `types` and `functions`: lists of texts.
+    /// - `lines`: a list of `[text, flags, type or -1, depth, label, binding or -1, uses,
+    ///   parameters]`: flag 1 is the signature of a function, flag 2 a text that does not show all
+    ///   of the line; the last lists are left out if they are empty.
+    /// - `types`, `names` (of variables, as lines spell them), `labels` (operators of lines) and
+    ///   `functions`: lists of texts.
     /// - `reasons`: the different reasons of rewrites.
     /// - `program`: a list of `[function, lines]`.
     /// - `operators`: the calls of each operator, by name.
     /// - `runs`: a list of objects: `name`, `text`, `kind`, `parent`, `round`, `for` (the pass that
     ///   depends on this one), `begin`, `time`, `outcome`, `reason` (why a pass was skipped or has
     ///   failed), `bytes` (before and after), `counts` (by name), `messages` (as
-    ///   [`diagnostics_json`](anfora_ir::diagnostics_json) has them), `messages_left_out`,
-    ///   `rewrites` (a list of `[function, binding, reason]`), `near_misses` (a list of `[rule,
-    ///   function, binding, why not]`), `near_misses_left_out`, `operators` (the differences), and
-    ///   `changes`. A field without a content is left out.
+    ///   [`diagnostics_json`](anfora_ir::diagnostics_json) has them, with `name`, the binding as
+    ///   lines spell it), `messages_left_out`, `rewrites` (a list of `[function, name, reason]`),
+    ///   `near_misses` (a list of `[rule, name of the function, binding as lines spell it, why
+    ///   not]`), `near_misses_left_out`, `operators` (the differences), `changes` and
+    ///   `functions_left_out`. A field without a content is left out.
     /// - `changes`: a list of objects: `function`, `added`, `removed`, `bindings` (the numbers of
     ///   added, changed and removed ones), `rows_left_out`, and `hunks`, a list of `[index of the
     ///   first old row, index of the first new row, old lines, new lines, lines before, lines
-    ///   after]`.
+    ///   after, old rows left out, new rows left out]`, where the last two are left out if they are
+    ///   0.
     /// - `runs_left_out`: the number of runs for which there was no room.
     pub fn to_json(&self) -> Value {
-        let lines = self.lines.iter().map(|line| json!([line.text, line.ty.map_or(-1, i64::from), line.depth]));
-        let messages = self.runs.iter().flat_map(|run| &run.messages).map(|message| (None, message));
-        let messages = diagnostics_json_with(messages, self.source.as_deref());
-        let mut messages = messages.lines().map(|object| serde_json::from_str(object).unwrap_or(Value::Null));
+        let messages = self.runs.iter().flat_map(|run| &run.messages);
+        let objects = diagnostics_json_with(messages.clone().map(|message| (None, message)), self.source.as_deref());
+        let mut messages = objects.lines().zip(messages).map(|(object, message)| {
+            let mut object = serde_json::from_str(object).unwrap_or(Value::Null);
+            if let (Value::Object(fields), Some(binding)) = (&mut object, &message.binding) {
+                fields.insert("name".to_string(), json!(spelled_local(binding)));
+            }
+            object
+        });
         let runs = self.runs.iter().map(|run| run_json(run, messages.by_ref().take(run.messages.len()).collect()));
         let runs: Value = runs.collect();
         json!({
-            "lines": lines.collect::<Value>(),
+            "lines": self.lines.iter().map(line_json).collect::<Value>(),
             "types": self.types,
+            "names": self.names,
+            "labels": self.labels,
             "functions": self.functions,
             "reasons": self.reasons,
             "program": self.program,
@@ -46,6 +58,26 @@ impl Recording {
             "runs_left_out": self.runs_left_out,
         })
     }
+}
+
+fn line_json(line: &RecordedLine) -> Value {
+    let flags = u8::from(line.kind == LineKind::Signature) | u8::from(line.is_abridged) << 1;
+    let index = |of: Option<u32>| of.map_or(-1, i64::from);
+    let mut items = vec![
+        json!(line.text),
+        json!(flags),
+        json!(index(line.ty)),
+        json!(line.depth),
+        json!(line.label),
+        json!(index(line.binding)),
+    ];
+    if !(line.uses.is_empty() && line.parameters.is_empty()) {
+        items.push(json!(line.uses));
+    }
+    if !line.parameters.is_empty() {
+        items.push(json!(line.parameters));
+    }
+    Value::Array(items)
 }
 
 fn run_json(run: &RecordedPass, messages: Vec<Value>) -> Value {
@@ -66,8 +98,9 @@ fn run_json(run: &RecordedPass, messages: Vec<Value>) -> Value {
     let counts: Map<String, Value> = run.counts.iter().map(|(name, n)| (name.to_string(), json!(n))).collect();
     let changes: Vec<Value> = run.changes.iter().map(change_json).collect();
     let rewrites: Value = run.rewrites.iter().map(|r| json!([r.function, r.binding, r.why])).collect();
-    let near_misses: Value =
-        run.near_misses.iter().map(|m| json!([m.what, m.function.as_deref(), m.binding, m.why])).collect();
+    let near_miss =
+        |m: &NearMiss| json!([m.what, m.function.as_deref(), m.binding.as_deref().map(spelled_local), m.why]);
+    let near_misses: Value = run.near_misses.iter().map(near_miss).collect();
     let mut object = Map::new();
     object.extend(run.parent.map(|parent| ("parent".to_string(), json!(parent))));
     for (key, value) in [
@@ -89,6 +122,7 @@ fn run_json(run: &RecordedPass, messages: Vec<Value>) -> Value {
         ("near_misses_left_out", json!(run.near_misses_left_out)),
         ("operators", json!(run.operators)),
         ("changes", Value::Array(changes)),
+        ("functions_left_out", json!(run.functions_left_out)),
     ] {
         if !is_empty(&value) {
             object.insert(key.to_string(), value);
@@ -98,7 +132,10 @@ fn run_json(run: &RecordedPass, messages: Vec<Value>) -> Value {
 }
 
 fn change_json(change: &FunctionChange) -> Value {
-    let hunk = |h: &Hunk| json!([h.at[0], h.at[1], h.old, h.new, h.before, h.after]);
+    let hunk = |h: &Hunk| match h.left_out {
+        [0, 0] => json!([h.at[0], h.at[1], h.old, h.new, h.before, h.after]),
+        [old, new] => json!([h.at[0], h.at[1], h.old, h.new, h.before, h.after, old, new]),
+    };
     let hunks: Vec<Value> = change.hunks.iter().map(hunk).collect();
     let mut object = Map::new();
     object.insert("function".to_string(), json!(change.function));

@@ -9,6 +9,7 @@ mod compare;
 mod history;
 mod json;
 mod lines;
+mod room;
 mod rows;
 mod writer;
 
@@ -25,15 +26,21 @@ pub(crate) use writer::RecordingWriter;
 /// The passes that ran over a module, in the order in which they began, and the changes that each
 /// made. It is plain data: nothing in it refers to the module.
 ///
-/// A recording shows the changes of a large program, not the program: there are limits on the
-/// number of rows of one pass ([`MAX_ROWS_OF_RUN`]), of the program ([`MAX_ROWS_OF_PROGRAM`]), and
-/// on the text of all lines ([`MAX_LINE_BYTES`]). Rows above them are counted.
+/// A recording shows the changes of a large program, not the program: its JSON has at most
+/// [`MAX_RECORDING_BYTES`], of which each pass gets a share, and there are limits on the rows and
+/// the functions of one pass and of the program. What is left out is counted, at its place.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Recording {
     /// The different lines.
     pub lines: Vec<RecordedLine>,
     /// The different types of lines, as text.
     pub types: Vec<String>,
+    /// The different variables, as lines spell them: `%x`, `%"a name"`, `%#57` for a variable
+    /// without a name.
+    pub names: Vec<String>,
+    /// The different operators of lines: `add`, `@f` for a call of a function, and words such as
+    /// `tuple` and `if`.
+    pub labels: Vec<String>,
     /// The names of the functions, without `@`.
     pub functions: Vec<String>,
     /// The different reasons of rewrites.
@@ -50,14 +57,17 @@ pub struct Recording {
     pub runs_left_out: u64,
 }
 
+/// The maximum number of bytes of a recording as JSON.
+pub const MAX_RECORDING_BYTES: usize = 16 << 20;
+
 /// The maximum number of rows of one pass that a recording keeps.
 pub const MAX_ROWS_OF_RUN: usize = 20_000;
 
+/// The maximum number of functions of one pass whose changes a recording keeps.
+pub const MAX_FUNCTIONS_OF_RUN: usize = 5_000;
+
 /// The maximum number of rows of the program before the first pass that a recording keeps.
 pub const MAX_ROWS_OF_PROGRAM: usize = 20_000;
-
-/// The maximum number of bytes of the lines that a recording keeps.
-pub const MAX_LINE_BYTES: usize = 6 << 20;
 
 /// The maximum number of messages of one pass that a recording keeps.
 pub const MAX_MESSAGES_OF_RUN: usize = 1000;
@@ -74,14 +84,36 @@ pub const MAX_RECORDED_RUNS: usize = 10_000;
 /// A line of a function.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RecordedLine {
+    /// The kind of line.
+    pub kind: LineKind,
     /// The text, without indentation.
     pub text: String,
+    /// True if the text does not show all of the line, so that lines that differ may have the same
+    /// text.
+    pub is_abridged: bool,
     /// The index of the type of the value, among the types of the recording.
     pub ty: Option<u32>,
     /// The number of blocks around the line.
     pub depth: u8,
-    /// The name of the variable that the line binds, without `%`.
-    pub binding: Option<String>,
+    /// The index of the operator of the value, among the labels of the recording.
+    pub label: u32,
+    /// The variable that a Let binds, among the names of the recording.
+    pub binding: Option<u32>,
+    /// The parameters of the function, or of a `fn` in the line, among the names of the recording.
+    pub parameters: Vec<u32>,
+    /// The variables that the line uses, among the names of the recording.
+    pub uses: Vec<u32>,
+}
+
+/// The kind of a line.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+pub enum LineKind {
+    /// The signature of a function.
+    Signature,
+    /// A Let.
+    Let,
+    /// The tail of a block, or a word between blocks.
+    Other,
 }
 
 /// One run of a pass.
@@ -121,8 +153,18 @@ pub struct RecordedPass {
     pub near_misses_left_out: u64,
     /// The change of the number of calls of each operator, where there is one.
     pub operators: BTreeMap<String, i64>,
-    /// The functions that the pass changed.
+    /// The functions that the pass changed, in the order of their indices.
     pub changes: Vec<FunctionChange>,
+    /// The number of functions for whose changes there was no room.
+    pub functions_left_out: usize,
+}
+
+impl RecordedPass {
+    /// Returns the changes of a function, if they were kept.
+    pub fn change_of(&self, function: usize) -> Option<&FunctionChange> {
+        let at = self.changes.binary_search_by_key(&function, |change| change.function).ok()?;
+        Some(&self.changes[at])
+    }
 }
 
 /// The outcome of a run.
@@ -145,8 +187,8 @@ pub enum RecordedOutcome {
 pub struct RecordedRewrite {
     /// The index of the function.
     pub function: usize,
-    /// The name of the binding, without `%`.
-    pub binding: String,
+    /// The index of the binding, among the names of the recording.
+    pub binding: usize,
     /// The index of the reason, among the reasons of the recording: the name of a rule, or another
     /// description.
     pub why: usize,
@@ -165,12 +207,12 @@ pub struct FunctionChange {
     pub bindings: [usize; 3],
     /// The changed rows, in order.
     pub hunks: Vec<Hunk>,
-    /// The number of rows in hunks for which there was no room.
+    /// The number of changed rows for which there was no room. The last hunk tells their place.
     pub rows_left_out: usize,
 }
 
 /// Adjacent rows of a function that other rows replace.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Hunk {
     /// The index of the first old row among the old rows of the function, and of the first new row
     /// among the new ones.
@@ -179,6 +221,9 @@ pub struct Hunk {
     pub old: Vec<u32>,
     /// The new lines.
     pub new: Vec<u32>,
+    /// The numbers of old and new rows that follow and are not kept. Rows that did not change may
+    /// be among them. Only the last hunk of a function leaves rows out.
+    pub left_out: [usize; 2],
     /// Up to three lines before the hunk.
     pub before: Vec<u32>,
     /// Up to three lines after the hunk.

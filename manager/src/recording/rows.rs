@@ -1,8 +1,12 @@
 //! The rows of a function: its signature, its Lets and the tails of its blocks, in program order.
 
 use anfora_ir::{
-    BlockKind, Body, Context, Cursor, EntityId, Expr, ExprId, Function, Step, TypeId, signature_line, statement_line,
+    BlockKind, Body, Context, Cursor, EntityId, Expr, ExprId, Function, FunctionLine, OperandList, Step, TypeId, VarId,
+    line_name, signature_line, statement_line,
 };
+use rustc_hash::FxHashSet;
+
+use super::LineKind;
 
 /// A row of a function.
 #[derive(Copy, Clone, Debug)]
@@ -53,6 +57,31 @@ pub(super) enum KeyedBy {
     Node,
     /// Names, for bodies that have different ids.
     Name,
+}
+
+/// The line of a row: its text, its operator, and the variables in it as lines spell them.
+pub(super) struct RowLine {
+    pub(super) kind: LineKind,
+    pub(super) text: String,
+    pub(super) is_abridged: bool,
+    pub(super) label: String,
+    pub(super) binding: Option<String>,
+    pub(super) parameters: Vec<String>,
+    pub(super) uses: Vec<String>,
+}
+
+impl RowLine {
+    fn word(word: &str) -> RowLine {
+        RowLine {
+            kind: LineKind::Other,
+            text: word.to_string(),
+            is_abridged: false,
+            label: String::new(),
+            binding: None,
+            parameters: Vec::new(),
+            uses: Vec::new(),
+        }
+    }
 }
 
 /// The rows of a function, and the number of calls of each operator in it.
@@ -174,25 +203,56 @@ impl<'f> Rows<'f> {
         }
     }
 
-    /// Returns the text of a row, without its indentation.
-    pub(super) fn text(&self, row: Row) -> String {
-        let word = match row.kind {
-            RowKind::Signature => return signature_line(self.cx, self.function),
-            RowKind::Let | RowKind::Tail | RowKind::ElseTail => {
-                return statement_line(self.cx, &self.function.body, row.id);
-            }
-            RowKind::Then => "then",
-            RowKind::Else => "else",
-            RowKind::Region => "dataflow {",
-            RowKind::EndOfRegion => "}",
+    /// Returns the line of a row.
+    pub(super) fn line(&self, row: Row) -> RowLine {
+        let body = &self.function.body;
+        let spelled = |vars: Vec<VarId>| {
+            let mut seen = FxHashSet::default();
+            let first = vars.into_iter().filter(|&var| seen.insert(var));
+            first.map(|var| line_name(self.cx, body, var)).collect()
         };
-        word.to_string()
+        let (kind, line, label) = match row.kind {
+            RowKind::Signature => (LineKind::Signature, signature_line(self.cx, self.function), String::new()),
+            RowKind::Let | RowKind::Tail | RowKind::ElseTail => {
+                let (kind, value) = match (row.kind, body.expr(row.id)) {
+                    (RowKind::Let, Expr::Let { value, .. }) => (LineKind::Let, value),
+                    _ => (LineKind::Other, row.id),
+                };
+                (kind, statement_line(self.cx, body, row.id), self.label(value))
+            }
+            RowKind::Then => return RowLine::word("then"),
+            RowKind::Else => return RowLine::word("else"),
+            RowKind::Region => return RowLine::word("dataflow {"),
+            RowKind::EndOfRegion => return RowLine::word("}"),
+        };
+        let FunctionLine { text, is_abridged, parameters, uses } = line;
+        let binding = match (kind, body.expr(row.id)) {
+            (LineKind::Let, Expr::Let { var, .. }) => Some(line_name(self.cx, body, var)),
+            _ => None,
+        };
+        RowLine { kind, text, is_abridged, label, binding, parameters: spelled(parameters), uses: spelled(uses) }
     }
 
-    /// Returns the name of the variable that a row binds.
-    pub(super) fn binding(&self, row: Row) -> Option<&'f str> {
+    /// Returns the operator of a value, or what else the value is.
+    fn label(&self, value: ExprId) -> String {
         let body = &self.function.body;
-        if row.kind == RowKind::Let { body.binding_name(self.cx, row.id) } else { None }
+        let global = |global| format!("@{}", self.cx.global_name(global));
+        let word = match body.expr(value) {
+            Expr::CallOp { op, .. } => return self.cx.ops.get(op).name.to_string(),
+            Expr::Global(of) => return global(of),
+            Expr::Call { operands, .. } => match body.operands(operands).first().map(|&callee| body.expr(callee)) {
+                Some(Expr::Global(of)) => return global(of),
+                _ => "call",
+            },
+            Expr::Tuple(_) => "tuple",
+            Expr::Proj { .. } => "field",
+            Expr::If { .. } => "if",
+            Expr::Lambda { .. } => "fn",
+            Expr::Let { .. } => "block",
+            Expr::Var { .. } => "alias",
+            Expr::Literal(_) | Expr::Op(_) | Expr::None => "constant",
+        };
+        word.to_string()
     }
 
     /// Returns the type of the variable that a row binds, or of a tail that is no block.
@@ -207,77 +267,107 @@ impl<'f> Rows<'f> {
         }
     }
 
-    /// Returns true if this row is the same as another one with the same key.
+    /// Returns true if this row shows the same as another one of the same kind. If that cannot be
+    /// told, the result is false.
     pub(super) fn is_same(&self, row: Row, other: &Rows<'_>, in_other: Row) -> bool {
         let (a, b) = (&self.function.body, &other.function.body);
-        if row.depth != in_other.depth || self.ty(row) != other.ty(in_other) {
+        if row.kind != in_other.kind || row.depth != in_other.depth || self.ty(row) != other.ty(in_other) {
             return false;
         }
         let is_same = match row.kind {
-            RowKind::Signature => None,
+            RowKind::Signature => Some(is_same_signature(self.function, other.function)),
             RowKind::Then | RowKind::Else | RowKind::Region | RowKind::EndOfRegion => Some(true),
             RowKind::Let => match (a.expr(row.id), b.expr(in_other.id)) {
                 (Expr::Let { var: x, value: v, .. }, Expr::Let { var: y, value: w, .. }) => {
-                    if a.var_name(x) == b.var_name(y) { is_same_value((a, v), (b, w)) } else { Some(false) }
+                    if is_same_variable((a, x), (b, y)) { is_same_value((a, v), (b, w)) } else { Some(false) }
                 }
                 _ => Some(false),
             },
             RowKind::Tail | RowKind::ElseTail => is_same_value((a, row.id), (b, in_other.id)),
         };
-        is_same.unwrap_or_else(|| self.text(row) == other.text(in_other))
+        is_same.unwrap_or_else(|| {
+            let (ours, theirs) = (self.line(row), other.line(in_other));
+            ours.text == theirs.text && !ours.is_abridged && !theirs.is_abridged
+        })
     }
 }
 
-/// Returns true if two values are written alike, apart from the blocks in them. `None` if the texts
-/// have to be compared: a `fn`, or a value with an operand that no Let binds.
+/// Returns true if two signatures are written alike, and in full.
+fn is_same_signature(f: &Function, g: &Function) -> bool {
+    let (a, b) = (&f.body, &g.body);
+    // A result type that is not stated is that of the block.
+    let result = |f: &Function| f.ret.unwrap_or_else(|| f.body.type_of(f.body.root()));
+    let heads = [f, g].map(|f| (f.global(), f.visibility, f.is_definition(), f.attrs, result(f)));
+    heads[0] == heads[1]
+        && a.params().len() == b.params().len()
+        && a.params().iter().zip(b.params()).all(|(&x, &y)| is_same_parameter((a, x), (b, y)))
+}
+
+fn is_same_parameter((a, x): (&Body, VarId), (b, y): (&Body, VarId)) -> bool {
+    a.ty(x.expr()) == b.ty(y.expr()) && is_same_variable((a, x), (b, y))
+}
+
+/// Returns true if two variables are spelled alike.
+fn is_same_variable((a, x): (&Body, VarId), (b, y): (&Body, VarId)) -> bool {
+    let name = a.var_name(x);
+    name == b.var_name(y) && (name.is_some() || (x == y && a.generation() == b.generation()))
+}
+
+/// The number of nested expressions up to which two values are compared.
+const COMPARED: usize = 1000;
+
+/// Returns true if two values are written alike, apart from the blocks in them. `None` if too many
+/// expressions nest in them.
 fn is_same_value((a, v): (&Body, ExprId), (b, w): (&Body, ExprId)) -> Option<bool> {
-    match (a.expr(v), b.expr(w)) {
-        (Expr::CallOp { op, operands, attrs }, Expr::CallOp { op: other, operands: theirs, attrs: given }) => {
-            if op != other || attrs != given {
-                return Some(false);
+    // The pairs of nested expressions that remain to be compared.
+    let mut open = Vec::new();
+    let mut next = Some((v, w));
+    for _ in 0..COMPARED {
+        let Some((v, w)) = next else { return Some(true) };
+        let mut are_same = |ours: OperandList, theirs: OperandList| {
+            ours.len() == theirs.len()
+                && a.operands(ours)
+                    .iter()
+                    .zip(b.operands(theirs))
+                    .all(|(&v, &w)| is_same_operand((a, v), (b, w), &mut open))
+        };
+        let is_same = match (a.expr(v), b.expr(w)) {
+            (Expr::CallOp { op, operands, attrs }, Expr::CallOp { op: other, operands: theirs, attrs: given }) => {
+                op == other && attrs == given && are_same(operands, theirs)
             }
-            are_same_atoms((a, a.operands(operands)), (b, b.operands(theirs)))
-        }
-        (Expr::Call { operands, attrs }, Expr::Call { operands: theirs, attrs: given }) => {
-            if attrs != given {
-                return Some(false);
+            (Expr::Call { operands, attrs }, Expr::Call { operands: theirs, attrs: given }) => {
+                attrs == given && are_same(operands, theirs)
             }
-            are_same_atoms((a, a.operands(operands)), (b, b.operands(theirs)))
-        }
-        (Expr::Tuple(fields), Expr::Tuple(theirs)) => are_same_atoms((a, a.operands(fields)), (b, b.operands(theirs))),
-        (Expr::Proj { tuple, index }, Expr::Proj { tuple: other, index: i }) => {
-            if index == i {
-                is_same_atom((a, tuple), (b, other))
-            } else {
-                Some(false)
+            (Expr::Tuple(fields), Expr::Tuple(theirs)) => are_same(fields, theirs),
+            (Expr::Proj { tuple, index }, Expr::Proj { tuple: other, index: i }) => {
+                index == i && is_same_operand((a, tuple), (b, other), &mut open)
             }
+            (Expr::If { cond, .. }, Expr::If { cond: other, .. }) => is_same_operand((a, cond), (b, other), &mut open),
+            (Expr::Lambda { lambda, .. }, Expr::Lambda { lambda: other, .. }) => {
+                let (ours, theirs) = (a.lambda(lambda), b.lambda(other));
+                let mut params = a.lambda_params(lambda).zip(b.lambda_params(other));
+                (ours.attrs, ours.ret, ours.params.len()) == (theirs.attrs, theirs.ret, theirs.params.len())
+                    && params.all(|(x, y)| is_same_parameter((a, x), (b, y)))
+            }
+            (Expr::Let { .. }, Expr::Let { .. }) => true,
+            _ => is_same_operand((a, v), (b, w), &mut open) && a.expr(v).is_atom(),
+        };
+        if !is_same {
+            return Some(false);
         }
-        (Expr::If { cond, .. }, Expr::If { cond: other, .. }) => is_same_atom((a, cond), (b, other)),
-        (Expr::Lambda { .. }, Expr::Lambda { .. }) => None,
-        (Expr::Let { .. }, Expr::Let { .. }) => Some(true),
-        (ours, theirs) if ours.is_atom() && theirs.is_atom() => is_same_atom((a, v), (b, w)),
-        _ => Some(false),
+        next = open.pop();
     }
+    None
 }
 
-fn are_same_atoms((a, ours): (&Body, &[ExprId]), (b, theirs): (&Body, &[ExprId])) -> Option<bool> {
-    if ours.len() != theirs.len() {
-        return Some(false);
-    }
-    for (&v, &w) in ours.iter().zip(theirs) {
-        match is_same_atom((a, v), (b, w)) {
-            Some(true) => {}
-            other => return other,
+/// Returns false if two operands are written differently. Leaves expressions that nest to `open`.
+fn is_same_operand((a, v): (&Body, ExprId), (b, w): (&Body, ExprId), open: &mut Vec<(ExprId, ExprId)>) -> bool {
+    match (a.as_var(v), b.as_var(w), a.expr(v), b.expr(w)) {
+        (Some(x), Some(y), ..) => is_same_variable((a, x), (b, y)),
+        (_, _, ours, theirs) if ours.is_atom() || theirs.is_atom() => ours == theirs,
+        _ => {
+            open.push((v, w));
+            true
         }
-    }
-    Some(true)
-}
-
-fn is_same_atom((a, v): (&Body, ExprId), (b, w): (&Body, ExprId)) -> Option<bool> {
-    match (a.expr(v), b.expr(w)) {
-        // Variables without a name are written as their numbers.
-        (Expr::Var { name, .. }, Expr::Var { name: other, .. }) => Some(name == other && (name.is_some() || v == w)),
-        (ours, theirs) if ours.is_atom() || theirs.is_atom() => Some(ours == theirs),
-        _ => None,
     }
 }

@@ -1,14 +1,18 @@
 //! Recordings: the passes that ran, the lines that they changed, and the history of a binding.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use anfora_ir::{Body, Diagnostic, Expr, ExprId, Function, FunctionKey, Module};
+use anfora_ir::{
+    Body, DType, Diagnostic, Editor, Expr, ExprId, Function, FunctionBuilder, FunctionKey, LetFlags, Literal, Module,
+    VarFlags,
+};
 use anfora_manager::{
-    BindingEventKind, FunctionPass, ModulePass, Pass, PassContext, PassError, RecordedOutcome, RecordedPass, Recorder,
-    Recording, Repeat, Sequential,
+    BindingEventKind, Declare, FunctionPass, MAX_FUNCTIONS_OF_RUN, MAX_RECORDING_BYTES, MAX_ROWS_OF_RUN, ModulePass,
+    Pass, PassContext, PassError, PassRegistry, RecordedOutcome, RecordedPass, Recorder, Recording, Repeat, Sequential,
 };
 
-use crate::support::{add_function, idle, module, module_of};
+use crate::support::{add_function, idle, module, module_of, set_bumps};
 
 /// Returns the first Let of a body whose variable has this name, and the Let before it.
 fn find(cx: &anfora_ir::Context, body: &Body, name: &str) -> (Option<ExprId>, ExprId) {
@@ -222,23 +226,244 @@ fn failing() -> FunctionPass {
     })
 }
 
-#[test]
-fn a_recording_is_bounded() {
-    let names: Vec<String> = (0..8000).map(|i| format!("f{i}")).collect();
-    let mut module = module_of(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    let cut = FunctionPass::new("Cut", 0, |edit, _, _| {
+/// A pass that makes `%a` the result of each function, which leaves `%b` and `%c` out.
+fn cut() -> FunctionPass {
+    FunctionPass::new("Cut", 0, |edit, _, _| {
         let Function { body, .. } = &mut *edit.function;
         let (before, _) = find(edit.cx, body, "b");
         let a = before.expect("%a is before %b");
         let Expr::Let { var, .. } = body.expr(a) else { panic!("a Let") };
         body.set_let_body(a, var.expr());
         Ok(())
+    })
+}
+
+#[test]
+fn rounds_are_those_of_the_fixpoint() {
+    let mut module = module();
+    let mut registry = PassRegistry::new();
+    registry.register_pass(idle("Needed", 0), "Does nothing").unwrap();
+    let rounds = AtomicU32::new(0);
+    let first = ModulePass::new("First", 0, move |module, _| {
+        // It changes the module in the first two rounds.
+        let round = rounds.fetch_add(1, Ordering::Relaxed);
+        if round < 2 {
+            set_bumps(module, i64::from(round) + 1);
+        }
+        Ok(())
     });
-    let recording = recorded(&cut, &mut module);
+    let first = Arc::new(first.requiring(["Needed"]));
+    let twice: Arc<dyn Pass> = Arc::new(idle("Mine", 0));
+    let inside: Vec<Arc<dyn Pass>> = vec![first, twice.clone(), Arc::new(idle("Other", 0)), twice];
+    let recorder = Arc::new(Recorder::new());
+    let cx = PassContext::builder().registry(Arc::new(registry)).instrument(recorder.clone()).build().unwrap();
+    Repeat::new(inside, 4).unwrap().apply(&mut module, &cx).unwrap();
+    let runs = recorder.recording().runs;
+    let seen: Vec<(&str, Option<u32>)> = runs[1..].iter().map(|run| (&*run.name, run.round)).collect();
+    let round = |n| [("Needed", Some(n)), ("First", Some(n)), ("Mine", Some(n)), ("Other", Some(n)), ("Mine", Some(n))];
+    assert_eq!(seen[..10], [round(1), round(2)].concat());
+}
+
+#[test]
+fn a_recording_is_bounded() {
+    let names: Vec<String> = (0..8000).map(|i| format!("f{i}")).collect();
+    let mut module = module_of(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let recording = recorded(&cut(), &mut module);
     let [run] = &recording.runs[..] else { panic!("one run") };
-    assert_eq!(run.changes.len(), 8000, "each function is there");
     let rows: usize = run.changes.iter().flat_map(|c| &c.hunks).map(|h| h.old.len() + h.new.len()).sum();
-    let left_out: usize = run.changes.iter().map(|c| c.rows_left_out).sum();
-    assert!(rows <= anfora_manager::MAX_ROWS_OF_RUN && left_out > 0, "{rows} {left_out}");
-    assert!(run.changes.iter().all(|change| change.bindings == [0, 0, 2]), "all bindings are counted");
+    assert!(rows <= MAX_ROWS_OF_RUN && run.changes.len() <= MAX_FUNCTIONS_OF_RUN, "{rows} {}", run.changes.len());
+    assert_eq!(run.changes.len() + run.functions_left_out, 8000, "all functions are counted");
+    assert!(run.changes.iter().all(|change| change.bindings == [0, 0, 2]));
+    let kinds = |function| recording.history(function, "b").iter().map(|event| event.kind).collect::<Vec<_>>();
+    assert_eq!(kinds("f0"), [BindingEventKind::Removed]);
+    assert_eq!(kinds("f7999"), [BindingEventKind::NotKept]);
+}
+
+/// Returns a module with a function of a chain of so many bindings.
+fn chain_of(bindings: usize) -> Module {
+    let mut module = module_of(&[]);
+    let ty = module.cx.types.static_tensor(DType::Float32, &[8]);
+    let mut f = FunctionBuilder::new(&mut module, "long");
+    let mut last = f.param("x", ty);
+    for i in 0..bindings {
+        let call = f.call_op("negate", &[last], &[]).unwrap();
+        last = f.bind(&format!("v{i}"), call);
+    }
+    f.finish(last).unwrap();
+    module
+}
+
+/// A pass that removes all bindings of each function.
+fn clear() -> FunctionPass {
+    FunctionPass::new("Clear", 0, |edit, _, _| {
+        let x = edit.function.body.params()[0].expr();
+        edit.function.body.set_root(x);
+        Ok(())
+    })
+}
+
+#[test]
+fn the_head_of_a_large_change_is_kept() {
+    let mut module = chain_of(50_000);
+    let recording = recorded(&clear(), &mut module);
+    let [change] = &recording.runs[0].changes[..] else { panic!("one function") };
+    let [hunk] = &change.hunks[..] else { panic!("one hunk") };
+    assert_eq!(hunk.at, [1, 1]);
+    let kept = hunk.old.len() + hunk.new.len();
+    assert!(kept > MAX_ROWS_OF_RUN / 2 && kept <= MAX_ROWS_OF_RUN, "{kept}");
+    assert_eq!(texts(&recording, &hunk.old[..1]), ["let %v0 = negate(%x);"]);
+    assert_eq!(hunk.old.len() + hunk.left_out[0], 50_001, "the other rows are counted at their place");
+    assert_eq!((change.rows_left_out, change.bindings), (50_002 - kept, [0, 0, 50_000]));
+    // What became of bindings out of sight is not known.
+    let event = |name| recording.history("long", name)[0].clone();
+    assert_eq!(event("v40000").kind, BindingEventKind::NotKept);
+    assert_eq!((event("v0").kind, event("v0").after), (BindingEventKind::NotKept, None));
+}
+
+#[test]
+fn a_recording_of_a_large_program_has_a_limit() {
+    // Each pass changes all functions, which have long names.
+    let names: Vec<String> = (0..3_000).map(|i| format!("<{}>{i}", "f".repeat(60))).collect();
+    let mut module = module_of(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let rename = |round: usize| -> Arc<dyn Pass> {
+        Arc::new(FunctionPass::new(format!("Rename{round}"), 0, move |edit, _, cx| {
+            let ty = edit.function.body.ty(edit.function.body.params()[0].expr());
+            let mut editor = edit.editor();
+            let name = editor.cx.names.intern(&format!("\"<{round}>\"{}", "<".repeat(150)));
+            let new = editor.var(Some(name), VarFlags::PLAIN, ty);
+            let x = editor.body.params()[0].expr();
+            let call = editor.call_named("negate", &[x])?;
+            let root = editor.let_(new, call, new.expr(), LetFlags::default());
+            editor.body.set_root(root);
+            cx.count("functions renamed", 1);
+            edit.report(root, Diagnostic::remark("<".repeat(500)));
+            Ok(())
+        }))
+    };
+    let passes: Vec<Arc<dyn Pass>> = (0..8).map(rename).collect();
+    let recording = recorded(&Sequential::new(passes).unwrap(), &mut module);
+    let json = recording.to_json().to_string().replace('<', "\\u003c");
+    assert!(json.len() <= MAX_RECORDING_BYTES, "{} bytes", json.len());
+    assert!(json.len() > MAX_RECORDING_BYTES / 4, "{} bytes: the room is used", json.len());
+    assert!(recording.runs.iter().skip(1).all(|run| !run.changes.is_empty()), "each pass has a share of the room");
+}
+
+/// A pass that edits the body of @f.
+fn editing(name: &str, edit_body: impl Fn(&mut Editor<'_>) + Send + Sync + 'static) -> FunctionPass {
+    FunctionPass::new(name, 0, move |edit, _, _| {
+        if edit.name() == "f" {
+            edit_body(&mut edit.editor());
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn changes_that_a_line_does_not_show_are_recorded() {
+    /// Makes `%k` a tuple of the operands, before the result, which is the parameter.
+    fn set(
+        name: &str,
+        operands: impl Fn(&mut Editor<'_>, ExprId) -> Vec<ExprId> + Send + Sync + 'static,
+    ) -> FunctionPass {
+        editing(name, move |editor| {
+            let x = editor.body.params()[0].expr();
+            let operands = operands(editor, x);
+            let tuple = editor.tuple(&operands);
+            let ty = editor.body.ty(tuple);
+            let name = editor.cx.names.intern("k");
+            let var = editor.var(Some(name), VarFlags::PLAIN, ty);
+            let root = editor.let_(var, tuple, x, LetFlags::default());
+            editor.body.set_root(root);
+        })
+    }
+    let hunk_of = |pass: &FunctionPass, module: &mut Module| {
+        let recording = recorded(pass, module);
+        let [run] = &recording.runs[..] else { panic!("one run") };
+        assert_eq!(run.outcome, RecordedOutcome::Changed);
+        let [change] = &run.changes[..] else { panic!("a change") };
+        let [hunk] = &change.hunks[..] else { panic!("a hunk") };
+        (hunk.clone(), recording.clone())
+    };
+    let mut module = module();
+    // An element of a long constant.
+    let constant = |values: [f32; 9]| {
+        set("SetConstant", move |editor, x| {
+            let literal = Literal::from_elements(&[9], &values).unwrap();
+            vec![x, editor.literal(literal)]
+        })
+    };
+    let _ = recorded(&constant([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]), &mut module);
+    let (hunk, recording) = hunk_of(&constant([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 0.0]), &mut module);
+    assert_ne!(texts(&recording, &hunk.old), texts(&recording, &hunk.new));
+    // An operand after the end of a line.
+    let operand = |value: f32| {
+        set("SetOperand", move |editor, x| {
+            let mut operands = vec![x; 600];
+            operands[550] = editor.literal(Literal::scalar(value));
+            operands
+        })
+    };
+    let _ = recorded(&operand(1.0), &mut module);
+    let (hunk, recording) = hunk_of(&operand(2.0), &mut module);
+    assert_eq!(texts(&recording, &hunk.old), texts(&recording, &hunk.new));
+    assert!(recording.lines[hunk.new[0] as usize].is_abridged);
+}
+
+#[test]
+fn a_parameter_after_the_end_of_a_signature_is_recorded() {
+    let mut module = module_of(&[]);
+    let ty = module.cx.types.static_tensor(DType::Float32, &[8]);
+    let mut f = FunctionBuilder::new(&mut module, "f");
+    let params: Vec<ExprId> = (0..60).map(|i| f.param(&format!("parameter{i}"), ty)).collect();
+    f.finish(params[0]).unwrap();
+    let drop_one = editing("DropParameter", |editor| {
+        let mut params = editor.body.params().to_vec();
+        params.remove(50);
+        editor.body.set_params(params);
+    });
+    let recording = recorded(&drop_one, &mut module);
+    assert_eq!(recording.runs[0].changes.len(), 1);
+    assert_eq!(recording.history("f", "parameter50")[0].kind, BindingEventKind::Removed);
+    assert!(recording.history("f", "parameter51").is_empty());
+}
+
+#[test]
+fn a_variable_without_a_name_is_not_taken_for_another_one() {
+    let mut module = module_of(&["f"]);
+    let insert = |name: &'static str| {
+        editing(name, |editor| {
+            let x = editor.body.params()[0].expr();
+            let ty = editor.body.ty(x);
+            let new = editor.var(None, VarFlags::PLAIN, ty);
+            let number = editor.cx.names.intern(&new.index().to_string());
+            let named = editor.var(Some(number), VarFlags::PLAIN, ty);
+            let (one, two) = (editor.call_named("negate", &[x]).unwrap(), editor.call_named("negate", &[x]).unwrap());
+            let inner = editor.let_(named, two, new.expr(), LetFlags::default());
+            let root = editor.let_(new, one, inner, LetFlags::default());
+            editor.body.set_root(root);
+        })
+    };
+    let recording = recorded(&insert("Insert"), &mut module);
+    let made: Vec<&str> = recording.names.iter().map(|name| &**name).filter(|name| name.contains('#')).collect();
+    let [unnamed] = made[..] else { panic!("one variable without a name: {made:?}") };
+    let number = &unnamed[2..];
+    for name in [format!("#{number}"), number.to_string()] {
+        let [event] = &recording.history("f", &name)[..] else { panic!("{name} was made once") };
+        assert_eq!(event.kind, BindingEventKind::Made);
+    }
+}
+
+#[test]
+fn a_recording_names_the_parts_of_lines() {
+    let mut module = module();
+    let recording = recorded(&rework(), &mut module);
+    let json = recording.to_json();
+    let index = |list: &str, text: &str| json[list].as_array().unwrap().iter().position(|item| item == text);
+    let line = recording.lines.iter().position(|line| line.text == "let %b = add(%a, %x);").unwrap();
+    let line = &json["lines"][line];
+    assert_eq!(line[4].as_u64().map(|n| n as usize), index("labels", "add"));
+    assert_eq!(line[5].as_u64().map(|n| n as usize), index("names", "%b"));
+    let uses = ["%a", "%x"].map(|name| index("names", name).unwrap());
+    assert_eq!(line[6], serde_json::json!(uses));
+    assert_eq!(json["runs"][0]["messages"][0]["name"], "%a");
 }

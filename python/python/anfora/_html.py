@@ -10,10 +10,18 @@ from abc import ABC, abstractmethod
 #: The most lines that a notebook shows.
 LINES = 200
 
+#: A text in quotes, and a name after its `%` or `@`. A dot ends a name: `%t.0` is a field of `%t`.
+_STRING = r"\"(?:[^\"\\\n]|\\.)*\""
+_NAME = rf"(?:{_STRING}|[A-Za-z0-9_$]+)"
+
 _TOKEN = re.compile(
-    r"(?P<comment>//[^\n]*)|(?P<string>\"(?:[^\"\\\n]|\\.)*\")|(?P<local>%[\w.]+)|(?P<function>@[\w.]+)"
+    rf"(?P<comment>//[^\n]*)|(?P<string>{_STRING})|(?P<local>%{_NAME})|(?P<function>@{_NAME})"
     r"|(?P<number>\b-?\d[\w.]*)|(?P<word>\b(?:let|def|if|else|fn|dataflow|output|private|declare|none|true|false)\b)"
 )
+
+_HEAD = re.compile(rf"\s*(?:def\s+(?:private\s+)?|declare\s+)(@{_NAME})")
+_LET = re.compile(rf"\s*let\s+(%{_NAME})")
+_PARAMETER = re.compile(rf"(%{_NAME}):")
 
 _STYLE = (
     ".anfora{font-family:monospace;white-space:pre;line-height:1.35;overflow-x:auto}"
@@ -35,13 +43,15 @@ def page(text: str) -> str:
     function = ""
     out: list[str] = []
     for line in shown:
-        head = re.match(r"\s*(?:private\s+)?(?:def|declare)\s+(@[\w.]+)", line)
+        head = _HEAD.match(line)
+        bound = _LET.match(line)
+        # The parameters of a function or of a `fn` are followed by their types.
+        binders = set(_PARAMETER.findall(line)) if head or " fn (" in line else set()
         if head:
             function = head.group(1)
-        bound = re.match(r"\s*let\s+(%[\w.]+)", line)
-        binders = {bound.group(1)} if bound else set()
-        if head:
-            binders = {function} | set(re.findall(r"(%[\w.]+)\s*:", line))
+            binders.add(function)
+        if bound:
+            binders.add(bound.group(1))
         out.append(_line(line, binders, defined, function))
     more = len(lines) - len(shown)
     if more > 0:

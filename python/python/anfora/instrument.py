@@ -161,7 +161,8 @@ class BindingEvent(NamedTuple):
     """An event in the history of a binding."""
 
     pass_name: str
-    #: ``"made"``, ``"changed"`` or ``"removed"``.
+    #: ``"made"``, ``"changed"`` or ``"removed"``; ``"not kept"`` if the pass may have done one of
+    #: them, but not all of its changes of the function were kept.
     kind: str
     #: The line of the binding before and after the pass.
     before: str | None
@@ -191,8 +192,8 @@ class Report(_Builtin, Page):
 
     def history(self, function: str, binding: str) -> list[BindingEvent]:
         """Returns the passes that made, changed and removed a binding, in the order in which they
-        ran. The names are without ``@`` and ``%``. A binding that no pass made was in the module
-        before."""
+        ran. The names may begin with ``@`` and ``%``. A binding that no pass made was in the
+        module before."""
         names = function.removeprefix("@"), binding.removeprefix("%")
         return [BindingEvent(*event) for event in self._builtin.history(*names)]
 

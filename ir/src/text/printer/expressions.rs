@@ -107,6 +107,10 @@ impl<'m> Printer<'m, '_> {
         let body = &f.body;
         let labels = self.names.begin(body, labels);
         self.state = BodyState { labels, ..BodyState::nothing(body) };
+        // In a line, names need no labels, and a block shows nothing that is shared.
+        if self.line.is_some() {
+            return;
+        }
         let (names, labels) = (&mut self.names, &self.state.labels);
         let declare = |id| {
             if let Expr::Var { name: Some(name), .. } = body.expr(id) {
@@ -133,12 +137,19 @@ impl<'m> Printer<'m, '_> {
         let has_params = params.len() > 0;
         for (i, p) in params.enumerate() {
             self.out.comma(i);
-            self.local(p.expr());
+            self.parameter(p);
             self.out.text(": ");
             self.ty(body.ty(p.expr()));
         }
         self.tasks.push(Task::Result(ret));
         self.named_attrs(self.cx.attrs.list(attrs), has_params, ")");
+    }
+
+    fn parameter(&mut self, p: VarId) {
+        if let (Some(line), true) = (&mut self.line, self.outer.is_empty()) {
+            line.parameters.push(p);
+        }
+        self.names.print(&mut self.state.labels, &self.cx.names, self.state.body, p.expr(), &mut self.out);
     }
 
     fn lambda(&mut self, id: ExprId, is_recursive: bool) {
@@ -176,7 +187,7 @@ impl<'m> Printer<'m, '_> {
     /// Prints a block, on one line if it consists of a simple tail.
     pub(super) fn block(&mut self, start: ExprId, slot: Slot) {
         let body = self.state.body;
-        let is_bare = !self.is_line
+        let is_bare = self.line.is_none()
             && !matches!(body.expr(start), Expr::Let { .. })
             && self.first_before(slot).is_none()
             && self.hidden_type(start).is_none()
@@ -191,7 +202,7 @@ impl<'m> Printer<'m, '_> {
     }
 
     fn open_block(&mut self, start: ExprId, slot: Slot) {
-        if self.is_line {
+        if self.line.is_some() {
             return self.out.text("{ … }");
         }
         self.out.text("{\n");
@@ -341,6 +352,9 @@ impl<'m> Printer<'m, '_> {
     /// Prints a variable, or a shared node by its number.
     #[inline]
     pub(super) fn local(&mut self, id: ExprId) {
+        if let (Some(line), true) = (&mut self.line, self.outer.is_empty()) {
+            line.uses.extend(self.state.body.as_var(id));
+        }
         self.names.print(&mut self.state.labels, &self.cx.names, self.state.body, id, &mut self.out);
     }
 
@@ -388,7 +402,7 @@ impl<'m> Printer<'m, '_> {
     /// Returns the type of a call of an opaque operator. Only the annotation of a Let can state it.
     fn opaque_type(&self, id: ExprId) -> Option<TypeId> {
         let Expr::CallOp { op, .. } = self.state.body.expr(id) else { return None };
-        if self.is_line || !self.cx.ops.is_opaque(op) {
+        if self.line.is_some() || !self.cx.ops.is_opaque(op) {
             return None;
         }
         let ty = self.state.body.ty(id);

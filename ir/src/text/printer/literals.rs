@@ -44,13 +44,13 @@ impl LiteralTexts {
     /// Prints a constant in an expression.
     #[inline]
     pub(super) fn print(&mut self, table: &LiteralTable, id: LiteralId, how: PrintLiterals, out: &mut Output<'_>) {
-        let at = self.at.get(id.index()).copied().unwrap_or(0);
-        if at != 0 {
+        let known = self.at.get(id.index()).copied();
+        if let Some(at) = known.filter(|&at| at != 0) {
             let (start, len) = ((at >> 8) as usize, (at & 0xff) as usize);
             return out.text(&self.text[start..start + len]);
         }
         let literal = table.get(id);
-        if literal.stored_bytes() > SHORT {
+        if known.is_none() || literal.stored_bytes() > SHORT {
             return out.literal(literal, Position::Expression, how);
         }
         let mut text = String::new();
@@ -121,9 +121,7 @@ impl Output<'_> {
             && count > more_than
             && literal.as_splat().is_none()
         {
-            self.text("[elided ");
-            self.number(count as u64);
-            return self.ascii(b']');
+            return self.elided(literal);
         }
         if let Some(strings) = literal.as_strings() {
             self.ascii(b'[');

@@ -29,10 +29,11 @@ use crate::core::module::Module;
 use crate::tables::dim::Dim;
 use crate::tables::types::Type;
 
-pub use line::{signature_line, statement_line};
+pub use line::{FunctionLine, line_name, signature_line, spelled_local, statement_line};
 
 use aliases::Aliases;
 use expressions::{BodyState, Statements};
+use line::LineVariables;
 use literals::LiteralTexts;
 use names::NameUses;
 use output::Output;
@@ -231,7 +232,7 @@ fn print_functions(
         tasks: Vec::new(),
         type_parts: Vec::new(),
         outputs: Vec::new(),
-        is_line: false,
+        line: None,
     };
     let mut is_first = true;
     if !cx.attrs.list(attrs).is_empty() {
@@ -352,8 +353,8 @@ struct Printer<'m, 'w> {
     type_parts: Vec<TypePart>,
     /// The outputs of the dataflow regions that are open.
     outputs: Vec<ExprId>,
-    /// True if a single line is printed, in which each block is written as `{ … }`.
-    is_line: bool,
+    /// Present if a single line is printed, in which each block is written as `{ … }`.
+    line: Option<LineVariables>,
 }
 
 impl Printer<'_, '_> {

@@ -190,12 +190,18 @@ impl NameUses {
     }
 }
 
-/// Prints a variable with the name that it has in the body, or the number of its node if it has
-/// none.
-fn own_name(names: &Names, body: &Body, id: ExprId, out: &mut Output<'_>) {
+/// Prints a variable with the name that it has in the body. A variable without a name is printed as
+/// the number of its node, after the generation of the body if that is not 0; `#` tells it from a
+/// variable whose name is a number.
+pub(super) fn own_name(names: &Names, body: &Body, id: ExprId, out: &mut Output<'_>) {
     out.ascii(b'%');
-    match body.expr(id) {
-        Expr::Var { name: Some(name), .. } => out.name(names.get(name)),
-        _ => out.number(id.index() as u64),
+    if let Expr::Var { name: Some(name), .. } = body.expr(id) {
+        return out.name(names.get(name));
     }
+    out.ascii(b'#');
+    if body.generation() > 0 {
+        out.number(body.generation().into());
+        out.ascii(b':');
+    }
+    out.number(id.index() as u64);
 }

@@ -1,6 +1,11 @@
 //! The destination of the printer's text: a buffer that is handed on in chunks.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use rustc_hash::FxHasher;
+
+use crate::tables::literal::Literal;
 
 /// The initial capacity, for the text of a constant or of a type in a message.
 const SHORT: usize = 128;
@@ -22,11 +27,24 @@ pub(super) struct Output<'w> {
     handed: usize,
     depth: u32,
     chunk: usize,
+    /// True if a constant without its elements is printed with a hash of them.
+    with_hashes: bool,
+    /// True if a constant was printed without its elements.
+    has_elided: bool,
 }
 
 impl<'w> Output<'w> {
     pub(super) fn new(sink: &'w mut dyn fmt::Write) -> Output<'w> {
-        Output { buffer: Vec::with_capacity(SHORT), sink, failed: false, handed: 0, depth: 0, chunk: CHUNK }
+        Output {
+            buffer: Vec::with_capacity(SHORT),
+            sink,
+            failed: false,
+            handed: 0,
+            depth: 0,
+            chunk: CHUNK,
+            with_hashes: false,
+            has_elided: false,
+        }
     }
 
     /// Reserves space for a chunk, for long texts.
@@ -38,6 +56,32 @@ impl<'w> Output<'w> {
     /// Hands on the buffer when it holds this many bytes.
     pub(super) fn with_chunk(self, chunk: usize) -> Output<'w> {
         Output { chunk, ..self }
+    }
+
+    /// Prints constants without their elements with a hash of them.
+    pub(super) fn with_hashes(self) -> Output<'w> {
+        Output { with_hashes: true, ..self }
+    }
+
+    /// Returns true if a constant was printed without its elements.
+    pub(super) fn has_elided(&self) -> bool {
+        self.has_elided
+    }
+
+    /// Prints a constant of many elements without them.
+    pub(super) fn elided(&mut self, literal: &Literal) {
+        self.has_elided = true;
+        self.text("[elided ");
+        self.number(literal.element_count() as u64);
+        if self.with_hashes {
+            let mut hasher = FxHasher::default();
+            literal.hash(&mut hasher);
+            self.text(" #");
+            for byte in ((hasher.finish() >> 32) as u32).to_be_bytes() {
+                self.hex_byte(byte);
+            }
+        }
+        self.ascii(b']');
     }
 
     #[inline]

@@ -1,6 +1,7 @@
 //! The output of the printer.
 
 mod deep;
+mod lines;
 mod programs;
 mod random;
 mod values;
