@@ -42,10 +42,12 @@ function showHistory() {
   section.replaceChildren(heading, make("ol", { class: "events" }, ...items));
 }
 
-/** Why a pass did something to a binding: its rewrites, and the messages about it. */
+/** Why a pass did something to a binding: its rewrites, or those of the function as a whole; and the messages about it. */
 function reasonsOf(run, f, binding) {
   const { rewrites = [], messages = [] } = runs[run];
-  const made = rewrites.filter(([of, name]) => of === f && nameOf(name) === binding).map(([, , why]) => recording.reasons[why]);
+  const ofBinding = rewrites.filter(([of, name]) => of === f && name !== null && nameOf(name) === binding);
+  const ofWhole = () => rewrites.filter(([of, name]) => (of === f || of === null) && name === null);
+  const made = (ofBinding.length > 0 ? ofBinding : ofWhole()).map(([, , why]) => recording.reasons[why]);
   const said = messages.filter((m) => m.function === functions[f] && m.binding !== undefined && nameOf(m.binding) === binding);
   return [...new Set([...made, ...said.map((m) => m.message)])].slice(0, 8);
 }

@@ -3,15 +3,14 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use anfora_ir::{Module, RewriteOptions, WhyNot};
+use anfora_ir::{LogPosition, Module, RewriteOptions, WhyNot};
 
 use crate::error::{PassError, PassFailure};
 use crate::info::{Outcome, PassKind, SkipReason};
 use crate::instrument::{Instrument, PassRun};
 use crate::open_runs::{OpenRuns, RunRole};
 use crate::recording::{
-    MAX_MESSAGES_OF_RUN, MAX_NEAR_MISSES_OF_RUN, MAX_RECORDED_REWRITES, MAX_RECORDED_RUNS, RecordedOutcome,
-    RecordedPass, Recording, RecordingWriter,
+    MAX_MESSAGES_OF_RUN, MAX_RECORDED_RUNS, RecordedOutcome, RecordedPass, Recording, RecordingWriter,
 };
 use crate::sync::lock;
 
@@ -24,8 +23,8 @@ use crate::sync::lock;
 /// once and to walk it twice. The program before the first pass is walked once.
 ///
 /// The context also records why bindings were rewritten, and explains near misses, in its ledger of
-/// rewrites ([`PassContext::rewrites`](crate::PassContext::rewrites)), from which the recording
-/// takes them. Therefore it runs passes on one thread.
+/// rewrites ([`PassContext::rewrites`](crate::PassContext::rewrites)), in which the recording reads
+/// them. Therefore it runs passes on one thread.
 ///
 /// The instrument records one module: the one that the first pass ran on. As the last of the
 /// instruments it also records that passes failed whose result another instrument rejected.
@@ -48,6 +47,8 @@ struct OpenRecord {
     run: Option<usize>,
     /// The number of rounds so far, and the passes that ran in the last one. Only for a fixpoint.
     round: Option<(u32, Vec<PassIdentity>)>,
+    /// The position in the log of the ledger at the beginning.
+    log: LogPosition,
 }
 
 /// A pass of a sequence: the place of the pass in memory, which does not change while the sequence
@@ -100,6 +101,7 @@ impl RecorderState {
             messages: Vec::new(),
             messages_left_out: 0,
             rewrites: Vec::new(),
+            rewrites_left_out: 0,
             near_misses: Vec::new(),
             near_misses_left_out: 0,
             operators: Default::default(),
@@ -131,7 +133,7 @@ impl Instrument for Recorder {
     }
 
     fn rewrites(&self) -> Option<RewriteOptions> {
-        let (recorded, explained) = (Some(1..=MAX_RECORDED_REWRITES), vec![WhyNot::default()]);
+        let (recorded, explained) = (Some(1..=u64::MAX), vec![WhyNot::default()]);
         Some(RewriteOptions { recorded, explained, ..RewriteOptions::default() })
     }
 
@@ -139,7 +141,8 @@ impl Instrument for Recorder {
         let state = &mut *lock(&self.state);
         state.writer.begin(module);
         let record = state.record(module, run, Instant::now());
-        let record = OpenRecord { run: state.add(record), round: (run.pass.max_rounds() > 1).then(|| (1, Vec::new())) };
+        let round = (run.pass.max_rounds() > 1).then(|| (1, Vec::new()));
+        let record = OpenRecord { run: state.add(record), round, log: run.context().rewrites().position() };
         state.open.begin(run, record);
         Ok(())
     }
@@ -161,16 +164,18 @@ impl Instrument for Recorder {
     fn on_end(&self, module: &Module, run: &PassRun<'_>, result: Result<&Outcome, &PassFailure>) {
         let state = &mut *lock(&self.state);
         let ledger = run.context().rewrites();
-        let (rewrites, (mut near_misses, unkept)) = match state.open.role_of_innermost() {
-            Some(RunRole::Whole) => (ledger.take_records(), ledger.take_near_misses()),
-            _ => Default::default(),
+        let log = match state.open.role_of_innermost() {
+            Some(RunRole::Whole) => state.open.innermost().map(|open| &mut open.log),
+            _ => None,
+        };
+        let ((rewrites, rewrites_left_out), near_misses) = match log {
+            Some(log) => (ledger.read_records(log), ledger.read_near_misses(log, &[WhyNot::default()])),
+            None => Default::default(),
         };
         let rewrites = state.writer.rewrites(rewrites);
         if let Some(record) = state.innermost() {
-            record.rewrites = rewrites;
-            record.near_misses_left_out = unkept + near_misses.len().saturating_sub(MAX_NEAR_MISSES_OF_RUN) as u64;
-            near_misses.truncate(MAX_NEAR_MISSES_OF_RUN);
-            record.near_misses = near_misses;
+            (record.rewrites, record.rewrites_left_out) = (rewrites, rewrites_left_out);
+            (record.near_misses, record.near_misses_left_out) = (near_misses.found, near_misses.left_out);
             record.time = run.time().unwrap_or_default();
             let mut messages = run.remarks();
             record.messages_left_out = messages.len().saturating_sub(MAX_MESSAGES_OF_RUN);

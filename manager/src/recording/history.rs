@@ -1,6 +1,6 @@
 //! The history of a binding.
 
-use super::{RecordedPass, Recording};
+use super::{RecordedPass, RecordedRewrite, Recording};
 use crate::recording::RecordedOutcome;
 
 /// An event in the history of a binding.
@@ -14,7 +14,7 @@ pub struct BindingEvent<'r> {
     pub before: Option<&'r str>,
     /// The line of the binding after the pass.
     pub after: Option<&'r str>,
-    /// Why: the rewrites of the binding, then the messages that the pass left about it.
+    /// Why: the rewrites of the binding, or those of the function as a whole; then the messages that the pass left about it.
     pub reasons: Vec<&'r str>,
 }
 
@@ -60,11 +60,17 @@ impl Recording {
 
     fn reasons<'r>(&'r self, run: &'r RecordedPass, function: usize, binding: &str) -> Vec<&'r str> {
         let is_about = |text: &Option<String>, name: &str| text.as_deref() == Some(name);
-        let rewrites = run.rewrites.iter().filter(|r| r.function == function && r.binding == binding);
+        let of_binding = |r: &&RecordedRewrite| r.function == Some(function) && r.binding.as_deref() == Some(binding);
+        // A binding without a rewrite of its own was changed by those of the function as a whole.
+        let of_whole = |r: &&RecordedRewrite| r.function.is_none_or(|of| of == function) && r.binding.is_none();
+        let mut rewrites: Vec<&RecordedRewrite> = run.rewrites.iter().filter(of_binding).collect();
+        if rewrites.is_empty() {
+            rewrites = run.rewrites.iter().filter(of_whole).collect();
+        }
         let messages = run
             .messages
             .iter()
             .filter(|d| is_about(&d.function, &self.functions[function]) && is_about(&d.binding, binding));
-        rewrites.map(|r| &*self.reasons[r.why]).chain(messages.map(|d| &*d.message)).collect()
+        rewrites.into_iter().map(|r| &*self.reasons[r.why]).chain(messages.map(|d| &*d.message)).collect()
     }
 }

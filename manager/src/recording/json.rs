@@ -20,8 +20,8 @@ impl Recording {
     ///   depends on this one), `begin`, `time`, `outcome`, `reason` (why a pass was skipped or has
     ///   failed), `bytes` (before and after), `counts` (by name), `messages` (as
     ///   [`diagnostics_json`](anfora_ir::diagnostics_json) has them), `messages_left_out`,
-    ///   `rewrites` (a list of `[function, binding, reason]`), `near_misses` (a list of `[rule,
-    ///   function, binding, why not]`), `near_misses_left_out`, `operators` (the differences), and
+    ///   `rewrites` (a list of `[function or null, binding or null, reason]`), `rewrites_left_out`,
+    ///   `near_misses` (a list of `[rule, function, binding, why not]`), `near_misses_left_out`, `operators` (the differences), and
     ///   `changes`. A field without a content is left out.
     /// - `changes`: a list of objects: `function`, `added`, `removed`, `bindings` (the numbers of
     ///   added, changed and removed ones), `rows_left_out`, and `hunks`, a list of `[index of the
@@ -85,6 +85,7 @@ fn run_json(run: &RecordedPass, messages: Vec<Value>) -> Value {
         ("messages", Value::Array(messages)),
         ("messages_left_out", json!(run.messages_left_out)),
         ("rewrites", rewrites),
+        ("rewrites_left_out", json!(run.rewrites_left_out)),
         ("near_misses", near_misses),
         ("near_misses_left_out", json!(run.near_misses_left_out)),
         ("operators", json!(run.operators)),

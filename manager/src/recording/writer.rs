@@ -144,13 +144,16 @@ impl RecordingWriter {
         })
     }
 
-    /// Returns the rewrites of bindings among the records of the ledger.
+    /// Returns the rewrites that the records of the ledger name. The same rewrite of a function as a
+    /// whole is returned once.
     pub(crate) fn rewrites(&mut self, records: Vec<RewriteRecord>) -> Vec<RecordedRewrite> {
         let mut rewrites = Vec::new();
-        for RewriteRecord { function, binding, why, is_undone, .. } in records {
-            if let (Some(function), Some(binding), false) = (function, binding, is_undone) {
-                let (function, why) = (self.function(&function), self.reason(why));
-                rewrites.push(RecordedRewrite { function, binding, why });
+        let mut of_functions: FxHashSet<RecordedRewrite> = FxHashSet::default();
+        for RewriteRecord { function, binding, why, .. } in records.into_iter().filter(|record| !record.is_undone) {
+            let (function, why) = (function.map(|function| self.function(&function)), self.reason(why));
+            let rewrite = RecordedRewrite { function, binding, why };
+            if rewrite.binding.is_some() || of_functions.insert(rewrite.clone()) {
+                rewrites.push(rewrite);
             }
         }
         rewrites
