@@ -30,7 +30,7 @@
 
 use std::sync::Arc;
 
-use anfora_ir::{Module, RewriteOptions, RewriteRecord, RewriteSpan};
+use anfora_ir::{LogPosition, Module, RewriteOptions, RewriteRecord, RewriteSpan};
 use anfora_manager::{ContextError, LastRun, Pass, PassContextBuilder, PassFailure, RecordedRun};
 
 /// The first wrong rewrite of a pipeline.
@@ -219,8 +219,9 @@ impl BisectSearch<'_> {
             is_wrong,
             failure,
             rewrites: rewrites.count(),
-            spans: rewrites.take_spans(),
-            record: rewrites.take_records().pop(),
+            spans: rewrites.spans(),
+            // The records of other bindings that the rewrite changes come after its own.
+            record: rewrites.read_records(&mut LogPosition::default()).0.into_iter().next(),
         };
         if (self.progress)(&step) { Ok(ended) } else { Err(BisectError::Ended) }
     }

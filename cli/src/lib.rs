@@ -31,6 +31,7 @@ mod surgery;
 mod test_command;
 mod types;
 mod watch;
+mod why_not;
 
 use std::ffi::OsString;
 use std::io::Write;

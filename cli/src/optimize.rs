@@ -19,6 +19,7 @@ use crate::remarks::Remarks;
 use crate::report::{self, Failure};
 use crate::summary::{self, Sizes};
 use crate::watch::{Watch, Watching};
+use crate::why_not::Questions;
 
 /// Runs a pipeline of passes over a program and writes the result.
 #[derive(Args)]
@@ -120,6 +121,7 @@ impl Opt {
         let context = instruments.fold(settings(), PassContextBuilder::instrument);
         let context = context.build().map_err(|e| Failure::Usage(e.to_string()))?;
         // Run the passes.
+        let questions = Questions::new(&self.why_not, &module);
         let before = Counts::of_module(&module);
         let start = Instant::now();
         let done = context.scope(|| passes.apply(&mut module, &context)).and_then(|done| done);
@@ -131,7 +133,7 @@ impl Opt {
         });
         let remarks = context.take_remarks();
         self.remarks.show(&remarks, &done, &module);
-        self.show_near_misses(&context, &watching);
+        questions.answer(&module, &context);
         let records = watching.log().records();
         let headline = summary::headline(&records, &self.input, &pipeline, time);
         let ran = headline + &summary::passes(records);
@@ -146,18 +148,15 @@ impl Opt {
             onnx_nodes: [onnx_nodes.as_ref(), None],
             bytes: [Some(bytes), None],
         };
-        if let Err(failure) = done {
-            if !self.quiet {
-                report::say(&ran);
-            }
-            // The failure is reported in any case.
-            if let Err(unwritten) = self.write_page(&watching, &about) {
-                report::print_failure(&unwritten);
-            }
-            return Err(Failure::in_module(&failure.to_diagnostics(), &module));
-        }
         // Write the result, and say what was done.
-        let written = self.write(cli, &module, &context)?;
+        let done = done.map_err(|failure| Failure::in_module(&failure.to_diagnostics(), &module));
+        let written = match done.and_then(|_| self.write(cli, &module, &context)) {
+            Ok(written) => written,
+            Err(failure) => {
+                self.end_early(&ran, &watching, &about);
+                return Err(failure);
+            }
+        };
         if self.emit == Emit::Module {
             about.output = Some(self.output_path()).filter(|path| !file::is_standard_output(path));
             (about.onnx_nodes[1], about.bytes[1]) = (written.onnx_nodes.as_ref(), Some(written.bytes));
@@ -175,6 +174,17 @@ impl Opt {
         }
         self.write_page(&watching, &about)?;
         reported
+    }
+
+    /// Says which passes ran, and writes the page of `--report`, if a pass failed or the result
+    /// cannot be written. That failure is reported in any case.
+    fn end_early(&self, ran: &str, watching: &Watching<'_>, about: &PageFacts<'_>) {
+        if !self.quiet {
+            report::say(ran);
+        }
+        if let Err(unwritten) = self.write_page(watching, about) {
+            report::print_failure(&unwritten);
+        }
     }
 
     /// Says which passes ran, what became of the sizes, and what was written.
@@ -218,24 +228,6 @@ impl Opt {
             report::say(&format!("wrote {}", page.display()));
         }
         Ok(())
-    }
-
-    /// Prints the near misses that were asked for.
-    fn show_near_misses(&self, context: &PassContext, watching: &Watching<'_>) {
-        if self.why_not.is_empty() {
-            return;
-        }
-        let (mut misses, unkept) = context.rewrites().take_near_misses();
-        // A recording has taken those of the passes that have ended, whether asked for or not.
-        let recorded = watching.near_misses().into_iter();
-        misses.extend(recorded.filter(|miss| self.why_not.iter().any(|asked| asked.selects(miss))));
-        if misses.is_empty() {
-            report::say("why not: nothing that was asked for nearly applied");
-        }
-        misses.iter().for_each(|miss| report::say(&miss.to_string()));
-        if unkept > 0 {
-            report::say(&format!("why not: {unkept} more near misses"));
-        }
     }
 
     /// Returns the path that the result is written to.

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anfora::ir::{Module, NearMiss, PrintLiterals, PrintOptions};
+use anfora::ir::{Module, PrintLiterals, PrintOptions};
 use anfora::manager::{
     Bisect, DumpIr, Instrument, Memory, PassContext, PassError, PassRegistry, PassRun, PassTiming, PrintIr, PrintWhen,
     Recorder, Reproducer, RunLog, Unchanged, UnknownName, VerifyEach,
@@ -273,12 +273,6 @@ impl Watching<'_> {
         instruments.push(Arc::clone(&self.log) as Arc<dyn Instrument>);
         instruments.extend(self.reproducer.clone().map(|reproducer| reproducer as Arc<dyn Instrument>));
         instruments
-    }
-
-    /// Returns the near misses that a recording has taken from the ledger.
-    pub(crate) fn near_misses(&self) -> Vec<NearMiss> {
-        let recording = self.recorder.as_ref().map(|recorder| recorder.recording());
-        recording.map_or_else(Vec::new, |r| r.runs.iter().flat_map(|run| run.near_misses.iter().cloned()).collect())
     }
 
     /// Writes the page that was requested, and returns its path; `None` if there was no request.

@@ -77,10 +77,11 @@ pub use crate::core::phase::{PHASE, Phase, PhaseError, STANDARD_PHASES, Standard
 pub use crate::edit::editor::Editor;
 pub use crate::edit::function_stamp::{FunctionStamp, ModuleStamp};
 pub use crate::edit::name_supply::NameSupply;
+pub use crate::edit::near_misses::{AskedBy, MAX_NEAR_MISSES, MAX_NEAR_MISSES_OF_RUN, NearMiss, NearMisses, WhyNot};
 pub use crate::edit::region_writer::RegionWriter;
 pub use crate::edit::retype::{Retype, RetypeError, retype_from};
 pub use crate::edit::rewrites::{
-    MAX_NEAR_MISSES, NearMiss, RewriteOptions, RewritePlace, RewriteRecord, RewriteSpan, Rewrites, WhyNot,
+    LogPosition, MAX_RECORDS_OF_RUN, RewriteMark, RewriteOptions, RewritePlace, RewriteRecord, RewriteSpan, Rewrites,
 };
 pub use crate::edit::signature::{
     NewParameter, SignatureChange, SignatureError, calls_of, change_signature, change_signatures, update_signatures,

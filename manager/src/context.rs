@@ -176,10 +176,10 @@ impl PassContext {
     }
 
     /// Returns the threads over which `jobs` jobs with `nodes` nodes in total are distributed;
-    /// `None` if one thread does all of them. Rewrites are counted on one thread, in the order of
-    /// the functions.
-    pub(crate) fn workers_for(&self, jobs: usize, nodes: usize) -> Option<&Arc<Workers>> {
-        let Settings { worth_sharing, workers, rewrites, .. } = &self.shared.settings;
+    /// `None` if one thread does all of them. If the ledger of the module is on, rewrites are
+    /// counted on one thread, in the order of the functions.
+    pub(crate) fn workers_for(&self, rewrites: &Rewrites, jobs: usize, nodes: usize) -> Option<&Arc<Workers>> {
+        let Settings { worth_sharing, workers, .. } = &self.shared.settings;
         let is_worth_it = nodes >= *worth_sharing
             && jobs > 1
             && !rewrites.is_on()

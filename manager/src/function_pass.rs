@@ -476,7 +476,7 @@ impl Pass for FunctionPass {
         let visited = |&key: &FunctionKey| !round.as_ref().is_some_and(|round| round.skips(module, key));
         let keys: Vec<FunctionKey> = module.order().iter().copied().filter(visited).collect();
         let size = keys.iter().filter_map(|&key| module.get(key)).map(|f| f.body.len()).fold(0, usize::saturating_add);
-        let workers = cx.workers_for(keys.len(), size);
+        let workers = cx.workers_for(&module.cx.rewrites, keys.len(), size);
         let purity = match workers.cloned() {
             Some(workers) => cx.analyses().of_module(module, move |module| purity_by(&workers, module)),
             None => cx.analyses().of_module(module, Purity::of_module),

@@ -164,8 +164,8 @@ pub use print_module::PRINT_IR;
 pub use properties::Property;
 pub use recording::{
     BindingEvent, BindingEventKind, FunctionChange, Hunk, LineKind, MAX_FUNCTIONS_OF_RUN, MAX_MESSAGES_OF_RUN,
-    MAX_NEAR_MISSES_OF_RUN, MAX_RECORDED_REWRITES, MAX_RECORDED_RUNS, MAX_RECORDING_BYTES, MAX_ROWS_OF_PROGRAM,
-    MAX_ROWS_OF_RUN, RecordedLine, RecordedOutcome, RecordedPass, RecordedRewrite, Recording,
+    MAX_RECORDED_RUNS, MAX_RECORDING_BYTES, MAX_ROWS_OF_PROGRAM, MAX_ROWS_OF_RUN, RecordedLine, RecordedOutcome,
+    RecordedPass, RecordedRewrite, Recording,
 };
 pub use registry::{
     DefaultRegistryError, MakeError, PassEntry, PassRegistry, RegisteredPass, RegistryError, set_default_registry,

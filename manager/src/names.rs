@@ -18,6 +18,9 @@ pub struct UnknownName {
     pub known: Vec<String>,
 }
 
+/// The greatest number of known names that a message lists.
+const MAX_LISTED: usize = 100;
+
 impl UnknownName {
     /// Makes the error for a name that is not among the known names.
     ///
@@ -38,7 +41,11 @@ impl fmt::Display for UnknownName {
         if let Some(suggestion) = suggestion {
             write!(f, "; did you mean `{suggestion}`?")?;
         }
-        if known.is_empty() { f.write_str(" (there are none)") } else { write!(f, " (known: {})", known.join(", ")) }
+        match known.len() {
+            0 => f.write_str(" (there are none)"),
+            ..=MAX_LISTED => write!(f, " (known: {})", known.join(", ")),
+            more => write!(f, " (known: {}, … and {} more)", known[..MAX_LISTED].join(", "), more - MAX_LISTED),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use anfora_ir::{Diagnostic, FunctionKey, Module, ModuleStamp, Severity, verify_functions};
+use anfora_ir::{Diagnostic, FunctionKey, Module, ModuleStamp, Rewrites, Severity, verify_functions};
 
 use crate::compaction::{Edited, keep};
 use crate::context::PassContext;
@@ -62,7 +62,7 @@ pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Resul
         Ok(forced) => forced,
         Err(reason) => return Ok(skip(module, &PassRun::new(pass, cx, None, false), &instruments, reason)),
     };
-    if is_at_limit(pass, cx) {
+    if is_at_limit(pass, cx, module) {
         return Ok(skip(module, &PassRun::new(pass, cx, None, forced), &instruments, SkipReason::RewriteLimit));
     }
     let run = PassRun::new(pass, cx, None, forced);
@@ -121,8 +121,14 @@ fn skip(module: &Module, run: &PassRun<'_>, instruments: &[Arc<dyn Instrument>],
 }
 
 /// Returns true if a pass must not run because the limit of rewrites is reached.
-fn is_at_limit(pass: &dyn Pass, cx: &PassContext) -> bool {
-    !cx.rewrites().may_rewrite() && pass.kind() != PassKind::Sequence
+fn is_at_limit(pass: &dyn Pass, cx: &PassContext, module: &Module) -> bool {
+    !ledger_of(cx, module).may_rewrite() && pass.kind() != PassKind::Sequence
+}
+
+/// Returns the ledger in which a pass counts its rewrites: that of the context. If it is off, that
+/// of the module, which is on if a pass runs this one under a context of its own.
+fn ledger_of<'a>(cx: &'a PassContext, module: &'a Module) -> &'a Rewrites {
+    if cx.rewrites().is_on() { cx.rewrites() } else { &module.cx.rewrites }
 }
 
 /// Asks every instrument about a pass that the context does not require, and returns the reason if
@@ -157,7 +163,7 @@ fn run_dependency(pass: &dyn Pass, by: &str, module: &mut Module, cx: &PassConte
     if cx.is_disabled(name) {
         return fail(SkipReason::Disabled);
     }
-    if is_at_limit(pass, cx) {
+    if is_at_limit(pass, cx, module) {
         return Ok(false);
     }
     if let Some(state) = cx.frame().and_then(|f| f.sequence.as_ref())
@@ -275,9 +281,10 @@ impl Execution<'_> {
         let preserves = !self.run.info().preserved.is_empty();
         let before = (preserves && self.frame.analysed().is_some()).then(|| module.stamp());
         let edits = module.edit_depth();
-        let rewrites = self.run.context.rewrites().count();
+        let ledger = ledger_of(self.run.context, module).clone();
+        let mark = ledger.mark();
         module.begin_edit();
-        let result = self.run_counted(module);
+        let result = if ledger.is_on() { self.run_counted(module, &ledger) } else { self.run(module) };
         let result = self.settle(module, result);
         end_edits_inside(module, edits + 1, result.is_ok());
         let has_edit = module.edit_depth() > edits;
@@ -288,7 +295,7 @@ impl Execution<'_> {
         });
         match &result {
             Ok(Outcome::Changed) => {
-                let workers = |jobs, nodes| self.run.context.workers_for(jobs, nodes);
+                let workers = |jobs, nodes| self.run.context.workers_for(&ledger, jobs, nodes);
                 match self.state {
                     Some(state) => {
                         let state = &mut *lock(state);
@@ -303,7 +310,7 @@ impl Execution<'_> {
             _ => {}
         }
         if result.is_err() {
-            self.run.context.rewrites().undo_after(rewrites);
+            ledger.undo_since(mark);
         }
         // Drop stale analyses, unless an enclosing pass may still be rolled back to a state for
         // which they are valid.
@@ -314,13 +321,9 @@ impl Execution<'_> {
         result
     }
 
-    /// Runs a pass that is not a sequence, with the ledger of rewrites of the context, if that is
-    /// on.
-    fn run_counted(&mut self, module: &mut Module) -> Result<Outcome, PassFailure> {
-        let rewrites = self.run.context.rewrites().clone();
-        if !rewrites.is_on() {
-            return self.run(module);
-        }
+    /// Runs a pass that is not a sequence, and counts its rewrites in a ledger.
+    fn run_counted(&mut self, module: &mut Module, ledger: &Rewrites) -> Result<Outcome, PassFailure> {
+        let rewrites = ledger.for_run();
         let before = rewrites.count();
         let outer = std::mem::replace(&mut module.cx.rewrites, rewrites.clone());
         let place = rewrites.enter_pass(self.run.name());
@@ -330,6 +333,7 @@ impl Execution<'_> {
             rewrites.note(None, "changed the module");
         }
         rewrites.leave(place);
+        rewrites.end_run();
         module.cx.rewrites = outer;
         result
     }

@@ -140,6 +140,10 @@ pub fn eliminate_dead_code(module: &mut Module, purity: &Purity, entries: &[Stri
             if !unreached.is_empty() && module.cx.rewrites.may_rewrite() {
                 result.functions = unreached.len();
                 module.cx.rewrites.note(None, "unreached functions were removed");
+                for &key in unreached.iter().filter(|_| module.cx.rewrites.records_last()) {
+                    module.cx.rewrites.enter_function(Some(module.name(key)));
+                    module.cx.rewrites.note_also(None, "no function that others may call reaches it");
+                }
                 module.remove(&unreached);
             }
         }
@@ -200,6 +204,9 @@ impl Reach {
     }
 }
 
+/// The name under which near misses are recorded.
+const PASS: &str = "DeadCodeElimination";
+
 /// Decides which bindings of one body are live, and records the functions that they reach.
 struct Live<'a> {
     cx: &'a Context,
@@ -213,8 +220,8 @@ impl BackwardSweep for Live<'_> {
         let is_cast =
             matches!(body.expr(binding.value), Expr::CallOp { op, .. } if self.cx.ops.facts(op).is_match_cast());
         let is_kept = is_cast || self.effects.is_impure(self.cx, body, binding.value);
-        if is_kept && self.cx.rewrites.is_on() {
-            self.cx.nearly(body, binding.id, "DeadCodeElimination", || match is_cast {
+        if is_kept && self.cx.rewrites.explains(PASS) {
+            self.cx.nearly(body, binding.id, PASS, || match is_cast {
                 true => "nothing uses it, but it checks a type".to_string(),
                 false => "nothing uses it, but it has effects".to_string(),
             });

@@ -312,6 +312,7 @@ fn same(s: &Site<'_>, order: OperandOrder, a: ExprId, b: ExprId, same_blocks: im
 
 impl Mutator for SubexprEliminator<'_> {
     type Error = RewriteError;
+    const REASON: &'static str = "an earlier binding has the same value";
     const NODES: bool = false;
     const REFUSED: Refused = Refused::CastBack;
 

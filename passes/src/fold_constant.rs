@@ -90,6 +90,7 @@ pub fn fold_constant(cx: &mut Context, function: &mut Function, budget: FoldBudg
     let mut pass = ConstantFolder {
         budget,
         used_once: literals_used_once(cx, &function.body, budget),
+        explains: cx.rewrites.explains(PASS),
         unsaid: 0,
         result: Folded::default(),
     };
@@ -137,6 +138,8 @@ struct ConstantFolder {
     budget: FoldBudget,
     /// Large literals with one use when the run began: a fold of that use frees them.
     used_once: FxHashSet<LiteralId>,
+    /// True if near misses are asked for.
+    explains: bool,
     unsaid: usize,
     result: Folded,
 }
@@ -151,7 +154,7 @@ impl ConstantFolder {
         // For most calls, the first operand shows that they cannot be folded.
         if !list.iter().all(is_constant) || !facts.is_foldable() {
             let known = if facts.is_known_by_type() { self.known(s, value, op) } else { Verdict::Keep };
-            if s.editor.cx.rewrites.is_on() && matches!(known, Verdict::Keep) {
+            if self.explains && matches!(known, Verdict::Keep) {
                 explain_operands(s, slot, value, op);
             }
             return known;
@@ -327,6 +330,7 @@ fn operand(body: &Body, id: ExprId) -> Operand {
 
 impl Mutator for ConstantFolder {
     type Error = RewriteError;
+    const REASON: &'static str = "it follows from constants and types";
     const NODES: bool = false;
     const VALUES: bool = true;
     const REFUSED: Refused = Refused::CastBack;

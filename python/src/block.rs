@@ -89,11 +89,15 @@ pub(crate) fn edit_target<T: Send>(
         let Some(mut editor) = maker.editor() else {
             return Err(AnforaError::new_err("a region can be edited only by its pass"));
         };
+        let mark = editor.cx.rewrites.mark();
         editor.body.begin_journal();
         let done = edit(&mut editor);
         match &done {
             Ok(_) => _ = editor.body.commit_journal(),
-            Err(_) => editor.body.rollback_journal(),
+            Err(_) => {
+                editor.body.rollback_journal();
+                editor.cx.rewrites.undo_since(mark);
+            }
         }
         done
     })?

@@ -1,12 +1,13 @@
 //! Contexts, and the current one of each thread.
 
 use std::cell::RefCell;
+use std::ffi::CString;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use anfora::ir::{RewriteOptions, WhyNot};
+use anfora::ir::{LogPosition, RewriteOptions, WhyNot};
 use anfora::manager::{self, ContextError, ScopeGuard};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
@@ -27,6 +28,10 @@ pub(crate) struct PassContext {
     instruments: Mutex<Py<PyList>>,
     /// The instruments written in Python that are still used.
     held: Mutex<Vec<Py<Held>>>,
+    /// The near misses that `take_near_misses` returns.
+    asked: Vec<WhyNot>,
+    /// The position of `take_near_misses` in the log of the ledger.
+    read: Mutex<LogPosition>,
 }
 
 /// A context that is current.
@@ -110,7 +115,8 @@ pub(crate) fn current_for(py: Python<'_>, pass: &Arc<dyn manager::Pass>) -> PyRe
     let inner = old.inner.derive().registry(authored::registry()).build().map_err(|e| config_error(&e))?;
     let held = lock(&old.held).iter().map(|held| held.clone_ref(py)).collect();
     let instruments = Mutex::new(old.given_instruments(py));
-    let context = Py::new(py, PassContext { inner, instruments, held: Mutex::new(held) })?;
+    let (asked, read) = (old.asked.clone(), Mutex::new(lock(&old.read).clone()));
+    let context = Py::new(py, PassContext { inner, instruments, held: Mutex::new(held), asked, read })?;
     let replaced = OUTSIDE.with(|outside| outside.borrow_mut().replace(context.clone_ref(py)));
     drop(replaced);
     Ok(context)
@@ -211,7 +217,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl PassContext {
     pub(crate) fn of(py: Python<'_>, inner: manager::PassContext) -> PassContext {
         let instruments = Mutex::new(PyList::empty(py).unbind());
-        PassContext { inner, instruments, held: Mutex::default() }
+        // An instrument asks for all near misses.
+        let asked = inner.rewrites().requests().iter().filter(|asked| !asked.is_for_all()).cloned().collect();
+        PassContext { inner, instruments, held: Mutex::default(), asked, read: Mutex::default() }
     }
 
     fn given_instruments(&self, py: Python<'_>) -> Py<PyList> {
@@ -287,12 +295,14 @@ impl PassContext {
             let when = if verify { manager::Verification::AfterEachPass } else { manager::Verification::Off };
             builder = builder.verification(when);
         }
-        if let Some(asked) = why_not.filter(|asked| !asked.is_none()) {
-            if asked.is_instance_of::<PyString>() {
-                return Err(PyTypeError::new_err(format!("why_not is a list, such as [{}]", asked.repr()?)));
+        let mut asked: Vec<WhyNot> = Vec::new();
+        if let Some(given) = why_not.filter(|given| !given.is_none()) {
+            if given.is_instance_of::<PyString>() {
+                return Err(PyTypeError::new_err(format!("why_not is a list, such as [{}]", given.repr()?)));
             }
             // Any text is a selection.
-            let explained = texts(asked)?.iter().filter_map(|text| text.parse::<WhyNot>().ok()).collect();
+            asked.extend(texts(given)?.iter().filter_map(|text| text.parse::<WhyNot>().ok()));
+            let explained = asked.clone();
             builder = builder.rewrites(RewriteOptions { explained, ..RewriteOptions::default() });
         }
         let (given, mut all_held) = (PyList::empty(py), Vec::new());
@@ -306,7 +316,8 @@ impl PassContext {
             }
         }
         let inner = builder.build().map_err(|e| config_error(&e))?;
-        Ok(PassContext { inner, instruments: Mutex::new(given.unbind()), held: Mutex::new(all_held) })
+        let (instruments, held) = (Mutex::new(given.unbind()), Mutex::new(all_held));
+        Ok(PassContext { inner, instruments, held, asked, read: Mutex::default() })
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -418,10 +429,22 @@ impl PassContext {
     }
 
     /// Takes the rewrites that nearly applied, oldest first, as far as `why_not` asked for them: by
-    /// the name of a rule or pass, with `@` and a binding or without.
+    /// the name of a rule or pass, with `@` and a binding or without. Warns about a name that no
+    /// pass has, nor a rule of a pass that has run.
     #[pyo3(signature = () -> "list[NearMiss]")]
-    fn take_near_misses(&self) -> Vec<NearMiss> {
-        self.inner.rewrites().take_near_misses().0.into_iter().map(NearMiss::of).collect()
+    fn take_near_misses(&self, py: Python<'_>) -> PyResult<Vec<NearMiss>> {
+        let rewrites = self.inner.rewrites();
+        let names = rewrites.explained_names();
+        let registry = self.inner.registry();
+        let known = || registry.passes().iter().map(|pass| pass.name()).chain(names.iter().map(String::as_str));
+        let asked = self.asked.iter().filter_map(|asked| asked.what.as_deref());
+        for what in asked.filter(|what| !names.is_empty() && known().all(|name| name != *what)) {
+            let message = manager::UnknownName::new("pass or rule", what, known()).to_string();
+            let message = CString::new(message.replace('\0', " "))?;
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 1)?;
+        }
+        let read = rewrites.read_near_misses(&mut lock(&self.read), &self.asked);
+        Ok(read.found.into_iter().map(NearMiss::of).collect())
     }
 
     /// Replaces the instruments: those that there are, are exited, the new ones are entered.

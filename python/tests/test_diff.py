@@ -1,7 +1,11 @@
 """The differences of modules, and the rewrites that nearly applied."""
 
+import json
+
+import pytest
+
 import anfora as af
-from anfora import transform
+from anfora import instrument, transform
 
 TEXT = """def @main(%x: Tensor[(8,), float32], %y: Tensor[(8,), float32]) {
   let %a = add(%x, %y);
@@ -43,3 +47,21 @@ def test_near_misses_are_objects():
     assert (miss.pass_name, miss.function, miss.binding, miss.what) == ("FoldConstant", "main", "b", "FoldConstant")
     assert miss.why == "%a is not constant"
     assert str(miss) == "why not FoldConstant at @main %b: %a is not constant"
+
+
+def test_reports_take_no_near_misses_away():
+    reports = [instrument.Report(), instrument.Report()]
+    with transform.PassContext(why_not=["FoldConstant@%b"], instruments=reports) as context:
+        transform.FoldConstant()(af.loads(TEXT))
+        assert [miss.binding for miss in context.take_near_misses()] == ["b"]
+        assert context.take_near_misses() == []
+    for report in reports:
+        (run,) = json.loads(report.json())["runs"]
+        assert ["FoldConstant", "main", "b", "%a is not constant"] in run["near_misses"]
+
+
+def test_near_misses_of_unknown_rules_are_warned_about():
+    with transform.PassContext(why_not=["FoldConstnat", "FuseOps"]) as context:
+        transform.FoldConstant()(af.loads(TEXT))
+        with pytest.warns(UserWarning, match="unknown pass or rule `FoldConstnat`; did you mean `FoldConstant`"):
+            assert context.take_near_misses() == []

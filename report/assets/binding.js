@@ -81,10 +81,12 @@ function endOf(binding, events) {
   return recording.runs_left_out > 0 ? "In the program after the last pass that was kept" : "In the result";
 }
 
-/** Why a pass did something to a binding: its rewrites, and the messages about it. */
+/** Why a pass did something to a binding: its rewrites, or those of the function as a whole; and the messages about it. */
 function reasonsOf(run, f, binding) {
   const { rewrites = [], messages = [] } = runs[run];
-  const made = rewrites.filter(([of, name]) => of === f && spellings[name] === binding).map(([, , why]) => recording.reasons[why]);
+  const ofBinding = rewrites.filter(([of, name]) => of === f && name !== null && spellings[name] === binding);
+  const ofWhole = () => rewrites.filter(([of, name]) => (of === f || of === null) && name === null);
+  const made = (ofBinding.length > 0 ? ofBinding : ofWhole()).map(([, , why]) => recording.reasons[why]);
   const said = messages.filter((m) => m.function === functions[f] && m.name === binding);
   return [...new Set([...made, ...said.map((m) => m.message)])].slice(0, 8);
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anfora_ir::{Module, OpRegistry, RewriteOptions, Source, WhyNot, parse_module, verify_module};
+use anfora_ir::{LogPosition, Module, OpRegistry, RewriteOptions, Source, WhyNot, parse_module, verify_module};
 use anfora_manager::{Outcome, Pass, PassContext, PassRegistry, parse_pipeline, run_pass};
 
 use super::CheckFailure;
@@ -170,7 +170,7 @@ impl FileCase<'_> {
         let before = module.to_string();
         let mut out = String::new();
         let done = run_pass(&pipeline as &dyn Pass, &mut module, &cx);
-        for miss in cx.rewrites().take_near_misses().0 {
+        for miss in cx.rewrites().read_near_misses(&mut LogPosition::default(), &self.why_not).found {
             let _ = writeln!(out, "// {miss}");
         }
         for remark in cx.take_remarks() {

@@ -141,6 +141,10 @@ pub trait Mutator {
     /// which counts one rewrite for each function that a pass changed without counting.
     const SEPARABLE: bool = true;
 
+    /// The reason for the rewrites of the mutator in the ledger and in reports, such as `an earlier
+    /// binding has the same value`. If it is empty, the kind of answer is the reason.
+    const REASON: &'static str = "";
+
     /// Visits a value or tail, before its operands are rewritten. A returned block (or value)
     /// replaces it and is walked next, in the current block: for example, the taken branch of an
     /// If, or the body of a called function. Its bindings must have no other parent afterwards.

@@ -163,7 +163,7 @@ impl<S: BackwardSweep> SweepState<'_, S> {
             if !self.used.contains(var.expr()) && self.may_remove && !self.sweep.is_kept(self.body, binding) {
                 self.removed += 1;
                 if self.cx.rewrites.is_on() {
-                    self.cx.rewrote(self.body, id, "removed");
+                    self.cx.rewrote(self.body, id, "nothing uses it");
                     self.may_remove = self.cx.rewrites.may_rewrite();
                 }
                 RegionWriter::take_out(self.body, flags, block.next);

@@ -13,3 +13,4 @@ mod program;
 mod reports;
 mod slim;
 mod surgery;
+mod why_not;

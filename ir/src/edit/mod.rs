@@ -8,6 +8,7 @@ pub(crate) mod stamp;
 pub(crate) mod function_stamp;
 pub(crate) mod retype;
 pub(crate) mod rewrites;
+pub(crate) mod near_misses;
 pub(crate) mod signature;
 pub(crate) mod substitution;
 pub(crate) mod name_supply;

@@ -8,28 +8,35 @@
 //! first rewrite after which a program is wrong.
 //!
 //! The tables of a module hold a handle ([`Context::rewrites`]), which is off by default. Then each
-//! report costs one branch. Clones of the tables, and overlays, share the ledger. The engines that
-//! rewrite programs count by themselves, so most passes need not.
+//! report costs one branch. Clones of the tables, and overlays, share the ledger. The manager gives
+//! the tables a handle for each run of a pass ([`Rewrites::for_run`]), which is off after the run, so
+//! clones that a pass keeps do not count. The engines that rewrite programs count by themselves, so
+//! most passes need not.
+//!
+//! Code that takes rewrites back and goes on, so that they are in no program, takes their counts
+//! back too ([`Rewrites::take_back`]). The rewrites of a pass that fails keep their numbers
+//! ([`Rewrites::undo_since`]), because a search for the rewrite that makes it fail needs them.
+//!
+//! The log only grows. Each reader has a position of its own ([`LogPosition`]), so that several
+//! readers find all that they asked for.
 
-use std::convert::Infallible;
 use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
-use std::str::FromStr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use rustc_hash::FxHashSet;
 
 use crate::core::body::Body;
 use crate::core::context::Context;
 use crate::core::entity::ExprId;
+use crate::edit::near_misses::{MissPosition, NearMissLog, WhyNot};
 
 /// The request to a [ledger](Rewrites).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RewriteOptions {
     /// The number of rewrites that are made. Later ones are not.
     pub limit: Option<u64>,
-    /// The numbers of the rewrites that are recorded, from 1.
+    /// The numbers of the rewrites that are recorded, from 1; of one run of a pass, at most
+    /// [`MAX_RECORDS_OF_RUN`].
     pub recorded: Option<RangeInclusive<u64>>,
     /// True if the pass and function of all rewrites are recorded, as spans.
     pub spans: bool,
@@ -54,27 +61,8 @@ impl RewriteOptions {
     }
 }
 
-/// A selection of near misses. All of them are selected by default.
-///
-/// It is written as `WHAT`, `WHAT@BINDING` or `@BINDING`; the last `@` counts.
-///
-/// ```
-/// use anfora_ir::WhyNot;
-///
-/// let asked: WhyNot = "FoldConstant@%y".parse()?;
-/// assert_eq!(asked.what.as_deref(), Some("FoldConstant"));
-/// assert_eq!(asked.binding.as_deref(), Some("y"));
-/// # Ok::<(), std::convert::Infallible>(())
-/// ```
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct WhyNot {
-    /// The name of the rule, of another kind of rewrite, or of a pass; any if `None`.
-    pub what: Option<String>,
-    /// The name of the binding, without `%`; any if `None`.
-    pub binding: Option<String>,
-}
-
-/// A rewrite that was made.
+/// A rewrite that was made. If it changes several bindings, there is a record for each of them,
+/// with the same number; the first is that of the binding that was rewritten itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RewriteRecord {
     /// The number of the rewrite, from 1.
@@ -105,27 +93,15 @@ pub struct RewriteSpan {
     pub first: u64,
 }
 
-/// A rewrite that nearly applied.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct NearMiss {
-    /// The name of the pass; empty outside of passes.
-    pub pass: Arc<str>,
-    /// The name of the function, without `@`.
-    pub function: Option<Arc<str>>,
-    /// The name of the binding, without `%`.
-    pub binding: Option<String>,
-    /// The rule, or another kind of rewrite.
-    pub what: String,
-    /// The condition that did not hold.
-    pub why: String,
-}
-
-/// The number of near misses that a ledger keeps; later ones are counted only.
-pub const MAX_NEAR_MISSES: usize = 10_000;
-
 /// A handle of a ledger of rewrites; see [`Context::rewrites`]. It is off by default.
 #[derive(Clone, Default)]
-pub struct Rewrites(Option<Arc<Ledger>>);
+pub struct Rewrites(Option<Arc<LedgerHandle>>);
+
+struct LedgerHandle {
+    ledger: Arc<Ledger>,
+    /// True after the run of a pass that the handle was made for.
+    is_over: AtomicBool,
+}
 
 struct Ledger {
     count: AtomicU64,
@@ -136,18 +112,20 @@ struct Ledger {
     log: Mutex<RewriteLog>,
 }
 
+/// The number of records of one run of a pass that a ledger keeps; later ones are counted only.
+pub const MAX_RECORDS_OF_RUN: usize = 20_000;
+
+/// The number of records that a ledger keeps.
+const MAX_RECORDS: usize = 1_000_000;
+
 /// The records, and the place of the next rewrite.
-struct RewriteLog {
+pub(super) struct RewriteLog {
     runs: u64,
-    run: u64,
-    pass: Arc<str>,
-    function: Option<Arc<str>>,
+    place: RewritePlace,
     records: Vec<RewriteRecord>,
+    records_left_out: u64,
     spans: Vec<RewriteSpan>,
-    misses: Vec<NearMiss>,
-    /// The misses again: a pass that runs several times finds the same ones.
-    known_misses: FxHashSet<NearMiss>,
-    unkept_misses: u64,
+    pub(super) misses: NearMissLog,
 }
 
 /// The place of rewrites: a run of a pass and a function. [`Rewrites::leave`] goes back to it.
@@ -156,6 +134,54 @@ pub struct RewritePlace {
     run: u64,
     pass: Arc<str>,
     function: Option<Arc<str>>,
+    /// The number of records of the run.
+    records: usize,
+}
+
+/// The position of a reader in the log of a ledger; by default the beginning.
+#[derive(Clone, Debug, Default)]
+pub struct LogPosition {
+    records: usize,
+    records_left_out: u64,
+    pub(super) misses: MissPosition,
+}
+
+/// The state of a ledger before rewrites that may be taken back ([`Rewrites::take_back`]) or fail
+/// ([`Rewrites::undo_since`]).
+#[derive(Copy, Clone, Debug, Default)]
+pub struct RewriteMark {
+    count: u64,
+    records: usize,
+    records_left_out: u64,
+    records_of_run: usize,
+}
+
+impl RewriteLog {
+    /// Returns the name of the pass that runs.
+    pub(super) fn pass(&self) -> &str {
+        &self.place.pass
+    }
+
+    /// Returns the pass, the function and the number of the run.
+    pub(super) fn place(&self) -> (Arc<str>, Option<Arc<str>>, u64) {
+        (self.place.pass.clone(), self.place.function.clone(), self.place.run)
+    }
+
+    fn record(&mut self, number: u64, binding: Option<&str>, why: impl Display) {
+        if self.place.records == MAX_RECORDS_OF_RUN || self.records.len() == MAX_RECORDS {
+            self.records_left_out += 1;
+            return;
+        }
+        self.place.records += 1;
+        self.records.push(RewriteRecord {
+            number,
+            pass: self.place.pass.clone(),
+            function: self.place.function.clone(),
+            binding: binding.map(str::to_string),
+            why: why.to_string(),
+            is_undone: false,
+        });
+    }
 }
 
 impl Ledger {
@@ -172,17 +198,10 @@ impl Ledger {
             return;
         }
         let mut log = self.log();
-        let RewriteLog { run, pass, function, records, spans, .. } = &mut *log;
         if is_recorded {
-            records.push(RewriteRecord {
-                number,
-                pass: pass.clone(),
-                function: function.clone(),
-                binding: binding.map(str::to_string),
-                why: why.to_string(),
-                is_undone: false,
-            });
+            log.record(number, binding, why);
         }
+        let RewriteLog { place: RewritePlace { run, pass, function, .. }, spans, .. } = &mut *log;
         if self.spans && spans.last().is_none_or(|span| span.run != *run || span.function != *function) {
             spans.push(RewriteSpan { run: *run, pass: pass.clone(), function: function.clone(), first: number });
         }
@@ -195,28 +214,58 @@ impl Rewrites {
     /// Cost: one entry.
     pub fn new(options: RewriteOptions) -> Rewrites {
         let RewriteOptions { limit, recorded, spans, explained } = options;
-        let nothing: Arc<str> = Arc::from("");
         let log = RewriteLog {
             runs: 0,
-            run: 0,
-            pass: nothing,
-            function: None,
+            place: RewritePlace { run: 0, pass: Arc::from(""), function: None, records: 0 },
             records: Vec::new(),
+            records_left_out: 0,
             spans: Vec::new(),
-            misses: Vec::new(),
-            known_misses: FxHashSet::default(),
-            unkept_misses: 0,
+            misses: NearMissLog::default(),
         };
         #[allow(clippy::reversed_empty_ranges, reason = "no number is recorded")]
         let recorded = recorded.unwrap_or(1..=0);
-        Rewrites(Some(Arc::new(Ledger {
+        Rewrites::of(Arc::new(Ledger {
             count: AtomicU64::new(0),
             limit: limit.unwrap_or(u64::MAX),
             recorded,
             spans,
             explained,
             log: Mutex::new(log),
-        })))
+        }))
+    }
+
+    fn of(ledger: Arc<Ledger>) -> Rewrites {
+        Rewrites(Some(Arc::new(LedgerHandle { ledger, is_over: AtomicBool::new(false) })))
+    }
+
+    /// Returns a handle of the same ledger for one run of a pass.
+    ///
+    /// Cost: one entry.
+    #[must_use]
+    pub fn for_run(&self) -> Rewrites {
+        self.0.as_ref().map_or_else(Rewrites::default, |handle| Rewrites::of(handle.ledger.clone()))
+    }
+
+    /// Turns this handle and its clones off, at the end of the run that it was made for.
+    ///
+    /// Cost: one entry.
+    pub fn end_run(&self) {
+        self.0.iter().for_each(|handle| handle.is_over.store(true, Ordering::Relaxed));
+    }
+
+    #[inline(always)]
+    fn ledger(&self) -> Option<&Ledger> {
+        self.0.as_ref().filter(|handle| !handle.is_over.load(Ordering::Relaxed)).map(|handle| &*handle.ledger)
+    }
+
+    /// Returns the log; `None` if the ledger is off.
+    pub(super) fn log(&self) -> Option<MutexGuard<'_, RewriteLog>> {
+        self.ledger().map(|ledger| ledger.log())
+    }
+
+    /// Returns the requests for near misses.
+    pub(super) fn explained(&self) -> &[WhyNot] {
+        self.ledger().map_or(&[], |ledger| &ledger.explained)
     }
 
     /// Returns true if rewrites are counted.
@@ -224,22 +273,22 @@ impl Rewrites {
     /// Cost: one entry.
     #[inline(always)]
     pub fn is_on(&self) -> bool {
-        self.0.is_some()
+        self.ledger().is_some()
     }
 
-    /// Returns the number of rewrites so far; 0 if they are not counted. A rollback does not
-    /// subtract.
+    /// Returns the number of rewrites so far; 0 if they are not counted. Those of passes that have
+    /// failed are included, those that were [taken back](Rewrites::take_back) are not.
     ///
     /// Cost: one entry.
     pub fn count(&self) -> u64 {
-        self.0.as_ref().map_or(0, |ledger| ledger.count.load(Ordering::Relaxed))
+        self.ledger().map_or(0, |ledger| ledger.count.load(Ordering::Relaxed))
     }
 
     /// Returns the number of rewrites that are made at most; `None` if there is no limit.
     ///
     /// Cost: one entry.
     pub fn limit(&self) -> Option<u64> {
-        self.0.as_ref().map(|ledger| ledger.limit).filter(|&limit| limit < u64::MAX)
+        self.ledger().map(|ledger| ledger.limit).filter(|&limit| limit < u64::MAX)
     }
 
     /// Returns false once the limit is reached. A pass must make no further rewrite then.
@@ -247,7 +296,21 @@ impl Rewrites {
     /// Cost: one entry.
     #[inline(always)]
     pub fn may_rewrite(&self) -> bool {
-        self.0.as_ref().is_none_or(|ledger| ledger.count.load(Ordering::Relaxed) < ledger.limit)
+        self.ledger().is_none_or(|ledger| ledger.count.load(Ordering::Relaxed) < ledger.limit)
+    }
+
+    /// Returns the number of rewrites that may still be made.
+    ///
+    /// Cost: one entry.
+    pub fn room(&self) -> u64 {
+        self.ledger().map_or(u64::MAX, |ledger| ledger.limit.saturating_sub(self.count()))
+    }
+
+    /// Returns true if there are not more rewrites than the limit.
+    ///
+    /// Cost: one entry.
+    pub fn is_within_limit(&self) -> bool {
+        self.ledger().is_none_or(|ledger| self.count() <= ledger.limit)
     }
 
     /// Counts one rewrite of the current function, or of the module, at a binding with a name.
@@ -257,8 +320,28 @@ impl Rewrites {
     /// Cost: one entry.
     #[inline(always)]
     pub fn note(&self, binding: Option<&str>, why: impl Display) {
-        if let Some(ledger) = &self.0 {
+        if let Some(ledger) = self.ledger() {
             ledger.note(binding, why);
+        }
+    }
+
+    /// Returns true if the last rewrite is recorded. Then the other bindings that it changes are
+    /// recorded too ([`Rewrites::note_also`]).
+    ///
+    /// Cost: one entry.
+    #[inline(always)]
+    pub fn records_last(&self) -> bool {
+        self.ledger().is_some_and(|ledger| ledger.recorded.contains(&ledger.count.load(Ordering::Relaxed)))
+    }
+
+    /// Records another binding that the last rewrite has changed, made or removed, or another
+    /// function, which is the current one then. Does nothing if the last rewrite is not recorded.
+    ///
+    /// Cost: one entry.
+    pub fn note_also(&self, binding: Option<&str>, why: impl Display) {
+        if self.records_last() {
+            let number = self.count();
+            self.log().into_iter().for_each(|mut log| log.record(number, binding, &why));
         }
     }
 
@@ -267,24 +350,22 @@ impl Rewrites {
     ///
     /// Cost: linear in the text.
     pub fn enter_pass(&self, name: &str) -> Option<RewritePlace> {
-        let mut log = self.0.as_ref()?.log();
+        let ledger = self.ledger()?;
+        let mut log = ledger.log();
         log.runs += 1;
-        let run = log.runs;
-        let before = RewritePlace {
-            run: std::mem::replace(&mut log.run, run),
-            pass: std::mem::replace(&mut log.pass, Arc::from(name)),
-            function: log.function.take(),
-        };
-        Some(before)
+        if !ledger.explained.is_empty() {
+            log.misses.hear_name(name);
+        }
+        let place = RewritePlace { run: log.runs, pass: Arc::from(name), function: None, records: 0 };
+        Some(std::mem::replace(&mut log.place, place))
     }
 
     /// Ends a run of a pass.
     ///
     /// Cost: one entry.
     pub fn leave(&self, before: Option<RewritePlace>) {
-        if let (Some(ledger), Some(RewritePlace { run, pass, function })) = (&self.0, before) {
-            let mut log = ledger.log();
-            (log.run, log.pass, log.function) = (run, pass, function);
+        if let (Some(mut log), Some(before)) = (self.log(), before) {
+            log.place = before;
         }
     }
 
@@ -295,148 +376,78 @@ impl Rewrites {
     /// Cost: linear in the text.
     #[inline]
     pub fn enter_function(&self, name: Option<&str>) {
-        if let Some(ledger) = &self.0 {
-            ledger.log().function = name.map(Arc::from);
+        if let Some(ledger) = self.ledger() {
+            ledger.log().place.function = name.map(Arc::from);
         }
     }
 
-    /// Marks the records of the rewrites after the first `count` as undone. The rewrites still
-    /// count.
+    /// Marks the records of the rewrites since a mark as undone, because code that made them has
+    /// failed. The rewrites still count.
     ///
     /// Cost: one loop.
-    pub fn undo_after(&self, count: u64) {
-        if let Some(ledger) = &self.0 {
+    pub fn undo_since(&self, mark: RewriteMark) {
+        if let Some(mut log) = self.log() {
+            let undone = log.records.iter_mut().skip(mark.records);
+            undone.for_each(|record| record.is_undone = true);
+        }
+    }
+
+    /// Returns the state of the ledger.
+    ///
+    /// Cost: one entry.
+    pub fn mark(&self) -> RewriteMark {
+        let Some(log) = self.log() else { return RewriteMark::default() };
+        RewriteMark {
+            count: self.count(),
+            records: log.records.len(),
+            records_left_out: log.records_left_out,
+            records_of_run: log.place.records,
+        }
+    }
+
+    /// Takes back the rewrites since a mark in the same run of a pass, because the program is as it
+    /// was before them. They do not count, and are not recorded.
+    ///
+    /// Cost: one loop.
+    pub fn take_back(&self, mark: RewriteMark) {
+        if let Some(ledger) = self.ledger() {
             let mut log = ledger.log();
-            let kept = log.records.partition_point(|record| record.number <= count);
-            log.records[kept..].iter_mut().for_each(|record| record.is_undone = true);
+            ledger.count.store(mark.count, Ordering::Relaxed);
+            log.records.truncate(mark.records);
+            (log.records_left_out, log.place.records) = (mark.records_left_out, mark.records_of_run);
+            let kept = log.spans.partition_point(|span| span.first <= mark.count);
+            log.spans.truncate(kept);
         }
     }
 
-    /// Takes the records of the rewrites so far, in order.
+    /// Returns the position at the end of the log, from which a reader finds what is added later.
     ///
     /// Cost: one entry.
-    pub fn take_records(&self) -> Vec<RewriteRecord> {
-        self.0.as_ref().map_or_else(Vec::new, |ledger| std::mem::take(&mut ledger.log().records))
-    }
-
-    /// Takes the spans of the rewrites so far, in order.
-    ///
-    /// Cost: one entry.
-    pub fn take_spans(&self) -> Vec<RewriteSpan> {
-        self.0.as_ref().map_or_else(Vec::new, |ledger| std::mem::take(&mut ledger.log().spans))
-    }
-
-    /// Takes the near misses so far, in order, and the number of those that were not kept because
-    /// there were more than [`MAX_NEAR_MISSES`].
-    ///
-    /// Cost: one entry.
-    pub fn take_near_misses(&self) -> (Vec<NearMiss>, u64) {
-        let Some(ledger) = &self.0 else { return (Vec::new(), 0) };
-        let mut log = ledger.log();
-        log.known_misses.clear();
-        (std::mem::take(&mut log.misses), std::mem::take(&mut log.unkept_misses))
-    }
-
-    /// Returns true if near misses of a rule of the pass that runs, or of another kind of rewrite,
-    /// are recorded.
-    ///
-    /// Cost: linear in the text.
-    #[inline]
-    pub fn explains(&self, what: &str) -> bool {
-        self.0.as_ref().is_some_and(|ledger| {
-            !ledger.explained.is_empty() && {
-                let pass = &ledger.log().pass;
-                ledger.explained.iter().any(|asked| asked.is_about(what, pass))
-            }
+    pub fn position(&self) -> LogPosition {
+        self.log().map_or_else(LogPosition::default, |log| LogPosition {
+            records: log.records.len(),
+            records_left_out: log.records_left_out,
+            misses: log.misses.position(),
         })
     }
 
-    /// Returns true if near misses of a rule, or of another kind of rewrite, are asked for by name.
+    /// Returns the records of the rewrites since a position in the log, in order, and the number of
+    /// those for which there was no room ([`MAX_RECORDS_OF_RUN`]). Moves the position to the end.
     ///
-    /// Cost: linear in the text.
-    pub fn names(&self, what: &str) -> bool {
-        let is_named = |asked: &WhyNot| asked.what.as_deref() == Some(what);
-        self.0.as_ref().is_some_and(|ledger| ledger.explained.iter().any(is_named))
+    /// Cost: one loop.
+    pub fn read_records(&self, from: &mut LogPosition) -> (Vec<RewriteRecord>, u64) {
+        let Some(log) = self.log() else { return (Vec::new(), 0) };
+        let start = std::mem::replace(&mut from.records, log.records.len());
+        let left_out = std::mem::replace(&mut from.records_left_out, log.records_left_out);
+        let records = log.records[start.min(log.records.len())..].to_vec();
+        (records, log.records_left_out.saturating_sub(left_out))
     }
 
-    /// Returns true if near misses of a rule are recorded at a binding.
+    /// Returns the spans of the rewrites so far, in order.
     ///
-    /// Cost: linear in the text.
-    pub fn explains_at(&self, what: &str, binding: Option<&str>) -> bool {
-        self.0.as_ref().is_some_and(|ledger| {
-            let pass = &ledger.log().pass;
-            ledger.explained.iter().any(|asked| asked.is_about(what, pass) && asked.is_at(binding))
-        })
-    }
-
-    /// Records a near miss, unless nobody asked for it.
-    fn note_near_miss(&self, binding: Option<&str>, what: &str, why: impl FnOnce() -> String) {
-        let Some(ledger) = self.0.as_ref().filter(|ledger| !ledger.explained.is_empty()) else { return };
-        let mut log = ledger.log();
-        let pass = log.pass.clone();
-        if !ledger.explained.iter().any(|asked| asked.is_about(what, &pass) && asked.is_at(binding)) {
-            return;
-        }
-        if log.misses.len() == MAX_NEAR_MISSES {
-            log.unkept_misses += 1;
-            return;
-        }
-        drop(log);
-        let why = why();
-        let mut log = ledger.log();
-        let function = log.function.clone();
-        let (binding, what) = (binding.map(str::to_string), what.to_string());
-        let miss = NearMiss { pass, function, binding, what, why };
-        if log.known_misses.insert(miss.clone()) {
-            log.misses.push(miss);
-        }
-    }
-}
-
-impl WhyNot {
-    /// Returns true if a near miss is one of the selected ones.
-    ///
-    /// Cost: linear in the text.
-    pub fn selects(&self, miss: &NearMiss) -> bool {
-        self.is_about(&miss.what, &miss.pass) && self.is_at(miss.binding.as_deref())
-    }
-
-    fn is_at(&self, binding: Option<&str>) -> bool {
-        self.binding.as_deref().is_none_or(|name| binding == Some(name))
-    }
-
-    fn is_about(&self, what: &str, pass: &str) -> bool {
-        self.what.as_deref().is_none_or(|asked| asked == what || asked == pass)
-    }
-}
-
-impl FromStr for WhyNot {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<WhyNot, Infallible> {
-        let (what, binding) = text.rsplit_once('@').unwrap_or((text, ""));
-        let given = |text: &str| (!text.is_empty()).then(|| text.to_string());
-        Ok(WhyNot { what: given(what), binding: given(binding.trim_start_matches('%')) })
-    }
-}
-
-/// `why not SimplifyExpr: x * 1 at @main %a: %b is not constant`
-impl Display for NearMiss {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let NearMiss { pass, function, binding, what, why } = self;
-        f.write_str("why not ")?;
-        if !pass.is_empty() && **pass != **what {
-            write!(f, "{pass}: ")?;
-        }
-        write!(f, "{what} at ")?;
-        match function {
-            Some(function) => write!(f, "@{function}")?,
-            None => f.write_str("the module")?,
-        }
-        match binding {
-            Some(binding) => write!(f, " %{binding}: {why}"),
-            None => write!(f, ", in its result: {why}"),
-        }
+    /// Cost: one loop.
+    pub fn spans(&self) -> Vec<RewriteSpan> {
+        self.log().map_or_else(Vec::new, |log| log.spans.clone())
     }
 }
 
@@ -451,22 +462,11 @@ impl Context {
             self.rewrites.note(body.binding_name(self, at), why);
         }
     }
-
-    /// Records a near miss at a Let, variable or tail of a body; see
-    /// [`Editor::nearly`](crate::Editor::nearly).
-    ///
-    /// Cost: linear in the text.
-    #[inline]
-    pub fn nearly(&self, body: &Body, at: ExprId, what: &str, why: impl FnOnce() -> String) {
-        if self.rewrites.is_on() {
-            self.rewrites.note_near_miss(body.binding_name(self, at), what, why);
-        }
-    }
 }
 
 impl fmt::Debug for Rewrites {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
+        match self.ledger() {
             Some(ledger) => {
                 f.debug_struct("Rewrites").field("count", &self.count()).field("limit", &ledger.limit).finish()
             }

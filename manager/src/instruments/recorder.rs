@@ -3,13 +3,13 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use anfora_ir::{Module, RewriteOptions, WhyNot};
+use anfora_ir::{LogPosition, Module, RewriteOptions, WhyNot};
 
 use crate::error::{PassError, PassFailure};
 use crate::info::{Outcome, PassKind, SkipReason};
 use crate::instrument::{Instrument, PassRun};
 use crate::open_runs::{OpenRuns, RunRole};
-use crate::recording::{MAX_RECORDED_REWRITES, RecordedOutcome, RecordedPass, Recording, RecordingWriter};
+use crate::recording::{RecordedOutcome, RecordedPass, Recording, RecordingWriter};
 use crate::sync::lock;
 
 /// The reasons of failures and skips are cut after this many characters.
@@ -24,8 +24,8 @@ const LONGEST_REASON: usize = 4096;
 /// once and to walk it twice. The program before the first pass is walked once.
 ///
 /// The context also records why bindings were rewritten, and explains near misses, in its ledger of
-/// rewrites ([`PassContext::rewrites`](crate::PassContext::rewrites)), from which the recording
-/// takes them. Therefore it runs passes on one thread.
+/// rewrites ([`PassContext::rewrites`](crate::PassContext::rewrites)), in which the recording reads
+/// them. Therefore it runs passes on one thread.
 ///
 /// The instrument records one module: the one that the first pass ran on. As the last of the
 /// instruments it also records that passes failed whose result another instrument rejected.
@@ -37,9 +37,16 @@ pub struct Recorder {
 #[derive(Default)]
 struct RecorderState {
     writer: RecordingWriter,
-    /// The runs that have not ended; those for which there was no room have no index.
-    open: OpenRuns<Option<usize>>,
+    open: OpenRuns<OpenRecord>,
     first: Option<Instant>,
+}
+
+/// A run that has not ended.
+struct OpenRecord {
+    /// The index among the runs, if the run is kept.
+    run: Option<usize>,
+    /// The position in the log of the ledger at the beginning.
+    log: LogPosition,
 }
 
 impl Recorder {
@@ -64,7 +71,7 @@ impl RecorderState {
     /// Returns the record of a run that is about to begin or was skipped, inside of the innermost
     /// open run.
     fn record(&mut self, module: &Module, run: &PassRun<'_>, now: Instant) -> RecordedPass {
-        let parent = self.open.innermost().copied().flatten();
+        let parent = self.open.innermost().and_then(|open| open.run);
         let began = self.first.get_or_insert(now);
         RecordedPass {
             name: run.name().to_string(),
@@ -81,6 +88,7 @@ impl RecorderState {
             messages: Vec::new(),
             messages_left_out: 0,
             rewrites: Vec::new(),
+            rewrites_left_out: 0,
             near_misses: Vec::new(),
             near_misses_left_out: 0,
             operators: Default::default(),
@@ -91,7 +99,7 @@ impl RecorderState {
 
     /// Returns the index of the innermost open run, if it is kept.
     fn innermost(&mut self) -> Option<usize> {
-        self.open.innermost().copied().flatten()
+        self.open.innermost()?.run
     }
 }
 
@@ -110,7 +118,7 @@ impl Instrument for Recorder {
     }
 
     fn rewrites(&self) -> Option<RewriteOptions> {
-        let (recorded, explained) = (Some(1..=MAX_RECORDED_REWRITES), vec![WhyNot::default()]);
+        let (recorded, explained) = (Some(1..=u64::MAX), vec![WhyNot::default()]);
         Some(RewriteOptions { recorded, explained, ..RewriteOptions::default() })
     }
 
@@ -118,7 +126,7 @@ impl Instrument for Recorder {
         let state = &mut *lock(&self.state);
         state.writer.begin(module);
         let record = state.record(module, run, Instant::now());
-        let record = state.writer.add(record);
+        let record = OpenRecord { run: state.writer.add(record), log: run.context().rewrites().position() };
         state.open.begin(run, record);
         Ok(())
     }
@@ -141,14 +149,18 @@ impl Instrument for Recorder {
         let state = &mut *lock(&self.state);
         let ledger = run.context().rewrites();
         // The rewrites of a part are among those of the pass that runs it.
-        let (rewrites, (near_misses, unkept)) = match state.open.role_of_innermost() {
-            Some(RunRole::Whole) => (ledger.take_records(), ledger.take_near_misses()),
-            _ => Default::default(),
+        let log = match state.open.role_of_innermost() {
+            Some(RunRole::Whole) => state.open.innermost().map(|open| &mut open.log),
+            _ => None,
+        };
+        let (rewrites, near_misses) = match log {
+            Some(log) => (ledger.read_records(log), ledger.read_near_misses(log, &[WhyNot::default()])),
+            None => Default::default(),
         };
         if let Some(record) = state.innermost() {
             let writer = &mut state.writer;
             writer.rewrites(rewrites, record);
-            writer.near_misses(near_misses, unkept, record);
+            writer.near_misses(near_misses, record);
             writer.messages(run.remarks(), record);
             let record = &mut writer.recording.runs[record];
             record.time = run.time().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use anfora_ir::spelled_local;
 
-use super::{FunctionChange, RecordedOutcome, RecordedPass, Recording};
+use super::{FunctionChange, RecordedOutcome, RecordedPass, RecordedRewrite, Recording};
 
 /// An event in the history of a binding.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -15,7 +15,7 @@ pub struct BindingEvent<'r> {
     pub before: Option<&'r str>,
     /// The line of the binding after the pass.
     pub after: Option<&'r str>,
-    /// Why: the rewrites of the binding, then the messages that the pass left about it.
+    /// Why: the rewrites of the binding, or those of the function as a whole; then the messages that the pass left about it.
     pub reasons: Vec<&'r str>,
 }
 
@@ -95,9 +95,16 @@ impl Recording {
         name: Option<usize>,
     ) -> Vec<&'r str> {
         let is_about = |text: &Option<String>, name: &str| text.as_deref() == Some(name);
-        let rewrites =
-            run.rewrites.iter().filter(|r| self.functions[r.function] == function && Some(r.binding) == name);
+        let is_function = |of: usize| self.functions[of] == function;
+        let of_binding =
+            |r: &&RecordedRewrite| r.function.is_some_and(is_function) && r.binding.is_some() && r.binding == name;
+        // A binding without a rewrite of its own was changed by those of the function as a whole.
+        let of_whole = |r: &&RecordedRewrite| r.function.is_none_or(is_function) && r.binding.is_none();
+        let mut rewrites: Vec<&RecordedRewrite> = run.rewrites.iter().filter(of_binding).collect();
+        if rewrites.is_empty() {
+            rewrites = run.rewrites.iter().filter(of_whole).collect();
+        }
         let messages = run.messages.iter().filter(|d| is_about(&d.function, function) && is_about(&d.binding, binding));
-        rewrites.map(|r| &*self.reasons[r.why]).chain(messages.map(|d| &*d.message)).collect()
+        rewrites.into_iter().map(|r| &*self.reasons[r.why]).chain(messages.map(|d| &*d.message)).collect()
     }
 }

@@ -23,10 +23,10 @@ impl Recording {
     ///   depends on this one), `begin`, `time`, `outcome`, `reason` (why a pass was skipped or has
     ///   failed), `bytes` (before and after), `counts` (by name), `messages` (as
     ///   [`diagnostics_json`](anfora_ir::diagnostics_json) has them, with `name`, the binding as
-    ///   lines spell it), `messages_left_out`, `rewrites` (a list of `[function, name, reason]`),
-    ///   `near_misses` (a list of `[rule, name of the function, binding as lines spell it, why
-    ///   not]`), `near_misses_left_out`, `operators` (the differences), `changes` and
-    ///   `functions_left_out`. A field without a content is left out.
+    ///   lines spell it), `messages_left_out`, `rewrites` (a list of `[function or null, name or
+    ///   null, reason]`), `rewrites_left_out`, `near_misses` (a list of `[rule, name of the
+    ///   function, binding as lines spell it, why not]`), `near_misses_left_out`, `operators` (the
+    ///   differences), `changes` and `functions_left_out`. A field without a content is left out.
     /// - `changes`: a list of objects: `function`, `added`, `removed`, `bindings` (the numbers of
     ///   added, changed and removed ones), `rows_left_out`, and `hunks`, a list of `[index of the
     ///   first old row, index of the first new row, old lines, new lines, lines before, lines
@@ -118,6 +118,7 @@ fn run_json(run: &RecordedPass, messages: Vec<Value>) -> Value {
         ("messages", Value::Array(messages)),
         ("messages_left_out", json!(run.messages_left_out)),
         ("rewrites", rewrites),
+        ("rewrites_left_out", json!(run.rewrites_left_out)),
         ("near_misses", near_misses),
         ("near_misses_left_out", json!(run.near_misses_left_out)),
         ("operators", json!(run.operators)),

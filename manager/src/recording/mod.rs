@@ -72,12 +72,6 @@ pub const MAX_ROWS_OF_PROGRAM: usize = 20_000;
 /// The maximum number of messages of one pass that a recording keeps.
 pub const MAX_MESSAGES_OF_RUN: usize = 1000;
 
-/// The maximum number of near misses of one pass that a recording keeps.
-pub const MAX_NEAR_MISSES_OF_RUN: usize = 1000;
-
-/// The maximum number of rewrites whose reasons a recording keeps.
-pub const MAX_RECORDED_REWRITES: u64 = 100_000;
-
 /// The maximum number of runs that a recording keeps.
 pub const MAX_RECORDED_RUNS: usize = 10_000;
 
@@ -147,6 +141,8 @@ pub struct RecordedPass {
     pub messages_left_out: usize,
     /// The rewrites that the pass made, if the context records them.
     pub rewrites: Vec<RecordedRewrite>,
+    /// The number of rewrites for which there was no room.
+    pub rewrites_left_out: u64,
     /// The rewrites that nearly applied, if the context explains them.
     pub near_misses: Vec<NearMiss>,
     /// The number of near misses for which there was no room.
@@ -182,13 +178,14 @@ pub enum RecordedOutcome {
     Failed(String),
 }
 
-/// A rewrite of a binding.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// A rewrite. If it changes several bindings, there is one of these for each of them.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RecordedRewrite {
-    /// The index of the function.
-    pub function: usize,
-    /// The index of the binding, among the names of the recording.
-    pub binding: usize,
+    /// The index of the function; `None` for the module as a whole.
+    pub function: Option<usize>,
+    /// The index of the binding, among the names of the recording; `None` for the result or the
+    /// function as a whole.
+    pub binding: Option<usize>,
     /// The index of the reason, among the reasons of the recording: the name of a rule, or another
     /// description.
     pub why: usize,

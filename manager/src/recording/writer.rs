@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use anfora_ir::{
-    Context, Diagnostic, EditedFunction, EntityId, Function, Module, NearMiss, OpId, RewriteRecord, SequenceChange,
+    Context, Diagnostic, EditedFunction, EntityId, Function, Module, NearMiss, NearMisses, OpId, RewriteRecord,
+    SequenceChange,
 };
 use rustc_hash::FxHashSet;
 
@@ -13,8 +14,8 @@ use super::lines::Tables;
 use super::room::{CHANGE, HUNK, INDEX, MESSAGE, RUN, Room, bytes_of};
 use super::rows::{KeyedBy, Row, RowKey, RowKind, Rows};
 use super::{
-    FunctionChange, Hunk, MAX_FUNCTIONS_OF_RUN, MAX_MESSAGES_OF_RUN, MAX_NEAR_MISSES_OF_RUN, MAX_RECORDED_RUNS,
-    MAX_RECORDING_BYTES, MAX_ROWS_OF_PROGRAM, MAX_ROWS_OF_RUN, RecordedPass, RecordedRewrite, Recording,
+    FunctionChange, Hunk, MAX_FUNCTIONS_OF_RUN, MAX_MESSAGES_OF_RUN, MAX_RECORDED_RUNS, MAX_RECORDING_BYTES,
+    MAX_ROWS_OF_PROGRAM, MAX_ROWS_OF_RUN, RecordedPass, RecordedRewrite, Recording,
 };
 
 /// The number of rows around a hunk that it keeps.
@@ -224,28 +225,52 @@ impl RecordingWriter {
         hunk
     }
 
-    /// Records the rewrites of bindings among the records of the ledger, as far as there is room.
-    pub(crate) fn rewrites(&mut self, records: Vec<RewriteRecord>, run: usize) {
+    /// Records the rewrites that the records of the ledger name, as far as there is room. The same
+    /// rewrite of a function as a whole is recorded once. `left_out` more records are known.
+    pub(crate) fn rewrites(&mut self, (records, left_out): (Vec<RewriteRecord>, u64), run: usize) {
         let mut rewrites = Vec::new();
+        let mut of_functions: FxHashSet<RecordedRewrite> = FxHashSet::default();
         let mut room = self.share(16);
-        for RewriteRecord { function, binding, why, is_undone, .. } in records {
-            let (Some(function), Some(binding), false) = (function, binding, is_undone) else { continue };
-            if !room.take(4 * INDEX) {
-                break;
+        let mut unkept = left_out;
+        for RewriteRecord { function, binding, why, .. } in records.into_iter().filter(|record| !record.is_undone) {
+            match self.rewrite(function.as_deref(), binding.as_deref(), &why, &mut room) {
+                Some(rewrite) if rewrite.binding.is_none() && of_functions.contains(&rewrite) => {}
+                Some(rewrite) if room.take(4 * INDEX) => {
+                    if rewrite.binding.is_none() {
+                        of_functions.insert(rewrite.clone());
+                    }
+                    rewrites.push(rewrite);
+                }
+                _ => unkept += 1,
             }
-            let tables = &mut self.tables;
-            let function = tables.function(&mut self.recording, &function, &mut room);
-            let binding = tables.name(&mut self.recording, &binding, &mut room);
-            let why = tables.reason(&mut self.recording, &why, &mut room);
-            let (Some(function), Some(binding), Some(why)) = (function, binding, why) else { break };
-            rewrites.push(RecordedRewrite { function, binding, why });
         }
         self.settle(16, room);
         self.recording.runs[run].rewrites = rewrites;
+        self.recording.runs[run].rewrites_left_out = unkept;
     }
 
-    /// Records near misses, as far as there is room. `unkept` more of them are known.
-    pub(crate) fn near_misses(&mut self, mut misses: Vec<NearMiss>, unkept: u64, run: usize) {
+    /// Returns a rewrite with the indices of its names; `None` if there is no room for them.
+    fn rewrite(
+        &mut self,
+        function: Option<&str>,
+        binding: Option<&str>,
+        why: &str,
+        room: &mut Room,
+    ) -> Option<RecordedRewrite> {
+        let (tables, recording) = (&mut self.tables, &mut self.recording);
+        let function = match function {
+            Some(name) => Some(tables.function(recording, name, room)?),
+            None => None,
+        };
+        let binding = match binding {
+            Some(name) => Some(tables.name(recording, name, room)?),
+            None => None,
+        };
+        Some(RecordedRewrite { function, binding, why: tables.reason(recording, why, room)? })
+    }
+
+    /// Records near misses, as far as there is room.
+    pub(crate) fn near_misses(&mut self, NearMisses { found: mut misses, left_out }: NearMisses, run: usize) {
         let mut room = self.share(32);
         let all = misses.len();
         let option = |text: Option<&str>| text.map_or(0, bytes_of);
@@ -253,11 +278,11 @@ impl RecordingWriter {
             let texts = bytes_of(&miss.what) + bytes_of(&miss.why);
             room.take(4 * INDEX + texts + option(miss.function.as_deref()) + option(miss.binding.as_deref()))
         };
-        let kept = misses.iter().take(MAX_NEAR_MISSES_OF_RUN).take_while(|miss| fits(miss)).count();
+        let kept = misses.iter().take_while(|miss| fits(miss)).count();
         misses.truncate(kept);
         self.settle(32, room);
         let run = &mut self.recording.runs[run];
-        run.near_misses_left_out = unkept + (all - kept) as u64;
+        run.near_misses_left_out = left_out + (all - kept) as u64;
         run.near_misses = misses;
     }
 

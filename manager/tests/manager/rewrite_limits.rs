@@ -1,11 +1,11 @@
 //! The context counts rewrites over passes, and stops them at a limit.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use anfora_ir::{Editor, Module, RewriteOptions, Source};
+use anfora_ir::{Editor, LogPosition, Module, RewriteOptions, Source};
 use anfora_manager::{
-    Declare, FunctionPass, LastRun, ModulePass, Outcome, Pass, PassContext, PassEntry, PassError, PassRegistry, Repeat,
-    ReproducerFile, Sequential, SkipReason, Verdict,
+    Declare, FunctionPass, LastRun, ModulePass, Outcome, Pass, PassContext, PassEntry, PassError, PassRegistry,
+    Recorder, Repeat, ReproducerFile, Sequential, SkipReason, Verdict,
 };
 
 use crate::support::{bump, bumps, empty_module, module, ops};
@@ -88,7 +88,7 @@ fn records_name_pass_and_function() {
     sequence(vec![Arc::new(touch("touch")), Arc::new(bump("bump")), Arc::new(count_two("two"))])
         .apply(&mut module, &cx)
         .unwrap();
-    let records: Vec<_> = cx.rewrites().take_records();
+    let records = cx.rewrites().read_records(&mut LogPosition::default()).0;
     let shown: Vec<String> = records
         .iter()
         .map(|r| format!("{} {} @{} {}", r.number, r.pass, r.function.as_deref().unwrap_or("-"), r.why))
@@ -97,7 +97,7 @@ fn records_name_pass_and_function() {
         shown,
         ["2 touch @g changed the function", "3 touch @h changed the function", "4 bump @- changed the module"]
     );
-    let spans: Vec<(u64, u64)> = cx.rewrites().take_spans().iter().map(|s| (s.run, s.first)).collect();
+    let spans: Vec<(u64, u64)> = cx.rewrites().spans().iter().map(|s| (s.run, s.first)).collect();
     assert_eq!(spans, [(1, 1), (1, 2), (1, 3), (2, 4), (3, 5), (3, 7), (3, 9)]);
 }
 
@@ -116,7 +116,8 @@ fn records_of_a_pass_that_fails_are_marked() {
         Ok(())
     });
     failing.apply(&mut module, &cx).unwrap_err();
-    let undone: Vec<bool> = cx.rewrites().take_records().iter().map(|r| r.is_undone).collect();
+    let undone: Vec<bool> =
+        cx.rewrites().read_records(&mut LogPosition::default()).0.iter().map(|r| r.is_undone).collect();
     assert_eq!(undone, [false, false, false, true, true, true]);
 }
 
@@ -177,4 +178,82 @@ fn derived_contexts_count_on() {
     bump("b").apply(&mut module, &derived).unwrap();
     bump("c").requiring(["nothing"]).apply(&mut module, &derived).unwrap();
     assert_eq!((bumps(&module), cx.rewrites().count()), (2, 2));
+}
+
+/// Makes a pass that runs another one under a context of its own, on four threads.
+fn under_another_context(inner: FunctionPass) -> ModulePass {
+    ModulePass::new("outer", 0, move |module, _| {
+        let cx =
+            PassContext::builder().threads(4).worth_sharing(0).build().map_err(|e| PassError::new(e.to_string()))?;
+        inner.apply(module, &cx)?;
+        Ok(())
+    })
+}
+
+#[test]
+fn passes_under_another_context_count_in_the_ledger_of_the_module() {
+    for limit in 0..=4 {
+        let options = RewriteOptions { limit: Some(limit), recorded: Some(1..=9), ..RewriteOptions::default() };
+        let cx = PassContext::builder().rewrites(options).build().unwrap();
+        let mut module = module();
+        under_another_context(touch("touch")).apply(&mut module, &cx).unwrap();
+        assert_eq!((touched(&module) as u64, cx.rewrites().count()), (limit.min(3), limit.min(3)));
+        let records = cx.rewrites().read_records(&mut LogPosition::default()).0;
+        assert!(records.iter().all(|record| &*record.pass == "touch"), "{records:?}");
+    }
+}
+
+#[test]
+fn clones_that_a_pass_keeps_are_not_limited_after_it() {
+    let kept: Arc<Mutex<Option<Module>>> = Arc::default();
+    let keeping = {
+        let kept = kept.clone();
+        ModulePass::new("keep", 0, move |module, _| {
+            *kept.lock().unwrap() = Some(module.clone());
+            module.cx.rewrites.note(None, "kept");
+            Ok(())
+        })
+    };
+    let cx = PassContext::builder().limit_rewrites(1).build().unwrap();
+    keeping.apply(&mut module(), &cx).unwrap();
+    let mut clone = kept.lock().unwrap().take().unwrap();
+    assert!(!clone.cx.rewrites.is_on());
+    touch("touch").apply(&mut clone, &PassContext::new()).unwrap();
+    assert_eq!((touched(&clone), cx.rewrites().count()), (3, 1));
+}
+
+#[test]
+fn each_recorder_has_the_reasons_of_its_runs() {
+    let recorders = [Arc::new(Recorder::new()), Arc::new(Recorder::new())];
+    let builder = recorders.iter().fold(PassContext::builder(), |builder, r| builder.instrument(r.clone()));
+    let cx = builder.build().unwrap();
+    let mut module = module();
+    sequence(vec![Arc::new(touch("touch")), Arc::new(count_two("two"))]).apply(&mut module, &cx).unwrap();
+    for recorder in &recorders {
+        let recording = recorder.recording();
+        let reasons: Vec<Vec<&str>> = recording
+            .runs
+            .iter()
+            .map(|run| run.rewrites.iter().map(|rewrite| &*recording.reasons[rewrite.why]).collect())
+            .collect();
+        assert_eq!(reasons, [vec![], vec!["changed the function"; 3], vec!["one of two"; 6]]);
+    }
+}
+
+#[test]
+fn each_run_has_room_for_records() {
+    let busy = |name: &str| {
+        FunctionPass::new(name, 0, |edit, _, _| {
+            let root = edit.function.body.root();
+            let editor = Editor::new(edit.cx, &mut edit.function.body);
+            (0..10_000).for_each(|i| editor.rewrote(root, i));
+            Ok(())
+        })
+    };
+    let recorder = Arc::new(Recorder::new());
+    let cx = PassContext::builder().instrument(recorder.clone()).build().unwrap();
+    sequence(vec![Arc::new(busy("a")), Arc::new(busy("b"))]).apply(&mut module(), &cx).unwrap();
+    let recording = recorder.recording();
+    let sizes: Vec<(usize, u64)> = recording.runs.iter().map(|r| (r.rewrites.len(), r.rewrites_left_out)).collect();
+    assert_eq!(sizes, [(0, 0), (20_000, 10_000), (20_000, 10_000)]);
 }

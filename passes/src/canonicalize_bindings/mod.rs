@@ -200,6 +200,7 @@ fn forwarded(s: &Site<'_>, call: ExprId, index: u32) -> Option<ExprId> {
 
 impl Mutator for BindingCanonicalizer {
     type Error = RewriteError;
+    const REASON: &'static str = "its value, or what it calls, has another name";
     const NODES: bool = false;
     const VALUES: bool = true;
     const REFUSED: Refused = Refused::CastBack;

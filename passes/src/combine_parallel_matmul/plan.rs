@@ -58,10 +58,13 @@ impl Refusal {
     }
 }
 
+/// The name under which near misses are recorded.
+const PASS: &str = "CombineParallelMatmul";
+
 /// Records why products are not combined, if anyone asks.
 fn explain<'b>(cx: &Context, body: &Body, branches: impl IntoIterator<Item = &'b Branch>, why: impl Fn() -> String) {
-    if cx.rewrites.is_on() {
-        branches.into_iter().for_each(|b| cx.nearly(body, b.var.expr(), "CombineParallelMatmul", &why));
+    if cx.rewrites.explains(PASS) {
+        branches.into_iter().for_each(|b| cx.nearly(body, b.var.expr(), PASS, &why));
     }
 }
 

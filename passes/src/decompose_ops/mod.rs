@@ -235,6 +235,7 @@ impl<S> OpDecomposer<S> {
 
 impl<S: FnMut(&Context, &Body, ExprId) -> bool> Mutator for OpDecomposer<S> {
     type Error = RewriteError;
+    const REASON: &'static str = "other operators compute it";
     const NODES: bool = false;
 
     #[inline]

@@ -138,11 +138,11 @@ pub fn fuse_ops_by_pattern(
     let is_partitioned = |(_, f): &(FunctionKey, &Function)| f.is_definition() && !f.is_primitive(&module.cx);
     let keys: Vec<FunctionKey> = module.functions().filter(is_partitioned).map(|(key, _)| key).collect();
     for key in keys {
-        let name = module.name(key).to_string();
-        module.cx.rewrites.enter_function(Some(&name));
+        module.cx.rewrites.enter_function(Some(module.name(key)));
         let Some((function, cx)) = module.get_mut(key) else { continue };
-        let found =
-            find_matches(cx, function, partition.patterns, purity).map_err(|error| error.in_function(name.clone()))?;
+        let found = find_matches(cx, function, partition.patterns, purity);
+        let found = found.map_err(|error| error.in_function(module.name(key)))?;
+        let Some((function, cx)) = module.get_mut(key) else { continue };
         if found.is_empty() {
             continue;
         }
@@ -172,7 +172,8 @@ pub fn fuse_ops_by_pattern(
         }
         // Put the calls in the places of the matches.
         let Some((function, cx)) = module.get_mut(key) else { continue };
-        mutate_function(cx, function, &mut calls).map_err(|error| PassError::from(error).in_function(name))?;
+        let called = mutate_function(cx, function, &mut calls);
+        called.map_err(|error| PassError::from(error).in_function(module.name(key)))?;
     }
     Ok(done)
 }

@@ -298,12 +298,13 @@ fn inline_into(
     callees: &FxHashMap<GlobalId, Callee>,
     budget: &mut Budget,
 ) -> Result<usize, PassError> {
-    let name = module.name(key).to_string();
+    module.cx.rewrites.enter_function(Some(module.name(key)));
     let Some((function, cx)) = module.get_mut(key) else { return Ok(0) };
-    cx.rewrites.enter_function(Some(&name));
     let mut inliner = Inliner::new(cx, &function.body, callees, budget);
-    mutate_function(cx, function, &mut inliner).map_err(|error| PassError::from(error).in_function(name))?;
-    Ok(inliner.uses)
+    let inlined = mutate_function(cx, function, &mut inliner);
+    let uses = inliner.uses;
+    inlined.map_err(|error| PassError::from(error).in_function(module.name(key)))?;
+    Ok(uses)
 }
 
 /// The number of references to each function.

@@ -99,10 +99,11 @@ pub fn merge_composite_functions(module: &mut Module) -> Result<MergedFunctions,
     };
     let keys: Vec<FunctionKey> = module.functions().filter(calls_composites).map(|(key, _)| key).collect();
     for key in keys {
-        let name = module.name(key).to_string();
-        module.cx.rewrites.enter_function(Some(&name));
+        module.cx.rewrites.enter_function(Some(module.name(key)));
         let Some((function, cx)) = module.get_mut(key) else { continue };
-        let scan = RegionScan::of(cx, &function.body).map_err(|error| PassError::from(error).in_function(name))?;
+        let scan = RegionScan::of(cx, &function.body);
+        let scan = scan.map_err(|error| PassError::from(error).in_function(module.name(key)))?;
+        let Some((function, cx)) = module.get_mut(key) else { continue };
         let binders = SymbolBinders::of(cx, function);
         // The last region first, as `relink` wants it.
         for region in scan.regions.iter().rev() {

@@ -406,6 +406,7 @@ impl ShapeSimplifier<'_> {
 
 impl Mutator for ShapeSimplifier<'_> {
     type Error = RewriteError;
+    const REASON: &'static str = "it follows from extents";
     const NODES: bool = false;
     const REFUSED: Refused = Refused::CastBack;
 

@@ -764,7 +764,8 @@ class PassContext:
     def take_near_misses(self, /) -> list[NearMiss]:
         """
         Takes the rewrites that nearly applied, oldest first, as far as `why_not` asked for them: by
-        the name of a rule or pass, with `@` and a binding or without.
+        the name of a rule or pass, with `@` and a binding or without. Warns about a name that no
+        pass has, nor a rule of a pass that has run.
         """
     def take_remarks(self, /) -> list[Diagnostic]:
         """

@@ -72,7 +72,7 @@ fn may_change<M: Mutator>(s: &Site<'_>) -> bool {
 #[inline(always)]
 fn count<M: Mutator>(s: &mut Site<'_>, what: &'static str) {
     if M::SEPARABLE && s.editor.cx.rewrites.is_on() {
-        s.editor.rewrote(s.block.at, what);
+        s.editor.rewrote(s.block.at, if M::REASON.is_empty() { what } else { M::REASON });
         s.is_at_limit = !s.editor.may_rewrite();
     }
 }

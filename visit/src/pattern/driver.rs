@@ -5,10 +5,10 @@ mod near_misses;
 use std::collections::VecDeque;
 
 use anfora_ir::{
-    Body, Context, Cursor, Editor, EntityId, Expr, ExprId, IdSet, MAX_NEAR_MISSES, Retype, SharedEdits, Step, TypeId,
-    VarFlags, VarId, infer_expr,
+    Body, Context, Cursor, Editor, EntityId, Expr, ExprId, IdSet, Retype, SharedEdits, Step, TypeId, VarFlags, VarId,
+    infer_expr,
 };
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use crate::analysis::Definition;
@@ -29,7 +29,7 @@ use crate::pattern::search::{Attempt, Search, default_budget};
 use crate::pattern::sight::Sight;
 use crate::pattern::trace::{Applied, node_text};
 
-use near_misses::explained;
+use near_misses::{DriverMisses, explained};
 
 /// Rewrites a body by rules, until none applies any more or a limit is reached.
 ///
@@ -178,22 +178,36 @@ fn run(
             trace: Vec::new(),
         });
     }
-    editor.body.begin_journal();
-    editor.body.shared_edits(SharedEdits::Meant);
-    let rewrites = editor.cx.rewrites.count();
-    let result = rewrite(editor, table, build, options);
+    let before = editor.cx.rewrites.mark();
+    let room = editor.cx.rewrites.room();
+    let may_be_taken_back = options.fuel.is_none() || options.sweeps.is_none();
+    // Rewrites that are taken back as a whole do not count, and only the end shows whether they
+    // are. So they are made without the limit of the ledger first, and again with it if they are
+    // kept and are too many. A failure after more rewrites than the limit does not happen.
+    let is_tried = may_be_taken_back && room > 0 && room < u64::MAX;
+    let mut result = attempt(editor, table, build, options, if is_tried { u64::MAX } else { room });
+    let is_too_far = match &result {
+        Ok(outcome) => !outcome.taken_back && outcome.rewrites > room,
+        Err(_) => editor.cx.rewrites.room() == 0,
+    };
+    if is_tried && is_too_far {
+        editor.body.rollback_journal();
+        editor.cx.rewrites.take_back(before);
+        result = attempt(editor, table, build, options, room);
+    }
     match &result {
         Ok(outcome) if !outcome.taken_back => {
             editor.body.commit_journal();
         }
         Ok(outcome) => {
             editor.body.rollback_journal();
-            editor.cx.rewrites.undo_after(rewrites);
+            editor.cx.rewrites.take_back(before);
             editor.body.note_remarks(outcome.remarks());
         }
         Err(_) => {
             let stop = editor.body.stop();
             editor.body.rollback_journal();
+            editor.cx.rewrites.undo_since(before);
             let len = editor.body.len();
             editor.body.note_stop(stop.filter(|at| at.index() < len));
         }
@@ -201,22 +215,24 @@ fn run(
     result
 }
 
-fn rewrite(
+/// Opens a journal, and makes rewrites, at most `room` of them.
+fn attempt(
     editor: &mut Editor<'_>,
     table: &RuleTable,
     build: BuildBy<'_>,
     options: &PatternOptions<'_>,
+    room: u64,
 ) -> Result<Outcome, PatternRewriteError> {
+    editor.body.begin_journal();
+    editor.body.shared_edits(SharedEdits::Meant);
     let facts = Facts::new(editor.cx, editor.body, options.purity);
     let mut driver = Driver {
         table,
         left_out: table.making(options.never_make),
         fuel: options.fuel.unwrap_or(1000 + 8 * facts.node_count as u64),
         facts,
-        is_at_limit: !editor.may_rewrite(),
-        explained: explained(editor.cx, table),
-        explanations: MAX_NEAR_MISSES,
-        misses: FxHashMap::default(),
+        room,
+        near_misses: DriverMisses::new(editor.cx, table),
         work: Vec::new(),
         queued: IdSet::with_capacity(editor.body.len()),
         search: Search::default(),
@@ -224,6 +240,7 @@ fn rewrite(
         retype: None,
         next: Vec::new(),
         counts: table.counts(),
+        is_recorded: false,
         trace: options.trace.then(Vec::new),
         erased: 0,
         last: VecDeque::new(),
@@ -247,12 +264,15 @@ fn rewrite(
             break StopReason::OutOfSweeps;
         }
     };
-    driver.report_misses();
     let taken_back = match stop {
         StopReason::Fixpoint => false,
         StopReason::OutOfFuel => options.fuel.is_none(),
         StopReason::OutOfSweeps => options.sweeps.is_none(),
     };
+    // The attempt is made again if there are more rewrites than the limit of the ledger.
+    if taken_back || driver.editor.cx.rewrites.is_within_limit() {
+        driver.report_misses();
+    }
     Ok(driver.outcome(stop, sweeps, taken_back))
 }
 
@@ -273,15 +293,10 @@ struct Driver<'t, 'e> {
     /// For each rule, true if it must not apply; empty if all may.
     left_out: Vec<bool>,
     fuel: u64,
-    /// True once the limit of rewrites is reached: no rule is tried any more.
-    is_at_limit: bool,
-    /// For each rule, true if its near misses are asked for; empty if none are.
-    explained: Vec<bool>,
-    /// The number of reasons that may still be given: as many as the ledger keeps.
-    explanations: usize,
-    /// The last reason why a rule did not apply at a node, by node and rule, with the number of
-    /// parts of the pattern that matched before.
-    misses: FxHashMap<(ExprId, usize), (usize, String)>,
+    /// The number of rewrites that may still be made, by the limit of the ledger. With 0, no rule is
+    /// tried any more.
+    room: u64,
+    near_misses: DriverMisses,
     /// Nodes to visit, the next one last.
     work: Vec<ExprId>,
     queued: IdSet<ExprId>,
@@ -292,6 +307,8 @@ struct Driver<'t, 'e> {
     /// Nodes to put on the worklist after a rewrite.
     next: Vec<ExprId>,
     counts: Vec<RuleCounts>,
+    /// True if the last replacement is recorded in the ledger.
+    is_recorded: bool,
     /// The replacements so far, if a trace is requested.
     trace: Option<Vec<Applied>>,
     erased: u64,
@@ -313,7 +330,7 @@ impl Driver<'_, '_> {
         let fuel = self.fuel;
         let mut is_out_of_fuel = false;
         while !is_out_of_fuel
-            && !self.is_at_limit
+            && self.room > 0
             && let Some(node) = self.take()
         {
             let tried = self.try_rules(build, steps, node);
@@ -452,7 +469,7 @@ impl Driver<'_, '_> {
                 let at = self.original(node);
                 if self.may_explain(number, node) {
                     let why = mistyped(self.editor.cx, wanted, found);
-                    self.misses.insert((node, number), (usize::MAX, why));
+                    self.near_misses.add(number, node, (usize::MAX, why));
                 }
                 let cx = &*self.editor.cx;
                 self.counts[number].misfit(at, || mistyped(cx, wanted, found));
@@ -470,9 +487,10 @@ impl Driver<'_, '_> {
             }
             self.note_trace(number, node, new);
             self.count(number, node);
-            let replaced = self.replace(node, new, mark);
+            let replaced = self.replace(number, node, new, mark);
             replaced.map_err(|error| PatternRewriteError::Users { rule: rule(), error })?;
             self.fuel -= 1;
+            self.room -= 1;
             self.counts[number].rewrites += 1;
             return Ok(false);
         }
@@ -489,7 +507,7 @@ impl Driver<'_, '_> {
             Attempt::Failed if self.may_explain(number, node) => {
                 let sight = Sight { cx: self.editor.cx, body: self.editor.body, facts: &self.facts };
                 let why = self.search.why_not(sight, pattern, node, budget);
-                self.misses.extend(why.map(|why| ((node, number), why)));
+                why.into_iter().for_each(|why| self.near_misses.add(number, node, why));
             }
             Attempt::Failed => {}
             Attempt::GaveUp => {
@@ -508,7 +526,19 @@ impl Driver<'_, '_> {
         if self.editor.cx.rewrites.is_on() {
             let at = self.facts.let_of(self.editor.body, node).map_or(node, |binding| binding.id);
             self.editor.rewrote(at, &self.table.rules[rule].name);
-            self.is_at_limit = !self.editor.may_rewrite();
+            self.is_recorded = self.editor.cx.rewrites.records_last();
+        }
+    }
+
+    /// Records a binding that the last replacement changed, made or removed, if that is recorded.
+    #[inline]
+    fn record_also(&self, rule: usize, at: Option<ExprId>) {
+        if self.is_recorded {
+            let Editor { cx, body } = &*self.editor;
+            let binding = at.map(|at| self.facts.let_of(body, at).map_or(at, |binding| binding.id));
+            if let Some(name) = binding.and_then(|binding| body.binding_name(cx, binding)) {
+                cx.rewrites.note_also(Some(name), &self.table.rules[rule].name);
+            }
         }
     }
 
@@ -587,7 +617,7 @@ impl Driver<'_, '_> {
     }
 
     /// Replaces a node by `new` at all its links.
-    fn replace(&mut self, node: ExprId, new: ExprId, mark: usize) -> Result<(), RewriteError> {
+    fn replace(&mut self, rule: usize, node: ExprId, new: ExprId, mark: usize) -> Result<(), RewriteError> {
         let mut links: SmallVec<[Link; 4]> = self.facts.def_use.uses(self.editor.body, node).collect();
         let retyped = self.editor.body.type_of(node) != self.editor.body.type_of(new);
         let is_atom = self.editor.body.expr(new).is_atom();
@@ -595,6 +625,7 @@ impl Driver<'_, '_> {
         self.take_in(node, new, mark);
         if let Some(link) = links.first_mut() {
             *link = self.bind_nested(*link, node);
+            self.nested.bindings.iter().for_each(|&(var, _)| self.record_also(rule, Some(var.expr())));
         }
         if !is_atom {
             self.next.push(new);
@@ -622,12 +653,13 @@ impl Driver<'_, '_> {
                 }
             }
         }
+        changed.iter().for_each(|link| self.record_also(rule, link.holder()));
         self.next.extend(changed.iter().take(REACH).filter_map(|&link| link.holder()));
         let is_constant = matches!(self.editor.body.expr(new), Expr::Literal(_) | Expr::None);
         if retyped || is_constant {
             self.pass_on(changed)?;
         }
-        self.erase_unused();
+        self.erase_unused(rule);
         self.queue();
         Ok(())
     }
@@ -719,7 +751,7 @@ impl Driver<'_, '_> {
 
     /// Erases bindings that lost their last use and can be erased, and puts the users of nodes that
     /// now have one use on the worklist.
-    fn erase_unused(&mut self) {
+    fn erase_unused(&mut self, rule: usize) {
         let mut losses = self.facts.def_use.take_losses();
         while !losses.is_empty() {
             for id in losses {
@@ -730,6 +762,7 @@ impl Driver<'_, '_> {
                             && let Some(value) = self.facts.def_use.value(self.editor.body, var)
                             && self.can_be_left_out(value)
                         {
+                            self.record_also(rule, Some(link));
                             self.unlink(link);
                             self.erased += 1;
                         }

@@ -1,7 +1,10 @@
 //! The engines count rewrites, name them, and stop at a limit.
 
-use anfora_ir::{Body, Context, Editor, Expr, ExprId, Function, RewriteOptions, Rewrites, WhyNot, verify_module};
-use anfora_visit::pattern::{PatternOptions, StopReason, rewrite_rules};
+use anfora_ir::{
+    Body, Context, Editor, Expr, ExprId, Function, LogPosition, NearMisses, RewriteOptions, Rewrites, WhyNot,
+    verify_module,
+};
+use anfora_visit::pattern::{PatternOptions, Rule, StopReason, capture, op, rewrite_patterns, rewrite_rules};
 use anfora_visit::{
     BackwardSweep, Mutator, Rewrite, RewriteError, Site, Slot, Verdict, mutate_function, rules, sweep_back,
 };
@@ -13,6 +16,7 @@ struct Dropper;
 
 impl Mutator for Dropper {
     type Error = RewriteError;
+    const REASON: &'static str = "it is dropped";
 
     fn rewrite_expr(&mut self, site: &mut Site<'_>, id: ExprId) -> Result<Rewrite, RewriteError> {
         let is_negative = site.editor.cx.ops.find("negative");
@@ -61,8 +65,11 @@ fn limited(limit: u64, edit: impl FnOnce(&mut Context, &mut Function)) -> (Strin
     let (function, cx) = module.get_mut(key).unwrap();
     edit(cx, function);
     verify_module(&module).unwrap();
-    let records = module.cx.rewrites.take_records();
+    let records = module.cx.rewrites.read_records(&mut LogPosition::default()).0;
     assert!(records.iter().all(|r| r.function.as_deref() == Some("main") && r.pass.is_empty() && !r.is_undone));
+    // The first record of a rewrite is that of its own binding.
+    let mut records = records;
+    records.dedup_by_key(|record| record.number);
     assert!(records.iter().map(|r| r.number).eq(1..=records.len() as u64));
     let records = records.iter().map(|r| format!("{}: {}", r.binding.as_deref().unwrap_or("-"), r.why)).collect();
     (module.to_text(), module.cx.rewrites.count(), records)
@@ -73,7 +80,7 @@ fn mutators_are_not_asked_after_the_limit() {
     let run = |limit| limited(limit, |cx, function| mutate_function(cx, function, &mut Dropper).unwrap());
     let (text, count, records) = run(10);
     assert_eq!((count, text.matches("negative").count()), (3, 0));
-    assert_eq!(records, ["a: replaced", "b: replaced", "-: replaced"]);
+    assert_eq!(records, ["a: it is dropped", "b: it is dropped", "-: it is dropped"]);
     for limit in 0..=3 {
         let (text, count, records) = run(limit);
         assert_eq!((count, text.matches("negative").count() as u64), (limit, 3 - limit), "{text}");
@@ -106,24 +113,71 @@ fn rules_are_not_tried_after_the_limit() {
 }
 
 #[test]
-fn rewrites_that_are_rolled_back_are_counted_and_marked() {
-    let mut module = parse(TEXT);
-    module.cx.rewrites = Rewrites::new(RewriteOptions { recorded: Some(2..=3), ..RewriteOptions::default() });
+fn rewrites_that_are_rolled_back_are_not_counted() {
+    let before = parse(TEXT).to_text();
+    // The first rule alone comes to an end.
+    let rules = rules!["add(%x, %y)" => "multiply(%x, %y)", "multiply(%x, %y)" => "add(%y, %x)"];
+    for limit in [None, Some(0), Some(1), Some(2), Some(3), Some(1000)] {
+        let mut module = parse(TEXT);
+        let options = RewriteOptions { limit, recorded: Some(1..=9), spans: true, ..RewriteOptions::default() };
+        module.cx.rewrites = Rewrites::new(options);
+        let key = first(&module);
+        let (function, cx) = module.get_mut(key).unwrap();
+        let outcome =
+            rewrite_rules(&mut Editor::new(cx, &mut function.body), &rules, &PatternOptions::default()).unwrap();
+        assert_eq!(outcome.was_taken_back(), limit != Some(0));
+        assert_eq!((module.to_text(), module.cx.rewrites.count()), (before.clone(), 0), "{limit:?}");
+        assert_eq!(module.cx.rewrites.read_records(&mut LogPosition::default()), (Vec::new(), 0));
+        assert!(module.cx.rewrites.spans().is_empty());
+    }
+}
+
+#[test]
+fn all_bindings_that_a_rule_changes_are_recorded() {
+    let mut module = parse(
+        "def @main(%x: float32) {
+            let %a = negative(%x);
+            let %b = negative(%a);
+            let %c = negative(%b);
+            let %d = multiply(%c, %x);
+            add(%d, %c)
+        }",
+    );
+    module.cx.rewrites = Rewrites::new(RewriteOptions { recorded: Some(1..=9), ..RewriteOptions::default() });
     let key = first(&module);
     let (function, cx) = module.get_mut(key).unwrap();
-    let rules = rules!["add(%x, %y)" => "add(%y, %x)"];
+    let rules = rules!["negative(negative(negative(%x)))" => "%x"];
     let outcome = rewrite_rules(&mut Editor::new(cx, &mut function.body), &rules, &PatternOptions::default()).unwrap();
-    assert!(outcome.was_taken_back());
-    let records = module.cx.rewrites.take_records();
-    assert!(records.iter().all(|record| record.is_undone) && records.len() == 2, "{records:?}");
-    assert!(module.cx.rewrites.count() > 100);
+    assert_eq!((outcome.rewrites, outcome.erased), (1, 2));
+    let (records, _) = module.cx.rewrites.read_records(&mut LogPosition::default());
+    assert!(records.iter().all(|record| record.number == 1 && record.why == "negative(negative(negative(%x))) => %x"));
+    let names: Vec<Option<&str>> = records.iter().map(|record| record.binding.as_deref()).collect();
+    // The rewritten binding, its user, and those that are erased.
+    assert_eq!(names, [Some("c"), Some("d"), Some("b"), Some("a")], "{}", module.to_text());
+}
+
+#[test]
+fn rewrites_that_fail_are_counted_and_marked() {
+    let mut module = parse(TEXT);
+    module.cx.rewrites = Rewrites::new(RewriteOptions { recorded: Some(1..=9), ..RewriteOptions::default() });
+    let key = first(&module);
+    let (function, cx) = module.get_mut(key).unwrap();
+    let mut rules = [
+        Rule::replace("drop", op("negative", [capture("x")]), capture("x")),
+        Rule::new("fail", op("add", [capture("x"), capture("y")]), |_, _| Err("no".into())),
+    ];
+    let options = PatternOptions::default();
+    rewrite_patterns(&mut Editor::new(cx, &mut function.body), &mut rules, &options).unwrap_err();
+    assert_eq!(module.cx.rewrites.count(), 2);
+    let records = module.cx.rewrites.read_records(&mut LogPosition::default()).0;
+    assert!(records.iter().all(|record| record.is_undone) && records.len() >= 2, "{records:?}");
 }
 
 #[test]
 fn sweeps_remove_no_more_than_the_limit() {
     let run =
         |limit| limited(limit, |cx, function| _ = sweep_back(cx, &mut function.body, &mut NothingIsKept).unwrap());
-    assert_eq!(run(10).2, ["unused2: removed", "unused: removed"]);
+    assert_eq!(run(10).2, ["unused2: nothing uses it", "unused: nothing uses it"]);
     for limit in 0..=2 {
         let (text, count, _) = run(limit);
         assert_eq!((count, text.matches("let").count() as u64), (limit, 5 - limit), "{text}");
@@ -147,12 +201,15 @@ fn near_misses_are_recorded_only_when_someone_asks() {
         editor.nearly(b, "fold", |_| "it is too large".to_string());
     };
     ask(&mut module);
-    assert_eq!(module.cx.rewrites.take_near_misses(), (Vec::new(), 0));
+    let read = |module: &anfora_ir::Module, asked: &WhyNot| {
+        module.cx.rewrites.read_near_misses(&mut LogPosition::default(), std::slice::from_ref(asked))
+    };
+    assert_eq!(read(&module, &WhyNot::default()), NearMisses::default());
     let asked = WhyNot { what: Some("fusion".to_string()), binding: Some("b".to_string()) };
-    module.cx.rewrites = Rewrites::new(RewriteOptions { explained: vec![asked], ..RewriteOptions::default() });
+    module.cx.rewrites = Rewrites::new(RewriteOptions { explained: vec![asked.clone()], ..RewriteOptions::default() });
     ask(&mut module);
-    let (misses, unkept) = module.cx.rewrites.take_near_misses();
-    assert_eq!((misses.len(), unkept), (1, 0));
+    let NearMisses { found: misses, left_out } = read(&module, &asked);
+    assert_eq!((misses.len(), left_out), (1, 0));
     assert_eq!((misses[0].binding.as_deref(), &*misses[0].why), (Some("b"), "it is used in %c"));
     assert!(module.cx.rewrites.explains("fusion") && !module.cx.rewrites.explains("fold"));
 }

@@ -1,10 +1,61 @@
 //! The near misses of rules: which rules are asked about, and the reasons that are reported.
 
-use anfora_ir::{Context, Editor, EntityId, ExprId};
-use rustc_hash::FxHashMap;
+use anfora_ir::{AskedBy, Context, Editor, EntityId, ExprId, MAX_NEAR_MISSES, MAX_NEAR_MISSES_OF_RUN};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Driver;
 use crate::pattern::rule::RuleTable;
+
+/// The near misses that a driver collects. They are reported at the end, for the nodes that are
+/// left.
+pub(super) struct DriverMisses {
+    /// For each rule, true if its near misses are asked for; empty if none are.
+    explained: Vec<bool>,
+    /// The number of reasons that may still be given, by kind of request: as many as the ledger
+    /// keeps.
+    room: [usize; 2],
+    /// The last reason why a rule did not apply at a node, by node and rule, with the number of
+    /// parts of the pattern that matched before.
+    found: FxHashMap<(ExprId, usize), (usize, String)>,
+    /// The kind of request for which a reason was given, by node and rule.
+    asked: FxHashMap<(ExprId, usize), AskedBy>,
+    /// The nodes and rules for which there was no room.
+    refused: FxHashSet<(ExprId, usize, bool)>,
+}
+
+impl DriverMisses {
+    pub(super) fn new(cx: &Context, table: &RuleTable) -> DriverMisses {
+        DriverMisses {
+            explained: explained(cx, table),
+            room: [MAX_NEAR_MISSES_OF_RUN, MAX_NEAR_MISSES],
+            found: FxHashMap::default(),
+            asked: FxHashMap::default(),
+            refused: FxHashSet::default(),
+        }
+    }
+
+    /// Records the reason why a rule does not apply at a node, with the number of parts of the
+    /// pattern that match.
+    pub(super) fn add(&mut self, rule: usize, node: ExprId, why: (usize, String)) {
+        self.found.insert((node, rule), why);
+    }
+
+    /// Returns true if there is room for the reason why a rule does not apply at a node, which is
+    /// asked for.
+    fn has_room(&mut self, rule: usize, node: ExprId, asked_by: AskedBy) -> bool {
+        if self.asked.contains_key(&(node, rule)) {
+            return true;
+        }
+        let room = &mut self.room[asked_by as usize];
+        if *room == 0 {
+            self.refused.insert((node, rule, asked_by == AskedBy::Name));
+            return false;
+        }
+        *room -= 1;
+        self.asked.insert((node, rule), asked_by);
+        true
+    }
+}
 
 /// Returns for each rule whether its near misses are asked for; empty if none are.
 pub(super) fn explained(cx: &Context, table: &RuleTable) -> Vec<bool> {
@@ -18,34 +69,33 @@ pub(super) fn explained(cx: &Context, table: &RuleTable) -> Vec<bool> {
 impl Driver<'_, '_> {
     #[inline]
     pub(super) fn is_explained(&self, rule: usize) -> bool {
-        self.explained.get(rule) == Some(&true)
+        self.near_misses.explained.get(rule) == Some(&true)
     }
 
     /// Returns true if anyone asks why a rule does not apply at a node.
     #[inline]
     pub(super) fn may_explain(&mut self, rule: usize, node: ExprId) -> bool {
-        if !self.is_explained(rule) || self.explanations == 0 {
+        if !self.is_explained(rule) {
             return false;
         }
         let Editor { cx, body } = &*self.editor;
         let binding = self.facts.let_of(body, node).and_then(|binding| body.binding_name(cx, binding.id));
-        let is_asked = cx.rewrites.explains_at(&self.table.rules[rule].name, binding);
-        self.explanations -= usize::from(is_asked);
-        is_asked
+        let asked_by = cx.rewrites.explains_at(&self.table.rules[rule].name, binding);
+        asked_by.is_some_and(|asked_by| self.near_misses.has_room(rule, node, asked_by))
     }
 
     /// Records the reason why a rule does not apply at a node, if anyone asks.
     #[inline]
     pub(super) fn miss(&mut self, rule: usize, node: ExprId, why: impl FnOnce() -> String) {
         if self.may_explain(rule, node) {
-            self.misses.insert((node, rule), (usize::MAX, why()));
+            self.near_misses.add(rule, node, (usize::MAX, why()));
         }
     }
 
     /// Reports the near misses at the nodes that are left. Of the rules that nobody named, only
     /// those are reported that came furthest at a node.
     pub(super) fn report_misses(&mut self) {
-        let mut misses: Vec<((ExprId, usize), (usize, String))> = self.misses.drain().collect();
+        let mut misses: Vec<_> = self.near_misses.found.drain().collect();
         misses.sort_unstable_by_key(|((node, rule), _)| (node.index(), *rule));
         let mut furthest: FxHashMap<ExprId, usize> = FxHashMap::default();
         for ((node, _), (matched, _)) in &misses {
@@ -56,10 +106,24 @@ impl Driver<'_, '_> {
             if matched < furthest[&node] && !self.editor.cx.rewrites.names(&self.table.rules[rule].name) {
                 continue;
             }
-            if self.facts.def_use.use_count(node) > 0 && !self.editor.body.expr(node).is_atom() {
+            if self.is_left(node) {
                 let at = self.facts.let_of(self.editor.body, node).map_or(node, |binding| binding.id);
                 self.editor.nearly(at, &self.table.rules[rule].name, |_| why);
             }
         }
+        // Of the rules that nobody named, one was left out at a node.
+        let mut nodes: [FxHashSet<(ExprId, usize)>; 2] = Default::default();
+        for &(node, rule, is_named) in &self.near_misses.refused {
+            if self.is_left(node) && (is_named || !furthest.contains_key(&node)) {
+                nodes[usize::from(is_named)].insert((node, if is_named { rule } else { 0 }));
+            }
+        }
+        for (asked_by, nodes) in [AskedBy::All, AskedBy::Name].into_iter().zip(&nodes) {
+            self.editor.cx.rewrites.leave_out_near_misses(asked_by, nodes.len() as u64);
+        }
+    }
+
+    fn is_left(&self, node: ExprId) -> bool {
+        self.facts.def_use.use_count(node) > 0 && !self.editor.body.expr(node).is_atom()
     }
 }
