@@ -94,7 +94,7 @@ pub use crate::edit::transplant::Transplant;
 pub use crate::files::output_file::{UnfinishedFile, follow_links, remove_unfinished_files, write_file};
 pub use crate::files::storage::{FileRange, StorageError, StoredFile, StoredFileKind};
 pub use crate::infer::module::infer_module;
-pub use crate::ops::adjoint::{Adjoint, AdjointRule, AdjointWriter, ResultAdjoint};
+pub use crate::ops::adjoint::{Adjoint, AdjointError, AdjointRule, AdjointWriter, ResultAdjoint};
 pub use crate::ops::decomposition::{Decomposer, Decomposition, DecompositionPart, DecompositionRule};
 pub use crate::ops::facts::OpFacts;
 pub use crate::ops::op::{

@@ -8,6 +8,7 @@
 use anfora_ir::{AttrDef, AttrDefault, AttrKind, AttrReader, KernelCall, KernelError, Literal};
 use smallvec::SmallVec;
 
+use crate::decompositions::counted;
 use crate::kernels::Failure;
 use crate::kernels::index::permute_dims;
 use crate::typing::one;
@@ -89,8 +90,7 @@ impl AxisPlaces {
     /// Returns the places for channels along an axis: the batch is the first axis, and the other
     /// axes keep their order. `axis` counts from the end if it is negative.
     pub(crate) fn of_channels(axis: i64, rank: usize) -> Result<AxisPlaces, Failure> {
-        let counted = if axis < 0 { axis + rank as i64 } else { axis };
-        let channels = usize::try_from(counted).ok().filter(|axis| (1..rank).contains(axis)).ok_or_else(|| {
+        let channels = counted(axis, rank).filter(|&axis| axis > 0).ok_or_else(|| {
             Failure::Mismatch(format!("attribute `axis` is {axis}, which is no axis of channels of rank {rank}"))
         })?;
         let others = (1..rank).filter(|&axis| axis != channels);

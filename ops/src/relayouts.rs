@@ -11,6 +11,7 @@ use crate::axis_letters::{
     AxisPlaces, CHANNEL_AXIS, DATA_LAYOUT, KERNEL_LAYOUT, POOL_LAYOUT, plain_data, plain_kernel,
     plain_transposed_kernel,
 };
+use crate::decompositions::counted;
 
 /// Longer constant lists are left as they are. Those of calls are about as long as a shape.
 const MOST_ENTRIES: usize = 1 << 10;
@@ -166,7 +167,7 @@ fn by_any_channels(c: &RelayoutCall<'_>) -> Option<Relayout> {
         return along_axis(c);
     }
     let (axis, rank) = (c.attrs().int(CHANNEL_AXIS)?, c.rank(0)?);
-    let axis = usize::try_from(if axis < 0 { axis + rank as i64 } else { axis }).ok().filter(|&axis| axis < rank)?;
+    let axis = counted(axis, rank)?;
     let mut axes: SmallVec<[usize; 8]> = (0..rank).filter(|&other| other != axis).collect();
     axes.insert(axes.len().min(1), axis);
     let order = AxisOrder::new(&axes)?;
@@ -382,8 +383,7 @@ fn expand_dims(c: &RelayoutCall<'_>) -> Option<Relayout> {
     let rank = order.rank() + axes.len();
     let mut is_new: SmallVec<[bool; 8]> = SmallVec::from_elem(false, rank);
     for axis in axes {
-        let counted = if axis < 0 { axis.checked_add(rank as i64)? } else { axis };
-        *is_new.get_mut(usize::try_from(counted).ok()?)? = true;
+        is_new[counted(axis, rank)?] = true;
     }
     // The axes of the result that come from the operand, in the order of the operand's axes.
     let old: SmallVec<[usize; 8]> = (0..rank).filter(|&axis| !is_new[axis]).collect();

@@ -24,7 +24,7 @@ use crate::typing::{
 };
 
 /// The most parts that `split` returns.
-const MAX_PARTS: usize = 1 << 16;
+pub(crate) const MAX_PARTS: usize = 1 << 16;
 
 /// Returns the rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {

@@ -23,7 +23,8 @@ use crate::tables::types::TensorType;
 /// A rule that writes the adjoints of the operands of a call. It gives one for each operand on
 /// which the result depends in a differentiable way ([`AdjointWriter::give`]), and may leave out
 /// those that are not wanted ([`AdjointWriter::wants`]). It returns `None` if it cannot write the
-/// adjoints of this call, for example because a rank is not known.
+/// adjoints of this call, for example because a rank is not known, or for a reason that it states
+/// ([`AdjointWriter::refuse`]).
 ///
 /// ```
 /// use anfora_ir::AdjointWriter;
@@ -56,6 +57,7 @@ pub struct AdjointWriter<'a> {
     adjoint: ResultAdjoint,
     is_wanted: SmallVec<[bool; 4]>,
     given: SmallVec<[(usize, DecompositionPart); 2]>,
+    refusal: Option<&'static str>,
 }
 
 impl<'a> Deref for AdjointWriter<'a> {
@@ -128,6 +130,29 @@ impl<'a> AdjointWriter<'a> {
             self.given.push((operand, adjoint));
         }
     }
+
+    /// Returns `None`, which the rule returns in turn. `reason` is the help for the user: a
+    /// sentence without a full stop that states what the rule needs.
+    ///
+    /// Cost: one entry.
+    pub fn refuse<T>(&mut self, reason: &'static str) -> Option<T> {
+        self.refusal = Some(reason);
+        None
+    }
+}
+
+/// The reason for which a call has no adjoint.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum AdjointError {
+    /// The call is none of an operator with a rule.
+    #[error("the operator has no adjoint")]
+    NoRule,
+    /// The rule cannot write the adjoints of this call, for the reason that it states.
+    #[error("the rule does not apply to the call")]
+    Refused(Option<&'static str>),
+    /// The rule is wrong.
+    #[error(transparent)]
+    Wrong(#[from] TypeError),
 }
 
 /// The adjoints of the operands of a call: the steps, and the parts that are the adjoints.
@@ -142,13 +167,12 @@ pub struct Adjoint {
 impl Adjoint {
     /// Returns the adjoints of the operands of the call `call` in a body, whose value is bound to
     /// `result`. `is_wanted` returns true for the number of an operand that needs an adjoint.
-    /// Returns `None` if `call` is no call of an operator with a row, if the row has no rule, or if
-    /// the rule cannot write the adjoints of this call.
     ///
     /// Cost: one loop.
     ///
     /// # Errors
-    /// If the rule panics.
+    /// If `call` is no call of an operator with a row, if the row has no rule, if the rule cannot
+    /// write the adjoints of this call, or if it panics.
     pub fn of(
         cx: &Context,
         body: &Body,
@@ -156,10 +180,10 @@ impl Adjoint {
         result: VarId,
         adjoint: ResultAdjoint,
         is_wanted: impl Fn(usize) -> bool,
-    ) -> Result<Option<Adjoint>, TypeError> {
-        let Some(mut steps) = Decomposer::of(cx, body, call) else { return Ok(None) };
+    ) -> Result<Adjoint, AdjointError> {
+        let mut steps = Decomposer::of(cx, body, call).ok_or(AdjointError::NoRule)?;
         let row = steps.row();
-        let Some(rule) = row.adjoint else { return Ok(None) };
+        let rule = row.adjoint.ok_or(AdjointError::NoRule)?;
         let wanted = (0..steps.operand_count()).map(|i| steps.is_given(i) && is_wanted(i)).collect();
         let mut writer = AdjointWriter {
             result: steps.expression(result.expr()),
@@ -168,12 +192,13 @@ impl Adjoint {
             adjoint,
             is_wanted: wanted,
             given: smallvec![],
+            refusal: None,
         };
         let written = catch_panic(|| rule(&mut writer))
             .map_err(|text| TypeError::new(format!("its adjoint panics: {text}")).of_op(&*row.name))?;
-        let AdjointWriter { steps, given, .. } = writer;
-        let operator = (&*row.name).into();
-        Ok(written.map(|()| Adjoint { steps: steps.into_steps(), given, call, operator }))
+        let AdjointWriter { steps, given, refusal, .. } = writer;
+        let Some(()) = written else { return Err(AdjointError::Refused(refusal)) };
+        Ok(Adjoint { steps: steps.into_steps(), given, call, operator: (&*row.name).into() })
     }
 
     /// Writes the steps, and returns the adjoints of operands with their numbers. `bind` receives
@@ -193,13 +218,14 @@ impl Adjoint {
         let faulty =
             |error: TypeError| TypeError::new(format!("its adjoint is wrong: {error}")).of_op(self.operator.clone());
         let operands: SmallVec<[ExprId; 4]> = editor.body.operands_of(self.call).into();
-        let operand_of = |part: DecompositionPart| {
-            let given = self.given.iter().find(|(_, adjoint)| *adjoint == part);
-            given.map(|&(operand, _)| operand)
-        };
+        let mut operand_of: Vec<Option<usize>> = vec![None; self.steps.len()];
+        for &(operand, part) in self.given.iter().rev() {
+            operand_of[part.index()] = Some(operand);
+        }
         let results: SmallVec<[DecompositionPart; 4]> = self.given.iter().map(|&(_, part)| part).collect();
-        let made =
-            write_steps(&self.steps, &results, editor, |editor, part, value| bind(editor, operand_of(part), value));
+        let made = write_steps(&self.steps, &results, editor, |editor, part, value| {
+            bind(editor, operand_of[part.index()], value)
+        });
         let made = made.map_err(faulty)?;
         let mut adjoints = SmallVec::new();
         for &(operand, part) in &self.given {

@@ -53,6 +53,16 @@ impl AxisOrder {
         Some(AxisOrder(order))
     }
 
+    /// Returns an order from a list in which negative axes count from the end; `None` if the list
+    /// does not name each axis once.
+    ///
+    /// Cost: one loop.
+    pub fn counted(axes: &[i64]) -> Option<AxisOrder> {
+        let rank = axes.len() as i64;
+        let counted = |&axis: &i64| usize::try_from(if axis < 0 { axis + rank } else { axis }).ok();
+        AxisOrder::new(&axes.iter().map(counted).collect::<Option<SmallVec<[usize; 8]>>>()?)
+    }
+
     /// Returns the number of axes.
     pub fn rank(&self) -> usize {
         self.0.len()

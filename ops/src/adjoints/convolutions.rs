@@ -1,10 +1,12 @@
 //! Convolutions and transposed convolutions, of one to three spatial axes. Each is the adjoint of
 //! the other by its first operand.
 
-use anfora_ir::{AdjointRule, AdjointWriter, AttrValue, DecompositionPart as Part};
+use anfora_ir::{AdjointRule, AdjointWriter, AttrValue, DecompositionPart as Part, DimId, TensorType};
 
 use crate::axis_letters::{DATA_LAYOUT, KERNEL_LAYOUT, POOL_LAYOUT, plain_data, plain_kernel, plain_transposed_kernel};
 use crate::decompositions::extents::{Extent, join_axes, split_axis_into};
+
+use super::zeros_like;
 
 pub(super) const RULES: &[(&str, AdjointRule)] = &[
     ("nn.conv1d", |a| convolution::<1>(a, "nn.conv1d", "nn.conv1d_transpose")),
@@ -53,20 +55,50 @@ pub(super) fn result_extent(a: &AdjointWriter<'_>, axis: usize) -> Option<i64> {
     a.cx().types.dims.as_constant(*a.result_tensor()?.shape.as_ref()?.get(axis)?)
 }
 
+/// The reason for which a rule refuses a layout.
+pub(super) const OTHER_LAYOUT: &str =
+    "images and kernels must have the default layout: run ConvertLayout after Gradient";
+
+/// The reason for which a rule refuses extents that are not known.
+pub(super) const UNKNOWN_EXTENTS: &str =
+    "the extents of the images and of the kernel must be known: state them with `match_cast`";
+
+/// Gives an image and a kernel zeros if one of them, or the result, is known to have no elements,
+/// which convolutions of adjoints do not take. Returns true if this is so.
+pub(super) fn give_zeros_if_empty(a: &mut AdjointWriter<'_>) -> Option<bool> {
+    let is_zero = |&dim: &DimId| a.cx().types.dims.as_constant(dim) == Some(0);
+    let is_empty = |tensor: &TensorType| tensor.shape.as_ref().is_some_and(|shape| shape.iter().any(is_zero));
+    if ![a.tensor(0), a.tensor(1), a.result_tensor()].into_iter().flatten().any(is_empty) {
+        return Some(false);
+    }
+    for i in [0, 1] {
+        if a.wants(i) {
+            let zeros = zeros_like(a, i)?;
+            a.give(i, zeros);
+        }
+    }
+    Some(true)
+}
+
 fn convolution<const N: usize>(a: &mut AdjointWriter<'_>, conv: &'static str, transpose: &'static str) -> Option<()> {
     if !image_is_plain(a, N) || a.attrs().str(KERNEL_LAYOUT)? != plain_kernel(N) {
-        return None;
+        return a.refuse(OTHER_LAYOUT);
     }
     let lists = WindowLists::of::<N>(a)?;
     let groups = a.attrs().int("groups")?;
     let (x, w, dy) = (a.operand(0)?, a.operand(1)?, a.adjoint()?);
+    if give_zeros_if_empty(a)? {
+        give_bias::<N>(a, dy);
+        return Some(());
+    }
     if a.wants(0) {
         // A distance of 1 leaves no element out.
         let left_out = |axis: usize| match lists.strides[axis] {
             1 => Some(0),
             _ => lists.rest(axis, a.extent(0, 2 + axis)?, result_extent(a, 2 + axis)?, a.extent(1, 2 + axis)?),
         };
-        let rest: Vec<i64> = (0..N).map(left_out).collect::<Option<_>>()?;
+        let rest: Option<Vec<i64>> = (0..N).map(left_out).collect();
+        let Some(rest) = rest else { return a.refuse(UNKNOWN_EXTENTS) };
         let mut attrs = attributes(&lists.strides, &lists.padding, &lists.dilation, groups);
         attrs.push(("output_padding", rest.into()));
         let dx = a.op_with(transpose, &[dy, w], &attrs);
@@ -82,16 +114,20 @@ fn convolution<const N: usize>(a: &mut AdjointWriter<'_>, conv: &'static str, tr
 
 fn transposed<const N: usize>(a: &mut AdjointWriter<'_>, conv: &'static str) -> Option<()> {
     if !image_is_plain(a, N) || a.attrs().str(KERNEL_LAYOUT)? != plain_transposed_kernel(N) {
-        return None;
+        return a.refuse(OTHER_LAYOUT);
     }
     let lists = WindowLists::of::<N>(a)?;
     let groups = a.attrs().int("groups")?;
     let added = a.attrs().ints("output_padding")?;
     // More than that, and the convolution would have more windows.
     if added.iter().zip(&lists.strides).any(|(added, stride)| added >= stride) {
-        return None;
+        return a.refuse("`output_padding` must be less than the strides");
     }
     let (x, w, dy) = (a.operand(0)?, a.operand(1)?, a.adjoint()?);
+    if give_zeros_if_empty(a)? {
+        give_bias::<N>(a, dy);
+        return Some(());
+    }
     if a.wants(0) {
         let dx = a.op_with(conv, &[dy, w], &attributes(&lists.strides, &lists.padding, &lists.dilation, groups));
         a.give(0, dx);
@@ -148,7 +184,8 @@ fn weight_adjoint<const N: usize>(
     let mut product = a.op_with(conv, &[images, kernel], &attrs);
     // Elements after the last window make more taps.
     if lists.strides.iter().any(|&stride| stride != 1) {
-        let taps: Vec<i64> = (0..N).map(|axis| a.extent(1, 2 + axis)).collect::<Option<_>>()?;
+        let taps: Option<Vec<i64>> = (0..N).map(|axis| a.extent(1, 2 + axis)).collect();
+        let Some(taps) = taps else { return a.refuse(UNKNOWN_EXTENTS) };
         let axes: Vec<i64> = (2..2 + N as i64).collect();
         let attrs = [("axes", axes.into()), ("begin", vec![0; N].into()), ("end", taps.into())];
         product = a.op_with("strided_slice", &[product], &attrs);

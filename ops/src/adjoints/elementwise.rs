@@ -2,7 +2,9 @@
 
 use anfora_ir::{AdjointRule, AdjointWriter, DecompositionPart as Part};
 
-use super::{cast, give_summed, number};
+use crate::decompositions::cast;
+
+use super::{give_summed, number};
 
 pub(super) const RULES: &[(&str, AdjointRule)] = &[
     // Functions of one operand: the derivative, by which `dy` is multiplied.

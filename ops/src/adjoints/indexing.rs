@@ -5,6 +5,8 @@
 
 use anfora_ir::{AdjointRule, AdjointWriter, AttrValue, DType, DecompositionPart as Part, Literal, Number};
 
+use crate::decompositions::{cast, counted};
+
 use super::{constant_ints, flattened, known_extents, number, reshaped_like, shape_of, zeros_like};
 
 pub(super) const RULES: &[(&str, AdjointRule)] = &[
@@ -108,7 +110,7 @@ fn zeros_around(a: &AdjointWriter<'_>) -> Option<Vec<i64>> {
     let axes = attrs.ints("axes").unwrap_or_else(|| (0..begins.len() as i64).collect());
     let mut paddings = vec![0; 2 * rank];
     for ((&axis, &begin), &end) in axes.iter().zip(&begins).zip(&ends) {
-        let axis = super::counted(axis, rank)?;
+        let axis = counted(axis, rank)?;
         let extent = a.extent(0, axis)?;
         let clamped = |at: i64| if at < 0 { at.saturating_add(extent).max(0) } else { at.min(extent) };
         let (begin, end) = (clamped(begin), clamped(end));
@@ -222,7 +224,7 @@ fn scatter(a: &mut AdjointWriter<'_>, gather: &'static str) -> Option<()> {
                 a.give(2, dupdates);
             }
         }
-        _ => return None,
+        _ => return a.refuse("updates that are added or replace the elements have a derivative, others have none"),
     }
     Some(())
 }
@@ -244,7 +246,7 @@ fn one_hot(a: &mut AdjointWriter<'_>) -> Option<()> {
     let sums = [[1, 0], [0, 1]].map(|values| {
         let values = values.map(f64::from);
         let values = a.constant(Literal::from_elements(&[2], &values).ok()?);
-        let values = super::cast(a, values, DType::Float64, dtype);
+        let values = cast(a, values, DType::Float64, dtype);
         let places = a.same_op(&[indices, depth, values])?;
         let product = a.op("multiply", &[dy, places]);
         let sum = a.op("sum", &[product]);

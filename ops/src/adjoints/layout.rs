@@ -1,10 +1,13 @@
 //! Operators that give elements other places without omitting or repeating any, and operators that
 //! repeat them.
 
-use anfora_ir::{AdjointRule, AdjointWriter, DType, DecompositionPart as Part};
+use anfora_ir::{AdjointRule, AdjointWriter, DecompositionPart as Part};
 
-use super::{counted, reshaped_like};
+use crate::decompositions::counted;
 use crate::decompositions::extents::Extent;
+use crate::shape::MAX_PARTS;
+
+use super::{reshaped_like, zeros_of};
 
 pub(super) const RULES: &[(&str, AdjointRule)] = &[
     ("reshape", reshaped_back),
@@ -51,7 +54,8 @@ fn permute_dims(a: &mut AdjointWriter<'_>) -> Option<()> {
 fn broadcast_to(a: &mut AdjointWriter<'_>) -> Option<()> {
     let dy = a.adjoint()?;
     let from = a.result_tensor()?.shape.as_ref()?.to_vec();
-    let dx = super::summed_from(a, 0, dy, &from, &[&from])?;
+    let to = a.tensor(0)?.shape.as_deref()?;
+    let dx = super::summed_from(a, 0, dy, [to, &from], &[&from])?;
     a.give(0, dx);
     Some(())
 }
@@ -67,13 +71,20 @@ fn concat(a: &mut AdjointWriter<'_>) -> Option<()> {
     let extents: Option<Vec<i64>> = (0..count).map(|i| a.extent(i, at)).collect();
     let parts = match extents {
         Some(extents) => {
-            let ends = extents.iter().scan(0i64, |end, extent| {
-                *end = end.checked_add(*extent)?;
-                Some(*end)
-            });
-            let indices: Vec<i64> = ends.take(count - 1).collect();
+            let mut indices: Vec<i64> = Vec::with_capacity(count);
+            let mut end = 0i64;
+            for extent in extents {
+                end = end.checked_add(extent)?;
+                indices.push(end);
+            }
+            if count > MAX_PARTS {
+                give_slices(a, dy, axis, &indices);
+                return Some(());
+            }
+            indices.pop();
             a.op_with("split", &[dy], &[("indices", indices.into()), ("axis", axis.into())])
         }
+        None if count > MAX_PARTS => return a.refuse("of so many operands, the extents must be known"),
         None => {
             let mut sizes = Vec::with_capacity(count);
             for i in 0..count {
@@ -91,15 +102,25 @@ fn concat(a: &mut AdjointWriter<'_>) -> Option<()> {
     Some(())
 }
 
+/// Gives each operand the slice of an adjoint up to its end along an axis.
+fn give_slices(a: &mut AdjointWriter<'_>, dy: Part, axis: i64, ends: &[i64]) {
+    let mut begin = 0;
+    for (i, &end) in ends.iter().enumerate() {
+        let attrs = [("axes", [axis].into()), ("begin", [begin].into()), ("end", [end].into())];
+        let slice = a.op_with("strided_slice", &[dy], &attrs);
+        a.give(i, slice);
+        begin = end;
+    }
+}
+
 /// The adjoints of all parts, one after the other.
 fn split(a: &mut AdjointWriter<'_>) -> Option<()> {
     let axis = a.attrs().int("axis")?;
-    let dtype = a.dtype(0)?;
     let mut parts = Vec::with_capacity(a.field_count());
     for i in 0..a.field_count() {
         let part = match a.field_adjoint(i) {
             Some(adjoint) => adjoint,
-            None => zero_field(a, i, dtype)?,
+            None => zero_field(a, i)?,
         };
         parts.push(part);
     }
@@ -113,12 +134,11 @@ fn split(a: &mut AdjointWriter<'_>) -> Option<()> {
 }
 
 /// Returns zeros of the shape of a field of the result.
-fn zero_field(a: &mut AdjointWriter<'_>, i: usize, dtype: DType) -> Option<Part> {
+fn zero_field(a: &mut AdjointWriter<'_>, i: usize) -> Option<Part> {
+    let types = &a.cx().types;
+    let ty = types.as_tensor(*types.as_tuple(a.result_type())?.get(i)?)?;
     let result = a.result();
-    let field = a.field(result, i as u32);
-    let shape = a.op("shape_of", &[field]);
-    let zero = anfora_ir::Number::Float(0.0).scalar(dtype)?;
-    Some(super::filled(a, shape, zero))
+    zeros_of(a, ty, |a| a.field(result, i as u32))
 }
 
 /// The operator that is the inverse under the same attributes.

@@ -59,11 +59,12 @@ fn matrix_summed(a: &mut AdjointWriter<'_>, i: usize, x: Part, batch: &[DimId], 
         let axes: Vec<i64> = (0..batch.len()).chain([single]).map(|axis| axis as i64).collect();
         return Some(a.op_with("sum", &[x], &[("axis", axes.into())]));
     }
-    // The matrices have the extents of the factor, so only the axes before them are added up. An
-    // extent of 1 stands for those of the matrices, which may be unknown.
-    let [from, other] = [batch, other].map(|batch| [batch, &own[own.len() - 2..]].concat());
-    summed_from(a, i, x, &from, &[&other])
+    // The matrices have the extents of the factor, so only the axes before them are added up.
+    summed_from(a, i, x, [&own[..own.len() - 2], batch], &[other])
 }
+
+/// The most factors of a sum of products that is differentiated: each adjoint has as many.
+const MOST_FACTORS: usize = 64;
 
 /// The sum of products of `dy` and the other factors. An axis that only the factor itself has is
 /// repeated. Letters that stand for a diagonal, `...`, and axes that are broadcast are not written.
@@ -74,13 +75,18 @@ fn einsum(a: &mut AdjointWriter<'_>) -> Option<()> {
         None => (&*text, once_in_order(&text)),
     };
     let inputs: Vec<&str> = inputs.split(',').collect();
+    if inputs.len() > MOST_FACTORS {
+        return a.refuse("a product of more than 64 factors is not differentiated");
+    }
     if inputs.len() != a.operand_count()
         || inputs.iter().any(|letters| !are_distinct(letters))
         || !are_distinct(&output)
     {
-        return None;
+        return a.refuse("each axis must be a letter that occurs once in its operand, without `...`");
     }
-    check_extents(a, &inputs)?;
+    if !have_one_extent(a, &inputs) {
+        return a.refuse("the axes of a letter must be known to have the same extent: state it with `match_cast`");
+    }
     let dy = a.adjoint()?;
     for (i, letters) in inputs.iter().enumerate().filter(|&(i, _)| a.wants(i)).collect::<Vec<_>>() {
         let (mut operands, mut factors) = (vec![dy], vec![output.as_str()]);
@@ -121,21 +127,21 @@ fn are_distinct(letters: &str) -> bool {
     })
 }
 
-/// Checks that axes of one letter have one extent, which is known to be the same.
-fn check_extents(a: &AdjointWriter<'_>, inputs: &[&str]) -> Option<()> {
+/// Returns true if the axes of each letter have one extent, which is known to be the same.
+fn have_one_extent(a: &AdjointWriter<'_>, inputs: &[&str]) -> bool {
     let mut extents: Vec<(char, DimId)> = Vec::new();
     for (i, letters) in inputs.iter().enumerate() {
-        let shape = a.tensor(i)?.shape.as_ref()?;
+        let Some(shape) = a.tensor(i).and_then(|tensor| tensor.shape.as_ref()) else { return false };
         if shape.len() != letters.len() {
-            return None;
+            return false;
         }
         for (letter, &extent) in letters.chars().zip(shape) {
             match extents.iter().find(|(other, _)| *other == letter) {
                 None => extents.push((letter, extent)),
                 Some(&(_, other)) if other == extent && extent != a.cx().types.dims.unknown() => {}
-                Some(_) => return None,
+                Some(_) => return false,
             }
         }
     }
-    Some(())
+    true
 }

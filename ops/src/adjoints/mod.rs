@@ -10,7 +10,7 @@
 //! exceptions are softmaxes, whose adjoints are shorter and do not depend on the largest element,
 //! and operators that have a derivative where one of their steps has none, or overflows.
 
-use anfora_ir::{AdjointRule, AdjointWriter, AttrValue, DType, DecompositionPart as Part, DimId, Literal};
+use anfora_ir::{AdjointRule, AdjointWriter, AttrValue, DecompositionPart as Part, DimId, Literal, Number, TensorType};
 
 use crate::decompositions::counted;
 
@@ -89,7 +89,27 @@ fn filled(a: &mut AdjointWriter<'_>, shape: Part, value: Literal) -> Part {
 
 /// Returns zeros of the shape and element type of an operand.
 fn zeros_like(a: &mut AdjointWriter<'_>, i: usize) -> Option<Part> {
-    let (shape, zero) = (shape_of(a, i)?, anfora_ir::Number::Float(0.0).scalar(a.dtype(i)?)?);
+    let (ty, x) = (a.tensor(i)?, a.operand(i)?);
+    zeros_of(a, ty, |_| x)
+}
+
+/// Returns zeros of a type, and of the shape of the value that `like` makes. The value is only
+/// needed if an extent is not a number.
+fn zeros_of(
+    a: &mut AdjointWriter<'_>,
+    ty: &TensorType,
+    like: impl FnOnce(&mut AdjointWriter<'_>) -> Part,
+) -> Option<Part> {
+    let extents = |shape: &[DimId]| shape.iter().map(|&dim| a.cx().types.dims.as_constant(dim)).collect();
+    let extents: Option<Vec<i64>> = ty.shape.as_deref().and_then(extents);
+    let shape = match extents {
+        Some(extents) => a.ints(&extents),
+        None => {
+            let x = like(a);
+            a.op("shape_of", &[x])
+        }
+    };
+    let zero = Number::Float(0.0).scalar(ty.dtype)?;
     Some(filled(a, shape, zero))
 }
 
@@ -123,9 +143,15 @@ fn fills_axis(a: &AdjointWriter<'_>, extent: DimId, of_result: DimId, others: &[
 }
 
 /// Adds up an adjoint of the shape `from` to the shape of operand `i`, which was broadcast to
-/// `from` together with the shapes `others`. Shapes are aligned at their ends.
-fn summed_from(a: &mut AdjointWriter<'_>, i: usize, mut x: Part, from: &[DimId], others: &[&[DimId]]) -> Option<Part> {
-    let to: Vec<DimId> = a.tensor(i)?.shape.as_ref()?.to_vec();
+/// `from` together with the shapes `others`. Shapes are aligned at their ends. The last axes of the
+/// operand may be left out of all shapes: they were not broadcast.
+fn summed_from(
+    a: &mut AdjointWriter<'_>,
+    i: usize,
+    mut x: Part,
+    [to, from]: [&[DimId]; 2],
+    others: &[&[DimId]],
+) -> Option<Part> {
     let added = from.len().checked_sub(to.len())?;
     if added > 0 {
         let axes: Vec<i64> = (0..added as i64).collect();
@@ -175,7 +201,8 @@ fn give_summed(a: &mut AdjointWriter<'_>, i: usize, x: Part) -> Option<()> {
         for other in (0..a.operand_count()).filter(|&other| other != i) {
             others.push(a.tensor(other)?.shape.as_deref()?);
         }
-        summed_from(a, i, x, &from, &others)?
+        let to = a.tensor(i)?.shape.as_deref()?;
+        summed_from(a, i, x, [to, &from], &others)?
     };
     a.give(i, sum);
     Some(())
@@ -198,9 +225,4 @@ fn counted_axes(axes: &[i64], rank: usize) -> Option<Vec<i64>> {
 /// Returns the integers of an operand that is a constant.
 fn constant_ints(a: &AdjointWriter<'_>, i: usize) -> Option<Vec<i64>> {
     a.literal(i)?.to_i64s()
-}
-
-/// Returns a value with another element type.
-fn cast(a: &mut AdjointWriter<'_>, x: Part, from: DType, to: DType) -> Part {
-    if from == to { x } else { a.op_with("astype", &[x], &[("dtype", to.into())]) }
 }

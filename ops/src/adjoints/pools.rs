@@ -2,7 +2,9 @@
 
 use anfora_ir::{AdjointRule, AdjointWriter, AttrValue, DType, Literal, Number};
 
-use super::convolutions::{WindowLists, image_is_plain, result_extent};
+use super::convolutions::{
+    OTHER_LAYOUT, UNKNOWN_EXTENTS, WindowLists, give_zeros_if_empty, image_is_plain, result_extent,
+};
 use super::{filled, flattened, number, reshaped_like};
 
 pub(super) const RULES: &[(&str, AdjointRule)] = &[
@@ -18,7 +20,10 @@ pub(super) const RULES: &[(&str, AdjointRule)] = &[
 /// has the index -1.
 fn max_pool<const N: usize>(a: &mut AdjointWriter<'_>, with_indices: &'static str) -> Option<()> {
     if !image_is_plain(a, N) {
-        return None;
+        return a.refuse(OTHER_LAYOUT);
+    }
+    if give_zeros_if_empty(a)? {
+        return Some(());
     }
     let (x, dy, attrs) = (a.operand(0)?, a.adjoint()?, a.attrs());
     let lists = ["pool_size", "strides", "padding", "dilation"].map(|name| attrs.ints(name).map(|list| (name, list)));
@@ -49,12 +54,16 @@ fn max_pool<const N: usize>(a: &mut AdjointWriter<'_>, with_indices: &'static st
 /// known, since the number of elements in a window depends on them.
 fn avg_pool<const N: usize>(a: &mut AdjointWriter<'_>, conv: &'static str, transpose: &'static str) -> Option<()> {
     if !image_is_plain(a, N) {
-        return None;
+        return a.refuse(OTHER_LAYOUT);
+    }
+    if give_zeros_if_empty(a)? {
+        return Some(());
     }
     let lists = WindowLists::of::<N>(a)?;
     let taps = a.attrs().ints("pool_size").filter(|taps| taps.len() == N)?;
-    let (dy, channels, one) = (a.adjoint()?, a.extent(0, 1)?, Number::Float(1.0).scalar(a.dtype(0)?)?);
-    let extents: Vec<i64> = (0..N).map(|axis| a.extent(0, 2 + axis)).collect::<Option<_>>()?;
+    let (dy, one) = (a.adjoint()?, Number::Float(1.0).scalar(a.dtype(0)?)?);
+    let extents: Option<Vec<i64>> = (0..N).map(|axis| a.extent(0, 2 + axis)).collect();
+    let (Some(channels), Some(extents)) = (a.extent(0, 1), extents) else { return a.refuse(UNKNOWN_EXTENTS) };
     // The padding at the end up to which windows reach, and the elements that none has.
     let (mut padding, mut left_out) = (lists.padding.clone(), vec![0; N]);
     for axis in 0..N {

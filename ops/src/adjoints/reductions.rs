@@ -2,7 +2,8 @@
 
 use anfora_ir::{AdjointRule, AdjointWriter, AttrValue, DType, DecompositionPart as Part};
 
-use crate::decompositions::Widened;
+use crate::decompositions::reductions::over_axes;
+use crate::decompositions::{Widened, cast};
 
 use super::{broadcast_like, constant_ints, counted_axes, known_extents, reshaped_like};
 
@@ -49,7 +50,7 @@ fn with_axes(a: &mut AdjointWriter<'_>, x: Part) -> Option<Part> {
         // A scalar broadcasts to any shape.
         ReducedAxes::All => return Some(x),
         ReducedAxes::These(axes) => axes,
-        ReducedAxes::Computed => return None,
+        ReducedAxes::Computed => return a.refuse("the axes are computed: they must be known, or `keepdims` be true"),
     };
     let axes = match a.rank(0) {
         Some(rank) => counted_axes(&axes, rank)?,
@@ -82,7 +83,7 @@ fn mean(a: &mut AdjointWriter<'_>) -> Option<()> {
                 a.op_with("astype", &[size], &[("dtype", DType::Float64.into())])
             });
             let count = a.op("divide", &[all, of_result]);
-            super::cast(a, count, DType::Float64, types.wide)
+            cast(a, count, DType::Float64, types.wide)
         }
     };
     let dy = types.widen(a, dy);
@@ -99,14 +100,8 @@ fn extreme(a: &mut AdjointWriter<'_>) -> Option<()> {
     let [y, dy] = [with_axes(a, y)?, with_axes(a, dy)?];
     let is_extreme = a.op("equal", &[x, y]);
     let places = a.op_with("astype", &[is_extreme], &[("dtype", types.wide.into())]);
-    let mut attrs = vec![("keepdims", AttrValue::Bool(true))];
-    attrs.push(("noop_with_empty_axes", a.attrs().bool("noop_with_empty_axes")?.into()));
-    attrs.extend(a.attrs().ints("axis").map(|axes| ("axis", axes.into())));
     // There may be more of them than any number of 16 bits.
-    let count = match a.operand(1) {
-        Some(axes) => a.op_with("sum", &[places, axes], &attrs),
-        None => a.op_with("sum", &[places], &attrs),
-    };
+    let count = over_axes(a, "sum", places, true)?;
     let dy = types.widen(a, dy);
     let share = a.op("divide", &[dy, count]);
     let (share, zero) = (types.narrow(a, share), super::number(a, 0, 0.0)?);
@@ -115,14 +110,15 @@ fn extreme(a: &mut AdjointWriter<'_>) -> Option<()> {
     Some(())
 }
 
-/// The product of all other elements, axis by axis: those before an element along the axis, and
-/// those after it.
+/// `dy` times the product of all other elements. The axes are reduced one after another. The
+/// derivative of the product along one axis is the product of the elements before each element and
+/// of those after it, so it is right for zeros too.
 fn prod(a: &mut AdjointWriter<'_>) -> Option<()> {
     let (rank, dy) = (a.rank(0)?, a.adjoint()?);
     let axes = match reduced_axes(a)? {
         ReducedAxes::All => (0..rank as i64).collect(),
         ReducedAxes::These(axes) => counted_axes(&axes, rank)?,
-        ReducedAxes::Computed => return None,
+        ReducedAxes::Computed => return a.refuse("the axes are computed: they must be known"),
     };
     let mut products = vec![a.operand(0)?];
     for &axis in &axes {

@@ -2,7 +2,6 @@
 
 use anfora_ir::{Decomposer, DecompositionPart as Part, DecompositionRule};
 
-use super::normalisations::log_softmax;
 use super::{Widened, whole};
 
 pub(super) const RULES: &[(&str, DecompositionRule)] = &[
@@ -58,7 +57,8 @@ fn nll_loss(d: &mut Decomposer<'_>, types: Widened, x: Part) -> Option<Part> {
 /// The loss of the log-softmax over axis 1, and that.
 fn softmax_cross_entropy(d: &mut Decomposer<'_>) -> Option<Part> {
     let types = Widened::of(d, 0)?;
-    let scores = log_softmax(d, Some(&[1]))?;
+    let x = d.operand(0)?;
+    let scores = d.op_with("nn.log_softmax", &[x], &[("axis", 1.into())]);
     let wide = types.widen(d, scores);
     let loss = nll_loss(d, types, wide)?;
     Some(d.tuple(&[loss, scores]))

@@ -19,7 +19,7 @@ mod losses;
 mod matrices;
 mod normalisations;
 mod pools;
-mod reductions;
+pub(crate) mod reductions;
 mod sequences;
 mod variadic;
 
@@ -80,7 +80,8 @@ impl Widened {
     }
 }
 
-fn cast(d: &mut Decomposer<'_>, x: Part, from: DType, to: DType) -> Part {
+/// Returns a value with another element type.
+pub(crate) fn cast(d: &mut Decomposer<'_>, x: Part, from: DType, to: DType) -> Part {
     if from == to { x } else { d.op_with("astype", &[x], &[("dtype", to.into())]) }
 }
 

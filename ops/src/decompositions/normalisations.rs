@@ -16,7 +16,7 @@ pub(super) const RULES: &[(&str, DecompositionRule)] = &[
     ("nn.lp_norm", lp_norm),
     ("nn.lrn", lrn),
     ("nn.softmax", softmax),
-    ("nn.log_softmax", |d| log_softmax(d, None)),
+    ("nn.log_softmax", log_softmax),
     ("nn.hardmax", hardmax),
     ("nn.dropout", dropout),
 ];
@@ -325,11 +325,9 @@ fn softmax(d: &mut Decomposer<'_>) -> Option<Part> {
     Some(types.narrow(d, result))
 }
 
-/// `x - m - log(sum(exp(x - m)))`, where `m` is the largest element, over these axes or those of
-/// the call.
-pub(super) fn log_softmax(d: &mut Decomposer<'_>, axes: Option<&[i64]>) -> Option<Part> {
-    let types = Widened::of(d, 0)?;
-    let axes = axes.map(<[i64]>::to_vec).or_else(|| softmax_axes(d))?;
+/// `x - m - log(sum(exp(x - m)))`, where `m` is the largest element.
+fn log_softmax(d: &mut Decomposer<'_>) -> Option<Part> {
+    let (types, axes) = (Widened::of(d, 0)?, softmax_axes(d)?);
     let [difference, _, sum] = exponentials(d, types, &axes)?;
     let log = d.op("log", &[sum]);
     let result = d.op("subtract", &[difference, log]);

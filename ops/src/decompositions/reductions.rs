@@ -14,7 +14,7 @@ pub(super) const RULES: &[(&str, DecompositionRule)] = &[
 ];
 
 /// Reduces a value over the axes of the call.
-fn over_axes(d: &mut Decomposer<'_>, op: &'static str, x: Part, keepdims: bool) -> Option<Part> {
+pub(crate) fn over_axes(d: &mut Decomposer<'_>, op: &'static str, x: Part, keepdims: bool) -> Option<Part> {
     let attrs = d.attrs();
     let mut given = vec![("keepdims", AttrValue::Bool(keepdims))];
     given.push(("noop_with_empty_axes", attrs.bool("noop_with_empty_axes")?.into()));

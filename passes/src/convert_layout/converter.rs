@@ -62,7 +62,8 @@ struct LayoutConverter {
     done: ConvertedLayouts,
 }
 
-/// The number of fields of the largest tuple in which branches return other orders of axes.
+/// The number of fields of the largest tuple that branches return, or a call has as its result, in
+/// other orders of axes. Each If or call gets bindings for all fields.
 const MOST_FIELDS: usize = 64;
 
 /// The desired layouts of a call.
@@ -169,6 +170,10 @@ impl LayoutConverter {
         reason: Reason,
     ) -> Result<Option<Verdict>, RewriteError> {
         let Expr::CallOp { op, attrs, .. } = s.editor.body.expr(call) else { return Ok(None) };
+        let fields = s.editor.cx.types.as_tuple(s.editor.body.ty(call)).map_or(1, <[TypeId]>::len);
+        if fields > MOST_FIELDS {
+            return Ok(None);
+        }
         let mut operands: SmallVec<[ExprId; 4]> = s.editor.body.operands_of(call).into();
         // Count the permutations, before anything is made.
         let (mut new, mut saved) = (0, 0);
@@ -338,9 +343,7 @@ impl LayoutConverter {
             return Ok(Verdict::Keep);
         };
         let axes = read.attrs(cx).ints("axes").unwrap_or_else(|| (0..rank as i64).rev().collect());
-        let counted = |axis: i64| usize::try_from(if axis < 0 { axis + rank as i64 } else { axis }).ok();
-        let axes: Option<SmallVec<[usize; 8]>> = axes.into_iter().map(counted).collect();
-        let Some(order) = axes.and_then(|axes| AxisOrder::new(&axes)).filter(|order| order.rank() == rank) else {
+        let Some(order) = AxisOrder::counted(&axes).filter(|order| order.rank() == rank) else {
             return Ok(Verdict::Keep);
         };
         let Some(twin) = self.values.twins.get(&operand).cloned() else {
@@ -407,13 +410,9 @@ impl LayoutConverter {
         };
         let of_value = fields_of(tail).or_else(|| fields_of(s.value_of(tail)?));
         if let Some(fields) = of_value {
-            let are_atoms = fields.iter().all(|&field| body.expr(field).is_atom());
-            let twins = fields.iter().map(|field| self.values.twins.get(field).cloned()).collect();
-            return (are_atoms && fields.len() <= MOST_FIELDS).then(|| BlockResults {
-                is_tuple: true,
-                values: fields.into(),
-                twins,
-            });
+            let is_taken = fields.len() <= MOST_FIELDS && fields.iter().all(|&field| body.expr(field).is_atom());
+            let twins = || fields.iter().map(|field| self.values.twins.get(field).cloned()).collect();
+            return is_taken.then(|| BlockResults { is_tuple: true, values: fields.into(), twins: twins() });
         }
         let twin = self.values.twins.get(&tail).or_else(|| self.tails.get(&tail)).cloned()?;
         Some(BlockResults {

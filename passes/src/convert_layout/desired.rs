@@ -153,9 +153,9 @@ fn check(cx: &Context, op: OpId, wish: &DesiredLayout) -> Result<(), PassError> 
     let Some(plain) = plain else {
         let all = cx.ops.registry().rows().filter(|&(op, _)| plain_layout(cx, op, &DATA_ATTRIBUTES).is_some());
         let names: Vec<String> = all.map(|(_, row)| row.name.to_string()).collect();
-        let help = did_you_mean(&row.name, names.iter().map(String::as_str));
-        let help = help.map_or(String::new(), |name| format!("; did you mean `{name}`?"));
-        return Err(PassError::new(format!("`{}` states no layout{help}", row.name)));
+        let near = did_you_mean(&row.name, names.iter().map(String::as_str));
+        let error = PassError::new(format!("`{}` states no layout", row.name));
+        return Err(error.with_optional_help(near.map(|near| format!("did you mean `{near}`?"))));
     };
     let kernel = plain_layout(cx, op, &[KERNEL_ATTRIBUTE]);
     let wrong = |what: &str, found: &str, plain: &str| {

@@ -32,8 +32,8 @@
 //!            With several operands, an operator follows if this takes no more new permutations
 //!            than it has operands in the order. A call with the desired layouts keeps them.
 //! Never      A call with a tensor of unknown rank, or of elements of a few bits, which no kernel
-//!            permutes; a call whose type would be less specific; parameters and results of
-//!            functions, which keep their layouts.
+//!            permutes; a call with more than 64 results, or whose type would be less specific;
+//!            parameters and results of functions, which keep their layouts.
 //! Not done   Layouts in blocks (NCHW4c). Permutations do not move through calls of functions, or
 //!            back to parameters. nn.max_pool_with_indices and nn.max_unpool number elements in the
 //!            plain layout, and quantized convolutions have no other one.

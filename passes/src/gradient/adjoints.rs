@@ -6,17 +6,17 @@
 //! take time linear in the fields that have got an adjoint.
 //!
 //! The adjoint of a large tuple may also be a value, such as the result of a call. Its fields are
-//! projected when the tuple is reached, or never. Two such values are added by a function
-//! ([`sums`](super::sums)).
+//! projected when the tuple is reached, or never. Two such values are added by a function, and
+//! zeros of their type are the result of one ([`tuple_functions`](super::tuple_functions)).
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use anfora_ir::{AttrValue, ExprId, Literal, NameId, Number, TypeError, TypeId};
-use rustc_hash::FxHashMap;
+use anfora_ir::{ExprId, NameId, TypeError, TypeId};
 
 use super::backward::Differentiator;
-use super::tangents::known_shape;
+use super::tangents::{known_zeros, zero_of};
+use super::tuple_functions::TupleFunction;
 
 /// The index of an adjoint in its store.
 pub(super) type AdjointId = usize;
@@ -147,12 +147,24 @@ impl Differentiator<'_, '_> {
         } else {
             let ty = self.editor.cx.types.join(own, other).unwrap_or(own);
             let ty = self.types.without_symbols(self.editor.cx, ty);
-            let (sum, signature) = self.pullbacks.sum_of(self.editor.cx, ty);
-            let sum = self.editor.body.global(sum, signature);
-            let no_attrs = self.editor.cx.attrs.empty();
-            self.editor.call(sum, &[a, b], no_attrs)?
+            return self.call_tuple_function(TupleFunction::Sum, ty, &[a, b]);
         };
         Ok(self.bind(None, sum))
+    }
+
+    /// Calls a function for a tuple type without symbols.
+    fn call_tuple_function(
+        &mut self,
+        kind: TupleFunction,
+        ty: TypeId,
+        arguments: &[ExprId],
+    ) -> Result<ExprId, TypeError> {
+        self.editor.cx.ops.resolve(kind.operator())?;
+        let (global, signature) = self.pullbacks.tuple_function(self.editor.cx, kind, ty);
+        let callee = self.editor.body.global(global, signature);
+        let no_attrs = self.editor.cx.attrs.empty();
+        let call = self.editor.call(callee, arguments, no_attrs)?;
+        Ok(self.bind(None, call))
     }
 
     /// Replaces the value of an adjoint by the adjoints of its fields, if it is a small tuple.
@@ -198,8 +210,6 @@ impl Differentiator<'_, '_> {
         let value = self.latest(value);
         let mut steps = vec![MakeStep::Value(adjoint, ty, value)];
         let mut done: Vec<ExprId> = Vec::new();
-        // Types share parts, and a tuple of zeros is made once for each type.
-        let mut zero_tuples: FxHashMap<TypeId, ExprId> = FxHashMap::default();
         while let Some(step) = steps.pop() {
             let (adjoint, ty, value) = match step {
                 MakeStep::Value(adjoint, ty, value) => (adjoint, ty, value),
@@ -207,19 +217,22 @@ impl Differentiator<'_, '_> {
                     let fields = done.split_off(done.len() - fields);
                     let tuple = self.editor.tuple(&fields);
                     let tuple = self.bind(None, tuple);
-                    zero_of.into_iter().for_each(|ty| _ = zero_tuples.insert(ty, tuple));
+                    zero_of.into_iter().for_each(|ty| _ = self.zeros.insert(ty, tuple));
                     done.push(tuple);
                     continue;
                 }
             };
-            if let (None, Some(&zeros)) = (adjoint, zero_tuples.get(&ty)) {
+            // Types share parts, so a block has the zeros of each type once.
+            if let (None, Some(&zeros)) = (adjoint, self.zeros.get(&ty)) {
                 done.push(zeros);
                 continue;
             }
             let wanted = self.types.of(self.editor.cx, ty);
             if wanted == self.editor.cx.types.unit() {
                 let unit = self.editor.tuple(&[]);
-                done.push(self.bind(None, unit));
+                let unit = self.bind(None, unit);
+                self.zeros.insert(ty, unit);
+                done.push(unit);
                 continue;
             }
             let fields = match adjoint.map(|adjoint| (adjoint, &self.store[adjoint])) {
@@ -231,11 +244,21 @@ impl Differentiator<'_, '_> {
                 Some((adjoint, _)) => self.take_fields(adjoint)?,
                 None => BTreeMap::new(),
             };
+            let is_known_zero = adjoint.is_none() && self.types.has_known_zeros(self.editor.cx, ty);
             let Some(types) = self.editor.cx.types.as_tuple(ty).map(<[TypeId]>::to_vec) else {
-                done.push(self.zeros(ty, value)?);
+                let zeros = self.tensor_of_zeros(ty, value)?;
+                if is_known_zero {
+                    self.zeros.insert(ty, zeros);
+                }
+                done.push(zeros);
                 continue;
             };
-            let is_known_zero = adjoint.is_none() && self.types.has_known_zeros(self.editor.cx, ty);
+            if is_known_zero && self.types.is_large_plain_tuple(self.editor.cx, wanted) {
+                let zeros = self.call_tuple_function(TupleFunction::Zeros, wanted, &[])?;
+                self.zeros.insert(ty, zeros);
+                done.push(zeros);
+                continue;
+            }
             steps.push(MakeStep::Tuple(types.len(), is_known_zero.then_some(ty)));
             for (i, &ty) in types.iter().enumerate().rev() {
                 let adjoint = fields.get(&(i as u32)).copied();
@@ -262,29 +285,18 @@ impl Differentiator<'_, '_> {
     }
 
     /// Returns zeros of the type and shape of a tensor.
-    fn zeros(&mut self, ty: TypeId, value: ExprId) -> Result<ExprId, TypeError> {
-        let dtype = self.editor.cx.types.as_tensor(ty).map_or(anfora_ir::DType::Float32, |tensor| tensor.dtype);
-        let zero = || Number::Float(0.0).scalar(dtype).expect("a float type has a zero");
-        let zeros = match known_shape(self.editor.cx, ty) {
-            Some(_) if self.rank_is_zero(ty) => return Ok(self.editor.literal(zero())),
-            Some(shape) => {
-                let attrs: [(&str, AttrValue); 2] = [("shape", shape.into()), ("dtype", dtype.into())];
-                self.editor.op("zeros", &[], &attrs)?
-            }
+    fn tensor_of_zeros(&mut self, ty: TypeId, value: ExprId) -> Result<ExprId, TypeError> {
+        let zeros = match known_zeros(self.editor, ty) {
+            Some(zeros) => zeros?,
             None => {
                 let shape = self.editor.call_named("shape_of", &[value])?;
                 let shape = self.bind(None, shape);
-                let zero: Literal = zero();
+                let zero = zero_of(self.editor.cx, ty);
                 self.editor.op("full", &[shape], &[("value", zero.into())])?
             }
         };
         let zeros = self.bind(None, zeros);
         self.conform(zeros, ty)
-    }
-
-    fn rank_is_zero(&self, ty: TypeId) -> bool {
-        let shape = self.editor.cx.types.as_tensor(ty).and_then(|tensor| tensor.shape.as_ref());
-        shape.is_some_and(|shape| shape.is_empty())
     }
 
     /// Returns the name of the adjoint of a variable.

@@ -7,7 +7,10 @@
 //! its end belong to variables from outside of the block. The open blocks are a list, not a
 //! recursion.
 
-use anfora_ir::{Adjoint, DType, Editor, Expr, ExprId, Functions, Number, ResultAdjoint, SideTable, TypeError, VarId};
+use anfora_ir::{
+    Adjoint, AdjointError, DType, Editor, Expr, ExprId, Functions, Number, ResultAdjoint, SideTable, TypeError, TypeId,
+    VarId,
+};
 use anfora_manager::PassError;
 use anfora_visit::{LetList, Link, RewriteError};
 use rustc_hash::FxHashMap;
@@ -49,6 +52,9 @@ pub(super) struct Differentiator<'e, 'b> {
     pub(super) reached: Vec<ExprId>,
     /// The bindings of the current backward walk.
     pub(super) list: LetList,
+    /// The zeros that `list` has, by the types of the values whose adjoints they are. They depend
+    /// on no value.
+    pub(super) zeros: FxHashMap<TypeId, ExprId>,
     /// The variables of the current segment whose values have been computed again.
     pub(super) recomputed: FxHashMap<ExprId, RecomputedValue>,
     /// The adjoints of variables that are wanted and not parameters.
@@ -79,6 +85,7 @@ impl<'e, 'b> Differentiator<'e, 'b> {
             adjoints,
             reached: Vec::new(),
             list: LetList::new(),
+            zeros: FxHashMap::default(),
             recomputed: FxHashMap::default(),
             kept,
         }
@@ -204,6 +211,9 @@ impl<'e, 'b> Differentiator<'e, 'b> {
     /// Writes the adjoints of the operands of a call of an operator.
     fn backward_call(&mut self, var: VarId, call: ExprId, adjoint: AdjointId) -> Result<(), PassError> {
         let operands = self.editor.body.operands_of(call).to_vec();
+        if let Some(&hiding) = operands.iter().find(|&&operand| self.hides_derivatives(operand)) {
+            return Err(self.hidden_derivative(call, hiding));
+        }
         let wanted: Vec<bool> = operands.iter().map(|&operand| self.wants(operand)).collect();
         if !wanted.contains(&true) {
             return Ok(());
@@ -225,8 +235,7 @@ impl<'e, 'b> Differentiator<'e, 'b> {
         let again = self.recomputed.get(&var.expr());
         let (var, call) = again.map_or((var, call), |again| (again.var, again.value));
         let is_wanted = |i: usize| wanted.get(i).copied().unwrap_or(false);
-        let rule = Adjoint::of(cx, body, call, var, result, is_wanted).map_err(type_error)?;
-        let Some(rule) = rule else { return Err(self.no_rule(call)) };
+        let rule = Adjoint::of(cx, body, call, var, result, is_wanted).map_err(|error| self.no_adjoint(call, error))?;
         let names: Vec<_> = operands.iter().map(|&operand| self.adjoint_name(operand)).collect();
         let list = &mut self.list;
         let adjoints = rule.write(self.editor, |editor, operand, value| {
@@ -239,26 +248,38 @@ impl<'e, 'b> Differentiator<'e, 'b> {
         Ok(())
     }
 
+    /// Returns true if an operand depends on a value that is differentiated by, and has a part
+    /// without an adjoint through which a derivative may flow.
+    fn hides_derivatives(&mut self, operand: ExprId) -> bool {
+        let ty = self.editor.body.ty(operand);
+        self.flow.is_active(operand) && self.types.hides_derivatives(self.editor.cx, ty)
+    }
+
     // ---- Errors ----
 
-    fn no_rule(&self, call: ExprId) -> PassError {
-        let Some(call) = self.editor.body.call_of(call) else { return PassError::new("it is no call of an operator") };
+    fn hidden_derivative(&self, call: ExprId, operand: ExprId) -> PassError {
+        let (cx, body) = (&*self.editor.cx, &*self.editor.body);
+        let ty = cx.type_text(body.ty(operand));
+        let operator = body.call_of(call).map_or("", |call| &*cx.ops.get(call.op).name);
+        let operand = body.binding_name(cx, operand).map_or("an operand".to_string(), |name| format!("`%{name}`"));
+        PassError::new(format!("the derivative of `{operator}` by {operand} is not known: its type is {ty}"))
+            .with_help("state a type of float16, bfloat16, float32 or float64 where the value is bound")
+    }
+
+    fn no_adjoint(&self, call: ExprId, error: AdjointError) -> PassError {
         let cx = &*self.editor.cx;
-        let is_opaque = cx.ops.is_opaque(call.op);
-        let name = &cx.ops.get(call.op).name;
-        let has_rule = !is_opaque && cx.ops.get(call.op).adjoint.is_some();
-        let message = match has_rule {
-            true => format!("the derivative of this call of `{name}` is not known"),
-            false => format!("`{name}` has no derivative"),
-        };
-        let help = match has_rule {
-            true => {
-                "rules need known ranks, and some need known extents, which `match_cast` states; images and kernels \
-                 must have the default layout, so ConvertLayout comes later"
+        let name = self.editor.body.call_of(call).map_or("", |call| &*cx.ops.get(call.op).name);
+        match error {
+            AdjointError::NoRule => PassError::new(format!("`{name}` has no derivative")).with_help(
+                "list parameters that do not flow through it in `require_grads`, or give its row an `adjoint`",
+            ),
+            AdjointError::Refused(reason) => {
+                let reason = reason
+                    .unwrap_or("its rule needs a rank or an extent that is not known: state it with `match_cast`");
+                PassError::new(format!("the derivative of this call of `{name}` is not known")).with_help(reason)
             }
-            false => "list parameters that do not flow through it in `require_grads`, or give its row an `adjoint`",
-        };
-        PassError::new(message).with_help(help)
+            AdjointError::Wrong(error) => type_error(error),
+        }
     }
 
     /// Returns an error with the name of a variable.

@@ -3,6 +3,7 @@
 use anfora_ir::{ExprId, TypeId, VarFlags, VarId};
 use anfora_manager::PassError;
 use anfora_visit::{LetList, Link, insert_before};
+use rustc_hash::FxHashMap;
 
 use super::adjoints::{AdjointId, AdjointValue};
 use super::backward::{DifferentiatedBinding, Differentiator, type_error};
@@ -14,6 +15,7 @@ pub(super) struct DifferentiatedBranch {
     /// The parameter of the fn: the adjoint of the result.
     parameter: VarId,
     list: LetList,
+    zeros: FxHashMap<TypeId, ExprId>,
     /// The variables from outside of the block that have an adjoint, in order.
     adjoints: Vec<(ExprId, AdjointId)>,
 }
@@ -34,13 +36,26 @@ impl Differentiator<'_, '_> {
 
     /// Makes the parameter of the fn of a block with a result of the type `ty`: it is the adjoint
     /// of the tail.
+    ///
+    /// # Errors
+    /// If a derivative may flow through a part of the type that has no adjoint, and the tail has
+    /// another type.
     pub(super) fn seed_block(&mut self, ty: TypeId, end: Link) -> Result<VarId, PassError> {
-        let ty = self.types.of(self.editor.cx, ty);
+        let (result, tail) = (ty, self.editor.body.ty(end.target(self.editor.body)));
+        let [ty, of_tail] = [result, tail].map(|ty| self.types.of(self.editor.cx, ty));
+        let no_adjoint = self.editor.cx.types.unit();
+        if ty != no_adjoint && ty != of_tail && self.types.hides_derivatives(self.editor.cx, result) {
+            let [result, tail] = [result, tail].map(|ty| self.editor.cx.type_text(ty));
+            return Err(PassError::new(format!("its result is {result}, which hides derivatives of {tail}"))
+                .with_help("state the type of the value that is returned"));
+        }
         let name = self.editor.cx.names.intern("adjoint");
         let parameter = self.editor.var(Some(name), VarFlags::PLAIN, ty);
-        let tail = end.target(self.editor.body);
-        let seed = self.store(AdjointValue::value(parameter.expr()));
-        self.contribute(tail, seed).map_err(type_error)?;
+        if ty != no_adjoint {
+            let tail = end.target(self.editor.body);
+            let seed = self.store(AdjointValue::value(parameter.expr()));
+            self.contribute(tail, seed).map_err(type_error)?;
+        }
         Ok(parameter)
     }
 
@@ -48,7 +63,8 @@ impl Differentiator<'_, '_> {
     pub(super) fn leave_block(&mut self, end: Link, parameter: VarId) -> DifferentiatedBranch {
         let reached = std::mem::take(&mut self.reached);
         let adjoints = reached.into_iter().filter_map(|var| Some((var, self.take_adjoint(var)?))).collect();
-        DifferentiatedBranch { end, parameter, list: std::mem::take(&mut self.list), adjoints }
+        let (list, zeros) = (std::mem::take(&mut self.list), std::mem::take(&mut self.zeros));
+        DifferentiatedBranch { end, parameter, list, zeros, adjoints }
     }
 
     /// Makes both branches of an If return a fn beside their result. Returns the If, and the values
@@ -78,8 +94,8 @@ impl Differentiator<'_, '_> {
 
     /// Makes a block return a fn beside its result, which returns the adjoints of `values`.
     pub(super) fn finish_block(&mut self, branch: DifferentiatedBranch, values: &[ExprId]) -> Result<(), PassError> {
-        let DifferentiatedBranch { end, parameter, list, adjoints } = branch;
-        self.list = list;
+        let DifferentiatedBranch { end, parameter, list, zeros, adjoints } = branch;
+        (self.list, self.zeros) = (list, zeros);
         for &(var, adjoint) in &adjoints {
             self.adjoints.set(var, Some(adjoint));
         }
@@ -91,6 +107,7 @@ impl Differentiator<'_, '_> {
             types.push(self.types.of(self.editor.cx, ty));
         }
         let results = self.editor.tuple(&results);
+        self.zeros.clear();
         let block = std::mem::take(&mut self.list).finish(self.editor, results);
         let ret = self.editor.cx.types.tuple(&types);
         let no_attrs = self.editor.cx.attrs.empty();

@@ -1,16 +1,17 @@
 //! The flow of derivatives through a function: the values that depend on what is differentiated by,
 //! and those on which the result depends.
 //!
-//! The uses of variables are edges of a graph, which leads from operands to the variables that
-//! their values are bound to. It has the variables alone that the result may depend on. A variable
-//! that becomes active makes those that it leads to active, so each edge is followed once, even if
-//! the parameters of a function become active one after another.
+//! The flow is a graph of variables. An edge leads from an operand to the variable that its value
+//! is bound to. The graph has only the variables on which the result may depend. When a variable
+//! becomes active, the variables that its edges lead to become active, too. Each edge is followed
+//! once, even if the parameters of a function become active one after another.
 
 use anfora_ir::{Body, Context, Expr, ExprId, FunctionKey, SideTable};
 use anfora_manager::PassError;
 use anfora_visit::{Binding, bindings};
 
 use super::Target;
+use super::tangents::has_derivative;
 
 /// A function that is called, and the arguments after those of the call.
 pub(super) struct Callee {
@@ -25,8 +26,10 @@ pub(super) type ReachedParameter = (FunctionKey, Option<usize>);
 /// The place of a variable in the flow of derivatives.
 #[derive(Copy, Clone, Default)]
 struct FlowFacts {
-    /// The variable depends on a value that is differentiated by.
+    /// The variable is differentiated by, or depends on a variable that is.
     is_active: bool,
+    /// The value of the variable uses an active variable.
+    uses_active: bool,
     /// The result may depend on the variable.
     is_needed: bool,
     /// The value that the variable is bound to; `None` for a parameter.
@@ -132,6 +135,7 @@ impl Flow {
             let mut edge = facts.last_edge;
             while let Some(FlowEdge { user, reaches, before }) = edge.map(|edge| &self.edges[edge as usize]) {
                 reached.extend(*reaches);
+                self.vars.get_mut(*user).uses_active = true;
                 stack.push(*user);
                 edge = *before;
             }
@@ -150,6 +154,12 @@ impl Flow {
     pub(super) fn is_useful(&self, var: ExprId) -> bool {
         let facts = &self.vars[var];
         facts.is_active && facts.is_needed
+    }
+
+    /// Returns true if the value of a variable depends on a value that is differentiated by. This
+    /// is false for a variable that is active only because it is differentiated by itself.
+    pub(super) fn uses_active(&self, var: ExprId) -> bool {
+        self.vars[var].uses_active
     }
 
     /// Finds the function that a call calls: a global, or one with captures.
@@ -190,7 +200,7 @@ pub(super) fn inputs<'a>(body: &'a Body, value: &'a ExprId) -> &'a [ExprId] {
     if body.expr(*value).is_atom() { std::slice::from_ref(value) } else { body.inputs(*value) }
 }
 
-/// Returns false if a variable is a tensor without floats.
+/// Returns false if a variable is a tensor of booleans, integers or strings.
 fn may_have_derivative(cx: &Context, body: &Body, var: ExprId) -> bool {
-    cx.types.as_tensor(body.ty(var)).is_none_or(|tensor| tensor.dtype.is_float())
+    cx.types.as_tensor(body.ty(var)).is_none_or(|tensor| has_derivative(tensor.dtype))
 }

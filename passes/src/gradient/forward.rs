@@ -62,8 +62,8 @@ impl Differentiator<'_, '_> {
                 continue;
             }
             match self.editor.body.expr(value) {
-                Expr::If { .. } => return Ok(Some(value)),
-                Expr::Call { .. } => {
+                Expr::If { .. } if self.flow.uses_active(var.expr()) => return Ok(Some(value)),
+                Expr::Call { .. } if self.flow.uses_active(var.expr()) => {
                     self.call_pullback(block, binding).map_err(|error| self.at_binding(error, var.expr()))?;
                     continue;
                 }

@@ -25,8 +25,8 @@
 //!                                   branches use
 //!            def @g(%a, …) { F; %r }   gives   def private @g_pullback(%a, …) {
 //!                                                F; (%r, fn (%d) { r' = %d; B; (a', …) }) }
-//!            A function gets one pullback, whoever calls it, be it itself. Its fn returns the
-//!            adjoints of the parameters by which one of the calls differentiates it.
+//!            All calls of a function, also those in itself, call one pullback. Its fn returns the
+//!            adjoints of the parameters by which at least one of the calls differentiates it.
 //! Options    function        @f. Without it nothing is done.
 //!            require_grads   The parameters of @f, or variables that its block binds, whose
 //!                            adjoints are wanted, in this order. All parameters if it is empty.
@@ -41,13 +41,16 @@
 //! Types      An adjoint has the type of its value. That of a tuple is a tuple, with () for fields
 //!            without floats. The sum over what broadcasting has repeated is taken, also along
 //!            extents that are symbols or not known. Values on which %y does not depend have zeros.
-//!            Adjoints of a large tuple type are added by a function, @add_adjoints, since a type
-//!            whose fields are of the same type may have 2^n tensors.
+//!            Adjoints of a large tuple type are added by a function, @add_adjoints, and its zeros
+//!            are the result of a function, @zero_adjoints, since a type whose fields are of the
+//!            same type may have 2^n tensors. A block has the zeros of a type once, unless they
+//!            depend on extents that are not known.
 //! Refuses    A result that is no float scalar. A wanted adjoint of a value with integers or bools.
 //!            On the way from a wanted value to %y: an operator without a rule and without a
 //!            decomposition, or whose rule cannot write the call (its rank is not known); a call of
 //!            a function that is not known, that a parameter or an If gives, or that has no body; a
-//!            fn that is called, which LambdaLifting makes a function first.
+//!            fn that is called, which LambdaLifting makes a function first; a call of an operator
+//!            on a value of the type Any, of floats with 8 or 4 bits, or of complex numbers.
 //! Effects    Observable calls of @f stay in F, once and in order. B has none of its own, but calls
 //!            of %back count as observable, as all calls of functions that are not known do.
 //! Never      @f itself does not change. If the module has @f_adjoint already, nothing is done.
@@ -83,8 +86,8 @@ mod flow;
 mod forward;
 mod pullbacks;
 mod segments;
-mod sums;
 mod tangents;
+mod tuple_functions;
 
 use anfora_ir::{
     Body, Context, Diagnostic, Editor, Expr, ExprId, Function, FunctionKey, Functions, GLOBAL_SYMBOL, Module,

@@ -14,8 +14,8 @@ use rustc_hash::FxHashMap;
 
 use super::backward::Differentiator;
 use super::flow::{Flow, ReachedParameter};
-use super::sums::Sums;
 use super::tangents::AdjointTypes;
+use super::tuple_functions::{TupleFunction, TupleFunctions};
 use super::{Target, WantedValue, in_function, prepared_copy};
 
 /// The end of the names of pullbacks.
@@ -85,7 +85,7 @@ pub(super) struct Pullbacks {
     /// The functions whose pullbacks are named, in order. Those before `made` have been made.
     order: Vec<FunctionKey>,
     made: Vec<Function>,
-    sums: Sums,
+    tuple_functions: TupleFunctions,
 }
 
 impl Pullbacks {
@@ -98,7 +98,7 @@ impl Pullbacks {
             known: FxHashMap::default(),
             order: Vec::new(),
             made: Vec::new(),
-            sums: Sums::default(),
+            tuple_functions: TupleFunctions::default(),
         }
     }
 
@@ -128,8 +128,10 @@ impl Pullbacks {
             };
             let Some(parameter) = parameter.filter(|&i| function.wanted.get(i) == Some(&false)) else { continue };
             let param = function.function.body.params()[parameter].expr();
-            if types.has_floats(cx, function.function.body.ty(param)) {
-                function.wanted[parameter] = true;
+            let ty = function.function.body.ty(param);
+            function.wanted[parameter] = types.has_floats(cx, ty);
+            // Derivatives that flow through another part of the parameter are refused, not lost.
+            if function.wanted[parameter] || types.hides_derivatives(cx, ty) {
                 reached.extend(function.flow.activate(&[param]));
             }
         }
@@ -164,10 +166,9 @@ impl Pullbacks {
         Ok(pullback)
     }
 
-    /// Returns the function that adds two values of a type, a tuple, and its signature. The type
-    /// has no symbols.
-    pub(super) fn sum_of(&mut self, cx: &mut Context, ty: TypeId) -> (GlobalId, TypeId) {
-        self.sums.of(cx, &mut self.names, ty)
+    /// Returns the function of a kind for a tuple type without symbols, and its signature.
+    pub(super) fn tuple_function(&mut self, cx: &mut Context, kind: TupleFunction, ty: TypeId) -> (GlobalId, TypeId) {
+        self.tuple_functions.of(cx, &mut self.names, kind, ty)
     }
 
     /// Returns the next function whose pullback is to be made.
@@ -198,8 +199,8 @@ impl Pullbacks {
         Ok(())
     }
 
-    /// Adds the pullbacks to a module, and the functions that add tuples. Returns each new function
-    /// with the one that it belongs to, which is `of` for sums.
+    /// Adds the pullbacks to a module, and the functions for tuples. Returns each new function with
+    /// the one that it belongs to, which is `of` for those for tuples.
     pub(super) fn add_to(self, module: &mut Module, of: FunctionKey) -> Vec<(FunctionKey, FunctionKey)> {
         let mut added = Vec::with_capacity(self.made.len());
         for (key, function) in self.order.iter().zip(self.made) {
@@ -208,7 +209,7 @@ impl Pullbacks {
             module.set_signature(global, signature);
             added.push((*key, pullback));
         }
-        added.extend(self.sums.add_to(module, self.names).into_iter().map(|sum| (of, sum)));
+        added.extend(self.tuple_functions.add_to(module, self.names).into_iter().map(|function| (of, function)));
         added
     }
 }

@@ -1,6 +1,6 @@
 //! The types of adjoints, and zeros.
 
-use anfora_ir::{Attr, Context, DimId, TypeId};
+use anfora_ir::{Attr, Context, DType, DimId, Editor, ExprId, Literal, Number, Type, TypeError, TypeId};
 use rustc_hash::FxHashMap;
 
 /// Returns the image of a type: `leaf` gives that of a type that is no tuple, and `tuple` that of a
@@ -46,6 +46,14 @@ pub(super) struct AdjointTypes {
     plain: FxHashMap<TypeId, TypeId>,
     /// The adjoint types whose extents are known.
     extents: FxHashMap<TypeId, bool>,
+    /// The types of which a part has no adjoint, although derivatives may flow through it.
+    hiding: FxHashMap<TypeId, bool>,
+}
+
+/// Returns false for booleans, integers and strings, through which no derivative flows.
+pub(super) fn has_derivative(dtype: DType) -> bool {
+    let is_other = dtype.is_small_integer() || dtype == DType::String;
+    dtype.is_float() || !dtype.has_kernels() && !is_other
 }
 
 /// The largest tuple whose fields are added where its adjoint is, instead of by a function.
@@ -69,6 +77,16 @@ impl AdjointTypes {
         self.of(cx, ty) != cx.types.unit()
     }
 
+    /// Returns true if derivatives may flow through a part of a type that has no adjoint: a
+    /// function, a value of the type `Any`, or floats that no kernel computes with.
+    pub(super) fn hides_derivatives(&mut self, cx: &mut Context, ty: TypeId) -> bool {
+        let leaf = |cx: &mut Context, ty: TypeId| match cx.types.get(ty) {
+            Type::Tensor(tensor) => has_derivative(tensor.dtype) && !tensor.dtype.is_float(),
+            _ => true,
+        };
+        image(&mut self.hiding, cx, ty, leaf, |_, fields| fields.contains(&true))
+    }
+
     /// Returns true if a type is a tuple of few tensors, also in the tuples in it.
     pub(super) fn is_small_tuple(&mut self, cx: &mut Context, ty: TypeId) -> bool {
         let size = image(
@@ -79,6 +97,13 @@ impl AdjointTypes {
             |_, fields| fields.iter().fold(1, |sum: usize, &size| sum.saturating_add(size)),
         );
         cx.types.as_tuple(ty).is_some() && size <= SMALL
+    }
+
+    /// Returns true if an adjoint type is a tuple that is not small, and all extents in it are
+    /// numbers.
+    pub(super) fn is_large_plain_tuple(&mut self, cx: &mut Context, ty: TypeId) -> bool {
+        let is_tuple = cx.types.as_tuple(ty).is_some();
+        is_tuple && !self.is_small_tuple(cx, ty) && self.has_known_zeros(cx, ty) && self.without_symbols(cx, ty) == ty
     }
 
     /// Returns true if the zeros of a value follow from its type: the extents of the floats in it,
@@ -103,11 +128,23 @@ impl AdjointTypes {
     }
 }
 
-/// Returns the attribute with the extents of a tensor type, if all of them are known.
-pub(super) fn known_shape(cx: &mut Context, ty: TypeId) -> Option<anfora_ir::AttrId> {
-    if !cx.types.has_known_extents(ty) {
+/// Returns the scalar 0 of the element type of a tensor type.
+pub(super) fn zero_of(cx: &Context, ty: TypeId) -> Literal {
+    let dtype = cx.types.as_tensor(ty).map_or(DType::Float32, |tensor| tensor.dtype);
+    Number::Float(0.0).scalar(dtype).expect("a float type has a zero")
+}
+
+/// Returns zeros of a tensor type; `None` if its extents are not known, as numbers or as symbols.
+pub(super) fn known_zeros(editor: &mut Editor<'_>, ty: TypeId) -> Option<Result<ExprId, TypeError>> {
+    if !editor.cx.types.has_known_extents(ty) {
         return None;
     }
-    let shape = cx.types.as_tensor(ty)?.shape.as_ref()?.iter().copied().collect();
-    Some(cx.attr(Attr::Shape(shape)))
+    let tensor = editor.cx.types.as_tensor(ty)?;
+    let (dtype, shape) = (tensor.dtype, tensor.shape.as_deref()?.to_vec());
+    if shape.is_empty() {
+        let zero = zero_of(editor.cx, ty);
+        return Some(Ok(editor.literal(zero)));
+    }
+    let shape = editor.cx.attr(Attr::Shape(shape.into()));
+    Some(editor.op("zeros", &[], &[("shape", shape.into()), ("dtype", dtype.into())]))
 }

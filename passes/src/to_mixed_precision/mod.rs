@@ -39,7 +39,9 @@
 //!            of the type, or so small that its digits are lost. The call that uses it keeps its
 //!            types too, and a remark names the call.
 //! Stays      Values of float64 and of other types; functions with the attribute Composite or
-//!            Codegen; operands that determine extents; tuples of more than 64 tensors.
+//!            Codegen, and the signatures of the functions that these call; operands that determine
+//!            extents; tuples of more than 64 tensors; values of variables and results of functions
+//!            whose type is Any, or a tuple with Any, so that a `match_cast` finds the same type.
 //! Not done   A cast is not moved into the only branch that needs it. A `match_cast` keeps its
 //!            type.
 //! Changes    Results, by the rounding to 16 bits. An infinite tolerance declares this, since a

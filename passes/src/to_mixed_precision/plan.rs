@@ -136,6 +136,7 @@ pub(super) fn plan_function(
         binding: None,
         open: Vec::new(),
         is_open: IdSet::with_capacity(body.len()),
+        is_kept: IdSet::with_capacity(body.len()),
     };
     for (param, _) in body.params().iter().zip(low_params).filter(|(_, is_low)| **is_low) {
         let lowered = planner.lowered(param.expr());
@@ -157,6 +158,8 @@ struct Planner<'a> {
     open: Vec<OpenValue>,
     /// The variables of constants under another shape, whose new type is provisional.
     is_open: IdSet<ExprId>,
+    /// The values that keep their types: the type of the variable does not show their elements.
+    is_kept: IdSet<ExprId>,
 }
 
 /// The element types of a call of an operator.
@@ -187,6 +190,12 @@ impl Planner<'_> {
         self.precision.types.lower(&mut self.cx.types, old)
     }
 
+    /// Returns true if the old type of `by` would not show that `value` has elements of 16 bits.
+    fn is_hidden(&mut self, by: ExprId, value: ExprId) -> bool {
+        let (stated, of) = (self.old(by), self.old(value));
+        self.precision.types.is_hidden(&mut self.cx.types, stated, of)
+    }
+
     /// Records that a use of an atom requires a type.
     fn require(&mut self, atom: ExprId, ty: TypeId) {
         if self.body.as_var(atom).is_some() {
@@ -213,8 +222,11 @@ impl Planner<'_> {
             match step {
                 Step::EnterBlock(..) => self.binding = None,
                 Step::Let(id) => {
-                    if let Expr::Let { var, .. } = body.expr(id) {
+                    if let Expr::Let { var, value, .. } = body.expr(id) {
                         self.binding = Some(var);
+                        if self.is_hidden(var.expr(), value) {
+                            self.is_kept.insert(value);
+                        }
                     }
                 }
                 Step::Flat(id) => self.flat(id)?,
@@ -231,6 +243,10 @@ impl Planner<'_> {
         match body.expr(id) {
             Expr::CallOp { .. } => self.op_call(id),
             Expr::Call { .. } => self.call(id),
+            Expr::Tuple(_) | Expr::Proj { .. } if self.is_kept.contains(id) => {
+                body.inputs(id).iter().for_each(|&operand| self.require_old(operand));
+                Ok(())
+            }
             Expr::Tuple(fields) => {
                 let fields = body.operands(fields);
                 let types: SmallVec<[TypeId; 8]> = fields.iter().map(|&field| self.settled(field)).collect();
@@ -262,7 +278,10 @@ impl Planner<'_> {
         let Some(call) = body.call_of(id) else { return Ok(()) };
         let (op, attrs, operands) = (call.op, call.attrs, call.operands);
         let casts = castable(self.cx, body, id, &self.plan.old);
-        let mut decision = self.decide(op, operands, &casts)?;
+        let mut decision = match self.is_kept.contains(id) {
+            true => CallPrecision::Kept,
+            false => self.decide(op, operands, &casts)?,
+        };
         if decision != CallPrecision::Kept {
             let list: SmallVec<[Operand; 8]> =
                 operands.iter().zip(&casts).map(|(&o, &is_cast)| self.operand(o, is_cast)).collect::<Result<_, _>>()?;
@@ -422,7 +441,8 @@ impl Planner<'_> {
                 let lowered = self.lowered(id);
                 let are_low = tails.iter().all(|&tail| self.settled(tail) == self.lowered(tail));
                 let is_changed = tails.iter().any(|&tail| self.settled(tail) != self.old(tail));
-                let becomes_low = are_low && is_changed && lowered != self.old(id);
+                let is_shown = !self.is_kept.contains(id) && !tails.iter().any(|&tail| self.is_hidden(id, tail));
+                let becomes_low = are_low && is_changed && is_shown && lowered != self.old(id);
                 for tail in tails {
                     let ty = if becomes_low { self.lowered(tail) } else { self.old(tail) };
                     self.require_tail(tail, ty);
@@ -450,6 +470,12 @@ impl Planner<'_> {
     fn bound(&mut self, id: ExprId) {
         let Expr::Let { var, value, .. } = self.body.expr(id) else { return };
         self.binding = None;
+        if self.is_kept.contains(value) {
+            if self.body.expr(value).is_atom() {
+                self.require_old(value);
+            }
+            return;
+        }
         if self.body.expr(value).is_atom() {
             let ty = self.settled(value);
             self.require(value, ty);
@@ -468,7 +494,10 @@ impl Planner<'_> {
     fn require_result(&mut self, function: &Function, result: ResultType) {
         let tail = self.body.tail(self.body.root());
         let (old, lowered, found) = (self.old(tail), self.lowered(tail), self.settled(tail));
+        let types = &mut self.cx.types;
+        let is_hidden = function.ret.is_some_and(|ret| self.precision.types.is_hidden(types, ret, old));
         let ty = match result {
+            _ if is_hidden => old,
             ResultType::Kept => old,
             ResultType::Low => lowered,
             // A stated type can only be changed as a whole.

@@ -227,10 +227,16 @@ impl Rewriter<'_> {
 
     /// A binding after its value.
     fn bound(&mut self, id: ExprId) -> Result<(), PassError> {
-        let Expr::Let { var, .. } = self.editor.body.expr(id) else { return Ok(()) };
+        let Expr::Let { var, value, .. } = self.editor.body.expr(id) else { return Ok(()) };
         let ty = self.plan.new_type(var.expr());
         if ty != self.plan.old_type(var.expr()) {
             self.editor.body.set_type(var.expr(), ty);
+        } else if self.plan.covers(value) && self.editor.body.expr(value).is_atom() {
+            // A variable that keeps its type stands for a value of the old type.
+            let kept = self.mapped(value, self.plan.old_type(value))?;
+            if kept != value {
+                Link::Value(id).set(self.editor.body, kept);
+            }
         }
         self.insert_casts(Link::Rest(id), &[var])
     }

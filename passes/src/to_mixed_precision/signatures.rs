@@ -15,7 +15,8 @@
 use std::rc::Rc;
 
 use anfora_ir::{
-    Context, Diagnostic, Function, FunctionKey, GlobalId, Module, TypeId, Visibility, did_you_mean, signature_type,
+    Context, Diagnostic, Expr, Function, FunctionKey, GlobalId, Module, TypeId, Visibility, did_you_mean,
+    signature_type,
 };
 use anfora_manager::PassError;
 use anfora_visit::CallGraph;
@@ -101,12 +102,13 @@ pub(super) fn select_signatures(
     options: &PrecisionOptions,
     graph: &CallGraph,
 ) -> Result<(), PassError> {
-    select_external(module, precision, options, graph)?;
+    let kept_results = kept_results(module, precision);
+    select_external(module, precision, options, graph, &kept_results)?;
     let is_private = |function: &Function| {
         let is_private = function.visibility == Visibility::Private && !function.is_external(&module.cx);
         is_private && is_rewritten(&module.cx, function)
     };
-    let mut candidates: FxHashSet<FunctionKey> = only_called_among(module, is_private)?.into_values().collect();
+    let mut candidates = changeable(module, is_private)?;
     candidates.retain(|&key| !graph.is_recursive(key));
     if candidates.is_empty() {
         return Ok(());
@@ -115,13 +117,14 @@ pub(super) fn select_signatures(
         let Some((function, cx)) = module.get_mut(key) else { continue };
         let params: Vec<TypeId> = function.body.params().iter().map(|param| function.body.ty(param.expr())).collect();
         let low: Vec<bool> = params.iter().map(|&ty| LowTypes::is_float32(&cx.types, ty)).collect();
-        let plan = plan_function(cx, function, precision, &low, ResultType::Either)?;
+        let Some(global) = function.global() else { continue };
+        let result = if kept_results.contains(&global) { ResultType::Kept } else { ResultType::Either };
+        let plan = plan_function(cx, function, precision, &low, result)?;
         let params = || function.body.params().iter().map(|param| param.expr());
         let fits: Vec<bool> = params().map(|param| plan.casts_of(param).is_empty()).collect();
         let wanted = params().zip(&fits).map(|(param, &fits)| fits && plan.wanted.contains(param)).collect();
-        let Some(global) = function.global() else { continue };
         let ty = planned_signature(cx, function, precision, &plan);
-        let signature = LowSignature { global, low, fits, wanted, result: ResultType::Either, ty };
+        let signature = LowSignature { global, low, fits, wanted, result, ty };
         precision.signatures.insert(global, Rc::new(signature));
     }
     precision.seen = Some(FxHashMap::default());
@@ -148,18 +151,54 @@ pub(super) fn select_signatures(
     Ok(())
 }
 
+/// Returns those of the chosen functions whose signatures may change: all their uses are calls in
+/// functions that the pass rewrites.
+///
+/// # Errors
+/// If a function that names one of them is not in A-normal form.
+fn changeable(module: &Module, is_chosen: impl Fn(&Function) -> bool) -> Result<FxHashSet<FunctionKey>, PassError> {
+    let mut found = only_called_among(module, is_chosen)?;
+    for (_, function) in module.functions().filter(|(_, function)| !is_rewritten(&module.cx, function)) {
+        for (_, global) in function.body.global_leaves() {
+            found.remove(&global);
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// Returns the functions whose results keep their types: the result of a call is bound to a
+/// variable whose type does not show its elements.
+fn kept_results(module: &mut Module, precision: &mut Precision) -> FxHashSet<GlobalId> {
+    let mut kept = FxHashSet::default();
+    let (functions, cx) = module.functions_and_tables();
+    for (_, function) in functions.iter() {
+        let body = &function.body;
+        for (_, expr) in body.exprs() {
+            let Expr::Let { var, value, .. } = expr else { continue };
+            let Expr::Call { .. } = body.expr(value) else { continue };
+            if let Some(Expr::Global(global)) = body.inputs(value).first().map(|&callee| body.expr(callee))
+                && precision.types.is_hidden(&mut cx.types, body.ty(var.expr()), body.ty(value))
+            {
+                kept.insert(global);
+            }
+        }
+    }
+    kept
+}
+
 /// Selects the inputs and outputs of external functions that get 16 bits, as the options say.
 fn select_external(
     module: &mut Module,
     precision: &mut Precision,
     options: &PrecisionOptions,
     graph: &CallGraph,
+    kept_results: &FxHashSet<GlobalId>,
 ) -> Result<(), PassError> {
     if options.keep_io && options.inputs.is_empty() {
         return Ok(());
     }
     let is_external = |function: &Function| function.is_external(&module.cx) && is_rewritten(&module.cx, function);
-    let only_called: FxHashSet<FunctionKey> = only_called_among(module, is_external)?.into_values().collect();
+    let changeable = changeable(module, is_external)?;
     let external: Vec<FunctionKey> = module.functions().filter(|(_, f)| is_external(f)).map(|(key, _)| key).collect();
     let inputs: FxHashSet<&str> = options.inputs.iter().map(|name| name.trim_start_matches('%')).collect();
     let mut known: FxHashSet<String> = FxHashSet::default();
@@ -174,15 +213,18 @@ fn select_external(
             if known.insert(name.to_string()) {
                 names.push(name.to_string());
             }
-            let is_chosen = !options.keep_io || inputs.contains(name);
-            low.push(is_chosen && types.lower(&mut cx.types, body.ty(param.expr())) != body.ty(param.expr()));
+            let (is_chosen, ty) = (!options.keep_io || inputs.contains(name), body.ty(param.expr()));
+            let is_lowered = types.lower(&mut cx.types, ty) != ty && !types.has_any(&mut cx.types, ty);
+            low.push(is_chosen && is_lowered);
         }
-        let result = if options.keep_io { ResultType::Kept } else { ResultType::Low };
+        let is_kept = options.keep_io || function.global().is_some_and(|global| kept_results.contains(&global));
+        let result = if is_kept { ResultType::Kept } else { ResultType::Low };
         if result == ResultType::Kept && !low.contains(&true) {
             continue;
         }
-        if !only_called.contains(&key) || graph.is_recursive(key) {
-            let message = "its inputs and outputs keep their types: it is used as a value, or calls itself";
+        if !changeable.contains(&key) || graph.is_recursive(key) {
+            let message = "its inputs and outputs keep their types: it is used as a value, calls itself, or is \
+                           called by a function for which a backend has been chosen";
             precision.remarks.push(Diagnostic::remark(message).in_function(name));
             continue;
         }
@@ -197,13 +239,11 @@ fn select_external(
         let signature = LowSignature { global, low, fits: none.clone(), wanted: none, result, ty };
         precision.signatures.insert(global, Rc::new(signature));
     }
-    for input in &options.inputs {
-        if !known.contains(input.trim_start_matches('%')) {
+    for input in options.inputs.iter().map(|input| input.trim_start_matches('%')) {
+        if !known.contains(input) {
             let error = PassError::new(format!("no external function has a parameter `%{input}`"));
-            return Err(match did_you_mean(input, names.iter().map(String::as_str)) {
-                Some(near) => error.with_help(format!("did you mean `%{near}`?")),
-                None => error,
-            });
+            let near = did_you_mean(input, names.iter().map(String::as_str));
+            return Err(error.with_optional_help(near.map(|near| format!("did you mean `%{near}`?"))));
         }
     }
     Ok(())

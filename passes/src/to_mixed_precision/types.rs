@@ -10,8 +10,17 @@ const MOST_FIELDS: usize = 64;
 /// The types that values of `float32` get.
 pub(super) struct LowTypes {
     pub(super) low: DType,
-    /// By type: the type with the elements `low`, and the number of tensors in it.
-    lowered: FxHashMap<TypeId, (TypeId, usize)>,
+    lowered: FxHashMap<TypeId, LoweredType>,
+}
+
+/// A type with elements of 16 bits in the place of another one.
+#[derive(Copy, Clone)]
+struct LoweredType {
+    ty: TypeId,
+    /// The number of tensors in the type.
+    tensors: usize,
+    /// True if a part of the type is `Any`.
+    has_any: bool,
 }
 
 impl LowTypes {
@@ -22,7 +31,22 @@ impl LowTypes {
     /// Returns a type with elements of 16 bits in the place of `float32`, in the fields of tuples
     /// too. Functions keep their types, and so do large tuples.
     pub(super) fn lower(&mut self, types: &mut Types, ty: TypeId) -> TypeId {
-        if let Some(&(lowered, _)) = self.lowered.get(&ty) {
+        self.of(types, ty).ty
+    }
+
+    /// Returns true if values of the type `of` may get other elements than the type `stated` shows,
+    /// which is less specific: a part of `stated` is `Any`.
+    pub(super) fn is_hidden(&mut self, types: &mut Types, stated: TypeId, of: TypeId) -> bool {
+        stated != of && self.of(types, stated).has_any && self.lower(types, of) != of
+    }
+
+    /// Returns true if a part of a type is `Any`.
+    pub(super) fn has_any(&mut self, types: &mut Types, ty: TypeId) -> bool {
+        self.of(types, ty).has_any
+    }
+
+    fn of(&mut self, types: &mut Types, ty: TypeId) -> LoweredType {
+        if let Some(&lowered) = self.lowered.get(&ty) {
             return lowered;
         }
         let mut open = vec![ty];
@@ -33,7 +57,7 @@ impl LowTypes {
                         Some(shape) => types.tensor(self.low, &shape),
                         None => types.unranked(self.low),
                     };
-                    (lowered, 1)
+                    LoweredType { ty: lowered, tensors: 1, has_any: false }
                 }
                 Type::Tuple(fields) => {
                     let height = open.len();
@@ -41,17 +65,19 @@ impl LowTypes {
                     if open.len() > height {
                         continue;
                     }
-                    let fields: Vec<(TypeId, usize)> = fields.iter().map(|field| self.lowered[field]).collect();
-                    let tensors = fields.iter().fold(0usize, |sum, &(_, tensors)| sum.saturating_add(tensors));
-                    let lowered: Vec<TypeId> = fields.into_iter().map(|(lowered, _)| lowered).collect();
-                    (if tensors <= MOST_FIELDS { types.tuple(&lowered) } else { at }, tensors)
+                    let fields: Vec<LoweredType> = fields.iter().map(|field| self.lowered[field]).collect();
+                    let tensors = fields.iter().fold(0usize, |sum, field| sum.saturating_add(field.tensors));
+                    let has_any = fields.iter().any(|field| field.has_any);
+                    let lowered: Vec<TypeId> = fields.into_iter().map(|field| field.ty).collect();
+                    let ty = if tensors <= MOST_FIELDS { types.tuple(&lowered) } else { at };
+                    LoweredType { ty, tensors, has_any }
                 }
-                _ => (at, 1),
+                other => LoweredType { ty: at, tensors: 1, has_any: matches!(other, Type::Any) },
             };
             self.lowered.insert(at, done);
             open.pop();
         }
-        self.lowered[&ty].0
+        self.lowered[&ty]
     }
 
     /// Returns true if a type is a tensor of `float32`.

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anfora_ir::{Attr, DType, Element, EntityId, FunctionBuilder, Literal, Module};
+use anfora_interp::Interpreter;
+use anfora_ir::{
+    Attr, DType, Element, EntityId, ExprId, FunctionBuilder, Literal, Module, TypeId, Visibility, verify_module,
+};
 use anfora_passes::{FoldBudget, LowPrecision, PrecisionOptions, fold_constant, to_mixed_precision};
 use half::{bf16, f16};
 
@@ -89,4 +92,88 @@ fn constants_agree<T: Element>(to: LowPrecision, largest: f32) {
 fn constants_are_converted_as_by_casts() {
     constants_agree::<f16>(LowPrecision::Float16, 65504.0);
     constants_agree::<bf16>(LowPrecision::BFloat16, bf16::MAX.to_f32());
+}
+
+/// Binds a value of `x` and `w` to a variable of a type.
+type BoundValue = fn(&mut FunctionBuilder<'_>, [ExprId; 2]) -> ExprId;
+
+fn product(f: &mut FunctionBuilder<'_>, operands: [ExprId; 2]) -> ExprId {
+    f.call_op("matmul", &operands, &[]).unwrap()
+}
+
+/// A variable of the type `Any`, or a tuple with it, does not show the elements of its value, so
+/// these stay as they are.
+#[test]
+fn values_of_variables_that_hide_their_elements_keep_them() {
+    let atom: BoundValue = |f, operands| {
+        let value = product(f, operands);
+        f.bind("p", value)
+    };
+    let of_function: BoundValue = |f, operands| {
+        let callee = f.global("product");
+        f.call(callee, &operands).unwrap()
+    };
+    let field: BoundValue = |f, operands| {
+        let value = product(f, operands);
+        let p = f.bind("p", value);
+        let tuple = f.tuple(&[p, p]);
+        let tuple = f.bind("t", tuple);
+        f.proj(tuple, 0).unwrap()
+    };
+    let choice: BoundValue = |f, [x, w]| {
+        let mut block = |operands| {
+            f.open_block();
+            let value = product(f, operands);
+            f.close_block(value).unwrap()
+        };
+        let (left, right) = (block([x, w]), block([w, x]));
+        let condition = f.literal(Literal::scalar(true));
+        f.if_(condition, left, right).unwrap()
+    };
+    for (name, value) in
+        [("call", product as BoundValue), ("atom", atom), ("function", of_function), ("field", field), ("if", choice)]
+    {
+        for is_tuple in [false, true] {
+            let mut module = Module::new(anfora_ops::standard());
+            let tensor = module.cx.types.static_tensor(DType::Float32, &[2, 2]);
+            let any = module.cx.types.any();
+            let pair = module.cx.types.tuple(&[any, tensor]);
+            let mut f = FunctionBuilder::new(&mut module, "product");
+            f.visibility(Visibility::Private);
+            let operands = [f.param("x", tensor), f.param("w", tensor)];
+            let result = product(&mut f, operands);
+            f.finish(result).unwrap();
+            let mut f = FunctionBuilder::new(&mut module, "f");
+            let operands = [f.param("x", tensor), f.param("w", tensor)];
+            let value = value(&mut f, operands);
+            let hidden = if is_tuple {
+                let value = f.bind("value", value);
+                let tuple = f.tuple(&[value, value]);
+                let both = f.declare_var("both", pair);
+                f.bind_var(both, tuple, None);
+                let hidden = f.proj(both.expr(), 0).unwrap();
+                f.bind("hidden", hidden)
+            } else {
+                let hidden = f.declare_var("hidden", any);
+                f.bind_var(hidden, value, None);
+                hidden.expr()
+            };
+            let to = cast_to(&mut f, hidden, tensor);
+            f.finish(to).unwrap();
+            verify_module(&module).unwrap();
+            let before = module.to_text();
+            to_mixed_precision(&mut module, &PrecisionOptions::default()).unwrap();
+            verify_module(&module).unwrap_or_else(|errors| panic!("{name}: {}\n{before}\n{module}", errors[0]));
+            let ones = Literal::from_elements(&[2, 2], &[1f32; 4]).unwrap();
+            let outcome = Interpreter::new(&module).run("f", &[ones.clone(), ones]);
+            let outcome = outcome.unwrap_or_else(|error| panic!("{name}: {error}\n{before}\n{module}"));
+            assert_eq!(outcome.tensor().unwrap().elements::<f32>().unwrap().as_ref(), [2f32; 4], "{name}");
+        }
+    }
+}
+
+/// Binds the cast of a value to a type.
+fn cast_to(f: &mut FunctionBuilder<'_>, value: ExprId, ty: TypeId) -> ExprId {
+    let cast = f.editor().match_cast(value, ty).unwrap();
+    f.bind("cast", cast)
 }
