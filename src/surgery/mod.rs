@@ -3,7 +3,8 @@
 //!
 //! ```
 //! use anfora::prelude::*;
-//! use anfora::surgery::{AttributeEdit, NewExtent, Part, Renames, extract, rename, set_attributes, set_shapes};
+//! use anfora::surgery::{AttributeEdit, NewExtent, Part, Renames};
+//! use anfora::surgery::{extract, rename, set_attributes, set_shapes};
 //!
 //! let text = "def @main(%x: Tensor[(1, 8), float32]) {
 //!     let %features = tanh(%x);

@@ -64,7 +64,7 @@ impl<'a> Compare<'a> {
         &self.modules.right.cx
     }
 
-    /// Forgets what depends on the symbols that correspond, before another reading of two functions.
+    /// Forgets what depends on the symbols that correspond, before another reading begins.
     pub(super) fn begin_reading(&mut self) {
         self.modules.tables.take_back();
         self.differ.clear();

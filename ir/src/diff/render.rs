@@ -175,8 +175,9 @@ impl Differences {
     /// has `kind` (`added`, `removed` or `changed`), its names `left` and `right`, `bindings` (of
     /// one that was added or removed), `changes` (of the signature) and `items`. An item has
     /// `kind`, `item` (`parameter`, `binding`, `expression` or `result`), the names `left` and
-    /// `right`, `place`, `right_place`, `text`, `nested` and `changes`. A change has `part`, the `name` or `index`
-    /// of the part, and the texts `left`, `right` and `note`. Fields without a value are left out.
+    /// `right`, `place`, `right_place`, `text`, `nested` and `changes`. A change has `part`, the
+    /// `name` or `index` of the part, and the texts `left`, `right` and `note`. Fields without a
+    /// value are left out.
     pub fn to_json(&self) -> String {
         let mut out = String::from("{\"module\":");
         json_changes(&mut out, &self.module);
