@@ -26,7 +26,7 @@ use anfora_manager::{
 };
 use anfora_passes::CheckMeaning;
 
-use crate::surgery::{KnownNumbers, NewExtent, set_shape};
+use crate::surgery::{KnownNumbers, NewExtent, set_extents};
 
 /// The options of [`slim`].
 #[derive(Clone, Debug)]
@@ -178,13 +178,11 @@ fn set_opset(module: &mut Module, options: &SlimOptions) -> Result<(), PassError
 /// Gives the parameters of a function their extents. A number that contradicts the type of a
 /// parameter is an error.
 fn bind_inputs(module: &mut Module, entry: &str, shapes: &[(String, Vec<Option<usize>>)]) -> Result<(), PassError> {
-    for (name, extents) in shapes {
-        let extent = |extent: &Option<usize>| match extent.and_then(|e| u64::try_from(e).ok()) {
-            Some(number) => NewExtent::Fixed(number),
-            None => NewExtent::Kept,
-        };
-        let extents: Vec<NewExtent> = extents.iter().map(extent).collect();
-        set_shape(module, entry, name, &extents, KnownNumbers::Kept)?;
-    }
-    Ok(())
+    let extent = |extent: &Option<usize>| match extent.and_then(|e| u64::try_from(e).ok()) {
+        Some(number) => NewExtent::Fixed(number),
+        None => NewExtent::Kept,
+    };
+    let shapes: Vec<(String, Vec<NewExtent>)> =
+        shapes.iter().map(|(name, extents)| (name.clone(), extents.iter().map(extent).collect())).collect();
+    Ok(set_extents(module, entry, &shapes, KnownNumbers::Kept)?)
 }

@@ -35,8 +35,10 @@ const GROWTH: f64 = 1.2;
 /// double, so bytes grow in steps.
 const GROWTH_OF_TWICE: (f64, f64) = (1.1, 1.3);
 
-/// The same for `reduce`: the number of programs that it tries grows with the logarithm of the
-/// size.
+/// The same for `reduce`. Each program that is kept has at most half of the bindings of the one
+/// before, so all later ones together take as much work as the first. How much smaller they are
+/// depends on the values that the binding in the middle needs: of two programs of a shape, one may
+/// come down to nothing at once, and the other to two fifths.
 const GROWTH_OF_SEARCH: f64 = 2.0;
 
 /// Returns the number of bindings of the larger program, and its ratio to that of the smaller

@@ -2,9 +2,15 @@
 
 use anfora::interp::Interpreter;
 use anfora::ir::Diagnostics;
+use anfora::onnx::proto::ModelProto;
+use anfora::onnx::proto::tensor_shape_proto::Extent;
+use anfora::onnx::proto::type_proto::Value;
 use anfora::onnx::{ExportOptions, ImportOptions};
 use anfora::prelude::*;
-use anfora::surgery::{NewExtent, Part, Renames, extract, rename, set_attribute, set_shapes};
+use anfora::surgery::{
+    AttributeEdit, NewAttribute, NewExtent, Part, Renames, extract, rename, set_attributes, set_shapes,
+};
+use prost::Message;
 
 fn parse(text: &str) -> Module {
     parse_module(Source::new("test", text), anfora::onnx::registry()).unwrap()
@@ -296,6 +302,94 @@ fn mistakes_in_names_are_told() {
     refused(&mut module, |m| rename(m, "main", &both), "cannot be named `m`: the name is taken", "");
 }
 
+#[test]
+fn functions_swap_their_names() {
+    let mut module = parse(
+        "def private @a(%v: float32) { exp(%v) } def private @b(%v: float32) { tanh(%v) }
+        def @main(%x: float32) { (@a(%x), @b(%x)) }",
+    );
+    let functions = |list: &[(&str, &str)]| Renames { functions: pairs(list), ..Renames::default() };
+    rename(&mut module, "main", &functions(&[("a", "@b"), ("@b", "a"), ("main", "entry")])).unwrap();
+    let text = module.to_text();
+    for wanted in ["@b(%v: Tensor[(), float32]) -> Tensor[(), float32] {\n  exp(%v)", "(@b(%x), @a(%x))", "def @entry("]
+    {
+        assert!(text.contains(wanted), "{wanted} is missing:\n{text}");
+    }
+    let mut refuse = |names: &[(&str, &str)], message: &str, help: &str| {
+        refused(&mut module, |m| rename(m, "entry", &functions(names)), message, help);
+    };
+    refuse(&[("a", "b")], "`@a` cannot be named `@b`: the name is taken", "rename `@b` too");
+    refuse(&[("a", "c"), ("b", "c")], "`@b` cannot be named `@c`: the name is taken", "another name");
+    refuse(&[("a", "c"), ("@a", "d")], "`@a` is given two names", "choose one of `@c` and `@d`");
+    refuse(&[("a", "@")], "`@a` needs a name", "at least one character");
+}
+
+/// Returns the model of a module.
+fn model_of(module: &Module) -> ModelProto {
+    let model = anfora::onnx::export(module, &ExportOptions::default()).expect("it can be written");
+    ModelProto::decode(&model.bytes[..]).expect("it is a model")
+}
+
+/// Returns a model that documents an inner value and its output, which states their types too.
+fn documented(text: &str, inner: &str) -> Module {
+    let mut model = model_of(&parse(text));
+    let graph = model.graph.as_mut().expect("it has a graph");
+    let mut stated = graph.output[0].clone();
+    stated.name = Some(inner.to_string());
+    graph.value_info.retain(|info| info.name() != inner);
+    graph.value_info.push(stated);
+    for info in graph.value_info.iter_mut().chain(&mut graph.output) {
+        info.doc_string = Some("documented".to_string());
+    }
+    anfora::onnx::import(model.encode_to_vec().into(), &ImportOptions::default()).expect("it is a model").module
+}
+
+/// Returns the text of the types that a model states about a value and about its output, which must
+/// keep their documentation.
+#[track_caller]
+fn stated_types(module: &Module, inner: &str) -> [String; 2] {
+    let graph = model_of(module).graph.expect("it has a graph");
+    let inner = graph.value_info.iter().find(|info| info.name() == inner).expect("the file is about it");
+    [inner, &graph.output[0]].map(|info| {
+        assert_eq!(info.doc_string(), "documented");
+        let Some(Value::TensorType(tensor)) = info.r#type.as_ref().and_then(|ty| ty.value.as_ref()) else {
+            return "no type".to_string();
+        };
+        let dims = tensor.shape.as_ref().expect("it has a shape").dim.iter();
+        let extents = dims.map(|dim| match &dim.value {
+            Some(Extent::DimValue(number)) => number.to_string(),
+            Some(Extent::DimParam(name)) => name.clone(),
+            None => "?".to_string(),
+        });
+        extents.collect::<Vec<_>>().join(", ")
+    })
+}
+
+#[test]
+fn edits_of_a_model_leave_no_stale_types_in_documented_values() {
+    let text = "def @main(%x: Tensor[(n, 4), float32]) { let %a = tanh(%x); let %y = exp(%a); %y }";
+    let mut module = documented(text, "a");
+    assert_eq!(stated_types(&module, "a"), ["n, 4", "n, 4"]);
+    rename(&mut module, "main", &Renames { symbols: pairs(&[("n", "batch")]), ..Renames::default() }).unwrap();
+    assert_eq!(stated_types(&module, "a"), ["batch, 4", "batch, 4"]);
+
+    let text =
+        "def @main(%x: Tensor[(2, 4), float32]) { let %a = sum(%x, axis=[0], keepdims=true); let %y = exp(%a); %y }";
+    let mut module = documented(text, "a");
+    assert_eq!(stated_types(&module, "a"), ["1, 4", "1, 4"]);
+    set_attributes(&mut module, "main", &[AttributeEdit::new("a", "axis", [1])]).unwrap();
+    assert_eq!(stated_types(&module, "a"), ["2, 1", "2, 1"]);
+
+    // The new input has an extent that it does not bind, and gets a symbol.
+    let text = "def @main(%x: Tensor[(n, 4), float32]) {
+      let %d = concat(%x, %x, axis=0); let %a = tanh(%d); let %y = exp(%a); %y
+    }";
+    let mut module = documented(text, "a");
+    assert_eq!(stated_types(&module, "a")[1], "?, 4");
+    extract(&mut module, "main", &part(&["d"], &["y"])).unwrap();
+    assert_eq!(stated_types(&module, "a"), ["d_0, 4", "d_0, 4"]);
+}
+
 // ---- set_shapes ----
 
 #[test]
@@ -324,6 +418,44 @@ fn inputs_get_numbers_and_symbols() {
     assert!(fixed.contains("%y: Tensor[(3,), float32]"), "{fixed}");
     let square = shape(text, "x", vec![NewExtent::Kept, named("n")]).unwrap();
     assert!(square.starts_with("def @main(%x: Tensor[(n, n), float32], %y: Tensor[(n,), float32])"), "{square}");
+}
+
+#[test]
+fn inputs_get_extents_that_fit_only_together() {
+    let shapes = |text: &str, list: &[(&str, &[NewExtent])]| {
+        let mut module = parse(text);
+        let list: Vec<_> = list.iter().map(|(name, extents)| (name.to_string(), extents.to_vec())).collect();
+        set_shapes(&mut module, "main", &list).map(|()| module.to_text())
+    };
+    let (fixed, kept) = (NewExtent::Fixed, NewExtent::Kept);
+    let named = |name: &str| NewExtent::Named(name.to_string());
+    let text = "def @main(%x: Tensor[(2, 3), float32], %y: Tensor[(2, 3), float32]) { add(%x, %y) }";
+    let four = shapes(text, &[("x", &[fixed(4), fixed(3)]), ("y", &[fixed(4), fixed(3)])]).unwrap();
+    assert!(four.contains("-> Tensor[(4, 3), float32]"), "{four}");
+    let batch = shapes(text, &[("x", &[named("b"), kept.clone()]), ("y", &[named("b"), kept.clone()])]).unwrap();
+    assert!(batch.contains("%y: Tensor[(b, 3), float32]) -> Tensor[(b, 3), float32]"), "{batch}");
+    // A symbol of one input and a number of another, which meet after another operator.
+    let text = "def @main(%x: Tensor[(n, 3), float32], %y: Tensor[(2, 3), float32], %m: Tensor[(m,), float32]) {
+      let %t = tanh(%y);
+      let %c = concat(%x, %t, axis=1);
+      (%c, %m)
+    }";
+    let all: [(&str, &[NewExtent]); 3] =
+        [("x", &[fixed(4), kept.clone()]), ("y", &[fixed(4), kept.clone()]), ("m", &[named("k")])];
+    let known = shapes(text, &all).unwrap();
+    assert!(known.contains("-> (Tensor[(4, 6), float32], Tensor[(k,), float32])"), "{known}");
+    // An extent that is computed from a symbol may be given too, if it is the right one.
+    let text = "def @main(%x: Tensor[(n,), float32], %d: Tensor[(2 * n,), float32]) { (%x, %d) }";
+    let twice = shapes(text, &[("d", &[fixed(8)]), ("x", &[fixed(4)])]).unwrap();
+    assert!(twice.contains("%d: Tensor[(8,), float32]"), "{twice}");
+    let errors = shapes(text, &[("d", &[fixed(9)]), ("x", &[fixed(4)])]).expect_err("it is refused");
+    assert_eq!(errors[0].message, "the extent 9 is given, and the input has 8");
+    // One symbol has one extent, and an input is given once.
+    let text = "def @main(%x: Tensor[(n,), float32], %y: Tensor[(n,), float32]) { (%x, %y) }";
+    let errors = shapes(text, &[("x", &[fixed(4)]), ("y", &[fixed(5)])]).expect_err("it is refused");
+    assert_eq!(errors[0].message, "the extents 4 and 5 are given for `n`");
+    let errors = shapes(text, &[("x", &[fixed(4)]), ("%x", &[fixed(4)])]).expect_err("it is refused");
+    assert_eq!(errors[0].message, "the input `x` is given twice");
 }
 
 #[test]
@@ -357,7 +489,20 @@ fn mistakes_in_shapes_are_told() {
     assert_eq!(errors.expect_err("it is refused")[0].binding.as_deref(), Some("flat"));
 }
 
-// ---- set_attribute ----
+// ---- set_attributes ----
+
+/// Sets an attribute to a value of the text format.
+fn set_attribute(
+    module: &mut Module,
+    entry: &str,
+    node: &str,
+    attribute: &str,
+    value: &str,
+) -> Result<(), Diagnostics> {
+    let value = NewAttribute::Text(value.to_string());
+    let edit = AttributeEdit { node: node.to_string(), attribute: attribute.to_string(), value };
+    set_attributes(module, entry, &[edit])
+}
 
 #[test]
 fn attributes_are_set_by_the_name_of_a_value() {
@@ -385,6 +530,24 @@ fn attributes_are_set_by_the_name_of_a_value() {
     ] {
         assert!(text.contains(wanted), "{wanted} is missing:\n{text}");
     }
+}
+
+#[test]
+fn attributes_that_fit_only_together_are_set() {
+    let text = "def @main(%x: Tensor[(2, 3), float32]) {
+      let %a = sum(%x, axis=[0]);
+      let %b = sum(%x, axis=[0]);
+      add(%a, %b)
+    }";
+    let edits = [AttributeEdit::new("a", "axis", [1]), AttributeEdit::new("b", "axis", [1])];
+    let mut module = parse(text);
+    set_attributes(&mut module, "main", &edits).unwrap();
+    assert!(module.to_text().contains("-> Tensor[(2,), float32]"), "{module}");
+    let mut module = parse(text);
+    refused(&mut module, |m| set_attributes(m, "main", &edits[..1]), "add", "");
+    let mut module = parse("def @main(%x: float32) { let %c = astype(%x, dtype=int32); %c }");
+    set_attributes(&mut module, "main", &[AttributeEdit::new("c", "dtype", "float64")]).unwrap();
+    assert!(module.to_text().contains("-> Tensor[(), float64]"), "{module}");
 }
 
 #[test]

@@ -48,6 +48,37 @@ pub(crate) fn is_standard_output(path: &Path) -> bool {
     ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
 }
 
+/// The arguments of a command that reads a program and writes it again.
+#[derive(Args)]
+pub(crate) struct InputAndOutput {
+    /// The program: a `.anf` or `.onnx` file, or `-`
+    input: PathBuf,
+    /// Where to write it: a `.anf` or `.onnx` file, or `-`
+    #[arg(short, long, default_value = "-")]
+    output: PathBuf,
+    /// The format of the input
+    #[arg(long)]
+    from: Option<Format>,
+    /// The format of the output
+    #[arg(long)]
+    to: Option<Format>,
+    #[command(flatten)]
+    constants: Constants,
+}
+
+impl InputAndOutput {
+    /// Reads the program.
+    pub(crate) fn load(&self, cli: &CommandLine) -> Result<Module, Failure> {
+        Ok(load(cli, &self.input, self.from)?.module)
+    }
+
+    /// Writes the program.
+    pub(crate) fn store(&self, cli: &CommandLine, module: &Module) -> Result<(), Failure> {
+        store(module, &self.output, self.to, &self.constants, cli.export_options())?;
+        Ok(())
+    }
+}
+
 /// Sources of up to this many bytes are kept, so that diagnostics of passes can show them. For
 /// larger sources, diagnostics show the printed module.
 const KEPT_SOURCE: usize = 64 << 20;

@@ -15,6 +15,7 @@ mod file;
 mod generate;
 mod interpret;
 mod list;
+mod meaning_checks;
 mod optimize;
 mod page;
 mod pass_settings;

@@ -101,7 +101,7 @@ fn in_child(cli: &CommandLine, file: &Path, timeout: Option<Duration>) -> Result
     let mut child = command.spawn().map_err(cannot)?;
     let stderr = child.stderr.take();
     let reader = std::thread::spawn(move || stderr.map(last_lines).unwrap_or_default());
-    let ended = wait(&mut child, timeout).map_err(cannot)?;
+    let ended = wait(&mut child, timeout, kill).map_err(cannot)?;
     let lines = reader.join().unwrap_or_default();
     let ending = match ended {
         Some(status) => ending(status),
@@ -122,8 +122,12 @@ fn in_child(cli: &CommandLine, file: &Path, timeout: Option<Duration>) -> Result
 }
 
 /// Waits until the process ends and returns its status. If it takes longer than `timeout`, ends it
-/// and returns `None`.
-pub(crate) fn wait(child: &mut Child, timeout: Option<Duration>) -> std::io::Result<Option<ExitStatus>> {
+/// with `kill` and returns `None`.
+pub(crate) fn wait(
+    child: &mut Child,
+    timeout: Option<Duration>,
+    kill: impl FnOnce(&mut Child),
+) -> std::io::Result<Option<ExitStatus>> {
     let Some(timeout) = timeout else { return child.wait().map(Some) };
     let start = Instant::now();
     loop {
@@ -132,13 +136,17 @@ pub(crate) fn wait(child: &mut Child, timeout: Option<Duration>) -> std::io::Res
         }
         let left = timeout.saturating_sub(start.elapsed());
         if left.is_zero() {
-            // Killing fails if the process has just ended by itself.
-            let _ = child.kill();
+            kill(child);
             child.wait()?;
             return Ok(None);
         }
         std::thread::sleep(left.min(TICK));
     }
+}
+
+/// Ends a process. This fails if it has just ended by itself, which does no harm.
+pub(crate) fn kill(child: &mut Child) {
+    let _ = child.kill();
 }
 
 fn last_lines(stderr: impl Read) -> VecDeque<String> {
@@ -197,7 +205,7 @@ mod tests {
     fn endings_are_told_apart() {
         let end = |script: &str| {
             let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
-            wait(&mut child, Some(Duration::from_secs(60))).unwrap().and_then(ending)
+            wait(&mut child, Some(Duration::from_secs(60)), kill).unwrap().and_then(ending)
         };
         assert_eq!(end("exit 0"), None);
         assert_eq!(end("exit 1"), None);
@@ -212,7 +220,7 @@ mod tests {
     #[test]
     fn a_process_that_takes_too_long_is_ended() {
         let mut child = Command::new("sleep").arg("600").spawn().unwrap();
-        assert_eq!(wait(&mut child, Some(Duration::from_millis(20))).unwrap(), None);
+        assert_eq!(wait(&mut child, Some(Duration::from_millis(20)), kill).unwrap(), None);
         assert!(child.try_wait().unwrap().is_some());
     }
 

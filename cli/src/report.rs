@@ -1,5 +1,6 @@
 //! Failures of commands, and the messages that they print.
 
+use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 
 use anfora::ir::{
@@ -118,6 +119,11 @@ pub(crate) fn say(line: &str) {
 /// If it cannot be written.
 pub(crate) fn print(line: &str) -> Result<(), Failure> {
     Ok(writeln!(std::io::stdout().lock(), "{line}")?)
+}
+
+/// Returns a number of things: `1 rewrite`, `2 rewrites`.
+pub(crate) fn counted<N: Display + PartialEq + From<u8>>(number: N, what: &str) -> String {
+    format!("{number} {what}{}", if number == N::from(1) { "" } else { "s" })
 }
 
 /// Returns a text wrapped to lines of at most 80 columns; a longer word has a line of its own. The

@@ -5,15 +5,26 @@ use std::sync::{Mutex, PoisonError};
 /// The action that a command takes before a signal ends the program.
 static BEFORE_END: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
 
-/// Sets the action that is taken once before a signal ends the program; `None` for no action. It
-/// runs on a thread of its own, while the command continues. Systems other than Unix do not have
-/// these signals.
-pub(crate) fn set_action_before_end(action: Option<Box<dyn FnOnce() + Send>>) {
-    *BEFORE_END.lock().unwrap_or_else(PoisonError::into_inner) = action;
+/// Sets the action that is taken once before a signal ends the program, until the returned value is
+/// dropped. It runs on a thread of its own, while the command continues. Systems other than Unix do
+/// not have these signals.
+pub(crate) fn before_end(action: impl FnOnce() + Send + 'static) -> ActionBeforeEnd {
+    *BEFORE_END.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(action));
+    ActionBeforeEnd(())
+}
+
+/// The time in which an action is taken before a signal ends the program: see [`before_end`].
+#[must_use]
+pub(crate) struct ActionBeforeEnd(());
+
+impl Drop for ActionBeforeEnd {
+    fn drop(&mut self) {
+        *BEFORE_END.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
 }
 
 /// Installs handlers for the signals that end the program (SIGHUP, SIGINT, SIGQUIT, SIGTERM). They
-/// take the action of the command ([`set_action_before_end`]) and remove unfinished files first.
+/// take the action of the command ([`before_end`]) and remove unfinished files first.
 /// The program still ends by the signal, and its parent process sees that. A write past the largest
 /// size of a file (`ulimit -f`) fails, and does not end the program by SIGXFSZ.
 ///

@@ -1,13 +1,11 @@
 //! `anfora surgery`
 
-use std::path::PathBuf;
-
 use anfora::ir::{Diagnostics, Module};
-use anfora::surgery::{self, NewExtent, Part, Renames};
+use anfora::surgery::{self, AttributeEdit, NewAttribute, NewExtent, Part, Renames};
 use clap::{Args, Subcommand};
 
 use crate::command_line::CommandLine;
-use crate::file::{self, Constants, Format};
+use crate::file::InputAndOutput;
 use crate::report::Failure;
 
 /// Edits a model by the names of its values: cuts out a part, renames, changes the shapes of
@@ -36,22 +34,11 @@ enum Edit {
 /// The model, and the place of the result.
 #[derive(Args)]
 struct EditedFile {
-    /// The model: a `.onnx` or `.anf` file, or `-`
-    input: PathBuf,
-    /// Where to write the result: a `.onnx` or `.anf` file, or `-`
-    #[arg(short, long, default_value = "-")]
-    output: PathBuf,
-    /// The format of the input
-    #[arg(long)]
-    from: Option<Format>,
-    /// The format of the output
-    #[arg(long)]
-    to: Option<Format>,
+    #[command(flatten)]
+    files: InputAndOutput,
     /// The function that is edited
     #[arg(long, default_value = "@main")]
     entry: String,
-    #[command(flatten)]
-    constants: Constants,
 }
 
 /// Keeps only what computes some values from others.
@@ -129,11 +116,7 @@ impl Surgery {
             }
             Edit::SetAttribute(SetAttribute { file, attributes }) => {
                 let edits: Vec<_> = attributes.iter().map(|text| attribute(text)).collect::<Result<_, _>>()?;
-                file.edit(cli, |module, entry| {
-                    edits
-                        .iter()
-                        .try_for_each(|(node, name, value)| surgery::set_attribute(module, entry, node, name, value))
-                })
+                file.edit(cli, |module, entry| surgery::set_attributes(module, entry, &edits))
             }
         }
     }
@@ -146,11 +129,10 @@ impl EditedFile {
         cli: &CommandLine,
         edit: impl FnOnce(&mut Module, &str) -> Result<(), Diagnostics>,
     ) -> Result<(), Failure> {
-        let mut module = file::load(cli, &self.input, self.from)?.module;
+        let mut module = self.files.load(cli)?;
         anfora::ir::verify_module(&module).map_err(|errors| Failure::in_module(&errors, &module))?;
         edit(&mut module, self.entry.trim_start_matches('@')).map_err(|e| Failure::in_module(&e, &module))?;
-        file::store(&module, &self.output, self.to, &self.constants, cli.export_options())?;
-        Ok(())
+        self.files.store(cli, &module)
     }
 }
 
@@ -185,14 +167,18 @@ pub(crate) fn shape(flag: &str, text: &str) -> Result<(String, Vec<NewExtent>), 
 }
 
 /// Parses an attribute with its node. The name of a node may contain dots.
-fn attribute(text: &str) -> Result<(String, String, String), Failure> {
+fn attribute(text: &str) -> Result<AttributeEdit, Failure> {
     let is_word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let found = text.match_indices('=').find_map(|(at, _)| {
         let (node, name) = text[..at].rsplit_once('.')?;
         (is_word(name.trim()) && !node.is_empty()).then(|| (node, name.trim(), text[at + 1..].trim()))
     });
     match found {
-        Some((node, name, value)) if !value.is_empty() => Ok((node.to_string(), name.to_string(), value.to_string())),
+        Some((node, name, value)) if !value.is_empty() => Ok(AttributeEdit {
+            node: node.to_string(),
+            attribute: name.to_string(),
+            value: NewAttribute::Text(value.to_string()),
+        }),
         _ => Err(Failure::Usage(format!("--set {text}: write it as NODE.ATTRIBUTE=VALUE, such as `scores.axis=-1`"))),
     }
 }

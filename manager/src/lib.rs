@@ -148,7 +148,7 @@ pub use instrument::{Instrument, PassRun};
 pub use instruments::{
     AllocationCounts, Bisect, BisectRun, DumpIr, LastRun, MAX_MEMORY_RUNS, MAX_TIMED_RUNS, Memory, MemoryRun,
     PassTiming, PrintIr, PrintWhen, RecordedRun, Recorder, Remarks, Reproducer, RunLog, RunRecord, TimingRow,
-    Unchanged, VerifyEach, remarks_json, render_remarks,
+    Unchanged, VerifyEach, check_reproducer_place, remarks_json, render_remarks,
 };
 pub use line_diff::unified_diff;
 pub use messages::MAX_REMARKS;

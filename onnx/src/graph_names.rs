@@ -8,7 +8,7 @@ use prost::Message;
 
 use crate::attributes::{decoded, encoded_attr, entries_attr, entries_of, list, str, strs, strs_attr};
 use crate::keys;
-use crate::proto::{TensorAnnotation, ValueInfoProto};
+use crate::proto::{TensorAnnotation, TypeProto, ValueInfoProto};
 
 /// Returns the names of the outputs that the graph of a function had in its file; `None` if the
 /// function was in none.
@@ -148,7 +148,8 @@ pub fn forget_stated_types(cx: &mut Context, function: &mut Function) {
             if info.doc_string.is_none() && info.metadata_props.is_empty() {
                 return Some(cx.attr(Attr::Bool(true)));
             }
-            info.r#type = None;
+            // An empty type stands for that of the module.
+            info.r#type = info.r#type.map(|_| TypeProto::default());
             Some(encoded_attr(cx, &info))
         }
         _ => None,

@@ -123,17 +123,50 @@ pub fn bind_symbols(
         for (symbol, extent) in found {
             substitution.set(symbol, extent);
         }
-        let name = module.name(key).to_string();
-        substitution
-            .in_function(module, key, &[])
-            .map_err(|failed| PassError::from(RewriteError::untyped(failed.error, None)))
-            .and_then(|()| check_types(&module.cx, &substitution))
-            .map_err(|error| error.in_function(name))?;
+        substitute(module, key, &mut substitution, &[])?;
     }
     wanted.check_all_found(module, function)?;
     cast_arguments(module, &changed)?;
     update_signatures_with(module, &keys, cast_result)?;
     Ok(bound)
+}
+
+/// Replaces symbolic dimensions of a function, and adapts its callers. `changed` are the
+/// expressions of its body whose types the caller has changed; types that depend on them are
+/// inferred in the same walk.
+///
+/// Linear in the function and in its callers.
+///
+/// # Errors
+/// If an extent contradicts a type. The module is half rewritten then.
+pub fn substitute_symbols(
+    module: &mut Module,
+    key: FunctionKey,
+    substitution: &mut SymbolSubstitution,
+    changed: &[ExprId],
+) -> Result<(), PassError> {
+    substitute(module, key, substitution, changed)?;
+    let global = module.get(key).and_then(Function::global);
+    cast_arguments(module, global.as_slice())?;
+    Ok(update_signatures_with(module, &[key], cast_result)?)
+}
+
+/// Replaces symbolic dimensions of a function, but does not adapt its callers.
+fn substitute(
+    module: &mut Module,
+    key: FunctionKey,
+    substitution: &mut SymbolSubstitution,
+    changed: &[ExprId],
+) -> Result<(), PassError> {
+    let done = substitution.in_function(module, key, changed).map_err(|failed| failed.error);
+    let Some(function) = module.get(key) else { return Ok(()) };
+    let body = &function.body;
+    done.map_err(|error| {
+        let binding = body.stop().and_then(|at| body.binding_name(&module.cx, at));
+        PassError::from(RewriteError::untyped(error, binding))
+    })
+    .and_then(|()| check_types(&module.cx, substitution))
+    .map_err(|error| error.in_function(module.name(key)))
 }
 
 fn may_be_bound(cx: &Context, function: &Function) -> bool {

@@ -110,7 +110,7 @@ pub use crate::npy::read_npz;
 pub use crate::npy::{NpyError, NpyFile, has_npy_type, read_npy, write_npy};
 pub use attach_global_symbol::{ATTACH_GLOBAL_SYMBOL, GLOBAL_SYMBOL, SYSTEM_LIB_PREFIX, attach_global_symbol};
 pub use bind_params::{BIND_PARAMS, ParamRef, bind_params};
-pub use bind_symbols::{BIND_SYMBOLS, SymbolRef, bind_symbols};
+pub use bind_symbols::{BIND_SYMBOLS, SymbolRef, bind_symbols, substitute_symbols};
 pub use canonicalize_bindings::{CANONICALIZE_BINDINGS, Canonicalized, canonicalize_bindings, direct_call};
 pub use catalogue::{install_default_registry, register, registry};
 #[cfg(feature = "interp")]

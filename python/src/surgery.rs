@@ -1,9 +1,12 @@
 //! Edits by the names of values.
 
-use anfora::ir::{self, Diagnostics};
-use anfora::surgery::{self, NewExtent, Part, Renames};
+use anfora::ir::{self, AttrValue, Diagnostics};
+use anfora::surgery::{self, AttributeEdit, NewAttribute, NewExtent, Part, Renames};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
+use crate::attributes::Given;
 use crate::errors::{self, SurgeryError, guarded};
 use crate::module::Module;
 
@@ -13,7 +16,15 @@ fn edited(
     module: &Bound<'_, Module>,
     edit: impl FnOnce(&mut ir::Module) -> Result<(), Diagnostics> + Send,
 ) -> PyResult<Module> {
-    let mut program = (*module.get().snapshot()?).clone();
+    apply(py, (*module.get().snapshot()?).clone(), edit)
+}
+
+/// Edits a program, and returns it as a module.
+fn apply(
+    py: Python<'_>,
+    mut program: ir::Module,
+    edit: impl FnOnce(&mut ir::Module) -> Result<(), Diagnostics> + Send,
+) -> PyResult<Module> {
     let (program, done) = py.detach(|| {
         guarded(|| {
             let done = edit(&mut program);
@@ -90,16 +101,30 @@ pub(crate) fn _set_shapes(
 }
 
 /// Returns a module with other attributes: see `anfora.surgery.set_attributes`. Each edit is a
-/// node, an attribute, and the text of its value.
+/// node, an attribute, and its value.
 #[pyfunction]
-#[pyo3(signature = (r#mod: "Module", entry: "str", edits: "list[tuple[str, str, str]]") -> "Module")]
+#[pyo3(signature = (r#mod: "Module", entry: "str", edits: "list[tuple[str, str, object]]") -> "Module")]
 pub(crate) fn _set_attributes(
     py: Python<'_>,
     r#mod: &Bound<'_, Module>,
     entry: String,
-    edits: Vec<(String, String, String)>,
+    edits: Vec<(String, String, Bound<'_, PyAny>)>,
 ) -> PyResult<Module> {
-    edited(py, r#mod, |module| {
-        edits.iter().try_for_each(|(node, name, value)| surgery::set_attribute(module, &entry, node, name, value))
-    })
+    let mut program = (*r#mod.get().snapshot()?).clone();
+    let mut done = Vec::with_capacity(edits.len());
+    for (node, attribute, value) in edits {
+        let value = match value.cast::<PyString>() {
+            // A string may name an element type.
+            Ok(text) => AttrValue::Str(text.to_string()),
+            Err(_) => match Given::of(&value)?.intern(&mut program.cx)? {
+                Some(value) => AttrValue::Interned(value),
+                None => {
+                    let message = format!("the attribute {attribute} of {node} needs a value, and None is given");
+                    return Err(PyTypeError::new_err(message));
+                }
+            },
+        };
+        done.push(AttributeEdit { node, attribute, value: NewAttribute::Value(value) });
+    }
+    apply(py, program, |module| surgery::set_attributes(module, &entry, &done))
 }

@@ -89,6 +89,38 @@ def test_attributes_are_set(mod):
     assert "axis=0" not in str(mod), "the module itself is as it was"
 
 
+def test_values_of_attributes_need_no_text():
+    np = pytest.importorskip("numpy")
+    text = """def @main(%x: Tensor[(2, 3), float32]) {
+      let %a = clip(%x, min=0.0, max=1.0);
+      let %b = sum(%a, axis=[0]);
+      let %c = sum(%a, axis=[0]);
+      let %d = astype(add(%b, %c), dtype=float32);
+      let %e: Tensor[(2,), float32] = onnx.Foo(%d, text="");
+      %e
+    }"""
+    # Both sums have another shape then.
+    edited = af.surgery.set_attributes(
+        af.loads(text),
+        {
+            "a": {"min": float("-inf"), "max": np.float32(2.5)},
+            "b": {"axis": [np.int64(1)]},
+            "c": {"axis": [1]},
+            "d": {"dtype": "float64"},
+            "e": {"text": 'a "b"\r\n', "items": [1, 2.5, "c"]},
+        },
+    )
+    values = {b.var.name: b.value.attrs for b in edited["main"].bindings if b.value.kind == "call"}
+    assert values["a"]["min"] == float("-inf") and values["a"]["max"] == 2.5
+    assert values["b"]["axis"] == values["c"]["axis"] == [1]
+    assert "dtype=float64" in str(edited)
+    assert values["e"] == {"text": 'a "b"\r\n', "items": [1, 2.5, "c"]}
+    with pytest.raises(TypeError, match="needs a value"):
+        af.surgery.set_attributes(edited, {"b": {"axis": None}})
+    with pytest.raises(TypeError, match="an attribute is a number"):
+        af.surgery.set_attributes(edited, {"b": {"axis": object()}})
+
+
 def test_mistakes_are_errors_with_suggestions(mod):
     before = str(mod)
     with pytest.raises(af.SurgeryError, match="there is no value `%sores`") as error:

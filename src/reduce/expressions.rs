@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use anfora_ir::{
-    Context, Editor, Expr, ExprId, Function, FunctionKey, GlobalId, Literal, Module, SymbolId, TypeId, VarFlags, VarId,
+    Body, Context, Editor, Expr, ExprId, Function, FunctionKey, GlobalId, Literal, Module, SymbolId, TypeId, VarFlags,
+    VarId,
 };
 use anfora_visit::{Mutator, Rewrite, RewriteError, Site, Slot, Verdict, link_counts, mutate_function};
 use rustc_hash::FxHashSet;
@@ -182,6 +183,66 @@ impl Mutator for Cutter<'_> {
     fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
         let is_alias = slot.var.is_some() && s.editor.body.expr(value).is_atom();
         Ok(if is_alias { Verdict::Var(value) } else { Verdict::Keep })
+    }
+}
+
+/// Removes bindings whose variables nothing uses: casts, which bind symbols, and all bindings of
+/// programs that are not in A-normal form. A site is such a binding.
+pub(super) struct UnusedBindings;
+
+impl Shrink for UnusedBindings {
+    const PART: &'static str = "bindings";
+
+    fn sites(&self, module: &Module) -> usize {
+        let of_body = |body: &Body| {
+            let links = link_counts(body);
+            body.exprs().filter(|&(_, expr)| matches!(expr, Expr::Let { var, .. } if links[var.expr()] == 0)).count()
+        };
+        module.functions().map(|(_, f)| of_body(&f.body)).sum()
+    }
+
+    fn apply(&self, module: &mut Module, sites: Range<usize>) -> Option<bool> {
+        let (mut next, mut is_changed) = (0, false);
+        for key in module.order().to_vec() {
+            let Some((function, cx)) = module.get_mut(key) else { continue };
+            if function.is_definition() {
+                let links = link_counts(&function.body);
+                let unused = function.body.exprs().filter_map(|(_, expr)| match expr {
+                    Expr::Let { var, .. } if links[var.expr()] == 0 => Some(var),
+                    _ => None,
+                });
+                let unused: FxHashSet<VarId> = unused.collect();
+                let mut dropper = Dropper { unused, sites: &sites, next, is_changed: false };
+                mutate_function(cx, function, &mut dropper).ok()?;
+                next = dropper.next;
+                is_changed |= dropper.is_changed;
+            }
+        }
+        Some(is_changed)
+    }
+}
+
+struct Dropper<'a> {
+    unused: FxHashSet<VarId>,
+    sites: &'a Range<usize>,
+    next: usize,
+    is_changed: bool,
+}
+
+impl Mutator for Dropper<'_> {
+    type Error = RewriteError;
+    const SEPARABLE: bool = false;
+
+    fn rewrite_value(&mut self, _: &mut Site<'_>, slot: Slot, _: ExprId) -> Result<Verdict, RewriteError> {
+        if !slot.var.is_some_and(|var| self.unused.contains(&var)) {
+            return Ok(Verdict::Keep);
+        }
+        self.next += 1;
+        if !self.sites.contains(&(self.next - 1)) {
+            return Ok(Verdict::Keep);
+        }
+        self.is_changed = true;
+        Ok(Verdict::Drop)
     }
 }
 

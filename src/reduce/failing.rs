@@ -1,5 +1,6 @@
 //! Shrinks programs on which a pipeline fails.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use anfora_ir::{Counts, Module};
@@ -17,12 +18,19 @@ pub struct ReducedFailure {
     /// The pipeline that fails: the failing pass alone, if it fails alone.
     pub pipeline: String,
     /// The failure on the smallest program.
-    pub failure: PassFailure,
-    /// The run of the failing pass; `None` if the pipeline fails before any pass runs.
-    pub run: Option<RecordedRun>,
+    pub failing: FailingRun,
 }
 
-impl ReducedFailure {
+/// A run of a pipeline that fails on a program.
+#[derive(Clone, Debug)]
+pub struct FailingRun {
+    /// The failure.
+    pub failure: Arc<PassFailure>,
+    /// The run of the failing pass; `None` if the pipeline fails before any pass runs.
+    pub run: Option<Arc<RecordedRun>>,
+}
+
+impl FailingRun {
     /// Returns the text of a reproducer, which `anfora replay` and
     /// [`ReproducerFile`](anfora_manager::ReproducerFile) run.
     pub fn reproducer(&self) -> Option<String> {
@@ -60,7 +68,7 @@ pub fn reduce_failure(
     progress: &mut dyn FnMut(&ReduceProgress<'_>) -> bool,
 ) -> Result<ReducedFailure, ReduceError> {
     let mut whole = FailingPipeline { passes, context, required: None };
-    let (failure, run) = whole.run(module)?.ok_or(ReduceError::NeverFails)?;
+    let FailingRun { failure, run } = whole.run(module)?.ok_or(ReduceError::NeverFails)?;
     let before = Counts::of_module(module);
     let signature = FailureSignature::of(&failure);
     // Leave out the passes before the failing one, on the program that it was given.
@@ -71,16 +79,27 @@ pub fn reduce_failure(
     let mut start = module;
     if let Some((passes, run)) = &alone {
         let single = FailingPipeline { passes, context, required: Some(&run.pass) };
-        if (options.is_allowed)(&run.module) && single.fails_as(&run.module, &signature) {
+        if (options.is_allowed)(&run.module) && single.fails_as(&run.module, &signature).is_some() {
             (whole, start) = (single, &run.module);
         }
     }
-    let mut test = |module: &Module| whole.fails_as(module, &signature);
-    let reduced = reduce(start, &mut test, options, progress).ok_or(ReduceError::NeverFails)?;
+    // The run on the smallest program so far: a program on which the pipeline fails replaces it.
+    let smallest: RefCell<Option<FailingRun>> = RefCell::new(None);
+    let mut test = |module: &Module| {
+        let failing = whole.fails_as(module, &signature);
+        let fails = failing.is_some();
+        if fails {
+            smallest.replace(failing);
+        }
+        fails
+    };
+    let mut progress =
+        |step: &ReduceProgress<'_>| progress(&ReduceProgress { failing: smallest.borrow().as_ref(), ..*step });
+    let reduced = reduce(start, &mut test, options, &mut progress).ok_or(ReduceError::NeverFails)?;
     let reduced = Reduced { before, ..reduced };
     let pipeline = whole.passes.pipeline_text();
-    let (failure, run) = whole.run(&reduced.module)?.ok_or(ReduceError::NeverFails)?;
-    Ok(ReducedFailure { reduced, pipeline, failure, run })
+    let failing = smallest.into_inner().ok_or(ReduceError::NeverFails)?;
+    Ok(ReducedFailure { reduced, pipeline, failing })
 }
 
 /// A pipeline with the context that it runs under.
@@ -94,21 +113,19 @@ struct FailingPipeline<'a> {
 
 impl FailingPipeline<'_> {
     /// Runs the pipeline on a copy of a program. Returns the failure and the last run, if it fails.
-    fn run(&self, module: &Module) -> Result<Option<(PassFailure, Option<RecordedRun>)>, ContextError> {
+    fn run(&self, module: &Module) -> Result<Option<FailingRun>, ContextError> {
         let last = Arc::new(LastRun::new());
-        let failure = self.failure((self.context)().instrument(last.clone()), module)?;
-        Ok(failure.map(|failure| (failure, last.take())))
-    }
-
-    fn failure(&self, builder: PassContextBuilder, module: &Module) -> Result<Option<PassFailure>, ContextError> {
+        let builder = (self.context)().instrument(last.clone());
         let cx = self.required.iter().fold(builder, |builder, &pass| builder.require(pass)).build()?;
         let mut module = module.clone();
-        Ok(cx.scope(|| self.passes.apply(&mut module, &cx)).and_then(|done| done).err())
+        let done = cx.scope(|| self.passes.apply(&mut module, &cx)).and_then(|done| done);
+        Ok(done.err().map(|failure| FailingRun { failure: Arc::new(failure), run: last.take().map(Arc::new) }))
     }
 
-    fn fails_as(&self, module: &Module, signature: &FailureSignature) -> bool {
-        let failure = self.failure((self.context)(), module);
-        failure.is_ok_and(|failure| failure.is_some_and(|failure| FailureSignature::of(&failure) == *signature))
+    /// Returns the run on a program if it fails in this way.
+    fn fails_as(&self, module: &Module, signature: &FailureSignature) -> Option<FailingRun> {
+        let failing = self.run(module).ok().flatten()?;
+        (FailureSignature::of(&failing.failure) == *signature).then_some(failing)
     }
 }
 
@@ -143,7 +160,17 @@ fn without_names(message: &str) -> String {
                     }
                 }
             }
-            '%' | '@' => while chars.next_if(|c| c.is_alphanumeric() || matches!(c, '_' | '.')).is_some() {},
+            '%' | '@' if chars.next_if_eq(&'"').is_some() => {
+                // A name in quotes, in which a backslash escapes the next character.
+                while let Some(quoted) = chars.next() {
+                    match quoted {
+                        '"' => break,
+                        '\\' => _ = chars.next(),
+                        _ => {}
+                    }
+                }
+            }
+            '%' | '@' => while chars.next_if(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '$')).is_some() {},
             c if c.is_ascii_digit() => {}
             c => out.push(c),
         }
@@ -159,5 +186,7 @@ mod tests {
     fn messages_are_compared_without_names() {
         let message = without_names("`exp` of %a.1 in @main: 12 elements instead of 3");
         assert_eq!(message, " of  in :  elements instead of ");
+        let message = without_names(r#"%"/conv1/Conv" and @"a \" b" and %c$1 are 3"#);
+        assert_eq!(message, " and  and  are ");
     }
 }

@@ -48,10 +48,15 @@ impl Shrink for Calls {
             }
         }
         module.compact().ok()?;
-        let is_named = |global: GlobalId| {
-            module.functions().any(|(_, f)| f.body.exprs().any(|(_, expr)| expr == Expr::Global(global)))
-        };
-        let is_declared = |f: &Function| !f.is_definition() && f.global().is_some_and(|global| !is_named(global));
+        let mut named: FxHashSet<GlobalId> = FxHashSet::default();
+        for (_, function) in module.functions() {
+            named.extend(function.body.exprs().filter_map(|(_, expr)| match expr {
+                Expr::Global(global) => Some(global),
+                _ => None,
+            }));
+        }
+        let is_declared =
+            |f: &Function| !f.is_definition() && f.global().is_some_and(|global| !named.contains(&global));
         let gone: Vec<FunctionKey> =
             chosen.into_iter().filter(|&key| module.get(key).is_some_and(is_declared)).collect();
         module.remove(&gone);

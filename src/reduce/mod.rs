@@ -48,10 +48,10 @@ use anfora_ir::{Counts, Form, Module, Purity, verify_module};
 use anfora_manager::{Pass, PassContext, Verification, parse_pipeline};
 use anfora_passes::eliminate_dead_code;
 
-pub use failing::{ReduceError, ReducedFailure, reduce_failure};
+pub use failing::{FailingRun, ReduceError, ReducedFailure, reduce_failure};
 
 use constants::Splats;
-use expressions::{Cuts, Operands, Substitute, TakenBranches};
+use expressions::{Cuts, Operands, Substitute, TakenBranches, UnusedBindings};
 use extents::Extents;
 use functions::{Attributes, Calls, Parameters};
 use results::{Fields, Tails};
@@ -107,6 +107,8 @@ pub struct ReduceProgress<'a> {
     pub is_smaller: bool,
     /// The number of tests so far.
     pub tests: u64,
+    /// The run of the pipeline that fails on `best`, in [`reduce_failure`]; `None` in [`reduce`].
+    pub failing: Option<&'a FailingRun>,
 }
 
 /// Makes a program smaller as long as a test holds, and returns the smallest program. Returns
@@ -211,15 +213,16 @@ impl Reduction<'_> {
     fn run(&mut self) -> bool {
         loop {
             let before = self.size;
-            // Large parts first.
+            // Large parts first: functions by halves, before each of the rest is searched.
+            self.shrink(&Calls);
             self.shorten_results();
             self.shrink(&Fields);
-            self.shrink(&Calls);
             self.shrink(&TakenBranches { takes_else: false });
             self.shrink(&TakenBranches { takes_else: true });
             for by in [Substitute::Parameter, Substitute::Operand, Substitute::Zero] {
                 self.shrink(&Cuts { by });
             }
+            self.shrink(&UnusedBindings);
             if self.size == before {
                 self.shrink(&Tails);
                 self.shrink(&Parameters);
@@ -274,10 +277,14 @@ impl Reduction<'_> {
         }
     }
 
-    /// Keeps the program that a way makes of the smallest one, if it is smaller and the test holds.
-    fn offer<S: Shrink>(&mut self, way: &S, sites: Range<usize>) -> Offer {
+    fn count_try(&mut self) {
         self.tries += 1;
         self.is_over |= self.tries >= self.options.most_tries;
+    }
+
+    /// Keeps the program that a way makes of the smallest one, if it is smaller and the test holds.
+    fn offer<S: Shrink>(&mut self, way: &S, sites: Range<usize>) -> Offer {
+        self.count_try();
         let mut module = Module::clone(&self.best);
         match way.apply(&mut module, sites) {
             Some(true) => {}
@@ -309,7 +316,7 @@ impl Reduction<'_> {
             self.size = ProgramSize::of(&module);
             self.best = Arc::new(module);
         }
-        let progress = ReduceProgress { part, best: &self.best, is_smaller, tests: self.tests };
+        let progress = ReduceProgress { part, best: &self.best, is_smaller, tests: self.tests, failing: None };
         self.is_over |= !(self.progress)(&progress);
         is_smaller
     }
@@ -348,6 +355,7 @@ mod tests {
                 for takes_else in [false, true] {
                     apply(&TakenBranches { takes_else }, &module);
                 }
+                apply(&UnusedBindings, &module);
                 apply(&Fields, &module);
                 apply(&Tails, &module);
                 apply(&Calls, &module);

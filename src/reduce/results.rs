@@ -25,6 +25,7 @@ impl Reduction<'_> {
             };
             let (mut short, mut long) = (0, bindings_of(&self.best));
             while short < long && !self.is_over {
+                self.count_try();
                 let middle = short + (long - short) / 2;
                 let mut module = Module::clone(&self.best);
                 let is_made = end_after(&mut module, key, middle).and_then(|()| self.tidy(&mut module));

@@ -1,76 +1,109 @@
-//! Attributes of calls, by the name of the call's value.
+//! Attributes of calls, by the names of their values.
 
 use anfora_ir::{
-    Attr, AttrId, AttrKind, AttrsId, Body, Context, Diagnostic, Diagnostics, Editor, Expr, ExprId, Function,
-    IntoDiagnostics, Module, Retype, parse_attr, update_signatures,
+    AttrId, AttrKind, AttrValue, AttrsId, Body, Context, Diagnostic, Diagnostics, Expr, ExprId, Function,
+    IntoDiagnostics, Module, OpId, Retype, did_you_mean, parse_attr, update_signatures,
 };
 use anfora_visit::{Binding, bindings};
+use rustc_hash::FxHashMap;
 
 use super::{edit, find_entry, retype, unknown, without_sigil};
 
-/// Sets an attribute of a call. The call is found by the name of its value, or by the name of its
-/// node in the ONNX file; values in branches and `fn`s are found too.
+/// A new value of an attribute of a call: see [`set_attributes`].
+#[derive(Clone, PartialEq, Debug)]
+pub struct AttributeEdit {
+    /// The name of the call's value, or the name of its node in the ONNX file.
+    pub node: String,
+    /// The name of the attribute.
+    pub attribute: String,
+    /// The new value.
+    pub value: NewAttribute,
+}
+
+impl AttributeEdit {
+    /// Returns the edit that sets an attribute to a value.
+    pub fn new(node: &str, attribute: &str, value: impl Into<AttrValue>) -> AttributeEdit {
+        let value = NewAttribute::Value(value.into());
+        AttributeEdit { node: node.to_string(), attribute: attribute.to_string(), value }
+    }
+}
+
+/// The new value of an attribute.
+#[derive(Clone, PartialEq, Debug)]
+pub enum NewAttribute {
+    /// A value as it is written in the text format: `1`, `[0, 1]`, `true`, `0.5`. Text needs no
+    /// quotes if the attribute is a text.
+    Text(String),
+    /// A value. A string also names an element type or a type, if the attribute is one.
+    Value(AttrValue),
+}
+
+/// Sets attributes of calls. A call is found by the name of its value, or by the name of its node
+/// in the ONNX file; values in branches and `fn`s are found too.
 ///
-/// The attribute is one of the operator of the program (`anfora ops` lists them), and `value` is
-/// written as in the text format: `1`, `[0, 1]`, `true`, `0.5`. Text needs no quotes if the
-/// attribute is a text. A node of a model that no operator stands for, a call of `onnx.…`, takes
-/// any attribute, and keeps its type.
+/// The attributes are those of the operators of the program (`anfora ops` lists them). A node of a
+/// model that no operator stands for, a call of `onnx.…`, takes any attribute, and keeps its type.
+/// All attributes are set before types are inferred again, so values may be given that fit only
+/// together. If an attribute is given several times, the last value stays.
+///
+/// For a model, the types that the file states beside those of the program are left out.
 ///
 /// Linear in the function.
 ///
 /// # Errors
-/// If no call has the name, or two have it; if the operator has no such attribute, or the value is
+/// If no call has a name, or two have it; if an operator has no such attribute, or the value is
 /// none that the attribute takes; or if the types of the program do not fit together then.
-pub fn set_attribute(
-    module: &mut Module,
-    entry: &str,
-    node: &str,
-    attribute: &str,
-    value: &str,
-) -> Result<(), Diagnostics> {
+pub fn set_attributes(module: &mut Module, entry: &str, edits: &[AttributeEdit]) -> Result<(), Diagnostics> {
     edit(module, |module| {
         let key = find_entry(module, entry)?;
         let Some((function, cx)) = module.get_mut(key) else { return Ok(()) };
-        let (call, name) = find_call(cx, &function.body, node)?;
-        let fault = |error: Diagnostic| error.in_function(entry).on_binding(name.clone());
-        set_on_call(cx, function, call, (attribute, value))
-            .map_err(|e| e.into_iter().map(fault).collect::<Diagnostics>())?;
+        let in_entry = |errors: Diagnostics| errors.into_iter().map(|e| e.in_function(entry)).collect::<Diagnostics>();
+        set_in_function(cx, function, edits).map_err(in_entry)?;
         update_signatures(module, &[key]).map_err(IntoDiagnostics::into_diagnostics)
     })
 }
 
-fn set_on_call(
-    cx: &mut Context,
-    function: &mut Function,
-    call: ExprId,
-    (attribute, text): (&str, &str),
-) -> Result<(), Diagnostics> {
-    let Expr::CallOp { op, operands, attrs } = function.body.expr(call) else { return Ok(()) };
-    let value = attribute_value(cx, op, attribute, text)?;
-    let attrs: AttrsId = cx.with_attr(attrs, attribute, Some(value));
-    let attrs = cx.check_op_attrs(op, attrs).map_err(|(error, _)| error.into_diagnostics())?;
-    let body = &mut function.body;
-    body.set_expr(call, Expr::CallOp { op, operands, attrs });
-    if cx.ops.is_opaque(op) {
-        return Ok(());
+fn set_in_function(cx: &mut Context, function: &mut Function, edits: &[AttributeEdit]) -> Result<(), Diagnostics> {
+    let calls = NamedCalls::of(cx, &function.body);
+    let found: Vec<(ExprId, String)> =
+        edits.iter().map(|edit| calls.find(&function.body, &edit.node)).collect::<Result<_, _>>()?;
+    let mut changed = Retype::new(&function.body);
+    for (edit, (call, name)) in edits.iter().zip(found) {
+        let on_binding =
+            |errors: Diagnostics| errors.into_iter().map(|e| e.on_binding(name.clone())).collect::<Diagnostics>();
+        set_on_call(cx, &mut function.body, call, edit).map_err(on_binding)?;
+        if matches!(function.body.expr(call), Expr::CallOp { op, .. } if !cx.ops.is_opaque(op)) {
+            changed.infer_again(call);
+        }
     }
-    if Editor::new(cx, body).refresh_type(call).map_err(IntoDiagnostics::into_diagnostics)? {
+    if retype(cx, &mut function.body, changed)? > 0 {
         function.ret = None;
-        let mut changed = Retype::new(body);
-        changed.changed(call);
-        retype(cx, body, changed)?;
+        #[cfg(feature = "onnx")]
+        anfora_onnx::forget_stated_types(cx, function);
     }
     Ok(())
 }
 
-/// Reads the value of an attribute of an operator.
-fn attribute_value(cx: &mut Context, op: anfora_ir::OpId, attribute: &str, text: &str) -> Result<AttrId, Diagnostics> {
-    let row = cx.ops.get(op);
-    let is_text = row.attrs.iter().any(|a| a.name == attribute && a.kind == AttrKind::Str);
-    if is_text && !text.trim_start().starts_with('"') {
-        let name = cx.names.intern(text);
-        return Ok(cx.attr(Attr::Str(name)));
-    }
+fn set_on_call(cx: &mut Context, body: &mut Body, call: ExprId, edit: &AttributeEdit) -> Result<(), Diagnostics> {
+    let Expr::CallOp { op, operands, attrs } = body.expr(call) else { return Ok(()) };
+    let value = attribute_value(cx, op, edit)?;
+    let attrs: AttrsId = cx.with_attr(attrs, &edit.attribute, Some(value));
+    let attrs = cx.check_op_attrs(op, attrs).map_err(|(error, _)| error.into_diagnostics())?;
+    body.set_expr(call, Expr::CallOp { op, operands, attrs });
+    Ok(())
+}
+
+/// Returns the value of an attribute of an operator.
+fn attribute_value(cx: &mut Context, op: OpId, edit: &AttributeEdit) -> Result<AttrId, Diagnostics> {
+    let kind = cx.ops.get(op).attrs.iter().find(|a| a.name == edit.attribute).map(|a| a.kind);
+    let text = match &edit.value {
+        NewAttribute::Text(text) if kind == Some(AttrKind::Str) && !text.trim_start().starts_with('"') => {
+            return Ok(cx.str_attr(text));
+        }
+        NewAttribute::Text(text) => text,
+        NewAttribute::Value(AttrValue::Str(text)) if matches!(kind, Some(AttrKind::DType | AttrKind::Type)) => text,
+        NewAttribute::Value(value) => return Ok(value.intern(cx)),
+    };
     parse_attr(cx, text).map_err(|errors| {
         let reason = errors.first().map_or(String::new(), |e| format!(": {}", e.message));
         let error = Diagnostic::error(format!("`{text}` is not a value of an attribute{reason}"));
@@ -80,58 +113,87 @@ fn attribute_value(cx: &mut Context, op: anfora_ir::OpId, attribute: &str, text:
     })
 }
 
-/// Returns the call that a name stands for, and the name of its binding.
-fn find_call(cx: &Context, body: &Body, node: &str) -> Result<(ExprId, String), Diagnostics> {
-    let name_of = |b: &Binding| body.var_name(b.var).map_or("", |name| cx.names.get(name));
-    let is_value = |name: &str| bindings(body, body.root()).any(|b| name_of(&b) == name);
-    let bare = without_sigil(node, is_value);
-    let found: Vec<Binding> = bindings(body, body.root()).filter(|b| name_of(b) == bare).collect();
-    #[cfg(feature = "onnx")]
-    let found = if found.is_empty() {
-        let is_node = |b: &Binding| body.meta(b.var.expr()).and_then(|m| anfora_onnx::node_name(cx, m)) == Some(node);
-        bindings(body, body.root()).filter(is_node).collect()
-    } else {
-        found
-    };
-    let binding = match found[..] {
-        [] => {
-            let names: Vec<&str> = bindings(body, body.root()).map(|b| name_of(&b)).collect();
-            return Err(missing(cx, body, bare, &names).into());
+// ---- Names ----
+
+/// The bindings of a function by their names.
+struct NamedCalls {
+    values: ByName,
+    /// The bindings by the names of their nodes in the ONNX file.
+    nodes: ByName,
+    by_var: FxHashMap<ExprId, ExprId>,
+}
+
+/// Bindings by name, with the names in order of appearance.
+#[derive(Default)]
+struct ByName {
+    /// The last binding of a name, and the number of bindings with the name.
+    found: FxHashMap<String, (Binding, usize)>,
+    names: Vec<String>,
+}
+
+impl ByName {
+    fn add(&mut self, name: &str, binding: Binding) {
+        match self.found.get_mut(name) {
+            Some((last, count)) => (*last, *count) = (binding, *count + 1),
+            None => {
+                self.found.insert(name.to_string(), (binding, 1));
+                self.names.push(name.to_string());
+            }
         }
-        [binding] => binding,
-        _ => return Err(Diagnostic::error(format!("{} bindings have the name `{bare}`", found.len())).into()),
-    };
-    // The results of a node with several outputs are fields of its value.
-    let call = match body.expr(binding.value) {
-        Expr::Proj { tuple, .. } => {
-            bindings(body, body.root()).find(|b| b.var.expr() == tuple).map_or(binding.value, |b| b.value)
-        }
-        _ => binding.value,
-    };
-    match body.expr(call) {
-        Expr::CallOp { .. } => Ok((call, name_of(&binding).to_string())),
-        _ => {
-            let error = Diagnostic::error(format!("`%{bare}` is not the result of an operator"));
-            Err(error.with_help("only calls of operators have attributes").into())
-        }
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.names.iter().map(String::as_str)
     }
 }
 
-/// Returns the error for a name that no binding has: the nearest name of a value or of a node.
-fn missing(cx: &Context, body: &Body, name: &str, values: &[&str]) -> Diagnostic {
-    #[cfg(feature = "onnx")]
-    {
-        let metas = bindings(body, body.root()).filter_map(|b| body.meta(b.var.expr()));
-        let nodes: Vec<&str> = metas.filter_map(|meta| anfora_onnx::node_name(cx, meta)).collect();
-        use anfora_ir::did_you_mean;
+impl NamedCalls {
+    fn of(cx: &Context, body: &Body) -> NamedCalls {
+        let (mut values, mut nodes, mut by_var) = (ByName::default(), ByName::default(), FxHashMap::default());
+        for binding in bindings(body, body.root()) {
+            by_var.insert(binding.var.expr(), binding.value);
+            if let Some(name) = body.var_name(binding.var).map(|name| cx.names.get(name)).filter(|n| !n.is_empty()) {
+                values.add(name, binding);
+            }
+            #[cfg(feature = "onnx")]
+            if let Some(name) = body.meta(binding.var.expr()).and_then(|meta| anfora_onnx::node_name(cx, meta)) {
+                nodes.add(name, binding);
+            }
+        }
+        NamedCalls { values, nodes, by_var }
+    }
 
-        if did_you_mean(name, values.iter().copied()).is_none()
-            && let Some(near) = did_you_mean(name, nodes)
-        {
-            return Diagnostic::error(format!("there is no node `{name}`"))
-                .with_help(format!("did you mean `{near}`?"));
+    /// Returns the call that a name stands for, and the name of its value.
+    fn find(&self, body: &Body, node: &str) -> Result<(ExprId, String), Diagnostics> {
+        let bare = without_sigil(node, |name| self.values.found.contains_key(name));
+        let found = self.values.found.get(bare).or_else(|| self.nodes.found.get(node));
+        let &(binding, count) = found.ok_or_else(|| self.missing(bare))?;
+        if count > 1 {
+            let error = Diagnostic::error(format!("{count} bindings have the name `{bare}`"));
+            return Err(error.with_help("rename them first: each needs a name of its own").into());
+        }
+        // The results of a node with several outputs are fields of its value.
+        let call = match body.expr(binding.value) {
+            Expr::Proj { tuple, .. } => self.by_var.get(&tuple).copied().unwrap_or(binding.value),
+            _ => binding.value,
+        };
+        match body.expr(call) {
+            Expr::CallOp { .. } => Ok((call, bare.to_string())),
+            _ => {
+                let error = Diagnostic::error(format!("`%{bare}` is not the result of an operator"));
+                Err(error.with_help("only calls of operators have attributes").into())
+            }
         }
     }
-    let _ = (cx, body);
-    unknown("node", "", name, values.iter().copied().filter(|n| !n.is_empty()))
+
+    /// Returns the error for a name that no binding has: the nearest name of a value or of a node.
+    fn missing(&self, name: &str) -> Diagnostic {
+        if did_you_mean(name, self.values.names()).is_none()
+            && let Some(near) = did_you_mean(name, self.nodes.names())
+        {
+            let error = Diagnostic::error(format!("there is no node `{name}`"));
+            return error.with_help(format!("did you mean `{near}`?"));
+        }
+        unknown("node", "", name, self.values.names())
+    }
 }

@@ -401,7 +401,12 @@ fn own_extents(cx: &mut Context, function: &mut Function, params: &[VarId]) -> R
             changed.changed(var.expr());
         }
     }
-    retype(cx, &mut function.body, changed)
+    if changed.is_needed() {
+        retype(cx, &mut function.body, changed)?;
+        #[cfg(feature = "onnx")]
+        anfora_onnx::forget_stated_types(cx, function);
+    }
+    Ok(())
 }
 
 /// New symbols for extents that are not determined.

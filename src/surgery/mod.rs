@@ -3,7 +3,8 @@
 //!
 //! ```
 //! use anfora::prelude::*;
-//! use anfora::surgery::{NewExtent, Part, Renames, extract, rename, set_attribute, set_shapes};
+//! use anfora::surgery::{AttributeEdit, NewExtent, Part, Renames};
+//! use anfora::surgery::{extract, rename, set_attributes, set_shapes};
 //!
 //! let text = "def @main(%x: Tensor[(1, 8), float32]) {
 //!     let %features = tanh(%x);
@@ -14,7 +15,7 @@
 //! let mut module = parse_module(Source::new("example.anf", text), anfora::ops::standard())?;
 //! let part = Part { inputs: Some(vec!["features".into()]), outputs: Some(vec!["scores".into()]) };
 //! extract(&mut module, "main", &part)?;
-//! set_attribute(&mut module, "main", "scores", "axis", "-1")?;
+//! set_attributes(&mut module, "main", &[AttributeEdit::new("scores", "axis", -1)])?;
 //! let extents = vec![NewExtent::Named("batch".into()), NewExtent::Kept];
 //! set_shapes(&mut module, "main", &[("features".into(), extents)])?;
 //! let names = Renames { values: vec![("scores".into(), "y".into())], ..Renames::default() };
@@ -49,11 +50,11 @@ use anfora_ir::{
 };
 use anfora_passes::symbols_named_by;
 
-pub use attributes::set_attribute;
+pub use attributes::{AttributeEdit, NewAttribute, set_attributes};
 pub use extraction::{Part, extract};
 pub use renaming::{Renames, rename};
 #[cfg(feature = "interp")]
-pub(crate) use shapes::{KnownNumbers, set_shape};
+pub(crate) use shapes::{KnownNumbers, set_extents};
 pub use shapes::{NewExtent, set_shapes};
 
 /// Runs an edit and verifies the module. If either fails, the module is as it was.
@@ -101,10 +102,13 @@ fn without_sigil(name: &str, is_known: impl Fn(&str) -> bool) -> &str {
     }
 }
 
-/// Infers the types of the users of changed expressions again.
-fn retype(cx: &mut Context, body: &mut Body, mut changed: Retype) -> Result<(), Diagnostics> {
+/// Infers the types of the users of changed expressions again. Returns the number of changed types.
+fn retype(cx: &mut Context, body: &mut Body, mut changed: Retype) -> Result<usize, Diagnostics> {
     let root = body.root();
-    let Err(error) = changed.sweep(cx, body, root) else { return Ok(()) };
+    let error = match changed.sweep(cx, body, root) {
+        Ok(count) => return Ok(count),
+        Err(error) => error,
+    };
     let binding = body.stop().and_then(|at| body.binding_name(cx, at));
     let mut errors = error.into_diagnostics().into_vec();
     if let (Some(first), Some(name)) = (errors.first_mut(), binding)

@@ -1,8 +1,8 @@
 //! New names for values, functions and symbolic dimensions.
 
 use anfora_ir::{
-    Body, Context, Cursor, Diagnostic, Diagnostics, Expr, Function, FunctionKey, IntoDiagnostics, Module, Step,
-    SymbolId, SymbolSubstitution, VarId, update_signatures,
+    Body, Context, Cursor, Diagnostic, Diagnostics, Expr, Function, FunctionKey, GlobalId, IntoDiagnostics, Module,
+    NameId, Step, SymbolId, SymbolSubstitution, VarId, update_signatures,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -20,11 +20,12 @@ pub struct Renames {
     pub symbols: Vec<(String, String)>,
 }
 
-/// Renames values of the entry, functions, and symbolic dimensions. All renames of values take
-/// place at once, so two values may swap their names.
+/// Renames values of the entry, functions, and symbolic dimensions. All renames take place at once,
+/// so two values or functions may swap their names.
 ///
 /// For a model, an output of the graph that has the name of its value gets the new name too, and so
-/// do the statements of the file about a value.
+/// do the statements of the file about a value. In functions with a renamed dimension, the types
+/// that the file states beside those of the program are left out.
 ///
 /// Linear in the program.
 ///
@@ -125,10 +126,12 @@ impl Known {
                 return Err(unknown(what, sigil, old, self.list.iter().map(String::as_str)).into());
             }
             if to.is_empty() {
-                return Err(Diagnostic::error(format!("`{sigil}{old}` needs a name, and the new one is empty")).into());
+                let error = Diagnostic::error(format!("`{sigil}{old}` needs a name, and the new one is empty"));
+                return Err(error.with_help("give a name of at least one character").into());
             }
-            if map.insert(old.to_string(), to.clone()).is_some() {
-                return Err(Diagnostic::error(format!("`{sigil}{old}` is given two names")).into());
+            if let Some(before) = map.insert(old.to_string(), to.clone()) {
+                let error = Diagnostic::error(format!("`{sigil}{old}` is given two names"));
+                return Err(error.with_help(format!("choose one of `{sigil}{before}` and `{sigil}{to}`")).into());
             }
         }
         let mut taken: FxHashSet<&str> = FxHashSet::default();
@@ -136,35 +139,50 @@ impl Known {
             // A name that is given away is free.
             let is_free = !self.set.contains(to) || map.contains_key(to);
             if !is_free || !taken.insert(to) {
-                let error =
-                    Diagnostic::error(format!("`{sigil}{from}` cannot be named `{sigil}{to}`: the name is taken"));
-                return Err(error.with_help(format!("rename `{sigil}{to}` too, or take another name")).into());
+                return Err(is_taken(sigil, from, to));
             }
         }
         Ok(map)
     }
 }
 
+/// Returns the error for a new name that something has.
+fn is_taken(sigil: &str, from: &str, to: &str) -> Diagnostics {
+    let error = Diagnostic::error(format!("`{sigil}{from}` cannot be named `{sigil}{to}`: the name is taken"));
+    error.with_help(format!("rename `{sigil}{to}` too, or take another name")).into()
+}
+
 // ---- Functions ----
 
 fn rename_functions(module: &mut Module, renames: &[(String, String)]) -> Result<(), Diagnostics> {
-    for (from, to) in renames {
-        let (from, to) = (from.trim_start_matches('@'), to.trim_start_matches('@'));
-        let Some(key) = module.find(from) else {
-            let names = module.order().iter().map(|&key| module.name(key));
-            return Err(unknown("function", "@", from, names).into());
-        };
-        if to.is_empty() {
-            return Err(Diagnostic::error(format!("`@{from}` needs a name, and the new one is empty")).into());
-        }
-        let name = module.cx.names.intern(to);
-        let global = module.get(key).and_then(Function::global);
-        if !global.is_some_and(|global| module.rename(global, name)) {
-            return Err(Diagnostic::error(format!("`@{from}` cannot be named `@{to}`: the name is taken")).into());
-        }
+    let mut known = Known::default();
+    module.order().iter().for_each(|&key| known.add(module.name(key)));
+    let bare = |name: &str| name.trim_start_matches('@').to_string();
+    let renames: Vec<(String, String)> = renames.iter().map(|(from, to)| (bare(from), bare(to))).collect();
+    let map = known.map(&renames, "function", "@")?;
+    let mut renamed: Vec<(FunctionKey, GlobalId, NameId)> = Vec::with_capacity(renames.len());
+    for (from, _) in &renames {
+        let (Some(key), Some(to)) = (module.find(from), map.get(from)) else { continue };
+        let Some(global) = module.get(key).and_then(Function::global) else { continue };
+        renamed.push((key, global, module.cx.names.intern(to)));
         #[cfg(feature = "onnx")]
         if let Some((function, cx)) = module.get_mut(key) {
             anfora_onnx::rename_file_function(cx, function, to);
+        }
+    }
+    // The old names are given away first, so that functions may swap theirs. A name that no
+    // function has may still be taken by a name that calls refer to.
+    let mut numbers = 0..;
+    for &(_, global, _) in &renamed {
+        let mut is_free = |number: u64| {
+            let name = module.cx.names.intern(&format!("{number}"));
+            module.rename(global, name)
+        };
+        numbers.by_ref().any(&mut is_free);
+    }
+    for ((from, to), &(_, global, name)) in renames.iter().zip(&renamed) {
+        if !module.rename(global, name) {
+            return Err(is_taken("@", from, to));
         }
     }
     Ok(())
@@ -214,6 +232,8 @@ fn rename_symbols(module: &mut Module, renames: &[(String, String)]) -> Result<(
         #[cfg(feature = "onnx")]
         if let Some((function, cx)) = module.get_mut(key) {
             anfora_onnx::forget_file_dimensions(cx, function, |symbol| map.contains_key(symbol));
+            // They name the dimension too.
+            anfora_onnx::forget_stated_types(cx, function);
         }
         changed.push(key);
     }

@@ -1,14 +1,14 @@
 //! Other shapes of inputs.
 
 use anfora_ir::{
-    Body, Context, DType, Diagnostic, Diagnostics, Dim, DimId, Function, IntoDiagnostics, Module, Retype, SymbolId,
-    SymbolSubstitution, TensorType, TypeId, VarId, update_signatures,
+    Body, Context, DType, Diagnostic, Diagnostics, Dim, DimId, ExprId, Function, Module, SymbolId, SymbolSubstitution,
+    TensorType, TypeId, VarId,
 };
-use anfora_passes::{SymbolRef, bind_symbols};
+use anfora_passes::substitute_symbols;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::renaming::is_word;
-use super::{edit, find_entry, retype, symbols_of, unknown, without_sigil};
+use super::{edit, find_entry, symbols_of, unknown, without_sigil};
 
 /// The new extent of an axis of an input: see [`set_shapes`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -31,7 +31,8 @@ pub(crate) enum KnownNumbers {
     Kept,
 }
 
-/// Gives inputs of the entry their extents, by the name of the input.
+/// Gives inputs of the entry their extents, by the name of the input. All inputs change at once, so
+/// extents may be given that fit only together.
 ///
 /// - A symbolic extent that becomes a number, or the extent of another name, becomes that in the
 ///   whole function (BindSymbols describes what happens to callers).
@@ -45,176 +46,192 @@ pub(crate) enum KnownNumbers {
 /// Linear in the program.
 ///
 /// # Errors
-/// If no input has a name, it is no tensor, or the number of its axes is another one; if two
-/// extents are given for one symbol; or if the types of the program do not fit together then.
+/// If no input has a name, an input is given twice, it is no tensor, or the number of its axes is
+/// another one; if two extents are given for one symbol; or if the types of the program do not fit
+/// together then.
 pub fn set_shapes(module: &mut Module, entry: &str, shapes: &[(String, Vec<NewExtent>)]) -> Result<(), Diagnostics> {
-    edit(module, |module| {
-        for (input, extents) in shapes {
-            set_shape(module, entry, input, extents, KnownNumbers::Replaced)?;
-        }
-        Ok(())
-    })
+    edit(module, |module| set_extents(module, entry, shapes, KnownNumbers::Replaced))
 }
 
-/// Gives one input its extents. The module is half rewritten after an error.
-pub(crate) fn set_shape(
+/// Gives inputs their extents: see [`set_shapes`]. The module is half rewritten after an error.
+pub(crate) fn set_extents(
     module: &mut Module,
     entry: &str,
-    input: &str,
-    extents: &[NewExtent],
-    numbers: KnownNumbers,
-) -> Result<(), Diagnostics> {
-    set_extents(module, entry, (input, extents), numbers).map_err(|errors| {
-        let named = |mut error: Diagnostic| {
-            error.function.get_or_insert_with(|| entry.to_string());
-            error.binding.get_or_insert_with(|| input.to_string());
-            error
-        };
-        errors.into_iter().map(named).collect::<Diagnostics>()
-    })
-}
-
-fn set_extents(
-    module: &mut Module,
-    entry: &str,
-    (input, extents): (&str, &[NewExtent]),
+    shapes: &[(String, Vec<NewExtent>)],
     numbers: KnownNumbers,
 ) -> Result<(), Diagnostics> {
     let key = find_entry(module, entry)?;
-    let Some(function) = module.get(key) else { return Ok(()) };
-    let param = find_input(&module.cx, &function.body, input)?;
-    let own_symbols = symbols_of(&module.cx, function);
-    let ty = function.body.ty(param.expr());
-    let tensor = tensor_of(&mut module.cx, ty, extents.len())?;
-    let dims: Vec<DimId> = tensor.shape.iter().flatten().copied().collect();
-    let plan = ShapePlan::of(&mut module.cx, &own_symbols, (&dims, extents), numbers)?;
-    // Symbols are replaced in the whole function.
-    if !plan.fixed.is_empty() {
-        let fixed: Vec<(SymbolRef<'_>, i64)> =
-            plan.fixed.iter().map(|&(symbol, extent)| (SymbolRef::Symbol(symbol), extent)).collect();
-        bind_symbols(module, Some(entry), &fixed)
-            .map_err(|error| error.to_diagnostics().into_iter().collect::<Diagnostics>())?;
+    let Some((function, cx)) = module.get_mut(key) else { return Ok(()) };
+    let mut plan = ShapePlan::of(cx, function, shapes, numbers).map_err(|errors| {
+        let named = |mut error: Diagnostic| {
+            error.function.get_or_insert_with(|| entry.to_string());
+            error
+        };
+        errors.into_iter().map(named).collect::<Diagnostics>()
+    })?;
+    for &(param, ty) in &plan.stated {
+        function.body.set_type(param.expr(), ty);
     }
-    if !plan.named.is_empty() {
-        let mut substitution = SymbolSubstitution::new();
-        plan.named.iter().for_each(|&(symbol, by)| substitution.set(symbol, by));
-        substitution.in_function(module, key, &[]).map_err(|failed| failed.error.into_diagnostics())?;
+    if plan.changes_numbers {
+        function.ret = None;
     }
-    // Numbers and unknown extents are replaced in the type of the input.
-    if let Some((function, cx)) = module.get_mut(key) {
-        plan.state(cx, function, param, tensor.dtype, dims)?;
-        #[cfg(feature = "onnx")]
-        anfora_onnx::forget_stated_types(cx, function);
-    }
-    update_signatures(module, &[key]).map_err(IntoDiagnostics::into_diagnostics)
+    #[cfg(feature = "onnx")]
+    anfora_onnx::forget_stated_types(cx, function);
+    let changed: Vec<ExprId> = plan.stated.iter().map(|(param, _)| param.expr()).collect();
+    substitute_symbols(module, key, &mut plan.substitution, &changed)
+        .map_err(|error| error.to_diagnostics().into_iter().collect())
 }
 
-fn find_input(cx: &Context, body: &Body, input: &str) -> Result<VarId, Diagnostics> {
-    let named = body.params().iter().filter_map(|&var| Some((cx.names.get(body.var_name(var)?), var)));
-    let by_name: FxHashMap<&str, VarId> = named.clone().collect();
-    let bare = without_sigil(input, |name| by_name.contains_key(name));
-    by_name
-        .get(bare)
-        .copied()
-        .ok_or_else(|| unknown("input", "", bare, named.map(|(name, _)| name).collect::<Vec<_>>().into_iter()).into())
-}
-
-/// The changes of one input.
+/// The changes of a function whose inputs are given extents.
 #[derive(Default)]
 struct ShapePlan {
-    /// The symbols that become numbers, and those that become others.
-    fixed: Vec<(SymbolId, i64)>,
-    named: Vec<(SymbolId, DimId)>,
-    /// The axes whose extent changes in the type of the input.
-    stated: Vec<(usize, DimId)>,
+    /// The symbols that become numbers or other symbols.
+    substitution: SymbolSubstitution,
+    /// The inputs in whose types numbers or unknown extents change, with the new types.
+    stated: Vec<(VarId, TypeId)>,
     /// True if a number changes, so that other types may contradict those that were stated.
     changes_numbers: bool,
 }
 
-impl ShapePlan {
-    /// States the new numbers in the type of an input, and infers the types that depend on it.
-    fn state(
-        &self,
-        cx: &mut Context,
-        function: &mut Function,
-        param: VarId,
-        dtype: DType,
-        dims: Vec<DimId>,
-    ) -> Result<(), Diagnostics> {
-        if self.stated.is_empty() {
-            return Ok(());
-        }
-        let before = function.body.ty(param.expr());
-        let found = cx.types.as_tensor(before).and_then(|t| t.shape.clone());
-        let mut dims: Vec<DimId> = found.map_or(dims, |shape| shape.to_vec());
-        for &(axis, dim) in &self.stated {
-            dims[axis] = dim;
-        }
-        let after = cx.types.tensor(dtype, &dims);
-        function.body.set_type(param.expr(), after);
-        if self.changes_numbers {
-            function.ret = None;
-        }
-        let mut changed = Retype::new(&function.body);
-        changed.changed(param.expr());
-        retype(cx, &mut function.body, changed)
+/// An input that is given extents.
+struct GivenShape<'a> {
+    name: &'a str,
+    param: VarId,
+    dtype: DType,
+    dims: Vec<DimId>,
+    extents: &'a [NewExtent],
+}
+
+impl GivenShape<'_> {
+    /// Returns the axes with a new extent: the axis, its old extent, and the new one.
+    fn axes(&self) -> impl Iterator<Item = (usize, DimId, &NewExtent)> {
+        let axes = self.dims.iter().zip(self.extents).enumerate();
+        axes.filter(|(_, (_, extent))| **extent != NewExtent::Kept).map(|(axis, (&dim, extent))| (axis, dim, extent))
     }
 
+    fn on_input(&self, error: impl Into<Diagnostics>) -> Diagnostics {
+        on_input(error, self.name)
+    }
+}
+
+fn on_input(error: impl Into<Diagnostics>, input: &str) -> Diagnostics {
+    error.into().into_iter().map(|error| error.on_binding(input.to_string())).collect()
+}
+
+impl ShapePlan {
     fn of(
         cx: &mut Context,
-        own_symbols: &[SymbolId],
-        (dims, extents): (&[DimId], &[NewExtent]),
+        function: &Function,
+        shapes: &[(String, Vec<NewExtent>)],
         numbers: KnownNumbers,
     ) -> Result<ShapePlan, Diagnostics> {
-        let mut plan = ShapePlan::default();
-        let mut given: FxHashMap<SymbolId, &NewExtent> = FxHashMap::default();
-        for (dim, extent) in dims.iter().zip(extents) {
-            let Dim::Symbol(symbol) = *cx.types.dims.get(*dim) else { continue };
-            if *extent != NewExtent::Kept
-                && let Some(before) = given.insert(symbol, extent)
-                && before != extent
-            {
-                let symbol = cx.dim_text(*dim);
-                let (one, other) = (extent_text(before), extent_text(extent));
-                return Err(Diagnostic::error(format!("the extents {one} and {other} are given for `{symbol}`")).into());
-            }
-        }
+        let inputs = given_shapes(cx, &function.body, shapes)?;
+        let given = given_symbols(cx, &inputs)?;
+
+        // A name stands for a symbol that keeps its name, or for a new one.
         let mut by_name: FxHashMap<String, DimId> = FxHashMap::default();
-        for &symbol in own_symbols.iter().filter(|symbol| !given.contains_key(symbol)) {
+        for symbol in symbols_of(cx, function).into_iter().filter(|symbol| !given.contains_key(symbol)) {
             let name = cx.names.get(cx.types.dims.symbol_name(symbol)).to_string();
             let dim = cx.types.dims.symbol(symbol);
             by_name.entry(name).or_insert(dim);
         }
-        let mut done: FxHashSet<SymbolId> = FxHashSet::default();
-        for (axis, (&dim, extent)) in dims.iter().zip(extents).enumerate() {
-            let new = match extent {
-                NewExtent::Kept => continue,
-                NewExtent::Fixed(number) => {
-                    let too_large = |_| Diagnostic::error(format!("{number} is too large for an extent"));
-                    cx.types.dims.constant(i64::try_from(*number).map_err(too_large)?)
+
+        let mut plan = ShapePlan::default();
+        // Extents that are expressions follow from those of symbols, which are known at the end.
+        let mut computed: Vec<(&GivenShape<'_>, usize, DimId)> = Vec::new();
+        for input in &inputs {
+            let mut dims = input.dims.clone();
+            for (axis, dim, extent) in input.axes() {
+                let new = new_dim(cx, &mut by_name, extent).map_err(|error| input.on_input(error))?;
+                match *cx.types.dims.get(dim) {
+                    _ if new == dim => {}
+                    Dim::Symbol(symbol) => plan.substitution.set(symbol, new),
+                    Dim::Unknown => dims[axis] = new,
+                    Dim::Const(_) if numbers == KnownNumbers::Replaced => {
+                        plan.changes_numbers = true;
+                        dims[axis] = new;
+                    }
+                    _ => computed.push((input, axis, new)),
                 }
-                NewExtent::Named(name) => named_dim(cx, &mut by_name, name)?,
-            };
-            match (cx.types.dims.get(dim).clone(), extent) {
-                _ if new == dim => {}
-                (Dim::Symbol(symbol), _) if !done.insert(symbol) => {}
-                (Dim::Symbol(symbol), NewExtent::Named(_)) => plan.named.push((symbol, new)),
-                (Dim::Symbol(symbol), _) => {
-                    plan.fixed.extend(cx.types.dims.as_constant(new).map(|number| (symbol, number)));
-                }
-                (Dim::Unknown, _) => plan.stated.push((axis, new)),
-                (Dim::Const(_), _) if numbers == KnownNumbers::Replaced => {
-                    plan.changes_numbers = true;
-                    plan.stated.push((axis, new));
-                }
-                _ => {
-                    let (new, known) = (extent_text(extent), cx.dim_text(dim));
-                    let error = Diagnostic::error(format!("the extent {new} is given, and the input has {known}"));
-                    return Err(error.into());
-                }
+            }
+            if dims != input.dims {
+                plan.stated.push((input.param, cx.types.tensor(input.dtype, &dims)));
+            }
+        }
+        for (input, axis, new) in computed {
+            let after = plan.substitution.ty(cx, function.body.ty(input.param.expr()));
+            let after = cx.types.as_tensor(after).and_then(|tensor| tensor.shape.as_ref()).map(|shape| shape[axis]);
+            if after != Some(new) {
+                let (new, known) = (cx.dim_text(new), cx.dim_text(after.unwrap_or(input.dims[axis])));
+                let error = Diagnostic::error(format!("the extent {new} is given, and the input has {known}"));
+                return Err(input.on_input(error.with_help("`?` leaves an extent as it is")));
             }
         }
         Ok(plan)
+    }
+}
+
+/// Finds the inputs that are given extents.
+fn given_shapes<'a>(
+    cx: &mut Context,
+    body: &Body,
+    shapes: &'a [(String, Vec<NewExtent>)],
+) -> Result<Vec<GivenShape<'a>>, Diagnostics> {
+    let params: Vec<(String, VarId)> =
+        body.params().iter().filter_map(|&var| Some((cx.names.get(body.var_name(var)?).to_string(), var))).collect();
+    let by_name: FxHashMap<&str, VarId> = params.iter().map(|(name, var)| (name.as_str(), *var)).collect();
+    let mut seen: FxHashSet<VarId> = FxHashSet::default();
+    let mut inputs = Vec::with_capacity(shapes.len());
+    for (input, extents) in shapes {
+        let bare = without_sigil(input, |name| by_name.contains_key(name));
+        let Some(&param) = by_name.get(bare) else {
+            return Err(on_input(unknown("input", "", bare, params.iter().map(|(name, _)| name.as_str())), input));
+        };
+        if !seen.insert(param) {
+            let error = Diagnostic::error(format!("the input `{bare}` is given twice"));
+            return Err(on_input(error.with_help("give all extents of an input at once"), input));
+        }
+        let tensor = tensor_of(cx, body.ty(param.expr()), extents.len()).map_err(|error| on_input(error, input))?;
+        let dims: Vec<DimId> = tensor.shape.iter().flatten().copied().collect();
+        inputs.push(GivenShape { name: input, param, dtype: tensor.dtype, dims, extents });
+    }
+    Ok(inputs)
+}
+
+/// Returns the extents that symbols are given.
+fn given_symbols<'a>(
+    cx: &Context,
+    inputs: &'a [GivenShape<'_>],
+) -> Result<FxHashMap<SymbolId, &'a NewExtent>, Diagnostics> {
+    let mut given: FxHashMap<SymbolId, &NewExtent> = FxHashMap::default();
+    for input in inputs {
+        for (_, dim, extent) in input.axes() {
+            let Dim::Symbol(symbol) = *cx.types.dims.get(dim) else { continue };
+            if let Some(before) = given.insert(symbol, extent)
+                && before != extent
+            {
+                let symbol = cx.dim_text(dim);
+                let (one, other) = (extent_text(before), extent_text(extent));
+                let error = Diagnostic::error(format!("the extents {one} and {other} are given for `{symbol}`"));
+                return Err(input.on_input(error.with_help("a symbolic dimension has one extent in all inputs")));
+            }
+        }
+    }
+    Ok(given)
+}
+
+/// Returns the dimension of an extent that is given.
+fn new_dim(cx: &mut Context, by_name: &mut FxHashMap<String, DimId>, extent: &NewExtent) -> Result<DimId, Diagnostics> {
+    match extent {
+        NewExtent::Kept => Ok(cx.types.dims.unknown()),
+        NewExtent::Named(name) => named_dim(cx, by_name, name),
+        NewExtent::Fixed(number) => match i64::try_from(*number) {
+            Ok(number) => Ok(cx.types.dims.constant(number)),
+            Err(_) => {
+                let error = Diagnostic::error(format!("{number} is too large for an extent"));
+                Err(error.with_help(format!("the largest extent is {}", i64::MAX)).into())
+            }
+        },
     }
 }
 
@@ -245,7 +262,8 @@ fn named_dim(cx: &mut Context, by_name: &mut FxHashMap<String, DimId>, name: &st
 /// Returns the tensor type `ty` with a shape of `rank` extents.
 fn tensor_of(cx: &mut Context, ty: TypeId, rank: usize) -> Result<TensorType, Diagnostics> {
     let Some(mut tensor) = cx.types.as_tensor(ty).cloned() else {
-        return Err(Diagnostic::error(format!("the input is no tensor: its type is {}", cx.type_text(ty))).into());
+        let error = Diagnostic::error(format!("the input is no tensor: its type is {}", cx.type_text(ty)));
+        return Err(error.with_help("only tensors have extents").into());
     };
     match &tensor.shape {
         Some(shape) if shape.len() == rank => {}

@@ -6,7 +6,7 @@ use super::bodies::{Mismatch, clip, compare_bodies};
 use super::tables::{Tables, is_private};
 use crate::core::body::Body;
 use crate::core::context::Context;
-use crate::core::entity::{AttrsId, ExprId, GlobalId};
+use crate::core::entity::{AttrsId, ExprId, FunctionAttrId, GlobalId};
 use crate::core::function::{Function, FunctionKind};
 use crate::core::module::Module;
 
@@ -172,16 +172,24 @@ impl<'a> Modules<'a> {
         }
     }
 
-    /// Compares the functions in attributes that were named so far.
+    /// Compares the functions in attributes that were named so far. A function differs if one that
+    /// its attributes name does.
     pub(crate) fn function_attrs(&mut self) -> Compared {
+        // The functions whose parts are being compared, each with the height of the stack of
+        // pending functions below its parts.
+        let mut open: Vec<(usize, (FunctionAttrId, FunctionAttrId))> = Vec::new();
         while let Some((l, r)) = self.tables.pending_functions.pop() {
+            let height = self.tables.pending_functions.len();
+            while open.last().is_some_and(|&(below, _)| below > height) {
+                open.pop();
+            }
+            open.push((height, (l, r)));
             let (left, right) = (self.left, self.right);
             let pair = (&*left.cx.function_attrs[l], &*right.cx.function_attrs[r]);
-            let compared = self.bodies(pair, None, "a function in an attribute");
-            if compared.is_err() {
-                self.tables.functions_differ(l, r);
+            if let Err(difference) = self.bodies(pair, None, "a function in an attribute") {
+                open.iter().for_each(|&(_, (l, r))| self.tables.functions_differ(l, r));
+                return Err(difference);
             }
-            compared?;
         }
         Ok(())
     }

@@ -49,6 +49,17 @@ pub(crate) struct Tables<'a> {
     different_functions: FxHashSet<(FunctionAttrId, FunctionAttrId)>,
     /// True if entries are in `equal` whose dimensions or functions differ.
     is_open: bool,
+    /// What was added since [`Tables::begin`], if it was called.
+    since: Option<AddedSince>,
+}
+
+/// What may depend on the symbols that correspond since a comparison began.
+#[derive(Default)]
+struct AddedSince {
+    symbols: Vec<(SymbolId, SymbolId)>,
+    equal: Vec<(Entry, Entry)>,
+    dims: Vec<DimId>,
+    rebuilt: Vec<DimId>,
 }
 
 /// A correspondence in which each entry has at most one partner.
@@ -105,6 +116,36 @@ impl<'a> Tables<'a> {
             added: Vec::new(),
             different_functions: FxHashSet::default(),
             is_open: false,
+            since: None,
+        }
+    }
+
+    /// Begins a comparison that [`Tables::take_back`] can take back.
+    pub(crate) fn begin(&mut self) {
+        self.since = Some(AddedSince::default());
+    }
+
+    /// Forgets the symbols that correspond since [`Tables::begin`], and the entries that were found
+    /// equal since then, and begins again. Takes time in proportion to these.
+    pub(crate) fn take_back(&mut self) {
+        self.abandon();
+        let Some(AddedSince { symbols, equal, dims, rebuilt }) = self.since.take() else { return };
+        for (l, r) in symbols {
+            self.symbols.there.remove(&l);
+            self.symbols.back.remove(&r);
+        }
+        equal.iter().for_each(|pair| _ = self.equal.remove(pair));
+        dims.iter().for_each(|dim| _ = self.dims.remove(dim));
+        if let Some((_, memo)) = &mut self.rebuilt {
+            rebuilt.iter().for_each(|dim| _ = memo.remove(dim));
+        }
+        self.begin();
+    }
+
+    fn relate(&mut self, l: SymbolId, r: SymbolId) {
+        self.symbols.relate(l, r);
+        if let Some(since) = &mut self.since {
+            since.symbols.push((l, r));
         }
     }
 
@@ -250,6 +291,10 @@ impl<'a> Tables<'a> {
         if is_equal {
             self.equal.insert((l, r));
             self.added.push((l, r));
+            // Constants name no symbols, and may be large.
+            if let Some(since) = self.since.as_mut().filter(|_| !matches!(l, Entry::Literal(_))) {
+                since.equal.push((l, r));
+            }
         }
         is_equal
     }
@@ -293,19 +338,8 @@ impl<'a> Tables<'a> {
     /// already.
     pub(crate) fn relate_symbols(&mut self, l: SymbolId, r: SymbolId) {
         if self.symbols.relates(l, r).is_none() {
-            self.symbols.relate(l, r);
+            self.relate(l, r);
         }
-    }
-
-    /// Returns the symbol of the right side that corresponds to a symbol of the left side, if there
-    /// is one.
-    pub(crate) fn symbol_of_left(&self, l: SymbolId) -> Option<SymbolId> {
-        self.symbols.there.get(&l).copied()
-    }
-
-    /// Returns true if a symbol of the right side has a corresponding symbol.
-    pub(crate) fn has_right_symbol(&self, r: SymbolId) -> bool {
-        self.symbols.back.contains_key(&r)
     }
 
     /// Returns the global of the right side that corresponds to a global of the left side, if there
@@ -326,6 +360,9 @@ impl<'a> Tables<'a> {
         }
         self.dims.insert(l, r);
         self.computed.push((l, r));
+        if let Some(since) = &mut self.since {
+            since.dims.push(l);
+        }
         true
     }
 
@@ -333,7 +370,7 @@ impl<'a> Tables<'a> {
         self.symbols.relates(l, r).unwrap_or_else(|| {
             let may_stand = !self.is_within() || l == r || (self.own.contains(&l) && self.own.contains(&r));
             if may_stand {
-                self.symbols.relate(l, r);
+                self.relate(l, r);
             }
             may_stand
         })
@@ -348,16 +385,27 @@ impl<'a> Tables<'a> {
         }
         let (mut dims, mut memo) =
             self.rebuilt.take().unwrap_or_else(|| (self.left.types.dims.clone(), FxHashMap::default()));
-        let differ = |&(l, r): &(DimId, DimId)| self.rebuild_on_left(&mut dims, &mut memo, r) != Some(l);
+        let mut added = Vec::new();
+        let differ = |&(l, r): &(DimId, DimId)| self.rebuild_on_left(&mut dims, &mut memo, &mut added, r) != Some(l);
         let first = computed.into_iter().find(differ);
+        if let Some(since) = &mut self.since {
+            since.rebuilt.append(&mut added);
+        }
         self.is_open |= first.is_some();
         self.rebuilt = Some((dims, memo));
         first
     }
 
     /// Returns a dimension of the right side over the symbols of the left side, in the form that it
-    /// has there. `None` if a symbol in it does not correspond to any.
-    fn rebuild_on_left(&self, dims: &mut Dims, memo: &mut FxHashMap<DimId, DimId>, right: DimId) -> Option<DimId> {
+    /// has there. `None` if a symbol in it does not correspond to any. Adds the dimensions that are
+    /// new in the memo to `added`.
+    fn rebuild_on_left(
+        &self,
+        dims: &mut Dims,
+        memo: &mut FxHashMap<DimId, DimId>,
+        added: &mut Vec<DimId>,
+        right: DimId,
+    ) -> Option<DimId> {
         let mut work = PartsFirst::to(right);
         let table = &self.right.types.dims;
         while let Some(top) = work.next(|d| memo.contains_key(&d), |d, stack| stack.extend(table.get(d).parts())) {
@@ -366,6 +414,7 @@ impl<'a> Tables<'a> {
                 dim => dims.rebuild(dim, |part| memo[&part]),
             };
             memo.insert(top, new);
+            added.push(top);
         }
         memo.get(&right).copied()
     }

@@ -6,7 +6,7 @@ use crate::alpha::MetaPolicy;
 use crate::alpha::hash::ModuleHasher;
 use crate::alpha::modules::Modules;
 use crate::core::context::Context;
-use crate::core::entity::{AttrId, AttrsId, ExprId, NameId, TypeId};
+use crate::core::entity::{AttrId, AttrsId, ExprId, FunctionAttrId, NameId, TypeId};
 use crate::core::expr::{Expr, LetFlags};
 use crate::core::function::Function;
 use crate::ops::op_def::OpDef;
@@ -30,11 +30,30 @@ pub(super) struct Compare<'a> {
     differ: FxHashSet<(Entry, Entry)>,
     /// More about entries that differ: see [`Compare::note`].
     notes: FxHashMap<(Entry, Entry), Option<String>>,
+    /// The functions in attributes that were found to differ: see [`Compare::take_functions`].
+    functions: Vec<ChangedFunction>,
+}
+
+/// A function in an attribute that differs.
+pub(super) struct ChangedFunction {
+    /// The number of the change among those of its item, and its attribute.
+    pub(super) change: usize,
+    pub(super) attribute: String,
+    pub(super) left: FunctionAttrId,
+    pub(super) right: FunctionAttrId,
+}
+
+/// The differences of two functions in their parameters and bodies.
+pub(super) struct FoundItems {
+    pub(super) items: Vec<ItemDifference>,
+    /// The functions in attributes of these items that differ, each with the number of its item,
+    /// and the label of that.
+    pub(super) functions: Vec<(usize, String, ChangedFunction)>,
 }
 
 impl<'a> Compare<'a> {
     pub(super) fn new(modules: Modules<'a>) -> Compare<'a> {
-        Compare { modules, differ: FxHashSet::default(), notes: FxHashMap::default() }
+        Compare { modules, differ: FxHashSet::default(), notes: FxHashMap::default(), functions: Vec::new() }
     }
 
     pub(super) fn left(&self) -> &'a Context {
@@ -43,6 +62,18 @@ impl<'a> Compare<'a> {
 
     pub(super) fn right(&self) -> &'a Context {
         &self.modules.right.cx
+    }
+
+    /// Forgets what depends on the symbols that correspond, before another reading begins.
+    pub(super) fn begin_reading(&mut self) {
+        self.modules.tables.take_back();
+        self.differ.clear();
+        self.functions.clear();
+    }
+
+    /// Takes the functions in attributes that differ, of the changes since the last call.
+    fn take_functions(&mut self) -> Vec<ChangedFunction> {
+        std::mem::take(&mut self.functions)
     }
 
     /// Returns true if two entries are equal, functions in attributes included.
@@ -94,6 +125,7 @@ impl<'a> Compare<'a> {
                 (Some((a, l)), Some((b, r))) if a == b => {
                     (i, j) = (i + 1, j + 1);
                     if !self.agree(Entry::Attr(l), Entry::Attr(r)) {
+                        self.note_functions(a, (l, r), to.len());
                         let note = self.note(Entry::Attr(l), Entry::Attr(r));
                         let texts = (describe::attribute(left, l), describe::attribute(right, r));
                         to.push(PartChange { note, ..change(part(a.to_string()), texts.0, texts.1) });
@@ -109,6 +141,28 @@ impl<'a> Compare<'a> {
                 }
                 (_, None) => break,
             }
+        }
+    }
+
+    /// Records the functions of two values of an attribute that differ: the values themselves, or
+    /// the items of two lists.
+    fn note_functions(&mut self, name: &str, (l, r): (AttrId, AttrId), change: usize) {
+        let (left, right) = (self.left(), self.right());
+        match (left.attrs.get(l), right.attrs.get(r)) {
+            (&Attr::Function(left), &Attr::Function(right)) => {
+                self.functions.push(ChangedFunction { change, attribute: name.to_string(), left, right });
+            }
+            (Attr::List(a), Attr::List(b)) if a.len() == b.len() => {
+                for (i, (&l, &r)) in a.iter().zip(b).enumerate() {
+                    if let (&Attr::Function(l_fn), &Attr::Function(r_fn)) = (left.attrs.get(l), right.attrs.get(r))
+                        && !self.agree(Entry::Attr(l), Entry::Attr(r))
+                    {
+                        let attribute = format!("{name}[{i}]");
+                        self.functions.push(ChangedFunction { change, attribute, left: l_fn, right: r_fn });
+                    }
+                }
+            }
+            _ => {}
         }
     }
 
@@ -148,12 +202,7 @@ impl<'a> Compare<'a> {
 
     /// Returns the differences of two functions in their parameters and bodies, in the reading with
     /// the fewer differences.
-    pub(super) fn items(
-        &mut self,
-        (f, g): (&Function, &Function),
-        hashers: &mut [ModuleHasher<'a>; 2],
-    ) -> Vec<ItemDifference> {
-        self.differ.clear();
+    pub(super) fn items(&mut self, (f, g): (&Function, &Function), hashers: &mut [ModuleHasher<'a>; 2]) -> FoundItems {
         let (l, r) = (Items::of_function(f), Items::of_function(g));
         let tokens = [Tokens::of(&l, &mut hashers[0]), Tokens::of(&r, &mut hashers[1])];
         let left = Side { cx: self.left(), items: &l, tokens: &tokens[0] };
@@ -164,11 +213,11 @@ impl<'a> Compare<'a> {
         };
         let by_name = read(Reading::ByName);
         // A single difference is the least, since the modules differ.
-        if by_name.len() <= 1 {
+        if by_name.items.len() <= 1 {
             return by_name;
         }
         let by_content = read(Reading::ByContent);
-        if by_content.len() < by_name.len() { by_content } else { by_name }
+        if by_content.items.len() < by_name.items.len() { by_content } else { by_name }
     }
 }
 
@@ -195,9 +244,12 @@ struct Pairs<'p, 'a> {
 impl Pairs<'_, '_> {
     /// Returns the differences in the order of the left function. An added item comes before the
     /// first matched item that follows it on the right.
-    fn differences(&mut self) -> Vec<ItemDifference> {
+    fn differences(&mut self) -> FoundItems {
         let moved = self.moved();
-        let mut found = Vec::new();
+        let before =
+            if moved.is_empty() { (Vec::new(), Vec::new()) } else { (self.l.predecessors(), self.r.predecessors()) };
+        self.compare.functions.clear();
+        let (mut found, mut functions) = (Vec::new(), Vec::new());
         let mut next_right = 0;
         for i in 0..self.l.list.len() as u32 {
             let j = self.matching.left[i as usize];
@@ -210,21 +262,43 @@ impl Pairs<'_, '_> {
                 self.added(next_right..j, &mut found);
                 next_right = j + 1;
             }
+            let (left, right) = (self.compare.left(), self.compare.right());
+            let is_elsewhere = self.is_in_another_block(i, j);
             let mut changes = Vec::new();
             if is_moved {
-                let (from, to) = (after(self.compare.left(), self.l, i), after(self.compare.right(), self.r, j));
+                let from = position(left, self.l, i, before.0[i as usize], is_elsewhere);
+                let to = position(right, self.r, j, before.1[j as usize], is_elsewhere);
                 changes.push(change(ChangedPart::Position, from, to));
             }
             self.item(i, j, &mut changes);
             if !changes.is_empty() {
-                let (left, right) = (name(self.compare.left(), self.l, i), name(self.compare.right(), self.r, j));
-                let place = place(self.compare.left(), self.l, i);
-                let (kind, item) = (DifferenceKind::Changed, item_kind(self.l, i));
-                found.push(ItemDifference { kind, item, left, right, place, text: None, nested: 0, changes });
+                let owner = label(left, self.l, i);
+                functions.extend(self.compare.take_functions().into_iter().map(|f| (found.len(), owner.clone(), f)));
+                let place = place(left, self.l, i);
+                let right_place = (is_moved && is_elsewhere)
+                    .then(|| block_text(right, self.r, j))
+                    .filter(|p| place.as_ref() != Some(p));
+                found.push(ItemDifference {
+                    kind: DifferenceKind::Changed,
+                    item: item_kind(self.l, i),
+                    left: name(left, self.l, i),
+                    right: name(right, self.r, j),
+                    place,
+                    right_place,
+                    text: None,
+                    nested: 0,
+                    changes,
+                });
             }
         }
         self.added(next_right..self.r.list.len() as u32, &mut found);
-        found
+        FoundItems { items: found, functions }
+    }
+
+    /// Returns true if the partner of an item is in a block that is not the partner of its block.
+    fn is_in_another_block(&self, i: u32, j: u32) -> bool {
+        let (block, other) = (self.l.list[i as usize].block, self.r.list[j as usize].block);
+        self.matching.blocks[block as usize] != other
     }
 
     /// Adds the items of a range on the right that have no partner.
@@ -299,11 +373,12 @@ impl Pairs<'_, '_> {
         if let (Expr::Let { var, flags, .. }, Expr::Let { var: other, flags: others, .. }) = (l.expr(x), r.expr(y)) {
             let is_local = (l.is_dataflow_var(var), r.is_dataflow_var(other));
             if flags != others || is_local.0 != is_local.1 {
-                let text = |flags: LetFlags, is_local| match (flags.is_dataflow(), is_local) {
-                    (false, _) => "outside of a dataflow region",
-                    (true, _) if flags.starts_region() => "the first of a dataflow region",
-                    (true, true) => "in a dataflow region",
-                    (true, false) => "an output of a dataflow region",
+                let text = |flags: LetFlags, is_local| match (flags.is_dataflow(), flags.starts_region(), is_local) {
+                    (false, ..) => "outside of a dataflow region",
+                    (true, true, true) => "the first of a dataflow region",
+                    (true, true, false) => "the first of a dataflow region, and an output",
+                    (true, false, true) => "in a dataflow region",
+                    (true, false, false) => "an output of a dataflow region",
                 };
                 let texts = (text(flags, is_local.0), text(others, is_local.1));
                 to.push(change(ChangedPart::Dataflow, texts.0.to_string(), texts.1.to_string()));
@@ -451,7 +526,8 @@ fn one_sided(cx: &Context, items: &Items<'_>, blocks: &[u32], i: u32, kind: Diff
     let (left, right) = if kind == DifferenceKind::Removed { (name, None) } else { (None, name) };
     let (item, place) = (item_kind(items, i), place(cx, items, i));
     let nested = nested_bindings(items, i);
-    Some(ItemDifference { kind, item, left, right, place, text: Some(text), nested, changes: Vec::new() })
+    let (text, right_place, changes) = (Some(text), None, Vec::new());
+    Some(ItemDifference { kind, item, left, right, place, right_place, text, nested, changes })
 }
 
 /// Returns the number of bindings in the blocks of an item, which directly follow it.
@@ -498,26 +574,31 @@ fn place(cx: &Context, items: &Items<'_>, item: u32) -> Option<String> {
     {
         return Some(label(cx, items, container));
     }
-    let block = &items.blocks[at.block as usize];
+    match items.blocks[at.block as usize].role {
+        BlockRole::Root => None,
+        _ => Some(block_text(cx, items, item)),
+    }
+}
+
+/// Returns the block of an item in a few words.
+fn block_text(cx: &Context, items: &Items<'_>, item: u32) -> String {
+    let block = &items.blocks[items.list[item as usize].block as usize];
     let kind = match block.role {
-        BlockRole::Root => return None,
+        BlockRole::Root => return "the function".to_string(),
         BlockRole::Then => "then",
         BlockRole::Else => "else",
         BlockRole::Lambda => "fn",
         BlockRole::Value | BlockRole::Operand(_) => "block",
     };
-    Some(format!("{kind} of {}", label(cx, items, block.owner)))
+    format!("{kind} of {}", label(cx, items, block.owner))
 }
 
-/// Returns the position of a binding or parameter in its block: the item before it.
-fn after(cx: &Context, items: &Items<'_>, item: u32) -> String {
-    let at = &items.list[item as usize];
-    let is_sibling = |&i: &u32| {
-        let other = &items.list[i as usize];
-        other.block == at.block && std::mem::discriminant(&other.role) == std::mem::discriminant(&at.role)
+/// Returns the position of a binding or parameter in its block: the item `before` it, and the block
+/// if its partner is in another one.
+fn position(cx: &Context, items: &Items<'_>, item: u32, before: u32, is_elsewhere: bool) -> String {
+    let at = match before {
+        NONE => "first".to_string(),
+        before => format!("after {}", label(cx, items, before)),
     };
-    match (items.blocks[at.block as usize].first.min(item)..item).rev().find(is_sibling) {
-        Some(before) => format!("after {}", label(cx, items, before)),
-        None => "first".to_string(),
-    }
+    if is_elsewhere { format!("{at} in {}", block_text(cx, items, item)) } else { at }
 }

@@ -37,6 +37,11 @@ fn cut(mut text: String) -> String {
     text
 }
 
+/// Returns a place inside of another one. Places of deep nests are cut.
+pub(super) fn within(place: String, outer: &str) -> String {
+    cut(format!("{place} in {outer}"))
+}
+
 /// Returns a text in quotes.
 fn quoted(text: &str) -> String {
     let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(end, _)| end);

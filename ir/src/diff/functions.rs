@@ -9,14 +9,14 @@ use crate::alpha::hash::ModuleHasher;
 use crate::alpha::modules::Modules;
 use crate::alpha::tables::is_private;
 use crate::core::context::Context;
-use crate::core::entity::{GlobalId, SymbolId};
+use crate::core::entity::{FunctionAttrId, GlobalId, SymbolId};
 use crate::core::function::{Function, FunctionKind, Visibility};
 use crate::core::module::Module;
 use crate::walk::symbols::SymbolWalk;
 
-use super::bodies::{Compare, change};
+use super::bodies::{ChangedFunction, Compare, FoundItems, change};
 use super::items::{Items, Role};
-use super::{ChangedPart, DifferenceKind, Differences, FunctionDifference, PartChange, describe};
+use super::{ChangedPart, DifferenceKind, Differences, FunctionDifference, ItemDifference, PartChange, describe};
 
 /// Returns the differences of two modules that are not alpha-equal.
 pub(super) fn differences(left: &Module, right: &Module, meta: MetaPolicy) -> Differences {
@@ -137,7 +137,6 @@ fn compare_functions<'a>(
     (f, g): (&'a Function, &'a Function),
     hashers: &mut [ModuleHasher<'a>; 2],
 ) -> Option<FunctionDifference> {
-    relate_symbols(compare, f, g);
     let mut changes = Vec::new();
     let name = |cx: &'a Context, f: &Function| f.global().map_or("", |g| cx.global_name(g));
     let (left, right) = (name(compare.left(), f), name(compare.right(), g));
@@ -145,18 +144,113 @@ fn compare_functions<'a>(
     if left != right && !are_private {
         changes.push(change(ChangedPart::Name, describe::global(left), describe::global(right)));
     }
-    let compared = compare.modules.bodies((f, g), None, "").and_then(|()| compare.modules.function_attrs());
-    let items = match compared {
-        Ok(()) => Vec::new(),
-        Err(_) => {
-            compare.modules.tables.abandon();
-            signature(compare, f, g, &mut changes);
-            compare.items((f, g), hashers)
+    let items = match compare_contents(compare, (f, g), hashers) {
+        None => Vec::new(),
+        Some(contents) => {
+            changes.extend(contents.signature);
+            compare_inner_functions(compare, contents.found, hashers)
         }
     };
     let (kind, left, right) = (DifferenceKind::Changed, Some(left.to_string()), Some(right.to_string()));
     let differs = !changes.is_empty() || !items.is_empty();
     differs.then_some(FunctionDifference { kind, left, right, bindings: 0, changes, items })
+}
+
+/// The differences of the contents of two functions.
+struct Contents {
+    signature: Vec<PartChange>,
+    found: FoundItems,
+    /// The first difference, in words.
+    what: String,
+}
+
+impl Contents {
+    fn count(&self) -> usize {
+        usize::from(!self.signature.is_empty()) + self.found.items.len()
+    }
+}
+
+/// Returns the differences of the contents of two functions, in the reading of their symbols with
+/// the fewer differences; `None` if they are equal.
+fn compare_contents<'a>(
+    compare: &mut Compare<'a>,
+    (f, g): (&'a Function, &'a Function),
+    hashers: &mut [ModuleHasher<'a>; 2],
+) -> Option<Contents> {
+    compare.modules.tables.begin();
+    let compared = compare.modules.bodies((f, g), None, "").and_then(|()| compare.modules.function_attrs());
+    let what = compared.err()?.what;
+    let (left, right) = (symbols_of(compare.left(), f), symbols_of(compare.right(), g));
+    let by_name = pairs_by_name(compare, &left, &right);
+    let in_order: Vec<(SymbolId, SymbolId)> = left.into_iter().zip(right).collect();
+    let mut read = |symbols: &[(SymbolId, SymbolId)]| {
+        compare.begin_reading();
+        symbols.iter().for_each(|&(l, r)| compare.modules.tables.relate_symbols(l, r));
+        let mut changes = Vec::new();
+        signature(compare, f, g, &mut changes);
+        let found = compare.items((f, g), hashers);
+        Contents { signature: changes, found, what: what.clone() }
+    };
+    let first = read(&by_name);
+    if by_name == in_order || first.count() <= 1 {
+        return Some(first);
+    }
+    let second = read(&in_order);
+    Some(if second.count() < first.count() { second } else { first })
+}
+
+/// Adds the differences inside of the functions in attributes that differ to those of the items,
+/// and returns all. The functions that remain to be compared are in a queue.
+fn compare_inner_functions<'a>(
+    compare: &mut Compare<'a>,
+    found: FoundItems,
+    hashers: &mut [ModuleHasher<'a>; 2],
+) -> Vec<ItemDifference> {
+    let mut items = found.items;
+    let place = |owner: String, f: &ChangedFunction| format!("{} of {owner}", f.attribute);
+    let mut work: VecDeque<(usize, String, ChangedFunction)> =
+        found.functions.into_iter().map(|(item, owner, f)| (item, place(owner, &f), f)).collect();
+    // The changes that the items inside of a function show.
+    let mut shown: FxHashSet<(usize, usize)> = FxHashSet::default();
+    let mut first_places: FxHashMap<(FunctionAttrId, FunctionAttrId), String> = FxHashMap::default();
+    while let Some((item, at, function)) = work.pop_front() {
+        let ChangedFunction { change, left, right, .. } = function;
+        if let Some(first) = first_places.get(&(left, right)) {
+            items[item].changes[change].note = Some(format!("the same functions as in {first}"));
+            continue;
+        }
+        first_places.insert((left, right), at.clone());
+        let pair = (&*compare.left().function_attrs[left], &*compare.right().function_attrs[right]);
+        let Some(Contents { signature, found, what }) = compare_contents(compare, pair, hashers) else { continue };
+        match (signature.is_empty(), found.items.is_empty()) {
+            (true, false) => _ = shown.insert((item, change)),
+            (true, true) => items[item].changes[change].note = Some(what),
+            (false, _) => {
+                let texts: Vec<String> = signature.iter().map(ToString::to_string).collect();
+                items[item].changes[change].note = Some(texts.join("; "));
+            }
+        }
+        let base = items.len();
+        work.extend(
+            found.functions.into_iter().map(|(i, owner, f)| (base + i, describe::within(place(owner, &f), &at), f)),
+        );
+        items.extend(found.items.into_iter().map(|item| {
+            let place = item.place.map_or_else(|| at.clone(), |place| describe::within(place, &at));
+            ItemDifference { place: Some(place), ..item }
+        }));
+    }
+    let mut number = 0;
+    items.retain_mut(|item| {
+        let mut change = 0;
+        let had_changes = !item.changes.is_empty();
+        item.changes.retain(|_| {
+            change += 1;
+            !shown.contains(&(number, change - 1))
+        });
+        number += 1;
+        !had_changes || !item.changes.is_empty()
+    });
+    items
 }
 
 /// Adds the changes of the signature of a function, except for its parameters.
@@ -184,30 +278,23 @@ fn signature(compare: &mut Compare<'_>, f: &Function, g: &Function, to: &mut Vec
     compare.meta(Some(f.meta), Some(g.meta), to);
 }
 
-/// Lets the symbols in the signatures of two functions correspond: those of one name, and the
-/// others in order.
-fn relate_symbols(compare: &mut Compare<'_>, f: &Function, g: &Function) {
-    let symbols = |cx: &Context, f: &Function| {
-        let (mut walk, mut found) = (SymbolWalk::new(), Vec::new());
-        let types = f.body.params().iter().map(|p| f.body.ty(p.expr())).chain(f.ret);
-        types.filter(|&ty| cx.types.is_symbolic(ty)).for_each(|ty| walk.in_type(cx, ty, |s| found.push(s)));
-        found
-    };
-    let (left, right) = (compare.left(), compare.right());
-    let (ls, rs) = (symbols(left, f), symbols(right, g));
+/// Returns the symbols in the signature of a function, in order of appearance.
+fn symbols_of(cx: &Context, f: &Function) -> Vec<SymbolId> {
+    let (mut walk, mut found) = (SymbolWalk::new(), Vec::new());
+    let types = f.body.params().iter().map(|p| f.body.ty(p.expr())).chain(f.ret);
+    types.filter(|&ty| cx.types.is_symbolic(ty)).for_each(|ty| walk.in_type(cx, ty, |s| found.push(s)));
+    found
+}
+
+/// Pairs the symbols of two functions: those of one name, and the others in order. The pairs are in
+/// the order of the left symbols.
+fn pairs_by_name(compare: &Compare<'_>, left: &[SymbolId], right: &[SymbolId]) -> Vec<(SymbolId, SymbolId)> {
     let name = |cx: &Context, s: SymbolId| cx.names.get(cx.types.dims.symbol_name(s)).to_string();
-    let by_name: FxHashMap<String, SymbolId> = rs.iter().map(|&s| (name(right, s), s)).collect();
-    for &l in &ls {
-        if let Some(&r) = by_name.get(&name(left, l)) {
-            compare.modules.tables.relate_symbols(l, r);
-        }
-    }
-    let tables = &mut compare.modules.tables;
-    let open: (Vec<SymbolId>, Vec<SymbolId>) = (
-        ls.into_iter().filter(|&l| tables.symbol_of_left(l).is_none()).collect(),
-        rs.into_iter().filter(|&r| !tables.has_right_symbol(r)).collect(),
-    );
-    open.0.into_iter().zip(open.1).for_each(|(l, r)| tables.relate_symbols(l, r));
+    let mut by_name: FxHashMap<String, SymbolId> = right.iter().map(|&s| (name(compare.right(), s), s)).collect();
+    let namesakes: Vec<Option<SymbolId>> = left.iter().map(|&l| by_name.remove(&name(compare.left(), l))).collect();
+    let taken: FxHashSet<SymbolId> = namesakes.iter().copied().flatten().collect();
+    let mut others = right.iter().copied().filter(|r| !taken.contains(r));
+    left.iter().zip(namesakes).filter_map(|(&l, r)| Some((l, r.or_else(|| others.next())?))).collect()
 }
 
 /// Returns the difference for a function without a partner.

@@ -231,6 +231,21 @@ impl<'a> Items<'a> {
         })
     }
 
+    /// Returns the binding before each binding of its block, and the parameter before each
+    /// parameter; [`NONE`] for the first one, and for other items.
+    pub(super) fn predecessors(&self) -> Vec<u32> {
+        let mut last = vec![[NONE; 2]; self.blocks.len()];
+        let before = |(i, at): (usize, &Item)| {
+            let kind = match at.role {
+                Role::Parameter => 0,
+                Role::Binding => 1,
+                Role::Operand { .. } | Role::Result => return NONE,
+            };
+            std::mem::replace(&mut last[at.block as usize][kind], i as u32)
+        };
+        self.list.iter().enumerate().map(before).collect()
+    }
+
     /// Returns true for the items that correspond only if their blocks do: results, and parameters
     /// of a `fn`.
     pub(super) fn goes_with_its_block(&self, item: u32) -> bool {

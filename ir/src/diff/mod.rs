@@ -10,7 +10,11 @@
 //!    variables and then by content, and by content alone. The reading with fewer differences
 //!    counts, so variables that were all renamed are no differences.
 //! 3. Matched items are compared part by part: operator, operands, attributes, types (`bodies`).
-//!    Operands are equal if they are matched themselves.
+//!    Operands are equal if they are matched themselves. Functions in attributes that differ are
+//!    compared in the same way.
+//!
+//! Symbolic dimensions of two functions correspond by name or in order, whichever reading has fewer
+//! differences.
 //!
 //! Every phase is linear in the size of the modules, up to the logarithmic factor of
 //! [`sequence_changes`].
@@ -85,7 +89,8 @@ pub struct FunctionDifference {
     pub bindings: usize,
     /// The changed parts of the signature. A function that was renamed has a changed name.
     pub changes: Vec<PartChange>,
-    /// The parameters, bindings, results and expressions that differ, in program order.
+    /// The parameters, bindings, results and expressions that differ, in program order. Those of
+    /// functions in attributes come last, with the attribute as their place.
     pub items: Vec<ItemDifference>,
 }
 
@@ -114,8 +119,10 @@ pub struct ItemDifference {
     /// The name of its variable on the right.
     pub right: Option<String>,
     /// The place of the item, if it is a result or expression, or is in a block of another binding:
-    /// such as `then of %i`.
+    /// such as `then of %i`. In a function in an attribute, the place says so: `body of %loop`.
     pub place: Option<String>,
+    /// The block on the right of an item that has moved to another block.
+    pub right_place: Option<String>,
     /// The text of an item that was added or removed.
     pub text: Option<String>,
     /// The number of bindings in the blocks of an item that was added or removed.

@@ -175,8 +175,9 @@ impl Differences {
     /// has `kind` (`added`, `removed` or `changed`), its names `left` and `right`, `bindings` (of
     /// one that was added or removed), `changes` (of the signature) and `items`. An item has
     /// `kind`, `item` (`parameter`, `binding`, `expression` or `result`), the names `left` and
-    /// `right`, `place`, `text`, `nested` and `changes`. A change has `part`, the `name` or `index`
-    /// of the part, and the texts `left`, `right` and `note`. Fields without a value are left out.
+    /// `right`, `place`, `right_place`, `text`, `nested` and `changes`. A change has `part`, the
+    /// `name` or `index` of the part, and the texts `left`, `right` and `note`. Fields without a
+    /// value are left out.
     pub fn to_json(&self) -> String {
         let mut out = String::from("{\"module\":");
         json_changes(&mut out, &self.module);
@@ -203,8 +204,8 @@ fn json_function(out: &mut String, function: &FunctionDifference) {
         out.push_str(if i > 0 { ",\n" } else { "\n" });
         field(out, '{', "kind", item.kind.word());
         field(out, ',', "item", item.item.word());
-        let texts = [("left", &item.left), ("right", &item.right), ("place", &item.place), ("text", &item.text)];
-        json_texts(out, &texts);
+        json_texts(out, &[("left", &item.left), ("right", &item.right), ("place", &item.place)]);
+        json_texts(out, &[("right_place", &item.right_place), ("text", &item.text)]);
         if item.nested > 0 {
             json_number(out, "nested", item.nested);
         }

@@ -3,6 +3,8 @@
 //! When a rewrite gives a value a more specific type, the types of its users are inferred again in
 //! program order. Propagation stops where a type stays the same.
 
+use rustc_hash::FxHashSet;
+
 use crate::core::body::Body;
 use crate::core::context::Context;
 use crate::core::entity::{ExprId, IdSet, TypeId};
@@ -36,13 +38,15 @@ pub struct RetypeError {
 /// ```
 pub struct Retype {
     changed: IdSet<ExprId>,
+    /// Expressions whose own type must be inferred again.
+    due: FxHashSet<ExprId>,
     any: bool,
 }
 
 impl Retype {
     /// Returns an empty set of changes.
     pub fn new(body: &Body) -> Retype {
-        Retype { changed: IdSet::with_capacity(body.len()), any: false }
+        Retype { changed: IdSet::with_capacity(body.len()), due: FxHashSet::default(), any: false }
     }
 
     /// Records that the type of an expression changed. The sweep updates the variable that a Let
@@ -50,6 +54,13 @@ impl Retype {
     pub fn changed(&mut self, id: ExprId) {
         self.any = true;
         self.changed.insert(id);
+    }
+
+    /// Records an expression whose type must be inferred again although no part of it changed, for
+    /// instance because its attributes did.
+    pub fn infer_again(&mut self, id: ExprId) {
+        self.any = true;
+        self.due.insert(id);
     }
 
     /// Returns true if there are changes to propagate.
@@ -94,7 +105,8 @@ impl Retype {
             let visited = visit(self, cx, body, step);
             match step {
                 Step::Flat(id) | Step::Exit(id) => {
-                    let typed = visited.and_then(|is_due| match is_due || self.affects(body, id) {
+                    let is_due = |visited| visited || self.due.contains(&id) || self.affects(body, id);
+                    let typed = visited.and_then(|visited| match is_due(visited) {
                         true => infer_expr(cx, body, id).map(Some),
                         false => Ok(None),
                     });
@@ -120,6 +132,7 @@ impl Retype {
         }
         self.any = false;
         self.changed.clear();
+        self.due.clear();
         result.map(|()| count)
     }
 

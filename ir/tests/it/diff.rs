@@ -1,7 +1,8 @@
 //! All differences of two modules.
 
 use anfora_ir::{
-    AlphaOptions, DifferenceKind, ItemKind, MetaPolicy, Module, Source, alpha_equal, diff, diff_with, parse_module,
+    AlphaOptions, DifferenceKind, Expr, ExprId, ItemKind, MetaPolicy, Module, Source, alpha_equal, diff, diff_with,
+    parse_module,
 };
 use anfora_testing::{depth, on_small_stack};
 
@@ -85,7 +86,26 @@ fn a_moved_binding_is_one_difference() {
         )
     };
     let found = lines(&inside("let %a = tanh(%x);", ""), &inside("", "let %a = tanh(%x);"));
-    assert_eq!(found, ["@main %a: moved first -> first"]);
+    assert_eq!(found, ["@main %a: moved first in the function -> first in then of %i"]);
+    let before = module(&inside("let %a = tanh(%x);", ""));
+    let after = module(&inside("", "let %a = tanh(%x);"));
+    let places = |left, right| {
+        let found = diff(left, right);
+        let [item] = &found.functions[0].items[..] else { panic!("{found:?}") };
+        (item.place.clone(), item.right_place.clone())
+    };
+    assert_eq!(places(&before, &after), (None, Some("then of %i".to_string())));
+    assert_eq!(places(&after, &before), (Some("then of %i".to_string()), Some("the function".to_string())));
+}
+
+#[test]
+fn a_change_in_a_dataflow_region_says_what_changed() {
+    let text = |body: &str| format!("dataflow {{ let %a = tanh(%x); let %b = exp(%a); {body} }} %b");
+    let found = body_lines(&text("output(%b);"), &text("output(%a, %b);"));
+    assert_eq!(
+        found,
+        ["@main %a: dataflow the first of a dataflow region -> the first of a dataflow region, and an output"]
+    );
 }
 
 #[test]
@@ -144,6 +164,28 @@ fn constants_show_how_far_they_are_apart() {
 }
 
 #[test]
+fn elements_of_all_types_are_compared() {
+    let text = |ty: &str, elements: &str| format!("def @main() {{ (dense<Tensor[(3,), {ty}]>[{elements}], 1f) }}");
+    for (ty, left, right, expected) in [
+        // The numbers are the same as float64.
+        ("int64", "9007199254740993, 1, 1", "9007199254740992, 1, 1", "1 of 3 elements differ, by at most 1"),
+        (
+            "int64",
+            "9223372036854775807, 0, 0",
+            "-9223372036854775808, 0, 1",
+            "2 of 3 elements differ, by at most 18446744073709551615",
+        ),
+        ("uint64", "18446744073709551615, 0, 0", "18446744073709551614, 0, 0", "1 of 3 elements differ, by at most 1"),
+        ("int4", "1, 2, 3", "1, 2, 4", "1 of 3 elements differ"),
+        ("uint4", "1, 1, 1", "2, 1, 2", "2 of 3 elements differ"),
+        ("bool", "true, false, true", "true, true, true", "1 of 3 elements differ"),
+    ] {
+        let found = lines(&text(ty, left), &text(ty, right));
+        assert!(found.len() == 1 && found[0].ends_with(&format!("({expected})")), "{ty}: {found:?}");
+    }
+}
+
+#[test]
 fn long_lists_show_where_they_differ_first() {
     let text = |last: usize| {
         let items: Vec<String> = (0..99).chain([last]).map(|i| i.to_string()).collect();
@@ -181,6 +223,16 @@ fn symbols_correspond_by_name_and_then_in_order() {
     };
     assert_eq!(lines(&f("n", "m", "tanh"), &f("a", "b", "tanh")), [""; 0]);
     assert_eq!(lines(&f("n", "m", "tanh"), &f("a", "b", "exp")), ["@main %r: operator tanh -> exp"]);
+    // The names are swapped throughout, and the operator differs.
+    assert_eq!(lines(&f("n", "m", "tanh"), &f("m", "n", "exp")), ["@main %r: operator tanh -> exp"]);
+    // They are swapped in one function, and another one differs.
+    let other = |op: &str| format!("\ndef @other(%x: float32) {{ let %o = {op}(%x); %o }}");
+    let (left, right) = (f("n", "m", "tanh") + &other("tanh"), f("m", "n", "tanh") + &other("exp"));
+    assert_eq!(lines(&left, &right), ["@other %o: operator tanh -> exp"]);
+    // A new parameter comes first, so the symbols correspond by name.
+    let g =
+        |first: &str| format!("def @main({first}%x: Tensor[(n,), float32], %y: Tensor[(m,), float32]) {{ (%x, %y) }}");
+    assert_eq!(lines(&g(""), &g("%p: Tensor[(m,), float32], ")), ["@main parameter %p: added: Tensor[(m,), float32]"]);
     let same = "def @main(%x: Tensor[(n,), float32], %y: Tensor[(n,), float32]) { 1f }";
     let other = same.replacen("(n,)", "(m,)", 1);
     assert_eq!(lines(same, &other).len(), 1);
@@ -225,7 +277,84 @@ fn functions_in_attributes_are_compared() {
     };
     assert!(diff(&parsed("negative", "random"), &parsed("negative", "random")).is_empty());
     let both = diff(&parsed("negative", "negative"), &parsed("random", "random")).to_string();
-    assert_eq!(both, "@main %a: attribute body a function -> a function\n@main %b: operator negative -> random\n");
+    assert_eq!(
+        both,
+        "@main %b: operator negative -> random\n@main result in body of %a: operator negative -> random\n"
+    );
+}
+
+#[test]
+fn functions_in_attributes_are_compared_inside() {
+    let parsed = |body: &str, other: &str| {
+        let text = format!(
+            "def @main(%x: {V}) {{
+               let %a: {V} = onnx.Loop(%x, body=fn (%u: {V}) {{ {body} }}, k=1);
+               let %b: {V} = onnx.Loop(%a, body=fn (%u: {V}) {{ {body} }}, branches=[fn (%u: {V}) {{ {other} }}]);
+               %b
+             }}"
+        );
+        parse_module(Source::new("test", text), registry()).unwrap_or_else(|e| panic!("{e:?}"))
+    };
+    let nested =
+        |op: &str| format!("let %i: {V} = onnx.Inner(%u, body=fn (%w: {V}) {{ let %deep = {op}(%w); %deep }}); %i");
+    let text = |left: &Module, right: &Module| diff(left, right).to_string();
+    let (left, right) = (parsed(&nested("negative"), "%u"), parsed(&nested("random"), "negative(%u)"));
+    assert_eq!(
+        text(&left, &right),
+        "@main result in branches[0] of %b: value %u -> negative(%u)\n\
+         @main %deep in body of %i in body of %a: operator negative -> random\n\
+         @main %deep in body of %i in body of %b: operator negative -> random\n"
+    );
+    assert_eq!(diff(&left, &right).len(), diff(&right, &left).len());
+    // If calls share a function, its inside is shown once.
+    let shared = |mut module: Module| {
+        let key = module.find("main").expect("it is there");
+        let (function, _) = module.get_mut(key).expect("it is there");
+        let calls: Vec<ExprId> =
+            function.body.exprs().filter(|(_, expr)| matches!(expr, Expr::CallOp { .. })).map(|(id, _)| id).collect();
+        let [first, second] = calls[..] else { panic!("{calls:?}") };
+        let Expr::CallOp { attrs: of_first, .. } = function.body.expr(first) else { panic!("a call") };
+        let Expr::CallOp { op, operands, .. } = function.body.expr(second) else { panic!("a call") };
+        function.body.set_expr(second, Expr::CallOp { op, operands, attrs: of_first });
+        module
+    };
+    assert_eq!(
+        text(&shared(left), &shared(right)),
+        "@main %b: attribute body a function -> a function (the same functions as in body of %a)\n\
+         @main %deep in body of %i in body of %a: operator negative -> random\n"
+    );
+    // The signature of a function belongs to its call.
+    let typed = |ty: &str| {
+        let text =
+            format!("def @main(%x: {V}) {{ let %a: {V} = onnx.Loop(%x, body=fn (%u: {ty}) -> {ty} {{ %u }}); %a }}");
+        parse_module(Source::new("test", text), registry()).unwrap_or_else(|e| panic!("{e:?}"))
+    };
+    let (left, right) = (typed("int32"), typed("int64"));
+    assert_eq!(
+        text(&left, &right),
+        "@main %a: attribute body a function -> a function (result type Tensor[(), int32] -> Tensor[(), int64])\n\
+         @main parameter %u in body of %a: type Tensor[(), int32] -> Tensor[(), int64]\n"
+    );
+}
+
+#[test]
+fn differing_functions_in_attributes_nest_deep() {
+    on_small_stack(|| {
+        let parsed = |op: &str| {
+            let (mut text, size) = (String::new(), depth(2_000));
+            for i in 0..size {
+                text.push_str(&format!("let %a{i}: {V} = onnx.Loop(%x{i}, body=fn (%x{}: {V}) {{ ", i + 1));
+            }
+            text.push_str(&format!("{op}(%x{size})"));
+            for i in (0..size).rev() {
+                text.push_str(&format!(" }}); %a{i}"));
+            }
+            let text = format!("def @main(%x0: {V}) {{ {text} }}");
+            parse_module(Source::new("test", text), registry()).unwrap_or_else(|e| panic!("{e:?}"))
+        };
+        let found = diff(&parsed("negative"), &parsed("random"));
+        assert_eq!(found.len(), 1, "{found:?}");
+    });
 }
 
 #[test]

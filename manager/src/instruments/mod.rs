@@ -20,7 +20,7 @@ pub use memory::{AllocationCounts, MAX_MEMORY_RUNS, Memory, MemoryRun};
 pub use print_ir::{PrintIr, PrintWhen};
 pub use recorder::Recorder;
 pub use remarks::{Remarks, remarks_json, render_remarks};
-pub use reproducer::Reproducer;
+pub use reproducer::{Reproducer, check_reproducer_place};
 pub use run_log::{RunLog, RunRecord};
 pub use timing::{MAX_TIMED_RUNS, PassTiming, TimingRow};
 pub use verify_each::VerifyEach;

@@ -75,7 +75,7 @@ impl Reproducer {
     ) -> Result<(), PassError> {
         let written = (|| -> io::Result<()> {
             if !is_ours {
-                check_place(&self.path)?;
+                check_reproducer_place(&self.path)?;
             }
             write_file(&self.path, |mut out| {
                 out.write_all(header(run, failure).as_bytes())?;
@@ -88,9 +88,12 @@ impl Reproducer {
     }
 }
 
-/// Checks that a reproducer may be renamed to this path: a file there must be a reproducer or
+/// Checks that a reproducer may be written to this path: a file there must be a reproducer or
 /// empty. Devices and pipes are refused.
-fn check_place(path: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// If something else is there, or the file cannot be read.
+pub fn check_reproducer_place(path: &Path) -> io::Result<()> {
     let is_lost = match fs::metadata(path) {
         Ok(there) if there.is_file() => {
             let mut beginning = Vec::new();

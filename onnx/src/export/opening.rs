@@ -243,10 +243,18 @@ impl<'m> Exporter<'m> {
         let data = self.slots.value(v);
         let stated = data.meta.and_then(|m| self.cx.find_attr(m, keys::INFO));
         if let Some(stated) = stated {
+            let own_type = || proto_of(self.cx, &self.symbols, data.ty);
             let info = match self.cx.attrs.get(stated) {
-                Attr::Bool(_) => proto_of(self.cx, &self.symbols, data.ty)
-                    .map(|ty| ValueInfoProto { r#type: Some(ty), ..ValueInfoProto::default() }),
-                _ => Some(decoded(self.cx, stated).ok_or(ExportProblem::Damaged(keys::INFO))?),
+                Attr::Bool(_) => own_type().map(|ty| ValueInfoProto { r#type: Some(ty), ..ValueInfoProto::default() }),
+                _ => {
+                    let mut info: ValueInfoProto =
+                        decoded(self.cx, stated).ok_or(ExportProblem::Damaged(keys::INFO))?;
+                    // An empty type stands for that of the module: see `forget_stated_types`.
+                    if info.r#type.as_ref().is_some_and(|ty| ty.value.is_none()) {
+                        info.r#type = own_type();
+                    }
+                    Some(info)
+                }
             };
             graph.infos.extend(info.map(|i| ValueInfoProto { name: Some(name.to_string()), ..i }));
         }

@@ -1071,10 +1071,10 @@ def _sequential(passes: collections.abc.Iterable[Pass], opt_level: int = 0, name
     Returns a pass that runs passes one after the other.
     """
 
-def _set_attributes(mod: Module, entry: str, edits: list[tuple[str, str, str]]) -> Module:
+def _set_attributes(mod: Module, entry: str, edits: list[tuple[str, str, object]]) -> Module:
     """
     Returns a module with other attributes: see `anfora.surgery.set_attributes`. Each edit is a
-    node, an attribute, and the text of its value.
+    node, an attribute, and its value.
     """
 
 def _set_shapes(mod: Module, entry: str, shapes: list[tuple[str, list[int | str | None]]]) -> Module:

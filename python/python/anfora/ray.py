@@ -8,12 +8,10 @@ task whose worker dies runs again, on another one. The package ray is needed whe
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import re
 import shlex
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -429,7 +427,7 @@ def _campaign(
             continue
         original = [*check.arguments("-", pipeline), "--from", "anf"]
         shown = f"anfora {shlex.join(generate)} | anfora {shlex.join(original)}"
-        text, smaller = _smaller(text, pipeline, check, reduce) if reduce > 0 else (text, pipeline)
+        text, smaller = _reduce.smaller(text, pipeline, check, reduce) if reduce > 0 else (text, pipeline)
         file = f"seed-{seed}.anf" if len(pipelines) == 1 else f"seed-{seed}-{number}.anf"
         command = f"anfora {shlex.join(check.arguments(file, smaller))}"
         if folder is not None:
@@ -437,34 +435,6 @@ def _campaign(
         about = done.seconds, done.peak_bytes, done.message
         rows.append(CampaignRow(seed, pipeline, done.status, *about, text, command, shown))
     return rows
-
-
-def _smaller(text: str, pipeline: str, check: _reduce.Check, seconds: float) -> tuple[str, str]:
-    """Returns a smaller program, and a shorter pipeline, that fail in the same way; those that are
-    given if there are none. The search is a process with limits of its own."""
-    with tempfile.TemporaryDirectory(prefix="anfora-") as name:
-        folder = Path(name)
-        job = {
-            "program": check.program,
-            "seconds": check.seconds,
-            "memory": check.memory,
-            "level": check.level,
-            "pipeline": pipeline,
-            "reduce_seconds": seconds,
-        }
-        (folder / _reduce.JOB).write_text(json.dumps(job), encoding="utf-8")
-        (folder / _reduce.PROGRAM).write_text(text, encoding="utf-8")
-        _limited.run(
-            [name],
-            program=[sys.executable, "-m", _reduce.__name__],
-            seconds=seconds + check.seconds,
-            memory=check.memory,
-        )
-        best = folder / _reduce.BEST
-        if not best.exists():
-            return text, pipeline
-        found = json.loads(best.read_text(encoding="utf-8"))
-        return found["text"], found["pipeline"]
 
 
 def _write(path: Path, text: str) -> None:

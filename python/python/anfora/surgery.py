@@ -8,7 +8,6 @@ nearest names.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from . import _anfora
@@ -72,18 +71,16 @@ def set_shapes(
 
 def set_attributes(
     mod: Module,
-    attributes: Mapping[str, Mapping[str, bool | int | float | str | Sequence[int]]],
+    attributes: Mapping[str, Mapping[str, object]],
     *,
     entry: str = "main",
 ) -> Module:
     """Sets attributes of calls of operators: ``{"scores": {"axis": -1}}``.
 
     A call is found by the name of its value, or by the name of its node in the file. The attributes
-    are those of the text format, which ``anfora ops`` lists.
+    are those of the text format, which ``anfora ops`` lists. A value is a number, also one of
+    NumPy, a string, a list, a tuple (a shape), a ``Literal`` or a ``Type``; a string also names an
+    element type. All are set at once, so values may be given that fit only together.
     """
-    edits = [
-        (node, name, json.dumps(value, ensure_ascii=False))
-        for node, values in attributes.items()
-        for name, value in values.items()
-    ]
+    edits = [(node, name, value) for node, values in attributes.items() for name, value in values.items()]
     return _anfora._set_attributes(mod, entry, edits)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anfora::bisect::bisect;
+use anfora::bisect::{Judgement, bisect};
 use anfora::interp::{Agreement, ArgumentGenerator, Arguments, EvalErrorKind, Interpreter, Limits};
 use anfora::manager::{
     DataflowBlockPass, FunctionPass, LastRun, Memory, ModulePass, Pass, PassContext, PassEntry, PassError,
@@ -300,8 +300,11 @@ fn reproducer(module: Module) -> Done {
 fn search_for_rewrite(module: Module) -> Done {
     let context = || PassContext::builder().registry(anfora::passes::registry());
     let before = Counts::of_module(&module).bindings;
-    let mut is_wrong = |module: &Module| Counts::of_module(module).bindings > before;
-    let found = bisect(&module, &prepend(), &context, &mut is_wrong, &mut |_| true).map_err(|e| e.to_string())?;
+    let mut judge = |module: &Module| match Counts::of_module(module).bindings > before {
+        true => Judgement::Wrong,
+        false => Judgement::Right,
+    };
+    let found = bisect(&module, &prepend(), &context, &mut judge, &mut |_| true).map_err(|e| e.to_string())?;
     ensure(found.rewrite.is_some_and(|rewrite| &*rewrite.pass == "Prepend"), "the pass is found")
 }
 

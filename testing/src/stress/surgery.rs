@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use anfora::onnx;
-use anfora::surgery::{NewExtent, Part, Renames, extract, rename, set_attribute, set_shapes};
+use anfora::surgery::{AttributeEdit, NewExtent, Part, Renames, extract, rename, set_attributes, set_shapes};
 use anfora::visit::chain;
 use anfora_ir::{Diagnostics, Expr, Module};
 
@@ -12,7 +12,7 @@ use super::{Done, Kind, Row, ensure};
 pub(super) const ROWS: &[Row] = &[
     Row { name: "extract", covers: &[], kind: Kind::Module(extract_parts) },
     Row { name: "rename", covers: &[], kind: Kind::Module(rename_all) },
-    Row { name: "set-shape", covers: &[], kind: Kind::Module(reshape_inputs) },
+    Row { name: "set-shape", covers: &["passes::substitute_symbols"], kind: Kind::Module(reshape_inputs) },
     Row { name: "set-attribute", covers: &[], kind: Kind::Module(set_unknown_attribute) },
     Row {
         name: "file-names",
@@ -92,7 +92,8 @@ fn set_unknown_attribute(mut module: Module) -> Done {
     let last = chain(&main.body, main.body.root()).filter(|b| is_call(b.value)).last();
     let name = last.and_then(|b| main.body.var_name(b.var)).map(|name| module.cx.names.get(name).to_string());
     let before = module.to_text();
-    let done = set_attribute(&mut module, "main", &name.unwrap_or_default(), "no_such_attribute", "1");
+    let edits = [AttributeEdit::new(&name.unwrap_or_default(), "no_such_attribute", 1)];
+    let done = set_attributes(&mut module, "main", &edits);
     ensure(done.is_err(), "an unknown attribute is refused")?;
     is_done(&before, &module, done)
 }
