@@ -29,7 +29,7 @@ pub(crate) struct PageFacts<'a> {
 }
 
 /// Returns the page of a recording.
-pub(crate) fn html(recording: &Recording, about: &PageFacts<'_>) -> String {
+pub(crate) fn of_recording(recording: &Recording, about: &PageFacts<'_>) -> String {
     let title = name_of(about.input);
     let command = command(about.program, about.arguments);
     let mut facts = Vec::new();

@@ -281,7 +281,7 @@ impl Watching<'_> {
     /// If the page cannot be written.
     pub(crate) fn write_page(&self, about: &PageFacts<'_>) -> Result<Option<&Path>, Failure> {
         let (Some(path), Some(recorder)) = (&self.asked.report, &self.recorder) else { return Ok(None) };
-        let page = page::html(&recorder.recording(), about);
+        let page = page::of_recording(&recorder.recording(), about);
         file::write_file(path, |out| out.write_all(page.as_bytes()))?;
         Ok(Some(path))
     }
