@@ -43,7 +43,7 @@ impl fmt::Display for UnknownName {
         }
         match known.len() {
             0 => f.write_str(" (there are none)"),
-            n if n <= MAX_LISTED => write!(f, " (known: {})", known.join(", ")),
+            1..=MAX_LISTED => write!(f, " (known: {})", known.join(", ")),
             more => write!(f, " (known: {}, … and {} more)", known[..MAX_LISTED].join(", "), more - MAX_LISTED),
         }
     }
