@@ -58,6 +58,8 @@ impl Retype {
 
     /// Records an expression whose type must be inferred again although no part of it changed, for
     /// instance because its attributes did.
+    ///
+    /// Cost: one entry.
     pub fn infer_again(&mut self, id: ExprId) {
         self.any = true;
         self.due.insert(id);

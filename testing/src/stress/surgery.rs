@@ -12,7 +12,7 @@ use super::{Done, Kind, Row, ensure};
 pub(super) const ROWS: &[Row] = &[
     Row { name: "extract", covers: &[], kind: Kind::Module(extract_parts) },
     Row { name: "rename", covers: &[], kind: Kind::Module(rename_all) },
-    Row { name: "set-shape", covers: &["passes::substitute_symbols"], kind: Kind::Module(reshape_inputs) },
+    Row { name: "set-shape", covers: &[], kind: Kind::Module(reshape_inputs) },
     Row { name: "set-attribute", covers: &[], kind: Kind::Module(set_unknown_attribute) },
     Row {
         name: "file-names",
