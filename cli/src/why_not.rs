@@ -53,8 +53,8 @@ impl Questions<'_> {
         }
     }
 
-    /// Returns the reason why a question has no answer. `names` are those of the passes that ran and
-    /// of their rules.
+    /// Returns the reason why a question has no answer. `names` are those of the passes that ran
+    /// and of their rules.
     fn without_answer(&self, asked: &WhyNot, names: &[String], context: &PassContext) -> String {
         if let Some(what) = asked.what.as_ref().filter(|what| !names.contains(what)) {
             if context.registry().contains(what) {

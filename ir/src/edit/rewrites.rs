@@ -9,9 +9,9 @@
 //!
 //! The tables of a module hold a handle ([`Context::rewrites`]), which is off by default. Then each
 //! report costs one branch. Clones of the tables, and overlays, share the ledger. The manager gives
-//! the tables a handle for each run of a pass ([`Rewrites::for_run`]), which is off after the run, so
-//! clones that a pass keeps do not count. The engines that rewrite programs count by themselves, so
-//! most passes need not.
+//! the tables a handle for each run of a pass ([`Rewrites::for_run`]), which is off after the run,
+//! so clones that a pass keeps do not count. The engines that rewrite programs count by themselves,
+//! so most passes need not.
 //!
 //! Code that takes rewrites back and goes on, so that they are in no program, takes their counts
 //! back too ([`Rewrites::take_back`]). The rewrites of a pass that fails keep their numbers

@@ -15,7 +15,8 @@ pub struct BindingEvent<'r> {
     pub before: Option<&'r str>,
     /// The line of the binding after the pass.
     pub after: Option<&'r str>,
-    /// Why: the rewrites of the binding, or those of the function as a whole; then the messages that the pass left about it.
+    /// Why: the rewrites of the binding, or those of the function as a whole; then the messages
+    /// that the pass left about it.
     pub reasons: Vec<&'r str>,
 }
 

@@ -293,8 +293,8 @@ struct Driver<'t, 'e> {
     /// For each rule, true if it must not apply; empty if all may.
     left_out: Vec<bool>,
     fuel: u64,
-    /// The number of rewrites that may still be made, by the limit of the ledger. With 0, no rule is
-    /// tried any more.
+    /// The number of rewrites that may still be made, by the limit of the ledger. With 0, no rule
+    /// is tried any more.
     room: u64,
     near_misses: DriverMisses,
     /// Nodes to visit, the next one last.
