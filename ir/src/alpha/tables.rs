@@ -49,11 +49,11 @@ pub(crate) struct Tables<'a> {
     different_functions: FxHashSet<(FunctionAttrId, FunctionAttrId)>,
     /// True if entries are in `equal` whose dimensions or functions differ.
     is_open: bool,
-    /// What was added since [`Tables::begin`], if it was called.
+    /// The entries added since [`Tables::begin`], if it was called.
     since: Option<AddedSince>,
 }
 
-/// What may depend on the symbols that correspond since a comparison began.
+/// The results that may depend on the symbols that correspond since a comparison began.
 #[derive(Default)]
 struct AddedSince {
     symbols: Vec<(SymbolId, SymbolId)>,
