@@ -155,7 +155,7 @@ fn without_casts(module: &mut Module) {
 /// Returns programs of each kind, of which different properties hold.
 fn subjects(registry: &Arc<PassRegistry>) -> Vec<Module> {
     let mut subjects = Vec::new();
-    for program in pool().iter().take(100) {
+    for program in pool().iter().take(40) {
         for before in BEFORE {
             let mut module = program.original.clone();
             run(registry, before, &mut module);
@@ -383,7 +383,7 @@ fn orders_are_refused_just_where_they_cannot_work() {
 fn claims_stay_true() {
     let registry = anfora::passes::registry();
     let mut lowered = 0;
-    for program in pool().iter().take(60) {
+    for program in pool().iter().take(30) {
         let mut claiming = program.original.clone();
         run(&registry, "phase0,phase1,phase2.1,phase2.3", &mut claiming);
         let claimed = claiming.phase();

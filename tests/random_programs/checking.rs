@@ -40,8 +40,8 @@ impl Program {
     }
 }
 
-/// Returns the programs that all tests share: as many as `ANFORA_CASES` says (40 by default), or
-/// the one program of `ANFORA_SEED` and `ANFORA_SIZE`.
+/// Returns the programs that all tests share: as many as `ANFORA_CASES` says (100 by default, which
+/// show each mistake of the broken passes), or the one program of `ANFORA_SEED` and `ANFORA_SIZE`.
 pub(crate) fn pool() -> &'static [Program] {
     static POOL: OnceLock<Vec<Program>> = OnceLock::new();
     POOL.get_or_init(|| {
@@ -49,7 +49,7 @@ pub(crate) fn pool() -> &'static [Program] {
         if let Some(seed) = number("ANFORA_SEED") {
             return vec![Program::new(number("ANFORA_SIZE").unwrap_or(60) as usize, seed)];
         }
-        (0..number("ANFORA_CASES").unwrap_or(40)).map(|seed| Program::new(size_of(seed), seed)).collect()
+        (0..number("ANFORA_CASES").unwrap_or(100)).map(|seed| Program::new(size_of(seed), seed)).collect()
     })
 }
 
