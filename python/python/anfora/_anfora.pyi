@@ -10,7 +10,7 @@ from typing_extensions import disjoint_base
 
 from ._errors import Diagnostic, Location
 
-__all__ = ["__version__", "Binding", "BindingIterator", "Bindings", "Builtin", "DataflowBlock", "Expr", "Function", "FunctionBuilder", "Literal", "Match", "Module", "MutatorBase", "NearMiss", "Outcome", "Pass", "PassContext", "PassInfo", "Pattern", "Rule", "RuleSet", "Type", "_bind_params", "_builtin_instrument", "_diff", "_export_onnx", "_extract", "_find", "_import_onnx", "_main", "_make_pass", "_mutate", "_parse_pipeline", "_registered_passes", "_registered_pipelines", "_rename", "_repeat", "_restore_literal", "_rewrite", "_run", "_run_codegen", "_save_onnx", "_sequential", "_set_attributes", "_set_shapes", "_slim", "_split_onnx", "_visit", "any_", "any_literal", "any_of", "call", "capture", "global_", "literal", "loads", "none_", "op", "op_in", "rest", "tuple_", "tuple_getitem"]
+__all__ = ["__version__", "Binding", "BindingIterator", "Bindings", "Builtin", "DataflowBlock", "Expr", "FoundDifferences", "Function", "FunctionBuilder", "Literal", "Match", "Module", "MutatorBase", "NearMiss", "Outcome", "Pass", "PassContext", "PassInfo", "Pattern", "Rule", "RuleSet", "Type", "_bind_params", "_builtin_instrument", "_diff", "_export_onnx", "_extract", "_find", "_import_onnx", "_main", "_make_pass", "_mutate", "_parse_pipeline", "_registered_passes", "_registered_pipelines", "_rename", "_repeat", "_restore_literal", "_rewrite", "_run", "_run_codegen", "_save_onnx", "_sequential", "_set_attributes", "_set_shapes", "_slim", "_split_onnx", "_visit", "any_", "any_literal", "any_of", "call", "capture", "global_", "literal", "loads", "none_", "op", "op_in", "rest", "tuple_", "tuple_getitem"]
 
 __version__: Final[str]
 """
@@ -252,6 +252,28 @@ class Expr:
     def type(self, /) -> Type:
         """
         The type of the value.
+        """
+
+@final
+class FoundDifferences:
+    """
+    The differences of two modules, which the class of the package shows.
+    """
+    def count(self, /) -> int:
+        """
+        Returns the number of differences.
+        """
+    def json(self, /) -> str:
+        """
+        Returns the differences as JSON.
+        """
+    def page(self, /, left: str, right: str) -> str:
+        """
+        Returns the differences as a page of HTML, with names for the two modules.
+        """
+    def text(self, /) -> str:
+        """
+        Returns a line for each difference.
         """
 
 @final
@@ -956,9 +978,9 @@ def _builtin_instrument(kind: str, options: dict[str, typing.Any]) -> Builtin:
     Makes an instrument of the toolkit.
     """
 
-def _diff(left: Module, right: Module, metadata: bool) -> tuple[int, str, str]:
+def _diff(left: Module, right: Module, metadata: bool) -> FoundDifferences:
     """
-    Compares two modules. Returns the number of differences, their text, and the same as JSON.
+    Compares two modules.
     """
 
 def _export_onnx(mod: Module, entry: str = "main", opset: int | None = None, max_splat_bytes: int | None = None) -> tuple[bytes, int]:
