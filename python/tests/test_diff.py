@@ -57,7 +57,7 @@ def test_reports_take_no_near_misses_away():
         assert context.take_near_misses() == []
     for report in reports:
         (run,) = json.loads(report.json())["runs"]
-        assert ["FoldConstant", "main", "b", "%a is not constant"] in run["near_misses"]
+        assert ["FoldConstant", "main", "%b", "%a is not constant"] in run["near_misses"]
 
 
 def test_near_misses_of_unknown_rules_are_warned_about():

@@ -92,7 +92,7 @@ def test_attributes_are_set(mod):
 def test_values_of_attributes_need_no_text():
     np = pytest.importorskip("numpy")
     text = """def @main(%x: Tensor[(2, 3), float32]) {
-      let %a = clip(%x, min=0.0, max=1.0);
+      let %a = nn.hard_sigmoid(%x, alpha=0.5, beta=1.0);
       let %b = sum(%a, axis=[0]);
       let %c = sum(%a, axis=[0]);
       let %d = astype(add(%b, %c), dtype=float32);
@@ -103,7 +103,7 @@ def test_values_of_attributes_need_no_text():
     edited = af.surgery.set_attributes(
         af.loads(text),
         {
-            "a": {"min": float("-inf"), "max": np.float32(2.5)},
+            "a": {"alpha": float("-inf"), "beta": np.float32(2.5)},
             "b": {"axis": [np.int64(1)]},
             "c": {"axis": [1]},
             "d": {"dtype": "float64"},
@@ -111,7 +111,7 @@ def test_values_of_attributes_need_no_text():
         },
     )
     values = {b.var.name: b.value.attrs for b in edited["main"].bindings if b.value.kind == "call"}
-    assert values["a"]["min"] == float("-inf") and values["a"]["max"] == 2.5
+    assert values["a"]["alpha"] == float("-inf") and values["a"]["beta"] == 2.5
     assert values["b"]["axis"] == values["c"]["axis"] == [1]
     assert "dtype=float64" in str(edited)
     assert values["e"] == {"text": 'a "b"\r\n', "items": [1, 2.5, "c"]}
