@@ -4,6 +4,8 @@ use anfora_ir::{
     AttrId, AttrKind, AttrValue, AttrsId, Body, Context, Diagnostic, Diagnostics, Expr, ExprId, Function,
     IntoDiagnostics, Module, OpId, Retype, did_you_mean, parse_attr, update_signatures,
 };
+#[cfg(feature = "onnx")]
+use anfora_onnx::node_name;
 use anfora_visit::{Binding, bindings};
 use rustc_hash::FxHashMap;
 
@@ -155,8 +157,7 @@ impl NamedCalls {
             if let Some(name) = body.var_name(binding.var).map(|name| cx.names.get(name)).filter(|n| !n.is_empty()) {
                 values.add(name, binding);
             }
-            #[cfg(feature = "onnx")]
-            if let Some(name) = body.meta(binding.var.expr()).and_then(|meta| anfora_onnx::node_name(cx, meta)) {
+            if let Some(name) = body.meta(binding.var.expr()).and_then(|meta| node_name(cx, meta)) {
                 nodes.add(name, binding);
             }
         }
@@ -196,4 +197,10 @@ impl NamedCalls {
         }
         unknown("node", "", name, self.values.names())
     }
+}
+
+/// Returns no name: without ONNX, nothing writes the metadata with the names of nodes.
+#[cfg(not(feature = "onnx"))]
+fn node_name(_: &Context, _: AttrsId) -> Option<&'static str> {
+    None
 }
