@@ -17,7 +17,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const BINDINGS: usize = 40_000;
 
 /// The number of functions in a module of small functions.
-const FUNCTIONS: usize = 10_000;
+const FUNCTIONS: usize = 5_000;
 
 /// A function with three lambdas: the first captures a variable, the second has the captures of the
 /// first, and the third captures nothing.

@@ -59,7 +59,7 @@ fn the_chain_is_the_one_that_is_specified() {
     assert_eq!(digest(&neutral(&program(100_000))), 0x8759_5e30_5b95_44de);
 }
 
-/// The numbers of bindings of the program.
+/// The numbers of bindings of the program. The largest is left out unless `ANFORA_BINDINGS` is set.
 const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
 
 /// Checks the number of bindings that a pipeline leaves of the program of each size.
@@ -68,7 +68,8 @@ fn leaves(pipeline: &str, predicted: [usize; 4]) {
     let registry = anfora::passes::registry();
     let passes = parse_pipeline(&registry, pipeline).expect("registered passes");
     let context = PassContext::with_registry(registry.clone());
-    for (n, expected) in SIZES.into_iter().zip(predicted) {
+    let sizes = if std::env::var_os("ANFORA_BINDINGS").is_some() { 4 } else { 3 };
+    for (n, expected) in SIZES.into_iter().zip(predicted).take(sizes) {
         let mut module = program(n);
         assert_eq!(Counts::of_module(&module).bindings, n);
         passes.apply(&mut module, &context).expect("the passes succeed");

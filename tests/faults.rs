@@ -150,7 +150,7 @@ fn large(bindings: usize) -> Module {
 }
 
 fn size() -> usize {
-    std::env::var("ANFORA_BINDINGS").ok().and_then(|n| n.parse().ok()).unwrap_or(20_000)
+    std::env::var("ANFORA_BINDINGS").ok().and_then(|n| n.parse().ok()).unwrap_or(5_000)
 }
 
 /// Checks that the one wrong binding is found, and that the program is reduced to a few bindings,

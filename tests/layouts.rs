@@ -186,7 +186,7 @@ const PIPELINES: [&str; 5] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) })]
 
     #[test]
     fn convolutions_compute_the_same_in_all_layouts(numbers in prop::collection::vec(any::<u8>(), 4..60)) {

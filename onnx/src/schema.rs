@@ -25,18 +25,18 @@ impl Schema {
 /// A field of a message.
 pub(crate) struct Field {
     number: u32,
-    /// The name, with the prefix of raw identifiers if it is a keyword.
-    name: &'static str,
+    pub(crate) name: &'static str,
     pub(crate) payload: Payload,
 }
 
 impl Field {
-    pub(crate) const fn new(number: u32, name: &'static str, payload: Payload) -> Field {
+    /// Returns a field. Its identifier has the prefix of raw identifiers if it is a keyword.
+    pub(crate) const fn new(number: u32, identifier: &'static str, payload: Payload) -> Field {
+        let name = match identifier.as_bytes() {
+            [b'r', b'#', ..] => identifier.split_at(2).1,
+            _ => identifier,
+        };
         Field { number, name, payload }
-    }
-
-    pub(crate) fn name(&self) -> &'static str {
-        self.name.trim_start_matches("r#")
     }
 }
 

@@ -229,7 +229,7 @@ fn check_message(bytes: &[u8], root: &'static Schema, unknown: UnknownFields) ->
             }
             continue;
         };
-        let name = field.name();
+        let name = field.name;
         let allowed = match field.payload {
             Payload::Number(of, _) => wire == of,
             Payload::Numbers(of, _) => wire == of || wire == 2,

@@ -346,7 +346,7 @@ mod tests {
     fn deep_programs_are_made_smaller_on_a_small_stack() {
         for shape in Shape::all() {
             on_small_stack(move || {
-                let size = depth(4_000).min(shape.max_size().unwrap_or(usize::MAX));
+                let size = depth(1_500).min(shape.max_size().unwrap_or(usize::MAX));
                 let module = shape.build(size, 1).expect("a program");
                 for by in [Substitute::Parameter, Substitute::Operand, Substitute::Zero] {
                     apply(&Cuts { by }, &module);

@@ -22,7 +22,7 @@ use proptest::test_runner::Config;
 pub(crate) use inputs::{arguments, call_main, meaning};
 
 pub(crate) fn config() -> Config {
-    let cases = std::env::var("ANFORA_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(25);
+    let cases = std::env::var("ANFORA_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(12);
     Config { cases, failure_persistence: None, ..Config::default() }
 }
 

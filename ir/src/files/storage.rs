@@ -10,6 +10,7 @@
 use std::fs::{File, Metadata};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -322,9 +323,26 @@ impl FileRange {
     }
 
     /// Reads the bytes from `from` on, relative to the range.
-    pub(crate) fn read_part(&self, from: usize, buffer: &mut [u8]) -> Result<(), StorageError> {
+    fn read_part(&self, from: usize, buffer: &mut [u8]) -> Result<(), StorageError> {
         debug_assert!(from + buffer.len() <= self.len, "the part is inside the range");
         self.file.read_at(self.offset + from as u64, buffer)
+    }
+
+    /// Reads several parts, given relative to the range. Returns their bytes, one part after the
+    /// other.
+    pub(crate) fn read_parts(&self, parts: &[Range<usize>]) -> Result<Vec<u8>, StorageError> {
+        debug_assert!(parts.iter().all(|part| part.end <= self.len), "the parts are inside the range");
+        let mut bytes = vec![0; parts.iter().map(Range::len).sum()];
+        self.file.with_file(self.offset, |file| {
+            let mut rest = &mut bytes[..];
+            for part in parts {
+                let (buffer, others) = rest.split_at_mut(part.len());
+                self.file.read_exact_at(file, self.offset + part.start as u64, buffer)?;
+                rest = others;
+            }
+            Ok(())
+        })?;
+        Ok(bytes)
     }
 
     /// Reads all bytes.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -59,36 +60,28 @@ const HASHED_WHOLE: usize = 64 << 10;
 /// The number of bytes at the beginning, in the middle and at the end of a larger payload that are
 /// hashed.
 const SAMPLE: usize = 4 << 10;
-/// Payloads of at most this many bytes are read at once.
-const READ_AT_ONCE: usize = SAMPLE;
+/// Payloads of at most this many bytes stay in memory once they are read.
+const KEPT: usize = SAMPLE;
 
-/// Returns the hash of a payload or its sample, which `read` reads: the positions and the bytes
-/// there.
-fn sample_hash<E>(
-    len: usize,
-    mut read: impl FnMut(usize, usize, &mut dyn FnMut(&[u8])) -> Result<(), E>,
-) -> Result<u64, E> {
+/// Returns the ranges of a payload of `len` bytes that are hashed: the whole of it, or a sample.
+fn hashed_parts(len: usize) -> SmallVec<[Range<usize>; 3]> {
+    if len <= HASHED_WHOLE {
+        return SmallVec::from_iter([0..len]);
+    }
+    // The middle is not at the multiple of a power of 2, where regular contents often agree.
+    [0, (len - SAMPLE) / 2, len - SAMPLE].map(|from| from..from + SAMPLE).into_iter().collect()
+}
+
+/// Returns the hash of a payload of `len` bytes, given the parts that are hashed.
+fn sample_hash<'a>(len: usize, parts: impl Iterator<Item = &'a [u8]>) -> u64 {
     let mut hasher = rustc_hash::FxHasher::default();
     hasher.write_usize(len);
-    let mut add = |from, n| read(from, n, &mut |bytes| hasher.write(bytes));
-    if len <= HASHED_WHOLE {
-        add(0, len)?;
-    } else {
-        // The middle is not at the multiple of a power of 2, where regular contents often agree.
-        for from in [0, (len - SAMPLE) / 2, len - SAMPLE] {
-            add(from, SAMPLE)?;
-        }
-    }
-    Ok(hasher.finish())
+    parts.for_each(|part| hasher.write(part));
+    hasher.finish()
 }
 
 fn sample_hash_of(bytes: &[u8]) -> u64 {
-    let read = |from: usize, n: usize, add: &mut dyn FnMut(&[u8])| {
-        add(&bytes[from..from + n]);
-        Ok::<(), std::convert::Infallible>(())
-    };
-    let Ok(hash) = sample_hash(bytes.len(), read);
-    hash
+    sample_hash(bytes.len(), hashed_parts(bytes.len()).into_iter().map(|part| &bytes[part]))
 }
 
 impl StoredPayload {
@@ -367,36 +360,22 @@ impl Literal {
         if expected != Some(range.len()) || range.is_empty() || size == 0 || dtype == DType::Bool {
             return Literal::from_bytes(dtype, shape, range.read()?);
         }
-        let mut bytes = OnceLock::new();
-        let sample = if range.len() <= READ_AT_ONCE {
-            let all = range.read()?;
-            if is_repeated(&all, size) {
-                return Ok(Literal::splat_bytes(dtype, shape, &all[..size]));
-            }
-            let sample = sample_hash_of(&all);
-            bytes = OnceLock::from(all);
-            sample
-        } else {
-            let mut first = [0; SAMPLE];
-            range.read_part(0, &mut first)?;
-            let mut is_splat = is_repeated(&first, size);
-            if is_splat {
-                range.for_each_piece(|piece| {
-                    is_splat = is_repeated(piece, size) && piece[..size] == first[..size];
-                    is_splat
-                })?;
-            }
-            if is_splat {
-                return Ok(Literal::splat_bytes(dtype, shape, &first[..size]));
-            }
-            let mut buffer = Vec::new();
-            sample_hash(range.len(), |from, n, add| {
-                buffer.resize(n, 0);
-                range.read_part(from, &mut buffer)?;
-                add(&buffer);
-                Ok::<(), StorageError>(())
-            })?
-        };
+        let parts = hashed_parts(range.len());
+        let is_whole = parts.len() == 1;
+        let read = range.read_parts(&parts)?;
+        let first = &read[..parts[0].len()];
+        let mut is_splat = is_repeated(first, size);
+        if is_splat && !is_whole {
+            range.for_each_piece(|piece| {
+                is_splat = is_repeated(piece, size) && piece[..size] == first[..size];
+                is_splat
+            })?;
+        }
+        if is_splat {
+            return Ok(Literal::splat_bytes(dtype, shape, &first[..size]));
+        }
+        let sample = sample_hash(range.len(), read.chunks(first.len()));
+        let bytes = if range.len() <= KEPT { OnceLock::from(Bytes::from(read)) } else { OnceLock::new() };
         let stored = StoredPayload { range, sample, bytes, digest: OnceLock::new() };
         Ok(Literal { dtype, shape: shape.into(), data: Data::Stored(Arc::new(stored)) })
     }

@@ -7,7 +7,7 @@ mod printer;
 
 pub use extent::expr_extent;
 pub(crate) use lexer::unescape;
-pub use parser::sketches::{Sketch, SketchAttr, SketchNode, SketchParts, SketchValue, parse_sketch};
+pub use parser::sketches::{Sketch, SketchAttr, SketchNode, SketchParts, SketchReader, SketchValue, parse_sketch};
 pub use parser::{MAX_ERRORS, parse_attr, parse_fragment, parse_module, parse_type};
 pub use printer::{
     Annotations, FunctionLine, ModuleText, PrintLiterals, PrintOptions, line_name, print_function, print_module,

@@ -41,6 +41,8 @@ mod version_6;
 mod window;
 mod written_out;
 
+use std::sync::LazyLock;
+
 pub use crate::attributes::{
     float_attribute, floats_attribute, int_attribute, ints_attribute, str_attribute, strs_attribute, tensor_attribute,
 };
@@ -61,33 +63,38 @@ pub(crate) use direct::{
 impl Default for Conversions {
     /// Returns a table with the rows of this crate.
     fn default() -> Conversions {
-        let mut table = Conversions::empty();
-        elementwise::register(&mut table);
-        extents::register(&mut table);
-        activation::register(&mut table);
-        cast::register(&mut table);
-        reduction::register(&mut table);
-        scan::register(&mut table);
-        order::register(&mut table);
-        shape::register(&mut table);
-        index::register(&mut table);
-        image::register(&mut table);
-        sampling::register(&mut table);
-        scatter::register(&mut table);
-        pad::register(&mut table);
-        constant::register(&mut table);
-        control::register(&mut table);
-        matrix::register(&mut table);
-        attention::register(&mut table);
-        recurrent::register(&mut table);
-        window::register(&mut table);
-        pooling::register(&mut table);
-        quantization::register(&mut table);
-        normalization::register(&mut table);
-        softmax::register(&mut table);
-        loss::register(&mut table);
-        version_6::register(&mut table);
-        written_out::register(&mut table);
-        table
+        static ROWS: LazyLock<Conversions> = LazyLock::new(rows_of_this_crate);
+        ROWS.clone()
     }
+}
+
+fn rows_of_this_crate() -> Conversions {
+    let mut table = Conversions::empty();
+    elementwise::register(&mut table);
+    extents::register(&mut table);
+    activation::register(&mut table);
+    cast::register(&mut table);
+    reduction::register(&mut table);
+    scan::register(&mut table);
+    order::register(&mut table);
+    shape::register(&mut table);
+    index::register(&mut table);
+    image::register(&mut table);
+    sampling::register(&mut table);
+    scatter::register(&mut table);
+    pad::register(&mut table);
+    constant::register(&mut table);
+    control::register(&mut table);
+    matrix::register(&mut table);
+    attention::register(&mut table);
+    recurrent::register(&mut table);
+    window::register(&mut table);
+    pooling::register(&mut table);
+    quantization::register(&mut table);
+    normalization::register(&mut table);
+    softmax::register(&mut table);
+    loss::register(&mut table);
+    version_6::register(&mut table);
+    written_out::register(&mut table);
+    table
 }

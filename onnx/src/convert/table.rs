@@ -1,25 +1,32 @@
 //! The table of conversions.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::{Conversion, ExportRule};
 use crate::error::ExportProblem;
 use crate::opaque::is_standard;
 
-/// The table of conversions.
+/// The table of conversions. Clones share their rows until a row is added to one of them.
 #[derive(Clone, Debug)]
 pub struct Conversions {
-    pub(super) rows: Vec<Conversion>,
-    by_onnx: FxHashMap<String, Vec<usize>>,
-    by_native: FxHashMap<String, Vec<usize>>,
+    table: Arc<Table>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Table {
+    rows: Vec<Conversion>,
+    by_onnx: FxHashMap<Cow<'static, str>, SmallVec<[u32; 4]>>,
+    by_native: FxHashMap<Cow<'static, str>, SmallVec<[u32; 4]>>,
 }
 
 impl Conversions {
     /// Returns a table without rows; it keeps every node unchanged.
     pub fn empty() -> Conversions {
-        Conversions { rows: Vec::new(), by_onnx: FxHashMap::default(), by_native: FxHashMap::default() }
+        Conversions { table: Arc::default() }
     }
 
     /// Adds a row, which takes precedence over the rows that are already there.
@@ -27,15 +34,31 @@ impl Conversions {
         if is_standard(&row.domain) {
             row.domain = Cow::Borrowed("");
         }
-        let index = self.rows.len();
-        self.by_onnx.entry(row.onnx.to_string()).or_default().push(index);
-        self.by_native.entry(row.native.to_string()).or_default().push(index);
-        self.rows.push(row);
+        let table = Arc::make_mut(&mut self.table);
+        let index = table.rows.len() as u32;
+        table.by_onnx.entry(row.onnx.clone()).or_default().push(index);
+        table.by_native.entry(row.native.clone()).or_default().push(index);
+        table.rows.push(row);
+    }
+
+    /// Returns the rows, to change them. The names of their operators must stay as they are.
+    pub(super) fn rows_mut(&mut self) -> &mut [Conversion] {
+        &mut Arc::make_mut(&mut self.table).rows
     }
 
     /// Returns the rows in the order in which they were added.
     pub fn rows(&self) -> &[Conversion] {
-        &self.rows
+        &self.table.rows
+    }
+
+    /// Returns the rows with a name, the newest first.
+    fn named<'t>(
+        &'t self,
+        index: &'t FxHashMap<Cow<'static, str>, SmallVec<[u32; 4]>>,
+        name: &str,
+    ) -> impl Iterator<Item = &'t Conversion> + Clone {
+        let numbers = index.get(name).map_or(&[][..], SmallVec::as_slice);
+        numbers.iter().rev().map(|&i| &self.table.rows[i as usize])
     }
 
     /// Returns the row that imports an operator.
@@ -43,8 +66,7 @@ impl Conversions {
     /// # Errors
     /// If no row does; the error is the reason.
     pub(crate) fn for_node(&self, domain: &str, op_type: &str, opset: i64) -> Result<&Conversion, String> {
-        let indices = self.by_onnx.get(op_type).map_or(&[][..], Vec::as_slice);
-        let rows = indices.iter().rev().map(|&i| &self.rows[i]);
+        let rows = self.named(&self.table.by_onnx, op_type);
         // Versions are compared faster than domains.
         let is_of_domain = |r: &&Conversion| r.import.is_some() && r.domain == domain;
         if let Some(row) = rows.clone().find(|r| r.opsets.contains(&opset) && is_of_domain(r)) {
@@ -67,8 +89,7 @@ impl Conversions {
         native: &str,
         opset_of: impl Fn(&str) -> i64,
     ) -> Result<(&Conversion, ExportRule), ExportProblem> {
-        let indices = self.by_native.get(native).map_or(&[][..], Vec::as_slice);
-        let rows = indices.iter().rev().map(|&i| &self.rows[i]);
+        let rows = self.named(&self.table.by_native, native);
         let mut other = None;
         // Most rows of an operator are of one domain.
         let mut last: Option<(&str, i64)> = None;

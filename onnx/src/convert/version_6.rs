@@ -65,7 +65,7 @@ enum Order {
 /// Extends the rows of a table to version 6 where the meaning is the same, and adds rows for the
 /// operators that were different.
 pub(super) fn register(table: &mut Conversions) {
-    for row in &mut table.rows {
+    for row in table.rows_mut() {
         let begins_after = row.domain.is_empty() && *row.opsets.start() == VERSION + 1;
         if begins_after && row.import.is_some() && !CHANGED.contains(&&*row.onnx) {
             row.opsets = VERSION..=*row.opsets.end();

@@ -160,9 +160,11 @@ fn every_bit_stored_otherwise() {
     survives_every_flip(&stored_otherwise().encode_to_vec());
 }
 
+/// Flips one bit of each byte, or every bit if `ANFORA_CASES` is set.
 fn survives_every_flip(bytes: &[u8]) {
+    let all = std::env::var_os("ANFORA_CASES").is_some();
     for i in 0..bytes.len() {
-        for bit in 0..8 {
+        for bit in (0..8).filter(|&bit| all || bit == i % 8) {
             let mut damaged = bytes.to_vec();
             damaged[i] ^= 1 << bit;
             survives(damaged);

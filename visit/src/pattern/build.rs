@@ -194,13 +194,20 @@ impl Pattern {
     /// Returns `root` and the nodes that are reached from it through nodes for which `open` returns
     /// true. Each node is listed once, in the order of the text, before its parts.
     pub(crate) fn reached(&self, root: u32, open: impl Fn(&Node) -> bool) -> Vec<u32> {
-        let mut reached = Vec::new();
-        let mut seen: SparseSet<ExprId> = SparseSet::of_part(self.nodes.len());
+        // Most patterns have few nodes. Of a large one, perhaps few are reached.
+        let mut few = 0u64;
+        let mut many: Option<SparseSet<ExprId>> = (self.nodes.len() > 64).then(|| SparseSet::of_part(self.nodes.len()));
+        let mut reached = Vec::with_capacity(self.nodes.len().min(64));
         let mut stack = vec![root];
         while let Some(at) = stack.pop() {
-            if !seen.insert(ExprId::from_index(at as usize)) {
+            let is_new = match &mut many {
+                Some(many) => many.insert(ExprId::from_index(at as usize)),
+                None => few & 1 << at == 0,
+            };
+            if !is_new {
                 continue;
             }
+            few |= 1u64.checked_shl(at).unwrap_or(0);
             reached.push(at);
             if open(&self.nodes[at as usize]) {
                 let start = stack.len();

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anfora_ir::{Context, Diagnostic, Diagnostics, ExprId, OpRegistry, Source};
+use anfora_ir::{Context, Diagnostic, Diagnostics, ExprId, OpRegistry, SketchReader, Source};
 
 use crate::pattern::build::Pattern;
 use crate::pattern::captures::Captures;
@@ -64,6 +64,7 @@ pub struct RuleSet {
     /// The texts of the written rules, one after the other.
     text: String,
     mistakes: Vec<Diagnostic>,
+    reader: SketchReader,
     /// The rules compiled for modules with this registry.
     ready: Mutex<Option<(Arc<OpRegistry>, Arc<RuleTable>)>>,
 }
@@ -238,7 +239,7 @@ impl RuleSet {
         let placed = |places: Vec<Range<usize>>, at: usize| {
             places.into_iter().map(|place| place.start + at..place.end + at).collect()
         };
-        match parse_sides(&left, &right, &computed) {
+        match parse_sides(&mut self.reader, &left, &right, &computed) {
             Ok((left, right)) => {
                 let places = [placed(left.places, left_at), placed(right.places, right_at)];
                 let pattern = match test {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use anfora_ir::{Diagnostic, Diagnostics, Sketch, SketchNode, SketchValue, did_you_mean, parse_sketch};
+use anfora_ir::{Diagnostic, Diagnostics, Sketch, SketchNode, SketchReader, SketchValue, did_you_mean, parse_sketch};
 use rustc_hash::FxHashSet;
 
 use crate::pattern::build::{Children, Condition, LiteralCondition, Node, OpNames, Order, Pattern, Wanted};
@@ -39,12 +39,13 @@ impl Pattern {
 /// Reads both sides of a rule. A mistake has its place in the text of its side; its flag is true
 /// for the right side.
 pub(crate) fn parse_sides(
+    reader: &mut SketchReader,
     left: &str,
     right: &str,
     computed: &ComputedValues,
 ) -> Result<(Placed, Placed), Vec<(bool, Diagnostic)>> {
     let of_side = |is_right: bool| move |errors: Diagnostics| errors.into_iter().map(move |d| (is_right, d));
-    let (left, right) = match (parse_sketch(left), parse_sketch(right)) {
+    let (left, right) = match (reader.read(left), reader.read(right)) {
         (Ok(left), Ok(right)) => (left, right),
         (left, right) => {
             let left = left.err().into_iter().flat_map(of_side(false));
@@ -126,10 +127,12 @@ fn for_each_hole<'s>(sketch: &'s Sketch, mut f: impl FnMut(&'s str, Range<usize>
 /// Returns the pattern that a sketch describes. Parts of a sketch come first, so one loop is
 /// enough.
 fn pattern_of(sketch: Sketch) -> Placed {
-    let mut pattern = Pattern { nodes: Vec::new(), children: Vec::new(), root: 0 };
-    let mut places: Vec<Range<usize>> = Vec::new();
+    let count = sketch.nodes().len();
+    // A node, and perhaps its name.
+    let mut pattern = Pattern { nodes: Vec::with_capacity(2 * count), children: Vec::with_capacity(count), root: 0 };
+    let mut places: Vec<Range<usize>> = Vec::with_capacity(2 * count);
     // The pattern's node for each node of the sketch.
-    let mut tops: Vec<u32> = Vec::new();
+    let mut tops: Vec<u32> = Vec::with_capacity(count);
     for (node, place) in sketch.nodes() {
         let Pattern { nodes, children, .. } = &mut pattern;
         let mut list = |parts| {

@@ -99,7 +99,7 @@ pub enum SketchValue {
 impl Sketch {
     /// Returns the nodes with their bytes of the text. The parts of a node come before it; the last
     /// node is the root.
-    pub fn nodes(&self) -> impl Iterator<Item = (&SketchNode, Range<usize>)> {
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (&SketchNode, Range<usize>)> {
         self.nodes.iter().map(|(node, place)| (node, place.range()))
     }
 
@@ -129,26 +129,52 @@ impl Sketch {
 /// # Errors
 /// If the text is not a sketch.
 pub fn parse_sketch(text: &str) -> Result<Sketch, Diagnostics> {
-    let mut cx = Context::new(Arc::new(OpRegistry::new()));
-    let mut parser = Parser::new(&mut cx, text).map_err(|e| *e)?;
-    let mut reader = Reader::default();
-    let read = parser.term(&mut reader).and_then(|()| match parser.tok.kind {
-        Kind::End => Ok(()),
-        Kind::RParen => {
-            let place = parser.tok;
-            Err(parser.error_help(place, "nothing is opened that this `)` closes", "leave it out"))
-        }
-        _ => Err(parser.unexpected("the end of the term")),
-    });
-    if let (Err(_), Some(open), Some(error)) = (read, reader.open.last(), parser.diagnostics.last_mut())
-        && error.span.as_ref().is_some_and(|span| span.start >= text.trim_end().len())
-    {
-        let at = open.paren as usize;
-        error.related.push((at..at + 1, "this is not closed".to_string()));
-        error.help.get_or_insert_with(|| "add `)`".to_string());
-    }
-    parser.finish(read.map(|()| reader.sketch), "sketch")
+    SketchReader::default().read(text)
 }
+
+/// Reads sketches one after the other, as [`parse_sketch`] reads one. The tables of constants and
+/// attributes are made once for all of them.
+pub struct SketchReader {
+    // A reader is a part of values that move from call to call.
+    cx: Box<Context>,
+}
+
+impl Default for SketchReader {
+    fn default() -> SketchReader {
+        SketchReader { cx: Box::new(Context::new(Arc::new(OpRegistry::new()))) }
+    }
+}
+
+impl SketchReader {
+    /// Reads a sketch.
+    ///
+    /// Cost: linear in the text.
+    ///
+    /// # Errors
+    /// If the text is not a sketch.
+    pub fn read(&mut self, text: &str) -> Result<Sketch, Diagnostics> {
+        let mut parser = Parser::new(&mut self.cx, text).map_err(|e| *e)?;
+        let mut reader = Reader::default();
+        let read = parser.term(&mut reader).and_then(|()| match parser.tok.kind {
+            Kind::End => Ok(()),
+            Kind::RParen => {
+                let place = parser.tok;
+                Err(parser.error_help(place, "nothing is opened that this `)` closes", "leave it out"))
+            }
+            _ => Err(parser.unexpected("the end of the term")),
+        });
+        if let (Err(_), Some(open), Some(error)) = (read, reader.open.last(), parser.diagnostics.last_mut())
+            && error.span.as_ref().is_some_and(|span| span.start >= text.trim_end().len())
+        {
+            let at = open.paren as usize;
+            error.related.push((at..at + 1, "this is not closed".to_string()));
+            error.help.get_or_insert_with(|| "add `)`".to_string());
+        }
+        parser.finish(read.map(|()| reader.sketch), "sketch")
+    }
+}
+
+crate::brief_debug! { SketchReader; }
 
 /// The state of a reader: the values that were read, and the constructs that are being read.
 #[derive(Default)]
