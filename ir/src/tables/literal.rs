@@ -66,7 +66,7 @@ const KEPT: usize = SAMPLE;
 /// Returns the ranges of a payload of `len` bytes that are hashed: the whole of it, or a sample.
 fn hashed_parts(len: usize) -> SmallVec<[Range<usize>; 3]> {
     if len <= HASHED_WHOLE {
-        return SmallVec::from_iter([0..len]);
+        return std::iter::once(0..len).collect();
     }
     // The middle is not at the multiple of a power of 2, where regular contents often agree.
     [0, (len - SAMPLE) / 2, len - SAMPLE].map(|from| from..from + SAMPLE).into_iter().collect()
