@@ -164,6 +164,13 @@ impl FieldReader<'_> {
     fn copy(&self, from: u64, to: u64, out: &mut Vec<u8>) -> Option<()> {
         let (at, len) = (out.len(), usize::try_from(to - from).ok()?);
         out.try_reserve(len).ok()?;
+        // Most of what is copied was just read.
+        let in_buffer = from.checked_sub(self.start).and_then(|skipped| usize::try_from(skipped).ok());
+        let read = in_buffer.and_then(|skipped| self.buffer.get(skipped..)?.get(..len));
+        if let Some(read) = read {
+            out.extend_from_slice(read);
+            return Some(());
+        }
         out.resize(at + len, 0);
         self.file.read_at(from, &mut out[at..]).ok()
     }

@@ -30,7 +30,7 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// Returns a field. Its identifier has the prefix of raw identifiers if it is a keyword.
+    /// Returns a field. Its name is the identifier without `r#`, the prefix of raw identifiers.
     pub(crate) const fn new(number: u32, identifier: &'static str, payload: Payload) -> Field {
         let name = match identifier.as_bytes() {
             [b'r', b'#', ..] => identifier.split_at(2).1,

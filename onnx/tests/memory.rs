@@ -163,7 +163,7 @@ fn bytes_to_check(name: &str, bytes: Bytes) -> f64 {
 /// Checks the factor that SECURITY.md states, on models with as many parts as possible per byte.
 fn check_takes_what_is_stated() {
     const STATED: f64 = 256.0;
-    const COUNT: usize = 50_000;
+    const COUNT: usize = 200_000;
     let small = |graph: GraphProto| file(graph);
     let names = |i: usize| format!("{i:x}");
     let named = |i: usize| ValueInfoProto { name: Some(names(i)), ..ValueInfoProto::default() };
@@ -261,15 +261,15 @@ fn memory_is_linear_in_the_file() {
         );
         [length, taken, written].map(|b| b as f64 / n as f64)
     };
-    let [_, few_in, few_out] = nodes(4_000);
-    let [length, in_each, out_each] = nodes(16_000);
+    let [_, few_in, few_out] = nodes(2_500);
+    let [length, in_each, out_each] = nodes(10_000);
     // Tables grow by doubling, so at one of the sizes they may have more unused space.
     assert!(in_each <= 1.6 * few_in && out_each <= 1.6 * few_out, "more for more");
     assert!(in_each <= 20.0 * length, "{in_each} bytes a node for import");
     assert!(out_each <= 24.0 * length, "{out_each} bytes a node for export");
 
     // Functions of the file.
-    let count = std::env::var("ANFORA_FUNCTIONS").map_or(2_000, |n| n.parse().expect("a number"));
+    let count = std::env::var("ANFORA_FUNCTIONS").map_or(2_500, |n| n.parse().expect("a number"));
     for form in [Calls::None, Calls::Each, Calls::Chain] {
         let bytes = functions(count, form);
         let length = bytes.len();

@@ -239,8 +239,8 @@ enum Stays {
     InFile(usize),
     /// A number would be out of the range of its type.
     OutOfRange,
-    /// It adds a shift that no bias can take, or `nn.relu` stops it.
-    Unfit,
+    /// The call cannot take the step: what is said of the call.
+    Unfit(&'static str),
 }
 
 struct BatchNormFolder {
@@ -306,19 +306,17 @@ impl BatchNormFolder {
         }
     }
 
-    /// Records why a step was not folded into the call before it.
+    /// Records why a step was not folded into the call before it. `unfit` is the result of that
+    /// call and what is said of it, if it takes other steps.
     #[cold]
-    fn note_miss(&mut self, s: &Site<'_>, slot: Slot, call: ExprId) {
+    fn note_miss(&mut self, s: &Site<'_>, slot: Slot, call: ExprId, unfit: Option<(ExprId, &'static str)>) {
         let (cx, body) = (&*s.editor.cx, &*s.editor.body);
         let Some(stuck) = &self.stuck else { return };
         let name = |o: ExprId| body.binding_name(cx, o).map_or("the operand".to_string(), |name| format!("%{name}"));
-        let reason = body.operands_of(call).iter().take(2).find_map(|&o| match stuck.get(&o) {
-            Some(why) => Some(format!("{}, which it scales or shifts, {why}", name(o))),
-            None => {
-                let is_weighted = self.by_result.contains_key(&o);
-                is_weighted
-                    .then(|| format!("{} cannot take the scale or shift, which is not constant by channel", name(o)))
-            }
+        let reason = body.operands_of(call).iter().take(2).find_map(|&o| match (stuck.get(&o), unfit) {
+            (Some(why), _) => Some(format!("{}, which it scales or shifts, {why}", name(o))),
+            (None, Some((result, why))) if result == o => Some(format!("{} {why}", name(o))),
+            (None, _) => None,
         });
         self.missed.extend(reason.map(|why| (slot.at, call, why)));
     }
@@ -353,9 +351,16 @@ impl BatchNormFolder {
             )) => {
                 self.remark(cx, body, (slot, call), index, why);
             }
-            None | Some((.., Err(Stays::Unfit))) => {
+            None | Some((.., Err(Stays::Unfit(_)))) => {
                 if self.stuck.is_some() {
-                    self.note_miss(s, slot, call);
+                    let unfit = found.map(|(_, result, _)| match absorbed {
+                        Some((.., Err(Stays::Unfit(why)))) => (result, why),
+                        _ if body.ty(call) != body.ty(result) => {
+                            (result, "would get another type by the scale or shift")
+                        }
+                        _ => (result, "cannot take the scale or shift, which is not constant by channel"),
+                    });
+                    self.note_miss(s, slot, call, unfit);
                 }
                 self.before.push((slot, call, role));
             }
@@ -381,7 +386,7 @@ impl BatchNormFolder {
         let is_shifted = !step.shift.all(|t| t == 0.0);
         let has_bias = old.has_bias || is_shifted;
         if has_bias && !shape.takes_bias {
-            return Err(Stays::Unfit);
+            return Err(Stays::Unfit("has no bias that could take the shift"));
         }
         if !output.all(f64::is_finite) || !bias.all(|b| b.abs() <= largest) {
             return Err(Stays::OutOfRange);
@@ -471,7 +476,13 @@ impl BatchNormFolder {
         let into = self.weighted[index].var.and_then(|v| body.var_name(v)).map(|n| cx.names.get(n));
         let into = into.map_or_else(|| "a weight".to_string(), |n| format!("the weight of `%{n}`"));
         let (message, help) = match why {
-            Stays::Unfit => return,
+            Stays::Unfit(why) => {
+                let after = self.weighted[index].var.and_then(|v| body.binding_name(cx, v.expr()));
+                cx.nearly(body, slot.at, PASS, || {
+                    format!("{} {why}", after.map_or("a call after it".to_string(), |n| format!("%{n}")))
+                });
+                return;
+            }
             Stays::TooLarge(bytes) => (
                 format!("`{name}` was not folded into {into}: the constants would grow by {bytes} bytes"),
                 Some(

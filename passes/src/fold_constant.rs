@@ -283,7 +283,11 @@ impl ConstantFolder {
             Stays::NotEvaluated(OpError::Kernel(why)) => {
                 (format!("`{name}` on constants was not folded, because it fails: {why}"), None)
             }
-            _ => return,
+            // There is no kernel, or what it needs is not known. That is usual.
+            Stays::NotEvaluated(why) => {
+                s.editor.nearly(slot.at, PASS, |_| format!("`{name}` on constants cannot be evaluated: {why}"));
+                return;
+            }
         };
         s.editor.nearly(slot.at, PASS, |_| message.clone());
         if self.result.remarks.len() >= Folded::MAX_REMARKS {

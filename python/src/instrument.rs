@@ -250,7 +250,7 @@ fn history_of(recording: &manager::Recording, function: &str, binding: &str) -> 
             manager::BindingEventKind::NotKept => "not kept",
         };
         let text = |line: Option<&str>| line.map(str::to_string);
-        let reasons = event.reasons.into_iter().map(str::to_string).collect();
+        let reasons = event.reasons.into_iter().map(|reason| reason.into_owned()).collect();
         let pass = recording.runs[event.run].name.clone();
         (pass, kind.to_string(), text(event.before), text(event.after), reasons)
     };

@@ -33,6 +33,7 @@ def test_a_binding_has_a_history():
     [first, second] = report.history("@main", "%c")
     assert (first.pass_name, first.kind) == ("FoldConstant", "changed")
     assert (first.before, first.after) == ("let %c = multiply(%x, %a);", "let %c = multiply(%x, 5f);")
+    assert first.reasons == ["%a: it follows from constants and types"]
     assert (second.pass_name, second.kind, second.after) == ("EliminateCommonSubexpr", "removed", None)
     assert second.reasons
     [event] = report.history("main", "unused")

@@ -30,7 +30,7 @@ function showHistory() {
       items.push(gapItem(f, runsOf));
       continue;
     }
-    const reasons = reasonsOf(run, f, binding);
+    const reasons = reasonsOf(run, f, binding, [old, now]);
     const says = { made: "Made by", changed: "Changed by", removed: "Removed by", "not kept": "Changed or removed by" }[kind];
     items.push(make("li", { "--colour": colourOf(run) },
       make("p", { class: "what" }, old === undefined && kind === "not kept" ? "Made or changed by" : says, runButton(run)),
@@ -81,12 +81,21 @@ function endOf(binding, events) {
   return recording.runs_left_out > 0 ? "In the program after the last pass that was kept" : "In the result";
 }
 
-/** Why a pass did something to a binding: its rewrites, or those of the function as a whole; and the messages about it. */
-function reasonsOf(run, f, binding) {
+/**
+ * Why a pass did something to a binding: its rewrites, or else those of the operands that it lost, or else those of the
+ * function as a whole; and the messages about it.
+ */
+function reasonsOf(run, f, binding, [old, now]) {
   const { rewrites = [], messages = [] } = runs[run];
-  const ofBinding = rewrites.filter(([of, name]) => of === f && name !== null && spellings[name] === binding);
-  const ofWhole = () => rewrites.filter(([of, name]) => (of === f || of === null) && name === null);
-  const made = (ofBinding.length > 0 ? ofBinding : ofWhole()).map(([, , why]) => recording.reasons[why]);
+  const why = ([, , reason]) => recording.reasons[reason];
+  let made = rewrites.filter(([of, name]) => of === f && name !== null && spellings[name] === binding).map(why);
+  if (made.length === 0 && old !== undefined && now !== undefined) {
+    const kept = new Set(parse(now).uses);
+    const lost = new Set(parse(old).uses.filter((name) => !kept.has(name)));
+    const ofLost = rewrites.filter(([of, name]) => of === f && name !== null && lost.has(spellings[name]));
+    made = ofLost.map((rewrite) => `${spellings[rewrite[1]]}: ${why(rewrite)}`);
+  }
+  if (made.length === 0) made = rewrites.filter(([of, name]) => (of === f || of === null) && name === null).map(why);
   const said = messages.filter((m) => m.function === functions[f] && m.name === binding);
   return [...new Set([...made, ...said.map((m) => m.message)])].slice(0, 8);
 }

@@ -199,7 +199,7 @@ impl NamedCalls {
     }
 }
 
-/// Returns no name: without ONNX, nothing writes the metadata with the names of nodes.
+/// Returns `None`: builds without ONNX do not read the names of nodes.
 #[cfg(not(feature = "onnx"))]
 fn node_name(_: &Context, _: AttrsId) -> Option<&'static str> {
     None

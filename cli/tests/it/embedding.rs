@@ -12,7 +12,8 @@ use anfora_cli::{CommandLine, main_with};
 
 use crate::program::{Scratch, anfora, ends};
 
-/// Returns a command line with an operator `own.twice`, a pass that makes it and one that fails.
+/// Returns a command line with an operator `own.twice`, a pass that makes it, one that fails and
+/// one that is wrong.
 fn own() -> CommandLine {
     let mut operators = OpRegistry::clone(&anfora::onnx::registry());
     let twice = OpDef::new("own.twice", "2 * x", Arity::exactly(1), |call| elementwise(call, Elements::Float));
@@ -23,6 +24,10 @@ fn own() -> CommandLine {
     passes.register_pass(FunctionPass::from_rules("Twice", 1, rules), "finds it").expect("the name is free");
     let broken = FunctionPass::new("Broken", 0, |_, _, _| Err("it never works".into()));
     passes.register_pass(broken, "fails").expect("the name is free");
+    let wrong = rules!["subtract(%x, %y)" => "add(%x, %y)"];
+    passes
+        .register_pass(FunctionPass::from_rules("Wrong", 1, wrong), "takes differences for sums")
+        .expect("it is free");
     let mut conversions = Conversions::default();
     conversions.register(Conversion::new("Twice", 1..=1, "own.twice").domain("com.own").same(&[]));
     CommandLine::new("own", "1.2.3").passes(passes).operators(operators).conversions(conversions)
@@ -73,4 +78,34 @@ fn reproducers_of_passes_of_ones_own_are_replayed() {
     run(&["replay", &reproducer], 1);
     let (_, err) = ends(anfora(&["replay", &reproducer]), 1);
     assert!(err.contains("Broken") || err.contains("own.twice"), "{err}");
+}
+
+/// A program of which the pass `Wrong` takes a part for another.
+const DIFFERENCE: &str = "def @main(%x: Tensor[(3,), float32], %y: Tensor[(3,), float32]) {
+  let %a = exp(%x);
+  let %b = subtract(%a, %y);
+  let %c = tanh(%b);
+  add(%c, %x)
+}";
+
+#[test]
+fn wrong_passes_of_ones_own_are_found_in_texts_and_models() {
+    let dir = Scratch::new("embedding-wrong");
+    let text = dir.file("model.anf", DIFFERENCE);
+    let model = dir.path("model.onnx");
+    run(&["convert", &text, "-o", &model], 0);
+    let read = |path: &str| std::fs::read_to_string(path).expect("it was written");
+    for file in [&text, &model] {
+        let [found, smallest, reproducer, page] =
+            ["found.anf", "smallest.anf", "reproducer.anf", "page.html"].map(|name| dir.path(name));
+        run(&["bisect", file, "--passes", "Wrong", "-o", &found, "--quiet"], 0);
+        run(&["replay", &found], 1);
+        run(&["reduce", file, "--miscompiles", "Wrong", "-o", &smallest, "--reproducer", &reproducer, "--quiet"], 0);
+        let bindings = read(&smallest).lines().filter(|line| line.trim_start().starts_with("let ")).count();
+        assert!(bindings <= 1, "{}", read(&smallest));
+        assert!(read(&smallest).contains("subtract"), "{}", read(&smallest));
+        run(&["replay", &reproducer], 1);
+        run(&["opt", file, "--passes", "Wrong", "--report", &page, "--emit", "none", "--quiet"], 0);
+        assert!(read(&page).contains("Wrong"), "the pass is on the page");
+    }
 }

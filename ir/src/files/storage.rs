@@ -7,6 +7,7 @@
 //! an error where it reads, such as the comparison of two constants, leaves the error there, and
 //! [`LiteralTable::failure`](crate::LiteralTable::failure) finds it.
 
+use std::cell::Cell;
 use std::fs::{File, Metadata};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -365,17 +366,28 @@ impl FileRange {
     /// Calls a function with the bytes in order, a piece at a time. All pieces but the last have
     /// the same size, a multiple of every element's. Stops early if the function returns false.
     pub(crate) fn for_each_piece(&self, mut f: impl FnMut(&[u8]) -> bool) -> Result<(), StorageError> {
-        let mut buffer = vec![0; self.len.min(PIECE)];
-        let mut from = 0;
-        while from < self.len {
-            let piece = &mut buffer[..(self.len - from).min(PIECE)];
-            self.read_part(from, piece)?;
-            from += piece.len();
-            if !f(piece) {
-                break;
-            }
+        thread_local! {
+            /// The buffer of the last walk on this thread. A new one would be filled with zeros.
+            static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
         }
-        Ok(())
+        let mut buffer = BUFFER.take();
+        let size = self.len.min(PIECE);
+        buffer.resize(size.max(buffer.len()), 0);
+        let mut walk = || {
+            let mut from = 0;
+            while from < self.len {
+                let piece = &mut buffer[..(self.len - from).min(PIECE)];
+                self.read_part(from, piece)?;
+                from += piece.len();
+                if !f(piece) {
+                    break;
+                }
+            }
+            Ok(())
+        };
+        let walked = walk();
+        BUFFER.set(buffer);
+        walked
     }
 
     /// Writes the bytes, a piece at a time.

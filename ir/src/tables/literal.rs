@@ -60,7 +60,8 @@ const HASHED_WHOLE: usize = 64 << 10;
 /// The number of bytes at the beginning, in the middle and at the end of a larger payload that are
 /// hashed.
 const SAMPLE: usize = 4 << 10;
-/// Payloads of at most this many bytes stay in memory once they are read.
+/// The bytes of payloads of at most this size are kept from the beginning. Larger payloads are read
+/// when something needs them.
 const KEPT: usize = SAMPLE;
 
 /// Returns the ranges of a payload of `len` bytes that are hashed: the whole of it, or a sample.
@@ -68,7 +69,8 @@ fn hashed_parts(len: usize) -> SmallVec<[Range<usize>; 3]> {
     if len <= HASHED_WHOLE {
         return std::iter::once(0..len).collect();
     }
-    // The middle is not at the multiple of a power of 2, where regular contents often agree.
+    // The middle part does not begin at half of the length. That is often a multiple of a large
+    // power of 2, where regular contents often agree.
     [0, (len - SAMPLE) / 2, len - SAMPLE].map(|from| from..from + SAMPLE).into_iter().collect()
 }
 
@@ -345,7 +347,8 @@ impl Literal {
 
     /// Returns a tensor of little-endian, row-major bytes that are a range of a file. They stay
     /// there until something needs them, unless they are few, or are stored in another form
-    /// ([`Literal::from_bytes`]). Reads a sample, or the leading elements that are equal.
+    /// ([`Literal::from_bytes`]). Reads a sample, which is all of a small payload. If a larger one
+    /// begins with equal elements, reads on until one differs.
     ///
     /// Cost: linear in the bytes.
     ///

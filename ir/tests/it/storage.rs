@@ -55,7 +55,8 @@ fn numbers(first: usize, n: usize) -> Vec<u8> {
     (first..first + n).flat_map(|i| (i as f32).to_le_bytes()).collect()
 }
 
-const SIZES: [usize; 4] = [2, 1024, 5000, 100_000];
+/// Among them are the largest that is kept, the largest that is hashed whole, and the next ones.
+const SIZES: [usize; 7] = [2, 1024, 1025, 5000, 16_384, 16_385, 100_000];
 
 fn module_of(literal: &Literal) -> Module {
     let mut module = Module::new(Default::default());

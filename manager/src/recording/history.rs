@@ -1,8 +1,10 @@
 //! The history of a binding.
 
+use std::borrow::Cow;
+
 use anfora_ir::spelled_local;
 
-use super::{FunctionChange, RecordedOutcome, RecordedPass, RecordedRewrite, Recording};
+use super::{FunctionChange, RecordedLine, RecordedOutcome, RecordedPass, RecordedRewrite, Recording};
 
 /// An event in the history of a binding.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -15,9 +17,10 @@ pub struct BindingEvent<'r> {
     pub before: Option<&'r str>,
     /// The line of the binding after the pass.
     pub after: Option<&'r str>,
-    /// Why: the rewrites of the binding, or those of the function as a whole; then the messages
-    /// that the pass left about it.
-    pub reasons: Vec<&'r str>,
+    /// Why: the rewrites of the binding. If there are none, those of the operands that it lost,
+    /// with their names, or else those of the function as a whole. Then the messages that the pass
+    /// left about the binding.
+    pub reasons: Vec<Cow<'r, str>>,
 }
 
 /// The effect of a pass on a binding.
@@ -54,8 +57,9 @@ impl Recording {
                 None if pass.functions_left_out > 0 => Some((BindingEventKind::NotKept, [None; 2])),
                 None => None,
             };
-            if let Some((kind, [before, after])) = found {
-                let reasons = self.reasons(pass, function, binding, name);
+            if let Some((kind, lines)) = found {
+                let reasons = self.reasons(pass, function, (binding, name), lines);
+                let [before, after] = lines.map(|line| line.map(|line| &*line.text));
                 events.push(BindingEvent { run, kind, before, after, reasons });
             }
         }
@@ -67,7 +71,7 @@ impl Recording {
         &'r self,
         change: &FunctionChange,
         name: Option<usize>,
-    ) -> Option<(BindingEventKind, [Option<&'r str>; 2])> {
+    ) -> Option<(BindingEventKind, [Option<&'r RecordedLine>; 2])> {
         let is_name = |of: u32| Some(of as usize) == name;
         let line_of = |side: usize| {
             let lines = change.hunks.iter().flat_map(|hunk| [&hunk.old, &hunk.new][side]);
@@ -85,27 +89,35 @@ impl Recording {
             ([None, Some(_)], false) => BindingEventKind::Made,
             ([Some(_), None], false) => BindingEventKind::Removed,
         };
-        Some((kind, lines.map(|line| line.map(|line| &*line.text))))
+        Some((kind, lines))
     }
 
     fn reasons<'r>(
         &'r self,
         run: &'r RecordedPass,
         function: &str,
-        binding: &str,
-        name: Option<usize>,
-    ) -> Vec<&'r str> {
+        (binding, name): (&str, Option<usize>),
+        [before, after]: [Option<&'r RecordedLine>; 2],
+    ) -> Vec<Cow<'r, str>> {
         let is_about = |text: &Option<String>, name: &str| text.as_deref() == Some(name);
         let is_function = |of: usize| self.functions[of] == function;
         let of_binding =
             |r: &&RecordedRewrite| r.function.is_some_and(is_function) && r.binding.is_some() && r.binding == name;
-        // A binding without a rewrite of its own was changed by those of the function as a whole.
+        let why = |r: &RecordedRewrite| -> Cow<'r, str> { self.reasons[r.why].as_str().into() };
+        let mut reasons: Vec<Cow<'r, str>> = run.rewrites.iter().filter(of_binding).map(why).collect();
+        if let (Some(before), Some(after), true) = (before, after, reasons.is_empty()) {
+            let is_lost = |name: u32| before.uses.contains(&name) && !after.uses.contains(&name);
+            let lost = run.rewrites.iter().filter(|r| r.function.is_some_and(is_function));
+            let lost = lost.filter_map(|r| Some((r.binding.filter(|&of| is_lost(of as u32))?, r)));
+            reasons.extend(lost.map(|(of, r)| format!("{}: {}", self.names[of], why(r)).into()));
+        }
+        // Otherwise the rewrites of the function as a whole changed it.
         let of_whole = |r: &&RecordedRewrite| r.function.is_none_or(is_function) && r.binding.is_none();
-        let mut rewrites: Vec<&RecordedRewrite> = run.rewrites.iter().filter(of_binding).collect();
-        if rewrites.is_empty() {
-            rewrites = run.rewrites.iter().filter(of_whole).collect();
+        if reasons.is_empty() {
+            reasons.extend(run.rewrites.iter().filter(of_whole).map(why));
         }
         let messages = run.messages.iter().filter(|d| is_about(&d.function, function) && is_about(&d.binding, binding));
-        rewrites.into_iter().map(|r| &*self.reasons[r.why]).chain(messages.map(|d| &*d.message)).collect()
+        reasons.extend(messages.map(|d| Cow::from(&*d.message)));
+        reasons
     }
 }

@@ -16,11 +16,16 @@ pub struct Conversions {
     table: Arc<Table>,
 }
 
+/// Numbers of rows by a name, the oldest first.
+type RowIndex = FxHashMap<Cow<'static, str>, SmallVec<[u32; 4]>>;
+
 #[derive(Clone, Debug, Default)]
 struct Table {
     rows: Vec<Conversion>,
-    by_onnx: FxHashMap<Cow<'static, str>, SmallVec<[u32; 4]>>,
-    by_native: FxHashMap<Cow<'static, str>, SmallVec<[u32; 4]>>,
+    /// By the ONNX operator.
+    by_onnx: RowIndex,
+    /// By our operator.
+    by_native: RowIndex,
 }
 
 impl Conversions {
@@ -41,7 +46,8 @@ impl Conversions {
         table.rows.push(row);
     }
 
-    /// Returns the rows, to change them. The names of their operators must stay as they are.
+    /// Returns the rows for edits. Callers must not change the names of operators, which are the
+    /// keys of the indices.
     pub(super) fn rows_mut(&mut self) -> &mut [Conversion] {
         &mut Arc::make_mut(&mut self.table).rows
     }
@@ -51,12 +57,8 @@ impl Conversions {
         &self.table.rows
     }
 
-    /// Returns the rows with a name, the newest first.
-    fn named<'t>(
-        &'t self,
-        index: &'t FxHashMap<Cow<'static, str>, SmallVec<[u32; 4]>>,
-        name: &str,
-    ) -> impl Iterator<Item = &'t Conversion> + Clone {
+    /// Returns the rows that an index lists under a name, the newest first.
+    fn named<'t>(&'t self, index: &'t RowIndex, name: &str) -> impl Iterator<Item = &'t Conversion> + Clone {
         let numbers = index.get(name).map_or(&[][..], SmallVec::as_slice);
         numbers.iter().rev().map(|&i| &self.table.rows[i as usize])
     }

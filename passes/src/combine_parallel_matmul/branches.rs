@@ -7,6 +7,7 @@ use anfora_visit::{Binding, RewriteError, link_counts};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::plan::PASS;
 use crate::match_facts::is_pointwise;
 
 /// The kind of a product.
@@ -114,6 +115,7 @@ pub(super) fn find_groups(cx: &Context, body: &Body) -> Result<FoundGroups, Rewr
         by_common: FxHashMap::default(),
         ends: FxHashMap::default(),
         found: FoundGroups { groups: Vec::new(), links: link_counts(body), positions: body.side_table(0) },
+        unfit: Vec::new(),
         position: 0,
     };
     let (mut blocks, mut regions) = (0, 0);
@@ -143,6 +145,9 @@ pub(super) fn find_groups(cx: &Context, body: &Body) -> Result<FoundGroups, Rewr
             }
             _ => {}
         }
+    }
+    if cx.rewrites.explains(PASS) {
+        scan.explain_single();
     }
     let mut found = scan.found;
     found.groups.retain(|group| group.branches.len() > 1);
@@ -182,6 +187,8 @@ struct BranchScan<'a> {
     /// The branches that may go on, by the last value of each: the group, the branch, its place.
     ends: FxHashMap<ExprId, (u32, u32, BindingPlace)>,
     found: FoundGroups,
+    /// The variables and left operands of products that are in no group.
+    unfit: Vec<(ExprId, ExprId)>,
     position: u32,
 }
 
@@ -201,10 +208,11 @@ impl BranchScan<'_> {
 
     /// Adds a product to its group.
     fn product(&mut self, binding: &Binding, place: BindingPlace, kind: ProductKind) {
-        if !self.is_plain(binding) {
-            return;
-        }
-        let Some((common, branch, axes)) = self.branch(binding, place, kind) else { return };
+        let found = if self.is_plain(binding) { self.branch(binding, place, kind) } else { None };
+        let Some((common, branch, axes)) = found else {
+            let left = self.body.operands_of(binding.value).first();
+            return self.unfit.extend(left.map(|&x| (binding.var.expr(), x)));
+        };
         let groups = &mut self.found.groups;
         let Common { op, attrs, x, .. } = common;
         let index = *self.by_common.entry(common).or_insert_with(|| {
@@ -216,6 +224,37 @@ impl BranchScan<'_> {
         let branches = &mut groups[index as usize].branches;
         self.ends.insert(binding.var.expr(), (index, branches.len() as u32, place));
         branches.push(branch);
+    }
+
+    /// Records why products stay of whose left operand there is another product.
+    #[cold]
+    fn explain_single(&self) {
+        let (cx, body) = (self.cx, self.body);
+        let products = self.found.groups.iter().map(|group| (group.branches[0].var.expr(), group.x));
+        let products: Vec<(ExprId, ExprId)> = products.chain(self.unfit.iter().copied()).collect();
+        let mut by_operand: FxHashMap<ExprId, SmallVec<[ExprId; 2]>> = FxHashMap::default();
+        for &(var, x) in &products {
+            let some = by_operand.entry(x).or_default();
+            if some.len() < 2 {
+                some.push(var);
+            }
+        }
+        let is_single = |index: usize| self.found.groups.get(index).is_none_or(|group| group.branches.len() == 1);
+        for (index, &(var, x)) in products.iter().enumerate().filter(|&(index, _)| is_single(index)) {
+            let Some(&other) = by_operand[&x].iter().find(|&&other| other != var) else { continue };
+            cx.nearly(body, var, PASS, || {
+                let other = body.binding_name(cx, other).map_or("another product".to_string(), |n| format!("%{n}"));
+                match index < self.found.groups.len() {
+                    true => {
+                        format!("{other} has the same left operand, but other attributes, extents, or another block")
+                    }
+                    false => format!(
+                        "{other} has the same left operand, but this product has groups, extents that are not known, \
+                         no use, or a type or a value that another binding has too"
+                    ),
+                }
+            });
+        }
     }
 
     /// Returns a product as a branch, with the facts by which it is grouped, and the axes of the

@@ -59,7 +59,7 @@ impl Refusal {
 }
 
 /// The name under which near misses are recorded.
-const PASS: &str = "CombineParallelMatmul";
+pub(super) const PASS: &str = "CombineParallelMatmul";
 
 /// Records why products are not combined, if anyone asks.
 fn explain<'b>(cx: &Context, body: &Body, branches: impl IntoIterator<Item = &'b Branch>, why: impl Fn() -> String) {

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::channels::{Factors, stays_in_range};
 use super::roles::{Affine, Role, Side, affine};
-use super::{BatchNormFolder, Constants, Cost, Stays, weight_of};
+use super::{BatchNormFolder, Constants, Cost, PASS, Stays, weight_of};
 
 /// The greatest number of calls that one step is folded into, which bounds the work for each step.
 const MAX_USERS: usize = 16;
@@ -48,6 +48,12 @@ impl BatchNormFolder {
             let position = usize::from(body.as_literal(operands[0]).is_some());
             let Some(&operand) = operands.get(position) else { continue };
             if of_var.links != self.links[var.expr()] || body.ty(call) != body.ty(operand) {
+                if role != Role::Homogeneous {
+                    cx.nearly(body, slot.at, PASS, || match body.ty(call) == body.ty(operand) {
+                        true => "not every use of it is by one of a few calls with the same channels".to_string(),
+                        false => "it changes the type of its operand".to_string(),
+                    });
+                }
                 continue;
             }
             if role == Role::Homogeneous {
@@ -55,6 +61,9 @@ impl BatchNormFolder {
             } else {
                 let side = self.weighted[of_var.calls[0] as usize].shape.input;
                 let Some((step, constants)) = affine(cx, body, (call, role), position, (&side, operand)) else {
+                    cx.nearly(body, slot.at, PASS, || {
+                        "it is not constant by the channels of the calls after it".to_string()
+                    });
                     continue;
                 };
                 let freed = constants.iter().map(|&c| self.freed_bytes(cx, body, c)).sum();
@@ -123,8 +132,11 @@ impl BatchNormFolder {
         total: &mut Cost,
     ) -> Result<Constants, Stays> {
         let (shape, old) = (&self.weighted[index].shape, &self.weighted[index].constants);
-        if !step.shift.all(|t| t == 0.0) || (only_positive && !step.scale.all(|s| s > 0.0)) {
-            return Err(Stays::Unfit);
+        if !step.shift.all(|t| t == 0.0) {
+            return Err(Stays::Unfit("cannot take a shift before it"));
+        }
+        if only_positive && !step.scale.all(|s| s > 0.0) {
+            return Err(Stays::Unfit("comes after `nn.relu`, through which only positive scales pass"));
         }
         let (weight, range) = weight_of(cx, body, shape)?;
         let input = old.factors.input.zip(&step.scale, |a, b| a * b);

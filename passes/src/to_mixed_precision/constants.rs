@@ -121,8 +121,8 @@ fn convert_to<T: Half>(literal: &Literal) -> Result<LowConstant, StorageError> {
 /// Appends the converted elements of a piece, and updates the bits of the largest absolute value of
 /// finite elements.
 fn append<T: Half>(piece: &[u8], bytes: &mut Vec<u8>, largest: &mut i32) {
-    // Without the sign bit, floats are in the order of their bits as signed integers, which have
-    // the fastest comparisons.
+    // Without the sign bit, floats have the order of their bits. The bits are compared as signed
+    // integers, since processors compare vectors of these fastest.
     const INFINITY: i32 = f32::INFINITY.to_bits() as i32;
     let mut wide = [0f32; BLOCK];
     let mut narrow = [T::read(&[0; 2]); BLOCK];

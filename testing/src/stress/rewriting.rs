@@ -97,7 +97,11 @@ pub(super) const ROWS: &[Row] = &[
         ],
         kind: Kind::Module(rewrite_by_rules),
     },
-    Row { name: "deep-rules", covers: &["ir::parse_sketch", "ir::parse_fragment"], kind: Kind::Size(deep_rules) },
+    Row {
+        name: "deep-rules",
+        covers: &["ir::parse_sketch", "ir::SketchReader::read", "ir::parse_fragment"],
+        kind: Kind::Size(deep_rules),
+    },
     Row { name: "sweep-back", covers: &["visit::sweep_back"], kind: Kind::Module(sweep_everything) },
     Row { name: "convert-tuples", covers: &["visit::split_and_convert"], kind: Kind::Module(convert_tuples) },
     Row { name: "hide-outputs", covers: &["visit::hide_unused_outputs"], kind: Kind::Module(hide_outputs) },

@@ -194,20 +194,26 @@ impl Pattern {
     /// Returns `root` and the nodes that are reached from it through nodes for which `open` returns
     /// true. Each node is listed once, in the order of the text, before its parts.
     pub(crate) fn reached(&self, root: u32, open: impl Fn(&Node) -> bool) -> Vec<u32> {
-        // Most patterns have few nodes. Of a large one, perhaps few are reached.
-        let mut few = 0u64;
-        let mut many: Option<SparseSet<ExprId>> = (self.nodes.len() > 64).then(|| SparseSet::of_part(self.nodes.len()));
-        let mut reached = Vec::with_capacity(self.nodes.len().min(64));
+        // The nodes of most patterns fit into a mask. Few nodes of a larger pattern may be reached,
+        // so its set is sparse.
+        const MASKED: usize = u64::BITS as usize;
+        let mut mask = 0u64;
+        let is_large = self.nodes.len() > MASKED;
+        let mut set: Option<SparseSet<ExprId>> = is_large.then(|| SparseSet::of_part(self.nodes.len()));
+        let mut reached = Vec::with_capacity(self.nodes.len().min(MASKED));
         let mut stack = vec![root];
         while let Some(at) = stack.pop() {
-            let is_new = match &mut many {
-                Some(many) => many.insert(ExprId::from_index(at as usize)),
-                None => few & 1 << at == 0,
+            let is_new = match &mut set {
+                Some(set) => set.insert(ExprId::from_index(at as usize)),
+                None => {
+                    let before = mask;
+                    mask |= 1 << at;
+                    mask != before
+                }
             };
             if !is_new {
                 continue;
             }
-            few |= 1u64.checked_shl(at).unwrap_or(0);
             reached.push(at);
             if open(&self.nodes[at as usize]) {
                 let start = stack.len();
@@ -387,7 +393,7 @@ impl Pattern {
     /// pattern matches; if it fails, the other ways to match are tried.
     #[must_use]
     pub fn guard(self, test: impl Fn(&Match<'_>) -> bool + Send + Sync + 'static) -> Pattern {
-        self.guard_by(Arc::new(test))
+        self.guard_by(Guard::new(test))
     }
 
     pub(crate) fn guard_by(self, test: Guard) -> Pattern {

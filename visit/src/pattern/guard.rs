@@ -8,7 +8,31 @@ use crate::pattern::captures::Captures;
 use crate::pattern::sight::Sight;
 
 /// A test of a whole match.
-pub(crate) type Guard = Arc<dyn Fn(&Match<'_>) -> bool + Send + Sync>;
+#[derive(Clone)]
+pub(crate) struct Guard {
+    pub(crate) test: Arc<dyn Fn(&Match<'_>) -> bool + Send + Sync>,
+    /// The source text of the test, if it is known.
+    pub(crate) text: Option<&'static str>,
+}
+
+impl Guard {
+    pub(crate) fn new(test: impl Fn(&Match<'_>) -> bool + Send + Sync + 'static) -> Guard {
+        Guard { test: Arc::new(test), text: None }
+    }
+
+    /// Returns what is said if the test fails.
+    pub(crate) fn refusal(&self) -> String {
+        // The parameter of a closure says nothing.
+        let body = self.text.map(|text| match text.strip_prefix('|').and_then(|rest| rest.split_once('|')) {
+            Some((_, body)) => body,
+            None => text,
+        });
+        match body {
+            Some(body) => format!("`{}` does not hold", body.split_whitespace().collect::<Vec<_>>().join(" ")),
+            None => "a condition of the rule does not hold".to_string(),
+        }
+    }
+}
 
 /// A match before its replacement: the captures and their properties. For a name that captured
 /// nothing, all properties are `None` or false.

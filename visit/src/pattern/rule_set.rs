@@ -64,6 +64,7 @@ pub struct RuleSet {
     /// The texts of the written rules, one after the other.
     text: String,
     mistakes: Vec<Diagnostic>,
+    /// Reads the texts of all rules with one set of tables.
     reader: SketchReader,
     /// The rules compiled for modules with this registry.
     ready: Mutex<Option<(Arc<OpRegistry>, Arc<RuleTable>)>>,
@@ -326,7 +327,7 @@ macro_rules! rules {
         $crate::pattern::RuleSet::new()$(.with_rule(
             $crate::pattern::RuleText::new(concat!($($left),+), concat!($($right),+))
                 .named(concat!($($left,)+ " => ", $($right),+))
-                $(.only_if($test))?
+                $(.only_if($test).condition(stringify!($test)))?
                 $(.value(stringify!($name), $value))*
         ))*
     };

@@ -44,7 +44,19 @@ impl RuleText {
     /// Lets the rule apply only to matches that pass a test.
     #[must_use]
     pub fn only_if(self, test: impl Fn(&Match<'_>) -> bool + Send + Sync + 'static) -> RuleText {
-        RuleText { test: Some(Arc::new(test)), ..self }
+        RuleText { test: Some(Guard::new(test)), ..self }
+    }
+
+    /// Sets the source text of the condition, which is quoted where a match fails by it. The macro
+    /// [`rules!`](crate::rules) sets it.
+    ///
+    /// Cost: one entry.
+    #[must_use]
+    pub fn condition(mut self, text: &'static str) -> RuleText {
+        if let Some(test) = &mut self.test {
+            test.text = Some(text);
+        }
+        self
     }
 
     /// Lets the hole `name` on the right stand for a value that is computed from the match: the

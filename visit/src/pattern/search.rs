@@ -410,7 +410,7 @@ impl Search {
         let resolved = &pattern.resolved;
         match (&resolved.pattern.nodes[at as usize], resolved.meanings[at as usize]) {
             (Node::Filter { condition: Condition::Guard(guard), .. }, _) => {
-                guard(&Match { sight, captures: self.captures(pattern) })
+                (guard.test)(&Match { sight, captures: self.captures(pattern) })
             }
             (_, NodeMeaning::Slot(slot)) => match self.found[slot as usize] {
                 Found::One(other) => sight.body.type_of(other) == sight.body.type_of(expr),

@@ -128,7 +128,7 @@ fn for_each_hole<'s>(sketch: &'s Sketch, mut f: impl FnMut(&'s str, Range<usize>
 /// enough.
 fn pattern_of(sketch: Sketch) -> Placed {
     let count = sketch.nodes().len();
-    // A node, and perhaps its name.
+    // Most nodes of a sketch become one node, or a node and the capture around it.
     let mut pattern = Pattern { nodes: Vec::with_capacity(2 * count), children: Vec::with_capacity(count), root: 0 };
     let mut places: Vec<Range<usize>> = Vec::with_capacity(2 * count);
     // The pattern's node for each node of the sketch.

@@ -158,9 +158,9 @@ impl Explanation<'_> {
                 },
                 _ => None,
             },
-            Condition::Guard(_) => Some(match sight.used_elsewhere(&failure.described, root) {
-                Some(part) => format!("a condition of the rule does not hold; {} is used elsewhere", self.name(part)),
-                None => "a condition of the rule does not hold".to_string(),
+            Condition::Guard(guard) => Some(match sight.used_elsewhere(&failure.described, root) {
+                Some(part) => format!("{}; {} is used elsewhere", guard.refusal(), self.name(part)),
+                None => guard.refusal(),
             }),
             Condition::Order => None,
         }

@@ -132,10 +132,11 @@ pub fn parse_sketch(text: &str) -> Result<Sketch, Diagnostics> {
     SketchReader::default().read(text)
 }
 
-/// Reads sketches one after the other, as [`parse_sketch`] reads one. The tables of constants and
-/// attributes are made once for all of them.
+/// A reader of many sketches, each of which it reads as [`parse_sketch`] does. The reader keeps the
+/// names, constants and attributes of all texts in one set of tables. Earlier texts, also those
+/// with errors, do not change how a text is read.
 pub struct SketchReader {
-    // A reader is a part of values that move from call to call.
+    // Boxed, since the methods of a set of rules move the set, which holds a reader.
     cx: Box<Context>,
 }
 
@@ -148,13 +149,11 @@ impl Default for SketchReader {
 impl SketchReader {
     /// Reads a sketch.
     ///
-    /// Cost: linear in the text.
-    ///
     /// # Errors
     /// If the text is not a sketch.
     pub fn read(&mut self, text: &str) -> Result<Sketch, Diagnostics> {
         let mut parser = Parser::new(&mut self.cx, text).map_err(|e| *e)?;
-        let mut reader = Reader::default();
+        let mut reader = SketchState::default();
         let read = parser.term(&mut reader).and_then(|()| match parser.tok.kind {
             Kind::End => Ok(()),
             Kind::RParen => {
@@ -176,9 +175,9 @@ impl SketchReader {
 
 crate::brief_debug! { SketchReader; }
 
-/// The state of a reader: the values that were read, and the constructs that are being read.
+/// The state of one read: the values that were read, and the constructs that are being read.
 #[derive(Default)]
-struct Reader {
+struct SketchState {
     sketch: Sketch,
     open: Vec<Open>,
     /// The nodes that are parts of open constructs.
@@ -212,7 +211,7 @@ enum Next {
     After(u32),
 }
 
-impl Reader {
+impl SketchState {
     fn push(&mut self, node: SketchNode, place: SourceRange) -> u32 {
         self.sketch.nodes.push((node, place));
         self.sketch.nodes.len() as u32 - 1
@@ -232,7 +231,7 @@ impl Reader {
 }
 
 impl Parser<'_, '_> {
-    fn term(&mut self, reader: &mut Reader) -> Parsed<()> {
+    fn term(&mut self, reader: &mut SketchState) -> Parsed<()> {
         let mut next = Next::Term;
         loop {
             next = match next {
@@ -249,7 +248,7 @@ impl Parser<'_, '_> {
     }
 
     /// Reads a term without the arguments and projections that may follow it.
-    fn primary(&mut self, reader: &mut Reader) -> Parsed<Next> {
+    fn primary(&mut self, reader: &mut SketchState) -> Parsed<Next> {
         let tok = self.tok;
         let node = match tok.kind {
             Kind::Local => {
@@ -303,7 +302,7 @@ impl Parser<'_, '_> {
 
     /// Continues after a term: with its arguments, a projection, or the construct that it is a part
     /// of. Returns `None` at the end.
-    fn after(&mut self, reader: &mut Reader, node: u32) -> Parsed<Option<Next>> {
+    fn after(&mut self, reader: &mut SketchState, node: u32) -> Parsed<Option<Next>> {
         let start = reader.sketch.nodes[node as usize].1.start;
         match self.tok.kind {
             Kind::LParen => {
@@ -342,7 +341,7 @@ impl Parser<'_, '_> {
 
     /// Reads the `)` of the innermost open construct and makes its node. The last `attrs`
     /// attributes belong to it. Returns the number of the node.
-    fn close(&mut self, reader: &mut Reader, attrs: usize) -> Parsed<u32> {
+    fn close(&mut self, reader: &mut SketchState, attrs: usize) -> Parsed<u32> {
         self.expect_closed()?;
         let Some(Open { kind, start, values, .. }) = reader.open.pop() else { return Err(self.unexpected("a term")) };
         let parts = reader.parts(values);
@@ -357,7 +356,7 @@ impl Parser<'_, '_> {
     }
 
     /// Reads `KEY = VALUE, …)` of a call. Returns the number of its node.
-    fn attributes_and_close(&mut self, reader: &mut Reader) -> Parsed<u32> {
+    fn attributes_and_close(&mut self, reader: &mut SketchState) -> Parsed<u32> {
         if !matches!(reader.open.last(), Some(Open { kind: OpenKind::Op(_), .. })) {
             return Err(self.error_help(
                 self.tok,

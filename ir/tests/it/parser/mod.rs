@@ -7,6 +7,7 @@ mod errors;
 mod inference;
 mod mutations;
 mod productions;
+mod sketches;
 
 use std::sync::Arc;
 
