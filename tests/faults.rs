@@ -12,13 +12,12 @@ use std::sync::Arc;
 use anfora::bisect::{BisectError, Judgement, bisect};
 use anfora::ir::{Counts, Module, PrintOptions, Source, parse_module, verify_module, write_module};
 use anfora::manager::{
-    FunctionPass, Pass, PassContext, PassContextBuilder, PassEntry, PassRegistry, ReproducerFile, Sequential, Verdict,
-    Verification, parse_pipeline,
+    Pass, PassContext, PassContextBuilder, PassEntry, PassRegistry, ReproducerFile, Sequential, Verdict, Verification,
+    parse_pipeline,
 };
 use anfora::onnx::{ExportOptions, ImportOptions};
-use anfora::passes::{CheckMeaning, FromRules};
+use anfora::passes::CheckMeaning;
 use anfora::reduce::{ReduceError, ReduceOptions, reduce, reduce_failure};
-use anfora::visit::rules;
 use broken_passes::Broken;
 use random_programs::checking::{Program, Why};
 
@@ -66,7 +65,7 @@ fn broken_passes_are_found_on_random_programs() {
     let broken = miscompiling();
     let context = || checking(&registry);
     let (mut found, mut in_functions, mut bindings) = (0u64, 0, Vec::new());
-    let seeds = std::env::var("ANFORA_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(5);
+    let seeds = anfora_testing::cases(5) as u64;
     for seed in 0..seeds {
         let Broken { of, mistake, make, .. } = &broken[seed as usize * 7 % broken.len()];
         let what = format!("seed {seed}, {of} that {mistake}");
@@ -80,6 +79,7 @@ fn broken_passes_are_found_on_random_programs() {
         let wrong = bisect(&program.normal, &passes, &context, &mut |_| Judgement::Right, &mut |_| true);
         let wrong = wrong.unwrap_or_else(|e| panic!("{what}: {e}"));
         assert!(culprits.iter().any(|name| name == wrong.pass()), "{what}: {} is found", wrong.pass());
+        assert!(wrong.is_exact(), "{what}: {wrong:?}");
         let rewrite = wrong.rewrite.as_ref().unwrap_or_else(|| panic!("{what}: no rewrite is found"));
         assert!(rewrite.number >= 1 && rewrite.number <= wrong.total, "{what}: {rewrite:?}");
         // A pass over the whole module makes rewrites that are in no function. Others are in a
@@ -109,20 +109,24 @@ fn broken_passes_are_found_on_random_programs() {
     assert!(bindings[bindings.len() / 2] <= 4, "the numbers of bindings that are left are {bindings:?}");
 }
 
-/// The wrong rule of [`wrong_pass`], and the pass that has it.
+/// The rule of [`wrong_pass`].
 const WRONG_RULE: &str = "subtract(%x, %y) => add(%x, %y)";
 
-fn wrong_pass() -> FunctionPass {
-    FunctionPass::from_rules("Wrong", 0, rules!["multiply(%x, 1)" => "%x", "subtract(%x, %y)" => "add(%x, %y)"])
+/// Returns the broken pass that takes a difference for a sum. It has the name of SimplifyExpr.
+fn wrong_pass() -> Arc<dyn Pass> {
+    let takes_for_sum = |broken: &Broken| broken.mistake == "takes a difference for a sum";
+    let broken = broken_passes::all().into_iter().find(takes_for_sum).expect("one of the broken passes");
+    (broken.make)()
 }
 
-/// Returns a registry that has the wrong pass.
+/// Returns a registry with the wrong pass in the place of SimplifyExpr.
 fn registry_with_wrong_pass() -> Arc<PassRegistry> {
     let mut registry = PassRegistry::new();
-    anfora::passes::register(&mut registry).expect("names that differ");
-    let make = |_: &anfora::manager::Options| -> Result<Arc<dyn Pass>, _> { Ok(Arc::new(wrong_pass())) };
-    let entry = PassEntry { name: "Wrong", doc: "for tests", opt_level: 0, options: &[], configs: &[], make };
-    registry.register(entry).expect("a new name");
+    let make = |_: &anfora::manager::Options| Ok(wrong_pass());
+    let wrong = PassEntry { name: "SimplifyExpr", doc: "for tests", opt_level: 1, options: &[], configs: &[], make };
+    for entry in [anfora::passes::CANONICALIZE_BINDINGS, anfora::passes::DEAD_CODE_ELIMINATION, wrong] {
+        registry.register(entry).expect("a new name");
+    }
     Arc::new(registry)
 }
 
@@ -157,11 +161,15 @@ fn size() -> usize {
 /// which a reproducer runs.
 fn one_of_many_is_found(module: &Module) {
     let registry = registry_with_wrong_pass();
-    let passes = parse_pipeline(&registry, "CanonicalizeBindings,Wrong,DeadCodeElimination").expect("a pipeline");
+    let passes =
+        parse_pipeline(&registry, "CanonicalizeBindings,SimplifyExpr,DeadCodeElimination").expect("a pipeline");
     let context = || checking(&registry);
     let found = bisect(module, &passes, &context, &mut |_| Judgement::Right, &mut |_| true).expect("the wrong rewrite");
     let rewrite = found.rewrite.as_ref().expect("it is a rewrite");
-    assert_eq!((&*rewrite.pass, rewrite.function.as_deref(), &*rewrite.why), ("Wrong", Some("main"), WRONG_RULE));
+    assert_eq!(
+        (&*rewrite.pass, rewrite.function.as_deref(), &*rewrite.why),
+        ("SimplifyExpr", Some("main"), WRONG_RULE)
+    );
     assert!(found.tries < 40, "{}", found.tries);
     let mut smaller = Vec::new();
     let reduced = reduce_failure(module, &passes, &context, &ReduceOptions::default(), &mut |step| {
@@ -171,7 +179,7 @@ fn one_of_many_is_found(module: &Module) {
         true
     });
     let reduced = reduced.expect("the pipeline fails");
-    assert_eq!(reduced.pipeline, "Wrong");
+    assert_eq!(reduced.pipeline, "SimplifyExpr");
     assert!(reduced.reduced.after.bindings <= 5, "{smaller:?}\n{}", reduced.reduced.module);
     assert!(reduced.reduced.tests < 500, "{} tests: {smaller:?}", reduced.reduced.tests);
     verify_module(&reduced.reduced.module).expect("it is well-formed");
@@ -180,7 +188,7 @@ fn one_of_many_is_found(module: &Module) {
         let text = text.expect("a pass ran");
         let file = ReproducerFile::parse(Source::new("left.anf", text)).expect("a reproducer");
         let replay = file.run(&registry, anfora::onnx::registry(), &[Arc::new(CheckMeaning::new())]).expect("it runs");
-        assert_eq!((replay.verdict, file.pass()), (Verdict::FailedAsRecorded, "Wrong"));
+        assert_eq!((replay.verdict, file.pass()), (Verdict::FailedAsRecorded, "SimplifyExpr"));
     }
 }
 
@@ -206,7 +214,7 @@ fn one_wrong_binding_of_many_is_found_in_onnx() {
     let registry = registry_with_wrong_pass();
     let is_allowed = |module: &Module| anfora::onnx::export_model(module, &ExportOptions::default()).is_ok();
     let options = ReduceOptions { is_allowed: &is_allowed, ..ReduceOptions::default() };
-    let reduced = reduce_failure(&module, &wrong_pass(), &|| checking(&registry), &options, &mut |_| true);
+    let reduced = reduce_failure(&module, &*wrong_pass(), &|| checking(&registry), &options, &mut |_| true);
     assert!(is_allowed(&reduced.expect("the pass fails").reduced.module));
 }
 
@@ -308,15 +316,15 @@ fn programs_without_the_fault_are_refused() {
     let module = parse_module(Source::new("right", "def @main(%x: float32) { exp(%x) }"), anfora::ops::standard());
     let module = module.expect("a program");
     assert!(reduce(&module, &mut |_| false, &ReduceOptions::default(), &mut |_| true).is_none());
-    let reduced = reduce_failure(&module, &wrong_pass(), &context, &ReduceOptions::default(), &mut |_| true);
+    let reduced = reduce_failure(&module, &*wrong_pass(), &context, &ReduceOptions::default(), &mut |_| true);
     assert!(matches!(reduced, Err(ReduceError::NeverFails)));
-    let found = bisect(&module, &wrong_pass(), &context, &mut |_| Judgement::Right, &mut |_| true);
+    let found = bisect(&module, &*wrong_pass(), &context, &mut |_| Judgement::Right, &mut |_| true);
     assert!(matches!(found, Err(BisectError::NeverWrong)));
-    let found = bisect(&module, &wrong_pass(), &context, &mut |_| Judgement::Wrong, &mut |_| true);
+    let found = bisect(&module, &*wrong_pass(), &context, &mut |_| Judgement::Wrong, &mut |_| true);
     assert!(matches!(found, Err(BisectError::WrongBefore)));
-    let found = bisect(&module, &wrong_pass(), &context, &mut |_| Judgement::Wrong, &mut |_| false);
+    let found = bisect(&module, &*wrong_pass(), &context, &mut |_| Judgement::Wrong, &mut |_| false);
     assert!(matches!(found, Err(BisectError::Ended)));
-    let found = bisect(&module, &wrong_pass(), &context, &mut |_| Judgement::Undecided, &mut |_| true);
+    let found = bisect(&module, &*wrong_pass(), &context, &mut |_| Judgement::Undecided, &mut |_| true);
     assert!(matches!(found, Err(BisectError::ResultUndecided)));
 }
 

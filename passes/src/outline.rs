@@ -64,6 +64,24 @@ pub(crate) struct Outlined {
     signature: TypeId,
 }
 
+/// The reason why a group cannot become a function.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub(crate) enum NotOutlined {
+    /// A symbol of a type in the group is bound by no argument, and by no variable that could be
+    /// one more argument.
+    #[error("no argument of the function would bind `{symbol}`")]
+    FreeSymbol {
+        /// The name of the symbol.
+        symbol: String,
+    },
+    /// The function would have more parameters than allowed.
+    #[error("the function would have {0} parameters, and may have {1}")]
+    TooManyParameters(usize, usize),
+    /// The type that follows from a function's signature is not that of the group.
+    #[error("a call of the function would have another type")]
+    OtherType,
+}
+
 /// The parameters of a function that bind its symbols.
 pub(crate) struct SymbolBinders {
     /// The first parameter that binds a symbol.
@@ -235,40 +253,54 @@ impl Outliner {
         }
     }
 
-    /// Returns the function that a group becomes; its arguments are then `self.arguments()`.
-    /// Returns `None` if the group cannot become a function. `binder` returns a variable, visible
-    /// at the group, that has the symbol alone as a dimension of its type.
+    /// Returns the function that a group becomes, which [`Outliner::call`] calls. `binder` returns
+    /// a variable, visible at the group, that has the symbol alone as a dimension of its type.
+    ///
+    /// # Errors
+    /// If the group cannot become a function.
     pub(crate) fn outline(
         &mut self,
         cx: &mut Context,
         body: &mut Body,
         members: &[Binding],
         binder: impl Fn(SymbolId) -> Option<ExprId>,
-    ) -> Option<Outlined> {
+    ) -> Result<Outlined, NotOutlined> {
         let start = self.words.len();
         self.write(cx, body, members);
-        let result = body.ty(members.last()?.value);
-        if !self.bind_symbols(cx, body, binder)
-            || (self.max_function_args > 0 && self.params.len() > self.max_function_args)
-        {
+        let found = self.function(cx, body, members, start, binder);
+        // The words of a new function are its key.
+        if !matches!(found, Ok((_, true))) {
             self.words.truncate(start);
-            return None;
         }
+        found.map(|(outlined, _)| outlined)
+    }
+
+    /// Returns the function of the group whose words begin at `start`, and true if it is new.
+    fn function(
+        &mut self,
+        cx: &mut Context,
+        body: &mut Body,
+        members: &[Binding],
+        start: usize,
+        binder: impl Fn(SymbolId) -> Option<ExprId>,
+    ) -> Result<(Outlined, bool), NotOutlined> {
+        self.bind_symbols(cx, body, binder)?;
+        if self.max_function_args > 0 && self.params.len() > self.max_function_args {
+            return Err(NotOutlined::TooManyParameters(self.params.len(), self.max_function_args));
+        }
+        let result = members.last().map(|last| body.ty(last.value));
         if let Some(found) = self.find(start) {
-            self.words.truncate(start);
-            return self.is_of_type(cx, body, found.signature, result).then_some(found);
+            self.check_type(cx, body, found.signature, result)?;
+            return Ok((found, false));
         }
         let (function, signature) = self.build(cx, body, members);
-        if !self.is_of_type(cx, body, signature, result) {
-            self.words.truncate(start);
-            return None;
-        }
+        self.check_type(cx, body, signature, result)?;
         write_name(&mut self.name, cx, body, members);
         self.name.push_str(&self.suffix);
         let global = self.names.borrow_mut().fresh(cx, &self.name);
         self.made.push((global, function, signature));
         self.enter(start, Outlined { global, signature });
-        Some(Outlined { global, signature })
+        Ok((Outlined { global, signature }, true))
     }
 
     /// Ends the names of new functions with an underscore and `suffix`.
@@ -300,14 +332,20 @@ impl Outliner {
         count
     }
 
-    /// Returns true if a call with the current arguments has exactly the type `wanted`. This holds
+    /// Checks that a call with the current arguments has exactly the type `wanted`. This holds
     /// without symbols, since the parameters have the types of the arguments.
-    fn is_of_type(&self, cx: &mut Context, body: &Body, signature: TypeId, wanted: TypeId) -> bool {
+    fn check_type(
+        &self,
+        cx: &mut Context,
+        body: &Body,
+        signature: TypeId,
+        wanted: Option<TypeId>,
+    ) -> Result<(), NotOutlined> {
         if self.symbols.is_empty() {
-            return true;
+            return Ok(());
         }
         let types: SmallVec<[TypeId; 8]> = self.params.iter().map(|&p| body.ty(p)).collect();
-        infer_call(cx, signature, &types) == Ok(wanted)
+        if infer_call(cx, signature, &types).ok() == wanted { Ok(()) } else { Err(NotOutlined::OtherType) }
     }
 
     // ---- Words ----
@@ -433,11 +471,15 @@ impl Outliner {
         }
     }
 
-    /// Adds parameters for the symbols that the other parameters do not bind. Returns true if all
-    /// symbols are bound then.
-    fn bind_symbols(&mut self, cx: &mut Context, body: &mut Body, binder: impl Fn(SymbolId) -> Option<ExprId>) -> bool {
+    /// Adds parameters for the symbols that the other parameters do not bind.
+    fn bind_symbols(
+        &mut self,
+        cx: &mut Context,
+        body: &mut Body,
+        binder: impl Fn(SymbolId) -> Option<ExprId>,
+    ) -> Result<(), NotOutlined> {
         if self.symbols.is_empty() {
-            return true;
+            return Ok(());
         }
         let mut bound = FxHashSet::default();
         for &param in &self.params {
@@ -450,12 +492,15 @@ impl Outliner {
             if bound.contains(&symbol) {
                 continue;
             }
-            let Some(var) = binder(symbol) else { return false };
+            let Some(var) = binder(symbol) else {
+                let symbol = cx.names.get(cx.types.dims.symbol_name(symbol)).to_string();
+                return Err(NotOutlined::FreeSymbol { symbol });
+            };
             self.params.push(var);
             cx.types.for_each_binding_symbol(body.ty(var), |symbol| bound.extend([symbol]));
             self.write_extra(cx, body, var);
         }
-        true
+        Ok(())
     }
 
     // ---- Functions ----

@@ -31,11 +31,25 @@ fn models_are_edited_one_step_after_the_other() {
 }
 
 #[test]
-fn texts_are_edited_from_one_pipe_to_the_next() {
+fn texts_are_edited_one_step_after_the_other() {
     let dir = Scratch::new("surgery-text");
     let file = dir.file("model.anf", TEXT);
-    let (text, _) = ends(anfora(&["surgery", "extract", &file, "--outputs", "%b"]), 0);
-    assert!(text.contains("tanh") && !text.contains("softmax"), "{text}");
+    let step = |from: &str, arguments: &[&str]| {
+        let (text, messages) = ends(anfora(&[&["surgery", arguments[0], from], &arguments[1..]].concat()), 0);
+        assert_eq!(messages, "");
+        dir.file("step.anf", &text)
+    };
+    let part = step(&file, &["extract", "--inputs", "%a", "--outputs", "%b,%y"]);
+    let named = step(&part, &["rename", "--value", "a=logits", "--value", "y=scores"]);
+    let shaped = step(&named, &["set-shape", "--input", "logits=batch,?"]);
+    let done = step(&shaped, &["set-attribute", "--set", "scores.axis=0"]);
+    let wanted = "def @main(%logits: Tensor[(batch, 4), float32]) -> (Tensor[(batch, 4), float32], Tensor[(batch, 4), float32]) {
+  let %b = tanh(%logits);
+  let %scores = nn.softmax(%b, axis=0);
+  (%b, %scores)
+}
+";
+    assert_eq!(std::fs::read_to_string(done).unwrap(), wanted);
     let (text, _) = ends(anfora(&["surgery", "rename", &file, "--function", "@main=@run"]), 0);
     assert!(text.starts_with("def @run("), "{text}");
 }

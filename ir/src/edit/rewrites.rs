@@ -462,6 +462,19 @@ impl Context {
             self.rewrites.note(body.binding_name(self, at), why);
         }
     }
+
+    /// Records another binding that the last rewrite has changed, made or removed, by its Let or
+    /// variable. Does nothing if the last rewrite is not recorded, or if the variable has no name.
+    ///
+    /// Cost: one entry.
+    #[inline(always)]
+    pub fn rewrote_also(&self, body: &Body, at: ExprId, why: impl Display) {
+        if self.rewrites.is_on()
+            && let Some(name) = body.binding_name(self, at)
+        {
+            self.rewrites.note_also(Some(name), why);
+        }
+    }
 }
 
 impl fmt::Debug for Rewrites {

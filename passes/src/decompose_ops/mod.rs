@@ -192,18 +192,24 @@ pub fn decompose_where(
     function: &mut Function,
     selects: impl FnMut(&Context, &Body, ExprId) -> bool,
 ) -> Result<Vec<(OpId, u64)>, PassError> {
-    let mut pass = OpDecomposer { selects, depths: FxHashMap::default(), replaced: FxHashMap::default() };
+    let explains = cx.rewrites.explains(PASS);
+    let mut pass = OpDecomposer { selects, explains, depths: FxHashMap::default(), replaced: FxHashMap::default() };
     mutate_function(cx, function, &mut pass)?;
     let mut replaced: Vec<(OpId, u64)> = pass.replaced.into_iter().collect();
     replaced.sort_unstable_by_key(|(op, _)| op.index());
     Ok(replaced)
 }
 
+/// The name under which near misses are recorded.
+const PASS: &str = "DecomposeOps";
+
 /// The depth of steps of steps at which a row is taken to write an operator by way of itself.
 const MOST_STEPS_DEEP: usize = 64;
 
 struct OpDecomposer<S> {
     selects: S,
+    /// True if anyone asks why calls stay.
+    explains: bool,
     /// The calls of composite operators in steps, with the number of calls that they were written
     /// for: a step of a step has the depth 2.
     depths: FxHashMap<ExprId, usize>,
@@ -239,13 +245,23 @@ impl<S: FnMut(&Context, &Body, ExprId) -> bool> Mutator for OpDecomposer<S> {
     const NODES: bool = false;
 
     #[inline]
-    fn expand(&mut self, site: &mut Site<'_>, _: Slot, value: ExprId) -> Result<Option<ExprId>, RewriteError> {
+    fn expand(&mut self, site: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Option<ExprId>, RewriteError> {
         let Some(op) = composite(site.editor.cx, site.editor.body, value) else { return Ok(None) };
+        let nearly = |editor: &Editor<'_>, why: &str| {
+            if !self.explains {
+                return;
+            }
+            editor.nearly(slot.at, PASS, |editor| format!("{why} of `{}`", editor.cx.ops.get(op).name));
+        };
         if !(self.selects)(site.editor.cx, site.editor.body, value) {
+            nearly(&site.editor, "the options of the pass leave out calls");
             return Ok(None);
         }
         let found = Decomposition::of(site.editor.cx, site.editor.body, value).map_err(RewriteError::Type)?;
-        let Some(decomposition) = found else { return Ok(None) };
+        let Some(decomposition) = found else {
+            nearly(&site.editor, "its operands and attributes have no steps in the row");
+            return Ok(None);
+        };
         let block = decomposition.write(&mut site.editor).map_err(RewriteError::Type)?;
         let depth = self.depths.remove(&value).unwrap_or(0) + 1;
         self.note_steps(&site.editor, op, block, depth)?;

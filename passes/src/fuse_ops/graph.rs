@@ -104,20 +104,6 @@ impl<'b> Graph<'b> {
         Some(graph)
     }
 
-    /// Returns a graph of nodes of these kinds that do not escape, with uses by user.
-    #[cfg(test)]
-    pub(super) fn of_edges(kinds: &[u8], uses: &[(u32, FlowEdge)], scratch: &'b Bump) -> Graph<'b> {
-        Graph {
-            lets: ScratchVec::from_iter_in(kinds.iter().map(|_| ExprId::from_index(0)), scratch),
-            escapes: ScratchVec::from_iter_in(kinds.iter().map(|_| false), scratch),
-            flow: FlowGraph::new(kinds.len(), uses),
-            kinds: ScratchVec::from_iter_in(kinds.iter().copied(), scratch),
-            regions: ScratchVec::new_in(scratch),
-            node_of: &mut [],
-            binders: FxHashMap::default(),
-        }
-    }
-
     pub(super) fn len(&self) -> usize {
         self.lets.len()
     }

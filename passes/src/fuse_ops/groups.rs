@@ -172,7 +172,7 @@ impl<'a> Groups<'a> {
         Ok(last)
     }
 
-    /// Records for each call that is in no group with its users why it is not.
+    /// Records for each call of a region that is in no group with its users why it is not.
     #[cold]
     pub(super) fn explain(&mut self, cx: &Context, body: &Body) {
         // An output that no other binding uses is nowhere near a group.
@@ -187,7 +187,11 @@ impl<'a> Groups<'a> {
             let link = self.graph.lets[node as usize];
             let Expr::Let { value, .. } = body.expr(link) else { continue };
             let is_call = matches!(body.expr(value), Expr::CallOp { .. } | Expr::Call { .. });
-            if !is_call || self.kinds[node as usize] == OPAQUE || !is_operand[node as usize] {
+            if !is_call || !is_operand[node as usize] {
+                continue;
+            }
+            if self.kinds[node as usize] == OPAQUE {
+                cx.nearly(body, link, super::PASS, || "a call of this kind is computed alone".to_string());
                 continue;
             }
             let end_is_tuple = |end: u32| self.kinds[end as usize] == TUPLE;

@@ -83,11 +83,12 @@
 
 mod graph;
 mod groups;
-#[cfg(test)]
-mod tests;
 
 use anfora_ir::bumpalo::Bump;
-use anfora_ir::{Attr, Context, Expr, Function, FunctionKey, GlobalId, Module, PRIMITIVE, RegionWriter, ScratchVec};
+use anfora_ir::{
+    Attr, Body, Context, Cursor, Expr, Function, FunctionKey, GlobalId, Module, PRIMITIVE, RegionWriter, ScratchVec,
+    Step,
+};
 use anfora_manager::{ConfigDef, register_pass};
 use anfora_visit::{Binding, Link, PostDominatorTree};
 use rustc_hash::FxHashMap;
@@ -172,6 +173,9 @@ pub fn fuse_ops(module: &mut Module, limits: FusionLimits) -> Fused {
     for key in keys {
         let Some(Function { body, .. }) = module.get(key) else { continue };
         module.cx.rewrites.enter_function(Some(module.name(key)));
+        if module.cx.rewrites.explains(PASS) {
+            explain_outside(&module.cx, body);
+        }
         let scratch = module.cx.scratch();
         let Some(graph) = Graph::new(&module.cx, body, &declared, &scratch) else { continue };
         let dominators = PostDominatorTree::new(&graph.flow);
@@ -194,6 +198,22 @@ pub fn fuse_ops(module: &mut Module, limits: FusionLimits) -> Fused {
         done.functions += outliner.add_made(module);
     }
     done
+}
+
+/// Records the calls of operators that are in no dataflow region.
+#[cold]
+fn explain_outside(cx: &Context, body: &Body) {
+    let mut cursor = Cursor::new(body);
+    while let Some(step) = cursor.next(body) {
+        if let Step::Bound(id) = step
+            && let Expr::Let { flags, value, .. } = body.expr(id)
+            && !flags.is_dataflow()
+            && let Expr::CallOp { .. } = body.expr(value)
+        {
+            let why = "it is outside of the dataflow regions, which ConvertToDataflow makes";
+            cx.nearly(body, id, PASS, || why.to_string());
+        }
+    }
 }
 
 /// Returns the kinds of calls of declared functions, as their attributes state them.
@@ -287,11 +307,20 @@ fn replace_groups(
             }
             // Outline the group, and call it.
             let binder = |symbol| graph.binder(symbol, number);
-            let Some(outlined) = outliner.outline(cx, body, &members, binder) else { continue };
             let root = members[members.len() - 1];
+            let outlined = match outliner.outline(cx, body, &members, binder) {
+                Ok(outlined) => outlined,
+                Err(why) => {
+                    cx.nearly(body, root.id, PASS, || format!("its group cannot become a function: {why}"));
+                    continue;
+                }
+            };
             let call = outliner.call(cx, body, outlined, root);
             Link::Value(root.id).set(body, call);
             cx.rewrote(body, root.id, "fused");
+            for member in &members[..members.len() - 1] {
+                cx.rewrote_also(body, member.id, "fused");
+            }
             for &node in nodes {
                 gone[node as usize] = node != last && taken[node as usize] == last + 1;
             }

@@ -18,7 +18,7 @@ pub(super) struct Member {
 
 impl Member {
     /// Returns the Let of the value, or the value itself if it is a tail.
-    fn at(&self) -> ExprId {
+    pub(super) fn at(&self) -> ExprId {
         self.binding.map_or(self.value, |binding| binding.id)
     }
 }

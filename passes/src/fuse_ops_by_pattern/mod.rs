@@ -60,7 +60,7 @@ use rustc_hash::FxHashMap;
 
 use self::matches::{Match, find_matches};
 pub use self::patterns::{CompositePattern, standard_patterns};
-use crate::outline::{Outliner, PassedLiterals, SymbolBinders, names_of};
+use crate::outline::{NotOutlined, Outliner, PassedLiterals, SymbolBinders, names_of};
 
 /// The attribute of a function that is a match of a pattern: the name of the pattern.
 pub const COMPOSITE: &str = "Composite";
@@ -161,12 +161,19 @@ pub fn fuse_ops_by_pattern(
                 }
             };
             let Some((function, cx)) = module.get_mut(key) else { continue };
-            if calls.outline(cx, function, outliner, &members) {
-                done.matches += 1;
-                let at = members
-                    .last()
-                    .map_or(function.body.root(), |last| last.binding.map_or(last.value, |binding| binding.id));
-                cx.rewrote(&function.body, at, &partition.patterns[pattern].name);
+            let name = &partition.patterns[pattern].name;
+            let at = members.last().map_or(function.body.root(), matches::Member::at);
+            match calls.outline(cx, function, outliner, &members) {
+                Ok(()) => {
+                    done.matches += 1;
+                    cx.rewrote(&function.body, at, name);
+                    for member in &members[..members.len() - 1] {
+                        cx.rewrote_also(&function.body, member.at(), name);
+                    }
+                }
+                Err(why) => {
+                    cx.nearly(&function.body, at, name, || format!("the match cannot become a function: {why}"));
+                }
             }
             done.functions += outliner.add_made(module);
         }
@@ -206,14 +213,17 @@ impl CallsOfMatches {
         CallsOfMatches { binders, by_value: FxHashMap::default() }
     }
 
-    /// Outlines a match, given its values in program order. Returns false if it stays.
+    /// Outlines a match, given its values in program order; there is at least one.
+    ///
+    /// # Errors
+    /// If it cannot become a function, and stays.
     fn outline(
         &mut self,
         cx: &mut Context,
         function: &mut Function,
         outliner: &mut Outliner,
         members: &[matches::Member],
-    ) -> bool {
+    ) -> Result<(), NotOutlined> {
         let mut editor = Editor::new(cx, &mut function.body);
         // The tail of a block has no binding. It gets one that the block does not have.
         let bindings: Vec<Binding> = members
@@ -227,13 +237,13 @@ impl CallsOfMatches {
                 })
             })
             .collect();
-        let Some(&last) = bindings.last() else { return false };
+        let Some(&last) = bindings.last() else { return Ok(()) };
         let binder = |symbol| self.binders.binder(symbol);
-        let Some(outlined) = outliner.outline(cx, &mut function.body, &bindings, binder) else { return false };
+        let outlined = outliner.outline(cx, &mut function.body, &bindings, binder)?;
         let call = outliner.call(cx, &mut function.body, outlined, last);
         self.by_value.extend(bindings.iter().map(|binding| (binding.value, None)));
         self.by_value.insert(last.value, Some(call));
-        true
+        Ok(())
     }
 }
 

@@ -387,8 +387,9 @@ impl Mutator for Inliner<'_> {
             return Ok(None);
         }
         let block = self.inline_at(s, slot, value)?;
-        if block.is_some() {
+        if let Some(block) = block {
             s.editor.rewrote(slot.at, "inlined");
+            s.record_block(block, "inlined");
         }
         Ok(block)
     }

@@ -45,8 +45,6 @@
 //! ```
 
 mod levels;
-#[cfg(test)]
-mod tests;
 
 use anfora_ir::{
     Attr, Body, Context, Editor, Expr, ExprId, Function, FunctionKey, GlobalId, LetFlags, Module, PRIMITIVE, SideTable,
@@ -58,7 +56,7 @@ use rustc_hash::FxHashMap;
 
 use self::levels::{Adjacency, NO_COLOR, Partition};
 use crate::fuse_ops_by_pattern::{CODEGEN, COMPOSITE};
-use crate::outline::{Outliner, PassedLiterals, SymbolBinders, names_of};
+use crate::outline::{NotOutlined, Outliner, PassedLiterals, SymbolBinders, names_of};
 use crate::region_scan::{RegionScan, Segment};
 
 register_pass! {
@@ -200,7 +198,7 @@ impl Regrouping<'_> {
         let value = |body: &Body, id: ExprId| Binding::of(body, id).map(|binding| binding.value);
         let colors: Vec<u32> =
             lets.iter().map(|&id| value(self.body, id).map_or(NO_COLOR, |v| backends.color(self.body, v))).collect();
-        if colors.iter().all(|&color| color == NO_COLOR) {
+        if colors.iter().all(|&color| color == NO_COLOR) || !self.cx.rewrites.may_rewrite() {
             after.extend_from_slice(lets);
             return 0;
         }
@@ -218,7 +216,7 @@ impl Regrouping<'_> {
             let members = members.of_node(group);
             let color = colors[group as usize];
             let lets_of_group = || members.iter().map(|&node| lets[node as usize]);
-            if color == NO_COLOR {
+            if color == NO_COLOR || !self.cx.rewrites.may_rewrite() {
                 after.extend(lets_of_group());
                 continue;
             }
@@ -226,14 +224,30 @@ impl Regrouping<'_> {
                 members.iter().filter(|&&node| is_output[node as usize]).map(|&node| lets[node as usize]).collect();
             let bindings: Vec<Binding> = lets_of_group().filter_map(|id| Binding::of(self.body, id)).collect();
             match self.call(&mut backends.outliners[color as usize - 1], bindings, &outputs) {
-                Some(by) => {
+                Ok(by) => {
                     after.extend(by);
                     calls += members.len();
+                    self.record(members);
                 }
-                None => after.extend(lets_of_group()),
+                Err(why) => {
+                    let at = lets[members[members.len() - 1] as usize];
+                    let (cx, body) = (&*self.cx, &*self.body);
+                    cx.nearly(body, at, PASS, || format!("its group cannot become a function: {why}"));
+                    after.extend(lets_of_group());
+                }
             }
         }
         calls
+    }
+
+    /// Counts the replacement of a group by a call, given its nodes.
+    fn record(&self, members: &[u32]) {
+        let [others @ .., last] = members else { return };
+        let at = |node: u32| self.segment.lets[node as usize];
+        self.cx.rewrote(self.body, at(*last), "merged");
+        for &other in others {
+            self.cx.rewrote_also(self.body, at(other), "merged");
+        }
     }
 
     /// Records why calls of one backend that use each other are not in one group.
@@ -268,8 +282,16 @@ impl Regrouping<'_> {
     }
 
     /// Outlines a group, given its bindings in program order and the Lets whose variables are used
-    /// outside of it. Returns the Lets that take its place; `None` if it stays.
-    fn call(&mut self, outliner: &mut Outliner, mut bindings: Vec<Binding>, outputs: &[ExprId]) -> Option<Vec<ExprId>> {
+    /// outside of it. Returns the Lets that take its place.
+    ///
+    /// # Errors
+    /// If the group cannot become a function, and stays.
+    fn call(
+        &mut self,
+        outliner: &mut Outliner,
+        mut bindings: Vec<Binding>,
+        outputs: &[ExprId],
+    ) -> Result<Vec<ExprId>, NotOutlined> {
         let results: Vec<ExprId> =
             outputs.iter().filter_map(|&id| Some(Binding::of(self.body, id)?.var.expr())).collect();
         // The last member is an output, since nothing in the group uses it.
@@ -280,7 +302,7 @@ impl Regrouping<'_> {
             let link = editor.let_(var, tuple, var.expr(), LetFlags::DATAFLOW);
             bindings.extend(Binding::of(self.body, link));
         }
-        let last = *bindings.last()?;
+        let Some(&last) = bindings.last() else { return Ok(Vec::new()) };
         let outlined = outliner.outline(self.cx, self.body, &bindings, |symbol| self.binders.binder(symbol))?;
         let call = outliner.call(self.cx, self.body, outlined, last);
         self.set_value(last.id, call);
@@ -293,7 +315,7 @@ impl Regrouping<'_> {
                 lets.push(id);
             }
         }
-        Some(lets)
+        Ok(lets)
     }
 
     fn set_value(&mut self, id: ExprId, value: ExprId) {

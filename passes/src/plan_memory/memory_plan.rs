@@ -28,6 +28,15 @@ impl MemoryPlan {
     pub fn functions(&self) -> impl ExactSizeIterator<Item = &FunctionPlan> {
         self.functions.iter()
     }
+
+    /// Returns the plans of the functions with a body, for a planner that moves storages. A run
+    /// inside the plan ([`PlannedMemory`](crate::PlannedMemory)) finds storages that are
+    /// overwritten too early.
+    ///
+    /// Cost: one entry.
+    pub fn functions_mut(&mut self) -> impl ExactSizeIterator<Item = &mut FunctionPlan> {
+        self.functions.iter_mut()
+    }
 }
 
 /// The memory of a function.
@@ -203,6 +212,13 @@ impl FunctionPlan {
     /// Returns the storages of all scopes.
     pub fn storages(&self) -> &[Storage] {
         &self.storages
+    }
+
+    /// Returns the storages of all scopes, for a planner that moves them.
+    ///
+    /// Cost: one entry.
+    pub fn storages_mut(&mut self) -> &mut [Storage] {
+        &mut self.storages
     }
 
     /// Returns the place of the value of a variable.

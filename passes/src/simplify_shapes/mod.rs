@@ -111,6 +111,7 @@ pub fn simplify_shapes(
     purity: &Purity,
 ) -> Result<SimplifiedShapes, RewriteError> {
     let ops = ShapeOps::new(cx);
+    let explains = cx.rewrites.explains(PASS);
     let mut done = SimplifiedShapes::default();
     for _ in 0..MOST_SWEEPS {
         let found = ops.scan(cx, &function.body);
@@ -130,6 +131,7 @@ pub fn simplify_shapes(
                 (false, true) => Some(Expansions::of_fills(&function.body)),
                 (false, false) => None,
             },
+            explains,
             done,
         };
         mutate_function(cx, function, &mut pass)?;
@@ -142,6 +144,9 @@ pub fn simplify_shapes(
     }
     Ok(done)
 }
+
+/// The name under which near misses are recorded.
+const PASS: &str = "SimplifyShapes";
 
 /// The most sweeps of a function.
 const MOST_SWEEPS: usize = 8;
@@ -225,6 +230,8 @@ struct ShapeSimplifier<'a> {
     /// key is the number of the lambda and the variable.
     origins: FxHashMap<(u32, ExprId), ExprId>,
     expansions: Option<Expansions>,
+    /// True if anyone asks why shapes stay.
+    explains: bool,
     done: SimplifiedShapes,
 }
 
@@ -331,6 +338,9 @@ impl ShapeSimplifier<'_> {
             _ if called == ops.broadcast_to => targets::expansion(s, value),
             _ => None,
         };
+        if target.is_none() && (called == ops.reshape || called == ops.broadcast_to) {
+            self.explain(s, slot, value, called == ops.reshape);
+        }
         let value = target.unwrap_or(value);
         self.done.targets += usize::from(target.is_some());
         let is_expansion = called == ops.broadcast_to || called == ops.full;
@@ -347,6 +357,16 @@ impl ShapeSimplifier<'_> {
             self.note_origin(s, slot, value);
         }
         Ok(target.map_or(Verdict::Keep, Verdict::Value))
+    }
+
+    /// Records why a computed target shape stays.
+    #[inline]
+    fn explain(&self, s: &Site<'_>, slot: Slot, value: ExprId, is_reshape: bool) {
+        if self.explains
+            && let Some(why) = targets::obstacle(s, value, is_reshape)
+        {
+            s.editor.nearly(slot.at, PASS, |_| why);
+        }
     }
 
     /// Removes the expansions of operands of a pointwise operator, or moves one behind it.

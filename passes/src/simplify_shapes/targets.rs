@@ -122,6 +122,30 @@ pub(super) fn expansion(s: &mut Site<'_>, value: ExprId) -> Option<ExprId> {
     accepted(s, value, new)
 }
 
+/// Returns the reason why the computed target of a reshape or an expansion does not become a
+/// literal; `None` if the target is a literal.
+#[cold]
+pub(super) fn obstacle(s: &Site<'_>, value: ExprId, is_reshape: bool) -> Option<String> {
+    let (x, _) = computed_target(s, value)?;
+    let types = &s.editor.cx.types;
+    let shape = |id: ExprId| types.as_tensor(s.editor.body.type_of(id)).and_then(|tensor| tensor.shape.as_deref());
+    let (Some(from), Some(to)) = (shape(x), shape(value)) else {
+        return Some("the ranks of the operand and of the result are not both known".to_string());
+    };
+    let added = if is_reshape { 0 } else { to.len().saturating_sub(from.len()) };
+    let is_computed = |&(axis, &extent): &(usize, &DimId)| {
+        let own = axis.checked_sub(added).and_then(|axis| from.get(axis));
+        types.dims.as_constant(extent).is_none() && (own != Some(&extent) || extent == types.dims.unknown())
+    };
+    let computed: Vec<usize> = to.iter().enumerate().filter(is_computed).map(|(axis, _)| axis).collect();
+    Some(match *computed {
+        [] => "an extent of the result is 0, or the type would change".to_string(),
+        [axis] if is_reshape => format!("the extent of axis {axis} is computed, and another extent may be 0"),
+        [axis] => format!("the extent of axis {axis} is computed"),
+        [first, .., last] => format!("the extents of axes {first} and {last} are computed"),
+    })
+}
+
 /// Returns the operand and the target shape of a call, unless the target is a literal.
 fn computed_target(s: &Site<'_>, value: ExprId) -> Option<(ExprId, ExprId)> {
     let &[x, target] = s.editor.body.operands_of(value) else { return None };

@@ -4,11 +4,14 @@ mod backends;
 mod bind_params;
 mod bind_symbols;
 mod check_meaning;
+mod composite_groups;
 mod dataflow_blocks;
 mod decompositions;
 mod fold_batch_norm;
 mod folding;
 mod fusion;
+mod fusion_groups;
+mod histories;
 mod layouts;
 mod lifting;
 mod long;
@@ -18,7 +21,15 @@ mod operators;
 mod pass_errors;
 mod pass_manager;
 mod pattern_partitions;
+mod planned_memory;
 mod rule_instances;
 mod rules;
 mod stored_weights;
 mod to_mixed_precision;
+
+// Algorithms of the passes that use nothing else of the crate, and that it does not export. If the
+// whole crate were built again for their tests, that would take longer than any other build.
+#[path = "../../src/merge_composite_functions/levels.rs"]
+mod levels;
+#[path = "../../src/plan_memory/offsets.rs"]
+mod offsets;

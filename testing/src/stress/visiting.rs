@@ -10,8 +10,8 @@ use anfora::visit::{
     tail_link, unlink_let, walk, walk_from,
 };
 use anfora_ir::{
-    Body, Editor, Expr, ExprId, FunctionKey, LetFlags, Module, Transplant, VarId, alpha_equal, alpha_equal_exprs,
-    verify_module,
+    Body, Editor, Expr, ExprId, FunctionKey, LetFlags, Module, RewriteOptions, Rewrites, Transplant, VarId,
+    alpha_equal, alpha_equal_exprs, verify_module,
 };
 
 use super::{Done, Kind, Row, ensure};
@@ -33,7 +33,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "take-branches",
-        covers: &["visit::mutate_function", "visit::Site::value_of", "visit::Site::field"],
+        covers: &["visit::mutate_function", "visit::Site::value_of", "visit::Site::field", "visit::Site::record_block"],
         kind: Kind::Module(take_branches),
     },
     Row { name: "same-tails", covers: &["visit::Site::with_tails"], kind: Kind::Module(same_tails) },
@@ -254,6 +254,8 @@ impl Mutator for TakeBranches {
 }
 
 fn take_branches(mut module: Module) -> Done {
+    // The bindings of the branches are recorded.
+    module.cx.rewrites = Rewrites::new(RewriteOptions { recorded: Some(1..=u64::MAX), ..RewriteOptions::default() });
     let keys: Vec<FunctionKey> = module.order().to_vec();
     for key in keys {
         let Some((function, cx)) = module.get_mut(key) else { continue };

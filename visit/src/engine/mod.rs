@@ -77,6 +77,15 @@ fn count<M: Mutator>(s: &mut Site<'_>, what: &'static str) {
     }
 }
 
+/// Counts an answer that puts the bindings of a block at the current Let or tail.
+#[inline]
+fn count_block<M: Mutator>(s: &mut Site<'_>, block: ExprId, what: &'static str) {
+    count::<M>(s, what);
+    if M::SEPARABLE {
+        s.record_block(block, if M::REASON.is_empty() { what } else { M::REASON });
+    }
+}
+
 /// Rewrites the expression `start` and returns its replacement. `ret` is the stated type of the
 /// result.
 pub(crate) fn run<M: Mutator>(
@@ -142,7 +151,7 @@ fn walk<M: Mutator>(s: &mut Site<'_>, m: &mut M, start: ExprId) -> Result<ExprId
         if may_change::<M>(s)
             && let Some(block) = ask::<M, _>(s, value, |s| m.expand(s, slot, value))?
         {
-            count::<M>(s, "expanded");
+            count_block::<M>(s, block, "expanded");
             s.expand_into(block)?;
             continue;
         }
@@ -413,7 +422,7 @@ fn verdict_on<M: Mutator>(s: &mut Site<'_>, m: &mut M, slot: Slot, value: ExprId
         Verdict::Keep => {}
         Verdict::Value(_) => count::<M>(s, "replaced"),
         Verdict::Var(_) => count::<M>(s, "replaced by another variable or constant"),
-        Verdict::Splice(_) => count::<M>(s, "replaced by several bindings"),
+        Verdict::Splice(block) => count_block::<M>(s, block, "replaced by several bindings"),
         // A tail is not removed.
         Verdict::Drop if slot.var.is_none() => {}
         Verdict::Drop => count::<M>(s, "removed"),

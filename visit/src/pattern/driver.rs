@@ -428,9 +428,6 @@ impl Driver<'_, '_> {
         }
         for number in candidates {
             let number = number as usize;
-            if self.left_out.get(number) == Some(&true) {
-                continue;
-            }
             let ReadyRule { name, pattern, template } = &table.rules[number];
             let budget = steps.unwrap_or_else(|| default_budget(pattern));
             if !self.matches(number, node, budget) {
@@ -478,6 +475,7 @@ impl Driver<'_, '_> {
             let rule = || name.to_string();
             let ready = self.prepare(pattern, node, new, mark);
             let Some(new) = ready.map_err(|error| PatternRewriteError::Illegal { rule: rule(), error })? else {
+                self.miss(number, node, || "the replacement is the same value".to_string());
                 self.counts[number].declined += 1;
                 continue;
             };
@@ -497,12 +495,19 @@ impl Driver<'_, '_> {
         Ok(false)
     }
 
-    /// Returns true if the pattern of a rule matches at a node.
+    /// Returns true if the pattern of a rule matches at a node, and the rule is not left out.
     #[inline]
     fn matches(&mut self, number: usize, node: ExprId, budget: u64) -> bool {
+        let is_left_out = self.left_out.get(number) == Some(&true);
+        if is_left_out && !self.is_explained(number) {
+            return false;
+        }
         let pattern = &self.table.rules[number].pattern;
         let sight = Sight { cx: self.editor.cx, body: self.editor.body, facts: &self.facts };
         match self.search.attempt(sight, pattern, node, budget) {
+            Attempt::Matched if is_left_out => {
+                self.miss(number, node, || "its result has an operator of the list `never_make`".to_string());
+            }
             Attempt::Matched => return true,
             Attempt::Failed if self.may_explain(number, node) => {
                 let sight = Sight { cx: self.editor.cx, body: self.editor.body, facts: &self.facts };
@@ -536,8 +541,8 @@ impl Driver<'_, '_> {
         if self.is_recorded {
             let Editor { cx, body } = &*self.editor;
             let binding = at.map(|at| self.facts.let_of(body, at).map_or(at, |binding| binding.id));
-            if let Some(name) = binding.and_then(|binding| body.binding_name(cx, binding)) {
-                cx.rewrites.note_also(Some(name), &self.table.rules[rule].name);
+            if let Some(binding) = binding {
+                cx.rewrote_also(body, binding, &self.table.rules[rule].name);
             }
         }
     }

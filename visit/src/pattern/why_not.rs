@@ -76,7 +76,7 @@ impl Explanation<'_> {
         let Explanation { sight: Sight { cx, body, facts }, failure, root, .. } = *self;
         let resolved = &self.pattern.resolved;
         let value = facts.value(body, failure.expr);
-        let NodeMeaning::List { ops, swap, .. } = meaning else { return None };
+        let NodeMeaning::List { ops, operands, swap } = meaning else { return None };
         let is_of_kind = match (node, body.expr(value)) {
             (Node::Op { .. }, Expr::CallOp { op, .. }) => resolved.contains(ops, op),
             (Node::Call(_), Expr::Call { .. }) | (Node::Tuple(_), Expr::Tuple(_)) => true,
@@ -84,25 +84,30 @@ impl Explanation<'_> {
         };
         if is_of_kind {
             let text = node_text(cx, body, value);
-            return Some(match swap {
-                true => format!("the operands of {text} fit in neither order"),
-                false => format!("{text} has another number of operands"),
+            if !swap {
+                return Some(format!("{text} has another number of operands"));
+            }
+            let parts = resolved.pattern.list(operands.first);
+            return Some(match parts.iter().filter_map(|&part| self.wanted(part)).collect::<Vec<_>>().as_slice() {
+                [] => format!("the operands of {text} fit in neither order"),
+                [wanted] => format!("no operand of {text} is {wanted}"),
+                wanted => format!("the operands of {text} are in neither order {}", wanted.join(" and ")),
             });
         }
         if failure.expr == root && failure.described.is_empty() {
             return None;
         }
-        let wanted = match node {
-            Node::Op { names: OpNames::One(name), .. } => format!("a call of `{name}`"),
-            Node::Op { names, .. } => match names.listed() {
-                [first, .., last] => format!("a call of `{first}`, `{last}` or the like"),
-                [one] => format!("a call of `{one}`"),
-                [] => "a call of an operator that the rule takes".to_string(),
-            },
-            Node::Tuple(_) => "a tuple".to_string(),
-            _ => "a call of a function".to_string(),
-        };
-        Some(format!("{name} is not {wanted}"))
+        Some(format!("{name} is not {}", described(node)?))
+    }
+
+    /// Returns what a part of the pattern matches, in words; `None` if it matches anything.
+    fn wanted(&self, mut part: u32) -> Option<String> {
+        loop {
+            match &self.pattern.resolved.pattern.nodes[part as usize] {
+                Node::Capture { inner, .. } | Node::Filter { inner, .. } | Node::Link(inner) => part = *inner,
+                node => return described(node),
+            }
+        }
     }
 
     fn literal(&self, test: &LiteralCondition, name: &str) -> String {
@@ -170,6 +175,33 @@ impl Explanation<'_> {
     fn name(&self, expr: ExprId) -> String {
         self.sight.name(expr)
     }
+}
+
+/// Returns what a node of a pattern matches, in words; `None` if it matches anything, or what its
+/// parts match.
+fn described(node: &Node) -> Option<String> {
+    Some(match node {
+        Node::Op { names: OpNames::One(name), .. } => format!("a call of `{name}`"),
+        Node::Op { names, .. } => match names.listed() {
+            [first, .., last] => format!("a call of `{first}`, `{last}` or the like"),
+            [one] => format!("a call of `{one}`"),
+            [] => "a call of an operator that the rule takes".to_string(),
+        },
+        Node::Tuple(_) => "a tuple".to_string(),
+        Node::Call(_) => "a call of a function".to_string(),
+        Node::Proj { .. } => "a field of a tuple".to_string(),
+        Node::Literal(LiteralCondition::Whole(number)) => format!("the constant {number}"),
+        Node::Literal(_) => "a constant that the rule takes".to_string(),
+        Node::Global(name) => format!("`@{name}`"),
+        Node::NoneValue => "`none`".to_string(),
+        Node::Any
+        | Node::Rest
+        | Node::Hole(_)
+        | Node::Link(_)
+        | Node::Either(_)
+        | Node::Capture { .. }
+        | Node::Filter { .. } => return None,
+    })
 }
 
 impl Sight<'_> {

@@ -1,11 +1,11 @@
-//! Tests of groups on random graphs, beside the search of the peer.
+//! The groups of MergeCompositeFunctions on random graphs, beside the search of the peer.
 
 use std::collections::BTreeSet;
 
 use anfora_ir::work;
 use fastrand::Rng;
 
-use super::levels::{NO_COLOR, Partition};
+use crate::levels::{NO_COLOR, Partition};
 
 /// Colors by node, and edges whose targets ascend.
 struct Graph {
