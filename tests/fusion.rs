@@ -9,8 +9,6 @@ use anfora::onnx::{ExportOptions, ImportOptions, export, import};
 use anfora::passes::{FusionLimits, fuse_ops, registry};
 use anfora_testing::programs::{Random, Vocabulary};
 
-const PROGRAMS: u64 = 400;
-
 fn results(module: &Module) -> anfora::interp::Outcome {
     let floats = |shape: &[usize]| {
         let elements: Vec<f32> = (0..shape.iter().product()).map(|i| (i as f32 - 7.0) / 5.0).collect();
@@ -37,7 +35,8 @@ fn comparable(module: &Module) -> Module {
 #[test]
 fn fused_programs_come_back() {
     let mut functions = 0;
-    for seed in 0..PROGRAMS {
+    let programs = anfora_testing::cases(100);
+    for seed in 0..programs as u64 {
         let size = 10 + seed as usize % 40;
         let text = Random { vocabulary: Vocabulary::OnnxRegions, size, seed }.module().to_text();
         let mut module = parse_module(Source::new("input", text.as_str()), anfora::onnx::registry())
@@ -54,7 +53,7 @@ fn fused_programs_come_back() {
         assert!(results(&module).same(&results(&back)), "seed {seed}:\n{module}\n{back}");
         functions += back.functions().filter(|(_, f)| f.is_primitive(&back.cx)).count();
     }
-    assert!(functions > PROGRAMS as usize, "only {functions} functions were made");
+    assert!(functions > programs, "only {functions} functions were made");
 }
 
 /// Returns a program of `size` values that two joins have as operands. One of the joins is joined

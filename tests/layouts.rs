@@ -10,11 +10,6 @@ use proptest::prelude::*;
 
 const IMAGE: &str = "Tensor[(1, 4, 4, 4), float32]";
 
-/// Returns the number of programs: `ANFORA_CASES`, or 100.
-fn cases() -> u32 {
-    std::env::var("ANFORA_CASES").map_or(100, |n| n.parse().expect("ANFORA_CASES is a number"))
-}
-
 /// A random program of one function: bindings of images, by the numbers of a list.
 struct Images<'a> {
     numbers: std::slice::Iter<'a, u8>,
@@ -191,7 +186,7 @@ const PIPELINES: [&str; 5] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases()) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(anfora_testing::cases(60) as u32) })]
 
     #[test]
     fn convolutions_compute_the_same_in_all_layouts(numbers in prop::collection::vec(any::<u8>(), 4..60)) {

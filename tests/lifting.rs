@@ -1,7 +1,7 @@
 //! LambdaLifting keeps what the interpreter computes and prints, on many lambdas side by side and
 //! on deeply nested lambdas, on a thread with a small stack.
 //!
-//! The ordinary run has 20,000 lambdas; `ANFORA_DEEP=1000000` sets another number.
+//! The ordinary run has 5,000 lambdas; `ANFORA_DEEP=1000000` sets another number.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ fn outcome(module: &Module) -> Outcome {
 /// and that the program computes the same before and after.
 fn keeps_meaning(program: impl FnOnce(usize) -> String + Send + 'static) {
     let work = move || {
-        let n = depth(20_000);
+        let n = depth(5_000);
         let mut module = parse_module(Source::new("program", program(n)), anfora::ops::standard()).expect("it parses");
         let before = outcome(&module);
         let functions = module.order().len();

@@ -4,7 +4,7 @@
 use std::io::BufWriter;
 use std::sync::Arc;
 
-use anfora_ir::{Literal, verify_module};
+use anfora_ir::{Literal, alpha_equal, verify_module};
 use anfora_onnx::proto::tensor_shape_proto::{Dimension, Extent};
 use anfora_onnx::proto::type_proto::{Tensor, Value};
 use anfora_onnx::proto::{
@@ -163,7 +163,7 @@ fn bytes_to_check(name: &str, bytes: Bytes) -> f64 {
 /// Checks the factor that SECURITY.md states, on models with as many parts as possible per byte.
 fn check_takes_what_is_stated() {
     const STATED: f64 = 256.0;
-    const COUNT: usize = 200_000;
+    const COUNT: usize = 100_000;
     let small = |graph: GraphProto| file(graph);
     let names = |i: usize| format!("{i:x}");
     let named = |i: usize| ValueInfoProto { name: Some(names(i)), ..ValueInfoProto::default() };
@@ -207,8 +207,8 @@ fn check_takes_what_is_stated() {
             let unknown = NodeProto { output: (0..COUNT).map(names).collect(), ..node("Frob", &["x"], "y") };
             small(GraphProto { node: vec![unknown], input: x(), ..empty() })
         }),
-        ("functions", functions(5_000, Calls::Each)),
-        ("functions that call each other", functions(5_000, Calls::Chain)),
+        ("functions", functions(3_000, Calls::Each)),
+        ("functions that call each other", functions(3_000, Calls::Chain)),
     ];
     for (name, bytes) in cases {
         let factor = bytes_to_check(name, bytes);
@@ -261,15 +261,15 @@ fn memory_is_linear_in_the_file() {
         );
         [length, taken, written].map(|b| b as f64 / n as f64)
     };
-    let [_, few_in, few_out] = nodes(2_500);
-    let [length, in_each, out_each] = nodes(10_000);
+    let [_, few_in, few_out] = nodes(1_500);
+    let [length, in_each, out_each] = nodes(6_000);
     // Tables grow by doubling, so at one of the sizes they may have more unused space.
     assert!(in_each <= 1.6 * few_in && out_each <= 1.6 * few_out, "more for more");
     assert!(in_each <= 20.0 * length, "{in_each} bytes a node for import");
     assert!(out_each <= 24.0 * length, "{out_each} bytes a node for export");
 
     // Functions of the file.
-    let count = std::env::var("ANFORA_FUNCTIONS").map_or(2_500, |n| n.parse().expect("a number"));
+    let count = std::env::var("ANFORA_FUNCTIONS").map_or(1_000, |n| n.parse().expect("a number"));
     for form in [Calls::None, Calls::Each, Calls::Chain] {
         let bytes = functions(count, form);
         let length = bytes.len();
@@ -315,7 +315,7 @@ fn memory_is_linear_in_the_file() {
     let options = ImportOptions { data_files: Some(Arc::new(files) as Arc<dyn DataFiles>), ..ImportOptions::default() };
     let (taken, again) = peak(|| import(exported.bytes.into(), &options).unwrap_or_else(|e| panic!("{e}")));
     assert!(taken < few, "import from another file takes {taken} bytes");
-    assert!(again.module.to_string() == imported.module.to_string(), "it comes back as it was");
+    assert!(alpha_equal(&again.module, &imported.module), "it comes back as it was");
 
     // A file may claim more elements than it holds: nothing is allocated for the claim.
     let vast =

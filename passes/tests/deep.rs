@@ -1,6 +1,6 @@
 //! Tests of passes on long and deep programs, on a small stack.
 //!
-//! By default, programs are 20,000 deep; `ANFORA_DEEP=1000000` sets another depth.
+//! By default, programs are 5,000 deep; `ANFORA_DEEP=1000000` sets another depth.
 
 mod programs;
 
@@ -50,26 +50,26 @@ fn check(make: impl FnOnce() -> Module + Send + 'static, length: usize) {
 
 #[test]
 fn a_chain_that_is_all_live() {
-    check(|| straight(depth(20_000), ChainKind::Live), depth(20_000));
+    check(|| straight(depth(5_000), ChainKind::Live), depth(5_000));
 }
 
 #[test]
 fn a_chain_that_is_all_dead() {
-    check(|| straight(depth(20_000), ChainKind::Dead), 0);
+    check(|| straight(depth(5_000), ChainKind::Dead), 0);
 }
 
 #[test]
 fn a_chain_of_one_value() {
-    check(|| straight(depth(20_000), ChainKind::Duplicate), 1);
+    check(|| straight(depth(5_000), ChainKind::Duplicate), 1);
 }
 
 #[test]
 fn a_chain_of_constants() {
     on_small_stack(|| {
-        let mut module = straight(depth(20_000), ChainKind::Constant);
+        let mut module = straight(depth(5_000), ChainKind::Constant);
         optimise(&mut module);
         let (Expr::Literal(l), _) = tail(&module) else { panic!("a constant is left") };
-        assert_eq!(module.cx.literals.get(l).as_scalar::<f32>(), Some(depth(20_000) as f32 + 1.0));
+        assert_eq!(module.cx.literals.get(l).as_scalar::<f32>(), Some(depth(5_000) as f32 + 1.0));
         assert_eq!(chain_length(&module), 0);
     });
 }
@@ -77,30 +77,30 @@ fn a_chain_of_constants() {
 #[test]
 fn nested_ifs() {
     // The inner bindings are dead: the nest itself stays, without them.
-    check(|| nest(depth(20_000), NestKind::If), 1);
+    check(|| nest(depth(5_000), NestKind::If), 1);
 }
 
 #[test]
 fn nested_ifs_of_known_conditions() {
-    check(|| nest(depth(20_000), NestKind::KnownIf), 0);
+    check(|| nest(depth(5_000), NestKind::KnownIf), 0);
 }
 
 #[test]
 fn nested_lambdas() {
-    check(|| nest(depth(20_000), NestKind::Lambda), 1);
+    check(|| nest(depth(5_000), NestKind::Lambda), 1);
 }
 
 #[test]
 fn nested_calls() {
-    check(|| nest(depth(20_000), NestKind::Call), depth(20_000) - 1);
+    check(|| nest(depth(5_000), NestKind::Call), depth(5_000) - 1);
 }
 
 #[test]
 fn nested_blocks() {
-    check(|| nest(depth(20_000), NestKind::Block), depth(20_000) - 1);
+    check(|| nest(depth(5_000), NestKind::Block), depth(5_000) - 1);
 }
 
 #[test]
 fn two_equal_nests_of_ifs() {
-    check(|| two_nests(depth(20_000) / 2), 1);
+    check(|| two_nests(depth(5_000) / 2), 1);
 }

@@ -628,7 +628,7 @@ fn judge(vocabulary: Vocabulary, seed: u64) -> Result<Judged, String> {
 
 #[test]
 fn random_programs_agree_with_finite_differences() {
-    let cases: u64 = std::env::var("ANFORA_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(40);
+    let cases = anfora_testing::cases(40) as u64;
     let (mut agree, mut refused, mut faults) = (0, BTreeSet::new(), Vec::new());
     let mut others: BTreeMap<&str, u32> = BTreeMap::new();
     for seed in 0..cases {

@@ -1,4 +1,4 @@
-"""Programs a million deep, on a thread with a stack of 64 KiB: every operation and every pass."""
+"""Deep programs, on a thread with a stack of 64 KiB: every operation and every pass."""
 
 import copy
 import functools

@@ -11,7 +11,8 @@
 //! only on the representation and the operators. The tests of the other crates use it so.
 //!
 //! The environment sets both for all tests at once: `ANFORA_DEEP=1000000` sets the depth, and
-//! `ANFORA_STACK_KIB=48` the size of the stack. Code that is built without optimisation has frames
+//! `ANFORA_STACK_KIB=48` the size of the stack. `ANFORA_CASES=500` sets the number of random
+//! programs ([`cases`]). Code that is built without optimisation has frames
 //! several times as large. It needs a stack that is larger by the same factor, however deep the
 //! program is. The profile of tests builds most crates so, to build them fast.
 
@@ -33,6 +34,15 @@ use std::thread::Builder;
 /// If the variable is not a number.
 pub fn depth(ordinary: usize) -> usize {
     setting("ANFORA_DEEP", ordinary)
+}
+
+/// Returns the number of random programs or inputs of a test: `ANFORA_CASES` if it is set, or else
+/// `ordinary`.
+///
+/// # Panics
+/// If the variable is not a number.
+pub fn cases(ordinary: usize) -> usize {
+    setting("ANFORA_CASES", ordinary)
 }
 
 /// Runs `work` on a thread with a stack of 128 KiB, or of `ANFORA_STACK_KIB`, and returns its

@@ -49,7 +49,7 @@ pub(crate) fn pool() -> &'static [Program] {
         if let Some(seed) = number("ANFORA_SEED") {
             return vec![Program::new(number("ANFORA_SIZE").unwrap_or(60) as usize, seed)];
         }
-        (0..number("ANFORA_CASES").unwrap_or(100)).map(|seed| Program::new(size_of(seed), seed)).collect()
+        (0..anfora_testing::cases(100) as u64).map(|seed| Program::new(size_of(seed), seed)).collect()
     })
 }
 

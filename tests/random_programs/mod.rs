@@ -22,8 +22,7 @@ use proptest::test_runner::Config;
 pub(crate) use inputs::{arguments, call_main, meaning};
 
 pub(crate) fn config() -> Config {
-    let cases = std::env::var("ANFORA_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(12);
-    Config { cases, failure_persistence: None, ..Config::default() }
+    Config { cases: anfora_testing::cases(8) as u32, failure_persistence: None, ..Config::default() }
 }
 
 /// Returns programs of the whole language.

@@ -1,6 +1,6 @@
 //! Tests of every tool on every shape of program, on a small stack.
 //!
-//! By default, programs are 20,000 deep; `ANFORA_DEEP=1000000` sets another depth.
+//! By default, programs are 5,000 deep; `ANFORA_DEEP=1000000` sets another depth.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -21,7 +21,7 @@ fn on_each(run: impl Fn(Shape, &mut Module) + Send + Sync + Clone + 'static) {
     for shape in SHAPES {
         let run = run.clone();
         on_small_stack(move || {
-            let mut module = deep(shape, depth(20_000));
+            let mut module = deep(shape, depth(5_000));
             run(shape, &mut module);
         });
     }
@@ -55,8 +55,8 @@ fn visitors() {
         let _ = walk(body(module), &mut count);
         let nodes = match shape {
             Shape::LetInValue => 1,
-            Shape::NestedFn => 2 * depth(20_000) + 1,
-            _ => depth(20_000) + 1,
+            Shape::NestedFn => 2 * depth(5_000) + 1,
+            _ => depth(5_000) + 1,
         };
         assert_eq!((count.0, count.1), (nodes, nodes), "{shape:?}");
     });
@@ -95,8 +95,8 @@ fn chains_expanded() {
         assert!(flow.is_continue());
         (context.1, context.2) = pair.1;
         let lets = match shape {
-            Shape::Chain | Shape::LetInValue => depth(20_000) + 1,
-            Shape::NestedFn | Shape::IfInValue => depth(20_000),
+            Shape::Chain | Shape::LetInValue => depth(5_000) + 1,
+            Shape::NestedFn | Shape::IfInValue => depth(5_000),
             _ => 0,
         };
         assert_eq!((context.1, context.2), (lets, lets), "{shape:?}");
@@ -221,12 +221,12 @@ fn variables_and_copies() {
 #[test]
 fn lists_and_edits_of_chains() {
     on_small_stack(|| {
-        let mut module = deep(Shape::Chain, depth(20_000));
+        let mut module = deep(Shape::Chain, depth(5_000));
         edit(&mut module, |editor| {
             let root = editor.body.root();
             let mut list = LetList::new();
             let tail = list.splice(editor, root).unwrap();
-            assert_eq!(list.len(), depth(20_000) + 1);
+            assert_eq!(list.len(), depth(5_000) + 1);
             let block = list.finish(editor, tail);
             Link::Root.set(editor.body, tail);
             let (tail, link) = splice_before(editor.body, Link::Root, block);

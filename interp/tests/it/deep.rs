@@ -5,7 +5,7 @@ use anfora_ir::{ExprId, FunctionBuilder, Literal, Module, Source, Type, parse_mo
 use anfora_testing::{depth, on_small_stack};
 
 fn levels() -> usize {
-    depth(20_000)
+    depth(5_000)
 }
 
 /// Builds `@main`, a function of one int32.

@@ -279,10 +279,10 @@ fn functions_in_attributes_are_compared() {
 fn deep_programs_types_and_attributes_need_no_stack() {
     on_small_stack(|| {
         for shape in SHAPES {
-            let a = deep(shape, depth(20_000), "a", "add");
-            let b = deep(shape, depth(20_000), "b", "add");
+            let a = deep(shape, depth(5_000), "a", "add");
+            let b = deep(shape, depth(5_000), "b", "add");
             assert_equal(&a, &b);
-            assert_differ(&a, &deep(shape, depth(20_000), "a", "subtract"), "`add`");
+            assert_differ(&a, &deep(shape, depth(5_000), "a", "subtract"), "`add`");
         }
         assert_equal(&deep_type_and_attribute(1), &deep_type_and_attribute(1));
         assert_differ(&deep_type_and_attribute(1), &deep_type_and_attribute(2), "");
@@ -433,7 +433,7 @@ fn lambdas_that_differ_in_their_own_symbols_are_equal() {
 fn hashing_every_nested_block_of_deep_programs_is_near_linear() {
     on_small_stack(|| {
         for shape in [Shape::NestedIf, Shape::NestedFn] {
-            let m = deep(shape, depth(20_000), "a", "add");
+            let m = deep(shape, depth(5_000), "a", "add");
             let body = &m.get(m.find("main").unwrap()).unwrap().body;
             let mut hasher = AlphaHasher::new();
             let mut cursor = Cursor::new(body);
@@ -447,7 +447,7 @@ fn hashing_every_nested_block_of_deep_programs_is_near_linear() {
                     count += 1;
                 }
             }
-            assert_eq!(count, depth(20_000));
+            assert_eq!(count, depth(5_000));
             // Hashing the whole expression at once gives the same hash.
             let (id, hash) = last.unwrap();
             assert_eq!(AlphaHasher::new().hash(&m.cx, body, id), hash);

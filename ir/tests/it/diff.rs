@@ -387,12 +387,12 @@ fn differences_are_objects_too() {
 fn deep_programs_types_and_attributes_need_no_stack() {
     on_small_stack(|| {
         for shape in SHAPES {
-            let a = deep(shape, depth(20_000), "a", "add");
-            assert!(diff(&a, &deep(shape, depth(20_000), "b", "add")).is_empty());
-            let found = diff(&a, &deep(shape, depth(20_000), "a", "subtract"));
+            let a = deep(shape, depth(5_000), "a", "add");
+            assert!(diff(&a, &deep(shape, depth(5_000), "b", "add")).is_empty());
+            let found = diff(&a, &deep(shape, depth(5_000), "a", "subtract"));
             assert!(!found.to_string().is_empty() && !found.to_json().is_empty());
-            assert!(!diff(&a, &deep(shape, depth(20_000), "b", "subtract")).is_empty());
-            assert!(!diff(&a, &deep(Shape::Chain, depth(20_000), "a", "add")).is_empty() || shape == Shape::Chain);
+            assert!(!diff(&a, &deep(shape, depth(5_000), "b", "subtract")).is_empty());
+            assert!(!diff(&a, &deep(Shape::Chain, depth(5_000), "a", "add")).is_empty() || shape == Shape::Chain);
         }
         assert!(diff(&deep_type_and_attribute(1), &deep_type_and_attribute(1)).is_empty());
         assert!(!diff(&deep_type_and_attribute(1), &deep_type_and_attribute(2)).is_empty());

@@ -288,7 +288,7 @@ fn a_function_in_an_attribute_makes_its_operator_impure() {
 fn deep_programs_need_no_stack() {
     on_small_stack(|| {
         for shape in tiny::SHAPES {
-            let mut m = deep(shape, depth(20_000), "", "add");
+            let mut m = deep(shape, depth(5_000), "", "add");
             if shape == Shape::NestedFn {
                 assert!(is_pure(&m, "main"));
             }

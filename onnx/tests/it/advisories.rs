@@ -216,7 +216,7 @@ fn huge_extents_take_no_memory() {
 fn attributes_cost_what_they_say() {
     let many: Vec<AttributeProto> = (0..20_000).map(|i| int_attribute(&format!("a{i}"), i)).collect();
     assert_eq!(passes_through(&one_node(13, "Relu", &[&[2]], many)), Ok(1));
-    let numbers: Vec<i64> = (0..1_000_000).collect();
+    let numbers: Vec<i64> = (0..100_000).collect();
     let long = vec![ints_attribute("axes", &numbers)];
     assert_eq!(passes_through(&one_node(11, "ReduceSum", &[&[2]], long)), Ok(1));
     let twice = vec![int_attribute("axis", 0), int_attribute("axis", 1)];

@@ -9,8 +9,6 @@ use anfora_manager::{PassContext, parse_pipeline, run_pass};
 use anfora_passes::{FusionLimits, fuse_ops, registry};
 use anfora_testing::programs::{Random, Vocabulary};
 
-const PROGRAMS: u64 = 1000;
-
 fn run(module: &Module, flag: bool) -> Outcome {
     let x: Vec<f32> = (0..20).map(|i| (i as f32 - 7.0) / 5.0).collect();
     let arguments = [
@@ -33,7 +31,8 @@ fn apply(module: &mut Module, pipeline: &str) -> bool {
 #[test]
 fn random_regions() {
     let mut fused = 0;
-    for seed in 0..PROGRAMS {
+    let programs = anfora_testing::cases(250);
+    for seed in 0..programs as u64 {
         let random = Random { vocabulary: Vocabulary::Regions, size: 12 + seed as usize % 50, seed };
         let before = random.module();
         let mut module = before.clone();
@@ -67,5 +66,5 @@ fn random_regions() {
             panic!("{difference:?}\n{before}\n{graph}\n{inlined}");
         }
     }
-    assert!(fused > PROGRAMS as usize, "only {fused} groups");
+    assert!(fused > programs, "only {fused} groups");
 }

@@ -144,7 +144,7 @@ proptest! {
 
 #[test]
 fn long_chains_and_cycles_of_calls_on_a_small_stack() {
-    let n = depth(20_000) as u32;
+    let n = depth(5_000) as u32;
     on_small_stack(move || {
         let next: Vec<u32> = (1..=n).collect();
         let chain = Components::of(n as usize, |v| if v + 1 < n { &next[v as usize..][..1] } else { &[] });
@@ -166,7 +166,7 @@ fn long_chains_and_cycles_of_calls_on_a_small_stack() {
 
 #[test]
 fn deep_bodies() {
-    let n = depth(20_000);
+    let n = depth(5_000);
     for shape in programs::SHAPES {
         on_small_stack(move || {
             let mut module = programs::deep(shape, n);

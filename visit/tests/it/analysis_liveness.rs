@@ -232,7 +232,7 @@ proptest! {
 
 #[test]
 fn deep_programs() {
-    let n = depth(20_000);
+    let n = depth(5_000);
     for shape in SHAPES {
         on_small_stack(move || {
             let module = deep(shape, n);

@@ -197,7 +197,7 @@ fn bindings_are_copied_together_with_what_they_share() {
 fn functions_of_every_shape_are_copied_on_a_small_stack() {
     for shape in SHAPES {
         on_small_stack(move || {
-            let mut module = deep(shape, depth(20_000));
+            let mut module = deep(shape, depth(5_000));
             let key = first(&module);
             let live = |body: &anfora_ir::Body| {
                 body.exprs().filter(|(_, e)| matches!(e, Expr::CallOp { .. } | Expr::If { .. })).count()

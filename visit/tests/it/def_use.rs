@@ -138,7 +138,7 @@ fn losses_are_noted_with_what_falls_out_of_the_program() {
 fn every_shape_takes_constant_stack() {
     for shape in SHAPES {
         on_small_stack(move || {
-            let mut module = deep(shape, depth(20_000));
+            let mut module = deep(shape, depth(5_000));
             let key = first(&module);
             let body = &mut module.get_mut(key).unwrap().0.body;
             let mut def_use = DefUse::new(body);

@@ -664,7 +664,7 @@ fn edits_that_are_not_legal_are_reported() {
 #[test]
 fn many_lets_down_and_up_on_a_small_stack() {
     on_small_stack(|| {
-        let module = programs::deep(programs::Shape::Chain, depth(20_000));
+        let module = programs::deep(programs::Shape::Chain, depth(5_000));
         let mut context = (body(&module), 0u64);
         let walked: ControlFlow<RewriteError, ExprId> = expand_a_normal_form(
             &mut context,

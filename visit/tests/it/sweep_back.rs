@@ -99,7 +99,7 @@ fn other_forms_are_refused_by_name() {
 fn deep_programs_are_swept_on_a_small_stack() {
     for shape in [Shape::Chain, Shape::NestedIf, Shape::NestedFn] {
         on_small_stack(move || {
-            let mut module = programs::deep(shape, depth(20_000));
+            let mut module = programs::deep(shape, depth(5_000));
             let key = first(&module);
             let (function, cx) = module.get_mut(key).unwrap();
             let mut notes = Notes::default();

@@ -25,7 +25,7 @@ fn parses(text: String) {
 
 #[test]
 fn every_nest_of_expressions() {
-    let n = depth(20_000);
+    let n = depth(5_000);
     parses(nest(n, HEAD, "exp(", "%x", ")", " }"));
     parses(nest(n, HEAD, "if (%c) { ", "%x", " } else { %x }", " }"));
     parses(nest(n, HEAD, "if (", "%c", ") { %c } else { %c }", " }"));
@@ -41,7 +41,7 @@ fn every_nest_of_expressions() {
 
 #[test]
 fn many_bindings() {
-    let n = depth(20_000);
+    let n = depth(5_000);
     parses(nest(n, HEAD, "let %x = exp(%x); ", "%x", "", " }"));
     parses(nest(n, HEAD, "dataflow { let %x = exp(%x); output(%x) } ", "%x", "", " }"));
     parses(nest(n, HEAD, "%x = exp(%x); ", "%x", "", " }"));

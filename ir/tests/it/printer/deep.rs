@@ -8,7 +8,7 @@ use anfora_testing::{depth, on_small_stack};
 use super::{condition, f32x8, function_attr, main_of, module, parse};
 
 fn levels() -> usize {
-    depth(20_000)
+    depth(5_000)
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn functions_in_attributes_are_verified() {
 fn deep_programs_need_no_stack() {
     on_small_stack(|| {
         for shape in SHAPES {
-            let m = deep(shape, depth(20_000), "a", "add");
+            let m = deep(shape, depth(5_000), "a", "add");
             let form = if matches!(shape, Shape::NestedCall | Shape::LetInValue) { Form::Graph } else { Form::Anf };
             assert_fine(&m, form);
         }
@@ -88,7 +88,7 @@ fn deep_programs_need_no_stack() {
         let mut b = FunctionBuilder::new(&mut m, "main");
         let (x, p) = (b.param("x", v), b.param("p", c));
         let mut nodes = vec![x];
-        let n = depth(20_000);
+        let n = depth(5_000);
         for i in 0..n {
             let node = b.call_op("add", &[nodes[i], nodes[i]], &[]).unwrap();
             nodes.push(node);
@@ -108,7 +108,7 @@ fn deep_programs_need_no_stack() {
         assert!(errors.iter().all(|e| e.message.len() < 100_000));
         // An error at the far end of each shape.
         for shape in SHAPES {
-            let mut m = deep(shape, depth(20_000), "a", "add");
+            let mut m = deep(shape, depth(5_000), "a", "add");
             edit_main(&mut m, |b, _| {
                 let ty = b.ty(b.params()[0].expr());
                 let stray = b.push_var(None, VarFlags::PLAIN, ty, None);
