@@ -180,7 +180,7 @@ fn passes_do_to_properties_what_they_say() {
     let registry = anfora::passes::registry();
     let subjects = subjects(&registry);
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    // Returns the properties that hold of a program, after all passes ran on it.
+    // Runs each pass on a copy of a program, and returns the properties that the program has.
     let look_at = |module: &Module| {
         let held = holding(&registry, module);
         for pass in registry.passes() {

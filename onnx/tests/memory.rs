@@ -315,7 +315,7 @@ fn memory_is_linear_in_the_file() {
     let options = ImportOptions { data_files: Some(Arc::new(files) as Arc<dyn DataFiles>), ..ImportOptions::default() };
     let (taken, again) = peak(|| import(exported.bytes.into(), &options).unwrap_or_else(|e| panic!("{e}")));
     assert!(taken < few, "import from another file takes {taken} bytes");
-    assert!(alpha_equal(&again.module, &imported.module), "it comes back as it was");
+    assert!(alpha_equal(&again.module, &imported.module), "it is the same program");
 
     // A file may claim more elements than it holds: nothing is allocated for the claim.
     let vast =

@@ -75,8 +75,11 @@ pub(crate) enum NotOutlined {
         symbol: String,
     },
     /// The function would have more parameters than allowed.
-    #[error("the function would have {0} parameters, and may have {1}")]
-    TooManyParameters(usize, usize),
+    #[error("the function would have more than {limit} parameters (FuseOps.max_function_args)")]
+    TooManyParameters {
+        /// The greatest number of parameters.
+        limit: usize,
+    },
     /// The type that follows from a function's signature is not that of the group.
     #[error("a call of the function would have another type")]
     OtherType,
@@ -267,15 +270,19 @@ impl Outliner {
     ) -> Result<Outlined, NotOutlined> {
         let start = self.words.len();
         self.write(cx, body, members);
-        let found = self.function(cx, body, members, start, binder);
+        let known = self.made.len();
+        let outlined = self.function(cx, body, members, start, binder);
         // The words of a new function are its key.
-        if !matches!(found, Ok((_, true))) {
+        if self.made.len() == known {
             self.words.truncate(start);
         }
-        found.map(|(outlined, _)| outlined)
+        outlined
     }
 
-    /// Returns the function of the group whose words begin at `start`, and true if it is new.
+    /// Returns the function of the group whose words begin at `start`.
+    ///
+    /// # Errors
+    /// If the group cannot become a function.
     fn function(
         &mut self,
         cx: &mut Context,
@@ -283,15 +290,15 @@ impl Outliner {
         members: &[Binding],
         start: usize,
         binder: impl Fn(SymbolId) -> Option<ExprId>,
-    ) -> Result<(Outlined, bool), NotOutlined> {
+    ) -> Result<Outlined, NotOutlined> {
         self.bind_symbols(cx, body, binder)?;
         if self.max_function_args > 0 && self.params.len() > self.max_function_args {
-            return Err(NotOutlined::TooManyParameters(self.params.len(), self.max_function_args));
+            return Err(NotOutlined::TooManyParameters { limit: self.max_function_args });
         }
         let result = members.last().map(|last| body.ty(last.value));
         if let Some(found) = self.find(start) {
             self.check_type(cx, body, found.signature, result)?;
-            return Ok((found, false));
+            return Ok(found);
         }
         let (function, signature) = self.build(cx, body, members);
         self.check_type(cx, body, signature, result)?;
@@ -300,7 +307,7 @@ impl Outliner {
         let global = self.names.borrow_mut().fresh(cx, &self.name);
         self.made.push((global, function, signature));
         self.enter(start, Outlined { global, signature });
-        Ok((Outlined { global, signature }, true))
+        Ok(Outlined { global, signature })
     }
 
     /// Ends the names of new functions with an underscore and `suffix`.
@@ -334,6 +341,9 @@ impl Outliner {
 
     /// Checks that a call with the current arguments has exactly the type `wanted`. This holds
     /// without symbols, since the parameters have the types of the arguments.
+    ///
+    /// # Errors
+    /// If the call has another type.
     fn check_type(
         &self,
         cx: &mut Context,
@@ -472,6 +482,9 @@ impl Outliner {
     }
 
     /// Adds parameters for the symbols that the other parameters do not bind.
+    ///
+    /// # Errors
+    /// If `binder` has no variable for a symbol.
     fn bind_symbols(
         &mut self,
         cx: &mut Context,

@@ -227,7 +227,8 @@ impl Builtin {
         let Kind::Report(recorder) = &self.kind else { return String::new() };
         let facts = vec![("anfora".to_string(), env!("CARGO_PKG_VERSION").to_string())];
         let page = |recording: &manager::Recording| {
-            anfora::report::Page { title, facts, ..anfora::report::Page::new(recording) }.to_html()
+            let pipeline = &recording.pipeline();
+            anfora::report::Page { title, pipeline, facts, ..anfora::report::Page::new(recording) }.to_html()
         };
         py.detach(|| recorder.with_recording(page))
     }

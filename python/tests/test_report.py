@@ -55,6 +55,7 @@ def test_a_report_is_a_page(tmp_path):
     page = report.html()
     assert "<title>a &#60;program&#62; – anfora</title>" in page or "<title>a &lt;program&gt; – anfora</title>" in page
     assert not re.search(r"""(?:src|href)="?(?:https?:|//)|url\((?!#)""", page)
+    assert '"pipeline":"FoldConstant,EliminateCommonSubexpr,DeadCodeElimination"' in page
     report.save(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == page
 

@@ -167,7 +167,7 @@ function factsOf(run) {
     return make("li", null, message.severity === "remark" ? "" : `${message.severity}: `, `${message.message} `, place, line,
       message.help ? make("span", { class: "dim" }, ` ${message.help}`) : null);
   });
-  const misses = (run.near_misses ?? []).map(([what, f, name, why]) => make("li", null, make("b", null, what), " ", placeOf(f, name), ` ${why}`));
+  const misses = (run.near_misses ?? []).map(([what, f, name, why]) => make("li", null, make("b", null, what), " ", placeOf(f, full(name)), ` ${full(why)}`));
   for (const [heading, items, left] of [["Remarks", remarks, run.messages_left_out], ["Near misses", misses, run.near_misses_left_out]]) {
     if (items.length === 0) continue;
     const more = items.length - MOST_MESSAGES + (left ?? 0);

@@ -54,6 +54,13 @@ function bytes(n) {
 const signed = (n, text) => `${n > 0 ? "+" : n < 0 ? "−" : ""}${text}`;
 const title = (run) => (numbers[run] ? `${numbers[run]} · ${runs[run].name}` : runs[run].name);
 
+/** Writes out the long names in a text, each of which is one character (report/src/short_names.rs). */
+function full(text) {
+  if (!recording.short_names || !text) return text;
+  const index = (code) => (code < 0xf0000 ? code - 0xe000 : code < 0x100000 ? code - 0xf0000 + 6400 : code - 0x100000 + 71934);
+  return text.replace(/[\uE000-\uF8FF\u{F0000}-\u{FFFFD}\u{100000}-\u{10FFFD}]/gu, (c) => spellings[index(c.codePointAt(0))]);
+}
+
 // ---- The parts of lines ----
 
 const decoded = new Map();
@@ -62,10 +69,10 @@ const decoded = new Map();
 function parse(line) {
   let found = decoded.get(line);
   if (found) return found;
-  const [text, flags, type, depth, label, binding, uses = [], parameters = []] = lines[line];
+  const [short, flags, type, depth, label, binding, uses = [], parameters = []] = lines[line];
   const name = (i) => spellings[i];
   found = {
-    text, depth,
+    text: full(short), depth,
     isHead: (flags & 1) > 0,
     isAbridged: (flags & 2) > 0,
     type: type < 0 ? "" : types[type],

@@ -6,7 +6,8 @@
 //! program and its data. It loads nothing, and a policy in it forbids that it does. It works with
 //! the keyboard, on wide and narrow screens, and in light and dark colours.
 //!
-//! The recording is in the page as JSON ([`Recording::to_json`]). The program of the page
+//! The recording is in the page as JSON ([`Recording::to_json`]), with one character for each long
+//! name in a text. The program of the page
 //! (`assets/*.js`) builds from it what is looked at, when it is looked at.
 //!
 //! ```
@@ -27,6 +28,7 @@
 //! ```
 
 mod differences;
+mod short_names;
 
 use anfora_manager::Recording;
 use askama::Template;
@@ -86,12 +88,14 @@ impl<'r> Page<'r> {
 
     /// Returns the data of the page.
     fn data(&self) -> Value {
+        let mut recording = self.recording.to_json();
+        short_names::shorten(&mut recording);
         json!({
             "title": self.title,
             "pipeline": self.pipeline,
             "command": self.command,
             "facts": self.facts,
-            "recording": self.recording.to_json(),
+            "recording": recording,
         })
     }
 }

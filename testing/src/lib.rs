@@ -4,6 +4,7 @@
 //! - [`programs`]: programs of any size and shape;
 //! - [`depth`] and [`on_small_stack`]: how deep programs of tests are, and the stack that they run
 //!   on;
+//! - [`cases`]: how many random programs a test takes;
 //! - `stress`: every operation of the toolkit, on all of these programs;
 //! - `guide`: how to write a pass, page by page.
 //!
@@ -11,8 +12,7 @@
 //! only on the representation and the operators. The tests of the other crates use it so.
 //!
 //! The environment sets both for all tests at once: `ANFORA_DEEP=1000000` sets the depth, and
-//! `ANFORA_STACK_KIB=48` the size of the stack. `ANFORA_CASES=500` sets the number of random
-//! programs ([`cases`]). Code that is built without optimisation has frames
+//! `ANFORA_STACK_KIB=48` the size of the stack. Code that is built without optimisation has frames
 //! several times as large. It needs a stack that is larger by the same factor, however deep the
 //! program is. The profile of tests builds most crates so, to build them fast.
 

@@ -45,13 +45,10 @@ pub(crate) fn is_conditional(module: &syn::ItemMod) -> bool {
     module.attrs.iter().any(|a| a.path().is_ident("cfg"))
 }
 
-/// Visits the sources in a folder, except those of tests.
+/// Visits the sources in a folder.
 pub(crate) fn read_sources(folder: &Path, visitor: &mut impl for<'a> Visit<'a>) {
     for entry in fs::read_dir(folder).expect("the sources are there") {
         let path = entry.expect("the sources can be listed").path();
-        if path.ends_with("tests.rs") {
-            continue;
-        }
         if path.is_dir() {
             read_sources(&path, visitor);
         } else {

@@ -142,7 +142,9 @@ pub trait Mutator {
     const SEPARABLE: bool = true;
 
     /// The reason for the rewrites of the mutator in the ledger and in reports, such as `an earlier
-    /// binding has the same value`. If it is empty, the kind of answer is the reason.
+    /// binding has the same value`. If it is empty, the kind of answer is the reason. The bindings
+    /// of a block that an answer puts into the program are recorded with it as parts of the last
+    /// rewrite. If the author counts the rewrites, they are recorded only if it is not empty.
     const REASON: &'static str = "";
 
     /// Visits a value or tail, before its operands are rewritten. A returned block (or value)

@@ -17,7 +17,7 @@ use crate::engine::regions::Regions;
 use crate::engine::sharing::Scoped;
 use crate::engine::spliced::{Spliced, spliced_twice};
 use crate::error::{RewriteError, check_type, name_for_error};
-use crate::link::{Binding, Link, chain};
+use crate::link::{Binding, Link};
 use crate::mutator::{Edits, Mutator, Refused};
 use crate::visitor::{Visit, Visitor, walk_from};
 
@@ -240,17 +240,7 @@ impl<'e> Site<'e> {
     /// # Errors
     /// If the block belongs to the chain that it is moved into.
     pub fn splice(&mut self, block: ExprId) -> Result<ExprId, RewriteError> {
-        self.unwatched(|site| site.splice_walked(block))
-    }
-
-    /// Records the bindings of a block, which the last counted rewrite puts into the program, as
-    /// parts of that rewrite. Does nothing if the rewrite is not recorded. The walk does this for
-    /// the answers that it counts ([`Mutator::SEPARABLE`](crate::Mutator::SEPARABLE)).
-    pub fn record_block(&self, block: ExprId, why: &str) {
-        let Editor { cx, body } = &self.editor;
-        if cx.rewrites.records_last() {
-            chain(body, block).for_each(|binding| cx.rewrote_also(body, binding.id, why));
-        }
+        self.unwatched(|site| site.splice_walked(block, None))
     }
 
     /// Returns an If with the condition and the blocks of the If `branches`, whose tails become

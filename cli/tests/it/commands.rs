@@ -296,10 +296,11 @@ fn who_stops_reading_gets_no_complaint() {
 
 #[test]
 fn stress_prints_a_line_an_operation() {
-    let arguments = ["stress", "--depth", "500", "--shape", "chain", "--shape", "nested-if"];
+    // The stack has room for the frames of a build without optimisation.
+    let arguments = ["stress", "--depth", "1000", "--stack-kib", "128", "--shape", "chain", "--shape", "nested-if"];
     let (out, err) =
         ends(anfora(&[&arguments[..], &["--operation", "print", "--operation", "FoldConstant"]].concat()), 0);
-    assert!(err.contains("4 pairs") && err.contains("500 deep") && err.contains("64 KiB: all survive"), "{err}");
+    assert!(err.contains("4 pairs") && err.contains("1000 deep") && err.contains("128 KiB: all survive"), "{err}");
     let rows: Vec<&str> = out.lines().collect();
     assert_eq!(rows.len(), 3, "{out}");
     assert!(rows[0].contains("ns/binding") && rows[0].contains("growth"), "{out}");
@@ -309,7 +310,7 @@ fn stress_prints_a_line_an_operation() {
     let (out, _) = ends(anfora(&[&arguments[..], &["--operation", "print", "--json"]].concat()), 0);
     let cells: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!(cells.as_array().map(Vec::len), Some(2));
-    assert_eq!((&cells[0]["operation"], &cells[0]["size"]), (&"print".into(), &500.into()));
+    assert_eq!((&cells[0]["operation"], &cells[0]["size"]), (&"print".into(), &1000.into()));
 
     // What depends on nothing but the depth runs once.
     let operations = ["--operation", "dimensions", "--operation", "parse"];

@@ -73,9 +73,11 @@ impl RecorderState {
     fn record(&mut self, module: &Module, run: &PassRun<'_>, now: Instant) -> RecordedPass {
         let parent = self.open.innermost().and_then(|open| open.run);
         let began = self.first.get_or_insert(now);
+        // The outermost sequence says what a sequence in it consists of.
+        let is_part_of_text = run.kind() == PassKind::Sequence && parent.is_some();
         RecordedPass {
             name: run.name().to_string(),
-            text: if run.kind() == PassKind::Sequence { String::new() } else { run.pipeline_text() },
+            text: if is_part_of_text { String::new() } else { run.pipeline_text() },
             kind: run.kind(),
             parent,
             round: run.round(),

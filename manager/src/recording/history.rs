@@ -66,6 +66,16 @@ impl Recording {
         events
     }
 
+    /// Returns the passes that were asked for, as a pipeline writes them: without those that ran as
+    /// dependencies.
+    ///
+    /// Cost: linear in the text.
+    pub fn pipeline(&self) -> String {
+        let asked_for = self.runs.iter().filter(|run| run.parent.is_none() && run.dependency_of.is_none());
+        let texts: Vec<&str> = asked_for.map(|run| run.text.as_str()).filter(|text| !text.is_empty()).collect();
+        texts.join(",")
+    }
+
     /// Returns what a change did to a binding, with its lines before and after.
     fn event<'r>(
         &'r self,

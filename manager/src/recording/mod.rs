@@ -115,7 +115,7 @@ pub enum LineKind {
 pub struct RecordedPass {
     /// The name of the pass.
     pub name: String,
-    /// The pass as a pipeline writes it; empty for a sequence.
+    /// The pass as a pipeline writes it; empty for a sequence inside of another run.
     pub text: String,
     /// The kind of the pass.
     pub kind: PassKind,

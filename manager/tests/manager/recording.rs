@@ -204,6 +204,7 @@ fn runs_nest_and_fixpoints_have_rounds() {
             "Costly in Some(0) round None: Skipped(\"it runs from level 3, and the level is 2\")",
         ]
     );
+    assert_eq!(recording.pipeline(), "fixpoint<5>(Once,Idle),Costly,Failing");
     assert!(recording.runs[6].changes.is_empty(), "the changes of a pass that failed were rolled back");
     assert!(recording.history("f", "b").is_empty());
 }

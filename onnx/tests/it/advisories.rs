@@ -211,7 +211,7 @@ fn huge_extents_take_no_memory() {
     }
 }
 
-/// Attributes by the ten thousands, attributes with a million numbers, and repeated names.
+/// Attributes by the ten thousands, attributes with very many numbers, and repeated names.
 #[test]
 fn attributes_cost_what_they_say() {
     let many: Vec<AttributeProto> = (0..20_000).map(|i| int_attribute(&format!("a{i}"), i)).collect();

@@ -132,7 +132,7 @@ fn many_nodes() {
 
 #[test]
 fn many_names_for_one_wish() {
-    let count = 5_000;
+    let count = anfora_testing::depth(5_000);
     let nodes = (0..count).map(|i| node("Relu", &["x"], &[&format!("d{i}")], vec![])).collect();
     let m = model(13, graph("g", nodes, vec![float("x", &[2])], vec![float("d0", &[2])]));
     let module = read(&m);

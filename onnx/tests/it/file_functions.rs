@@ -225,7 +225,7 @@ fn what_is_left_out_may_have_another_name() {
 fn calls_and_what_their_function_declares() {
     // Calls take no time for inputs and attributes that they do not give, however many the function
     // declares.
-    let count = 500;
+    let count = anfora_testing::cases(500);
     let names = |prefix: &str| -> Vec<String> { (0..count).map(|i| format!("{prefix}{i}")).collect() };
     let mut f = function("f", &[], &["b"], vec![node("Neg", &["a0"], &["b"], vec![])]);
     f.input = names("a");

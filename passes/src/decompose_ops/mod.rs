@@ -173,7 +173,8 @@ pub fn decompose_ops(
     which: &DecomposedOps,
 ) -> Result<Vec<(OpId, u64)>, PassError> {
     let selected = which.resolve(cx)?;
-    decompose_where(cx, function, |cx, body, call| {
+    let explains = cx.rewrites.explains(PASS);
+    decompose(cx, function, explains, |cx, body, call| {
         let Some(call) = body.call_of(call) else { return false };
         let is_named = selected.as_ref().is_none_or(|selected| selected.contains(&call.op));
         let since = || onnx_version_with(&cx.ops.get(call.op).name);
@@ -192,7 +193,16 @@ pub fn decompose_where(
     function: &mut Function,
     selects: impl FnMut(&Context, &Body, ExprId) -> bool,
 ) -> Result<Vec<(OpId, u64)>, PassError> {
-    let explains = cx.rewrites.explains(PASS);
+    decompose(cx, function, false, selects)
+}
+
+/// Replaces calls as [`decompose_where`] does, and records why calls stay if `explains` is true.
+fn decompose(
+    cx: &mut Context,
+    function: &mut Function,
+    explains: bool,
+    selects: impl FnMut(&Context, &Body, ExprId) -> bool,
+) -> Result<Vec<(OpId, u64)>, PassError> {
     let mut pass = OpDecomposer { selects, explains, depths: FxHashMap::default(), replaced: FxHashMap::default() };
     mutate_function(cx, function, &mut pass)?;
     let mut replaced: Vec<(OpId, u64)> = pass.replaced.into_iter().collect();
@@ -247,19 +257,20 @@ impl<S: FnMut(&Context, &Body, ExprId) -> bool> Mutator for OpDecomposer<S> {
     #[inline]
     fn expand(&mut self, site: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Option<ExprId>, RewriteError> {
         let Some(op) = composite(site.editor.cx, site.editor.body, value) else { return Ok(None) };
-        let nearly = |editor: &Editor<'_>, why: &str| {
-            if !self.explains {
-                return;
+        // A step has no name by which it could be asked for.
+        let explains = self.explains && !self.depths.contains_key(&value);
+        let nearly = |editor: &Editor<'_>, before: &str, after: &str| {
+            if explains {
+                editor.nearly(slot.at, PASS, |editor| format!("{before} `{}`{after}", editor.cx.ops.get(op).name));
             }
-            editor.nearly(slot.at, PASS, |editor| format!("{why} of `{}`", editor.cx.ops.get(op).name));
         };
         if !(self.selects)(site.editor.cx, site.editor.body, value) {
-            nearly(&site.editor, "the options of the pass leave out calls");
+            nearly(&site.editor, "the option `which` or `opset` leaves out calls of", "");
             return Ok(None);
         }
         let found = Decomposition::of(site.editor.cx, site.editor.body, value).map_err(RewriteError::Type)?;
         let Some(decomposition) = found else {
-            nearly(&site.editor, "its operands and attributes have no steps in the row");
+            nearly(&site.editor, "the decomposition of", " cannot write this call");
             return Ok(None);
         };
         let block = decomposition.write(&mut site.editor).map_err(RewriteError::Type)?;

@@ -19,8 +19,18 @@ pub(super) const OPAQUE: u8 = FusionPattern::Opaque as u8;
 
 /// Returns the fusion pattern of a call of an operator, as a number.
 #[inline]
-fn pattern_of(cx: &Context, body: &Body, op: OpId, call: ExprId) -> u8 {
+pub(super) fn pattern_of(cx: &Context, body: &Body, op: OpId, call: ExprId) -> u8 {
     cx.ops.facts(op).fusion().unwrap_or_else(|| cx.ops.get(op).fusion_of(cx, body, call)) as u8
+}
+
+/// Returns the kind of a call; `None` for another value. `declared` has the kinds of calls of
+/// declared functions.
+pub(super) fn kind_of_call(cx: &Context, body: &Body, declared: &FxHashMap<GlobalId, u8>, value: ExprId) -> Option<u8> {
+    match body.expr(value) {
+        Expr::CallOp { op, .. } => Some(pattern_of(cx, body, op, value)),
+        Expr::Call { .. } => Some(pattern_of_call(cx, body, declared, value)),
+        _ => None,
+    }
 }
 
 /// Returns the kind of a call of a function. Its extents have to be known from its type.

@@ -22,7 +22,7 @@ use anfora_ir::{Body, Context, EntityId, Expr, ExprId, ScratchVec, work};
 use anfora_visit::PostDominatorTree;
 
 use super::FusionLimits;
-use super::graph::{BROADCAST, COMM_REDUCE, ELEM_WISE, Graph, INJECTIVE, OPAQUE, OUT_ELEM_WISE, TUPLE};
+use super::graph::{BROADCAST, COMM_REDUCE, ELEM_WISE, Graph, INJECTIVE, OPAQUE, OUT_ELEM_WISE, TUPLE, pattern_of};
 use crate::outline::is_large;
 
 /// The nodes of a function in groups.
@@ -71,6 +71,17 @@ struct Arguments<'a> {
     /// By expression: the last count in which it was seen.
     seen: Vec<u32>,
     count: u32,
+}
+
+/// Returns the reason why a call has the kind of those that are in no group.
+fn alone(cx: &Context, body: &Body, call: ExprId) -> String {
+    match body.expr(call) {
+        Expr::CallOp { op, .. } if pattern_of(cx, body, op, call) == OPAQUE => {
+            format!("calls of `{}` with such operands and attributes are computed alone", cx.ops.get(op).name)
+        }
+        Expr::CallOp { .. } => "it is used as a value several times, or an operand is nested".to_string(),
+        _ => "its function states no pattern (`op_pattern`), or the extents of its result are not known".to_string(),
+    }
 }
 
 impl<'a> Groups<'a> {
@@ -191,7 +202,7 @@ impl<'a> Groups<'a> {
                 continue;
             }
             if self.kinds[node as usize] == OPAQUE {
-                cx.nearly(body, link, super::PASS, || "a call of this kind is computed alone".to_string());
+                cx.nearly(body, link, super::PASS, || alone(cx, body, value));
                 continue;
             }
             let end_is_tuple = |end: u32| self.kinds[end as usize] == TUPLE;

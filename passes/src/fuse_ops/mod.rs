@@ -93,7 +93,7 @@ use anfora_manager::{ConfigDef, register_pass};
 use anfora_visit::{Binding, Link, PostDominatorTree};
 use rustc_hash::FxHashMap;
 
-use self::graph::{Graph, OUT_ELEM_WISE};
+use self::graph::{Graph, OPAQUE, OUT_ELEM_WISE, kind_of_call};
 use self::groups::Groups;
 use crate::outline::{Outliner, PassedLiterals, names_of};
 
@@ -173,15 +173,19 @@ pub fn fuse_ops(module: &mut Module, limits: FusionLimits) -> Fused {
     for key in keys {
         let Some(Function { body, .. }) = module.get(key) else { continue };
         module.cx.rewrites.enter_function(Some(module.name(key)));
-        if module.cx.rewrites.explains(PASS) {
-            explain_outside(&module.cx, body);
-        }
         let scratch = module.cx.scratch();
-        let Some(graph) = Graph::new(&module.cx, body, &declared, &scratch) else { continue };
+        let explains = module.cx.rewrites.explains(PASS);
+        let Some(graph) = Graph::new(&module.cx, body, &declared, &scratch) else {
+            if explains {
+                explain_outside(&module.cx, body, &declared);
+            }
+            continue;
+        };
         let dominators = PostDominatorTree::new(&graph.flow);
         let mut groups = Groups::new(&module.cx, body, &graph, &dominators, limits, &scratch);
-        if module.cx.rewrites.explains(PASS) {
+        if explains {
             groups.explain(&module.cx, body);
+            explain_outside(&module.cx, body, &declared);
         }
         if !groups.merged {
             continue;
@@ -200,17 +204,17 @@ pub fn fuse_ops(module: &mut Module, limits: FusionLimits) -> Fused {
     done
 }
 
-/// Records the calls of operators that are in no dataflow region.
+/// Records the calls outside of dataflow regions that could be parts of groups in one.
 #[cold]
-fn explain_outside(cx: &Context, body: &Body) {
+fn explain_outside(cx: &Context, body: &Body, declared: &FxHashMap<GlobalId, u8>) {
     let mut cursor = Cursor::new(body);
     while let Some(step) = cursor.next(body) {
         if let Step::Bound(id) = step
             && let Expr::Let { flags, value, .. } = body.expr(id)
             && !flags.is_dataflow()
-            && let Expr::CallOp { .. } = body.expr(value)
+            && kind_of_call(cx, body, declared, value).is_some_and(|kind| kind != OPAQUE)
         {
-            let why = "it is outside of the dataflow regions, which ConvertToDataflow makes";
+            let why = "it is in no dataflow region (ConvertToDataflow makes them)";
             cx.nearly(body, id, PASS, || why.to_string());
         }
     }
@@ -318,7 +322,7 @@ fn replace_groups(
             let call = outliner.call(cx, body, outlined, root);
             Link::Value(root.id).set(body, call);
             cx.rewrote(body, root.id, "fused");
-            for member in &members[..members.len() - 1] {
+            for member in members.iter().filter(|member| member.id != root.id) {
                 cx.rewrote_also(body, member.id, "fused");
             }
             for &node in nodes {

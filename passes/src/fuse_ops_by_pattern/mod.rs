@@ -162,17 +162,15 @@ pub fn fuse_ops_by_pattern(
             };
             let Some((function, cx)) = module.get_mut(key) else { continue };
             let name = &partition.patterns[pattern].name;
-            let at = members.last().map_or(function.body.root(), matches::Member::at);
+            let [others @ .., last] = &*members else { continue };
             match calls.outline(cx, function, outliner, &members) {
                 Ok(()) => {
                     done.matches += 1;
-                    cx.rewrote(&function.body, at, name);
-                    for member in &members[..members.len() - 1] {
-                        cx.rewrote_also(&function.body, member.at(), name);
-                    }
+                    cx.rewrote(&function.body, last.at(), name);
+                    others.iter().for_each(|member| cx.rewrote_also(&function.body, member.at(), name));
                 }
                 Err(why) => {
-                    cx.nearly(&function.body, at, name, || format!("the match cannot become a function: {why}"));
+                    cx.nearly(&function.body, last.at(), name, || format!("the match cannot become a function: {why}"));
                 }
             }
             done.functions += outliner.add_made(module);

@@ -379,6 +379,7 @@ impl Mutator for Inliner<'_> {
     const NODES: bool = false;
     const VALUES: bool = true;
     const REFUSED: Refused = Refused::CastBack;
+    const REASON: &'static str = "inlined";
     // The uses of a tuple that is removed have to be replaced.
     const SEPARABLE: bool = false;
 
@@ -387,9 +388,8 @@ impl Mutator for Inliner<'_> {
             return Ok(None);
         }
         let block = self.inline_at(s, slot, value)?;
-        if let Some(block) = block {
-            s.editor.rewrote(slot.at, "inlined");
-            s.record_block(block, "inlined");
+        if block.is_some() {
+            s.editor.rewrote(slot.at, Self::REASON);
         }
         Ok(block)
     }

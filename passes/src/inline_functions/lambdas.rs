@@ -85,7 +85,7 @@ impl SingleCalls {
                         && (!is_in_region || is_straight(body, lambda))
                         && cx.rewrites.may_rewrite()
                     {
-                        cx.rewrote(body, callee, "inlined where it is called");
+                        cx.rewrote(body, callee, LambdaInliner::REASON);
                         found.0.insert(callee, lambda);
                     }
                 }
@@ -117,6 +117,8 @@ impl Mutator for LambdaInliner {
     type Error = RewriteError;
     const NODES: bool = false;
     const REFUSED: Refused = Refused::CastBack;
+    // The calls are counted where they are found.
+    const REASON: &'static str = "inlined where it is called";
     const SEPARABLE: bool = false;
 
     fn expand(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Option<ExprId>, RewriteError> {

@@ -216,6 +216,7 @@ impl Regrouping<'_> {
             let members = members.of_node(group);
             let color = colors[group as usize];
             let lets_of_group = || members.iter().map(|&node| lets[node as usize]);
+            // If no more may be replaced, the others are in the order of groups all the same.
             if color == NO_COLOR || !self.cx.rewrites.may_rewrite() {
                 after.extend(lets_of_group());
                 continue;

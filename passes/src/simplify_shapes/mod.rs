@@ -59,7 +59,8 @@ mod expansions;
 mod targets;
 
 use anfora_ir::{
-    BlockKind, Body, BodyPurity, Context, DType, Expr, ExprId, Function, Literal, OpId, Purity, TypeId, VarId,
+    BlockKind, Body, BodyPurity, Context, Cursor, DType, Expr, ExprId, Function, Literal, OpId, Purity, Step, TypeId,
+    VarId,
 };
 use anfora_manager::register_pass;
 use anfora_visit::{Mutator, Refused, RewriteError, Scope, Site, Slot, Verdict, mutate_function};
@@ -111,7 +112,6 @@ pub fn simplify_shapes(
     purity: &Purity,
 ) -> Result<SimplifiedShapes, RewriteError> {
     let ops = ShapeOps::new(cx);
-    let explains = cx.rewrites.explains(PASS);
     let mut done = SimplifiedShapes::default();
     for _ in 0..MOST_SWEEPS {
         let found = ops.scan(cx, &function.body);
@@ -131,7 +131,6 @@ pub fn simplify_shapes(
                 (false, true) => Some(Expansions::of_fills(&function.body)),
                 (false, false) => None,
             },
-            explains,
             done,
         };
         mutate_function(cx, function, &mut pass)?;
@@ -141,6 +140,9 @@ pub fn simplify_shapes(
         if done == before || !pass.expansions.is_some_and(|expansions| expansions.is_waiting) {
             break;
         }
+    }
+    if cx.rewrites.explains(PASS) {
+        ops.explain(cx, &function.body);
     }
     Ok(done)
 }
@@ -210,6 +212,24 @@ impl ShapeOps {
     }
 }
 
+impl ShapeOps {
+    /// Records why the computed targets of reshapes and expansions stay.
+    #[cold]
+    fn explain(&self, cx: &Context, body: &Body) {
+        let mut cursor = Cursor::new(body);
+        while let Some(step) = cursor.next(body) {
+            let Step::Bound(id) = step else { continue };
+            let Expr::Let { value, .. } = body.expr(id) else { continue };
+            let Expr::CallOp { op, .. } = body.expr(value) else { continue };
+            if [self.reshape, self.broadcast_to].contains(&Some(op))
+                && let Some(why) = targets::obstacle(cx, body, value, Some(op) == self.reshape)
+            {
+                cx.nearly(body, id, PASS, || why);
+            }
+        }
+    }
+}
+
 /// A variable whose elements are all known, and the number of its scope.
 #[derive(Copy, Clone)]
 struct KnownVar {
@@ -230,8 +250,6 @@ struct ShapeSimplifier<'a> {
     /// key is the number of the lambda and the variable.
     origins: FxHashMap<(u32, ExprId), ExprId>,
     expansions: Option<Expansions>,
-    /// True if anyone asks why shapes stay.
-    explains: bool,
     done: SimplifiedShapes,
 }
 
@@ -338,9 +356,6 @@ impl ShapeSimplifier<'_> {
             _ if called == ops.broadcast_to => targets::expansion(s, value),
             _ => None,
         };
-        if target.is_none() && (called == ops.reshape || called == ops.broadcast_to) {
-            self.explain(s, slot, value, called == ops.reshape);
-        }
         let value = target.unwrap_or(value);
         self.done.targets += usize::from(target.is_some());
         let is_expansion = called == ops.broadcast_to || called == ops.full;
@@ -357,16 +372,6 @@ impl ShapeSimplifier<'_> {
             self.note_origin(s, slot, value);
         }
         Ok(target.map_or(Verdict::Keep, Verdict::Value))
-    }
-
-    /// Records why a computed target shape stays.
-    #[inline]
-    fn explain(&self, s: &Site<'_>, slot: Slot, value: ExprId, is_reshape: bool) {
-        if self.explains
-            && let Some(why) = targets::obstacle(s, value, is_reshape)
-        {
-            s.editor.nearly(slot.at, PASS, |_| why);
-        }
     }
 
     /// Removes the expansions of operands of a pointwise operator, or moves one behind it.

@@ -1,7 +1,7 @@
 //! Literal target shapes in place of computed ones, and calls that do not change the shape of their
 //! operand.
 
-use anfora_ir::{DimId, Dims, Expr, ExprId};
+use anfora_ir::{Body, Context, DimId, Dims, Expr, ExprId};
 use anfora_visit::Site;
 use smallvec::SmallVec;
 
@@ -122,27 +122,41 @@ pub(super) fn expansion(s: &mut Site<'_>, value: ExprId) -> Option<ExprId> {
     accepted(s, value, new)
 }
 
-/// Returns the reason why the computed target of a reshape or an expansion does not become a
-/// literal; `None` if the target is a literal.
+/// Returns the reason why the computed target of a reshape or an expansion stays; `None` if the
+/// target is a literal.
 #[cold]
-pub(super) fn obstacle(s: &Site<'_>, value: ExprId, is_reshape: bool) -> Option<String> {
-    let (x, _) = computed_target(s, value)?;
-    let types = &s.editor.cx.types;
-    let shape = |id: ExprId| types.as_tensor(s.editor.body.type_of(id)).and_then(|tensor| tensor.shape.as_deref());
+pub(super) fn obstacle(cx: &Context, body: &Body, value: ExprId, is_reshape: bool) -> Option<String> {
+    let &[x, target] = body.operands_of(value) else { return None };
+    if matches!(body.expr(target), Expr::Literal(_)) {
+        return None;
+    }
+    let dims = &cx.types.dims;
+    let shape = |id: ExprId| cx.types.as_tensor(body.type_of(id)).and_then(|tensor| tensor.shape.as_deref());
     let (Some(from), Some(to)) = (shape(x), shape(value)) else {
         return Some("the ranks of the operand and of the result are not both known".to_string());
     };
+    // The axes whose extents are no constants and not those of the operand, and those that a
+    // literal of a reshape states by 0.
     let added = if is_reshape { 0 } else { to.len().saturating_sub(from.len()) };
-    let is_computed = |&(axis, &extent): &(usize, &DimId)| {
-        let own = axis.checked_sub(added).and_then(|axis| from.get(axis));
-        types.dims.as_constant(extent).is_none() && (own != Some(&extent) || extent == types.dims.unknown())
-    };
-    let computed: Vec<usize> = to.iter().enumerate().filter(is_computed).map(|(axis, _)| axis).collect();
-    Some(match *computed {
-        [] => "an extent of the result is 0, or the type would change".to_string(),
-        [axis] if is_reshape => format!("the extent of axis {axis} is computed, and another extent may be 0"),
-        [axis] => format!("the extent of axis {axis} is computed"),
-        [first, .., last] => format!("the extents of axes {first} and {last} are computed"),
+    let own = |axis: usize| axis.checked_sub(added).and_then(|axis| from.get(axis)).copied();
+    let is_own = |axis: usize, extent: DimId| own(axis) == Some(extent) && extent != dims.unknown();
+    let (mut computed, mut zeros) = (Vec::new(), Vec::new());
+    for (axis, &extent) in to.iter().enumerate() {
+        match dims.as_constant(extent) {
+            Some(1..) => {}
+            Some(_) => zeros.push(axis),
+            None if is_own(axis, extent) => zeros.push(axis),
+            None => computed.push(axis),
+        }
+    }
+    let list = |axes: &[usize]| axes.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+    Some(match (&*computed, &*zeros) {
+        ([axis], []) if is_reshape && to[*axis] != dims.unknown() => "the call would have another type".to_string(),
+        ([axis], [_, ..]) if is_reshape => {
+            format!("the extent of axis {axis} of the result is computed, and those of axes {} may be 0", list(&zeros))
+        }
+        ([], _) => "the call would have another type".to_string(),
+        (axes, _) => format!("the extents of these axes of the result are computed: {}", list(axes)),
     })
 }
 

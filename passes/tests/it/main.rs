@@ -7,6 +7,7 @@ mod check_meaning;
 mod composite_groups;
 mod dataflow_blocks;
 mod decompositions;
+mod deep;
 mod fold_batch_norm;
 mod folding;
 mod fusion;
@@ -22,13 +23,14 @@ mod pass_errors;
 mod pass_manager;
 mod pattern_partitions;
 mod planned_memory;
+mod programs;
 mod rule_instances;
 mod rules;
 mod stored_weights;
 mod to_mixed_precision;
 
-// Algorithms of the passes that use nothing else of the crate, and that it does not export. If the
-// whole crate were built again for their tests, that would take longer than any other build.
+// These files depend on no other file of the crate, so their tests include them. A test build of
+// the whole crate would take longer than any other build.
 #[path = "../../src/merge_composite_functions/levels.rs"]
 mod levels;
 #[path = "../../src/plan_memory/offsets.rs"]

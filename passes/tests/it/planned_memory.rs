@@ -6,7 +6,6 @@ use anfora_passes::{
     FunctionPlan, MemoryOptions, MemoryPlan, PlannedMemory, Storage, StorageHome, plan_memory, to_a_normal_form,
 };
 use anfora_testing::programs::{Random, Vocabulary};
-use anfora_visit::bindings;
 
 /// Returns a random program in A-normal form.
 fn program(seed: u64) -> Module {
@@ -61,7 +60,7 @@ fn runs_find_wrong_plans() {
     assert_eq!(caught(|_, _| {}), 0, "plans are right");
     let workspaces = |module: &Module, plan: &FunctionPlan| -> Vec<u32> {
         let function = module.get(plan.key()).expect("a planned function");
-        bindings(&function.body, function.body.root()).filter_map(|b| plan.workspace(b.value)).collect()
+        function.body.exprs().filter_map(|(id, _)| plan.workspace(id)).collect()
     };
     let found = [
         caught(|_, plan| plan.storages_mut().iter_mut().for_each(move_to_start)),

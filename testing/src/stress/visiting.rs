@@ -33,7 +33,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "take-branches",
-        covers: &["visit::mutate_function", "visit::Site::value_of", "visit::Site::field", "visit::Site::record_block"],
+        covers: &["visit::mutate_function", "visit::Site::value_of", "visit::Site::field"],
         kind: Kind::Module(take_branches),
     },
     Row { name: "same-tails", covers: &["visit::Site::with_tails"], kind: Kind::Module(same_tails) },

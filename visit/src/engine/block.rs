@@ -127,8 +127,8 @@ impl Site<'_> {
     }
 
     /// Moves the Lets of a block before the current Let or tail, without walking them. Returns the
-    /// block's tail.
-    pub(crate) fn splice_walked(&mut self, block: ExprId) -> Result<ExprId, RewriteError> {
+    /// block's tail. With a reason, the Lets are recorded as parts of the last rewrite.
+    pub(crate) fn splice_walked(&mut self, block: ExprId, reason: Option<&str>) -> Result<ExprId, RewriteError> {
         self.let_out(block);
         self.note_made();
         let before = self.block.last;
@@ -139,6 +139,7 @@ impl Site<'_> {
                 return Err(spliced_twice(&self.editor, b.var));
             }
             self.spliced_mut().insert(b.id);
+            self.record(b.id, reason);
             self.hang(b.id);
             if self.block.in_region() {
                 self.set_flags_in_region(b.id, b.flags);
@@ -155,8 +156,9 @@ impl Site<'_> {
 
     /// Replaces the value of the current Let, or the tail, by a block, and goes to the start of
     /// that block. The walk of the block makes the variables that it uses outputs of their regions
-    /// where that is needed, so the block is not searched for them here.
-    pub(crate) fn expand_into(&mut self, block: ExprId) -> Result<(), RewriteError> {
+    /// where that is needed, so the block is not searched for them here. With a reason, the Lets of
+    /// the block are recorded as parts of the last rewrite.
+    pub(crate) fn expand_into(&mut self, block: ExprId, reason: Option<&str>) -> Result<(), RewriteError> {
         self.retypes += 1;
         self.has_expanded = true;
         self.note_made();
@@ -175,6 +177,7 @@ impl Site<'_> {
                 self.editor.body.set_let_flags(b.id, LetFlags::DATAFLOW);
                 set_var_flags(self.editor.body, b.var, VarFlags::DATAFLOW);
             }
+            self.record(b.id, reason);
             last = Some(b.id);
             tail = b.rest;
         }
@@ -190,5 +193,13 @@ impl Site<'_> {
             self.block.at = block;
         }
         Ok(())
+    }
+
+    /// Records a Let that the last rewrite has put into the program, if there is a reason.
+    #[inline]
+    fn record(&self, at: ExprId, reason: Option<&str>) {
+        if let Some(reason) = reason {
+            self.editor.cx.rewrote_also(self.editor.body, at, reason);
+        }
     }
 }

@@ -68,6 +68,10 @@ fn may_change<M: Mutator>(s: &Site<'_>) -> bool {
     !M::SEPARABLE || !s.is_at_limit
 }
 
+/// The reasons for answers that put a block into the program.
+const EXPANDED: &str = "expanded";
+const SPLICED: &str = "replaced by several bindings";
+
 /// Counts an answer of the author that changes the program, at the current Let or tail.
 #[inline(always)]
 fn count<M: Mutator>(s: &mut Site<'_>, what: &'static str) {
@@ -77,12 +81,12 @@ fn count<M: Mutator>(s: &mut Site<'_>, what: &'static str) {
     }
 }
 
-/// Counts an answer that puts the bindings of a block at the current Let or tail.
-#[inline]
-fn count_block<M: Mutator>(s: &mut Site<'_>, block: ExprId, what: &'static str) {
-    count::<M>(s, what);
-    if M::SEPARABLE {
-        s.record_block(block, if M::REASON.is_empty() { what } else { M::REASON });
+/// Returns the reason that is recorded for the bindings of a block which an answer puts into the
+/// program. Authors who count their rewrites themselves give it as [`Mutator::REASON`].
+fn reason_of_block<M: Mutator>(what: &'static str) -> Option<&'static str> {
+    match M::REASON {
+        "" => M::SEPARABLE.then_some(what),
+        reason => Some(reason),
     }
 }
 
@@ -151,8 +155,8 @@ fn walk<M: Mutator>(s: &mut Site<'_>, m: &mut M, start: ExprId) -> Result<ExprId
         if may_change::<M>(s)
             && let Some(block) = ask::<M, _>(s, value, |s| m.expand(s, slot, value))?
         {
-            count_block::<M>(s, block, "expanded");
-            s.expand_into(block)?;
+            count::<M>(s, EXPANDED);
+            s.expand_into(block, reason_of_block::<M>(EXPANDED))?;
             continue;
         }
         let mut step = visit(s, m, value, BlockKind::Value(at))?;
@@ -422,7 +426,7 @@ fn verdict_on<M: Mutator>(s: &mut Site<'_>, m: &mut M, slot: Slot, value: ExprId
         Verdict::Keep => {}
         Verdict::Value(_) => count::<M>(s, "replaced"),
         Verdict::Var(_) => count::<M>(s, "replaced by another variable or constant"),
-        Verdict::Splice(block) => count_block::<M>(s, block, "replaced by several bindings"),
+        Verdict::Splice(_) => count::<M>(s, SPLICED),
         // A tail is not removed.
         Verdict::Drop if slot.var.is_none() => {}
         Verdict::Drop => count::<M>(s, "removed"),
@@ -476,7 +480,7 @@ fn finish_slot<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, value: Expr
             return replace::<M>(s, var, atom, flags, rest);
         }
         Verdict::Splice(block) => {
-            let tail = s.splice_walked(block)?;
+            let tail = s.splice_walked(block, reason_of_block::<M>(SPLICED))?;
             if s.editor.body.expr(tail).is_atom() {
                 return replace::<M>(s, var, tail, flags, rest);
             }
@@ -550,7 +554,7 @@ fn finish_tail<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, value: Expr
             new
         }
         Verdict::Splice(block) => {
-            let tail = s.splice_walked(block)?;
+            let tail = s.splice_walked(block, reason_of_block::<M>(SPLICED))?;
             types::note_new_tail::<M>(s, old, tail)?;
             tail
         }

@@ -498,16 +498,15 @@ impl Driver<'_, '_> {
     /// Returns true if the pattern of a rule matches at a node, and the rule is not left out.
     #[inline]
     fn matches(&mut self, number: usize, node: ExprId, budget: u64) -> bool {
-        let is_left_out = self.left_out.get(number) == Some(&true);
-        if is_left_out && !self.is_explained(number) {
-            return false;
-        }
         let pattern = &self.table.rules[number].pattern;
         let sight = Sight { cx: self.editor.cx, body: self.editor.body, facts: &self.facts };
-        match self.search.attempt(sight, pattern, node, budget) {
-            Attempt::Matched if is_left_out => {
-                self.miss(number, node, || "its result has an operator of the list `never_make`".to_string());
+        if self.left_out.get(number) == Some(&true) {
+            if self.is_explained(number) && self.search.attempt(sight, pattern, node, budget) == Attempt::Matched {
+                self.miss(number, node, || "its result has an operator that `Rules.never_make` lists".to_string());
             }
+            return false;
+        }
+        match self.search.attempt(sight, pattern, node, budget) {
             Attempt::Matched => return true,
             Attempt::Failed if self.may_explain(number, node) => {
                 let sight = Sight { cx: self.editor.cx, body: self.editor.body, facts: &self.facts };

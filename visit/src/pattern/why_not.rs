@@ -84,28 +84,31 @@ impl Explanation<'_> {
         };
         if is_of_kind {
             let text = node_text(cx, body, value);
-            if !swap {
+            let parts = resolved.pattern.list(operands.first);
+            if !swap || body.inputs(value).len() != parts.len() {
                 return Some(format!("{text} has another number of operands"));
             }
-            let parts = resolved.pattern.list(operands.first);
-            return Some(match parts.iter().filter_map(|&part| self.wanted(part)).collect::<Vec<_>>().as_slice() {
-                [] => format!("the operands of {text} fit in neither order"),
-                [wanted] => format!("no operand of {text} is {wanted}"),
-                wanted => format!("the operands of {text} are in neither order {}", wanted.join(" and ")),
-            });
+            return Some(
+                match parts.iter().filter_map(|&part| self.part_in_words(part)).collect::<Vec<_>>().as_slice() {
+                    [] => format!("the operands of {text} fit in neither order"),
+                    [wanted] => format!("no operand of {text} is {wanted}"),
+                    [wanted, other] if wanted == other => format!("the operands of {text} are not both {wanted}"),
+                    wanted => format!("the operands of {text} are in neither order {}", wanted.join(" and ")),
+                },
+            );
         }
         if failure.expr == root && failure.described.is_empty() {
             return None;
         }
-        Some(format!("{name} is not {}", described(node)?))
+        Some(format!("{name} is not {}", node_in_words(node)?))
     }
 
     /// Returns what a part of the pattern matches, in words; `None` if it matches anything.
-    fn wanted(&self, mut part: u32) -> Option<String> {
+    fn part_in_words(&self, mut part: u32) -> Option<String> {
         loop {
             match &self.pattern.resolved.pattern.nodes[part as usize] {
                 Node::Capture { inner, .. } | Node::Filter { inner, .. } | Node::Link(inner) => part = *inner,
-                node => return described(node),
+                node => return node_in_words(node),
             }
         }
     }
@@ -177,9 +180,9 @@ impl Explanation<'_> {
     }
 }
 
-/// Returns what a node of a pattern matches, in words; `None` if it matches anything, or what its
-/// parts match.
-fn described(node: &Node) -> Option<String> {
+/// Returns what a node of a pattern matches, in words; `None` for a wildcard, and for a node that
+/// only wraps others.
+fn node_in_words(node: &Node) -> Option<String> {
     Some(match node {
         Node::Op { names: OpNames::One(name), .. } => format!("a call of `{name}`"),
         Node::Op { names, .. } => match names.listed() {
@@ -190,6 +193,8 @@ fn described(node: &Node) -> Option<String> {
         Node::Tuple(_) => "a tuple".to_string(),
         Node::Call(_) => "a call of a function".to_string(),
         Node::Proj { .. } => "a field of a tuple".to_string(),
+        // Floats have two zeros.
+        Node::Literal(LiteralCondition::Whole(0)) => "the integer 0".to_string(),
         Node::Literal(LiteralCondition::Whole(number)) => format!("the constant {number}"),
         Node::Literal(_) => "a constant that the rule takes".to_string(),
         Node::Global(name) => format!("`@{name}`"),

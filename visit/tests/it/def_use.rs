@@ -135,7 +135,7 @@ fn losses_are_noted_with_what_falls_out_of_the_program() {
 }
 
 #[test]
-fn every_shape_takes_constant_stack() {
+fn every_shape_is_kept_on_a_small_stack() {
     for shape in SHAPES {
         on_small_stack(move || {
             let mut module = deep(shape, depth(5_000));

@@ -6,6 +6,7 @@ mod analysis_places;
 mod analysis_post_dominators;
 mod chain;
 mod copy;
+mod deep;
 mod def_use;
 mod engine_cases;
 mod expand;

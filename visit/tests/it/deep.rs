@@ -13,8 +13,7 @@ use anfora_visit::{
     splice_before, substitute, tail_link, unlink_let, walk,
 };
 
-mod programs;
-use programs::{SHAPES, Shape, body, deep, first};
+use crate::programs::{SHAPES, Shape, body, deep, first};
 
 /// Calls `run` on each shape.
 fn on_each(run: impl Fn(Shape, &mut Module) + Send + Sync + Clone + 'static) {
@@ -210,7 +209,7 @@ fn variables_and_copies() {
             let copy = transplant.copy(editor, Some(&source), root);
             assert_eq!(free_variables(editor.body, copy), free);
 
-            let one = programs::float(editor, 1.0);
+            let one = crate::programs::float(editor, 1.0);
             substitute(editor, Link::Root, &[(x, one)]).unwrap();
             let root = editor.body.root();
             assert!(!free_variables(editor.body, root).contains(&x));

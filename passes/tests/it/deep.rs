@@ -2,15 +2,13 @@
 //!
 //! By default, programs are 5,000 deep; `ANFORA_DEEP=1000000` sets another depth.
 
-mod programs;
-
+use crate::programs::{ChainKind, NestKind, nest, straight, two_nests};
 use anfora_ir::{Expr, ExprId, Invariant, Module, Purity, verify_module};
 use anfora_passes::{
     FoldBudget, OperandOrder, canonicalize_bindings, eliminate_common_subexpr, eliminate_dead_code, fold_constant,
     to_a_normal_form,
 };
 use anfora_testing::{depth, on_small_stack};
-use programs::{ChainKind, NestKind, nest, straight, two_nests};
 
 /// Runs all passes. Returns true if they changed anything.
 fn optimise(module: &mut Module) -> bool {
