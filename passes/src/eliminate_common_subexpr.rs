@@ -250,17 +250,19 @@ impl SubexprEliminator<'_> {
         let var = slot.var.map_or(value, VarId::expr);
         let old = self.explained.as_mut().and_then(|seen| seen.insert((op, attrs, operands), (var, value)));
         let Some((old, old_value)) = old else { return };
-        let name = body.binding_name(cx, old).map_or("an earlier binding".to_string(), |name| format!("%{name}"));
-        let why = if self.impure.is_impure(value) {
-            format!("it is computed like {name}, but has effects")
-        } else if !cx.types.accepts(body.ty(var), body.ty(old)) {
-            format!("{name} is equal, but its type is less specific")
-        } else if self.order == OperandOrder::Exact && body.inputs(value) != body.inputs(old_value) {
-            format!("{name} has the operands in another order, and the option `commutative` is off")
-        } else {
-            format!("{name} is equal, but is in another block")
-        };
-        s.editor.nearly(slot.at, PASS, |_| why);
+        let (impure, order) = (&self.impure, self.order);
+        s.editor.nearly(slot.at, PASS, |_| {
+            let name = body.binding_name(cx, old).map_or("an earlier binding".to_string(), |name| format!("%{name}"));
+            if impure.is_impure(value) {
+                format!("it is computed like {name}, but has effects")
+            } else if !cx.types.accepts(body.ty(var), body.ty(old)) {
+                format!("{name} is equal, but its type is less specific")
+            } else if order == OperandOrder::Exact && body.inputs(value) != body.inputs(old_value) {
+                format!("{name} has the operands in another order, and the option `commutative` is off")
+            } else {
+                format!("{name} is equal, but is in another block")
+            }
+        });
     }
 
     /// Returns true if a `match_cast` binds no symbol.

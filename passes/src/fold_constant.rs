@@ -311,20 +311,22 @@ const PASS: &str = "FoldConstant";
 fn explain_operands(s: &Site<'_>, slot: Slot, value: ExprId, op: OpId) {
     let (cx, body) = (&*s.editor.cx, &*s.editor.body);
     let (facts, operands) = (cx.ops.facts(op), body.operands_of(value));
-    let is_constant = |&&o: &&ExprId| matches!(body.expr(o), Expr::Literal(_) | Expr::None);
+    let is_constant = |o: ExprId| matches!(body.expr(o), Expr::Literal(_) | Expr::None);
     let name = |o: ExprId| body.binding_name(cx, o).map_or("an operand".to_string(), |name| format!("%{name}"));
-    let others: Vec<String> = operands.iter().filter(|o| !is_constant(o)).map(|&o| name(o)).collect();
-    let why = match (facts.is_foldable(), facts.is_known_by_type()) {
-        (_, true) => format!("the extents of {} are not known", others.first().map_or("the operand", |first| first)),
-        (true, _) if others.len() < operands.len() => match &others[..] {
-            [one] => format!("{one} is not constant"),
-            [first, rest @ ..] => format!("{first} and {} more operands are not constant", rest.len()),
-            [] => return,
-        },
-        (false, _) if others.is_empty() => format!("`{}` has effects, or cannot be evaluated", cx.ops.get(op).name),
-        _ => return,
-    };
-    s.editor.nearly(slot.at, PASS, |_| why);
+    let mut others = operands.iter().copied().filter(|&o| !is_constant(o));
+    let (first, more) = (others.next(), others.count());
+    let near = |why: &dyn Fn() -> String| s.editor.nearly(slot.at, PASS, |_| why());
+    match (first, facts.is_foldable()) {
+        (first, _) if facts.is_known_by_type() => {
+            near(&|| format!("the extents of {} are not known", first.map_or("the operand".to_string(), name)))
+        }
+        (Some(one), true) if more == 0 && operands.len() > 1 => near(&|| format!("{} is not constant", name(one))),
+        (Some(first), true) if more + 1 < operands.len() => {
+            near(&|| format!("{} and {more} more operands are not constant", name(first)));
+        }
+        (None, false) => near(&|| format!("`{}` has effects, or cannot be evaluated", cx.ops.get(op).name)),
+        _ => {}
+    }
 }
 
 /// Returns an operand as type rules read it.

@@ -49,6 +49,19 @@ def test_near_misses_are_objects():
     assert str(miss) == "why not FoldConstant at @main %b: %a is not constant"
 
 
+def test_near_misses_of_rules_and_of_fusion_are_objects():
+    mod = af.loads("def @main(%x: Tensor[(8,), float32]) { let %a = exp(%x); let %b = multiply(%a, 2f); %b }")
+    with transform.PassContext(opt_level=3, why_not=["multiply(%x, 1) => %x@%b", "FuseOps"]) as context:
+        transform.SimplifyExpr()(mod)
+        (miss,) = context.take_near_misses()
+        assert (miss.pass_name, miss.binding, miss.what) == ("SimplifyExpr", "b", "multiply(%x, 1) => %x")
+        assert "is the constant 1" in miss.why
+        transform.FuseOps()(mod)
+        misses = context.take_near_misses()
+    assert [(miss.what, miss.binding) for miss in misses] == [("FuseOps", "a"), ("FuseOps", "b")]
+    assert all("ConvertToDataflow" in miss.why for miss in misses)
+
+
 def test_reports_take_no_near_misses_away():
     reports = [instrument.Report(), instrument.Report()]
     with transform.PassContext(why_not=["FoldConstant@%b"], instruments=reports) as context:

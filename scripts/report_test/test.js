@@ -356,31 +356,41 @@ async function unusualPages(browser, page) {
   await open(browser, notebook, {}, inFrame);
 }
 
+/** The page of a model with 5,000 bindings is small, and shows names that begin in this way. What is looked at is built when it is looked at. */
+async function largePage(browser, name, program, begin) {
+  const page = report(name, program, ["-O3"]);
+  const size = fs.statSync(page).size;
+  assert.ok(size < 2e6, `the report of 5,000 bindings (${name}) has ${size} bytes`);
+  await open(browser, page, {}, async (tab) => {
+    await tab.locator("#bar .pass.changed").first().click();
+    await tab.locator("#step td.line").first().waitFor();
+    assert.ok((await tab.locator("#step tr").count()) <= 1300);
+    assert.ok((await text(tab, "#step")).includes(begin));
+  });
+}
+
 async function test() {
   const program = path.join(__dirname, "program.anf");
   const page = report("program", program, ["--passes", PIPELINE, "--disable", "FuseOps"]);
   const failed = report("failed", program, ["--passes", 'CanonicalizeBindings,BindParams{function=main,params="%q=1f"}'], 1);
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
-  await open(browser, page, {}, byMouse);
-  await open(browser, page, {}, byKeyboard);
   await open(browser, failed, {}, async (tab) => {
     await pass(tab, "BindParams").click();
     assert.match(await text(tab, "#step"), /failed[\s\S]*there is no parameter `%q`/);
   });
   const different = differences();
-  await open(browser, different, {}, differencesAreUsed);
   for (const colorScheme of ["light", "dark"]) {
     for (const width of [1280, 400]) {
-      await open(browser, different, { width, height: width === 400 ? 800 : 900, colorScheme }, async (tab) => {
+      const screen = { width, height: width === 400 ? 800 : 900, colorScheme };
+      await open(browser, page, screen, byMouse);
+      await open(browser, page, screen, byKeyboard);
+      await open(browser, different, screen, differencesAreUsed);
+      await open(browser, different, screen, async (tab) => {
         await isNamed(tab);
         assert.ok(await tab.locator("#differences tr", { hasText: "subtract" }).first().isVisible());
         if (keep) await tab.screenshot({ path: path.join(folder, `diff-${colorScheme}-${width}.png`), fullPage: true });
       });
-    }
-  }
-  for (const colorScheme of ["light", "dark"]) {
-    for (const width of [1280, 400]) {
-      await open(browser, page, { width, height: width === 400 ? 800 : 900, colorScheme }, async (tab) => {
+      await open(browser, page, screen, async (tab) => {
         await isNamed(tab);
         await tab.locator('#step td.new a[data-name="%twice"]').first().click();
         assert.match(await text(tab, "#history"), /History of %twice/);
@@ -392,17 +402,15 @@ async function test() {
     }
   }
   await unusualPages(browser, page);
-  // A large model: the page is small, and what is looked at is built when it is looked at.
   const large = path.join(folder, "large.anf");
   execFileSync(process.env.ANFORA, ["gen", "chain", "5000", "-o", large]);
-  const ofLarge = report("large", large, ["-O3"]);
-  const size = fs.statSync(ofLarge).size;
-  assert.ok(size < 2e6, `the report of 5,000 bindings has ${size} bytes`);
-  await open(browser, ofLarge, {}, async (tab) => {
-    await tab.locator("#bar .pass.changed").first().click();
-    await tab.locator("#step td.line").first().waitFor();
-    assert.ok((await tab.locator("#step tr").count()) <= 1300);
-  });
+  await largePage(browser, "large", large, "%b");
+  // The same with names as models have them.
+  const long = fs.readFileSync(large, "utf8").replace(/%(\w+)/g, '%"/model/layers.12/self_attn/q_proj/MatMul_$1_output_0"');
+  const [source, model] = ["anf", "onnx"].map((kind) => path.join(folder, `long.${kind}`));
+  fs.writeFileSync(source, long);
+  execFileSync(process.env.ANFORA, ["convert", source, "-o", model]);
+  await largePage(browser, "long", model, '%"/model/layers.12/self_attn/q_proj/MatMul_');
   await browser.close();
   if (!keep) fs.rmSync(folder, { recursive: true });
   console.log("the report: five parts, by mouse and keyboard, on two screens in two colour schemes; the differences of two programs");

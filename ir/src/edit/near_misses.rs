@@ -100,7 +100,9 @@ pub(super) struct NearMissLog {
     /// The run whose near misses are counted, and the number of those that were kept for requests
     /// without a name.
     of_run: (u64, usize),
-    /// The hashes of the near misses that were left out, so that each is counted once.
+    /// The hashes of the places of near misses that are kept for requests without a name, and of
+    /// the near misses that were left out, so that each is counted once.
+    kept_places: FxHashSet<u64>,
     refused: FxHashSet<u64>,
     /// The number of near misses that were left out, by kind of request.
     left_out: [u64; 2],
@@ -132,10 +134,28 @@ impl NearMissLog {
         MissPosition { entries: self.entries.len(), left_out: self.left_out }
     }
 
-    fn add(&mut self, asked_by: AskedBy, run: u64, miss: NearMiss) {
+    /// Returns true if there is no room for another near miss of a request without a name in a run.
+    fn is_full(&mut self, run: u64) -> bool {
         if self.of_run.0 != run {
             self.of_run = (run, 0);
         }
+        self.entries.len() == MAX_ENTRIES || self.kept[0] == MAX_UNNAMED || self.of_run.1 == MAX_NEAR_MISSES_OF_RUN
+    }
+
+    /// Returns true if there is no room for a near miss of a request without a name, and counts it
+    /// then. Nothing is known of it but its place, since its reason takes time to find. At one
+    /// place, it is counted once for each run.
+    fn refuses(&mut self, run: u64, place: u64) -> bool {
+        if !self.is_full(run) || self.kept_places.contains(&place) {
+            return false;
+        }
+        if self.refused.insert(FxBuildHasher.hash_one((run, place))) {
+            self.left_out[AskedBy::All as usize] += 1;
+        }
+        true
+    }
+
+    fn add(&mut self, asked_by: AskedBy, run: u64, place: u64, miss: NearMiss) {
         if let Some(&index) = self.indices.get(&miss) {
             let known = &mut self.misses[index as usize];
             if known.run != run && self.entries.len() < MAX_ENTRIES {
@@ -144,21 +164,23 @@ impl NearMissLog {
             }
             return;
         }
-        let is_full = self.entries.len() == MAX_ENTRIES
-            || match asked_by {
-                AskedBy::Name => self.kept[1] == MAX_NEAR_MISSES,
-                AskedBy::All => self.kept[0] == MAX_UNNAMED || self.of_run.1 == MAX_NEAR_MISSES_OF_RUN,
-            };
-        if is_full {
-            // The room of a run is counted for each run.
-            let counted_for = if asked_by == AskedBy::All { run } else { 0 };
-            if self.refused.insert(FxBuildHasher.hash_one((counted_for, &miss))) {
-                self.left_out[asked_by as usize] += 1;
+        // The room of a run is counted for each run.
+        let (is_full, left_out) = match asked_by {
+            AskedBy::All => (self.is_full(run), FxBuildHasher.hash_one((run, place))),
+            AskedBy::Name => {
+                let is_full = self.entries.len() == MAX_ENTRIES || self.kept[1] == MAX_NEAR_MISSES;
+                (is_full, FxBuildHasher.hash_one(&miss))
             }
+        };
+        if is_full {
+            self.left_out[asked_by as usize] += u64::from(self.refused.insert(left_out));
             return;
         }
         self.kept[asked_by as usize] += 1;
-        self.of_run.1 += usize::from(asked_by == AskedBy::All);
+        if asked_by == AskedBy::All {
+            self.of_run.1 += 1;
+            self.kept_places.insert(place);
+        }
         let index = self.misses.len() as u32;
         self.entries.push(index);
         self.indices.insert(miss.clone(), index);
@@ -250,13 +272,23 @@ impl Rewrites {
             self.log().into_iter().for_each(|mut log| log.misses.hear_name(what));
             return;
         };
+        let place = {
+            let Some(mut log) = self.log() else { return };
+            let (_, function, run) = log.place();
+            let place = FxBuildHasher.hash_one((function, binding, what));
+            if asked_by == AskedBy::All && log.misses.refuses(run, place) {
+                log.misses.hear_name(what);
+                return;
+            }
+            place
+        };
         // The reason may ask the ledger itself.
         let why = why();
         let Some(mut log) = self.log() else { return };
         let (pass, function, run) = log.place();
         let miss = NearMiss { pass, function, binding: binding.map(str::to_string), what: what.to_string(), why };
         log.misses.hear_name(what);
-        log.misses.add(asked_by, run, miss);
+        log.misses.add(asked_by, run, place, miss);
     }
 }
 

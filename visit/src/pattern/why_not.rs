@@ -77,12 +77,12 @@ impl Explanation<'_> {
         let resolved = &self.pattern.resolved;
         let value = facts.value(body, failure.expr);
         let NodeMeaning::List { ops, operands, swap } = meaning else { return None };
-        let is_of_kind = match (node, body.expr(value)) {
+        let is_of_kind = |value: ExprId| match (node, body.expr(value)) {
             (Node::Op { .. }, Expr::CallOp { op, .. }) => resolved.contains(ops, op),
             (Node::Call(_), Expr::Call { .. }) | (Node::Tuple(_), Expr::Tuple(_)) => true,
             _ => false,
         };
-        if is_of_kind {
+        if is_of_kind(value) {
             let text = node_text(cx, body, value);
             let parts = resolved.pattern.list(operands.first);
             if !swap || body.inputs(value).len() != parts.len() {
@@ -99,6 +99,10 @@ impl Explanation<'_> {
         }
         if failure.expr == root && failure.described.is_empty() {
             return None;
+        }
+        let bound = body.as_var(value).and_then(|var| facts.def_use.value(body, var));
+        if bound.is_some_and(is_of_kind) {
+            return Some(format!("patterns do not look through {name}, which has effects or is in another region"));
         }
         Some(format!("{name} is not {}", node_in_words(node)?))
     }
