@@ -41,11 +41,14 @@ impl Questions<'_> {
             return;
         }
         self.add_bindings(module);
-        let NearMisses { found, left_out } =
+        let NearMisses { found, left_out, is_cut } =
             context.rewrites().read_near_misses(&mut LogPosition::default(), self.asked);
         found.iter().for_each(|miss| report::say(&miss.to_string()));
         if left_out > 0 {
             report::say(&format!("why not: {left_out} more near misses"));
+        }
+        if is_cut {
+            report::say("why not: there may be more near misses; ask for a rule, a pass or a binding");
         }
         let names = context.rewrites().explained_names();
         for asked in self.asked.iter().filter(|asked| !found.iter().any(|miss| asked.selects(miss))) {

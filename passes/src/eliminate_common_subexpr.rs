@@ -30,17 +30,19 @@
 //! compared by their bits: `-0.0` is not `0.0`, and a NaN equals itself. With `commutative`, the
 //! operands of commutative operators are compared in either order.
 
+mod near_misses;
+
 use std::hash::Hasher;
 
 use anfora_ir::bumpalo::Bump;
 use anfora_ir::{
-    AlphaHasher, AttrsId, BodyPurity, Context, EntityId, Expr, ExprId, FreeSymbols, Function, OpId, Purity, ScratchVec,
-    SymbolId, SymbolWalk, VarId, alpha_equal_exprs,
+    AlphaHasher, BodyPurity, Context, EntityId, Expr, ExprId, FreeSymbols, Function, Purity, ScratchVec, SymbolId,
+    SymbolWalk, VarId, alpha_equal_exprs,
 };
 use anfora_manager::register_pass;
 use anfora_visit::{Mutator, Refused, RewriteError, Scope, Site, Slot, Verdict, mutate_function};
 use hashbrown::{HashTable, hash_table};
-use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use rustc_hash::{FxHashSet, FxHasher};
 
 use crate::seen_scopes::SeenScopes;
 
@@ -94,9 +96,9 @@ pub fn eliminate_common_subexpr(
         free: FreeSymbols::new(),
         alpha: AlphaHasher::new(),
         merged: 0,
-        explained: cx.rewrites.explains(PASS).then(FxHashMap::default),
     };
     mutate_function(cx, function, &mut pass)?;
+    near_misses::explain(cx, &function.body, &pass.impure, order);
     Ok(pass.merged)
 }
 
@@ -125,16 +127,7 @@ struct SubexprEliminator<'b> {
     free: FreeSymbols,
     alpha: AlphaHasher,
     merged: usize,
-    /// If near misses are asked for: the last variable and value of each call, with the operands in
-    /// the order of their ids.
-    explained: Option<FxHashMap<CallKey, (ExprId, ExprId)>>,
 }
-
-/// The name under which near misses are recorded.
-const PASS: &str = "EliminateCommonSubexpr";
-
-/// The operator of a call (`None` for a call of a function), its attributes and its operands.
-type CallKey = (Option<OpId>, AttrsId, Vec<ExprId>);
 
 /// Spreads a stored hash over the bits that the table uses.
 #[inline]
@@ -234,37 +227,6 @@ impl SubexprEliminator<'_> {
         Verdict::Keep
     }
 
-    /// Records the reason why a call stays that is like an earlier one.
-    #[cold]
-    fn explain(&mut self, s: &Site<'_>, slot: Slot, value: ExprId) {
-        let (cx, body) = (&*s.editor.cx, &*s.editor.body);
-        let (op, attrs) = match body.expr(value) {
-            Expr::CallOp { op, attrs, .. } => (Some(op), attrs),
-            Expr::Call { attrs, .. } => (None, attrs),
-            _ => return,
-        };
-        let mut operands = body.inputs(value).to_vec();
-        if op.is_some_and(|op| cx.ops.facts(op).is_commutative()) {
-            operands.sort_unstable_by_key(|o| o.index());
-        }
-        let var = slot.var.map_or(value, VarId::expr);
-        let old = self.explained.as_mut().and_then(|seen| seen.insert((op, attrs, operands), (var, value)));
-        let Some((old, old_value)) = old else { return };
-        let (impure, order) = (&self.impure, self.order);
-        s.editor.nearly(slot.at, PASS, |_| {
-            let name = body.binding_name(cx, old).map_or("an earlier binding".to_string(), |name| format!("%{name}"));
-            if impure.is_impure(value) {
-                format!("it is computed like {name}, but has effects")
-            } else if !cx.types.accepts(body.ty(var), body.ty(old)) {
-                format!("{name} is equal, but its type is less specific")
-            } else if order == OperandOrder::Exact && body.inputs(value) != body.inputs(old_value) {
-                format!("{name} has the operands in another order, and the option `commutative` is off")
-            } else {
-                format!("{name} is equal, but is in another block")
-            }
-        });
-    }
-
     /// Returns true if a `match_cast` binds no symbol.
     #[cold]
     fn is_plain_cast(&mut self, s: &Site<'_>, value: ExprId) -> bool {
@@ -320,11 +282,7 @@ impl Mutator for SubexprEliminator<'_> {
 
     #[inline]
     fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
-        let verdict = self.merge(s, slot, value);
-        if self.explained.is_some() && matches!(verdict, Verdict::Keep) {
-            self.explain(s, slot, value);
-        }
-        Ok(verdict)
+        Ok(self.merge(s, slot, value))
     }
 
     fn enter(&mut self, _: &mut Site<'_>, scope: Scope) -> Result<(), RewriteError> {

@@ -168,11 +168,12 @@ function factsOf(run) {
       message.help ? make("span", { class: "dim" }, ` ${message.help}`) : null);
   });
   const misses = (run.near_misses ?? []).map(([what, f, name, why]) => make("li", null, make("b", null, what), " ", placeOf(f, full(name)), ` ${full(why)}`));
-  for (const [heading, items, left] of [["Remarks", remarks, run.messages_left_out], ["Near misses", misses, run.near_misses_left_out]]) {
+  for (const [heading, items, left, isCut] of [["Remarks", remarks, run.messages_left_out], ["Near misses", misses, 0, run.has_more_near_misses]]) {
     if (items.length === 0) continue;
     const more = items.length - MOST_MESSAGES + (left ?? 0);
     const shown = items.slice(0, MOST_MESSAGES);
-    if (more > 0) shown.push(make("li", { class: "dim" }, `and ${number.format(more)} more`));
+    if (more > 0) shown.push(make("li", { class: "dim" }, `and ${isCut ? "at least " : ""}${number.format(more)} more`));
+    else if (isCut) shown.push(make("li", { class: "dim" }, "and perhaps others"));
     parts.append(make("div", { class: "messages" }, make("h3", null, heading), make("ul", { tabindex: 0, "aria-label": heading }, ...shown)));
   }
   return parts.childElementCount > 0 ? parts : null;

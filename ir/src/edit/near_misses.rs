@@ -8,11 +8,10 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::fmt::{self, Display};
-use std::hash::BuildHasher;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::core::body::Body;
 use crate::core::context::Context;
@@ -72,8 +71,11 @@ pub struct NearMiss {
 pub struct NearMisses {
     /// The different near misses, in the order in which they were found first.
     pub found: Vec<NearMiss>,
-    /// The number of near misses for which there was no room.
+    /// The number of near misses of requests with a name for which there was no room.
     pub left_out: u64,
+    /// True if there was no room for another near miss of a request without a name. How many there
+    /// are is not known: their reasons take longer to find than the passes take to run.
+    pub is_cut: bool,
 }
 
 /// The number of near misses that a ledger keeps for requests with a name.
@@ -97,15 +99,14 @@ pub(super) struct NearMissLog {
     entries: Vec<u32>,
     /// The number of near misses that are kept, by kind of request.
     kept: [usize; 2],
-    /// The run whose near misses are counted, and the number of those that were kept for requests
-    /// without a name.
-    of_run: (u64, usize),
-    /// The hashes of the places of near misses that are kept for requests without a name, and of
-    /// the near misses that were left out, so that each is counted once.
-    kept_places: FxHashSet<u64>,
-    refused: FxHashSet<u64>,
-    /// The number of near misses that were left out, by kind of request.
-    left_out: [u64; 2],
+    /// The run whose near misses are counted, the number of those that were kept for requests
+    /// without a name, and true if there was no room for another one.
+    of_run: (u64, usize, bool),
+    /// The number of runs in which there was no room for a request without a name.
+    runs_cut: u64,
+    /// The near misses of requests with a name that were left out, so that each is counted once.
+    refused: FxHashSet<NearMiss>,
+    left_out: u64,
     /// The passes, rules and other kinds of rewrites that might have reported near misses.
     names: BTreeSet<Box<str>>,
 }
@@ -120,7 +121,8 @@ struct KeptMiss {
 #[derive(Clone, Debug, Default)]
 pub(super) struct MissPosition {
     entries: usize,
-    left_out: [u64; 2],
+    left_out: u64,
+    runs_cut: u64,
 }
 
 impl NearMissLog {
@@ -131,31 +133,37 @@ impl NearMissLog {
     }
 
     pub(super) fn position(&self) -> MissPosition {
-        MissPosition { entries: self.entries.len(), left_out: self.left_out }
+        MissPosition { entries: self.entries.len(), left_out: self.left_out, runs_cut: self.runs_cut }
     }
 
-    /// Returns true if there is no room for another near miss of a request without a name in a run.
-    fn is_full(&mut self, run: u64) -> bool {
+    /// Returns the number of near misses of a run that were kept for requests without a name, and
+    /// whether others were left out.
+    fn of_run(&mut self, run: u64) -> (&mut usize, &mut bool) {
         if self.of_run.0 != run {
-            self.of_run = (run, 0);
+            self.of_run = (run, 0, false);
         }
-        self.entries.len() == MAX_ENTRIES || self.kept[0] == MAX_UNNAMED || self.of_run.1 == MAX_NEAR_MISSES_OF_RUN
+        (&mut self.of_run.1, &mut self.of_run.2)
     }
 
-    /// Returns true if there is no room for a near miss of a request without a name, and counts it
-    /// then. Nothing is known of it but its place, since its reason takes time to find. At one
-    /// place, it is counted once for each run.
-    fn refuses(&mut self, run: u64, place: u64) -> bool {
-        if !self.is_full(run) || self.kept_places.contains(&place) {
-            return false;
+    /// Returns true if there is room for another near miss of a request without a name in a run.
+    fn has_room(&mut self, run: u64) -> bool {
+        let is_full = *self.of_run(run).0 == MAX_NEAR_MISSES_OF_RUN
+            || self.entries.len() == MAX_ENTRIES
+            || self.kept[AskedBy::All as usize] == MAX_UNNAMED;
+        if is_full {
+            self.cut(run);
         }
-        if self.refused.insert(FxBuildHasher.hash_one((run, place))) {
-            self.left_out[AskedBy::All as usize] += 1;
-        }
-        true
+        !is_full
     }
 
-    fn add(&mut self, asked_by: AskedBy, run: u64, place: u64, miss: NearMiss) {
+    /// Keeps that near misses of a run were left out that nobody named.
+    fn cut(&mut self, run: u64) {
+        let is_new = !std::mem::replace(self.of_run(run).1, true);
+        self.runs_cut += u64::from(is_new);
+    }
+
+    /// Adds a near miss. There is room for it if nobody named it.
+    fn add(&mut self, asked_by: AskedBy, run: u64, miss: NearMiss) {
         if let Some(&index) = self.indices.get(&miss) {
             let known = &mut self.misses[index as usize];
             if known.run != run && self.entries.len() < MAX_ENTRIES {
@@ -164,22 +172,14 @@ impl NearMissLog {
             }
             return;
         }
-        // The room of a run is counted for each run.
-        let (is_full, left_out) = match asked_by {
-            AskedBy::All => (self.is_full(run), FxBuildHasher.hash_one((run, place))),
-            AskedBy::Name => {
-                let is_full = self.entries.len() == MAX_ENTRIES || self.kept[1] == MAX_NEAR_MISSES;
-                (is_full, FxBuildHasher.hash_one(&miss))
-            }
-        };
-        if is_full {
-            self.left_out[asked_by as usize] += u64::from(self.refused.insert(left_out));
+        let is_full = self.entries.len() == MAX_ENTRIES || self.kept[asked_by as usize] == MAX_NEAR_MISSES;
+        if asked_by == AskedBy::Name && is_full {
+            self.left_out += u64::from(self.refused.insert(miss));
             return;
         }
         self.kept[asked_by as usize] += 1;
         if asked_by == AskedBy::All {
-            self.of_run.1 += 1;
-            self.kept_places.insert(place);
+            *self.of_run(run).0 += 1;
         }
         let index = self.misses.len() as u32;
         self.entries.push(index);
@@ -191,7 +191,7 @@ impl NearMissLog {
 impl Rewrites {
     /// Returns the near misses since a position in the log that one of these requests selects, and
     /// moves the position to the end. The number of near misses for which there was no room is that
-    /// of all requests with a name, or of all requests if one of these has none.
+    /// of all requests with a name.
     ///
     /// Cost: linear in the text.
     pub fn read_near_misses(&self, from: &mut LogPosition, asked: &[WhyNot]) -> NearMisses {
@@ -202,9 +202,8 @@ impl Rewrites {
         let new = log.entries[start.entries.min(log.entries.len())..].iter().filter(|&&index| seen.insert(index));
         let new = new.map(|&index| &log.misses[index as usize].miss);
         let found = new.filter(|miss| asked.iter().any(|asked| asked.selects(miss))).cloned().collect();
-        let left_out = |kind: AskedBy| log.left_out[kind as usize].saturating_sub(start.left_out[kind as usize]);
-        let unnamed = if asked.iter().any(WhyNot::is_for_all) { left_out(AskedBy::All) } else { 0 };
-        NearMisses { found, left_out: left_out(AskedBy::Name) + unnamed }
+        let is_cut = log.runs_cut > start.runs_cut && asked.iter().any(WhyNot::is_for_all);
+        NearMisses { found, left_out: log.left_out.saturating_sub(start.left_out), is_cut }
     }
 
     /// Returns the names of the passes that have run, and of the rules and other kinds of rewrites
@@ -223,16 +222,30 @@ impl Rewrites {
     }
 
     /// Returns true if near misses of a rule of the pass that runs, or of another kind of rewrite,
-    /// are recorded.
+    /// are recorded: they are asked for, and the run has room for another one. Code for which near
+    /// misses take long to find asks again later.
     ///
     /// Cost: linear in the text.
     #[inline]
     pub fn explains(&self, what: &str) -> bool {
-        !self.explained().is_empty()
-            && self.log().is_some_and(|mut log| {
-                log.misses.hear_name(what);
-                self.explained().iter().any(|asked| asked.is_about(what, log.pass()))
-            })
+        self.asked_by(what, |_| true).is_some()
+    }
+
+    /// Returns the kind of request that selects near misses of a rule or of another kind of
+    /// rewrite, among those that a condition holds for and that there is room for.
+    fn asked_by(&self, what: &str, is_at: impl Fn(&WhyNot) -> bool) -> Option<AskedBy> {
+        let mut log = if self.may_explain() { self.log()? } else { return None };
+        let log = &mut *log;
+        log.misses.hear_name(what);
+        let run = log.run();
+        let selects = |asked: &&WhyNot| asked.is_about(what, log.pass()) && is_at(asked);
+        let kind = |asked: &WhyNot| if asked.is_for_all() { AskedBy::All } else { AskedBy::Name };
+        let kind = self.explained().iter().filter(selects).map(kind).max()?;
+        let has_room = kind == AskedBy::Name || log.misses.has_room(run);
+        if !has_room {
+            self.close_near_misses();
+        }
+        has_room.then_some(kind)
     }
 
     /// Returns true if near misses of a rule, or of another kind of rewrite, are asked for by name.
@@ -243,52 +256,35 @@ impl Rewrites {
     }
 
     /// Returns the kind of request that selects near misses of a rule at a binding; `None` if they
-    /// are not recorded.
+    /// are not recorded, or if there is no room for another one that nobody named.
     ///
     /// Cost: linear in the text.
     pub fn explains_at(&self, what: &str, binding: Option<&str>) -> Option<AskedBy> {
-        let log = self.log().filter(|_| !self.explained().is_empty())?;
-        let selects = |asked: &&WhyNot| asked.is_about(what, log.pass()) && asked.is_at(binding);
-        let kind = |asked: &WhyNot| if asked.is_for_all() { AskedBy::All } else { AskedBy::Name };
-        self.explained().iter().filter(selects).map(kind).max()
+        self.asked_by(what, |asked| asked.is_at(binding))
     }
 
-    /// Counts near misses for which code that collects them has no room.
+    /// Counts near misses for which code that collects them has no room. Of those that nobody
+    /// named, the ledger only keeps that there are any.
     ///
     /// Cost: one entry.
     pub fn leave_out_near_misses(&self, asked_by: AskedBy, number: u64) {
-        if let Some(mut log) = self.log() {
-            log.misses.left_out[asked_by as usize] += number;
+        let Some(mut log) = self.log().filter(|_| number > 0) else { return };
+        let run = log.run();
+        match asked_by {
+            AskedBy::All => log.misses.cut(run),
+            AskedBy::Name => log.misses.left_out += number,
         }
     }
 
     /// Records a near miss, unless nobody asked for it.
     fn note_near_miss(&self, binding: Option<&str>, what: &str, why: impl FnOnce() -> String) {
-        if self.explained().is_empty() {
-            return;
-        }
-        let asked_by = self.explains_at(what, binding);
-        let Some(asked_by) = asked_by else {
-            self.log().into_iter().for_each(|mut log| log.misses.hear_name(what));
-            return;
-        };
-        let place = {
-            let Some(mut log) = self.log() else { return };
-            let (_, function, run) = log.place();
-            let place = FxBuildHasher.hash_one((function, binding, what));
-            if asked_by == AskedBy::All && log.misses.refuses(run, place) {
-                log.misses.hear_name(what);
-                return;
-            }
-            place
-        };
+        let Some(asked_by) = self.explains_at(what, binding) else { return };
         // The reason may ask the ledger itself.
         let why = why();
         let Some(mut log) = self.log() else { return };
         let (pass, function, run) = log.place();
         let miss = NearMiss { pass, function, binding: binding.map(str::to_string), what: what.to_string(), why };
-        log.misses.hear_name(what);
-        log.misses.add(asked_by, run, place, miss);
+        log.misses.add(asked_by, run, miss);
     }
 }
 
@@ -372,7 +368,7 @@ impl Context {
     /// Cost: linear in the text.
     #[inline]
     pub fn nearly(&self, body: &Body, at: ExprId, what: &str, why: impl FnOnce() -> String) {
-        if self.rewrites.is_on() {
+        if self.rewrites.may_explain() {
             self.rewrites.note_near_miss(body.binding_name(self, at), what, why);
         }
     }

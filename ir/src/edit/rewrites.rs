@@ -109,6 +109,8 @@ struct Ledger {
     recorded: RangeInclusive<u64>,
     spans: bool,
     explained: Vec<WhyNot>,
+    /// True if no further near miss of the run is recorded. It is read without the log.
+    is_full: AtomicBool,
     log: Mutex<RewriteLog>,
 }
 
@@ -160,6 +162,11 @@ impl RewriteLog {
     /// Returns the name of the pass that runs.
     pub(super) fn pass(&self) -> &str {
         &self.place.pass
+    }
+
+    /// Returns the number of the run.
+    pub(super) fn run(&self) -> u64 {
+        self.place.run
     }
 
     /// Returns the pass, the function and the number of the run.
@@ -230,6 +237,7 @@ impl Rewrites {
             recorded,
             spans,
             explained,
+            is_full: AtomicBool::new(false),
             log: Mutex::new(log),
         }))
     }
@@ -266,6 +274,20 @@ impl Rewrites {
     /// Returns the requests for near misses.
     pub(super) fn explained(&self) -> &[WhyNot] {
         self.ledger().map_or(&[], |ledger| &ledger.explained)
+    }
+
+    /// Returns true if near misses may be recorded: there are requests, and the run has room.
+    #[inline]
+    pub(super) fn may_explain(&self) -> bool {
+        self.ledger().is_some_and(|ledger| !ledger.explained.is_empty() && !ledger.is_full.load(Ordering::Relaxed))
+    }
+
+    /// Ends the recording of near misses in the current run, which has no room for those that
+    /// nobody named. Does nothing if there are requests with a name.
+    pub(super) fn close_near_misses(&self) {
+        if let Some(ledger) = self.ledger().filter(|ledger| ledger.explained.iter().all(WhyNot::is_for_all)) {
+            ledger.is_full.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Returns true if rewrites are counted.
@@ -357,6 +379,7 @@ impl Rewrites {
             log.misses.hear_name(name);
         }
         let place = RewritePlace { run: log.runs, pass: Arc::from(name), function: None, records: 0 };
+        ledger.is_full.store(false, Ordering::Relaxed);
         Some(std::mem::replace(&mut log.place, place))
     }
 
@@ -364,8 +387,9 @@ impl Rewrites {
     ///
     /// Cost: one entry.
     pub fn leave(&self, before: Option<RewritePlace>) {
-        if let (Some(mut log), Some(before)) = (self.log(), before) {
-            log.place = before;
+        if let (Some(ledger), Some(before)) = (self.ledger(), before) {
+            ledger.log().place = before;
+            ledger.is_full.store(false, Ordering::Relaxed);
         }
     }
 

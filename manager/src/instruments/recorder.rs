@@ -92,7 +92,7 @@ impl RecorderState {
             rewrites: Vec::new(),
             rewrites_left_out: 0,
             near_misses: Vec::new(),
-            near_misses_left_out: 0,
+            has_more_near_misses: false,
             operators: Default::default(),
             changes: Vec::new(),
             functions_left_out: 0,

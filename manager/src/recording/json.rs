@@ -25,7 +25,7 @@ impl Recording {
     ///   [`diagnostics_json`](anfora_ir::diagnostics_json) has them, with `name`, the binding as
     ///   lines spell it), `messages_left_out`, `rewrites` (a list of `[function or null, name or
     ///   null, reason]`), `rewrites_left_out`, `near_misses` (a list of `[rule, name of the
-    ///   function, binding as lines spell it, why not]`), `near_misses_left_out`, `operators` (the
+    ///   function, binding as lines spell it, why not]`), `has_more_near_misses`, `operators` (the
     ///   differences), `changes` and `functions_left_out`. A field without a content is left out.
     /// - `changes`: a list of objects: `function`, `added`, `removed`, `bindings` (the numbers of
     ///   added, changed and removed ones), `rows_left_out`, and `hunks`, a list of `[index of the
@@ -120,7 +120,7 @@ fn run_json(run: &RecordedPass, messages: Vec<Value>) -> Value {
         ("rewrites", rewrites),
         ("rewrites_left_out", json!(run.rewrites_left_out)),
         ("near_misses", near_misses),
-        ("near_misses_left_out", json!(run.near_misses_left_out)),
+        ("has_more_near_misses", json!(run.has_more_near_misses)),
         ("operators", json!(run.operators)),
         ("changes", Value::Array(changes)),
         ("functions_left_out", json!(run.functions_left_out)),

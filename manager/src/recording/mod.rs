@@ -145,8 +145,8 @@ pub struct RecordedPass {
     pub rewrites_left_out: u64,
     /// The rewrites that nearly applied, if the context explains them.
     pub near_misses: Vec<NearMiss>,
-    /// The number of near misses for which there was no room.
-    pub near_misses_left_out: u64,
+    /// True if there may be more near misses, for which there was no room.
+    pub has_more_near_misses: bool,
     /// The change of the number of calls of each operator, where there is one.
     pub operators: BTreeMap<String, i64>,
     /// The functions that the pass changed, in the order of their indices.

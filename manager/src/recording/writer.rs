@@ -7,7 +7,7 @@ use anfora_ir::{
     Context, Diagnostic, EditedFunction, EntityId, Function, Module, NearMiss, NearMisses, OpId, RewriteRecord,
     SequenceChange,
 };
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::compare::changes;
 use super::lines::Tables;
@@ -166,6 +166,8 @@ impl RecordingWriter {
         };
         let end = found.last()?;
         let mut is_full = false;
+        // The lines around hunks that are near each other are the same.
+        let mut known = FxHashMap::default();
         for SequenceChange { old, new } in found {
             let ranges = [old.clone(), new.clone()];
             let parts = [0, 1].map(|side| rows[side].as_ref().map_or(&[][..], |r| &r.rows[ranges[side].clone()]));
@@ -175,7 +177,7 @@ impl RecordingWriter {
                 count_bindings(parts, &mut change.bindings);
                 continue;
             }
-            let mut hunk = self.hunk(cx, rows, &ranges, room);
+            let mut hunk = self.hunk(cx, rows, &ranges, (&mut known, room));
             let left_out = size - hunk.old.len() - hunk.new.len();
             // Rows may differ in their ids and be written alike.
             let is_abridged = |line: &u32| self.recording.lines[*line as usize].is_abridged;
@@ -194,13 +196,14 @@ impl RecordingWriter {
         Some(change)
     }
 
-    /// Returns the hunk of these rows, as far as there is room for them.
+    /// Returns the hunk of these rows, as far as there is room for them. `known` are the lines of
+    /// new rows that were asked for before, by the indices of the rows.
     fn hunk(
         &mut self,
         cx: &Context,
         rows: &[Option<Rows<'_>>; 2],
         [old, new]: &[Range<usize>; 2],
-        room: &mut Room,
+        (known, room): (&mut FxHashMap<usize, u32>, &mut Room),
     ) -> Hunk {
         let mut hunk = Hunk { at: [old.start, new.start], ..Hunk::default() };
         if !room.take(HUNK) {
@@ -208,7 +211,14 @@ impl RecordingWriter {
         }
         let mut line = |side: usize, at: usize, room: &mut Room| -> Option<u32> {
             let rows = rows[side].as_ref()?;
-            let line = self.tables.line(&mut self.recording, (cx, rows), *rows.rows.get(at)?, room)?;
+            let row = *rows.rows.get(at)?;
+            let line = match known.get(&at).filter(|_| side == 1) {
+                Some(&line) => line,
+                None => self.tables.line(&mut self.recording, (cx, rows), row, room)?,
+            };
+            if side == 1 {
+                known.insert(at, line);
+            }
             room.take(INDEX).then_some(line)
         };
         let around = usize::from(rows.iter().all(Option::is_some)) * CONTEXT;
@@ -270,7 +280,8 @@ impl RecordingWriter {
     }
 
     /// Records near misses, as far as there is room.
-    pub(crate) fn near_misses(&mut self, NearMisses { found: mut misses, left_out }: NearMisses, run: usize) {
+    pub(crate) fn near_misses(&mut self, near_misses: NearMisses, run: usize) {
+        let NearMisses { found: mut misses, left_out, is_cut } = near_misses;
         let mut room = self.share(32);
         let all = misses.len();
         let option = |text: Option<&str>| text.map_or(0, bytes_of);
@@ -282,7 +293,7 @@ impl RecordingWriter {
         misses.truncate(kept);
         self.settle(32, room);
         let run = &mut self.recording.runs[run];
-        run.near_misses_left_out = left_out + (all - kept) as u64;
+        run.has_more_near_misses = is_cut || left_out > 0 || kept < all;
         run.near_misses = misses;
     }
 

@@ -166,7 +166,8 @@ fn run(
     options: &PatternOptions<'_>,
 ) -> Result<Outcome, PatternRewriteError> {
     editor.body.note_stop(None);
-    if !table.needs.may_be_met(editor.cx, editor.body) && explained(editor.cx, table).is_empty() {
+    let may_apply = table.needs.may_be_met(editor.cx, editor.body);
+    if !may_apply && explained(editor.cx, table).is_empty() {
         return Ok(Outcome {
             stop: StopReason::Fixpoint,
             rewrites: 0,
@@ -185,7 +186,8 @@ fn run(
     // are. So they are made without the limit of the ledger first, and again with it if they are
     // kept and are too many. A failure after more rewrites than the limit does not happen.
     let is_tried = may_be_taken_back && room > 0 && room < u64::MAX;
-    let mut result = attempt(editor, table, build, options, if is_tried { u64::MAX } else { room });
+    let first = if is_tried { u64::MAX } else { room };
+    let mut result = attempt(editor, (table, may_apply), build, options, first);
     let is_too_far = match &result {
         Ok(outcome) => !outcome.taken_back && outcome.rewrites > room,
         Err(_) => editor.cx.rewrites.room() == 0,
@@ -193,7 +195,7 @@ fn run(
     if is_tried && is_too_far {
         editor.body.rollback_journal();
         editor.cx.rewrites.take_back(before);
-        result = attempt(editor, table, build, options, room);
+        result = attempt(editor, (table, may_apply), build, options, room);
     }
     match &result {
         Ok(outcome) if !outcome.taken_back => {
@@ -215,10 +217,11 @@ fn run(
     result
 }
 
-/// Opens a journal, and makes rewrites, at most `room` of them.
+/// Opens a journal, and makes rewrites, at most `room` of them. If no rule of the table may apply,
+/// only near misses are looked for.
 fn attempt(
     editor: &mut Editor<'_>,
-    table: &RuleTable,
+    (table, may_apply): (&RuleTable, bool),
     build: BuildBy<'_>,
     options: &PatternOptions<'_>,
     room: u64,
@@ -228,6 +231,7 @@ fn attempt(
     let facts = Facts::new(editor.cx, editor.body, options.purity);
     let mut driver = Driver {
         table,
+        may_apply,
         left_out: table.making(options.never_make),
         fuel: options.fuel.unwrap_or(1000 + 8 * facts.node_count as u64),
         facts,
@@ -290,6 +294,8 @@ struct Driver<'t, 'e> {
     editor: &'t mut Editor<'e>,
     facts: Facts<'t>,
     table: &'t RuleTable,
+    /// True if one of the rules may apply.
+    may_apply: bool,
     /// For each rule, true if it must not apply; empty if all may.
     left_out: Vec<bool>,
     fuel: u64,
@@ -331,6 +337,7 @@ impl Driver<'_, '_> {
         let mut is_out_of_fuel = false;
         while !is_out_of_fuel
             && self.room > 0
+            && (self.may_apply || self.near_misses.are_asked_for())
             && let Some(node) = self.take()
         {
             let tried = self.try_rules(build, steps, node);

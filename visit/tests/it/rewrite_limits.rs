@@ -208,8 +208,8 @@ fn near_misses_are_recorded_only_when_someone_asks() {
     let asked = WhyNot { what: Some("fusion".to_string()), binding: Some("b".to_string()) };
     module.cx.rewrites = Rewrites::new(RewriteOptions { explained: vec![asked.clone()], ..RewriteOptions::default() });
     ask(&mut module);
-    let NearMisses { found: misses, left_out } = read(&module, &asked);
-    assert_eq!((misses.len(), left_out), (1, 0));
+    let NearMisses { found: misses, left_out, is_cut } = read(&module, &asked);
+    assert_eq!((misses.len(), left_out, is_cut), (1, 0, false));
     assert_eq!((misses[0].binding.as_deref(), &*misses[0].why), (Some("b"), "it is used in %c"));
     assert!(module.cx.rewrites.explains("fusion") && !module.cx.rewrites.explains("fold"));
 }

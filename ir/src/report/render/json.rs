@@ -1,5 +1,6 @@
 //! Renders diagnostics as JSON, for other tools.
 
+use std::cell::OnceCell;
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -29,21 +30,22 @@ pub fn diagnostics_json_with<'d>(
     diagnostics: impl IntoIterator<Item = (Option<(&'d str, &'d str)>, &'d Diagnostic)>,
     source: Option<&Source>,
 ) -> String {
-    let lines = source.map(|s| Lines::new(s.text()));
+    let lines = OnceCell::new();
+    let lines = || lines.get_or_init(|| source.map(|s| Lines::new(s.text()))).as_ref();
     let mut out = String::new();
     for (first, d) in diagnostics {
-        object(&mut out, first, d, source, lines.as_ref());
+        object(&mut out, first, d, source, &lines);
         out.push('\n');
     }
     out
 }
 
-fn object(
+fn object<'l>(
     out: &mut String,
     first: Option<(&str, &str)>,
     d: &Diagnostic,
     source: Option<&Source>,
-    lines: Option<&Lines<'_>>,
+    lines: &dyn Fn() -> Option<&'l Lines<'l>>,
 ) {
     let Diagnostic { severity, message, span, label, related, function, binding, help } = d;
     let mut begin = '{';
@@ -57,7 +59,7 @@ fn object(
         if let Some(source) = source {
             field(out, ',', "file", source.name());
         }
-        place(out, ',', span, lines);
+        place(out, ',', span, lines());
     }
     for (key, value) in [("label", label), ("function", function), ("binding", binding), ("help", help)] {
         if let Some(value) = value {
@@ -68,7 +70,7 @@ fn object(
         out.push_str(",\"related\":[");
         for (i, (span, label)) in related.iter().enumerate() {
             out.push_str(if i > 0 { "," } else { "" });
-            place(out, '{', span, lines);
+            place(out, '{', span, lines());
             field(out, ',', "label", label);
             out.push('}');
         }

@@ -32,14 +32,12 @@ pub(super) struct Position {
 
 impl<'t> Lines<'t> {
     pub(super) fn new(text: &'t str) -> Lines<'t> {
-        let mut starts = vec![0];
+        let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(end, _)| end + 1)).collect();
         let mut chars = Vec::with_capacity(text.len() / BLOCK + 1);
         let mut count = 0;
-        for (i, block) in text.as_bytes().chunks(BLOCK).enumerate() {
+        for block in text.as_bytes().chunks(BLOCK) {
             chars.push(count);
             count += block.iter().filter(|&&b| begins_char(b)).count();
-            let ends = block.iter().enumerate().filter(|&(_, &b)| b == b'\n');
-            starts.extend(ends.map(|(j, _)| i * BLOCK + j + 1));
         }
         Lines { text, starts, chars }
     }

@@ -9,8 +9,11 @@ use crate::pattern::rule::RuleTable;
 /// The near misses that a driver collects. They are reported at the end, for the nodes that are
 /// left.
 pub(super) struct DriverMisses {
-    /// For each rule, true if its near misses are asked for; empty if none are.
+    /// For each rule, true if its near misses are asked for; empty if none are, or if there is no
+    /// room for more.
     explained: Vec<bool>,
+    /// True if requests with a name are among those that ask.
+    has_names: bool,
     /// The number of reasons that may still be given, by kind of request: as many as the ledger
     /// keeps.
     room: [usize; 2],
@@ -19,19 +22,25 @@ pub(super) struct DriverMisses {
     found: FxHashMap<(ExprId, usize), (usize, String)>,
     /// The kind of request for which a reason was given, by node and rule.
     asked: FxHashMap<(ExprId, usize), AskedBy>,
-    /// The nodes and rules for which there was no room.
-    refused: FxHashSet<(ExprId, usize, bool)>,
+    /// The nodes and rules that were asked for by name, and for which there was no room.
+    refused: FxHashSet<(ExprId, usize)>,
 }
 
 impl DriverMisses {
     pub(super) fn new(cx: &Context, table: &RuleTable) -> DriverMisses {
         DriverMisses {
             explained: explained(cx, table),
+            has_names: cx.rewrites.requests().iter().any(|asked| !asked.is_for_all()),
             room: [MAX_NEAR_MISSES_OF_RUN, MAX_NEAR_MISSES],
             found: FxHashMap::default(),
             asked: FxHashMap::default(),
             refused: FxHashSet::default(),
         }
+    }
+
+    /// Returns true if near misses of a rule are asked for, and there is room for more.
+    pub(super) fn are_asked_for(&self) -> bool {
+        !self.explained.is_empty()
     }
 
     /// Records the reason why a rule does not apply at a node, with the number of parts of the
@@ -48,7 +57,12 @@ impl DriverMisses {
         }
         let room = &mut self.room[asked_by as usize];
         if *room == 0 {
-            self.refused.insert((node, rule, asked_by == AskedBy::Name));
+            match asked_by {
+                AskedBy::Name => drop(self.refused.insert((node, rule))),
+                // Nobody is told how many there are, so nobody has to look for them.
+                AskedBy::All if !self.has_names => self.explained.clear(),
+                AskedBy::All => {}
+            }
             return false;
         }
         *room -= 1;
@@ -111,16 +125,10 @@ impl Driver<'_, '_> {
                 self.editor.nearly(at, &self.table.rules[rule].name, |_| why);
             }
         }
-        // Of the rules that nobody named, one was left out at a node.
-        let mut nodes: [FxHashSet<(ExprId, usize)>; 2] = Default::default();
-        for &(node, rule, is_named) in &self.near_misses.refused {
-            if self.is_left(node) && (is_named || !furthest.contains_key(&node)) {
-                nodes[usize::from(is_named)].insert((node, if is_named { rule } else { 0 }));
-            }
-        }
-        for (asked_by, nodes) in [AskedBy::All, AskedBy::Name].into_iter().zip(&nodes) {
-            self.editor.cx.rewrites.leave_out_near_misses(asked_by, nodes.len() as u64);
-        }
+        let refused = self.near_misses.refused.iter().filter(|&&(node, _)| self.is_left(node)).count();
+        self.editor.cx.rewrites.leave_out_near_misses(AskedBy::Name, refused as u64);
+        let is_cut = self.near_misses.room[AskedBy::All as usize] == 0;
+        self.editor.cx.rewrites.leave_out_near_misses(AskedBy::All, u64::from(is_cut));
     }
 
     fn is_left(&self, node: ExprId) -> bool {
