@@ -40,7 +40,7 @@ impl Program {
     }
 }
 
-/// Returns the programs that all tests share: as many as `ANFORA_CASES` says (100 by default, which
+/// Returns the programs that all tests share: as many as `ANFORA_CASES` says (70 by default, which
 /// show each mistake of the broken passes), or the one program of `ANFORA_SEED` and `ANFORA_SIZE`.
 pub(crate) fn pool() -> &'static [Program] {
     static POOL: OnceLock<Vec<Program>> = OnceLock::new();
@@ -49,7 +49,7 @@ pub(crate) fn pool() -> &'static [Program] {
         if let Some(seed) = number("ANFORA_SEED") {
             return vec![Program::new(number("ANFORA_SIZE").unwrap_or(60) as usize, seed)];
         }
-        (0..anfora_testing::cases(100) as u64).map(|seed| Program::new(size_of(seed), seed)).collect()
+        (0..anfora_testing::cases(70) as u64).map(|seed| Program::new(size_of(seed), seed)).collect()
     })
 }
 

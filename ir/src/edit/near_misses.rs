@@ -17,7 +17,7 @@ use crate::core::body::Body;
 use crate::core::context::Context;
 use crate::core::entity::ExprId;
 use crate::edit::rewrites::{LogPosition, Rewrites};
-use crate::text::unescape;
+use crate::text::{binding_label, unescape};
 
 /// A selection of near misses. All of them are selected by default.
 ///
@@ -58,7 +58,7 @@ pub struct NearMiss {
     pub pass: Arc<str>,
     /// The name of the function, without `@`.
     pub function: Option<Arc<str>>,
-    /// The name of the binding, without `%`.
+    /// The name of the binding, without `%`, or `#` and a number if it has none; `None` for a tail.
     pub binding: Option<String>,
     /// The rule, or another kind of rewrite.
     pub what: String,
@@ -369,7 +369,7 @@ impl Context {
     #[inline]
     pub fn nearly(&self, body: &Body, at: ExprId, what: &str, why: impl FnOnce() -> String) {
         if self.rewrites.may_explain() {
-            self.rewrites.note_near_miss(body.binding_name(self, at), what, why);
+            self.rewrites.note_near_miss(binding_label(self, body, at).as_deref(), what, why);
         }
     }
 }

@@ -29,6 +29,7 @@ use crate::core::body::Body;
 use crate::core::context::Context;
 use crate::core::entity::ExprId;
 use crate::edit::near_misses::{MissPosition, NearMissLog, WhyNot};
+use crate::text::binding_label;
 
 /// The request to a [ledger](Rewrites).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -71,7 +72,8 @@ pub struct RewriteRecord {
     pub pass: Arc<str>,
     /// The name of the function, without `@`; `None` if a pass changed the module as a whole.
     pub function: Option<Arc<str>>,
-    /// The name of the rewritten binding, without `%`; `None` if it has no name, or for a tail.
+    /// The rewritten binding: its name, or `#` and a number if it has none
+    /// ([`binding_label`]); `None` for a tail.
     pub binding: Option<String>,
     /// The rule, or another description of the rewrite.
     pub why: String,
@@ -483,20 +485,20 @@ impl Context {
     #[inline(always)]
     pub fn rewrote(&self, body: &Body, at: ExprId, why: impl Display) {
         if self.rewrites.is_on() {
-            self.rewrites.note(body.binding_name(self, at), why);
+            self.rewrites.note(binding_label(self, body, at).as_deref(), why);
         }
     }
 
     /// Records another binding that the last rewrite has changed, made or removed, by its Let or
-    /// variable. Does nothing if the last rewrite is not recorded, or if the variable has no name.
+    /// variable. Does nothing if the last rewrite is not recorded.
     ///
     /// Cost: one entry.
     #[inline(always)]
     pub fn rewrote_also(&self, body: &Body, at: ExprId, why: impl Display) {
-        if self.rewrites.is_on()
-            && let Some(name) = body.binding_name(self, at)
+        if self.rewrites.records_last()
+            && let Some(label) = binding_label(self, body, at)
         {
-            self.rewrites.note_also(Some(name), why);
+            self.rewrites.note_also(Some(&label), why);
         }
     }
 }

@@ -10,6 +10,6 @@ pub(crate) use lexer::unescape;
 pub use parser::sketches::{Sketch, SketchAttr, SketchNode, SketchParts, SketchReader, SketchValue, parse_sketch};
 pub use parser::{MAX_ERRORS, parse_attr, parse_fragment, parse_module, parse_type};
 pub use printer::{
-    Annotations, FunctionLine, ModuleText, PrintLiterals, PrintOptions, line_name, print_function, print_module,
-    signature_line, spelled_local, statement_line, write_module,
+    Annotations, FunctionLine, ModuleText, PrintLiterals, PrintOptions, binding_label, line_name, print_function,
+    print_module, signature_line, spelled_label, spelled_local, statement_line, write_module,
 };

@@ -1,6 +1,6 @@
 //! Recordings as JSON.
 
-use anfora_ir::{NearMiss, diagnostics_json_with, spelled_local};
+use anfora_ir::{NearMiss, diagnostics_json_with, spelled_label, spelled_local};
 use serde_json::{Map, Value, json};
 
 use super::{FunctionChange, Hunk, LineKind, RecordedLine, RecordedOutcome, RecordedPass, Recording};
@@ -99,7 +99,7 @@ fn run_json(run: &RecordedPass, messages: Vec<Value>) -> Value {
     let changes: Vec<Value> = run.changes.iter().map(change_json).collect();
     let rewrites: Value = run.rewrites.iter().map(|r| json!([r.function, r.binding, r.why])).collect();
     let near_miss =
-        |m: &NearMiss| json!([m.what, m.function.as_deref(), m.binding.as_deref().map(spelled_local), m.why]);
+        |m: &NearMiss| json!([m.what, m.function.as_deref(), m.binding.as_deref().map(spelled_label), m.why]);
     let near_misses: Value = run.near_misses.iter().map(near_miss).collect();
     let mut object = Map::new();
     object.extend(run.parent.map(|parent| ("parent".to_string(), json!(parent))));

@@ -1,6 +1,6 @@
 //! The tables of a recording: each different line, name, type and text has a number.
 
-use anfora_ir::{Context, TypeId, spelled_local};
+use anfora_ir::{Context, TypeId, spelled_label};
 use rustc_hash::FxHashMap;
 
 use super::room::{INDEX, LINE, Room, bytes_of};
@@ -86,9 +86,9 @@ impl Tables {
         intern_in(&mut self.functions, &mut recording.functions, name, room)
     }
 
-    /// Returns the number of the variable of this name, if there is room for it.
+    /// Returns the number of the variable with this label, if there is room for it.
     pub(super) fn name(&mut self, recording: &mut Recording, name: &str, room: &mut Room) -> Option<usize> {
-        intern_in(&mut self.names, &mut recording.names, &spelled_local(name), room)
+        intern_in(&mut self.names, &mut recording.names, &spelled_label(name), room)
     }
 
     /// Returns the number of the reason of a rewrite, if there is room for it.

@@ -455,6 +455,36 @@ fn a_variable_without_a_name_is_not_taken_for_another_one() {
 }
 
 #[test]
+fn rewrites_of_variables_without_a_name_are_their_own() {
+    let mut module = module_of(&["f"]);
+    let insert = editing("Insert", |editor| {
+        let x = editor.body.params()[0].expr();
+        let ty = editor.body.ty(x);
+        let mut rest = editor.body.root();
+        for why in ["the second", "the first"] {
+            let new = editor.var(None, VarFlags::PLAIN, ty);
+            let value = editor.call_named("negate", &[x]).unwrap();
+            rest = editor.let_(new, value, rest, LetFlags::default());
+            editor.rewrote(new.expr(), why);
+            editor.nearly(new.expr(), "Insert", |_| format!("not {why}"));
+        }
+        editor.body.set_root(rest);
+    });
+    let recording = recorded(&insert, &mut module);
+    let unnamed: Vec<&str> = recording.names.iter().filter_map(|name| name.strip_prefix('%')).collect();
+    let unnamed: Vec<&str> = unnamed.into_iter().filter(|name| name.starts_with('#')).collect();
+    let mut reasons = Vec::new();
+    for name in &unnamed {
+        let [event] = &recording.history("f", name)[..] else { panic!("%{name} was made once") };
+        reasons.push(event.reasons.clone());
+    }
+    reasons.sort();
+    assert_eq!(reasons, [["the first"], ["the second"]]);
+    let misses: Vec<&str> = recording.runs[0].near_misses.iter().filter_map(|miss| miss.binding.as_deref()).collect();
+    assert!(misses.len() == 2 && misses.iter().all(|name| unnamed.contains(name)), "{misses:?} of {unnamed:?}");
+}
+
+#[test]
 fn a_recording_names_the_parts_of_lines() {
     let mut module = module();
     let recording = recorded(&rework(), &mut module);

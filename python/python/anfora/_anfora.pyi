@@ -645,7 +645,7 @@ class NearMiss:
     @property
     def binding(self, /) -> str | None:
         """
-        The name of the binding, without `%`.
+        The name of the binding, without `%`, or `#` and a number if it has none; `None` for a tail.
         """
     @property
     def function(self, /) -> str | None:

@@ -13,7 +13,7 @@ use anfora_visit::{
     splice_before, substitute, tail_link, unlink_let, walk,
 };
 
-use crate::programs::{SHAPES, Shape, body, deep, first};
+use crate::programs::{SHAPES, Shape, body, deep, edit, first};
 
 /// Calls `run` on each shape.
 fn on_each(run: impl Fn(Shape, &mut Module) + Send + Sync + Clone + 'static) {
@@ -24,15 +24,6 @@ fn on_each(run: impl Fn(Shape, &mut Module) + Send + Sync + Clone + 'static) {
             run(shape, &mut module);
         });
     }
-}
-
-/// Edits the body with a journal. Returns true if anything was written.
-fn edit(module: &mut Module, edit: impl FnOnce(&mut Editor<'_>)) -> bool {
-    let key = first(module);
-    let (function, cx) = module.get_mut(key).unwrap();
-    function.body.begin_journal();
-    edit(&mut Editor::new(cx, &mut function.body));
-    function.body.commit_journal()
 }
 
 #[test]

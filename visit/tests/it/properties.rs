@@ -15,15 +15,7 @@ use anfora_visit::{
 };
 use proptest::prelude::*;
 
-use crate::programs::{body, first, random};
-
-fn edit(module: &mut Module, edit: impl FnOnce(&mut Editor<'_>)) -> bool {
-    let key = first(module);
-    let (function, cx) = module.get_mut(key).unwrap();
-    function.body.begin_journal();
-    edit(&mut Editor::new(cx, &mut function.body));
-    function.body.commit_journal()
-}
+use crate::programs::{body, edit, first, random};
 
 /// Checks that every variable is in scope at its uses, that every Let has one link, and that
 /// regions start at the right place.

@@ -65,11 +65,7 @@ pub(crate) fn all_links(body: &Body) -> Vec<(Link, ExprId)> {
 /// nothing was written.
 pub(crate) fn edited(text: &str, edit: impl FnOnce(&mut Editor<'_>)) -> String {
     let mut module = parse(text);
-    let key = first(&module);
-    let (function, cx) = module.get_mut(key).unwrap();
-    function.body.begin_journal();
-    edit(&mut Editor::new(cx, &mut function.body));
-    if !function.body.commit_journal() {
+    if !self::edit(&mut module, edit) {
         return "unchanged\n".to_string();
     }
     if let Err(errors) = verify_module(&module) {
@@ -206,4 +202,13 @@ pub(crate) fn deep(shape: Shape, n: usize) -> Module {
 /// Returns a scalar literal, as an atom.
 pub(crate) fn float(editor: &mut Editor<'_>, value: f32) -> ExprId {
     editor.literal(Literal::scalar(value))
+}
+
+/// Edits the body of the first function with a journal. Returns true if anything was written.
+pub(crate) fn edit(module: &mut Module, edit: impl FnOnce(&mut Editor<'_>)) -> bool {
+    let key = first(module);
+    let (function, cx) = module.get_mut(key).unwrap();
+    function.body.begin_journal();
+    edit(&mut Editor::new(cx, &mut function.body));
+    function.body.commit_journal()
 }

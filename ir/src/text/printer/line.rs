@@ -1,5 +1,6 @@
 //! Single lines of a function, for outlines and reports.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::core::body::Body;
@@ -88,6 +89,33 @@ pub fn signature_line(cx: &Context, function: &Function) -> FunctionLine {
 /// Cost: linear in the text.
 pub fn line_name(cx: &Context, body: &Body, var: VarId) -> String {
     written(|out| own_name(&cx.names, body, var.expr(), out))
+}
+
+/// Returns the name of the variable that a Let binds, or of a variable itself, or what
+/// [`line_name`] writes after `%` if it has no name; `None` for anything else.
+///
+/// Cost: linear in the text.
+pub fn binding_label<'c>(cx: &'c Context, body: &Body, id: ExprId) -> Option<Cow<'c, str>> {
+    let var = match body.expr(id) {
+        Expr::Let { var, .. } => var,
+        _ => body.as_var(id)?,
+    };
+    Some(match body.var_name(var) {
+        Some(name) => Cow::Borrowed(cx.names.get(name)),
+        None => Cow::Owned(line_name(cx, body, var).split_off(1)),
+    })
+}
+
+/// Returns what [`binding_label`] returned for a variable as lines spell it: `%x`, `%"a name"`,
+/// `%#57`.
+///
+/// Cost: linear in the text.
+pub fn spelled_label(label: &str) -> String {
+    let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || b == b':');
+    match label.strip_prefix('#') {
+        Some(number) if is_number(number) => format!("%{label}"),
+        _ => spelled_local(label),
+    }
 }
 
 /// Returns a name as the text format spells the local variable of this name: `%x`, `%"a name"`.

@@ -29,7 +29,7 @@ use crate::core::module::Module;
 use crate::tables::dim::Dim;
 use crate::tables::types::Type;
 
-pub use line::{FunctionLine, line_name, signature_line, spelled_local, statement_line};
+pub use line::{FunctionLine, binding_label, line_name, signature_line, spelled_label, spelled_local, statement_line};
 
 use aliases::Aliases;
 use expressions::{BodyState, Statements};
