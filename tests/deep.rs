@@ -16,7 +16,7 @@ use anfora_testing::stress::{Operation, Subject};
 use anfora_testing::{depth, on_small_stack};
 
 fn every_operation(shape: Shape) {
-    let subject = Arc::new(on_small_stack(move || Subject::new(shape, depth(1_000))).expect("a shape builds"));
+    let subject = Arc::new(on_small_stack(move || Subject::new(shape, depth(1_500))).expect("a shape builds"));
     let mut failures = Vec::new();
     let is_done = |operation: &Operation| operation.needs_program() || shape.name() == "chain";
     for operation in Operation::all().into_iter().filter(is_done) {
