@@ -18,8 +18,8 @@ pub struct BindingEvent<'r> {
     /// The line of the binding after the pass.
     pub after: Option<&'r str>,
     /// Why: the rewrites of the binding. If there are none, those of the operands that it lost,
-    /// with their names, or else those of the result and of the function as a whole. Then the messages that the pass
-    /// left about the binding.
+    /// with their names, or else those of the result and of the function as a whole. Then the
+    /// messages that the pass left about the binding.
     pub reasons: Vec<Cow<'r, str>>,
 }
 
