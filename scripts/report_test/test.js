@@ -46,6 +46,12 @@ async function open(browser, page, { width = 1280, height = 900, colorScheme = "
 const text = (tab, selector) => tab.locator(selector).innerText();
 const pass = (tab, name) => tab.locator(`#bar .pass[aria-label^="${name}:"]`).first();
 
+/** The height at which a binding is drawn among its neighbours. */
+const heightOf = async (tab, name) => (await tab.locator(`#graph .node[data-name='${name}']`).boundingBox()).y;
+
+/** The colour that a style names, of an element. */
+const colourOf = (element) => element.evaluate((e) => getComputedStyle(e).getPropertyValue("--colour"));
+
 /** The five parts, each clicked and read. */
 async function byMouse(tab) {
   // 1. The bar: its colours, rounds and sequences; a click chooses a pass.
@@ -66,6 +72,10 @@ async function byMouse(tab) {
   assert.match(await text(tab, "#history"), /History of %twice[\s\S]*In the program before the first pass[\s\S]*Changed by[\s\S]*FoldConstant/);
   const node = tab.locator("#graph .node", { hasText: "exp" });
   assert.match(await text(tab, "#graph"), /The program after 1 · FoldConstant/);
+  // Operands are above the binding, users below it.
+  assert.ok((await heightOf(tab, "%x")) < (await heightOf(tab, "%twice")));
+  assert.ok((await heightOf(tab, "%twice")) < (await heightOf(tab, "%unused")));
+  assert.equal(await tab.locator("#graph .node.centre").getAttribute("data-name"), "%twice");
   await node.click();
   assert.match(await text(tab, "#history"), /History of %unused[\s\S]*Removed by[\s\S]*DeadCodeElimination/);
   // An event in the history leads to its pass.
@@ -254,9 +264,13 @@ async function namesAreThoseOfLines(tab) {
   const says = await history();
   assert.ok(says.includes(`History of ${unnamed}`) && /Made by[\s\S]*ToANormalForm/.test(says), says);
   assert.ok(!says.includes("In the result"), says);
+  // A binding has the colour of the pass that made it.
+  const made = await colourOf(tab.locator("#graph .node.centre"));
+  assert.equal(made, await colourOf(tab.locator("#graph figcaption li", { hasText: "made by 1 · ToANormalForm" })));
   // The address has the name, and leads to it.
   const hash = await tab.evaluate(() => location.hash);
   await link('%"conv.1"').click();
+  assert.notEqual(made, await colourOf(tab.locator("#graph .node.centre")));
   await tab.evaluate((to) => { location.hash = to; }, hash);
   await tab.locator("#history .code", { hasText: unnamed }).waitFor();
   // Rules that nearly applied link to their binding.
@@ -264,6 +278,15 @@ async function namesAreThoseOfLines(tab) {
   const misses = tab.locator("#step .messages", { hasText: /near misses/i });
   await misses.locator('a[data-name=\'%"b.2"\']').first().click();
   assert.match(await history(), /History of %"b\.2"/);
+}
+
+/** A remark says what a pass did not do, and leads to its binding. */
+async function remarksAreOpened(tab) {
+  await pass(tab, "FoldConstant").click();
+  const remark = tab.locator("#step .messages", { hasText: /remarks/i }).locator("li").first();
+  assert.match(await remark.innerText(), /`divide` on constants was not folded, because it fails: integer division by zero/);
+  await remark.locator('a[data-name="%bad"]').click();
+  assert.match(await text(tab, "#history"), /History of %bad[\s\S]*In the program before the first pass/);
 }
 
 /** A page of more functions than a recording keeps. */
@@ -334,6 +357,8 @@ async function inFrame(tab) {
 async function unusualPages(browser, page) {
   const names = reportOf("names", fs.readFileSync(path.join(__dirname, "names.anf"), "utf8"), ["--passes", "ToANormalForm,DeadCodeElimination,SimplifyExpr"]);
   await open(browser, names, {}, namesAreThoseOfLines);
+  const division = "def @main(%x: int32) { let %bad = divide(1, 0); add(%bad, %x) }";
+  await open(browser, reportOf("remarks", division, ["--passes", "FoldConstant"]), {}, remarksAreOpened);
   const functions = Array.from({ length: 6000 }, (_, i) => `def @f${i}(%x: Tensor[(4,), float32]) { let %dead = exp(%x); %x }`);
   await open(browser, reportOf("functions", functions.join("\n"), ["--passes", "DeadCodeElimination"]), {}, manyFunctions);
   const chain = Array.from({ length: 30000 }, (_, i) => `let %v${i} = exp(${i ? `%v${i - 1}` : "%x"});`);

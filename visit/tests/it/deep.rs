@@ -13,7 +13,7 @@ use anfora_visit::{
     splice_before, substitute, tail_link, unlink_let, walk,
 };
 
-use crate::programs::{SHAPES, Shape, body, deep, edit, first};
+use crate::programs::{SHAPES, Shape, body, deep, edit};
 
 /// Calls `run` on each shape.
 fn on_each(run: impl Fn(Shape, &mut Module) + Send + Sync + Clone + 'static) {

@@ -5,8 +5,8 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use anfora_ir::{
-    Body, Counts, Editor, Expr, ExprId, IdSet, Literal, Module, Source, VarId, alpha_equal, parse_module,
-    signature_type, verify_module,
+    Body, Counts, Expr, ExprId, IdSet, Literal, Module, Source, VarId, alpha_equal, parse_module, signature_type,
+    verify_module,
 };
 use anfora_testing::programs::{Random, Vocabulary};
 use anfora_visit::{
