@@ -1,8 +1,9 @@
 //! The answers to `anfora opt --why-not`.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use anfora::ir::{LogPosition, Module, NearMisses, WhyNot};
+use anfora::ir::{LogPosition, Module, NearMisses, WhyNot, binding_label};
 use anfora::manager::{PassContext, UnknownName};
 
 use crate::report;
@@ -10,7 +11,7 @@ use crate::report;
 /// The questions of a user: which rewrites nearly applied, and why they did not.
 pub(crate) struct Questions<'a> {
     asked: &'a [WhyNot],
-    /// The names of the bindings before the passes; empty if nobody asks about a binding.
+    /// The labels of the bindings before the passes; empty if nobody asks about a binding.
     bindings: BTreeSet<String>,
 }
 
@@ -29,8 +30,8 @@ impl Questions<'_> {
         for (_, function) in module.functions() {
             let body = &function.body;
             let variables = body.exprs().filter(|&(id, _)| body.as_var(id).is_some());
-            let names = variables.filter_map(|(id, _)| body.binding_name(&module.cx, id));
-            self.bindings.extend(names.map(str::to_string));
+            let labels = variables.filter_map(|(id, _)| binding_label(&module.cx, body, id));
+            self.bindings.extend(labels.map(Cow::into_owned));
         }
     }
 

@@ -30,7 +30,8 @@ impl NearMiss {
         self.miss.function.as_deref()
     }
 
-    /// The name of the binding, without `%`, or `#` and a number if it has none; `None` for a tail.
+    /// The name of the binding, without `%`, `#57` or `#2:57` if it has none; `None` for
+    /// a tail.
     #[getter]
     fn binding(&self) -> Option<&str> {
         self.miss.binding.as_deref()

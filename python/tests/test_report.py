@@ -56,6 +56,9 @@ def test_a_report_is_a_page(tmp_path):
     assert "<title>a &#60;program&#62; – anfora</title>" in page or "<title>a &lt;program&gt; – anfora</title>" in page
     assert not re.search(r"""(?:src|href)="?(?:https?:|//)|url\((?!#)""", page)
     assert '"pipeline":"FoldConstant,EliminateCommonSubexpr,DeadCodeElimination"' in page
+    # A notebook shows the page itself, as the document of a frame.
+    frame = html.unescape(report.show()._repr_html_())
+    assert frame.startswith("<iframe ") and page in frame
     report.save(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == page
 

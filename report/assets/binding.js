@@ -83,7 +83,7 @@ function endOf(binding, events) {
 
 /**
  * Why a pass did something to a binding: its rewrites, or else those of the operands that it lost, or else those of the
- * function as a whole; and the messages about it.
+ * result and of the function as a whole; and the messages about it.
  */
 function reasonsOf(run, f, binding, [old, now]) {
   const { rewrites = [], messages = [] } = runs[run];

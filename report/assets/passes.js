@@ -169,7 +169,7 @@ function factsOf(run) {
   });
   const misses = (run.near_misses ?? []).map(([what, f, name, why]) => make("li", null, make("b", null, what), " ", placeOf(f, full(name)), ` ${full(why)}`));
   for (const [heading, items, left, isCut] of [["Remarks", remarks, run.messages_left_out], ["Near misses", misses, 0, run.has_more_near_misses]]) {
-    if (items.length === 0) continue;
+    if (items.length === 0 && !isCut) continue;
     const more = items.length - MOST_MESSAGES + (left ?? 0);
     const shown = items.slice(0, MOST_MESSAGES);
     if (more > 0) shown.push(make("li", { class: "dim" }, `and ${isCut ? "at least " : ""}${number.format(more)} more`));

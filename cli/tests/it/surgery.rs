@@ -15,7 +15,10 @@ fn models_are_edited_one_step_after_the_other() {
     let model = dir.onnx("model", TEXT);
     let (part, named, shaped, done) =
         (dir.path("part.onnx"), dir.path("named.onnx"), dir.path("shaped.onnx"), dir.path("done.onnx"));
-    let silent = |arguments: &[&str]| assert_eq!(ends(anfora(arguments), 0), (String::new(), String::new()));
+    let silent = |arguments: &[&str]| {
+        assert_eq!(ends(anfora(arguments), 0), (String::new(), String::new()));
+        ends(anfora(&["check", arguments[4]]), 0);
+    };
     silent(&["surgery", "extract", &model, "-o", &part, "--inputs", "a", "--outputs", "b,y"]);
     silent(&["surgery", "rename", &part, "-o", &named, "--value", "a=logits", "--value", "y=scores"]);
     silent(&["surgery", "set-shape", &named, "-o", &shaped, "--input", "logits=batch,?"]);
@@ -37,7 +40,9 @@ fn texts_are_edited_one_step_after_the_other() {
     let step = |from: &str, arguments: &[&str]| {
         let (text, messages) = ends(anfora(&[&["surgery", arguments[0], from], &arguments[1..]].concat()), 0);
         assert_eq!(messages, "");
-        dir.file("step.anf", &text)
+        let step = dir.file("step.anf", &text);
+        ends(anfora(&["check", &step]), 0);
+        step
     };
     let part = step(&file, &["extract", "--inputs", "%a", "--outputs", "%b,%y"]);
     let named = step(&part, &["rename", "--value", "a=logits", "--value", "y=scores"]);

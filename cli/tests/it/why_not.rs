@@ -30,6 +30,51 @@ fn a_report_takes_no_answers_away() {
 }
 
 #[test]
+fn fusion_and_rules_answer() {
+    let scratch = Scratch::new("why-not-passes");
+    let text = "def @main(%x: Tensor[(4,), float32], %k: Tensor[(4,), float32]) {
+  let %a = exp(%x);
+  let %b = multiply(%a, %k);
+  let %c = tanh(%a);
+  add(%b, %c)
+}";
+    let program = scratch.file("in.anf", text);
+    for (passes, question, answer) in [
+        (
+            "ConvertToDataflow,FuseOps",
+            "FuseOps",
+            "why not FuseOps at @main %a: it is used by %b and %c, which lead to no common binding\n",
+        ),
+        (
+            "SimplifyExpr",
+            "multiply(%x, 1) => %x@%b",
+            "why not SimplifyExpr: multiply(%x, 1) => %x at @main %b: \
+             no operand of `multiply(%a, %k)` is the constant 1\n",
+        ),
+    ] {
+        let arguments = ["opt", &program, "--passes", passes, "--why-not", question, "--emit", "none", "--quiet"];
+        let (_, err) = ends(anfora(&arguments), 0);
+        assert_eq!(err, answer);
+    }
+}
+
+#[test]
+fn a_run_without_room_says_so() {
+    let scratch = Scratch::new("why-not-cut");
+    for (length, is_cut) in [(1000, false), (1001, true)] {
+        let program = scratch.file("in.anf", &chain(length));
+        // Each run has room of its own.
+        let passes = "FoldConstant,FoldConstant";
+        let arguments = ["opt", &program, "--passes", passes, "--why-not", "", "--emit", "none", "--quiet"];
+        let (_, err) = ends(anfora(&arguments), 0);
+        let answers = err.lines().filter(|line| line.starts_with("why not FoldConstant at @main")).count();
+        assert_eq!(answers, 1000);
+        let last = "why not: there may be more near misses; ask for a rule, a pass or a binding\n";
+        assert_eq!(err.ends_with(last), is_cut, "{length}");
+    }
+}
+
+#[test]
 fn answers_are_printed_once() {
     let scratch = Scratch::new("why-not-once");
     let text = "def @main(%x: float32, %y: float32) {

@@ -8,10 +8,11 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::fmt::{self, Display};
+use std::hash::BuildHasher;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use crate::core::body::Body;
 use crate::core::context::Context;
@@ -38,7 +39,8 @@ use crate::text::{binding_label, unescape};
 pub struct WhyNot {
     /// The name of the rule, of another kind of rewrite, or of a pass; any if `None`.
     pub what: Option<String>,
-    /// The name of the binding, without `%`; any if `None`.
+    /// The name of the binding, without `%`, or its [`binding_label`] if it has no name; any if
+    /// `None`.
     pub binding: Option<String>,
 }
 
@@ -58,7 +60,8 @@ pub struct NearMiss {
     pub pass: Arc<str>,
     /// The name of the function, without `@`.
     pub function: Option<Arc<str>>,
-    /// The name of the binding, without `%`, or `#` and a number if it has none; `None` for a tail.
+    /// The name of the binding, without `%`, or its [`binding_label`] if it has no name; `None` for
+    /// a tail.
     pub binding: Option<String>,
     /// The rule, or another kind of rewrite.
     pub what: String,
@@ -99,16 +102,24 @@ pub(super) struct NearMissLog {
     entries: Vec<u32>,
     /// The number of near misses that are kept, by kind of request.
     kept: [usize; 2],
-    /// The run whose near misses are counted, the number of those that were kept for requests
-    /// without a name, and true if there was no room for another one.
-    of_run: (u64, usize, bool),
+    last_run: RunMisses,
     /// The number of runs in which there was no room for a request without a name.
     runs_cut: u64,
-    /// The near misses of requests with a name that were left out, so that each is counted once.
-    refused: FxHashSet<NearMiss>,
+    /// The hashes of the near misses of requests with a name that were left out, so that each is
+    /// counted once.
+    refused: FxHashSet<u64>,
     left_out: u64,
     /// The passes, rules and other kinds of rewrites that might have reported near misses.
     names: BTreeSet<Box<str>>,
+}
+
+/// The near misses of one run for requests without a name.
+#[derive(Default)]
+struct RunMisses {
+    run: u64,
+    kept: usize,
+    /// True if others were left out.
+    is_cut: bool,
 }
 
 struct KeptMiss {
@@ -136,33 +147,31 @@ impl NearMissLog {
         MissPosition { entries: self.entries.len(), left_out: self.left_out, runs_cut: self.runs_cut }
     }
 
-    /// Returns the number of near misses of a run that were kept for requests without a name, and
-    /// whether others were left out.
-    fn of_run(&mut self, run: u64) -> (&mut usize, &mut bool) {
-        if self.of_run.0 != run {
-            self.of_run = (run, 0, false);
+    fn of_run(&mut self, run: u64) -> &mut RunMisses {
+        if self.last_run.run != run {
+            self.last_run = RunMisses { run, ..RunMisses::default() };
         }
-        (&mut self.of_run.1, &mut self.of_run.2)
+        &mut self.last_run
     }
 
     /// Returns true if there is room for another near miss of a request without a name in a run.
+    /// Otherwise the run is cut.
     fn has_room(&mut self, run: u64) -> bool {
-        let is_full = *self.of_run(run).0 == MAX_NEAR_MISSES_OF_RUN
-            || self.entries.len() == MAX_ENTRIES
-            || self.kept[AskedBy::All as usize] == MAX_UNNAMED;
+        let is_full = self.of_run(run).kept >= MAX_NEAR_MISSES_OF_RUN
+            || self.entries.len() >= MAX_ENTRIES
+            || self.kept[AskedBy::All as usize] >= MAX_UNNAMED;
         if is_full {
             self.cut(run);
         }
         !is_full
     }
 
-    /// Keeps that near misses of a run were left out that nobody named.
+    /// Records that a run left out near misses of requests without a name.
     fn cut(&mut self, run: u64) {
-        let is_new = !std::mem::replace(self.of_run(run).1, true);
+        let is_new = !std::mem::replace(&mut self.of_run(run).is_cut, true);
         self.runs_cut += u64::from(is_new);
     }
 
-    /// Adds a near miss. There is room for it if nobody named it.
     fn add(&mut self, asked_by: AskedBy, run: u64, miss: NearMiss) {
         if let Some(&index) = self.indices.get(&miss) {
             let known = &mut self.misses[index as usize];
@@ -172,15 +181,18 @@ impl NearMissLog {
             }
             return;
         }
-        let is_full = self.entries.len() == MAX_ENTRIES || self.kept[asked_by as usize] == MAX_NEAR_MISSES;
-        if asked_by == AskedBy::Name && is_full {
-            self.left_out += u64::from(self.refused.insert(miss));
-            return;
+        match asked_by {
+            AskedBy::All if !self.has_room(run) => return,
+            AskedBy::All => self.of_run(run).kept += 1,
+            AskedBy::Name => {
+                let is_full = self.entries.len() >= MAX_ENTRIES || self.kept[asked_by as usize] >= MAX_NEAR_MISSES;
+                if is_full {
+                    self.left_out += u64::from(self.refused.insert(FxBuildHasher.hash_one(&miss)));
+                    return;
+                }
+            }
         }
         self.kept[asked_by as usize] += 1;
-        if asked_by == AskedBy::All {
-            *self.of_run(run).0 += 1;
-        }
         let index = self.misses.len() as u32;
         self.entries.push(index);
         self.indices.insert(miss.clone(), index);
@@ -191,7 +203,8 @@ impl NearMissLog {
 impl Rewrites {
     /// Returns the near misses since a position in the log that one of these requests selects, and
     /// moves the position to the end. The number of near misses for which there was no room is that
-    /// of all requests with a name.
+    /// of all requests with a name. A run without room for others is reported once, also if it goes
+    /// on after that.
     ///
     /// Cost: linear in the text.
     pub fn read_near_misses(&self, from: &mut LogPosition, asked: &[WhyNot]) -> NearMisses {
@@ -207,7 +220,8 @@ impl Rewrites {
     }
 
     /// Returns the names of the passes that have run, and of the rules and other kinds of rewrites
-    /// that might have reported near misses, sorted. Empty if nobody asks for near misses.
+    /// that might have reported near misses, sorted. Empty if nobody asks for near misses. If no
+    /// request has a name, those that a run without room would have reported are not among them.
     ///
     /// Cost: linear in the text.
     pub fn explained_names(&self) -> Vec<String> {
@@ -222,8 +236,8 @@ impl Rewrites {
     }
 
     /// Returns true if near misses of a rule of the pass that runs, or of another kind of rewrite,
-    /// are recorded: they are asked for, and the run has room for another one. Code for which near
-    /// misses take long to find asks again later.
+    /// are recorded: they are asked for, and the run has room for another one. The answer may become
+    /// false during the run; code that searches long for near misses asks again.
     ///
     /// Cost: linear in the text.
     #[inline]
@@ -263,17 +277,30 @@ impl Rewrites {
         self.asked_by(what, |asked| asked.is_at(binding))
     }
 
-    /// Counts near misses for which code that collects them has no room. Of those that nobody
-    /// named, the ledger only keeps that there are any.
+    /// Counts near misses of requests with a name for which code that collects them has no room.
     ///
     /// Cost: one entry.
-    pub fn leave_out_near_misses(&self, asked_by: AskedBy, number: u64) {
-        let Some(mut log) = self.log().filter(|_| number > 0) else { return };
-        let run = log.run();
-        match asked_by {
-            AskedBy::All => log.misses.cut(run),
-            AskedBy::Name => log.misses.left_out += number,
+    pub fn leave_out_near_misses(&self, number: u64) {
+        if let Some(mut log) = self.log() {
+            log.misses.left_out += number;
         }
+    }
+
+    /// Records that code that collects near misses has no room for others that nobody named.
+    ///
+    /// Cost: one entry.
+    pub fn cut_near_misses(&self) {
+        if let Some(mut log) = self.log() {
+            let run = log.run();
+            log.misses.cut(run);
+        }
+    }
+
+    /// Returns true if a request has a name.
+    ///
+    /// Cost: linear in the text.
+    pub fn has_named_requests(&self) -> bool {
+        self.explained().iter().any(|asked| !asked.is_for_all())
     }
 
     /// Records a near miss, unless nobody asked for it.

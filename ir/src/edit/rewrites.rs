@@ -20,6 +20,7 @@
 //! The log only grows. Each reader has a position of its own ([`LogPosition`]), so that several
 //! readers find all that they asked for.
 
+use std::borrow::Cow;
 use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -72,8 +73,8 @@ pub struct RewriteRecord {
     pub pass: Arc<str>,
     /// The name of the function, without `@`; `None` if a pass changed the module as a whole.
     pub function: Option<Arc<str>>,
-    /// The rewritten binding: its name, or `#` and a number if it has none
-    /// ([`binding_label`]); `None` for a tail.
+    /// The label of the rewritten binding ([`binding_label`]): its name, without `%`, if it has
+    /// one; `None` for a tail.
     pub binding: Option<String>,
     /// The rule, or another description of the rewrite.
     pub why: String,
@@ -200,7 +201,7 @@ impl Ledger {
     }
 
     #[cold]
-    fn note(&self, binding: Option<&str>, why: impl Display) {
+    fn note<'b>(&self, binding: impl FnOnce() -> Option<Cow<'b, str>>, why: impl Display) {
         let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let is_recorded = self.recorded.contains(&number);
         if !is_recorded && !self.spans {
@@ -208,7 +209,7 @@ impl Ledger {
         }
         let mut log = self.log();
         if is_recorded {
-            log.record(number, binding, why);
+            log.record(number, binding().as_deref(), why);
         }
         let RewriteLog { place: RewritePlace { run, pass, function, .. }, spans, .. } = &mut *log;
         if self.spans && spans.last().is_none_or(|span| span.run != *run || span.function != *function) {
@@ -287,7 +288,7 @@ impl Rewrites {
     /// Ends the recording of near misses in the current run, which has no room for those that
     /// nobody named. Does nothing if there are requests with a name.
     pub(super) fn close_near_misses(&self) {
-        if let Some(ledger) = self.ledger().filter(|ledger| ledger.explained.iter().all(WhyNot::is_for_all)) {
+        if let Some(ledger) = self.ledger().filter(|_| !self.has_named_requests()) {
             ledger.is_full.store(true, Ordering::Relaxed);
         }
     }
@@ -337,7 +338,8 @@ impl Rewrites {
         self.ledger().is_none_or(|ledger| self.count() <= ledger.limit)
     }
 
-    /// Counts one rewrite of the current function, or of the module, at a binding with a name.
+    /// Counts one rewrite of the current function, or of the module, at a binding with this label
+    /// ([`binding_label`]).
     /// Code with an editor calls [`Editor::rewrote`](crate::Editor::rewrote) instead. `why` is
     /// shown only if the rewrite is recorded.
     ///
@@ -345,7 +347,7 @@ impl Rewrites {
     #[inline(always)]
     pub fn note(&self, binding: Option<&str>, why: impl Display) {
         if let Some(ledger) = self.ledger() {
-            ledger.note(binding, why);
+            ledger.note(|| binding.map(Cow::Borrowed), why);
         }
     }
 
@@ -484,8 +486,8 @@ impl Context {
     /// Cost: one entry.
     #[inline(always)]
     pub fn rewrote(&self, body: &Body, at: ExprId, why: impl Display) {
-        if self.rewrites.is_on() {
-            self.rewrites.note(binding_label(self, body, at).as_deref(), why);
+        if let Some(ledger) = self.rewrites.ledger() {
+            ledger.note(|| binding_label(self, body, at), why);
         }
     }
 

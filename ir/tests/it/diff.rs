@@ -50,8 +50,7 @@ fn a_changed_binding_says_what_changed() {
         ("let %b = (%x, %y, %x); %b", "let %b = (%x, %x, %y, %x); %b", "@main %b: operand 1 added: %x"),
     ];
     for (left, right, expected) in cases {
-        let found = body_lines(left, right);
-        assert!(found.contains(&expected.to_string()), "{found:#?} has no {expected}");
+        assert_eq!(body_lines(left, right), [expected]);
     }
 }
 

@@ -214,11 +214,14 @@ impl RecordingWriter {
             let row = *rows.rows.get(at)?;
             let line = match known.get(&at).filter(|_| side == 1) {
                 Some(&line) => line,
-                None => self.tables.line(&mut self.recording, (cx, rows), row, room)?,
+                None => {
+                    let line = self.tables.line(&mut self.recording, (cx, rows), row, room)?;
+                    if side == 1 {
+                        known.insert(at, line);
+                    }
+                    line
+                }
             };
-            if side == 1 {
-                known.insert(at, line);
-            }
             room.take(INDEX).then_some(line)
         };
         let around = usize::from(rows.iter().all(Option::is_some)) * CONTEXT;

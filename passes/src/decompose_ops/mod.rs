@@ -257,7 +257,7 @@ impl<S: FnMut(&Context, &Body, ExprId) -> bool> Mutator for OpDecomposer<S> {
     #[inline]
     fn expand(&mut self, site: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Option<ExprId>, RewriteError> {
         let Some(op) = composite(site.editor.cx, site.editor.body, value) else { return Ok(None) };
-        // A step has no name by which it could be asked for.
+        // The steps of a decomposition are not in the program that is asked about.
         let explains = self.explains && !self.depths.contains_key(&value);
         let nearly = |editor: &Editor<'_>, before: &str, after: &str| {
             if explains {

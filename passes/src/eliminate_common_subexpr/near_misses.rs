@@ -17,7 +17,8 @@ const PASS: &str = "EliminateCommonSubexpr";
 /// calls.
 #[cold]
 pub(super) fn explain(cx: &Context, body: &Body, impure: &BodyPurity, order: OperandOrder) {
-    if !cx.rewrites.explains(PASS) {
+    // After the limit of rewrites, calls stay for another reason.
+    if !cx.rewrites.explains(PASS) || !cx.rewrites.may_rewrite() {
         return;
     }
     let (hashes, places) = calls(cx, body);
@@ -25,8 +26,8 @@ pub(super) fn explain(cx: &Context, body: &Body, impure: &BodyPurity, order: Ope
     let mut near: Vec<(u32, u32)> = Vec::new();
     for pair in hashes.windows(2) {
         let ((hash, earlier), (same, later)) = (pair[0], pair[1]);
-        let [a, b] = [earlier, later].map(|i| Call::of(cx, body, places[i as usize].value));
-        if hash == same && a.is_some() && a == b {
+        let call = |i: u32| Call::of(cx, body, places[i as usize].value);
+        if hash == same && call(earlier) == call(later) {
             near.push((later, earlier));
         }
     }
@@ -97,8 +98,11 @@ struct Call {
 }
 
 impl Call {
+    /// Returns the parts of a call; `None` for other values, and for casts, which the engine of
+    /// rewriting adds too.
     fn of(cx: &Context, body: &Body, value: ExprId) -> Option<Call> {
         let (op, attrs) = match body.expr(value) {
+            Expr::CallOp { op, .. } if cx.ops.facts(op).is_match_cast() => return None,
             Expr::CallOp { op, attrs, .. } => (Some(op), attrs),
             Expr::Call { attrs, .. } => (None, attrs),
             _ => return None,

@@ -222,6 +222,7 @@ impl ShapeOps {
             let Expr::Let { value, .. } = body.expr(id) else { continue };
             let Expr::CallOp { op, .. } = body.expr(value) else { continue };
             if [self.reshape, self.broadcast_to].contains(&Some(op))
+                && cx.rewrites.explains(PASS)
                 && let Some(why) = targets::obstacle(cx, body, value, Some(op) == self.reshape)
             {
                 cx.nearly(body, id, PASS, || why);

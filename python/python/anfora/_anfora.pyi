@@ -645,7 +645,8 @@ class NearMiss:
     @property
     def binding(self, /) -> str | None:
         """
-        The name of the binding, without `%`, or `#` and a number if it has none; `None` for a tail.
+        The name of the binding, without `%`, `#57` or `#2:57` if it has none; `None` for
+        a tail.
         """
     @property
     def function(self, /) -> str | None:

@@ -113,7 +113,7 @@ class Page(ABC):
             file.write(self.html())
 
     def show(self, height: int = 720) -> Frame:
-        """Returns the page in a frame, which a notebook shows."""
+        """Returns the page in a frame, which a notebook shows as the value of a cell's last line."""
         return Frame(self.html(), self.title, height)
 
     def _repr_html_(self) -> str:

@@ -30,8 +30,8 @@ pub fn diagnostics_json_with<'d>(
     diagnostics: impl IntoIterator<Item = (Option<(&'d str, &'d str)>, &'d Diagnostic)>,
     source: Option<&Source>,
 ) -> String {
-    let lines = OnceCell::new();
-    let lines = || lines.get_or_init(|| source.map(|s| Lines::new(s.text()))).as_ref();
+    let found = OnceCell::new();
+    let lines = || found.get_or_init(|| source.map(|s| Lines::new(s.text()))).as_ref();
     let mut out = String::new();
     for (first, d) in diagnostics {
         object(&mut out, first, d, source, &lines);

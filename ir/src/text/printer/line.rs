@@ -96,26 +96,27 @@ pub fn line_name(cx: &Context, body: &Body, var: VarId) -> String {
 ///
 /// Cost: linear in the text.
 pub fn binding_label<'c>(cx: &'c Context, body: &Body, id: ExprId) -> Option<Cow<'c, str>> {
+    if let Some(name) = body.binding_name(cx, id) {
+        return Some(Cow::Borrowed(name));
+    }
     let var = match body.expr(id) {
         Expr::Let { var, .. } => var,
         _ => body.as_var(id)?,
     };
-    Some(match body.var_name(var) {
-        Some(name) => Cow::Borrowed(cx.names.get(name)),
-        None => Cow::Owned(line_name(cx, body, var).split_off(1)),
-    })
+    Some(Cow::Owned(line_name(cx, body, var).split_off(1)))
 }
 
-/// Returns what [`binding_label`] returned for a variable as lines spell it: `%x`, `%"a name"`,
-/// `%#57`.
+/// Returns a variable with this [`binding_label`] as lines spell it: `%x`, `%"a name"`, `%#57`. A
+/// name such as `#57` cannot be told from a variable without a name, and is spelled like it.
 ///
 /// Cost: linear in the text.
 pub fn spelled_label(label: &str) -> String {
-    let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || b == b':');
-    match label.strip_prefix('#') {
-        Some(number) if is_number(number) => format!("%{label}"),
-        _ => spelled_local(label),
-    }
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let is_unnamed = label.strip_prefix('#').is_some_and(|number| match number.split_once(':') {
+        Some((generation, number)) => is_number(generation) && is_number(number),
+        None => is_number(number),
+    });
+    if is_unnamed { format!("%{label}") } else { spelled_local(label) }
 }
 
 /// Returns a name as the text format spells the local variable of this name: `%x`, `%"a name"`.

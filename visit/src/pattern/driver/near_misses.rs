@@ -1,6 +1,6 @@
 //! The near misses of rules: which rules are asked about, and the reasons that are reported.
 
-use anfora_ir::{AskedBy, Context, Editor, EntityId, ExprId, MAX_NEAR_MISSES, MAX_NEAR_MISSES_OF_RUN};
+use anfora_ir::{AskedBy, Context, Editor, EntityId, ExprId, MAX_NEAR_MISSES, MAX_NEAR_MISSES_OF_RUN, binding_label};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Driver;
@@ -9,11 +9,12 @@ use crate::pattern::rule::RuleTable;
 /// The near misses that a driver collects. They are reported at the end, for the nodes that are
 /// left.
 pub(super) struct DriverMisses {
-    /// For each rule, true if its near misses are asked for; empty if none are, or if there is no
-    /// room for more.
+    /// For each rule, true if its near misses are asked for; empty if none are.
     explained: Vec<bool>,
     /// True if requests with a name are among those that ask.
     has_names: bool,
+    /// True if a reason was refused that nobody named.
+    is_cut: bool,
     /// The number of reasons that may still be given, by kind of request: as many as the ledger
     /// keeps.
     room: [usize; 2],
@@ -30,7 +31,8 @@ impl DriverMisses {
     pub(super) fn new(cx: &Context, table: &RuleTable) -> DriverMisses {
         DriverMisses {
             explained: explained(cx, table),
-            has_names: cx.rewrites.requests().iter().any(|asked| !asked.is_for_all()),
+            has_names: cx.rewrites.has_named_requests(),
+            is_cut: false,
             room: [MAX_NEAR_MISSES_OF_RUN, MAX_NEAR_MISSES],
             found: FxHashMap::default(),
             asked: FxHashMap::default(),
@@ -38,9 +40,15 @@ impl DriverMisses {
         }
     }
 
-    /// Returns true if near misses of a rule are asked for, and there is room for more.
+    /// Returns true if near misses of a rule are asked for, and there may be room for more.
     pub(super) fn are_asked_for(&self) -> bool {
-        !self.explained.is_empty()
+        !self.explained.is_empty() && !self.is_closed()
+    }
+
+    /// Returns true if there is no room for further nodes. Nobody is told how many there are, so
+    /// nobody has to look for them.
+    fn is_closed(&self) -> bool {
+        self.is_cut && !self.has_names
     }
 
     /// Records the reason why a rule does not apply at a node, with the number of parts of the
@@ -58,10 +66,10 @@ impl DriverMisses {
         let room = &mut self.room[asked_by as usize];
         if *room == 0 {
             match asked_by {
-                AskedBy::Name => drop(self.refused.insert((node, rule))),
-                // Nobody is told how many there are, so nobody has to look for them.
-                AskedBy::All if !self.has_names => self.explained.clear(),
-                AskedBy::All => {}
+                AskedBy::All => self.is_cut = true,
+                AskedBy::Name => {
+                    self.refused.insert((node, rule));
+                }
             }
             return false;
         }
@@ -92,9 +100,12 @@ impl Driver<'_, '_> {
         if !self.is_explained(rule) {
             return false;
         }
+        if self.near_misses.is_closed() {
+            return self.near_misses.asked.contains_key(&(node, rule));
+        }
         let Editor { cx, body } = &*self.editor;
-        let binding = self.facts.let_of(body, node).and_then(|binding| body.binding_name(cx, binding.id));
-        let asked_by = cx.rewrites.explains_at(&self.table.rules[rule].name, binding);
+        let binding = self.facts.let_of(body, node).and_then(|binding| binding_label(cx, body, binding.id));
+        let asked_by = cx.rewrites.explains_at(&self.table.rules[rule].name, binding.as_deref());
         asked_by.is_some_and(|asked_by| self.near_misses.has_room(rule, node, asked_by))
     }
 
@@ -126,9 +137,10 @@ impl Driver<'_, '_> {
             }
         }
         let refused = self.near_misses.refused.iter().filter(|&&(node, _)| self.is_left(node)).count();
-        self.editor.cx.rewrites.leave_out_near_misses(AskedBy::Name, refused as u64);
-        let is_cut = self.near_misses.room[AskedBy::All as usize] == 0;
-        self.editor.cx.rewrites.leave_out_near_misses(AskedBy::All, u64::from(is_cut));
+        self.editor.cx.rewrites.leave_out_near_misses(refused as u64);
+        if self.near_misses.is_cut {
+            self.editor.cx.rewrites.cut_near_misses();
+        }
     }
 
     fn is_left(&self, node: ExprId) -> bool {
