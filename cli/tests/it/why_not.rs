@@ -63,9 +63,7 @@ fn a_run_without_room_says_so() {
     let scratch = Scratch::new("why-not-cut");
     for (length, is_cut) in [(1000, false), (1001, true)] {
         let program = scratch.file("in.anf", &chain(length));
-        // Each run has room of its own.
-        let passes = "FoldConstant,FoldConstant";
-        let arguments = ["opt", &program, "--passes", passes, "--why-not", "", "--emit", "none", "--quiet"];
+        let arguments = ["opt", &program, "--passes", "FoldConstant", "--why-not", "", "--emit", "none", "--quiet"];
         let (_, err) = ends(anfora(&arguments), 0);
         let answers = err.lines().filter(|line| line.starts_with("why not FoldConstant at @main")).count();
         assert_eq!(answers, 1000);

@@ -236,8 +236,8 @@ impl Rewrites {
     }
 
     /// Returns true if near misses of a rule of the pass that runs, or of another kind of rewrite,
-    /// are recorded: they are asked for, and the run has room for another one. The answer may become
-    /// false during the run; code that searches long for near misses asks again.
+    /// are recorded: they are asked for, and the run has room for another one. The answer may
+    /// become false during the run; code that searches long for near misses asks again.
     ///
     /// Cost: linear in the text.
     #[inline]

@@ -1,15 +1,15 @@
 //! The engines count rewrites, name them, and stop at a limit.
 
 use anfora_ir::{
-    Body, Context, Editor, Expr, ExprId, Function, LogPosition, NearMisses, RewriteOptions, Rewrites, WhyNot,
-    verify_module,
+    Body, Context, Editor, Expr, ExprId, Function, LogPosition, MAX_NEAR_MISSES_OF_RUN, NearMisses, RewriteOptions,
+    Rewrites, WhyNot, verify_module,
 };
 use anfora_visit::pattern::{PatternOptions, Rule, StopReason, capture, op, rewrite_patterns, rewrite_rules};
 use anfora_visit::{
     BackwardSweep, Mutator, Rewrite, RewriteError, Site, Slot, Verdict, mutate_function, rules, sweep_back,
 };
 
-use crate::programs::{first, parse};
+use crate::programs::{edit, first, parse};
 
 /// Replaces `negative(x)` by `x`.
 struct Dropper;
@@ -212,4 +212,34 @@ fn near_misses_are_recorded_only_when_someone_asks() {
     assert_eq!((misses.len(), left_out, is_cut), (1, 0, false));
     assert_eq!((misses[0].binding.as_deref(), &*misses[0].why), (Some("b"), "it is used in %c"));
     assert!(module.cx.rewrites.explains("fusion") && !module.cx.rewrites.explains("fold"));
+}
+
+#[test]
+fn a_full_run_keeps_near_misses_that_are_asked_for_by_name() {
+    let mut module = parse("def @main(%x: float32) { let %a = negative(%x); %a }");
+    let named = WhyNot { what: Some("named".to_string()), binding: None };
+    let asked = [WhyNot::default(), named];
+    module.cx.rewrites = Rewrites::new(RewriteOptions { explained: asked.to_vec(), ..RewriteOptions::default() });
+    let miss = |module: &mut Module, what: &str, numbers: std::ops::Range<usize>| {
+        edit(module, |editor| {
+            let root = editor.body.root();
+            numbers.for_each(|i| editor.nearly(root, what, |_| format!("for reason {i}")));
+        });
+    };
+    let mut position = LogPosition::default();
+    let mut read = |module: &Module| {
+        let NearMisses { found, left_out, is_cut } = module.cx.rewrites.read_near_misses(&mut position, &asked);
+        assert_eq!(left_out, 0);
+        (found.len(), is_cut)
+    };
+    module.cx.rewrites.enter_pass("first");
+    miss(&mut module, "rule", 0..MAX_NEAR_MISSES_OF_RUN);
+    assert_eq!(read(&module), (MAX_NEAR_MISSES_OF_RUN, false));
+    miss(&mut module, "rule", MAX_NEAR_MISSES_OF_RUN..MAX_NEAR_MISSES_OF_RUN + 1);
+    miss(&mut module, "named", 0..10);
+    assert_eq!(read(&module), (10, true));
+    // The next run has room of its own.
+    module.cx.rewrites.enter_pass("second");
+    miss(&mut module, "rule", MAX_NEAR_MISSES_OF_RUN..MAX_NEAR_MISSES_OF_RUN + 1);
+    assert_eq!(read(&module), (1, false));
 }
