@@ -127,12 +127,14 @@ function isWithin(run, sequence) {
 function layersOf(f, last, centre) {
   const { names, users } = neighbours(f, last);
   const layer = new Map([[centre, 0]]);
-  let left = 0;
+  const left = new Set();
   const layers = [[], [], [centre], [], []];
   const operands = (name) => (names.has(name) && !isParameter(names.get(name), name) ? parse(names.get(name)).uses : []);
   const put = (name, at) => {
     if (layer.has(name)) return;
-    if (layers[at].length === MOST_IN_LAYER) return left++;
+    // A name has one place, and is not drawn if each layer that it could be in is full.
+    if (layers[at].length === MOST_IN_LAYER) return left.add(name);
+    left.delete(name);
     layer.set(name, at - 2);
     layers[at].push(name);
   };
@@ -155,7 +157,7 @@ function layersOf(f, last, centre) {
     layers[at].sort((a, b) => mean.get(a) - mean.get(b));
     note(layers[at]);
   }
-  return { names, layers: layers.filter((list) => list.length > 0), edges, left };
+  return { names, layers: layers.filter((list) => list.length > 0), edges, left: left.size };
 }
 
 function showGraph() {

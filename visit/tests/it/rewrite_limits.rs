@@ -220,14 +220,14 @@ fn a_full_run_keeps_near_misses_that_are_asked_for_by_name() {
     let named = WhyNot { what: Some("named".to_string()), binding: None };
     let asked = [WhyNot::default(), named];
     module.cx.rewrites = Rewrites::new(RewriteOptions { explained: asked.to_vec(), ..RewriteOptions::default() });
-    let miss = |module: &mut Module, what: &str, numbers: std::ops::Range<usize>| {
+    let miss = |module: &mut anfora_ir::Module, what: &str, numbers: std::ops::Range<usize>| {
         edit(module, |editor| {
             let root = editor.body.root();
             numbers.for_each(|i| editor.nearly(root, what, |_| format!("for reason {i}")));
         });
     };
     let mut position = LogPosition::default();
-    let mut read = |module: &Module| {
+    let mut read = |module: &anfora_ir::Module| {
         let NearMisses { found, left_out, is_cut } = module.cx.rewrites.read_near_misses(&mut position, &asked);
         assert_eq!(left_out, 0);
         (found.len(), is_cut)
