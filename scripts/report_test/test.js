@@ -543,6 +543,12 @@ async function unusualPages(browser, page) {
   const users = Array.from({ length: 20 }, (_, i) => `%u${i}`);
   const used = main(["let %h = exp(%x);", ...users.map((name) => `let ${name} = tanh(%h);`)], `(${users.join(", ")})`);
   await open(browser, reportOf("users", used, ["--passes", "DeadCodeElimination"]), {}, manyUsers);
+  // Each of these is counted once, although two paths lead to it.
+  const both = main(["let %h = exp(%x);", "let %p = exp(%h);", "let %q = tanh(%h);", ...users.map((name) => `let ${name} = add(%p, %q);`)], `(${users.join(", ")})`);
+  await open(browser, reportOf("both", both, ["--passes", "DeadCodeElimination"]), {}, async (tab) => {
+    await choose(tab, 2, "%h");
+    assert.match(await text(tab, "#graph figcaption"), /14 more neighbours not drawn\./);
+  });
   const alone = withData(page, "alone", ({ recording }) => {
     recording.runs = recording.runs.filter((run) => run.kind !== "sequence").map(({ parent, round, ...run }) => run);
   });
