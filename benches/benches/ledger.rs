@@ -43,14 +43,17 @@ fn main() {
             times.push(start.elapsed());
         }
     }
-    let medians: Vec<f64> = times.iter_mut().map(|times| median(times)).collect();
-    for ((name, _), median) in REQUESTS.iter().zip(&medians) {
-        println!("{name}: {:.3} us a binding, ratio {:.2}", median / LENGTH as f64, median / medians[0]);
+    let first: Vec<f64> = times[0].iter().map(Duration::as_secs_f64).collect();
+    for ((name, _), times) in REQUESTS.iter().zip(times) {
+        let times: Vec<f64> = times.iter().map(Duration::as_secs_f64).collect();
+        // The ratios are those of the turns of one round.
+        let ratios = times.iter().zip(&first).map(|(time, first)| time / first).collect();
+        let micros = median(times) * 1e6 / LENGTH as f64;
+        println!("{name}: {micros:.3} us a binding, ratio {:.2}", median(ratios));
     }
 }
 
-/// Returns the median in microseconds.
-fn median(times: &mut [Duration]) -> f64 {
-    times.sort_unstable();
-    times[times.len() / 2].as_secs_f64() * 1e6
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values[values.len() / 2]
 }
