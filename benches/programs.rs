@@ -81,6 +81,25 @@ pub const LIFTED: Program = Program::new("nested-fn-lifted", |n| after("LambdaLi
 /// Convolutions, each with a normalisation.
 pub const CONVOLUTIONS: Program = Program::new("convolutions", |n| convolutions(n / 2));
 
+/// Products of one value with different weights.
+pub const PARALLEL: Program = Program::new("parallel", |n| shape("parallel", n));
+
+/// Convolutions with shifts and activations.
+pub const IMAGES: Program = Program::new("images", |n| shape("images", n));
+
+/// The same after their operators were moved into composite functions of one backend.
+pub const COMPOSITE: Program =
+    Program::new("images-composite", |n| after("FuseOpsByPattern{backend=acme}", IMAGES.build(n)));
+
+/// Computations on weights.
+pub const WEIGHTS: Program = Program::new("weights", |n| shape("weights", n));
+
+/// Products of a value with its sigmoid.
+pub const GATES: Program = Program::new("gates", |n| gates(n / 2));
+
+/// Random statements of every kind, and private functions.
+pub const RANDOM: Program = Program::new("random", |n| after("Normalize", shape("random", n)));
+
 /// Operators on a tensor with a symbolic extent, `n`.
 pub const SYMBOLIC: Program = Program::new("symbolic", symbolic);
 
@@ -102,6 +121,17 @@ fn shape(name: &str, size: usize) -> Module {
 fn after(pipeline: &str, mut module: Module) -> Module {
     run(&registry(), pipeline, &mut module);
     module
+}
+
+fn gates(n: usize) -> Module {
+    let mut text = "def @main(%x0: Tensor[(2, 4), float32]) {\n".to_string();
+    for i in 1..=n {
+        let before = i - 1;
+        writeln!(text, "let %s{i} = sigmoid(%x{before}); let %x{i} = multiply(%x{before}, %s{i});")
+            .expect("writing to a string succeeds");
+    }
+    writeln!(text, "%x{n}\n}}").expect("writing to a string succeeds");
+    parse(&text)
 }
 
 fn symbolic(n: usize) -> Module {

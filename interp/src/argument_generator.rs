@@ -322,8 +322,8 @@ fn extreme_tensor(dtype: DType, shape: &[usize], seed: u64) -> Option<Literal> {
             for &float in FLOATS.iter().cycle().skip(pick(FLOATS.len())).take(count) {
                 let float = f32::from_bits(float);
                 match dtype {
-                    DType::Float32 => float.write(&mut bytes),
-                    _ => f64::from(float).write(&mut bytes),
+                    DType::Float32 => bytes.extend_from_slice(float.to_bytes().as_ref()),
+                    _ => bytes.extend_from_slice(f64::from(float).to_bytes().as_ref()),
                 }
             }
             Literal::from_bytes(dtype, shape, bytes.into()).ok()

@@ -184,7 +184,7 @@ fn rotary_type(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
             return Err(TypeError::operand(0, format!("operand 0 has rank {rank}, but rank 3 or 4 is expected")));
         }
     }
-    Ok(call.operands[0].ty)
+    Ok(call.ty(0))
 }
 
 fn operands<'a>(c: &'a KernelCall<'_>) -> Result<Operands<'a>, KernelError> {

@@ -32,8 +32,8 @@ pub(crate) fn rows() -> Vec<OpDef> {
 
 /// Returns the function type without the captured parameters.
 fn make_closure(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
-    let callee = call.operands_with_elements[0].ty;
-    let captures: Vec<TypeId> = call.operands_with_elements[1..].iter().map(|o| o.ty).collect();
+    let callee = call.ty_with_elements(0);
+    let captures: Vec<TypeId> = (1..call.count()).map(|i| call.ty_with_elements(i)).collect();
     let cx = &mut *call.cx;
     let Type::Function(function) = cx.types.get(callee).clone() else {
         let found = cx.type_text(callee);
@@ -88,7 +88,7 @@ fn bind(cx: &Context, param: TypeId, capture: TypeId, bound: &mut [Option<DimId>
 
 fn match_cast(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let Some(to) = call.attrs().ty("to") else { return Err(TypeError::new("attribute `to` has no value")) };
-    let from = call.operands_with_elements[0].ty;
+    let from = call.ty_with_elements(0);
     if let Some(why) = never(call.cx, from, to) {
         let (from, to) = (call.cx.type_text(from), call.cx.type_text(to));
         return Err(TypeError::operand(0, format!("no {from} is {to}: {why}")));

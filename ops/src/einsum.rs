@@ -34,7 +34,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
 }
 
 fn einsum_type(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
-    let count = call.operands.len();
+    let count = call.count();
     let attrs = call.attrs();
     let equation = Equation::parse(given(attrs.str("subscripts"), "subscripts")?, count)?;
     let first = tensor(call, 0, Elements::Number)?;

@@ -33,7 +33,7 @@ pub(crate) fn moved(call: &mut TypeCall<'_>, ty: TypeId) -> Known {
 /// Returns elements of all operands, at positions that the attributes determine. The kernel
 /// computes the positions.
 pub(crate) fn joined(call: &mut TypeCall<'_>, ty: TypeId) -> Known {
-    let count = call.operands.len();
+    let count = call.count();
     moved_from(call, ty, count)
 }
 
@@ -52,10 +52,9 @@ fn moved_from(call: &mut TypeCall<'_>, ty: TypeId, count: usize) -> Known {
         positions.push(Literal::from_elements(&shape, &numbers).ok()?);
         elements.extend(known);
     }
-    let cx = &*call.cx;
-    let others = call.operands[count..].iter().map(|o| match (o.absent, o.literal) {
-        (true, _) => Some(None),
-        (false, literal) => literal.map(|l| Some(cx.literals.get(l))),
+    let others = (count..call.count()).map(|i| match call.operand(i) {
+        None => Some(None),
+        Some(_) => call.literal(i).map(Some),
     });
     let operands: SmallVec<[Option<&Literal>; 4]> =
         positions.iter().map(|p| Some(Some(p))).chain(others).collect::<Option<_>>()?;
@@ -104,13 +103,11 @@ pub(crate) fn converted(call: &mut TypeCall<'_>, ty: TypeId) -> Known {
 
 /// Returns the results of the kernel if all elements of all operands are known.
 pub(crate) fn computed(call: &mut TypeCall<'_>, ty: TypeId) -> Known {
-    let small = |o: &anfora_ir::Operand| o.absent || call.cx.types.element_count(o.ty).is_some() && o.literal.is_some();
-    if !call.operands.iter().all(small) {
-        return None;
-    }
-    let cx = &*call.cx;
-    let operands: SmallVec<[Option<&Literal>; 4]> =
-        call.operands.iter().map(|o| o.literal.filter(|_| !o.absent).map(|l| cx.literals.get(l))).collect();
+    let known = |i| match call.operand(i) {
+        None => Some(None),
+        Some(ty) => call.cx.types.element_count(ty).and_then(|_| call.literal(i)).map(Some),
+    };
+    let operands = (0..call.count()).map(known).collect::<Option<SmallVec<[Option<&Literal>; 4]>>>()?;
     let results = run(call, &operands, ty)?;
     drop(operands);
     let mut known = Vec::with_capacity(results.len());
@@ -124,7 +121,7 @@ pub(crate) fn computed(call: &mut TypeCall<'_>, ty: TypeId) -> Known {
 
 /// Computes each element of the result from elements of the operands, which broadcast.
 fn each(call: &mut TypeCall<'_>, ty: TypeId, f: impl Fn(&mut Dims, &[DimId]) -> DimId) -> Known {
-    let count = call.operands.len();
+    let count = call.count();
     if (0..count).all(|i| call.elements(i).is_none()) {
         return None;
     }

@@ -84,5 +84,5 @@ fn infer(call: &mut TypeCall<'_>) -> Result<(TypeId, TypeId), TypeError> {
         Reduction::None => result(call.cx, x.dtype, samples.as_deref()),
         Reduction::Mean | Reduction::Sum => call.cx.types.scalar(x.dtype),
     };
-    Ok((loss, call.operands[0].ty))
+    Ok((loss, call.ty(0)))
 }

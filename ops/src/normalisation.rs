@@ -301,7 +301,7 @@ fn by_channel(call: &mut TypeCall<'_>, x: &TensorType, channels: DimId, last: us
 
 fn batch_norm(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     batch_channels(call)?;
-    Ok(call.operands[0].ty)
+    Ok(call.ty(0))
 }
 
 /// Returns the extent of the channels, which all operands of a batch norm but the first have.
@@ -320,7 +320,7 @@ fn batch_norm_training(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let channels = batch_channels(call)?;
     let dtype = tensor(call, 0, Elements::Float)?.dtype;
     let running = call.cx.types.tensor(dtype, &[channels]);
-    Ok(call.cx.types.tuple(&[call.operands[0].ty, running, running]))
+    Ok(call.cx.types.tuple(&[call.ty(0), running, running]))
 }
 
 /// Returns the first of the normalised axes.
@@ -374,7 +374,7 @@ fn statistics_shape(call: &mut TypeCall<'_>, last_operand: usize) -> Result<(Ten
 
 fn layer_norm(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let (x, shape) = statistics_shape(call, 2)?;
-    let y = call.operands[0].ty;
+    let y = call.ty(0);
     if !call.attrs().required_bool("statistics")? {
         return Ok(y);
     }
@@ -385,14 +385,14 @@ fn layer_norm(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 
 fn rms_norm(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     statistics_shape(call, 1)?;
-    Ok(call.operands[0].ty)
+    Ok(call.ty(0))
 }
 
 fn instance_norm(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Float)?;
     let channels = channels(call, &x)?;
     by_channel(call, &x, channels, 2)?;
-    Ok(call.operands[0].ty)
+    Ok(call.ty(0))
 }
 
 fn group_norm(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
@@ -416,7 +416,7 @@ fn group_norm(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
             return Err(differ(call.cx, i, "the extent", shape[0], channels));
         }
     }
-    Ok(call.operands[0].ty)
+    Ok(call.ty(0))
 }
 
 fn mean_variance_norm(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
@@ -425,14 +425,14 @@ fn mean_variance_norm(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     if let Some(shape) = &x.shape {
         resolve_axes(&axes, shape.len())?;
     }
-    Ok(call.operands[0].ty)
+    Ok(call.ty(0))
 }
 
 fn lp_norm(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Float)?;
     axis_of(call.attrs().required_int("axis")?, &x)?;
     norm_of_order(call.attrs().required_int("p")?)?;
-    Ok(call.operands[0].ty)
+    Ok(call.ty(0))
 }
 
 fn lrn(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
@@ -442,12 +442,12 @@ fn lrn(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     if size < 1 {
         return Err(TypeError::new(format!("attribute `size` is {size}, but at least 1 is expected")));
     }
-    Ok(call.operands[0].ty)
+    Ok(call.ty(0))
 }
 
 fn dropout(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Float)?;
     optional(call, 1, Elements::Float)?;
     let mask = result(call.cx, DType::Bool, x.shape.as_deref());
-    Ok(call.cx.types.tuple(&[call.operands[0].ty, mask]))
+    Ok(call.cx.types.tuple(&[call.ty(0), mask]))
 }

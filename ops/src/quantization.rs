@@ -258,7 +258,7 @@ fn belongs(call: &mut TypeCall<'_>, x: &TensorType, i: usize) -> Result<(), Type
     let (axis, block) = (attrs.required_int("axis")?, attrs.required_int("block_size")?);
     let Some(ty) = call.operand(i) else { return Ok(()) };
     let known = |ty| call.cx.types.static_shape(ty);
-    let (Some(shape), Some(parameters)) = (known(call.operands[0].ty), known(ty)) else {
+    let (Some(shape), Some(parameters)) = (known(call.ty(0)), known(ty)) else {
         if block < 0 {
             return Err(TypeError::new(format!("a block of {block} is out of range")));
         }

@@ -58,7 +58,7 @@ fn infer(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
             return Ok(call.cx.types.tensor(x.dtype, &[count]));
         };
         axis_of(axis, &x)?;
-        return Ok(call.operands[0].ty);
+        return Ok(call.ty(0));
     };
     if attribute.is_some() {
         return Err(TypeError::operand(1, "the axis is an operand as well as an attribute"));
@@ -67,5 +67,5 @@ fn infer(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     if let Some(literal) = call.literal(1) {
         axis_of(one_integer(literal, "axis")?, &x)?;
     }
-    Ok(call.operands[0].ty)
+    Ok(call.ty(0))
 }

@@ -477,7 +477,7 @@ fn concat(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let axis = call.attrs().required_int("axis")?;
     let mut joined: Option<Extents> = None;
     let mut any_unranked = false;
-    for i in 0..call.operands.len() {
+    for i in 0..call.count() {
         let x = tensor(call, i, Elements::Any)?;
         same_elements(&first, &x, i)?;
         let Some(shape) = x.shape else {

@@ -73,5 +73,5 @@ fn infer(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
         let (axis, axes) = (call.attrs().required_int("axis")?, call.attrs().ints("axes"));
         neighbours(axis, axes.as_deref(), shape.len())?;
     }
-    Ok(call.operands[0].ty)
+    Ok(call.ty(0))
 }

@@ -20,8 +20,8 @@
 //! are checked at run time.
 
 use anfora_ir::{
-    AttrReader, Context, DType, DTypeClass, Dim, DimId, DimOp, Dims, KernelError, Literal, Operand, TensorType,
-    TypeCall, TypeError, TypeId,
+    AttrReader, Context, DType, DTypeClass, Dim, DimId, DimOp, Dims, KernelError, Literal, TensorType, TypeCall,
+    TypeError, TypeId,
 };
 use smallvec::SmallVec;
 
@@ -238,9 +238,9 @@ pub fn broadcast(cx: &mut Context, operands: &[(usize, &TensorType)]) -> Result<
 /// If the element types differ or are not in `elements`, or the operands do not broadcast.
 pub fn elementwise(call: &mut TypeCall<'_>, elements: Elements) -> Result<TypeId, TypeError> {
     let first = call.operand(0);
-    let is_same = |(i, o): (usize, &Operand)| o.absent || (Some(o.ty) == first && is_tensor(call, i, elements));
+    let is_same = |i| call.operand(i).is_none_or(|ty| Some(ty) == first && is_tensor(call, i, elements));
     if let Some(ty) = first
-        && call.operands.iter().enumerate().all(is_same)
+        && (0..call.count()).all(is_same)
     {
         return Ok(ty);
     }
@@ -262,7 +262,7 @@ pub fn elementwise_to(call: &mut TypeCall<'_>, elements: Elements, dtype: DType)
 fn broadcast_all(call: &mut TypeCall<'_>, elements: Elements) -> Result<(DType, Option<Extents>), TypeError> {
     let first = tensor(call, 0, elements)?;
     let mut others: SmallVec<[(usize, TensorType); 3]> = SmallVec::new();
-    for i in 1..call.operands.len() {
+    for i in 1..call.count() {
         if let Some(other) = optional(call, i, elements)? {
             same_elements(&first, &other, i)?;
             others.push((i, other));

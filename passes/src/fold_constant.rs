@@ -214,8 +214,7 @@ impl ConstantFolder {
         let Some(rule) = s.editor.cx.ops.get(op).known_by_type else { return Verdict::Keep };
         let operands: SmallVec<[Operand; 4]> =
             s.editor.body.operands(operands).iter().map(|&o| operand(s.editor.body, o)).collect();
-        match rule(&mut TypeCall { cx: s.editor.cx, op, operands: &operands, operands_with_elements: &operands, attrs })
-        {
+        match rule(&mut TypeCall::new(s.editor.cx, op, &operands, attrs)) {
             Some(results) => self.replace(s, value, results, 0),
             None => Verdict::Keep,
         }

@@ -2,8 +2,8 @@
 
 use anfora::ir::Module;
 use anfora_benches::programs::{
-    CHAIN, CONSTANT, CONSTANTS, CONVOLUTIONS, FAN_IN, FUNCTIONS, FUSED, LIFTED, NESTED_CALLS, NESTED_CLOSURES,
-    NESTED_LAMBDAS, PLAIN, Program, REGION, SIBLINGS, SYMBOLIC, TUPLES,
+    CHAIN, COMPOSITE, CONSTANT, CONSTANTS, CONVOLUTIONS, FAN_IN, FUNCTIONS, FUSED, GATES, IMAGES, LIFTED, NESTED_CALLS,
+    NESTED_CLOSURES, NESTED_LAMBDAS, PARALLEL, PLAIN, Program, RANDOM, REGION, SIBLINGS, SYMBOLIC, TUPLES, WEIGHTS,
 };
 use anfora_benches::sizes::{SIZES, bench, bench_prepared, on_clones};
 use anfora_benches::{PIPELINE, run, verify};
@@ -14,16 +14,29 @@ const PROGRAMS: &[(&str, &[Program])] = &[
     ("AttachGlobalSymbol", &[FUNCTIONS]),
     ("BindSymbols", &[SYMBOLIC]),
     ("CanonicalizeBindings", &[TUPLES]),
+    ("CombineParallelMatmul", &[PARALLEL]),
+    ("ConvertLayout", &[IMAGES]),
     ("ConvertToDataflow", &[PLAIN]),
     ("DeadCodeElimination", &[FUNCTIONS]),
+    ("DecomposeOps", &[CONVOLUTIONS]),
     ("EliminateCommonSubexpr", &[FUNCTIONS]),
     ("FoldBatchNorm", &[CONVOLUTIONS]),
     ("FoldConstant", &[FUNCTIONS, CONSTANT, CONSTANTS]),
     ("FuseOps", &[REGION, FAN_IN]),
+    ("FuseOpsByPattern", &[IMAGES]),
+    ("FuseStandardOps", &[GATES]),
     ("InlineFunctions", &[FUSED, LIFTED]),
     ("LambdaLifting", &[SIBLINGS, NESTED_LAMBDAS, NESTED_CLOSURES]),
+    ("LiftTransformParams", &[WEIGHTS]),
+    ("MergeCompositeFunctions", &[COMPOSITE]),
     ("Normalize", &[NESTED_CALLS]),
+    ("RemoveUnusedOutputs", &[RANDOM]),
+    ("RemoveUnusedParameters", &[RANDOM]),
+    ("SimplifyExpr", &[RANDOM]),
+    ("SimplifyShapes", &[RANDOM]),
     ("ToANormalForm", &[NESTED_CALLS]),
+    ("ToMixedPrecision", &[IMAGES]),
+    ("TopologicalSort", &[RANDOM]),
 ];
 
 /// Returns the pass as a pipeline, with options if it does nothing without them.
@@ -31,17 +44,18 @@ fn pipeline_of(pass: &str) -> &str {
     match pass {
         "BindParams" => r#"BindParams{function=main,params="%x=dense<Tensor[(8,), float32]>[1]"}"#,
         "BindSymbols" => "BindSymbols{n=8}",
+        "Gradient" => "Gradient{function=main}",
         other => other,
     }
 }
 
-/// Runs a group of benches for each pass of the registry.
+/// Runs a group of benches for each pass of the registry, except for PrintIR: its work is output.
 ///
 /// # Panics
 /// If a pass changes none of its programs, since its work would not be measured.
 pub(crate) fn each(c: &mut Criterion) {
     let registry = anfora::passes::registry();
-    for pass in registry.passes() {
+    for pass in registry.passes().filter(|pass| pass.name() != "PrintIR") {
         let name = pass.name();
         let own = PROGRAMS.iter().find(|(n, _)| *n == name).map_or(&[][..], |(_, programs)| programs);
         // The benchmark program has no symbol to bind.

@@ -45,8 +45,7 @@ impl<'a> Editor<'a> {
     ///
     /// Cost: one node.
     pub fn literal_id(&mut self, id: LiteralId) -> ExprId {
-        let ty = self.cx.literal_type(id);
-        self.body.literal(id, ty)
+        self.body.literal_with(id, || self.cx.literal_type(id))
     }
 
     /// Returns the node of a global function. Its type is its signature, or the error type while

@@ -1,5 +1,6 @@
 //! Infers the type of an expression from the types of its parts.
 
+pub(crate) mod call_types;
 pub(crate) mod module;
 
 use smallvec::SmallVec;
@@ -9,6 +10,7 @@ use crate::core::context::Context;
 use crate::core::entity::{AttrsId, DimId, ExprId, LambdaId, OpId, SymbolId, TypeId};
 use crate::core::expr::Expr;
 use crate::core::function::Function;
+use crate::infer::call_types::CallKey;
 use crate::ops::kernel::catch_panic;
 use crate::ops::op::{ElementsRule, Operand, TypeCall, TypeError};
 use crate::tables::dim::Dim;
@@ -117,6 +119,10 @@ pub fn infer_op(
     attrs: AttrsId,
     annotated: TypeId,
 ) -> Result<TypeId, TypeError> {
+    let key = if attrs == cx.attrs.empty() { CallKey::of(op, operands) } else { None };
+    if let Some(ty) = key.and_then(|key| cx.types.calls.get(key)) {
+        return Ok(ty);
+    }
     if cx.ops.is_opaque(op) {
         return Ok(annotated);
     }
@@ -147,15 +153,21 @@ pub fn infer_op(
         false => operands,
     };
     let found = catch_panic(|| {
-        let mut call = TypeCall { cx: &mut *cx, op, operands: seen, operands_with_elements: operands, attrs };
+        let mut call = TypeCall::with_plain(&mut *cx, op, seen, operands, attrs);
         let ty = infer(&mut call)?;
-        match elements {
-            Some(rule) if may_have_elements(call.cx, ty) => Ok(with_elements(&mut call, rule, ty)),
-            _ => Ok(ty),
-        }
+        let ty = match elements {
+            Some(rule) if may_have_elements(call.cx, ty) => with_elements(&mut call, rule, ty),
+            _ => ty,
+        };
+        Ok((ty, key.filter(|_| !call.has_asked_for_value())))
     });
     let error = match found {
-        Ok(Ok(ty)) => return Ok(ty),
+        Ok(Ok((ty, key))) => {
+            if let Some(key) = key {
+                cx.types.calls.set(key, ty);
+            }
+            return Ok(ty);
+        }
         Ok(Err(error)) => error,
         Err(text) => {
             let name = &cx.ops.get(op).name;

@@ -1,6 +1,6 @@
 //! The properties of an operator that walks need at every call, in two bytes.
 
-use crate::ops::op_def::{FusionPattern, OpDef, OpPurity};
+use crate::ops::op_def::{AttrDefault, FusionPattern, OpDef, OpPurity};
 
 const IMPURE: u8 = 1;
 const MATCH_CAST: u8 = 2;
@@ -8,6 +8,7 @@ const COMMUTATIVE: u8 = 4;
 const FORWARDS: u8 = 8;
 const KERNEL: u8 = 16;
 const KNOWN_BY_TYPE: u8 = 32;
+const REQUIRES_ATTRS: u8 = 64;
 
 /// The properties of an operator, computed when its row is registered: see
 /// [`OpTable::facts`](crate::OpTable::facts).
@@ -32,6 +33,7 @@ impl OpFacts {
             (!row.forwards.is_empty(), FORWARDS),
             (row.kernel.is_some(), KERNEL),
             (row.known_by_type.is_some() && pure, KNOWN_BY_TYPE),
+            (row.attrs.iter().any(|attr| attr.default == AttrDefault::Required), REQUIRES_ATTRS),
         ];
         let flags = flags.iter().filter(|(holds, _)| *holds).fold(0, |flags, (_, flag)| flags | flag);
         OpFacts { flags, fusion }
@@ -73,6 +75,12 @@ impl OpFacts {
     #[inline]
     pub fn is_known_by_type(self) -> bool {
         self.flags & KNOWN_BY_TYPE != 0
+    }
+
+    /// Returns true if a call needs attributes.
+    #[inline]
+    pub fn requires_attrs(self) -> bool {
+        self.flags & REQUIRES_ATTRS != 0
     }
 
     /// Returns the fusion pattern of every call; `None` if it depends on the call, see

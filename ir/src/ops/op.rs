@@ -1,5 +1,6 @@
 //! Operators as data: one row for each, in a registry that is a value.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -73,23 +74,66 @@ pub struct TypeCall<'a> {
     pub cx: &'a mut Context,
     /// The operator.
     pub op: OpId,
-    /// The operands; their number agrees with the row. Their types include no elements: see
-    /// [`TypeCall::elements`].
-    pub operands: &'a [Operand],
-    /// The operands with their full types, elements included.
-    pub operands_with_elements: &'a [Operand],
     /// The attributes, checked against the row.
     pub attrs: AttrsId,
+    /// The operands; their number agrees with the row. Their types include no elements.
+    operands: &'a [Operand],
+    /// The operands with their full types, elements included.
+    operands_with_elements: &'a [Operand],
+    /// True once the rule has asked for the value of a constant. Until then its answer depends on
+    /// types and attributes alone.
+    asked_for_value: Cell<bool>,
 }
 
-impl TypeCall<'_> {
-    /// Returns the type of an operand; `None` if it is left out.
+impl<'a> TypeCall<'a> {
+    /// Returns a call. The number of operands must agree with the row of the operator.
+    ///
+    /// Cost: one entry.
+    pub fn new(cx: &'a mut Context, op: OpId, operands: &'a [Operand], attrs: AttrsId) -> TypeCall<'a> {
+        TypeCall::with_plain(cx, op, operands, operands, attrs)
+    }
+
+    /// Returns a call whose operands are given without their elements (`plain`) and with them.
+    pub(crate) fn with_plain(
+        cx: &'a mut Context,
+        op: OpId,
+        plain: &'a [Operand],
+        operands_with_elements: &'a [Operand],
+        attrs: AttrsId,
+    ) -> TypeCall<'a> {
+        TypeCall { cx, op, attrs, operands: plain, operands_with_elements, asked_for_value: Cell::new(false) }
+    }
+
+    /// Returns the number of operands, with those that are left out.
+    pub fn count(&self) -> usize {
+        self.operands.len()
+    }
+
+    /// Returns the type of an operand, without known elements; `None` if it is left out. See
+    /// [`TypeCall::elements`].
     pub fn operand(&self, i: usize) -> Option<TypeId> {
         self.operands.get(i).filter(|o| !o.absent).map(|o| o.ty)
     }
 
+    /// Returns the type of an operand, without known elements: `Any` if it is left out.
+    ///
+    /// # Panics
+    /// If there is no such operand.
+    pub fn ty(&self, i: usize) -> TypeId {
+        self.operands[i].ty
+    }
+
+    /// Returns the type of an operand with known elements: `Any` if it is left out.
+    ///
+    /// # Panics
+    /// If there is no such operand.
+    pub fn ty_with_elements(&self, i: usize) -> TypeId {
+        self.operands_with_elements[i].ty
+    }
+
     /// Returns the value of an operand, if it is a constant.
     pub fn literal(&self, i: usize) -> Option<&Literal> {
+        self.asked_for_value.set(true);
         Some(self.cx.literals.get(self.operands.get(i)?.literal?))
     }
 
@@ -102,12 +146,18 @@ impl TypeCall<'_> {
         if let Some(literal) = operand.literal
             && !self.cx.types.has_elements(ty)
         {
+            self.asked_for_value.set(true);
             ty = self.cx.literal_type(literal);
         }
         match self.cx.types.elements(ty) {
             Some(elements) => Some(elements.into()),
             None => (self.cx.types.element_count(ty) == Some(0)).then(SmallVec::new),
         }
+    }
+
+    /// Returns true if the rule has asked for the value of a constant.
+    pub(crate) fn has_asked_for_value(&self) -> bool {
+        self.asked_for_value.get()
     }
 
     /// Returns the attributes, with the defaults of the row.
@@ -602,11 +652,10 @@ impl Context {
     /// If an attribute is unknown, of the wrong kind, or required and missing. The second part is
     /// the name of the attribute at fault, if it was given.
     pub fn check_op_attrs(&mut self, op: OpId, attrs: AttrsId) -> Result<AttrsId, (TypeError, Option<String>)> {
-        let list = self.attrs.list(attrs);
-        let row = self.ops.get(op);
-        if self.ops.is_opaque(op) || (list.is_empty() && row.attrs.iter().all(|a| a.default != AttrDefault::Required)) {
+        if attrs == self.attrs.empty() && !self.ops.facts(op).requires_attrs() || self.ops.is_opaque(op) {
             return Ok(attrs);
         }
+        let (list, row) = (self.attrs.list(attrs), self.ops.get(op));
         let defs = row.attrs.clone();
         let op_name = row.name.clone();
         let list = list.to_vec();

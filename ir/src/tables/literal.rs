@@ -197,8 +197,10 @@ pub trait Element: Copy + PartialEq + Send + Sync + 'static {
     ///
     /// Cost: one loop.
     fn read(bytes: &[u8]) -> Self;
-    /// Appends the bytes of the element.
-    fn write(self, out: &mut Vec<u8>);
+    /// Returns the bytes of the element.
+    ///
+    /// Cost: one entry.
+    fn to_bytes(self) -> impl AsRef<[u8]>;
 }
 
 macro_rules! elements {
@@ -210,8 +212,8 @@ macro_rules! elements {
                 <$ty>::from_le_bytes(bytes.try_into().expect("the caller passes one element"))
             }
             #[inline]
-            fn write(self, out: &mut Vec<u8>) {
-                out.extend_from_slice(&self.to_le_bytes());
+            fn to_bytes(self) -> impl AsRef<[u8]> {
+                self.to_le_bytes()
             }
         }
     )*};
@@ -229,8 +231,8 @@ impl Element for bool {
         bytes[0] != 0
     }
     #[inline]
-    fn write(self, out: &mut Vec<u8>) {
-        out.push(u8::from(self));
+    fn to_bytes(self) -> impl AsRef<[u8]> {
+        [u8::from(self)]
     }
 }
 
@@ -274,9 +276,7 @@ impl Literal {
 
     /// Returns a tensor whose elements are all `value`. Takes the memory of one element.
     pub fn splat<T: Element>(shape: &[usize], value: T) -> Literal {
-        let mut bytes = Vec::with_capacity(16);
-        value.write(&mut bytes);
-        Literal::splat_bytes(T::DTYPE, shape, &bytes)
+        Literal::splat_bytes(T::DTYPE, shape, value.to_bytes().as_ref())
     }
 
     /// Returns a tensor of any element type except `string` whose elements all have the bits
@@ -306,7 +306,7 @@ impl Literal {
         check_count(shape, elements.len())?;
         let mut bytes = Vec::with_capacity(std::mem::size_of_val(elements));
         for &e in elements {
-            e.write(&mut bytes);
+            bytes.extend_from_slice(e.to_bytes().as_ref());
         }
         Literal::from_bytes(T::DTYPE, shape, Bytes::from(bytes))
     }

@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use smallvec::{SmallVec, smallvec};
 
 use crate::core::entity::{DimId, SymbolId, TypeId};
+use crate::infer::call_types::CallTypes;
 use crate::tables::dim::{Dim, Dims, Symbols};
 use crate::tables::dtype::DType;
 use crate::tables::intern::Interner;
@@ -177,6 +178,8 @@ pub struct Types {
     any: TypeId,
     error: TypeId,
     unit: TypeId,
+    /// Types of calls that were inferred before.
+    pub(crate) calls: CallTypes,
 }
 
 impl Default for Types {
@@ -184,7 +187,7 @@ impl Default for Types {
         let mut types = Interner::default();
         let mut intern = |ty| types.intern_with(ty, |_, _| Note::default());
         let [any, error, unit] = [Type::Any, Type::Error, Type::Tuple(Box::new([]))].map(&mut intern);
-        Types { dims: Dims::default(), types, any, error, unit }
+        Types { dims: Dims::default(), types, any, error, unit, calls: CallTypes::default() }
     }
 }
 
@@ -515,7 +518,10 @@ impl Types {
 
     /// Takes the layers above the frozen ones.
     pub(crate) fn take_own(&mut self) -> Types {
-        Types { dims: self.dims.take_own(), types: self.types.take_own(), ..*self }
+        // The known calls may have types of the layer that is taken.
+        let calls = std::mem::take(&mut self.calls);
+        let Types { any, error, unit, .. } = *self;
+        Types { dims: self.dims.take_own(), types: self.types.take_own(), any, error, unit, calls }
     }
 
     pub(crate) fn capacity_bytes(&self) -> usize {

@@ -1,9 +1,5 @@
 //! Checks rules 9 and 10: operands, attributes and types of a node.
 
-use hashbrown::HashTable;
-use rustc_hash::FxHasher;
-use std::hash::Hasher;
-
 use crate::core::body::Body;
 use crate::core::context::{Context, GlobalTarget};
 use crate::core::entity::{AttrsId, EntityId, ExprId, GlobalId, TypeId};
@@ -14,8 +10,7 @@ use crate::tables::attrs::Attr;
 use crate::tables::dtype::DType;
 use crate::tables::types::Type;
 
-/// Checks nodes against inference. Calls with the same operator and attributes, and the same types
-/// and constants of operands, are inferred once.
+/// Checks nodes against inference.
 pub(super) struct TypeChecker {
     /// A copy of the module's tables, to which inference adds types.
     pub(super) cx: Context,
@@ -26,19 +21,6 @@ pub(super) struct TypeChecker {
     missing_in_attr: Vec<Option<GlobalId>>,
     /// The type of conditions.
     boolean: TypeId,
-    cache: HashTable<Known>,
-    /// The keys of the calls in `cache`, concatenated.
-    keys: Vec<u32>,
-    /// The key of the current call.
-    key: Vec<u32>,
-}
-
-#[derive(Copy, Clone)]
-struct Known {
-    hash: u32,
-    start: u32,
-    len: u32,
-    ty: TypeId,
 }
 
 impl TypeChecker {
@@ -47,8 +29,7 @@ impl TypeChecker {
         let missing_in_attr = if attrs_carry_functions { missing_in_attrs(cx) } else { Vec::new() };
         let mut cx = cx.clone();
         let boolean = cx.types.scalar(DType::Bool);
-        let (cache, keys, key) = (HashTable::new(), Vec::new(), Vec::new());
-        TypeChecker { cx, attrs_carry_functions, missing_in_attr, boolean, cache, keys, key }
+        TypeChecker { cx, attrs_carry_functions, missing_in_attr, boolean }
     }
 
     /// Returns a global that attributes name and that resolves to nothing.
@@ -65,29 +46,6 @@ impl TypeChecker {
     pub(super) fn check(&mut self, body: &Body, id: ExprId) -> Option<(String, Option<String>)> {
         let stored = body.ty(id);
         match body.expr(id) {
-            Expr::CallOp { op, operands, attrs } => {
-                if self.cx.ops.is_opaque(op) {
-                    return None;
-                }
-                self.key.clear();
-                self.key.extend([op.index() as u32, attrs.index() as u32]);
-                for &o in body.operands(operands) {
-                    match body.expr(o) {
-                        Expr::Literal(l) => self.key.extend([body.ty(o).index() as u32, l.index() as u32 + 2]),
-                        Expr::None => self.key.extend([body.ty(o).index() as u32, 1]),
-                        Expr::Let { .. } => self.key.extend([body.type_of(o).index() as u32, 0]),
-                        _ => self.key.extend([body.ty(o).index() as u32, 0]),
-                    }
-                }
-                return self.check_cached(body, id, stored);
-            }
-            expr @ (Expr::Call { operands, .. } | Expr::Tuple(operands)) => {
-                let tag = if matches!(expr, Expr::Tuple(_)) { u32::MAX - 1 } else { u32::MAX };
-                self.key.clear();
-                self.key.push(tag);
-                self.key.extend(body.operands(operands).iter().map(|&o| body.type_of(o).index() as u32));
-                return self.check_cached(body, id, stored);
-            }
             Expr::Proj { tuple, index } => {
                 if let Type::Tuple(fields) = self.cx.types.get(body.type_of(tuple))
                     && fields.get(index as usize) == Some(&stored)
@@ -114,35 +72,12 @@ impl TypeChecker {
                     }
                 }
             }
+            Expr::CallOp { .. } | Expr::Call { .. } | Expr::Tuple(_) => {}
             Expr::Let { .. } | Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None => {
                 return None;
             }
         }
         self.infer(body, id).and_then(|ty| self.compare(stored, ty)).err()
-    }
-
-    fn check_cached(&mut self, body: &Body, id: ExprId, stored: TypeId) -> Option<(String, Option<String>)> {
-        let hash = hash_of(&self.key);
-        let short = (hash >> 7) as u32;
-        let (keys, key) = (&self.keys, &self.key);
-        let known = self.cache.find(hash, |k| k.hash == short && keys[k.start as usize..][..k.len as usize] == key[..]);
-        if let Some(known) = known {
-            let ty = known.ty;
-            return self.compare(stored, ty).err();
-        }
-        match self.infer(body, id) {
-            Ok(ty) => {
-                let start = self.keys.len() as u32;
-                let len = self.key.len() as u32;
-                self.keys.extend_from_slice(&self.key);
-                let keys = &self.keys;
-                self.cache.insert_unique(hash, Known { hash: short, start, len, ty }, |k| {
-                    hash_of(&keys[k.start as usize..][..k.len as usize])
-                });
-                self.compare(stored, ty).err()
-            }
-            Err(e) => Some(e),
-        }
     }
 
     fn infer(&mut self, body: &Body, id: ExprId) -> Result<TypeId, (String, Option<String>)> {
@@ -177,12 +112,6 @@ impl TypeChecker {
         };
         self.compare(stored, expected).err().map(|e| e.0)
     }
-}
-
-fn hash_of(key: &[u32]) -> u64 {
-    let mut hasher = FxHasher::default();
-    key.iter().for_each(|&word| hasher.write_u32(word));
-    hasher.finish()
 }
 
 /// Returns, for each attribute, a global that it names and that resolves to nothing. One pass is

@@ -123,7 +123,7 @@ fn prelu(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
         }
         broadcast(call.cx, &[(0, &x), (1, &slope)])?;
     }
-    Ok(call.operands[0].ty)
+    Ok(call.ty(0))
 }
 
 /// Returns the type of `swiglu`, whose operands have the same shape.
@@ -131,7 +131,7 @@ fn swiglu(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let (a, b) = (tensor(call, 0, Elements::Float)?, tensor(call, 1, Elements::Float)?);
     same_elements(&a, &b, 1)?;
     let (Some(left), Some(right)) = (&a.shape, &b.shape) else {
-        return Ok(call.operands[usize::from(a.shape.is_none())].ty);
+        return Ok(call.ty(usize::from(a.shape.is_none())));
     };
     if left.len() != right.len() {
         let (l, r) = (left.len(), right.len());

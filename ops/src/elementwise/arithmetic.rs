@@ -117,10 +117,10 @@ fn power(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 
 fn clip(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Number)?;
-    for i in 1..call.operands.len() {
+    for i in 1..call.count() {
         let Some(bound) = optional(call, i, Elements::Number)? else { continue };
         same_elements(&x, &bound, i)?;
         expect_one(call.cx, &bound, i)?;
     }
-    Ok(call.operands[0].ty)
+    Ok(call.ty(0))
 }

@@ -50,7 +50,7 @@ fn astype(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let to = given(call.attrs().dtype("dtype"), "dtype")?;
     rounding(&call.attrs())?;
     if to == x.dtype {
-        return Ok(call.operands[0].ty);
+        return Ok(call.ty(0));
     }
     Ok(result(call.cx, to, x.shape.as_deref()))
 }

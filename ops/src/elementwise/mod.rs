@@ -45,12 +45,12 @@ with_kernel! {
 
 /// Returns the type of operands of one element type that broadcast, with the same element type.
 fn same(call: &mut TypeCall<'_>, elements: Elements) -> Result<TypeId, TypeError> {
-    let ty = call.operands[0].ty;
-    if call.operands.iter().all(|o| o.ty == ty && !o.absent) && is_tensor(call, 0, elements) {
+    let ty = call.ty(0);
+    if (0..call.count()).all(|i| call.operand(i) == Some(ty)) && is_tensor(call, 0, elements) {
         return Ok(ty);
     }
-    let mut tensors = Vec::with_capacity(call.operands.len());
-    for i in 0..call.operands.len() {
+    let mut tensors = Vec::with_capacity(call.count());
+    for i in 0..call.count() {
         tensors.push(tensor(call, i, elements)?);
         same_elements(&tensors[0], &tensors[i], i)?;
     }
@@ -76,7 +76,7 @@ fn keep(call: &mut TypeCall<'_>, elements: Elements) -> Result<TypeId, TypeError
     if !is_tensor(call, 0, elements) {
         tensor(call, 0, elements)?;
     }
-    Ok(call.operands[0].ty)
+    Ok(call.ty(0))
 }
 
 fn keep_number(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {

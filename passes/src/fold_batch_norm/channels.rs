@@ -202,7 +202,9 @@ fn rewritten_as<T: Float>(literal: &Literal, mut f: impl FnMut(f64) -> f64, is_s
     }
     let mut bytes = Vec::new();
     bytes.reserve_exact(literal.expanded_bytes()?);
-    for_each_of::<T>(literal, literal.element_count(), |e| T::narrow(f(e)).write(&mut bytes))?;
+    for_each_of::<T>(literal, literal.element_count(), |e| {
+        bytes.extend_from_slice(T::narrow(f(e)).to_bytes().as_ref());
+    })?;
     Literal::from_bytes(T::DTYPE, literal.shape(), bytes.into()).ok()
 }
 

@@ -5,11 +5,13 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use anfora::ir::{Body, Counts, Editor, Module, Source, parse_module, verify_module};
+use anfora::ir::{
+    Body, Counts, DType, Editor, ExprId, FunctionBuilder, Literal, Module, Source, parse_module, verify_module,
+};
 use anfora::manager::{Pass, PassContext, PassRegistry, VerifyEach, parse_pipeline};
 use anfora::visit::{Binding, Mutator, RewriteError, Visit, Visitor, mutate, walk};
 
-use crate::program::{main_body, module};
+use crate::program::{Op, Operand, Program, main_body, module};
 use crate::stage::Report;
 
 /// The stages that are pipelines. The program is verified after each pass if the name of the stage
@@ -39,7 +41,8 @@ pub(crate) fn time(report: &mut Report<impl Write>) {
     let n = report.n();
     let chain = module("chain", n);
     let text = chain.to_text();
-    report.stage("build", || (), |()| module("chain", n), bindings);
+    let program = Program::new(n);
+    report.stage("build", || (), |()| build(&program), bindings);
     report.stage("parse", || (), |()| parse(&text), bindings);
     let parse_and_verify = |()| {
         let module = parse(&text);
@@ -59,6 +62,40 @@ pub(crate) fn time(report: &mut Report<impl Write>) {
         let module = module(shape, n);
         report.stage(stage, || module.clone(), |m| run(&registry, "LambdaLifting", Verified::No, m), functions);
     }
+}
+
+/// Builds the program. As in the other systems, each constant is made once, and values have no
+/// names.
+fn build(program: &Program) -> Module {
+    let mut module = Module::new(anfora::ops::standard());
+    let [add, multiply, subtract] =
+        ["add", "multiply", "subtract"].map(|op| module.cx.ops.resolve(op).expect("a standard operator"));
+    let no_attrs = module.cx.attrs.empty();
+    let mut builder = FunctionBuilder::new(&mut module, "main");
+    let ty = builder.cx().types.static_tensor(DType::Float32, &[8]);
+    let x = builder.param("x", ty);
+    builder.begin_dataflow();
+    let constants: Vec<ExprId> =
+        program.constants.iter().map(|&c| builder.literal(Literal::splat(&[8], c))).collect();
+    let mut results: Vec<ExprId> = Vec::with_capacity(program.operations.len());
+    for &(op, lhs, rhs) in &program.operations {
+        let operands = [lhs, rhs].map(|operand| match operand {
+            Operand::Parameter => x,
+            Operand::Result(k) => results[k],
+            Operand::Constant(j) => constants[j],
+        });
+        let op = match op {
+            Op::Add => add,
+            Op::Multiply => multiply,
+            Op::Subtract => subtract,
+        };
+        let call = builder.editor().call_op(op, &operands, no_attrs).expect("the operands are tensors of one type");
+        results.push(builder.bind("", call));
+    }
+    let last = *results.last().expect("the program has an operation");
+    builder.end_dataflow(&[last]);
+    builder.finish(last).expect("all blocks are closed");
+    module
 }
 
 fn bindings(module: &Module) -> Option<usize> {

@@ -39,6 +39,12 @@ impl Body {
     ///
     /// Cost: one node.
     pub fn literal(&mut self, literal: LiteralId, ty: TypeId) -> ExprId {
+        self.literal_with(literal, || ty)
+    }
+
+    /// Returns the node of a constant, as [`Body::literal`] does. Calls `ty` only if the body has
+    /// no node for the constant yet.
+    pub(crate) fn literal_with(&mut self, literal: LiteralId, ty: impl FnOnce() -> TypeId) -> ExprId {
         self.leaf(Leaf::Literal(literal), Expr::Literal(literal), ty)
     }
 
@@ -95,7 +101,7 @@ impl Body {
     ///
     /// Cost: one node.
     pub fn global(&mut self, global: GlobalId, ty: TypeId) -> ExprId {
-        let id = self.leaf(Leaf::Global(global), Expr::Global(global), ty);
+        let id = self.leaf(Leaf::Global(global), Expr::Global(global), || ty);
         if self.types[id.index()] != ty {
             self.set_type(id, ty);
         }
@@ -106,21 +112,21 @@ impl Body {
     ///
     /// Cost: one node.
     pub fn op(&mut self, op: OpId, ty: TypeId) -> ExprId {
-        self.leaf(Leaf::Op(op), Expr::Op(op), ty)
+        self.leaf(Leaf::Op(op), Expr::Op(op), || ty)
     }
 
     /// Returns the node of `none`, appended if the body has none.
     ///
     /// Cost: one node.
     pub fn none(&mut self, ty: TypeId) -> ExprId {
-        self.leaf(Leaf::None, Expr::None, ty)
+        self.leaf(Leaf::None, Expr::None, || ty)
     }
 
-    fn leaf(&mut self, leaf: Leaf, expr: Expr, ty: TypeId) -> ExprId {
+    fn leaf(&mut self, leaf: Leaf, expr: Expr, ty: impl FnOnce() -> TypeId) -> ExprId {
         if let Some(id) = self.find_leaf(leaf) {
             return id;
         }
-        let id = self.push(expr, ty, None);
+        let id = self.push(expr, ty(), None);
         self.enter_leaf(leaf, id);
         id
     }
