@@ -81,7 +81,7 @@ impl InputAndOutput {
 
 /// Sources of up to this many bytes are kept, so that diagnostics of passes can show them. For
 /// larger sources, diagnostics show the printed module.
-const KEPT_SOURCE: usize = 64 << 20;
+const KEPT_SOURCE: usize = 16 << 20;
 
 /// A module that was read from a file.
 pub(crate) struct Loaded {

@@ -55,7 +55,7 @@ fn pipeline_of(pass: &str) -> &str {
 /// If a pass changes none of its programs, since its work would not be measured.
 pub(crate) fn each(c: &mut Criterion) {
     let registry = anfora::passes::registry();
-    for pass in registry.passes().filter(|pass| pass.name() != "PrintIR") {
+    for pass in registry.passes().iter().filter(|pass| pass.name() != "PrintIR") {
         let name = pass.name();
         let own = PROGRAMS.iter().find(|(n, _)| *n == name).map_or(&[][..], |(_, programs)| programs);
         // The benchmark program has no symbol to bind.

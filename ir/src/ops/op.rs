@@ -22,7 +22,8 @@ use crate::tables::literal::Literal;
 use crate::tables::parallel::layers::{Layer, Layers};
 
 /// A rule that returns the type of a call's result, from the types (and constant values) of its
-/// operands.
+/// operands. The type must depend on nothing else but the attributes: the types of some calls are
+/// remembered, and the rule is not asked again.
 pub type TypeRule = fn(&mut TypeCall<'_>) -> Result<TypeId, TypeError>;
 
 /// A function that returns the purity of the opaque operator with a name.
@@ -129,6 +130,12 @@ impl<'a> TypeCall<'a> {
     /// If there is no such operand.
     pub fn ty_with_elements(&self, i: usize) -> TypeId {
         self.operands_with_elements[i].ty
+    }
+
+    /// Returns the operands, with the values of constants. Their types include no elements.
+    pub fn operands(&self) -> &'a [Operand] {
+        self.asked_for_value.set(true);
+        self.operands
     }
 
     /// Returns the value of an operand, if it is a constant.

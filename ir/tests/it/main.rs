@@ -2,6 +2,7 @@
 //! from other modules.
 
 mod alpha;
+mod call_types;
 mod compact;
 mod diff;
 mod edits;

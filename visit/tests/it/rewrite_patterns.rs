@@ -23,7 +23,7 @@ pub(crate) fn registry() -> Arc<OpRegistry> {
         .register(OpDef::new("fused.conv_bias_relu", "A convolution, a bias and a relu.", Arity::exactly(3), |call| {
             let (conv, empty) = (call.cx.ops.find("nn.conv2d").unwrap(), call.cx.attrs.empty());
             let any = call.cx.types.any();
-            anfora_ir::infer_op(call.cx, conv, &call.operands[..2], empty, any)
+            anfora_ir::infer_op(call.cx, conv, &call.operands()[..2], empty, any)
         }))
         .unwrap();
     Arc::new(registry)

@@ -21,7 +21,7 @@ fn row(name: &'static str, operands: usize, infer: TypeRule) -> OpDef {
 pub(crate) fn registry() -> Arc<OpRegistry> {
     let mut registry = OpRegistry::new();
     for (name, operands) in [("add", 2), ("multiply", 2), ("negative", 1)] {
-        registry.register(row(name, operands, |call| Ok(call.operands[0].ty))).unwrap();
+        registry.register(row(name, operands, |call| Ok(call.ty(0)))).unwrap();
     }
     registry.register(row("less", 2, |call| Ok(call.cx.types.scalar(DType::Bool)))).unwrap();
     Arc::new(registry)

@@ -22,7 +22,7 @@ fn row(name: &'static str, arity: Arity, infer: TypeRule) -> OpDef {
 
 fn like_first(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let first = call.operand(0).ok_or_else(|| TypeError::operand(0, "the first operand is missing"))?;
-    for i in 1..call.operands.len() {
+    for i in 1..call.count() {
         if let Some(other) = call.operand(i)
             && other != first
         {

@@ -15,7 +15,7 @@ fn row(name: &'static str, arity: Arity, infer: anfora_ir::TypeRule) -> OpDef {
 
 fn same(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let first = call.operand(0).ok_or_else(|| TypeError::new("the first operand is missing"))?;
-    for i in 1..call.operands.len() {
+    for i in 1..call.count() {
         if call.operand(i) != Some(first) {
             let text = call.cx.type_text(first);
             return Err(TypeError::operand(i, format!("operand {i} is not {text}")));
@@ -39,7 +39,7 @@ fn cast(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 /// Returns the type of the function without the parameters that the captures take.
 fn closure(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let callee = call.operand(0).ok_or_else(|| TypeError::new("the function is missing"))?;
-    let captures = call.operands.len() - 1;
+    let captures = call.count() - 1;
     let Some(f) = call.cx.types.as_function(callee).cloned() else {
         return Err(TypeError::operand(0, "not a function"));
     };
