@@ -87,9 +87,9 @@ pub const PARALLEL: Program = Program::new("parallel", |n| shape("parallel", n))
 /// Convolutions with shifts and activations.
 pub const IMAGES: Program = Program::new("images", |n| shape("images", n));
 
-/// The same after their operators were moved into composite functions of one backend.
+/// Layers of a product and an activation, each of which is a composite function of one backend.
 pub const COMPOSITE: Program =
-    Program::new("images-composite", |n| after("FuseOpsByPattern{backend=acme}", IMAGES.build(n)));
+    Program::new("layers-composite", |n| after("FuseOpsByPattern{backend=acme}", layers(n / 2)));
 
 /// Computations on weights.
 pub const WEIGHTS: Program = Program::new("weights", |n| shape("weights", n));
@@ -131,6 +131,18 @@ fn gates(n: usize) -> Module {
             .expect("writing to a string succeeds");
     }
     writeln!(text, "%x{n}\n}}").expect("writing to a string succeeds");
+    parse(&text)
+}
+
+/// Builds `n` layers with different weights, so that no two are the same function.
+fn layers(n: usize) -> Module {
+    let mut text = "def @main(%x0: Tensor[(2, 2), float32]) { dataflow {\n".to_string();
+    for i in 1..=n {
+        let (before, weight) = (i - 1, format!("dense<Tensor[(2, 2), float32]>[0, 1, 2, {i}]"));
+        writeln!(text, "let %m{i} = matmul(%x{before}, {weight}); let %x{i} = nn.relu(%m{i});")
+            .expect("writing to a string succeeds");
+    }
+    writeln!(text, "output(%x{n}); }} %x{n}\n}}").expect("writing to a string succeeds");
     parse(&text)
 }
 

@@ -6,7 +6,8 @@ import subprocess
 import sys
 
 import process
-from figures import of_lines
+from figures import Figure, of_lines
+from table import COLD
 
 MANIFEST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "crates", "Cargo.toml")
 SIZES = {
@@ -15,7 +16,17 @@ SIZES = {
     "cranelift-codegen": [10_000, 100_000, 1_000_000],
     "pliron": [10_000, 100_000],
 }
-FORMS = {"TVM": "operations", "MLIR": "mlir", "LLVM": "llvm"}
+FORMS = {"TVM": "operations", "MLIR": "mlir", "LLVM": "llvm", "anfora": "anfora"}
+
+# The pipelines that run once in a process of their own, on a program that this process has read.
+PIPELINES = {
+    "cse": "EliminateCommonSubexpr",
+    "dce": "DeadCodeElimination",
+    "fold": "FoldConstant",
+    "canonicalize": "CanonicalizeBindings",
+    "fuse": "FuseOps",
+    "pipeline": "FoldConstant,EliminateCommonSubexpr,DeadCodeElimination",
+}
 
 
 def build():
@@ -68,3 +79,15 @@ def write(program, system, n, work):
 def figures(program, system, n):
     """Every stage that a system has, a few times in one process."""
     return of_lines(process.run([program, "time", system.split("-")[0], str(n), "--runs", "3"]).out.splitlines())
+
+
+def cold(program, n, work):
+    """Systems and figures of anfora in fresh processes: parsing, each pipeline and printing, and the whole process of the last pipeline."""
+    source, result = write(program, "anfora", n, work), os.path.join(work, "result.anf")
+    for stage, pipeline in PIPELINES.items():
+        ended = process.run([program, "process", stage, pipeline, source, result])
+        lines = [json.loads(line) for line in ended.out.splitlines()]
+        for line in lines:
+            yield COLD, Figure(line["stage"], n, min(line["seconds"]))
+        if stage == "pipeline":
+            yield "anfora", Figure("process", n, ended.cpu, lines[-1]["operations"])

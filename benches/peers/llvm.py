@@ -83,11 +83,13 @@ def figures(program, path, n, work):
         result, report = os.path.join(work, "result.ll"), os.path.join(work, "report.txt")
         if os.path.exists(report):
             os.remove(report)
-        process.run([program, path, "-S", "-o", result, f"-passes={passes}", "-time-passes", f"-info-output-file={report}", *options])
+        ended = process.run([program, path, "-S", "-o", result, f"-passes={passes}", "-time-passes", f"-info-output-file={report}", *options])
         with open(report) as file:
             times = cpu(file.read())
         with open(result) as file:
             left = operations(file.read())
+        if "pipeline" in stages:
+            yield Figure("process", n, ended.cpu, left)
         for stage, names in stages.items():
             yield Figure(stage, n, sum(times[name] for name in names), left)
 

@@ -71,6 +71,8 @@ def figures(program, path, n, work):
         report = walls(ended.err)
         with open(result) as file:
             left = operations(file.read())
+        if "pipeline" in stages:
+            yield Figure("process", n, ended.cpu, left)
         for stage, names in stages.items():
             before = stage in ["parse", "parse-verify"]
             seconds = sum(report[name] for name in names) * ended.share

@@ -18,10 +18,11 @@ class Failed(Exception):
 
 @dataclass
 class Ended:
-    """What a program printed, and how much of its time it had a processor for itself."""
+    """What a program printed, its CPU time in seconds, and how much of its time it had a processor for itself."""
 
     out: str
     err: str
+    cpu: float
     share: float
 
 
@@ -29,8 +30,8 @@ def run(command, stdin=None):
     """Runs a command to its end, with a file or nothing for its input.
 
     >>> ended = run(["sh", "-c", "echo one; echo two >&2"])
-    >>> ended.out, ended.err, 0 < ended.share <= 1
-    ('one\\n', 'two\\n', True)
+    >>> ended.out, ended.err, 0 < ended.share <= 1, ended.cpu > 0
+    ('one\\n', 'two\\n', True, True)
     >>> run(["sh", "-c", "echo broken >&2; exit 3"])
     Traceback (most recent call last):
     process.Failed: sh -c echo broken >&2; exit 3: exit status 3
@@ -47,7 +48,7 @@ def run(command, stdin=None):
     if code:
         raise Failed(f"{' '.join(command)}: exit status {code}\n{texts[1][-2000:].strip()}")
     shares.append(min(1.0, cpu / wall))
-    return Ended(texts[0], texts[1], shares[-1])
+    return Ended(texts[0], texts[1], cpu, shares[-1])
 
 
 def cpu_of_children():

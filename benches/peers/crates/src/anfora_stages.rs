@@ -3,6 +3,7 @@
 
 use std::io::Write;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 
 use anfora::ir::{
@@ -64,6 +65,30 @@ pub(crate) fn time(report: &mut Report<impl Write>) {
     }
 }
 
+/// Reads a program, runs a pipeline, and writes the result, each once and timed.
+///
+/// # Errors
+/// If a file cannot be read or written.
+pub(crate) fn process(
+    report: &mut Report<impl Write>,
+    stage: &str,
+    pipeline: &str,
+    input: &Path,
+    output: &Path,
+) -> std::io::Result<()> {
+    let text = std::fs::read_to_string(input)?;
+    let (mut module, mut printed) = (None, String::new());
+    report.stage("parse", || (), |()| module = Some(parse(&text)), |_| None);
+    let registry = anfora::passes::registry();
+    let make = || module.take().expect("each stage runs once");
+    let mut done = None;
+    let work = |m| done = Some(run(&registry, pipeline, Verified::No, m));
+    report.stage(stage, make, work, |_| None);
+    let done = done.expect("each stage runs once");
+    report.stage("print", || (), |()| printed = done.to_text(), |_| bindings(&done));
+    std::fs::write(output, printed)
+}
+
 /// Builds the program. As in the other systems, each constant is made once, and values have no
 /// names.
 fn build(program: &Program) -> Module {
@@ -75,8 +100,7 @@ fn build(program: &Program) -> Module {
     let ty = builder.cx().types.static_tensor(DType::Float32, &[8]);
     let x = builder.param("x", ty);
     builder.begin_dataflow();
-    let constants: Vec<ExprId> =
-        program.constants.iter().map(|&c| builder.literal(Literal::splat(&[8], c))).collect();
+    let constants: Vec<ExprId> = program.constants.iter().map(|&c| builder.literal(Literal::splat(&[8], c))).collect();
     let mut results: Vec<ExprId> = Vec::with_capacity(program.operations.len());
     for &(op, lhs, rhs) in &program.operations {
         let operands = [lhs, rhs].map(|operand| match operand {

@@ -17,6 +17,8 @@ pub(crate) enum Form {
     Mlir,
     /// A function of LLVM IR on `float`.
     Llvm,
+    /// anfora's text format.
+    Anfora,
 }
 
 impl Form {
@@ -29,6 +31,7 @@ impl Form {
             Form::Operations => operations(program, out),
             Form::Mlir => mlir(program, out),
             Form::Llvm => llvm(program, out),
+            Form::Anfora => anfora(program, out),
         }
     }
 }
@@ -83,6 +86,28 @@ fn mlir(program: &Program, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "  %b{i} = {name} {}, {} : {TYPE}", operand(lhs), operand(rhs))?;
     }
     writeln!(out, "  return %b{} : {TYPE}\n}}", program.operations.len() - 1)
+}
+
+fn anfora(program: &Program, out: &mut impl Write) -> io::Result<()> {
+    const TYPE: &str = "Tensor[(8,), float32]";
+    let operand = |operand: Operand| {
+        Written(move |f: &mut fmt::Formatter<'_>| match operand {
+            Operand::Parameter => write!(f, "%x"),
+            Operand::Result(k) => write!(f, "%b{k}"),
+            Operand::Constant(j) => write!(f, "dense<{TYPE}>[{}]", program.constants[j]),
+        })
+    };
+    writeln!(out, "def @main(%x: {TYPE}) -> {TYPE} {{\n  dataflow {{")?;
+    for (i, &(op, lhs, rhs)) in program.operations.iter().enumerate() {
+        let name = match op {
+            Op::Add => "add",
+            Op::Multiply => "multiply",
+            Op::Subtract => "subtract",
+        };
+        writeln!(out, "    let %b{i} = {name}({}, {});", operand(lhs), operand(rhs))?;
+    }
+    let last = program.operations.len() - 1;
+    writeln!(out, "    output(%b{last});\n  }}\n  %b{last}\n}}")
 }
 
 fn llvm(program: &Program, out: &mut impl Write) -> io::Result<()> {

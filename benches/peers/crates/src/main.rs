@@ -3,7 +3,9 @@
 //!
 //! `write` prints one form of the program. `time` prints a line of JSON per stage: the time of each
 //! run, in seconds of CPU time of one thread, and the number of operations after the stage (after
-//! lifting lambdas, of functions). The script `benches/peers/run` calls both and makes the table.
+//! lifting lambdas, of functions). `process` reads, optimises and writes one program in anfora, as a
+//! process of a user does, and prints the same lines. The script `benches/peers/run` calls all of
+//! them and makes the table.
 
 mod anfora_stages;
 mod cranelift;
@@ -14,6 +16,7 @@ mod program;
 mod stage;
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 use mimalloc::MiMalloc;
@@ -45,6 +48,18 @@ enum Command {
         #[arg(long, default_value_t = 5)]
         runs: usize,
     },
+    /// Reads a program in anfora's text format, runs a pipeline, and writes the result. Times the
+    /// three once each.
+    Process {
+        /// The name under which the pipeline is timed.
+        stage: String,
+        /// The pipeline.
+        pipeline: String,
+        /// The file with the program.
+        input: PathBuf,
+        /// The file of the result.
+        output: PathBuf,
+    },
 }
 
 #[derive(Copy, Clone, ValueEnum)]
@@ -71,6 +86,11 @@ fn main() -> std::io::Result<()> {
                 System::Egg => egg_stages::time(&mut report),
                 System::Pliron => pliron_stages::time(&mut report),
             }
+            report.finish()
+        }
+        Command::Process { stage, pipeline, input, output } => {
+            let mut report = Report::new(out, 0, 1);
+            anfora_stages::process(&mut report, &stage, &pipeline, &input, &output)?;
             report.finish()
         }
     }
