@@ -1,6 +1,6 @@
 //! Conversion of attributes between ONNX and the IR.
 
-use anfora_ir::{Attr, AttrId, Context, DType, Literal};
+use anfora_ir::{Attr, AttrId, Context, DType, Literal, NameId};
 use bytes::Bytes;
 use prost::Message;
 
@@ -244,10 +244,16 @@ pub(crate) fn doc_of(
     meta
 }
 
-/// Returns a list of strings without trailing empty strings; `None` if all are empty.
-pub(crate) fn hints_attr(cx: &mut Context, hints: &[impl AsRef<str>]) -> Option<AttrId> {
-    let len = hints.iter().rposition(|h| !h.as_ref().is_empty())? + 1;
-    Some(strs_attr(cx, hints[..len].iter().map(AsRef::as_ref)))
+/// Returns a list of names, with the empty string where there is none, up to the last one; `None`
+/// if there are no names.
+pub(crate) fn hints_attr(cx: &mut Context, hints: &[Option<NameId>]) -> Option<AttrId> {
+    let len = hints.iter().rposition(Option::is_some)? + 1;
+    let item = |&hint: &Option<NameId>| {
+        let name = hint.unwrap_or_else(|| cx.names.intern(""));
+        cx.attr(Attr::Str(name))
+    };
+    let items = hints[..len].iter().map(item).collect();
+    Some(cx.attr(Attr::List(items)))
 }
 
 /// Encodes a message and makes its bytes an attribute.

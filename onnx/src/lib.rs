@@ -159,6 +159,7 @@ mod export;
 mod external;
 mod import;
 mod graph_names;
+mod id_hash;
 mod kept_initializer;
 mod model_file;
 mod keys;

@@ -1,6 +1,8 @@
 //! A trial run of a conversion that checks whether a call can be written, without an export.
 
-use anfora_ir::{AttrReader, Body, Context, EntityId, Expr, ExprId, Literal, SymbolId};
+use std::cell::Cell;
+
+use anfora_ir::{AttrReader, Body, Context, EntityId, Expr, ExprId, Literal, LiteralId, SymbolId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -59,11 +61,15 @@ impl Writer for Draft<'_> {
 
 /// The calls that can be written, each as words that stand for all that [`check_call`] looks at:
 /// the operator, attributes, types, constants, and the results that are used. A model has many
-/// equal calls, but not many different ones.
+/// equal calls, but not many different ones. Most conversions do not read constants, which then
+/// count as equal.
 #[derive(Default)]
 pub(crate) struct WritableCalls {
     known: FxHashSet<SmallVec<[u32; 16]>>,
 }
+
+/// The word for a constant that the conversion does not read. Words for other constants are larger.
+const ANY_CONSTANT: u32 = 2;
 
 /// The greatest number of calls that are known.
 const MOST_KNOWN: usize = 1 << 10;
@@ -84,32 +90,40 @@ impl WritableCalls {
     ) -> Result<(), Unwritable> {
         let Expr::CallOp { op, operands, attrs } = body.expr(call) else { return Ok(()) };
         let ty = body.ty(call).index() as u32;
-        let mut words = SmallVec::from_slice(&[op.index() as u32, attrs.index() as u32, ty, operands.len() as u32]);
-        for &operand in body.operands(operands) {
-            // Constants have even numbers.
-            let kind = match body.expr(operand) {
-                Expr::Literal(literal) => 2 * literal.index() as u32 + 2,
-                Expr::None => 1,
-                _ => 0,
-            };
-            words.extend([body.ty(operand).index() as u32, kind]);
-        }
-        words.extend(used.iter().map(|&used| u32::from(used)));
-        if self.known.contains(&words) {
+        let words = |constant: fn(LiteralId) -> u32| {
+            let mut words = SmallVec::new();
+            words.extend_from_slice(&[op.index() as u32, attrs.index() as u32, ty, operands.len() as u32]);
+            for &operand in body.operands(operands) {
+                let kind = match body.expr(operand) {
+                    Expr::Literal(literal) => constant(literal),
+                    Expr::None => 1,
+                    _ => 0,
+                };
+                words.extend_from_slice(&[body.ty(operand).index() as u32, kind]);
+            }
+            words.extend(used.iter().map(|&used| u32::from(used)));
+            words
+        };
+        let with_any = words(|_| ANY_CONSTANT);
+        if self.known.contains(&with_any) {
             return Ok(());
         }
-        check_call(cx, body, call, used, table)?;
+        let exact = words(|literal| ANY_CONSTANT + 1 + literal.index() as u32);
+        if self.known.contains(&exact) {
+            return Ok(());
+        }
+        let reads_constants = check_call(cx, body, call, used, table)?;
         if self.known.len() >= MOST_KNOWN {
             self.known.clear();
         }
-        self.known.insert(words);
+        self.known.insert(if reads_constants { exact } else { with_any });
         Ok(())
     }
 }
 
 /// Checks that a call of one of our operators can be written in `versions`, the versions of the
 /// operators by domain. A call without a conversion passes. `used` holds, for each result, true if
-/// anything may use it.
+/// anything may use it. Returns true if the conversion reads a constant operand.
 ///
 /// # Errors
 /// If an export would refuse the call; the error is the same.
@@ -119,10 +133,10 @@ pub(crate) fn check_call(
     call: ExprId,
     used: &[bool],
     (conversions, versions): (&Conversions, &FxHashMap<String, i64>),
-) -> Result<(), Unwritable> {
-    let Expr::CallOp { op, operands, attrs } = body.expr(call) else { return Ok(()) };
+) -> Result<bool, Unwritable> {
+    let Expr::CallOp { op, operands, attrs } = body.expr(call) else { return Ok(false) };
     let row = match conversions.for_call(&cx.ops.get(op).name, |domain| version_of(versions, domain)) {
-        Err(ExportProblem::Operator(_)) => return Ok(()),
+        Err(ExportProblem::Operator(_)) => return Ok(false),
         found => found?,
     };
     let operand = |&operand: &ExprId| OperandView {
@@ -132,10 +146,12 @@ pub(crate) fn check_call(
     };
     let operands = body.operands(operands).iter().map(operand).collect();
     let ty = body.ty(call);
-    let view = CallView { operands, attrs: AttrReader { cx, op, attrs }, ty, hints: Vec::new() };
+    let attrs = AttrReader { cx, op, attrs };
+    let view = CallView { operands, attrs, ty, hints: Vec::new(), reads_constants: Cell::new(false) };
     let count = cx.types.as_tuple(ty).map_or(1, <[_]>::len);
     let outputs = (0..count).map(|i| format!("result{i}")).collect();
     let mut draft = Draft { operands: &view.operands, used, versions };
     let is_used = (0..count).map(|i| draft.is_consumed(i)).collect();
-    write_call(row, &view, (outputs, is_used), &mut draft).map(drop)
+    write_call(row, &view, (outputs, is_used), &mut draft)?;
+    Ok(view.reads_constants.get())
 }

@@ -77,7 +77,7 @@ const OUTPUT: &[Side] = &[Side::Output];
 
 /// The sides, the sets of types with the version that added each (0 for the first version), and the
 /// operators.
-type Row = (&'static [Side], &'static [(i64, u32)], &'static [&'static str]);
+pub(crate) type Row = (&'static [Side], &'static [(i64, u32)], &'static [&'static str]);
 
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
@@ -154,10 +154,15 @@ static BY_OPERATOR: LazyLock<FxHashMap<&'static str, Vec<&'static Row>>> = LazyL
     rows
 });
 
-/// Returns the first version in which an operator takes elements of a type on a side.
-pub(crate) fn since(onnx: &str, side: Side, dtype: DType) -> Since {
+/// Returns the rows of an operator.
+pub(crate) fn rows_of(onnx: &str) -> &'static [&'static Row] {
+    BY_OPERATOR.get(onnx).map_or(&[][..], Vec::as_slice)
+}
+
+/// Returns the first version in which the operator of these rows takes elements of a type on a
+/// side.
+pub(crate) fn since(rows: &[&Row], side: Side, dtype: DType) -> Since {
     let bit = 1u32.checked_shl(dtype as u32).unwrap_or(0);
-    let rows = BY_OPERATOR.get(onnx).map_or(&[][..], Vec::as_slice);
     let Some((_, versions, _)) = rows.iter().find(|(sides, ..)| sides.contains(&side)) else { return Since::First };
     match versions.iter().find(|(_, types)| types & bit != 0) {
         Some(&(0, _)) => Since::First,

@@ -1,8 +1,11 @@
 //! A call, as seen by the conversion that writes it.
 
-use anfora_ir::{AttrReader, Context, DType, Literal, SymbolId, TensorType, TypeId};
+use std::cell::Cell;
 
-use super::element_types::{Side, Since, since};
+use anfora_ir::{AttrReader, Context, DType, Literal, SymbolId, TensorType, TypeId};
+use smallvec::SmallVec;
+
+use super::element_types::{Side, Since, rows_of, since};
 use super::{Conversion, ExportRule};
 use crate::error::ExportProblem;
 use crate::proto::{AttributeProto, NodeProto, node};
@@ -15,7 +18,7 @@ pub struct NodeExport<'a> {
     opset: i64,
     outputs: Vec<String>,
     /// For each output, true if anything uses it.
-    used: Vec<bool>,
+    used: SmallVec<[bool; 8]>,
     nodes: Vec<NodeProto>,
 }
 
@@ -26,6 +29,8 @@ pub(crate) struct CallView<'a> {
     pub(crate) ty: TypeId,
     /// The names that the inputs of the node had in the file.
     pub(crate) hints: Vec<&'a str>,
+    /// Set when a conversion reads the value of a constant operand.
+    pub(crate) reads_constants: Cell<bool>,
 }
 
 /// An operand of a call.
@@ -89,7 +94,7 @@ impl From<Unwritable> for ExportProblem {
 pub(crate) fn write_call(
     (row, rule): (&Conversion, ExportRule),
     call: &CallView<'_>,
-    (outputs, used): (Vec<String>, Vec<bool>),
+    (outputs, used): (Vec<String>, SmallVec<[bool; 8]>),
     writer: &mut dyn Writer,
 ) -> Result<Vec<NodeProto>, Unwritable> {
     let result = outputs.first().cloned();
@@ -218,7 +223,9 @@ impl<'a> NodeExport<'a> {
 
     /// Returns the value of an operand that is a constant.
     pub fn literal(&self, i: usize) -> Option<&'a Literal> {
-        self.call.operands.get(i)?.literal
+        let literal = self.call.operands.get(i)?.literal?;
+        self.call.reads_constants.set(true);
+        Some(literal)
     }
 
     /// Returns the type of an operand that is a tensor.
@@ -358,9 +365,10 @@ fn check_elements(
     });
     let is_result = result.is_some() && node.output.first().map(String::as_str) == result;
     let first = types.as_tuple(call.ty).map_or(Some(call.ty), |fields| fields.first().copied());
+    let rows = rows_of(node.op_type());
     for (side, ty) in [(Side::Input, input), (Side::Output, first.filter(|_| is_result))] {
         let Some(dtype) = ty.and_then(|ty| types.as_tensor(ty)).map(|t| t.dtype) else { continue };
-        match since(node.op_type(), side, dtype) {
+        match since(rows, side, dtype) {
             Since::First => {}
             Since::Version(needed) if present < needed => {
                 let operator = format!("{} of {dtype}", cx.ops.get(call.attrs.op).name);

@@ -1,19 +1,20 @@
 //! Completion of a graph: its message, with the preserved information about its values.
 
 use anfora_ir::{Attr, Literal};
+use prost::Message;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::graph::{Exporter, InfoType, UnfinishedGraph};
 use super::graph_meta::GraphMeta;
+use super::nodes::{EncodedGraph, Nodes};
 use super::slots::Block;
 use crate::attributes::{decoded, decoded_list, list, str};
 use crate::error::ExportProblem;
-use crate::kept_initializer::{KeptInitializer, initializer_of_node, is_initializer};
 use crate::keys;
-use crate::proto::{GraphProto, NodeProto, SparseTensorProto, TensorAnnotation, TensorProto, ValueInfoProto, node};
+use crate::proto::{GraphProto, TensorAnnotation, TensorProto, ValueInfoProto, node};
 use crate::types::{proto_of, tensor_info};
 
-impl Exporter<'_> {
+impl<'m> Exporter<'m> {
     /// Returns the preserved information of a graph about its inputs and initializers, or about its
     /// outputs, by name.
     pub(super) fn carried_infos(
@@ -50,7 +51,7 @@ impl Exporter<'_> {
     }
 
     /// Completes a graph and returns its message.
-    pub(super) fn close(&mut self, mut graph: UnfinishedGraph) -> Result<GraphProto, ExportProblem> {
+    pub(super) fn close(&mut self, mut graph: UnfinishedGraph<'m>) -> Result<EncodedGraph, ExportProblem> {
         let is_main = self.is_main(graph.block);
         let cx = self.cx;
         let infos = self.carried_infos(graph.meta, keys::INFOS)?;
@@ -69,9 +70,14 @@ impl Exporter<'_> {
         // The initializers, and the types and other facts that the file states about them.
         let mut defaults = self.defaults(graph.meta, &graph.inputs)?;
         let mut begin = self.constants.close();
-        begin.nodes.append(&mut graph.nodes);
-        let has_initializers = graph.block != Block::Function || is_main;
-        let sparse_initializer = take_initializers(&mut begin.nodes, &mut begin.initializers, has_initializers);
+        let mut nodes = Nodes::default();
+        let has_initializers = self.has_initializers(graph.block);
+        for node in begin.nodes {
+            let len = node.encoded_len();
+            nodes.push(node, len, has_initializers, &mut self.nodes);
+        }
+        nodes.append(std::mem::take(&mut graph.nodes));
+        begin.initializers.append(&mut nodes.tensors);
         for tensor in &begin.initializers {
             let stated = infos.get(tensor.name());
             if is_main && self.versions.initializers_are_inputs {
@@ -84,7 +90,6 @@ impl Exporter<'_> {
             self.given = std::mem::take(&mut begin.constants);
         }
         begin.initializers.append(&mut defaults);
-        begin.nodes.iter().for_each(|node| self.nodes.add(node));
         // Close the scopes of names and constants.
         let quantization_annotation = self.quantization(graph.meta)?;
         for ((id, own), var) in &graph.bound_constants {
@@ -97,8 +102,8 @@ impl Exporter<'_> {
         }
         self.names.close();
         let name = graph.meta.read(cx, keys::GRAPH, |cx, v| Some(str(cx, v)))?.flatten().unwrap_or("graph");
-        Ok(GraphProto {
-            node: begin.nodes,
+        let rest = GraphProto {
+            node: Vec::new(),
             name: Some(name.to_owned()),
             initializer: begin.initializers,
             doc_string: self.doc(graph.meta)?,
@@ -106,9 +111,10 @@ impl Exporter<'_> {
             output: outputs,
             value_info: graph.infos,
             quantization_annotation,
-            sparse_initializer,
+            sparse_initializer: nodes.sparse,
             metadata_props: self.metadata(graph.meta)?,
-        })
+        };
+        Ok(EncodedGraph { nodes: nodes.bytes, rest })
     }
 
     /// Returns the default values of inputs.
@@ -155,29 +161,4 @@ impl Exporter<'_> {
         });
         Ok(annotations)
     }
-}
-
-/// Removes the nodes that represent initializers, if the graph may have initializers. Appends the
-/// dense tensors to `initializers` and returns the sparse ones.
-fn take_initializers(
-    nodes: &mut Vec<NodeProto>,
-    initializers: &mut Vec<TensorProto>,
-    has_initializers: bool,
-) -> Vec<SparseTensorProto> {
-    let mut sparse = Vec::new();
-    if !has_initializers || !nodes.iter().any(|n| is_initializer(&n.metadata_props)) {
-        return sparse;
-    }
-    for node in std::mem::take(nodes) {
-        if !is_initializer(&node.metadata_props) {
-            nodes.push(node);
-            continue;
-        }
-        match initializer_of_node(node) {
-            Ok(KeptInitializer::Sparse(taken)) => sparse.push(*taken),
-            Ok(KeptInitializer::Tensor(taken)) => initializers.push(*taken),
-            Err(back) => nodes.push(*back),
-        }
-    }
-    sparse
 }

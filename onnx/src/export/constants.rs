@@ -7,11 +7,12 @@ use anfora_ir::{DType, Literal, LiteralId, NameId, VarId};
 use rustc_hash::FxHashMap;
 
 use super::data::{DataFile, KeptData, written_bytes};
-use super::names::Names;
+use super::names::{Name, Names};
 use super::options::{ExportOptions, GraphKind, Versions};
 use crate::attributes::tensor_attribute;
 use crate::convert::FILL_SINCE;
 use crate::error::ExportProblem;
+use crate::id_hash::IdMap;
 use crate::proto::{NodeProto, StringStringEntryProto, TensorProto, node};
 use crate::tensor::{SMALL_CONSTANT, TensorError, external_tensor_of, tensor_of, without_elements};
 
@@ -29,16 +30,16 @@ const SMALL: usize = 64;
 const TINY_SPLAT: u64 = 64;
 
 /// The constants written so far.
-pub(super) struct Constants {
+pub(super) struct Constants<'m> {
     /// The open graphs, the outermost first.
-    levels: Vec<Level>,
+    levels: Vec<Level<'m>>,
     /// The names of constants that are bound under their own name in the open graphs, by contents
     /// and that name.
-    bound: FxHashMap<(LiteralId, NameId), Vec<Rc<str>>>,
+    bound: FxHashMap<(LiteralId, NameId), Vec<Name<'m>>>,
     /// The constants that are bound under each name in the open graphs.
-    bound_as: FxHashMap<NameId, Vec<LiteralId>>,
+    bound_as: IdMap<NameId, Vec<LiteralId>>,
     /// The names of the same constants, by variable.
-    of_var: FxHashMap<VarId, Rc<str>>,
+    of_var: IdMap<VarId, Name<'m>>,
     /// The bytes that the splats written so far take beyond one element each.
     splat_bytes: u64,
     max_splat_bytes: u64,
@@ -60,9 +61,9 @@ pub(super) struct Constants {
 
 /// The constants of an unfinished graph.
 #[derive(Default)]
-struct Level {
-    by_id: FxHashMap<LiteralId, Rc<str>>,
-    by_contents: FxHashMap<Literal, Rc<str>>,
+struct Level<'m> {
+    by_id: IdMap<LiteralId, Name<'m>>,
+    by_contents: FxHashMap<Literal, Name<'m>>,
     begin: Begin,
 }
 
@@ -83,20 +84,20 @@ pub(super) struct FunctionConstant {
     pub(super) id: Option<LiteralId>,
 }
 
-impl Constants {
+impl<'m> Constants<'m> {
     pub(super) fn new(
         options: &ExportOptions,
         versions: &Versions,
         kind: GraphKind,
-    ) -> Result<Constants, ExportProblem> {
+    ) -> Result<Constants<'m>, ExportProblem> {
         let in_function = kind != GraphKind::Main;
         // The constants of a function are passed by its calls and are written with these.
         let external = options.external_data.as_ref().filter(|_| !in_function);
         Ok(Constants {
             levels: Vec::new(),
             bound: FxHashMap::default(),
-            bound_as: FxHashMap::default(),
-            of_var: FxHashMap::default(),
+            bound_as: IdMap::default(),
+            of_var: IdMap::default(),
             splat_bytes: 0,
             max_splat_bytes: options.max_splat_bytes,
             max_total_splat_bytes: match options.max_splat_bytes {
@@ -167,11 +168,11 @@ impl Constants {
     /// bound to a variable. Writes the constant if needed.
     pub(super) fn name(
         &mut self,
-        names: &mut Names,
+        names: &mut Names<'m>,
         (id, literal): (LiteralId, &Literal),
         var: Option<VarId>,
         hint: Option<(NameId, &str)>,
-    ) -> Result<Rc<str>, ExportProblem> {
+    ) -> Result<Name<'m>, ExportProblem> {
         if let Some(name) = var.and_then(|v| self.of_var.get(&v)) {
             return Ok(name.clone());
         }
@@ -189,16 +190,21 @@ impl Constants {
     }
 
     /// Returns the name of a constant that the exporter adds to the current graph.
-    pub(super) fn own(&mut self, names: &mut Names, literal: &Literal, wish: &str) -> Result<Rc<str>, ExportProblem> {
+    pub(super) fn own(
+        &mut self,
+        names: &mut Names<'m>,
+        literal: &Literal,
+        wish: &str,
+    ) -> Result<Name<'m>, ExportProblem> {
         Ok(self.by_contents(names, (literal, None), wish)?.0)
     }
 
     fn by_contents(
         &mut self,
-        names: &mut Names,
+        names: &mut Names<'m>,
         (literal, id): (&Literal, Option<LiteralId>),
         wish: &str,
-    ) -> Result<(Rc<str>, usize), ExportProblem> {
+    ) -> Result<(Name<'m>, usize), ExportProblem> {
         let is_small = literal.element_count() <= SMALL;
         if is_small {
             let mut levels = self.levels.iter().enumerate();
@@ -221,10 +227,10 @@ impl Constants {
     /// If it becomes an initializer, `finish` completes that.
     pub(super) fn bind(
         &mut self,
-        names: &mut Names,
+        names: &mut Names<'m>,
         (var, id, own): (VarId, LiteralId, NameId),
         literal: &Literal,
-        name: &Rc<str>,
+        name: &Name<'m>,
         finish: impl FnOnce(&mut TensorProto),
     ) -> Result<(), ExportProblem> {
         self.note(var, id, own, name);
@@ -233,14 +239,14 @@ impl Constants {
     }
 
     /// Binds a constant that a node of the current graph returns.
-    pub(super) fn bind_node(&mut self, (var, id, own): (VarId, LiteralId, NameId), name: &Rc<str>, node: NodeProto) {
+    pub(super) fn bind_node(&mut self, (var, id, own): (VarId, LiteralId, NameId), name: &Name<'m>, node: NodeProto) {
         self.note(var, id, own, name);
         if let Some(level) = self.levels.last_mut() {
             level.begin.nodes.push(node);
         }
     }
 
-    fn note(&mut self, var: VarId, id: LiteralId, own: NameId, name: &Rc<str>) {
+    fn note(&mut self, var: VarId, id: LiteralId, own: NameId, name: &Name<'m>) {
         self.bound.entry((id, own)).or_default().push(name.clone());
         self.bound_as.entry(own).or_default().push(id);
         self.of_var.insert(var, name.clone());
@@ -264,14 +270,14 @@ impl Constants {
     /// Writes a constant at the beginning of a graph.
     fn write(
         &mut self,
-        names: &mut Names,
+        names: &mut Names<'m>,
         (literal, id): (&Literal, Option<LiteralId>),
-        name: &Rc<str>,
+        name: &Name<'m>,
         level: usize,
         finish: impl FnOnce(&mut TensorProto),
     ) -> Result<(), ExportProblem> {
         if self.in_function && level == 0 {
-            let constant = FunctionConstant { name: name.clone(), literal: literal.clone(), id };
+            let constant = FunctionConstant { name: Rc::from(&**name), literal: literal.clone(), id };
             self.levels[0].begin.constants.push(constant);
             return Ok(());
         }
@@ -309,15 +315,15 @@ impl Constants {
 
     fn write_from_shape(
         &mut self,
-        names: &mut Names,
+        names: &mut Names<'m>,
         literal: &Literal,
-        name: &Rc<str>,
+        name: &Name<'m>,
         level: usize,
     ) -> Result<(), ExportProblem> {
         let extents: Result<Vec<i64>, _> = literal.shape().iter().map(|&d| i64::try_from(d)).collect();
         let extents = extents.map_err(|_| TensorError::TooLarge(literal.shape().to_vec()))?;
         let shape = Literal::from_elements(&[extents.len()], &extents).map_err(TensorError::from)?;
-        let (shape, _) = self.by_contents(names, (&shape, None), &format!("{name}_shape"))?;
+        let (shape, _) = self.by_contents(names, (&shape, None), &format!("{}_shape", &**name))?;
         let element = literal.as_splat().unwrap_or_default();
         let value = tensor_of(&Literal::splat_bytes(literal.dtype(), &[1], element), 16)?;
         let value = vec![tensor_attribute("value", value)];

@@ -1,7 +1,6 @@
 //! Conversion of blocks to graphs, with an explicit stack of unfinished graphs.
 
 use std::cell::OnceCell;
-use std::rc::Rc;
 
 use anfora_ir::{
     AttrsId, Body, Context, Expr, ExprId, Function, GlobalId, Literal, LiteralId, NameId, OpId, SymbolId, TypeId, VarId,
@@ -14,7 +13,8 @@ use super::conditions::Conditions;
 use super::constants::{Constants, FunctionConstant, MAX_FILE};
 use super::data::DataFile;
 use super::graph_meta::GraphMeta;
-use super::names::Names;
+use super::names::{Name, Names};
+use super::nodes::{EncodedGraph, Nodes};
 use super::options::{ExportOptions, GraphKind, Versions};
 use super::slots::{Block, Fault, Slot, Slots, ValueId};
 use crate::attributes::{entries_of, list, str, strs};
@@ -23,7 +23,7 @@ use crate::error::ExportProblem;
 use crate::keys;
 use crate::node_counts::NodeCounts;
 use crate::opaque::is_standard;
-use crate::proto::{GraphProto, NodeProto, StringStringEntryProto, TypeProto, ValueInfoProto};
+use crate::proto::{NodeProto, StringStringEntryProto, TypeProto, ValueInfoProto};
 use crate::types::SymbolNames;
 
 /// The deepest nesting of graphs in nodes that readers accept.
@@ -36,7 +36,7 @@ const REPEATED: u64 = 64 << 20;
 
 /// A graph that was written.
 pub(super) struct ExportedGraph {
-    pub(super) graph: GraphProto,
+    pub(super) graph: EncodedGraph,
     /// The domains of the nodes, in order of appearance.
     pub(super) domains: Vec<String>,
     /// The depth to which graphs nest.
@@ -95,9 +95,9 @@ pub(super) struct Exporter<'m> {
     /// The parameters that contain symbols, by symbol; computed on first use.
     pub(super) symbol_places: OnceCell<FxHashMap<SymbolId, (ExprId, SymbolPlace)>>,
     pub(super) conditions: Conditions,
-    pub(super) names: Names,
-    pub(super) constants: Constants,
-    pub(super) value_names: Vec<Option<Rc<str>>>,
+    pub(super) names: Names<'m>,
+    pub(super) constants: Constants<'m>,
+    pub(super) value_names: Vec<Option<Name<'m>>>,
     /// For each value, the first version of the operators in which `Identity` takes it; `None` if
     /// that is the first version of all.
     pub(super) identity_since: Vec<Option<i64>>,
@@ -114,7 +114,7 @@ pub(super) struct Exporter<'m> {
     pub(super) written: FxHashSet<Block>,
     /// The bytes of repeated copies of graphs.
     pub(super) repeated_bytes: u64,
-    /// The number of nodes of finished graphs.
+    /// The number of nodes so far.
     pub(super) nodes: NodeCounts,
 }
 
@@ -127,13 +127,13 @@ pub(super) struct View {
 }
 
 /// An unfinished graph.
-pub(super) struct UnfinishedGraph {
+pub(super) struct UnfinishedGraph<'m> {
     pub(super) block: Block,
     /// The metadata of the graph.
     pub(super) meta: GraphMeta,
-    pub(super) nodes: Vec<NodeProto>,
+    pub(super) nodes: Nodes,
     pub(super) inputs: Vec<ValueInfoProto>,
-    pub(super) outputs: Vec<Output>,
+    pub(super) outputs: Vec<Output<'m>>,
     /// The requested names of outputs whose names no file states.
     pub(super) output_names: FxHashSet<String>,
     pub(super) infos: Vec<ValueInfoProto>,
@@ -148,9 +148,9 @@ pub(super) struct UnfinishedGraph {
 }
 
 /// A result of a graph.
-pub(super) struct Output {
+pub(super) struct Output<'m> {
     pub(super) slot: Slot,
-    pub(super) name: Rc<str>,
+    pub(super) name: Name<'m>,
     /// The name of the output in the file.
     pub(super) wish: String,
     /// If it is a constant, the name of the constant in the file.
@@ -209,7 +209,7 @@ pub(super) fn export_graph<'m>(
         consumed: OnceCell::new(),
         symbol_places: OnceCell::new(),
         conditions: Conditions::of(cx, body),
-        names: Names::default(),
+        names: Names::new(&cx.names),
         constants: Constants::new(options, versions, kind).map_err(|p| (None, p))?,
         symbols: symbol_names(cx, function.meta).map_err(|p| (None, p))?,
         versions,
@@ -291,7 +291,7 @@ impl<'m> Exporter<'m> {
                     if self.is_repeated_too_often(block, finished.encoded_len()) {
                         return Err((pending.var, self.too_many_repetitions(block, &stack)));
                     }
-                    pending.graphs.push(Bytes::from(finished.encode_to_vec()));
+                    pending.graphs.push(Bytes::from(finished.into_bytes()));
                     continue;
                 }
             };
@@ -327,7 +327,7 @@ impl<'m> Exporter<'m> {
     /// waits for them.
     fn begin_call(
         &mut self,
-        graph: &mut UnfinishedGraph,
+        graph: &mut UnfinishedGraph<'m>,
         expr: ExprId,
         var: Option<VarId>,
     ) -> Result<(), ExportProblem> {
@@ -359,18 +359,20 @@ impl<'m> Exporter<'m> {
 
     pub(super) fn add_nodes(
         &mut self,
-        graph: &mut UnfinishedGraph,
+        graph: &mut UnfinishedGraph<'m>,
         nodes: Vec<NodeProto>,
     ) -> Result<(), ExportProblem> {
+        let has_initializers = self.has_initializers(graph.block);
         for mut node in nodes {
-            self.grow(node.encoded_len())?;
+            prune_devices(&mut node);
+            let len = node.encoded_len();
+            self.grow(len)?;
             let domain = node.domain();
             if !is_standard(domain) && !self.seen_domains.contains(domain) {
                 self.seen_domains.insert(domain.to_owned());
                 self.domains.push(domain.to_owned());
             }
-            prune_devices(&mut node);
-            graph.nodes.push(node);
+            graph.nodes.push(node, len, has_initializers, &mut self.nodes);
         }
         Ok(())
     }
@@ -392,7 +394,7 @@ impl<'m> Exporter<'m> {
 
     /// Returns the error for a graph that is written too often. It names the `fn` that contains the
     /// graph.
-    fn too_many_repetitions(&self, block: Block, around: &[UnfinishedGraph]) -> ExportProblem {
+    fn too_many_repetitions(&self, block: Block, around: &[UnfinishedGraph<'_>]) -> ExportProblem {
         let mut blocks = std::iter::once(block).chain(around.iter().rev().map(|g| g.block));
         let lambda = blocks.find_map(|b| match b {
             Block::Lambda(lambda) => Some(lambda),
@@ -409,6 +411,11 @@ impl<'m> Exporter<'m> {
     /// Returns true if the graph is that of the model.
     pub(super) fn is_main(&self, block: Block) -> bool {
         block == Block::Function && self.kind == GraphKind::Main
+    }
+
+    /// Returns true if the graph of a block may have initializers.
+    pub(super) fn has_initializers(&self, block: Block) -> bool {
+        block != Block::Function || self.is_main(block)
     }
 
     /// Returns the metadata of a block. `var` is bound to the operator that the block belongs to.
@@ -429,7 +436,7 @@ impl<'m> Exporter<'m> {
         block: Block,
         meta: GraphMeta,
         around: Option<ExprId>,
-    ) -> Result<UnfinishedGraph, ExportProblem> {
+    ) -> Result<UnfinishedGraph<'m>, ExportProblem> {
         let start = match block {
             Block::Function => self.body.root(),
             Block::Lambda(e) | Block::Then(e) | Block::Else(e) => match (block, self.body.expr(e)) {

@@ -37,7 +37,7 @@ fn stated(info: &ValueInfoProto) -> Option<i64> {
     info.r#type.as_ref().and_then(identity_since)
 }
 
-impl Exporter<'_> {
+impl<'m> Exporter<'m> {
     /// Records the kind of a parameter: from its stated type, or from the initial value of the loop
     /// around it.
     pub(super) fn note_param(
@@ -93,7 +93,7 @@ impl Exporter<'_> {
     ///
     /// # Errors
     /// If the graph cannot return the value itself.
-    pub(super) fn return_directly(&self, output: &mut Output, of: Block) -> Result<(), ExportProblem> {
+    pub(super) fn return_directly(&self, output: &mut Output<'m>, of: Block) -> Result<(), ExportProblem> {
         let (Slot::Value(v), false) = (output.slot, output.is_direct) else { return Ok(()) };
         let present = self.versions.opset("");
         let Some(needed) = self.identity_since[v.index()].filter(|&needed| needed > present) else { return Ok(()) };

@@ -6,6 +6,7 @@ mod options;
 mod slots;
 mod graph_meta;
 mod names;
+mod nodes;
 mod constants;
 mod conditions;
 mod graph;
@@ -287,7 +288,7 @@ fn write(
             model.opset_import.push(OperatorSetIdProto { domain: Some(domain), version: Some(1) });
         }
     }
-    training::check(&model.training_info, &exported.graph).map_err(fault)?;
+    training::check(&model.training_info, &exported.graph.rest).map_err(fault)?;
     model.graph = Some(GraphProto::default());
     let rest = model.encoded_len() as u64;
     let copied: u64 =
@@ -295,14 +296,16 @@ fn write(
     if copied.saturating_add(rest + exported.graph.encoded_len() as u64) > constants::MAX_FILE {
         return Err(fault(ExportProblem::TooLarge));
     }
-    model.graph = Some(exported.graph);
     // Checks whether the nesting is too deep for readers.
     let depth = functions.values().map(|f| f.depth).fold(exported.depth, usize::max);
-    if depth > wire::MAX_DEPTH / 4 && wire::check(&model.encode_to_vec(), UnknownFields::Refuse).is_err() {
-        return Err(fault(ExportProblem::TooDeep(depth)));
+    if depth > wire::MAX_DEPTH / 4 {
+        model.graph = Some(exported.graph.decoded());
+        if wire::check(&model.encode_to_vec(), UnknownFields::Refuse).is_err() {
+            return Err(fault(ExportProblem::TooDeep(depth)));
+        }
     }
     let mut nodes = exported.nodes;
     let of_functions = model.functions.iter().try_for_each(|f| for_each_node(&f.node, |node| nodes.add(node)));
     of_functions.map_err(|_| fault(ExportProblem::Damaged(keys::FUNCTIONS)))?;
-    Ok(ExportedModel { model: ModelPieces::of(model, &exported.copied), nodes, data: exported.data })
+    Ok(ExportedModel { model: ModelPieces::of(model, exported.graph, &exported.copied), nodes, data: exported.data })
 }

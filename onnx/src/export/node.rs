@@ -1,10 +1,13 @@
 //! Conversion of calls to nodes.
 
+use std::cell::Cell;
+
 use anfora_ir::{
     AttrId, AttrReader, AttrsId, Body, Context, Dim, Expr, ExprId, Literal, SymbolId, TypeId, Types, VarId,
 };
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::graph::{Call, Exporter, FileName};
 use super::graph_meta::GraphMeta;
@@ -19,10 +22,10 @@ use crate::proto::{AttributeProto, AttributeType, NodeProto, node};
 
 impl<'m> Exporter<'m> {
     /// Returns the names of the results of a call and, for each, whether anything uses it.
-    pub(super) fn results(&mut self, call: ExprId) -> Result<(Vec<String>, Vec<bool>), ExportProblem> {
+    pub(super) fn results(&mut self, call: ExprId) -> Result<(Vec<String>, SmallVec<[bool; 8]>), ExportProblem> {
         let fields = self.slots.fields(self.slots.of_call(call));
         let mut names = Vec::with_capacity(fields.len());
-        let mut used = Vec::with_capacity(fields.len());
+        let mut used = SmallVec::new();
         for slot in fields {
             names.push(self.slot_name(slot, None)?);
             used.push(matches!(slot, Slot::Value(v) if self.slots.value(v).is_used));
@@ -55,7 +58,8 @@ impl<'m> Exporter<'m> {
         };
         let operands = call.operands.iter().zip(&slots).map(operand).collect();
         let attrs = AttrReader { cx, op: call.op, attrs: call.attrs };
-        let view = CallView { operands, attrs, ty: call.ty, hints: self.hints(call.meta)? };
+        let hints = self.hints(call.meta)?;
+        let view = CallView { operands, attrs, ty: call.ty, hints, reads_constants: Cell::new(false) };
         let results = self.results(call.expr)?;
         let mut writer = CallWriter { exporter: self, call: call.expr, operands: slots };
         let mut nodes = write_call(row, &view, results, &mut writer)?;

@@ -1,13 +1,13 @@
 //! The beginning of a graph: all values that it computes get names, and the constants that it binds
 //! are written.
 
-use std::rc::Rc;
-
 use anfora_ir::{Attr, AttrsId, Context, Expr, ExprId, LiteralId, NameId, VarId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::graph::{Exporter, InfoType, Output, UnfinishedGraph, View};
 use super::graph_meta::GraphMeta;
+use super::names::Name;
+use super::nodes::Nodes;
 use super::options::GraphKind;
 use super::slots::{Block, Slot, ValueId};
 use crate::attributes::{decoded, str, tensor_attribute};
@@ -28,13 +28,13 @@ impl<'m> Exporter<'m> {
         meta: GraphMeta,
         block: ExprId,
         around: Option<ExprId>,
-    ) -> Result<UnfinishedGraph, ExportProblem> {
+    ) -> Result<UnfinishedGraph<'m>, ExportProblem> {
         self.names.open();
         self.constants.open();
         let mut graph = UnfinishedGraph {
             block: of,
             meta,
-            nodes: Vec::new(),
+            nodes: Nodes::default(),
             inputs: Vec::new(),
             outputs: Vec::new(),
             output_names: FxHashSet::default(),
@@ -103,7 +103,7 @@ impl<'m> Exporter<'m> {
 
     /// Removes the names that the values of a block got when it was written before. Finds the
     /// constants that the block binds and the kinds of its values.
-    fn forget_names(&mut self, graph: &mut UnfinishedGraph, block: ExprId) {
+    fn forget_names(&mut self, graph: &mut UnfinishedGraph<'m>, block: ExprId) {
         let mut at = block;
         loop {
             let (value, rest) = match self.body.expr(at) {
@@ -141,11 +141,11 @@ impl<'m> Exporter<'m> {
     /// value under that name.
     fn open_output(
         &mut self,
-        graph: &mut UnfinishedGraph,
+        graph: &mut UnfinishedGraph<'m>,
         slot: Slot,
         wish: Option<&str>,
         i: usize,
-    ) -> Result<Output, ExportProblem> {
+    ) -> Result<Output<'m>, ExportProblem> {
         let cx: &'m Context = self.cx;
         let own = match slot {
             Slot::Value(v) => self.wish(v),
@@ -165,7 +165,8 @@ impl<'m> Exporter<'m> {
         // An output name is repeated only if it was repeated in the file.
         let may_share = is_stated || graph.output_names.insert(wish.to_owned());
         let ty = InfoType::Of(cx.types.any());
-        let mut output = Output { slot, name: wish.into(), wish: wish.to_owned(), hint: None, ty, is_direct: true };
+        let mut output =
+            Output { slot, name: Name::Made(wish.into()), wish: wish.to_owned(), hint: None, ty, is_direct: true };
         match slot {
             Slot::Value(v) => {
                 let data = self.slots.value(v);
@@ -209,7 +210,7 @@ impl<'m> Exporter<'m> {
 
     /// Returns true if a call with this metadata is written as an initializer of the current graph,
     /// so that the graph must return it through a node.
-    fn becomes_initializer(&self, graph: &UnfinishedGraph, meta: Option<AttrsId>) -> Result<bool, ExportProblem> {
+    fn becomes_initializer(&self, graph: &UnfinishedGraph<'m>, meta: Option<AttrsId>) -> Result<bool, ExportProblem> {
         if graph.block == Block::Function {
             return Ok(false);
         }
@@ -219,14 +220,14 @@ impl<'m> Exporter<'m> {
 
     /// Returns true if the binding of a constant comes from a `Constant` node and is written as
     /// one.
-    fn is_node(&self, graph: &UnfinishedGraph, var: VarId) -> Result<bool, ExportProblem> {
+    fn is_node(&self, graph: &UnfinishedGraph<'m>, var: VarId) -> Result<bool, ExportProblem> {
         let meta = self.body.meta(var.expr());
         let is_constant = meta.is_some_and(|meta| self.cx.find_attr(meta, keys::CONSTANT).is_some());
         Ok(is_constant && !self.becomes_initializer(graph, meta)?)
     }
 
     /// Names the results of a call and records what the file stated about them.
-    fn name_results(&mut self, graph: &mut UnfinishedGraph, call: ExprId) -> Result<(), ExportProblem> {
+    fn name_results(&mut self, graph: &mut UnfinishedGraph<'m>, call: ExprId) -> Result<(), ExportProblem> {
         for slot in self.slots.fields(self.slots.of_call(call)) {
             if let Slot::Value(v) = slot
                 && self.value_names[v.index()].is_none()
@@ -238,7 +239,7 @@ impl<'m> Exporter<'m> {
     }
 
     /// Names a value and records what the file stated about it.
-    fn name_value(&mut self, graph: &mut UnfinishedGraph, v: ValueId) -> Result<(), ExportProblem> {
+    fn name_value(&mut self, graph: &mut UnfinishedGraph<'m>, v: ValueId) -> Result<(), ExportProblem> {
         let name = self.names.claim(self.wish(v));
         let data = self.slots.value(v);
         let stated = data.meta.and_then(|m| self.cx.find_attr(m, keys::INFO));
@@ -264,7 +265,7 @@ impl<'m> Exporter<'m> {
 
     /// Records a node that reshapes a constant. A use of the reshaped constant under the name of
     /// the node's result is a use of that result.
-    fn note_view(&mut self, graph: &mut UnfinishedGraph, var: VarId, call: ExprId) {
+    fn note_view(&mut self, graph: &mut UnfinishedGraph<'m>, var: VarId, call: ExprId) {
         let (cx, body) = (self.cx, self.body);
         let (Some(name), Expr::CallOp { op, operands, .. }) = (body.var_name(var), body.expr(call)) else { return };
         let source = body.operands(operands).first().and_then(|&o| body.as_literal(o));
@@ -293,7 +294,12 @@ impl<'m> Exporter<'m> {
     }
 
     /// Writes a constant that is bound under a name of its own, unless it is already written.
-    fn bind_constant(&mut self, graph: &mut UnfinishedGraph, var: VarId, id: LiteralId) -> Result<(), ExportProblem> {
+    fn bind_constant(
+        &mut self,
+        graph: &mut UnfinishedGraph<'m>,
+        var: VarId,
+        id: LiteralId,
+    ) -> Result<(), ExportProblem> {
         let Some(own) = self.body.var_name(var) else { return Ok(()) };
         if graph.bound_constants.get(&(id, own)) != Some(&Some(var)) {
             return Ok(());
@@ -309,10 +315,10 @@ impl<'m> Exporter<'m> {
 
     fn write_bound(
         &mut self,
-        graph: &mut UnfinishedGraph,
+        graph: &mut UnfinishedGraph<'m>,
         var: VarId,
         id: LiteralId,
-        name: Rc<str>,
+        name: Name<'m>,
     ) -> Result<(), ExportProblem> {
         let Some(own) = self.body.var_name(var) else { return Ok(()) };
         let cx = self.cx;

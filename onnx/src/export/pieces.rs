@@ -5,10 +5,11 @@ use std::io::{self, BufWriter, Write};
 
 use anfora_ir::{Literal, StorageError};
 use prost::Message;
-use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
+use prost::encoding::{encoded_len_varint, key_len};
 use rustc_hash::FxHashMap;
 
 use super::data::{copy_elements, for_each_repetition, raw_bytes, write_elements};
+use super::nodes::{EncodedGraph, begin_field};
 use crate::proto::{GraphProto, ModelProto, TensorProto};
 
 /// A model as it is written: bytes, and constants whose elements are written from where they are.
@@ -34,19 +35,11 @@ fn field_len(number: u32, len: u64) -> u64 {
     key_len(number) as u64 + encoded_len_varint(len) as u64 + len
 }
 
-fn begin_field(number: u32, len: u64, out: &mut Vec<u8>) {
-    encode_key(number, WireType::LengthDelimited, out);
-    encode_varint(len, out);
-}
-
 impl ModelPieces {
-    /// Returns the encoding of a model. The initializers in `copied` have no elements; these are
-    /// those of the constants. The bytes are those of a model with these elements as raw data:
-    /// fields are in the order of their numbers.
-    pub(super) fn of(model: ModelProto, copied: &FxHashMap<String, Literal>) -> ModelPieces {
-        if copied.is_empty() {
-            return ModelPieces::from(model.encode_to_vec());
-        }
+    /// Returns the encoding of a model with a graph. The initializers in `copied` have no elements;
+    /// these are those of the constants. The bytes are those of a model with these elements as raw
+    /// data: fields are in the order of their numbers.
+    pub(super) fn of(model: ModelProto, graph: EncodedGraph, copied: &FxHashMap<String, Literal>) -> ModelPieces {
         let ModelProto { ir_version, producer_name, producer_version, domain, model_version, doc_string, .. } = model;
         let before = ModelProto {
             ir_version,
@@ -57,7 +50,7 @@ impl ModelPieces {
             doc_string,
             ..ModelProto::default()
         };
-        let ModelProto { graph, opset_import, metadata_props, training_info, functions, configuration, .. } = model;
+        let ModelProto { opset_import, metadata_props, training_info, functions, configuration, .. } = model;
         let after = ModelProto {
             opset_import,
             metadata_props,
@@ -66,24 +59,25 @@ impl ModelPieces {
             configuration,
             ..ModelProto::default()
         };
-        let mut graph = graph.unwrap_or_default();
+        let EncodedGraph { nodes, rest: mut graph } = graph;
         let initializers = std::mem::take(&mut graph.initializer);
-        let first =
-            GraphProto { node: std::mem::take(&mut graph.node), name: graph.name.take(), ..GraphProto::default() };
+        let first = GraphProto { name: graph.name.take(), ..GraphProto::default() };
         let bytes_of = |tensor: &TensorProto| match copied.get(tensor.name()) {
             Some(literal) => tensor.encoded_len() as u64 + field_len(RAW_DATA, raw_bytes(literal)),
             None => tensor.encoded_len() as u64,
         };
         let lens: Vec<u64> = initializers.iter().map(bytes_of).collect();
         let of_tensors: u64 = lens.iter().map(|&len| field_len(INITIALIZER, len)).sum();
-        let len_of_first = first.encoded_len();
+        let len_of_first = nodes.len() + first.encoded_len();
         let len = len_of_first as u64 + of_tensors + graph.encoded_len() as u64;
 
         let mut made = ModelPieces { pieces: Vec::new(), len: 0 };
         let mut bytes = before.encode_to_vec();
         begin_field(GRAPH, len, &mut bytes);
-        // The nodes take most of these bytes.
-        bytes.reserve(len_of_first);
+        // The nodes take most of the bytes before the first constant that is copied.
+        bytes.reserve(if copied.is_empty() { len as usize + after.encoded_len() } else { len_of_first });
+        bytes.extend_from_slice(&nodes);
+        drop(nodes);
         first.encode_raw(&mut bytes);
         for (tensor, len) in initializers.into_iter().zip(lens) {
             begin_field(INITIALIZER, len, &mut bytes);

@@ -2,9 +2,10 @@
 //! need no node.
 
 use anfora_ir::{AttrsId, Body, Context, EntityId, Expr, ExprId, GlobalId, LiteralId, NameId, Type, TypeId, VarId};
-use rustc_hash::FxHashMap;
+use smallvec::{SmallVec, smallvec};
 
 use crate::error::ExportProblem;
+use crate::id_hash::IdMap;
 
 /// A parameter, or a value that a node computes.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
@@ -72,11 +73,11 @@ pub(super) struct Slots<'m> {
     body: &'m Body,
     of_var: Vec<Option<Slot>>,
     /// The results of calls and of `if`s.
-    of_call: FxHashMap<ExprId, Slot>,
+    of_call: IdMap<ExprId, Slot>,
     /// The results of blocks, by their tail.
-    of_tail: FxHashMap<ExprId, Slot>,
+    of_tail: IdMap<ExprId, Slot>,
     /// The metadata of the bindings of `fn`s, by the `fn`.
-    of_lambda: FxHashMap<ExprId, AttrsId>,
+    of_lambda: IdMap<ExprId, AttrsId>,
     pool: Vec<Slot>,
     values: Vec<ValueData>,
     /// The global functions that are called, in program order, with the bindings of the calls.
@@ -97,9 +98,9 @@ impl<'m> Slots<'m> {
             cx,
             body,
             of_var: vec![None; body.len()],
-            of_call: FxHashMap::default(),
-            of_tail: FxHashMap::default(),
-            of_lambda: FxHashMap::default(),
+            of_call: IdMap::default(),
+            of_tail: IdMap::default(),
+            of_lambda: IdMap::default(),
             pool: Vec::new(),
             values: Vec::new(),
             calls: Vec::new(),
@@ -347,10 +348,10 @@ impl<'m> Slots<'m> {
     }
 
     /// Returns the fields of a tuple. Any other slot is its own single field.
-    pub(super) fn fields(&self, slot: Slot) -> Vec<Slot> {
+    pub(super) fn fields(&self, slot: Slot) -> SmallVec<[Slot; 2]> {
         match slot {
-            Slot::Tuple(start, len) => self.pool[start as usize..(start + len) as usize].to_vec(),
-            other => vec![other],
+            Slot::Tuple(start, len) => SmallVec::from_slice(&self.pool[start as usize..(start + len) as usize]),
+            other => smallvec![other],
         }
     }
 

@@ -66,7 +66,7 @@ impl Importer<'_, '_> {
         }
         let condition = self.condition(operands[0])?;
         let value = self.builder.if_(condition, then_block, else_block).map_err(|e| because(e.to_string()))?;
-        if self.knows_less(graph, &pending.node.output, value) {
+        if self.knows_less(graph, &pending.names.outputs, value) {
             return Err(because("its branches do not show the types of its outputs"));
         }
         Ok(value)
@@ -121,7 +121,7 @@ impl Importer<'_, '_> {
         }
         let mut meta: Vec<(&str, AttrId)> = meta;
         meta.extend(of_branches.iter().map(|(key, value)| (key.as_str(), *value)));
-        self.bind_results(graph, &pending.node.output, value, meta)
+        self.bind_results(graph, &pending.names.outputs, value, meta)
     }
 
     /// Returns the subgraphs of a node as bound `fn`s, in order.

@@ -9,7 +9,7 @@
 use std::rc::Rc;
 
 use anfora_ir::{
-    Attr, AttrId, Context, Expr, ExprId, FunctionBuilder, FunctionKey, GLOBAL_SYMBOL, LiteralId, Module, VarId,
+    Attr, AttrId, Context, Expr, ExprId, FunctionBuilder, FunctionKey, GLOBAL_SYMBOL, LiteralId, Module, NameId, VarId,
     Visibility,
 };
 use prost::Message;
@@ -21,7 +21,7 @@ use super::graph::{Finished, GraphPlace, Progress, Suspended};
 use super::importer::{ImportState, Importer, Input, OpenGraph, PendingNode, Settings, node_meta};
 use crate::error::{ImportError, ImportProblem, UnsupportedReason, because};
 use crate::keys;
-use crate::proto::{FunctionProto, GraphProto, NodeProto, ValueInfoProto};
+use crate::proto::{FunctionProto, GraphProto, ValueInfoProto};
 use crate::tensor::literal_of;
 
 /// The largest number of copies of a function. Further calls are kept unchanged.
@@ -304,7 +304,7 @@ impl Importer<'_, '_> {
         // Find the function, and check that the node fits it.
         let node = &pending.node;
         if self.state.is_in_function && node.metadata_props.iter().any(|e| e.key() == keys::LITERAL) {
-            return self.literal_node(node);
+            return self.literal_node(pending);
         }
         let Some(index) = self.functions.called_by(node) else { return Ok(FunctionNode::Other) };
         let unsupported = |why| Ok(FunctionNode::Unsupported(index, why));
@@ -330,11 +330,9 @@ impl Importer<'_, '_> {
         let mut given_inputs = Vec::with_capacity(node.input.len());
         let mut operands = Vec::with_capacity(node.input.len());
         let mut last = Vec::with_capacity(constants);
-        for (i, name) in node.input.iter().enumerate() {
-            let operand = match name.as_str() {
-                "" => continue,
-                name => self.use_value(graph, Some(node), name)?.expr,
-            };
+        for (i, &name) in pending.names.inputs.iter().enumerate() {
+            let Some(name) = name else { continue };
+            let operand = self.use_value(graph, Some(node), name)?.expr;
             if i >= params {
                 last.push((i, operand));
             } else if self.builder.body().expr(operand) != Expr::None {
@@ -351,10 +349,10 @@ impl Importer<'_, '_> {
         let body = self.builder.body();
         let constants: Box<[Option<LiteralId>]> = last.iter().map(|&(_, o)| body.as_literal(o)).collect();
         operands.extend(last.into_iter().filter(|&(_, o)| body.as_literal(o).is_none()));
-        let hints: Vec<&str> = operands.iter().map(|&(i, _)| node.input[i].as_str()).collect();
+        let hints: Vec<Option<NameId>> = operands.iter().map(|&(i, _)| pending.names.inputs[i]).collect();
         let operands: Vec<ExprId> = operands.iter().map(|&(_, o)| o).collect();
         let variant = Variant { constants, given: given_inputs.into(), attributes: key_of(&attributes).into() };
-        if let Some(called) = self.call_copy(graph, node, index, &variant, (&operands, &hints))? {
+        if let Some(called) = self.call_copy(graph, pending, index, &variant, (&operands, &hints))? {
             return Ok(called);
         }
         // No copy fits: request one.
@@ -380,10 +378,10 @@ impl Importer<'_, '_> {
     fn call_copy(
         &mut self,
         graph: &mut OpenGraph,
-        node: &NodeProto,
+        pending: &PendingNode,
         index: usize,
         variant: &Variant,
-        (operands, hints): (&[ExprId], &[&str]),
+        (operands, hints): (&[ExprId], &[Option<NameId>]),
     ) -> Result<Option<FunctionNode>, ImportProblem> {
         let entry = &self.functions.entries[index];
         let (count, is_own) = (entry.copies.len(), entry.is_own);
@@ -395,20 +393,21 @@ impl Importer<'_, '_> {
             let (global, is_impure) = (copy.global, copy.is_impure);
             let callee = self.builder.editor().global(global);
             let Ok(value) = self.builder.call(callee, operands) else { continue };
-            if !is_own && self.knows_less(graph, &node.output, value) {
+            if !is_own && self.knows_less(graph, &pending.names.outputs, value) {
                 let why = because("its function does not show the types of its outputs");
                 return Ok(Some(FunctionNode::Unsupported(index, why)));
             }
             graph.is_impure |= is_impure;
-            self.bind_call(graph, node, value, (operands, hints))?;
+            self.bind_call(graph, pending, value, (operands, hints))?;
             return Ok(Some(FunctionNode::Done));
         }
         Ok(None)
     }
 
     /// Defines the constant of a node, if the node does nothing else.
-    fn literal_node(&mut self, node: &NodeProto) -> Result<FunctionNode, ImportProblem> {
-        let ([attribute], [], [name]) = (node.attribute.as_slice(), node.input.as_slice(), node.output.as_slice())
+    fn literal_node(&mut self, pending: &PendingNode) -> Result<FunctionNode, ImportProblem> {
+        let PendingNode { node, names, .. } = pending;
+        let ([attribute], [], [name]) = (node.attribute.as_slice(), node.input.as_slice(), names.outputs.as_slice())
         else {
             return Ok(FunctionNode::Other);
         };
@@ -416,7 +415,7 @@ impl Importer<'_, '_> {
             return Ok(FunctionNode::Other);
         };
         let literal = self.builder.literal(literal_of(tensor)?);
-        let name = self.builder.cx().names.intern(name);
+        let name = name.unwrap_or_else(|| self.builder.cx().names.intern(""));
         self.define(name, literal)?;
         Ok(FunctionNode::Done)
     }
@@ -424,16 +423,14 @@ impl Importer<'_, '_> {
     fn bind_call(
         &mut self,
         graph: &mut OpenGraph,
-        node: &NodeProto,
+        pending: &PendingNode,
         value: ExprId,
-        (operands, names): (&[ExprId], &[&str]),
+        (operands, names): (&[ExprId], &[Option<NameId>]),
     ) -> Result<(), ImportProblem> {
-        let hints: Vec<&str> = operands
-            .iter()
-            .zip(names)
-            .map(|(&o, &name)| if self.builder.body().as_literal(o).is_some() { name } else { "" })
-            .collect();
-        let meta = node_meta(self.builder.cx(), node, &hints);
-        self.bind_results(graph, &node.output, value, meta)
+        let body = self.builder.body();
+        let operands = operands.iter().zip(names);
+        let hints: Vec<_> = operands.map(|(&o, &name)| name.filter(|_| body.as_literal(o).is_some())).collect();
+        let meta = node_meta(self.builder.cx(), &pending.node, &hints);
+        self.bind_results(graph, &pending.names.outputs, value, meta)
     }
 }

@@ -110,7 +110,7 @@ impl Importer<'_, '_> {
             let mut pending = match graph.pending.take() {
                 Some(pending) => pending,
                 None => match graph.next_node() {
-                    Some(node) => {
+                    Some((node, names)) => {
                         graph.taken += 1;
                         if graph.taken > graph.kept_initializers {
                             self.state.nodes.add(&node);
@@ -120,9 +120,9 @@ impl Importer<'_, '_> {
                         match has_graphs(&node) {
                             true => {
                                 let branches = self.may_be_if(&node);
-                                PendingNode { branches, ..PendingNode::new(node) }
+                                PendingNode { branches, ..PendingNode::new(node, names) }
                             }
-                            false => PendingNode::new(node),
+                            false => PendingNode::new(node, names),
                         }
                     }
                     None => {
@@ -234,15 +234,30 @@ impl Importer<'_, '_> {
         self.read_stated(&mut open, value_info, &output).map_err(fail)?;
 
         // The nodes, and the names that they and the outputs use.
-        let cx = self.builder.cx();
-        let used = node.iter().flat_map(|n| n.input.iter()).map(String::as_str).chain(output.iter().map(|o| o.name()));
-        open.uses.extend(used.map(|n| cx.names.intern(n)));
+        self.read_names(&mut open, &node, &output);
         node.reverse();
         open.nodes = node;
         open.outputs = output;
         open.place = place;
         self.say_warnings(|| open.place.clone());
         Ok(open)
+    }
+
+    /// Reads the names of the inputs and outputs of the nodes, and notes those that the nodes and
+    /// the graph use.
+    fn read_names(&mut self, open: &mut OpenGraph, nodes: &[NodeProto], outputs: &[ValueInfoProto]) {
+        let names = &mut self.builder.cx().names;
+        let mut intern = |name: &String| (!name.is_empty()).then(|| names.intern(name));
+        let mut all = Vec::with_capacity(nodes.iter().map(|n| n.input.len() + n.output.len()).sum());
+        open.uses.reserve(nodes.len());
+        for node in nodes {
+            let start = all.len();
+            all.extend(node.input.iter().map(&mut intern));
+            open.uses.extend(all[start..].iter().flatten());
+            all.extend(node.output.iter().map(&mut intern));
+        }
+        open.uses.extend(outputs.iter().map(|o| names.intern(o.name())));
+        open.names = all.into_iter();
     }
 
     /// Returns the inputs that are parameters. Checks the inputs that are constants, and removes
@@ -384,23 +399,23 @@ impl Importer<'_, '_> {
         let outputs = std::mem::take(&mut graph.outputs);
         let mut results = Vec::with_capacity(outputs.len());
         let mut named_constants = FxHashSet::default();
-        let mut returned = vec![String::new(); outputs.len()];
+        let mut returned = vec![None; outputs.len()];
         for (info, returned) in outputs.iter().zip(&mut returned) {
             let fail = |problem| ImportError::new(&graph.place, problem);
             if info.name().is_empty() {
                 return Err(fail(ImportProblem::Nameless("an output")));
             }
-            let NamedValue { result: expr, origin, .. } = self.use_value(&graph, None, info.name()).map_err(fail)?;
+            let name = self.builder.cx().names.intern(info.name());
+            let NamedValue { result: expr, origin, .. } = self.use_value(&graph, None, name).map_err(fail)?;
             if self.builder.body().expr(expr) == Expr::None {
                 return Err(fail(ImportProblem::Unsupported("an omitted output")));
             }
-            let name = self.builder.cx().names.intern(info.name());
             if self.builder.body().as_literal(expr).is_some() {
                 match origin == name {
                     // Only the graph of a model returns a constant itself.
                     true if self.state.scope.is_outermost() => drop(named_constants.insert(name)),
                     true => {}
-                    false => *returned = self.builder.cx().names.get(origin).to_owned(),
+                    false => *returned = Some(origin),
                 }
             }
             results.push(expr);
@@ -440,9 +455,8 @@ impl Importer<'_, '_> {
             if is_used && is_remembered && initializer.meta.is_empty() && !named_constants.contains(&initializer.name) {
                 continue;
             }
-            let name = self.builder.cx().names.get(initializer.name).to_owned();
             let value = self.builder.editor().literal_id(initializer.literal);
-            let var = self.builder.bind(&name, value);
+            let var = self.bind(Some(initializer.name), value);
             self.set_meta(var, &initializer.meta);
         }
     }

@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::vec::IntoIter;
 
-use anfora_ir::{AttrId, AttrsId, Context, ExprId, FunctionBuilder, LiteralId, NameId, TypeId};
+use anfora_ir::{AttrId, AttrsId, Context, ExprId, FunctionBuilder, LiteralId, NameId, TypeId, VarFlags};
 use bytes::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use super::function_attributes::Arguments;
 use super::function_table::FunctionTable;
@@ -17,6 +18,7 @@ use crate::attributes::{doc_of, encoded_list, hints_attr};
 use crate::convert::{Conversions, WritableCalls};
 use crate::error::{ImportProblem, UnsupportedReason, because};
 use crate::external::ReadFiles;
+use crate::id_hash::{IdMap, IdSet};
 use crate::keys;
 use crate::node_counts::NodeCounts;
 use crate::proto::{NodeProto, ValueInfoProto};
@@ -58,7 +60,7 @@ pub(super) struct Importer<'m, 'a> {
 pub(super) struct ImportState {
     pub(super) scope: Scope,
     /// The types of the elements of values that are sequences or may be missing, where known.
-    pub(super) elements: FxHashMap<ExprId, TypeId>,
+    pub(super) elements: IdMap<ExprId, TypeId>,
     pub(super) dims: FileDims,
     /// The unfinished graphs, while the import is suspended (`Suspended` in `graph.rs`).
     pub(super) stack: Vec<OpenGraph>,
@@ -83,6 +85,8 @@ pub(super) struct OpenGraph {
     pub(super) is_block: bool,
     /// The remaining nodes in reverse order.
     pub(super) nodes: Vec<NodeProto>,
+    /// The names of the inputs and outputs of the remaining nodes, in order.
+    pub(super) names: IntoIter<Option<NameId>>,
     /// The number of nodes taken from `nodes`.
     pub(super) taken: usize,
     /// The number of leading nodes that represent initializers: sparse ones, and those that no
@@ -92,10 +96,10 @@ pub(super) struct OpenGraph {
     pub(super) pending: Option<PendingNode>,
     pub(super) outputs: Vec<ValueInfoProto>,
     /// The types and metadata that the file states for values that nodes compute.
-    pub(super) stated: FxHashMap<NameId, Stated>,
+    pub(super) stated: IdMap<NameId, Stated>,
     pub(super) initializers: Vec<Initializer>,
     /// The names that nodes and outputs of this graph use.
-    pub(super) uses: FxHashSet<NameId>,
+    pub(super) uses: IdSet<NameId>,
     /// True if a node has a subgraph, which may use any name.
     pub(super) has_subgraphs: bool,
     /// True if the graph has observable effects.
@@ -115,6 +119,7 @@ pub(super) struct OpenGraph {
 /// A node whose subgraphs are being imported.
 pub(super) struct PendingNode {
     pub(super) node: NodeProto,
+    pub(super) names: NodeNames,
     /// The subgraphs that are not imported yet: labels and encoded graphs.
     pub(super) waiting: IntoIter<(String, Bytes)>,
     /// The finished subgraphs with their labels.
@@ -126,6 +131,13 @@ pub(super) struct PendingNode {
     /// True if the node calls a function of the file that cannot be imported. It is then not known
     /// what the operator is.
     pub(super) calls_function: bool,
+}
+
+/// The names of the inputs and outputs of a node; `None` for one that is left out.
+#[derive(Default)]
+pub(super) struct NodeNames {
+    pub(super) inputs: SmallVec<[Option<NameId>; 4]>,
+    pub(super) outputs: SmallVec<[Option<NameId>; 4]>,
 }
 
 /// The result of importing a subgraph.
@@ -145,7 +157,7 @@ pub(super) struct Stated {
 }
 
 impl PendingNode {
-    pub(super) fn new(mut node: NodeProto) -> PendingNode {
+    pub(super) fn new(mut node: NodeProto, names: NodeNames) -> PendingNode {
         let mut waiting = Vec::new();
         for attribute in &mut node.attribute {
             let name = attribute.name.clone().unwrap_or_default();
@@ -155,6 +167,7 @@ impl PendingNode {
         }
         PendingNode {
             node,
+            names,
             waiting: waiting.into_iter(),
             subgraphs: Vec::new(),
             branches: Err(because("it has subgraphs")),
@@ -177,12 +190,15 @@ impl OpenGraph {
     }
 
     /// Returns the next node. Frees the space of nodes that are done.
-    pub(super) fn next_node(&mut self) -> Option<NodeProto> {
+    pub(super) fn next_node(&mut self) -> Option<(NodeProto, NodeNames)> {
         let next = self.nodes.pop();
         if self.nodes.len() <= self.nodes.capacity() / 2 {
             self.nodes.shrink_to_fit();
         }
-        next
+        let node = next?;
+        let inputs = self.names.by_ref().take(node.input.len()).collect();
+        let outputs = self.names.by_ref().take(node.output.len()).collect();
+        Some((node, NodeNames { inputs, outputs }))
     }
 
     /// Returns true if anything may use a value under this name.
@@ -215,10 +231,10 @@ impl Importer<'_, '_> {
         &mut self,
         open: &OpenGraph,
         user: Option<&NodeProto>,
-        name: &str,
+        id: NameId,
     ) -> Result<NamedValue, ImportProblem> {
-        let id = self.builder.cx().names.intern(name);
         let Some(value) = self.state.scope.use_value(id) else {
+            let name = self.builder.cx().names.get(id);
             let comes_later = user.into_iter().chain(&open.nodes).any(|n| n.output.iter().any(|o| o == name));
             let name = name.to_owned();
             return Err(if comes_later { ImportProblem::Order(name) } else { ImportProblem::Undefined(name) });
@@ -228,6 +244,15 @@ impl Importer<'_, '_> {
             self.state.scope.use_constant(literal, id, is_small && !self.settings.constant_initializers);
         }
         Ok(value)
+    }
+
+    /// Binds a value to a variable with this name, if it has one.
+    pub(super) fn bind(&mut self, name: Option<NameId>, value: ExprId) -> ExprId {
+        let body = self.builder.body();
+        let ty = body.type_of(value);
+        let var = body.push_var(name, VarFlags::PLAIN, ty, None);
+        self.builder.bind_var(var, value, None);
+        var.expr()
     }
 
     /// Sets the metadata of a binding.
@@ -240,7 +265,7 @@ impl Importer<'_, '_> {
 }
 
 /// Returns the metadata of a node. `hints` are the names of its constant operands.
-pub(super) fn node_meta(cx: &mut Context, node: &NodeProto, hints: &[&str]) -> Vec<(&'static str, AttrId)> {
+pub(super) fn node_meta(cx: &mut Context, node: &NodeProto, hints: &[Option<NameId>]) -> Vec<(&'static str, AttrId)> {
     let mut meta = doc_of(cx, &node.doc_string, &node.metadata_props);
     meta.extend(node.name.as_ref().filter(|n| !n.is_empty()).map(|n| (keys::NAME, cx.str_attr(n))));
     meta.extend(encoded_list(cx, &node.device_configurations).map(|d| (keys::DEVICES, d)));

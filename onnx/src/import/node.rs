@@ -1,10 +1,11 @@
 //! Import of nodes. A node becomes a call of one of our operators with the same meaning, or else a
 //! call that keeps it unchanged.
 
-use anfora_ir::{Attr, AttrId, Body, Expr, ExprId, OpPurity, Operand, TypeId};
+use anfora_ir::{Attr, AttrId, Body, Expr, ExprId, NameId, OpPurity, Operand, TypeId};
 use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 
-use super::importer::{Importer, OpenGraph, PendingNode, Settings, node_meta};
+use super::importer::{Importer, NodeNames, OpenGraph, PendingNode, Settings, node_meta};
 use super::warnings::Warning;
 use crate::attributes::{encoded_attr, encoded_list, has_only_its_value, no_value, strs_attr, value_of};
 use crate::convert::{Conversion, Lowered, MAX_RANK, NodeImport, Operands, Unwritable, check_call};
@@ -26,7 +27,7 @@ impl<'a> Importer<'_, 'a> {
     ) -> Result<(), ImportProblem> {
         // Check the node.
         pending.calls_function = kept.is_some();
-        let node = &pending.node;
+        let PendingNode { node, names, .. } = &*pending;
         if node.op_type().is_empty() {
             return Err(ImportProblem::Missing("op_type"));
         }
@@ -35,23 +36,23 @@ impl<'a> Importer<'_, 'a> {
         }
         // Resolve the operands.
         let mut operands = Vec::with_capacity(node.input.len() + pending.subgraphs.len());
-        let mut hints = Vec::with_capacity(node.input.len());
-        for name in &node.input {
-            if name.is_empty() {
+        let mut hints: SmallVec<[Option<NameId>; 4]> = SmallVec::with_capacity(names.inputs.len());
+        for &input in &names.inputs {
+            let Some(name) = input else {
                 operands.push(self.builder.editor().none());
-                hints.push("");
+                hints.push(None);
                 continue;
-            }
+            };
             let operand = self.use_value(graph, Some(node), name)?.expr;
-            let is_constant = self.builder.body().as_literal(operand).is_some();
             operands.push(operand);
-            hints.push(if is_constant { name.as_str() } else { "" });
+            hints.push(input.filter(|_| self.builder.body().as_literal(operand).is_some()));
         }
 
         // Collect the metadata.
         let mut meta = node_meta(self.builder.cx(), node, &hints);
 
         // Translate the node, if it is not kept unchanged.
+        let used_outputs = used_outputs(graph, &names.outputs);
         let lowered = match self.branches(graph, pending, &operands) {
             Ok(value) => {
                 graph.is_impure |= pending.is_impure;
@@ -60,11 +61,11 @@ impl<'a> Importer<'_, 'a> {
             Err(why) => match kept {
                 Some(why) => Err(why),
                 None if !pending.subgraphs.is_empty() => Err(why),
-                None => self.lower(graph, node, &operands),
+                None => self.lower(node, &operands, &used_outputs),
             },
         };
         let lowered = match lowered {
-            Ok((row, lowered)) => self.native_value(graph, node, lowered).map(|native| (row, native)),
+            Ok((row, lowered)) => self.native_value(lowered, &used_outputs).map(|native| (row, native)),
             Err(why) => Err(why),
         };
         // Bind the result.
@@ -79,7 +80,7 @@ impl<'a> Importer<'_, 'a> {
                     items.extend(carried.into_iter().map(|a| encoded_attr(cx, a)));
                     meta.push((keys::CARRIED, cx.attr(Attr::List(items.into()))));
                 }
-                self.bind_native(graph, node, native, meta)
+                self.bind_native(graph, pending, native, meta)
             }
             Err(why) => {
                 let domain = standard_domain(node);
@@ -99,9 +100,9 @@ impl<'a> Importer<'_, 'a> {
     /// Converts a node by the row of its operator.
     fn lower(
         &mut self,
-        graph: &OpenGraph,
         node: &NodeProto,
         operands: &[ExprId],
+        used_outputs: &[bool],
     ) -> Result<(&'a Conversion, Lowered), UnsupportedReason> {
         let domain = standard_domain(node);
         let settings: &'a Settings<'a> = self.settings;
@@ -127,26 +128,19 @@ impl<'a> Importer<'_, 'a> {
                 self.check_operand(i, operand, row.operands)?;
             }
         }
-        let used_outputs = self.used_outputs(graph, node);
         let mut import = NodeImport {
             builder: &mut self.builder,
             row,
             node,
             operands,
             opset,
-            used_outputs: &used_outputs,
+            used_outputs,
             check: &|cx, body, call| {
                 let table = (settings.conversions, &*settings.written);
-                check_call(cx, body, call, &[true], table).map_err(|e| because(e.to_string()))
+                check_call(cx, body, call, &[true], table).map(drop).map_err(|e| because(e.to_string()))
             },
         };
         Ok((row, rule(&mut import)?))
-    }
-
-    /// Returns for each output whether anything may use it.
-    fn used_outputs(&mut self, graph: &OpenGraph, node: &NodeProto) -> Vec<bool> {
-        let names = &mut self.builder.cx().names;
-        node.output.iter().map(|o| !o.is_empty() && graph.may_use(names.intern(o))).collect()
     }
 
     /// Checks that an operand is left out, or is a tensor that the kernels of a row take.
@@ -169,13 +163,8 @@ impl<'a> Importer<'_, 'a> {
 
     /// Returns the value that a conversion asks for. It must provide all of the node's outputs, and
     /// export must be able to write it.
-    fn native_value(
-        &mut self,
-        graph: &OpenGraph,
-        node: &NodeProto,
-        lowered: Lowered,
-    ) -> Result<Native, UnsupportedReason> {
-        let outputs = node.output.len();
+    fn native_value(&mut self, lowered: Lowered, used_outputs: &[bool]) -> Result<Native, UnsupportedReason> {
+        let outputs = used_outputs.len();
         let has = |results: usize, native: Native| match outputs <= results {
             true => Ok(native),
             false => Err(because(format!("it has {outputs} outputs"))),
@@ -206,11 +195,10 @@ impl<'a> Importer<'_, 'a> {
                 false => because(e.to_string()),
             }
         })?;
-        let used_outputs = self.used_outputs(graph, node);
         let table = (self.settings.conversions, &*self.settings.written);
         let editor = &mut self.builder.editor();
         let writable = &mut self.state.writable;
-        writable.check(editor.cx, editor.body, value, &used_outputs, table).map_err(|e| match e {
+        writable.check(editor.cx, editor.body, value, used_outputs, table).map_err(|e| match e {
             Unwritable::Elements(_) => UnsupportedReason::misfit(e.to_string()),
             _ => because(e.to_string()),
         })?;
@@ -229,17 +217,18 @@ impl<'a> Importer<'_, 'a> {
     fn bind_native(
         &mut self,
         graph: &mut OpenGraph,
-        node: &NodeProto,
+        pending: &PendingNode,
         native: Native,
         mut meta: Vec<(&str, AttrId)>,
     ) -> Result<(), ImportProblem> {
-        let name = node.output.first().map_or("", String::as_str);
+        let PendingNode { node, names, .. } = pending;
+        let name = names.outputs.first().copied().flatten();
         let (value, is_impure) = match native {
             Native::Alias(value)
                 if self.builder.body().as_literal(value).is_some() || self.builder.body().expr(value) == Expr::None =>
             {
                 self.define_output(name, value)?;
-                self.note_alias(node, name, value);
+                self.note_alias(names, value);
                 return Ok(());
             }
             Native::Alias(value) => {
@@ -253,11 +242,11 @@ impl<'a> Importer<'_, 'a> {
                 // Uses refer to a constant directly, so that types can depend on it. The binding
                 // only preserves what the file states.
                 let has_more = meta.iter().any(|&(key, _)| key != keys::NAME);
-                if (is_small || has_more) && !name.is_empty() {
+                if (is_small || has_more) && name.is_some() {
                     let attribute = node.attribute.first().map_or("value", |a| a.name());
                     meta.push((keys::CONSTANT, self.builder.cx().str_attr(attribute)));
                     self.push_stated(graph, name, value, &mut meta);
-                    let var = self.builder.bind(name, value);
+                    let var = self.bind(name, value);
                     self.set_meta(var, &meta);
                 }
                 return self.define_output(name, value);
@@ -265,12 +254,11 @@ impl<'a> Importer<'_, 'a> {
             Native::Call { value, is_impure } => (value, is_impure),
         };
         graph.is_impure |= is_impure;
-        self.bind_results(graph, &node.output, value, meta)?;
-        match self.constant_view(value) {
+        self.bind_results(graph, &names.outputs, value, meta)?;
+        match (self.constant_view(value), name) {
             // The binding of a reshaped constant, like that of a constant, only preserves what the
             // file states.
-            Some(constant) if !name.is_empty() => {
-                let name = self.builder.cx().names.intern(name);
+            (Some(constant), Some(name)) => {
                 self.state.scope.replace_operand(name, constant);
                 Ok(())
             }
@@ -297,17 +285,17 @@ impl<'a> Importer<'_, 'a> {
     pub(super) fn bind_results(
         &mut self,
         graph: &mut OpenGraph,
-        names: &[String],
+        names: &[Option<NameId>],
         value: ExprId,
         meta: Vec<(&str, AttrId)>,
     ) -> Result<(), ImportProblem> {
         let ty = self.builder.body().ty(value);
         if self.builder.cx().types.as_tuple(ty).is_none() {
-            return self.bind_output(graph, names.first().map_or("", String::as_str), value, meta);
+            return self.bind_output(graph, names.first().copied().flatten(), value, meta);
         }
-        let tuple = self.builder.bind("", value);
+        let tuple = self.bind(None, value);
         self.set_meta(tuple, &meta);
-        for (i, name) in names.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+        for (i, &name) in names.iter().enumerate().filter(|(_, name)| name.is_some()) {
             let field = self.builder.proj(tuple, i as u32).map_err(|e| ImportProblem::Other(e.to_string()))?;
             self.bind_output(graph, name, field, Vec::new())?;
         }
@@ -318,30 +306,25 @@ impl<'a> Importer<'_, 'a> {
     fn bind_output(
         &mut self,
         graph: &mut OpenGraph,
-        name: &str,
+        name: Option<NameId>,
         value: ExprId,
         mut meta: Vec<(&str, AttrId)>,
     ) -> Result<(), ImportProblem> {
         self.push_stated(graph, name, value, &mut meta);
-        let var = self.builder.bind(name, value);
+        let var = self.bind(name, value);
         self.set_meta(var, &meta);
         self.define_output(name, var)
     }
 
-    fn define_output(&mut self, name: &str, value: ExprId) -> Result<(), ImportProblem> {
-        if name.is_empty() {
-            return Ok(());
-        }
-        let name = self.builder.cx().names.intern(name);
-        self.define(name, value)
+    fn define_output(&mut self, name: Option<NameId>, value: ExprId) -> Result<(), ImportProblem> {
+        name.map_or(Ok(()), |name| self.define(name, value))
     }
 
-    /// Records which operand of a node its output `name` is an alias of.
-    fn note_alias(&mut self, node: &NodeProto, name: &str, value: ExprId) {
-        let names = &mut self.builder.cx().names;
-        let name = names.intern(name);
-        let mut inputs = node.input.iter().map(|input| names.intern(input));
-        if let Some(origin) = inputs.find(|&i| self.state.scope.get(i).is_some_and(|v| v.expr == value)) {
+    /// Records which operand of a node its first output is an alias of.
+    fn note_alias(&mut self, names: &NodeNames, value: ExprId) {
+        let mut inputs = names.inputs.iter().flatten();
+        let origin = inputs.find(|&&i| self.state.scope.get(i).is_some_and(|v| v.expr == value));
+        if let (Some(&origin), Some(&Some(name))) = (origin, names.outputs.first()) {
             self.state.scope.alias(name, origin);
         }
     }
@@ -394,7 +377,8 @@ impl<'a> Importer<'_, 'a> {
         let op = cx.ops.opaque(&op_name, is_impure).map_err(ImportProblem::Type)?;
 
         let found = self.kept_types(pending, &operands);
-        let types = node.output.iter().zip(&found).map(|(name, found)| match *found {
+        let names = &pending.names.outputs;
+        let types = names.iter().zip(&found).map(|(&name, found)| match *found {
             ResultType::Known(ty) => match self.stated_output(graph, name) {
                 Some(stated) => refined(self.builder.cx(), ty, stated),
                 None => ty,
@@ -404,8 +388,8 @@ impl<'a> Importer<'_, 'a> {
         let types: Vec<TypeId> = types.collect();
         let ty = if is_single { types[0] } else { self.builder.cx().types.tuple(&types) };
         let value = self.builder.editor().call_opaque(op, &operands, attrs, ty);
-        self.bind_results(graph, &node.output, value, meta)?;
-        for (name, found) in node.output.iter().zip(found) {
+        self.bind_results(graph, names, value, meta)?;
+        for (&name, found) in names.iter().zip(found) {
             if let ResultType::NoTensor(Some(elements)) = found {
                 self.note_elements(name, elements);
             }
@@ -448,9 +432,8 @@ impl<'a> Importer<'_, 'a> {
     }
 
     /// Records the type of the elements of a named value.
-    fn note_elements(&mut self, name: &str, elements: TypeId) {
-        let name = self.builder.cx().names.intern(name);
-        if let Some(value) = self.state.scope.get(name) {
+    fn note_elements(&mut self, name: Option<NameId>, elements: TypeId) {
+        if let Some(value) = name.and_then(|name| self.state.scope.get(name)) {
             self.state.elements.insert(value.expr, elements);
         }
     }
@@ -464,6 +447,11 @@ enum Native {
     Alias(ExprId),
     /// A constant. If it is small, it may be printed twice.
     Constant { value: ExprId, is_small: bool },
+}
+
+/// Returns for each output whether anything may use it.
+fn used_outputs(graph: &OpenGraph, outputs: &[Option<NameId>]) -> SmallVec<[bool; 8]> {
+    outputs.iter().map(|o| o.is_some_and(|name| graph.may_use(name))).collect()
 }
 
 /// Returns true if an attribute, from which the graphs were taken, has nothing else.

@@ -1,6 +1,6 @@
 //! The types of values that the file states.
 
-use anfora_ir::{Attr, AttrId, ExprId, TypeId};
+use anfora_ir::{Attr, AttrId, ExprId, NameId, TypeId};
 
 use super::importer::{Importer, OpenGraph, Stated};
 use super::warnings::Warning;
@@ -96,11 +96,11 @@ impl Importer<'_, '_> {
     pub(super) fn push_stated(
         &mut self,
         graph: &mut OpenGraph,
-        name: &str,
+        name: Option<NameId>,
         value: ExprId,
         meta: &mut Vec<(&str, AttrId)>,
     ) {
-        let id = self.builder.cx().names.intern(name);
+        let id = name.unwrap_or_else(|| self.builder.cx().names.intern(""));
         let Some(Stated { info, is_output }) = graph.stated.remove(&id) else { return };
         let found = self.builder.body().ty(value);
         let stated = self.stated_type(&info);
@@ -115,18 +115,18 @@ impl Importer<'_, '_> {
     }
 
     /// Returns true if the file states the type of an output whose type the value does not show.
-    pub(super) fn knows_less(&mut self, graph: &OpenGraph, outputs: &[String], value: ExprId) -> bool {
+    pub(super) fn knows_less(&mut self, graph: &OpenGraph, outputs: &[Option<NameId>], value: ExprId) -> bool {
         let ty = self.builder.body().ty(value);
         let cx = self.builder.cx();
         let any = cx.types.any();
         let fields = cx.types.as_tuple(ty).map_or_else(|| vec![ty], <[TypeId]>::to_vec);
         let mut unknown = outputs.iter().zip(fields).filter(|&(_, field)| field == any);
-        unknown.any(|(name, _)| self.stated_output(graph, name).is_some_and(|stated| stated != any))
+        unknown.any(|(&name, _)| self.stated_output(graph, name).is_some_and(|stated| stated != any))
     }
 
     /// Returns the type that the file states for a value, if any.
-    pub(super) fn stated_output(&mut self, graph: &OpenGraph, name: &str) -> Option<TypeId> {
-        let id = self.builder.cx().names.intern(name);
+    pub(super) fn stated_output(&mut self, graph: &OpenGraph, name: Option<NameId>) -> Option<TypeId> {
+        let id = name.unwrap_or_else(|| self.builder.cx().names.intern(""));
         let info = &graph.stated.get(&id)?.info;
         info.r#type.as_ref()?;
         Some(self.stated_type(info))

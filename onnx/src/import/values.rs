@@ -1,7 +1,8 @@
 //! The values of names, by graph.
 
 use anfora_ir::{ExprId, LiteralId, NameId};
-use rustc_hash::FxHashMap;
+
+use crate::id_hash::IdMap;
 
 /// A named value.
 #[derive(Copy, Clone)]
@@ -22,7 +23,7 @@ pub(super) struct NamedValue {
 /// not redefine.
 #[derive(Default)]
 pub(super) struct Scope {
-    values: FxHashMap<NameId, NamedValue>,
+    values: IdMap<NameId, NamedValue>,
     /// The values that names had before the current graph, or a graph around it other than the
     /// outermost, redefined them.
     shadowed: Vec<(NameId, Option<NamedValue>)>,
@@ -30,7 +31,7 @@ pub(super) struct Scope {
     graphs: Vec<usize>,
     /// For each constant, the name under which it was first used, and the nesting level of the
     /// graph that used it. Export writes the constant under this name.
-    constants: FxHashMap<LiteralId, (NameId, u32)>,
+    constants: IdMap<LiteralId, (NameId, u32)>,
 }
 
 impl Scope {
