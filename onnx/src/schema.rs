@@ -50,8 +50,8 @@ pub(crate) enum Payload {
     Number(u8, usize),
     /// Such numbers, packed or separate.
     Numbers(u8, usize),
-    /// Bytes or text.
     Blob,
+    Text,
     Message(fn() -> &'static Schema),
     /// A message that is decoded later. The decoder takes only its last occurrence.
     LazyMessage(fn() -> &'static Schema),
@@ -75,7 +75,7 @@ plain! {
     u64: Payload::Number(0, 1),
     f32: Payload::Number(5, 4),
     f64: Payload::Number(1, 8),
-    String: Payload::Blob,
+    String: Payload::Text,
     Bytes: Payload::Blob,
 }
 

@@ -6,6 +6,8 @@
 //! nesting beyond the limit of 100 messages that protocol buffer readers have. Its errors name the
 //! message, the field and the byte.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 
 use crate::proto::{GraphProto, ModelProto, TensorProto};
@@ -88,7 +90,19 @@ impl Scan<'_> {
     }
 
     /// Reads a variable-length number that ends before `end`.
+    #[inline]
     fn varint(&mut self, end: usize) -> Result<u64, WireProblem> {
+        // Most numbers are tags and lengths of a single byte.
+        match self.bytes.get(self.pos) {
+            Some(&byte) if byte < 0x80 && self.pos < end => {
+                self.pos += 1;
+                Ok(u64::from(byte))
+            }
+            _ => self.long_varint(end),
+        }
+    }
+
+    fn long_varint(&mut self, end: usize) -> Result<u64, WireProblem> {
         let mut value = 0u64;
         for shift in (0..70).step_by(7) {
             if self.pos >= end {
@@ -108,6 +122,7 @@ impl Scan<'_> {
     }
 
     /// Skips `n` bytes and returns the offset of their end.
+    #[inline]
     fn skip(&mut self, n: u64, end: usize) -> Result<usize, WireProblem> {
         match usize::try_from(n).ok().and_then(|n| self.pos.checked_add(n)) {
             Some(p) if p <= end => {
@@ -120,6 +135,7 @@ impl Scan<'_> {
 
     /// Skips a value of a wire type without nesting. For a delimited value, stops at its first byte
     /// and returns its end.
+    #[inline]
     fn value(&mut self, wire: u8, end: usize) -> Result<Option<usize>, WireProblem> {
         match wire {
             0 => self.varint(end).map(|_| None),
@@ -148,6 +164,8 @@ pub struct WireSummary {
     pub value_infos: usize,
     /// The number of initializers of the model's graph.
     pub initializers: usize,
+    /// True if a text is not UTF-8. The message that has it cannot be decoded.
+    pub has_bad_text: bool,
 }
 
 /// Checks that `bytes` are the encoding of a model and that all its fields are known.
@@ -172,30 +190,47 @@ pub fn check_tensor(bytes: &[u8], unknown: UnknownFields) -> Result<WireSummary,
     check_message(bytes, TensorProto::schema(), unknown)
 }
 
-/// Splits a checked message. Returns the messages in a field, and the remaining pieces, which form
-/// a message of the same kind without that field.
-pub(crate) fn split(bytes: &Bytes, field: u32) -> Result<(Vec<Bytes>, Vec<Bytes>), WireError> {
+/// A field of a checked message: its number, and its bytes and those of its contents, as offsets in
+/// the message. The contents are empty if the field is a number.
+pub(crate) struct WireField {
+    pub(crate) number: u32,
+    pub(crate) field: Range<usize>,
+    pub(crate) contents: Range<usize>,
+}
+
+/// Returns the fields of a checked message.
+#[inline]
+pub(crate) fn fields(bytes: &[u8]) -> impl Iterator<Item = WireField> {
     let mut scan = Scan { bytes, pos: 0, field_start: 0 };
-    let (mut messages, mut pieces) = (Vec::new(), Vec::new());
-    let (end, mut piece_start) = (bytes.len(), 0);
-    while scan.pos < end {
-        scan.field_start = scan.pos;
-        let tag = scan.varint(end).map_err(|p| scan.error(ModelProto::schema(), None, p))?;
-        let stop = scan.value((tag & 7) as u8, end).map_err(|p| scan.error(ModelProto::schema(), None, p))?;
-        let Some(stop) = stop else { continue };
-        if tag >> 3 == u64::from(field) {
-            if piece_start < scan.field_start {
-                pieces.push(bytes.slice(piece_start..scan.field_start));
-            }
-            messages.push(bytes.slice(scan.pos..stop));
-            piece_start = stop;
+    std::iter::from_fn(move || {
+        let (start, end) = (scan.pos, bytes.len());
+        if start == end {
+            return None;
         }
-        scan.pos = stop;
+        let tag = scan.varint(end).ok()?;
+        let stop = scan.value((tag & 7) as u8, end).ok()?;
+        let contents = scan.pos..stop.unwrap_or(scan.pos);
+        scan.pos = contents.end;
+        Some(WireField { number: u32::try_from(tag >> 3).ok()?, field: start..contents.end, contents })
+    })
+}
+
+/// Splits a checked message. Appends the messages in a field to `messages`, and returns the
+/// remaining pieces, which form a message of the same kind without that field.
+pub(crate) fn split(bytes: &Bytes, number: u32, messages: &mut Vec<Bytes>) -> Vec<Bytes> {
+    let mut pieces = Vec::new();
+    let mut piece_start = 0;
+    for WireField { field, contents, .. } in fields(bytes).filter(|f| f.number == number) {
+        if piece_start < field.start {
+            pieces.push(bytes.slice(piece_start..field.start));
+        }
+        messages.push(bytes.slice(contents));
+        piece_start = field.end;
     }
-    if piece_start < end {
+    if piece_start < bytes.len() {
         pieces.push(bytes.slice(piece_start..));
     }
-    Ok((messages, pieces))
+    pieces
 }
 
 /// Returns true if a checked graph has data in another file.
@@ -233,7 +268,7 @@ fn check_message(bytes: &[u8], root: &'static Schema, unknown: UnknownFields) ->
         let allowed = match field.payload {
             Payload::Number(of, _) => wire == of,
             Payload::Numbers(of, _) => wire == of || wire == 2,
-            Payload::Blob | Payload::Message(_) | Payload::LazyMessage(_) => wire == 2,
+            Payload::Blob | Payload::Text | Payload::Message(_) | Payload::LazyMessage(_) => wire == 2,
         };
         if !allowed {
             return Err(scan.error(schema, Some(name), WireProblem::WireType(wire)));
@@ -254,6 +289,11 @@ fn check_message(bytes: &[u8], root: &'static Schema, unknown: UnknownFields) ->
             }
             Payload::Numbers(_, size) if !(stop - scan.pos).is_multiple_of(size) => {
                 return Err(scan.error(schema, Some(name), WireProblem::Truncated));
+            }
+            Payload::Text => {
+                summary.has_bad_text |= std::str::from_utf8(&bytes[scan.pos..stop]).is_err();
+                scan.pos = stop;
+                continue;
             }
             Payload::Number(..) | Payload::Numbers(..) | Payload::Blob => {
                 scan.pos = stop;

@@ -208,8 +208,10 @@ impl<'a> NodeExport<'a> {
     /// # Errors
     /// If one is not a tensor.
     pub fn operands(&mut self) -> Result<Vec<String>, ExportProblem> {
-        let names: Result<Vec<String>, _> = (0..self.call.operands.len()).map(|i| self.operand(i)).collect();
-        let mut names = names?;
+        let mut names = Vec::with_capacity(self.call.operands.len());
+        for i in 0..self.call.operands.len() {
+            names.push(self.operand(i)?);
+        }
         while names.last().is_some_and(String::is_empty) {
             names.pop();
         }

@@ -108,7 +108,11 @@ impl NodeImport<'_, '_> {
     /// # Errors
     /// If one is left out.
     pub fn all_operands(&mut self) -> Result<Vec<ExprId>, UnsupportedReason> {
-        (0..self.operands.len()).map(|i| self.required(i)).collect()
+        let mut operands = Vec::with_capacity(self.operands.len());
+        for i in 0..self.operands.len() {
+            operands.push(self.required(i)?);
+        }
+        Ok(operands)
     }
 
     /// Returns the type of an operand.

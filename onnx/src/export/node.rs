@@ -46,8 +46,10 @@ impl<'m> Exporter<'m> {
             return Err(ExportProblem::Unsupported(format!("`{name}` in another layout than that of ONNX")));
         }
         let row = self.options.conversions.for_call(name, |domain| self.versions.opset(domain))?;
-        let slots: Result<Vec<Slot>, _> = call.operands.iter().map(|&o| self.slots.of_atom(o)).collect();
-        let slots = slots?;
+        let mut slots: SmallVec<[Slot; 4]> = SmallVec::with_capacity(call.operands.len());
+        for &operand in call.operands {
+            slots.push(self.slots.of_atom(operand)?);
+        }
         let operand = |(&operand, slot): (&ExprId, &Slot)| OperandView {
             ty: self.body.ty(operand),
             literal: match *slot {
@@ -233,7 +235,7 @@ fn add_graph(node: &mut NodeProto, label: &str, graph: Bytes) {
 struct CallWriter<'e, 'm> {
     exporter: &'e mut Exporter<'m>,
     call: ExprId,
-    operands: Vec<Slot>,
+    operands: SmallVec<[Slot; 4]>,
 }
 
 impl Writer for CallWriter<'_, '_> {

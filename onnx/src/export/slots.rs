@@ -105,6 +105,9 @@ impl<'m> Slots<'m> {
             values: Vec::new(),
             calls: Vec::new(),
         };
+        // A binding of a call has three expressions.
+        slots.of_call.reserve(body.len() / 3);
+        slots.values.reserve(body.len() / 3);
         for &p in body.params() {
             slots.add_param(p, Block::Function);
         }

@@ -15,13 +15,14 @@ use anfora_ir::{
 use prost::Message;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::encoded::EncodedGraph;
 use super::function_attributes::{arguments, given_attributes, key_of};
 use super::function_table::{Copy, FunctionTable, Opsets, Request, Variant, entry_of};
 use super::graph::{Finished, GraphPlace, Progress, Suspended};
 use super::importer::{ImportState, Importer, Input, OpenGraph, PendingNode, Settings, node_meta};
 use crate::error::{ImportError, ImportProblem, UnsupportedReason, because};
 use crate::keys;
-use crate::proto::{FunctionProto, GraphProto, ValueInfoProto};
+use crate::proto::{FunctionProto, GraphProto, NodeProto, ValueInfoProto};
 use crate::tensor::literal_of;
 
 /// The largest number of copies of a function. Further calls are kept unchanged.
@@ -58,7 +59,7 @@ struct OpenCopy {
 /// Imports the main graph and the functions that it needs.
 pub(super) fn import_graphs(
     module: &mut Module,
-    graph: GraphProto,
+    graph: EncodedGraph,
     settings: &Settings<'_>,
     functions: &mut FunctionTable,
 ) -> Result<Finished, ImportError> {
@@ -70,7 +71,8 @@ pub(super) fn import_graphs(
         let SuspendedFunction { import: Suspended { unfinished, state }, settings, copy } =
             stack.pop().expect("the main graph returns when it is finished");
         let builder = FunctionBuilder::resume(module, unfinished);
-        let importer = Importer { builder, settings, functions, warnings: Vec::new(), state };
+        let importer =
+            Importer { builder, settings, functions, warnings: Vec::new(), spare: NodeProto::default(), state };
         match importer.run() {
             Err(error) => functions.give_up(copy.map(|c| c.request), error, settings.notes)?,
             Ok(Progress::Needs(import, needed)) => {
@@ -125,12 +127,13 @@ fn settings_of<'a>(functions: &FunctionTable, of_model: &Settings<'a>) -> Vec<Se
 
 fn begin(
     builder: FunctionBuilder<'_>,
-    (graph, place): (GraphProto, GraphPlace),
+    (graph, place): (EncodedGraph, GraphPlace),
     settings: &Settings<'_>,
     functions: &mut FunctionTable,
 ) -> Result<Suspended, ImportError> {
     let state = ImportState::default();
-    let mut importer = Importer { builder, settings, functions, warnings: Vec::new(), state };
+    let mut importer =
+        Importer { builder, settings, functions, warnings: Vec::new(), spare: NodeProto::default(), state };
     importer.begin(graph, place)?;
     Ok(importer.suspend())
 }
@@ -142,7 +145,7 @@ fn is_given(given: &[bool], input: usize) -> bool {
 
 /// Takes the nodes and the information about their values out of a function and returns them as a
 /// graph.
-fn graph_of(proto: &mut FunctionProto, request: &Request) -> (GraphProto, GraphPlace) {
+fn graph_of(proto: &mut FunctionProto, request: &Request) -> (EncodedGraph, GraphPlace) {
     let node = std::mem::take(&mut proto.node);
     let mut value_info = std::mem::take(&mut proto.value_info);
     if request.contradicts {
@@ -186,7 +189,7 @@ fn graph_of(proto: &mut FunctionProto, request: &Request) -> (GraphProto, GraphP
         metadata_props: proto.metadata_props.iter().filter(|e| !e.key().starts_with(keys::OWN)).cloned().collect(),
         ..GraphProto::default()
     };
-    (graph, place)
+    (EncodedGraph { nodes: Vec::new(), rest: graph }, place)
 }
 
 /// Sets the metadata, the visibility and the attributes of an imported function. A symbol that

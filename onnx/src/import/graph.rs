@@ -6,9 +6,10 @@ use std::rc::Rc;
 use anfora_ir::{
     Attr, AttrId, AttrsId, Context, Expr, ExprId, FunctionKey, LiteralId, NameId, TypeId, UnfinishedFunction, VarId,
 };
-use prost::Message;
+use bytes::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::encoded::{EncodedGraph, EncodedNames};
 use super::function_attributes::{Arguments, with_arguments};
 use super::function_table::Request;
 use super::importer::{ImportState, Importer, Input, OpenGraph, PendingNode, Subgraph};
@@ -75,7 +76,7 @@ enum Stop {
 
 impl Importer<'_, '_> {
     /// Begins the outermost graph.
-    pub(super) fn begin(&mut self, graph: GraphProto, place: GraphPlace) -> Result<(), ImportError> {
+    pub(super) fn begin(&mut self, graph: EncodedGraph, place: GraphPlace) -> Result<(), ImportError> {
         if let GraphPlace::Function { arguments, .. } = &place {
             self.state.is_in_function = true;
             self.state.arguments = Rc::clone(arguments);
@@ -109,7 +110,10 @@ impl Importer<'_, '_> {
             // Take the waiting node or the next one; if there is none, close the graph.
             let mut pending = match graph.pending.take() {
                 Some(pending) => pending,
-                None => match graph.next_node() {
+                None => match graph
+                    .next_node(&self.builder.cx().names, &mut self.spare)
+                    .map_err(|e| ImportError::new(&graph.place, e))?
+                {
                     Some((node, names)) => {
                         graph.taken += 1;
                         if graph.taken > graph.kept_initializers {
@@ -140,7 +144,8 @@ impl Importer<'_, '_> {
                     let pending_branches = pending.branches.is_ok();
                     let parameters = self.parameters_of_subgraphs(&pending.node);
                     graph.pending = Some(pending);
-                    let inner = GraphProto::decode(bytes).map_err(|e| ImportError::new(&place, e))?;
+                    let inner = EncodedGraph::decode(&bytes, self.settings.has_bad_text);
+                    let inner = inner.map_err(|e| ImportError::new(&place, e))?;
                     let place = match pending_branches {
                         true => GraphPlace::Branch(place),
                         false => GraphPlace::Subgraph(place, parameters),
@@ -159,15 +164,19 @@ impl Importer<'_, '_> {
                         self.state.stack = stack;
                         return Ok(Stop::Needs(request));
                     }
+                    self.spare = pending.node;
                 }
             }
         }
     }
 
     /// Begins a graph and defines its parameters and initializers.
-    fn open(&mut self, mut graph: GraphProto, label: String, place: GraphPlace) -> Result<OpenGraph, ImportError> {
+    fn open(&mut self, mut graph: EncodedGraph, label: String, place: GraphPlace) -> Result<OpenGraph, ImportError> {
         let filled = match self.settings.files {
-            Some(files) => files.borrow_mut().fill_graph(&mut graph),
+            Some(files) => graph
+                .decode_nodes()
+                .map_err(ImportProblem::from)
+                .and_then(|()| files.borrow_mut().fill_graph(&mut graph.rest)),
             None => Ok(FxHashMap::default()),
         };
         let GraphProto {
@@ -181,7 +190,7 @@ impl Importer<'_, '_> {
             quantization_annotation,
             sparse_initializer,
             metadata_props,
-        } = graph;
+        } = graph.rest;
         let is_outermost = matches!(place, GraphPlace::Main | GraphPlace::Function { .. });
         let is_branch = matches!(place, GraphPlace::Branch(_));
         let mut known = Vec::new();
@@ -207,12 +216,10 @@ impl Importer<'_, '_> {
         let kept_initializers = kept.len();
         node.splice(0..0, kept);
         let Initializers { literals, tensors, of_no_literal: _ } = initializers;
-        let has_subgraphs = node.iter().any(has_graphs);
         let mut open = OpenGraph {
             label,
             kept_initializers,
             initializers: literals,
-            has_subgraphs,
             meta: graph_meta(self.builder.cx(), name, &doc_string, &metadata_props, &quantization_annotation),
             is_tuple,
             ..OpenGraph::default()
@@ -234,9 +241,10 @@ impl Importer<'_, '_> {
         self.read_stated(&mut open, value_info, &output).map_err(fail)?;
 
         // The nodes, and the names that they and the outputs use.
-        self.read_names(&mut open, &node, &output);
+        self.read_names(&mut open, (&node, &graph.nodes), &output);
         node.reverse();
-        open.nodes = node;
+        open.decoded = node;
+        open.encoded = graph.nodes.into_iter();
         open.outputs = output;
         open.place = place;
         self.say_warnings(|| open.place.clone());
@@ -245,19 +253,38 @@ impl Importer<'_, '_> {
 
     /// Reads the names of the inputs and outputs of the nodes, and notes those that the nodes and
     /// the graph use.
-    fn read_names(&mut self, open: &mut OpenGraph, nodes: &[NodeProto], outputs: &[ValueInfoProto]) {
+    fn read_names(
+        &mut self,
+        open: &mut OpenGraph,
+        (decoded, encoded): (&[NodeProto], &[Bytes]),
+        outputs: &[ValueInfoProto],
+    ) {
         let names = &mut self.builder.cx().names;
-        let mut intern = |name: &String| (!name.is_empty()).then(|| names.intern(name));
-        let mut all = Vec::with_capacity(nodes.iter().map(|n| n.input.len() + n.output.len()).sum());
-        open.uses.reserve(nodes.len());
-        for node in nodes {
-            let start = all.len();
-            all.extend(node.input.iter().map(&mut intern));
-            open.uses.extend(all[start..].iter().flatten());
-            all.extend(node.output.iter().map(&mut intern));
+        let mut intern = |name: &str| (!name.is_empty()).then(|| names.intern(name));
+        let mut all = Vec::with_capacity(3 * encoded.len());
+        open.uses.reserve(encoded.len());
+        for node in decoded {
+            for name in &node.input {
+                let id = intern(name);
+                open.uses.extend(id);
+                all.push(id);
+            }
+            all.extend(node.output.iter().map(|name| intern(name)));
+            open.has_subgraphs |= has_graphs(node);
+        }
+        let mut of_node = EncodedNames::default();
+        for node in encoded {
+            of_node.read(node);
+            for name in &of_node.inputs {
+                let id = intern(name);
+                open.uses.extend(id);
+                all.push(id);
+            }
+            all.extend(of_node.outputs.iter().map(|name| intern(name)));
+            open.has_subgraphs |= of_node.has_graphs;
         }
         open.uses.extend(outputs.iter().map(|o| names.intern(o.name())));
-        open.names = all.into_iter();
+        open.names = all;
     }
 
     /// Returns the inputs that are parameters. Checks the inputs that are constants, and removes

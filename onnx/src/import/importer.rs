@@ -4,11 +4,13 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::vec::IntoIter;
 
-use anfora_ir::{AttrId, AttrsId, Context, ExprId, FunctionBuilder, LiteralId, NameId, TypeId, VarFlags};
+use anfora_ir::{AttrId, AttrsId, Context, ExprId, FunctionBuilder, LiteralId, NameId, Names, TypeId, VarFlags};
 use bytes::Bytes;
+use prost::DecodeError;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
+use super::encoded::{decode_node, has_output, set_texts};
 use super::function_attributes::Arguments;
 use super::function_table::FunctionTable;
 use super::initializers::Initializer;
@@ -43,6 +45,8 @@ pub(super) struct Settings<'a> {
     pub(super) notes: &'a Notes,
     /// The files that hold elements of tensors, if there are any.
     pub(super) files: Option<&'a RefCell<ReadFiles>>,
+    /// True if a text of the file is not UTF-8.
+    pub(super) has_bad_text: bool,
 }
 
 /// An import of the main graph or of a function.
@@ -52,6 +56,8 @@ pub(super) struct Importer<'m, 'a> {
     pub(super) functions: &'m mut FunctionTable,
     /// Warnings about the current node or graph.
     pub(super) warnings: Vec<Warning>,
+    /// A node that is done. Its memory is used again.
+    pub(super) spare: NodeProto,
     pub(super) state: ImportState,
 }
 
@@ -83,11 +89,16 @@ pub(super) struct OpenGraph {
     pub(super) label: String,
     /// True if the graph becomes a block, not a `fn`.
     pub(super) is_block: bool,
-    /// The remaining nodes in reverse order.
-    pub(super) nodes: Vec<NodeProto>,
-    /// The names of the inputs and outputs of the remaining nodes, in order.
-    pub(super) names: IntoIter<Option<NameId>>,
-    /// The number of nodes taken from `nodes`.
+    /// The next nodes in reverse order. Those of functions are decoded, and those of other graphs
+    /// if the file has data in other files.
+    pub(super) decoded: Vec<NodeProto>,
+    /// The nodes after these.
+    pub(super) encoded: IntoIter<Bytes>,
+    /// The names of the inputs and outputs of all nodes, in order.
+    pub(super) names: Vec<Option<NameId>>,
+    /// The number of names that were taken.
+    pub(super) names_taken: usize,
+    /// The number of nodes that were taken.
     pub(super) taken: usize,
     /// The number of leading nodes that represent initializers: sparse ones, and those that no
     /// literal can hold.
@@ -189,16 +200,38 @@ impl OpenGraph {
         }
     }
 
-    /// Returns the next node. Frees the space of nodes that are done.
-    pub(super) fn next_node(&mut self) -> Option<(NodeProto, NodeNames)> {
-        let next = self.nodes.pop();
-        if self.nodes.len() <= self.nodes.capacity() / 2 {
-            self.nodes.shrink_to_fit();
+    /// Returns the next node, in the memory of `spare`. Frees the space of nodes that are done.
+    /// `table` has the names.
+    ///
+    /// # Errors
+    /// If it cannot be decoded.
+    pub(super) fn next_node(
+        &mut self,
+        table: &Names,
+        spare: &mut NodeProto,
+    ) -> Result<Option<(NodeProto, NodeNames)>, DecodeError> {
+        if let Some(node) = self.decoded.pop() {
+            if self.decoded.len() <= self.decoded.capacity() / 2 {
+                self.decoded.shrink_to_fit();
+            }
+            let names =
+                NodeNames { inputs: self.take_names(node.input.len()), outputs: self.take_names(node.output.len()) };
+            return Ok(Some((node, names)));
         }
-        let node = next?;
-        let inputs = self.names.by_ref().take(node.input.len()).collect();
-        let outputs = self.names.by_ref().take(node.output.len()).collect();
-        Some((node, NodeNames { inputs, outputs }))
+        let Some(bytes) = self.encoded.next() else { return Ok(None) };
+        let (mut node, inputs, outputs) = decode_node(&bytes, std::mem::take(spare))?;
+        let names = NodeNames { inputs: self.take_names(inputs), outputs: self.take_names(outputs) };
+        let text = |name: &Option<NameId>| name.map_or("", |name| table.get(name));
+        set_texts(&mut node.input, names.inputs.iter().map(text));
+        set_texts(&mut node.output, names.outputs.iter().map(text));
+        Ok(Some((node, names)))
+    }
+
+    /// Returns the names of the next `count` inputs or outputs.
+    fn take_names(&mut self, count: usize) -> SmallVec<[Option<NameId>; 4]> {
+        let start = self.names_taken;
+        self.names_taken += count;
+        SmallVec::from_slice(self.names.get(start..self.names_taken).unwrap_or_default())
     }
 
     /// Returns true if anything may use a value under this name.
@@ -235,7 +268,9 @@ impl Importer<'_, '_> {
     ) -> Result<NamedValue, ImportProblem> {
         let Some(value) = self.state.scope.use_value(id) else {
             let name = self.builder.cx().names.get(id);
-            let comes_later = user.into_iter().chain(&open.nodes).any(|n| n.output.iter().any(|o| o == name));
+            let mut decoded = user.into_iter().chain(&open.decoded);
+            let comes_later = decoded.any(|n| n.output.iter().any(|o| o == name))
+                || open.encoded.as_slice().iter().any(|n| has_output(n, name));
             let name = name.to_owned();
             return Err(if comes_later { ImportProblem::Order(name) } else { ImportProblem::Undefined(name) });
         };

@@ -6,6 +6,7 @@ mod values;
 mod initializers;
 mod function_attributes;
 mod function_table;
+mod encoded;
 mod importer;
 mod graph;
 mod functions;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 
 use anfora_ir::{Attr, AttrId, Context, Diagnostic, FileRange, Module, OpRegistry, StoredFile};
 use bytes::Bytes;
-use prost::Message;
+use prost::{DecodeError, Message};
 
 use crate::attributes::{bytes_attr, encoded_list, entries_attr};
 use crate::convert::Conversions;
@@ -31,6 +32,7 @@ use crate::node_counts::NodeCounts;
 use crate::proto::{GraphProto, IR_VERSION, ModelProto};
 use crate::wire::{self, UnknownFields, WireSummary};
 
+use encoded::EncodedGraph;
 use function_table::{FunctionTable, opset_versions};
 use functions::import_graphs;
 use importer::Settings;
@@ -38,7 +40,8 @@ use warnings::{Notes, Warning};
 
 pub use unsupported::UnsupportedNodes;
 
-/// The number of [`ModelProto::functions`] in the format.
+/// The numbers of [`ModelProto::graph`] and of [`ModelProto::functions`] in the format.
+const GRAPH_FIELD: u32 = 7;
 const FUNCTIONS_FIELD: u32 = 25;
 
 /// Options of an import.
@@ -125,11 +128,7 @@ fn import_parts(bytes: Bytes, own: Option<Arc<StoredFile>>, options: &ImportOpti
     check_size(size).map_err(at_file)?;
     let summary = wire::check(&bytes, options.unknown_fields).map_err(|e| at_file(e.into()))?;
     let size = bytes.len();
-    let mut model = with_room(&summary);
-    // Functions are decoded one at a time, since a decoded function takes many times its bytes.
-    let (functions, pieces) = wire::split(&bytes, FUNCTIONS_FIELD).map_err(|e| at_file(e.into()))?;
-    drop(bytes);
-    pieces.into_iter().try_for_each(|piece| model.merge(piece)).map_err(|e| at_file(e.into()))?;
+    let (mut model, graph, functions) = parts_of(bytes, &summary).map_err(|e| at_file(e.into()))?;
     let at_model = |p: ImportProblem| ImportError::new("the model", p);
     let version = model.ir_version.ok_or_else(|| at_model(ImportProblem::Missing("ir_version")))?;
     let notes = Notes::default();
@@ -149,7 +148,7 @@ fn import_parts(bytes: Bytes, own: Option<Arc<StoredFile>>, options: &ImportOpti
     let (opsets, twice) = opset_versions(&model.opset_import);
     twice.iter().for_each(|domain| notes.warn("the model", Warning::two_versions(domain)));
     let opsets = Rc::new(opsets);
-    let graph = model.graph.take().ok_or_else(|| at_model(ImportProblem::Missing("graph")))?;
+    let graph = graph.ok_or_else(|| at_model(ImportProblem::Missing("graph")))?;
 
     let mut module = Module::new(options.registry.clone());
     let conversions = &options.conversions;
@@ -162,6 +161,7 @@ fn import_parts(bytes: Bytes, own: Option<Arc<StoredFile>>, options: &ImportOpti
         conversions,
         notes: &notes,
         files: summary.external_data.map(|_| &files),
+        has_bad_text: summary.has_bad_text,
     };
     let mut functions = FunctionTable::new(functions, &settings.opsets, &twice, size).map_err(at_model)?;
     let mut nodes = std::mem::take(&mut functions.nodes);
@@ -190,18 +190,42 @@ fn check_size(bytes: usize) -> Result<(), ImportProblem> {
     }
 }
 
-/// Returns a model with reserved space for the lists of its graph. Lists that grow would take up to
-/// three times as much.
-fn with_room(summary: &WireSummary) -> ModelProto {
-    let WireSummary { external_data: _, nodes, value_infos, initializers } = *summary;
-    let graph = GraphProto {
-        node: Vec::with_capacity(nodes),
+/// Splits a checked model into the model without its graph and functions, the graph, and the
+/// functions. Functions and nodes are decoded one at a time, since they take many times their bytes
+/// then.
+fn parts_of(
+    bytes: Bytes,
+    summary: &WireSummary,
+) -> Result<(ModelProto, Option<EncodedGraph>, Vec<Bytes>), DecodeError> {
+    let mut functions = Vec::new();
+    let pieces = wire::split(&bytes, FUNCTIONS_FIELD, &mut functions);
+    drop(bytes);
+    if summary.has_bad_text {
+        let mut whole = ModelProto::default();
+        pieces.iter().try_for_each(|piece| whole.merge(piece.clone()))?;
+    }
+    let (mut model, mut graphs) = (ModelProto::default(), Vec::new());
+    for piece in pieces {
+        wire::split(&piece, GRAPH_FIELD, &mut graphs).into_iter().try_for_each(|rest| model.merge(rest))?;
+    }
+    if graphs.is_empty() {
+        return Ok((model, None, functions));
+    }
+    let mut graph = with_room(summary);
+    graphs.iter().try_for_each(|part| graph.merge(part))?;
+    Ok((model, Some(graph), functions))
+}
+
+/// Returns a graph with reserved space for its lists. Lists that grow would take up to three times
+/// as much.
+fn with_room(summary: &WireSummary) -> EncodedGraph {
+    let WireSummary { nodes, value_infos, initializers, .. } = *summary;
+    let rest = GraphProto {
         value_info: Vec::with_capacity(value_infos),
         initializer: Vec::with_capacity(initializers),
         ..GraphProto::default()
     };
-    // The counts are 0 for a file without a graph.
-    ModelProto { graph: (nodes + value_infos + initializers > 0).then_some(graph), ..ModelProto::default() }
+    EncodedGraph { nodes: Vec::with_capacity(nodes), rest }
 }
 
 /// Returns the attributes with everything that a model states besides its graph, including the
