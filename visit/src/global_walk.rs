@@ -26,7 +26,7 @@ impl GlobalWalk {
 
     /// Calls `each` for the globals that a body names, in the expressions that its root reaches.
     pub fn in_body(&mut self, cx: &Context, body: &Body, mut each: impl FnMut(GlobalId)) {
-        if !self.attrs_name_functions && body.global_leaves().is_empty() {
+        if !self.attrs_name_functions && !body.exprs().any(|(_, expr)| matches!(expr, Expr::Global(_))) {
             return;
         }
         let named = |id: ExprId| match body.expr(id) {

@@ -1,85 +1,52 @@
-//! A function that is inlined.
+//! The functions that are inlined.
 
-use anfora_ir::{
-    AttrsId, Body, Context, Cursor, EntityId, Expr, ExprId, Function, GlobalId, IdSet, LambdaData, LambdaId, Step,
-    SymbolId, SymbolWalk, Transplant, TypeId, VarId,
-};
-use anfora_visit::chain;
-use rustc_hash::{FxHashMap, FxHashSet};
+use anfora_ir::{AttrsId, Body, Context, Function, GlobalId, SideTable, SymbolId, SymbolWalk};
+use rustc_hash::FxHashSet;
 
-use super::named_in;
+use super::facts::Facts;
 use crate::attach_global_symbol::GLOBAL_SYMBOL;
 
-/// The parts of a function that are copied to its uses: its parameters and its block, without
-/// unreachable nodes.
+/// A function that is inlined.
 pub(super) struct Callee {
-    pub(super) body: Body,
-    /// The stated result type.
-    pub(super) ret: Option<TypeId>,
-    /// The function's attributes without its symbol.
-    pub(super) attrs: AttrsId,
-    pub(super) meta: AttrsId,
-    /// True if its block contains no If outside of lambdas.
-    pub(super) is_straight: bool,
+    /// Its position in program order.
+    pub(super) position: usize,
     /// The symbols that its parameters bind.
     pub(super) param_symbols: Vec<SymbolId>,
     /// The symbols that its `match_cast`s bind.
     pub(super) inner_symbols: Vec<SymbolId>,
-    /// The variables that are bound to calls and have no uses other than projections.
-    pub(super) projected: Vec<VarId>,
     /// The number of its nodes after the functions that it names are inlined.
     pub(super) full_size: usize,
+    /// The body as it was before others were inlined into it, if that was done.
+    pub(super) before: Option<Box<Body>>,
 }
 
 impl Callee {
-    /// Returns the callee for a function, which may name other callees.
-    pub(super) fn of(cx: &mut Context, function: &Function, others: &FxHashMap<GlobalId, Callee>) -> Callee {
-        let mut body = Transplant::moving().function(cx, function).body;
-        for i in 0..body.lambda_count() {
-            let lambda = LambdaId::from_index(i);
-            let data = body.lambda(lambda);
-            let attrs = without_symbol(cx, data.attrs);
-            body.set_lambda(lambda, LambdaData { attrs, ..data });
-        }
-        let root = body.root();
-        let is_if = |id| matches!(body.expr(id), Expr::If { .. });
-        let is_straight = !chain(&body, root).any(|b| is_if(b.value)) && !is_if(body.tail(root));
+    /// Returns the callee for the function at a position, which may name other callees.
+    pub(super) fn of(cx: &Context, function: &Function, position: usize, facts: &Facts, others: &Callees) -> Callee {
+        let of = facts.at(position);
         let (mut param_symbols, mut inner_symbols) = (Vec::new(), Vec::new());
         if cx.types.dims.symbol_count() > 0 {
             let mut seen = FxHashSet::default();
-            for &param in body.params() {
-                cx.types.for_each_binding_symbol(body.ty(param.expr()), |s| {
+            for &param in function.body.params() {
+                cx.types.for_each_binding_symbol(function.body.ty(param.expr()), |s| {
                     if seen.insert(s) {
                         param_symbols.push(s);
                     }
                 });
             }
             let mut walk = SymbolWalk::new();
-            for (_, expr) in body.exprs() {
-                if let Some(to) = cx.cast_type(expr) {
-                    walk.in_type(cx, to, |s| {
-                        if seen.insert(s) {
-                            inner_symbols.push(s);
-                        }
-                    });
-                }
+            for &to in &of.casts {
+                walk.in_type(cx, to, |s| {
+                    if seen.insert(s) {
+                        inner_symbols.push(s);
+                    }
+                });
             }
         }
-        let projected = projected_calls(&body);
-        let named = named_in(&body, |global| others.contains_key(&global));
+        let named = of.named.iter().filter_map(|&global| others.get(global));
         // Includes the call, which stays in the arenas.
-        let full_size = named.iter().fold(body.len() + 1, |size, global| size.saturating_add(others[global].full_size));
-        Callee {
-            body,
-            ret: function.ret,
-            attrs: without_symbol(cx, function.attrs),
-            meta: function.meta,
-            is_straight,
-            param_symbols,
-            inner_symbols,
-            projected,
-            full_size,
-        }
+        let full_size = named.fold(of.size + 1, |size, callee| size.saturating_add(callee.full_size));
+        Callee { position, param_symbols, inner_symbols, full_size, before: None }
     }
 
     /// Returns true if it binds symbols.
@@ -88,40 +55,40 @@ impl Callee {
     }
 }
 
+/// The functions that are inlined, by their globals.
+pub(super) struct Callees {
+    /// By global: its number plus one.
+    numbers: SideTable<GlobalId, u32>,
+    callees: Vec<Callee>,
+}
+
+impl Callees {
+    pub(super) fn new(cx: &Context) -> Callees {
+        Callees { numbers: SideTable::new(cx.globals.len(), 0), callees: Vec::new() }
+    }
+
+    pub(super) fn insert(&mut self, global: GlobalId, callee: Callee) {
+        self.callees.push(callee);
+        self.numbers.set(global, self.callees.len() as u32);
+    }
+
+    pub(super) fn contains(&self, global: GlobalId) -> bool {
+        self.numbers[global] != 0
+    }
+
+    pub(super) fn get(&self, global: GlobalId) -> Option<&Callee> {
+        self.callees.get((self.numbers[global] as usize).wrapping_sub(1))
+    }
+
+    pub(super) fn get_mut(&mut self, global: GlobalId) -> Option<&mut Callee> {
+        self.callees.get_mut((self.numbers[global] as usize).wrapping_sub(1))
+    }
+}
+
 /// Returns attributes without the symbol, which belongs to one function.
-fn without_symbol(cx: &mut Context, attrs: AttrsId) -> AttrsId {
+pub(super) fn without_symbol(cx: &mut Context, attrs: AttrsId) -> AttrsId {
     match cx.find_attr(attrs, GLOBAL_SYMBOL) {
         Some(_) => cx.with_attr(attrs, GLOBAL_SYMBOL, None),
         None => attrs,
     }
-}
-
-/// Returns the variables of a body that Lets bind to calls and that have no uses other than
-/// projections.
-pub(super) fn projected_calls(body: &Body) -> Vec<VarId> {
-    let mut used: IdSet<ExprId> = IdSet::with_capacity(body.len());
-    let mut calls = Vec::new();
-    let mut cursor = Cursor::new(body);
-    while let Some(step) = cursor.next(body) {
-        match step {
-            Step::Let(id) => {
-                if let Expr::Let { var, value, .. } = body.expr(id)
-                    && let Expr::Call { .. } = body.expr(value)
-                {
-                    calls.push(var);
-                }
-            }
-            Step::Atom(id) => {
-                used.insert(id);
-            }
-            Step::Flat(id) => {
-                for &operand in body.operands_of(id) {
-                    used.insert(operand);
-                }
-            }
-            _ => {}
-        }
-    }
-    calls.retain(|var| !used.contains(var.expr()));
-    calls
 }

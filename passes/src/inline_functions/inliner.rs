@@ -1,19 +1,25 @@
 //! Replaces references to functions by their blocks, in one function.
 
 use anfora_ir::{
-    BlockKind, Body, Context, Cursor, Dim, DimId, Expr, ExprId, GlobalId, IdSet, LambdaId, LetFlags, OpId, Step,
-    SymbolId, Transplant, TypeError, TypeId, VarFlags, VarId, infer_expr, lambda_type,
+    BlockKind, Body, Context, Cursor, Dim, DimId, EntityId, Expr, ExprId, Function, IdSet, LambdaData, LambdaId,
+    LetFlags, OpId, Step, SymbolId, SymbolSubstitution, Transplant, TypeError, TypeId, VarFlags, VarId, infer_expr,
+    lambda_type,
 };
 use anfora_visit::{Mutator, Refused, RewriteError, Scope, Site, Slot, Verdict};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::Budget;
-use super::callee::{Callee, projected_calls};
+use super::callee::{Callee, Callees, without_symbol};
+use super::facts::Facts;
+use super::lambdas::is_straight;
 
 /// The state of inlining into one function.
-pub(super) struct Inliner<'a> {
-    callees: &'a FxHashMap<GlobalId, Callee>,
+pub(super) struct Inliner<'a, 'f> {
+    facts: &'a Facts,
+    callees: &'a Callees,
+    /// In program order, without the function that is edited.
+    functions: &'a [Option<&'f mut Function>],
     make_closure: Option<OpId>,
     /// The variables that are bound to calls and have no uses other than projections.
     projected: IdSet<ExprId>,
@@ -27,21 +33,28 @@ pub(super) struct Inliner<'a> {
     new_symbols: FxHashMap<LambdaId, Vec<SymbolId>>,
     pub(super) uses: usize,
     budget: &'a mut Budget,
+    /// Copies blocks of functions, with substitutes for their symbols and variables.
+    transplant: Transplant<'static>,
 }
 
-impl<'a> Inliner<'a> {
+impl<'a, 'f> Inliner<'a, 'f> {
+    /// Returns the state for inlining into the function at a position in program order.
     pub(super) fn new(
         cx: &Context,
-        body: &Body,
-        callees: &'a FxHashMap<GlobalId, Callee>,
+        facts: &'a Facts,
+        callees: &'a Callees,
+        functions: &'a [Option<&'f mut Function>],
         budget: &'a mut Budget,
-    ) -> Inliner<'a> {
-        let mut projected = IdSet::with_capacity(body.len());
-        for var in projected_calls(body) {
+        host: usize,
+    ) -> Inliner<'a, 'f> {
+        let mut projected = IdSet::with_capacity(0);
+        for var in &facts.at(host).projected {
             projected.insert(var.expr());
         }
         Inliner {
+            facts,
             callees,
+            functions,
             make_closure: cx.ops.find("make_closure"),
             projected,
             inlined: IdSet::with_capacity(0),
@@ -50,15 +63,22 @@ impl<'a> Inliner<'a> {
             new_symbols: FxHashMap::default(),
             uses: 0,
             budget,
+            transplant: Transplant::new(),
         }
     }
 
     /// Returns the callee that an atom names, if it is inlined.
     fn callee(&self, body: &Body, atom: ExprId) -> Option<&'a Callee> {
         match body.expr(atom) {
-            Expr::Global(global) => self.callees.get(&global),
+            Expr::Global(global) => self.callees.get(global),
             _ => None,
         }
+    }
+
+    /// Returns the function of a callee, unless it is edited now, and the body to copy.
+    fn source(&self, callee: &'a Callee) -> Option<(&'a Function, &'a Body)> {
+        let function = self.functions[callee.position].as_deref()?;
+        Some((function, callee.before.as_deref().unwrap_or(&function.body)))
     }
 
     /// Returns the replacement of an operand, if it may be inlined here. The uses counted before do
@@ -83,8 +103,9 @@ impl<'a> Inliner<'a> {
         arguments: &[ExprId],
     ) -> Result<Option<ExprId>, RewriteError> {
         let Some(callee) = self.callee(s.editor.body, function) else { return Ok(None) };
+        let Some((_, from)) = self.source(callee) else { return Ok(None) };
         let in_region = matches!(s.editor.body.expr(slot.at), Expr::Let { flags, .. } if flags.is_dataflow());
-        if callee.body.params().len() != arguments.len() || in_region && !callee.is_straight {
+        if from.params().len() != arguments.len() || in_region && !is_straight(from, from.root()) {
             return Ok(None);
         }
         let Some(copy) = self.copy(s, slot, callee, arguments)? else { return Ok(None) };
@@ -104,14 +125,17 @@ impl<'a> Inliner<'a> {
         captures: &[ExprId],
     ) -> Result<Option<(Copy, ExprId)>, RewriteError> {
         let Some(callee) = self.callee(s.editor.body, function) else { return Ok(None) };
-        if callee.body.params().len() < captures.len() {
+        let Some((of, from)) = self.source(callee) else { return Ok(None) };
+        if from.params().len() < captures.len() {
             return Ok(None);
         }
-        let Some(mut copy) = self.copy(s, slot, callee, captures)? else { return Ok(None) };
+        let Some(copy) = self.copy(s, slot, callee, captures)? else { return Ok(None) };
         self.bind_here(&copy.cast);
-        let attrs = copy.transplant.symbols.attrs(s.editor.cx, callee.attrs);
+        let symbols = &mut self.transplant.symbols;
+        let attrs = without_symbol(s.editor.cx, of.attrs);
+        let attrs = symbols.attrs(s.editor.cx, attrs);
         let found = s.editor.body.type_of(copy.block);
-        let ret = callee.ret.map(|ty| copy.transplant.symbols.ty(s.editor.cx, ty)).filter(|&ty| ty != found);
+        let ret = of.ret.map(|ty| symbols.ty(s.editor.cx, ty)).filter(|&ty| ty != found);
         let lambda = s.editor.body.push_lambda(&copy.params, ret, attrs);
         if !copy.bound.is_empty() {
             s.editor.body.set_lambda_symbols(lambda, copy.bound.clone());
@@ -131,10 +155,11 @@ impl<'a> Inliner<'a> {
         let Some((copy, node)) = self.lambda(s, slot, function, captures)? else { return Ok(None) };
         if let Some(var) = slot.var
             && let Some(callee) = self.callee(s.editor.body, function)
-            && callee.meta != s.editor.cx.attrs.empty()
+            && let Some((of, _)) = self.source(callee)
+            && of.meta != s.editor.cx.attrs.empty()
             && s.editor.body.meta(var.expr()).is_none()
         {
-            s.editor.body.set_meta(var.expr(), Some(callee.meta));
+            s.editor.body.set_meta(var.expr(), Some(of.meta));
         }
         Ok(Some(copy.with_casts(s, node)))
     }
@@ -198,9 +223,10 @@ impl<'a> Inliner<'a> {
         &mut self,
         s: &mut Site<'_>,
         slot: Slot,
-        callee: &Callee,
+        callee: &'a Callee,
         arguments: &[ExprId],
     ) -> Result<Option<Copy>, RewriteError> {
+        let Some((_, from)) = self.source(callee) else { return Ok(None) };
         let mut resolved: SmallVec<[ExprId; 8]> = SmallVec::with_capacity(arguments.len());
         for &argument in arguments {
             let atom = s.resolve(argument);
@@ -209,25 +235,25 @@ impl<'a> Inliner<'a> {
             }
             resolved.push(atom);
         }
-        let left = callee.body.params().len() - arguments.len();
+        let left = from.params().len() - arguments.len();
         let mut copy = Copy {
             block: s.editor.body.root(),
             params: SmallVec::new(),
             casts: SmallVec::new(),
             bound: Vec::new(),
             cast: Vec::new(),
-            transplant: if callee.is_symbolic() { Transplant::between_functions() } else { Transplant::new() },
         };
-        if callee.is_symbolic() {
-            copy.bind_symbols(s, callee, left, &resolved);
-        }
+        let transplant = &mut self.transplant;
         let mut is_other = callee.is_symbolic();
-        for (i, &param) in callee.body.params().iter().enumerate() {
-            let ty = callee.body.ty(param.expr());
+        transplant.begin(if is_other { SymbolSubstitution::renaming() } else { SymbolSubstitution::new() });
+        if is_other {
+            copy.bind_symbols(s, &mut transplant.symbols, callee, from, &resolved);
+        }
+        for (i, &param) in from.params().iter().enumerate() {
+            let ty = transplant.symbols.ty(s.editor.cx, from.ty(param.expr()));
             let names_cast = copy.names_cast(s.editor.cx, ty);
-            let ty = copy.transplant.symbols.ty(s.editor.cx, ty);
-            let var = s.editor.var(callee.body.var_name(param), VarFlags::PLAIN, ty);
-            copy.transplant.replace(param.expr(), var.expr());
+            let var = s.editor.var(from.var_name(param), VarFlags::PLAIN, ty);
+            transplant.replace(param.expr(), var.expr());
             if i < left {
                 copy.params.push(var);
                 continue;
@@ -245,9 +271,11 @@ impl<'a> Inliner<'a> {
             }
             s.replace_var(var, atom)?;
         }
-        copy.block = copy.transplant.copy(&mut s.editor, Some(&callee.body), callee.body.root());
-        for &var in &callee.projected {
-            if let Some(copied) = copy.transplant.copied(var.expr()) {
+        let lambdas = s.editor.body.lambda_count();
+        copy.block = transplant.copy(&mut s.editor, Some(from), from.root());
+        drop_symbols(s, lambdas);
+        for var in &self.facts.at(callee.position).projected {
+            if let Some(copied) = transplant.copied(var.expr()) {
                 self.projected.insert(copied);
             }
         }
@@ -255,6 +283,17 @@ impl<'a> Inliner<'a> {
             return Ok(None);
         }
         Ok(Some(copy))
+    }
+}
+
+/// Removes the attribute `global_symbol` from the lambdas of a body from this number on.
+fn drop_symbols(s: &mut Site<'_>, from: usize) {
+    for lambda in (from..s.editor.body.lambda_count()).map(LambdaId::from_index) {
+        let data = s.editor.body.lambda(lambda);
+        let attrs = without_symbol(s.editor.cx, data.attrs);
+        if attrs != data.attrs {
+            s.editor.body.set_lambda(lambda, LambdaData { attrs, ..data });
+        }
     }
 }
 
@@ -269,17 +308,24 @@ struct Copy {
     bound: Vec<SymbolId>,
     /// The symbols that the casts bind.
     cast: Vec<SymbolId>,
-    /// The substitutes for the symbols and variables of the function.
-    transplant: Transplant<'static>,
 }
 
 impl Copy {
-    /// Finds the dimensions that replace the symbols of a function.
-    fn bind_symbols(&mut self, s: &mut Site<'_>, callee: &Callee, left: usize, arguments: &[ExprId]) {
+    /// Finds the dimensions that replace the symbols of a function, which is copied from `from`
+    /// with arguments for its last parameters.
+    fn bind_symbols(
+        &mut self,
+        s: &mut Site<'_>,
+        symbols: &mut SymbolSubstitution,
+        callee: &Callee,
+        from: &Body,
+        arguments: &[ExprId],
+    ) {
         let mut found: FxHashMap<SymbolId, DimId> = FxHashMap::default();
         let mut own: FxHashSet<SymbolId> = FxHashSet::default();
-        for (i, &param) in callee.body.params().iter().enumerate() {
-            let ty = callee.body.ty(param.expr());
+        let left = from.params().len() - arguments.len();
+        for (i, &param) in from.params().iter().enumerate() {
+            let ty = from.ty(param.expr());
             match i.checked_sub(left) {
                 Some(i) => extents(s.editor.cx, ty, s.editor.body.ty(arguments[i]), &mut found),
                 None => s.editor.cx.types.for_each_binding_symbol(ty, |symbol| {
@@ -289,9 +335,9 @@ impl Copy {
         }
         for &symbol in &callee.param_symbols {
             if let Some(&dim) = found.get(&symbol) {
-                self.transplant.symbols.set(symbol, dim);
+                symbols.set(symbol, dim);
             } else {
-                let fresh = self.transplant.symbols.rename(s.editor.cx, symbol);
+                let fresh = symbols.rename(s.editor.cx, symbol);
                 match own.contains(&symbol) {
                     true => self.bound.push(fresh),
                     false => self.cast.push(fresh),
@@ -299,18 +345,17 @@ impl Copy {
             }
         }
         for &symbol in &callee.inner_symbols {
-            self.bound.push(self.transplant.symbols.rename(s.editor.cx, symbol));
+            self.bound.push(symbols.rename(s.editor.cx, symbol));
         }
     }
 
-    /// Returns true if a parameter must be cast because its type names symbols that the casts bind.
-    fn names_cast(&mut self, cx: &mut Context, ty: TypeId) -> bool {
-        if self.cast.is_empty() {
-            return false;
-        }
+    /// Returns true if a parameter of this type must be cast because the type names symbols that
+    /// the casts bind.
+    fn names_cast(&self, cx: &Context, ty: TypeId) -> bool {
         let mut names = false;
-        let ty = self.transplant.symbols.ty(cx, ty);
-        cx.types.for_each_binding_symbol(ty, |s| names |= self.cast.contains(&s));
+        if !self.cast.is_empty() {
+            cx.types.for_each_binding_symbol(ty, |s| names |= self.cast.contains(&s));
+        }
         names
     }
 
@@ -374,7 +419,7 @@ fn infer_again(cx: &mut Context, body: &mut Body, block: ExprId) -> Result<(), T
     Ok(())
 }
 
-impl Mutator for Inliner<'_> {
+impl Mutator for Inliner<'_, '_> {
     type Error = RewriteError;
     const NODES: bool = false;
     const VALUES: bool = true;
@@ -444,7 +489,7 @@ impl Mutator for Inliner<'_> {
     }
 }
 
-impl Inliner<'_> {
+impl Inliner<'_, '_> {
     /// Returns the block that replaces a value, with the functions that it names inlined; `None` if
     /// the value stays.
     fn inline_at(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Option<ExprId>, RewriteError> {

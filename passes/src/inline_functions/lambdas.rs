@@ -2,7 +2,9 @@
 
 use anfora_ir::{BlockKind, Body, Context, Cursor, Expr, ExprId, Function, Module, Step, VarId};
 use anfora_manager::PassError;
-use anfora_visit::{Binding, Mutator, Refused, RewriteError, Site, Slot, Verdict, chain, link_counts, mutate_function};
+use anfora_visit::{
+    Binding, Link, Mutator, Refused, RewriteError, Site, Slot, Verdict, chain, link_counts, mutate_function,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Moves the blocks of the lambdas of a module that are called once, and used in no other way, to
@@ -82,7 +84,7 @@ impl SingleCalls {
                     let (Expr::Call { .. }, &[callee, ..]) = (body.expr(id), body.inputs(id)) else { continue };
                     let Some(&lambda) = bound.get(&callee) else { continue };
                     if !open.contains(&lambda)
-                        && (!is_in_region || is_straight(body, lambda))
+                        && (!is_in_region || is_straight(body, Link::Lambda(lambda).target(body)))
                         && cx.rewrites.may_rewrite()
                     {
                         cx.rewrote(body, callee, LambdaInliner::REASON);
@@ -96,9 +98,8 @@ impl SingleCalls {
     }
 }
 
-/// Returns true if the block of a lambda contains no If outside of lambdas.
-fn is_straight(body: &Body, lambda: ExprId) -> bool {
-    let Expr::Lambda { body: block, .. } = body.expr(lambda) else { return false };
+/// Returns true if a block contains no If outside of lambdas.
+pub(super) fn is_straight(body: &Body, block: ExprId) -> bool {
     let is_if = |id| matches!(body.expr(id), Expr::If { .. });
     !chain(body, block).any(|binding| is_if(binding.value)) && !is_if(body.tail(block))
 }

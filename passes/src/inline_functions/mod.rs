@@ -51,18 +51,19 @@
 //! ```
 
 mod callee;
+mod facts;
 mod inliner;
 mod lambdas;
 
 use anfora_ir::{
-    Body, Cursor, Diagnostic, Expr, ExprId, FunctionKey, GlobalId, IdSet, Module, Severity, Step, Visibility,
-    did_you_mean,
+    Context, Diagnostic, Function, FunctionKey, GlobalId, IdSet, Module, Severity, Visibility, did_you_mean,
 };
 use anfora_manager::{ConfigDef, PassError, register_pass};
 use anfora_visit::{CallGraph, mutate_function};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
-use self::callee::Callee;
+use self::callee::{Callee, Callees};
+use self::facts::{Facts, named_in};
 use self::inliner::Inliner;
 pub use self::lambdas::inline_lambdas;
 use crate::private_functions::named_by_attrs;
@@ -171,37 +172,42 @@ fn inline_uses(module: &mut Module, functions: &[String], max_growth: Option<usi
     if candidates.is_empty() {
         return Ok(result);
     }
-    let uses = Uses::of(module, &candidates);
+    let facts = Facts::of(module, &graph, &candidates);
+    let in_attrs = named_by_attrs(module);
     let mut budget = Budget { left: max_growth, is_limited: false };
-    let callees = callees_within(module, &candidates, &uses, &mut budget, &mut result.remarks);
+    let mut callees = callees_within(module, &candidates, &facts, &in_attrs, &mut budget, &mut result.remarks);
+    let is_inlined = |key| module.get(key).and_then(Function::global).is_some_and(|g| callees.contains(g));
+    let names_callees: Vec<bool> = module.order().iter().map(|&key| graph.callees(key).any(is_inlined)).collect();
 
     // Inline into the functions that stay: first those that are not inlined themselves, then those
     // that they still name.
-    let goes = |module: &Module, key: FunctionKey| {
-        module.get(key).is_some_and(|f| {
-            !f.is_external(&module.cx)
-                && f.global().is_some_and(|g| callees.contains_key(&g) && !uses.in_attrs.contains(g))
-        })
-    };
-    let mut stays: FxHashSet<FunctionKey> = module.order().iter().copied().filter(|&key| !goes(module, key)).collect();
-    let mut hosts: Vec<FunctionKey> = module.order().iter().rev().copied().filter(|key| stays.contains(key)).collect();
-    while let Some(key) = hosts.pop() {
-        let is_inlined = |key| module.get(key).and_then(|f| f.global()).is_some_and(|g| callees.contains_key(&g));
-        if !graph.callees(key).any(is_inlined) {
+    let (functions, cx) = module.get_all_mut();
+    let goes =
+        |f: &Function| !f.is_external(cx) && f.global().is_some_and(|g| callees.contains(g) && !in_attrs.contains(g));
+    let mut stays: Vec<bool> = functions.iter().map(|(_, function)| !goes(function)).collect();
+    let mut hosts: Vec<usize> = (0..stays.len()).rev().filter(|&position| stays[position]).collect();
+    let mut functions: Vec<Option<&mut Function>> = functions.into_iter().map(|(_, function)| Some(function)).collect();
+    while let Some(position) = hosts.pop() {
+        if !names_callees[position] {
             continue;
         }
-        result.uses += inline_into(module, key, &callees, &mut budget)?;
-        let Some(function) = module.get(key) else { continue };
-        for global in named_in(&function.body, |global| callees.contains_key(&global)) {
-            if let Some(named) = module.cx.globals.get(global).target.function()
-                && stays.insert(named)
-            {
+        let Some(host) = functions[position].take() else { continue };
+        if let Some(callee) = host.global().and_then(|g| callees.get_mut(g)) {
+            callee.before = Some(Box::new(host.body.clone()));
+        }
+        let inliner = Inliner::new(cx, &facts, &callees, &functions, &mut budget, position);
+        result.uses += inline_into(cx, host, inliner)?;
+        for global in named_in(&host.body, |global| callees.contains(global)) {
+            let named = facts.position(global);
+            if !std::mem::replace(&mut stays[named], true) {
                 hosts.push(named);
             }
         }
+        functions[position] = Some(host);
     }
     result.is_limited = budget.is_limited;
-    let gone: Vec<FunctionKey> = module.order().iter().copied().filter(|key| !stays.contains(key)).collect();
+    let gone: Vec<FunctionKey> =
+        module.order().iter().zip(stays).filter_map(|(&key, stays)| (!stays).then_some(key)).collect();
     if !gone.is_empty() {
         result.functions = gone.len();
         module.remove(&gone);
@@ -212,20 +218,24 @@ fn inline_uses(module: &mut Module, functions: &[String], max_growth: Option<usi
 /// Returns the candidates that are inlined, callees first, as long as the budget lasts. Adds a
 /// remark for each of the first others.
 fn callees_within(
-    module: &mut Module,
+    module: &Module,
     candidates: &[FunctionKey],
-    uses: &Uses,
+    facts: &Facts,
+    in_attrs: &IdSet<GlobalId>,
     budget: &mut Budget,
     remarks: &mut Vec<Diagnostic>,
-) -> FxHashMap<GlobalId, Callee> {
-    let mut callees: FxHashMap<GlobalId, Callee> = FxHashMap::default();
+) -> Callees {
+    let mut callees = Callees::new(&module.cx);
     let mut unsaid = 0;
     for &key in candidates {
-        let Some((function, cx)) = module.get_mut(key) else { continue };
+        let Some(function) = module.get(key) else { continue };
         let Some(global) = function.global() else { continue };
-        let Some(&count) = uses.counts.get(&global) else { continue };
-        let callee = Callee::of(cx, function, &callees);
-        let goes = !function.is_external(cx) && !uses.in_attrs.contains(global);
+        let count = facts.uses(global);
+        if count == 0 {
+            continue;
+        }
+        let callee = Callee::of(&module.cx, function, facts.position(global), facts, &callees);
+        let goes = !function.is_external(&module.cx) && !in_attrs.contains(global);
         let growth = callee.full_size.saturating_mul(if goes { count - 1 } else { count });
         if budget.spend(growth) {
             callees.insert(global, callee);
@@ -292,67 +302,11 @@ impl Budget {
 }
 
 /// Inlines into one function. Returns the number of replaced uses.
-fn inline_into(
-    module: &mut Module,
-    key: FunctionKey,
-    callees: &FxHashMap<GlobalId, Callee>,
-    budget: &mut Budget,
-) -> Result<usize, PassError> {
-    module.cx.rewrites.enter_function(Some(module.name(key)));
-    let Some((function, cx)) = module.get_mut(key) else { return Ok(0) };
-    let mut inliner = Inliner::new(cx, &function.body, callees, budget);
-    let inlined = mutate_function(cx, function, &mut inliner);
-    let uses = inliner.uses;
-    inlined.map_err(|error| PassError::from(error).in_function(module.name(key)))?;
-    Ok(uses)
-}
-
-/// The number of references to each function.
-struct Uses {
-    counts: FxHashMap<GlobalId, usize>,
-    in_attrs: IdSet<GlobalId>,
-}
-
-impl Uses {
-    fn of(module: &Module, candidates: &[FunctionKey]) -> Uses {
-        let cx = &module.cx;
-        let mut of = IdSet::with_capacity(cx.globals.len());
-        for &key in candidates {
-            if let Some(global) = module.get(key).and_then(|f| f.global()) {
-                of.insert(global);
-            }
-        }
-        let mut uses = Uses { counts: FxHashMap::default(), in_attrs: named_by_attrs(module) };
-        for (_, function) in module.functions() {
-            for global in named_in(&function.body, |global| of.contains(global)) {
-                *uses.counts.entry(global).or_default() += 1;
-            }
-        }
-        uses
+fn inline_into(cx: &mut Context, host: &mut Function, mut inliner: Inliner<'_, '_>) -> Result<usize, PassError> {
+    let global = host.global();
+    cx.rewrites.enter_function(global.map(|global| cx.global_name(global)));
+    match mutate_function(cx, host, &mut inliner) {
+        Ok(_) => Ok(inliner.uses),
+        Err(error) => Err(PassError::from(error).in_function(global.map_or("", |global| cx.global_name(global)))),
     }
-}
-
-/// Returns the globals for which `is_one` returns true, once for each reference in a body, in
-/// order.
-fn named_in(body: &Body, is_one: impl Fn(GlobalId) -> bool) -> Vec<GlobalId> {
-    let mut named = Vec::new();
-    if !body.global_leaves().iter().any(|&(_, global)| is_one(global)) {
-        return named;
-    }
-    let mut add = |id: ExprId| {
-        if let Expr::Global(global) = body.expr(id)
-            && is_one(global)
-        {
-            named.push(global);
-        }
-    };
-    let mut cursor = Cursor::new(body);
-    while let Some(step) = cursor.next(body) {
-        match step {
-            Step::Atom(id) => add(id),
-            Step::Flat(id) => body.operands_of(id).iter().for_each(|&o| add(o)),
-            _ => {}
-        }
-    }
-    named
 }
