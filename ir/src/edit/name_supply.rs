@@ -1,12 +1,10 @@
 //! Names for new global functions.
 
-use std::fmt::Write;
-
 use rustc_hash::FxHashMap;
 
 use crate::core::body::Body;
 use crate::core::context::{Context, GlobalTarget};
-use crate::core::entity::{GlobalId, IdSet, NameId};
+use crate::core::entity::{GlobalId, IdSet};
 use crate::core::expr::Expr;
 use crate::core::module::Module;
 use crate::tables::attrs::Attr;
@@ -30,8 +28,8 @@ use crate::walk::cursor::{Cursor, Step};
 pub struct NameSupply {
     /// Globals that name a function, or that are mentioned in the module.
     taken: IdSet<GlobalId>,
-    /// The number to try next, by base name.
-    next: FxHashMap<NameId, u32>,
+    /// The number to try next, by the global that has the base as its name.
+    next: FxHashMap<GlobalId, u32>,
     text: String,
 }
 
@@ -94,22 +92,21 @@ impl NameSupply {
     ///
     /// Cost: linear in the text.
     pub fn fresh(&mut self, cx: &mut Context, base: &str) -> GlobalId {
-        if let Some(global) = self.exactly(cx, base) {
-            return global;
+        let NameSupply { taken, next, text } = self;
+        let first = cx.global(base);
+        if taken.insert(first) {
+            return first;
         }
-        let base_id = cx.names.intern(base);
-        let mut number = self.next.get(&base_id).copied().unwrap_or(1);
-        let mut text = std::mem::take(&mut self.text);
-        let global = loop {
+        let number = next.entry(first).or_insert(1);
+        let mut digits = itoa::Buffer::new();
+        loop {
             text.clear();
-            write!(text, "{base}_{number}").expect("writing to a string succeeds");
-            number += 1;
-            if let Some(global) = self.exactly(cx, &text) {
-                break global;
+            text.extend([base, "_", digits.format(*number)]);
+            *number += 1;
+            let global = cx.global(text);
+            if taken.insert(global) {
+                return global;
             }
-        };
-        self.text = text;
-        self.next.insert(base_id, number);
-        global
+        }
     }
 }
