@@ -10,7 +10,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// A map by ids.
 pub(crate) type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
 /// A set of ids.
-pub(crate) type IdSet<K> = HashSet<K, BuildHasherDefault<IdHasher>>;
+pub(crate) type IdKeySet<K> = HashSet<K, BuildHasherDefault<IdHasher>>;
 
 /// The hash of an id of 32 bits.
 #[derive(Copy, Clone, Default)]

@@ -50,8 +50,11 @@ pub(crate) enum Payload {
     Number(u8, usize),
     /// Such numbers, packed or separate.
     Numbers(u8, usize),
+    /// Bytes.
     Blob,
+    /// A text.
     Text,
+    /// A message.
     Message(fn() -> &'static Schema),
     /// A message that is decoded later. The decoder takes only its last occurrence.
     LazyMessage(fn() -> &'static Schema),

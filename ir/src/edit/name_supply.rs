@@ -33,6 +33,12 @@ pub struct NameSupply {
     text: String,
 }
 
+/// Returns the global of a name if it is free, and takes it.
+fn take(taken: &mut IdSet<GlobalId>, cx: &mut Context, name: &str) -> Option<GlobalId> {
+    let global = cx.global(name);
+    taken.insert(global).then_some(global)
+}
+
 impl NameSupply {
     /// Returns a supply for a module. Visits the globals that its functions name: linear in these,
     /// and in the bodies that name a missing global.
@@ -83,8 +89,7 @@ impl NameSupply {
     ///
     /// Cost: linear in the text.
     pub fn exactly(&mut self, cx: &mut Context, name: &str) -> Option<GlobalId> {
-        let global = cx.global(name);
-        self.taken.insert(global).then_some(global)
+        take(&mut self.taken, cx, name)
     }
 
     /// Returns a global named `base` or, if that name is taken, `base_1`, `base_2` and so on. Takes
@@ -103,8 +108,7 @@ impl NameSupply {
             text.clear();
             text.extend([base, "_", digits.format(*number)]);
             *number += 1;
-            let global = cx.global(text);
-            if taken.insert(global) {
+            if let Some(global) = take(taken, cx, text) {
                 return global;
             }
         }

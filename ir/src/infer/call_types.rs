@@ -6,8 +6,8 @@ use crate::ops::op::Operand;
 /// The number of entries: a power of 2.
 const ENTRIES: usize = 64;
 
-/// The types of calls of operators without attributes on one or two operands, most of which a
-/// program makes again and again. Each key has one place in a small table, where a later key
+/// The types of calls of operators without attributes on one or two operands. A program has many
+/// such calls, but few different ones. Each key has one place in a small table, where a later key
 /// replaces it.
 #[derive(Clone, Default)]
 pub(crate) struct CallTypes {

@@ -22,8 +22,8 @@ use crate::tables::literal::Literal;
 use crate::tables::parallel::layers::{Layer, Layers};
 
 /// A rule that returns the type of a call's result, from the types (and constant values) of its
-/// operands. The type must depend on nothing else but the attributes: the types of some calls are
-/// remembered, and the rule is not asked again.
+/// operands. The type must depend only on the operands and the attributes, since the types of some
+/// calls are remembered.
 pub type TypeRule = fn(&mut TypeCall<'_>) -> Result<TypeId, TypeError>;
 
 /// A function that returns the purity of the opaque operator with a name.
@@ -132,7 +132,9 @@ impl<'a> TypeCall<'a> {
         self.operands_with_elements[i].ty
     }
 
-    /// Returns the operands, with the values of constants. Their types include no elements.
+    /// Returns the operands, with the values of constants. Their types include no elements. The
+    /// type of the call is then inferred again for each call, as it is if [`TypeCall::literal`] is
+    /// called, or [`TypeCall::elements`] of an operand whose type includes no elements.
     pub fn operands(&self) -> &'a [Operand] {
         self.asked_for_value.set(true);
         self.operands
@@ -150,11 +152,11 @@ impl<'a> TypeCall<'a> {
     pub fn elements(&mut self, i: usize) -> Option<SmallVec<[DimId; 8]>> {
         let operand = *self.operands_with_elements.get(i)?;
         let mut ty = operand.ty;
-        if let Some(literal) = operand.literal
-            && !self.cx.types.has_elements(ty)
-        {
+        if !self.cx.types.has_elements(ty) {
             self.asked_for_value.set(true);
-            ty = self.cx.literal_type(literal);
+            if let Some(literal) = operand.literal {
+                ty = self.cx.literal_type(literal);
+            }
         }
         match self.cx.types.elements(ty) {
             Some(elements) => Some(elements.into()),

@@ -518,10 +518,11 @@ impl Types {
 
     /// Takes the layers above the frozen ones.
     pub(crate) fn take_own(&mut self) -> Types {
-        // The known calls may have types of the layer that is taken.
-        let calls = std::mem::take(&mut self.calls);
+        // The remembered calls may have types of the layer that is taken.
+        self.calls = CallTypes::default();
         let Types { any, error, unit, .. } = *self;
-        Types { dims: self.dims.take_own(), types: self.types.take_own(), any, error, unit, calls }
+        let (dims, types) = (self.dims.take_own(), self.types.take_own());
+        Types { dims, types, any, error, unit, calls: CallTypes::default() }
     }
 
     pub(crate) fn capacity_bytes(&self) -> usize {

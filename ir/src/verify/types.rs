@@ -4,6 +4,7 @@ use crate::core::body::Body;
 use crate::core::context::{Context, GlobalTarget};
 use crate::core::entity::{AttrsId, EntityId, ExprId, GlobalId, TypeId};
 use crate::core::expr::Expr;
+use crate::infer::call_types::CallTypes;
 use crate::infer::infer_expr;
 use crate::ops::purity::carries_functions;
 use crate::tables::attrs::Attr;
@@ -28,6 +29,8 @@ impl TypeChecker {
         let attrs_carry_functions = carries_functions(cx);
         let missing_in_attr = if attrs_carry_functions { missing_in_attrs(cx) } else { Vec::new() };
         let mut cx = cx.clone();
+        // What was remembered before is not trusted.
+        cx.types.calls = CallTypes::default();
         let boolean = cx.types.scalar(DType::Bool);
         TypeChecker { cx, attrs_carry_functions, missing_in_attr, boolean }
     }

@@ -13,8 +13,8 @@ fn count_run() {
     RUNS.set(RUNS.get() + 1);
 }
 
-/// Returns tables with two operators on two operands: the type of `types` is that of its first
-/// operand, and the type of `values` has as many elements as its second operand says.
+/// Returns tables with three operators. The type of `types` is that of its first operand. The
+/// results of `values` and `elements` have as many elements as their last operand says.
 fn context() -> Context {
     let mut registry = OpRegistry::new();
     let types = OpDef::new("types", "for tests", Arity::between(1, 3), |call| {
@@ -29,8 +29,15 @@ fn context() -> Context {
             None => call.cx.types.any(),
         })
     });
-    registry.register(types).unwrap();
-    registry.register(values).unwrap();
+    let elements = OpDef::new("elements", "for tests", Arity::exactly(1), |call| {
+        count_run();
+        let extent = call.elements(0).and_then(|elements| elements.first().copied());
+        let extent = extent.unwrap_or(call.cx.types.dims.unknown());
+        Ok(call.cx.types.tensor(DType::Float32, &[extent]))
+    });
+    for row in [types, values, elements] {
+        registry.register(row).unwrap();
+    }
     Context::new(Arc::new(registry))
 }
 
@@ -75,6 +82,23 @@ fn a_type_that_depends_on_a_constant_is_inferred_each_time() {
     }
     let unknown = of_type(cx.types.scalar(DType::Float32));
     assert_eq!(infer(&mut cx, "values", &[any, unknown]), (cx.types.any(), 1));
+}
+
+#[test]
+fn a_type_that_depends_on_elements_is_inferred_again_for_a_constant() {
+    let mut cx = context();
+    let plain = of_type(cx.types.static_tensor(DType::Int64, &[1]));
+    let literal = cx.literals.intern(Literal::from_elements(&[1], &[4i64]).unwrap());
+    let with_elements = of_type(cx.literal_type(literal));
+    let unknown = cx.types.dims.unknown();
+    let unknown = cx.types.tensor(DType::Float32, &[unknown]);
+    let four = cx.types.static_tensor(DType::Float32, &[4]);
+    for _ in 0..2 {
+        assert_eq!(infer(&mut cx, "elements", &[plain]), (unknown, 1));
+        // As the interpreter states constants: their types include no elements.
+        assert_eq!(infer(&mut cx, "elements", &[Operand { literal: Some(literal), ..plain }]), (four, 1));
+        assert_eq!(infer(&mut cx, "elements", &[with_elements]).0, four);
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::graph::{Exporter, InfoType, UnfinishedGraph};
 use super::graph_meta::GraphMeta;
-use super::nodes::{EncodedGraph, Nodes};
+use super::nodes::{Nodes, WrittenGraph};
 use super::slots::Block;
 use crate::attributes::{decoded, decoded_list, list, str};
 use crate::error::ExportProblem;
@@ -51,7 +51,7 @@ impl<'m> Exporter<'m> {
     }
 
     /// Completes a graph and returns its message.
-    pub(super) fn close(&mut self, mut graph: UnfinishedGraph<'m>) -> Result<EncodedGraph, ExportProblem> {
+    pub(super) fn close(&mut self, mut graph: UnfinishedGraph<'m>) -> Result<WrittenGraph, ExportProblem> {
         let is_main = self.is_main(graph.block);
         let cx = self.cx;
         let infos = self.carried_infos(graph.meta, keys::INFOS)?;
@@ -114,7 +114,7 @@ impl<'m> Exporter<'m> {
             sparse_initializer: nodes.sparse,
             metadata_props: self.metadata(graph.meta)?,
         };
-        Ok(EncodedGraph { nodes: nodes.bytes, rest })
+        Ok(WrittenGraph { nodes: nodes.bytes, rest })
     }
 
     /// Returns the default values of inputs.

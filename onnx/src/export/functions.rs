@@ -172,7 +172,8 @@ fn export_function<'m>(
 ) -> Result<(FunctionProto, Vec<FunctionConstant>, usize), Fault> {
     let kind = if in_file.is_some() { GraphKind::FileFunction } else { GraphKind::Function };
     let exported = export_graph(cx, (function, kind, slots), functions, options, versions)?;
-    let graph = exported.graph.decoded();
+    let too_deep = |_| (None, ExportProblem::TooDeep(exported.depth));
+    let graph = exported.graph.into_decoded().map_err(too_deep)?;
     let mut given = exported.given;
     let mut input: Vec<String> = graph.input.iter().map(|i| i.name().to_owned()).collect();
     let mut node = Vec::with_capacity(graph.node.len());

@@ -14,7 +14,7 @@ use super::constants::{Constants, FunctionConstant, MAX_FILE};
 use super::data::DataFile;
 use super::graph_meta::GraphMeta;
 use super::names::{Name, Names};
-use super::nodes::{EncodedGraph, Nodes};
+use super::nodes::{Nodes, WrittenGraph};
 use super::options::{ExportOptions, GraphKind, Versions};
 use super::slots::{Block, Fault, Slot, Slots, ValueId};
 use crate::attributes::{entries_of, list, str, strs};
@@ -36,7 +36,7 @@ const REPEATED: u64 = 64 << 20;
 
 /// A graph that was written.
 pub(super) struct ExportedGraph {
-    pub(super) graph: EncodedGraph,
+    pub(super) graph: WrittenGraph,
     /// The domains of the nodes, in order of appearance.
     pub(super) domains: Vec<String>,
     /// The depth to which graphs nest.

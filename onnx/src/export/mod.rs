@@ -299,7 +299,8 @@ fn write(
     // Checks whether the nesting is too deep for readers.
     let depth = functions.values().map(|f| f.depth).fold(exported.depth, usize::max);
     if depth > wire::MAX_DEPTH / 4 {
-        model.graph = Some(exported.graph.decoded());
+        let graph = exported.graph.clone().into_decoded();
+        model.graph = Some(graph.map_err(|_| fault(ExportProblem::TooDeep(depth)))?);
         if wire::check(&model.encode_to_vec(), UnknownFields::Refuse).is_err() {
             return Err(fault(ExportProblem::TooDeep(depth)));
         }

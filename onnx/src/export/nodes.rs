@@ -1,8 +1,8 @@
 //! Nodes in encoded form. A node is encoded when it is complete, since it takes many times its
 //! bytes before.
 
-use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint};
+use prost::{DecodeError, Message};
 
 use crate::kept_initializer::{KeptInitializer, initializer_of_node, is_initializer};
 use crate::node_counts::NodeCounts;
@@ -51,14 +51,15 @@ impl Nodes {
 }
 
 /// A graph with encoded nodes.
-pub(super) struct EncodedGraph {
+#[derive(Clone)]
+pub(super) struct WrittenGraph {
     /// The nodes, as fields of the graph. They have the lowest number, so they come first.
     pub(super) nodes: Vec<u8>,
     /// The graph without nodes.
     pub(super) rest: GraphProto,
 }
 
-impl EncodedGraph {
+impl WrittenGraph {
     /// Returns the number of bytes of the encoded graph.
     pub(super) fn encoded_len(&self) -> usize {
         self.nodes.len() + self.rest.encoded_len()
@@ -66,16 +67,19 @@ impl EncodedGraph {
 
     /// Returns the encoded graph.
     pub(super) fn into_bytes(self) -> Vec<u8> {
-        let EncodedGraph { nodes: mut bytes, rest } = self;
+        let WrittenGraph { nodes: mut bytes, rest } = self;
         bytes.reserve_exact(rest.encoded_len());
         rest.encode_raw(&mut bytes);
         bytes
     }
 
     /// Returns the graph with its nodes.
-    pub(super) fn decoded(&self) -> GraphProto {
-        let nodes = GraphProto::decode(self.nodes.as_slice()).expect("what was encoded can be decoded");
-        GraphProto { node: nodes.node, ..self.rest.clone() }
+    ///
+    /// # Errors
+    /// If attributes that are written as they are in a file nest too deep for the decoder.
+    pub(super) fn into_decoded(self) -> Result<GraphProto, DecodeError> {
+        let nodes = GraphProto::decode(self.nodes.as_slice())?;
+        Ok(GraphProto { node: nodes.node, ..self.rest })
     }
 }
 

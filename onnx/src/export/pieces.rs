@@ -9,7 +9,7 @@ use prost::encoding::{encoded_len_varint, key_len};
 use rustc_hash::FxHashMap;
 
 use super::data::{copy_elements, for_each_repetition, raw_bytes, write_elements};
-use super::nodes::{EncodedGraph, begin_field};
+use super::nodes::{WrittenGraph, begin_field};
 use crate::proto::{GraphProto, ModelProto, TensorProto};
 
 /// A model as it is written: bytes, and constants whose elements are written from where they are.
@@ -39,7 +39,7 @@ impl ModelPieces {
     /// Returns the encoding of a model with a graph. The initializers in `copied` have no elements;
     /// these are those of the constants. The bytes are those of a model with these elements as raw
     /// data: fields are in the order of their numbers.
-    pub(super) fn of(model: ModelProto, graph: EncodedGraph, copied: &FxHashMap<String, Literal>) -> ModelPieces {
+    pub(super) fn of(model: ModelProto, graph: WrittenGraph, copied: &FxHashMap<String, Literal>) -> ModelPieces {
         let ModelProto { ir_version, producer_name, producer_version, domain, model_version, doc_string, .. } = model;
         let before = ModelProto {
             ir_version,
@@ -59,7 +59,7 @@ impl ModelPieces {
             configuration,
             ..ModelProto::default()
         };
-        let EncodedGraph { nodes, rest: mut graph } = graph;
+        let WrittenGraph { nodes, rest: mut graph } = graph;
         let initializers = std::mem::take(&mut graph.initializer);
         let first = GraphProto { name: graph.name.take(), ..GraphProto::default() };
         let bytes_of = |tensor: &TensorProto| match copied.get(tensor.name()) {

@@ -20,7 +20,7 @@ use crate::attributes::{doc_of, encoded_list, hints_attr};
 use crate::convert::{Conversions, WritableCalls};
 use crate::error::{ImportProblem, UnsupportedReason, because};
 use crate::external::ReadFiles;
-use crate::id_hash::{IdMap, IdSet};
+use crate::id_hash::{IdKeySet, IdMap};
 use crate::keys;
 use crate::node_counts::NodeCounts;
 use crate::proto::{NodeProto, ValueInfoProto};
@@ -110,7 +110,7 @@ pub(super) struct OpenGraph {
     pub(super) stated: IdMap<NameId, Stated>,
     pub(super) initializers: Vec<Initializer>,
     /// The names that nodes and outputs of this graph use.
-    pub(super) uses: IdSet<NameId>,
+    pub(super) uses: IdKeySet<NameId>,
     /// True if a node has a subgraph, which may use any name.
     pub(super) has_subgraphs: bool,
     /// True if the graph has observable effects.

@@ -449,7 +449,7 @@ enum Native {
     Constant { value: ExprId, is_small: bool },
 }
 
-/// Returns for each output whether anything may use it.
+/// Returns, for each output, true if anything may use it.
 fn used_outputs(graph: &OpenGraph, outputs: &[Option<NameId>]) -> SmallVec<[bool; 8]> {
     outputs.iter().map(|o| o.is_some_and(|name| graph.may_use(name))).collect()
 }

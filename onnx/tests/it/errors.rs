@@ -4,11 +4,12 @@ use anfora_ir::{DType, Literal};
 use anfora_onnx::convert::{int_attribute, tensor_attribute};
 use anfora_onnx::proto::tensor_proto::{DataLocation, Segment};
 use anfora_onnx::proto::{
-    GraphProto, ModelProto, SparseTensorProto, StringStringEntryProto, TensorProto, ValueInfoProto,
+    GraphProto, ModelProto, NodeProto, SparseTensorProto, StringStringEntryProto, TensorProto, ValueInfoProto,
 };
 use anfora_onnx::tensor::{dtype_of, literal_of, tensor_of};
-use anfora_onnx::{read_tensor, write_tensor};
+use anfora_onnx::{ImportOptions, import, read_tensor, write_tensor};
 use bytes::Bytes;
+use prost::Message;
 
 use crate::models::{FLOAT, float, floats, graph, graph_attribute, initializer, ints, model, node, try_read};
 
@@ -203,4 +204,52 @@ fn typed_fields_are_the_same_elements() {
     let empty = tensor(FLOAT, &[0, 5]);
     assert_eq!(literal_of(&empty).unwrap().shape(), [0, 5]);
     assert_eq!(literal_of(&tensor_of(&ints(&[]), 8).unwrap()).unwrap(), ints(&[]));
+}
+
+/// Returns the bytes of a model in which the text `bad!` is not UTF-8.
+fn with_bad_text(model: &ModelProto) -> Vec<u8> {
+    let mut bytes = model.encode_to_vec();
+    let place = bytes.windows(4).position(|text| text == b"bad!").expect("the model has the text");
+    bytes[place + 3] = 0xff;
+    bytes
+}
+
+#[test]
+fn texts_that_are_not_utf_8() {
+    let relu = || node("Relu", &["x"], &["y"], vec![]);
+    let mut in_name = relu();
+    in_name.name = Some("bad!".into());
+    let mut in_output = relu();
+    in_output.output.push("bad!".into());
+    let in_attribute = node("LeakyRelu", &["x"], &["y"], vec![int_attribute("bad!", 1)]);
+    let inner = graph("inner", vec![node("bad!", &["x"], &["o"], vec![])], vec![], vec![float("o", &[2])]);
+    let in_subgraph = node("If", &["x"], &["y"], vec![graph_attribute("then_branch", &inner)]);
+    let mut in_graph = of_nodes(vec![relu()]);
+    in_graph.graph.as_mut().unwrap().name = Some("bad!".into());
+    let nodes = [in_name, in_output, in_attribute, in_subgraph].map(|node| of_nodes(vec![relu(), node]));
+    for model in nodes.iter().chain([&in_graph]) {
+        let bytes = Bytes::from(with_bad_text(model));
+        let error = import(bytes, &ImportOptions::default()).map(drop).unwrap_err().to_string();
+        assert!(error.contains("invalid string value: data is not UTF-8 encoded"), "{error}");
+    }
+}
+
+#[test]
+fn of_a_text_that_occurs_twice_the_last_counts() {
+    let mut twice = node("Exp", &["x"], &["y"], vec![]);
+    twice.name = Some("first".into());
+    let mut bytes = twice.encode_to_vec();
+    bytes.extend(
+        NodeProto { op_type: Some("Relu".into()), name: Some("second".into()), ..Default::default() }.encode_to_vec(),
+    );
+    let mut model = of_nodes(vec![]);
+    let mut encoded = vec![0x0a, bytes.len() as u8];
+    encoded.extend(bytes);
+    encoded.extend(model.graph.take().expect("a graph").encode_to_vec());
+    let mut whole = model.encode_to_vec();
+    whole.extend([0x3a, encoded.len() as u8]);
+    whole.extend(encoded);
+    let imported = import(Bytes::from(whole), &ImportOptions::default()).unwrap();
+    let text = imported.module.to_text();
+    assert!(text.contains("nn.relu(%x)") && text.contains("second") && !text.contains("first"), "{text}");
 }

@@ -1,9 +1,10 @@
 //! The functions that are inlined.
 
-use anfora_ir::{AttrsId, Body, Context, Function, GlobalId, SideTable, SymbolId, SymbolWalk};
+use anfora_ir::{AttrsId, Body, Context, Function, GlobalId, SideTable, SymbolId, SymbolWalk, TypeId};
 use rustc_hash::FxHashSet;
 
-use super::facts::Facts;
+use super::facts::InlineFacts;
+use super::lambdas::is_straight;
 use crate::attach_global_symbol::GLOBAL_SYMBOL;
 
 /// A function that is inlined.
@@ -16,13 +17,28 @@ pub(super) struct Callee {
     pub(super) inner_symbols: Vec<SymbolId>,
     /// The number of its nodes after the functions that it names are inlined.
     pub(super) full_size: usize,
-    /// The body as it was before others were inlined into it, if that was done.
-    pub(super) before: Option<Box<Body>>,
+    /// True if its block contains no If outside of lambdas.
+    pub(super) is_straight: bool,
+    /// The function as it was before others were inlined into it, if that was done.
+    pub(super) before: Option<Box<Before>>,
+}
+
+/// The parts of a function that inlining into it may change.
+pub(super) struct Before {
+    pub(super) body: Body,
+    /// The stated result type.
+    pub(super) ret: Option<TypeId>,
 }
 
 impl Callee {
     /// Returns the callee for the function at a position, which may name other callees.
-    pub(super) fn of(cx: &Context, function: &Function, position: usize, facts: &Facts, others: &Callees) -> Callee {
+    pub(super) fn of(
+        cx: &Context,
+        function: &Function,
+        position: usize,
+        facts: &InlineFacts,
+        others: &Callees,
+    ) -> Callee {
         let of = facts.at(position);
         let (mut param_symbols, mut inner_symbols) = (Vec::new(), Vec::new());
         if cx.types.dims.symbol_count() > 0 {
@@ -46,7 +62,8 @@ impl Callee {
         let named = of.named.iter().filter_map(|&global| others.get(global));
         // Includes the call, which stays in the arenas.
         let full_size = named.fold(of.size + 1, |size, callee| size.saturating_add(callee.full_size));
-        Callee { position, param_symbols, inner_symbols, full_size, before: None }
+        let is_straight = is_straight(&function.body, function.body.root());
+        Callee { position, param_symbols, inner_symbols, full_size, is_straight, before: None }
     }
 
     /// Returns true if it binds symbols.

@@ -22,7 +22,7 @@ pub(super) struct FunctionFacts {
 }
 
 /// The facts about the functions of a module.
-pub(super) struct Facts {
+pub(super) struct InlineFacts {
     /// In program order.
     functions: Vec<FunctionFacts>,
     /// By global: the position of its function in program order.
@@ -31,16 +31,16 @@ pub(super) struct Facts {
     uses: SideTable<GlobalId, usize>,
 }
 
-impl Facts {
+impl InlineFacts {
     /// Walks the functions that are candidates or name one.
-    pub(super) fn of(module: &Module, graph: &CallGraph, candidates: &[FunctionKey]) -> Facts {
+    pub(super) fn of(module: &Module, graph: &CallGraph, candidates: &[FunctionKey]) -> InlineFacts {
         let cx = &module.cx;
         let mut is_candidate = IdSet::with_capacity(cx.globals.len());
         for global in candidates.iter().filter_map(|&key| module.get(key)?.global()) {
             is_candidate.insert(global);
         }
         let mut walk = Walk { latest: SideTable::new(0, 0), number: 0, is_candidate };
-        let mut facts = Facts {
+        let mut facts = InlineFacts {
             functions: Vec::with_capacity(module.order().len()),
             positions: SideTable::new(cx.globals.len(), 0),
             uses: SideTable::new(cx.globals.len(), 0),

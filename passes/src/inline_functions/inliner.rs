@@ -11,12 +11,20 @@ use smallvec::SmallVec;
 
 use super::Budget;
 use super::callee::{Callee, Callees, without_symbol};
-use super::facts::Facts;
-use super::lambdas::is_straight;
+use super::facts::InlineFacts;
+
+/// The function that is copied in place of a reference to it, as it was before others were inlined
+/// into it.
+struct Source<'a> {
+    function: &'a Function,
+    body: &'a Body,
+    /// The stated result type.
+    ret: Option<TypeId>,
+}
 
 /// The state of inlining into one function.
 pub(super) struct Inliner<'a, 'f> {
-    facts: &'a Facts,
+    facts: &'a InlineFacts,
     callees: &'a Callees,
     /// In program order, without the function that is edited.
     functions: &'a [Option<&'f mut Function>],
@@ -41,7 +49,7 @@ impl<'a, 'f> Inliner<'a, 'f> {
     /// Returns the state for inlining into the function at a position in program order.
     pub(super) fn new(
         cx: &Context,
-        facts: &'a Facts,
+        facts: &'a InlineFacts,
         callees: &'a Callees,
         functions: &'a [Option<&'f mut Function>],
         budget: &'a mut Budget,
@@ -75,10 +83,14 @@ impl<'a, 'f> Inliner<'a, 'f> {
         }
     }
 
-    /// Returns the function of a callee, unless it is edited now, and the body to copy.
-    fn source(&self, callee: &'a Callee) -> Option<(&'a Function, &'a Body)> {
+    /// Returns the function of a callee, unless it is edited now.
+    fn source(&self, callee: &'a Callee) -> Option<Source<'a>> {
         let function = self.functions[callee.position].as_deref()?;
-        Some((function, callee.before.as_deref().unwrap_or(&function.body)))
+        let (body, ret) = match &callee.before {
+            Some(before) => (&before.body, before.ret),
+            None => (&function.body, function.ret),
+        };
+        Some(Source { function, body, ret })
     }
 
     /// Returns the replacement of an operand, if it may be inlined here. The uses counted before do
@@ -103,9 +115,9 @@ impl<'a, 'f> Inliner<'a, 'f> {
         arguments: &[ExprId],
     ) -> Result<Option<ExprId>, RewriteError> {
         let Some(callee) = self.callee(s.editor.body, function) else { return Ok(None) };
-        let Some((_, from)) = self.source(callee) else { return Ok(None) };
+        let Some(Source { body: from, .. }) = self.source(callee) else { return Ok(None) };
         let in_region = matches!(s.editor.body.expr(slot.at), Expr::Let { flags, .. } if flags.is_dataflow());
-        if from.params().len() != arguments.len() || in_region && !is_straight(from, from.root()) {
+        if from.params().len() != arguments.len() || in_region && !callee.is_straight {
             return Ok(None);
         }
         let Some(copy) = self.copy(s, slot, callee, arguments)? else { return Ok(None) };
@@ -125,17 +137,17 @@ impl<'a, 'f> Inliner<'a, 'f> {
         captures: &[ExprId],
     ) -> Result<Option<(Copy, ExprId)>, RewriteError> {
         let Some(callee) = self.callee(s.editor.body, function) else { return Ok(None) };
-        let Some((of, from)) = self.source(callee) else { return Ok(None) };
-        if from.params().len() < captures.len() {
+        let Some(source) = self.source(callee) else { return Ok(None) };
+        if source.body.params().len() < captures.len() {
             return Ok(None);
         }
         let Some(copy) = self.copy(s, slot, callee, captures)? else { return Ok(None) };
         self.bind_here(&copy.cast);
         let symbols = &mut self.transplant.symbols;
-        let attrs = without_symbol(s.editor.cx, of.attrs);
+        let attrs = without_symbol(s.editor.cx, source.function.attrs);
         let attrs = symbols.attrs(s.editor.cx, attrs);
         let found = s.editor.body.type_of(copy.block);
-        let ret = of.ret.map(|ty| symbols.ty(s.editor.cx, ty)).filter(|&ty| ty != found);
+        let ret = source.ret.map(|ty| symbols.ty(s.editor.cx, ty)).filter(|&ty| ty != found);
         let lambda = s.editor.body.push_lambda(&copy.params, ret, attrs);
         if !copy.bound.is_empty() {
             s.editor.body.set_lambda_symbols(lambda, copy.bound.clone());
@@ -155,7 +167,7 @@ impl<'a, 'f> Inliner<'a, 'f> {
         let Some((copy, node)) = self.lambda(s, slot, function, captures)? else { return Ok(None) };
         if let Some(var) = slot.var
             && let Some(callee) = self.callee(s.editor.body, function)
-            && let Some((of, _)) = self.source(callee)
+            && let Some(Source { function: of, .. }) = self.source(callee)
             && of.meta != s.editor.cx.attrs.empty()
             && s.editor.body.meta(var.expr()).is_none()
         {
@@ -226,7 +238,7 @@ impl<'a, 'f> Inliner<'a, 'f> {
         callee: &'a Callee,
         arguments: &[ExprId],
     ) -> Result<Option<Copy>, RewriteError> {
-        let Some((_, from)) = self.source(callee) else { return Ok(None) };
+        let Some(Source { body: from, .. }) = self.source(callee) else { return Ok(None) };
         let mut resolved: SmallVec<[ExprId; 8]> = SmallVec::with_capacity(arguments.len());
         for &argument in arguments {
             let atom = s.resolve(argument);

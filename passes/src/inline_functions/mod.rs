@@ -62,8 +62,8 @@ use anfora_manager::{ConfigDef, PassError, register_pass};
 use anfora_visit::{CallGraph, mutate_function};
 use rustc_hash::FxHashSet;
 
-use self::callee::{Callee, Callees};
-use self::facts::{Facts, named_in};
+use self::callee::{Before, Callee, Callees};
+use self::facts::{InlineFacts, named_in};
 use self::inliner::Inliner;
 pub use self::lambdas::inline_lambdas;
 use crate::private_functions::named_by_attrs;
@@ -172,7 +172,7 @@ fn inline_uses(module: &mut Module, functions: &[String], max_growth: Option<usi
     if candidates.is_empty() {
         return Ok(result);
     }
-    let facts = Facts::of(module, &graph, &candidates);
+    let facts = InlineFacts::of(module, &graph, &candidates);
     let in_attrs = named_by_attrs(module);
     let mut budget = Budget { left: max_growth, is_limited: false };
     let mut callees = callees_within(module, &candidates, &facts, &in_attrs, &mut budget, &mut result.remarks);
@@ -193,7 +193,7 @@ fn inline_uses(module: &mut Module, functions: &[String], max_growth: Option<usi
         }
         let Some(host) = functions[position].take() else { continue };
         if let Some(callee) = host.global().and_then(|g| callees.get_mut(g)) {
-            callee.before = Some(Box::new(host.body.clone()));
+            callee.before = Some(Box::new(Before { body: host.body.clone(), ret: host.ret }));
         }
         let inliner = Inliner::new(cx, &facts, &callees, &functions, &mut budget, position);
         result.uses += inline_into(cx, host, inliner)?;
@@ -220,7 +220,7 @@ fn inline_uses(module: &mut Module, functions: &[String], max_growth: Option<usi
 fn callees_within(
     module: &Module,
     candidates: &[FunctionKey],
-    facts: &Facts,
+    facts: &InlineFacts,
     in_attrs: &IdSet<GlobalId>,
     budget: &mut Budget,
     remarks: &mut Vec<Diagnostic>,

@@ -3,8 +3,8 @@
 //!
 //! `write` prints one form of the program. `time` prints a line of JSON per stage: the time of each
 //! run, in seconds of CPU time of one thread, and the number of operations after the stage (after
-//! lifting lambdas, of functions). `process` reads, optimises and writes one program in anfora, as a
-//! process of a user does, and prints the same lines. The script `benches/peers/run` calls all of
+//! lifting lambdas, of functions). `process` reads, optimises and writes one program in anfora, as
+//! a process of a user does, and prints the same lines. The script `benches/peers/run` calls all of
 //! them and makes the table.
 
 mod anfora_stages;
