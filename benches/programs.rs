@@ -94,6 +94,9 @@ pub const COMPOSITE: Program =
 /// Computations on weights.
 pub const WEIGHTS: Program = Program::new("weights", |n| shape("weights", n));
 
+/// Activations, and the sum of all elements of the last one.
+pub const ACTIVATIONS: Program = Program::new("activations", activations);
+
 /// Products of a value with its sigmoid.
 pub const GATES: Program = Program::new("gates", |n| gates(n / 2));
 
@@ -123,36 +126,44 @@ fn after(pipeline: &str, mut module: Module) -> Module {
     module
 }
 
-fn gates(n: usize) -> Module {
-    let mut text = "def @main(%x0: Tensor[(2, 4), float32]) {\n".to_string();
+/// Builds a program of `n` parts: each is the text of its number, counted from 1, between `begin`
+/// and `end`.
+fn repeated(n: usize, begin: &str, part: impl Fn(usize) -> String, end: &str) -> Module {
+    let mut text = format!("{begin}\n");
     for i in 1..=n {
-        let before = i - 1;
-        writeln!(text, "let %s{i} = sigmoid(%x{before}); let %x{i} = multiply(%x{before}, %s{i});")
-            .expect("writing to a string succeeds");
+        writeln!(text, "{}", part(i)).expect("writing to a string succeeds");
     }
-    writeln!(text, "%x{n}\n}}").expect("writing to a string succeeds");
-    parse(&text)
+    parse(&(text + end))
+}
+
+fn gates(n: usize) -> Module {
+    let part = |i| {
+        let before = i - 1;
+        format!("let %s{i} = sigmoid(%x{before}); let %x{i} = multiply(%x{before}, %s{i});")
+    };
+    repeated(n, "def @main(%x0: Tensor[(2, 4), float32]) {", part, &format!("%x{n} }}"))
 }
 
 /// Builds `n` layers with different weights, so that no two are the same function.
 fn layers(n: usize) -> Module {
-    let mut text = "def @main(%x0: Tensor[(2, 2), float32]) { dataflow {\n".to_string();
-    for i in 1..=n {
+    let part = |i| {
         let (before, weight) = (i - 1, format!("dense<Tensor[(2, 2), float32]>[0, 1, 2, {i}]"));
-        writeln!(text, "let %m{i} = matmul(%x{before}, {weight}); let %x{i} = nn.relu(%m{i});")
-            .expect("writing to a string succeeds");
-    }
-    writeln!(text, "output(%x{n}); }} %x{n}\n}}").expect("writing to a string succeeds");
-    parse(&text)
+        format!("let %m{i} = matmul(%x{before}, {weight}); let %x{i} = nn.relu(%m{i});")
+    };
+    let begin = "def @main(%x0: Tensor[(2, 2), float32]) { dataflow {";
+    repeated(n, begin, part, &format!("output(%x{n}); }} %x{n} }}"))
+}
+
+fn activation(i: usize) -> String {
+    format!("let %x{i} = tanh(%x{});", i - 1)
+}
+
+fn activations(n: usize) -> Module {
+    repeated(n, "def @main(%x0: Tensor[(8,), float32]) {", activation, &format!("sum(%x{n}) }}"))
 }
 
 fn symbolic(n: usize) -> Module {
-    let mut text = "def @main(%x0: Tensor[(n, 8), float32]) {\n".to_string();
-    for i in 1..=n {
-        writeln!(text, "let %x{i} = tanh(%x{});", i - 1).expect("writing to a string succeeds");
-    }
-    writeln!(text, "%x{n}\n}}").expect("writing to a string succeeds");
-    parse(&text)
+    repeated(n, "def @main(%x0: Tensor[(n, 8), float32]) {", activation, &format!("%x{n} }}"))
 }
 
 /// Builds `n` convolutions with two channels. Each is an `nn.conv2d` of the result before, with an
@@ -161,12 +172,9 @@ fn convolutions(n: usize) -> Module {
     let channel = |a: u32, b: u32| format!("dense<Tensor[(2,), float32]>[{a}, {b}]");
     let weight = "dense<Tensor[(2, 2, 1, 1), float32]>[1, 2, 3, 4]";
     let normal = [channel(1, 2), channel(10, 20), channel(4, 3), channel(3, 8)].join(", ");
-    let mut text = "def @main(%n0: Tensor[(1, 2, 4, 4), float32]) {\n".to_string();
-    for i in 1..=n {
+    let part = |i| {
         let before = i - 1;
-        writeln!(text, "let %c{i} = nn.conv2d(%n{before}, {weight}); let %n{i} = nn.batch_norm(%c{i}, {normal});")
-            .expect("writing to a string succeeds");
-    }
-    writeln!(text, "%n{n}\n}}").expect("writing to a string succeeds");
-    parse(&text)
+        format!("let %c{i} = nn.conv2d(%n{before}, {weight}); let %n{i} = nn.batch_norm(%c{i}, {normal});")
+    };
+    repeated(n, "def @main(%n0: Tensor[(1, 2, 4, 4), float32]) {", part, &format!("%n{n} }}"))
 }

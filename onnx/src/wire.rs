@@ -13,6 +13,9 @@ use bytes::Bytes;
 use crate::proto::{GraphProto, ModelProto, TensorProto};
 use crate::schema::{Payload, Schema};
 
+/// The number of the field [`GraphProto::node`].
+pub(crate) const NODE: u32 = 1;
+
 /// The deepest nesting of messages below the root.
 pub const MAX_DEPTH: usize = 100;
 

@@ -2,8 +2,9 @@
 
 use anfora::ir::Module;
 use anfora_benches::programs::{
-    CHAIN, COMPOSITE, CONSTANT, CONSTANTS, CONVOLUTIONS, FAN_IN, FUNCTIONS, FUSED, GATES, IMAGES, LIFTED, NESTED_CALLS,
-    NESTED_CLOSURES, NESTED_LAMBDAS, PARALLEL, PLAIN, Program, RANDOM, REGION, SIBLINGS, SYMBOLIC, TUPLES, WEIGHTS,
+    ACTIVATIONS, CHAIN, COMPOSITE, CONSTANT, CONSTANTS, CONVOLUTIONS, FAN_IN, FUNCTIONS, FUSED, GATES, IMAGES, LIFTED,
+    NESTED_CALLS, NESTED_CLOSURES, NESTED_LAMBDAS, PARALLEL, PLAIN, Program, RANDOM, REGION, SIBLINGS, SYMBOLIC,
+    TUPLES, WEIGHTS,
 };
 use anfora_benches::sizes::{SIZES, bench, bench_prepared, on_clones};
 use anfora_benches::{PIPELINE, run, verify};
@@ -25,6 +26,7 @@ const PROGRAMS: &[(&str, &[Program])] = &[
     ("FuseOps", &[REGION, FAN_IN]),
     ("FuseOpsByPattern", &[IMAGES]),
     ("FuseStandardOps", &[GATES]),
+    ("Gradient", &[ACTIVATIONS]),
     ("InlineFunctions", &[FUSED, LIFTED]),
     ("LambdaLifting", &[SIBLINGS, NESTED_LAMBDAS, NESTED_CLOSURES]),
     ("LiftTransformParams", &[WEIGHTS]),
@@ -58,8 +60,8 @@ pub(crate) fn each(c: &mut Criterion) {
     for pass in registry.passes().iter().filter(|pass| pass.name() != "PrintIR") {
         let name = pass.name();
         let own = PROGRAMS.iter().find(|(n, _)| *n == name).map_or(&[][..], |(_, programs)| programs);
-        // The benchmark program has no symbol to bind.
-        let all: &[Program] = if name == "BindSymbols" { &[] } else { &[CHAIN] };
+        // The benchmark program has no symbol to bind, and its result is not a scalar.
+        let all: &[Program] = if matches!(name, "BindSymbols" | "Gradient") { &[] } else { &[CHAIN] };
         let programs = [all, own].concat();
         let pipeline = pipeline_of(name);
         let works = |p: &Program| run(&registry, pipeline, &mut p.build(SIZES[0])).is_changed();

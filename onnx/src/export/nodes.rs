@@ -7,9 +7,7 @@ use prost::{DecodeError, Message};
 use crate::kept_initializer::{KeptInitializer, initializer_of_node, is_initializer};
 use crate::node_counts::NodeCounts;
 use crate::proto::{GraphProto, NodeProto, SparseTensorProto, TensorProto};
-
-/// The number of [`GraphProto::node`] in the format.
-const NODE: u32 = 1;
+use crate::wire::NODE;
 
 /// The nodes of a graph, encoded as fields of it, and the initializers that nodes represent.
 #[derive(Default)]

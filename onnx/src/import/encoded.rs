@@ -5,10 +5,8 @@ use bytes::Bytes;
 use prost::{DecodeError, Message};
 
 use crate::proto::{GraphProto, NodeProto};
-use crate::wire::{WireField, fields, split};
+use crate::wire::{NODE, WireField, fields, split};
 
-/// The number of [`GraphProto::node`] in the format.
-const NODE: u32 = 1;
 /// The numbers of fields of a [`NodeProto`].
 const INPUT: u32 = 1;
 const OUTPUT: u32 = 2;

@@ -12,7 +12,7 @@ use anfora::ir::{
 use anfora::manager::{Pass, PassContext, PassRegistry, VerifyEach, parse_pipeline};
 use anfora::visit::{Binding, Mutator, RewriteError, Visit, Visitor, mutate, walk};
 
-use crate::program::{Op, Operand, Program, main_body, module};
+use crate::program::{Op, Program, main_body, module};
 use crate::stage::Report;
 
 /// The stages that are pipelines. The program is verified after each pass if the name of the stage
@@ -103,11 +103,7 @@ fn build(program: &Program) -> Module {
     let constants: Vec<ExprId> = program.constants.iter().map(|&c| builder.literal(Literal::splat(&[8], c))).collect();
     let mut results: Vec<ExprId> = Vec::with_capacity(program.operations.len());
     for &(op, lhs, rhs) in &program.operations {
-        let operands = [lhs, rhs].map(|operand| match operand {
-            Operand::Parameter => x,
-            Operand::Result(k) => results[k],
-            Operand::Constant(j) => constants[j],
-        });
+        let operands = [lhs, rhs].map(|operand| operand.value(x, &results, &constants));
         let op = match op {
             Op::Add => add,
             Op::Multiply => multiply,

@@ -11,7 +11,7 @@ use cranelift_codegen::verify_function;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_reader::parse_functions;
 
-use crate::program::{Op, Operand, Program};
+use crate::program::{Op, Program};
 use crate::stage::Report;
 
 /// Times all stages.
@@ -68,11 +68,7 @@ fn build(program: &Program, isa: &OwnedTargetIsa) -> Function {
     let constants: Vec<Value> = program.constants.iter().map(|&c| builder.ins().f32const(c)).collect();
     let mut results: Vec<Value> = Vec::with_capacity(program.operations.len());
     for &(op, lhs, rhs) in &program.operations {
-        let [lhs, rhs] = [lhs, rhs].map(|operand| match operand {
-            Operand::Parameter => x,
-            Operand::Result(k) => results[k],
-            Operand::Constant(j) => constants[j],
-        });
+        let [lhs, rhs] = [lhs, rhs].map(|operand| operand.value(x, &results, &constants));
         results.push(match op {
             Op::Add => builder.ins().fadd(lhs, rhs),
             Op::Multiply => builder.ins().fmul(lhs, rhs),

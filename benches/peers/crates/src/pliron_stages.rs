@@ -23,7 +23,7 @@ use pliron::parsable::parse_from_str;
 use pliron::printable::Printable;
 use pliron::value::Value;
 
-use crate::program::{Op, Operand, Program};
+use crate::program::{Op, Program};
 use crate::stage::Report;
 
 // rustfmt would indent the attribute further each time.
@@ -113,11 +113,7 @@ fn build(program: &Program, context: &mut Context) -> Ptr<Operation> {
     let constants: Vec<Value> = program.constants.iter().map(|&c| constant(context, block, c)).collect();
     let mut results: Vec<Value> = Vec::with_capacity(program.operations.len());
     for &(op, lhs, rhs) in &program.operations {
-        let operands = [lhs, rhs].map(|operand| match operand {
-            Operand::Parameter => x,
-            Operand::Result(k) => results[k],
-            Operand::Constant(j) => constants[j],
-        });
+        let operands = [lhs, rhs].map(|operand| operand.value(x, &results, &constants));
         let op = match op {
             Op::Add => AddOp::get_concrete_op_info(),
             Op::Multiply => MultiplyOp::get_concrete_op_info(),

@@ -25,6 +25,20 @@ pub(crate) enum Operand {
     Constant(usize),
 }
 
+impl Operand {
+    /// Returns the value that the operand stands for.
+    ///
+    /// # Panics
+    /// If it is a result or constant that is not in the lists.
+    pub(crate) fn value<V: Copy>(self, parameter: V, results: &[V], constants: &[V]) -> V {
+        match self {
+            Operand::Parameter => parameter,
+            Operand::Result(k) => results[k],
+            Operand::Constant(j) => constants[j],
+        }
+    }
+}
+
 /// Straight-line code over one parameter. Its result is that of its last operation.
 pub(crate) struct Program {
     pub(crate) operations: Vec<(Op, Operand, Operand)>,
