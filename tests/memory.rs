@@ -1,7 +1,7 @@
 //! The memory that the benchmark program takes from its text to its text, in bytes per binding,
 //! counted by the allocator.
 //!
-//! The ordinary run has 120,000 bindings. With `ANFORA_BINDINGS=10000000`, the program must not
+//! The ordinary run has 60,000 bindings. With `ANFORA_BINDINGS=10000000`, the program must not
 //! take more than 2.5 GB.
 
 use std::io::{self, Write};
@@ -29,7 +29,7 @@ const PARSED: f64 = 110.0;
 fn bindings() -> usize {
     match std::env::var("ANFORA_BINDINGS") {
         Ok(text) => text.parse().expect("ANFORA_BINDINGS is a number"),
-        Err(_) => 120_000,
+        Err(_) => 60_000,
     }
 }
 

@@ -330,7 +330,6 @@ fn editing_a_shared_node() {
 fn no_pass_of_anfora_edits_a_shared_node_by_mistake() {
     let registry = anfora::passes::registry();
     let random: Shape = "random".parse().unwrap();
-    let mut ran = 0;
     let names: Vec<String> = registry.passes().iter().map(|pass| pass.name().to_string()).collect();
     // Applies a pipeline, and returns true if it succeeds. Passes that need options are left out.
     let apply = |pipeline: &str, module: &mut Module, place: &str| {
@@ -345,21 +344,31 @@ fn no_pass_of_anfora_edits_a_shared_node_by_mistake() {
         }
         is_done
     };
-    for seed in 0..60 {
-        let original = random.build(40, seed).unwrap();
-        for before in ["", "ToANormalForm", "ToANormalForm,ToGraphNormalForm", "InlineFunctions"] {
-            let mut prepared = original.clone();
-            assert!(parse_pipeline(&registry, before).is_ok(), "{before}");
-            // InlineFunctions needs a form that not every program has.
-            if !apply(before, &mut prepared, &format!("seed {seed}")) {
-                assert_eq!(before, "InlineFunctions", "seed {seed}");
-                continue;
-            }
-            for pipeline in names.iter().map(String::as_str).chain(["O3"]) {
-                ran += usize::from(apply(pipeline, &mut prepared.clone(), &format!("seed {seed}, {before}")));
+    // Returns the number of runs that succeeded on programs of these seeds.
+    let run_all = |seeds: std::ops::Range<u64>| -> usize {
+        let mut ran = 0;
+        for seed in seeds {
+            let original = random.build(40, seed).unwrap();
+            for before in ["", "ToANormalForm", "ToANormalForm,ToGraphNormalForm", "InlineFunctions"] {
+                let mut prepared = original.clone();
+                assert!(parse_pipeline(&registry, before).is_ok(), "{before}");
+                // InlineFunctions needs a form that not every program has.
+                if !apply(before, &mut prepared, &format!("seed {seed}")) {
+                    assert_eq!(before, "InlineFunctions", "seed {seed}");
+                    continue;
+                }
+                for pipeline in names.iter().map(String::as_str).chain(["O3"]) {
+                    ran += usize::from(apply(pipeline, &mut prepared.clone(), &format!("seed {seed}, {before}")));
+                }
             }
         }
-    }
+        ran
+    };
+    let ran: usize = std::thread::scope(|scope| {
+        let run_all = &run_all;
+        let halves = [0..30, 30..60].map(|seeds| scope.spawn(move || run_all(seeds)));
+        halves.into_iter().map(|half| half.join().expect("no run panics")).sum()
+    });
     assert!(ran > 4000, "{ran}");
 }
 

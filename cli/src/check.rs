@@ -62,7 +62,7 @@ impl Check {
         if self.keep_nodes {
             options.conversions = Conversions::empty();
         }
-        let loaded = file::load_with(cli, &self.input, self.from, options)?;
+        let loaded = file::load_with(cli, &self.input, self.from, options, 1)?;
         let module = &loaded.module;
         let report = anfora::ir::verify_module(module).map_err(|errors| Failure::in_module(&errors, module))?;
         let counts = Counts::of_module(module);

@@ -74,7 +74,7 @@ impl InputAndOutput {
 
     /// Writes the program.
     pub(crate) fn store(&self, cli: &CommandLine, module: &Module) -> Result<(), Failure> {
-        store(module, &self.output, self.to, &self.constants, cli.export_options())?;
+        store(module, &self.output, self.to, &self.constants, cli.export_options(), 1)?;
         Ok(())
     }
 }
@@ -110,11 +110,11 @@ impl Loaded {
 /// # Errors
 /// If the file cannot be read, or is not a program.
 pub(crate) fn load(cli: &CommandLine, path: &Path, from: Option<Format>) -> Result<Loaded, Failure> {
-    load_with(cli, path, from, cli.import_options())
+    load_with(cli, path, from, cli.import_options(), 1)
 }
 
-/// Reads a module as [`load`] does, with options for ONNX files. Files beside the model are the
-/// source of its data.
+/// Reads a module as [`load`] does, with options for ONNX files, and text on up to `threads`
+/// threads. Files beside the model are the source of its data.
 ///
 /// # Errors
 /// If the file cannot be read, or is not a program.
@@ -123,6 +123,7 @@ pub(crate) fn load_with(
     path: &Path,
     from: Option<Format>,
     options: ImportOptions,
+    threads: usize,
 ) -> Result<Loaded, Failure> {
     let format = format_of(path, from)?;
     let unreadable = |e: io::Error| Failure::Message(format!("cannot read {}: {e}", path.display()));
@@ -143,10 +144,9 @@ pub(crate) fn load_with(
                 Failure::Message(format!("{name}: byte {} is not UTF-8 text", e.utf8_error().valid_up_to()))
             })?;
             let source = Arc::new(Source::new(name, text));
-            let mut module = match anfora::ir::parse_module(Arc::clone(&source), Arc::clone(cli.op_registry())) {
-                Ok(module) => module,
-                Err(errors) => return Err(Failure::Diagnostics(errors)),
-            };
+            let registry = Arc::clone(cli.op_registry());
+            let module = ir::parse_module_on(threads, Arc::clone(&source), registry);
+            let mut module = module.map_err(Failure::Diagnostics)?;
             if source.text().len() > KEPT_SOURCE {
                 module.set_source(None);
             }
@@ -269,11 +269,12 @@ pub(crate) fn store(
     to: Option<Format>,
     constants: &Constants,
     options: ExportOptions,
+    threads: usize,
 ) -> Result<Stored, Failure> {
     match format_of(path, to)? {
         Format::Anf => {
             write_file(path, |mut out| {
-                anfora::ir::write_module(module, &PrintOptions::default(), &mut out)?;
+                ir::write_module_on(threads, module, &PrintOptions::default(), &mut out)?;
                 module.cx.literals.failure().map_err(io::Error::other)
             })?;
             Ok(Stored::default())

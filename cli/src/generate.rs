@@ -44,7 +44,7 @@ fn shapes_help() -> String {
 impl Gen {
     pub(crate) fn run(self, cli: &CommandLine) -> Result<(), Failure> {
         let module = self.shape.build(self.size as usize, self.seed).map_err(|e| Failure::Message(e.to_string()))?;
-        file::store(&module, &self.output, self.to, &Constants::default(), cli.export_options())?;
+        file::store(&module, &self.output, self.to, &Constants::default(), cli.export_options(), 1)?;
         Ok(())
     }
 }

@@ -36,7 +36,7 @@ mod why_not;
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::thread::{self, JoinHandle};
+use std::thread;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -104,8 +104,8 @@ const STACK_BYTES: usize = 8 << 20;
 pub fn main_with<S: Into<OsString> + Clone>(cli: CommandLine, arguments: impl IntoIterator<Item = S>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
     let command = move || run(&cli, arguments);
-    let command = thread::Builder::new().name("main".to_string()).stack_size(STACK_BYTES).spawn(command);
-    match command.map(JoinHandle::join) {
+    let thread = thread::Builder::new().name("main".to_string()).stack_size(STACK_BYTES);
+    match signals::run_handling_signals(thread, command) {
         Ok(Ok(code)) => code,
         // The message of the panic has already been printed.
         Ok(Err(_)) => 101,
@@ -143,7 +143,6 @@ impl Command {
 }
 
 fn run(cli: &CommandLine, arguments: Vec<OsString>) -> u8 {
-    signals::remove_files_on_signals();
     let mut command = cli.describe(Arguments::command());
     let parsed = command.try_get_matches_from_mut(&arguments).and_then(|matches| Arguments::from_arg_matches(&matches));
     let done = match parsed.map_err(|usage| usage.format(&mut command)) {

@@ -109,7 +109,7 @@ impl Opt {
         self.watch.check(registry, (self.emit == Emit::Module).then(|| self.output_path()))?;
 
         // Read and check the program.
-        let loaded = file::load(cli, &self.input, self.from)?;
+        let loaded = file::load_with(cli, &self.input, self.from, cli.import_options(), usize::from(self.threads))?;
         let Loaded { mut module, onnx_nodes, bytes, kept, warnings: _ } = loaded;
         if let Err(errors) = anfora::ir::verify_module(&module) {
             return Err(Failure::in_module(&errors, &module));
@@ -268,7 +268,7 @@ impl Opt {
             max_total_splat_bytes: budget("FoldConstant.max_total_growth_bytes")?,
             ..cli.export_options()
         };
-        file::store(module, self.output_path(), self.to, &self.constants, options)
+        file::store(module, self.output_path(), self.to, &self.constants, options, usize::from(self.threads))
     }
 }
 

@@ -101,7 +101,7 @@ impl Best {
     /// Writes the smallest program, if there is one.
     fn write(&self) -> Result<(), Failure> {
         let Some(Smallest { module, .. }) = self.get() else { return Ok(()) };
-        file::store(&module, &self.output, Some(self.format), &Constants::default(), self.cli.export_options())?;
+        file::store(&module, &self.output, Some(self.format), &Constants::default(), self.cli.export_options(), 1)?;
         Ok(())
     }
 

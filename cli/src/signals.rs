@@ -1,12 +1,13 @@
 //! Signals that end the program.
 
 use std::sync::{Mutex, PoisonError};
+use std::{io, thread};
 
 /// The action that a command takes before a signal ends the program.
 static BEFORE_END: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
 
 /// Sets the action that is taken once before a signal ends the program, until the returned value is
-/// dropped. It runs on a thread of its own, while the command continues. Systems other than Unix do
+/// dropped. It runs on another thread, while the command continues. Systems other than Unix do
 /// not have these signals.
 pub(crate) fn before_end(action: impl FnOnce() + Send + 'static) -> ActionBeforeEnd {
     *BEFORE_END.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(action));
@@ -23,53 +24,80 @@ impl Drop for ActionBeforeEnd {
     }
 }
 
-/// Installs handlers for the signals that end the program (SIGHUP, SIGINT, SIGQUIT, SIGTERM). They
-/// take the action of the command ([`before_end`]) and remove unfinished files first.
-/// The program still ends by the signal, and its parent process sees that. A write past the largest
-/// size of a file (`ulimit -f`) fails, and does not end the program by SIGXFSZ.
+/// Runs a command on a new thread and handles signals on this one until the command ends. Returns
+/// the result of the command, or its panic.
+///
+/// The signals that end the program (SIGHUP, SIGINT, SIGQUIT, SIGTERM) first take the action of the
+/// command ([`before_end`]) and remove unfinished files. The program still ends by the signal, and
+/// its parent process sees that. A write past the largest size of a file (`ulimit -f`) fails, and
+/// does not end the program by SIGXFSZ.
 ///
 /// A signal that is ignored, as SIGHUP is under `nohup`, stays ignored. Linux lists the ignored
 /// signals in `/proc/self/status`. Where that file cannot be read, SIGHUP gets no handler, so files
 /// are not removed on it, and the other signals are assumed not to be ignored.
+///
+/// # Errors
+/// If the thread cannot be started.
+pub(crate) fn run_handling_signals<T: Send + 'static>(
+    thread: thread::Builder,
+    command: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<thread::Result<T>> {
+    let mut signals = Signals::install();
+    let end_of_signals = signals.end_of_signals();
+    let running = thread.spawn(move || {
+        let _end_of_signals = end_of_signals;
+        command()
+    })?;
+    signals.handle();
+    Ok(running.join())
+}
+
+/// The handlers of signals. Where they cannot be installed, signals keep their default actions.
 #[cfg(unix)]
-pub(crate) fn remove_files_on_signals() {
-    use std::sync::{Arc, mpsc};
-    use std::thread;
+struct Signals(Option<signal_hook::iterator::Signals>);
 
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
-    use signal_hook::iterator::Signals;
-    use signal_hook::low_level::emulate_default_handler;
+#[cfg(unix)]
+impl Signals {
+    fn install() -> Signals {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 
-    let signals: Vec<i32> = match ignored_signals() {
-        Some(ignored) => {
-            let ending = [SIGHUP, SIGINT, SIGQUIT, SIGTERM].into_iter();
-            ending.filter(|signal| ignored >> (signal - 1) & 1 == 0).collect()
+        let signals: Vec<i32> = match ignored_signals() {
+            Some(ignored) => {
+                let ending = [SIGHUP, SIGINT, SIGQUIT, SIGTERM].into_iter();
+                ending.filter(|signal| ignored >> (signal - 1) & 1 == 0).collect()
+            }
+            None => vec![SIGINT, SIGQUIT, SIGTERM],
+        };
+        // With a handler, which only sets a flag that nobody reads, the write returns an error. If
+        // the handler cannot be installed, the signal ends the program.
+        let _ = signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default());
+        Signals(signal_hook::iterator::Signals::new(signals).ok())
+    }
+
+    /// Returns a value whose drop ends [`Signals::handle`].
+    fn end_of_signals(&self) -> impl Send + 'static + use<> {
+        struct EndOfSignals(Option<signal_hook::iterator::Handle>);
+        impl Drop for EndOfSignals {
+            fn drop(&mut self) {
+                if let Some(handle) = &self.0 {
+                    handle.close();
+                }
+            }
         }
-        None => vec![SIGINT, SIGQUIT, SIGTERM],
-    };
-    // With a handler, which only sets a flag that nobody reads, the write returns an error. If the
-    // handler cannot be installed, the signal ends the program.
-    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
-    let (ready, is_ready) = mpsc::channel();
-    // Signals are caught only once a thread waits for them.
-    let waiting = thread::Builder::new().name("signals".to_string()).spawn(move || {
-        let Ok(mut caught) = Signals::new(signals) else { return };
-        // The thread that installs the handlers waits for this message, or for the end of this
-        // thread.
-        let _ = ready.send(());
-        for signal in caught.forever() {
+        EndOfSignals(self.0.as_ref().map(signal_hook::iterator::Signals::handle))
+    }
+
+    /// Waits for signals until the command has ended.
+    fn handle(&mut self) {
+        for signal in self.0.iter_mut().flat_map(signal_hook::iterator::Signals::forever) {
             let action = BEFORE_END.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(action) = action {
                 action();
             }
             anfora::ir::remove_unfinished_files();
             // Returns only if the signal has no default action.
-            let _ = emulate_default_handler(signal);
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
         }
-    });
-    if waiting.is_ok() {
-        // Without the thread, signals keep their default actions.
-        let _ = is_ready.recv();
     }
 }
 
@@ -82,9 +110,20 @@ fn ignored_signals() -> Option<u64> {
     u64::from_str_radix(mask.trim(), 16).ok()
 }
 
-/// Does nothing, since other systems do not have these signals.
+/// Nothing: other systems do not have these signals.
 #[cfg(not(unix))]
-pub(crate) fn remove_files_on_signals() {}
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn install() -> Signals {
+        Signals
+    }
+
+    fn end_of_signals(&self) {}
+
+    fn handle(&mut self) {}
+}
 
 #[cfg(all(test, unix))]
 mod tests {
@@ -100,12 +139,15 @@ mod tests {
 
     /// Begins to overwrite `old`, and in the middle of the write waits for the end of its input.
     fn write_until_told(folder: &Path) {
-        super::remove_files_on_signals();
-        let written = anfora::ir::write_file(&folder.join("old"), |sink| {
-            sink.write_all(b"new")?;
-            io::stdin().read_to_end(&mut Vec::new()).map(drop)
-        });
-        written.expect("a file");
+        let file = folder.join("old");
+        let write = move || {
+            anfora::ir::write_file(&file, |sink| {
+                sink.write_all(b"new")?;
+                io::stdin().read_to_end(&mut Vec::new()).map(drop)
+            })
+        };
+        let written = super::run_handling_signals(thread::Builder::new(), write);
+        written.expect("a thread").expect("no panic").expect("a file");
     }
 
     fn names(folder: &Path) -> Vec<String> {

@@ -92,7 +92,7 @@ impl Slim {
             max_total_splat_bytes: u64::MAX,
             ..cli.export_options()
         };
-        let written = file::store(&module, &self.output, self.to, &self.constants, export)?;
+        let written = file::store(&module, &self.output, self.to, &self.constants, export, usize::from(self.threads))?;
         if !self.quiet {
             let headline = summary::headline(&slimmed.runs, &self.input, options.pipeline(), start.elapsed());
             let sizes = Sizes {

@@ -66,7 +66,7 @@ impl TestCommand {
         let suffix = if self.format == Format::Onnx { "onnx" } else { "anf" };
         let path = self.place.folder.join(format!("program.{suffix}"));
         let constants = Constants::default();
-        if file::store(module, &path, Some(self.format), &constants, self.cli.export_options()).is_err() {
+        if file::store(module, &path, Some(self.format), &constants, self.cli.export_options(), 1).is_err() {
             return Judgement::Undecided;
         }
         let cannot = |why: String| {

@@ -151,7 +151,7 @@ pub use infer::{infer_call, infer_expr, infer_op, lambda_type, signature_type};
 pub use text::{
     Annotations, FunctionLine, MAX_ERRORS, ModuleText, PrintLiterals, PrintOptions, Sketch, SketchAttr, SketchNode,
     SketchParts, SketchReader, SketchValue, binding_label, expr_extent, line_name, parse_attr, parse_fragment,
-    parse_module, parse_sketch, parse_type, print_function, print_module, signature_line, spelled_label, spelled_local,
-    statement_line, write_module,
+    parse_module, parse_module_on, parse_sketch, parse_type, print_function, print_module, signature_line,
+    spelled_label, spelled_local, statement_line, write_module, write_module_on,
 };
 pub use verify::{Form, MAX_VERIFY_ERRORS, VerifyReport, verify_function, verify_functions, verify_module};

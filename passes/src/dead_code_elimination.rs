@@ -34,7 +34,7 @@ use anfora_ir::{
     AttrsId, Body, Context, Diagnostic, Expr, ExprId, FunctionKey, GlobalId, GlobalTarget, LazyBodyPurity, Module,
     Purity, Severity, did_you_mean,
 };
-use anfora_manager::{PassError, register_pass};
+use anfora_manager::{PassContext, PassError, register_pass};
 use anfora_visit::{BackwardSweep, Binding, GlobalWalk, sweep_back};
 use rustc_hash::FxHashSet;
 
@@ -49,7 +49,7 @@ register_pass! {
         let entries: Vec<String> = entries.split_whitespace().map(|e| e.trim_start_matches('@').to_string()).collect();
         move |module, cx| {
             let purity = cx.analyses().of_module(module, Purity::of_module);
-            let done = eliminate_dead_code(module, &purity, &entries)?;
+            let done = eliminate_dead_code(module, &purity, &entries, cx)?;
             cx.count("bindings", done.bindings as u64);
             cx.count("functions", done.functions as u64);
             done.remarks.into_iter().for_each(|r| cx.remark(r));
@@ -71,11 +71,16 @@ pub struct Eliminated {
 
 /// Removes the dead bindings of a module, and its unreachable functions. A function is reachable if
 /// an external function ([`anfora_ir::Function::is_external`]) or a function of `entries` reaches
-/// it.
+/// it. Functions are cleaned on the threads of the context; the result does not depend on them.
 ///
 /// # Errors
 /// If a function that stays is not in A-normal form, or an entry is not defined.
-pub fn eliminate_dead_code(module: &mut Module, purity: &Purity, entries: &[String]) -> Result<Eliminated, PassError> {
+pub fn eliminate_dead_code(
+    module: &mut Module,
+    purity: &Purity,
+    entries: &[String],
+    cx: &PassContext,
+) -> Result<Eliminated, PassError> {
     // Begin with the entries, the attributes of the module and the external functions.
     let walk = GlobalWalk::new(&module.cx);
     let mut reach = Reach { order: Vec::new(), globals: FxHashSet::default(), walk };
@@ -92,39 +97,23 @@ pub fn eliminate_dead_code(module: &mut Module, purity: &Purity, entries: &[Stri
         .filter_map(|(_, f)| f.global())
         .for_each(|g| reach.global(g));
 
-    // Clean each reached function. Cleaning finds the functions that it reaches, which are cleaned
-    // later.
+    // Clean the reached functions. Cleaning finds the functions that they reach, which are cleaned
+    // in the next round.
     let mut result = Eliminated::default();
     let mut missing: Option<GlobalId> = None;
     let mut reached: FxHashSet<FunctionKey> = FxHashSet::default();
     let mut at = 0;
-    let clean = |module: &mut Module, reach: &mut Reach, key: FunctionKey| {
-        module.cx.rewrites.enter_function(Some(module.name(key)));
-        let Some((function, cx)) = module.get_mut(key) else { return Ok(0) };
-        reach.attrs(cx, function.attrs);
-        reach.attrs(cx, function.meta);
-        if !function.is_definition() {
-            return Ok(0);
-        }
-        if function.is_primitive(cx) {
-            let (walk, note) = reach.parts();
-            walk.in_body(cx, &function.body, note);
-            return Ok(0);
-        }
-        let mut live = Live { cx, effects: LazyBodyPurity::new(purity), reach };
-        sweep_back(cx, &mut function.body, &mut live)
-            .map_err(|error| PassError::from(error).in_function(module.name(key)))
-    };
-    while let Some(&global) = reach.order.get(at) {
-        at += 1;
-        match module.cx.globals.get(global).target.function() {
-            Some(key) => {
-                if reached.insert(key) {
-                    result.bindings += clean(module, &mut reach, key)?;
-                }
+    while at < reach.order.len() {
+        let mut round = Vec::new();
+        for &global in &reach.order[at..] {
+            match module.cx.globals.get(global).target.function() {
+                Some(key) if reached.insert(key) => round.push(key),
+                Some(_) => {}
+                None => missing = missing.or(Some(global)),
             }
-            None => missing = missing.or(Some(global)),
         }
+        at = reach.order.len();
+        result.bindings += clean_functions(module, purity, &mut reach, &round, cx)?;
     }
     // Remove the unreached functions. If a reached function is missing from the module, it may use
     // them, so they are only cleaned.
@@ -148,9 +137,7 @@ pub fn eliminate_dead_code(module: &mut Module, purity: &Purity, entries: &[Stri
             }
         }
         Some(global) => {
-            for key in unreached {
-                result.bindings += clean(module, &mut reach, key)?;
-            }
+            result.bindings += clean_functions(module, purity, &mut reach, &unreached, cx)?;
             let name = module.cx.global_name(global);
             result.remarks.push(
                 Diagnostic::new(
@@ -169,6 +156,43 @@ fn unknown_entry(module: &Module, entry: &str) -> PassError {
     let names: Vec<&str> = module.order().iter().map(|&k| module.name(k)).collect();
     PassError::new(format!("the entry `@{entry}` is not a function of the module"))
         .with_optional_help(did_you_mean(entry, names).map(|n| format!("did you mean `@{n}`?")))
+}
+
+/// Removes the dead bindings of these functions, and records the functions that they reach. Returns
+/// the number of removed bindings.
+fn clean_functions(
+    module: &mut Module,
+    purity: &Purity,
+    reach: &mut Reach,
+    keys: &[FunctionKey],
+    cx: &PassContext,
+) -> Result<usize, PassError> {
+    let walk = &reach.walk;
+    let cleaned = cx.edit_each(module, keys, |cx, function| {
+        let mut live = Live { cx, effects: LazyBodyPurity::new(purity), walk, names: Names::default() };
+        live.attrs(function.attrs);
+        live.attrs(function.meta);
+        let removed = if !function.is_definition() {
+            Ok(0)
+        } else if function.is_primitive(cx) {
+            live.names.in_whole_body = walk.may_name_in_body(&function.body);
+            Ok(0)
+        } else {
+            sweep_back(cx, &mut function.body, &mut live)
+        };
+        (removed, live.names)
+    });
+    let mut bindings = 0;
+    for (key, (removed, names)) in cleaned {
+        bindings += removed.map_err(|error| PassError::from(error).in_function(module.name(key)))?;
+        names.globals.iter().for_each(|&global| reach.global(global));
+        names.attrs.iter().for_each(|&attrs| reach.attrs(&module.cx, attrs));
+        if let Some(function) = module.get(key).filter(|_| names.in_whole_body) {
+            let (walk, note) = reach.parts();
+            walk.in_body(&module.cx, &function.body, note);
+        }
+    }
+    Ok(bindings)
 }
 
 /// The reached globals, in the order in which they were reached.
@@ -207,11 +231,32 @@ impl Reach {
 /// The name under which near misses are recorded.
 const PASS: &str = "DeadCodeElimination";
 
-/// Decides which bindings of one body are live, and records the functions that they reach.
+/// The names in the parts of a function that stay.
+#[derive(Default)]
+struct Names {
+    /// The globals, in the order of the sweep. One may occur several times.
+    globals: Vec<GlobalId>,
+    /// The attributes that may name globals, in that order.
+    attrs: Vec<AttrsId>,
+    /// True if all of the body stays and may name globals.
+    in_whole_body: bool,
+}
+
+/// Decides which bindings of one body are live, and records the names in them.
 struct Live<'a> {
     cx: &'a Context,
     effects: LazyBodyPurity<'a>,
-    reach: &'a mut Reach,
+    walk: &'a GlobalWalk,
+    names: Names,
+}
+
+impl Live<'_> {
+    #[inline]
+    fn attrs(&mut self, attrs: AttrsId) {
+        if self.walk.may_name_in(self.cx, attrs) && self.names.attrs.last() != Some(&attrs) {
+            self.names.attrs.push(attrs);
+        }
+    }
 }
 
 impl BackwardSweep for Live<'_> {
@@ -232,14 +277,16 @@ impl BackwardSweep for Live<'_> {
     #[inline]
     fn live_value(&mut self, body: &Body, value: ExprId) {
         match body.expr(value) {
-            Expr::CallOp { attrs, .. } | Expr::Call { attrs, .. } => self.reach.attrs(self.cx, attrs),
-            Expr::Lambda { lambda, .. } => self.reach.attrs(self.cx, body.lambda(lambda).attrs),
+            Expr::CallOp { attrs, .. } | Expr::Call { attrs, .. } => self.attrs(attrs),
+            Expr::Lambda { lambda, .. } => self.attrs(body.lambda(lambda).attrs),
             _ => {}
         }
     }
 
     #[inline]
     fn live_global(&mut self, global: GlobalId) {
-        self.reach.global(global);
+        if self.names.globals.last() != Some(&global) {
+            self.names.globals.push(global);
+        }
     }
 }

@@ -302,7 +302,7 @@ impl Reduction<'_> {
         functions::update_signatures(module)?;
         if self.is_anf {
             let purity = Purity::of_module(module);
-            eliminate_dead_code(module, &purity, &[]).ok()?;
+            eliminate_dead_code(module, &purity, &[], &PassContext::new()).ok()?;
         }
         module.compact().ok()?;
         verify_module(module).ok().map(|_| ())

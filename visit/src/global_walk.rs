@@ -26,7 +26,7 @@ impl GlobalWalk {
 
     /// Calls `each` for the globals that a body names, in the expressions that its root reaches.
     pub fn in_body(&mut self, cx: &Context, body: &Body, mut each: impl FnMut(GlobalId)) {
-        if !self.attrs_name_functions && !body.exprs().any(|(_, expr)| matches!(expr, Expr::Global(_))) {
+        if !self.may_name_in_body(body) {
             return;
         }
         let named = |id: ExprId| match body.expr(id) {
@@ -54,6 +54,24 @@ impl GlobalWalk {
         if self.attrs_name_functions && attrs != cx.attrs.empty() && self.lists.insert(attrs) {
             self.in_new_attrs(cx, attrs, each);
         }
+    }
+
+    /// Returns false if [`GlobalWalk::in_body`] would report nothing. The answer for a body that
+    /// names no globals may be true.
+    ///
+    /// Cost: one loop.
+    pub fn may_name_in_body(&self, body: &Body) -> bool {
+        self.attrs_name_functions || body.exprs().any(|(_, expr)| matches!(expr, Expr::Global(_)))
+    }
+
+    /// Returns false if [`GlobalWalk::in_attrs`] would report nothing: if the walk has visited the
+    /// attributes, or no attribute names a global. The answer for attributes that name no globals
+    /// may be true.
+    ///
+    /// Cost: one entry.
+    #[inline]
+    pub fn may_name_in(&self, cx: &Context, attrs: AttrsId) -> bool {
+        self.attrs_name_functions && attrs != cx.attrs.empty() && !self.lists.contains(&attrs)
     }
 
     fn in_new_attrs(&mut self, cx: &Context, attrs: AttrsId, mut each: impl FnMut(GlobalId)) {

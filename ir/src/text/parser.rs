@@ -16,6 +16,7 @@ mod dims;
 mod expressions;
 mod items;
 mod literals;
+mod parallel;
 mod recovery;
 mod scope;
 mod signatures;
@@ -41,6 +42,7 @@ use crate::report::diagnostics::Diagnostics;
 use crate::report::source::Source;
 use crate::tables::attrs::Attr;
 use crate::text::lexer::{Kind, Lexer, Token, bad_token_message, unescape};
+use crate::text::threads;
 use expressions::{Frame, State};
 use items::Item;
 use literals::SplatType;
@@ -58,7 +60,32 @@ pub const MAX_ERRORS: usize = 20;
 /// Up to [`MAX_ERRORS`] errors, in the order of the text. After an error, parsing continues where
 /// it can.
 pub fn parse_module(source: impl Into<Arc<Source>>, registry: Arc<OpRegistry>) -> Result<Module, Diagnostics> {
-    read_module(source.into(), registry, None)
+    read_module(source.into(), registry, None, 1)
+}
+
+/// Reads a module as [`parse_module`] does, on up to `threads` threads; 0 for as many as the
+/// machine runs at once. The result is the same. This pays for a text with many functions, each of
+/// which ends with a line that is `}`, as the printer writes it.
+///
+/// ```
+/// use anfora_ir::{Source, parse_module, parse_module_on};
+///
+/// let function = |i| format!("def @f{i}(%x: float32) {{\n  let %y = exp(%x);\n  %y\n}}\n");
+/// let text: String = (0..5000).map(function).collect();
+/// let module = parse_module_on(2, Source::new("a", text.clone()), anfora_ops::standard())?;
+/// let same = parse_module(Source::new("b", text), anfora_ops::standard())?;
+/// assert_eq!(module.to_text(), same.to_text());
+/// # Ok::<(), anfora_ir::Diagnostics>(())
+/// ```
+///
+/// # Errors
+/// The errors of [`parse_module`].
+pub fn parse_module_on(
+    threads: usize,
+    source: impl Into<Arc<Source>>,
+    registry: Arc<OpRegistry>,
+) -> Result<Module, Diagnostics> {
+    read_module(source.into(), registry, None, threads::count(threads))
 }
 
 /// Reads the contents of a function's block, and returns a module with that function, `@main`.
@@ -83,13 +110,14 @@ pub fn parse_module(source: impl Into<Arc<Source>>, registry: Arc<OpRegistry>) -
 /// The errors of [`parse_module`]. Their places are in the text of the whole module.
 pub fn parse_fragment(params: &str, text: &str, registry: Arc<OpRegistry>) -> Result<Module, Diagnostics> {
     let text = format!("def @main({params}\n) {{\n{text}\n}}\n");
-    read_module(Arc::new(Source::new("fragment", text)), registry, Some(FxHashMap::default()))
+    read_module(Arc::new(Source::new("fragment", text)), registry, Some(FxHashMap::default()), 1)
 }
 
 fn read_module(
     source: Arc<Source>,
     registry: Arc<OpRegistry>,
     free_locals: Option<FxHashMap<NameId, ExprId>>,
+    threads: usize,
 ) -> Result<Module, Diagnostics> {
     let mut module = Module::new(registry);
     let mut parser = match Parser::new(&mut module.cx, source.text()) {
@@ -97,7 +125,7 @@ fn read_module(
         Err(error) => return Err(Diagnostics::in_source(vec![*error], Some(source))),
     };
     parser.free_locals = free_locals;
-    let attrs = parser.module_items();
+    let attrs = parser.module_items(threads);
     let Parser { mut diagnostics, items, .. } = parser;
     module.set_attrs(attrs);
     let mut typed = FxHashSet::default();
@@ -249,6 +277,11 @@ struct Parser<'s, 'c> {
 
 impl<'s, 'c> Parser<'s, 'c> {
     fn new(cx: &'c mut Context, text: &'s str) -> Result<Parser<'s, 'c>, Box<Diagnostic>> {
+        Parser::of_part(cx, text, text.len())
+    }
+
+    /// Returns a parser of a text, of which a part with this number of bytes is going to be read.
+    fn of_part(cx: &'c mut Context, text: &'s str, bytes: usize) -> Result<Parser<'s, 'c>, Box<Diagnostic>> {
         if u32::try_from(text.len()).is_err() || text.len() == u32::MAX as usize {
             let error = Diagnostic::error("the text is longer than 4 GiB").with_help("split it into several files");
             return Err(Box::new(error));
@@ -256,7 +289,7 @@ impl<'s, 'c> Parser<'s, 'c> {
         let body = Body::new(&cx.types);
         // A binding, which makes a name, seldom takes less text. A long text may consist largely of
         // constants.
-        let names = (text.len() / 60).min(1 << 17);
+        let names = (bytes / 60).min(1 << 17);
         cx.names.reserve(names);
         let match_cast = cx.ops.find("match_cast");
         let to_key = cx.names.intern("to");

@@ -18,5 +18,6 @@ mod scratch;
 mod signature;
 mod storage;
 mod take_over;
+mod text_threads;
 mod tiny;
 mod verify;

@@ -443,3 +443,29 @@ fn deep_bodies_need_no_stack() {
     assert_eq!(pass.apply(&mut m, &context(2)).unwrap(), Outcome::Changed);
     assert!(anfora_ir::alpha_equal(&one, &m));
 }
+
+#[test]
+fn a_module_pass_edits_each_of_many_functions() {
+    let edit = |threads: usize, step: usize| {
+        let mut module = many();
+        let mut keys: Vec<_> = module.order().iter().copied().rev().step_by(step).collect();
+        let removed = keys.remove(1);
+        module.remove(&[removed]);
+        keys.push(removed);
+        let unit = module.cx.types.unit();
+        let edited = context(threads).edit_each(&mut module, &keys, |cx, function| {
+            function.ret = Some(unit);
+            function.global().map(|global| cx.global_name(global).to_string())
+        });
+        keys.pop();
+        assert!(edited.iter().map(|(key, _)| key).eq(&keys));
+        assert!(edited.iter().all(|(key, name)| name.as_deref() == Some(module.name(*key))));
+        let unedited = module.functions().filter(|(key, f)| (f.ret == Some(unit)) != keys.contains(key)).count();
+        assert_eq!(unedited, 0);
+        edited
+    };
+    // Functions of a large part of a module, and of a small part of it.
+    for step in [2, 100] {
+        assert_eq!(edit(1, step), edit(3, step));
+    }
+}

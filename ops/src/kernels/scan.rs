@@ -119,7 +119,4 @@ mod tests {
         let none = Literal::from_elements::<f32>(&[0, 1 << 40], &[]).unwrap();
         assert_eq!(scan(Scan::Sum, &none, Some(1), Direction::Backward, Own::Excluded).unwrap(), none);
     }
-
-    #[test]
-    fn an_axis_is_one_number() {}
 }

@@ -4,6 +4,7 @@
 
 use crate::programs::{ChainKind, NestKind, nest, straight, two_nests};
 use anfora_ir::{Expr, ExprId, Invariant, Module, Purity, verify_module};
+use anfora_manager::PassContext;
 use anfora_passes::{
     FoldBudget, OperandOrder, canonicalize_bindings, eliminate_common_subexpr, eliminate_dead_code, fold_constant,
     to_a_normal_form,
@@ -21,7 +22,7 @@ fn optimise(module: &mut Module) -> bool {
     fold_constant(cx, f, FoldBudget::default()).unwrap();
     canonicalize_bindings(cx, f).unwrap();
     eliminate_common_subexpr(cx, f, &purity, OperandOrder::Commutative).unwrap();
-    eliminate_dead_code(module, &purity, &[]).unwrap();
+    eliminate_dead_code(module, &purity, &[], &PassContext::new()).unwrap();
     module.commit()
 }
 

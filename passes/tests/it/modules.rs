@@ -47,12 +47,12 @@ fn only_lambdas_and_functions_exclude_each_other() {
 fn a_missing_function_keeps_all_functions() {
     let mut module = incomplete();
     let purity = Purity::of_module(&module);
-    let done = eliminate_dead_code(&mut module, &purity, &[]).unwrap();
+    let done = eliminate_dead_code(&mut module, &purity, &[], &PassContext::new()).unwrap();
     assert_eq!((done.functions, done.bindings), (0, 1));
     assert!(done.remarks[0].message.contains("`@gone`"), "{}", done.remarks[0]);
     assert!(module.find("unused").is_some());
     module.begin_edit();
-    eliminate_dead_code(&mut module, &purity, &[]).unwrap();
+    eliminate_dead_code(&mut module, &purity, &[], &PassContext::new()).unwrap();
     assert!(!module.commit());
 }
 
@@ -72,11 +72,44 @@ fn a_function_that_an_attribute_names_stays() {
     f.finish(x).unwrap();
     let purity = Purity::of_module(&module);
     assert!(purity.global_is_pure(gone));
-    let done = eliminate_dead_code(&mut module, &purity, &[]).unwrap();
+    let done = eliminate_dead_code(&mut module, &purity, &[], &PassContext::new()).unwrap();
     assert_eq!(done.functions, 0);
     let none = module.cx.attrs.empty();
     module.get_mut(main).unwrap().0.attrs = none;
-    assert_eq!(eliminate_dead_code(&mut module, &purity, &[]).unwrap().functions, 1);
+    assert_eq!(eliminate_dead_code(&mut module, &purity, &[], &PassContext::new()).unwrap().functions, 1);
+}
+
+#[test]
+fn reached_functions_are_cleaned_on_several_threads() {
+    // A tree of calls, some of which have attributes that name functions, and as many functions that
+    // only each other call.
+    let tree = |name: &str, external: &str| -> String {
+        let function = |i: usize| {
+            let (mut calls, mut last) = (String::new(), "%x".to_string());
+            for callee in [2 * i + 1, 2 * i + 2].into_iter().filter(|&callee| callee < 60) {
+                let hook = if callee % 5 == 0 { format!(", hook=@{name}{}", callee / 5) } else { String::new() };
+                calls += &format!("let %d{callee} = @{name}{callee}({last}{hook}); ");
+                last = format!("%d{callee}");
+            }
+            let visibility = if i == 0 { external } else { "private " };
+            format!("def {visibility}@{name}{i}(%x: float32) {{ let %unused = cos(%x); {calls}{last} }}\n")
+        };
+        (0..60).map(function).collect()
+    };
+    let text = tree("f", "") + &tree("g", "private ");
+    let clean = |threads: usize, entries: &[String]| {
+        let mut module = parse_module(Source::new("test", text.clone()), anfora_ops::standard()).unwrap();
+        let purity = Purity::of_module(&module);
+        let cx = PassContext::builder().threads(threads).worth_sharing(0).build().unwrap();
+        let done = eliminate_dead_code(&mut module, &purity, entries, &cx).unwrap();
+        (module.to_string(), done)
+    };
+    // `@g7` calls `@g15`, an attribute of which names `@g3`, which reaches fifteen functions.
+    for (entries, reached) in [(&[][..], 60), (&["g7".to_string()], 75)] {
+        let (text, done) = clean(1, entries);
+        assert_eq!(clean(3, entries), (text, done.clone()));
+        assert_eq!((done.functions, done.bindings), (120 - reached, reached));
+    }
 }
 
 #[test]

@@ -34,7 +34,7 @@
 use std::sync::Arc;
 
 use crate::core::context::{Context, Global, LiteralTable};
-use crate::core::entity::{EntityId, FunctionAttrId, TypeId};
+use crate::core::entity::{EntityId, FunctionAttrId, GlobalId, TypeId};
 use crate::core::function::Function;
 use crate::core::translate::{EntryIds, IdMap, IdMaps, translate_head};
 use crate::edit::rewrites::Rewrites;
@@ -103,6 +103,11 @@ impl Translation {
     /// Cost: one entry.
     pub fn ty(&self, id: TypeId) -> TypeId {
         self.0.types.translated(id)
+    }
+
+    /// Returns the translation of a global.
+    pub(crate) fn global(&self, id: GlobalId) -> GlobalId {
+        self.0.globals.translated(id)
     }
 }
 

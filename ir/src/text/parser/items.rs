@@ -17,8 +17,8 @@ pub(super) struct Item {
 }
 
 impl Parser<'_, '_> {
-    /// Reads a whole module. Returns its attributes.
-    pub(super) fn module_items(&mut self) -> AttrsId {
+    /// Reads a whole module on up to `threads` threads. Returns its attributes.
+    pub(super) fn module_items(&mut self, mut threads: usize) -> AttrsId {
         let mut attrs = self.cx.attrs.empty();
         if self.tok.kind == Kind::ModuleMeta {
             self.next();
@@ -28,6 +28,11 @@ impl Parser<'_, '_> {
             }
         }
         while self.tok.kind != Kind::End {
+            if threads > 1 && self.is_worth_sharing() {
+                self.items_on_threads(threads);
+                threads = 1;
+                continue;
+            }
             let start = self.tok.start();
             if self.item().is_err() {
                 self.meta = None;
@@ -49,7 +54,8 @@ impl Parser<'_, '_> {
         self.run(State::KeyValue)
     }
 
-    fn item(&mut self) -> Parsed<()> {
+    /// Reads an item, or the `#[…]` before one.
+    pub(super) fn item(&mut self) -> Parsed<()> {
         match self.tok.kind {
             Kind::Meta => {
                 self.next();

@@ -5,6 +5,8 @@
 //! so the plan and the text are linear, however much is shared. A type that names a symbol of a
 //! function has no alias, since the symbols belong to the function.
 
+use std::sync::Arc;
+
 use crate::core::context::Context;
 use crate::core::entity::{AttrId, AttrsId, DimId, EntityId, IdSet, TypeId};
 use crate::core::expr::Expr;
@@ -357,14 +359,15 @@ fn numbered<I: EntityId>(mut order: Vec<I>, seen: &[Seen]) -> (Vec<I>, Vec<u32>)
 impl Printer<'_, '_> {
     /// Prints the definitions of the aliases.
     pub(super) fn alias_definitions(&mut self) {
-        for (n, t) in std::mem::take(&mut self.aliases.types).into_iter().enumerate() {
+        let aliases = Arc::clone(&self.aliases);
+        for (n, &t) in aliases.types.iter().enumerate() {
             self.out.text("type !t");
             self.out.number(n as u64);
             self.out.text(" = ");
             self.type_in_full(t);
             self.out.text(";\n");
         }
-        for (n, a) in std::mem::take(&mut self.aliases.attrs).into_iter().enumerate() {
+        for (n, &a) in aliases.attrs.iter().enumerate() {
             self.out.text("attr !a");
             self.out.number(n as u64);
             self.out.text(" = ");

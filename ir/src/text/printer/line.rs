@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::core::body::Body;
 use crate::core::context::Context;
@@ -9,7 +10,6 @@ use crate::core::entity::ExprId;
 use crate::core::expr::{Expr, VarId};
 use crate::core::function::Function;
 
-use super::aliases::Aliases;
 use super::expressions::BodyState;
 use super::literals::LiteralTexts;
 use super::names::{NameUses, own_name};
@@ -143,7 +143,7 @@ fn line<'m>(cx: &'m Context, body: &'m Body, print: impl FnOnce(&mut Printer<'m,
         cx,
         options: &OPTIONS,
         out: Output::new(&mut line).with_chunk(LONGEST).with_hashes(),
-        aliases: Aliases::default(),
+        aliases: Arc::default(),
         names: NameUses::own(),
         symbols: SymbolNames::default(),
         literals: LiteralTexts::default(),
