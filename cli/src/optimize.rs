@@ -49,8 +49,8 @@ pub(crate) struct Opt {
     dims: Vec<String>,
     #[command(flatten)]
     settings: PassSettings,
-    /// The number of threads for function passes; 0 for as many as the machine runs at once. It
-    /// does not change the result
+    /// The number of threads for passes over functions, and for reading and writing text; 0 for as
+    /// many as the machine runs at once. It does not change the result
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=anfora::manager::MAX_THREADS as i64))]
     threads: u16,
     /// Stops after this number of rewrites of single bindings, counted over all passes. `anfora

@@ -130,7 +130,7 @@ impl PassContext {
     /// part of the module and large enough that it pays, and the ledger of rewrites is off.
     /// Otherwise, they are edited one after the other, and rewrites count as those of the function.
     ///
-    /// Cost: linear in the keys, besides the edits.
+    /// Cost: that of the author's code.
     ///
     /// ```
     /// use anfora_ir::{Source, parse_module};

@@ -11,9 +11,9 @@ use anfora_ir::{
     SubstitutedParts, SymbolSubstitution, SymbolWalk, TypeId, alpha_equal, alpha_equal_exprs, calls_of,
     change_signature, change_signatures, compact_body, diagnostics_json, diff as module_differences, diff_with,
     expr_extent, first_difference, first_difference_with, infer_expr, infer_module, is_sparse, live_nodes, module_hash,
-    parse_attr, parse_module, parse_type, print_function, print_module, render_diagnostics, render_module_diagnostics,
-    retype_from, update_signatures, update_signatures_with, verify_function, verify_functions, verify_module,
-    write_module,
+    parse_attr, parse_module, parse_module_on, parse_type, print_function, print_module, render_diagnostics,
+    render_module_diagnostics, retype_from, update_signatures, update_signatures_with, verify_function,
+    verify_functions, verify_module, write_module, write_module_on,
 };
 
 use super::{Done, Kind, Row, ensure};
@@ -66,7 +66,13 @@ pub(super) const ROWS: &[Row] = &[
     Row { name: "parse-cut-off", covers: &["ir::render_diagnostics"], kind: Kind::Text(parse_cut_off) },
     Row {
         name: "round-trip",
-        covers: &["ir::alpha_equal", "ir::first_difference", "ir::first_difference_with"],
+        covers: &[
+            "ir::write_module_on",
+            "ir::parse_module_on",
+            "ir::alpha_equal",
+            "ir::first_difference",
+            "ir::first_difference_with",
+        ],
         kind: Kind::Module(round_trip),
     },
     Row { name: "hash", covers: &["ir::module_hash"], kind: Kind::Module(hash) },
@@ -371,8 +377,12 @@ fn parse_cut_off(mut text: String) -> Done {
 }
 
 fn round_trip(module: Module) -> Done {
-    let text = module.to_text();
-    let again = parsed(text.clone())?;
+    // Large programs of many functions are printed and read on two threads.
+    let mut text = Vec::new();
+    write_module_on(2, &module, &PrintOptions::default(), &mut text).map_err(|e| e.to_string())?;
+    let text = String::from_utf8(text).map_err(|e| e.to_string())?;
+    let source = Source::new("stress.anf", text.clone());
+    let again = parse_module_on(2, source, anfora_ops::standard()).map_err(|errors| first(&errors))?;
     ensure(again.to_text() == text, "printing what was parsed gives the same text")?;
     ensure(alpha_equal(&module, &again), "what was parsed equals what was printed")?;
     if let Some(difference) = first_difference(&module, &again) {
