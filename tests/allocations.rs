@@ -14,7 +14,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// The number of bindings of the benchmark program in these tests.
-const BINDINGS: usize = 20_000;
+const BINDINGS: usize = 40_000;
 
 /// The number of functions in a module of small functions.
 const FUNCTIONS: usize = 2_000;

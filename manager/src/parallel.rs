@@ -136,11 +136,13 @@ impl PassContext {
     /// use anfora_ir::{Source, parse_module};
     /// use anfora_manager::PassContext;
     ///
-    /// let text = "def @f(%x: float32) { %x } def @g() { 1 }";
-    /// let mut module = parse_module(Source::new("example", text), anfora_ops::standard())?;
+    /// let text = "def @f(%x: float32) { %x } def @g(%x: int64, %y: int64) { %y }";
+    /// let mut module = parse_module(Source::new("example", text), Default::default())?;
     /// let keys = module.order().to_vec();
-    /// let nodes = PassContext::new().edit_each(&mut module, &keys, |_cx, function| function.body.len());
-    /// assert_eq!(nodes, [(keys[0], 1), (keys[1], 1)]);
+    /// let counts = PassContext::new().edit_each(&mut module, &keys, |_tables, function| {
+    ///     function.body.params().len()
+    /// });
+    /// assert_eq!(counts, [(keys[0], 1), (keys[1], 2)]);
     /// # Ok::<(), anfora_ir::Diagnostics>(())
     /// ```
     pub fn edit_each<R: Send>(

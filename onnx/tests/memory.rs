@@ -163,7 +163,7 @@ fn bytes_to_check(name: &str, bytes: Bytes) -> f64 {
 /// Checks the factor that SECURITY.md states, on models with as many parts as possible per byte.
 fn check_takes_what_is_stated() {
     const STATED: f64 = 256.0;
-    const COUNT: usize = 100_000;
+    const COUNT: usize = 50_000;
     let small = |graph: GraphProto| file(graph);
     let names = |i: usize| format!("{i:x}");
     let named = |i: usize| ValueInfoProto { name: Some(names(i)), ..ValueInfoProto::default() };
@@ -323,7 +323,7 @@ fn memory_is_linear_in_the_file() {
     let (taken, refused) = peak(|| import(weights(&[1], vec![vast]), &ImportOptions::default()).is_err());
     assert!(refused && taken < few, "{taken} bytes for an empty tensor of 2^40 elements");
     // Small messages, with many per byte.
-    let graph = GraphProto { node: vec![NodeProto::default(); 100_000], ..GraphProto::default() };
+    let graph = GraphProto { node: vec![NodeProto::default(); 50_000], ..GraphProto::default() };
     let bytes = file(graph);
     let length = bytes.len();
     let (taken, refused) = peak(|| import(bytes, &ImportOptions::default()).is_err());

@@ -16,9 +16,9 @@ pub(super) fn count(given: usize) -> usize {
     }
 }
 
-/// Returns the results of `work` for the numbers from 0 to `jobs`, in order. This thread and others,
-/// `threads` in total, take one number after the other, and each has a state of its own. If the
-/// system cannot start a thread, fewer do the work.
+/// Returns the results of `work` for the numbers from 0 to `jobs`, in order. This thread and
+/// others, `threads` in total, take one number after the other, and each has a state of its own. If
+/// the system cannot start a thread, fewer do the work.
 pub(super) fn map<S, R: Send>(
     threads: usize,
     jobs: usize,

@@ -81,8 +81,8 @@ fn a_function_that_an_attribute_names_stays() {
 
 #[test]
 fn reached_functions_are_cleaned_on_several_threads() {
-    // A tree of calls, some of which have attributes that name functions, and as many functions that
-    // only each other call.
+    // A tree of calls, some of which have attributes that name functions, and such a tree that
+    // nothing calls.
     let tree = |name: &str, external: &str| -> String {
         let function = |i: usize| {
             let (mut calls, mut last) = (String::new(), "%x".to_string());

@@ -1,10 +1,11 @@
 //! Reading a long text on several threads.
 //!
-//! The text is cut after lines that are `}`, as which the printer ends functions. Each thread reads
-//! chunks under an overlay of the tables, as if a chunk were a whole text. A chunk is taken over if
-//! it was read without an error and neither defines an alias nor a function that was defined
-//! before. Otherwise, this chunk and the text after it are read on one thread, so the errors are the
-//! same as on one thread. A cut inside of a block or a comment leaves that open, which is an error.
+//! The text is cut after lines that are `}`. The printer ends each function with such a line. Each
+//! thread reads chunks under an overlay of the tables, as if a chunk were a whole text. A chunk is
+//! taken over if it was read without an error and defines neither an alias nor a function that was
+//! defined before. Otherwise, this chunk and the text after it are read again, on one thread, so
+//! the errors are the same. If a cut is inside of a block or a comment, the block or comment is not
+//! closed in its chunk, which is an error.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -73,8 +74,8 @@ impl Parser<'_, '_> {
         self.seek(end as u32);
     }
 
-    /// Reads a chunk, up to the end of the text of this parser. Returns `None` if there is an error,
-    /// or an alias is defined.
+    /// Reads a chunk, up to the end of the text of this parser. Returns `None` if there is an
+    /// error, or an alias is defined.
     fn chunk(&mut self, start: usize, aliases: &FxHashMap<NameId, (Alias, SourceRange)>) -> Option<ReadChunk> {
         self.aliases.clone_from(aliases);
         self.seek(start as u32);

@@ -2,14 +2,12 @@
 //! table of `docs/guide/raf-and-relay.md` names it as a counterpart, or it is in the signature of
 //! such an item.
 
-mod sources;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use syn::visit::Visit;
 
-use sources::{Names, folder, is_conditional, is_public, read_sources};
+use crate::sources::{Names, folder, is_conditional, is_public, read_sources};
 
 /// The folders of code that ships.
 const SHIPPED: [&str; 7] = ["manager/src", "ops/src", "interp/src", "passes/src", "onnx/src", "cli/src", "src"];

@@ -3,14 +3,12 @@
 //! documentation states a cost that does not depend on how deep a program is: a line such as
 //! `Cost: one entry.`, with one of the costs in [`BOUNDED`].
 
-mod sources;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use anfora_testing::stress::Operation;
 use syn::visit::Visit;
 
-use sources::{Names, folder, is_conditional, is_public, read_sources};
+use crate::sources::{Names, folder, is_conditional, is_public, read_sources};
 
 const CRATES: [&str; 5] = ["ir", "visit", "manager", "interp", "onnx"];
 
