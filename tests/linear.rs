@@ -2,7 +2,7 @@
 //! program of a shape and on a larger program of the same shape.
 //!
 //! Work is counted, never timed: reads and writes through arenas, pools and side tables, and bytes
-//! allocated. The ordinary run compares 3,000 bindings with 6,000 for a shape of each kind;
+//! allocated. The ordinary run compares 6,000 bindings with 12,000 for a shape of each kind;
 //! `ANFORA_LINEAR=100000` compares 12,500 with 100,000 for all shapes. With either,
 //! `ANFORA_SHAPES=chain,nested-if` chooses the shapes. The factors are powers of two, so that
 //! vectors and tables that double when they grow are equally full in both programs.
@@ -46,7 +46,7 @@ const GROWTH_OF_SEARCH: f64 = 2.0;
 fn sizes() -> (usize, usize) {
     match std::env::var("ANFORA_LINEAR") {
         Ok(text) => (text.parse().expect("ANFORA_LINEAR is a number"), 8),
-        Err(_) => (6_000, 2),
+        Err(_) => (12_000, 2),
     }
 }
 
