@@ -375,37 +375,6 @@ impl<K: EntityId> IdSet<K> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_optional_id_takes_four_bytes() {
-        assert_eq!(size_of::<Option<ExprId>>(), 4);
-        assert_eq!(size_of::<ExprId>(), 4);
-    }
-
-    #[test]
-    fn a_side_table_has_a_default_and_grows() {
-        let mut t = SideTable::<ExprId, u8>::new(1, 7);
-        let far = ExprId::from_index(100);
-        assert_eq!(t[far], 7);
-        t.set(far, 1);
-        assert_eq!(t[far], 1);
-        assert_eq!(t[ExprId::from_index(50)], 7);
-    }
-
-    #[test]
-    fn an_id_set_inserts_once() {
-        let mut s = IdSet::with_capacity(0);
-        let id = ExprId::from_index(70);
-        assert!(s.insert(id));
-        assert!(!s.insert(id));
-        assert!(s.contains(id) && !s.contains(ExprId::from_index(6)));
-        assert!(s.remove(id) && !s.contains(id));
-    }
-}
-
 slotmap::new_key_type! {
     /// A function of a module. Looking up the key of a removed function finds nothing.
     pub struct FunctionKey;

@@ -246,12 +246,3 @@ impl Expr {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn an_expression_takes_at_most_16_bytes() {
-        assert!(size_of::<super::Expr>() <= 16);
-        assert_eq!(size_of::<Option<super::VarId>>(), 4);
-    }
-}

@@ -111,19 +111,3 @@ fn count_pairs(a: &Literal, b: &Literal, bits: usize, mut each: impl FnMut(&[u8]
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn elements_that_are_no_numbers_are_counted() {
-        let codes = |dtype, codes: &[u8]| Literal::from_codes(dtype, &[codes.len()], codes).expect("they fit");
-        for dtype in [DType::Float8E4M3FN, DType::Float4E2M1, DType::UInt2] {
-            let text = |a: &[u8], b: &[u8]| distance(&codes(dtype, a), &codes(dtype, b));
-            assert_eq!(text(&[0, 1, 2], &[0, 1, 3]).as_deref(), Some("1 of 3 elements differ"), "{dtype}");
-            assert_eq!(text(&[1, 1, 1], &[2, 1, 2]).as_deref(), Some("2 of 3 elements differ"), "{dtype}");
-            assert_eq!(text(&[1, 1, 1], &[2, 2, 2]).as_deref(), Some("3 of 3 elements differ"), "{dtype}");
-        }
-    }
-}

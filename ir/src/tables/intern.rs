@@ -155,31 +155,3 @@ impl<K: EntityId, V: Clone + Eq + Hash, N: Clone> Layer for Interned<K, V, N> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::core::entity::AttrId;
-    use crate::tables::parallel::layers::Freeze;
-
-    #[test]
-    fn an_overlay_finds_what_is_frozen_and_numbers_on() {
-        let mut table = Interner::<AttrId, String, usize>::default();
-        let intern = |t: &mut Interner<_, String, _>, s: &str| t.intern_with(s.to_string(), |t, _| t.len());
-        let a = intern(&mut table, "a");
-        table.freeze();
-        let mut overlay = table.clone();
-        assert_eq!(intern(&mut overlay, "a"), a);
-        let b = intern(&mut overlay, "b");
-        assert_eq!((b.index(), *overlay.note(a), *overlay.note(b)), (1, 0, 1));
-        assert_eq!(intern(&mut overlay, "b"), b);
-        assert_eq!((table.len(), overlay.len(), overlay.own().count()), (1, 2, 1));
-        for step in [Interner::thaw, Interner::freeze, Interner::freeze, Interner::thaw] {
-            step(&mut overlay);
-            assert_eq!((intern(&mut overlay, "a"), intern(&mut overlay, "b")), (a, b));
-            assert_eq!((overlay.len(), &*overlay[a], &*overlay[b]), (2, "a", "b"));
-        }
-        table.thaw();
-        assert_eq!(intern(&mut table, "c"), b, "tables that part do not know of each other");
-    }
-}

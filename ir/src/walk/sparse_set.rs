@@ -66,21 +66,3 @@ impl<K: EntityId> SparseSet<K> {
         fresh
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::core::entity::ExprId;
-
-    #[test]
-    fn few_become_many_and_nothing_is_lost() {
-        for mut set in [SparseSet::of_part(640), SparseSet::of_whole(640)] {
-            for i in (0..640).step_by(3) {
-                let id = ExprId::from_index(i);
-                assert!(!set.contains(id) && set.insert(id) && !set.insert(id) && set.contains(id));
-            }
-            let kept = (0..640).filter(|&i| set.contains(ExprId::from_index(i)));
-            assert!(kept.eq((0..640).step_by(3)));
-        }
-    }
-}

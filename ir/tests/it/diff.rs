@@ -1,8 +1,8 @@
 //! All differences of two modules.
 
 use anfora_ir::{
-    AlphaOptions, DifferenceKind, Expr, ExprId, ItemKind, MetaPolicy, Module, Source, alpha_equal, diff, diff_with,
-    parse_module,
+    AlphaOptions, DType, DifferenceKind, Expr, ExprId, FunctionBuilder, ItemKind, Literal, MetaPolicy, Module, Source,
+    alpha_equal, diff, diff_with, parse_module,
 };
 use anfora_testing::{depth, on_small_stack};
 
@@ -400,4 +400,26 @@ fn deep_programs_types_and_attributes_need_no_stack() {
         assert!(diff(&deep_type_and_attribute(1), &deep_type_and_attribute(1)).is_empty());
         assert!(!diff(&deep_type_and_attribute(1), &deep_type_and_attribute(2)).is_empty());
     });
+}
+
+#[test]
+fn elements_that_are_no_numbers_are_counted() {
+    let line = |dtype, left: &[u8], right: &[u8]| {
+        let [left, right] = [left, right].map(|codes| {
+            let mut module = Module::new(anfora_ops::standard());
+            let mut f = FunctionBuilder::new(&mut module, "main");
+            let constant = f.literal(Literal::from_codes(dtype, &[codes.len()], codes).expect("they fit"));
+            let pair = f.tuple(&[constant]);
+            let pair = f.bind("pair", pair);
+            f.finish(pair).expect("it is well-formed");
+            module
+        });
+        diff(&left, &right).to_string()
+    };
+    for dtype in [DType::Float8E4M3FN, DType::Float4E2M1, DType::UInt2] {
+        for (left, right, count) in [([0, 1, 2], [0, 1, 3], 1), ([1, 1, 1], [2, 1, 2], 2), ([1, 1, 1], [2, 2, 2], 3)] {
+            let text = line(dtype, &left, &right);
+            assert!(text.contains(&format!("{count} of 3 elements differ")), "{dtype}: {text}");
+        }
+    }
 }

@@ -1,5 +1,5 @@
 //! Tests of the IR: text, verifier, equality and hashing, compaction, overlays, effects, functions
-//! from other modules.
+//! from other modules, tables.
 
 mod alpha;
 mod call_types;
@@ -17,6 +17,7 @@ mod render;
 mod scratch;
 mod signature;
 mod storage;
+mod tables;
 mod take_over;
 mod text_threads;
 mod tiny;

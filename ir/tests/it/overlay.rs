@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::tiny::module;
 use anfora_ir::{
-    Additions, Attr, Context, DType, Editor, Expr, Function, FunctionBuilder, Literal, Module, VarFlags,
+    Additions, Attr, Context, DType, Editor, EntityId, Expr, Function, FunctionBuilder, Literal, Module, VarFlags,
     first_difference, verify_module,
 };
 
@@ -224,4 +224,36 @@ fn a_frozen_module_can_be_edited_like_any_other() {
     let text = two.to_string();
     two.compact().unwrap();
     assert_eq!(two.to_string(), text);
+}
+
+#[test]
+fn an_overlay_finds_what_is_frozen_and_numbers_on() {
+    let mut tables = Context::new(Default::default());
+    let known = (tables.names.intern("known"), tables.str_attr("known"));
+    let symbol = tables.types.dims.new_symbol(known.0);
+    tables.freeze();
+    let mut overlay = tables.overlay();
+    assert_eq!((overlay.names.intern("known"), overlay.str_attr("known")), known);
+    let mut intern = |name: &str| {
+        let id = overlay.names.intern(name);
+        let symbol = overlay.types.dims.new_symbol(id);
+        (id, overlay.str_attr(name), symbol)
+    };
+    let (first, second) = (intern("first"), intern("second"));
+    assert_eq!((first.0.index(), second.0.index()), (known.0.index() + 1, known.0.index() + 2));
+    assert_eq!(first.2.index(), symbol.index() + 1);
+    // The overlay keeps its entries, whatever is frozen and thawed.
+    for step in [Context::freeze, Context::freeze, Context::thaw, Context::thaw, Context::freeze] {
+        step(&mut overlay);
+        for (name, (id, attr, symbol)) in [("first", first), ("second", second)] {
+            assert_eq!((overlay.names.intern(name), overlay.str_attr(name)), (id, attr));
+            assert_eq!((overlay.names.get(id), overlay.types.dims.symbol_name(symbol)), (name, id));
+        }
+        assert_eq!(overlay.names.len(), tables.names.len() + 2);
+    }
+    assert_eq!(tables.names.find("first"), None);
+    tables.thaw();
+    let other = tables.names.intern("other");
+    assert_eq!(other, first.0, "tables that part do not know of each other");
+    assert_eq!((tables.names.get(other), overlay.names.get(other)), ("other", "first"));
 }

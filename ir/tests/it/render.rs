@@ -125,3 +125,75 @@ fn machines_get_json() {
     .assert_eq(&diagnostics_json(&[d, e], Some(&Source::new("a.anf", "é\nüx"))));
     assert_eq!(diagnostics_json(&[], None), "[]");
 }
+
+#[test]
+fn the_place_is_underlined_with_line_and_column() {
+    let text = "def @main() {\n  ad(1, 2)\n}\n";
+    let d = Diagnostic::error("unknown operator `ad`")
+        .at(16..18)
+        .labelled("not an operator")
+        .with_help("did you mean `add`?");
+    let out = render(&[d], text);
+    assert!(out.contains("error: unknown operator `ad`"), "{out}");
+    assert!(out.contains("a.anf:2:3"), "{out}");
+    assert!(out.contains("ad(1, 2)") && out.contains("^^ not an operator"), "{out}");
+    assert!(out.contains("help: did you mean `add`?"), "{out}");
+}
+
+#[test]
+fn any_span_is_survived() {
+    let text = "é\nüber\r\nx";
+    for start in 0..12 {
+        for end in 0..12 {
+            let related = Diagnostic::error("e").at(start..end).with_related(end..start, "there");
+            assert!(render(&[related], text).contains("a.anf:"));
+        }
+    }
+    assert!(render(&[Diagnostic::error("e").at(0..0)], "").contains("error: e"));
+}
+
+#[test]
+fn a_long_line_is_cut() {
+    let text = format!("{}here{}", "a".repeat(5000), "b".repeat(5000));
+    let out = render(&[Diagnostic::error("e").at(5000..5004)], &text);
+    assert!(out.contains("here") && out.contains("a.anf:1:5001"), "{out}");
+    assert!(out.lines().all(|l| l.chars().count() <= 180), "{out}");
+}
+
+#[test]
+fn without_a_span_the_binding_is_named() {
+    let d = Diagnostic::error("e").in_function("f").on_binding("x");
+    assert!(render(&[d], "text").contains("error: e (in @f, at %x)"));
+}
+
+#[test]
+fn columns_count_characters() {
+    let place = |text: &str, at: usize| {
+        let shown = render(&[Diagnostic::error("e").at(at..at)], text);
+        let line = shown.lines().find_map(|line| line.trim_start().strip_prefix("--> a.anf:"));
+        line.unwrap_or_else(|| panic!("{shown}")).to_string()
+    };
+    let text = format!("é{}\nüx", "ö".repeat(3000));
+    assert_eq!(place(&text, 2 * 2001), "1:2002");
+    assert_eq!(place(&text, 2 * 2001 + 1), "1:2002");
+    assert_eq!(place(&text, usize::MAX), "2:3");
+    assert_eq!(place("", 7), "1:1");
+    for length in [255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097] {
+        assert_eq!(place(&"a".repeat(length), length), format!("1:{}", length + 1));
+    }
+}
+
+#[test]
+fn a_part_of_a_long_line_holds_the_place() {
+    let text = format!("{}hier{}", "ä".repeat(500), "b".repeat(500));
+    let shown = render(&[Diagnostic::error("e").at(1000..1004)], &text);
+    assert!(shown.contains("--> a.anf:1:501"), "{shown}");
+    let lines: Vec<Vec<char>> = shown.lines().map(|line| line.chars().collect()).collect();
+    let column = |part: &str| {
+        let part: Vec<char> = part.chars().collect();
+        lines.iter().find_map(|line| line.windows(4).position(|four| *four == part[..]))
+    };
+    let (text, mark) = (column("hier"), column("^^^^"));
+    assert!(text.is_some() && text == mark, "{shown}");
+    assert!(lines.iter().all(|line| line.len() <= 180), "{shown}");
+}

@@ -164,3 +164,28 @@ fn a_name_that_only_a_function_that_is_gone_had_takes_any_type() {
     take(&mut module, &other, "f", "f").unwrap();
     verify_module(&module).unwrap();
 }
+
+#[test]
+fn functions_that_are_attributes_are_found_again_just_if_they_are_equal() {
+    let program = |name: &str, field: usize, ret: &str, begin: &str| {
+        parsed(&format!(
+            "{begin}def @main(%x: float32) {{
+               vendor.call(%x, f=fn(%p: ((), ())) -> {ret} {{ let %{name} = %p.{field}; %{name} }})
+             }}"
+        ))
+    };
+    let original = program("a", 0, "()", "");
+    for (other, is_equal) in [
+        (program("a", 0, "()", "/* at another place */ "), true),
+        (program("b", 0, "()", ""), false),
+        (program("a", 1, "()", ""), false),
+        (program("a", 0, "Any", ""), false),
+    ] {
+        let mut module = original.clone();
+        module.begin_edit();
+        module.replace_with(&other).unwrap();
+        assert_eq!(module.commit(), !is_equal);
+        assert_eq!(module.to_text(), other.to_text());
+        assert_eq!(module.cx.function_attrs.iter().count(), 2 - usize::from(is_equal));
+    }
+}

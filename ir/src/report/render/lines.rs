@@ -115,28 +115,3 @@ impl Excerpt<'_> {
         Excerpt { text: Cow::Owned(self.text.into_owned()), span: self.span, position: self.position }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn columns_count_characters() {
-        let text = format!("é{}\nüx", "ö".repeat(3000));
-        let lines = Lines::new(&text);
-        assert_eq!(lines.position(2 * 2001), Position { line: 1, column: 2002 });
-        assert_eq!(lines.position(2 * 2001 + 1), Position { line: 1, column: 2002 });
-        assert_eq!(lines.position(usize::MAX), Position { line: 2, column: 3 });
-        assert_eq!(Lines::new("").position(7), Position { line: 1, column: 1 });
-        assert_eq!(Lines::new(&"a".repeat(BLOCK)).position(BLOCK), Position { line: 1, column: BLOCK + 1 });
-    }
-
-    #[test]
-    fn a_window_holds_the_place() {
-        let text = format!("{}hier{}", "ä".repeat(500), "b".repeat(500));
-        let excerpt = Lines::new(&text).excerpt(&(1000..1004));
-        assert_eq!(&excerpt.text[excerpt.span], "hier");
-        assert_eq!(excerpt.text.chars().count(), COLUMNS);
-        assert_eq!(excerpt.position, Position { line: 1, column: 501 });
-    }
-}

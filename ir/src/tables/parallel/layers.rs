@@ -231,26 +231,3 @@ fn in_frozen<V>(frozen: Option<&Vec<V>>, index: usize) -> &V {
         None => panic!("the table has no entry {index}"),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::core::entity::SymbolId;
-
-    #[test]
-    fn ids_stay_when_an_arena_is_frozen_and_thawed() {
-        let mut arena = LayeredArena::<SymbolId, &str>::new();
-        let a = arena.push("a");
-        arena.layers.freeze();
-        let mut overlay = arena.clone();
-        let (b, other) = (arena.push("b"), overlay.push("other"));
-        assert_eq!(b, other);
-        assert_eq!((arena[a], arena[b], overlay[a], overlay[b]), ("a", "b", "a", "other"));
-        for step in [Layers::freeze, Layers::freeze, Layers::thaw, Layers::thaw] {
-            step(&mut arena.layers);
-            assert_eq!(arena.iter().map(|(_, &v)| v).collect::<Vec<_>>(), ["a", "b"]);
-        }
-        assert_eq!(overlay.own().collect::<Vec<_>>(), [(other, &"other")]);
-        assert_eq!(arena.get(SymbolId::from_index(2)), None);
-    }
-}

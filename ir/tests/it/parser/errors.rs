@@ -385,3 +385,81 @@ fn a_broken_let_is_not_held_against_its_annotation() {
     "#]]
     .assert_eq(&errors(text));
 }
+
+#[test]
+fn the_part_with_the_wrong_type_is_underlined() {
+    fails(
+        "declare @g(%x: (int8, int8)) -> fn(int8) -> (int8, int8);
+         def @operand(%x: (int8, bool)) { add(%x.0, @h(%x.0, %x)) }
+         def private @h(%x: int8, %y: (int8, bool)) { %y }
+         def @argument(%x: (int8, int8)) { @g(%x)((%x, %x)) }
+         def @annotation(%x: int8) { let %y: (int8, int8) = %x; %y }
+         def @condition(%x: int8) { if (add(%x, %x)) { %x } else { %x } }
+         def @result(%f: fn(int8) -> int8) -> fn(int8) -> bool { %f }
+         def @inner(%x: int8) { fn(%y: int8) -> (bool, bool) { %y } }
+         def @again(%x: int8) { @again(%x) }",
+        &expect![[r#"
+            @h(%x.0, %x) | operand 1 is (Tensor[(), int8], Tensor[(), bool]), not Tensor[(), int8]
+            (%x, %x) | argument 0 is ((Tensor[(), int8], Tensor[(), int8]), (Tensor[(), int8], Tensor[(), int8])), but Tensor[(), int8] is expected
+            (int8, int8) | `%y` is Tensor[(), int8], but (Tensor[(), int8], Tensor[(), int8]) is stated
+            add(%x, %x) | a condition is a rank-0 bool tensor, not Tensor[(), int8]
+            fn(int8) -> bool | `@result` returns fn(Tensor[(), int8]) -> Tensor[(), int8], but fn(Tensor[(), int8]) -> Tensor[(), bool] is stated
+            (bool, bool) | the `fn` returns Tensor[(), int8], but (Tensor[(), bool], Tensor[(), bool]) is stated
+            @again | `@again` calls itself, but its result type is not stated | state it: `-> TYPE` behind the parameters
+        "#]],
+    );
+}
+
+#[test]
+fn keywords_are_no_names_of_operators() {
+    let keywords = [
+        "Any", "attr", "dataflow", "declare", "def", "dense", "else", "false", "fn", "if", "let", "none", "op",
+        "output", "private", "shape", "Tensor", "true", "type",
+    ];
+    for word in keywords {
+        let found = errors(&format!("def @f() {{ {word}(1) }}"));
+        assert!(!found.contains("unknown operator"), "{word}: {found}");
+        let found = errors(&format!("declare {word}"));
+        assert!(found.contains(&format!("found `{word}`")), "{word}: {found}");
+    }
+}
+
+#[test]
+fn wrong_escapes_and_what_is_not_closed_are_underlined() {
+    fails(
+        r#"def @f() { note(1, value="ab\q") }"#,
+        &expect![[r#"
+        \q | unknown escape in a string | the escapes are `\"`, `\\`, `\n`, `\t` and `\u{…}`
+    "#]],
+    );
+    fails(
+        r#"def @f() { note(1, value="\u{110000}") }"#,
+        &expect![[r#"
+        \u{110000} | unknown escape in a string | the escapes are `\"`, `\\`, `\n`, `\t` and `\u{…}`
+    "#]],
+    );
+    fails(
+        r#"def @f() { note(1, value="\u12") }"#,
+        &expect![[r#"
+        \u | unknown escape in a string | the escapes are `\"`, `\\`, `\n`, `\t` and `\u{…}`
+    "#]],
+    );
+    fails(
+        "def @f() { é }",
+        &expect![[r#"
+        é | unexpected character `é`
+    "#]],
+    );
+    fails(
+        "def @f() { note(1, value=\"a) }",
+        &expect![[r#"
+        "a) } | the string is not closed | a string ends on its line; write `\n` for a line break
+    "#]],
+    );
+    fails(
+        "def @f() { 1 } /* /* */",
+        &expect![[r#"
+        /* /* */ | the comment is not closed | `/* … */` nest
+    "#]],
+    );
+}
