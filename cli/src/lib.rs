@@ -100,7 +100,8 @@ const STACK_BYTES: usize = 8 << 20;
 /// operators of a command line, and returns the exit status: 0 if it is done, 1 if the input, a
 /// pass or a check failed, 2 for wrong arguments. The command has a thread of its own.
 ///
-/// Installs handlers for the signals that end a process, which remove unfinished files.
+/// The calling thread waits for the command, and meanwhile handles the signals that end a process:
+/// unfinished files are removed first. Afterwards these signals have their default actions.
 pub fn main_with<S: Into<OsString> + Clone>(cli: CommandLine, arguments: impl IntoIterator<Item = S>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
     let command = move || run(&cli, arguments);

@@ -1,7 +1,7 @@
 //! Signals that end the program.
 
 use std::sync::{Mutex, PoisonError};
-use std::{io, thread};
+use std::{io, panic, thread};
 
 /// The action that a command takes before a signal ends the program.
 static BEFORE_END: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
@@ -42,23 +42,46 @@ pub(crate) fn run_handling_signals<T: Send + 'static>(
     thread: thread::Builder,
     command: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<thread::Result<T>> {
-    let mut signals = Signals::install();
-    let end_of_signals = signals.end_of_signals();
+    let mut handlers = Handlers::install();
+    let end = handlers.end();
     let running = thread.spawn(move || {
-        let _end_of_signals = end_of_signals;
+        let _end = end;
         command()
     })?;
-    signals.handle();
+    handlers.run();
     Ok(running.join())
 }
 
-/// The handlers of signals. Where they cannot be installed, signals keep their default actions.
+/// The handlers of signals during a command. Where they cannot be installed, signals keep their
+/// default actions.
 #[cfg(unix)]
-struct Signals(Option<signal_hook::iterator::Signals>);
+struct Handlers(Option<signal_hook::iterator::Signals>);
+
+/// Makes [`Handlers::run`] return when this is dropped.
+#[cfg(unix)]
+struct EndOfHandlers(Option<signal_hook::iterator::Handle>);
 
 #[cfg(unix)]
-impl Signals {
-    fn install() -> Signals {
+impl Drop for EndOfHandlers {
+    fn drop(&mut self) {
+        if let Some(handle) = &self.0 {
+            handle.close();
+        }
+    }
+}
+
+/// True while no command runs. A signal that ends the program then takes its default action at
+/// once, also if the process goes on after the command, as that of Python does.
+#[cfg(unix)]
+static IS_IDLE: std::sync::OnceLock<std::sync::Arc<std::sync::atomic::AtomicBool>> = std::sync::OnceLock::new();
+
+#[cfg(unix)]
+impl Handlers {
+    fn install() -> Handlers {
+        use std::sync::atomic::Ordering;
+
+        use signal_hook::iterator::Signals;
+
         use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 
         let signals: Vec<i32> = match ignored_signals() {
@@ -71,28 +94,30 @@ impl Signals {
         // With a handler, which only sets a flag that nobody reads, the write returns an error. If
         // the handler cannot be installed, the signal ends the program.
         let _ = signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default());
-        Signals(signal_hook::iterator::Signals::new(signals).ok())
-    }
-
-    /// Returns a value whose drop ends [`Signals::handle`].
-    fn end_of_signals(&self) -> impl Send + 'static + use<> {
-        struct EndOfSignals(Option<signal_hook::iterator::Handle>);
-        impl Drop for EndOfSignals {
-            fn drop(&mut self) {
-                if let Some(handle) = &self.0 {
-                    handle.close();
-                }
+        // The handlers of a command are removed with it, which leaves signals without any effect.
+        let is_idle = IS_IDLE.get_or_init(|| {
+            let is_idle = std::sync::Arc::default();
+            for &signal in &signals {
+                let _ = signal_hook::flag::register_conditional_default(signal, std::sync::Arc::clone(&is_idle));
             }
-        }
-        EndOfSignals(self.0.as_ref().map(signal_hook::iterator::Signals::handle))
+            is_idle
+        });
+        let handlers = Handlers(Signals::new(signals).ok());
+        is_idle.store(handlers.0.is_none(), Ordering::SeqCst);
+        handlers
     }
 
-    /// Waits for signals until the command has ended.
-    fn handle(&mut self) {
+    fn end(&self) -> EndOfHandlers {
+        EndOfHandlers(self.0.as_ref().map(signal_hook::iterator::Signals::handle))
+    }
+
+    /// Waits for signals and handles them until the command has ended.
+    fn run(&mut self) {
         for signal in self.0.iter_mut().flat_map(signal_hook::iterator::Signals::forever) {
             let action = BEFORE_END.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(action) = action {
-                action();
+                // After a panic, which prints its message, the program still ends by the signal.
+                let _ = panic::catch_unwind(panic::AssertUnwindSafe(action));
             }
             anfora::ir::remove_unfinished_files();
             // Returns only if the signal has no default action.
@@ -110,19 +135,33 @@ fn ignored_signals() -> Option<u64> {
     u64::from_str_radix(mask.trim(), 16).ok()
 }
 
-/// Nothing: other systems do not have these signals.
+#[cfg(unix)]
+impl Drop for Handlers {
+    fn drop(&mut self) {
+        if let Some(is_idle) = IS_IDLE.get() {
+            is_idle.store(true, std::sync::atomic::Ordering::SeqCst);
+        }
+    }
+}
+
+/// Stands for the handlers on other systems, which do not have these signals.
 #[cfg(not(unix))]
-struct Signals;
+struct Handlers;
 
 #[cfg(not(unix))]
-impl Signals {
-    fn install() -> Signals {
-        Signals
+struct EndOfHandlers;
+
+#[cfg(not(unix))]
+impl Handlers {
+    fn install() -> Handlers {
+        Handlers
     }
 
-    fn end_of_signals(&self) {}
+    fn end(&self) -> EndOfHandlers {
+        EndOfHandlers
+    }
 
-    fn handle(&mut self) {}
+    fn run(&mut self) {}
 }
 
 #[cfg(all(test, unix))]
@@ -216,5 +255,23 @@ mod tests {
         }
         let test = "a_signal_that_is_ignored_stays_ignored";
         assert_eq!(killed_in_mid_write(test, "trap '' HUP;", &["HUP", "TERM"]).signal(), Some(15));
+    }
+
+    #[test]
+    fn a_signal_after_a_command_ends_the_process() {
+        if env::var_os(FOLDER).is_some() {
+            let done = super::run_handling_signals(thread::Builder::new(), || 7);
+            assert_eq!(done.expect("a thread").expect("no panic"), 7);
+            let pid = std::process::id().to_string();
+            Command::new("kill").args(["-TERM", &pid]).status().expect("kill is there");
+            thread::sleep(Duration::from_secs(20));
+            return;
+        }
+        let child = Command::new(env::current_exe().unwrap())
+            .args(["--exact", "signals::tests::a_signal_after_a_command_ends_the_process"])
+            .env(FOLDER, "none")
+            .stdout(Stdio::null())
+            .status();
+        assert_eq!(child.expect("the test starts").signal(), Some(15));
     }
 }

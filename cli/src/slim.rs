@@ -59,7 +59,7 @@ pub(crate) struct Slim {
     /// differs
     #[arg(long, value_name = "N", default_value_t = 0)]
     check: u64,
-    /// Number of threads for function passes; 0 for as many as the machine runs at once
+    /// Number of threads for passes over functions; 0 for as many as the machine runs at once
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=anfora::manager::MAX_THREADS as i64))]
     threads: u16,
     /// Prints no summary

@@ -9,7 +9,7 @@ mod counter {
     thread_local! {
         static COUNT: Cell<u64> = const { Cell::new(0) };
     }
-    /// Is not inlined into crates that are built without optimisation.
+    // If this was inlined into crates that are built without optimisation, it would be slow there.
     #[inline(never)]
     pub(super) fn add(n: u64) {
         COUNT.with(|c| c.set(c.get().wrapping_add(n)));

@@ -152,7 +152,7 @@ impl PassContext {
         self.shared.settings.opt_level
     }
 
-    /// Returns the number of threads that function passes are distributed over.
+    /// Returns the number of threads that passes over functions are distributed over.
     pub fn threads(&self) -> usize {
         self.shared.settings.workers.threads
     }

@@ -337,7 +337,7 @@ impl FunctionPass {
 }
 
 /// Frozen tables. Dropping this thaws them, also during a panic.
-struct Frozen<'a>(&'a mut Context);
+pub(crate) struct Frozen<'a>(pub(crate) &'a mut Context);
 
 impl Drop for Frozen<'_> {
     fn drop(&mut self) {

@@ -6,9 +6,11 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use anfora_ir::{Context, Function, FunctionKey, Module};
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::context::PassContext;
+use crate::function_pass::Frozen;
+use crate::scope::inherit;
 use crate::sync::lock;
 
 /// The maximum number of threads that a context uses.
@@ -122,13 +124,15 @@ impl Workers {
 
 impl PassContext {
     /// Edits functions of a module, and returns each key with the result of `edit`, in the order of
-    /// the keys. Keys of removed functions are left out.
+    /// the keys. Keys of removed functions, and keys that occur again, are left out.
     ///
     /// This is for a module pass that does the same to many functions. `edit` gets the tables for
     /// reading, so it cannot intern. The functions are edited on the threads of the context
     /// ([`PassContextBuilder::threads`](crate::PassContextBuilder::threads)) if they are a large
     /// part of the module and large enough that it pays, and the ledger of rewrites is off.
     /// Otherwise, they are edited one after the other, and rewrites count as those of the function.
+    /// `edit` returns its messages and counts: those that it left in a context would come in
+    /// the order of the threads.
     ///
     /// Cost: that of the author's code.
     ///
@@ -157,25 +161,31 @@ impl PassContext {
             false => 0,
         };
         let Some(workers) = self.workers_for(&module.cx.rewrites, keys.len(), nodes) else {
+            let mut edited = FxHashSet::default();
             let mut edit_one = |key| {
-                let (function, tables) = module.get_mut(key)?;
+                let (function, tables) = module.get_mut(key).filter(|_| edited.insert(key))?;
                 tables.rewrites.enter_function(function.global().map(|global| tables.global_name(global)));
                 Some((key, edit(tables, function)))
             };
             return keys.iter().filter_map(|&key| edit_one(key)).collect();
         };
+        module.cx.freeze();
         let (functions, tables) = module.get_all_mut();
-        let tables: &Context = tables;
+        let frozen = Frozen(tables);
         let mut functions: FxHashMap<FunctionKey, &mut Function> = functions.into_iter().collect();
         let job = |key| {
             let function = functions.remove(&key)?;
             Some(Job { size: function.body.len(), what: (key, function) })
         };
         let jobs = keys.iter().copied().filter_map(job).collect();
-        let edit_all = |functions: Vec<(FunctionKey, &mut Function)>| -> Vec<(FunctionKey, R)> {
+        // Each thread has arenas of its own for scratch memory, in an overlay.
+        let own = || (frozen.0.overlay(), self.fork());
+        let edit_all = |tables: &Context, functions: Vec<(FunctionKey, &mut Function)>| -> Vec<(FunctionKey, R)> {
             functions.into_iter().map(|(key, function)| (key, edit(tables, function))).collect()
         };
-        let edited = workers.map(workers.chunks(jobs), || (), |(), _, functions| edit_all(functions));
+        let edited = workers.map(workers.chunks(jobs), own, |(tables, handle), _, functions| {
+            inherit(handle, || edit_all(tables, functions))
+        });
         edited.into_iter().flatten().collect()
     }
 }

@@ -169,7 +169,7 @@ fn clean_functions(
 ) -> Result<usize, PassError> {
     let walk = &reach.walk;
     let cleaned = cx.edit_each(module, keys, |cx, function| {
-        let mut live = Live { cx, effects: LazyBodyPurity::new(purity), walk, names: Names::default() };
+        let mut live = Live { cx, effects: LazyBodyPurity::new(purity), walk, names: NamedGlobals::default() };
         live.attrs(function.attrs);
         live.attrs(function.meta);
         let removed = if !function.is_definition() {
@@ -233,7 +233,7 @@ const PASS: &str = "DeadCodeElimination";
 
 /// The names in the parts of a function that stay.
 #[derive(Default)]
-struct Names {
+struct NamedGlobals {
     /// The globals, in the order of the sweep. One may occur several times.
     globals: Vec<GlobalId>,
     /// The attributes that may name globals, in that order.
@@ -247,7 +247,7 @@ struct Live<'a> {
     cx: &'a Context,
     effects: LazyBodyPurity<'a>,
     walk: &'a GlobalWalk,
-    names: Names,
+    names: NamedGlobals,
 }
 
 impl Live<'_> {

@@ -195,6 +195,12 @@ impl LiteralTable {
         self.literals.len()
     }
 
+    /// Returns the number of bytes of the elements of all constants. Linear in the number of
+    /// constants.
+    pub(crate) fn stored_bytes(&self) -> usize {
+        self.literals.iter().map(|(_, literal)| literal.stored_bytes()).sum()
+    }
+
     /// Returns the number of bytes held, those of the constants themselves included. Linear in the
     /// number of constants.
     fn capacity_bytes(&self) -> usize {

@@ -272,16 +272,17 @@ struct Parser<'s, 'c> {
     ops: Vec<(&'s str, OpId)>,
     splat_type: Option<SplatType<'s>>,
     scalars: FxHashMap<(u32, u64), (LiteralId, TypeId)>,
+    /// The nodes of the current function that contain a binding and were used.
     bindings_seen: SideTable<ExprId, bool>,
 }
 
 impl<'s, 'c> Parser<'s, 'c> {
     fn new(cx: &'c mut Context, text: &'s str) -> Result<Parser<'s, 'c>, Box<Diagnostic>> {
-        Parser::of_part(cx, text, text.len())
+        Parser::from(cx, text, 0)
     }
 
-    /// Returns a parser of a text, of which a part with this number of bytes is going to be read.
-    fn of_part(cx: &'c mut Context, text: &'s str, bytes: usize) -> Result<Parser<'s, 'c>, Box<Diagnostic>> {
+    /// Returns a parser of a text from `start` on.
+    fn from(cx: &'c mut Context, text: &'s str, start: usize) -> Result<Parser<'s, 'c>, Box<Diagnostic>> {
         if u32::try_from(text.len()).is_err() || text.len() == u32::MAX as usize {
             let error = Diagnostic::error("the text is longer than 4 GiB").with_help("split it into several files");
             return Err(Box::new(error));
@@ -289,13 +290,13 @@ impl<'s, 'c> Parser<'s, 'c> {
         let body = Body::new(&cx.types);
         // A binding, which makes a name, seldom takes less text. A long text may consist largely of
         // constants.
-        let names = (bytes / 60).min(1 << 17);
+        let names = ((text.len() - start) / 60).min(1 << 17);
         cx.names.reserve(names);
         let match_cast = cx.ops.find("match_cast");
         let to_key = cx.names.intern("to");
         let mut scopes = Scopes::new();
         scopes.reserve(names);
-        let mut lexer = Lexer::new(text, 0);
+        let mut lexer = Lexer::new(text, start);
         let tok = lexer.next();
         Ok(Parser {
             text,

@@ -1,4 +1,5 @@
-//! The distribution of the parts of a text over threads.
+//! The distribution of the parts of a text over threads. The threads end with the text: it is read
+//! or printed once, so a pool would not be used again.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};

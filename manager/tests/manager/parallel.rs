@@ -451,13 +451,13 @@ fn a_module_pass_edits_each_of_many_functions() {
         let mut keys: Vec<_> = module.order().iter().copied().rev().step_by(step).collect();
         let removed = keys.remove(1);
         module.remove(&[removed]);
-        keys.push(removed);
+        keys.extend([removed, keys[0]]);
         let unit = module.cx.types.unit();
         let edited = context(threads).edit_each(&mut module, &keys, |cx, function| {
             function.ret = Some(unit);
             function.global().map(|global| cx.global_name(global).to_string())
         });
-        keys.pop();
+        keys.truncate(keys.len() - 2);
         assert!(edited.iter().map(|(key, _)| key).eq(&keys));
         assert!(edited.iter().all(|(key, name)| name.as_deref() == Some(module.name(*key))));
         let unedited = module.functions().filter(|(key, f)| (f.ret == Some(unit)) != keys.contains(key)).count();

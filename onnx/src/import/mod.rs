@@ -276,15 +276,3 @@ fn model_attrs(cx: &mut Context, model: &ModelProto, carried: Vec<Bytes>) -> anf
 }
 
 anfora_ir::brief_debug! { ImportOptions; Imported; }
-
-#[cfg(all(test, target_pointer_width = "64"))]
-mod tests {
-    use super::check_size;
-
-    #[test]
-    fn a_file_has_less_than_2_to_the_32_bytes() {
-        assert!(check_size((1 << 32) - 1).is_ok());
-        let refused = check_size(1 << 32).expect_err("it is too large").to_string();
-        assert!(refused.contains("4294967296 bytes") && refused.contains("2^32"), "{refused}");
-    }
-}

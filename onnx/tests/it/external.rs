@@ -368,3 +368,16 @@ fn tensors_in_attributes_without_another_form_are_read() {
     assert_eq!(t.raw_data.as_deref(), Some(&[0, 0, 0, 64, 0, 0, 64, 64][..]));
     assert_eq!((t.name(), t.data_location, t.external_data.len()), ("t", None, 0));
 }
+
+/// Imports a file of 4 GiB, for which the system reserves memory that nothing touches.
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn a_file_has_less_than_2_to_the_32_bytes() {
+    let mut bytes: Vec<u8> = Vec::new();
+    if bytes.try_reserve_exact(1 << 32).is_err() {
+        return;
+    }
+    drop(bytes);
+    let refused = import(vec![0; 1 << 32].into(), &ImportOptions::default()).expect_err("it is too large").to_string();
+    assert!(refused.contains("4294967296 bytes") && refused.contains("2^32"), "{refused}");
+}

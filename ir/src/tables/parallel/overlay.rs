@@ -8,9 +8,10 @@
 //! into the tables of the module, and [`Function::translate`] replaces the ids in a function that
 //! was edited under the overlay by the resulting ids.
 //!
-//! If each overlay's additions stem from one function, and they are absorbed in program order, the
-//! tables become the same as if the functions had been edited one after the other. The order of
-//! symbols is kept too. The form of sums depends on that order, so sums are copied without changes.
+//! If each overlay's additions stem from consecutive functions, and they are absorbed in program
+//! order, the tables become the same as if the functions had been edited one after the other. The
+//! order of symbols is kept too. The form of sums depends on that order, so sums are copied without
+//! changes.
 //!
 //! ```
 //! use anfora_ir::{Context, OpRegistry};

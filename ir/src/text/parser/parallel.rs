@@ -21,9 +21,9 @@ use crate::tables::parallel::overlay::{Additions, Translation};
 use crate::text::lexer::Kind;
 use crate::text::threads;
 
-/// The least number of bytes of a chunk. As much is read on one thread first, and fills the tables
-/// with the entries that chunks have in common.
-const CHUNK: usize = 64 << 10;
+/// The least number of bytes of a chunk. One thread first reads this many bytes, which fills the
+/// tables with the entries that chunks have in common.
+const LEAST: usize = 64 << 10;
 
 /// The number of chunks for each thread.
 const SHARES: usize = 16;
@@ -39,16 +39,22 @@ struct ReadChunk {
 }
 
 impl Parser<'_, '_> {
-    /// Returns true if enough text is left for several threads, and enough was read.
+    /// Returns true if a function begins here, enough was read, and enough text is left for several
+    /// threads. Aliases come before the functions.
     pub(super) fn is_worth_sharing(&self) -> bool {
         let read = self.tok.start() as usize;
-        read >= CHUNK && self.text.len() - read >= 2 * CHUNK && self.meta.is_none() && self.diagnostics.is_empty()
+        let is_function = matches!(self.tok.kind, Kind::Def | Kind::Declare | Kind::Meta);
+        let is_enough = read >= LEAST && self.text.len() - read >= 2 * LEAST;
+        is_function && is_enough && self.meta.is_none() && self.diagnostics.is_empty()
     }
 
     /// Reads items on several threads. Stops before the first chunk that one thread has to read,
     /// or at the end of the text.
     pub(super) fn items_on_threads(&mut self, threads: usize) {
         let chunks = chunks(self.text, self.tok.start() as usize, threads);
+        if chunks.len() < 2 {
+            return;
+        }
         self.cx.freeze();
         let read = read_chunks(self.text, self.cx, &self.aliases, &chunks, threads);
         self.cx.thaw();
@@ -74,17 +80,15 @@ impl Parser<'_, '_> {
         self.seek(end as u32);
     }
 
-    /// Reads a chunk, up to the end of the text of this parser. Returns `None` if there is an
-    /// error, or an alias is defined.
-    fn chunk(&mut self, start: usize, aliases: &FxHashMap<NameId, (Alias, SourceRange)>) -> Option<ReadChunk> {
+    /// Reads the text to its end. Returns `None` if there is an error, or an alias is defined.
+    fn chunk(&mut self, aliases: &FxHashMap<NameId, (Alias, SourceRange)>) -> Option<ReadChunk> {
         self.aliases.clone_from(aliases);
-        self.seek(start as u32);
         while self.tok.kind != Kind::End {
-            if self.item().is_err() || !self.diagnostics.is_empty() {
+            if self.item().is_err() || !self.diagnostics.is_empty() || self.aliases.len() > aliases.len() {
                 return None;
             }
         }
-        if self.meta.is_some() || self.aliases.len() > aliases.len() {
+        if self.meta.is_some() {
             return None;
         }
         Some(ReadChunk {
@@ -100,7 +104,7 @@ impl Parser<'_, '_> {
 /// Cuts the text from `start` on into chunks.
 fn chunks(text: &str, start: usize, threads: usize) -> Vec<Range<usize>> {
     const END: &str = "\n}\n";
-    let least = ((text.len() - start) / (threads * SHARES)).max(CHUNK);
+    let least = ((text.len() - start) / (threads * SHARES)).max(LEAST);
     let mut chunks = Vec::new();
     let mut from = start;
     while from < text.len() {
@@ -133,7 +137,7 @@ fn read_chunks(
             return None;
         }
         let Range { start, end } = chunks[at];
-        let chunk = Parser::of_part(overlay, &text[..end], end - start).ok()?.chunk(start, aliases);
+        let chunk = Parser::from(overlay, &text[..end], start).ok()?.chunk(aliases);
         if chunk.is_none() {
             overlay.take_additions();
             failure.fetch_min(at, Ordering::Relaxed);

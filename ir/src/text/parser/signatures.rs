@@ -9,7 +9,7 @@ use super::items::Item;
 use super::scope::{LocalKind, Mark};
 use super::{Parsed, Parser, SourceRange};
 use crate::core::body::Body;
-use crate::core::entity::{AttrsId, ExprId, GlobalId, LambdaId, NameId, TypeId};
+use crate::core::entity::{AttrsId, ExprId, GlobalId, LambdaId, NameId, SideTable, TypeId};
 use crate::core::expr::{Expr, VarFlags, VarId};
 use crate::core::function::{Function, FunctionKind, Visibility};
 use crate::tables::attrs::Attr;
@@ -42,8 +42,9 @@ enum HeadKind {
         recursive: Option<Recursive>,
         lambda: Option<LambdaId>,
     },
-    /// A `fn` that is an attribute value, with the enclosing body, whose reading is suspended.
-    FunctionAttr(Box<Body>),
+    /// A `fn` that is an attribute value, with what belongs to the enclosing body, whose reading is
+    /// suspended.
+    FunctionAttr(Box<(Body, SideTable<ExprId, bool>)>),
 }
 
 /// The variable that a `fn` is bound to, which its block may name.
@@ -68,7 +69,8 @@ impl Parser<'_, '_> {
         let start = self.tok.start();
         self.next();
         let around = std::mem::replace(&mut self.body, Body::new(&self.cx.types));
-        self.begin_signature(HeadKind::FunctionAttr(Box::new(around)), start)
+        let seen = std::mem::replace(&mut self.bindings_seen, SideTable::new(0, false));
+        self.begin_signature(HeadKind::FunctionAttr(Box::new((around, seen))), start)
     }
 
     /// Begins a `def` or `declare`: reads up to the attributes of its signature.
@@ -90,6 +92,7 @@ impl Parser<'_, '_> {
             }
         }
         self.body = Body::new(&self.cx.types);
+        self.bindings_seen = SideTable::new(0, false);
         self.typed = true;
         self.reserve(start);
         let meta = self.meta.take().unwrap_or(self.cx.attrs.empty());
@@ -254,7 +257,9 @@ impl Parser<'_, '_> {
                 State::Done
             }
             HeadKind::FunctionAttr(around) => {
-                let function = function(self, *around);
+                let (around, seen) = *around;
+                self.bindings_seen = seen;
+                let function = function(self, around);
                 let id = self.cx.function_attrs.push(Arc::new(function));
                 State::AttributeValue(self.cx.attr(Attr::Function(id)))
             }
@@ -264,7 +269,7 @@ impl Parser<'_, '_> {
     /// Gives up a signature, or the function that it belongs to, after an error.
     pub(super) fn abandon_head(&mut self) {
         if let Some(OpenSignature { kind: HeadKind::FunctionAttr(around), .. }) = self.pop_head() {
-            self.body = *around;
+            (self.body, self.bindings_seen) = *around;
         }
     }
 }

@@ -221,7 +221,7 @@ fn print_functions(
 ) -> fmt::Result {
     let nothing = Body::new(&cx.types);
     let aliases = Arc::new(Aliases::plan(cx, options, attrs, functions.iter().copied()));
-    let mut printer = Printer::new(cx, options, Arc::clone(&aliases), &nothing, sink);
+    let mut printer = Printer::new(cx, options, aliases, &nothing, NameTables::new(cx), sink);
     let mut is_first = printer.module_head(attrs);
     for &f in functions {
         begins_at(printer.out.position() + usize::from(!is_first));
@@ -235,7 +235,10 @@ fn print_functions(
 const NODES_OF_PART: usize = 1 << 14;
 
 /// The number of parts for each thread whose texts wait to be written.
-const PARTS: usize = 8;
+const PARTS: usize = 64;
+
+/// If the constants of a module take more bytes, it is printed on one thread.
+const MOST_CONSTANTS: usize = 64 << 20;
 
 /// Prints a module as [`write_module`] does, on up to `threads` threads; 0 for as many as the
 /// machine runs at once. The text is the same. This pays for a module of many functions.
@@ -260,16 +263,21 @@ pub fn write_module_on(
     sink: &mut impl io::Write,
 ) -> io::Result<()> {
     let threads = threads::count(threads);
-    let nodes: usize = module.functions().map(|(_, f)| f.body.len()).sum();
-    if threads < 2 || nodes < 2 * NODES_OF_PART {
-        return write_module(module, options, sink);
-    }
     let cx = &module.cx;
     let functions: Vec<&Function> = module.functions().map(|(_, f)| f).collect();
+    let nodes: usize = functions.iter().map(|f| f.body.len()).sum();
+    let largest = functions.iter().map(|f| f.body.len()).max().unwrap_or(0);
+    let constants = cx.literals.stored_bytes();
+    // The text of a part is in memory until it is written.
+    if threads < 2 || nodes < 2 * NODES_OF_PART || largest > nodes / 2 || constants > MOST_CONSTANTS {
+        return write_module(module, options, sink);
+    }
     let nothing = Body::new(&cx.types);
     let aliases = Arc::new(Aliases::plan(cx, options, module.attrs(), functions.iter().copied()));
-    let mut is_first = true;
-    let head = printed(cx, options, &aliases, &nothing, |printer| is_first = printer.module_head(module.attrs()));
+    let mut head = String::new();
+    let mut printer = Printer::new(cx, options, Arc::clone(&aliases), &nothing, NameTables::new(cx), &mut head);
+    let mut is_first = printer.module_head(module.attrs());
+    printer.out.finish().expect("a string takes all text");
     sink.write_all(head.as_bytes())?;
     // Each part is the functions up to the first with which it has enough nodes.
     let mut room = NODES_OF_PART;
@@ -280,34 +288,24 @@ pub fn write_module_on(
     };
     let parts: Vec<&[&Function]> = functions.split_inclusive(is_last_of_part).collect();
     for parts in parts.chunks(threads * PARTS) {
-        let print_part = |(): &mut (), at: usize| {
-            printed(cx, options, &aliases, &nothing, |printer| {
-                for (i, f) in parts[at].iter().enumerate() {
-                    printer.next_function(f, is_first && at == 0 && i == 0);
-                }
-            })
+        // A thread uses the same tables for all its parts.
+        let print_part = |tables: &mut Option<NameTables>, at: usize| {
+            let mut text = String::with_capacity(NODES_OF_PART * BYTES_OF_A_NODE);
+            let own = tables.take().unwrap_or_else(|| NameTables::new(cx));
+            let mut printer = Printer::new(cx, options, Arc::clone(&aliases), &nothing, own, &mut text);
+            for (i, f) in parts[at].iter().enumerate() {
+                printer.next_function(f, is_first && at == 0 && i == 0);
+            }
+            printer.out.finish().expect("a string takes all text");
+            *tables = Some(NameTables { names: printer.names, literals: printer.literals });
+            text
         };
-        for text in threads::map(threads, parts.len(), || (), print_part) {
+        for text in threads::map(threads, parts.len(), || None, print_part) {
             sink.write_all(text.as_bytes())?;
         }
         is_first = false;
     }
     Ok(())
-}
-
-/// Returns what a printer of functions with these aliases prints.
-fn printed<'m>(
-    cx: &'m Context,
-    options: &'m PrintOptions,
-    aliases: &Arc<Aliases>,
-    nothing: &'m Body,
-    print: impl FnOnce(&mut Printer<'m, '_>),
-) -> String {
-    let mut text = String::with_capacity(NODES_OF_PART * BYTES_OF_A_NODE);
-    let mut printer = Printer::new(cx, options, Arc::clone(aliases), nothing, &mut text);
-    print(&mut printer);
-    printer.out.finish().expect("a string takes all text");
-    text
 }
 
 /// Returns the annotation of a Let if it is to be written.
@@ -387,6 +385,18 @@ enum Task<'m> {
     LeaveFunction,
 }
 
+/// The tables of a printer that are as long as those of the context.
+struct NameTables {
+    names: NameUses,
+    literals: LiteralTexts,
+}
+
+impl NameTables {
+    fn new(cx: &Context) -> NameTables {
+        NameTables { names: NameUses::new(&cx.names), literals: LiteralTexts::new(&cx.literals) }
+    }
+}
+
 struct Printer<'m, 'w> {
     cx: &'m Context,
     options: &'m PrintOptions,
@@ -415,16 +425,18 @@ impl<'m, 'w> Printer<'m, 'w> {
         options: &'m PrintOptions,
         aliases: Arc<Aliases>,
         nothing: &'m Body,
+        tables: NameTables,
         sink: &'w mut dyn fmt::Write,
     ) -> Printer<'m, 'w> {
+        let NameTables { names, literals } = tables;
         Printer {
             cx,
             options,
             out: Output::new(sink).with_room(),
             aliases,
-            names: NameUses::new(&cx.names),
+            names,
             symbols: SymbolNames::default(),
-            literals: LiteralTexts::new(&cx.literals),
+            literals,
             plain_ops: Vec::new(),
             state: BodyState::nothing(nothing),
             outer: Vec::new(),
