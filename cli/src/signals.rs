@@ -1,7 +1,7 @@
 //! Signals that end the program.
 
 use std::sync::{Mutex, PoisonError};
-use std::{io, panic, thread};
+use std::{io, thread};
 
 /// The action that a command takes before a signal ends the program.
 static BEFORE_END: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
@@ -80,9 +80,8 @@ impl Handlers {
     fn install() -> Handlers {
         use std::sync::atomic::Ordering;
 
-        use signal_hook::iterator::Signals;
-
         use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
+        use signal_hook::iterator::Signals;
 
         let signals: Vec<i32> = match ignored_signals() {
             Some(ignored) => {
@@ -113,11 +112,13 @@ impl Handlers {
 
     /// Waits for signals and handles them until the command has ended.
     fn run(&mut self) {
+        use std::panic::{AssertUnwindSafe, catch_unwind};
+
         for signal in self.0.iter_mut().flat_map(signal_hook::iterator::Signals::forever) {
             let action = BEFORE_END.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(action) = action {
                 // After a panic, which prints its message, the program still ends by the signal.
-                let _ = panic::catch_unwind(panic::AssertUnwindSafe(action));
+                let _ = catch_unwind(AssertUnwindSafe(action));
             }
             anfora::ir::remove_unfinished_files();
             // Returns only if the signal has no default action.

@@ -78,7 +78,7 @@ impl PassContextBuilder {
         self
     }
 
-    /// Sets the number of threads over which function passes are distributed, at most
+    /// Sets the number of threads over which passes over functions are distributed, at most
     /// [`MAX_THREADS`](crate::MAX_THREADS). With 0, it is the number of threads that the machine
     /// runs in parallel. The default is 1: a pass then runs on the thread that called it. The
     /// result is the same for every number of threads, byte for byte. The threads are started when

@@ -241,7 +241,10 @@ const PARTS: usize = 64;
 const MOST_CONSTANTS: usize = 64 << 20;
 
 /// Prints a module as [`write_module`] does, on up to `threads` threads; 0 for as many as the
-/// machine runs at once. The text is the same. This pays for a module of many functions.
+/// machine runs at once. The text is the same. This pays for a module of many functions. A small
+/// module, one of which a single function is the larger part, and one with more than 64 MiB of
+/// constants are printed on one thread. The texts of at most 64 parts for each thread are in
+/// memory at once, each of 16,384 nodes or of one larger function.
 ///
 /// ```
 /// use anfora_ir::{PrintOptions, Source, parse_module, write_module_on};

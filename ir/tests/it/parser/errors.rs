@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::{errors, fails, fails_in, parse};
+use super::{errors, fails, fails_in, module, parse};
 
 #[test]
 fn unknown_names_have_suggestions() {
@@ -397,7 +397,7 @@ fn the_part_with_the_wrong_type_is_underlined() {
          def @condition(%x: int8) { if (add(%x, %x)) { %x } else { %x } }
          def @result(%f: fn(int8) -> int8) -> fn(int8) -> bool { %f }
          def @inner(%x: int8) { fn(%y: int8) -> (bool, bool) { %y } }
-         def @again(%x: int8) { @again(%x) }",
+         def private @again(%x: int8) { @again(%x) }",
         &expect![[r#"
             @h(%x.0, %x) | operand 1 is (Tensor[(), int8], Tensor[(), bool]), not Tensor[(), int8]
             (%x, %x) | argument 0 is ((Tensor[(), int8], Tensor[(), int8]), (Tensor[(), int8], Tensor[(), int8])), but Tensor[(), int8] is expected
@@ -424,8 +424,15 @@ fn keywords_are_no_names_of_operators() {
     }
 }
 
+/// Returns the text of a function with this block, after it was read.
+fn prints_main(block: &str) -> String {
+    module(&format!("def @main() {{ {block} }}")).to_text()
+}
+
 #[test]
 fn wrong_escapes_and_what_is_not_closed_are_underlined() {
+    let right = prints_main(r#"note(1, value="a\"\\\n\t\u{e9}z")"#);
+    assert!(right.contains(r#"value="a\"\\\n\téz""#), "{right}");
     fails(
         r#"def @f() { note(1, value="ab\q") }"#,
         &expect![[r#"
