@@ -342,29 +342,39 @@ mod tests {
         }
     }
 
+    /// Applies every way to deep programs of a shape, on a small stack.
+    fn make_smaller(shape: Shape) {
+        on_small_stack(move || {
+            let size = depth(1_500).min(shape.max_size().unwrap_or(usize::MAX));
+            let module = shape.build(size, 1).expect("a program");
+            for by in [Substitute::Parameter, Substitute::Operand, Substitute::Zero] {
+                apply(&Cuts { by }, &module);
+                apply(&Operands { by }, &module);
+            }
+            for takes_else in [false, true] {
+                apply(&TakenBranches { takes_else }, &module);
+            }
+            apply(&UnusedBindings, &module);
+            apply(&Fields, &module);
+            apply(&Tails, &module);
+            apply(&Calls, &module);
+            apply(&Parameters, &module);
+            apply(&Attributes, &module);
+            apply(&Splats { one: true }, &module);
+            let site = 0..Extents.sites(&module).min(1);
+            let _ = Extents.apply(&mut module.clone(), site);
+        });
+    }
+
     #[test]
     fn deep_programs_are_made_smaller_on_a_small_stack() {
-        for shape in Shape::all() {
-            on_small_stack(move || {
-                let size = depth(1_500).min(shape.max_size().unwrap_or(usize::MAX));
-                let module = shape.build(size, 1).expect("a program");
-                for by in [Substitute::Parameter, Substitute::Operand, Substitute::Zero] {
-                    apply(&Cuts { by }, &module);
-                    apply(&Operands { by }, &module);
-                }
-                for takes_else in [false, true] {
-                    apply(&TakenBranches { takes_else }, &module);
-                }
-                apply(&UnusedBindings, &module);
-                apply(&Fields, &module);
-                apply(&Tails, &module);
-                apply(&Calls, &module);
-                apply(&Parameters, &module);
-                apply(&Attributes, &module);
-                apply(&Splats { one: true }, &module);
-                let site = 0..Extents.sites(&module).min(1);
-                let _ = Extents.apply(&mut module.clone(), site);
-            });
-        }
+        // Two threads take a shape each in turn: this test is most of the tests of the crate.
+        let shapes = std::sync::Mutex::new(Shape::all());
+        let next = || shapes.lock().expect("no thread panics with the lock").next();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| std::iter::from_fn(&next).for_each(make_smaller));
+            }
+        });
     }
 }

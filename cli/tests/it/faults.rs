@@ -249,7 +249,7 @@ fn an_interrupted_bisection_writes_its_best() {
     let (program, left) = (scratch.file("in.anf", &text), scratch.path("left.anf"));
     let marker = scratch.path("ended");
     // The processes of the test end with the search.
-    let judge = format!("trap '' TERM; sleep 0.3; touch {marker}; ! grep -q '%v30 = multiply' \"$1\"\n");
+    let judge = format!("trap '' TERM; sleep 0.15; touch {marker}; ! grep -q '%v30 = multiply' \"$1\"\n");
     let test = format!("rm -f {marker}; sh {}", scratch.file("judge.sh", &judge));
     let arguments = ["bisect", &program, "--passes", "ToANormalForm,SimplifyExpr", "--test", &test, "-o", &left];
     let rest = interrupted(&arguments, "bisect: rewrites: wrong");
@@ -258,6 +258,6 @@ fn an_interrupted_bisection_writes_its_best() {
     assert!(rest.iter().any(|line| line.contains("SimplifyExpr, run")), "{rest:?}");
     let (out, _) = ends(anfora(&["replay", &left]), 0);
     assert_eq!(out, "the pass did not fail, and changed the program\n");
-    std::thread::sleep(std::time::Duration::from_millis(800));
+    std::thread::sleep(std::time::Duration::from_millis(450));
     assert!(!std::path::Path::new(&marker).exists(), "a process of the test was left");
 }
