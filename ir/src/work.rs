@@ -10,10 +10,10 @@ mod counter {
         static COUNT: Cell<u64> = const { Cell::new(0) };
     }
     // If this was inlined into crates that are built without optimisation, it would be slow there.
-    // `try_with` can be inlined here; `with` is a function of another code generation unit.
+    // `try_with` is `#[inline]`. `with` is not, and may be a call into another code generation unit.
     #[inline(never)]
     pub(super) fn add(n: u64) {
-        // It fails only while the thread ends, when nothing counts any more.
+        // A number has no destructor, so the counter is there until the end of the thread.
         let _ = COUNT.try_with(|c| c.set(c.get().wrapping_add(n)));
     }
     pub(super) fn get() -> u64 {

@@ -342,7 +342,7 @@ mod tests {
         }
     }
 
-    /// Applies every way to deep programs of a shape, on a small stack.
+    /// Applies every way to a deep program of a shape, on a small stack.
     fn make_smaller(shape: Shape) {
         on_small_stack(move || {
             let size = depth(1_500).min(shape.max_size().unwrap_or(usize::MAX));
@@ -368,9 +368,10 @@ mod tests {
 
     #[test]
     fn deep_programs_are_made_smaller_on_a_small_stack() {
-        // Two threads take a shape each in turn: this test is most of the tests of the crate.
+        // Two threads take the next shape in turn, since this test takes most of the time of the unit
+        // tests.
         let shapes = std::sync::Mutex::new(Shape::all());
-        let next = || shapes.lock().expect("no thread panics with the lock").next();
+        let next = || shapes.lock().expect("no thread panics while it holds the lock").next();
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| std::iter::from_fn(&next).for_each(make_smaller));

@@ -244,12 +244,12 @@ fn an_interrupted_reduction_of_a_failure_writes_a_reproducer() {
 #[test]
 fn an_interrupted_bisection_writes_its_best() {
     let scratch = Scratch::new("interrupt-bisect");
-    let calls: String = (1..60).map(|i| format!("let %v{i} = multiply(exp(%v{}), 1f);\n", i - 1)).collect();
-    let text = format!("def @main(%x: float32) {{ let %v0 = tanh(%x); {calls} %v59 }}");
+    let calls: String = (1..240).map(|i| format!("let %v{i} = multiply(exp(%v{}), 1f);\n", i - 1)).collect();
+    let text = format!("def @main(%x: float32) {{ let %v0 = tanh(%x); {calls} %v239 }}");
     let (program, left) = (scratch.file("in.anf", &text), scratch.path("left.anf"));
     let marker = scratch.path("ended");
     // The processes of the test end with the search.
-    let judge = format!("trap '' TERM; sleep 0.15; touch {marker}; ! grep -q '%v30 = multiply' \"$1\"\n");
+    let judge = format!("trap '' TERM; sleep 0.15; touch {marker}; ! grep -q '%v120 = multiply' \"$1\"\n");
     let test = format!("rm -f {marker}; sh {}", scratch.file("judge.sh", &judge));
     let arguments = ["bisect", &program, "--passes", "ToANormalForm,SimplifyExpr", "--test", &test, "-o", &left];
     let rest = interrupted(&arguments, "bisect: rewrites: wrong");
@@ -258,6 +258,7 @@ fn an_interrupted_bisection_writes_its_best() {
     assert!(rest.iter().any(|line| line.contains("SimplifyExpr, run")), "{rest:?}");
     let (out, _) = ends(anfora(&["replay", &left]), 0);
     assert_eq!(out, "the pass did not fail, and changed the program\n");
+    // Three times as long as the test sleeps.
     std::thread::sleep(std::time::Duration::from_millis(450));
     assert!(!std::path::Path::new(&marker).exists(), "a process of the test was left");
 }
