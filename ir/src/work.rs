@@ -10,7 +10,7 @@ mod counter {
         static COUNT: Cell<u64> = const { Cell::new(0) };
     }
     // If this was inlined into crates that are built without optimisation, it would be slow there.
-    // `try_with` is `#[inline]`. `with` is not, and may be a call into another code generation unit.
+    // `try_with` is `#[inline]`. `with` is not: it may be a call into another code generation unit.
     #[inline(never)]
     pub(super) fn add(n: u64) {
         // A number has no destructor, so the counter is there until the end of the thread.

@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn deep_programs_are_made_smaller_on_a_small_stack() {
-        // Two threads take the next shape in turn, since this test takes most of the time of the unit
+        // Two threads take the next shape in turn: this test takes most of the time of the unit
         // tests.
         let shapes = std::sync::Mutex::new(Shape::all());
         let next = || shapes.lock().expect("no thread panics while it holds the lock").next();
