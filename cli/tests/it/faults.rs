@@ -258,7 +258,7 @@ fn an_interrupted_bisection_writes_its_best() {
     assert!(rest.iter().any(|line| line.contains("SimplifyExpr, run")), "{rest:?}");
     let (out, _) = ends(anfora(&["replay", &left]), 0);
     assert_eq!(out, "the pass did not fail, and changed the program\n");
-    // Three times as long as the test sleeps.
-    std::thread::sleep(std::time::Duration::from_millis(450));
+    // Five times as long as the test sleeps.
+    std::thread::sleep(std::time::Duration::from_millis(800));
     assert!(!std::path::Path::new(&marker).exists(), "a process of the test was left");
 }
