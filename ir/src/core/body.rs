@@ -160,12 +160,14 @@ impl Body {
 
     /// Returns the type of an expression. For a Let, walks to the tail of its chain and returns the
     /// type of the tail. Linear in the chain.
+    #[inline]
     pub fn type_of(&self, id: ExprId) -> TypeId {
         self.ty(self.tail(id))
     }
 
     /// Returns the tail of a Let chain: the first expression along its bodies that is not a Let.
     /// Linear in the chain.
+    #[inline]
     pub fn tail(&self, mut id: ExprId) -> ExprId {
         while let Expr::Let { body, .. } = self.expr(id) {
             id = body;

@@ -1,7 +1,6 @@
 //! Types of calls that were inferred before.
 
 use crate::core::entity::{EntityId, OpId, TypeId};
-use crate::ops::op::Operand;
 
 /// The number of entries: a power of 2.
 const ENTRIES: usize = 64;
@@ -24,13 +23,14 @@ pub(crate) struct CallKey {
 }
 
 impl CallKey {
-    /// Returns the key of a call without attributes; `None` if it has more than two operands, or if
-    /// an operand is left out.
+    /// Returns the key of a call without attributes. `ty` returns the type of an operand, or `None`
+    /// if it is left out or unknown. Returns `None` if the type of an operand is missing, or if
+    /// there are more than two operands.
     #[inline]
-    pub(crate) fn of(op: OpId, operands: &[Operand]) -> Option<CallKey> {
+    pub(crate) fn of<T: Copy>(op: OpId, operands: &[T], ty: impl Fn(T) -> Option<TypeId>) -> Option<CallKey> {
         match *operands {
-            [a] if !a.absent => Some(CallKey { op, first: a.ty, second: None }),
-            [a, b] if !a.absent && !b.absent => Some(CallKey { op, first: a.ty, second: Some(b.ty) }),
+            [a] => Some(CallKey { op, first: ty(a)?, second: None }),
+            [a, b] => Some(CallKey { op, first: ty(a)?, second: Some(ty(b)?) }),
             _ => None,
         }
     }

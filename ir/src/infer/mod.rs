@@ -35,8 +35,14 @@ pub fn infer_expr(cx: &mut Context, body: &Body, id: ExprId) -> Result<TypeId, T
         Expr::Op(_) | Expr::None => Ok(cx.types.any()),
         // Calls. One or two operands need no list.
         Expr::CallOp { op, operands, attrs } => {
+            let list = body.operands(operands);
+            if attrs == cx.attrs.empty()
+                && let Some(ty) = CallKey::of(op, list, |o| step_type(body, o)).and_then(|key| cx.types.calls.get(key))
+            {
+                return Ok(ty);
+            }
             let annotated = body.ty(id);
-            match *body.operands(operands) {
+            match *list {
                 [a] => infer_op(cx, op, &[operand(body, a)], attrs, annotated),
                 [a, b] => infer_op(cx, op, &[operand(body, a), operand(body, b)], attrs, annotated),
                 ref list => {
@@ -98,6 +104,12 @@ pub fn infer_expr(cx: &mut Context, body: &Body, id: ExprId) -> Result<TypeId, T
     }
 }
 
+/// Returns the type of an expression that is neither `none` nor a Let.
+#[inline]
+fn step_type(body: &Body, id: ExprId) -> Option<TypeId> {
+    (!matches!(body.expr(id), Expr::None | Expr::Let { .. })).then(|| body.ty(id))
+}
+
 #[inline]
 fn operand(body: &Body, id: ExprId) -> Operand {
     match body.expr(id) {
@@ -119,10 +131,25 @@ pub fn infer_op(
     attrs: AttrsId,
     annotated: TypeId,
 ) -> Result<TypeId, TypeError> {
-    let key = if attrs == cx.attrs.empty() { CallKey::of(op, operands) } else { None };
+    let key = (attrs == cx.attrs.empty())
+        .then(|| CallKey::of(op, operands, |o| (!o.absent).then_some(o.ty)))
+        .flatten();
     if let Some(ty) = key.and_then(|key| cx.types.calls.get(key)) {
         return Ok(ty);
     }
+    infer_by_rule(cx, op, operands, attrs, annotated, key)
+}
+
+/// Returns the type of a call that was not inferred before, and records it under `key`.
+#[inline(never)]
+fn infer_by_rule(
+    cx: &mut Context,
+    op: OpId,
+    operands: &[Operand],
+    attrs: AttrsId,
+    annotated: TypeId,
+    key: Option<CallKey>,
+) -> Result<TypeId, TypeError> {
     if cx.ops.is_opaque(op) {
         return Ok(annotated);
     }

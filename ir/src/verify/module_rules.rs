@@ -10,7 +10,7 @@ use super::{Errors, Form, Place, in_function};
 use crate::core::attr_names::GLOBAL_SYMBOL;
 use crate::core::body::Body;
 use crate::core::context::GlobalTarget;
-use crate::core::entity::{AttrsId, EntityId, FunctionAttrId, FunctionKey, GlobalId, NameId};
+use crate::core::entity::{AttrsId, EntityId, ExprId, FunctionAttrId, FunctionKey, GlobalId, NameId};
 use crate::core::expr::{Expr, VarId};
 use crate::core::function::{Function, FunctionKind};
 use crate::core::module::Module;
@@ -116,7 +116,7 @@ impl<'a> Verifier<'a> {
         if !walked.suspects.is_empty() {
             self.suspects.push((function, name, std::mem::take(&mut walked.suspects)));
         }
-        self.result(function, name);
+        self.result(function, name, walked.tail);
         for attrs in [function.attrs, function.meta] {
             if !cx.function_attrs.is_empty() {
                 self.pending.push((attrs, owner));
@@ -127,12 +127,12 @@ impl<'a> Verifier<'a> {
 
     /// Checks that the stated result type accepts the type that the block returns, and names only
     /// symbols that the function binds.
-    fn result(&mut self, function: &Function, name: &str) {
+    fn result(&mut self, function: &Function, name: &str, tail: ExprId) {
         let cx = &self.types.cx;
         if let Some(ret) = function.ret
             && function.is_definition()
         {
-            let found = function.body.type_of(function.body.root());
+            let found = function.body.ty(tail);
             if !cx.types.accepts(ret, found) {
                 let (ret, found) = (cx.type_text(ret), cx.type_text(found));
                 self.errors.report(|| {

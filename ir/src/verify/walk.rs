@@ -29,6 +29,8 @@ pub(super) struct Walked {
     pub(super) function_attrs: Vec<AttrsId>,
     /// Globals that resolve to nothing, with the places that name them.
     pub(super) missing: Vec<(GlobalId, Place)>,
+    /// The tail of the body.
+    pub(super) tail: ExprId,
     /// True if rules 2 and 3 hold.
     pub(super) sound: bool,
 }
@@ -116,6 +118,7 @@ pub(super) fn walk(
             suspects: Vec::new(),
             function_attrs: Vec::new(),
             missing: Vec::new(),
+            tail: body.root(),
             sound: true,
         },
     };
@@ -282,7 +285,10 @@ impl Walk<'_> {
     }
 
     fn leave_link(&mut self, id: ExprId) {
-        let Expr::Let { var, value, .. } = self.body.expr(id) else { return };
+        let Expr::Let { var, value, body: rest, .. } = self.body.expr(id) else { return };
+        if self.blocks.len() == 1 {
+            self.result.tail = rest;
+        }
         if !matches!(self.body.expr(value), Expr::Lambda { .. }) {
             self.bind(var.expr());
         }
@@ -318,24 +324,29 @@ impl Walk<'_> {
         self.bound.push(var);
     }
 
+    /// Checks an atom: a variable is in scope, and any other atom is right.
     #[inline]
     fn atom(&mut self, id: ExprId) {
-        if let Expr::Var { flags, .. } = self.body.expr(id) {
-            let state = self.states[id.index()];
-            if state & 1 == 0 {
-                let name = self.name(id);
-                let message = match (state, flags.is_dataflow()) {
-                    (0, _) => format!("{name} is used where nothing has bound it"),
-                    (_, true) => format!("{name} is visible only in its dataflow region, but used outside"),
-                    _ => format!("{name} is used outside its scope"),
-                };
-                self.problem(id, message);
-            }
-            return;
+        // The usual case: the variable is in scope, or the other atom has been visited.
+        if self.states[id.index()] & 1 == 0 {
+            self.new_atom(id);
         }
-        if std::mem::replace(&mut self.states[id.index()], 1) == 0 {
+    }
+
+    /// Checks an atom that is not a variable in scope, and has not been visited.
+    fn new_atom(&mut self, id: ExprId) {
+        let Expr::Var { flags, .. } = self.body.expr(id) else {
+            self.states[id.index()] = 1;
             self.leaf(id);
-        }
+            return;
+        };
+        let name = self.name(id);
+        let message = match (self.states[id.index()], flags.is_dataflow()) {
+            (0, _) => format!("{name} is used where nothing has bound it"),
+            (_, true) => format!("{name} is visible only in its dataflow region, but used outside"),
+            _ => format!("{name} is used outside its scope"),
+        };
+        self.problem(id, message);
     }
 
     /// Checks a constant, global, operator or `none`. Called once for each of these nodes.
@@ -423,6 +434,7 @@ impl Walk<'_> {
         }
     }
 
+    #[inline]
     fn check_symbols(&mut self, id: ExprId) {
         let ty = self.body.ty(id);
         if let Some(e) = self.symbols.check_type(&self.types.cx, ty) {
