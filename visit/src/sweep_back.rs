@@ -79,7 +79,7 @@ pub fn sweep_back<S: BackwardSweep>(cx: &Context, body: &mut Body, sweep: &mut S
         may_remove: cx.rewrites.may_rewrite(),
         body,
         sweep,
-        bound: IdSet::with_capacity(room),
+        reached: IdSet::with_capacity(room),
         used: IdSet::with_capacity(room),
         lets: ScratchVec::with_capacity_in(room / 3, &scratch),
         tasks: smallvec![Task::Open(Link::Root)],
@@ -112,8 +112,8 @@ struct SweepState<'s, S> {
     may_remove: bool,
     body: &'s mut Body,
     sweep: &'s mut S,
-    /// The bound variables that the walk has reached.
-    bound: IdSet<ExprId>,
+    /// The bound variables that the walk has reached, and the other atoms that live values use.
+    reached: IdSet<ExprId>,
     used: IdSet<ExprId>,
     /// The Lets of the open blocks, in order.
     lets: ScratchVec<'s, ExprId>,
@@ -141,7 +141,7 @@ impl<S: BackwardSweep> SweepState<'_, S> {
         let start = self.lets.len();
         let mut at = place.target(self.body);
         while let Expr::Let { var, body: rest, .. } = self.body.expr(at) {
-            self.bound.insert(var.expr());
+            self.reached.insert(var.expr());
             self.lets.push(at);
             at = rest;
         }
@@ -190,11 +190,12 @@ impl<S: BackwardSweep> SweepState<'_, S> {
     /// is the Let or tail of the value.
     #[inline]
     fn mark_value(&mut self, value: ExprId, at: ExprId) -> Result<(), ExprId> {
-        let SweepState { body, sweep, bound, used, tasks, .. } = self;
+        let SweepState { body, sweep, reached, used, tasks, .. } = self;
         sweep.live_value(body, value);
         let mut mark = |atom: ExprId| {
-            if bound.contains(atom) {
-                used.insert(atom);
+            used.insert(atom);
+            // The usual case, for which the atom need not be read.
+            if !reached.insert(atom) {
                 return Ok(());
             }
             match body.expr(atom) {

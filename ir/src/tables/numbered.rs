@@ -18,8 +18,8 @@ const MOST_DIGITS: usize = 9;
 /// A name as a base and a number.
 #[derive(Copy, Clone)]
 pub(crate) struct Number {
-    /// The bytes of the base, from the lowest. A name has no zero bytes, so bases of different
-    /// lengths differ.
+    /// The bytes of the base, the last in the lowest place. None of them is zero, so bases of
+    /// different lengths differ.
     base: u64,
     number: u32,
 }
@@ -76,12 +76,15 @@ impl Number {
         if digits == 0 || start == 0 || start > LONGEST_BASE || (digits > 1 && bytes[start] == b'0') {
             return None;
         }
-        let mut base = [0; LONGEST_BASE];
-        base[..start].copy_from_slice(&bytes[..start]);
-        if base[..start].contains(&0) {
-            return None;
+        let mut base = 0;
+        for &byte in &bytes[..start] {
+            if byte == 0 {
+                return None;
+            }
+            // Bytes that are written one by one and read at once would be waited for.
+            base = base << 8 | u64::from(byte);
         }
-        Some(Number { base: u64::from_le_bytes(base), number })
+        Some(Number { base, number })
     }
 }
 
