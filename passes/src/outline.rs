@@ -373,7 +373,7 @@ impl Outliner {
     }
 
     /// Writes a group as words, and finds its parameters and symbols.
-    fn write(&mut self, cx: &mut Context, body: &mut Body, members: &[Binding]) {
+    fn write(&mut self, cx: &mut Context, body: &Body, members: &[Binding]) {
         self.group += 1;
         self.params.clear();
         self.symbols.clear();
@@ -385,7 +385,7 @@ impl Outliner {
         }
         for (i, member) in members.iter().enumerate() {
             let value = member.value;
-            let inputs: SmallVec<[ExprId; 4]> = SmallVec::from_slice(body.inputs(value));
+            let inputs = body.inputs(value);
             let is_list = !matches!(body.expr(value), Expr::Proj { .. });
             self.room.operands += if is_list { inputs.len() } else { 0 };
             match body.expr(value) {
@@ -401,7 +401,7 @@ impl Outliner {
                 _ => self.words.extend([Word::Tuple as u32, inputs.len() as u32]),
             }
             let lifts = lifts_literals(cx, body, value, self.passed);
-            for input in inputs {
+            for &input in inputs {
                 self.operand(cx, body, input, lifts);
             }
             let types = [body.ty(value), body.ty(member.var.expr())];
@@ -413,7 +413,7 @@ impl Outliner {
         }
     }
 
-    fn operand(&mut self, cx: &mut Context, body: &mut Body, operand: ExprId, lifts: bool) {
+    fn operand(&mut self, cx: &mut Context, body: &Body, operand: ExprId, lifts: bool) {
         let words = match body.expr(operand) {
             Expr::Literal(literal) if !(lifts && self.passed.has(cx.literals.get(literal))) => {
                 [Word::Literal as u32, literal.index() as u32]
@@ -437,7 +437,7 @@ impl Outliner {
         self.words.extend(words);
     }
 
-    fn write_extra(&mut self, cx: &mut Context, body: &mut Body, extra: ExprId) {
+    fn write_extra(&mut self, cx: &mut Context, body: &Body, extra: ExprId) {
         let ty = body.ty(extra);
         let ty = self.type_word(cx, ty);
         self.words.extend([Word::Extra as u32, ty]);
