@@ -131,9 +131,8 @@ pub fn infer_op(
     attrs: AttrsId,
     annotated: TypeId,
 ) -> Result<TypeId, TypeError> {
-    let key = (attrs == cx.attrs.empty())
-        .then(|| CallKey::of(op, operands, |o| (!o.absent).then_some(o.ty)))
-        .flatten();
+    let ty_of = |o: Operand| (!o.absent).then_some(o.ty);
+    let key = if attrs == cx.attrs.empty() { CallKey::of(op, operands, ty_of) } else { None };
     if let Some(ty) = key.and_then(|key| cx.types.calls.get(key)) {
         return Ok(ty);
     }

@@ -2,6 +2,7 @@
 
 use anfora_ir::{
     Attr, Body, Context, DType, Expr, ExprId, Form, FunctionBuilder, LetFlags, OperandList, TypeId, VarFlags,
+    verify_module,
 };
 
 use super::Rule;
@@ -80,12 +81,27 @@ pub(super) fn rule_10_stored_types_are_what_inference_gives(rule: &mut Rule) {
         b.set_type(id, ty);
     });
     rule.broken_by(&m, "its parts give Tensor[(), float32]", "@main %a");
-    let mut m = parse(CHAIN);
-    let main = m.find("main").unwrap();
-    let (f, cx) = m.get_mut(main).unwrap();
-    f.ret = Some(cx.types.static_tensor(DType::Int8, &[3]));
-    let all = errors(&m);
-    assert!(all[0].contains("the function returns Tensor[(8,), float32], but Tensor[(3,), int8] is stated"), "{all:?}");
+    // The tail of a body may be its root, follow bindings, or have bindings in it.
+    let tails = [
+        ("{ %x }", "int8"),
+        ("{ let %a = (%x, %x); let %b = (%a,); %a }", "(int8, int8)"),
+        ("{ let %f = fn (%y: bool) { let %a = (%y,); %a }; %x }", "int8"),
+        ("{ fn (%y: bool) { let %a = (%y,); %y } }", "fn(bool) -> bool"),
+        ("{ let %f = (%x,); fn (%y: bool) { let %a = (%y,); %y } }", "fn(bool) -> bool"),
+        ("{ let %t = (%x,); { let %a = (%x, %x); %a } }", "(int8, int8)"),
+        ("{ let %t = (%x,); ({ let %a = (%x, %x); %a }, %x) }", "((int8, int8), int8)"),
+    ];
+    for (block, ret) in tails {
+        let mut m = parse(&format!("def @main(%x: int8) -> {ret} {block}"));
+        assert_eq!(verify_module(&m).map(|_| ()), Ok(()), "{block}");
+        let main = m.find("main").unwrap();
+        let (f, cx) = m.get_mut(main).unwrap();
+        let found = cx.type_text(f.ret.unwrap());
+        f.ret = Some(cx.types.static_tensor(DType::Int8, &[3]));
+        let all = errors(&m);
+        let wanted = format!("the function returns {found}, but Tensor[(3,), int8] is stated");
+        assert!(all[0].contains(&wanted), "{block}: {all:?}");
+    }
     // The type of a `fn`'s result.
     let m = edited(LAMBDA, |b, cx| {
         let id = find(b, |e| matches!(e, Expr::Lambda { .. }));
