@@ -24,7 +24,8 @@ pub trait BackwardSweep {
         let _ = (body, value);
     }
 
-    /// Records that a remaining expression names a function of the module.
+    /// Records that a remaining expression names a function of the module. Called once for each node
+    /// that names one, not for each of its uses.
     #[inline(always)]
     fn live_global(&mut self, global: GlobalId) {
         let _ = global;
@@ -114,6 +115,7 @@ struct SweepState<'s, S> {
     sweep: &'s mut S,
     /// The bound variables that the walk has reached, and the other atoms that live values use.
     reached: IdSet<ExprId>,
+    /// The atoms that live values use.
     used: IdSet<ExprId>,
     /// The Lets of the open blocks, in order.
     lets: ScratchVec<'s, ExprId>,
@@ -186,7 +188,7 @@ impl<S: BackwardSweep> SweepState<'_, S> {
         Ok(())
     }
 
-    /// Marks the variables that a live value uses, and adds its blocks to the list of tasks. `at`
+    /// Marks the atoms that a live value uses, and adds its blocks to the list of tasks. `at`
     /// is the Let or tail of the value.
     #[inline]
     fn mark_value(&mut self, value: ExprId, at: ExprId) -> Result<(), ExprId> {

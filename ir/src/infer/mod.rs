@@ -33,15 +33,17 @@ pub fn infer_expr(cx: &mut Context, body: &Body, id: ExprId) -> Result<TypeId, T
                 .with_help("state its result type, with `-> TYPE`")
         }),
         Expr::Op(_) | Expr::None => Ok(cx.types.any()),
-        // Calls. One or two operands need no list.
+        // Calls. Usually the type is known from an earlier call.
         Expr::CallOp { op, operands, attrs } => {
             let list = body.operands(operands);
             if attrs == cx.attrs.empty()
-                && let Some(ty) = CallKey::of(op, list, |o| step_type(body, o)).and_then(|key| cx.types.calls.get(key))
+                && let Some(ty) =
+                    CallKey::of(op, list, |o| operand_type(body, o)).and_then(|key| cx.types.calls.get(key))
             {
                 return Ok(ty);
             }
             let annotated = body.ty(id);
+            // One or two operands need no list.
             match *list {
                 [a] => infer_op(cx, op, &[operand(body, a)], attrs, annotated),
                 [a, b] => infer_op(cx, op, &[operand(body, a), operand(body, b)], attrs, annotated),
@@ -104,9 +106,10 @@ pub fn infer_expr(cx: &mut Context, body: &Body, id: ExprId) -> Result<TypeId, T
     }
 }
 
-/// Returns the type of an expression that is neither `none` nor a Let.
+/// Returns the stored type of an operand; `None` for `none`, which is no value, and for a Let,
+/// whose type is that of its tail.
 #[inline]
-fn step_type(body: &Body, id: ExprId) -> Option<TypeId> {
+fn operand_type(body: &Body, id: ExprId) -> Option<TypeId> {
     (!matches!(body.expr(id), Expr::None | Expr::Let { .. })).then(|| body.ty(id))
 }
 
@@ -139,7 +142,8 @@ pub fn infer_op(
     infer_by_rule(cx, op, operands, attrs, annotated, key)
 }
 
-/// Returns the type of a call that was not inferred before, and records it under `key`.
+/// Returns the type of a call by the rule of its operator. Records it under `key`, if it follows
+/// from the key alone.
 #[inline(never)]
 fn infer_by_rule(
     cx: &mut Context,

@@ -81,7 +81,7 @@ impl Number {
             if byte == 0 {
                 return None;
             }
-            // Bytes that are written one by one and read at once would be waited for.
+            // In a register: to write single bytes and read them as one number takes long.
             base = base << 8 | u64::from(byte);
         }
         Some(Number { base, number })

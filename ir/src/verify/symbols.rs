@@ -146,6 +146,7 @@ impl Symbols {
     /// Returns an error if a type names a symbol that is not bound.
     #[inline]
     pub(super) fn check_type(&mut self, cx: &Context, ty: TypeId) -> Option<SymbolError> {
+        // A module without symbols has no types that name one.
         if self.states.is_empty() || !cx.types.is_symbolic(ty) {
             return None;
         }

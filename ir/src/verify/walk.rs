@@ -29,7 +29,7 @@ pub(super) struct Walked {
     pub(super) function_attrs: Vec<AttrsId>,
     /// Globals that resolve to nothing, with the places that name them.
     pub(super) missing: Vec<(GlobalId, Place)>,
-    /// The tail of the body.
+    /// The tail of the body, if it is sound.
     pub(super) tail: ExprId,
     /// True if rules 2 and 3 hold.
     pub(super) sound: bool,
@@ -71,7 +71,7 @@ pub(super) struct Walk<'a> {
     /// - Variable: twice the number of its binding (0 if it is not bound yet), plus 1 while it is
     ///   in scope.
     /// - Node with parts: twice the number of the next binding when the node was entered.
-    /// - Let or other leaf: nonzero if it has been visited.
+    /// - Let or other leaf: 1 if it has been visited.
     states: Vec<u32>,
     next: u32,
     bound: Vec<ExprId>,
@@ -286,6 +286,7 @@ impl Walk<'_> {
 
     fn leave_link(&mut self, id: ExprId) {
         let Expr::Let { var, value, body: rest, .. } = self.body.expr(id) else { return };
+        // In the chain of the body itself, the rest of the last Let is the tail.
         if self.blocks.len() == 1 {
             self.result.tail = rest;
         }
@@ -324,16 +325,16 @@ impl Walk<'_> {
         self.bound.push(var);
     }
 
-    /// Checks an atom: a variable is in scope, and any other atom is right.
+    /// Checks that a variable is in scope, and any other atom at its first visit.
     #[inline]
     fn atom(&mut self, id: ExprId) {
-        // The usual case: the variable is in scope, or the other atom has been visited.
+        // Usually the variable is in scope, or the other atom has been visited.
         if self.states[id.index()] & 1 == 0 {
             self.new_atom(id);
         }
     }
 
-    /// Checks an atom that is not a variable in scope, and has not been visited.
+    /// Checks a variable that is not in scope, or another atom at its first visit.
     fn new_atom(&mut self, id: ExprId) {
         let Expr::Var { flags, .. } = self.body.expr(id) else {
             self.states[id.index()] = 1;

@@ -86,6 +86,8 @@ pub(super) fn rule_10_stored_types_are_what_inference_gives(rule: &mut Rule) {
         ("{ %x }", "int8"),
         ("{ let %a = (%x, %x); let %b = (%a,); %a }", "(int8, int8)"),
         ("{ let %f = fn (%y: bool) { let %a = (%y,); %a }; %x }", "int8"),
+        ("{ let %b = { let %a = (%x, %x); %a }; %x }", "int8"),
+        ("{ if (less(%x, %x)) { let %a = (%x, %x); %x } else { let %a = (%x,); %x } }", "int8"),
         ("{ fn (%y: bool) { let %a = (%y,); %y } }", "fn(bool) -> bool"),
         ("{ let %f = (%x,); fn (%y: bool) { let %a = (%y,); %y } }", "fn(bool) -> bool"),
         ("{ let %t = (%x,); { let %a = (%x, %x); %a } }", "(int8, int8)"),
