@@ -24,8 +24,8 @@ pub trait BackwardSweep {
         let _ = (body, value);
     }
 
-    /// Records that a remaining expression names a function of the module. Called once for each node
-    /// that names one, not for each of its uses.
+    /// Records that a remaining expression names a function of the module. Called once for each
+    /// node that names one, not for each of its uses.
     #[inline(always)]
     fn live_global(&mut self, global: GlobalId) {
         let _ = global;

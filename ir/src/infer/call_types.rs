@@ -23,8 +23,8 @@ pub(crate) struct CallKey {
 }
 
 impl CallKey {
-    /// Returns the key of a call without attributes on one or two operands. `ty` returns the type of
-    /// an operand. Returns `None` if `ty` does, or for another number of operands.
+    /// Returns the key of a call without attributes on one or two operands. `ty` returns the type
+    /// of an operand. Returns `None` if `ty` does, or for another number of operands.
     #[inline]
     pub(crate) fn of<T: Copy>(op: OpId, operands: &[T], ty: impl Fn(T) -> Option<TypeId>) -> Option<CallKey> {
         match *operands {
