@@ -37,6 +37,18 @@ pub(super) fn rule_9_operands_and_attributes_agree_with_the_row(rule: &mut Rule)
     rule.broken_by(&m, "not in their one form", "@main %a");
 }
 
+/// Checks that a program is valid. Returns the result type that `@main` states, and the errors if
+/// it states another.
+fn misstated(text: &str) -> (String, Vec<String>) {
+    let mut m = parse(text);
+    assert_eq!(verify_module(&m).map(|_| ()), Ok(()), "{text}");
+    let main = m.find("main").unwrap();
+    let (f, cx) = m.get_mut(main).unwrap();
+    let other = cx.types.static_tensor(DType::Int8, &[3]);
+    let stated = f.ret.replace(other).expect("`@main` states its result type");
+    (cx.type_text(stated), errors(&m))
+}
+
 pub(super) fn rule_10_stored_types_are_what_inference_gives(rule: &mut Rule) {
     // The type of a call, through the last binding, so that no other error follows.
     let other = |cx: &mut Context| cx.types.static_tensor(DType::Int8, &[3]);
@@ -81,6 +93,8 @@ pub(super) fn rule_10_stored_types_are_what_inference_gives(rule: &mut Rule) {
         b.set_type(id, ty);
     });
     rule.broken_by(&m, "its parts give Tensor[(), float32]", "@main %a");
+    let (_, all) = misstated(CHAIN);
+    assert!(all[0].contains("the function returns Tensor[(8,), float32], but Tensor[(3,), int8] is stated"), "{all:?}");
     // The tail of a body may be its root, follow bindings, or have bindings in it.
     let tails = [
         ("{ %x }", "int8"),
@@ -94,13 +108,7 @@ pub(super) fn rule_10_stored_types_are_what_inference_gives(rule: &mut Rule) {
         ("{ let %t = (%x,); ({ let %a = (%x, %x); %a }, %x) }", "((int8, int8), int8)"),
     ];
     for (block, ret) in tails {
-        let mut m = parse(&format!("def @main(%x: int8) -> {ret} {block}"));
-        assert_eq!(verify_module(&m).map(|_| ()), Ok(()), "{block}");
-        let main = m.find("main").unwrap();
-        let (f, cx) = m.get_mut(main).unwrap();
-        let found = cx.type_text(f.ret.unwrap());
-        f.ret = Some(cx.types.static_tensor(DType::Int8, &[3]));
-        let all = errors(&m);
+        let (found, all) = misstated(&format!("def @main(%x: int8) -> {ret} {block}"));
         let wanted = format!("the function returns {found}, but Tensor[(3,), int8] is stated");
         assert!(all[0].contains(&wanted), "{block}: {all:?}");
     }
