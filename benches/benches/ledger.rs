@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anfora::ir::{Module, RewriteOptions};
-use anfora::manager::{PassContext, PassContextBuilder, Recorder, Verification};
+use anfora::manager::{PassContext, PassContextBuilder, Verification};
+use anfora::report::Recorder;
 use anfora_benches::programs::CHAIN;
 use anfora_benches::run_under;
 

@@ -5,9 +5,8 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use anfora::ir::{Counts, Differences, Module};
-use anfora::manager::Recording;
 use anfora::onnx::NodeCounts;
-use anfora::report::{DiffPage, Page};
+use anfora::report::{DiffPage, Page, Recording};
 
 /// The facts of a run that are not part of its recording.
 pub(crate) struct PageFacts<'a> {

@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anfora::ir::{Module, PrintLiterals, PrintOptions};
 use anfora::manager::{
     Bisect, DumpIr, Instrument, Memory, PassContext, PassError, PassRegistry, PassRun, PassTiming, PrintIr, PrintWhen,
-    Recorder, Reproducer, RunLog, Unchanged, UnknownName, VerifyEach,
+    Reproducer, RunLog, Unchanged, UnknownName, VerifyEach,
 };
 use anfora::passes::{CheckMeaning, Checked};
+use anfora::report::Recorder;
 use clap::{Args, ValueEnum};
 
 use crate::command_line::CommandLine;

@@ -27,7 +27,7 @@
 //!   requires lowers the claim. The pass `EnterPhase` raises the claim; it is the last pass of the
 //!   pipeline of a phase ([`PassRegistry::register_megapass`]).
 //! - An [`Instrument`] watches passes run, and may stop them: [`PassTiming`], [`Memory`],
-//!   [`VerifyEach`], [`PrintIr`], [`DumpIr`], [`RunLog`], [`Recorder`], [`Bisect`], [`Reproducer`],
+//!   [`VerifyEach`], [`PrintIr`], [`DumpIr`], [`RunLog`], [`Bisect`], [`Reproducer`],
 //!   [`Remarks`], or an instrument of the embedder. Instruments are called in their order, both
 //!   before and after a pass. Put instruments that print or dump before `VerifyEach`, so that they
 //!   also show ill-formed results. Put `PassTiming` and `RunLog` last, so that they record a pass
@@ -120,7 +120,6 @@ mod properties;
 mod regions;
 mod register;
 mod registry;
-mod recording;
 mod reproducer_file;
 mod run;
 mod scanner;
@@ -147,8 +146,8 @@ pub use info::{Declare, Outcome, PassInfo, PassKind, SkipReason};
 pub use instrument::{Instrument, PassRun};
 pub use instruments::{
     AllocationCounts, Bisect, BisectRun, DumpIr, LastRun, MAX_MEMORY_RUNS, MAX_TIMED_RUNS, Memory, MemoryRun,
-    PassTiming, PrintIr, PrintWhen, RecordedRun, Recorder, Remarks, Reproducer, RunLog, RunRecord, TimingRow,
-    Unchanged, VerifyEach, check_reproducer_place, remarks_json, render_remarks,
+    PassTiming, PrintIr, PrintWhen, RecordedRun, Remarks, Reproducer, RunLog, RunRecord, TimingRow, Unchanged,
+    VerifyEach, check_reproducer_place, remarks_json, render_remarks,
 };
 pub use line_diff::unified_diff;
 pub use messages::MAX_REMARKS;
@@ -162,11 +161,6 @@ pub use phases::PhaseEntry;
 pub use pipeline::{PipelineError, parse_pipeline};
 pub use print_module::PRINT_IR;
 pub use properties::Property;
-pub use recording::{
-    BindingEvent, BindingEventKind, FunctionChange, Hunk, LineKind, MAX_FUNCTIONS_OF_RUN, MAX_MESSAGES_OF_RUN,
-    MAX_RECORDED_RUNS, MAX_RECORDING_BYTES, MAX_ROWS_OF_PROGRAM, MAX_ROWS_OF_RUN, RecordedLine, RecordedOutcome,
-    RecordedPass, RecordedRewrite, Recording,
-};
 pub use registry::{
     DefaultRegistryError, MakeError, PassEntry, PassRegistry, RegisteredPass, RegistryError, set_default_registry,
 };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anfora::ir;
 use anfora::manager::{self, Instrument, Outcome, PassError, PassFailure, PassRun, PrintIr, Unchanged};
+use anfora::report;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -153,7 +154,7 @@ enum Kind {
     Timing(Arc<manager::PassTiming>),
     Log(Arc<manager::RunLog>),
     Bisect(Arc<manager::Bisect>),
-    Report(Arc<manager::Recorder>),
+    Report(Arc<report::Recorder>),
     Other(Arc<dyn Instrument>),
 }
 
@@ -226,9 +227,9 @@ impl Builtin {
     fn page(&self, py: Python<'_>, title: &str) -> String {
         let Kind::Report(recorder) = &self.kind else { return String::new() };
         let facts = vec![("anfora".to_string(), env!("CARGO_PKG_VERSION").to_string())];
-        let page = |recording: &manager::Recording| {
+        let page = |recording: &report::Recording| {
             let pipeline = &recording.pipeline();
-            anfora::report::Page { title, pipeline, facts, ..anfora::report::Page::new(recording) }.to_html()
+            report::Page { title, pipeline, facts, ..report::Page::new(recording) }.to_html()
         };
         py.detach(|| recorder.with_recording(page))
     }
@@ -242,13 +243,13 @@ impl Builtin {
     }
 }
 
-fn history_of(recording: &manager::Recording, function: &str, binding: &str) -> Vec<RecordedEvent> {
-    let event = |event: manager::BindingEvent<'_>| {
+fn history_of(recording: &report::Recording, function: &str, binding: &str) -> Vec<RecordedEvent> {
+    let event = |event: report::BindingEvent<'_>| {
         let kind = match event.kind {
-            manager::BindingEventKind::Made => "made",
-            manager::BindingEventKind::Changed => "changed",
-            manager::BindingEventKind::Removed => "removed",
-            manager::BindingEventKind::NotKept => "not kept",
+            report::BindingEventKind::Made => "made",
+            report::BindingEventKind::Changed => "changed",
+            report::BindingEventKind::Removed => "removed",
+            report::BindingEventKind::NotKept => "not kept",
         };
         let text = |line: Option<&str>| line.map(str::to_string);
         let reasons = event.reasons.into_iter().map(|reason| reason.into_owned()).collect();
@@ -273,7 +274,7 @@ pub(crate) fn _builtin_instrument(kind: &str, options: &Bound<'_, PyDict>) -> Py
     let kind = match kind {
         "timing" => Kind::Timing(Arc::new(manager::PassTiming::new())),
         "log" => Kind::Log(Arc::new(manager::RunLog::new())),
-        "report" => Kind::Report(Arc::new(manager::Recorder::new())),
+        "report" => Kind::Report(Arc::new(report::Recorder::new())),
         "print_before" => Kind::Other(print(PrintIr::new(all(), manager::PrintWhen::Never, Stream("stdout")))?),
         "print_after" => Kind::Other(print(PrintIr::new(manager::PrintWhen::Never, all(), Stream("stdout")))?),
         "print_changed" if flag("diff")? => Kind::Other(print(PrintIr::diff(Stream("stdout")))?),

@@ -1,10 +1,12 @@
-//! Recordings of passes, and differences of programs, as one page of HTML.
+//! Recordings of passes, and one page of HTML for a recording or for the differences of programs.
 //!
-//! A [`DiffPage`] shows the [`Differences`](anfora_ir::Differences) of two programs. A [`Page`]
-//! shows a [`Recording`]: the passes on a bar, what the chosen pass changed, the history of a
-//! binding and its neighbours as a graph, and the memory of the run. A page holds its style, its
-//! program and its data. It loads nothing, and a policy in it forbids that it does. It works with
-//! the keyboard, on wide and narrow screens, and in light and dark colours.
+//! A [`Recorder`] is an instrument that makes a [`Recording`]: the passes that ran, the lines that
+//! each changed, and the history of each binding. A [`Page`] shows a recording: the passes on a bar,
+//! what the chosen pass changed, the history of a binding and its neighbours as a graph, and the
+//! memory of the run. A [`DiffPage`] shows the [`Differences`](anfora_ir::Differences) of two
+//! programs. A page holds its style, its program and its data. It loads nothing, and a policy in it
+//! forbids that it does. It works with the keyboard, on wide and narrow screens, and in light and
+//! dark colours.
 //!
 //! The recording is in the page as JSON ([`Recording::to_json`]), with one character for each long
 //! name in a text. The program of the page
@@ -13,8 +15,8 @@
 //! ```
 //! use std::sync::Arc;
 //! use anfora_ir::{Module, OpRegistry};
-//! use anfora_manager::{FunctionPass, Pass, PassContext, Recorder};
-//! use anfora_report::Page;
+//! use anfora_manager::{FunctionPass, Pass, PassContext};
+//! use anfora_report::{Page, Recorder};
 //!
 //! let recorder = Arc::new(Recorder::new());
 //! let cx = PassContext::builder().instrument(recorder.clone()).build()?;
@@ -28,13 +30,20 @@
 //! ```
 
 mod differences;
+mod recorder;
+mod recording;
 mod short_names;
 
-use anfora_manager::Recording;
 use askama::Template;
 use serde_json::{Value, json};
 
 pub use differences::DiffPage;
+pub use recorder::Recorder;
+pub use recording::{
+    BindingEvent, BindingEventKind, FunctionChange, Hunk, LineKind, MAX_FUNCTIONS_OF_RUN, MAX_MESSAGES_OF_RUN,
+    MAX_RECORDED_RUNS, MAX_RECORDING_BYTES, MAX_ROWS_OF_PROGRAM, MAX_ROWS_OF_RUN, RecordedLine, RecordedOutcome,
+    RecordedPass, RecordedRewrite, Recording,
+};
 
 /// A page that shows a recording.
 #[derive(Clone, Debug)]

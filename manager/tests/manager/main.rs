@@ -17,7 +17,6 @@ mod phases;
 mod pipelines;
 mod printing;
 mod registering;
-mod recording;
 mod repetition;
 mod reports;
 mod reproducers;

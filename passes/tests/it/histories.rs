@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use anfora_ir::{Source, parse_module};
-use anfora_manager::{BindingEventKind, Pass, PassContext, Recorder, parse_pipeline};
+use anfora_manager::{Pass, PassContext, parse_pipeline};
+use anfora_report::{BindingEventKind, Recorder};
 
 /// Runs a pipeline, and checks the kind and the reasons of the last event of each listed binding of
 /// `@main`.

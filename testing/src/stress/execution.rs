@@ -6,8 +6,8 @@ use anfora::bisect::{Judgement, bisect};
 use anfora::interp::{Agreement, ArgumentGenerator, Arguments, EvalErrorKind, Interpreter, Limits};
 use anfora::manager::{
     DataflowBlockPass, FunctionPass, LastRun, Memory, ModulePass, Pass, PassContext, PassEntry, PassError,
-    PassRegistry, PassTiming, PrintIr, PrintWhen, Property, Recorder, Reproducer, ReproducerFile, RunLog, Sequential,
-    Verdict, Verification, VerifyEach, parse_pipeline, remarks_json, render_remarks, run_pass,
+    PassRegistry, PassTiming, PrintIr, PrintWhen, Property, Reproducer, ReproducerFile, RunLog, Sequential, Verdict,
+    Verification, VerifyEach, parse_pipeline, remarks_json, render_remarks, run_pass,
 };
 use anfora::onnx::{ExportOptions, ImportOptions};
 use anfora::passes::{MemoryOptions, PlannedMemory, plan_memory};
@@ -121,7 +121,7 @@ fn prepend() -> FunctionPass {
 
 fn instruments(mut module: Module) -> Done {
     let registry = anfora::passes::registry();
-    let recorder = Arc::new(Recorder::new());
+    let recorder = Arc::new(anfora::report::Recorder::new());
     let context = PassContext::builder()
         .registry(Arc::clone(&registry))
         .instrument(Arc::new(PrintIr::new(PrintWhen::Always, PrintWhen::Always, std::io::sink())))

@@ -1,16 +1,12 @@
 //! The instrument that records what passes do.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anfora_ir::{LogPosition, Module, RewriteOptions, WhyNot};
+use anfora_manager::{Instrument, OpenRuns, Outcome, PassError, PassFailure, PassKind, PassRun, RunRole, SkipReason};
 
-use crate::error::{PassError, PassFailure};
-use crate::info::{Outcome, PassKind, SkipReason};
-use crate::instrument::{Instrument, PassRun};
-use crate::open_runs::{OpenRuns, RunRole};
 use crate::recording::{RecordedOutcome, RecordedPass, Recording, RecordingWriter};
-use crate::sync::lock;
 
 /// The reasons of failures and skips are cut after this many characters.
 const LONGEST_REASON: usize = 4096;
@@ -24,7 +20,7 @@ const LONGEST_REASON: usize = 4096;
 /// once and to walk it twice. The program before the first pass is walked once.
 ///
 /// The context also records why bindings were rewritten, and explains near misses, in its ledger of
-/// rewrites ([`PassContext::rewrites`](crate::PassContext::rewrites)), in which the recording reads
+/// rewrites ([`PassContext::rewrites`](anfora_manager::PassContext::rewrites)), in which the recording reads
 /// them. Therefore it runs passes on one thread.
 ///
 /// The instrument records one module: the one that the first pass ran on. As the last of the
@@ -55,6 +51,12 @@ impl Recorder {
         Recorder::default()
     }
 
+    /// Takes the lock of the state, even if another holder panicked. The state is consistent after
+    /// every statement.
+    fn lock(&self) -> MutexGuard<'_, RecorderState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns a copy of what was recorded so far.
     pub fn recording(&self) -> Recording {
         self.with_recording(Recording::clone)
@@ -63,7 +65,7 @@ impl Recorder {
     /// Returns what a function makes of that which was recorded so far. The function must not run
     /// passes that this instrument records.
     pub fn with_recording<T>(&self, read: impl FnOnce(&Recording) -> T) -> T {
-        read(&lock(&self.state).writer.recording)
+        read(&self.lock().writer.recording)
     }
 }
 
@@ -125,7 +127,7 @@ impl Instrument for Recorder {
     }
 
     fn run_before(&self, module: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
-        let state = &mut *lock(&self.state);
+        let state = &mut *self.lock();
         state.writer.begin(module);
         let record = state.record(module, run, Instant::now());
         let record = OpenRecord { run: state.writer.add(record), log: run.context().rewrites().position() };
@@ -134,7 +136,7 @@ impl Instrument for Recorder {
     }
 
     fn run_after(&self, module: &Module, run: &PassRun<'_>, outcome: &Outcome) -> Result<(), PassError> {
-        let state = &mut *lock(&self.state);
+        let state = &mut *self.lock();
         let role = state.open.role_of_innermost();
         let Some(record) = state.innermost() else { return Ok(()) };
         let RecordingWriter { recording, .. } = &mut state.writer;
@@ -148,7 +150,7 @@ impl Instrument for Recorder {
     }
 
     fn on_end(&self, module: &Module, run: &PassRun<'_>, result: Result<&Outcome, &PassFailure>) {
-        let state = &mut *lock(&self.state);
+        let state = &mut *self.lock();
         let ledger = run.context().rewrites();
         // The rewrites of a part are among those of the pass that runs it.
         let log = match state.open.role_of_innermost() {
@@ -180,7 +182,7 @@ impl Instrument for Recorder {
     }
 
     fn on_skip(&self, module: &Module, run: &PassRun<'_>, reason: &SkipReason) {
-        let state = &mut *lock(&self.state);
+        let state = &mut *self.lock();
         let mut record = state.record(module, run, Instant::now());
         record.outcome = RecordedOutcome::Skipped(cut(reason.to_string()));
         state.writer.add(record);

@@ -8,11 +8,14 @@ use anfora_ir::{
     VarFlags,
 };
 use anfora_manager::{
-    BindingEventKind, Declare, FunctionPass, MAX_FUNCTIONS_OF_RUN, MAX_RECORDING_BYTES, MAX_ROWS_OF_RUN, ModulePass,
-    Pass, PassContext, PassError, PassRegistry, RecordedOutcome, RecordedPass, Recorder, Recording, Repeat, Sequential,
+    Declare, FunctionPass, ModulePass, Pass, PassContext, PassError, PassRegistry, Repeat, Sequential,
+};
+use anfora_report::{
+    BindingEventKind, MAX_FUNCTIONS_OF_RUN, MAX_RECORDING_BYTES, MAX_ROWS_OF_RUN, RecordedOutcome, RecordedPass,
+    Recorder, Recording,
 };
 
-use crate::support::{add_function, idle, module, module_of, set_bumps};
+use crate::support::{add_function, idle, module, module_of};
 
 /// Returns the first Let of a body whose variable has this name, and the Let before it.
 fn find(cx: &anfora_ir::Context, body: &Body, name: &str) -> (Option<ExprId>, ExprId) {
@@ -249,7 +252,9 @@ fn rounds_are_those_of_the_fixpoint() {
         // It changes the module in the first two rounds.
         let round = rounds.fetch_add(1, Ordering::Relaxed);
         if round < 2 {
-            set_bumps(module, i64::from(round) + 1);
+            let value = module.cx.int_attr(i64::from(round));
+            let attrs = module.cx.with_attr(module.attrs(), "round", Some(value));
+            module.set_attrs(attrs);
         }
         Ok(())
     });

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anfora_ir::{Diagnostic, NearMiss, Source};
+use anfora_manager::PassKind;
 
-use crate::info::PassKind;
 pub use history::{BindingEvent, BindingEventKind};
 pub(crate) use writer::RecordingWriter;
 

@@ -1,10 +1,10 @@
 //! Recordings as JSON.
 
 use anfora_ir::{NearMiss, diagnostics_json_with, spelled_label, spelled_local};
+use anfora_manager::PassKind;
 use serde_json::{Map, Value, json};
 
 use super::{FunctionChange, Hunk, LineKind, RecordedLine, RecordedOutcome, RecordedPass, Recording};
-use crate::info::PassKind;
 
 impl Recording {
     /// Returns the recording as JSON, for machines and for the page of a report. Times are in

@@ -1,0 +1,5 @@
+//! Tests of recordings.
+
+mod reasons;
+mod recording;
+mod support;

@@ -1,0 +1,40 @@
+//! Modules and passes for the tests.
+
+use std::sync::Arc;
+
+use anfora_ir::{DType, FunctionBuilder, Module, OpRegistry};
+use anfora_manager::ModulePass;
+
+/// Returns a module of three functions, each with three bindings.
+pub(crate) fn module() -> Module {
+    module_of(&["f", "g", "h"])
+}
+
+pub(crate) fn module_of(names: &[&str]) -> Module {
+    let mut ops = OpRegistry::new();
+    anfora_ops::register(&mut ops).unwrap();
+    let mut module = Module::new(Arc::new(ops));
+    for name in names {
+        add_function(&mut module, name);
+    }
+    module
+}
+
+/// Adds a function with three bindings.
+pub(crate) fn add_function(module: &mut Module, name: &str) {
+    let ty = module.cx.types.static_tensor(DType::Float32, &[8]);
+    let mut f = FunctionBuilder::new(module, name);
+    let x = f.param("x", ty);
+    let call = f.call_op("add", &[x, x], &[]).unwrap();
+    let a = f.bind("a", call);
+    let call = f.call_op("negate", &[a], &[]).unwrap();
+    let b = f.bind("b", call);
+    let call = f.call_op("add", &[b, a], &[]).unwrap();
+    let c = f.bind("c", call);
+    f.finish(c).unwrap();
+}
+
+/// Makes a pass that changes nothing.
+pub(crate) fn idle(name: &str, level: u8) -> ModulePass {
+    ModulePass::new(name, level, |_, _| Ok(()))
+}
