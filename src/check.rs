@@ -34,8 +34,8 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use anfora_ir::{Module, OpRegistry, Source, VarId, alpha_equal, parse_fragment, parse_module};
-use anfora_manager::{Outcome, Pass, PassContext, PassContextBuilder, VerifyEach, unified_diff};
+use anfora_ir::{Module, OpRegistry, Source, VarId, alpha_equal, parse_fragment, parse_module, unified_diff};
+use anfora_manager::{Outcome, Pass, PassContext, PassContextBuilder, VerifyEach};
 
 pub use files::check_files;
 

@@ -27,7 +27,8 @@
 //! - **`onnx`** adds `onnx`, and includes `interp`. It is on by default.
 //! - **`npz`** adds `.npz` archives of NumPy, for the pass BindParams and `passes::read_npz`. It is
 //!   off by default.
-//! - **`report`** adds `report`, recordings of passes as a page of HTML. It is off by default.
+//! - **`report`** adds `report`: recordings of passes, and pages of HTML for them and for
+//!   differences. It is off by default.
 //! - **`tracing`** adds spans and events of the crate `tracing` for each run of a pass. It is off
 //!   by default.
 //! - **`count-work`** adds counts of accesses to arenas and tables, for tests of linear work. It is

@@ -78,6 +78,7 @@ pub use crate::edit::editor::Editor;
 pub use crate::edit::function_stamp::{FunctionStamp, ModuleStamp};
 pub use crate::edit::name_supply::NameSupply;
 pub use crate::edit::near_misses::{AskedBy, MAX_NEAR_MISSES, MAX_NEAR_MISSES_OF_RUN, NearMiss, NearMisses, WhyNot};
+pub use crate::edit::region_edits::{RegionEdits, RegionPart};
 pub use crate::edit::region_writer::RegionWriter;
 pub use crate::edit::retype::{Retype, RetypeError, retype_from};
 pub use crate::edit::rewrites::{
@@ -145,7 +146,7 @@ pub use bumpalo;
 pub use compact::{CompactError, Remap, compact_body, is_sparse, live_nodes};
 pub use diff::{
     ChangedPart, DifferenceKind, Differences, FunctionDifference, ItemDifference, ItemKind, PartChange, SequenceChange,
-    diff, diff_with, sequence_changes,
+    diff, diff_with, sequence_changes, unified_diff, write_unified_diff,
 };
 pub use infer::{infer_call, infer_expr, infer_op, lambda_type, signature_type};
 pub use text::{

@@ -103,7 +103,6 @@ mod function_pass;
 mod info;
 mod instrument;
 mod instruments;
-mod line_diff;
 mod messages;
 mod module_pass;
 mod named_pipeline;
@@ -117,7 +116,6 @@ mod pipeline;
 mod pipeline_state;
 mod print_module;
 mod properties;
-mod regions;
 mod register;
 mod registry;
 mod reproducer_file;
@@ -149,7 +147,6 @@ pub use instruments::{
     PassTiming, PrintIr, PrintWhen, RecordedRun, Remarks, Reproducer, RunLog, RunRecord, TimingRow, Unchanged,
     VerifyEach, check_reproducer_place, remarks_json, render_remarks,
 };
-pub use line_diff::unified_diff;
 pub use messages::MAX_REMARKS;
 pub use module_pass::ModulePass;
 pub use named_pipeline::{PipelineEntry, PipelineText};

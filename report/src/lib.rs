@@ -1,16 +1,16 @@
 //! Recordings of passes, and one page of HTML for a recording or for the differences of programs.
 //!
 //! A [`Recorder`] is an instrument that makes a [`Recording`]: the passes that ran, the lines that
-//! each changed, and the history of each binding. A [`Page`] shows a recording: the passes on a bar,
-//! what the chosen pass changed, the history of a binding and its neighbours as a graph, and the
-//! memory of the run. A [`DiffPage`] shows the [`Differences`](anfora_ir::Differences) of two
+//! each changed, and the history of each binding. A [`Page`] shows a recording: the passes on a
+//! bar, what the chosen pass changed, the history of a binding and its neighbours as a graph, and
+//! the memory of the run. A [`DiffPage`] shows the [`Differences`](anfora_ir::Differences) of two
 //! programs. A page holds its style, its program and its data. It loads nothing, and a policy in it
 //! forbids that it does. It works with the keyboard, on wide and narrow screens, and in light and
 //! dark colours.
 //!
 //! The recording is in the page as JSON ([`Recording::to_json`]), with one character for each long
-//! name in a text. The program of the page
-//! (`assets/*.js`) builds from it what is looked at, when it is looked at.
+//! name in a text. The program of the page (`assets/*.js`) builds from it what is looked at, when
+//! it is looked at.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -20,8 +20,8 @@ const LONGEST_REASON: usize = 4096;
 /// once and to walk it twice. The program before the first pass is walked once.
 ///
 /// The context also records why bindings were rewritten, and explains near misses, in its ledger of
-/// rewrites ([`PassContext::rewrites`](anfora_manager::PassContext::rewrites)), in which the recording reads
-/// them. Therefore it runs passes on one thread.
+/// rewrites ([`PassContext::rewrites`](anfora_manager::PassContext::rewrites)), in which the
+/// recording reads them. Therefore it runs passes on one thread.
 ///
 /// The instrument records one module: the one that the first pass ran on. As the last of the
 /// instruments it also records that passes failed whose result another instrument rejected.

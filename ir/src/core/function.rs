@@ -75,9 +75,7 @@ impl Function {
 
     /// Returns a function with this body, which is a part of the body of this function. Everything
     /// else is as in this function.
-    ///
-    /// Cost: one entry.
-    pub fn part(&self, body: Body) -> Function {
+    pub(crate) fn part(&self, body: Body) -> Function {
         Function { body, ..*self }
     }
 

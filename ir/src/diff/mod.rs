@@ -28,8 +28,10 @@ mod constants;
 mod bodies;
 mod functions;
 mod render;
+mod unified;
 
 pub use sequence::{SequenceChange, sequence_changes};
+pub use unified::{unified_diff, write_unified_diff};
 
 use crate::alpha::{AlphaOptions, first_difference_with};
 use crate::core::module::Module;

@@ -4,6 +4,8 @@
 pub(crate) mod editor;
 pub(crate) mod journal;
 pub(crate) mod region_writer;
+pub(crate) mod regions;
+pub(crate) mod region_edits;
 pub(crate) mod stamp;
 pub(crate) mod function_stamp;
 pub(crate) mod retype;

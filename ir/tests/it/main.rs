@@ -21,4 +21,5 @@ mod tables;
 mod take_over;
 mod text_threads;
 mod tiny;
+mod unified_diff;
 mod verify;

@@ -5,12 +5,11 @@ use std::io::{self, Write};
 use std::iter::once;
 use std::sync::Mutex;
 
-use anfora_ir::{FunctionKey, Module, ModuleText, PrintOptions};
+use anfora_ir::{FunctionKey, Module, ModuleText, PrintOptions, write_unified_diff};
 
 use crate::error::{PassError, PassFailure};
 use crate::info::{Outcome, PassKind};
 use crate::instrument::{Instrument, PassRun};
-use crate::line_diff::write_unified_diff;
 use crate::open_runs::OpenRuns;
 use crate::sink::Sink;
 use crate::sync::lock;

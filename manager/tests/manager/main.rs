@@ -7,7 +7,6 @@ mod contexts;
 mod dependencies;
 mod diagnostics;
 mod instruments;
-mod line_diff;
 mod memory;
 mod noted;
 mod parallel;

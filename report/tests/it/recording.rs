@@ -46,7 +46,7 @@ fn rework() -> FunctionPass {
         let ty = editor.body.ty(sum);
         let name = editor.cx.names.intern("n");
         let new = editor.var(Some(name), anfora_ir::VarFlags::PLAIN, ty);
-        let negated = editor.call_named("negate", &[x.expr()])?;
+        let negated = editor.call_named("negative", &[x.expr()])?;
         // %c goes; the tail names %b.
         let Expr::Let { .. } = editor.body.expr(rest) else { panic!("%c is after %b") };
         let changed = editor.let_(var, sum, var.expr(), flags);
@@ -98,14 +98,14 @@ fn a_changed_function_is_recorded_as_hunks_of_its_rows() {
     assert_eq!(recording.functions[change.function], "f");
     assert_eq!(change.bindings, [1, 1, 1]);
     let [hunk] = &change.hunks[..] else { panic!("{:?}", change.hunks) };
-    assert_eq!(texts(&recording, &hunk.old), ["let %b = negate(%a);", "let %c = add(%b, %a);", "%c"]);
-    assert_eq!(texts(&recording, &hunk.new), ["let %n = negate(%a);", "let %b = add(%a, %x);", "%b"]);
+    assert_eq!(texts(&recording, &hunk.old), ["let %b = negative(%a);", "let %c = add(%b, %a);", "%c"]);
+    assert_eq!(texts(&recording, &hunk.new), ["let %n = negative(%a);", "let %b = add(%a, %x);", "%b"]);
     assert_eq!(texts(&recording, &hunk.before).last(), Some(&"let %a = add(%x, %x);"));
     assert_eq!(recording.operators["add"], 6);
     assert_eq!(run.operators.get("add"), None, "one call of it went, and one came");
     let json = recording.to_json();
     assert_eq!(json["runs"][0]["changes"][0]["bindings"], serde_json::json!([1, 1, 1]));
-    assert_eq!(json["lines"][hunk.new[0] as usize][0], "let %n = negate(%a);");
+    assert_eq!(json["lines"][hunk.new[0] as usize][0], "let %n = negative(%a);");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn a_binding_has_a_history() {
     assert_eq!(kinds("g", "a"), [("Remove", BindingEventKind::Removed)]);
     assert_eq!(kinds("k", "a"), [("Remove", BindingEventKind::Made)]);
     let event = &recording.history("f", "b")[0];
-    assert_eq!((event.before, event.after), (Some("let %b = negate(%a);"), Some("let %b = add(%a, %x);")));
+    assert_eq!((event.before, event.after), (Some("let %b = negative(%a);"), Some("let %b = add(%a, %x);")));
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn chain_of(bindings: usize) -> Module {
     let mut f = FunctionBuilder::new(&mut module, "long");
     let mut last = f.param("x", ty);
     for i in 0..bindings {
-        let call = f.call_op("negate", &[last], &[]).unwrap();
+        let call = f.call_op("negative", &[last], &[]).unwrap();
         last = f.bind(&format!("v{i}"), call);
     }
     f.finish(last).unwrap();
@@ -317,7 +317,7 @@ fn the_head_of_a_large_change_is_kept() {
     assert_eq!(hunk.at, [1, 1]);
     let kept = hunk.old.len() + hunk.new.len();
     assert!(kept > MAX_ROWS_OF_RUN / 2 && kept <= MAX_ROWS_OF_RUN, "{kept}");
-    assert_eq!(texts(&recording, &hunk.old[..1]), ["let %v0 = negate(%x);"]);
+    assert_eq!(texts(&recording, &hunk.old[..1]), ["let %v0 = negative(%x);"]);
     assert_eq!(hunk.old.len() + hunk.left_out[0], 50_001, "the other rows are counted at their place");
     assert_eq!((change.rows_left_out, change.bindings), (50_002 - kept, [0, 0, 50_000]));
     // What became of bindings out of sight is not known.
@@ -338,7 +338,7 @@ fn a_recording_of_a_large_program_has_a_limit() {
             let name = editor.cx.names.intern(&format!("\"<{round}>\"{}", "<".repeat(150)));
             let new = editor.var(Some(name), VarFlags::PLAIN, ty);
             let x = editor.body.params()[0].expr();
-            let call = editor.call_named("negate", &[x])?;
+            let call = editor.call_named("negative", &[x])?;
             let root = editor.let_(new, call, new.expr(), LetFlags::default());
             editor.body.set_root(root);
             cx.count("functions renamed", 1);
@@ -443,7 +443,8 @@ fn a_variable_without_a_name_is_not_taken_for_another_one() {
             let new = editor.var(None, VarFlags::PLAIN, ty);
             let number = editor.cx.names.intern(&new.index().to_string());
             let named = editor.var(Some(number), VarFlags::PLAIN, ty);
-            let (one, two) = (editor.call_named("negate", &[x]).unwrap(), editor.call_named("negate", &[x]).unwrap());
+            let (one, two) =
+                (editor.call_named("negative", &[x]).unwrap(), editor.call_named("negative", &[x]).unwrap());
             let inner = editor.let_(named, two, new.expr(), LetFlags::default());
             let root = editor.let_(new, one, inner, LetFlags::default());
             editor.body.set_root(root);
@@ -468,7 +469,7 @@ fn rewrites_of_variables_without_a_name_are_their_own() {
         let mut rest = editor.body.root();
         for why in ["the second", "the first"] {
             let new = editor.var(None, VarFlags::PLAIN, ty);
-            let value = editor.call_named("negate", &[x]).unwrap();
+            let value = editor.call_named("negative", &[x]).unwrap();
             rest = editor.let_(new, value, rest, LetFlags::default());
             editor.rewrote(new.expr(), why);
             editor.nearly(new.expr(), "Insert", |_| format!("not {why}"));

@@ -27,7 +27,7 @@ pub(crate) fn add_function(module: &mut Module, name: &str) {
     let x = f.param("x", ty);
     let call = f.call_op("add", &[x, x], &[]).unwrap();
     let a = f.bind("a", call);
-    let call = f.call_op("negate", &[a], &[]).unwrap();
+    let call = f.call_op("negative", &[a], &[]).unwrap();
     let b = f.bind("b", call);
     let call = f.call_op("add", &[b, a], &[]).unwrap();
     let c = f.bind("c", call);

@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use anfora::manager::unified_diff;
 use anfora_ir::bumpalo::Bump;
 use anfora_ir::{
     AlphaHasher, AlphaOptions, Body, BodyPurity, Context, Counts, Cursor, DType, Diagnostic, DimOp, Editor, EntityId,
@@ -12,7 +11,7 @@ use anfora_ir::{
     change_signature, change_signatures, compact_body, diagnostics_json, diff as module_differences, diff_with,
     expr_extent, first_difference, first_difference_with, infer_expr, infer_module, is_sparse, live_nodes, module_hash,
     parse_attr, parse_module, parse_module_on, parse_type, print_function, print_module, render_diagnostics,
-    render_module_diagnostics, retype_from, update_signatures, update_signatures_with, verify_function,
+    render_module_diagnostics, retype_from, unified_diff, update_signatures, update_signatures_with, verify_function,
     verify_functions, verify_module, write_module, write_module_on,
 };
 
@@ -47,7 +46,7 @@ pub(super) const ROWS: &[Row] = &[
         kind: Kind::Build,
     },
     Row { name: "drop", covers: &[], kind: Kind::Module(drop_module) },
-    Row { name: "diff", covers: &["manager::unified_diff"], kind: Kind::Module(diff) },
+    Row { name: "diff", covers: &["ir::unified_diff", "ir::write_unified_diff"], kind: Kind::Module(diff) },
     Row { name: "differences", covers: &["ir::diff", "ir::diff_with"], kind: Kind::Module(differences) },
     Row { name: "clone", covers: &[], kind: Kind::Module(clone_module) },
     Row { name: "debug", covers: &[], kind: Kind::Module(debug) },

@@ -1,7 +1,12 @@
 //! The dataflow regions of a body, and their replacement.
 
-use anfora_ir::{BlockKind, Body, Cursor, Expr, ExprId, PerBlock, Step, VarId};
 use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::core::body::Body;
+use crate::core::entity::ExprId;
+use crate::core::expr::{Expr, VarId};
+use crate::walk::cursor::{BlockKind, Cursor, Step};
+use crate::walk::per_block::PerBlock;
 
 /// A dataflow region: consecutive Lets of one chain.
 #[derive(Copy, Clone)]

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
-use anfora_ir::sequence_changes;
+use super::sequence::sequence_changes;
 
 /// The number of lines that are shown around a difference.
 const CONTEXT: usize = 3;
@@ -19,12 +19,7 @@ pub fn unified_diff(names: [&str; 2], old: &str, new: &str) -> String {
 ///
 /// # Errors
 /// Those of `to`.
-pub(crate) fn write_unified_diff(
-    [old_name, new_name]: [&str; 2],
-    old: &str,
-    new: &str,
-    to: &mut dyn Write,
-) -> io::Result<()> {
+pub fn write_unified_diff([old_name, new_name]: [&str; 2], old: &str, new: &str, to: &mut dyn Write) -> io::Result<()> {
     if old == new {
         return Ok(());
     }

@@ -1,6 +1,6 @@
 //! Unified diffs of texts.
 
-use anfora_manager::unified_diff;
+use anfora_ir::unified_diff;
 
 fn diff(old: &str, new: &str) -> String {
     unified_diff(["a", "b"], old, new)
