@@ -103,11 +103,12 @@ pub use crate::ops::op::{
     OpaquePurity, Operand, SizeBound, StepsRule, TypeCall, TypeError, TypeRule,
 };
 pub use crate::ops::op_call::OpCall;
-pub use crate::ops::op_def::{
-    Arity, AttrDef, AttrDefault, AttrKind, FusionPattern, OpDef, OpPurity, PrecisionPolicy, Splat,
+pub use crate::ops::op_def::OpDef;
+pub use crate::ops::op_kinds::{
+    Arity, AttrDef, AttrDefault, AttrKind, FusionPattern, OpPurity, PrecisionPolicy, Splat,
 };
 pub use crate::ops::purity::{BodyPurity, EffectScan, LazyBodyPurity, Purity};
-pub use crate::ops::register::RegisterError;
+pub use crate::ops::register_error::RegisterError;
 pub use crate::ops::relayout::{AxisOrder, LayoutRequest, Relayout, RelayoutCall, RelayoutRule};
 pub use crate::report::diagnostic::{Diagnostic, Severity};
 pub use crate::report::diagnostics::{Diagnostics, IntoDiagnostics};

@@ -4,7 +4,8 @@ use crate::core::body::Body;
 use crate::core::context::Context;
 use crate::core::entity::{AttrId, AttrsId, ExprId, LiteralId};
 use crate::core::expr::Expr;
-use crate::ops::op_def::{AttrDefault, OpDef};
+use crate::ops::op_def::OpDef;
+use crate::ops::op_kinds::AttrDefault;
 use crate::tables::attrs::Attr;
 use crate::text::spelled_local;
 

@@ -11,6 +11,7 @@ pub(crate) mod function_stamp;
 pub(crate) mod retype;
 pub(crate) mod rewrites;
 pub(crate) mod near_misses;
+mod rewrite_reports;
 pub(crate) mod signature;
 pub(crate) mod substitution;
 pub(crate) mod name_supply;

@@ -14,11 +14,8 @@ use std::sync::Arc;
 
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
-use crate::core::body::Body;
-use crate::core::context::Context;
-use crate::core::entity::ExprId;
 use crate::edit::rewrites::{LogPosition, Rewrites};
-use crate::text::{binding_label, unescape};
+use crate::text::unescape;
 
 /// A selection of near misses. All of them are selected by default.
 ///
@@ -39,7 +36,7 @@ use crate::text::{binding_label, unescape};
 pub struct WhyNot {
     /// The name of the rule, of another kind of rewrite, or of a pass; any if `None`.
     pub what: Option<String>,
-    /// The name of the binding, without `%`, or its [`binding_label`] if it has no name; any if
+    /// The name of the binding, without `%`, or its [`binding_label`](crate::binding_label) if it has no name; any if
     /// `None`.
     pub binding: Option<String>,
 }
@@ -60,7 +57,7 @@ pub struct NearMiss {
     pub pass: Arc<str>,
     /// The name of the function, without `@`.
     pub function: Option<Arc<str>>,
-    /// The name of the binding, without `%`, or its [`binding_label`] if it has no name; `None` for
+    /// The name of the binding, without `%`, or its [`binding_label`](crate::binding_label) if it has no name; `None` for
     /// a tail.
     pub binding: Option<String>,
     /// The rule, or another kind of rewrite.
@@ -304,7 +301,7 @@ impl Rewrites {
     }
 
     /// Records a near miss, unless nobody asked for it.
-    fn note_near_miss(&self, binding: Option<&str>, what: &str, why: impl FnOnce() -> String) {
+    pub(super) fn note_near_miss(&self, binding: Option<&str>, what: &str, why: impl FnOnce() -> String) {
         let Some(asked_by) = self.explains_at(what, binding) else { return };
         // The reason may ask the ledger itself.
         let why = why();
@@ -384,19 +381,6 @@ impl Display for NearMiss {
         match binding {
             Some(binding) => write!(f, " %{binding}: {why}"),
             None => write!(f, ", in its result: {why}"),
-        }
-    }
-}
-
-impl Context {
-    /// Records a near miss at a Let, variable or tail of a body; see
-    /// [`Editor::nearly`](crate::Editor::nearly).
-    ///
-    /// Cost: linear in the text.
-    #[inline]
-    pub fn nearly(&self, body: &Body, at: ExprId, what: &str, why: impl FnOnce() -> String) {
-        if self.rewrites.may_explain() {
-            self.rewrites.note_near_miss(binding_label(self, body, at).as_deref(), what, why);
         }
     }
 }

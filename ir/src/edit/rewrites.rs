@@ -7,7 +7,7 @@
 //! was after the first `n` rewrites of a run without a limit, so a binary search over `n` finds the
 //! first rewrite after which a program is wrong.
 //!
-//! The tables of a module hold a handle ([`Context::rewrites`]), which is off by default. Then each
+//! The tables of a module hold a handle ([`Context::rewrites`](crate::Context::rewrites)), which is off by default. Then each
 //! report costs one branch. Clones of the tables, and overlays, share the ledger. The manager gives
 //! the tables a handle for each run of a pass ([`Rewrites::for_run`]), which is off after the run,
 //! so clones that a pass keeps do not count. The engines that rewrite programs count by themselves,
@@ -26,11 +26,7 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::core::body::Body;
-use crate::core::context::Context;
-use crate::core::entity::ExprId;
 use crate::edit::near_misses::{MissPosition, NearMissLog, WhyNot};
-use crate::text::binding_label;
 
 /// The request to a [ledger](Rewrites).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -73,7 +69,7 @@ pub struct RewriteRecord {
     pub pass: Arc<str>,
     /// The name of the function, without `@`; `None` if a pass changed the module as a whole.
     pub function: Option<Arc<str>>,
-    /// The label of the rewritten binding ([`binding_label`]): its name, without `%`, if it has
+    /// The label of the rewritten binding ([`binding_label`](crate::binding_label)): its name, without `%`, if it has
     /// one; `None` for a tail.
     pub binding: Option<String>,
     /// The rule, or another description of the rewrite.
@@ -96,7 +92,7 @@ pub struct RewriteSpan {
     pub first: u64,
 }
 
-/// A handle of a ledger of rewrites; see [`Context::rewrites`]. It is off by default.
+/// A handle of a ledger of rewrites; see [`Context::rewrites`](crate::Context::rewrites). It is off by default.
 #[derive(Clone, Default)]
 pub struct Rewrites(Option<Arc<LedgerHandle>>);
 
@@ -339,15 +335,22 @@ impl Rewrites {
     }
 
     /// Counts one rewrite of the current function, or of the module, at a binding with this label
-    /// ([`binding_label`]).
+    /// ([`binding_label`](crate::binding_label)).
     /// Code with an editor calls [`Editor::rewrote`](crate::Editor::rewrote) instead. `why` is
     /// shown only if the rewrite is recorded.
     ///
     /// Cost: one entry.
     #[inline(always)]
     pub fn note(&self, binding: Option<&str>, why: impl Display) {
+        self.note_at(|| binding.map(Cow::Borrowed), why);
+    }
+
+    /// Counts one rewrite as [`Rewrites::note`] does, at a binding whose label is made only if the
+    /// rewrite is recorded.
+    #[inline(always)]
+    pub(super) fn note_at<'b>(&self, binding: impl FnOnce() -> Option<Cow<'b, str>>, why: impl Display) {
         if let Some(ledger) = self.ledger() {
-            ledger.note(|| binding.map(Cow::Borrowed), why);
+            ledger.note(binding, why);
         }
     }
 
@@ -476,32 +479,6 @@ impl Rewrites {
     /// Cost: one loop.
     pub fn spans(&self) -> Vec<RewriteSpan> {
         self.log().map_or_else(Vec::new, |log| log.spans.clone())
-    }
-}
-
-impl Context {
-    /// Counts a rewrite at a Let, variable or tail of a body; see
-    /// [`Editor::rewrote`](crate::Editor::rewrote).
-    ///
-    /// Cost: one entry.
-    #[inline(always)]
-    pub fn rewrote(&self, body: &Body, at: ExprId, why: impl Display) {
-        if let Some(ledger) = self.rewrites.ledger() {
-            ledger.note(|| binding_label(self, body, at), why);
-        }
-    }
-
-    /// Records another binding that the last rewrite has changed, made or removed, by its Let or
-    /// variable. Does nothing if the last rewrite is not recorded.
-    ///
-    /// Cost: one entry.
-    #[inline(always)]
-    pub fn rewrote_also(&self, body: &Body, at: ExprId, why: impl Display) {
-        if self.rewrites.records_last()
-            && let Some(label) = binding_label(self, body, at)
-        {
-            self.rewrites.note_also(Some(&label), why);
-        }
     }
 }
 

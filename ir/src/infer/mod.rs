@@ -11,7 +11,7 @@ use crate::core::entity::{AttrsId, DimId, ExprId, LambdaId, OpId, SymbolId, Type
 use crate::core::expr::Expr;
 use crate::core::function::Function;
 use crate::infer::call_types::CallKey;
-use crate::ops::kernel::catch_panic;
+use crate::ops::catch_panic::catch_panic;
 use crate::ops::op::{ElementsRule, Operand, TypeCall, TypeError};
 use crate::tables::dim::Dim;
 use crate::tables::dtype::DType;

@@ -14,9 +14,8 @@ use crate::core::body::Body;
 use crate::core::context::Context;
 use crate::core::entity::{ExprId, TypeId};
 use crate::core::expr::VarId;
-use crate::edit::editor::Editor;
-use crate::ops::decomposition::{Decomposer, DecompositionPart, Step, write_steps};
-use crate::ops::kernel::catch_panic;
+use crate::ops::catch_panic::catch_panic;
+use crate::ops::decomposition::{Decomposer, DecompositionPart, Step};
 use crate::ops::op::TypeError;
 use crate::tables::types::TensorType;
 
@@ -158,10 +157,10 @@ pub enum AdjointError {
 /// The adjoints of the operands of a call: the steps, and the parts that are the adjoints.
 #[derive(Clone, Debug)]
 pub struct Adjoint {
-    steps: Vec<Step>,
-    given: SmallVec<[(usize, DecompositionPart); 2]>,
-    call: ExprId,
-    operator: Box<str>,
+    pub(super) steps: Vec<Step>,
+    pub(super) given: SmallVec<[(usize, DecompositionPart); 2]>,
+    pub(super) call: ExprId,
+    pub(super) operator: Box<str>,
 }
 
 impl Adjoint {
@@ -199,45 +198,6 @@ impl Adjoint {
         let AdjointWriter { steps, given, refusal, .. } = writer;
         let Some(()) = written else { return Err(AdjointError::Refused(refusal)) };
         Ok(Adjoint { steps: steps.into_steps(), given, call, operator: (&*row.name).into() })
-    }
-
-    /// Writes the steps, and returns the adjoints of operands with their numbers. `bind` receives
-    /// each value, with the number of the operand whose adjoint it is if it is one, and binds it to
-    /// a variable, which it returns. An adjoint whose inferred type is less specific than that of
-    /// its operand is cast (`match_cast`).
-    ///
-    /// Cost: one loop.
-    ///
-    /// # Errors
-    /// If an operator does not exist or does not take its operands: the rule is wrong.
-    pub fn write(
-        &self,
-        editor: &mut Editor<'_>,
-        mut bind: impl FnMut(&mut Editor<'_>, Option<usize>, ExprId) -> ExprId,
-    ) -> Result<SmallVec<[(usize, ExprId); 2]>, TypeError> {
-        let faulty =
-            |error: TypeError| TypeError::new(format!("its adjoint is wrong: {error}")).of_op(self.operator.clone());
-        let operands: SmallVec<[ExprId; 4]> = editor.body.operands_of(self.call).into();
-        let mut operand_of: Vec<Option<usize>> = vec![None; self.steps.len()];
-        for &(operand, part) in self.given.iter().rev() {
-            operand_of[part.index()] = Some(operand);
-        }
-        let results: SmallVec<[DecompositionPart; 4]> = self.given.iter().map(|&(_, part)| part).collect();
-        let made = write_steps(&self.steps, &results, editor, |editor, part, value| {
-            bind(editor, operand_of[part.index()], value)
-        });
-        let made = made.map_err(faulty)?;
-        let mut adjoints = SmallVec::new();
-        for &(operand, part) in &self.given {
-            let mut adjoint = made[part.index()].expect("a result is needed");
-            let wanted = editor.body.ty(operands[operand]);
-            if !editor.cx.types.accepts(wanted, editor.body.ty(adjoint)) {
-                let cast = editor.match_cast(adjoint, wanted).map_err(faulty)?;
-                adjoint = bind(editor, Some(operand), cast);
-            }
-            adjoints.push((operand, adjoint));
-        }
-        Ok(adjoints)
     }
 }
 

@@ -1,14 +1,14 @@
 //! The properties of an operator that walks need at every call, in two bytes.
 
-use crate::ops::op_def::{AttrDefault, FusionPattern, OpDef, OpPurity};
+use crate::ops::op_kinds::FusionPattern;
 
-const IMPURE: u8 = 1;
-const MATCH_CAST: u8 = 2;
-const COMMUTATIVE: u8 = 4;
-const FORWARDS: u8 = 8;
-const KERNEL: u8 = 16;
-const KNOWN_BY_TYPE: u8 = 32;
-const REQUIRES_ATTRS: u8 = 64;
+pub(super) const IMPURE: u8 = 1;
+pub(super) const MATCH_CAST: u8 = 2;
+pub(super) const COMMUTATIVE: u8 = 4;
+pub(super) const FORWARDS: u8 = 8;
+pub(super) const KERNEL: u8 = 16;
+pub(super) const KNOWN_BY_TYPE: u8 = 32;
+pub(super) const REQUIRES_ATTRS: u8 = 64;
 
 /// The properties of an operator, computed when its row is registered: see
 /// [`OpTable::facts`](crate::OpTable::facts).
@@ -19,23 +19,7 @@ pub struct OpFacts {
 }
 
 impl OpFacts {
-    pub(crate) fn of(row: &OpDef) -> OpFacts {
-        let pure = row.purity == OpPurity::Pure;
-        let fusion = match row.fusion_rule.is_some() || !row.shape_operands.is_empty() {
-            true => None,
-            false if pure => Some(row.fusion),
-            false => Some(FusionPattern::Opaque),
-        };
-        let flags = [
-            (!pure, IMPURE),
-            (row.name == "match_cast", MATCH_CAST),
-            (row.commutative, COMMUTATIVE),
-            (!row.forwards.is_empty(), FORWARDS),
-            (row.kernel.is_some(), KERNEL),
-            (row.known_by_type.is_some() && pure, KNOWN_BY_TYPE),
-            (row.attrs.iter().any(|attr| attr.default == AttrDefault::Required), REQUIRES_ATTRS),
-        ];
-        let flags = flags.iter().filter(|(holds, _)| *holds).fold(0, |flags, (_, flag)| flags | flag);
+    pub(super) fn new(flags: u8, fusion: Option<FusionPattern>) -> OpFacts {
         OpFacts { flags, fusion }
     }
 

@@ -1,13 +1,11 @@
 //! Runs the functions of operators' rows. Results of kernels are checked: a result that is not of
 //! the type of the call would turn a correct program into a wrong one.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use crate::core::context::Context;
 use crate::core::entity::TypeId;
+use crate::ops::catch_panic::catch_panic;
 use crate::ops::op::{KernelCall, KernelError};
-use crate::ops::op_def::FusionPattern;
+use crate::ops::op_kinds::FusionPattern;
 use crate::tables::dtype::DType;
 use crate::tables::literal::Literal;
 use crate::tables::types::Type;
@@ -85,17 +83,6 @@ impl KernelCall<'_> {
 fn number_of_elements(shape: &[usize]) -> u64 {
     // If an extent is 0 there are no elements, however large the other extents are.
     if shape.contains(&0) { 0 } else { shape.iter().fold(1, |n, &extent| n.saturating_mul(extent as u64)) }
-}
-
-/// Returns the result of a function of a row; `Err` with the text of the panic if it panics.
-pub(crate) fn catch_panic<T>(of_row: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(of_row)).map_err(|payload| panic_text(&*payload).to_owned())
-}
-
-/// Returns the text of a panic.
-fn panic_text(payload: &(dyn Any + Send)) -> &str {
-    let text = payload.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("without a message")
 }
 
 /// Returns the difference between the results and their type; `None` if they are of the type.

@@ -11,8 +11,9 @@ use crate::core::context::Context;
 use crate::core::entity::{AttrId, AttrsId, DimId, ExprId, LiteralId, OpId, TypeId};
 use crate::core::expr::Expr;
 use crate::ops::facts::OpFacts;
-use crate::ops::op_def::{Arity, AttrDefault, AttrKind, FusionPattern, OpDef, OpPurity};
-use crate::ops::register::RegisterError;
+use crate::ops::op_def::OpDef;
+use crate::ops::op_kinds::{Arity, AttrDefault, AttrKind, FusionPattern, OpPurity};
+use crate::ops::register_error::RegisterError;
 use crate::report::diagnostic::Diagnostic;
 use crate::report::diagnostics::{Diagnostics, IntoDiagnostics};
 use crate::report::suggest::did_you_mean;
@@ -454,7 +455,7 @@ impl OpRegistry {
         }
         let id = OpId::new(self.rows.len()).ok_or(RegisterError::TooMany)?;
         self.by_name.insert(row.name.to_string(), id);
-        self.facts.push(OpFacts::of(&row));
+        self.facts.push(row.facts());
         self.rows.push(row);
         Ok(id)
     }
@@ -555,7 +556,7 @@ impl OpTable {
 
     #[cold]
     fn opaque_facts(&self, op: OpId) -> OpFacts {
-        OpFacts::of(self.get(op))
+        self.get(op).facts()
     }
 
     /// Returns the number of operators: rows of the registry, then opaque ones.
@@ -747,26 +748,6 @@ impl Context {
             (AttrDefault::DType(d), Attr::DType(v)) => d == *v,
             (AttrDefault::Ints(d), Attr::List(_)) => self.attr_ints(value).is_some_and(|v| v == d),
             _ => false,
-        }
-    }
-}
-
-impl AttrKind {
-    /// Returns the kind with an article, for messages.
-    pub fn describe(self) -> &'static str {
-        match self {
-            AttrKind::Bool => "a boolean",
-            AttrKind::Int => "an integer",
-            AttrKind::Float => "a number",
-            AttrKind::Str => "a string",
-            AttrKind::Ints => "a list of integers",
-            AttrKind::Floats => "a list of numbers",
-            AttrKind::Strs => "a list of strings",
-            AttrKind::Shape => "a `shape(…)`",
-            AttrKind::Literal => "a constant",
-            AttrKind::DType => "an element type",
-            AttrKind::Type => "a type",
-            AttrKind::Any => "a value",
         }
     }
 }

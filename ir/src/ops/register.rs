@@ -1,41 +1,9 @@
 //! Checks of rows at registration, so that programs with the operator can be written, read back and
 //! trusted.
 
-use crate::core::entity::OpId;
-use crate::ops::op_def::{AttrDefault, AttrKind, OpDef};
-use crate::report::diagnostic::Diagnostic;
-use crate::report::diagnostics::{Diagnostics, IntoDiagnostics};
-
-/// The reason why an operator was not registered.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum RegisterError {
-    /// The name is taken.
-    #[error("an operator `{0}` is registered already")]
-    Duplicate(String),
-    /// The number of operators has reached the limit of ids.
-    #[error("there can be at most {} operators", OpId::LIMIT)]
-    TooMany,
-    /// The operator has no name.
-    #[error("an operator without a name")]
-    NoName,
-    /// The namespace of the name is declared opaque; or it is to be declared opaque, but has
-    /// registered operators.
-    #[error("the operator `{operator}` is in the namespace `{namespace}`, whose operators are opaque")]
-    Opaque {
-        /// The operator.
-        operator: String,
-        /// The namespace.
-        namespace: String,
-    },
-    /// The properties in a row contradict each other.
-    #[error("the row of `{operator}` contradicts itself: {why}")]
-    Row {
-        /// The operator.
-        operator: String,
-        /// The contradiction.
-        why: String,
-    },
-}
+use crate::ops::op_def::OpDef;
+use crate::ops::op_kinds::{AttrDefault, AttrKind};
+use crate::ops::register_error::RegisterError;
 
 impl OpDef {
     /// Checks that the row has a name and does not contradict itself.
@@ -95,11 +63,5 @@ impl AttrDefault {
             AttrDefault::DType(_) => AttrKind::DType,
         };
         kind == own || kind == AttrKind::Any
-    }
-}
-
-impl IntoDiagnostics for RegisterError {
-    fn into_diagnostics(self) -> Diagnostics {
-        Diagnostic::from_error(&self).into()
     }
 }

@@ -11,7 +11,7 @@ use crate::core::body::Body;
 use crate::core::context::Context;
 use crate::core::entity::{ExprId, TypeId};
 use crate::core::expr::Expr;
-use crate::ops::kernel::catch_panic;
+use crate::ops::catch_panic::catch_panic;
 use crate::ops::op::{AttrReader, TypeError};
 use crate::ops::op_call::OpCall;
 use crate::tables::literal::Literal;

@@ -11,5 +11,6 @@ pub(crate) mod literal;
 pub(crate) mod attrs;
 pub(crate) mod entry;
 pub(crate) mod value;
+mod module_values;
 pub(crate) mod scratch;
 pub(crate) mod parallel;
