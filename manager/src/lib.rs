@@ -95,6 +95,7 @@ mod compaction;
 mod config;
 mod context;
 mod dataflow_block_pass;
+mod edit_each;
 mod enter_phase;
 mod error;
 mod frame;
