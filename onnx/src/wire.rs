@@ -252,12 +252,14 @@ fn check_message(bytes: &[u8], root: &'static Schema, unknown: UnknownFields) ->
             stack.pop();
             continue;
         }
+        // The tag: the number of a field, and the form of its value.
         scan.field_start = scan.pos;
         let tag = scan.varint(end).map_err(|p| scan.error(schema, None, p))?;
         let (wire, number) = ((tag & 7) as u8, u32::try_from(tag >> 3).unwrap_or(0));
         if number == 0 || number >= 1 << 29 {
             return Err(scan.error(schema, None, WireProblem::BadTag(tag)));
         }
+        // A field that the schema does not have is passed over, if that is asked for.
         let Some(field) = schema.field(number) else {
             if unknown == UnknownFields::Refuse || wire == 3 || wire == 4 {
                 return Err(scan.error(schema, None, WireProblem::UnknownField(number)));
@@ -267,6 +269,7 @@ fn check_message(bytes: &[u8], root: &'static Schema, unknown: UnknownFields) ->
             }
             continue;
         };
+        // A known field: the form must be that of its type.
         let name = field.name;
         let allowed = match field.payload {
             Payload::Number(of, _) => wire == of,
@@ -281,6 +284,7 @@ fn check_message(bytes: &[u8], root: &'static Schema, unknown: UnknownFields) ->
         if name == "external_data" && schema.name == TensorProto::schema().name {
             summary.external_data.get_or_insert(scan.field_start);
         }
+        // Values end here; messages are read next.
         let inner = match field.payload {
             Payload::Message(inner) => inner,
             Payload::LazyMessage(inner) => {

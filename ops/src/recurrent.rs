@@ -7,7 +7,7 @@ use anfora_ir::{
 
 use crate::kernels::Failure;
 use crate::kernels::causal_convolution::causal_convolution;
-use crate::kernels::recurrent::{self, Cell, Direction, Operands, Recurrence};
+use crate::kernels::recurrent::{self, Cell, Direction, Recurrence, RecurrentOperands};
 use crate::row::row;
 use crate::steps::{self, saturated};
 use crate::typing::{
@@ -93,8 +93,8 @@ fn recurrence(attrs: &AttrReader<'_>, cell: CellOf) -> Result<Recurrence, Failur
     Ok(Recurrence { cell: cell(attrs)?, direction, clip: attrs.float("clip"), batch_first })
 }
 
-fn operands<'a>(c: &'a KernelCall<'_>) -> Result<Operands<'a>, KernelError> {
-    Ok(Operands {
+fn operands<'a>(c: &'a KernelCall<'_>) -> Result<RecurrentOperands<'a>, KernelError> {
+    Ok(RecurrentOperands {
         x: c.operand(0)?,
         weights: c.operand(1)?,
         recurrent: c.operand(2)?,

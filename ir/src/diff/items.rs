@@ -72,7 +72,7 @@ pub(super) struct Items<'a> {
 }
 
 /// A block that the walk is in.
-struct OpenBlock {
+struct BlockItems {
     block: u32,
     /// The number of Lets and nodes of the block that the walk is in.
     inside: u32,
@@ -96,13 +96,13 @@ impl<'a> Items<'a> {
     fn walk(&mut self) {
         let body = self.body;
         let mut cursor = Cursor::new(body);
-        let mut open: Vec<OpenBlock> = Vec::new();
+        let mut open: Vec<BlockItems> = Vec::new();
         let mut operand_blocks: FxHashMap<u32, u32> = FxHashMap::default();
         while let Some(step) = cursor.next(body) {
             match step {
                 Step::EnterBlock(_, kind) => {
                     let block = self.enter_block(kind, &mut operand_blocks);
-                    open.push(OpenBlock { block, inside: 0, container: NONE });
+                    open.push(BlockItems { block, inside: 0, container: NONE });
                 }
                 Step::ExitBlock(..) => drop(open.pop()),
                 Step::Let(id) => {

@@ -27,11 +27,11 @@ use crate::core::expr::{Expr, LetFlags, VarFlags, VarId};
 /// ```
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct RegionWriter {
-    region: Region,
+    region: RegionState,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-enum Region {
+enum RegionState {
     #[default]
     Outside,
     AtStart,
@@ -42,13 +42,13 @@ impl RegionWriter {
     /// Begins a region with the next Let.
     #[inline]
     pub fn begin(&mut self) {
-        self.region = Region::AtStart;
+        self.region = RegionState::AtStart;
     }
 
     /// Ends the region, if one is open.
     #[inline]
     pub fn end(&mut self) {
-        self.region = Region::Outside;
+        self.region = RegionState::Outside;
     }
 
     /// Moves to a Let of the old chain with these flags: the Lets written next are in its region,
@@ -67,9 +67,9 @@ impl RegionWriter {
     #[inline]
     pub fn before(flags: LetFlags) -> RegionWriter {
         let region = match flags {
-            LetFlags::REGION_START => Region::AtStart,
-            LetFlags::DATAFLOW => Region::Inside,
-            _ => Region::Outside,
+            LetFlags::REGION_START => RegionState::AtStart,
+            LetFlags::DATAFLOW => RegionState::Inside,
+            _ => RegionState::Outside,
         };
         RegionWriter { region }
     }
@@ -77,7 +77,7 @@ impl RegionWriter {
     /// Returns a writer for Lets that are inserted after a Let with these flags.
     #[inline]
     pub fn after(flags: LetFlags) -> RegionWriter {
-        RegionWriter { region: if flags.is_dataflow() { Region::Inside } else { Region::Outside } }
+        RegionWriter { region: if flags.is_dataflow() { RegionState::Inside } else { RegionState::Outside } }
     }
 
     /// Updates the flags for the removal of a Let that `next` follows: a region that began with the
@@ -94,19 +94,19 @@ impl RegionWriter {
     /// Returns true if the next Let is in a region.
     #[inline]
     pub fn is_open(&self) -> bool {
-        self.region != Region::Outside
+        self.region != RegionState::Outside
     }
 
     /// Returns the flags of the next Let, which counts as written.
     #[inline]
     pub fn next_flags(&mut self) -> LetFlags {
         match self.region {
-            Region::Outside => LetFlags::PLAIN,
-            Region::AtStart => {
-                self.region = Region::Inside;
+            RegionState::Outside => LetFlags::PLAIN,
+            RegionState::AtStart => {
+                self.region = RegionState::Inside;
                 LetFlags::REGION_START
             }
-            Region::Inside => LetFlags::DATAFLOW,
+            RegionState::Inside => LetFlags::DATAFLOW,
         }
     }
 

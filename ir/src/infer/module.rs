@@ -198,6 +198,8 @@ impl Inference {
                         self.type_error(cx, body, id, e, function, binding);
                     }
                 },
+                // A function value that is bound may use its own variable, whose type its signature
+                // states.
                 Step::Let(id) => {
                     lets.push(id);
                     if let Expr::Let { var, value, .. } = body.expr(id)
@@ -218,6 +220,7 @@ impl Inference {
                     if found == stated || found == error {
                         continue;
                     }
+                    // The found type replaces a stated one that is less specific.
                     if stated == error || cx.types.accepts(stated, found) {
                         if self_uses.contains(var) {
                             state_result(cx, body, var, value);

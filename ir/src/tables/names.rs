@@ -7,7 +7,7 @@ use hashbrown::hash_table::Entry;
 use rustc_hash::FxHasher;
 
 use crate::core::entity::{EntityId, NameId};
-use crate::tables::numbered::{Number, Numbered, Place};
+use crate::tables::numbered::{Numbered, NumberedName, Place};
 use crate::tables::parallel::layers::{Layer, Layers};
 use crate::work;
 
@@ -48,7 +48,7 @@ impl Strings {
     /// Returns the id of a string of the layer. `start` is the index of the first string of the
     /// layer, and `number` the reading of the string as a base and a number.
     #[inline]
-    fn find(&self, start: usize, number: Option<Number>, s: &str) -> Option<NameId> {
+    fn find(&self, start: usize, number: Option<NumberedName>, s: &str) -> Option<NameId> {
         match number.map(|number| self.numbered.find(number)) {
             Some(Place::Has(id)) => return Some(id),
             Some(Place::Lacks) => return None,
@@ -60,7 +60,7 @@ impl Strings {
 
     /// Returns the id of a string, which is appended if the layer does not have it.
     #[inline]
-    fn intern(&mut self, start: usize, number: Option<Number>, s: &str) -> NameId {
+    fn intern(&mut self, start: usize, number: Option<NumberedName>, s: &str) -> NameId {
         let Strings { text, ends, table, numbered } = self;
         let next = NameId::from_index(start + ends.len());
         if let Some(number) = number
@@ -101,7 +101,7 @@ impl Names {
     #[inline]
     pub fn intern(&mut self, s: &str) -> NameId {
         work::tick();
-        let number = Number::of(s);
+        let number = NumberedName::of(s);
         if let Some(frozen) = &self.layers.frozen
             && let Some(id) = frozen.find(0, number, s)
         {
@@ -115,7 +115,7 @@ impl Names {
     /// Cost: linear in the text.
     pub fn find(&self, s: &str) -> Option<NameId> {
         work::tick();
-        let number = Number::of(s);
+        let number = NumberedName::of(s);
         let frozen = self.layers.frozen.as_ref().and_then(|frozen| frozen.find(0, number, s));
         frozen.or_else(|| self.layers.own.find(self.layers.start, number, s))
     }
@@ -193,7 +193,7 @@ impl Layer for Strings {
     fn push_all(&mut self, over: Strings) {
         for i in 0..over.ends.len() {
             let s = slice(&over.text, &over.ends, i);
-            self.intern(0, Number::of(s), s);
+            self.intern(0, NumberedName::of(s), s);
         }
     }
 }

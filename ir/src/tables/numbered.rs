@@ -17,7 +17,7 @@ const MOST_DIGITS: usize = 9;
 
 /// A name as a base and a number.
 #[derive(Copy, Clone)]
-pub(crate) struct Number {
+pub(crate) struct NumberedName {
     /// The bytes of the base, the last in the lowest place. None of them is zero, so bases of
     /// different lengths differ.
     base: u64,
@@ -56,11 +56,11 @@ struct Series {
 
 const NONE: u32 = u32::MAX;
 
-impl Number {
+impl NumberedName {
     /// Returns a name as a base and a number. The base has 1 to 8 bytes and no zero byte, and the
     /// number has no leading zeros, so that there is one name for each base and number.
     #[inline]
-    pub(crate) fn of(name: &str) -> Option<Number> {
+    pub(crate) fn of(name: &str) -> Option<NumberedName> {
         let bytes = name.as_bytes();
         let mut start = bytes.len();
         let (mut number, mut place) = (0, 1);
@@ -84,14 +84,14 @@ impl Number {
             // In a register: to write single bytes and read them as one number takes long.
             base = base << 8 | u64::from(byte);
         }
-        Some(Number { base, number })
+        Some(NumberedName { base, number })
     }
 }
 
 impl Numbered {
     /// Returns the id of a name.
     #[inline]
-    pub(crate) fn find(&self, Number { base, number }: Number) -> Place {
+    pub(crate) fn find(&self, NumberedName { base, number }: NumberedName) -> Place {
         let series = match self.series.get(self.last) {
             Some(series) if series.base == base => series,
             _ => match self.series.iter().find(|series| series.base == base) {
@@ -109,7 +109,7 @@ impl Numbered {
     /// Returns the id of a name. A name that does not exist gets the id `next`. Returns `None` if
     /// the name is elsewhere, or belongs there.
     #[inline]
-    pub(crate) fn intern(&mut self, Number { base, number }: Number, next: NameId) -> Option<NameId> {
+    pub(crate) fn intern(&mut self, NumberedName { base, number }: NumberedName, next: NameId) -> Option<NameId> {
         if self.series.get(self.last).is_none_or(|series| series.base != base) {
             self.last = self.series_of(base)?;
         }

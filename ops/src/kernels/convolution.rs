@@ -7,7 +7,7 @@
 use anfora_ir::{DType, Literal, Shape, element_count};
 
 use super::arithmetic::{dispatch, same_dtype};
-use super::matmul::{Extents, Lanes, Part, Strided, accumulate};
+use super::matmul::{Lanes, Part, ProductExtents, Strided, accumulate};
 use super::number::{Calc, Number, Scalar};
 use super::view::{Output, View, filled};
 use super::window::{Sliding, Windows};
@@ -127,7 +127,7 @@ impl Plan {
     ) -> Result<(), Failure> {
         let depth = self.channels * self.taps;
         let weights = Strided::<T> { raw: w.raw, start: group * self.features * depth, lane: depth, term: 1 };
-        let extents = Extents { rows: self.features, depth, columns: self.positions };
+        let extents = ProductExtents { rows: self.features, depth, columns: self.positions };
         if self.windows.are_elements() && x.splat.is_none() {
             let elements = Strided::<T> { raw: x.raw, start: first_channel * self.plane, lane: 1, term: self.plane };
             return accumulate(extents, &weights, &elements, sums);

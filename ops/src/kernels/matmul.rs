@@ -90,7 +90,7 @@ impl<T: Number> Lanes<T::Calc> for Strided<'_, T> {
 
 /// The extents of a product.
 #[derive(Copy, Clone)]
-pub(crate) struct Extents {
+pub(crate) struct ProductExtents {
     pub(crate) rows: usize,
     pub(crate) depth: usize,
     pub(crate) columns: usize,
@@ -101,7 +101,7 @@ pub(crate) struct Extents {
 /// Panels of both operands are packed so that the innermost loop reads memory sequentially and
 /// keeps a tile of the result in registers.
 pub(crate) fn accumulate<C: Calc>(
-    extents: Extents,
+    extents: ProductExtents,
     a: &impl Lanes<C>,
     b: &impl Lanes<C>,
     out: &mut [C],
@@ -114,12 +114,12 @@ pub(crate) fn accumulate<C: Calc>(
 }
 
 fn accumulate_tiles<C: Calc, const TILE: usize>(
-    extents: Extents,
+    extents: ProductExtents,
     a: &impl Lanes<C>,
     b: &impl Lanes<C>,
     out: &mut [C],
 ) -> Result<(), Failure> {
-    let Extents { rows, depth, columns } = extents;
+    let ProductExtents { rows, depth, columns } = extents;
     let block_depth = depth.min(DEPTH);
     let block_columns = columns.min(COLUMNS).next_multiple_of(TILE);
     let mut panel_b = filled(block_depth * block_columns, C::ZERO)?;
@@ -257,7 +257,7 @@ pub(crate) fn matmul(a: &Literal, b: &Literal) -> Result<Literal, Failure> {
     if b.rank() > 1 {
         shape.push(columns);
     }
-    let extents = Extents { rows, depth, columns };
+    let extents = ProductExtents { rows, depth, columns };
     dispatch!(number dtype, T => {
         let left = Stack::<T>::new(a, rows.saturating_mul(depth), depth, 1, &batch);
         let right = Stack::<T>::new(b, depth.saturating_mul(columns), 1, columns, &batch);
@@ -272,7 +272,7 @@ fn product<T: Number>(
     a: Stack<'_, T>,
     b: Stack<'_, T>,
     batch: &[usize],
-    extents: Extents,
+    extents: ProductExtents,
     shape: &[usize],
     uniform: bool,
     finish: impl Fn(T::Calc, usize, usize) -> T,
@@ -280,7 +280,7 @@ fn product<T: Number>(
     if shape.contains(&0) {
         return Output::<T>::new(shape)?.finish();
     }
-    let Extents { rows, depth, columns } = extents;
+    let ProductExtents { rows, depth, columns } = extents;
     let constant = match (a.view.splat, b.view.splat) {
         _ if depth == 0 => Some(T::Calc::ZERO),
         (Some(x), Some(y)) => Some(x.widen().mul(y.widen()).repeat_add(depth as u128)),
@@ -312,10 +312,10 @@ fn product<T: Number>(
                 sums.fill(T::Calc::ZERO);
                 let (left, right) = (a.at(start_a + i * step_a), b.at(start_b + i * step_b));
                 result = if swap {
-                    let transposed = Extents { rows: computed_columns, depth, columns: computed_rows };
+                    let transposed = ProductExtents { rows: computed_columns, depth, columns: computed_rows };
                     accumulate(transposed, &right, &left, &mut sums)
                 } else {
-                    let direct = Extents { rows: computed_rows, depth, columns: computed_columns };
+                    let direct = ProductExtents { rows: computed_rows, depth, columns: computed_columns };
                     accumulate(direct, &left, &right, &mut sums)
                 };
             }
@@ -366,7 +366,7 @@ pub(crate) fn gemm(a: &Literal, b: &Literal, c: Option<&Literal>, how: Gemm) -> 
             shape_text(&shape)
         )));
     }
-    let extents = Extents { rows, depth, columns };
+    let extents = ProductExtents { rows, depth, columns };
     dispatch!(number dtype, T => {
         let (lane, term) = if how.trans_a { (1, rows) } else { (depth, 1) };
         let left = Stack::<T>::new(a, rows.saturating_mul(depth), lane, term, &[]);

@@ -79,7 +79,7 @@ pub(crate) struct Recurrence {
 
 /// The operands of a network.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Operands<'a> {
+pub(crate) struct RecurrentOperands<'a> {
     pub(crate) x: &'a Literal,
     /// The weights of the operand, `(directions, gates * hidden, input)`.
     pub(crate) weights: &'a Literal,
@@ -97,7 +97,7 @@ pub(crate) struct Operands<'a> {
 
 /// The extents of a call.
 #[derive(Copy, Clone, Debug)]
-struct Extents {
+struct RecurrentExtents {
     length: usize,
     batch: usize,
     input: usize,
@@ -106,8 +106,8 @@ struct Extents {
     gates: usize,
 }
 
-impl Extents {
-    fn of(x: Operands<'_>, how: Recurrence) -> Result<Extents, Failure> {
+impl RecurrentExtents {
+    fn of(x: RecurrentOperands<'_>, how: Recurrence) -> Result<RecurrentExtents, Failure> {
         let wrong = || {
             let [x, w, r] = [x.x, x.weights, x.recurrent].map(|l| shape_text(l.shape()));
             Failure::Mismatch(format!(
@@ -121,7 +121,7 @@ impl Extents {
         };
         let (length, batch) = if how.batch_first { (second, first) } else { (first, second) };
         let gates = how.cell.gates();
-        let extents = Extents { length, batch, input, directions, hidden, gates };
+        let extents = RecurrentExtents { length, batch, input, directions, hidden, gates };
         let has = |l: Option<&Literal>, shape: &[usize]| l.is_none_or(|l| l.shape() == shape);
         let fits = directions == how.direction.count()
             && Some(rows) == gates.checked_mul(hidden)
@@ -157,13 +157,13 @@ impl Extents {
 
 /// Returns the number of steps: a product with all weights for each position. `None` if it
 /// overflows, or the call fails.
-pub(crate) fn steps(x: Operands<'_>, how: Recurrence) -> Option<u128> {
-    Extents::of(x, how).ok()?.steps()
+pub(crate) fn steps(x: RecurrentOperands<'_>, how: Recurrence) -> Option<u128> {
+    RecurrentExtents::of(x, how).ok()?.steps()
 }
 
 /// Returns the states at all positions and the last states; of an LSTM also the last cells.
-pub(crate) fn recurrent(x: Operands<'_>, how: Recurrence) -> Result<Vec<Literal>, Failure> {
-    let extents = Extents::of(x, how)?;
+pub(crate) fn recurrent(x: RecurrentOperands<'_>, how: Recurrence) -> Result<Vec<Literal>, Failure> {
+    let extents = RecurrentExtents::of(x, how)?;
     let [state, cell] = x.initial;
     let others = [x.bias, x.lengths, state, cell, x.peepholes];
     check_steps(&[x.x, x.weights, x.recurrent], &others, extents.steps())?;
@@ -175,7 +175,7 @@ pub(crate) fn recurrent(x: Operands<'_>, how: Recurrence) -> Result<Vec<Literal>
     if let Some(lengths) = x.lengths.filter(|l| l.dtype() != DType::Int32) {
         return Err(Failure::ElementType(lengths.dtype()));
     }
-    let x = Operands {
+    let x = RecurrentOperands {
         x: &sequences,
         weights: &weights,
         recurrent: &of_state,
@@ -194,7 +194,7 @@ pub(crate) fn recurrent(x: Operands<'_>, how: Recurrence) -> Result<Vec<Literal>
 
 /// The weights of one direction.
 struct Weights<'a, T: Working> {
-    e: Extents,
+    e: RecurrentExtents,
     how: Recurrence,
     direction: usize,
     weights: View<'a, T>,
@@ -301,7 +301,7 @@ impl<T: Working> Weights<'_, T> {
     }
 }
 
-fn run<T: Working>(x: Operands<'_>, e: Extents, how: Recurrence) -> Result<[Literal; 3], Failure> {
+fn run<T: Working>(x: RecurrentOperands<'_>, e: RecurrentExtents, how: Recurrence) -> Result<[Literal; 3], Failure> {
     let shape = match how.batch_first {
         true => [e.batch, e.length, e.directions, e.hidden],
         false => [e.length, e.directions, e.batch, e.hidden],

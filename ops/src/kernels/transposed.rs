@@ -8,7 +8,7 @@
 use anfora_ir::{Literal, Shape, element_count};
 
 use super::arithmetic::{dispatch, same_dtype};
-use super::matmul::{Extents, Strided, accumulate};
+use super::matmul::{ProductExtents, Strided, accumulate};
 use super::number::{Calc, FloatNumber, Number};
 use super::view::{Output, View, filled};
 use super::window::{MAX_SPATIAL, Sliding, Windows};
@@ -245,7 +245,7 @@ impl Transposed {
                                 term: self.features * taps,
                             },
                         };
-                        let extents = Extents { rows, depth: self.channels, columns };
+                        let extents = ProductExtents { rows, depth: self.channels, columns };
                         accumulate(extents, &weights, &patches, terms)?;
                         if w.splat.is_some() {
                             (0..taps).for_each(|tap| self.layout.scatter(tap, terms, &mut sums));

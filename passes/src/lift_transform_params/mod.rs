@@ -200,6 +200,7 @@ fn groups_with_weights(
     let mut used: Option<IdSet<GlobalId>> = None;
     for &key in module.order() {
         let Some(function) = module.get(key).filter(|f| f.is_definition()) else { continue };
+        // Functions with weights state the number of their inputs.
         let (name, cx) = (module.name(key), &module.cx);
         let Some(attr) = cx.find_attr(function.attrs, NUM_INPUT) else { continue };
         if chosen.as_ref().is_some_and(|chosen| !chosen.contains(&key)) {
@@ -224,6 +225,7 @@ fn groups_with_weights(
             let error = PassError::new(format!("`{NUM_INPUT}` is not a number of its {params} parameters"));
             return Err(error.in_function(name));
         };
+        // Its signature changes, and so does the function that prepares its weights, if it exists.
         let used = used.get_or_insert_with(|| used_functions(module));
         if function.global().is_some_and(|global| used.contains(global)) {
             keeps("the module uses it, and its signature would change".to_string());
@@ -242,6 +244,7 @@ fn groups_with_weights(
             keeps(format!("the module uses `@{transform_name}`, or it has no body"));
             continue;
         }
+        // It joins the group of the shared function, or begins a group.
         let (name, weights) = (name.to_string(), params - inputs);
         let function = WeightedFunction { key, name, inputs, moved: Vec::new() };
         match groups.last_mut().filter(|_| options.shared_transform) {

@@ -150,6 +150,7 @@ impl Generator<'_> {
 
     pub(super) fn region_statement(&mut self) -> Result<(), BuildError> {
         let is_onnx = self.vocabulary == Vocabulary::OnnxRegions;
+        // A branch, or the beginning or end of a region.
         if !self.region.is_open() {
             if !is_onnx && self.may_nest() && self.rng.one_in(3) {
                 let cond = self.pick(Kind::Bool)?;
@@ -161,9 +162,11 @@ impl Generator<'_> {
             self.toggle_region();
             return Ok(());
         }
+        // Operands, mostly late ones.
         let any = self.rng.choose(&[Kind::Matrix, Kind::Matrix, Kind::Vector, Kind::Half, Kind::Tall, Kind::Dynamic]);
         let (Some(a), Some(b)) = (self.late(any), self.late(any)) else { return Ok(()) };
         let (Some(square), Some(row)) = (self.late(Kind::Matrix), self.late(Kind::Vector)) else { return Ok(()) };
+        // One operator; the last few have no fused form in ONNX.
         let draw = self.rng.below(if is_onnx { 18 } else { 23 });
         let (value, kind) = match draw {
             0 => (self.b.call_op("exp", &[a], &[])?, any),
