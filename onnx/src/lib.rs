@@ -154,6 +154,7 @@ pub mod wire;
 
 mod attributes;
 mod contrib;
+mod domains;
 mod error;
 mod export;
 mod external;

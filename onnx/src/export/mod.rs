@@ -24,10 +24,10 @@ use prost::Message;
 use rustc_hash::FxHashSet;
 
 use crate::attributes::{decoded_list, entries_of, int, list, str};
+use crate::domains::is_standard;
 use crate::error::{ExportError, ExportProblem};
 use crate::keys;
 use crate::node_counts::NodeCounts;
-use crate::opaque::is_standard;
 use crate::proto::{GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto, for_each_node};
 use crate::wire::{self, UnknownFields};
 
