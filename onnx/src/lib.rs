@@ -169,6 +169,7 @@ mod opaque;
 mod opset;
 mod signatures;
 mod sparse;
+mod stated_opsets;
 mod symbols;
 mod types;
 

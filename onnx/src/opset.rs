@@ -9,9 +9,10 @@ use rustc_hash::FxHashMap;
 use crate::convert::{Conversions, NEWEST, check_call};
 use crate::domains::is_standard;
 use crate::error::{ExportError, ExportProblem};
-use crate::export::{ir_version_for, opset_imports};
+use crate::export::ir_version_for;
 use crate::keys;
 use crate::opaque::decode;
+use crate::stated_opsets::opset_imports;
 
 /// The versions of the standard operators in which models are written.
 pub const WRITTEN_OPSETS: RangeInclusive<i64> = 6..=NEWEST;
