@@ -2,8 +2,8 @@
 //! and export turns the node back into an initializer.
 
 use crate::attributes::tensor_attribute;
+use crate::domains::is_standard;
 use crate::keys;
-use crate::opaque::is_standard;
 use crate::proto::{AttributeProto, NodeProto, SparseTensorProto, StringStringEntryProto, TensorProto};
 use crate::sparse::sparse_attribute;
 

@@ -154,6 +154,7 @@ pub mod wire;
 
 mod attributes;
 mod contrib;
+mod domains;
 mod error;
 mod export;
 mod external;
@@ -168,6 +169,7 @@ mod opaque;
 mod opset;
 mod signatures;
 mod sparse;
+mod stated_opsets;
 mod symbols;
 mod types;
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use rustc_hash::FxHashMap;
 
-use crate::opaque::is_standard;
+use crate::domains::is_standard;
 use crate::proto::NodeProto;
 
 /// The most characters of a name that a table shows.

@@ -8,7 +8,6 @@
 use std::sync::{Arc, OnceLock};
 
 use anfora_ir::{OpPurity, OpRegistry, RegisterError};
-use rustc_hash::FxHashMap;
 
 use crate::signatures::purity_of;
 
@@ -40,18 +39,6 @@ pub fn registry() -> Arc<OpRegistry> {
 /// another shape.
 pub(crate) fn is_view(name: &str) -> bool {
     matches!(name, "reshape" | "expand_dims" | "squeeze" | "nn.flatten")
-}
-
-/// Returns true if the domain is the standard domain, which has two names.
-pub(crate) fn is_standard(domain: &str) -> bool {
-    domain.is_empty() || domain == "ai.onnx"
-}
-
-/// Returns the version of a domain's operators among the versions that a model states; 1 if the
-/// model does not state it.
-pub(crate) fn version_of(versions: &FxHashMap<String, i64>, domain: &str) -> i64 {
-    let domain = if is_standard(domain) { "" } else { domain };
-    versions.get(domain).copied().unwrap_or(1)
 }
 
 /// Returns the name of an operator that is kept unchanged.

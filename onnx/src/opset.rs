@@ -7,10 +7,12 @@ use anfora_passes::{decompose_where, to_a_normal_form};
 use rustc_hash::FxHashMap;
 
 use crate::convert::{Conversions, NEWEST, check_call};
+use crate::domains::is_standard;
 use crate::error::{ExportError, ExportProblem};
-use crate::export::{ir_version_for, opset_imports};
+use crate::export::ir_version_for;
 use crate::keys;
-use crate::opaque::{decode, is_standard};
+use crate::opaque::decode;
+use crate::stated_opsets::opset_imports;
 
 /// The versions of the standard operators in which models are written.
 pub const WRITTEN_OPSETS: RangeInclusive<i64> = 6..=NEWEST;

@@ -7,8 +7,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::{CallView, Conversions, OperandView, SymbolPlace, Unwritable, Writer, write_call};
+use crate::domains::version_of;
 use crate::error::ExportProblem;
-use crate::opaque::version_of;
 
 /// The name used for every constant.
 const CONSTANT: &str = "constant";

@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::{Conversion, ExportRule};
+use crate::domains::is_standard;
 use crate::error::ExportProblem;
-use crate::opaque::is_standard;
 
 /// The table of conversions. Clones share their rows until a row is added to one of them.
 #[derive(Clone, Debug)]

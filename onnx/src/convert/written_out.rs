@@ -10,6 +10,7 @@ use super::normalization::{GROUPS_BY_CHANNEL_SINCE, epsilon};
 use super::{Conversion, Conversions, NodeExport, float_attribute, int_attribute, ints_attribute};
 use crate::contrib::replaces;
 use crate::error::ExportProblem;
+use crate::stated_opsets::stated_version;
 
 /// The first version of the standard operators in which an operator of two operands repeats either
 /// of them.
@@ -54,7 +55,7 @@ pub(super) fn register(table: &mut Conversions) {
 /// # Ok::<(), anfora_ir::Diagnostics>(())
 /// ```
 pub fn missing_operators(module: &Module, contrib: bool) -> Vec<String> {
-    let Some(version) = crate::export::stated_version(module) else { return Vec::new() };
+    let Some(version) = stated_version(module) else { return Vec::new() };
     let is_missing = |(_, opsets, native, _): &&Definition| match *native {
         // Its definition here takes fewer nodes than those that exporters write.
         "nn.hard_swish" => false,

@@ -19,10 +19,10 @@ use super::options::{ExportOptions, GraphKind, Versions};
 use super::slots::{Block, Fault, Slot, Slots, ValueId};
 use crate::attributes::{entries_of, list, str, strs};
 use crate::convert::SymbolPlace;
+use crate::domains::is_standard;
 use crate::error::ExportProblem;
 use crate::keys;
 use crate::node_counts::NodeCounts;
-use crate::opaque::is_standard;
 use crate::proto::{NodeProto, StringStringEntryProto, TypeProto, ValueInfoProto};
 use crate::types::SymbolNames;
 

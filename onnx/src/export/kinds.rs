@@ -5,9 +5,10 @@ use anfora_ir::{Attr, Expr, ExprId};
 use super::graph::{Exporter, Output};
 use super::slots::{Block, Slot, ValueId};
 use crate::attributes::decoded;
+use crate::domains::is_standard;
 use crate::error::ExportProblem;
 use crate::keys;
-use crate::opaque::{decode, is_standard};
+use crate::opaque::decode;
 use crate::proto::type_proto::Value;
 use crate::proto::{TypeProto, ValueInfoProto};
 

@@ -19,16 +19,17 @@ mod functions;
 mod layouts;
 mod training;
 
-use anfora_ir::{AttrId, AttrsId, Context, FunctionKey, Module, StorageError};
+use anfora_ir::{AttrsId, Context, FunctionKey, Module, StorageError};
 use prost::Message;
 use rustc_hash::FxHashSet;
 
-use crate::attributes::{decoded_list, entries_of, int, list, str};
+use crate::attributes::{decoded_list, entries_of, int, str};
+use crate::domains::is_standard;
 use crate::error::{ExportError, ExportProblem};
 use crate::keys;
 use crate::node_counts::NodeCounts;
-use crate::opaque::is_standard;
 use crate::proto::{GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto, for_each_node};
+use crate::stated_opsets::opsets_of;
 use crate::wire::{self, UnknownFields};
 
 use graph_meta::GraphMeta;
@@ -172,23 +173,6 @@ fn same_domain(a: &str, b: &str) -> bool {
     a == b || (is_standard(a) && is_standard(b))
 }
 
-/// Returns the versions of the operators that a module states.
-fn opsets_of(cx: &Context, meta: GraphMeta) -> Result<Option<Vec<OperatorSetIdProto>>, ExportProblem> {
-    let opset = |&item: &AttrId| match list(cx, item)? {
-        &[domain, version] => {
-            Some(OperatorSetIdProto { domain: Some(str(cx, domain)?.to_owned()), version: Some(int(cx, version)?) })
-        }
-        _ => None,
-    };
-    meta.read(cx, keys::OPSETS, |cx, value| list(cx, value)?.iter().map(opset).collect())
-}
-
-/// Returns the version of the standard operators that a module states.
-pub(crate) fn stated_version(module: &Module) -> Option<i64> {
-    let opsets = opsets_of(&module.cx, GraphMeta::of(module.attrs())).ok()??;
-    opsets.iter().find(|opset| is_standard(opset.domain())).map(OperatorSetIdProto::version)
-}
-
 /// Returns a model with everything that a module says besides the graph.
 fn model_of(cx: &Context, attrs: AttrsId) -> Result<ModelProto, ExportProblem> {
     let meta = GraphMeta::of(attrs);
@@ -202,19 +186,12 @@ fn model_of(cx: &Context, attrs: AttrsId) -> Result<ModelProto, ExportProblem> {
         model_version: number(keys::MODEL_VERSION)?,
         doc_string: text(keys::DOC)?,
         graph: None,
-        opset_import: opsets_of(cx, meta)?.unwrap_or_default(),
+        opset_import: opsets_of(cx, attrs)?.unwrap_or_default(),
         metadata_props: meta.read(cx, keys::METADATA, entries_of)?.unwrap_or_default(),
         training_info: meta.read(cx, keys::TRAINING, decoded_list)?.unwrap_or_default(),
         functions: meta.read(cx, keys::FUNCTIONS, decoded_list)?.unwrap_or_default(),
         configuration: meta.read(cx, keys::CONFIGURATIONS, decoded_list)?.unwrap_or_default(),
     })
-}
-
-/// Returns the domains that a module states with their versions; `None` if it states none.
-pub(crate) fn opset_imports(module: &Module) -> Result<Option<Vec<(String, i64)>>, ExportProblem> {
-    let opsets = opsets_of(&module.cx, GraphMeta::of(module.attrs()))?;
-    let pair = |o: &OperatorSetIdProto| (o.domain().to_owned(), o.version());
-    Ok(opsets.map(|opsets| opsets.iter().map(pair).collect()))
 }
 
 /// Returns the version of the format for a version of the standard operators.

@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 
 use super::data::ExternalData;
 use crate::convert::Conversions;
+use crate::domains::{is_standard, version_of};
 use crate::keys;
-use crate::opaque::{is_standard, version_of};
 use crate::proto::ModelProto;
 
 /// Options of an export.

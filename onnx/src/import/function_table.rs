@@ -10,10 +10,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::function_attributes::{Arguments, declared, room_for};
 use super::warnings::Notes;
+use crate::domains::is_standard;
 use crate::error::{ImportError, ImportProblem, UnsupportedReason, because};
 use crate::keys;
 use crate::node_counts::NodeCounts;
-use crate::opaque::is_standard;
 use crate::proto::{FunctionProto, ModelProto, NodeProto, OperatorSetIdProto, for_each_node};
 
 /// The functions of a model that may become functions of the module. They stay encoded until they

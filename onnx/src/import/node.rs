@@ -9,9 +9,10 @@ use super::importer::{Importer, NodeNames, OpenGraph, PendingNode, Settings, nod
 use super::warnings::Warning;
 use crate::attributes::{encoded_attr, encoded_list, has_only_its_value, no_value, strs_attr, value_of};
 use crate::convert::{Conversion, Lowered, MAX_RANK, NodeImport, Operands, Unwritable, check_call};
+use crate::domains::is_standard;
 use crate::error::{ImportProblem, UnsupportedReason, because};
 use crate::keys;
-use crate::opaque::{encode, is_standard, is_view, purity};
+use crate::opaque::{encode, is_view, purity};
 use crate::proto::{AttributeProto, AttributeType, NodeProto};
 use crate::signatures::{ResultType, parameter_types, purity_of, result_types};
 use crate::tensor::SMALL_CONSTANT;

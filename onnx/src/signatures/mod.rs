@@ -29,7 +29,7 @@ use anfora_ir::{Context, OpPurity, Operand, TypeId};
 use rustc_hash::FxHashMap;
 
 use crate::convert::NEWEST;
-use crate::opaque::is_standard;
+use crate::domains::is_standard;
 use crate::proto::NodeProto;
 use node_types::NodeTypes;
 use row::{OutputType, Signature};
