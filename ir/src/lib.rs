@@ -78,7 +78,7 @@ pub use crate::edit::editor::Editor;
 pub use crate::edit::function_stamp::{FunctionStamp, ModuleStamp};
 pub use crate::edit::name_supply::NameSupply;
 pub use crate::edit::near_misses::{AskedBy, MAX_NEAR_MISSES, MAX_NEAR_MISSES_OF_RUN, NearMiss, NearMisses, WhyNot};
-pub use crate::edit::region_edits::{RegionEdits, RegionPart};
+pub use crate::edit::region_edits::edit_regions;
 pub use crate::edit::region_writer::RegionWriter;
 pub use crate::edit::retype::{Retype, RetypeError, retype_from};
 pub use crate::edit::rewrites::{

@@ -1,6 +1,6 @@
 //! Passes over dataflow regions.
 
-use anfora_ir::{Module, RegionEdits};
+use anfora_ir::{Module, edit_regions};
 
 use crate::context::PassContext;
 use crate::error::{PassError, PassFailure};
@@ -58,7 +58,14 @@ impl DataflowBlockPass {
         work: impl Fn(&mut FunctionEdit<'_>, &ModuleView<'_>, &PassContext) -> Result<(), PassError> + Send + Sync + 'static,
     ) -> DataflowBlockPass {
         let over_function = move |func: &mut FunctionEdit<'_>, module: &ModuleView<'_>, cx: &PassContext| {
-            edit_regions(func, |block| work(block, module, cx))
+            edit_regions(func.cx, func.function, |tables, function, outputs| {
+                let mut block = FunctionEdit::new(tables, function, outputs);
+                let done = work(&mut block, module, cx);
+                let (messages, named) = block.end();
+                func.messages.append(messages);
+                done.map_err(|error| at_stop(tables, &function.body, error))?;
+                named
+            })
         };
         DataflowBlockPass { function_pass: FunctionPass::new(name, opt_level, over_function) }
     }
@@ -82,26 +89,6 @@ impl Pass for DataflowBlockPass {
     fn kind(&self) -> PassKind {
         PassKind::DataflowBlock
     }
-}
-
-fn edit_regions(
-    func: &mut FunctionEdit<'_>,
-    mut work: impl FnMut(&mut FunctionEdit<'_>) -> Result<(), PassError>,
-) -> Result<(), PassError> {
-    let mut regions = RegionEdits::new(func.cx, func.function);
-    while let Some(part) = regions.take(func.cx, func.function) {
-        let mut part = part?;
-        let mut block = FunctionEdit::new(func.cx, &mut part.function, &part.outputs);
-        let done = work(&mut block);
-        let (messages, named) = block.end();
-        func.messages.append(messages);
-        done.map_err(|error| at_stop(func.cx, &part.function.body, error))?;
-        named?;
-        regions.put_back(func.cx, func.function, part)?;
-    }
-    regions
-        .end(func.cx, func.function)
-        .map_err(|e| PassError::new("a user of an output whose type changed has no type").with_cause(e))
 }
 
 anfora_ir::brief_debug! { DataflowBlockPass { info }; }

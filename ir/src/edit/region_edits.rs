@@ -5,7 +5,7 @@ use rustc_hash::FxHashSet;
 use super::editor::Editor;
 use super::region_writer::RegionWriter;
 use super::regions::{Region, Relink, free_variables, regions_of};
-use super::retype::{Retype, RetypeError};
+use super::retype::Retype;
 use super::transplant::Transplant;
 use crate::core::body::Body;
 use crate::core::context::Context;
@@ -17,14 +17,24 @@ use crate::report::diagnostics::Diagnostics;
 use crate::tables::dim::Dim;
 use crate::walk::cursor::{Cursor, Step};
 
-/// The edits of the dataflow regions of a function, one region after the other.
+/// Edits each dataflow region of a function as the body of a function of its own, in program order,
+/// so that any code for functions can edit a region too. A region in a branch or a function value
+/// inside of another region is a part of the outer region.
 ///
-/// [`take`](RegionEdits::take) gives each region as the body of a function of its own, so that any
-/// code for functions works on a region too. [`put_back`](RegionEdits::put_back) replaces the
-/// region by the edited body, and [`end`](RegionEdits::end) infers types again.
+/// `edit` receives the tables, the function of the region, and the outputs of the region: those of
+/// its variables that are visible outside of it, in the order of their bindings. The parameters of
+/// the function are the variables that the region uses and does not bind, the chain is the bindings
+/// of the region, and the tail is a tuple of the outputs. The body has a journal. Everything else is
+/// as in the function that the region is taken from, and must stay.
+///
+/// If `edit` changed the body, its chain replaces the region. An output that is not bound any more is
+/// bound at the end of the region, if the tail has another atom in its place. The types of the users
+/// of outputs with other types are inferred again at the end.
+///
+/// Taking regions out and putting them back is linear in the body.
 ///
 /// ```
-/// use anfora_ir::{Expr, RegionEdits, Source, parse_module};
+/// use anfora_ir::{Diagnostics, Expr, Source, edit_regions, parse_module};
 ///
 /// let text = "def @f(%x: Tensor[(8), float32]) {
 ///   dataflow {
@@ -37,44 +47,58 @@ use crate::walk::cursor::{Cursor, Step};
 /// let mut module = parse_module(Source::new("example", text), anfora_ops::standard())?;
 /// let key = module.order()[0];
 /// let (function, cx) = module.get_mut(key).expect("it was just read");
-/// let mut regions = RegionEdits::new(cx, function);
-/// while let Some(part) = regions.take(cx, function) {
-///     let mut part = part?;
-///     assert_eq!((part.function.body.params().len(), part.outputs.len()), (1, 1));
+/// edit_regions(cx, function, |_, region, outputs| {
+///     assert_eq!((region.body.params().len(), outputs.len()), (1, 1));
 ///     // Leaves %a out, and computes %b from %x.
-///     let body = &mut part.function.body;
-///     let Expr::Let { body: rest, .. } = body.expr(body.root()) else { continue };
-///     let Expr::Let { value, .. } = body.expr(rest) else { continue };
-///     let Some(operands) = body.expr(value).operand_list() else { continue };
+///     let body = &mut region.body;
+///     let Expr::Let { body: rest, .. } = body.expr(body.root()) else { return Ok(()) };
+///     let Expr::Let { value, .. } = body.expr(rest) else { return Ok(()) };
+///     let Some(operands) = body.expr(value).operand_list() else { return Ok(()) };
 ///     body.set_operand(operands, 0, body.params()[0].expr());
 ///     body.set_root(rest);
-///     regions.put_back(cx, function, part)?;
-/// }
-/// regions.end(cx, function)?;
+///     Ok::<(), Diagnostics>(())
+/// })?;
 /// assert!(!module.to_string().contains("%a"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct RegionEdits {
-    regions: std::vec::IntoIter<Region>,
-    relink: Relink,
-    /// Variables that are visible outside of their regions and have another type now.
-    retyped: Vec<VarId>,
-    /// The symbolic dimensions that the types of the parameters of the function name.
-    given: FxHashSet<SymbolId>,
+///
+/// # Errors
+/// - Those of `edit`.
+/// - If a region is ill-formed: it is part of itself, or a Let stands at two places.
+/// - If `edit` replaced the body by another one, or changed the attributes or the signature of the
+///   function.
+/// - If the chain binds an input, a variable twice, or what is no variable any more.
+/// - If the chain does not bind an output, or the output is not visible outside any more.
+/// - If the chain does not bind a symbolic dimension that the region bound, and neither a parameter of
+///   the function nor an input of the region names it in its type.
+/// - If the chain uses a variable that it neither binds nor has as a parameter.
+/// - If a user of an output with another type has no type.
+///
+/// Regions before the one with the error are edited already.
+pub fn edit_regions<E: From<Diagnostics>>(
+    cx: &mut Context,
+    function: &mut Function,
+    mut edit: impl FnMut(&mut Context, &mut Function, &[VarId]) -> Result<(), E>,
+) -> Result<(), E> {
+    let given = symbols_of_params(cx, &function.body);
+    let mut replacement = Replacement { relink: Relink::default(), retyped: Vec::new(), given };
+    for region in regions_of(&function.body) {
+        let part = take_out(cx, function, region);
+        let mut part = part.ok_or_else(|| one("a dataflow region is part of itself"))?;
+        edit(cx, &mut part.function, &part.outputs)?;
+        replacement.put_back(cx, function, part)?;
+    }
+    Ok(replacement.end(cx, function)?)
 }
 
-/// A dataflow region as the body of a function of its own.
-///
-/// The parameters of the body are the variables that the region uses and does not bind, the chain
-/// is the bindings of the region, and the tail is a tuple of the outputs of the region, in the
-/// order of their bindings. The body has a journal.
-pub struct RegionPart {
-    /// The function with the body of the region. Everything else is as in the function that the
-    /// region is taken from.
-    pub function: Function,
-    /// The variables of the body that are bound in the region and visible outside of it, in the
-    /// order of their bindings.
-    pub outputs: Vec<VarId>,
+fn one(message: impl Into<String>) -> Diagnostics {
+    Diagnostic::error(message).into()
+}
+
+/// A dataflow region that was taken out of its function.
+struct Part {
+    function: Function,
+    outputs: Vec<VarId>,
     region: Region,
     /// Variables of the outer function that are parameters of the part or bound in its chain, each
     /// with its counterpart in the part.
@@ -87,44 +111,18 @@ pub struct RegionPart {
     generation: u32,
 }
 
-impl RegionEdits {
-    /// Begins with the regions of a function. A region in a branch or a function value inside of
-    /// another region is a part of the outer one. Linear in the body.
-    pub fn new(cx: &Context, function: &Function) -> RegionEdits {
-        RegionEdits {
-            regions: regions_of(&function.body).into_iter(),
-            relink: Relink::default(),
-            retyped: Vec::new(),
-            given: symbols_of_params(cx, &function.body),
-        }
-    }
+/// The replacement of the regions of a function by their edited parts.
+struct Replacement {
+    relink: Relink,
+    /// Variables that are visible outside of their regions and have another type now.
+    retyped: Vec<VarId>,
+    /// The symbolic dimensions in the types of the function's parameters.
+    given: FxHashSet<SymbolId>,
+}
 
-    /// Returns the next region in program order, as the body of a function of its own; `None` after
-    /// the last. Linear in the region.
-    ///
-    /// # Errors
-    /// If the region is part of itself.
-    pub fn take(&mut self, cx: &mut Context, function: &Function) -> Option<Result<RegionPart, Diagnostics>> {
-        let region = self.regions.next()?;
-        let part = take_out(cx, function, region);
-        Some(part.ok_or_else(|| Diagnostic::error("a dataflow region is part of itself").into()))
-    }
-
-    /// Replaces a region of the function by its part, if the part was edited. If an output is not
-    /// bound any more and the tail has another atom in its place, the output is bound to this atom
-    /// at the end of the region. Linear in the region.
-    ///
-    /// # Errors
-    /// If another body was put in the place of that of the part, if its function has other
-    /// attributes or another signature, if its chain does not bind each output exactly once, binds
-    /// an input, does not bind a symbolic dimension any more that the region bound and nothing
-    /// around it names, or uses what it neither binds nor has as a parameter.
-    pub fn put_back(
-        &mut self,
-        cx: &mut Context,
-        function: &mut Function,
-        mut part: RegionPart,
-    ) -> Result<(), Diagnostics> {
+impl Replacement {
+    /// Replaces a region of the function by its part, if the part was edited.
+    fn put_back(&mut self, cx: &mut Context, function: &mut Function, mut part: Part) -> Result<(), Diagnostics> {
         let body = &part.function.body;
         if body.generation() != part.generation || !body.has_journal() {
             let message = "another body was put in the place of that of a dataflow region";
@@ -142,12 +140,8 @@ impl RegionEdits {
         self.replace(cx, function, &part)
     }
 
-    /// Infers the types of the users of outputs again, where put back outputs have other types.
-    /// Linear in the body if there are any.
-    ///
-    /// # Errors
-    /// If a user has no type.
-    pub fn end(self, cx: &mut Context, function: &mut Function) -> Result<(), RetypeError> {
+    /// Infers the types of the users of outputs with other types again.
+    fn end(self, cx: &mut Context, function: &mut Function) -> Result<(), Diagnostics> {
         if self.retyped.is_empty() {
             return Ok(());
         }
@@ -155,12 +149,13 @@ impl RegionEdits {
         let mut retype = Retype::new(body);
         self.retyped.iter().for_each(|v| retype.changed(v.expr()));
         let root = body.root();
-        retype.sweep(cx, body, root).map(drop)
+        let swept = retype.sweep(cx, body, root).map(drop);
+        swept.map_err(|error| one(format!("a user of an output whose type changed has no type: {error}")))
     }
 
     /// Replaces a region by its edited part.
-    fn replace(&mut self, cx: &mut Context, function: &mut Function, part: &RegionPart) -> Result<(), Diagnostics> {
-        let RegionPart { function: Function { body: new, .. }, region, vars, inputs, .. } = part;
+    fn replace(&mut self, cx: &mut Context, function: &mut Function, part: &Part) -> Result<(), Diagnostics> {
+        let Part { function: Function { body: new, .. }, region, vars, inputs, .. } = part;
         let first = function.body.binding_name(cx, region.first).map(str::to_string);
         let begins = match &first {
             Some(name) => format!("the dataflow region that begins at %{name}"),
@@ -184,7 +179,7 @@ impl RegionEdits {
             if let Some(id) = stray {
                 let what = shown(cx, new, id, "something");
                 let mistake = format!("{begins} uses {what}, which it neither binds nor has as a parameter");
-                return Err(Diagnostic::error(mistake).into());
+                return Err(one(mistake));
             }
             transplant.bindings(&mut Editor::new(cx, &mut function.body), Some(new), [first, last]);
         }
@@ -210,7 +205,7 @@ impl RegionEdits {
     }
 }
 
-impl RegionPart {
+impl Part {
     /// Returns each output as a pair of a variable of the outer function and its counterpart in the
     /// part. `body` is the body of the outer function.
     fn output_pairs<'a>(&'a self, body: &'a Body) -> impl Iterator<Item = (VarId, VarId)> + 'a {
@@ -219,7 +214,7 @@ impl RegionPart {
 }
 
 /// Returns the region as the body of a function of its own; `None` if the region is ill-formed.
-fn take_out(cx: &mut Context, function: &Function, region: Region) -> Option<RegionPart> {
+fn take_out(cx: &mut Context, function: &Function, region: Region) -> Option<Part> {
     let body = &function.body;
     let ends = [region.first, region.last];
     let free = free_variables(body, ends).ok()?;
@@ -245,7 +240,7 @@ fn take_out(cx: &mut Context, function: &Function, region: Region) -> Option<Reg
     let symbols = cast_symbols(cx, &part);
     part.begin_journal();
     let generation = part.generation();
-    Some(RegionPart { function: function.part(part), outputs, region, vars, inputs, symbols, generation })
+    Some(Part { function: function.part(part), outputs, region, vars, inputs, symbols, generation })
 }
 
 /// Appends a Let to the chain for each output that is not bound any more. Its value is the atom
@@ -304,7 +299,7 @@ fn lets(body: &Body, first: ExprId, last: Option<ExprId>) -> impl Iterator<Item 
 fn bound_by(
     cx: &Context,
     body: &Body,
-    part: &RegionPart,
+    part: &Part,
     given: &FxHashSet<ExprId>,
     symbols: impl IntoIterator<Item = SymbolId>,
 ) -> Result<FxHashSet<ExprId>, String> {
@@ -374,7 +369,7 @@ fn cast_symbols(cx: &Context, part: &Body) -> Vec<SymbolId> {
     found
 }
 
-/// Returns the symbolic dimensions that the types of the parameters of a body name.
+/// Returns the symbolic dimensions in the types of a body's parameters.
 fn symbols_of_params(cx: &Context, body: &Body) -> FxHashSet<SymbolId> {
     let mut found = FxHashSet::default();
     for param in body.params() {

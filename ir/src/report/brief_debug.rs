@@ -21,7 +21,6 @@ use crate::core::builder::{FunctionBuilder, UnfinishedFunction};
 use crate::core::context::{Context, GlobalTable, LiteralTable};
 use crate::core::module::Functions;
 use crate::edit::editor::Editor;
-use crate::edit::region_edits::{RegionEdits, RegionPart};
 use crate::edit::retype::Retype;
 use crate::ops::op::{AttrReader, KernelCall, OpRegistry, OpTable, TypeCall};
 use crate::ops::purity::EffectScan;
@@ -52,8 +51,6 @@ brief_debug! {
     Names { len };
     OpRegistry;
     OpTable { len };
-    RegionEdits;
-    RegionPart;
     Retype { is_needed };
     Translation;
     TypeCall<'_>;

@@ -47,10 +47,6 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "reports",
         covers: &[
-            "ir::RegionEdits::new",
-            "ir::RegionEdits::take",
-            "ir::RegionEdits::put_back",
-            "ir::RegionEdits::end",
             "manager::DataflowBlockPass::new",
             "manager::FunctionEdit::error",
             "manager::FunctionEdit::note",
