@@ -6,7 +6,6 @@ use anfora::ir::{self, AttrsId, Body, Context, ExprId, Literal, OpId, TypeError,
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::attributes::type_of_text;
 use crate::errors::{self, AnforaError, VerifyError};
 use crate::expr::Expr;
 use crate::frames::{Maker, by_editor};
@@ -14,7 +13,7 @@ use crate::function::{Function, verify_edited};
 use crate::making::{id_in, making_methods, operand};
 use crate::module::Module;
 use crate::owner::{Home, Owner};
-use crate::types::text_of;
+use crate::types::{text_of, type_of_text};
 
 /// Builds a function of a module, binding by binding:
 ///
