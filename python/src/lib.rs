@@ -67,7 +67,9 @@ mod _anfora {
     #[pymodule_export]
     use crate::literal::{_restore_literal, Literal};
     #[pymodule_export]
-    use crate::module::{Module, loads};
+    use crate::module::Module;
+    #[pymodule_export]
+    use crate::module::methods::loads;
     #[pymodule_export]
     use crate::mutator::{_mutate, MutatorBase};
     #[pymodule_export]
