@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use anfora::ir::{self, Attr, AttrDefault, AttrId, AttrKind, AttrsId, Context, DType, Dim, DimId};
+use anfora::ir::{self, Attr, AttrDefault, AttrId, AttrKind, AttrsId, Context, DType, DimId};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
@@ -10,7 +10,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use crate::errors::AnforaError;
 use crate::literal::Literal;
 use crate::owner::Owner;
-use crate::types::Type;
+use crate::types::{Type, shape, type_of_text};
 
 /// The most values that one attribute from Python may hold, in all its lists.
 const MOST_VALUES: usize = 10_000_000;
@@ -104,18 +104,6 @@ fn leaf_to_python<'py>(py: Python<'py>, owner: &Owner, cx: &Context, leaf: &Attr
         Attr::Global(id) => PyString::new(py, &format!("@{}", cx.global_name(*id))).into_any(),
         Attr::Op(id) => PyString::new(py, &cx.ops.get(*id).name).into_any(),
     })
-}
-
-/// Returns extents: numbers, the text of symbolic ones, `None` for unknown ones.
-pub(crate) fn shape<'py>(py: Python<'py>, cx: &Context, dims: &[DimId]) -> PyResult<Bound<'py, PyTuple>> {
-    let extent = |&dim: &DimId| -> PyResult<Bound<'py, PyAny>> {
-        Ok(match cx.types.dims.get(dim) {
-            Dim::Unknown => py.None().into_bound(py),
-            Dim::Const(n) => n.into_pyobject(py)?.into_any(),
-            _ => PyString::new(py, &cx.dim_text(dim)).into_any(),
-        })
-    };
-    PyTuple::new(py, dims.iter().map(extent).collect::<PyResult<Vec<_>>>()?)
 }
 
 /// A value of an attribute, as it was given in Python: the values in postfix order, so that lists
@@ -271,16 +259,6 @@ fn leaf(value: &Bound<'_, PyAny>) -> PyResult<Part> {
             "an attribute is a number, a string, a list, a tuple (a shape), a Literal, a Type or None, not {name}"
         )))
     }
-}
-
-/// Reads the text of a type.
-///
-/// # Errors
-/// `ParseError`, if it is none.
-pub(crate) fn type_of_text(cx: &mut Context, text: &str) -> PyResult<ir::TypeId> {
-    ir::parse_type(cx, text).map_err(|errors| {
-        Python::attach(|py| crate::errors::from_diagnostics(py, &py.get_type::<crate::errors::ParseError>(), &errors))
-    })
 }
 
 fn extents(cx: &mut Context, items: &[AttrId]) -> PyResult<Box<[DimId]>> {

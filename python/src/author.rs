@@ -14,7 +14,7 @@ use anfora::manager::{self, Outcome, PassError, PassFailure, PassInfo, PassKind,
 use pyo3::prelude::*;
 
 use crate::block::DataflowBlock;
-use crate::context::{self, PassContext};
+use crate::context::{PassContext, current};
 use crate::errors::{AnforaError, from_callback};
 use crate::frames;
 use crate::function::{Function, changed_since};
@@ -62,7 +62,7 @@ impl AuthorPass {
     fn on_module(&self, module: &mut ir::Module, cx: &manager::PassContext) -> Result<(), PassError> {
         let returned = with_handle(module, cx, |handle, context| {
             let py = handle.py();
-            let returned = context::during(py, context, Some(cx.clone()), || self.run(py)?.call1((handle, context)))?;
+            let returned = current::during(py, context, Some(cx.clone()), || self.run(py)?.call1((handle, context)))?;
             if returned.is_none() {
                 return Err(missing("mod"));
             }
@@ -104,7 +104,7 @@ impl AuthorPass {
         let py = handle.py();
         let function = Bound::new(py, Function::new(handle.clone().unbind(), key))?;
         let call = || self.run(py)?.call1((&function, handle, context));
-        let returned = context::during(py, context, Some(cx.clone()), call)?;
+        let returned = current::during(py, context, Some(cx.clone()), call)?;
         if returned.is_none() {
             return Err(missing("func"));
         }
@@ -125,12 +125,12 @@ impl AuthorPass {
             let number = frames::new_number();
             let mut lent = frames::LentEditor { editor: block.editor() };
             Python::attach(|py| {
-                let context = context::of_running(py, cx)?;
+                let context = current::of_running(py, cx)?;
                 let handle = Bound::new(py, DataflowBlock::new(number, outputs))?;
                 let module = Bound::new(py, Module::shown(before.clone()))?;
                 let returned = frames::lend_maker(number, &mut lent, || {
                     let call = || this.run(py)?.call1((&handle, &module, &context));
-                    context::during(py, &context, Some(cx.clone()), call)
+                    current::during(py, &context, Some(cx.clone()), call)
                 })?;
                 if returned.is_none() {
                     return Err(missing("block"));
@@ -195,7 +195,7 @@ fn with_handle<T>(
     let owned = std::mem::replace(module, empty);
     Python::attach(|py| {
         let handle = Bound::new(py, Module::of(owned)).map_err(from_callback)?;
-        let result = context::of_running(py, cx).and_then(|context| work(&handle, &context));
+        let result = current::of_running(py, cx).and_then(|context| work(&handle, &context));
         let program = loop {
             match handle.get().end() {
                 Some(program) => break program,

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::attributes::{self, Given};
-use crate::context;
+use crate::context::current;
 use crate::errors::{self, StaleError, VerifyError};
 use crate::expr::{Bindings, Expr};
 use crate::module::Module;
@@ -125,7 +125,7 @@ pub(crate) fn changed_since(module: &ir::Module, before: &[(FunctionKey, Stamp)]
 /// # Errors
 /// `VerifyError` with the mistakes.
 pub(crate) fn verify_edited(module: &ir::Module, keys: &[FunctionKey]) -> PyResult<()> {
-    if keys.is_empty() || context::in_pass() {
+    if keys.is_empty() || current::in_pass() {
         return Ok(());
     }
     ir::verify_functions(module, keys)

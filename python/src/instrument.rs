@@ -9,12 +9,12 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::context::Stream;
 use crate::errors::{self, from_callback, from_failure};
 use crate::frames;
 use crate::held::{Callee, Held};
 use crate::module::Module;
 use crate::pass::{PassInfo, PassOutcome};
+use crate::stream::Stream;
 
 /// The names of the hooks in Python.
 const HOOKS: [&str; 7] =

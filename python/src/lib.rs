@@ -33,7 +33,9 @@ mod pattern;
 mod place;
 mod registry;
 mod running;
+mod settings;
 mod slim;
+mod stream;
 mod surgery;
 mod types;
 mod visitor;
@@ -67,7 +69,9 @@ mod _anfora {
     #[pymodule_export]
     use crate::literal::{_restore_literal, Literal};
     #[pymodule_export]
-    use crate::module::{Module, loads};
+    use crate::module::Module;
+    #[pymodule_export]
+    use crate::module::methods::loads;
     #[pymodule_export]
     use crate::mutator::{_mutate, MutatorBase};
     #[pymodule_export]

@@ -200,7 +200,7 @@ macro_rules! making_methods {
                 let text = crate::types::text_of(ty)?;
                 $class::making(slf, |maker, home| {
                     let value = maker.resolve(crate::making::id_in(home, value.get())?);
-                    let to = crate::attributes::type_of_text(maker.tables(), &text)?;
+                    let to = crate::types::type_of_text(maker.tables(), &text)?;
                     let cast = maker.match_cast(value, to).map_err(|e| crate::making::does_not_fit(slf.py(), e))?;
                     Ok(maker.bind(name.as_deref(), cast))
                 })

@@ -12,11 +12,14 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::author::{AuthorKind, AuthorPass};
 use crate::authored;
-use crate::context::{PassContext, config_value, current_for, during, inner_of, level_of, names};
+use crate::context::PassContext;
+use crate::context::current::{during, inner_of};
+use crate::context::methods::current_for;
 use crate::errors::{self, ConfigError, guarded};
 use crate::held::Held;
 use crate::literal::literal_of;
 use crate::module::Module;
+use crate::settings::{config_value, level_of, quoted};
 
 /// The name, the level and the dependencies of a pass.
 #[pyclass(frozen, eq, hash, get_all, module = "anfora.transform")]
@@ -129,7 +132,7 @@ fn run(
 ///
 /// # Errors
 /// `TypeError` for any other value.
-pub(crate) fn name_of(value: &Bound<'_, PyAny>) -> PyResult<String> {
+fn name_of(value: &Bound<'_, PyAny>) -> PyResult<String> {
     if let Ok(pass) = value.cast::<Pass>() {
         return Ok(pass.get().inner.info().name.clone());
     }
@@ -137,6 +140,18 @@ pub(crate) fn name_of(value: &Bound<'_, PyAny>) -> PyResult<String> {
         Ok(text) => Ok(text.to_string()),
         Err(_) => Err(PyTypeError::new_err("a pass is named by a text or by the pass itself")),
     }
+}
+
+/// Returns names of passes: of strings, or of passes.
+///
+/// # Errors
+/// `TypeError`, if they are no such list.
+pub(crate) fn names(list: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
+    let Some(list) = list.filter(|l| !l.is_none()) else { return Ok(Vec::new()) };
+    if list.is_instance_of::<PyString>() {
+        return Err(PyTypeError::new_err(format!("passes are named by a list, such as [{}]", list.repr()?)));
+    }
+    list.try_iter()?.map(|item| name_of(&item?)).collect()
 }
 
 #[pymethods]
@@ -349,12 +364,6 @@ pub(crate) fn _make_pass(name: &str, options: &Bound<'_, PyDict>) -> PyResult<Pa
         [one] if manager::Pass::info(&parsed).name != name => Ok(Pass::of(one.clone())),
         _ => Ok(Pass::of(Arc::new(parsed))),
     }
-}
-
-/// Returns a text as pipelines write it: in quotes, unless it is a word.
-pub(crate) fn quoted(text: &str) -> String {
-    let is_word = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "_.+-".contains(c));
-    if is_word { text.to_string() } else { format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")) }
 }
 
 /// Makes a pass that binds parameters of a function to constants.

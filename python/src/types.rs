@@ -1,10 +1,10 @@
 //! Types of values.
 
-use anfora::ir::{self, Context, TypeId};
+use anfora::ir::{self, Context, Dim, DimId, TypeId};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyString, PyTuple};
 
-use crate::attributes::{self, type_of_text};
+use crate::errors::{self, ParseError};
 use crate::module::Module;
 use crate::owner::Owner;
 
@@ -74,7 +74,7 @@ impl Type {
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         self.read(|cx, ty| match ty {
-            ir::Type::Tensor(tensor) => tensor.shape.as_ref().map(|dims| attributes::shape(py, cx, dims)).transpose(),
+            ir::Type::Tensor(tensor) => tensor.shape.as_ref().map(|dims| shape(py, cx, dims)).transpose(),
             _ => Ok(None),
         })?
     }
@@ -158,4 +158,25 @@ pub(crate) fn text_of(value: &Bound<'_, PyAny>) -> PyResult<String> {
             pyo3::exceptions::PyTypeError::new_err("a type is a Type, or text such as \"Tensor[(n, 4), float32]\"")
         }),
     }
+}
+
+/// Reads the text of a type.
+///
+/// # Errors
+/// `ParseError`, if it is none.
+pub(crate) fn type_of_text(cx: &mut Context, text: &str) -> PyResult<ir::TypeId> {
+    ir::parse_type(cx, text)
+        .map_err(|errors| Python::attach(|py| errors::from_diagnostics(py, &py.get_type::<ParseError>(), &errors)))
+}
+
+/// Returns extents: numbers, the text of symbolic ones, `None` for unknown ones.
+pub(crate) fn shape<'py>(py: Python<'py>, cx: &Context, dims: &[DimId]) -> PyResult<Bound<'py, PyTuple>> {
+    let extent = |&dim: &DimId| -> PyResult<Bound<'py, PyAny>> {
+        Ok(match cx.types.dims.get(dim) {
+            Dim::Unknown => py.None().into_bound(py),
+            Dim::Const(n) => n.into_pyobject(py)?.into_any(),
+            _ => PyString::new(py, &cx.dim_text(dim)).into_any(),
+        })
+    };
+    PyTuple::new(py, dims.iter().map(extent).collect::<PyResult<Vec<_>>>()?)
 }

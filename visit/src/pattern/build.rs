@@ -8,7 +8,7 @@ use anfora_ir::{
     TypeId, Types,
 };
 
-use crate::pattern::compile::CaptureKind;
+use crate::pattern::capture_names::CaptureKind;
 use crate::pattern::guard::{Guard, Match};
 
 /// A description of expressions to look for in programs. See [the module](crate::pattern).

@@ -2,7 +2,7 @@
 
 use anfora_ir::{AttrId, Body, ExprId};
 
-use crate::pattern::compile::NamedCapture;
+use crate::pattern::capture_names::NamedCapture;
 use crate::pattern::sight::tail;
 
 /// The captures of a pattern in a match. In A-normal form, an operand is an atom: the variable, not

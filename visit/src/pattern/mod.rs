@@ -58,6 +58,7 @@
 //! would take more, it counts as no match and in [`RuleCounts::gave_up`].
 
 mod build;
+mod capture_names;
 mod captures;
 mod compile;
 mod dispatch;

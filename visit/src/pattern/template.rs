@@ -6,8 +6,9 @@ use anfora_ir::{AttrDefault, AttrValue, Context, ExprId, GlobalTarget, Literal, 
 use smallvec::SmallVec;
 
 use crate::pattern::build::{Children, Condition, LiteralCondition, Node, OpNames, Pattern, Wanted};
+use crate::pattern::capture_names::CaptureNames;
 use crate::pattern::captures::{Captures, Found};
-use crate::pattern::compile::{CaptureNames, NodeMeaning, Ops, Resolved};
+use crate::pattern::compile::{NodeMeaning, Ops, Resolved};
 use crate::pattern::error::{PatternError, Refused, Side};
 use crate::pattern::rewriter::Rewriter;
 use crate::pattern::rule_text::ComputedValues;
