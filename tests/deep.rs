@@ -5,7 +5,7 @@
 //! `ANFORA_DEEP=1000000` sets another depth. Optimised, all of it runs on 48 KiB.
 //!
 //! An optimiser turns some recursions into loops, and users may build anfora without one.
-//! `ANFORA_STACK_KIB=256 cargo test --profile test-unoptimised --workspace --test deep` shows that
+//! `ANFORA_STACK_KIB=192 cargo test --profile test-unoptimised --workspace --test deep` shows that
 //! there are no recursions. Its stack is larger because frames are larger, not because there are
 //! more of them.
 

@@ -40,7 +40,7 @@
 //! | `tables` | the tables that functions share: names, types, extents, literals, attributes |
 //! | `ops` | operators, their rules and kernels, the effects of calls |
 //! | `walk` | the cursor, and sets and graphs that walks use |
-//! | `edit` | the editor, the journal, stamps, changes of types and signatures |
+//! | `edit` | the editor, edits of regions, the journal, stamps, changes of types and signatures |
 //! | `infer`, `verify` | types of expressions and modules; the rules of well-formed modules |
 //! | `alpha`, `diff`, `compact` | equality and hashes up to names; differences; compaction |
 //! | `text` | printing and parsing |

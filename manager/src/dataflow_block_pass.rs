@@ -17,18 +17,18 @@ use crate::pass::Pass;
 /// The region is given as the body of a function of its own ([`FunctionEdit`]), so the pass cannot
 /// touch anything outside of it. The parameters of that body are the variables that the region uses
 /// and does not bind, the chain is the bindings of the region, and the tail is a tuple of the
-/// region's outputs, in the order of their bindings. So any code for functions works on a region
-/// too, in time and memory linear in the region. When the pass is done, the outputs are the
-/// variables in [`FunctionEdit::outputs`]. If an output is not bound any more and the tail has
-/// another atom in its place, the output is bound to this atom at the end of the region.
+/// region's outputs, in the order of their bindings ([`FunctionEdit::outputs`]). So any code for
+/// functions works on a region too. To take a region out and to put it back takes time and memory
+/// linear in the region.
 ///
-/// When the pass is done with a region that it changed, the new bindings replace the region. The
-/// new bindings must still bind every output exactly once, and must not bind an input. A
-/// `match_cast` in a binding of the old region may bind a symbolic dimension. The new bindings must
-/// bind this dimension too, unless it occurs in the type of a parameter of the function or of an
-/// input of the region. The flags of a new variable determine whether it is visible outside of the
-/// region. If the type of an output became more specific, the types of its users are inferred
-/// again. Replacing the body itself by another one is an error.
+/// When the pass is done with a region that it changed, the new bindings replace the region. They
+/// must bind every output exactly once, and must not bind an input. An output for which the tail
+/// has another atom in its place need not be bound: it is bound to this atom at the end of the
+/// region. A `match_cast` in a binding of the old region may bind a symbolic dimension. The new
+/// bindings must bind this dimension too, unless it occurs in the type of a parameter of the
+/// function or of an input of the region. The flags of a new variable determine whether it is
+/// visible outside of the region. If the type of an output changed, the types of its users are
+/// inferred again. Replacing the body itself by another one is an error.
 ///
 /// ```
 /// use anfora_ir::{Cursor, Module, OpRegistry, Step};

@@ -162,8 +162,7 @@ impl<'a> PassRun<'a> {
         lock(&frame.messages).iter().flat_map(Messages::diagnostics).cloned().collect()
     }
 
-    /// Returns the counters of the pass with what it has counted so far, as
-    /// [`remarks`](PassRun::remarks) returns its messages.
+    /// Returns the counters of the pass with their values so far.
     pub fn counts(&self) -> Vec<(&'static str, u64)> {
         self.inner.get().and_then(PassContext::frame).map(|frame| frame.counts()).unwrap_or_default()
     }

@@ -44,7 +44,8 @@ use crate::verification::{Verification, check_made, shared_edit};
 ///    lowered before the verification.
 ///
 /// If a step fails or panics, the remaining steps are skipped. If a single pass failed, the module
-/// is as it was before step 4. If a sequence failed because one of its passes failed, the module is
+/// is as it was before step 4, unless the pass replaced the module by another one or ended an edit
+/// that it did not begin. If a sequence failed because one of its passes failed, the module is
 /// as it was before that pass.
 ///
 /// Passes may run other passes. They nest at most [`MAX_NESTING`] deep under one context. On one
@@ -125,8 +126,9 @@ fn is_at_limit(pass: &dyn Pass, cx: &PassContext, module: &Module) -> bool {
     !ledger_of(cx, module).may_rewrite() && pass.kind() != PassKind::Sequence
 }
 
-/// Returns the ledger in which a pass counts its rewrites: that of the context. If it is off, that
-/// of the module, which is on if a pass runs this one under a context of its own.
+/// Returns the ledger that counts the rewrites of a pass: that of the context if it is on, else
+/// that of the module. The ledger of the module is on if an outer pass with a ledger runs this pass
+/// under another context.
 fn ledger_of<'a>(cx: &'a PassContext, module: &'a Module) -> &'a Rewrites {
     if cx.rewrites().is_on() { cx.rewrites() } else { &module.cx.rewrites }
 }
@@ -220,7 +222,7 @@ struct Execution<'a> {
     frame: &'a RunFrame,
     /// The state of the sequence that the pass is part of.
     state: Option<&'a Arc<Mutex<PipelineState>>>,
-    /// False for a sequence, whose passes are the transactions.
+    /// False for a sequence: each of its passes is a transaction, and the sequence is none.
     leaf: bool,
     instruments: &'a [Arc<dyn Instrument>],
     /// The instruments whose `run_before` has succeeded and whose `run_after` was not called yet,
@@ -244,7 +246,8 @@ impl Execution<'_> {
         done
     }
 
-    /// Checks the properties that the pass needs, as far as the order of passes does not tell.
+    /// Checks the observed properties that the pass needs. The order of passes does not show
+    /// whether they hold.
     fn check_needs(&self, module: &Module) -> Result<(), PassFailure> {
         let (info, known) = (self.run.info(), self.run.context.registry().properties_and_phases());
         if info.needs.is_empty() {
@@ -464,7 +467,7 @@ fn report_shared_edits(module: &mut Module, cx: &PassContext) {
     }
 }
 
-/// Reports the messages that walks noted in bodies during the ending pass, for its author.
+/// Moves the messages that walks noted in bodies to the messages of the ending pass.
 fn report_noted(module: &mut Module, cx: &PassContext) {
     let has_remarks = |&key: &FunctionKey| module.get(key).is_some_and(|f| f.body.has_remarks());
     let noted: Vec<FunctionKey> = module.order().iter().copied().filter(has_remarks).collect();

@@ -1,6 +1,6 @@
 // The recording, its histories and its lines. recording.js, passes.js, binding.js and page.js are the
 // program of the page of a recording, after elements.js. `data` is described in `Recording::to_json`
-// (manager/src/recording).
+// (report/src/recording).
 //
 // The page is built from the recording when it is looked at: the bar at once, the differences of a
 // function when its part is opened, the history and the neighbours of a binding when it is chosen.
@@ -123,7 +123,7 @@ const unkept = leaves.filter((i) => runs[i].functions_left_out > 0);
 
 /**
  * The events of each binding of a function: which pass made, changed and removed it, as
- * `Recording::history` (manager/src/recording) has them. `gaps` are the passes of which not all
+ * `Recording::history` (report/src/recording) has them. `gaps` are the passes of which not all
  * changes of the function were kept; a binding that one of them does not show has no event of it.
  */
 function historyOf(f) {

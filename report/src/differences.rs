@@ -57,6 +57,8 @@ struct DiffTemplate {
 
 impl<'d> DiffPage<'d> {
     /// Returns a page without a command and facts.
+    ///
+    /// Cost: one entry.
     pub fn new(differences: &'d Differences, left: &'d str, right: &'d str) -> DiffPage<'d> {
         DiffPage { differences, left, right, command: "", facts: Vec::new() }
     }

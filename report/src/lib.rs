@@ -4,13 +4,12 @@
 //! each changed, and the history of each binding. A [`Page`] shows a recording: the passes on a
 //! bar, what the chosen pass changed, the history of a binding and its neighbours as a graph, and
 //! the memory of the run. A [`DiffPage`] shows the [`Differences`](anfora_ir::Differences) of two
-//! programs. A page holds its style, its program and its data. It loads nothing, and a policy in it
-//! forbids that it does. It works with the keyboard, on wide and narrow screens, and in light and
-//! dark colours.
+//! programs. A page holds its style, its script and its data. It loads nothing else: its
+//! Content-Security-Policy forbids that. It works with the keyboard, on wide and narrow screens,
+//! and in light and dark colours.
 //!
-//! The recording is in the page as JSON ([`Recording::to_json`]), with one character for each long
-//! name in a text. The program of the page (`assets/*.js`) builds from it what is looked at, when
-//! it is looked at.
+//! The recording is in the page as JSON ([`Recording::to_json`]), in which one character stands for
+//! each long name. The script of the page (`assets/*.js`) makes each view when it is opened.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -60,7 +59,8 @@ pub struct Page<'r> {
     pub facts: Vec<(String, String)>,
 }
 
-/// The program of the page: the reading of the recording, then the parts of the page.
+/// The script of the page: the elements of all pages, the reading of the recording, then the parts
+/// of the page.
 const PROGRAM: &str = concat!(
     include_str!("../assets/elements.js"),
     include_str!("../assets/recording.js"),

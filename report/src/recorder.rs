@@ -19,12 +19,12 @@ const LONGEST_REASON: usize = 4096;
 /// cost is linear in the functions that the pass changed: for each of them, the time to copy it
 /// once and to walk it twice. The program before the first pass is walked once.
 ///
-/// The context also records why bindings were rewritten, and explains near misses, in its ledger of
-/// rewrites ([`PassContext::rewrites`](anfora_manager::PassContext::rewrites)), in which the
-/// recording reads them. Therefore it runs passes on one thread.
+/// The instrument turns on the ledger of rewrites of the context
+/// ([`PassContext::rewrites`](anfora_manager::PassContext::rewrites)), and copies the reasons of
+/// rewrites and the near misses from it. A context with a ledger runs passes on one thread.
 ///
-/// The instrument records one module: the one that the first pass ran on. As the last of the
-/// instruments it also records that passes failed whose result another instrument rejected.
+/// The instrument records one module: the one that the first pass ran on. If another instrument
+/// rejects the result of a pass, the pass is recorded as failed.
 #[derive(Default)]
 pub struct Recorder {
     state: Mutex<RecorderState>,
@@ -51,21 +51,21 @@ impl Recorder {
         Recorder::default()
     }
 
-    /// Takes the lock of the state, even if another holder panicked. The state is consistent after
-    /// every statement.
-    fn lock(&self) -> MutexGuard<'_, RecorderState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns a copy of what was recorded so far.
     pub fn recording(&self) -> Recording {
         self.with_recording(Recording::clone)
     }
 
-    /// Returns what a function makes of that which was recorded so far. The function must not run
+    /// Calls `read` with what was recorded so far, and returns its result. `read` must not run
     /// passes that this instrument records.
     pub fn with_recording<T>(&self, read: impl FnOnce(&Recording) -> T) -> T {
         read(&self.lock().writer.recording)
+    }
+
+    /// Takes the lock of the state, even if another holder panicked. The state is consistent after
+    /// every statement.
+    fn lock(&self) -> MutexGuard<'_, RecorderState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -142,7 +142,7 @@ impl Instrument for Recorder {
         let RecordingWriter { recording, .. } = &mut state.writer;
         recording.runs[record].counts = run.counts();
         recording.runs[record].bytes[1] = module.capacity_bytes();
-        // The changes of a pass that another pass runs are among those of that pass.
+        // If a pass runs another pass, the changes of the inner pass are among those of the outer.
         if role == Some(RunRole::Whole) && outcome.is_changed() {
             state.writer.changes(module, record);
         }

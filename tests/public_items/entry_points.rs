@@ -10,7 +10,7 @@ use syn::visit::Visit;
 
 use crate::sources::{Names, folder, is_conditional, is_public, read_sources};
 
-const CRATES: [&str; 5] = ["ir", "visit", "manager", "interp", "onnx"];
+const CRATES: [&str; 6] = ["ir", "visit", "manager", "report", "interp", "onnx"];
 
 /// The types that may be deep or long, if a function takes them as a parameter, as `self`, or in a
 /// bound.

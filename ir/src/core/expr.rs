@@ -53,7 +53,7 @@ pub enum Expr {
         /// The index of the field, from 0.
         index: u32,
     },
-    /// A link of a Let chain.
+    /// A Let of a chain.
     Let {
         /// The variable that it binds.
         var: VarId,

@@ -18,6 +18,8 @@
 //!
 //! Every phase is linear in the size of the modules, up to the logarithmic factor of
 //! [`sequence_changes`].
+//!
+//! [`unified_diff`] compares two texts line by line.
 
 mod sequence;
 mod items;

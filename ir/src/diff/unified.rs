@@ -8,14 +8,16 @@ use super::sequence::sequence_changes;
 /// The number of lines that are shown around a difference.
 const CONTEXT: usize = 3;
 
-/// Returns the difference of two texts as a unified diff; empty if they are equal.
+/// Returns the difference of two texts as a unified diff; empty if they are equal. `names` are the
+/// names of the texts in its head. Linear in the texts, up to the logarithmic factor of
+/// [`sequence_changes`].
 pub fn unified_diff(names: [&str; 2], old: &str, new: &str) -> String {
     let mut out = Vec::new();
     write_unified_diff(names, old, new, &mut out).expect("writing to a vector succeeds");
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Writes the difference of two texts as a unified diff; nothing if they are equal.
+/// Writes the difference of two texts as [`unified_diff`] returns it; nothing if they are equal.
 ///
 /// # Errors
 /// Those of `to`.

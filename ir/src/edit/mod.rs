@@ -1,5 +1,5 @@
-//! Edits of programs: the editor, the journal for rollbacks, the ledger of rewrites, stamps of
-//! states, and changes of types, signatures and whole functions.
+//! Edits of programs: the editor, edits of dataflow regions, the journal for rollbacks, the ledger
+//! of rewrites, stamps of states, and changes of types, signatures and whole functions.
 
 pub(crate) mod editor;
 pub(crate) mod journal;

@@ -36,8 +36,8 @@ use crate::text::unescape;
 pub struct WhyNot {
     /// The name of the rule, of another kind of rewrite, or of a pass; any if `None`.
     pub what: Option<String>,
-    /// The name of the binding, without `%`, or its [`binding_label`](crate::binding_label) if it has no name; any if
-    /// `None`.
+    /// The name of the binding, without `%`, or its [`binding_label`](crate::binding_label) if it
+    /// has no name; any if `None`.
     pub binding: Option<String>,
 }
 
@@ -57,8 +57,8 @@ pub struct NearMiss {
     pub pass: Arc<str>,
     /// The name of the function, without `@`.
     pub function: Option<Arc<str>>,
-    /// The name of the binding, without `%`, or its [`binding_label`](crate::binding_label) if it has no name; `None` for
-    /// a tail.
+    /// The name of the binding, without `%`, or its [`binding_label`](crate::binding_label) if it
+    /// has no name; `None` for a tail.
     pub binding: Option<String>,
     /// The rule, or another kind of rewrite.
     pub what: String,

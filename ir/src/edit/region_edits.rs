@@ -24,12 +24,12 @@ use crate::walk::cursor::{Cursor, Step};
 /// `edit` receives the tables, the function of the region, and the outputs of the region: those of
 /// its variables that are visible outside of it, in the order of their bindings. The parameters of
 /// the function are the variables that the region uses and does not bind, the chain is the bindings
-/// of the region, and the tail is a tuple of the outputs. The body has a journal. Everything else is
-/// as in the function that the region is taken from, and must stay.
+/// of the region, and the tail is a tuple of the outputs. The body has a journal. Everything else
+/// is as in the function that the region is taken from, and must stay.
 ///
-/// If `edit` changed the body, its chain replaces the region. An output that is not bound any more is
-/// bound at the end of the region, if the tail has another atom in its place. The types of the users
-/// of outputs with other types are inferred again at the end.
+/// If `edit` changed the body, its chain replaces the region. An output that is not bound any more
+/// is bound at the end of the region, if the tail has another atom in its place. The types of the
+/// users of outputs with other types are inferred again at the end.
 ///
 /// Taking regions out and putting them back is linear in the body.
 ///
@@ -69,8 +69,8 @@ use crate::walk::cursor::{Cursor, Step};
 ///   function.
 /// - If the chain binds an input, a variable twice, or what is no variable any more.
 /// - If the chain does not bind an output, or the output is not visible outside any more.
-/// - If the chain does not bind a symbolic dimension that the region bound, and neither a parameter of
-///   the function nor an input of the region names it in its type.
+/// - If the chain does not bind a symbolic dimension that the region bound, and neither a parameter
+///   of the function nor an input of the region names it in its type.
 /// - If the chain uses a variable that it neither binds nor has as a parameter.
 /// - If a user of an output with another type has no type.
 ///

@@ -7,11 +7,11 @@
 //! was after the first `n` rewrites of a run without a limit, so a binary search over `n` finds the
 //! first rewrite after which a program is wrong.
 //!
-//! The tables of a module hold a handle ([`Context::rewrites`](crate::Context::rewrites)), which is off by default. Then each
-//! report costs one branch. Clones of the tables, and overlays, share the ledger. The manager gives
-//! the tables a handle for each run of a pass ([`Rewrites::for_run`]), which is off after the run,
-//! so clones that a pass keeps do not count. The engines that rewrite programs count by themselves,
-//! so most passes need not.
+//! The tables of a module hold a handle ([`Context::rewrites`](crate::Context::rewrites)), which is
+//! off by default. Then each report costs one branch. Clones of the tables, and overlays, share the
+//! ledger. The manager gives the tables a handle for each run of a pass ([`Rewrites::for_run`]),
+//! which is off after the run, so clones that a pass keeps do not count. The engines that rewrite
+//! programs count by themselves, so most passes need not.
 //!
 //! Code that takes rewrites back and goes on, so that they are in no program, takes their counts
 //! back too ([`Rewrites::take_back`]). The rewrites of a pass that fails keep their numbers
@@ -69,8 +69,8 @@ pub struct RewriteRecord {
     pub pass: Arc<str>,
     /// The name of the function, without `@`; `None` if a pass changed the module as a whole.
     pub function: Option<Arc<str>>,
-    /// The label of the rewritten binding ([`binding_label`](crate::binding_label)): its name, without `%`, if it has
-    /// one; `None` for a tail.
+    /// The label of the rewritten binding ([`binding_label`](crate::binding_label)): its name,
+    /// without `%`, if it has one; `None` for a tail.
     pub binding: Option<String>,
     /// The rule, or another description of the rewrite.
     pub why: String,
@@ -92,7 +92,8 @@ pub struct RewriteSpan {
     pub first: u64,
 }
 
-/// A handle of a ledger of rewrites; see [`Context::rewrites`](crate::Context::rewrites). It is off by default.
+/// A handle of a ledger of rewrites; see [`Context::rewrites`](crate::Context::rewrites). It is off
+/// by default.
 #[derive(Clone, Default)]
 pub struct Rewrites(Option<Arc<LedgerHandle>>);
 

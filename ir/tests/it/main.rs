@@ -1,5 +1,5 @@
-//! Tests of the IR: text, verifier, equality and hashing, compaction, overlays, effects, functions
-//! from other modules, tables.
+//! Tests of the IR: text, verifier, equality and hashing, compaction, overlays, effects,
+//! differences of texts, functions from other modules, tables.
 
 mod alpha;
 mod call_types;
@@ -12,6 +12,7 @@ mod overlay;
 mod parser;
 mod printer;
 mod purity;
+mod region_edits;
 mod registering;
 mod render;
 mod scratch;

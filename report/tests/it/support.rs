@@ -1,8 +1,6 @@
 //! Modules and passes for the tests.
 
-use std::sync::Arc;
-
-use anfora_ir::{DType, FunctionBuilder, Module, OpRegistry};
+use anfora_ir::{DType, FunctionBuilder, Module};
 use anfora_manager::ModulePass;
 
 /// Returns a module of three functions, each with three bindings.
@@ -10,10 +8,9 @@ pub(crate) fn module() -> Module {
     module_of(&["f", "g", "h"])
 }
 
+/// Returns a module of functions with these names, each with three bindings.
 pub(crate) fn module_of(names: &[&str]) -> Module {
-    let mut ops = OpRegistry::new();
-    anfora_ops::register(&mut ops).unwrap();
-    let mut module = Module::new(Arc::new(ops));
+    let mut module = Module::new(anfora_ops::standard());
     for name in names {
         add_function(&mut module, name);
     }

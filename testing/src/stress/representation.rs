@@ -4,15 +4,15 @@ use std::fmt::Write;
 
 use anfora_ir::bumpalo::Bump;
 use anfora_ir::{
-    AlphaHasher, AlphaOptions, Body, BodyPurity, Context, Counts, Cursor, DType, Diagnostic, DimOp, Editor, EntityId,
-    Expr, ExprId, FreeSymbols, FunctionKey, LazyBodyPurity, Literal, Module, ModuleText, NameSupply, NewParameter,
-    OperandList, PrintOptions, Purity, RenderOptions, Retype, SeenParts, Severity, SignatureChange, Source, Step,
-    SubstitutedParts, SymbolSubstitution, SymbolWalk, TypeId, alpha_equal, alpha_equal_exprs, calls_of,
+    AlphaHasher, AlphaOptions, Body, BodyPurity, Context, Counts, Cursor, DType, Diagnostic, Diagnostics, DimOp,
+    Editor, EntityId, Expr, ExprId, FreeSymbols, FunctionKey, LazyBodyPurity, Literal, Module, ModuleText, NameSupply,
+    NewParameter, OperandList, PrintOptions, Purity, RenderOptions, Retype, SeenParts, Severity, SignatureChange,
+    Source, Step, SubstitutedParts, SymbolSubstitution, SymbolWalk, TypeId, alpha_equal, alpha_equal_exprs, calls_of,
     change_signature, change_signatures, compact_body, diagnostics_json, diff as module_differences, diff_with,
-    expr_extent, first_difference, first_difference_with, infer_expr, infer_module, is_sparse, live_nodes, module_hash,
-    parse_attr, parse_module, parse_module_on, parse_type, print_function, print_module, render_diagnostics,
-    render_module_diagnostics, retype_from, unified_diff, update_signatures, update_signatures_with, verify_function,
-    verify_functions, verify_module, write_module, write_module_on,
+    edit_regions, expr_extent, first_difference, first_difference_with, infer_expr, infer_module, is_sparse,
+    live_nodes, module_hash, parse_attr, parse_module, parse_module_on, parse_type, print_function, print_module,
+    render_diagnostics, render_module_diagnostics, retype_from, unified_diff, update_signatures,
+    update_signatures_with, verify_function, verify_functions, verify_module, write_module, write_module_on,
 };
 
 use super::{Done, Kind, Row, ensure};
@@ -61,6 +61,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
         kind: Kind::Module(print),
     },
+    Row { name: "edit-regions", covers: &["ir::edit_regions"], kind: Kind::Module(change_regions) },
     Row { name: "parse", covers: &["ir::parse_module"], kind: Kind::Text(parse) },
     Row { name: "parse-cut-off", covers: &["ir::render_diagnostics"], kind: Kind::Text(parse_cut_off) },
     Row {
@@ -580,6 +581,24 @@ fn retype(mut module: Module) -> Done {
             all.changed(id);
         }
         all.sweep(cx, body, root).map_err(|e| e.to_string())?;
+    }
+    Ok(())
+}
+
+/// Takes each region out and puts it back as it was: its root is written again, so that it counts
+/// as edited.
+fn change_regions(mut module: Module) -> Done {
+    let keys = module.order().to_vec();
+    for key in keys {
+        let Some((function, cx)) = module.get_mut(key) else { continue };
+        let edited = edit_regions(cx, function, |_, region, _| {
+            let root = region.body.root();
+            let tail = region.body.tail(root);
+            region.body.set_root(tail);
+            region.body.set_root(root);
+            Ok::<(), Diagnostics>(())
+        });
+        edited.map_err(|e| e.to_string())?;
     }
     Ok(())
 }
