@@ -11,11 +11,11 @@ use crate::sync::lock;
 /// The maximum number of threads that a context uses.
 pub const MAX_THREADS: usize = 256;
 
-/// The default for the least number of nodes of a module whose functions are distributed over
-/// threads. To wake threads takes about as long as a cheap pass takes for this many nodes.
+/// The default of the least number of nodes with which the functions of a module are distributed
+/// over threads. Waking threads takes about as long as a cheap pass over this many nodes.
 pub(crate) const WORTH_SHARING: usize = 8192;
 
-/// The threads that a context and those derived from it share.
+/// The threads of a context, which the contexts that are derived from it share.
 pub(crate) struct Workers {
     pub(crate) threads: usize,
     /// One thread fewer than `threads`, since the thread that distributes the work takes part. Made
@@ -33,9 +33,9 @@ impl Workers {
         Workers { threads: threads.min(MAX_THREADS), pool: OnceLock::new() }
     }
 
-    /// Returns the pool; `None` where work is not distributed: with one thread, and on a thread of
-    /// any pool. On a thread of a pool, a pass runs inside of distributed work, and a waiting
-    /// thread would take up more of that work in the middle of the pass.
+    /// Returns the pool. Returns `None` with one thread, if the system cannot make threads, and on
+    /// a thread of any pool: a thread of a pool that waited here would start another job of its
+    /// pool in the middle of its pass.
     pub(crate) fn pool(&self) -> Option<&ThreadPool> {
         if self.threads < 2 || rayon::current_thread_index().is_some() {
             return None;

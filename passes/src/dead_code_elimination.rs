@@ -4,12 +4,13 @@
 //! Notation   v a variable, e a value, @g a global.
 //! Needs      A-normal form of the functions that stay.
 //! Effect     let v = e; rest   =>   rest
-//!              if the bindings of rest that stay do not use v, and e is neither impure nor a
-//!              match_cast
+//!              if neither the tail nor the bindings of rest that stay use v, and e is neither
+//!              impure nor a match_cast
 //!            def private @g    =>   nothing
 //!              if @g cannot be reached, and is not external
 //! Roots      External functions (public ones, and private ones with the attribute
-//!            `global_symbol`, which a linker may find), and those named by the option `entries`.
+//!            `global_symbol`, which a linker may find), those that attributes of the module name,
+//!            and those of the option `entries`.
 //! Reaches    A function reaches those that its live bindings and attributes name.
 //! Never      Declarations, parameters, and parts of a function with the attribute Primitive are
 //!            not removed. If a function that is reached is missing from the module, no function is
@@ -70,8 +71,9 @@ pub struct Eliminated {
 }
 
 /// Removes the dead bindings of a module, and its unreachable functions. A function is reachable if
-/// an external function ([`anfora_ir::Function::is_external`]) or a function of `entries` reaches
-/// it. Functions are cleaned on the threads of the context; the result does not depend on them.
+/// an external function ([`anfora_ir::Function::is_external`]), an attribute of the module, or a
+/// function of `entries` reaches it. Functions are cleaned on the threads of the context; the
+/// result does not depend on them.
 ///
 /// # Errors
 /// If a function that stays is not in A-normal form, or an entry is not defined.

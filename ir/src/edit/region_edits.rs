@@ -28,8 +28,8 @@ use crate::walk::cursor::{Cursor, Step};
 /// is as in the function that the region is taken from, and must stay.
 ///
 /// If `edit` changed the body, its chain replaces the region. An output that is not bound any more
-/// is bound at the end of the region, if the tail has another atom in its place. The types of the
-/// users of outputs with other types are inferred again at the end.
+/// is bound at the end of the region, if the tail has another atom in its place. If the type
+/// of an output changed, the types of its users are inferred again after the last region.
 ///
 /// Taking regions out and putting them back is linear in the body.
 ///
@@ -67,12 +67,14 @@ use crate::walk::cursor::{Cursor, Step};
 /// - If a region is ill-formed: it is part of itself, or a Let stands at two places.
 /// - If `edit` replaced the body by another one, or changed the attributes or the signature of the
 ///   function.
-/// - If the chain binds an input, a variable twice, or what is no variable any more.
+/// - If the chain binds an input, binds a variable twice, or binds a node that was overwritten and
+///   is no variable any more.
 /// - If the chain does not bind an output, or the output is not visible outside any more.
-/// - If the chain does not bind a symbolic dimension that the region bound, and neither a parameter
-///   of the function nor an input of the region names it in its type.
+/// - If the region bound a symbolic dimension and the chain does not, unless the type of a
+///   parameter of the outer function, or of an input of the region, names it.
 /// - If the chain uses a variable that it neither binds nor has as a parameter.
-/// - If a user of an output with another type has no type.
+/// - If an output has another type than before, and the type of one of its users cannot be
+///   inferred.
 ///
 /// Regions before the one with the error are edited already.
 pub fn edit_regions<E: From<Diagnostics>>(
@@ -140,7 +142,7 @@ impl Replacement {
         self.replace(cx, function, &part)
     }
 
-    /// Infers the types of the users of outputs with other types again.
+    /// Infers the types of the users again of outputs whose types changed.
     fn end(self, cx: &mut Context, function: &mut Function) -> Result<(), Diagnostics> {
         if self.retyped.is_empty() {
             return Ok(());
@@ -266,8 +268,8 @@ fn rebind_outputs(editor: &mut Editor<'_>, outputs: &[VarId]) {
     let mut rest = tail;
     for (&var, &field) in outputs.iter().zip(&fields).rev() {
         if !bound.contains(&var) && field != var.expr() && editor.body.expr(field).is_atom() {
-            // The use in the tail made this variable visible outside of the region, but it is no
-            // output.
+            // The tail uses this variable, so it became visible outside of the region. It is no
+            // output, and is hidden again.
             if let Expr::Var { name, .. } = editor.body.expr(field)
                 && editor.body.as_var(field).is_some_and(|v| bound.contains(&v) && !known.contains(&v))
             {

@@ -2,15 +2,16 @@
 
 use crate::tables::dtype::DType;
 
-/// The operands on which the results of an operator are splats (tensors that store one element for
-/// all), and on which its kernel returns them as splats.
+/// The operands on which all results of an operator are splats: tensors that store one element for
+/// all elements. The kernel must return splats for such operands.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Splat {
     /// Unknown: no operands are known to give splats.
     Unknown,
     /// Any operands.
     Always,
-    /// Operands of which the first is a splat; the others only determine the use of its elements.
+    /// Operands of which the first is a splat. The others only determine which elements of the
+    /// first are used.
     OfFirst,
     /// Operands that are all splats: equal elements are computed from equal elements.
     OfAll,
@@ -62,25 +63,25 @@ pub struct AttrDef {
 impl AttrDef {
     /// Returns an attribute.
     ///
-    /// Cost: linear in the text.
+    /// Cost: one entry.
     pub const fn new(name: &'static str, kind: AttrKind, default: AttrDefault, doc: &'static str) -> AttrDef {
         AttrDef { name, kind, default, doc }
     }
     /// Returns an attribute that must be given.
     ///
-    /// Cost: linear in the text.
+    /// Cost: one entry.
     pub const fn required(name: &'static str, kind: AttrKind, doc: &'static str) -> AttrDef {
         AttrDef::new(name, kind, AttrDefault::Required, doc)
     }
     /// Returns an attribute that has no value if it is left out.
     ///
-    /// Cost: linear in the text.
+    /// Cost: one entry.
     pub const fn optional(name: &'static str, kind: AttrKind, doc: &'static str) -> AttrDef {
         AttrDef::new(name, kind, AttrDefault::Absent, doc)
     }
     /// Returns a boolean attribute that is false if it is left out.
     ///
-    /// Cost: linear in the text.
+    /// Cost: one entry.
     pub const fn flag(name: &'static str, doc: &'static str) -> AttrDef {
         AttrDef::new(name, AttrKind::Bool, AttrDefault::Bool(false), doc)
     }
@@ -173,7 +174,7 @@ pub enum PrecisionPolicy {
     /// Its calls are computed in 16 bits: their operands are cast. For operators that take most of
     /// the time, such as products and convolutions.
     Always,
-    /// Its calls are computed in 16 bits if all of their operands have 16 bits anyway.
+    /// Its calls are computed in 16 bits if all float operands but constants have 16 bits anyway.
     Follow,
     /// Its calls are computed in the types that they have. For operators that lose too much by
     /// rounding, or whose results overflow.

@@ -1,9 +1,9 @@
 //! Recordings: the passes that ran over a module, and what each changed, as lines.
 //!
 //! A recording stores each different line once, in a table; everything else refers to lines by
-//! their numbers. The rows of a function are its signature, its Lets and the tails of its blocks. A
-//! pass that changed a function is recorded as [`Hunk`]s of the rows of the function, so the rows
-//! before and after any pass follow from [`Recording::program`].
+//! their numbers. The rows of a function are its signature, its Lets, the tails of its blocks, and
+//! the words between blocks. A pass that changed a function is recorded as [`Hunk`]s of the rows of
+//! the function, so the rows before and after any pass follow from [`Recording::program`].
 
 mod compare;
 mod history;
@@ -27,8 +27,10 @@ pub(crate) use writer::RecordingWriter;
 /// made. It is plain data: nothing in it refers to the module.
 ///
 /// A recording shows the changes of a large program, not the program: its JSON has at most
-/// [`MAX_RECORDING_BYTES`], of which each pass gets a share, and there are limits on the rows and
-/// the functions of one pass and of the program. What is left out is counted, at its place.
+/// [`MAX_RECORDING_BYTES`], of which each pass gets a share. The rows of the program have a limit,
+/// and so have the rows and functions of each pass. Runs, messages, rewrites, functions and rows
+/// that a pass left out are counted; for near misses there is a flag. Functions that are too large
+/// for `program` are missing there.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Recording {
     /// The different lines.
@@ -178,7 +180,7 @@ pub enum RecordedOutcome {
     Failed(String),
 }
 
-/// A rewrite. If it changes several bindings, there is one of these for each of them.
+/// A rewrite of a binding. A rewrite that changes several bindings has one entry for each of them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RecordedRewrite {
     /// The index of the function; `None` for the module as a whole.

@@ -1,4 +1,5 @@
-//! The rows of a function: its signature, its Lets and the tails of its blocks, in program order.
+//! The rows of a function in program order: its signature, its Lets, the tails of its blocks, and
+//! the words between blocks.
 
 use anfora_ir::{
     BlockKind, Body, Context, Cursor, EntityId, Expr, ExprId, Function, FunctionLine, OperandList, Step, TypeId, VarId,
