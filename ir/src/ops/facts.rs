@@ -68,7 +68,7 @@ impl OpFacts {
     }
 
     /// Returns the fusion pattern of every call; `None` if it depends on the call, see
-    /// [`OpDef::fusion_of`].
+    /// [`OpDef::fusion_of`](crate::OpDef::fusion_of).
     #[inline]
     pub fn fusion(self) -> Option<FusionPattern> {
         self.fusion

@@ -10,7 +10,7 @@ use crate::tables::value::{AttrValue, Number};
 
 impl Body {
     /// Returns true if an expression is a constant whose elements are all this number: see
-    /// [`Literal::is_splat`].
+    /// [`Literal::is_splat`](crate::Literal::is_splat).
     ///
     /// Cost: one node.
     pub fn is_splat(&self, cx: &Context, id: ExprId, number: impl Into<Number>) -> bool {
