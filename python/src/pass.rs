@@ -227,7 +227,7 @@ impl Pass {
         let context = self.context(py, context)?;
         let given = r#mod.get().snapshot()?;
         let kept = given.clone();
-        let inner = inner_of(py, &context);
+        let inner = inner_of(&context);
         let (program, done) =
             during(py, &context, None, || py.detach(|| guarded(|| run(&*self.inner, given, &inner))))?;
         errors::raise_interrupt()?;
@@ -248,7 +248,7 @@ impl Pass {
     ) -> PyResult<PassOutcome> {
         errors::check_stack()?;
         let context = self.context(py, context)?;
-        let inner = inner_of(py, &context);
+        let inner = inner_of(&context);
         let done =
             during(py, &context, None, || r#mod.get().replace(py, |program| run(&*self.inner, program, &inner)))?;
         errors::raise_interrupt()?;

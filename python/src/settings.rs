@@ -13,10 +13,10 @@ pub(crate) fn level_of(level: i64) -> PyResult<u8> {
     u8::try_from(level).map_err(|_| wrong())
 }
 
-/// Returns a setting or an option as a value of Rust: numbers as they are, other things as text.
+/// Returns a setting or an option as text, or as a list of texts.
 ///
 /// # Errors
-/// `TypeError`, if it is no setting.
+/// Those of `str()` of the value.
 pub(crate) fn config_value(value: &Bound<'_, PyAny>) -> PyResult<Setting> {
     Ok(if let Ok(v) = value.cast::<PyBool>() {
         Setting::Text(v.is_true().to_string())

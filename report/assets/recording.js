@@ -1,5 +1,5 @@
 // The recording, its histories and its lines. recording.js, passes.js, binding.js and page.js are the
-// program of the page of a recording, after elements.js. `data` is described in `Recording::to_json`
+// script of the page of a recording, after elements.js. `data` is described in `Recording::to_json`
 // (report/src/recording).
 //
 // The page is built from the recording when it is looked at: the bar at once, the differences of a

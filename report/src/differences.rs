@@ -40,7 +40,7 @@ pub struct DiffPage<'d> {
     pub facts: Vec<(String, String)>,
 }
 
-/// The program of the page.
+/// The script of the page.
 const PROGRAM: &str = concat!(include_str!("../assets/elements.js"), include_str!("../assets/differences.js"));
 
 /// The style of the page.

@@ -4,7 +4,7 @@
 pub(crate) mod editor;
 pub(crate) mod journal;
 pub(crate) mod region_writer;
-pub(crate) mod regions;
+mod regions;
 pub(crate) mod region_edits;
 pub(crate) mod stamp;
 pub(crate) mod function_stamp;

@@ -13,7 +13,7 @@ use crate::core::entity::{ExprId, SymbolId};
 use crate::core::expr::{Expr, LetFlags, VarFlags, VarId};
 use crate::core::function::Function;
 use crate::report::diagnostic::Diagnostic;
-use crate::report::diagnostics::Diagnostics;
+use crate::report::diagnostics::{Diagnostics, IntoDiagnostics};
 use crate::tables::dim::Dim;
 use crate::walk::cursor::{Cursor, Step};
 
@@ -65,8 +65,8 @@ use crate::walk::cursor::{Cursor, Step};
 /// # Errors
 /// - Those of `edit`.
 /// - If a region is ill-formed: it is part of itself, or a Let stands at two places.
-/// - If `edit` replaced the body by another one, or changed the attributes or the signature of the
-///   function.
+/// - If `edit` replaced the body by another one, or changed the attributes or the stated result of
+///   the function.
 /// - If the chain binds an input, binds a variable twice, or binds a node that was overwritten and
 ///   is no variable any more.
 /// - If the chain does not bind an output, or the output is not visible outside any more.
@@ -76,7 +76,8 @@ use crate::walk::cursor::{Cursor, Step};
 /// - If an output has another type than before, and the type of one of its users cannot be
 ///   inferred.
 ///
-/// Regions before the one with the error are edited already.
+/// Regions before the one with the error are edited already, and the types of the users of their
+/// outputs are not inferred again: roll the body back.
 pub fn edit_regions<E: From<Diagnostics>>(
     cx: &mut Context,
     function: &mut Function,
@@ -86,19 +87,19 @@ pub fn edit_regions<E: From<Diagnostics>>(
     let mut replacement = Replacement { relink: Relink::default(), retyped: Vec::new(), given };
     for region in regions_of(&function.body) {
         let part = take_out(cx, function, region);
-        let mut part = part.ok_or_else(|| one("a dataflow region is part of itself"))?;
+        let mut part = part.ok_or_else(|| error("a dataflow region is part of itself"))?;
         edit(cx, &mut part.function, &part.outputs)?;
         replacement.put_back(cx, function, part)?;
     }
     Ok(replacement.end(cx, function)?)
 }
 
-fn one(message: impl Into<String>) -> Diagnostics {
+fn error(message: impl Into<String>) -> Diagnostics {
     Diagnostic::error(message).into()
 }
 
 /// A dataflow region that was taken out of its function.
-struct Part {
+struct RegionPart {
     function: Function,
     outputs: Vec<VarId>,
     region: Region,
@@ -124,7 +125,7 @@ struct Replacement {
 
 impl Replacement {
     /// Replaces a region of the function by its part, if the part was edited.
-    fn put_back(&mut self, cx: &mut Context, function: &mut Function, mut part: Part) -> Result<(), Diagnostics> {
+    fn put_back(&mut self, cx: &mut Context, function: &mut Function, mut part: RegionPart) -> Result<(), Diagnostics> {
         let body = &part.function.body;
         if body.generation() != part.generation || !body.has_journal() {
             let message = "another body was put in the place of that of a dataflow region";
@@ -151,13 +152,19 @@ impl Replacement {
         let mut retype = Retype::new(body);
         self.retyped.iter().for_each(|v| retype.changed(v.expr()));
         let root = body.root();
-        let swept = retype.sweep(cx, body, root).map(drop);
-        swept.map_err(|error| one(format!("a user of an output whose type changed has no type: {error}")))
+        let Err(error) = retype.sweep(cx, body, root) else { return Ok(()) };
+        let binding = body.stop().and_then(|at| body.binding_name(cx, at)).map(str::to_string);
+        let mut found = error.into_diagnostics().into_vec();
+        for error in &mut found {
+            error.message = format!("a user of an output whose type changed has no type: {}", error.message);
+            error.binding = error.binding.take().or_else(|| binding.clone());
+        }
+        Err(found.into())
     }
 
     /// Replaces a region by its edited part.
-    fn replace(&mut self, cx: &mut Context, function: &mut Function, part: &Part) -> Result<(), Diagnostics> {
-        let Part { function: Function { body: new, .. }, region, vars, inputs, .. } = part;
+    fn replace(&mut self, cx: &mut Context, function: &mut Function, part: &RegionPart) -> Result<(), Diagnostics> {
+        let RegionPart { function: Function { body: new, .. }, region, vars, inputs, .. } = part;
         let first = function.body.binding_name(cx, region.first).map(str::to_string);
         let begins = match &first {
             Some(name) => format!("the dataflow region that begins at %{name}"),
@@ -181,7 +188,7 @@ impl Replacement {
             if let Some(id) = stray {
                 let what = shown(cx, new, id, "something");
                 let mistake = format!("{begins} uses {what}, which it neither binds nor has as a parameter");
-                return Err(one(mistake));
+                return Err(error(mistake));
             }
             transplant.bindings(&mut Editor::new(cx, &mut function.body), Some(new), [first, last]);
         }
@@ -207,7 +214,7 @@ impl Replacement {
     }
 }
 
-impl Part {
+impl RegionPart {
     /// Returns each output as a pair of a variable of the outer function and its counterpart in the
     /// part. `body` is the body of the outer function.
     fn output_pairs<'a>(&'a self, body: &'a Body) -> impl Iterator<Item = (VarId, VarId)> + 'a {
@@ -216,7 +223,7 @@ impl Part {
 }
 
 /// Returns the region as the body of a function of its own; `None` if the region is ill-formed.
-fn take_out(cx: &mut Context, function: &Function, region: Region) -> Option<Part> {
+fn take_out(cx: &mut Context, function: &Function, region: Region) -> Option<RegionPart> {
     let body = &function.body;
     let ends = [region.first, region.last];
     let free = free_variables(body, ends).ok()?;
@@ -242,7 +249,7 @@ fn take_out(cx: &mut Context, function: &Function, region: Region) -> Option<Par
     let symbols = cast_symbols(cx, &part);
     part.begin_journal();
     let generation = part.generation();
-    Some(Part { function: function.part(part), outputs, region, vars, inputs, symbols, generation })
+    Some(RegionPart { function: function.part(part), outputs, region, vars, inputs, symbols, generation })
 }
 
 /// Appends a Let to the chain for each output that is not bound any more. Its value is the atom
@@ -301,7 +308,7 @@ fn lets(body: &Body, first: ExprId, last: Option<ExprId>) -> impl Iterator<Item 
 fn bound_by(
     cx: &Context,
     body: &Body,
-    part: &Part,
+    part: &RegionPart,
     given: &FxHashSet<ExprId>,
     symbols: impl IntoIterator<Item = SymbolId>,
 ) -> Result<FxHashSet<ExprId>, String> {

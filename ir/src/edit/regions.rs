@@ -10,17 +10,17 @@ use crate::walk::per_block::PerBlock;
 
 /// A dataflow region: consecutive Lets of one chain.
 #[derive(Copy, Clone)]
-pub(crate) struct Region {
+pub(super) struct Region {
     /// The parent of the first Let: the Let before it, or the node that has the block; absent for
     /// the body itself.
     parent: Option<ExprId>,
-    pub(crate) first: ExprId,
-    pub(crate) last: ExprId,
+    pub(super) first: ExprId,
+    pub(super) last: ExprId,
 }
 
 /// Returns the regions of a body in program order. A region in a branch or a function value inside
 /// of another region is a part of the outer one, and not listed. Linear.
-pub(crate) fn regions_of(body: &Body) -> Vec<Region> {
+pub(super) fn regions_of(body: &Body) -> Vec<Region> {
     let mut regions = Vec::new();
     // The parent of the next Let of each open block.
     let mut parents: PerBlock<Option<ExprId>> = PerBlock::default();
@@ -51,7 +51,7 @@ pub(crate) fn regions_of(body: &Body) -> Vec<Region> {
 ///
 /// # Errors
 /// If an expression is part of itself, or a Let stands at two places: returns it.
-pub(crate) fn free_variables(body: &Body, [first, last]: [ExprId; 2]) -> Result<Vec<VarId>, ExprId> {
+pub(super) fn free_variables(body: &Body, [first, last]: [ExprId; 2]) -> Result<Vec<VarId>, ExprId> {
     let mut free = Vec::new();
     let mut known: FxHashSet<ExprId> = FxHashSet::default();
     let mut open: FxHashSet<ExprId> = FxHashSet::default();
@@ -103,7 +103,7 @@ fn owner(kind: BlockKind) -> Option<ExprId> {
 
 /// A replacement of regions by Lets, given in the order of [`regions_of`].
 #[derive(Default)]
-pub(crate) struct Relink {
+pub(super) struct Relink {
     /// For the last Let of a replaced region, the node that is now the parent of what follows.
     moved: FxHashMap<ExprId, Option<ExprId>>,
     /// For each node, the number of its operands that were searched.
@@ -113,7 +113,7 @@ pub(crate) struct Relink {
 impl Relink {
     /// Replaces a region by the chain of Lets from the first of `new` to the last of it, or by
     /// nothing.
-    pub(crate) fn replace(&mut self, body: &mut Body, region: &Region, new: Option<[ExprId; 2]>) {
+    pub(super) fn replace(&mut self, body: &mut Body, region: &Region, new: Option<[ExprId; 2]>) {
         let Expr::Let { body: rest, .. } = body.expr(region.last) else { return };
         let moved = |id| self.moved.get(&id).copied().unwrap_or(Some(id));
         let parent = region.parent.and_then(moved);

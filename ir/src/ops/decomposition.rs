@@ -44,14 +44,14 @@ pub struct DecompositionPart(pub(super) u32);
 
 impl DecompositionPart {
     /// Returns the number of the step.
-    pub(crate) fn index(self) -> usize {
+    pub(super) fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 /// A part of a decomposition. It only uses parts before it.
 #[derive(Clone, Debug)]
-pub(crate) enum Step {
+pub(super) enum Step {
     /// An expression of the program.
     Given(ExprId),
     Constant(Literal),
@@ -101,7 +101,7 @@ impl<'a> Decomposer<'a> {
     }
 
     /// Returns the steps that the rule has written.
-    pub(crate) fn into_steps(self) -> Vec<Step> {
+    pub(super) fn into_steps(self) -> Vec<Step> {
         self.steps
     }
 

@@ -1,4 +1,4 @@
-//! Numbers and attribute values beside those of a module: comparison and interning.
+//! Numbers and attribute values, compared with those of a module and interned in its tables.
 
 use crate::core::body::Body;
 use crate::core::context::Context;

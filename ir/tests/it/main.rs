@@ -1,5 +1,5 @@
-//! Tests of the IR: text, verifier, equality and hashing, compaction, overlays, effects,
-//! differences of texts, functions from other modules, tables.
+//! Tests of the IR: text, verifier, equality and hashing, compaction, overlays, effects, edits
+//! of regions, differences of texts, functions from other modules, tables.
 
 mod alpha;
 mod call_types;

@@ -4,7 +4,8 @@
 use std::sync::{Arc, Mutex};
 
 use anfora_ir::{
-    Body, Cursor, Diagnostic, Editor, Expr, ExprId, LetFlags, Module, Source, Step, VarFlags, VarId, parse_module,
+    Body, Cursor, DType, Diagnostic, Editor, Expr, ExprId, LetFlags, Module, Source, Step, VarFlags, VarId,
+    parse_module,
 };
 use anfora_manager::{
     DataflowBlockPass, FunctionEdit, Outcome, Pass, PassContext, PassError, PassFailure, PassKind, Verification,
@@ -189,6 +190,27 @@ fn users_of_an_output_follow_its_type() {
     });
     let text = after(text, &cut);
     assert!(text.contains("-> Tensor[(2, 3), float32]"), "{text}");
+}
+
+#[test]
+fn a_user_that_does_not_take_the_new_type_of_an_output_is_an_error() {
+    let text = "def @main(%x: float32) {
+  dataflow { let %a = exp(%x); output(%a); }
+  let %b = add(%a, %x);
+  %b
+}";
+    let retypes = pass(|block| {
+        let Binding { value, var, .. } = Binding::of(&block.function.body, block.function.body.root()).unwrap();
+        let integer = block.cx.types.scalar(DType::Int64);
+        for id in [value, var.expr()] {
+            block.function.body.set_type(id, integer);
+        }
+        Ok(())
+    });
+    let failure = failure(text, &retypes);
+    let message = failure.error().message();
+    assert!(message.starts_with("a user of an output whose type changed has no type: "), "{message}");
+    assert_eq!((failure.function(), failure.binding()), (Some("main"), Some("b")));
 }
 
 #[test]

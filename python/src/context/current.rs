@@ -63,12 +63,11 @@ pub(super) fn innermost(py: Python<'_>) -> Option<Py<PassContext>> {
 
 /// Returns the context for the toolkit. Inside of a pass that runs under it, passes that are run
 /// are inside of that pass.
-pub(crate) fn inner_of(py: Python<'_>, context: &Py<PassContext>) -> manager::PassContext {
+pub(crate) fn inner_of(context: &Py<PassContext>) -> manager::PassContext {
     let running = CURRENT.with(|current| {
         let current = current.borrow();
         current.last().filter(|c| c.context.is(context)).and_then(|c| c.running.clone())
     });
-    let _ = py;
     running.unwrap_or_else(|| context.get().inner.clone())
 }
 

@@ -1,5 +1,5 @@
 //! The entry points of `anfora-visit` that rewrite by patterns, copy functions, and recurse on a
-//! guarded stack.
+//! stack that grows.
 
 use std::collections::BTreeMap;
 

@@ -166,7 +166,7 @@ impl Generator<'_> {
         let any = self.rng.choose(&[Kind::Matrix, Kind::Matrix, Kind::Vector, Kind::Half, Kind::Tall, Kind::Dynamic]);
         let (Some(a), Some(b)) = (self.late(any), self.late(any)) else { return Ok(()) };
         let (Some(square), Some(row)) = (self.late(Kind::Matrix), self.late(Kind::Vector)) else { return Ok(()) };
-        // One operator; the last few have no fused form in ONNX.
+        // One operator. Programs for ONNX draw none of the last five.
         let draw = self.rng.below(if is_onnx { 18 } else { 23 });
         let (value, kind) = match draw {
             0 => (self.b.call_op("exp", &[a], &[])?, any),
