@@ -6,16 +6,7 @@ use anfora_ir::Editor;
 use anfora_manager::{FunctionPass, Pass, PassContext, Sequential};
 use anfora_report::Recorder;
 
-use crate::support::module;
-
-/// Makes a pass that changes each function and tells no reason.
-fn touch() -> FunctionPass {
-    FunctionPass::new("touch", 0, |edit, _, _| {
-        let mark = edit.cx.int_attr(1);
-        edit.function.attrs = edit.cx.with_attr(edit.function.attrs, "touched", Some(mark));
-        Ok(())
-    })
-}
+use crate::support::{module, once};
 
 /// Makes a pass that reports two rewrites of each function, with their reason.
 fn make_two() -> FunctionPass {
@@ -41,7 +32,7 @@ fn each_recorder_has_the_reasons_of_its_runs() {
     let builder = recorders.iter().fold(PassContext::builder(), |builder, r| builder.instrument(r.clone()));
     let cx = builder.build().unwrap();
     let mut module = module();
-    sequence(vec![Arc::new(touch()), Arc::new(make_two())]).apply(&mut module, &cx).unwrap();
+    sequence(vec![Arc::new(once()), Arc::new(make_two())]).apply(&mut module, &cx).unwrap();
     for recorder in &recorders {
         let recording = recorder.recording();
         let reasons: Vec<Vec<&str>> = recording

@@ -15,7 +15,7 @@ use anfora_report::{
     Recorder, Recording,
 };
 
-use crate::support::{add_function, idle, module, module_of};
+use crate::support::{add_function, idle, module, module_of, once};
 
 /// Returns the first Let of a body whose variable has this name, and the Let before it.
 fn find(cx: &anfora_ir::Context, body: &Body, name: &str) -> (Option<ExprId>, ExprId) {
@@ -210,15 +210,6 @@ fn runs_nest_and_fixpoints_have_rounds() {
     assert_eq!(recording.pipeline(), "fixpoint<5>(Once,Idle),Costly,Failing");
     assert!(recording.runs[6].changes.is_empty(), "the changes of a pass that failed were rolled back");
     assert!(recording.history("f", "b").is_empty());
-}
-
-/// A pass that changes each function the first time.
-fn once() -> FunctionPass {
-    FunctionPass::new("Once", 0, |edit, _, _| {
-        let size = edit.cx.int_attr(1);
-        edit.function.attrs = edit.cx.with_attr(edit.function.attrs, "seen", Some(size));
-        Ok(())
-    })
 }
 
 fn failing() -> FunctionPass {

@@ -1,7 +1,7 @@
 //! Modules and passes for the tests.
 
 use anfora_ir::{DType, FunctionBuilder, Module};
-use anfora_manager::ModulePass;
+use anfora_manager::{FunctionPass, ModulePass};
 
 /// Returns a module of three functions, each with three bindings.
 pub(crate) fn module() -> Module {
@@ -34,4 +34,13 @@ pub(crate) fn add_function(module: &mut Module, name: &str) {
 /// Makes a pass that changes nothing.
 pub(crate) fn idle(name: &str, level: u8) -> ModulePass {
     ModulePass::new(name, level, |_, _| Ok(()))
+}
+
+/// Makes a pass that changes each function the first time, and reports no rewrite.
+pub(crate) fn once() -> FunctionPass {
+    FunctionPass::new("Once", 0, |edit, _, _| {
+        let size = edit.cx.int_attr(1);
+        edit.function.attrs = edit.cx.with_attr(edit.function.attrs, "seen", Some(size));
+        Ok(())
+    })
 }
