@@ -20,7 +20,7 @@
 
 use anfora_ir::{KernelError, Literal};
 
-use crate::kernels::arithmetic::{dispatch, same_dtype};
+use crate::kernels::arithmetic::{dispatch, in_float32, same_dtype};
 use crate::kernels::number::Number;
 use crate::kernels::{Failure, elementwise};
 
@@ -69,9 +69,11 @@ pub fn map_float(
     double: impl Fn(f64) -> f64,
 ) -> Result<Literal, KernelError> {
     let apply = (single, double);
-    Ok(
-        dispatch!(float x.dtype(), T => elementwise::map(x, |e: T| T::narrow(<T as Number>::Calc::apply1(&apply, e.widen()))))?,
-    )
+    Ok(in_float32(&[x], &|x| {
+        dispatch!(wide float x[0].dtype(), T => {
+            elementwise::map(x[0], |e: T| T::narrow(<T as Number>::Calc::apply1(&apply, e.widen())))
+        })
+    })?)
 }
 
 /// Applies a function to every pair of floats of two operands, with broadcasting: `single` to
@@ -88,9 +90,12 @@ pub fn zip_float(
     double: impl Fn(f64, f64) -> f64,
 ) -> Result<Literal, KernelError> {
     let apply = (single, double);
-    let dtype = same_dtype(&[a, b])?;
-    Ok(dispatch!(float dtype, T => {
-        elementwise::zip(a, b, |x: T, y: T| T::narrow(<T as Number>::Calc::apply2(&apply, x.widen(), y.widen())))
+    same_dtype(&[a, b])?;
+    Ok(in_float32(&[a, b], &|x| {
+        dispatch!(wide float x[0].dtype(), T => {
+            let f = |x: T, y: T| T::narrow(<T as Number>::Calc::apply2(&apply, x.widen(), y.widen()));
+            elementwise::zip(x[0], x[1], f)
+        })
     })?)
 }
 
@@ -107,9 +112,11 @@ pub fn compare_float(
     double: impl Fn(f64, f64) -> bool,
 ) -> Result<Literal, KernelError> {
     let apply = (single, double);
-    let dtype = same_dtype(&[a, b])?;
-    Ok(dispatch!(float dtype, T => {
-        elementwise::zip(a, b, |x: T, y: T| <T as Number>::Calc::holds(&apply, x.widen(), y.widen()))
+    same_dtype(&[a, b])?;
+    Ok(in_float32(&[a, b], &|x| {
+        dispatch!(wide float x[0].dtype(), T => {
+            elementwise::zip(x[0], x[1], |x: T, y: T| <T as Number>::Calc::holds(&apply, x.widen(), y.widen()))
+        })
     })?)
 }
 

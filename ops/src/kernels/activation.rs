@@ -2,7 +2,7 @@
 
 use anfora_ir::Literal;
 
-use super::arithmetic::{dispatch, same_dtype, sigmoid};
+use super::arithmetic::{dispatch, in_float32, same_dtype, sigmoid};
 use super::elementwise::{map, zip};
 use super::number::{Calc, FloatNumber, Number, Real};
 use super::strides::broadcast_shapes;
@@ -29,10 +29,15 @@ pub(crate) enum Activation {
 
 /// Applies an activation function to every element.
 pub(crate) fn activation(op: Activation, x: &Literal) -> Result<Literal, Failure> {
+    in_float32(&[x], &|x| wide_activation(op, x[0]))
+}
+
+/// Computes [`activation`] on types other than 16-bit floats.
+fn wide_activation(op: Activation, x: &Literal) -> Result<Literal, Failure> {
     fn each<T: FloatNumber>(x: &Literal, f: impl Fn(T::Calc) -> T::Calc) -> Result<Literal, Failure> {
         map(x, |e: T| T::narrow(f(e.widen())))
     }
-    dispatch!(float x.dtype(), T => {
+    dispatch!(wide float x.dtype(), T => {
         let constant = <T as Number>::Calc::from_f64;
         match op {
             Activation::LeakyRelu { alpha } => {

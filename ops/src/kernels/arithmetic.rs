@@ -1,11 +1,10 @@
 //! The computations of the elementwise operators on an element, and the selection of the loop by
 //! element type.
 
-use anfora_ir::DType;
-use anfora_ir::Literal;
+use anfora_ir::{DType, Literal};
 
 use super::cast::cast;
-use super::elementwise::{fold, map, select, zip};
+use super::elementwise::{map, select, zip};
 use super::number::{Calc, FloatNumber, Number, Real, Scalar, integer_power};
 use super::view::View;
 use super::{Failure, shape_text};
@@ -40,14 +39,28 @@ macro_rules! dispatch {
         $crate::kernels::arithmetic::dispatch!(@arms $dtype, $T, $body;
             Float16 half::f16, BFloat16 half::bf16, Float32 f32, Float64 f64)
     };
-    // By size only, for loops that move elements.
+    // Without 16-bit floats, for kernels that `in_float32` calls.
+    (wide any $dtype:expr, $T:ident => $body:expr) => {
+        $crate::kernels::arithmetic::dispatch!(@arms $dtype, $T, $body;
+            Bool bool, Int8 i8, Int16 i16, Int32 i32, Int64 i64, UInt8 u8, UInt16 u16, UInt32 u32, UInt64 u64,
+            Float32 f32, Float64 f64)
+    };
+    (wide number $dtype:expr, $T:ident => $body:expr) => {
+        $crate::kernels::arithmetic::dispatch!(@arms $dtype, $T, $body;
+            Int8 i8, Int16 i16, Int32 i32, Int64 i64, UInt8 u8, UInt16 u16, UInt32 u32, UInt64 u64,
+            Float32 f32, Float64 f64)
+    };
+    (wide float $dtype:expr, $T:ident => $body:expr) => {
+        $crate::kernels::arithmetic::dispatch!(@arms $dtype, $T, $body; Float32 f32, Float64 f64)
+    };
+    // The stored form of elements, for loops that move them.
     (size $dtype:expr, $T:ident => $body:expr) => {
         match $dtype.bits() {
             _ if !$dtype.has_kernels() => Err($crate::kernels::Failure::ElementType($dtype)),
-            8 => { type $T = u8; $body }
-            16 => { type $T = u16; $body }
-            32 => { type $T = u32; $body }
-            _ => { type $T = u64; $body }
+            8 => { type $T = [u8; 1]; $body }
+            16 => { type $T = [u8; 2]; $body }
+            32 => { type $T = [u8; 4]; $body }
+            _ => { type $T = [u8; 8]; $body }
         }
     };
 }
@@ -68,6 +81,20 @@ pub(crate) fn same_dtype(operands: &[&Literal]) -> Result<DType, Failure> {
     Ok(first.dtype())
 }
 
+/// Calls a kernel with operands of one element type. If they are 16-bit floats, it is called with
+/// their values in float32, and its results in float32 are rounded once. So the kernel is compiled
+/// for two types of floats instead of four.
+pub(crate) fn in_float32(
+    operands: &[&Literal],
+    kernel: &dyn Fn(&[&Literal]) -> Result<Literal, Failure>,
+) -> Result<Literal, Failure> {
+    let dtype = operands.first().map(|x| x.dtype());
+    let Some(dtype @ (DType::Float16 | DType::BFloat16)) = dtype else { return kernel(operands) };
+    let wide = operands.iter().map(|x| cast(x, DType::Float32)).collect::<Result<Vec<_>, _>>()?;
+    let result = kernel(&wide.iter().collect::<Vec<_>>())?;
+    if result.dtype() == DType::Float32 { cast(&result, dtype) } else { Ok(result) }
+}
+
 /// Elementwise operations on two operands of one element type.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Binary {
@@ -84,17 +111,23 @@ pub(crate) enum Binary {
 
 /// Applies an operation to every pair of elements, with broadcasting.
 pub(crate) fn binary(op: Binary, a: &Literal, b: &Literal) -> Result<Literal, Failure> {
-    let dtype = same_dtype(&[a, b])?;
+    same_dtype(&[a, b])?;
+    in_float32(&[a, b], &|x| wide_binary(op, x[0], x[1]))
+}
+
+/// Computes [`binary`] on types other than 16-bit floats.
+fn wide_binary(op: Binary, a: &Literal, b: &Literal) -> Result<Literal, Failure> {
+    let dtype = a.dtype();
     match op {
-        Binary::Maximum => dispatch!(any dtype, T => calc::<T>(a, b, Calc::larger)),
-        Binary::Minimum => dispatch!(any dtype, T => calc::<T>(a, b, Calc::smaller)),
-        Binary::Add => dispatch!(number dtype, T => calc::<T>(a, b, Calc::add)),
-        Binary::Subtract => dispatch!(number dtype, T => calc::<T>(a, b, Calc::sub)),
-        Binary::Multiply => dispatch!(number dtype, T => calc::<T>(a, b, Calc::mul)),
-        Binary::Divide => dispatch!(number dtype, T => division::<T>(a, b, Calc::div)),
-        Binary::FloorDivide => dispatch!(number dtype, T => division::<T>(a, b, Calc::floor_div)),
-        Binary::Mod => dispatch!(number dtype, T => division::<T>(a, b, Calc::rem)),
-        Binary::FloorMod => dispatch!(number dtype, T => division::<T>(a, b, Calc::floor_rem)),
+        Binary::Maximum => dispatch!(wide any dtype, T => calc::<T>(a, b, Calc::larger)),
+        Binary::Minimum => dispatch!(wide any dtype, T => calc::<T>(a, b, Calc::smaller)),
+        Binary::Add => dispatch!(wide number dtype, T => calc::<T>(a, b, Calc::add)),
+        Binary::Subtract => dispatch!(wide number dtype, T => calc::<T>(a, b, Calc::sub)),
+        Binary::Multiply => dispatch!(wide number dtype, T => calc::<T>(a, b, Calc::mul)),
+        Binary::Divide => dispatch!(wide number dtype, T => division::<T>(a, b, Calc::div)),
+        Binary::FloorDivide => dispatch!(wide number dtype, T => division::<T>(a, b, Calc::floor_div)),
+        Binary::Mod => dispatch!(wide number dtype, T => division::<T>(a, b, Calc::rem)),
+        Binary::FloorMod => dispatch!(wide number dtype, T => division::<T>(a, b, Calc::floor_rem)),
     }
 }
 
@@ -166,18 +199,41 @@ pub(crate) enum Nary {
     Minimum,
 }
 
-/// Combines the elements of any number of operands, with broadcasting.
+/// Combines the elements of any number of operands, in their order, with broadcasting.
 pub(crate) fn nary(op: Nary, operands: &[&Literal]) -> Result<Literal, Failure> {
     let dtype = same_dtype(operands)?;
-    match op {
-        Nary::Add => dispatch!(number dtype, T => fold::<T>(operands, Calc::add, std::convert::identity)),
-        Nary::Mean => {
-            let count = operands.len() as u128;
-            dispatch!(float dtype, T => fold::<T>(operands, Calc::add, |sum| sum.div(Calc::from_count(count))))
-        }
-        Nary::Maximum => dispatch!(any dtype, T => fold::<T>(operands, Calc::larger, std::convert::identity)),
-        Nary::Minimum => dispatch!(any dtype, T => fold::<T>(operands, Calc::smaller, std::convert::identity)),
+    if op == Nary::Mean && !dtype.is_float() || op == Nary::Add && dtype == DType::Bool {
+        return Err(Failure::ElementType(dtype));
     }
+    in_float32(operands, &|operands| {
+        let pairwise = match op {
+            Nary::Add | Nary::Mean => Binary::Add,
+            Nary::Maximum => Binary::Maximum,
+            Nary::Minimum => Binary::Minimum,
+        };
+        let combined = match operands {
+            [] => return Err(Failure::Empty),
+            // Itself, with every NaN the canonical one.
+            [one] => wide_binary(Binary::Maximum, one, one)?,
+            [first, rest @ ..] => {
+                rest.iter().try_fold((*first).clone(), |combined, x| wide_binary(pairwise, &combined, x))?
+            }
+        };
+        match op {
+            Nary::Mean => divided(&combined, operands.len() as u128),
+            _ => Ok(combined),
+        }
+    })
+}
+
+/// Returns each element divided by a count, rounded to the type of the elements. They are float32
+/// or float64.
+pub(crate) fn divided(x: &Literal, count: u128) -> Result<Literal, Failure> {
+    let count = match x.dtype() {
+        DType::Float64 => Literal::scalar(count as f64),
+        _ => Literal::scalar(count as f32),
+    };
+    wide_binary(Binary::Divide, x, &count)
 }
 
 /// Clamps each element to the single element of `min` from below and then to that of `max` from
@@ -216,10 +272,15 @@ pub(crate) enum Compare {
 /// Compares every pair of elements, with broadcasting. A NaN differs from everything and is neither
 /// less nor greater.
 pub(crate) fn compare(op: Compare, a: &Literal, b: &Literal) -> Result<Literal, Failure> {
-    let dtype = same_dtype(&[a, b])?;
+    same_dtype(&[a, b])?;
+    in_float32(&[a, b], &|x| wide_compare(op, x[0], x[1]))
+}
+
+/// Computes [`compare`] on types other than 16-bit floats.
+fn wide_compare(op: Compare, a: &Literal, b: &Literal) -> Result<Literal, Failure> {
     // A comparison with swapped operands uses the same loop. Only the order of the operands in
     // broadcasting changes, which does not affect the result.
-    dispatch!(any dtype, T => match op {
+    dispatch!(wide any a.dtype(), T => match op {
         Compare::Less => zip(a, b, |x: T, y: T| x.widen() < y.widen()),
         Compare::Greater => zip(b, a, |x: T, y: T| x.widen() < y.widen()),
         Compare::LessEqual => zip(a, b, |x: T, y: T| x.widen() <= y.widen()),
@@ -261,10 +322,15 @@ pub(crate) enum Unary {
 
 /// Applies an operation to every element.
 pub(crate) fn unary(op: Unary, x: &Literal) -> Result<Literal, Failure> {
+    in_float32(&[x], &|x| wide_unary(op, x[0]))
+}
+
+/// Computes [`unary`] on types other than 16-bit floats.
+fn wide_unary(op: Unary, x: &Literal) -> Result<Literal, Failure> {
     fn each<T: Number>(x: &Literal, f: impl Fn(T::Calc) -> T::Calc) -> Result<Literal, Failure> {
         map(x, |e: T| T::narrow(f(e.widen())))
     }
-    dispatch!(number x.dtype(), T => match op {
+    dispatch!(wide number x.dtype(), T => match op {
         Unary::Negative => each::<T>(x, Calc::neg),
         Unary::Abs => each::<T>(x, Calc::abs),
         Unary::Sign => each::<T>(x, Calc::sign),
@@ -303,10 +369,15 @@ pub(crate) enum Function {
 
 /// Applies a function to every element. The elements must be floats.
 pub(crate) fn function(op: Function, x: &Literal) -> Result<Literal, Failure> {
+    in_float32(&[x], &|x| wide_function(op, x[0]))
+}
+
+/// Computes [`function`] on types other than 16-bit floats.
+pub(crate) fn wide_function(op: Function, x: &Literal) -> Result<Literal, Failure> {
     fn each<T: FloatNumber>(x: &Literal, f: impl Fn(T::Calc) -> T::Calc) -> Result<Literal, Failure> {
         map(x, |e: T| T::narrow(f(e.widen())))
     }
-    dispatch!(float x.dtype(), T => match op {
+    dispatch!(wide float x.dtype(), T => match op {
         Function::Exp => each::<T>(x, Real::exp),
         Function::Log => each::<T>(x, Real::ln),
         Function::Sqrt => each::<T>(x, Real::sqrt),
@@ -355,7 +426,12 @@ pub(crate) enum Classify {
 
 /// Applies a test to every element. The elements must be floats.
 pub(crate) fn classify(op: Classify, x: &Literal) -> Result<Literal, Failure> {
-    dispatch!(float x.dtype(), T => match op {
+    in_float32(&[x], &|x| wide_classify(op, x[0]))
+}
+
+/// Computes [`classify`] on types other than 16-bit floats.
+fn wide_classify(op: Classify, x: &Literal) -> Result<Literal, Failure> {
+    dispatch!(wide float x.dtype(), T => match op {
         Classify::Nan => map(x, |e: T| e.widen().is_nan()),
         Classify::Infinite { negative, positive } => map(x, |e: T| {
             let e = e.widen();
@@ -370,7 +446,7 @@ pub(crate) fn choose(condition: &Literal, x: &Literal, y: &Literal) -> Result<Li
     if condition.dtype() != DType::Bool {
         return Err(Failure::ElementType(condition.dtype()));
     }
-    dispatch!(any same_dtype(&[x, y])?, T => select::<T>(condition, x, y))
+    dispatch!(size same_dtype(&[x, y])?, R => select::<R>(condition, x, y))
 }
 
 #[cfg(test)]
@@ -425,6 +501,37 @@ mod tests {
         let t = Literal::scalar(bf16::from_f32(3.0));
         let one = Literal::scalar(bf16::ONE);
         assert_eq!(binary(Binary::Divide, &one, &t).unwrap(), Literal::scalar(bf16::from_f32(1.0 / 3.0)));
+    }
+
+    #[test]
+    fn any_number_of_operands_broadcast() {
+        let column = Literal::from_elements(&[2, 1], &[1f32, 2.0]).unwrap();
+        let row = lit(&[0.25f32, 0.5, 0.75]);
+        let one = Literal::splat(&[2, 3], 1f32);
+        let sum = Literal::from_elements(&[2, 3], &[2.25f32, 2.5, 2.75, 3.25, 3.5, 3.75]).unwrap();
+        assert_eq!(nary(Nary::Add, &[&column, &row, &one]).unwrap(), sum);
+        let huge = Literal::splat(&[1 << 40, 1 << 40], 1f32);
+        assert_eq!(nary(Nary::Mean, &[&huge, &huge]).unwrap(), huge);
+        let none = Literal::from_elements::<f32>(&[0, 3], &[]).unwrap();
+        assert_eq!(nary(Nary::Maximum, &[&none, &row]).unwrap(), none);
+        assert_eq!(nary(Nary::Add, &[&huge, &row]), Err(Failure::Broadcast { axis: 1, left: 1 << 40, right: 3 }));
+        let nan = lit(&[f64::from_bits(0xfff8_0000_0000_0001), 1.0]);
+        let same = nary(Nary::Minimum, &[&nan]).unwrap();
+        assert_eq!(same.to_bytes(), lit(&[f64::from_bits(0x7ff8_0000_0000_0000), 1.0]).to_bytes());
+        assert_eq!(nary(Nary::Mean, &[&lit(&[1i32])]), Err(Failure::ElementType(DType::Int32)));
+        assert_eq!(nary(Nary::Add, &[&lit(&[true])]), Err(Failure::ElementType(DType::Bool)));
+        assert_eq!(nary(Nary::Maximum, &[&lit(&[true]), &lit(&[false])]).unwrap(), lit(&[true]));
+    }
+
+    #[test]
+    fn half_floats_round_once_for_all_operands() {
+        let operands = [2048.0, 1.0, 1.0].map(|v| Literal::scalar(f16::from_f32(v)));
+        let operands: Vec<&Literal> = operands.iter().collect();
+        assert_eq!(nary(Nary::Add, &operands).unwrap(), Literal::scalar(f16::from_f32(2050.0)));
+        let mean = f16::from_f32(2050.0 / 3.0);
+        assert_eq!(nary(Nary::Mean, &operands).unwrap(), Literal::scalar(mean));
+        let hot = Literal::scalar(bf16::from_f32(3e38));
+        assert_eq!(nary(Nary::Mean, &[&hot, &hot]).unwrap(), Literal::scalar(bf16::INFINITY));
     }
 
     #[test]

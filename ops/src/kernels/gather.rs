@@ -4,9 +4,10 @@ use anfora_ir::{DType, Literal, Shape};
 
 use super::arithmetic::dispatch;
 use super::cast::cast;
-use super::index::{dense, elements, uniform};
+use super::index::uniform;
 use super::positions::{Integers, place};
 use super::strides::{Walk, resolve_axis, row_major};
+use super::view::{dense, elements};
 use super::{Failure, shape_text};
 
 /// Returns the slices of an axis at the indices. A negative index counts from the end.
@@ -28,7 +29,7 @@ pub(crate) fn take(x: &Literal, indices: &Literal, axis: i64) -> Result<Literal,
         let inner: usize = x.shape()[axis + 1..].iter().product();
         let count = indices.element_count();
         let repeated = indices.as_splat().is_some();
-        dense::<T>(x.dtype(), &shape, |out| {
+        dense::<T>(x.dtype(), &shape, &mut |out| {
             let mut slots = out.chunks_exact_mut(inner);
             for o in 0..outer {
                 for i in 0..count {
@@ -71,7 +72,7 @@ pub(crate) fn gather_elements(x: &Literal, indices: &Literal, axis: i64) -> Resu
     strides[axis] = 0;
     dispatch!(size x.dtype(), T => {
         let source = elements::<T>(x);
-        dense::<T>(x.dtype(), indices.shape(), |out| {
+        dense::<T>(x.dtype(), indices.shape(), &mut |out| {
             let walk = Walk::new(indices.shape(), [&strides]);
             let [step] = walk.run_strides();
             let mut done = 0;
@@ -175,7 +176,7 @@ pub(crate) fn gather_nd(x: &Literal, indices: &Literal, batch_dims: i64) -> Resu
     }
     dispatch!(size x.dtype(), T => {
         let source = elements::<T>(x);
-        dense::<T>(x.dtype(), &slices.shape, |out| {
+        dense::<T>(x.dtype(), &slices.shape, &mut |out| {
             for (list, slot) in out.chunks_exact_mut(slices.inner).enumerate() {
                 slot.copy_from_slice(&source[slices.start(list)..][..slices.inner]);
             }
@@ -214,7 +215,7 @@ pub(crate) fn one_hot(indices: &Literal, depth: usize, values: &Literal, axis: i
     dispatch!(size values.dtype(), T => {
         let [off, on] = <[_; 2]>::try_from(elements::<T>(values)).map_err(|_| Failure::TooLarge)?;
         let inner: usize = indices.shape()[axis..].iter().product();
-        dense::<T>(values.dtype(), &shape, |out| {
+        dense::<T>(values.dtype(), &shape, &mut |out| {
             out.fill(off);
             for (o, block) in out.chunks_exact_mut(depth * inner).enumerate() {
                 for i in 0..inner {
@@ -260,7 +261,7 @@ pub(crate) fn reverse_sequence(
     let (n, m) = (x.shape()[first], x.shape()[second]);
     dispatch!(size x.dtype(), T => {
         let source = elements::<T>(x);
-        dense::<T>(x.dtype(), x.shape(), |out| {
+        dense::<T>(x.dtype(), x.shape(), &mut |out| {
             for (slot, to) in out.chunks_exact_mut(inner).enumerate() {
                 let (mut a, between, mut b) = (slot / m / middle % n, slot / m % middle, slot % m);
                 let outer = slot / m / middle / n;

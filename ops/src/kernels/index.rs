@@ -1,15 +1,13 @@
 //! Index maps: every element of the result is one element of an operand, at a computed position.
 //! Bits are kept.
 
-use anfora_ir::DType;
 use anfora_ir::{Literal, Shape, element_count};
-use bytes::Bytes;
 use smallvec::SmallVec;
 
 use super::arithmetic::{dispatch, same_dtype};
-use super::number::Scalar;
+use super::number::Raw;
 use super::strides::{Strides, Walk, broadcast_strides, resolve_axes, resolve_axis, row_major};
-use super::view::zeroed;
+use super::view::{dense, elements};
 use super::{Failure, shape_text};
 
 /// Returns the result of an index map if the result is empty or `x` is a splat.
@@ -23,22 +21,6 @@ pub(super) fn uniform(x: &Literal, shape: &[usize]) -> Option<Literal> {
     x.as_splat().map(|element| Literal::splat_bytes(x.dtype(), shape, element))
 }
 
-/// Returns the payload of a literal as elements of its size.
-pub(super) fn elements<T: Scalar>(x: &Literal) -> &[T::Raw] {
-    x.as_splat().or(x.as_dense().map(|b| &b[..])).map_or(&[], T::view)
-}
-
-/// Returns a dense literal of `shape` that `write` fills in.
-pub(super) fn dense<T: Scalar>(
-    dtype: DType,
-    shape: &[usize],
-    write: impl FnOnce(&mut [T::Raw]),
-) -> Result<Literal, Failure> {
-    let mut bytes = zeroed(element_count(shape), size_of::<T::Raw>())?;
-    write(T::view_mut(&mut bytes));
-    Literal::from_bytes(dtype, shape, Bytes::from(bytes)).map_err(|_| Failure::TooLarge)
-}
-
 /// Returns the elements at the positions that the strides and the start determine.
 pub(super) fn strided(x: &Literal, shape: &[usize], strides: &[isize], start: isize) -> Result<Literal, Failure> {
     if let Some(result) = uniform(x, shape) {
@@ -46,7 +28,7 @@ pub(super) fn strided(x: &Literal, shape: &[usize], strides: &[isize], start: is
     }
     dispatch!(size x.dtype(), T => {
         let source = elements::<T>(x);
-        dense::<T>(x.dtype(), shape, |out| {
+        dense::<T>(x.dtype(), shape, &mut |out| {
             let walk = Walk::new(shape, [strides]);
             let [step] = walk.run_strides();
             let mut done = 0;
@@ -278,7 +260,7 @@ pub(crate) fn concat(operands: &[&Literal], axis: i64) -> Result<Literal, Failur
         let runs: SmallVec<[usize; 8]> =
             parts.iter().map(|o| o.shape()[axis..].iter().product()).collect();
         let outer: usize = shape[..axis].iter().product();
-        dense::<T>(dtype, &shape, |mut out| {
+        dense::<T>(dtype, &shape, &mut |mut out| {
             for i in 0..outer {
                 for (part, &run) in parts.iter().zip(&runs) {
                     let (here, rest) = std::mem::take(&mut out).split_at_mut(run);

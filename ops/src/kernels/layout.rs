@@ -4,8 +4,9 @@
 use anfora_ir::{DType, Literal, Shape, element_count};
 
 use super::arithmetic::dispatch;
-use super::index::{dense, elements, permute_dims, reshape, uniform};
+use super::index::{permute_dims, reshape, uniform};
 use super::strides::row_major;
+use super::view::{dense, elements};
 use super::{Failure, shape_text};
 
 /// Returns a tensor each of whose elements is the element of `x` at a position that is computed for
@@ -52,7 +53,7 @@ pub(crate) fn separable<M: Fn(usize) -> Option<usize>>(
     dispatch!(size x.dtype(), T => {
         let source = elements::<T>(x);
         let fill = fill.map(|f| elements::<T>(f)[0]).unwrap_or_default();
-        dense::<T>(x.dtype(), shape, |out| {
+        dense::<T>(x.dtype(), shape, &mut |out| {
             let place = |axis: usize, i: usize| match &maps[axis] {
                 Some(map) => map(i).map(|p| p * strides[axis] as usize),
                 None => Some(i * strides[axis] as usize),
@@ -130,7 +131,7 @@ pub(crate) fn triangle(x: &Literal, k: i64, side: Triangle) -> Result<Literal, F
     let splat = x.as_splat().is_some();
     dispatch!(size x.dtype(), T => {
         let source = elements::<T>(x);
-        dense::<T>(x.dtype(), x.shape(), |out| {
+        dense::<T>(x.dtype(), x.shape(), &mut |out| {
             for (n, row) in out.chunks_exact_mut(columns).enumerate() {
                 // The column of the diagonal in this row.
                 let diagonal = i64::try_from(n % rows).unwrap_or(i64::MAX).saturating_add(k);
@@ -164,7 +165,7 @@ pub(crate) fn eye(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<L
     }
     dispatch!(size dtype, T => {
         let [zero, one] = [elements::<T>(&zero)[0], elements::<T>(&one)[0]];
-        dense::<T>(dtype, &shape, |out| {
+        dense::<T>(dtype, &shape, &mut |out| {
             out.fill(zero);
             for (row, out) in out.chunks_exact_mut(columns).enumerate() {
                 if let Some(o) = usize::try_from(row as i128 + start).ok().and_then(|c| out.get_mut(c)) {

@@ -133,14 +133,16 @@ fn accumulate_tiles<C: Calc, const TILE: usize>(
             let b = panel_b[..terms * width.next_multiple_of(TILE)].as_chunks().0;
             for first_row in (0..rows).step_by(TILE_ROWS) {
                 let height = (rows - first_row).min(TILE_ROWS);
-                a.pack(Part { first_lane: first_row, lanes: height, first_term, terms }, height, &mut panel_a);
-                let a = &panel_a[..terms * height];
+                // Three rows are computed as four, so that the loop is compiled for fewer heights.
+                let tile_rows = height.next_power_of_two();
+                a.pack(Part { first_lane: first_row, lanes: height, first_term, terms }, tile_rows, &mut panel_a);
+                let a = &panel_a[..terms * tile_rows];
                 let out = &mut out[first_row * columns + first_column..];
-                match height {
-                    4 => arch.dispatch(TileRow::<C, 4, TILE> { a: a.as_chunks().0, b, out, stride: columns, width }),
-                    3 => arch.dispatch(TileRow::<C, 3, TILE> { a: a.as_chunks().0, b, out, stride: columns, width }),
-                    2 => arch.dispatch(TileRow::<C, 2, TILE> { a: a.as_chunks().0, b, out, stride: columns, width }),
-                    _ => arch.dispatch(TileRow::<C, 1, TILE> { a: a.as_chunks().0, b, out, stride: columns, width }),
+                let (stride, of) = (columns, [height, width]);
+                match tile_rows {
+                    4 => arch.dispatch(TileRow::<C, 4, TILE> { a: a.as_chunks().0, b, out, stride, of }),
+                    2 => arch.dispatch(TileRow::<C, 2, TILE> { a: a.as_chunks().0, b, out, stride, of }),
+                    _ => arch.dispatch(TileRow::<C, 1, TILE> { a: a.as_chunks().0, b, out, stride, of }),
                 }
             }
         }
@@ -158,8 +160,8 @@ struct TileRow<'a, C, const ROWS: usize, const TILE: usize> {
     out: &'a mut [C],
     /// The distance between rows of the result.
     stride: usize,
-    /// The number of columns.
-    width: usize,
+    /// The numbers of rows and columns of the result. Rows of `a` beyond it are ignored.
+    of: [usize; 2],
 }
 
 impl<C: Calc, const ROWS: usize, const TILE: usize> WithSimd for TileRow<'_, C, ROWS, TILE> {
@@ -167,25 +169,25 @@ impl<C: Calc, const ROWS: usize, const TILE: usize> WithSimd for TileRow<'_, C, 
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let TileRow { a, b, out, stride, width } = self;
+        let TileRow { a, b, out, stride, of: [rows, width] } = self;
         for (tile, b) in b.chunks_exact(a.len()).enumerate() {
             let from = tile * TILE;
-            multiply_tile(a, b, &mut out[from..], stride, (width - from).min(TILE));
+            multiply_tile(a, b, &mut out[from..], stride, [rows, (width - from).min(TILE)]);
         }
     }
 }
 
-/// Adds the products of packed lanes to a tile of the result with `width` columns.
+/// Adds the products of packed lanes to a tile of the result with these numbers of rows and columns.
 #[inline(always)]
 fn multiply_tile<C: Calc, const ROWS: usize, const TILE: usize>(
     a: &[[C; ROWS]],
     b: &[[C; TILE]],
     out: &mut [C],
     stride: usize,
-    width: usize,
+    [rows, width]: [usize; 2],
 ) {
     let mut tile = [[C::ZERO; TILE]; ROWS];
-    for (row, sums) in tile.iter_mut().enumerate() {
+    for (row, sums) in tile.iter_mut().take(rows).enumerate() {
         sums[..width].copy_from_slice(&out[row * stride..][..width]);
     }
     for (x, y) in a.iter().zip(b) {
@@ -195,7 +197,7 @@ fn multiply_tile<C: Calc, const ROWS: usize, const TILE: usize>(
             }
         }
     }
-    for (row, sums) in tile.iter().enumerate() {
+    for (row, sums) in tile.iter().take(rows).enumerate() {
         out[row * stride..][..width].copy_from_slice(&sums[..width]);
     }
 }
@@ -262,7 +264,7 @@ pub(crate) fn matmul(a: &Literal, b: &Literal) -> Result<Literal, Failure> {
         let left = Stack::<T>::new(a, rows.saturating_mul(depth), depth, 1, &batch);
         let right = Stack::<T>::new(b, depth.saturating_mul(columns), 1, columns, &batch);
         let same = |sum: <T as Number>::Calc, _: usize, _: usize| T::narrow(sum);
-        product(left, right, &batch, extents, &shape, true, same)
+        product(left, right, &batch, extents, &shape, true, &same)
     })
 }
 
@@ -275,10 +277,10 @@ fn product<T: Number>(
     extents: ProductExtents,
     shape: &[usize],
     uniform: bool,
-    finish: impl Fn(T::Calc, usize, usize) -> T,
+    finish: &dyn Fn(T::Calc, usize, usize) -> T,
 ) -> Result<Literal, Failure> {
     if shape.contains(&0) {
-        return Output::<T>::new(shape)?.finish();
+        return Ok(Literal::splat_bytes(T::DTYPE, shape, &[]));
     }
     let ProductExtents { rows, depth, columns } = extents;
     let constant = match (a.view.splat, b.view.splat) {
@@ -377,7 +379,7 @@ pub(crate) fn gemm(a: &Literal, b: &Literal, c: Option<&Literal>, how: Gemm) -> 
         match c {
             None => {
                 let scale = |sum, _: usize, _: usize| T::narrow(Calc::mul(alpha, sum));
-                product(left, right, &[], extents, &shape, true, scale)
+                product(left, right, &[], extents, &shape, true, &scale)
             }
             Some(c) => {
                 let view = View::<T>::new(c);
@@ -387,7 +389,7 @@ pub(crate) fn gemm(a: &Literal, b: &Literal, c: Option<&Literal>, how: Gemm) -> 
                     let bias = T::load(view.raw[row * row_step + column * column_step]).widen();
                     T::narrow(Calc::add(Calc::mul(alpha, sum), Calc::mul(beta, bias)))
                 };
-                product(left, right, &[], extents, &shape, view.splat.is_some(), add)
+                product(left, right, &[], extents, &shape, view.splat.is_some(), &add)
             }
         }
     })

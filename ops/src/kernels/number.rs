@@ -4,15 +4,36 @@
 use anfora_ir::Element;
 use half::{bf16, f16};
 
+/// The form of an element in a literal's payload: its little-endian bytes. Loops that only move
+/// elements depend on this type, so they are compiled for four sizes instead of every element type.
+pub trait Raw: Copy + PartialEq + Default + AsRef<[u8]> + Send + Sync + 'static {
+    /// Returns a payload as elements. Bytes after the last whole element are ignored.
+    fn view(bytes: &[u8]) -> &[Self];
+    /// Returns a payload as mutable elements.
+    fn view_mut(bytes: &mut [u8]) -> &mut [Self];
+}
+
+macro_rules! raw {
+    ($($size:literal)*) => {$(
+        impl Raw for [u8; $size] {
+            #[inline(always)]
+            fn view(bytes: &[u8]) -> &[Self] {
+                bytes.as_chunks().0
+            }
+            #[inline(always)]
+            fn view_mut(bytes: &mut [u8]) -> &mut [Self] {
+                bytes.as_chunks_mut().0
+            }
+        }
+    )*};
+}
+raw!(1 2 4 8);
+
 /// An element type that kernels compute with: `bool`, the integers of 8 to 64 bits, and the floats
 /// of 16 to 64 bits.
 pub trait Scalar: Element {
-    /// The form of an element in a literal's payload: its little-endian bytes.
-    type Raw: Copy + PartialEq + Default + Send + Sync + 'static;
-    /// Returns the payload as elements. Bytes after the last whole element are ignored.
-    fn view(bytes: &[u8]) -> &[Self::Raw];
-    /// Returns the payload as mutable elements.
-    fn view_mut(bytes: &mut [u8]) -> &mut [Self::Raw];
+    /// The form of an element in a literal's payload.
+    type Raw: Raw;
     /// Decodes an element.
     fn load(raw: Self::Raw) -> Self;
     /// Encodes an element.
@@ -25,14 +46,6 @@ macro_rules! scalars {
     ($($ty:ty, $size:literal;)*) => {$(
         impl Scalar for $ty {
             type Raw = [u8; $size];
-            #[inline(always)]
-            fn view(bytes: &[u8]) -> &[Self::Raw] {
-                bytes.as_chunks().0
-            }
-            #[inline(always)]
-            fn view_mut(bytes: &mut [u8]) -> &mut [Self::Raw] {
-                bytes.as_chunks_mut().0
-            }
             #[inline(always)]
             fn load(raw: Self::Raw) -> Self {
                 <$ty>::from_le_bytes(raw)
@@ -56,14 +69,6 @@ scalars! {
 
 impl Scalar for bool {
     type Raw = [u8; 1];
-    #[inline(always)]
-    fn view(bytes: &[u8]) -> &[Self::Raw] {
-        bytes.as_chunks().0
-    }
-    #[inline(always)]
-    fn view_mut(bytes: &mut [u8]) -> &mut [Self::Raw] {
-        bytes.as_chunks_mut().0
-    }
     #[inline(always)]
     fn load(raw: Self::Raw) -> Self {
         raw[0] != 0

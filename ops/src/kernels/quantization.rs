@@ -2,9 +2,11 @@
 //! zero point belong to the whole tensor, to an index along one axis, or to a block of indices
 //! along one axis.
 
+use std::ops::Range;
+
 use anfora_ir::{DType, Element, Literal};
 
-use super::arithmetic::{Binary, binary, dispatch};
+use super::arithmetic::{Binary, binary, dispatch, in_float32};
 use super::cast::cast;
 use super::convolution::convolve;
 use super::elementwise::zip;
@@ -12,7 +14,7 @@ use super::matmul::matmul;
 use super::number::{Calc, FloatNumber, Number, Scalar};
 use super::reduction::{Axes, Reduce, reduce};
 use super::strides::{broadcast_shapes, resolve_axis};
-use super::view::{Output, View};
+use super::view::{View, dense};
 use super::window::Sliding;
 use super::{Failure, shape_text, small_number};
 
@@ -106,37 +108,42 @@ fn each<X: Scalar, S: Scalar, R: Scalar>(
     f: impl Fn(X, S, f64) -> R,
 ) -> Result<Literal, Failure> {
     let view = View::<X>::new(x);
-    if x.shape().contains(&0) {
-        return Output::<R>::new(x.shape())?.finish();
+    let is_uniform = view.splat.is_some() && scales.is_one() && zeros.is_one();
+    if is_uniform && !x.shape().contains(&0) {
+        let one = f(view.get(0), scales.view.get(0), zeros.view.get(0));
+        return Ok(Literal::splat(x.shape(), one));
     }
-    if let Some(element) = view.splat
-        && scales.is_one()
-        && zeros.is_one()
-    {
-        return Ok(Literal::splat(x.shape(), f(element, scales.view.get(0), zeros.view.get(0))));
-    }
-    let mut out = Output::<R>::new(x.shape())?;
-    let raw = out.raw();
+    dense::<R::Raw>(R::DTYPE, x.shape(), &mut |out| {
+        for_each_run(out.len(), scales.granularity, zeros.granularity, &mut |run, [scale, zero], [s, z]| {
+            for (i, o) in out[run.clone()].iter_mut().enumerate() {
+                let (scale, zero) = (scales.view.get(scale + i * s), zeros.view.get(zero + i * z));
+                *o = f(view.get(run.start + i), scale, zero).store();
+            }
+        });
+    })
+}
+
+/// Visits `count` elements in runs. The arguments of `visit` are the positions of a run, those of
+/// the scale and the zero point of its first element, and the distances to those of the next one.
+fn for_each_run(
+    count: usize,
+    scales: Granularity,
+    zeros: Granularity,
+    visit: &mut dyn FnMut(Range<usize>, [usize; 2], [usize; 2]),
+) {
     // The granularity of scales or zero points that are not for the whole tensor. If both are not,
     // they divide the tensor in the same way.
-    let grid = if scales.granularity.sharing == Sharing::All { zeros.granularity } else { scales.granularity };
-    let grid = match grid.sharing {
-        Sharing::All => Granularity { inner: raw.len(), ..grid },
-        _ => grid,
-    };
-    let mut done = 0;
-    for outer in 0..grid.outer {
-        for index in 0..grid.extent {
-            let (scale, scale_step) = scales.granularity.scales(outer, index);
-            let (zero, zero_step) = zeros.granularity.scales(outer, index);
-            for (i, o) in raw[done..done + grid.inner].iter_mut().enumerate() {
-                let (s, z) = (scales.view.get(scale + i * scale_step), zeros.view.get(zero + i * zero_step));
-                *o = f(view.get(done + i), s, z).store();
-            }
-            done += grid.inner;
-        }
+    let grid = if scales.sharing == Sharing::All { zeros } else { scales };
+    let inner = if grid.sharing == Sharing::All { count } else { grid.inner };
+    if inner == 0 {
+        return;
     }
-    out.finish()
+    for number in 0..count / inner {
+        let (outer, index) = (number / grid.extent, number % grid.extent);
+        let (scale, scale_step) = scales.scales(outer, index);
+        let (zero, zero_step) = zeros.scales(outer, index);
+        visit(number * inner..(number + 1) * inner, [scale, zero], [scale_step, zero_step]);
+    }
 }
 
 /// Returns zero points as float64, which represents all integers of up to 32 bits.
@@ -199,10 +206,9 @@ pub(crate) fn dequantize(
         x: &Literal,
         [scale, zero]: [&Literal; 2],
         along: Along,
-        to: DType,
         wide: impl Fn(X) -> f64,
     ) -> Result<Literal, Failure> {
-        dispatch!(float to, R => {
+        dispatch!(wide float scale.dtype(), R => {
             let scales = Parameters::<R>::new(x, scale, along.axis, along.block)?;
             let zeros = Parameters::<f64>::new(x, zero, along.axis, if zero.rank() < 2 { 0 } else { along.block })?;
             each(x, &scales, &zeros, |x: X, s: R, z| {
@@ -212,14 +218,17 @@ pub(crate) fn dequantize(
         })
     }
     let (scale, zero) = (cast(scale, to)?, zero_points(zero)?);
-    if x.dtype().is_small_number() {
-        let x = small_number::widened(x)?;
-        return match x.dtype() {
-            DType::Int8 => typed(&x, [&scale, &zero], along, to, |e: i8| e.into()),
-            _ => typed(&x, [&scale, &zero], along, to, |e: f32| e.into()),
-        };
-    }
-    dispatch!(integer x.dtype(), X => typed(x, [&scale, &zero], along, to, |e: X| e as f64))
+    in_float32(&[&scale], &|scale| {
+        let parameters = [scale[0], &zero];
+        if x.dtype().is_small_number() {
+            let x = small_number::widened(x)?;
+            return match x.dtype() {
+                DType::Int8 => typed(&x, parameters, along, |e: i8| e.into()),
+                _ => typed(&x, parameters, along, |e: f32| e.into()),
+            };
+        }
+        dispatch!(integer x.dtype(), X => typed(x, parameters, along, |e: X| e as f64))
+    })
 }
 
 /// Quantizes `x` to uint8. Returns the quantized tensor, the scale and the zero point. The range of

@@ -1,14 +1,16 @@
 //! Reductions over axes. Every result combines its elements in ascending row-major order.
 
+use std::ops::Range;
+
 use anfora_ir::{Literal, Shape, element_count};
 use smallvec::SmallVec;
 
 use super::Failure;
-use super::arithmetic::dispatch;
+use super::arithmetic::{Function, dispatch, divided, in_float32, wide_function};
 use super::number::{Calc, FloatNumber, Number, Real, Scalar};
 use super::positions::integer_list;
 use super::strides::{Strides, Walk, resolve_axes, resolve_axis, row_major};
-use super::view::{Output, View, filled};
+use super::view::{dense, elements, filled};
 
 /// Returns the axes that a rank-1 integer tensor lists.
 pub(crate) fn axes_operand(axes: &Literal) -> Result<Vec<i64>, Failure> {
@@ -64,6 +66,11 @@ impl Axes {
         result
     }
 
+    /// Returns the number of elements of the result.
+    pub(crate) fn result_count(&self, shape: &[usize]) -> Result<usize, Failure> {
+        element_count(&self.result_shape(shape)).ok_or(Failure::TooLarge)
+    }
+
     /// Returns the number of elements that are reduced to one element of the result.
     pub(crate) fn count(&self, shape: &[usize]) -> Result<u128, Failure> {
         let extents = shape.iter().zip(&self.reduced).filter(|&(_, &r)| r).map(|(&e, _)| e as u128);
@@ -77,15 +84,10 @@ impl Axes {
 /// Combines each element of `x` with the value of its element of the result, in ascending order.
 /// `x` must not be a splat.
 pub(crate) fn accumulate<T: Scalar, A: Copy>(x: &Literal, axes: &Axes, folded: &mut [A], step: impl Fn(A, T) -> A) {
-    let view = View::<T>::new(x);
-    let strides = axes.strides(x.shape());
-    let walk = Walk::new(x.shape(), [&strides]);
-    let [advance] = walk.run_strides();
-    let mut done = 0;
-    walk.for_each([0], |[at], len| {
-        let run = &view.raw[done..done + len];
-        done += len;
-        if advance == 0 {
+    let raw = elements::<T::Raw>(x);
+    for_each_run(x.shape(), axes, &mut |run, at, reduced| {
+        let run = &raw[run];
+        if reduced {
             let start = folded[at];
             folded[at] = run.iter().fold(start, |acc, &e| step(acc, T::load(e)));
         } else {
@@ -93,6 +95,20 @@ pub(crate) fn accumulate<T: Scalar, A: Copy>(x: &Literal, axes: &Axes, folded: &
                 *acc = step(*acc, T::load(e));
             }
         }
+    });
+}
+
+/// Visits the elements of a tensor in runs, in ascending order. The arguments of `visit` are the
+/// positions of a run, the position in the result of its first element, and whether all elements of
+/// the run belong to this position or to successive ones.
+fn for_each_run(shape: &[usize], axes: &Axes, visit: &mut dyn FnMut(Range<usize>, usize, bool)) {
+    let strides = axes.strides(shape);
+    let walk = Walk::new(shape, [&strides]);
+    let [advance] = walk.run_strides();
+    let mut done = 0;
+    walk.for_each([0], |[at], len| {
+        visit(done..done + len, at, advance == 0);
+        done += len;
     });
 }
 
@@ -122,17 +138,13 @@ where
     where
         Finish: Fn(A) -> R,
     {
-        let shape = axes.result_shape(x.shape());
-        let view = View::<T>::new(x);
-        if axes.count(x.shape())? == 0 {
-            return Ok(Literal::splat(&shape, (self.finish)(self.init)));
-        }
-        if let Some(element) = view.splat {
-            let folded = (self.repeat)(element, axes.count(x.shape())?).ok_or(Failure::TooLong)?;
-            return Ok(Literal::splat(&shape, (self.finish)(folded)));
-        }
-        let folded = filled(element_count(&shape).ok_or(Failure::TooLarge)?, self.init)?;
-        self.run_from(folded, x, axes)
+        let count = axes.count(x.shape())?;
+        let uniform = match x.as_splat() {
+            _ if count == 0 => self.init,
+            Some(_) => (self.repeat)(T::load(elements::<T::Raw>(x)[0]), count).ok_or(Failure::TooLong)?,
+            None => return self.run_from(filled(axes.result_count(x.shape())?, self.init)?, x, axes),
+        };
+        Ok(Literal::splat(&axes.result_shape(x.shape()), (self.finish)(uniform)))
     }
 
     /// Runs with separate initial values for the elements of the result. `x` must not be a splat.
@@ -141,11 +153,11 @@ where
         Finish: Fn(A) -> R,
     {
         accumulate(x, axes, &mut folded, &self.step);
-        let mut out = Output::<R>::new(&axes.result_shape(x.shape()))?;
-        for (o, acc) in out.raw().iter_mut().zip(folded) {
-            *o = (self.finish)(acc).store();
-        }
-        out.finish()
+        dense::<R::Raw>(R::DTYPE, &axes.result_shape(x.shape()), &mut |out| {
+            for (o, &acc) in out.iter_mut().zip(&folded) {
+                *o = (self.finish)(acc).store();
+            }
+        })
     }
 }
 
@@ -166,37 +178,40 @@ pub(crate) enum Reduce {
 
 /// Reduces a tensor along axes.
 pub(crate) fn reduce(op: Reduce, x: &Literal, axes: &Axes) -> Result<Literal, Failure> {
+    in_float32(&[x], &|x| {
+        let x = x[0];
+        let result = wide_reduce(op, x, axes)?;
+        match op {
+            Reduce::Mean if x.dtype().is_float() => divided(&result, axes.count(x.shape())?),
+            Reduce::L2Norm => wide_function(Function::Sqrt, &result),
+            Reduce::LogSum => wide_function(Function::Log, &result),
+            _ => Ok(result),
+        }
+    })
+}
+
+/// Reduces a tensor along axes, up to a function of the elements of the result.
+fn wide_reduce(op: Reduce, x: &Literal, axes: &Axes) -> Result<Literal, Failure> {
     let dtype = x.dtype();
     match op {
-        Reduce::Sum => dispatch!(number dtype, T => sum::<T>(x, axes, |e| e, |acc| acc)),
         Reduce::Mean if dtype.is_integer() => integer_mean(x, axes),
-        Reduce::Mean => {
-            let count = axes.count(x.shape())?;
-            dispatch!(float dtype, T => sum::<T>(x, axes, |e| e, |acc| acc.div(Calc::from_count(count))))
-        }
-        Reduce::Prod => dispatch!(number dtype, T => prod::<T>(x, axes)),
-        Reduce::Max => dispatch!(any dtype, T => extreme::<T>(x, axes, Calc::LOWEST, Calc::larger)),
-        Reduce::Min => dispatch!(any dtype, T => extreme::<T>(x, axes, Calc::HIGHEST, Calc::smaller)),
-        Reduce::SumSquare => dispatch!(number dtype, T => sum::<T>(x, axes, |e| e.mul(e), |acc| acc)),
-        Reduce::L1Norm => dispatch!(number dtype, T => sum::<T>(x, axes, Calc::abs, |acc| acc)),
-        Reduce::L2Norm => dispatch!(float dtype, T => sum::<T>(x, axes, |e| e.mul(e), Real::sqrt)),
-        Reduce::LogSum => dispatch!(float dtype, T => sum::<T>(x, axes, |e| e, Real::ln)),
-        Reduce::LogSumExp => dispatch!(float dtype, T => log_sum_exp::<T>(x, axes)),
+        Reduce::Mean | Reduce::LogSum | Reduce::Sum => dispatch!(wide number dtype, T => sum::<T>(x, axes, |e| e)),
+        Reduce::L2Norm | Reduce::SumSquare => dispatch!(wide number dtype, T => sum::<T>(x, axes, |e| e.mul(e))),
+        Reduce::L1Norm => dispatch!(wide number dtype, T => sum::<T>(x, axes, Calc::abs)),
+        Reduce::Prod => dispatch!(wide number dtype, T => prod::<T>(x, axes)),
+        Reduce::Max => dispatch!(wide any dtype, T => extreme::<T>(x, axes, Calc::LOWEST, Calc::larger)),
+        Reduce::Min => dispatch!(wide any dtype, T => extreme::<T>(x, axes, Calc::HIGHEST, Calc::smaller)),
+        Reduce::LogSumExp => dispatch!(wide float dtype, T => log_sum_exp::<T>(x, axes)),
     }
 }
 
-/// Sums `term` of the elements, and applies `finish` to each sum.
-fn sum<T: Number>(
-    x: &Literal,
-    axes: &Axes,
-    term: impl Fn(T::Calc) -> T::Calc,
-    finish: impl Fn(T::Calc) -> T::Calc,
-) -> Result<Literal, Failure> {
+/// Sums `term` of the elements.
+fn sum<T: Number>(x: &Literal, axes: &Axes, term: impl Fn(T::Calc) -> T::Calc) -> Result<Literal, Failure> {
     Fold::new(
         T::Calc::ZERO,
         |acc: T::Calc, e: T| acc.add(term(e.widen())),
         |e: T, count| Some(term(e.widen()).repeat_add(count)),
-        |acc| T::narrow(finish(acc)),
+        T::narrow,
     )
     .run::<T>(x, axes)
 }
@@ -217,8 +232,7 @@ fn log_sum_exp<T: FloatNumber>(x: &Literal, axes: &Axes) -> Result<Literal, Fail
     if x.as_splat().is_some() || axes.count(x.shape())? == 0 {
         return fold.run::<T>(x, axes);
     }
-    let count = element_count(&axes.result_shape(x.shape())).ok_or(Failure::TooLarge)?;
-    let mut starts = filled(count, (T::Calc::LOWEST, T::Calc::ZERO))?;
+    let mut starts = filled(axes.result_count(x.shape())?, (T::Calc::LOWEST, T::Calc::ZERO))?;
     accumulate(x, axes, &mut starts, |(largest, sum), e: T| (largest.larger(e.widen()), sum));
     for (largest, _) in &mut starts {
         *largest = finite(*largest);
@@ -298,7 +312,7 @@ pub(crate) fn arg_extreme(
     if count == 0 && !axes.result_shape(x.shape()).contains(&0) {
         return Err(Failure::Empty);
     }
-    dispatch!(number x.dtype(), T => arg::<T>(extreme, tie, x, &axes))
+    in_float32(&[x], &|x| dispatch!(wide number x[0].dtype(), T => arg::<T>(extreme, tie, x[0], &axes)))
 }
 
 fn arg<T: Number>(extreme: Extreme, tie: Tie, x: &Literal, axes: &Axes) -> Result<Literal, Failure> {

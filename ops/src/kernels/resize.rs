@@ -5,10 +5,10 @@
 use anfora_ir::{Literal, Shape, element_count};
 
 use super::arithmetic::dispatch;
-use super::index::{dense, elements, uniform};
+use super::index::uniform;
 use super::number::{Calc, FloatNumber, Number, Scalar};
 use super::strides::Around;
-use super::view::filled;
+use super::view::{dense, elements, filled};
 use super::{Failure, shape_text};
 
 /// The choice of an element for a position between two elements.
@@ -249,7 +249,7 @@ pub(crate) fn resize(
     match filter.method {
         Method::Nearest(_) => dispatch!(any x.dtype(), T => {
             let outside = T::narrow(Calc::from_f64(extrapolation)).store();
-            let (mut from, mut at) = start(x, &passes, elements::<T>(x).to_vec())?;
+            let (mut from, mut at) = start(x, &passes, elements::<<T as Scalar>::Raw>(x).to_vec())?;
             for a in &passes {
                 from = pass(&from, &mut at, a, filter, outside, |taps, slab, out| {
                     if let [tap] = taps {
@@ -257,7 +257,7 @@ pub(crate) fn resize(
                     }
                 })?;
             }
-            dense::<T>(x.dtype(), &shape, |out| out.copy_from_slice(&from))
+            dense(x.dtype(), &shape, &mut |out| out.copy_from_slice(&from))
         }),
         _ => dispatch!(float x.dtype(), T => mix::<T>(x, &shape, &passes, filter, extrapolation)),
     }
@@ -286,7 +286,7 @@ fn mix<T: FloatNumber>(
     extrapolation: f64,
 ) -> Result<Literal, Failure> {
     let outside = Calc::from_f64(extrapolation);
-    let wide: Vec<T::Calc> = elements::<T>(x).iter().map(|&e| T::load(e).widen()).collect();
+    let wide: Vec<T::Calc> = elements::<T::Raw>(x).iter().map(|&e| T::load(e).widen()).collect();
     let (mut from, mut at) = start(x, passes, wide)?;
     for a in passes {
         from = pass(&from, &mut at, a, filter, outside, |taps, slab, out| match taps {
@@ -314,7 +314,7 @@ fn mix<T: FloatNumber>(
             [] => {}
         })?;
     }
-    dense::<T>(x.dtype(), shape, |out| {
+    dense::<T::Raw>(x.dtype(), shape, &mut |out| {
         for (o, &e) in out.iter_mut().zip(&from) {
             *o = T::narrow(e).store();
         }

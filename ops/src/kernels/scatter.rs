@@ -4,10 +4,10 @@ use anfora_ir::{DType, Literal};
 
 use super::arithmetic::{dispatch, same_dtype};
 use super::gather::{Slices, check_along};
-use super::index::{dense, elements};
-use super::number::{Calc, Number};
+use super::number::{Calc, Number, Raw};
 use super::positions::{Integers, place};
 use super::strides::{Walk, resolve_axis, row_major};
+use super::view::{dense, elements};
 use super::{Failure, MOST_STEPS, shape_text};
 
 /// The combination of an element and the elements that are written to its position.
@@ -25,14 +25,17 @@ pub(crate) enum Write {
     Minimum,
 }
 
-/// Writes elements of `updates` into a copy of `x`. `visit` iterates over the writes that the
-/// indices specify, in order, as (position in `x`, position in `updates`, length).
+/// Iterates over the writes that the indices specify, in order, as (position in the result, position
+/// in the updates, length).
+type Visit<'a> = &'a dyn Fn(&mut dyn FnMut(usize, usize, usize));
+
+/// Writes elements of `updates` into a copy of `x`.
 fn written(
     x: &Literal,
     indices: &Literal,
     updates: &Literal,
     write: Write,
-    visit: impl Fn(&mut dyn FnMut(usize, usize, usize)),
+    visit: Visit<'_>,
 ) -> Result<Literal, Failure> {
     let dtype = same_dtype(&[x, updates])?;
     if updates.shape().contains(&0) || x.shape().contains(&0) {
@@ -47,29 +50,31 @@ fn written(
     if updates.as_splat().is_some() && updates.element_count() as u128 > MOST_STEPS.max(paid as u128) {
         return Err(Failure::TooLong);
     }
-    fn combine<T: Number>(
+    fn combine<R: Raw>(
         x: &Literal,
         updates: &Literal,
-        visit: impl Fn(&mut dyn FnMut(usize, usize, usize)),
-        f: impl Fn(T::Raw, T::Raw) -> T::Raw,
+        visit: Visit<'_>,
+        apply: &dyn Fn(&mut [R], &[R]),
     ) -> Result<Literal, Failure> {
-        let (source, news) = (elements::<T>(x), elements::<T>(updates));
+        let (source, news) = (elements::<R>(x), elements::<R>(updates));
         let (is_splat, same_news) = (x.as_splat().is_some(), updates.as_splat().is_some());
-        dense::<T>(x.dtype(), x.shape(), |out| {
+        dense(x.dtype(), x.shape(), &mut |out| {
             match is_splat {
                 true => out.fill(source[0]),
                 false => out.copy_from_slice(source),
             }
             visit(&mut |to, from, len| {
-                for i in 0..len {
-                    let new = news[if same_news { 0 } else { from + i }];
-                    out[to + i] = f(out[to + i], new);
-                }
+                apply(&mut out[to..to + len], if same_news { news } else { &news[from..from + len] });
             });
         })
     }
-    fn calc<T: Number>(f: impl Fn(T::Calc, T::Calc) -> T::Calc) -> impl Fn(T::Raw, T::Raw) -> T::Raw {
-        move |a, b| T::narrow(f(T::load(a).widen(), T::load(b).widen())).store()
+    // Combines elements with as many others, or all with the single other.
+    fn calc<T: Number>(f: impl Fn(T::Calc, T::Calc) -> T::Calc) -> impl Fn(&mut [T::Raw], &[T::Raw]) {
+        move |out, news| {
+            for (o, &new) in out.iter_mut().zip(news.iter().cycle()) {
+                *o = T::narrow(f(T::load(*o).widen(), T::load(new).widen())).store();
+            }
+        }
     }
     // The sum of booleans is their disjunction, and their product is their conjunction.
     let write = match write {
@@ -78,11 +83,16 @@ fn written(
         write => write,
     };
     match write {
-        Write::Update => dispatch!(size dtype, T => combine::<T>(x, updates, visit, |_, new| new)),
-        Write::Add => dispatch!(number dtype, T => combine::<T>(x, updates, visit, calc::<T>(Calc::add))),
-        Write::Multiply => dispatch!(number dtype, T => combine::<T>(x, updates, visit, calc::<T>(Calc::mul))),
-        Write::Maximum => dispatch!(any dtype, T => combine::<T>(x, updates, visit, calc::<T>(Calc::larger))),
-        Write::Minimum => dispatch!(any dtype, T => combine::<T>(x, updates, visit, calc::<T>(Calc::smaller))),
+        Write::Update => dispatch!(size dtype, R => {
+            combine::<R>(x, updates, visit, &|out, news| match news {
+                &[new] => out.fill(new),
+                _ => out.copy_from_slice(news),
+            })
+        }),
+        Write::Add => dispatch!(number dtype, T => combine(x, updates, visit, &calc::<T>(Calc::add))),
+        Write::Multiply => dispatch!(number dtype, T => combine(x, updates, visit, &calc::<T>(Calc::mul))),
+        Write::Maximum => dispatch!(any dtype, T => combine(x, updates, visit, &calc::<T>(Calc::larger))),
+        Write::Minimum => dispatch!(any dtype, T => combine(x, updates, visit, &calc::<T>(Calc::smaller))),
     }
 }
 
@@ -109,7 +119,7 @@ pub(crate) fn scatter_elements(
     let mut strides = row_major(x.shape());
     let along = strides[axis] as usize;
     strides[axis] = 0;
-    written(x, indices, updates, write, |put| {
+    written(x, indices, updates, write, &|put| {
         let walk = Walk::new(indices.shape(), [&strides]);
         let [step] = walk.run_strides();
         let mut done = 0;
@@ -132,7 +142,7 @@ pub(crate) fn scatter_nd(x: &Literal, indices: &Literal, updates: &Literal, writ
         let (wanted, found) = (shape_text(&slices.shape), shape_text(updates.shape()));
         return Err(Failure::Mismatch(format!("updates of shape {found} where {wanted} is indexed")));
     }
-    written(x, indices, updates, write, |put| {
+    written(x, indices, updates, write, &|put| {
         for list in 0..slices.count {
             put(slices.start(list), list * slices.inner, slices.inner);
         }

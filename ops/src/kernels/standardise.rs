@@ -88,8 +88,7 @@ impl Normalisation<'_> {
             let mean = if statistic.is_centred() { e.repeat_add(count).div(n) } else { T::Calc::ZERO };
             return Ok(Sums { of: vec![(mean, statistic.term(e.sub(mean)).repeat_add(count))], n });
         }
-        let groups = element_count(&axes.result_shape(x.shape())).ok_or(Failure::TooLarge)?;
-        let mut of = filled(groups, (T::Calc::ZERO, T::Calc::ZERO))?;
+        let mut of = filled(axes.result_count(x.shape())?, (T::Calc::ZERO, T::Calc::ZERO))?;
         if statistic.is_centred() {
             accumulate(x, axes, &mut of, |(sum, terms), e: T| (sum.add(e.widen()), terms));
             for (mean, _) in &mut of {

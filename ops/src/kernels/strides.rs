@@ -159,55 +159,6 @@ impl Around {
     }
 }
 
-/// Iterates over the positions of one tensor's elements in the row-major order of a shape, run by
-/// run.
-pub(crate) struct Runs {
-    walk: Walk<1>,
-    index: SmallVec<[usize; 6]>,
-    /// The beginning of the current run.
-    start: isize,
-    /// The number of elements of the current run that were taken.
-    taken: usize,
-}
-
-impl Runs {
-    pub(crate) fn new(shape: &[usize], strides: &[isize]) -> Runs {
-        let walk = Walk::new(shape, [strides]);
-        let index = smallvec::smallvec![0; walk.axes.len()];
-        Runs { walk, index, start: 0, taken: 0 }
-    }
-
-    /// Returns the stride of the elements in every run.
-    pub(crate) fn stride(&self) -> usize {
-        self.walk.run_strides[0] as usize
-    }
-
-    /// Returns the position of the next element, and the number of elements that follow at the
-    /// stride, itself included, at most `most`. After the last element of the shape it starts over.
-    pub(crate) fn take(&mut self, most: usize) -> (usize, usize) {
-        if self.taken == self.walk.run {
-            self.next_run();
-        }
-        let at = self.start + self.taken as isize * self.walk.run_strides[0];
-        let len = most.min(self.walk.run - self.taken);
-        self.taken += len;
-        (at as usize, len)
-    }
-
-    fn next_run(&mut self) {
-        self.taken = 0;
-        for (index, &(extent, [stride])) in self.index.iter_mut().zip(&self.walk.axes).rev() {
-            *index += 1;
-            if *index < extent {
-                self.start += stride;
-                return;
-            }
-            *index = 0;
-            self.start -= stride * (extent as isize - 1);
-        }
-    }
-}
-
 /// Returns the axis counted from the start. A negative axis counts from the end.
 ///
 /// # Errors
@@ -259,18 +210,6 @@ mod tests {
         walk.for_each([0], |[at], len| runs.push((at, len)));
         assert_eq!(walk.run_strides(), [6]);
         assert_eq!(runs, [(0, 4), (2, 4), (4, 4), (1, 4), (3, 4), (5, 4)]);
-    }
-
-    #[test]
-    fn runs_are_taken_in_parts() {
-        let shape = [2, 3, 2];
-        let mut runs = Runs::new(&shape, &broadcast_strides(&[2, 1, 2], &shape, false));
-        let mut positions = Vec::new();
-        while positions.len() < 12 {
-            let (at, len) = runs.take(5.min(12 - positions.len()));
-            positions.extend((0..len).map(|k| at + k * runs.stride()));
-        }
-        assert_eq!(positions, [0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3]);
     }
 
     #[test]

@@ -1,11 +1,32 @@
 //! Access to the payload of a literal as elements, and construction of results from elements. A
 //! splat has one element that is the value of all.
 
-use anfora_ir::{Literal, Shape, element_count};
+use anfora_ir::{DType, Literal, Shape, element_count};
 use bytes::Bytes;
 
 use super::Failure;
-use super::number::Scalar;
+use super::number::{Raw, Scalar};
+
+/// Returns the payload of a literal as elements of its size, without a copy: one element if it is a
+/// splat, otherwise all.
+pub(crate) fn elements<R: Raw>(x: &Literal) -> &[R] {
+    x.as_splat().or(x.as_dense().map(|b| &b[..])).map_or(&[], R::view)
+}
+
+/// Returns a tensor of elements of type `dtype` that `write` fills in. Only `write` contains loops
+/// for an operator and its operand types, so that the code around them is not compiled for each.
+///
+/// # Errors
+/// If its size overflows.
+pub(crate) fn dense<R: Raw>(
+    dtype: DType,
+    shape: &[usize],
+    write: &mut dyn FnMut(&mut [R]),
+) -> Result<Literal, Failure> {
+    let mut bytes = zeroed(element_count(shape), size_of::<R>())?;
+    write(R::view_mut(&mut bytes));
+    Literal::from_bytes(dtype, shape, Bytes::from(bytes)).map_err(|_| Failure::TooLarge)
+}
 
 /// The elements of an operand, without a copy.
 #[derive(Copy, Clone)]
@@ -20,13 +41,8 @@ impl<'a, T: Scalar> View<'a, T> {
     /// Returns the elements of `literal`. Callers must have checked its element type.
     pub(crate) fn new(literal: &'a Literal) -> View<'a, T> {
         debug_assert_eq!(literal.dtype(), T::DTYPE);
-        match literal.as_splat() {
-            Some(element) => {
-                let raw = T::view(element);
-                View { raw, splat: raw.first().map(|&r| T::load(r)) }
-            }
-            None => View { raw: literal.as_dense().map_or(&[], |b| T::view(b)), splat: None },
-        }
+        let raw = elements::<T::Raw>(literal);
+        View { raw, splat: literal.as_splat().and(raw.first()).map(|&r| T::load(r)) }
     }
 
     /// Returns the element at a row-major position, which must be in range.
@@ -55,7 +71,7 @@ impl<T: Scalar> Output<T> {
 
     /// Returns the elements for writing.
     pub(crate) fn raw(&mut self) -> &mut [T::Raw] {
-        T::view_mut(&mut self.bytes)
+        T::Raw::view_mut(&mut self.bytes)
     }
 
     /// Returns the literal. It is a splat if all elements have the same bits.
