@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anfora::interp::{
-    ArgumentGenerator, Arguments, EvalError, EvalErrorKind, Interpreter, Limits, Value, ValueId, Values,
+    ArgumentGenerator, Arguments, EvalError, EvalErrorKind, Interpreter, Limits, Value, ValueId, Values, digest,
 };
 use anfora::ir::{Diagnostic, Function, Literal, Module, did_you_mean};
 use anfora::onnx::UnsupportedNodes;
@@ -199,26 +199,6 @@ fn outputs_of(values: &Values, result: ValueId) -> Vec<ValueId> {
         }
     }
     outputs
-}
-
-/// Returns a digest of a tensor's bytes and, for float32, the range and the mean. A splat may be
-/// larger than any memory, so its digest is made from the one element and the number of elements.
-fn digest(tensor: &Literal) -> String {
-    let (tensor, repeats) = match tensor.as_splat() {
-        Some(element) => (&Literal::splat_bytes(tensor.dtype(), &[1], element), Some(tensor.element_count() as u64)),
-        None => (tensor, None),
-    };
-    let bytes = tensor.to_bytes();
-    let words = bytes.chunks(8).map(|c| c.iter().rev().fold(0u64, |w, &b| w << 8 | u64::from(b)));
-    let hash = words
-        .chain(repeats)
-        .fold(0xcbf2_9ce4_8422_2325u64, |h, word| (h ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23));
-    let finite = tensor.elements::<f32>().map(|e| {
-        let (min, max) = e.iter().fold((f32::INFINITY, f32::NEG_INFINITY), |(a, b), &v| (a.min(v), b.max(v)));
-        let sum: f64 = e.iter().map(|&v| f64::from(v)).sum();
-        format!(" min {min:?} max {max:?} mean {:.6}", sum / e.len().max(1) as f64)
-    });
-    format!("{hash:016x}{}", finite.unwrap_or_default())
 }
 
 fn read_tensor(path: &Path) -> Result<Literal, String> {

@@ -31,6 +31,7 @@
 mod argument_generator;
 mod check;
 mod compare;
+mod digest;
 mod effect;
 mod error;
 mod externals;
@@ -45,6 +46,7 @@ mod value;
 
 pub use argument_generator::{ArgumentGenerator, Arguments, CannotDraw, Numbers};
 pub use compare::{Agreement, Difference, DifferentPart};
+pub use digest::digest;
 pub use effect::Effect;
 pub use error::{EvalError, EvalErrorKind};
 pub use externals::Externals;
