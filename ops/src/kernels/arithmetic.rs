@@ -1,16 +1,17 @@
 //! The computations of the elementwise operators on an element, and the selection of the loop by
 //! element type.
 
-use anfora_ir::{DType, Literal};
+use anfora_ir::{DType, Literal, Shape};
 
 use super::cast::cast;
 use super::elementwise::{map, select, zip};
 use super::number::{Calc, FloatNumber, Number, Real, Scalar, integer_power};
+use super::strides::broadcast_shapes;
 use super::view::View;
 use super::{Failure, shape_text};
 
-/// Expands to a `match` on a dtype in which `$T` is the Rust type of the dtype. Other dtypes give
-/// an error.
+/// Expands to a `match` on a dtype in which `$T` is the Rust type of the dtype, or the stored form of
+/// its elements. Other dtypes give an error.
 macro_rules! dispatch {
     (@arms $dtype:expr, $T:ident, $body:expr; $($name:ident $ty:ty),*) => {
         match $dtype {
@@ -82,17 +83,29 @@ pub(crate) fn same_dtype(operands: &[&Literal]) -> Result<DType, Failure> {
 }
 
 /// Calls a kernel with operands of one element type. If they are 16-bit floats, it is called with
-/// their values in float32, and its results in float32 are rounded once. So the kernel is compiled
-/// for two types of floats instead of four.
+/// their values in float32, and a result in float32 is rounded once to their type. So the kernel is
+/// compiled for two types of floats instead of four. Results of other types, such as `bool`, are
+/// returned as they are. Callers must have checked that the types of the operands agree.
+///
+/// # Errors
+/// Those of the kernel, and if the allocation fails.
 pub(crate) fn in_float32(
     operands: &[&Literal],
     kernel: &dyn Fn(&[&Literal]) -> Result<Literal, Failure>,
 ) -> Result<Literal, Failure> {
-    let dtype = operands.first().map(|x| x.dtype());
-    let Some(dtype @ (DType::Float16 | DType::BFloat16)) = dtype else { return kernel(operands) };
-    let wide = operands.iter().map(|x| cast(x, DType::Float32)).collect::<Result<Vec<_>, _>>()?;
-    let result = kernel(&wide.iter().collect::<Vec<_>>())?;
-    if result.dtype() == DType::Float32 { cast(&result, dtype) } else { Ok(result) }
+    fn rounded<T: Number<Calc = f32>>(
+        operands: &[&Literal],
+        kernel: &dyn Fn(&[&Literal]) -> Result<Literal, Failure>,
+    ) -> Result<Literal, Failure> {
+        let wide = operands.iter().map(|x| map(x, T::widen)).collect::<Result<Vec<_>, _>>()?;
+        let result = kernel(&wide.iter().collect::<Vec<_>>())?;
+        if result.dtype() == DType::Float32 { map(&result, T::narrow) } else { Ok(result) }
+    }
+    match operands.first().map(|x| x.dtype()) {
+        Some(DType::Float16) => rounded::<half::f16>(operands, kernel),
+        Some(DType::BFloat16) => rounded::<half::bf16>(operands, kernel),
+        _ => kernel(operands),
+    }
 }
 
 /// Elementwise operations on two operands of one element type.
@@ -202,22 +215,30 @@ pub(crate) enum Nary {
 /// Combines the elements of any number of operands, in their order, with broadcasting.
 pub(crate) fn nary(op: Nary, operands: &[&Literal]) -> Result<Literal, Failure> {
     let dtype = same_dtype(operands)?;
-    if op == Nary::Mean && !dtype.is_float() || op == Nary::Add && dtype == DType::Bool {
+    let has_loop = match op {
+        Nary::Mean => dtype.is_float(),
+        Nary::Add => dtype != DType::Bool,
+        Nary::Maximum | Nary::Minimum => true,
+    };
+    if !has_loop || !dtype.has_kernels() {
         return Err(Failure::ElementType(dtype));
     }
+    // The combination of some operands may have elements even if the result has none.
+    let shape = operands.iter().try_fold(Shape::new(), |shape, x| broadcast_shapes(&shape, x.shape()))?;
+    if shape.contains(&0) {
+        return Ok(Literal::splat_bytes(dtype, &shape, &[]));
+    }
+    let pairwise = match op {
+        Nary::Add | Nary::Mean => Binary::Add,
+        Nary::Maximum => Binary::Maximum,
+        Nary::Minimum => Binary::Minimum,
+    };
     in_float32(operands, &|operands| {
-        let pairwise = match op {
-            Nary::Add | Nary::Mean => Binary::Add,
-            Nary::Maximum => Binary::Maximum,
-            Nary::Minimum => Binary::Minimum,
-        };
-        let combined = match operands {
-            [] => return Err(Failure::Empty),
-            // Itself, with every NaN the canonical one.
-            [one] => wide_binary(Binary::Maximum, one, one)?,
-            [first, rest @ ..] => {
-                rest.iter().try_fold((*first).clone(), |combined, x| wide_binary(pairwise, &combined, x))?
-            }
+        let (&first, rest) = operands.split_first().ok_or(Failure::Empty)?;
+        let combined = match rest {
+            // The maximum of an operand and itself has the canonical NaN for every NaN.
+            [] => wide_binary(Binary::Maximum, first, first)?,
+            _ => rest.iter().try_fold(first.clone(), |combined, x| wide_binary(pairwise, &combined, x))?,
         };
         match op {
             Nary::Mean => divided(&combined, operands.len() as u128),
@@ -514,6 +535,12 @@ mod tests {
         assert_eq!(nary(Nary::Mean, &[&huge, &huge]).unwrap(), huge);
         let none = Literal::from_elements::<f32>(&[0, 3], &[]).unwrap();
         assert_eq!(nary(Nary::Maximum, &[&none, &row]).unwrap(), none);
+        // The first two would have 2^42 elements together.
+        let values: Vec<f32> = (0..1 << 21).map(|i| i as f32).collect();
+        let high = Literal::from_elements(&[1, 1 << 21, 1], &values).unwrap();
+        let wide = high.reshaped(&[1, 1, 1 << 21]).unwrap();
+        let empty = Literal::splat(&[0, 1, 1], 1f32);
+        assert_eq!(nary(Nary::Add, &[&high, &wide, &empty]).unwrap().shape(), &[0, 1 << 21, 1 << 21]);
         assert_eq!(nary(Nary::Add, &[&huge, &row]), Err(Failure::Broadcast { axis: 1, left: 1 << 40, right: 3 }));
         let nan = lit(&[f64::from_bits(0xfff8_0000_0000_0001), 1.0]);
         let same = nary(Nary::Minimum, &[&nan]).unwrap();

@@ -12,8 +12,9 @@ const BLOCK: usize = 256;
 
 /// Applies `f` to every element.
 pub(crate) fn map<T: Scalar, R: Scalar>(x: &Literal, f: impl Fn(T) -> R) -> Result<Literal, Failure> {
+    debug_assert_eq!(x.dtype(), T::DTYPE);
     let raw = elements::<T::Raw>(x);
-    written::<R::Raw>(R::DTYPE, x.shape(), x.as_splat().is_some(), &mut |out| {
+    dense_or_splat::<R::Raw>(R::DTYPE, x.shape(), x.as_splat().is_some(), &mut |out| {
         for (o, &e) in out.iter_mut().zip(raw) {
             *o = f(T::load(e)).store();
         }
@@ -22,7 +23,7 @@ pub(crate) fn map<T: Scalar, R: Scalar>(x: &Literal, f: impl Fn(T) -> R) -> Resu
 
 /// Returns a tensor of elements of type `dtype` that `write` fills in. If `splat` is true, `write`
 /// fills in one element, which is the value of all.
-fn written<R: Raw>(
+fn dense_or_splat<R: Raw>(
     dtype: DType,
     shape: &[usize],
     splat: bool,
@@ -76,7 +77,7 @@ fn broadcast<A: Raw, B: Raw, R: Raw>(
     let splats = [a, b].map(|x| x.as_splat().is_some());
     let (mut x, mut y) = (Broadcast::<A>::new(a), Broadcast::<B>::new(b));
     if splats == [true; 2] && !shape.contains(&0) {
-        return written(dtype, &shape, true, &mut |one| write(one, x.raw, y.raw));
+        return dense_or_splat(dtype, &shape, true, &mut |one| write(one, x.raw, y.raw));
     }
     let strides = [(a, splats[0]), (b, splats[1])].map(|(x, splat)| broadcast_strides(x.shape(), &shape, splat));
     let walk = Walk::new(&shape, [&strides[0], &strides[1]]);
@@ -100,6 +101,7 @@ pub(crate) fn zip<A: Scalar, B: Scalar, R: Scalar>(
     b: &Literal,
     mut f: impl FnMut(A, B) -> R,
 ) -> Result<Literal, Failure> {
+    debug_assert_eq!((a.dtype(), b.dtype()), (A::DTYPE, B::DTYPE));
     broadcast::<A::Raw, B::Raw, R::Raw>(R::DTYPE, a, b, &mut |out, x, y| {
         for ((o, &p), &q) in out.iter_mut().zip(x).zip(y) {
             *o = f(A::load(p), B::load(q)).store();

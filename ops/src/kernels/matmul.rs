@@ -133,16 +133,16 @@ fn accumulate_tiles<C: Calc, const TILE: usize>(
             let b = panel_b[..terms * width.next_multiple_of(TILE)].as_chunks().0;
             for first_row in (0..rows).step_by(TILE_ROWS) {
                 let height = (rows - first_row).min(TILE_ROWS);
-                // Three rows are computed as four, so that the loop is compiled for fewer heights.
+                // Three rows take as long as four, but the loop is compiled for fewer heights.
                 let tile_rows = height.next_power_of_two();
                 a.pack(Part { first_lane: first_row, lanes: height, first_term, terms }, tile_rows, &mut panel_a);
                 let a = &panel_a[..terms * tile_rows];
                 let out = &mut out[first_row * columns + first_column..];
-                let (stride, of) = (columns, [height, width]);
+                let (stride, extents) = (columns, [height, width]);
                 match tile_rows {
-                    4 => arch.dispatch(TileRow::<C, 4, TILE> { a: a.as_chunks().0, b, out, stride, of }),
-                    2 => arch.dispatch(TileRow::<C, 2, TILE> { a: a.as_chunks().0, b, out, stride, of }),
-                    _ => arch.dispatch(TileRow::<C, 1, TILE> { a: a.as_chunks().0, b, out, stride, of }),
+                    4 => arch.dispatch(TileRow::<C, 4, TILE> { a: a.as_chunks().0, b, out, stride, extents }),
+                    2 => arch.dispatch(TileRow::<C, 2, TILE> { a: a.as_chunks().0, b, out, stride, extents }),
+                    _ => arch.dispatch(TileRow::<C, 1, TILE> { a: a.as_chunks().0, b, out, stride, extents }),
                 }
             }
         }
@@ -160,8 +160,8 @@ struct TileRow<'a, C, const ROWS: usize, const TILE: usize> {
     out: &'a mut [C],
     /// The distance between rows of the result.
     stride: usize,
-    /// The numbers of rows and columns of the result. Rows of `a` beyond it are ignored.
-    of: [usize; 2],
+    /// The numbers of rows and columns of the result. Rows of `a` beyond them are ignored.
+    extents: [usize; 2],
 }
 
 impl<C: Calc, const ROWS: usize, const TILE: usize> WithSimd for TileRow<'_, C, ROWS, TILE> {
@@ -169,7 +169,7 @@ impl<C: Calc, const ROWS: usize, const TILE: usize> WithSimd for TileRow<'_, C, 
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let TileRow { a, b, out, stride, of: [rows, width] } = self;
+        let TileRow { a, b, out, stride, extents: [rows, width] } = self;
         for (tile, b) in b.chunks_exact(a.len()).enumerate() {
             let from = tile * TILE;
             multiply_tile(a, b, &mut out[from..], stride, [rows, (width - from).min(TILE)]);
@@ -177,7 +177,7 @@ impl<C: Calc, const ROWS: usize, const TILE: usize> WithSimd for TileRow<'_, C, 
     }
 }
 
-/// Adds the products of packed lanes to a tile of the result with these numbers of rows and columns.
+/// Adds the products of packed lanes to a tile of the result with `rows` rows and `width` columns.
 #[inline(always)]
 fn multiply_tile<C: Calc, const ROWS: usize, const TILE: usize>(
     a: &[[C; ROWS]],
@@ -263,13 +263,13 @@ pub(crate) fn matmul(a: &Literal, b: &Literal) -> Result<Literal, Failure> {
     dispatch!(number dtype, T => {
         let left = Stack::<T>::new(a, rows.saturating_mul(depth), depth, 1, &batch);
         let right = Stack::<T>::new(b, depth.saturating_mul(columns), 1, columns, &batch);
-        let same = |sum: <T as Number>::Calc, _: usize, _: usize| T::narrow(sum);
-        product(left, right, &batch, extents, &shape, true, &same)
+        product(left, right, &batch, extents, &shape, true, None)
     })
 }
 
 /// Multiplies two stacks of matrices. `finish` computes an element from its sum, its row and its
-/// column. If `uniform` is true, `finish` maps equal sums to equal elements.
+/// column; without it, an element is its sum. If `uniform` is true, `finish` maps equal sums to
+/// equal elements.
 fn product<T: Number>(
     a: Stack<'_, T>,
     b: Stack<'_, T>,
@@ -277,12 +277,13 @@ fn product<T: Number>(
     extents: ProductExtents,
     shape: &[usize],
     uniform: bool,
-    finish: &dyn Fn(T::Calc, usize, usize) -> T,
+    finish: Option<&dyn Fn(T::Calc, usize, usize) -> T>,
 ) -> Result<Literal, Failure> {
     if shape.contains(&0) {
         return Ok(Literal::splat_bytes(T::DTYPE, shape, &[]));
     }
     let ProductExtents { rows, depth, columns } = extents;
+    let finish = |sum, row, column| finish.map_or_else(|| T::narrow(sum), |finish| finish(sum, row, column));
     let constant = match (a.view.splat, b.view.splat) {
         _ if depth == 0 => Some(T::Calc::ZERO),
         (Some(x), Some(y)) => Some(x.widen().mul(y.widen()).repeat_add(depth as u128)),
@@ -379,7 +380,7 @@ pub(crate) fn gemm(a: &Literal, b: &Literal, c: Option<&Literal>, how: Gemm) -> 
         match c {
             None => {
                 let scale = |sum, _: usize, _: usize| T::narrow(Calc::mul(alpha, sum));
-                product(left, right, &[], extents, &shape, true, &scale)
+                product(left, right, &[], extents, &shape, true, Some(&scale))
             }
             Some(c) => {
                 let view = View::<T>::new(c);
@@ -389,7 +390,7 @@ pub(crate) fn gemm(a: &Literal, b: &Literal, c: Option<&Literal>, how: Gemm) -> 
                     let bias = T::load(view.raw[row * row_step + column * column_step]).widen();
                     T::narrow(Calc::add(Calc::mul(alpha, sum), Calc::mul(beta, bias)))
                 };
-                product(left, right, &[], extents, &shape, view.splat.is_some(), &add)
+                product(left, right, &[], extents, &shape, view.splat.is_some(), Some(&add))
             }
         }
     })

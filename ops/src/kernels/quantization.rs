@@ -114,7 +114,7 @@ fn each<X: Scalar, S: Scalar, R: Scalar>(
         return Ok(Literal::splat(x.shape(), one));
     }
     dense::<R::Raw>(R::DTYPE, x.shape(), &mut |out| {
-        for_each_run(out.len(), scales.granularity, zeros.granularity, &mut |run, [scale, zero], [s, z]| {
+        for_each_scaled_run(out.len(), scales.granularity, zeros.granularity, &mut |run, [scale, zero], [s, z]| {
             for (i, o) in out[run.clone()].iter_mut().enumerate() {
                 let (scale, zero) = (scales.view.get(scale + i * s), zeros.view.get(zero + i * z));
                 *o = f(view.get(run.start + i), scale, zero).store();
@@ -125,24 +125,34 @@ fn each<X: Scalar, S: Scalar, R: Scalar>(
 
 /// Visits `count` elements in runs. The arguments of `visit` are the positions of a run, those of
 /// the scale and the zero point of its first element, and the distances to those of the next one.
-fn for_each_run(
+fn for_each_scaled_run(
     count: usize,
     scales: Granularity,
     zeros: Granularity,
     visit: &mut dyn FnMut(Range<usize>, [usize; 2], [usize; 2]),
 ) {
+    if count == 0 {
+        return;
+    }
     // The granularity of scales or zero points that are not for the whole tensor. If both are not,
     // they divide the tensor in the same way.
     let grid = if scales.sharing == Sharing::All { zeros } else { scales };
     let inner = if grid.sharing == Sharing::All { count } else { grid.inner };
-    if inner == 0 {
-        return;
-    }
-    for number in 0..count / inner {
-        let (outer, index) = (number / grid.extent, number % grid.extent);
-        let (scale, scale_step) = scales.scales(outer, index);
-        let (zero, zero_step) = zeros.scales(outer, index);
-        visit(number * inner..(number + 1) * inner, [scale, zero], [scale_step, zero_step]);
+    // If the axis is the last one, the elements at several of its indices are one run.
+    let indices = match grid.sharing {
+        _ if inner > 1 => 1,
+        Sharing::Block(extent) => extent,
+        Sharing::All | Sharing::Index => grid.extent,
+    };
+    let step = |of: Granularity, step| if inner > 1 { step } else { usize::from(of.sharing == Sharing::Index) };
+    let mut done = 0;
+    for outer in 0..count / inner / grid.extent {
+        for index in (0..grid.extent).step_by(indices) {
+            let ((scale, scale_step), (zero, zero_step)) = (scales.scales(outer, index), zeros.scales(outer, index));
+            let len = inner * indices.min(grid.extent - index);
+            visit(done..done + len, [scale, zero], [step(scales, scale_step), step(zeros, zero_step)]);
+            done += len;
+        }
     }
 }
 

@@ -67,6 +67,9 @@ impl Axes {
     }
 
     /// Returns the number of elements of the result.
+    ///
+    /// # Errors
+    /// If it overflows.
     pub(crate) fn result_count(&self, shape: &[usize]) -> Result<usize, Failure> {
         element_count(&self.result_shape(shape)).ok_or(Failure::TooLarge)
     }
@@ -84,6 +87,7 @@ impl Axes {
 /// Combines each element of `x` with the value of its element of the result, in ascending order.
 /// `x` must not be a splat.
 pub(crate) fn accumulate<T: Scalar, A: Copy>(x: &Literal, axes: &Axes, folded: &mut [A], step: impl Fn(A, T) -> A) {
+    debug_assert_eq!(x.dtype(), T::DTYPE);
     let raw = elements::<T::Raw>(x);
     for_each_run(x.shape(), axes, &mut |run, at, reduced| {
         let run = &raw[run];
@@ -178,6 +182,9 @@ pub(crate) enum Reduce {
 
 /// Reduces a tensor along axes.
 pub(crate) fn reduce(op: Reduce, x: &Literal, axes: &Axes) -> Result<Literal, Failure> {
+    if matches!(op, Reduce::L2Norm | Reduce::LogSum) && !x.dtype().is_float() {
+        return Err(Failure::ElementType(x.dtype()));
+    }
     in_float32(&[x], &|x| {
         let x = x[0];
         let result = wide_reduce(op, x, axes)?;
@@ -190,7 +197,8 @@ pub(crate) fn reduce(op: Reduce, x: &Literal, axes: &Axes) -> Result<Literal, Fa
     })
 }
 
-/// Reduces a tensor along axes, up to a function of the elements of the result.
+/// Reduces a tensor along axes, without the last step of `Mean` of floats, `L2Norm` and `LogSum`.
+/// The elements are not 16-bit floats.
 fn wide_reduce(op: Reduce, x: &Literal, axes: &Axes) -> Result<Literal, Failure> {
     let dtype = x.dtype();
     match op {

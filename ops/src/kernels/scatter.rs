@@ -25,8 +25,8 @@ pub(crate) enum Write {
     Minimum,
 }
 
-/// Iterates over the writes that the indices specify, in order, as (position in the result, position
-/// in the updates, length).
+/// A function that calls its argument for each write that the indices specify, in order, with the
+/// position in the result, the position in the updates, and the length.
 type Visit<'a> = &'a dyn Fn(&mut dyn FnMut(usize, usize, usize));
 
 /// Writes elements of `updates` into a copy of `x`.
@@ -71,8 +71,10 @@ fn written(
     // Combines elements with as many others, or all with the single other.
     fn calc<T: Number>(f: impl Fn(T::Calc, T::Calc) -> T::Calc) -> impl Fn(&mut [T::Raw], &[T::Raw]) {
         move |out, news| {
-            for (o, &new) in out.iter_mut().zip(news.iter().cycle()) {
-                *o = T::narrow(f(T::load(*o).widen(), T::load(new).widen())).store();
+            let combine = |o: &mut T::Raw, new| *o = T::narrow(f(T::load(*o).widen(), T::load(new).widen())).store();
+            match news {
+                &[new] => out.iter_mut().for_each(|o| combine(o, new)),
+                _ => out.iter_mut().zip(news).for_each(|(o, &new)| combine(o, new)),
             }
         }
     }

@@ -7,17 +7,19 @@ use bytes::Bytes;
 use super::Failure;
 use super::number::{Raw, Scalar};
 
-/// Returns the payload of a literal as elements of its size, without a copy: one element if it is a
-/// splat, otherwise all.
+/// Returns the payload of a literal as elements, without a copy: one element if it is a splat,
+/// otherwise all. `R` must have the size of the elements.
 pub(crate) fn elements<R: Raw>(x: &Literal) -> &[R] {
+    debug_assert_eq!(x.dtype().bits(), 8 * size_of::<R>());
     x.as_splat().or(x.as_dense().map(|b| &b[..])).map_or(&[], R::view)
 }
 
-/// Returns a tensor of elements of type `dtype` that `write` fills in. Only `write` contains loops
-/// for an operator and its operand types, so that the code around them is not compiled for each.
+/// Returns a tensor of elements of type `dtype` that `write` fills in. It is a splat if all elements
+/// have the same bits. Only `write` contains loops for an operator and its operand types, so that
+/// the code around them is not compiled for each.
 ///
 /// # Errors
-/// If its size overflows.
+/// If its size overflows or the allocation fails.
 pub(crate) fn dense<R: Raw>(
     dtype: DType,
     shape: &[usize],
