@@ -10,8 +10,8 @@ use super::strides::broadcast_shapes;
 use super::view::View;
 use super::{Failure, shape_text};
 
-/// Expands to a `match` on a dtype in which `$T` is the Rust type of the dtype, or the stored form of
-/// its elements. Other dtypes give an error.
+/// Expands to a `match` on a dtype in which `$T` is the Rust type of the dtype, or the stored form
+/// of its elements. Other dtypes give an error.
 macro_rules! dispatch {
     (@arms $dtype:expr, $T:ident, $body:expr; $($name:ident $ty:ty),*) => {
         match $dtype {

@@ -14,9 +14,9 @@ pub(crate) fn elements<R: Raw>(x: &Literal) -> &[R] {
     x.as_splat().or(x.as_dense().map(|b| &b[..])).map_or(&[], R::view)
 }
 
-/// Returns a tensor of elements of type `dtype` that `write` fills in. It is a splat if all elements
-/// have the same bits. Only `write` contains loops for an operator and its operand types, so that
-/// the code around them is not compiled for each.
+/// Returns a tensor of elements of type `dtype` that `write` fills in. It is a splat if all
+/// elements have the same bits. Only `write` contains loops for an operator and its operand types,
+/// so that the code around them is not compiled for each.
 ///
 /// # Errors
 /// If its size overflows or the allocation fails.
