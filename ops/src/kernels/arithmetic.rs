@@ -40,7 +40,8 @@ macro_rules! dispatch {
         $crate::kernels::arithmetic::dispatch!(@arms $dtype, $T, $body;
             Float16 half::f16, BFloat16 half::bf16, Float32 f32, Float64 f64)
     };
-    // Without 16-bit floats, for kernels that `in_float32` calls.
+    // Without 16-bit floats, for kernels that `in_float32` calls, and the types for kernels that
+    // `in_product_type` calls.
     (wide any $dtype:expr, $T:ident => $body:expr) => {
         $crate::kernels::arithmetic::dispatch!(@arms $dtype, $T, $body;
             Bool bool, Int8 i8, Int16 i16, Int32 i32, Int64 i64, UInt8 u8, UInt16 u16, UInt32 u32, UInt64 u64,
@@ -50,6 +51,9 @@ macro_rules! dispatch {
         $crate::kernels::arithmetic::dispatch!(@arms $dtype, $T, $body;
             Int8 i8, Int16 i16, Int32 i32, Int64 i64, UInt8 u8, UInt16 u16, UInt32 u32, UInt64 u64,
             Float32 f32, Float64 f64)
+    };
+    (product $dtype:expr, $T:ident => $body:expr) => {
+        $crate::kernels::arithmetic::dispatch!(@arms $dtype, $T, $body; Int32 i32, Int64 i64, Float32 f32, Float64 f64)
     };
     (wide float $dtype:expr, $T:ident => $body:expr) => {
         $crate::kernels::arithmetic::dispatch!(@arms $dtype, $T, $body; Float32 f32, Float64 f64)
@@ -106,6 +110,24 @@ pub(crate) fn in_float32(
         Some(DType::BFloat16) => rounded::<half::bf16>(operands, kernel),
         _ => kernel(operands),
     }
+}
+
+/// Calls a kernel of sums of products, as [`in_float32`] does. If its operands are integers, it is
+/// called with operands of type int32, or int64 for 64 bits: as integers wrap, the lowest bits of
+/// the result are the same. So the kernel is compiled for four types instead of twelve.
+///
+/// # Errors
+/// Those of the kernel, and if the allocation fails.
+pub(crate) fn in_product_type(
+    operands: &[&Literal],
+    kernel: &dyn Fn(&[&Literal]) -> Result<Literal, Failure>,
+) -> Result<Literal, Failure> {
+    let Some(dtype) = operands.first().map(|x| x.dtype()).filter(|d| d.has_kernels() && d.is_integer()) else {
+        return in_float32(operands, kernel);
+    };
+    let wide = if dtype.bits() < 64 { DType::Int32 } else { DType::Int64 };
+    let operands = operands.iter().map(|x| cast(x, wide)).collect::<Result<Vec<_>, _>>()?;
+    cast(&kernel(&operands.iter().collect::<Vec<_>>())?, dtype)
 }
 
 /// Elementwise operations on two operands of one element type.

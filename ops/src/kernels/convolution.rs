@@ -6,7 +6,7 @@
 
 use anfora_ir::{DType, Literal, Shape, element_count};
 
-use super::arithmetic::{dispatch, same_dtype};
+use super::arithmetic::{dispatch, in_float32, same_dtype};
 use super::matmul::{Lanes, Part, ProductExtents, Strided, accumulate};
 use super::number::{Calc, Number, Scalar};
 use super::view::{Output, View, filled};
@@ -40,7 +40,8 @@ pub(crate) fn convolve(
     groups: i64,
     sliding: Sliding<'_>,
 ) -> Result<Literal, Failure> {
-    let dtype = same_dtype(&[&[x, w][..], bias.as_slice()].concat())?;
+    let operands = [&[x, w][..], bias.as_slice()].concat();
+    same_dtype(&operands)?;
     let (&[n, c, ref input @ ..], &[m, group_channels, ref kernel @ ..]) = (x.shape(), w.shape()) else {
         return Err(Failure::Mismatch("an operand has no channels".into()));
     };
@@ -71,10 +72,10 @@ pub(crate) fn convolve(
         windows,
         shape,
     };
-    match dtype {
-        DType::Int32 => plan.run::<i32>(x, w, bias),
-        _ => dispatch!(float dtype, T => plan.run::<T>(x, w, bias)),
-    }
+    in_float32(&operands, &|of| match of[0].dtype() {
+        DType::Int32 => plan.run::<i32>(of[0], of[1], of.get(2).copied()),
+        dtype => dispatch!(wide float dtype, T => plan.run::<T>(of[0], of[1], of.get(2).copied())),
+    })
 }
 
 impl Plan {

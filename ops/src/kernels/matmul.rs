@@ -9,7 +9,7 @@ use pulp::{Arch, Simd, WithSimd};
 #[cfg(not(feature = "kernels"))]
 use super::one_width::{Arch, Simd, WithSimd};
 
-use super::arithmetic::{dispatch, same_dtype};
+use super::arithmetic::{dispatch, in_product_type, same_dtype};
 use super::number::{Calc, Number, Scalar};
 use super::strides::{Strides, Walk, broadcast_shapes, broadcast_strides};
 use super::view::{Output, View, filled};
@@ -236,7 +236,7 @@ fn do_not_multiply(a: &Literal, b: &Literal) -> Failure {
 /// Multiplies matrices with the semantics of numpy's `matmul`: rank-1 operands are a row and a
 /// column, and leading axes broadcast.
 pub(crate) fn matmul(a: &Literal, b: &Literal) -> Result<Literal, Failure> {
-    let dtype = same_dtype(&[a, b])?;
+    same_dtype(&[a, b])?;
     let mismatch = || do_not_multiply(a, b);
     let (batch_a, rows, depth) = match a.shape() {
         [] => return Err(mismatch()),
@@ -260,10 +260,12 @@ pub(crate) fn matmul(a: &Literal, b: &Literal) -> Result<Literal, Failure> {
         shape.push(columns);
     }
     let extents = ProductExtents { rows, depth, columns };
-    dispatch!(number dtype, T => {
-        let left = Stack::<T>::new(a, rows.saturating_mul(depth), depth, 1, &batch);
-        let right = Stack::<T>::new(b, depth.saturating_mul(columns), 1, columns, &batch);
-        product(left, right, &batch, extents, &shape, true, None)
+    in_product_type(&[a, b], &|of| {
+        dispatch!(product of[0].dtype(), T => {
+            let left = Stack::<T>::new(of[0], rows.saturating_mul(depth), depth, 1, &batch);
+            let right = Stack::<T>::new(of[1], depth.saturating_mul(columns), 1, columns, &batch);
+            product(left, right, &batch, extents, &shape, true, None)
+        })
     })
 }
 
@@ -348,7 +350,8 @@ pub(crate) struct Gemm {
 /// Returns `alpha * a * b + beta * c`. `how` specifies whether `a` and `b` are transposed, and `c`
 /// broadcasts to the result.
 pub(crate) fn gemm(a: &Literal, b: &Literal, c: Option<&Literal>, how: Gemm) -> Result<Literal, Failure> {
-    let dtype = same_dtype(&[&[a, b][..], c.as_slice()].concat())?;
+    let operands = [&[a, b][..], c.as_slice()].concat();
+    let dtype = same_dtype(&operands)?;
     let mismatch = || do_not_multiply(a, b);
     let (&[a0, a1], &[b0, b1]) = (a.shape(), b.shape()) else { return Err(mismatch()) };
     let (rows, depth) = if how.trans_a { (a1, a0) } else { (a0, a1) };
@@ -370,30 +373,38 @@ pub(crate) fn gemm(a: &Literal, b: &Literal, c: Option<&Literal>, how: Gemm) -> 
         )));
     }
     let extents = ProductExtents { rows, depth, columns };
-    dispatch!(number dtype, T => {
-        let (lane, term) = if how.trans_a { (1, rows) } else { (depth, 1) };
-        let left = Stack::<T>::new(a, rows.saturating_mul(depth), lane, term, &[]);
-        let (lane, term) = if how.trans_b { (depth, 1) } else { (1, columns) };
-        let right = Stack::<T>::new(b, depth.saturating_mul(columns), lane, term, &[]);
-        let alpha: <T as Number>::Calc = Calc::from_f64(how.alpha);
-        let beta: <T as Number>::Calc = Calc::from_f64(how.beta);
-        match c {
-            None => {
-                let scale = |sum, _: usize, _: usize| T::narrow(Calc::mul(alpha, sum));
-                product(left, right, &[], extents, &shape, true, Some(&scale))
-            }
-            Some(c) => {
-                let view = View::<T>::new(c);
-                let strides = broadcast_strides(c.shape(), &shape, view.splat.is_some());
-                let [row_step, column_step] = [strides[0] as usize, strides[1] as usize];
-                let add = |sum, row: usize, column: usize| {
-                    let bias = T::load(view.raw[row * row_step + column * column_step]).widen();
-                    T::narrow(Calc::add(Calc::mul(alpha, sum), Calc::mul(beta, bias)))
-                };
-                product(left, right, &[], extents, &shape, view.splat.is_some(), Some(&add))
-            }
-        }
-    })
+    in_product_type(
+        &operands,
+        &|of| dispatch!(product of[0].dtype(), T => gemm_of::<T>(of[0], of[1], of.get(2).copied(), how, extents)),
+    )
+}
+
+fn gemm_of<T: Number>(
+    a: &Literal,
+    b: &Literal,
+    c: Option<&Literal>,
+    how: Gemm,
+    extents: ProductExtents,
+) -> Result<Literal, Failure> {
+    let ProductExtents { rows, depth, columns } = extents;
+    let shape = [rows, columns];
+    let (lane, term) = if how.trans_a { (1, rows) } else { (depth, 1) };
+    let left = Stack::<T>::new(a, rows.saturating_mul(depth), lane, term, &[]);
+    let (lane, term) = if how.trans_b { (depth, 1) } else { (1, columns) };
+    let right = Stack::<T>::new(b, depth.saturating_mul(columns), lane, term, &[]);
+    let (alpha, beta) = (T::Calc::from_f64(how.alpha), T::Calc::from_f64(how.beta));
+    let Some(c) = c else {
+        let scale = |sum, _: usize, _: usize| T::narrow(alpha.mul(sum));
+        return product(left, right, &[], extents, &shape, true, Some(&scale));
+    };
+    let view = View::<T>::new(c);
+    let strides = broadcast_strides(c.shape(), &shape, view.splat.is_some());
+    let [row_step, column_step] = [strides[0] as usize, strides[1] as usize];
+    let add = |sum, row: usize, column: usize| {
+        let bias = T::load(view.raw[row * row_step + column * column_step]).widen();
+        T::narrow(alpha.mul(sum).add(beta.mul(bias)))
+    };
+    product(left, right, &[], extents, &shape, view.splat.is_some(), Some(&add))
 }
 
 #[cfg(test)]

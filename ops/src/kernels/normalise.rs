@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use anfora_ir::Literal;
 
-use super::arithmetic::{dispatch, same_dtype};
+use super::arithmetic::{dispatch, in_float32, same_dtype};
 use super::number::{Calc, FloatNumber, Number, Real};
 use super::strides::{Around, resolve_axis};
 use super::view::{Output, View, filled};
@@ -35,7 +35,8 @@ pub(crate) fn batch_norm(
     epsilon: f64,
 ) -> Result<Literal, Failure> {
     let parameters = [statistics.scale, statistics.bias, statistics.mean, statistics.var];
-    let dtype = same_dtype(&[&[x][..], &parameters].concat())?;
+    let operands = [&[x][..], &parameters].concat();
+    same_dtype(&operands)?;
     let axis = resolve_axis(axis, x.rank())?;
     for p in parameters {
         if p.shape() != [x.shape()[axis]] {
@@ -46,7 +47,10 @@ pub(crate) fn batch_norm(
             )));
         }
     }
-    dispatch!(float dtype, T => batch_norm_of::<T>(x, parameters, axis, epsilon))
+    in_float32(&operands, &|of| {
+        let [x, parameters @ ..] = <[&Literal; 5]>::try_from(of).map_err(|_| Failure::Empty)?;
+        dispatch!(wide float x.dtype(), T => batch_norm_of::<T>(x, parameters, axis, epsilon))
+    })
 }
 
 fn batch_norm_of<T: FloatNumber>(
@@ -106,7 +110,7 @@ pub(crate) enum Softmax {
 /// Returns `exp(x - m) / Σ exp(x - m)`, or `x - m - log(Σ …)`, along consecutive axes that are
 /// treated as one. `m` is the largest element along them.
 pub(crate) fn softmax(kind: Softmax, x: &Literal, axes: Range<usize>) -> Result<Literal, Failure> {
-    dispatch!(float x.dtype(), T => softmax_of::<T>(kind, x, axes))
+    in_float32(&[x], &|x| dispatch!(wide float x[0].dtype(), T => softmax_of::<T>(kind, x[0], axes.clone())))
 }
 
 fn softmax_of<T: FloatNumber>(kind: Softmax, x: &Literal, axes: Range<usize>) -> Result<Literal, Failure> {
@@ -155,7 +159,7 @@ fn softmax_of<T: FloatNumber>(kind: Softmax, x: &Literal, axes: Range<usize>) ->
 /// Returns 1 at the first largest element along consecutive axes that are treated as one, and 0
 /// elsewhere. A NaN is the largest.
 pub(crate) fn hardmax(x: &Literal, axes: Range<usize>) -> Result<Literal, Failure> {
-    dispatch!(float x.dtype(), T => hardmax_of::<T>(x, axes))
+    in_float32(&[x], &|x| dispatch!(wide float x[0].dtype(), T => hardmax_of::<T>(x[0], axes.clone())))
 }
 
 fn hardmax_of<T: FloatNumber>(x: &Literal, axes: Range<usize>) -> Result<Literal, Failure> {
@@ -200,7 +204,7 @@ pub(crate) fn lrn(x: &Literal, how: Response) -> Result<Literal, Failure> {
     if how.size < 1 {
         return Err(Failure::Mismatch(format!("size {}", how.size)));
     }
-    dispatch!(float x.dtype(), T => lrn_of::<T>(x, how))
+    in_float32(&[x], &|x| dispatch!(wide float x[0].dtype(), T => lrn_of::<T>(x[0], how)))
 }
 
 fn lrn_of<T: FloatNumber>(x: &Literal, how: Response) -> Result<Literal, Failure> {

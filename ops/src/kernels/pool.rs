@@ -2,7 +2,7 @@
 
 use anfora_ir::{DType, Literal, Shape, element_count};
 
-use super::arithmetic::dispatch;
+use super::arithmetic::{dispatch, in_float32};
 use super::number::{Calc, FloatNumber, Number, Real, Scalar};
 use super::strides::row_major;
 use super::view::{Output, View};
@@ -22,15 +22,17 @@ pub(crate) enum Divisor {
 /// the window has no element.
 pub(crate) fn max_pool(x: &Literal, sliding: Sliding<'_>) -> Result<Literal, Failure> {
     let pool = Pool::new(x, sliding)?;
-    dispatch!(number x.dtype(), T => {
-        let lowest = <T as Number>::Calc::LOWEST;
-        pool.run::<T>(
-            x,
-            lowest,
-            Calc::larger,
-            |element, count| if count == 0 { lowest } else { element },
-            |best, _| T::narrow(best),
-        )
+    in_float32(&[x], &|x| {
+        dispatch!(wide number x[0].dtype(), T => {
+            let lowest = <T as Number>::Calc::LOWEST;
+            pool.run::<T>(
+                x[0],
+                lowest,
+                Calc::larger,
+                |element, count| if count == 0 { lowest } else { element },
+                |best, _| T::narrow(best),
+            )
+        })
     })
 }
 
@@ -43,19 +45,19 @@ pub(crate) fn avg_pool(x: &Literal, sliding: Sliding<'_>, divisor: Divisor) -> R
         })
     }
     let pool = Pool::new(x, sliding)?;
-    dispatch!(float x.dtype(), T => average::<T>(&pool, x, divisor))
+    in_float32(&[x], &|x| dispatch!(wide float x[0].dtype(), T => average::<T>(&pool, x[0], divisor)))
 }
 
 /// Returns the `p`-norm of the elements under each window.
 pub(crate) fn lp_pool(x: &Literal, sliding: Sliding<'_>, p: i64) -> Result<Literal, Failure> {
     let pool = Pool::new(x, sliding)?;
-    dispatch!(float x.dtype(), T => norms::<T>(&pool, x, p))
+    in_float32(&[x], &|x| dispatch!(wide float x[0].dtype(), T => norms::<T>(&pool, x[0], p)))
 }
 
 /// Returns the `p`-norm over the spatial axes, whose extents become 1.
 pub(crate) fn global_lp_pool(x: &Literal, p: i64) -> Result<Literal, Failure> {
     let pool = Pool::global(x)?;
-    dispatch!(float x.dtype(), T => norms::<T>(&pool, x, p))
+    in_float32(&[x], &|x| dispatch!(wide float x[0].dtype(), T => norms::<T>(&pool, x[0], p)))
 }
 
 fn norms<T: FloatNumber>(pool: &Pool, x: &Literal, p: i64) -> Result<Literal, Failure> {

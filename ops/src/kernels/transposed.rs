@@ -7,7 +7,7 @@
 
 use anfora_ir::{Literal, Shape, element_count};
 
-use super::arithmetic::{dispatch, same_dtype};
+use super::arithmetic::{dispatch, in_float32, same_dtype};
 use super::matmul::{ProductExtents, Strided, accumulate};
 use super::number::{Calc, FloatNumber, Number};
 use super::view::{Output, View, filled};
@@ -144,7 +144,8 @@ pub(crate) fn convolve_transposed(
     sliding: Sliding<'_>,
     output_padding: &[i64],
 ) -> Result<Literal, Failure> {
-    let dtype = same_dtype(&[&[x, w][..], bias.as_slice()].concat())?;
+    let operands = [&[x, w][..], bias.as_slice()].concat();
+    let dtype = same_dtype(&operands)?;
     let (&[n, c, ref input @ ..], &[weight_channels, features, ref kernel @ ..]) = (x.shape(), w.shape()) else {
         return Err(Failure::Mismatch("an operand has no channels".into()));
     };
@@ -185,11 +186,17 @@ pub(crate) fn convolve_transposed(
         };
         shape.push(result);
     }
+    if !dtype.has_kernels() || !dtype.is_float() {
+        return Err(Failure::ElementType(dtype));
+    }
     if shape.contains(&0) {
-        return dispatch!(float dtype, T => Output::<T>::new(&shape)?.finish());
+        return Ok(Literal::splat_bytes(dtype, &shape, &[]));
     }
     let plan = Transposed { layout: Layout::new(axes)?, batch: n, groups, channels: c / groups, features, shape };
-    dispatch!(float dtype, T => plan.run::<T>(x, w, bias))
+    in_float32(
+        &operands,
+        &|of| dispatch!(wide float of[0].dtype(), T => plan.run::<T>(of[0], of[1], of.get(2).copied())),
+    )
 }
 
 struct Transposed {
